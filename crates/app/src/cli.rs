@@ -1,0 +1,203 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 all is well; 2 a wrong word on the command line; 4 not permitted; 6 no such device, or none at all; \
+9 the driver is not loaded; 15 a device is hung or lost.
+
+Nothing here opens /dev/tenstorrent, sends a message to a device, or writes to a file that you did not name.
+
+No Tenstorrent device at hand? Try:  ttmon --sim";
+
+/// Monitor for Tenstorrent AI accelerators: how are they, who uses them, and where did the memory go?
+///
+/// Without a command this is `ttmon smi`.
+#[derive(Debug, Parser)]
+#[command(name = "ttmon", version, after_help = AFTER_HELP)]
+pub struct Cli {
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Which machine to look at.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Which machine")]
+pub struct MachineArgs {
+    /// Look at a simulated machine. SPEC: p150x4 (the default), n150, n300x4, p300x2, galaxy-wh, galaxy-bh, mixed; with
+    /// faults as in `p150x4,hang=2@5s,reset=1@8s,kill=0@10s,lose=3@12s`
+    #[arg(long, global = true, value_name = "SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "p150x4", conflicts_with = "root")]
+    pub sim: Option<String>,
+    /// Read DIR/sys, DIR/proc/driver and DIR/dev instead of the real ones
+    #[arg(long, global = true, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Wait at most MS milliseconds for the devices; what does not answer is shown as it was
+    #[arg(long, global = true, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    pub deadline_ms: u64,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show all devices and processes, in the manner of nvidia-smi
+    #[command(after_help = AFTER_HELP)]
+    Smi(SmiArgs),
+    /// Run a simulated machine in a folder, for other programs to look at with --root
+    Sim(SimArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct SimArgs {
+    /// What to simulate, as for --sim
+    #[arg(default_value = "p150x4")]
+    pub spec: String,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct SmiArgs {
+    /// Draw again every SEC seconds, in place
+    #[arg(short, long, value_name = "SEC", num_args = 0..=1, default_missing_value = "1", value_parser = seconds, conflicts_with_all = ["loop_seconds", "loop_ms"])]
+    pub watch: Option<f64>,
+    /// Print again every SEC seconds
+    #[arg(short = 'l', long = "loop", value_name = "SEC", value_parser = seconds, conflicts_with = "loop_ms")]
+    pub loop_seconds: Option<f64>,
+    /// Print again every MS milliseconds
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=86_400_000))]
+    pub loop_ms: Option<u64>,
+    /// Stop after N times
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Only these devices: number, PCI address, serial or ASIC id, separated by commas
+    #[arg(short, long = "id", value_name = "DEVICE", value_delimiter = ',', global = true)]
+    pub id: Vec<String>,
+    /// One line per device
+    #[arg(short = 'L', long, group = "view")]
+    pub list: bool,
+    /// Everything about every device, in words
+    #[arg(short, long, group = "view")]
+    pub query: bool,
+    /// With -q: only these sections, separated by commas
+    #[arg(short, long, value_name = "SECTION", value_delimiter = ',', requires = "query")]
+    pub display: Vec<String>,
+    /// These fields of every device, as CSV (see --help-query)
+    #[arg(long, value_name = "FIELD", alias = "query-gpu", value_delimiter = ',', group = "view")]
+    pub query_device: Option<Vec<String>>,
+    /// These fields of every process on every device, as CSV (see --help-query)
+    #[arg(long, value_name = "FIELD", alias = "query-compute-apps", value_delimiter = ',', group = "view")]
+    pub query_processes: Option<Vec<String>>,
+    /// With a query: csv, and any of noheader, nounits
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',', default_value = "csv")]
+    pub format: Vec<Format>,
+    /// List all fields that can be queried
+    #[arg(long, alias = "help-query-gpu", alias = "help-query-compute-apps", group = "view")]
+    pub help_query: bool,
+    /// Everything as JSON; one object a line with -l
+    #[arg(long, group = "view")]
+    pub json: bool,
+    /// The JSON of the official `tt-smi -s`, as far as the driver tells without opening a device
+    #[arg(short = 's', long, alias = "snapshot", group = "view")]
+    pub tt_smi: bool,
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: Option<PathBuf>,
+    /// Colour: on a terminal, always or never. NO_COLOR is honoured
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub color: Color,
+    /// Draw with ASCII characters only
+    #[arg(long, global = true)]
+    pub ascii: bool,
+    #[command(subcommand)]
+    pub stream: Option<Stream>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum Stream {
+    /// A line per device and second
+    Dmon(StreamArgs),
+    /// A line per process and second
+    Pmon(StreamArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct StreamArgs {
+    /// Seconds between lines
+    #[arg(short, long, value_name = "SEC", default_value = "1", value_parser = seconds)]
+    pub delay: f64,
+    /// Stop after N times
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Begin each line with the Date, the Time, or both
+    #[arg(short, long, value_name = "DT", default_value = "", hide_default_value = true, value_parser = ["", "D", "T", "DT"])]
+    pub options: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Csv,
+    Noheader,
+    Nounits,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds from 0.01 to 86400 is needed".into()),
+    }
+}
+
+/// The command line, with the command that the program's name or its absence stands for put in.
+pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    const COMMANDS: [&str; 7] = ["smi", "sim", "help", "-h", "--help", "-V", "--version"];
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
+    let has_command = arguments.iter().skip(1).any(|word| COMMANDS.iter().any(|command| word == command));
+    if name == Some("tt-smi") || !has_command {
+        arguments.insert(1.min(arguments.len()), "smi".into());
+    }
+    // nvidia-smi spells it with one dash.
+    for argument in &mut arguments {
+        if let Some(rest) = argument.to_str().and_then(|text| text.strip_prefix("-lms")) {
+            let value = rest.strip_prefix('=').unwrap_or(rest);
+            *argument = if value.is_empty() { "--loop-ms".into() } else { format!("--loop-ms={value}").into() };
+        }
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn without_a_command_it_is_smi() {
+        let words = |line: &str| arguments(line.split(' ').map(OsString::from)).join(OsStr::new(" "));
+        assert_eq!(words("ttmon"), "ttmon smi");
+        assert_eq!(words("ttmon --sim dmon"), "ttmon smi --sim dmon");
+        assert_eq!(words("ttmon --root x sim"), "ttmon --root x sim");
+    }
+
+    #[test]
+    fn a_program_called_tt_smi_is_smi() {
+        let words = |line: &str| arguments(line.split(' ').map(OsString::from)).join(OsStr::new(" "));
+        assert_eq!(words("/usr/bin/tt-smi -s"), "/usr/bin/tt-smi smi -s");
+        assert_eq!(words("ttmon --version"), "ttmon --version");
+        assert_eq!(words("ttmon smi -lms 500"), "ttmon smi --loop-ms 500");
+        assert_eq!(words("ttmon smi -lms=500"), "ttmon smi --loop-ms=500");
+    }
+}

@@ -1,0 +1,61 @@
+//! Exit codes: nvidia-smi's, where it has one for the case.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All is well.
+    Success = 0,
+    /// A word on the command line was wrong.
+    Usage = 2,
+    /// Something may not be read or written.
+    Permission = 4,
+    /// No such device, or no device at all.
+    NoDevice = 6,
+    /// The tenstorrent driver is not loaded.
+    NoDriver = 9,
+    /// A device is hung or lost.
+    DeviceLost = 15,
+}
+
+/// An error that knows its exit code.
+#[derive(Debug)]
+pub struct Failure {
+    exit: Exit,
+    message: String,
+}
+
+impl Failure {
+    /// An error for `main` to print: what was wrong, where, and what to do.
+    pub fn new(exit: Exit, message: impl Into<String>) -> anyhow::Error {
+        Failure { exit, message: message.into() }.into()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Prints an error and picks the exit code. A reader that has seen enough is no error.
+pub fn code(result: anyhow::Result<Exit>) -> ExitCode {
+    let error = match result {
+        Ok(exit) => return ExitCode::from(exit as u8),
+        Err(error) => error,
+    };
+    let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    if io == Some(std::io::ErrorKind::BrokenPipe) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: {error:#}");
+    match (error.downcast_ref::<Failure>(), io) {
+        (Some(failure), _) => ExitCode::from(failure.exit as u8),
+        (_, Some(std::io::ErrorKind::PermissionDenied)) => ExitCode::from(Exit::Permission as u8),
+        _ => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,25 @@
+//! `ttmon`: how are the Tenstorrent devices of this machine, who uses them, and where did the memory go?
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod cli;
+mod exit;
+mod machine;
+mod sim_command;
+mod smi;
+mod text;
+mod wait;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sim::run_workload_if_asked();
+    let cli = Cli::parse_from(cli::arguments(std::env::args_os()));
+    let result = match cli.command {
+        Command::Smi(smi) => smi::run(&cli.machine, &smi),
+        Command::Sim(sim) => sim_command::run(&sim),
+    };
+    exit::code(result)
+}

@@ -1,0 +1,24 @@
+//! `ttmon sim`: a simulated machine for other programs to look at.
+
+use crate::cli::SimArgs;
+use crate::exit::Exit;
+use crate::machine::simulate;
+use crate::wait::Interrupt;
+use std::io::Write;
+use std::time::Duration;
+
+/// Runs until Ctrl-C. Prints the folder first, alone on a line, for scripts.
+pub fn run(args: &SimArgs) -> anyhow::Result<Exit> {
+    let interrupt = Interrupt::new()?;
+    let machine = simulate(&args.spec)?.run();
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", machine.root().display())?;
+    out.flush()?;
+    eprintln!(
+        "A simulated {} runs there until Ctrl-C. Look at it with: ttmon --root {}",
+        args.spec,
+        machine.root().display()
+    );
+    while !interrupt.came_within(Duration::from_secs(3600)) {}
+    Ok(Exit::Success)
+}

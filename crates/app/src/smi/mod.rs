@@ -1,0 +1,192 @@
+//! `ttmon smi`: every device and every process, once or again and again, in the form that was asked for.
+
+mod csv;
+mod device_fields;
+mod field;
+mod list;
+mod process_fields;
+mod report;
+mod screen;
+mod streams;
+mod style;
+mod table;
+mod tt_smi;
+
+use crate::cli::{Format, MachineArgs, SmiArgs, Stream};
+use crate::exit::{Exit, Failure};
+use crate::machine::Machine;
+use crate::wait::Interrupt;
+use model::{Selector, Snapshot, State};
+use screen::Screen;
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+use style::Style;
+
+/// A rate needs two samples that are not far apart: a busy link's counters wrap in four seconds.
+const RATE_WINDOW: Duration = Duration::from_secs(1);
+
+/// Runs the command.
+pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
+    if args.help_query {
+        let mut out = io::stdout().lock();
+        out.write_all(csv::help().as_bytes())?;
+        return Ok(Exit::Success);
+    }
+    let mut view = View::chosen(args)?;
+    let (every, count) = repetition(args);
+    // A simulated machine must be taken down again, whatever ends the program.
+    let interrupt = (every.is_some() || machine.sim.is_some()).then(Interrupt::new).transpose()?;
+    let mut machine = Machine::open(machine, every.is_some())?;
+    let mut screen = Screen::open(args)?;
+    let mut next = Instant::now();
+    for round in 1.. {
+        let snapshot = machine.sample();
+        if interrupt.as_ref().is_some_and(Interrupt::came) {
+            break;
+        }
+        let snapshot = selected(snapshot, &args.id)?;
+        let exit = verdict(&snapshot, &machine)?;
+        screen.show(&view.text(&snapshot, &screen.style(), round))?;
+        let Some(every) = every.filter(|_| count != Some(round)) else { return screen.close().map(|()| exit) };
+        next = (next + every).max(Instant::now());
+        if pause(&mut machine, interrupt.as_ref(), next) {
+            break;
+        }
+    }
+    screen.close()?;
+    Ok(Exit::Success)
+}
+
+/// Waits for the next moment. Returns whether it is time to end instead.
+fn pause(machine: &mut Machine, interrupt: Option<&Interrupt>, next: Instant) -> bool {
+    let came = |until: Instant| {
+        let time = until.saturating_duration_since(Instant::now());
+        interrupt.is_some_and(|interrupt| interrupt.came_within(time))
+    };
+    if next.saturating_duration_since(Instant::now()) > RATE_WINDOW * 2 {
+        if came(next - RATE_WINDOW) {
+            return true;
+        }
+        machine.sample();
+    }
+    came(next)
+}
+
+fn repetition(args: &SmiArgs) -> (Option<Duration>, Option<u64>) {
+    if let Some(Stream::Dmon(stream) | Stream::Pmon(stream)) = &args.stream {
+        return (Some(Duration::from_secs_f64(stream.delay)), stream.count);
+    }
+    let seconds = args.watch.or(args.loop_seconds).map(Duration::from_secs_f64);
+    (seconds.or(args.loop_ms.map(Duration::from_millis)), args.count)
+}
+
+/// What to print.
+enum View {
+    Table,
+    List,
+    Report(Vec<report::Section>),
+    Csv(csv::Query),
+    Json { lines: bool },
+    TtSmi,
+    Stream(streams::Stream),
+}
+
+impl View {
+    fn chosen(args: &SmiArgs) -> anyhow::Result<View> {
+        let with = |format| args.format.contains(&format);
+        let form = csv::Form { header: !with(Format::Noheader), units: !with(Format::Nounits) };
+        let looping = args.watch.is_some() || args.loop_seconds.is_some() || args.loop_ms.is_some();
+        Ok(match args {
+            SmiArgs { stream: Some(stream), .. } => View::Stream(streams::Stream::new(stream)),
+            SmiArgs { query_device: Some(fields), .. } => View::Csv(csv::Query::of_devices(fields, form)?),
+            SmiArgs { query_processes: Some(fields), .. } => View::Csv(csv::Query::of_processes(fields, form)?),
+            SmiArgs { list: true, .. } => View::List,
+            SmiArgs { query: true, .. } => View::Report(report::sections(&args.display)?),
+            SmiArgs { json: true, .. } => View::Json { lines: looping },
+            SmiArgs { tt_smi: true, .. } => View::TtSmi,
+            _ => View::Table,
+        })
+    }
+
+    fn text(&mut self, snapshot: &Snapshot, style: &Style, round: u64) -> String {
+        match self {
+            View::Table => table::text(snapshot, style, &local_time(snapshot, "%a %b %e %H:%M:%S %Y")),
+            View::List => list::text(snapshot),
+            View::Report(sections) => report::text(snapshot, sections, &local_time(snapshot, "%a %b %e %H:%M:%S %Y")),
+            View::Csv(query) => query.text(snapshot, &local_time(snapshot, "%Y/%m/%d %H:%M:%S%.3f"), round == 1),
+            View::Json { lines } => json(snapshot, *lines),
+            View::TtSmi => {
+                tt_smi::text(snapshot, &tt_smi::Host::this(), &local_time(snapshot, "%Y-%m-%dT%H:%M:%S%.6f"))
+            }
+            View::Stream(stream) => stream.text(snapshot, &local_time(snapshot, "%Y%m%d %H:%M:%S")),
+        }
+    }
+}
+
+fn json(snapshot: &Snapshot, one_line: bool) -> String {
+    let text = if one_line { serde_json::to_string(snapshot) } else { serde_json::to_string_pretty(snapshot) };
+    // The model holds strings, numbers and lists only, all of which JSON can write.
+    text.expect("a snapshot is always JSON") + "\n"
+}
+
+fn local_time(snapshot: &Snapshot, format: &str) -> String {
+    let time = jiff::Timestamp::from_millisecond(snapshot.taken_at.0).unwrap_or_default();
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime(format).to_string()
+}
+
+/// The snapshot with only the devices that were named, and the processes on them.
+fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snapshot> {
+    if names.is_empty() {
+        return Ok(snapshot);
+    }
+    let selectors: Vec<Selector> = names.iter().cloned().map(Selector).collect();
+    if let Some(missing) = selectors.iter().find(|selector| !snapshot.devices.iter().any(|d| selector.names(d))) {
+        let there: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
+        let there = if there.is_empty() { "there is none".into() } else { format!("there is {}", there.join(", ")) };
+        return Err(Failure::new(Exit::NoDevice, format!("no device is called {:?}: {there}", missing.0)));
+    }
+    snapshot.devices.retain(|device| selectors.iter().any(|selector| selector.names(device)));
+    for process in &mut snapshot.processes {
+        process.devices.retain(|held| snapshot.devices.iter().any(|device| device.id == held.id));
+    }
+    snapshot.processes.retain(|process| !process.devices.is_empty());
+    Ok(snapshot)
+}
+
+/// The exit code that the machine's state asks for. An error when there is nothing to show.
+fn verdict(snapshot: &Snapshot, machine: &Machine) -> anyhow::Result<Exit> {
+    let denied = |path: &str| {
+        snapshot.faults.iter().any(|fault| fault.path.ends_with(path) && fault.reason.starts_with("permission denied"))
+    };
+    let bad = |state: State| matches!(state, State::Hung | State::Lost | State::Unresponsive);
+    let unbound = snapshot.devices.iter().all(|device| device.state == State::NoDriver);
+    match () {
+        () if denied("/class/tenstorrent") => Err(Failure::new(
+            Exit::Permission,
+            "/sys/class/tenstorrent may not be read: run as root, or mount /sys readable into the container",
+        )),
+        () if unbound && !machine.driver_is_loaded() => Err(Failure::new(Exit::NoDriver, no_driver(snapshot))),
+        () if snapshot.devices.is_empty() => Err(Failure::new(
+            Exit::NoDevice,
+            "no Tenstorrent device was found: the driver is loaded, but has none (see lspci -d 1e52:)",
+        )),
+        () if snapshot.devices.iter().any(|device| bad(device.state)) => Ok(Exit::DeviceLost),
+        () => Ok(Exit::Success),
+    }
+}
+
+fn no_driver(snapshot: &Snapshot) -> String {
+    let hint = "load it with `modprobe tenstorrent` (package tenstorrent-dkms), or try `ttmon --sim`";
+    match &snapshot.devices[..] {
+        [] => format!("the tenstorrent driver is not loaded, and no Tenstorrent PCI device was found: {hint}"),
+        devices => {
+            let addresses: Vec<String> = devices.iter().map(|device| device.id.to_string()).collect();
+            format!("the tenstorrent driver is not loaded, so {} cannot be read: {hint}", addresses.join(", "))
+        }
+    }
+}
+
+/// Whether standard output is a terminal.
+fn on_terminal() -> bool {
+    io::stdout().is_terminal()
+}

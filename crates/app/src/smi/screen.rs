@@ -1,0 +1,138 @@
+//! Where the output goes: a file, a pipe, or a terminal that is drawn again in place without flicker.
+
+use super::on_terminal;
+use super::style::Style;
+use crate::cli::{Color, SmiArgs};
+use crate::exit::{Exit, Failure};
+use std::fs::File;
+use std::io::{self, Write};
+
+/// The place that texts are shown at.
+pub struct Screen {
+    out: Box<dyn Write>,
+    options: Options,
+    /// The last text drawn in place, to be left behind at the end.
+    last: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+struct Options {
+    in_place: bool,
+    terminal: bool,
+    color: bool,
+    unicode: bool,
+}
+
+// Another screen, no cursor; and back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+// The terminal shows what comes between these at once.
+const BEGIN: &str = "\x1b[?2026h\x1b[H";
+const END: &str = "\x1b[J\x1b[?2026l";
+
+impl Screen {
+    pub fn open(args: &SmiArgs) -> anyhow::Result<Screen> {
+        let terminal = on_terminal() && args.filename.is_none();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let color = match args.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+        };
+        let out: Box<dyn Write> = match &args.filename {
+            None => Box::new(io::stdout().lock()),
+            Some(path) => Box::new(File::create(path).map_err(|error| {
+                let exit = if error.kind() == io::ErrorKind::PermissionDenied { Exit::Permission } else { Exit::Usage };
+                Failure::new(exit, format!("cannot write to {}: {error}", path.display()))
+            })?),
+        };
+        let in_place = terminal && args.watch.is_some();
+        let options = Options { in_place, terminal, color, unicode: !args.ascii && locale_is_utf8() };
+        Ok(Screen { out, options, last: None })
+    }
+
+    /// How to draw, for the size that the terminal has now.
+    pub fn style(&self) -> Style {
+        let Options { color, unicode, .. } = self.options;
+        Style { columns: self.size().map_or(80, |(columns, _)| columns), color, unicode }
+    }
+
+    fn size(&self) -> Option<(usize, usize)> {
+        let size = self.options.terminal.then(|| rustix::termios::tcgetwinsize(io::stdout()))?.ok()?;
+        (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col.into(), size.ws_row.into()))
+    }
+
+    pub fn show(&mut self, text: &str) -> io::Result<()> {
+        if !self.options.in_place {
+            self.out.write_all(text.as_bytes())?;
+            return self.out.flush();
+        }
+        let rows = self.size().map_or(usize::MAX, |(_, rows)| rows);
+        let frame = frame(text, rows, self.last.is_none());
+        self.last = Some(text.to_owned());
+        self.out.write_all(frame.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Gives the terminal back, with the last text on it.
+    pub fn close(mut self) -> anyhow::Result<()> {
+        self.restore()?;
+        Ok(())
+    }
+
+    fn restore(&mut self) -> io::Result<()> {
+        let Some(last) = self.last.take() else { return Ok(()) };
+        self.out.write_all(format!("{LEAVE}{last}").as_bytes())?;
+        self.out.flush()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // After an error or a panic there is nobody left to tell that the terminal is gone, too.
+        let _ = self.restore();
+    }
+}
+
+/// The text for a terminal of so many rows, line over line in place of the last one.
+fn frame(text: &str, rows: usize, first: bool) -> String {
+    let mut frame = String::from(if first { ENTER } else { "" }) + BEGIN;
+    let lines: Vec<&str> = text.lines().collect();
+    let room = rows.saturating_sub(1).max(1);
+    let shown = if lines.len() > room { room - 1 } else { lines.len() };
+    for line in &lines[..shown] {
+        frame += line;
+        frame += "\x1b[K\r\n";
+    }
+    if shown < lines.len() {
+        let more = lines.len() - shown;
+        frame += &format!("{more} more lines: enlarge the window, or choose devices with -i\x1b[K\r\n");
+    }
+    frame + END
+}
+
+fn locale_is_utf8() -> bool {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_goes_over_the_last_one() {
+        let text = "one\ntwo\n";
+        assert_eq!(frame(text, 24, false), "\x1b[?2026h\x1b[Hone\x1b[K\r\ntwo\x1b[K\r\n\x1b[J\x1b[?2026l");
+        assert!(frame(text, 24, true).starts_with("\x1b[?1049h\x1b[?25l\x1b[?2026h"));
+    }
+
+    #[test]
+    fn a_low_terminal_says_what_it_hides() {
+        let frame = frame("1\n2\n3\n4\n5\n6\n", 4, false);
+        assert_eq!(frame.matches("\r\n").count(), 3);
+        assert!(frame.contains("2\x1b[K\r\n4 more lines"), "{frame:?}");
+    }
+}

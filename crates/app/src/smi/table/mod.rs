@@ -1,0 +1,67 @@
+//! The default view: devices and processes in nvidia-smi's shape.
+//!
+//! Up to eight devices get a block of two or three lines each; more of them get a line each, so that a Galaxy's 32 stay
+//! readable. Eighty columns are enough; more make the bars and names longer.
+
+mod blocks;
+mod figures;
+mod grid;
+mod processes;
+mod rows;
+
+use super::style::{Style, Tone};
+use crate::text::{Align, clean, width};
+use grid::Page;
+use model::Snapshot;
+
+/// More devices than this get a line each.
+const BLOCKS: usize = 8;
+const NARROWEST: usize = 80;
+const WIDEST: usize = 160;
+/// Faults that are listed below the tables.
+const NOTES: usize = 6;
+
+/// The whole view.
+pub fn text(snapshot: &Snapshot, style: &Style, time: &str) -> String {
+    let style = Style { columns: style.columns.clamp(NARROWEST, WIDEST), ..*style };
+    let mut page = Page::new(style);
+    page.text += &format!("{time}\n");
+    title(&mut page, snapshot);
+    if snapshot.devices.len() > BLOCKS {
+        rows::draw(&mut page, snapshot);
+    } else {
+        blocks::draw(&mut page, snapshot);
+    }
+    processes::draw(&mut page, snapshot);
+    notes(&mut page, snapshot);
+    page.text
+}
+
+/// Name, version, driver and host, above the devices. The frame is left open for what follows.
+fn title(page: &mut Page, snapshot: &Snapshot) {
+    let (style, inner) = (page.style, page.style.columns - 2);
+    page.rule(&[inner], style.glyphs().horizontal, style.glyphs().top);
+    let driver = snapshot.host.driver_version.as_deref().unwrap_or("unknown");
+    let left = format!(" ttmon {}   driver {}", env!("CARGO_PKG_VERSION"), clean(driver));
+    let (right, tone) = match &snapshot.host {
+        host if host.simulated => ("SIMULATED ".to_owned(), Tone::Warning),
+        host => (format!("{} ", clean(host.name.as_deref().unwrap_or(""))), Tone::Plain),
+    };
+    let taken = width(&right).min(inner / 2);
+    let left = style.cell(&left, inner - taken, Align::Left, Tone::Strong);
+    page.line(&[left + &style.cell(&right, taken, Align::Right, tone)]);
+}
+
+/// What went wrong, below the tables.
+fn notes(page: &mut Page, snapshot: &Snapshot) {
+    let style = page.style;
+    for fault in snapshot.faults.iter().take(NOTES) {
+        let note = format!("{}: {}", clean(&fault.path), clean(&fault.reason));
+        page.text += &style.paint("note: ", Tone::Warning);
+        page.text += &note;
+        page.text.push('\n');
+    }
+    if snapshot.faults.len() > NOTES {
+        page.text += &format!("note: {} more; --json lists them all\n", snapshot.faults.len() - NOTES);
+    }
+}

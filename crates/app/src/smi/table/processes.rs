@@ -1,0 +1,74 @@
+//! The processes, by device.
+
+use super::grid::{Cell, Column, Page};
+use crate::smi::process_fields::ProcessRow;
+use crate::smi::style::{Style, Tone};
+use crate::text::{Align, clean};
+use model::{Bytes, Runtime, Snapshot, Source};
+
+pub fn draw(page: &mut Page, snapshot: &Snapshot) {
+    let (style, glyphs) = (page.style, page.style.glyphs());
+    let inner = style.columns - 2;
+    let rows = ProcessRow::all(snapshot, "");
+    page.text.push('\n');
+    page.rule(&[inner], glyphs.horizontal, glyphs.top);
+    if rows.is_empty() {
+        page.line(&[style.cell(" No process uses a device", inner, Align::Left, Tone::Plain)]);
+        page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
+        return;
+    }
+    let contained = rows.iter().any(|row| row.process.container.is_some());
+    let mut columns = vec![
+        Column::right("Dev", 3),
+        Column::right("PID", 7),
+        Column::left("User", 6),
+        Column::left("Via", 5),
+        Column::left("Name", 6).stretching(),
+        Column::right("DRAM", 5),
+        Column::right("L1", 5),
+        Column::right("L1SML", 5),
+        Column::right("TRACE", 5),
+        Column::right("CB", 5),
+        Column::left("From", 5),
+    ];
+    if contained {
+        columns.insert(3, Column::left("Contnr", 8));
+    }
+    // With room to spare the whole command line is worth more than its first word.
+    let wide = style.columns >= 104;
+    let rows: Vec<Vec<Cell>> = rows.iter().map(|row| cells(row, &style, contained, wide)).collect();
+    page.grid(&columns, &rows);
+    page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
+}
+
+fn cells(row: &ProcessRow, style: &Style, contained: bool, wide: bool) -> Vec<Cell> {
+    let absent = style.glyphs().absent;
+    let text = |text: Option<&str>| Cell::plain(text.map_or(absent.into(), clean));
+    let bytes = |bytes: Option<Bytes>| match bytes {
+        Some(Bytes(0)) => Cell::Text("0".into(), Tone::Faint),
+        Some(bytes) => Cell::plain(bytes.short()),
+        None => Cell::Text(absent.into(), Tone::Faint),
+    };
+    let process = row.process;
+    let name = if wide { process.command.as_deref().or(process.name.as_deref()) } else { process.name.as_deref() };
+    let usage = row.held.usage;
+    let mut cells = vec![
+        Cell::Text(row.held.id.to_string(), Tone::Strong),
+        Cell::plain(process.pid.to_string()),
+        text(process.user.as_deref()),
+        text(process.runtime.map(Runtime::name).map(|name| name.trim_start_matches("tt-"))),
+        text(name),
+        bytes(usage.dram),
+        bytes(usage.l1),
+        bytes(usage.l1_small),
+        bytes(usage.trace),
+        bytes(usage.cb),
+        text(row.held.source.map(Source::name)),
+    ];
+    if contained {
+        // The engine or pod comes before the id, which tells one container from another.
+        let id = process.container.as_deref().map(|container| container.rsplit(['/', ':']).next().unwrap_or(container));
+        cells.insert(3, text(if wide { process.container.as_deref() } else { id }));
+    }
+    cells
+}

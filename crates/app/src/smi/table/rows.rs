@@ -1,0 +1,62 @@
+//! A line for each device, where there are too many for blocks.
+
+use super::figures::*;
+use super::grid::{Cell, Column, Page};
+use crate::smi::style::{Style, Tone};
+use model::{Bytes, Device, Snapshot};
+
+pub fn draw(page: &mut Page, snapshot: &Snapshot) {
+    let (style, glyphs) = (page.style, page.style.glyphs());
+    let inner = style.columns - 2;
+    page.rule(&[inner], glyphs.horizontal, glyphs.middle);
+    let wide = style.columns >= 104;
+    let mut columns = vec![
+        Column::right("Dev", 3),
+        Column::left("Board", 5),
+        Column::left("PCI", 7),
+        Column::left("State", 5),
+        Column::right("Temp", 5),
+        Column::right("Power", 6),
+        Column::right("MHz", 4),
+        Column::left("DRAM", 8).stretching(),
+        Column::right("used", 5),
+        Column::right("L1 used", 7),
+    ];
+    if wide {
+        columns.insert(4, Column::right("Fan", 5));
+    }
+    let one_domain = snapshot.devices.iter().flat_map(|d| &d.pci_address).all(|address| address.0.starts_with("0000:"));
+    let rows: Vec<Vec<Cell>> = snapshot.devices.iter().map(|device| row(device, &style, one_domain, wide)).collect();
+    page.grid(&columns, &rows);
+    page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
+}
+
+fn row(device: &Device, style: &Style, one_domain: bool, wide: bool) -> Vec<Cell> {
+    let memory = &device.memory;
+    let address = address(device, style);
+    let address = if one_domain { address.trim_start_matches("0000:") } else { &address };
+    let board = board(device, style).replace("wormhole", "wh").replace("blackhole", "bh");
+    let tone = memory_tone(memory.dram_used, memory.dram_total);
+    let figures = |used: Option<Bytes>, total: Option<Bytes>| match (used, total) {
+        (used, Some(_)) if wide => used_of_total(used, total, memory.untracked_processes, style),
+        (Some(used), _) if memory.untracked_processes > 0 => format!("{}{}", style.glyphs().at_least, used.short()),
+        (Some(used), _) => used.short(),
+        (None, _) => style.glyphs().absent.to_owned(),
+    };
+    let mut cells = vec![
+        Cell::Text(name(device, style), Tone::Strong),
+        Cell::plain(board),
+        Cell::Text(address.to_owned(), link_tone(device)),
+        Cell::Text(short_state(device.state).to_owned(), state_tone(device.state)),
+        Cell::Text(temperature(device, style), temperature_tone(device)),
+        Cell::Text(power(device, style), power_tone(device)),
+        Cell::plain(clock(device, style)),
+        Cell::Bar(part(memory.dram_used, memory.dram_total), tone),
+        Cell::plain(figures(memory.dram_used, memory.dram_total)),
+        Cell::plain(figures(memory.l1_used, memory.l1_total)),
+    ];
+    if wide {
+        cells.insert(4, Cell::plain(fan(device, style)));
+    }
+    cells
+}

@@ -1,0 +1,127 @@
+//! The real `tt::tt_metal::SharedMemoryStatsProvider`, the writer of `/dev/shm/tt_device_<id>_memory`.
+//!
+//! ```text
+//! open SLOT ASIC_ID DEVICE_ID
+//! alloc SLOT BYTES dram|l1|l1_small|trace|cb [CHIP]
+//! free SLOT BYTES dram|l1|l1_small|trace|cb [CHIP]
+//! close SLOT
+//! ```
+//!
+//! A slot is a number of the caller's choice. `CHIP` is the `DEVICE_ID` unless given, as it is
+//! when tt-metal itself calls: a region is for one chip.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cpp::{Cpp, Storage};
+use crate::script::{Kind, number};
+
+/// The library and the providers that are open, by slot.
+pub struct Providers {
+    functions: Functions,
+    open: BTreeMap<u32, Provider>,
+}
+
+impl Providers {
+    pub fn load(library: &Path) -> Result<Providers> {
+        Ok(Providers { functions: Functions::find(Cpp::load(library)?)?, open: BTreeMap::new() })
+    }
+
+    pub fn answer(&mut self, words: &[&str]) -> Result<String> {
+        match *words {
+            ["open", slot, asic, device] => {
+                let slot = number("SLOT", slot)?;
+                let (asic, device) = (number("ASIC_ID", asic)?, number("DEVICE_ID", device)?);
+                if self.open.contains_key(&slot) {
+                    bail!("slot {slot} is open already");
+                }
+                self.open.insert(slot, Provider::open(self.functions, asic, device));
+            }
+            ["alloc", slot, bytes, kind] => self.record(self.functions.allocation, slot, bytes, kind, None)?,
+            ["alloc", slot, bytes, kind, chip] => {
+                self.record(self.functions.allocation, slot, bytes, kind, Some(chip))?
+            }
+            ["free", slot, bytes, kind] => self.record(self.functions.deallocation, slot, bytes, kind, None)?,
+            ["free", slot, bytes, kind, chip] => {
+                self.record(self.functions.deallocation, slot, bytes, kind, Some(chip))?
+            }
+            ["close", slot] => {
+                let slot: u32 = number("SLOT", slot)?;
+                self.open.remove(&slot).with_context(|| format!("slot {slot} is not open"))?;
+            }
+            _ => bail!("unknown command {:?}", words.join(" ")),
+        }
+        Ok(String::new())
+    }
+
+    fn record(&mut self, event: Record, slot: &str, bytes: &str, kind: &str, chip: Option<&str>) -> Result<()> {
+        let slot: u32 = number("SLOT", slot)?;
+        let (bytes, kind) = (number("BYTES", bytes)?, kind.parse()?);
+        let chip = chip.map(|chip| number("CHIP", chip)).transpose()?;
+        let provider = self.open.get_mut(&slot).with_context(|| format!("slot {slot} is not open"))?;
+        provider.record(event, bytes, kind, chip.unwrap_or(provider.device));
+        Ok(())
+    }
+}
+
+type Construct = unsafe extern "C-unwind" fn(this: *mut c_void, asic: u64, device: i32, disabled: bool, verbose: bool);
+type Destroy = unsafe extern "C-unwind" fn(this: *mut c_void);
+type Record = unsafe extern "C-unwind" fn(this: *mut c_void, pid: i32, bytes: u64, kind: u8, chip: u32);
+
+#[derive(Clone, Copy)]
+struct Functions {
+    construct: Construct,
+    destroy: Destroy,
+    allocation: Record,
+    deallocation: Record,
+}
+
+impl Functions {
+    fn find(library: Cpp) -> Result<Functions> {
+        // SAFETY: The types follow from the mangled names; `this` comes first.
+        unsafe {
+            Ok(Functions {
+                construct: library.function("_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emibb")?,
+                destroy: library.function("_ZN2tt8tt_metal25SharedMemoryStatsProviderD1Ev")?,
+                allocation: library.function(
+                    "_ZN2tt8tt_metal25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj",
+                )?,
+                deallocation: library.function(
+                    "_ZN2tt8tt_metal25SharedMemoryStatsProvider19record_deallocationEimNS0_13ShmBufferTypeEj",
+                )?,
+            })
+        }
+    }
+}
+
+/// One attachment to a region. It is given up when dropped.
+struct Provider {
+    functions: Functions,
+    device: u32,
+    object: Box<Storage>,
+}
+
+impl Provider {
+    fn open(functions: Functions, asic: u64, device: u32) -> Provider {
+        let mut object = Storage::new();
+        // SAFETY: The object is 32 bytes; the storage is larger, aligned, and does not move.
+        unsafe { (functions.construct)(object.as_ptr(), asic, device.cast_signed(), false, false) };
+        Provider { functions, device, object }
+    }
+
+    fn record(&mut self, event: Record, bytes: u64, kind: Kind, chip: u32) {
+        let pid = std::process::id().cast_signed();
+        // SAFETY: The object was constructed in `open`.
+        unsafe { event(self.object.as_ptr(), pid, bytes, kind.code(), chip) };
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        // SAFETY: The object was constructed in `open` and is not used again.
+        unsafe { (self.functions.destroy)(self.object.as_ptr()) };
+    }
+}

@@ -1,0 +1,9 @@
+//! Who holds how much device memory: the books that processes keep in mapped files.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+// The only place of the project that maps files; each use of `unsafe` says why it is sound.
+#[allow(unsafe_code)]
+mod mapping;
+
+pub use mapping::{Held, Mapping, hold};

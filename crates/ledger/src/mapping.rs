@@ -1,0 +1,240 @@
+//! Files in memory, shared with other processes, read and written field by field.
+//!
+//! Other processes change the bytes at any time, so there are no references into a mapping: every access is atomic.
+//! Fields are little-endian. A file that somebody shortens afterwards takes its pages with it (`SIGBUS`); map only files
+//! whose writers never do that.
+
+use memmap2::{Mmap, MmapOptions, MmapRaw};
+use std::fs::File;
+use std::io;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+/// The first bytes of a regular file, mapped shared, for reading and writing.
+///
+/// # Panics
+/// As with a slice, every access panics that reaches beyond the mapping, and so does one that is not aligned to the
+/// field's size: offsets are constants of a layout, and a wrong one is a mistake in the program.
+#[derive(Debug)]
+pub struct Mapping {
+    map: MmapRaw,
+}
+
+impl Mapping {
+    /// Maps the first `len` bytes. The file must be that long: a page without a file behind it cannot be touched.
+    pub fn of(file: &File, len: usize) -> io::Result<Mapping> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "only a regular file can be mapped"));
+        }
+        if metadata.len() < len as u64 {
+            let text = format!("the file has {} bytes, {len} are needed", metadata.len());
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+        }
+        Ok(Mapping { map: MmapOptions::new().len(len).map_raw(file)? })
+    }
+
+    /// Reads a field.
+    pub fn load_u32(&self, offset: usize) -> u32 {
+        u32::from_le(self.u32_at(offset).load(Acquire))
+    }
+
+    /// Writes a field.
+    pub fn store_u32(&self, offset: usize, value: u32) {
+        self.u32_at(offset).store(value.to_le(), Release);
+    }
+
+    /// Writes `new` if the field holds `current`. Answers what it held, as an error if that was something else.
+    pub fn compare_exchange_u32(&self, offset: usize, current: u32, new: u32) -> Result<u32, u32> {
+        let held = self.u32_at(offset).compare_exchange(current.to_le(), new.to_le(), AcqRel, Acquire);
+        held.map(u32::from_le).map_err(u32::from_le)
+    }
+
+    /// As [`Mapping::compare_exchange_u32`], for a signed field.
+    pub fn compare_exchange_i32(&self, offset: usize, current: i32, new: i32) -> Result<i32, i32> {
+        let held = self.compare_exchange_u32(offset, current.cast_unsigned(), new.cast_unsigned());
+        held.map(u32::cast_signed).map_err(u32::cast_signed)
+    }
+
+    /// Reads a field.
+    pub fn load_u64(&self, offset: usize) -> u64 {
+        u64::from_le(self.u64_at(offset).load(Acquire))
+    }
+
+    /// Writes a field.
+    pub fn store_u64(&self, offset: usize, value: u64) {
+        self.u64_at(offset).store(value.to_le(), Release);
+    }
+
+    /// Adds to a field, around the end if need be, and answers what it held before.
+    pub fn add_u64(&self, offset: usize, n: u64) -> u64 {
+        self.change_u64(offset, |value| value.wrapping_add(n))
+    }
+
+    /// Subtracts from a field, down to zero at most, and answers what it held before.
+    pub fn sub_u64_saturating(&self, offset: usize, n: u64) -> u64 {
+        self.change_u64(offset, |value| value.saturating_sub(n))
+    }
+
+    /// Copies bytes out, each by itself: somebody who writes meanwhile may be seen halfway.
+    pub fn read_bytes(&self, offset: usize, into: &mut [u8]) {
+        for (i, byte) in into.iter_mut().enumerate() {
+            *byte = self.u8_at(offset, i).load(Relaxed);
+        }
+    }
+
+    /// Copies bytes in, each by itself.
+    pub fn write_bytes(&self, offset: usize, bytes: &[u8]) {
+        for (i, byte) in bytes.iter().enumerate() {
+            self.u8_at(offset, i).store(*byte, Relaxed);
+        }
+    }
+
+    fn change_u64(&self, offset: usize, change: impl Fn(u64) -> u64) -> u64 {
+        let field = self.u64_at(offset);
+        let mut held = field.load(Acquire);
+        loop {
+            match field.compare_exchange_weak(held, change(u64::from_le(held)).to_le(), AcqRel, Acquire) {
+                Ok(before) => return u64::from_le(before),
+                Err(now) => held = now,
+            }
+        }
+    }
+
+    fn u8_at(&self, offset: usize, i: usize) -> &AtomicU8 {
+        let at = self.checked(offset.saturating_add(i), 1);
+        // SAFETY: the byte is inside the mapping, which lives as long as `self`, and nobody in this process reaches it
+        // other than through atomics.
+        unsafe { AtomicU8::from_ptr(self.map.as_mut_ptr().add(at)) }
+    }
+
+    fn u32_at(&self, offset: usize) -> &AtomicU32 {
+        let at = self.checked(offset, 4);
+        // SAFETY: as above; a mapping begins on a page, so what is aligned in the file is aligned in memory.
+        unsafe { AtomicU32::from_ptr(self.map.as_mut_ptr().add(at).cast()) }
+    }
+
+    fn u64_at(&self, offset: usize) -> &AtomicU64 {
+        let at = self.checked(offset, 8);
+        // SAFETY: as above.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at).cast()) }
+    }
+
+    fn checked(&self, offset: usize, size: usize) -> usize {
+        let inside = offset.checked_add(size).is_some_and(|end| end <= self.map.len());
+        assert!(inside, "{size} bytes at {offset} are beyond the {} mapped", self.map.len());
+        assert!(offset.is_multiple_of(size), "{offset} is not a multiple of {size}");
+        offset
+    }
+}
+
+/// A file that this process keeps mapped, read-only.
+#[derive(Debug)]
+pub struct Held {
+    _map: Mmap,
+}
+
+/// Maps a file for nothing but to be seen in `/proc/self/maps`.
+pub fn hold(file: &File) -> io::Result<Held> {
+    // SAFETY: the bytes are never looked at, so it does not matter who changes them.
+    Ok(Held { _map: unsafe { Mmap::map(file)? } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::FileExt;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn file(len: u64) -> File {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(len).unwrap();
+        file
+    }
+
+    #[test]
+    fn two_mappings_of_a_file_are_one_memory() {
+        let file = file(64);
+        let (a, b) = (Mapping::of(&file, 64).unwrap(), Mapping::of(&file, 64).unwrap());
+        a.store_u32(4, 0x0102_0304);
+        a.store_u64(8, 1000);
+        assert_eq!(b.load_u32(4), 0x0102_0304);
+        assert_eq!(b.add_u64(8, 24), 1000);
+        assert_eq!(a.load_u64(8), 1024);
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, 4).unwrap();
+        assert_eq!(bytes, [4, 3, 2, 1, 0, 4, 0, 0], "little-endian, and in the file too");
+    }
+
+    #[test]
+    fn counters_stop_at_zero() {
+        let map = Mapping::of(&file(16), 16).unwrap();
+        map.store_u64(8, 5);
+        assert_eq!(map.sub_u64_saturating(8, 3), 5);
+        assert_eq!(map.sub_u64_saturating(8, 3), 2);
+        assert_eq!(map.load_u64(8), 0);
+        assert_eq!(map.load_u64(0), 0, "the neighbour is left alone");
+    }
+
+    #[test]
+    fn a_field_is_claimed_once() {
+        let map = Mapping::of(&file(16), 16).unwrap();
+        assert_eq!(map.compare_exchange_i32(0, 0, -7), Ok(0));
+        assert_eq!(map.compare_exchange_i32(0, 0, 8), Err(-7));
+        assert_eq!(map.compare_exchange_u32(4, 0, 9), Ok(0));
+        assert_eq!(map.compare_exchange_u32(4, 0, 10), Err(9));
+    }
+
+    #[test]
+    fn text_goes_anywhere() {
+        let map = Mapping::of(&file(16), 16).unwrap();
+        map.write_bytes(3, b"python3\0");
+        let mut read = [0; 7];
+        map.read_bytes(3, &mut read);
+        assert_eq!(&read, b"python3");
+    }
+
+    #[test]
+    fn many_writers_lose_nothing() {
+        let map = Mapping::of(&file(8), 8).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1000).for_each(|_| _ = map.add_u64(0, 3)));
+            }
+        });
+        assert_eq!(map.load_u64(0), 12_000);
+    }
+
+    #[test]
+    fn only_a_file_that_is_long_enough_is_mapped() {
+        assert_eq!(Mapping::of(&file(15), 16).unwrap_err().to_string(), "the file has 15 bytes, 16 are needed");
+        let folder = File::open("/").unwrap();
+        assert_eq!(Mapping::of(&folder, 16).unwrap_err().to_string(), "only a regular file can be mapped");
+    }
+
+    #[test]
+    fn reaching_outside_or_across_a_field_panics() {
+        // Longer file, shorter mapping: it is the mapping that counts.
+        let map = Mapping::of(&file(64), 16).unwrap();
+        let panics = |f: &dyn Fn()| catch_unwind(AssertUnwindSafe(f)).is_err();
+        assert!(panics(&|| _ = map.load_u64(16)));
+        assert!(panics(&|| _ = map.load_u64(12)));
+        assert!(panics(&|| map.store_u32(2, 0)));
+        assert!(panics(&|| map.write_bytes(15, b"ab")));
+        assert!(panics(&|| map.read_bytes(usize::MAX, &mut [0, 0])));
+        assert!(!panics(&|| _ = map.load_u32(12)));
+    }
+
+    #[test]
+    fn a_held_file_is_seen_in_the_maps() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(4096).unwrap();
+        let path = file.path().to_str().unwrap();
+        let mapped = || fs::read_to_string("/proc/self/maps").unwrap().contains(path);
+        let held = hold(file.as_file()).unwrap();
+        assert!(mapped());
+        drop(held);
+        assert!(!mapped());
+    }
+}

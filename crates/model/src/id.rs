@@ -1,0 +1,187 @@
+//! How a device is named, and how people name one on a command line.
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use std::fmt;
+
+/// A device's place on the PCI bus, `0000:01:00.0`, as the kernel spells it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PciAddress(pub String);
+
+impl fmt::Display for PciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// What people call a device. Sorts as people count, a remote chip behind its gateway.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum DeviceId {
+    /// `/dev/tenstorrent/N`.
+    Local(u32),
+    /// The second chip of a board (n300 R), reached through the gateway `N`. Written `NR`.
+    Remote(u32),
+    /// A PCI function that no driver is bound to.
+    NoDriver(PciAddress),
+}
+
+impl DeviceId {
+    /// The ordinal `N`, where the device has one of its own.
+    pub fn index(&self) -> Option<u32> {
+        match self {
+            DeviceId::Local(n) => Some(*n),
+            DeviceId::Remote(_) | DeviceId::NoDriver(_) => None,
+        }
+    }
+
+    fn sort_key(&self) -> (bool, u32, bool, Option<&PciAddress>) {
+        match self {
+            DeviceId::Local(n) => (false, *n, false, None),
+            DeviceId::Remote(n) => (false, *n, true, None),
+            DeviceId::NoDriver(address) => (true, 0, false, Some(address)),
+        }
+    }
+}
+
+impl Ord for DeviceId {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.sort_key().cmp(&other.sort_key())
+    }
+}
+
+impl PartialOrd for DeviceId {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceId::Local(n) => f.pad(&n.to_string()),
+            DeviceId::Remote(n) => f.pad(&format!("{n}R")),
+            DeviceId::NoDriver(address) => address.fmt(f),
+        }
+    }
+}
+
+/// As two JSON members: `"index": 0, "id": "0"`. A chip without an ordinal has `"index": null`.
+impl Serialize for DeviceId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("index", &self.index())?;
+        map.serialize_entry("id", &self.to_string())?;
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for DeviceId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Written {
+            id: String,
+        }
+        let Written { id } = Written::deserialize(deserializer)?;
+        Ok(match (id.parse(), id.strip_suffix('R').and_then(|n| n.parse().ok())) {
+            (Ok(n), _) => DeviceId::Local(n),
+            (_, Some(n)) => DeviceId::Remote(n),
+            _ => DeviceId::NoDriver(PciAddress(id)),
+        })
+    }
+}
+
+/// What a person types to mean a device: `0`, `2R`, `0000:01:00.0`, `01:00.0`, a serial or an ASIC id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selector(pub String);
+
+impl Selector {
+    /// Whether this names the device; also by the `TT-…` of `uuid`. A card's ordinal, PCI address or serial means all its chips.
+    pub fn names(&self, device: &crate::Device) -> bool {
+        let text = self.0.trim();
+        let text = text.strip_prefix("TT-").unwrap_or(text);
+        let same = |other: &Option<String>| other.as_deref().is_some_and(|other| other.eq_ignore_ascii_case(text));
+        let hex = |other: &Option<String>| {
+            same(other) || text.strip_prefix("0x").is_some_and(|text| Selector(text.into()).equals(other))
+        };
+        if let Ok(n) = text.parse::<u32>()
+            && text.len() < 8
+        {
+            return matches!(device.id, DeviceId::Local(m) | DeviceId::Remote(m) if m == n);
+        }
+        device.id.to_string().eq_ignore_ascii_case(text)
+            || device.pci_address.as_ref().is_some_and(|address| address_is(&address.0, text))
+            || hex(&device.serial)
+            || hex(&device.asic_id)
+    }
+
+    fn equals(&self, other: &Option<String>) -> bool {
+        other.as_deref().is_some_and(|other| other.eq_ignore_ascii_case(&self.0))
+    }
+}
+
+/// The domain may be left out, or written with eight digits as nvidia-smi does.
+fn address_is(address: &str, text: &str) -> bool {
+    let text = text.strip_prefix("0000").filter(|rest| rest.len() == 12).unwrap_or(text);
+    address.eq_ignore_ascii_case(text) || address.strip_prefix("0000:").is_some_and(|a| a.eq_ignore_ascii_case(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+
+    fn n300() -> (Device, Device) {
+        let mut left = Device::new(DeviceId::Local(2));
+        left.pci_address = Some(PciAddress("0000:81:00.0".into()));
+        left.serial = Some("010001451170C0C4".into());
+        left.asic_id = Some("1A2B3C4D5E6F7081".into());
+        let mut right = Device::new(DeviceId::Remote(2));
+        right.pci_address.clone_from(&left.pci_address);
+        right.serial.clone_from(&left.serial);
+        (left, right)
+    }
+
+    #[test]
+    fn devices_sort_as_people_count() {
+        let mut ids = [
+            DeviceId::NoDriver(PciAddress("0000:01:00.0".into())),
+            DeviceId::Local(10),
+            DeviceId::Remote(2),
+            DeviceId::Local(9),
+            DeviceId::Local(2),
+        ];
+        ids.sort();
+        assert_eq!(ids.map(|id| id.to_string()), ["2", "2R", "9", "10", "0000:01:00.0"]);
+    }
+
+    #[test]
+    fn a_device_answers_to_all_its_names() {
+        let (left, right) = n300();
+        for (text, is_left, is_right) in [
+            ("2", true, true),
+            ("2R", false, true),
+            ("2r", false, true),
+            ("12", false, false),
+            ("0000:81:00.0", true, true),
+            ("81:00.0", true, true),
+            ("00000000:81:00.0", true, true),
+            ("010001451170c0c4", true, true),
+            ("1A2B3C4D5E6F7081", true, false),
+            ("0x1a2b3c4d5e6f7081", true, false),
+            ("", false, false),
+            ("nonsense", false, false),
+        ] {
+            let selector = Selector(text.into());
+            assert_eq!((selector.names(&left), selector.names(&right)), (is_left, is_right), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_survive_json() {
+        for id in [DeviceId::Local(3), DeviceId::Remote(3), DeviceId::NoDriver(PciAddress("0000:01:00.0".into()))] {
+            let text = serde_json::to_string(&id).unwrap();
+            assert_eq!(serde_json::from_str::<DeviceId>(&text).unwrap(), id, "{text}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What a Tenstorrent machine looks like at one moment: plain data, no I/O, no clock.
+//!
+//! Sources fill a [`Snapshot`]; everything else shows it. What was not measured is `None`, and if reading it was
+//! tried and went wrong, [`Snapshot::faults`] says where and why.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod board;
+mod device;
+mod history;
+mod id;
+mod identity;
+mod process;
+mod rates;
+mod snapshot;
+mod time;
+mod units;
+
+pub use board::{Board, Capacity, Version};
+pub use device::{Arch, Device, Firmware, Link, Memory, State};
+pub use history::{History, Metric, Series};
+pub use id::{DeviceId, PciAddress, Selector};
+pub use identity::{ChipMatch, chip_match};
+pub use process::{Held, Process, Runtime, Source, Usage};
+pub use rates::{Counters, Traffic, cpu_percent, traffic};
+pub use snapshot::{Fault, Host, SCHEMA, Snapshot};
+pub use time::Timestamp;
+pub use units::{Amperes, Bytes, BytesPerSecond, Celsius, Megahertz, Rpm, Volts, Watts};

@@ -1,0 +1,135 @@
+//! One process that uses a device.
+
+use crate::{Bytes, DeviceId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// A living process that holds a device or device memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// As this PID namespace counts.
+    pub pid: u32,
+    /// Login name, or the number where it has none.
+    pub user: Option<String>,
+    /// The short name that the kernel keeps.
+    pub name: Option<String>,
+    /// The whole command line. Bytes that are not UTF-8 are replaced.
+    pub command: Option<String>,
+    /// Container or pod, where it runs in one.
+    pub container: Option<String>,
+    /// What it uses the device with. Absent where we may not look.
+    pub runtime: Option<Runtime>,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// Resident host memory.
+    #[serde(rename = "host_memory_bytes")]
+    pub host_memory: Option<Bytes>,
+    /// Host CPU, 100 for one busy core. From the second sample on.
+    pub host_cpu_percent: Option<f64>,
+    /// What it holds on each chip.
+    pub devices: Vec<Held>,
+}
+
+/// What one process holds on one chip.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    /// The chip.
+    #[serde(flatten)]
+    pub id: DeviceId,
+    /// How much; absent when nobody tells.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Where the figures come from.
+    pub source: Option<Source>,
+}
+
+/// Device memory by kind.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Buffers in DRAM.
+    #[serde(rename = "dram_bytes")]
+    pub dram: Option<Bytes>,
+    /// Buffers in L1.
+    #[serde(rename = "l1_bytes")]
+    pub l1: Option<Bytes>,
+    /// Buffers in the small L1 region.
+    #[serde(rename = "l1_small_bytes")]
+    pub l1_small: Option<Bytes>,
+    /// Recorded command traces (in DRAM).
+    #[serde(rename = "trace_bytes")]
+    pub trace: Option<Bytes>,
+    /// Circular buffers (in L1).
+    #[serde(rename = "cb_bytes")]
+    pub cb: Option<Bytes>,
+}
+
+/// Where a memory figure comes from, in order of accuracy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// tt-metal's own shared memory: logical bytes of the thread that it tracks.
+    Shm,
+}
+
+/// What a process uses a device with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Runtime {
+    /// None of the libraries below is mapped.
+    Other,
+    /// tt-umd alone.
+    Umd,
+    /// tt-metal without ttnn.
+    TtMetal,
+    /// ttnn.
+    Ttnn,
+}
+
+impl Usage {
+    /// All kinds measured.
+    pub fn measured(dram: u64, l1: u64, l1_small: u64, trace: u64, cb: u64) -> Usage {
+        let some = |n| Some(Bytes(n));
+        Usage { dram: some(dram), l1: some(l1), l1_small: some(l1_small), trace: some(trace), cb: some(cb) }
+    }
+
+    /// Each kind added up; a kind that neither side knows stays unknown.
+    pub fn plus(self, other: Usage) -> Usage {
+        let add = |a: Option<Bytes>, b: Option<Bytes>| match (a, b) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        Usage {
+            dram: add(self.dram, other.dram),
+            l1: add(self.l1, other.l1),
+            l1_small: add(self.l1_small, other.l1_small),
+            trace: add(self.trace, other.trace),
+            cb: add(self.cb, other.cb),
+        }
+    }
+
+    /// All kinds together.
+    pub fn total(self) -> Option<Bytes> {
+        let kinds = [self.dram, self.l1, self.l1_small, self.trace, self.cb];
+        kinds.iter().any(Option::is_some).then(|| kinds.into_iter().flatten().sum())
+    }
+}
+
+impl Source {
+    /// As JSON, tables and queries spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Shm => "shm",
+        }
+    }
+}
+
+impl Runtime {
+    /// As JSON, tables and queries spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Runtime::Other => "other",
+            Runtime::Umd => "umd",
+            Runtime::TtMetal => "tt-metal",
+            Runtime::Ttnn => "ttnn",
+        }
+    }
+}

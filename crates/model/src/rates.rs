@@ -1,0 +1,172 @@
+//! Rates from raw counters: arithmetic on two samples.
+
+use crate::{Arch, BytesPerSecond, Link};
+
+/// The raw 32-bit flit counters of a chip's PCIe tile, by direction: each of three kinds of traffic on each of two NoCs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counters {
+    /// Flits that went from host to device.
+    pub host_to_device: [u32; 6],
+    /// Flits that went from device to host.
+    pub device_to_host: [u32; 6],
+    /// The heartbeat at that time: when it falls, the chip was reset in between.
+    pub heartbeat: Option<u32>,
+}
+
+/// Data rates between two samples.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub struct Traffic {
+    /// Written by the host or read by the device.
+    pub host_to_device: Option<BytesPerSecond>,
+    /// Read by the host or written by the device.
+    pub device_to_host: Option<BytesPerSecond>,
+}
+
+/// The traffic between two samples `seconds` apart.
+///
+/// A counter that wrapped counts on; one that restarted gives no rate. The two look alike: a reset is told by a heartbeat
+/// that fell. A driver too old to have a heartbeat gets no rate from a counter that fell, whatever the cause.
+pub fn traffic(earlier: &Counters, later: &Counters, seconds: f64, arch: Arch, link: &Link) -> Traffic {
+    let all = |c: &Counters| c.host_to_device.into_iter().chain(c.device_to_host);
+    let restarted = match (earlier.heartbeat, later.heartbeat) {
+        (Some(a), Some(b)) => b < a && a - b < u32::MAX / 2,
+        _ => all(earlier).zip(all(later)).any(|(a, b)| b < a),
+    };
+    let dead = all(later).all(|n| n == u32::MAX);
+    let most = link_bytes_per_second(link);
+    let flit = flit_bytes(arch);
+    // A single counter must not be able to wrap twice unseen.
+    let too_long = seconds * most >= flit * 4_294_967_296.0;
+    if restarted || dead || too_long || seconds <= 0.0 {
+        return Traffic::default();
+    }
+    let rate = |earlier: &[u32; 6], later: &[u32; 6]| {
+        let flits: u64 = earlier.iter().zip(later).map(|(a, b)| u64::from(b.wrapping_sub(*a))).sum();
+        let rate = flits as f64 * flit / seconds;
+        // Partial flits count as whole ones, so a busy link may look a little faster than it is.
+        (rate <= most * 2.0).then_some(BytesPerSecond(rate))
+    };
+    Traffic {
+        host_to_device: rate(&earlier.host_to_device, &later.host_to_device),
+        device_to_host: rate(&earlier.device_to_host, &later.device_to_host),
+    }
+}
+
+/// Bytes per counted flit. Blackhole's is its NoC's width; it has not been verified on hardware.
+fn flit_bytes(arch: Arch) -> f64 {
+    match arch {
+        Arch::Wormhole => 32.0,
+        Arch::Blackhole => 64.0,
+    }
+}
+
+/// The most that a link can carry one way; the fastest known one when the link is not known.
+fn link_bytes_per_second(link: &Link) -> f64 {
+    let gigatransfers = match link.generation {
+        Some(1) => 2.5 * 0.8,
+        Some(2) => 5.0 * 0.8,
+        Some(3) => 8.0,
+        Some(4) => 16.0,
+        _ => 32.0,
+    };
+    gigatransfers * 1e9 / 8.0 * f64::from(link.width.filter(|w| (1..=16).contains(w)).unwrap_or(16))
+}
+
+/// Host CPU of a process in percent of one core, from two readings of its CPU time.
+pub fn cpu_percent(earlier_seconds: f64, later_seconds: f64, elapsed_seconds: f64) -> Option<f64> {
+    (elapsed_seconds > 0.0 && later_seconds >= earlier_seconds)
+        .then(|| ((later_seconds - earlier_seconds) / elapsed_seconds * 1000.0).round() / 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GEN4: Link = Link {
+        generation: Some(4),
+        width: Some(16),
+        max_generation: None,
+        max_width: None,
+        host_to_device: None,
+        device_to_host: None,
+    };
+
+    fn counters(host_to_device: u32, heartbeat: u32) -> Counters {
+        let mut all = [7; 6];
+        all[0] = host_to_device;
+        Counters { host_to_device: all, device_to_host: [9; 6], heartbeat: Some(heartbeat) }
+    }
+
+    #[test]
+    fn traffic_is_flits_times_their_size() {
+        let (a, b) = (counters(1000, 10), counters(1_001_000, 20));
+        let wormhole = traffic(&a, &b, 1.0, Arch::Wormhole, &GEN4);
+        assert_eq!(wormhole.host_to_device, Some(BytesPerSecond(32e6)));
+        assert_eq!(wormhole.device_to_host, Some(BytesPerSecond(0.0)));
+        assert_eq!(traffic(&a, &b, 0.5, Arch::Blackhole, &GEN4).host_to_device, Some(BytesPerSecond(128e6)));
+    }
+
+    #[test]
+    fn the_two_nocs_are_two_counters() {
+        let mut later = counters(1000, 20);
+        later.host_to_device[1] += 500;
+        let rate = traffic(&counters(1000, 10), &later, 1.0, Arch::Wormhole, &GEN4).host_to_device;
+        assert_eq!(rate, Some(BytesPerSecond(16_000.0)));
+    }
+
+    #[test]
+    fn a_counter_that_wraps_counts_on() {
+        let (a, b) = (counters(u32::MAX - 499, 10), counters(500, 20));
+        assert_eq!(traffic(&a, &b, 1.0, Arch::Wormhole, &GEN4).host_to_device, Some(BytesPerSecond(32_000.0)));
+    }
+
+    #[test]
+    fn a_counter_that_restarts_gives_no_rate() {
+        let (before, after) = (counters(3_000_000_000, 5000), counters(10, 3));
+        assert_eq!(traffic(&before, &after, 1.0, Arch::Wormhole, &GEN4), Traffic::default());
+        let without = |counters| Counters { heartbeat: None, ..counters };
+        assert_eq!(traffic(&without(before), &without(after), 1.0, Arch::Wormhole, &GEN4), Traffic::default());
+    }
+
+    #[test]
+    fn a_jump_that_the_link_cannot_carry_is_no_rate() {
+        let (before, after) = (counters(0, 10), counters(2_500_000_000, 20));
+        assert_eq!(traffic(&before, &after, 1.0, Arch::Wormhole, &GEN4).host_to_device, None);
+    }
+
+    #[test]
+    fn the_heartbeat_itself_may_wrap() {
+        let (a, b) = (counters(0, u32::MAX - 3), counters(1000, 6));
+        assert!(traffic(&a, &b, 1.0, Arch::Wormhole, &GEN4).host_to_device.is_some());
+    }
+
+    #[test]
+    fn samples_too_far_apart_give_no_rate() {
+        let (a, b) = (counters(0, 10), counters(1000, 60));
+        assert_eq!(traffic(&a, &b, 5.0, Arch::Wormhole, &GEN4), Traffic::default());
+        assert_eq!(traffic(&a, &b, 0.0, Arch::Wormhole, &GEN4), Traffic::default());
+    }
+
+    #[test]
+    fn a_dead_chip_gives_no_rate() {
+        let dead = Counters { host_to_device: [u32::MAX; 6], device_to_host: [u32::MAX; 6], heartbeat: None };
+        assert_eq!(traffic(&counters(1, 1), &dead, 1.0, Arch::Wormhole, &GEN4), Traffic::default());
+    }
+
+    #[test]
+    fn cpu_is_a_share_of_one_core() {
+        assert_eq!(cpu_percent(10.0, 10.5, 1.0), Some(50.0));
+        assert_eq!(cpu_percent(10.0, 14.0, 2.0), Some(200.0));
+        assert_eq!(cpu_percent(10.0, 9.0, 1.0), None, "another process got the pid");
+        assert_eq!(cpu_percent(10.0, 10.0, 0.0), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_rate_exceeds_what_a_link_can_carry_twice(a in proptest::array::uniform6(0u32..), b in proptest::array::uniform6(0u32..), seconds in 0.0f64..2.0) {
+            let at = |n| Counters { host_to_device: n, device_to_host: n, heartbeat: None };
+            let Traffic { host_to_device, .. } = traffic(&at(a), &at(b), seconds, Arch::Blackhole, &GEN4);
+            assert!(host_to_device.is_none_or(|rate| (0.0..=64e9).contains(&rate.0)));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The narrow waist: everything that was found out about a machine at one moment.
+
+use crate::{Device, Process, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// Version of the JSON form. Additions keep the number; a changed meaning raises it.
+pub const SCHEMA: u32 = 1;
+
+/// A machine at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Version of this form.
+    pub schema: u32,
+    /// When it was taken.
+    pub taken_at: Timestamp,
+    /// The machine.
+    pub host: Host,
+    /// Its chips in the order of their names.
+    pub devices: Vec<Device>,
+    /// The processes that use them, by pid.
+    pub processes: Vec<Process>,
+    /// What was tried and went wrong.
+    pub faults: Vec<Fault>,
+}
+
+/// The machine itself.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Host name.
+    pub name: Option<String>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// Version of the tenstorrent module. Absent when it is not loaded.
+    pub driver_version: Option<String>,
+    /// Whether the devices are made up by `--sim`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
+}
+
+/// Something that was tried and went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Fault {
+    /// What was read.
+    pub path: String,
+    /// Why it gave no value.
+    pub reason: String,
+}
+
+impl Fault {
+    /// A fault at a place.
+    pub fn new(path: impl Into<String>, reason: impl ToString) -> Fault {
+        Fault { path: path.into(), reason: reason.to_string() }
+    }
+}

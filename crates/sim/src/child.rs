@@ -1,0 +1,85 @@
+//! A workload as its parent sees it: it is told what to do and answers; let go, it is killed.
+
+use crate::order::{DONE, Order};
+use crate::workload::VARIABLE;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{self, ChildStdin, ChildStdout, Command, Stdio};
+
+pub(crate) struct Child {
+    process: process::Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Child {
+    /// Starts `program` under the looks of `command`, in the machine's root.
+    pub fn start(program: &Path, root: &Path, command: &[&str], visible: &str) -> io::Result<Child> {
+        let mut process = Command::new(fs::canonicalize(program)?)
+            .arg0(command[0])
+            .args(&command[1..])
+            .env(VARIABLE, command[0])
+            .env("TT_VISIBLE_DEVICES", visible)
+            .current_dir(root)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // Ctrl-C is for the parent alone.
+            .process_group(0)
+            .spawn()?;
+        match (process.stdin.take(), process.stdout.take()) {
+            (Some(orders), Some(answers)) => Ok(Child { process, orders, answers: BufReader::new(answers) }),
+            _ => unreachable!("both were asked for above"),
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Has all this done before it returns.
+    pub fn tell(&mut self, orders: &[Order]) -> io::Result<()> {
+        let lines: String = orders.iter().map(|order| format!("{order}\n")).collect();
+        self.orders.write_all(lines.as_bytes())?;
+        for order in orders {
+            let answer = self.answer()?;
+            if answer != DONE {
+                return Err(io::Error::other(format!("workload: {order}: {answer}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it has ended by itself or by somebody else's hand.
+    pub fn is_gone(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
+    }
+
+    fn answer(&mut self) -> io::Result<String> {
+        // Somebody may have stopped the process; the machine does not stop with it.
+        if self.answers.buffer().is_empty() {
+            let mut answers = [PollFd::new(self.answers.get_ref(), PollFlags::IN)];
+            if poll(&mut answers, Some(&PATIENCE))? == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+        let mut line = String::new();
+        if self.answers.read_line(&mut line)? == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the workload has ended"));
+        }
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // Neither can fail for a child that has not been waited for, and one that has needs neither.
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+const PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };

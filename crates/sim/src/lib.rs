@@ -1,0 +1,29 @@
+//! A simulated Tenstorrent machine: the files of the driver, laid in a folder and moving, and real processes at work.
+//!
+//! The machine is described by a [`Spec`] such as `p150x4,hang=1@5s`. Whoever reads it takes [`Machine::root`] for `/`,
+//! and asks [`Machine::inject`] before each read, since a plain file cannot fail the way a device does.
+//! What moves follows from the seed and the time alone.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod child;
+mod inject;
+mod kind;
+mod machine;
+mod motion;
+mod order;
+mod plan;
+pub mod region;
+mod running;
+mod spec;
+pub mod tree;
+mod umd_lock;
+mod wave;
+mod workload;
+
+pub use inject::Inject;
+pub use kind::Kind;
+pub use machine::Machine;
+pub use running::Running;
+pub use spec::{Spec, SpecError};
+pub use workload::run_workload_if_asked;

@@ -1,0 +1,112 @@
+//! Who works on which devices, and how much memory that takes.
+
+use crate::region::Amounts;
+use crate::wave::TICKS_PER_SECOND;
+use model::{Bytes, Capacity};
+use std::ops::Range;
+
+/// A process and its devices.
+pub(crate) struct Job {
+    /// What the process seems to be, as typed.
+    pub command: &'static [&'static str],
+    /// The libraries that it maps.
+    pub libraries: &'static [&'static str],
+    pub devices: Range<usize>,
+    pub work: Work,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Weights, and a cache that grows with the conversations until they end.
+    Serving,
+    /// Weights and optimizer, and activations that come and go with each step.
+    Training,
+    /// Buffers of changing size.
+    Measuring,
+}
+
+pub(crate) const LIBTT_METAL: &str = "usr/lib/python3/dist-packages/ttnn/build/lib/libtt_metal.so";
+pub(crate) const TTNNCPP: &str = "usr/lib/python3/dist-packages/ttnn/build/lib/_ttnncpp.so";
+
+/// The jobs on a machine with so many devices: half of them serve, a few do other things, the rest are idle.
+pub(crate) fn jobs(devices: usize) -> Vec<Job> {
+    let half = (devices / 2).max(1);
+    let mut jobs = vec![Job {
+        command: &["python3", "serve_llama.py", "--model", "llama-3.1-8b"],
+        libraries: &[LIBTT_METAL, TTNNCPP],
+        devices: 0..half,
+        work: Work::Serving,
+    }];
+    if devices >= 3 {
+        jobs.push(Job {
+            command: &["python3", "train_nanogpt.py", "--batch-size", "64"],
+            libraries: &[LIBTT_METAL, TTNNCPP],
+            devices: half..half + 1,
+            work: Work::Training,
+        });
+    }
+    if devices >= 6 {
+        jobs.push(Job {
+            command: &["matmul_sweep", "--iterations", "1000"],
+            libraries: &[LIBTT_METAL],
+            devices: half + 1..half + 2,
+            work: Work::Measuring,
+        });
+    }
+    jobs
+}
+
+/// What a job has on a chip of this size, after so many ticks, at this load.
+pub(crate) fn memory(work: Work, capacity: Capacity, ticks: u64, load: f64) -> Amounts {
+    let seconds = ticks / TICKS_PER_SECOND;
+    let percent = match work {
+        // One more page of the cache every three seconds, for a minute.
+        Work::Serving => 44.0 + (seconds / 3 % 20) as f64 * 1.5,
+        Work::Training => 38.0 + if seconds.is_multiple_of(2) { 22.0 } else { 9.0 },
+        Work::Measuring => 2.0 + (seconds / 5 % 4) as f64 * 6.0,
+    };
+    let trace = match work {
+        Work::Serving => 48 << 20,
+        _ => 0,
+    };
+    let of = |total: Bytes, percent: f64| (total.0 as f64 * percent / 100.0) as u64 / PAGE * PAGE;
+    let l1 = capacity.l1.unwrap_or(Bytes(0));
+    Amounts {
+        dram: of(capacity.dram, percent),
+        l1: of(l1, 6.0 + 30.0 * load),
+        l1_small: if work == Work::Serving { 24_576 * 64 } else { 0 },
+        trace,
+        cb: of(l1, 2.0 + 20.0 * load),
+    }
+}
+
+/// Buffers are laid out in whole pages.
+const PAGE: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Board;
+
+    #[test]
+    fn some_devices_are_busy_and_some_idle() {
+        let devices = |n| jobs(n).into_iter().map(|job| job.devices).collect::<Vec<_>>();
+        assert_eq!(devices(1), [0..1]);
+        assert_eq!(devices(2), [0..1]);
+        assert_eq!(devices(4), [0..2, 2..3]);
+        assert_eq!(devices(32), [0..16, 16..17, 17..18]);
+    }
+
+    #[test]
+    fn memory_moves_and_fits() {
+        let capacity = Board::N150.capacity(None).unwrap();
+        for work in [Work::Serving, Work::Training, Work::Measuring] {
+            let minute: Vec<Amounts> = (0..600).map(|ticks| memory(work, capacity, ticks, 1.0)).collect();
+            for amounts in &minute {
+                assert!(amounts.dram + amounts.trace < capacity.dram.0, "{work:?}");
+                assert!(amounts.l1 + amounts.l1_small + amounts.cb < capacity.l1.unwrap().0, "{work:?}");
+            }
+            assert!(minute.iter().any(|amounts| amounts.dram != minute[0].dram), "{work:?}");
+        }
+    }
+}

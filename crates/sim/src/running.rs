@@ -1,0 +1,53 @@
+//! A machine that moves by itself.
+
+use crate::{Inject, Machine};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A machine that follows real time in steps of 100 ms. Dropped, it stops and is gone, processes and folder.
+pub struct Running {
+    root: PathBuf,
+    inject: Inject,
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    pub(crate) fn new(mut machine: Machine) -> Running {
+        let (root, inject) = (machine.root().to_owned(), machine.inject());
+        let (stop, stopped) = mpsc::channel();
+        let began = Instant::now() - machine.elapsed();
+        let thread = thread::spawn(move || {
+            while stopped.recv_timeout(STEP) == Err(RecvTimeoutError::Timeout) {
+                let behind = began.elapsed().saturating_sub(machine.elapsed());
+                // Without its folder or space to write there is nothing left to simulate.
+                if machine.advance(behind).is_err() {
+                    break;
+                }
+            }
+        });
+        Running { root, inject, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// The folder to take for `/`.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What to ask before each read of a file.
+    pub fn inject(&self) -> Inject {
+        self.inject.clone()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop = None;
+        // If the thread panicked, the machine was dropped all the same.
+        _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+const STEP: Duration = Duration::from_millis(100);

@@ -1,0 +1,289 @@
+//! What to simulate, in one line of text: `p150x4,hang=1@5s,seed=7`.
+
+use crate::Kind;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A machine, what happens to it, and the seed of everything that moves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    pub(crate) boards: Boards,
+    pub(crate) events: Vec<Event>,
+    pub(crate) seed: u64,
+    pub(crate) idle: bool,
+}
+
+/// The boards in the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Boards {
+    Alike(Kind, u32),
+    Galaxy(Kind),
+    Mixed,
+}
+
+/// Something that happens to a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub what: What,
+    pub device: u32,
+    pub at: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Every read of the chip gives all-ones.
+    Hang,
+    /// It is reset, which takes a while.
+    Reset,
+    /// Its processes are killed.
+    Kill,
+    /// It leaves the bus.
+    Lose,
+    /// Its firmware stops, its sensors go on.
+    Freeze,
+    /// Whoever reads from it waits forever.
+    Stuck,
+}
+
+/// What is wrong with a text that should have been a [`Spec`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// The first word.
+    #[error(
+        "there is no machine {0:?}: known are galaxy-wh, galaxy-bh, mixed, and n150, n300, p100a, p150[a|b|c] and \
+         p300[a|b|c], alone or with xCOUNT behind"
+    )]
+    Machine(String),
+    /// The number behind the `x`.
+    #[error("{count:?} in {machine:?} is not a number of boards, which is 1 or more")]
+    #[allow(missing_docs)]
+    Count { machine: String, count: String },
+    /// More boards than fit.
+    #[error("{machine:?} has more than the {MAX_DEVICES} devices that the driver can drive")]
+    #[allow(missing_docs)]
+    TooMany { machine: String },
+    /// A word behind a comma.
+    #[error(
+        "there is no option {0:?}: known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, \
+         stuck=N@TIME, seed=NUMBER and idle"
+    )]
+    Option(String),
+    /// An event without device or time.
+    #[error("{0:?} does not say which device and when, as in hang=0@5s")]
+    Event(String),
+    /// An event on a device that is not in the machine.
+    #[error("there is no device {device:?} for {option:?}: this machine has {devices}, counted from 0")]
+    #[allow(missing_docs)]
+    Device { option: String, device: String, devices: u32 },
+    /// The time of an event.
+    #[error("{time:?} in {option:?} is not a time such as 500ms, 5s or 1m")]
+    #[allow(missing_docs)]
+    Time { option: String, time: String },
+    /// The seed.
+    #[error("{0:?} is not a seed, which is a number from 0 to 18446744073709551615")]
+    Seed(String),
+}
+
+/// As many as the driver's `max_devices`.
+const MAX_DEVICES: u32 = 32;
+
+impl Spec {
+    /// PCI functions in the machine.
+    pub fn devices(&self) -> u32 {
+        match self.boards {
+            Boards::Alike(kind, count) => kind.functions() * count,
+            Boards::Galaxy(_) => 32,
+            Boards::Mixed => 4,
+        }
+    }
+}
+
+impl Default for Spec {
+    fn default() -> Spec {
+        Spec { boards: Boards::Alike(Kind::P150a, 4), events: Vec::new(), seed: 0, idle: false }
+    }
+}
+
+impl FromStr for Spec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Spec, SpecError> {
+        let mut words = text.split(',');
+        let boards = boards(words.next().unwrap_or_default())?;
+        let mut spec = Spec { boards, ..Spec::default() };
+        for option in words {
+            match option.split_once('=') {
+                None if option == "idle" => spec.idle = true,
+                Some(("seed", seed)) => spec.seed = seed.parse().map_err(|_| SpecError::Seed(seed.into()))?,
+                Some((word, rest)) => {
+                    let what = WORDS.iter().find(|(_, known)| *known == word);
+                    let (what, _) = *what.ok_or_else(|| SpecError::Option(option.into()))?;
+                    spec.events.push(event(what, option, rest, spec.devices())?);
+                }
+                None if WORDS.iter().any(|(_, known)| *known == option) => {
+                    return Err(SpecError::Event(option.into()));
+                }
+                None => return Err(SpecError::Option(option.into())),
+            }
+        }
+        Ok(spec)
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.boards {
+            Boards::Mixed => write!(f, "mixed")?,
+            Boards::Galaxy(kind) if kind == Kind::GalaxyWormhole => write!(f, "galaxy-wh")?,
+            Boards::Galaxy(_) => write!(f, "galaxy-bh")?,
+            Boards::Alike(kind, count) => {
+                let name = BOARDS.iter().find(|(_, known)| *known == kind).map_or("", |(name, _)| name);
+                write!(f, "{name}")?;
+                if count != 1 {
+                    write!(f, "x{count}")?;
+                }
+            }
+        }
+        for Event { what, device, at } in &self.events {
+            let word = WORDS.iter().find(|(known, _)| known == what).map_or("", |(_, word)| word);
+            write!(f, ",{word}={device}@{}ms", at.as_millis())?;
+        }
+        if self.seed != 0 {
+            write!(f, ",seed={}", self.seed)?;
+        }
+        if self.idle {
+            write!(f, ",idle")?;
+        }
+        Ok(())
+    }
+}
+
+/// The short names come first: they are the ones that are written.
+const BOARDS: [(&str, Kind); 11] = [
+    ("n150", Kind::N150),
+    ("n300", Kind::N300),
+    ("p100a", Kind::P100a),
+    ("p150", Kind::P150a),
+    ("p150a", Kind::P150a),
+    ("p150b", Kind::P150b),
+    ("p150c", Kind::P150c),
+    ("p300", Kind::P300a),
+    ("p300a", Kind::P300a),
+    ("p300b", Kind::P300b),
+    ("p300c", Kind::P300c),
+];
+
+const WORDS: [(What, &str); 6] = [
+    (What::Hang, "hang"),
+    (What::Reset, "reset"),
+    (What::Kill, "kill"),
+    (What::Lose, "lose"),
+    (What::Freeze, "freeze"),
+    (What::Stuck, "stuck"),
+];
+
+fn boards(machine: &str) -> Result<Boards, SpecError> {
+    match machine {
+        "mixed" => return Ok(Boards::Mixed),
+        "galaxy-wh" => return Ok(Boards::Galaxy(Kind::GalaxyWormhole)),
+        "galaxy-bh" => return Ok(Boards::Galaxy(Kind::GalaxyBlackhole)),
+        _ => {}
+    }
+    let (name, count) = machine.split_once('x').unwrap_or((machine, "1"));
+    let board = BOARDS.iter().find(|(known, _)| *known == name);
+    let (_, kind) = *board.ok_or_else(|| SpecError::Machine(machine.into()))?;
+    let wrong = || SpecError::Count { machine: machine.into(), count: count.into() };
+    let count = count.parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
+    if count > MAX_DEVICES / kind.functions() {
+        return Err(SpecError::TooMany { machine: machine.into() });
+    }
+    Ok(Boards::Alike(kind, count))
+}
+
+fn event(what: What, option: &str, rest: &str, devices: u32) -> Result<Event, SpecError> {
+    let (device, time) = rest.split_once('@').ok_or_else(|| SpecError::Event(option.into()))?;
+    let missing = || SpecError::Device { option: option.into(), device: device.into(), devices };
+    let index = device.parse().ok().filter(|n| *n < devices).ok_or_else(missing)?;
+    let at = duration(time).ok_or_else(|| SpecError::Time { option: option.into(), time: time.into() })?;
+    Ok(Event { what, device: index, at })
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
+    let milliseconds = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(milliseconds).map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    fn spec(text: &str) -> Spec {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_machine_is_a_board_and_a_count() {
+        assert_eq!(spec("p150x4"), Spec::default());
+        assert_eq!(spec("p150ax4"), Spec::default());
+        assert_eq!(spec("n150").devices(), 1);
+        assert_eq!(spec("n300x4").devices(), 4, "the second chip of an n300 is no device");
+        assert_eq!(spec("p300bx16").devices(), 32);
+        assert_eq!(spec("galaxy-wh").devices(), 32);
+        assert_eq!(spec("mixed").devices(), 4);
+    }
+
+    #[test]
+    fn options_follow_in_any_order() {
+        let spec = spec("p300x2,idle,hang=3@500ms,seed=9,reset=0@1m");
+        assert!(spec.idle);
+        assert_eq!(spec.seed, 9);
+        let hang = Event { what: What::Hang, device: 3, at: Duration::from_millis(500) };
+        let reset = Event { what: What::Reset, device: 0, at: Duration::from_secs(60) };
+        assert_eq!(spec.events, [hang, reset]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_sentence() {
+        let check = |text: &str, sentence: Expect| {
+            sentence.assert_eq(&text.parse::<Spec>().unwrap_err().to_string());
+        };
+        check("", expect![]);
+        check("p15x4", expect![]);
+        check("p150x0", expect![]);
+        check("p150x-1", expect![]);
+        check("p300x17", expect![]);
+        check("p150,explode=0@5s", expect![]);
+        check("p150,busy", expect![]);
+        check("p150,hang", expect![]);
+        check("p150,hang=0", expect![]);
+        check("p150x4,kill=4@5s", expect![]);
+        check("p150,lose=@5s", expect![]);
+        check("p150,hang=0@5", expect![]);
+        check("p150,hang=0@5h", expect![]);
+        check("p150,seed=many", expect![]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_spec_or_one_sentence(
+            text in r"(p150|n300x2|mixed|galaxy-bh|p300x17|[a-z0-9]{0,5})(,(hang|lose|seed|idle)?=?[0-9@,ms\n é]{0,6}){0,3}|\PC{0,12}"
+        ) {
+            match text.parse::<Spec>() {
+                Ok(spec) => prop_assert_eq!(spec.to_string().parse::<Spec>(), Ok(spec)),
+                Err(error) => {
+                    let sentence = error.to_string();
+                    prop_assert!(!sentence.is_empty() && !sentence.contains('\n'), "{}", sentence);
+                }
+            }
+        }
+    }
+}

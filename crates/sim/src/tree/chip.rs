@@ -1,0 +1,390 @@
+//! One PCI function and everything it shows: plain data, to be changed at will before it is laid.
+
+use super::files::NO_FAN;
+use crate::Kind;
+use crate::wave::scatter;
+use model::Arch;
+
+/// A PCI function with its driver's attributes. Numbers are in the files' own units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chip {
+    /// N of `/dev/tenstorrent/N`.
+    pub index: u32,
+    /// PCI address, `0000:01:00.0`.
+    pub address: String,
+    /// PCI address of the bridge above it.
+    pub bridge: String,
+    /// Chip generation.
+    pub arch: Arch,
+    /// PCI subsystem device.
+    pub subsystem: u16,
+    /// PCI revision.
+    pub revision: u8,
+    /// −1 when the firmware of the host does not say.
+    pub numa_node: i32,
+    /// The PCIe link now.
+    pub link: Link,
+    /// The most that slot and card can do.
+    pub max_link: Link,
+    /// The part of the PCI configuration that anyone may read.
+    pub config: Vec<u8>,
+    /// Whether the driver is bound. If not, there is nothing but the PCI function.
+    pub bound: bool,
+    /// `tt_aiclk`, MHz.
+    pub aiclk: Option<u32>,
+    /// `tt_axiclk`, MHz.
+    pub axiclk: Option<u32>,
+    /// `tt_arcclk`, MHz.
+    pub arcclk: Option<u32>,
+    /// `tt_serial`, one for all chips of a board.
+    pub serial: Option<u64>,
+    /// `tt_card_type`.
+    pub card_type: Option<String>,
+    /// `tt_asic_id`.
+    pub asic_id: Option<u64>,
+    /// `tt_fw_bundle_ver`.
+    pub fw_bundle: Option<String>,
+    /// `tt_m3app_fw_ver`.
+    pub m3app_fw: Option<String>,
+    /// `tt_m3bl_fw_ver`.
+    pub m3bl_fw: Option<String>,
+    /// `tt_arc_fw_ver`.
+    pub arc_fw: Option<String>,
+    /// `tt_eth_fw_ver`.
+    pub eth_fw: Option<String>,
+    /// `tt_ttflash_ver`.
+    pub ttflash: Option<String>,
+    /// `tt_heartbeat`.
+    pub heartbeat: Option<u32>,
+    /// `tt_therm_trip_count`.
+    pub therm_trip_count: Option<u32>,
+    /// `pcie_perf_counters`: the six kinds of the driver's documentation, each on NoC 0 and NoC 1.
+    pub counters: Option<[u32; 12]>,
+    /// One, or none with a firmware that is too old; old drivers left some behind after a reset.
+    pub hwmon: Vec<Hwmon>,
+    /// One process id per open file, newest first.
+    pub pids: Option<Vec<u32>>,
+    /// Where on its board: 0 and 1 on a p300, 1 to 8 on a Galaxy tray. No file shows it.
+    pub location: u8,
+}
+
+/// A PCIe link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// As the kernel spells it: `32.0 GT/s PCIe`.
+    pub speed: String,
+    /// Lanes.
+    pub width: u32,
+}
+
+/// A chip's hwmon node. Labels are there in any case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hwmon {
+    /// M of `hwmonM`.
+    pub number: u32,
+    /// `temp1_input`, m°C.
+    pub temp: Option<u32>,
+    /// `temp1_max`, m°C.
+    pub temp_max: Option<u32>,
+    /// `in0_input`, mV.
+    pub vcore: Option<u32>,
+    /// `in0_max`, mV.
+    pub vcore_max: Option<u32>,
+    /// `curr1_input`, mA.
+    pub current: Option<u32>,
+    /// `curr1_max`, mA.
+    pub current_max: Option<u32>,
+    /// `power1_input`, µW.
+    pub power: Option<u32>,
+    /// `power1_max`, µW.
+    pub power_max: Option<u32>,
+    /// `fan1_input`, rpm. All-ones on a Blackhole without a fan, no file on a Wormhole.
+    pub fan: Option<u32>,
+}
+
+impl Chip {
+    /// An n150 with nothing to do.
+    pub fn n150(index: u32) -> Chip {
+        Chip::of(Kind::N150, index)
+    }
+
+    /// The chip of an n300 that has PCIe.
+    pub fn n300(index: u32) -> Chip {
+        Chip::of(Kind::N300, index)
+    }
+
+    /// A p100a with nothing to do.
+    pub fn p100a(index: u32) -> Chip {
+        Chip::of(Kind::P100a, index)
+    }
+
+    /// A p150a with nothing to do.
+    pub fn p150a(index: u32) -> Chip {
+        Chip::of(Kind::P150a, index)
+    }
+
+    /// A p150b with nothing to do, without a fan.
+    pub fn p150b(index: u32) -> Chip {
+        Chip::of(Kind::P150b, index)
+    }
+
+    /// A p150c with nothing to do, without a fan.
+    pub fn p150c(index: u32) -> Chip {
+        Chip::of(Kind::P150c, index)
+    }
+
+    /// One of two chips of a p300a: those with index 0 and 1 share a board, and so on.
+    pub fn p300a(index: u32) -> Chip {
+        Chip::of(Kind::P300a, index)
+    }
+
+    /// One of two chips of a p300b.
+    pub fn p300b(index: u32) -> Chip {
+        Chip::of(Kind::P300b, index)
+    }
+
+    /// One of two chips of a p300c.
+    pub fn p300c(index: u32) -> Chip {
+        Chip::of(Kind::P300c, index)
+    }
+
+    /// One of the 32 chips of a Wormhole Galaxy.
+    pub fn galaxy_wormhole(index: u32) -> Chip {
+        Chip::of(Kind::GalaxyWormhole, index)
+    }
+
+    /// One of the 32 chips of a Blackhole Galaxy.
+    pub fn galaxy_blackhole(index: u32) -> Chip {
+        Chip::of(Kind::GalaxyBlackhole, index)
+    }
+
+    /// A chip of this kind of board with nothing to do, as driver 2.10 and firmware 19.6 show it.
+    pub fn of(kind: Kind, index: u32) -> Chip {
+        let arch = kind.arch();
+        let wormhole = arch == Arch::Wormhole;
+        let by_arch = |w: u32, b: u32| Some(if wormhole { w } else { b });
+        let only_wormhole = |text: &str| wormhole.then(|| text.to_owned());
+        let (address, bridge) = place_on_bus(kind, index);
+        let speed = if wormhole { "16.0 GT/s PCIe" } else { "32.0 GT/s PCIe" };
+        let link = Link { speed: speed.into(), width: 16 };
+        let revision = u8::from(wormhole);
+        Chip {
+            index,
+            numa_node: i32::from(address[5..].as_bytes()[0] >= b'8'),
+            address,
+            bridge,
+            arch,
+            subsystem: kind.number(),
+            revision,
+            max_link: link.clone(),
+            link,
+            config: config(arch, kind.number(), revision),
+            bound: true,
+            aiclk: Some(kind.clocks().0),
+            axiclk: by_arch(900, 960),
+            arcclk: by_arch(540, 800),
+            serial: Some(serial(kind, index)),
+            card_type: Some(kind.card_type().into()),
+            asic_id: Some(scatter(&[0xA51C, kind.number().into(), index.into()])),
+            fw_bundle: Some("19.6.0.0".into()),
+            m3app_fw: Some(if wormhole { "5.9.0.0" } else { "0.24.0.0" }.into()),
+            m3bl_fw: only_wormhole("129.2.0.0"),
+            arc_fw: only_wormhole("2.37.0.0"),
+            eth_fw: only_wormhole("7.2.0"),
+            ttflash: only_wormhole("3.6.1.0"),
+            heartbeat: Some(36_000),
+            therm_trip_count: (!wormhole).then_some(0),
+            counters: Some([0; 12]),
+            hwmon: vec![Hwmon::of(kind, index + 2)],
+            pids: Some(Vec::new()),
+            location: match kind {
+                Kind::GalaxyWormhole | Kind::GalaxyBlackhole => (index % 8 + 1) as u8,
+                _ => (index % kind.functions()) as u8,
+            },
+        }
+    }
+
+    /// The same chip when it no longer answers: the driver reads all-ones and does its arithmetic on them.
+    pub fn hung(&self) -> Chip {
+        let ones = |there: Option<u32>| there.map(|_| u32::MAX);
+        let versions = |there: &Option<String>| there.as_ref().map(|_| "255.255.255.255".to_owned());
+        Chip {
+            link: Link { speed: "Unknown".into(), width: 63 },
+            config: vec![0xFF; self.config.len()],
+            aiclk: ones(self.aiclk),
+            axiclk: ones(self.axiclk),
+            arcclk: ones(self.arcclk),
+            serial: self.serial.map(|_| u64::MAX),
+            card_type: self.card_type.as_ref().map(|_| "unknown".into()),
+            asic_id: self.asic_id.map(|_| u64::MAX),
+            fw_bundle: versions(&self.fw_bundle),
+            m3app_fw: versions(&self.m3app_fw),
+            m3bl_fw: versions(&self.m3bl_fw),
+            arc_fw: versions(&self.arc_fw),
+            eth_fw: self.eth_fw.as_ref().map(|_| "255.15.4095".into()),
+            ttflash: versions(&self.ttflash),
+            heartbeat: ones(self.heartbeat),
+            therm_trip_count: ones(self.therm_trip_count),
+            counters: self.counters.map(|_| [u32::MAX; 12]),
+            hwmon: self.hwmon.iter().map(Hwmon::hung).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The numbers that tt-umd gives the chip and, behind it, the chip without PCIe of the same board.
+    pub fn unique_ids(&self) -> Vec<u64> {
+        let serial = self.serial.unwrap_or_default();
+        // What Wormhole's Ethernet firmware keeps of the serial number.
+        let mangled = ((serial >> 4) & 0xF000_0000) | (serial & 0x0FFF_FFFF);
+        match self.card_type.as_deref() {
+            Some("n150") => vec![serial],
+            Some("n300") => vec![(2 << 32) | mangled, (3 << 32) | mangled],
+            Some("galaxy-wormhole") => vec![(u64::from(self.location) << 56) | (serial & ((1 << 56) - 1))],
+            Some("p300a" | "p300b" | "p300c") => vec![(serial << 5) | u64::from(self.location)],
+            _ => vec![self.asic_id.unwrap_or_default()],
+        }
+    }
+
+    /// The PCI function's folder below the root.
+    pub fn pci_folder(&self) -> String {
+        // The root bus is the bridge's address without device and function.
+        let bus = self.bridge.rsplit_once(':').map_or("", |(bus, _)| bus);
+        format!("sys/devices/pci{bus}/{}/{}", self.bridge, self.address)
+    }
+
+    /// The folder of the driver's attributes below the root.
+    pub fn class_folder(&self) -> String {
+        format!("{}/tenstorrent/tenstorrent!{}", self.pci_folder(), self.index)
+    }
+
+    /// The folder of an hwmon node below the root.
+    pub fn hwmon_folder(&self, hwmon: &Hwmon) -> String {
+        format!("{}/hwmon/hwmon{}", self.pci_folder(), hwmon.number)
+    }
+
+    /// The device node below the root.
+    pub fn node(&self) -> String {
+        format!("dev/tenstorrent/{}", self.index)
+    }
+
+    /// The driver's folder in `proc` below the root.
+    pub fn proc_folder(&self) -> String {
+        format!("proc/driver/tenstorrent/{}", self.index)
+    }
+}
+
+impl Hwmon {
+    fn of(kind: Kind, number: u32) -> Hwmon {
+        let limits = kind.limits();
+        let wormhole = kind.arch() == Arch::Wormhole;
+        let vcore = if wormhole { 795 } else { 720 };
+        Hwmon {
+            number,
+            temp: Some(35_000),
+            temp_max: Some(limits.celsius * 1000),
+            vcore: Some(vcore),
+            vcore_max: Some(limits.millivolts),
+            current: Some(limits.idle_watts * 1000 / vcore * 1000),
+            current_max: Some(limits.amperes * 1000),
+            power: Some(limits.idle_watts * 1_000_000),
+            power_max: Some(limits.watts * 1_000_000),
+            fan: (!wormhole).then_some(if kind.has_fan() { 1200 } else { NO_FAN }),
+        }
+    }
+
+    fn hung(&self) -> Hwmon {
+        // All-ones times thousand or a million, in 32 bits; the temperature is 16 bits of degrees and 16 of fraction.
+        let thousandfold = |there: Option<u32>| there.map(|_| u32::MAX.wrapping_mul(1000));
+        let millionfold = |there: Option<u32>| there.map(|_| u32::MAX.wrapping_mul(1_000_000));
+        Hwmon {
+            number: self.number,
+            temp: self.temp.map(|_| 65_535_999),
+            temp_max: thousandfold(self.temp_max),
+            vcore: self.vcore.map(|_| u32::MAX),
+            vcore_max: self.vcore_max.map(|_| 65_535),
+            current: thousandfold(self.current),
+            current_max: thousandfold(self.current_max),
+            power: millionfold(self.power),
+            power_max: millionfold(self.power_max),
+            fan: self.fan.map(|_| u32::MAX),
+        }
+    }
+}
+
+/// Addresses of the function and of the bridge above it, in the order of indices.
+fn place_on_bus(kind: Kind, index: u32) -> (String, String) {
+    // The driver numbers the chips of a Galaxy by their bus: high digit for the tray, low digit for the chip.
+    let trays = match kind {
+        Kind::GalaxyWormhole => [0xC0, 0x80, 0x00, 0x40],
+        Kind::GalaxyBlackhole => [0x00, 0x40, 0xC0, 0x80],
+        _ => {
+            let root = index % 32 * 8;
+            return (format!("0000:{:02x}:00.0", root + 1), format!("0000:{root:02x}:01.1"));
+        }
+    };
+    let (root, chip) = (trays[(index / 8 % 4) as usize], index % 8 + 1);
+    (format!("0000:{:02x}:00.0", root + chip), format!("0000:{root:02x}:{chip:02x}.1"))
+}
+
+/// Shaped like real ones: bits 36 and up are the kind of board, the rest counts.
+fn serial(kind: Kind, index: u32) -> u64 {
+    let (base, board) = match kind {
+        Kind::GalaxyWormhole => (0x0100_0001_0000_0000, index / 8),
+        Kind::GalaxyBlackhole => (0x0000_0003_3000_0000, index / 8),
+        Kind::N150 | Kind::N300 => (0x0100_0005_1170_C0C4, index),
+        _ => (0x0000_0003_3191_4049, index / kind.functions()),
+    };
+    (base | u64::from(kind.number()) << 36) + u64::from(board)
+}
+
+fn config(arch: Arch, subsystem: u16, revision: u8) -> Vec<u8> {
+    let mut config = vec![0; 64];
+    let mut word = |at: usize, value: u16| config[at..at + 2].copy_from_slice(&value.to_le_bytes());
+    word(0x00, super::files::VENDOR);
+    word(0x02, super::files::device_number(arch));
+    word(0x04, 0x0406);
+    word(0x06, 0x0010);
+    word(0x08, revision.into());
+    word(0x0A, 0x1200);
+    word(0x2C, super::files::VENDOR);
+    word(0x2E, subsystem);
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_chips_are_those_of_tt_umd() {
+        let n300 = Chip { serial: Some(0x0100_0145_1170_C0C4), ..Chip::n300(0) };
+        assert_eq!(n300.unique_ids(), [9_956_278_468, 14_251_245_764]);
+        let p300 = Chip { serial: Some(0x0000_0451_3190_F004), ..Chip::p300a(1) };
+        assert_eq!(p300.unique_ids(), [(0x0000_0451_3190_F004 << 5) | 1]);
+        let n150 = Chip::n150(3);
+        assert_eq!(n150.unique_ids(), [n150.serial.unwrap()]);
+        let p150 = Chip::p150b(3);
+        assert_eq!(p150.unique_ids(), [p150.asic_id.unwrap()]);
+        let galaxy = Chip { serial: Some(0x0100_0351_0000_0000), ..Chip::galaxy_wormhole(10) };
+        assert_eq!(galaxy.unique_ids(), [0x0300_0351_0000_0000]);
+    }
+
+    #[test]
+    fn a_galaxy_is_numbered_by_its_buses() {
+        let bus = |chip: Chip| chip.address[5..7].to_owned();
+        let wormhole = [0, 7, 8, 16, 31].map(|n| bus(Chip::galaxy_wormhole(n)));
+        assert_eq!(wormhole, ["c1", "c8", "81", "01", "48"]);
+        let blackhole = [0, 8, 16, 31].map(|n| bus(Chip::galaxy_blackhole(n)));
+        assert_eq!(blackhole, ["01", "41", "c1", "88"]);
+    }
+
+    #[test]
+    fn the_chips_of_a_board_share_its_serial_number() {
+        assert_eq!(Chip::p300a(0).serial, Chip::p300a(1).serial);
+        assert_ne!(Chip::p300a(1).serial, Chip::p300a(2).serial);
+        assert_eq!(Chip::galaxy_blackhole(8).serial, Chip::galaxy_blackhole(15).serial);
+        assert_ne!(Chip::galaxy_blackhole(7).serial, Chip::galaxy_blackhole(8).serial);
+        let kind = |chip: Chip| chip.serial.unwrap() >> 36 & 0xF_FFFF;
+        assert_eq!([kind(Chip::n300(1)), kind(Chip::p150a(1)), kind(Chip::galaxy_wormhole(1))], [0x14, 0x40, 0x35]);
+    }
+}

@@ -1,0 +1,59 @@
+//! How busy a device is, from the seed and the time alone.
+
+/// Steps of the simulated clock in a second: the firmware measures ten times as well.
+pub(crate) const TICKS_PER_SECOND: u64 = 10;
+
+/// The load of a device that has a job, from 0 to 1, after so many ticks.
+pub(crate) fn load(seed: u64, device: u64, ticks: u64) -> f64 {
+    let phase = scatter(&[seed, device]);
+    // The job goes through stretches of different kinds of work, now and then none.
+    let stretch = (ticks + phase % STRETCH) / STRETCH;
+    let level = match scatter(&[seed, device, stretch]) % 8 {
+        0 => return 0.0,
+        1 | 2 => 0.45,
+        3 | 4 => 0.65,
+        _ => 0.85,
+    };
+    let seconds = ticks as f64 / TICKS_PER_SECOND as f64 + unit(phase) * 100.0;
+    let sine = |period: f64, share: f64| (seconds * std::f64::consts::TAU / period).sin() * share;
+    (level + sine(29.0, 0.15) + sine(7.3, 0.08) + sine(1.9, 0.04)).clamp(0.0, 1.0)
+}
+
+/// Nine seconds.
+const STRETCH: u64 = 90;
+
+/// A number from numbers, as good as random (the steps of SplitMix64).
+pub(crate) fn scatter(numbers: &[u64]) -> u64 {
+    numbers.iter().fold(0, |state, number| {
+        let z = (state ^ number).wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    })
+}
+
+/// A scattered number as one from 0 to 1.
+pub(crate) fn unit(scattered: u64) -> f64 {
+    (scattered >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_is_between_nothing_and_everything_and_moves() {
+        let loads: Vec<f64> = (0..6000).map(|ticks| load(1, 2, ticks)).collect();
+        assert!(loads.iter().all(|load| (0.0..=1.0).contains(load)));
+        assert!(loads.contains(&0.0), "a job pauses");
+        assert!(loads.iter().any(|load| *load > 0.95), "a job goes all out");
+    }
+
+    #[test]
+    fn devices_and_seeds_differ() {
+        let minute = |seed, device| (0..600).map(|ticks| load(seed, device, ticks)).collect::<Vec<_>>();
+        assert_eq!(minute(1, 0), minute(1, 0));
+        assert_ne!(minute(1, 0), minute(1, 1));
+        assert_ne!(minute(1, 0), minute(2, 0));
+    }
+}

@@ -1,0 +1,73 @@
+//! A process that uses devices: what it maps, opens and allocates is real, only the devices are not.
+//!
+//! It is the same program, started again with `TTMON_SIM_WORKLOAD`, and does what its parent tells it on standard input.
+//! When that ends, it ends: whatever happens to the parent, no process is left.
+
+use crate::order::{DONE, Order};
+use crate::region::Region;
+use crate::umd_lock::UmdLock;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Says what name to go by. Being there at all is what makes a process a workload.
+pub(crate) const VARIABLE: &str = "TTMON_SIM_WORKLOAD";
+
+/// Becomes a workload, and never returns, if a [`Machine`](crate::Machine) started this process as one.
+///
+/// To be called first in the `main` of the program that is given to [`Machine::start`](crate::Machine::start).
+pub fn run_workload_if_asked() {
+    let Ok(name) = std::env::var(VARIABLE) else { return };
+    // An error means that nobody listens any more.
+    let served = serve(&name);
+    std::process::exit(i32::from(served.is_err()));
+}
+
+fn serve(name: &str) -> io::Result<()> {
+    rustix::thread::set_name(&CString::new(name)?)?;
+    let mut workload = Workload { name, ..Workload::default() };
+    let mut answers = io::stdout().lock();
+    for line in io::stdin().lines() {
+        let done = line?.parse().map_err(io::Error::other).and_then(|order| workload.obey(order));
+        match done {
+            Ok(()) => writeln!(answers, "{DONE}")?,
+            Err(error) => writeln!(answers, "{error}")?,
+        }
+        answers.flush()?;
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Workload<'a> {
+    name: &'a str,
+    libraries: Vec<ledger::Held>,
+    nodes: Vec<File>,
+    locks: Vec<UmdLock>,
+    regions: Vec<Region>,
+}
+
+impl Workload<'_> {
+    fn obey(&mut self, order: Order) -> io::Result<()> {
+        let pid = std::process::id();
+        match order {
+            Order::Lib { path } => self.libraries.push(ledger::hold(&File::open(path)?)?),
+            Order::Open { path } => self.nodes.extend([File::open(&path)?, File::open(&path)?]),
+            Order::Lock { path } => self.locks.push(UmdLock::take(Path::new(&path), pid)?),
+            Order::Attach { path, asic, device } => {
+                self.regions.push(Region::attach(Path::new(&path), asic, device, pid, self.name)?);
+            }
+            Order::Set { region, amounts } => {
+                let region = self.regions.get_mut(region).ok_or_else(|| io::Error::other("no such region"))?;
+                region.set(amounts);
+            }
+            Order::Detach => {
+                self.regions.drain(..).for_each(Region::detach);
+                self.locks.drain(..).for_each(UmdLock::release);
+                self.nodes.clear();
+            }
+        }
+        Ok(())
+    }
+}

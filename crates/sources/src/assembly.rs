@@ -1,0 +1,270 @@
+//! Puts together what the sources have found: one snapshot out of readings, holders, processes and memory books.
+
+use crate::attribution::{Baselines, Division, divide};
+use crate::chips::chip_of;
+use crate::dir::{Root, Trouble};
+use crate::host;
+use crate::procs::{Clock, ProcessFacts};
+use crate::sampler::{Job, Round, Shared};
+use crate::users::Users;
+use model::{
+    Board, Bytes, Device, DeviceId, Fault, Held, Process, SCHEMA, Snapshot, Source, State, Timestamp, Usage,
+    cpu_percent,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// What the next snapshot needs of the last.
+#[derive(Default)]
+pub(crate) struct Assembly {
+    users: Users,
+    baselines: Baselines,
+    /// CPU time by pid and start, and when it was read.
+    cpu: HashMap<(u32, u64), (u64, Instant)>,
+}
+
+/// Who holds one device.
+#[derive(Default)]
+struct Holding {
+    living: BTreeSet<u32>,
+    /// Openers that cannot be named: in other PID namespaces, or dead with the file passed on to a child.
+    nameless: u32,
+}
+
+impl Assembly {
+    pub fn snapshot(&mut self, root: &Root, shared: &Shared, round: Round, mut trouble: Trouble) -> Snapshot {
+        let now = Instant::now();
+        let clock = Clock::now();
+        let waited = format!("no answer within {} ms", round.deadline.as_millis());
+        trouble.faults.extend(round.late.iter().map(|job| match job {
+            Job::Device(n) => Fault::new(format!("/dev/tenstorrent/{n}"), &waited),
+            Job::Process(pid) => Fault::new(format!("/proc/{pid}"), &waited),
+        }));
+        let mut devices = all_devices(shared, &round, &mut trouble);
+        let mut holdings: BTreeMap<u32, Holding> = BTreeMap::new();
+        for device in &mut devices {
+            let DeviceId::Local(n) = device.id else { continue };
+            if let Some(holders) = shared.holders.get(&n).filter(|_| round.listed.contains_key(&n)) {
+                let (living, gone) = living(n, &holders.pids, shared, &round, &mut trouble);
+                device.foreign_holders = holders.foreign;
+                device.in_use_by_pid =
+                    shared.shm.locks.get(&n).and_then(|owner| called(*owner, &living, &shared.processes));
+                holdings.insert(n, Holding { living, nameless: holders.foreign + gone });
+            }
+        }
+        let mut held: BTreeMap<u32, Vec<Held>> = BTreeMap::new();
+        for (n, holding) in &holdings {
+            holding.living.iter().for_each(|pid| hold(&mut held, *pid, DeviceId::Local(*n), None));
+        }
+        self.share_out(shared, &mut devices, &holdings, &mut held, &clock, &mut trouble);
+        let processes = held.into_iter().map(|(pid, devices)| match shared.processes.get(&pid) {
+            Some(facts) => self.process(facts, devices, &clock, now),
+            None => unread(pid, devices),
+        });
+        let processes = processes.collect();
+        self.cpu.retain(|(pid, _), _| shared.processes.contains_key(pid));
+        trouble.faults.sort();
+        trouble.faults.dedup();
+        let (schema, taken_at, host) = (SCHEMA, now_on_the_wall(), host::host(root));
+        Snapshot { schema, taken_at, host, devices, processes, faults: trouble.faults }
+    }
+
+    /// Divides every region among its processes and adds up what each device has in use.
+    fn share_out(
+        &mut self,
+        shared: &Shared,
+        devices: &mut [Device],
+        holdings: &BTreeMap<u32, Holding>,
+        held: &mut BTreeMap<u32, Vec<Held>>,
+        clock: &Clock,
+        trouble: &mut Trouble,
+    ) {
+        let holders: BTreeMap<u32, &BTreeSet<u32>> =
+            holdings.iter().map(|(n, holding)| (*n, &holding.living)).collect();
+        let mut books: BTreeMap<DeviceId, Vec<Option<Division>>> = BTreeMap::new();
+        for (inode, found) in &shared.shm.regions {
+            let chip = chip_of(*inode, found, devices, &holders, &shared.processes);
+            let Some((chip, n)) = chip.and_then(|chip| Some((chip.clone(), gateway(&chip)?))) else {
+                if !devices.is_empty() {
+                    trouble.add(&found.path, "belongs to no device that is known here");
+                }
+                continue;
+            };
+            let division = found.region.as_ref().map(|region| {
+                let of_device = holders.get(&n).into_iter().copied().flatten().copied();
+                let closed = |pid: &u32| shared.processes.get(pid).is_some_and(|process| process.maps.is_err());
+                let closed: Vec<u32> = of_device.filter(closed).collect();
+                let nameless = holdings.get(&n).is_some_and(|holding| holding.nameless > 0);
+                divide(*inode, region, &shared.processes, &closed, nameless, clock, &mut self.baselines)
+            });
+            for reason in division.iter().flat_map(|division| &division.reasons) {
+                trouble.add(&found.path, reason);
+            }
+            for (pid, usage) in division.iter().flat_map(|division| &division.by_process) {
+                hold(held, *pid, chip.clone(), *usage);
+            }
+            books.entry(chip).or_default().push(division);
+        }
+        for device in devices {
+            let books = books.get(&device.id).map_or(&[][..], Vec::as_slice);
+            let holding = gateway(&device.id).and_then(|n| holdings.get(&n)).filter(|_| shared.shm.listed);
+            add_up(device, books, holding, held);
+        }
+    }
+
+    fn process(&mut self, facts: &ProcessFacts, devices: Vec<Held>, clock: &Clock, now: Instant) -> Process {
+        let ProcessFacts { pid, stat, status, .. } = facts;
+        let earlier = self.cpu.insert((*pid, stat.start_ticks), (stat.cpu_ticks, now));
+        let cpu = earlier.and_then(|(ticks, then)| {
+            cpu_percent(clock.seconds(ticks), clock.seconds(stat.cpu_ticks), (now - then).as_secs_f64())
+        });
+        Process {
+            pid: *pid,
+            user: status.uid.map(|uid| self.users.name(uid)),
+            name: Some(stat.name.clone()),
+            command: facts.command.clone(),
+            container: facts.container.clone(),
+            runtime: facts.maps.as_ref().ok().and_then(|maps| maps.runtime),
+            started_at: Some(clock.timestamp(stat.start_ticks)),
+            host_memory: status.resident,
+            host_cpu_percent: cpu,
+            devices,
+        }
+    }
+}
+
+/// The devices as they are known now: read, stale, lost, remote or without a driver.
+fn all_devices(shared: &Shared, round: &Round, trouble: &mut Trouble) -> Vec<Device> {
+    let Round { began, listed, unbound, .. } = round;
+    let mut devices = Vec::new();
+    for (n, (reading, when)) in &shared.readings {
+        let mut device = reading.device.clone();
+        let age = began.saturating_duration_since(*when);
+        device.sample_age_seconds = Some((age.as_secs_f64() * 1000.0).round() / 1000.0);
+        match listed.contains_key(n) {
+            true if age.is_zero() => trouble.faults.extend(reading.trouble.faults.iter().cloned()),
+            true => device.state = State::Unresponsive,
+            false => device.state = State::Lost,
+        }
+        devices.push(device);
+    }
+    for (n, address) in listed.iter().filter(|(n, _)| !shared.readings.contains_key(n)) {
+        let mut device = Device::new(DeviceId::Local(*n));
+        device.pci_address = Some(address.clone());
+        device.state = State::Unresponsive;
+        devices.push(device);
+    }
+    let remote: Vec<Device> = devices.iter().filter_map(remote_chip).collect();
+    devices.extend(remote);
+    devices.extend(unbound.iter().cloned());
+    devices.sort_by(|a, b| a.id.cmp(&b.id));
+    devices
+}
+
+/// The chip behind this one, of which only the board's knowledge and the memory books tell.
+fn remote_chip(device: &Device) -> Option<Device> {
+    let (DeviceId::Local(n), board) = (&device.id, Board::named(device.board.as_deref()?)?) else { return None };
+    let mut remote = Device::new(DeviceId::Remote(*n));
+    remote.pci_address.clone_from(&device.pci_address);
+    remote.arch = device.arch;
+    remote.board.clone_from(&device.board);
+    remote.serial.clone_from(&device.serial);
+    remote.state = if device.state == State::Lost { State::Lost } else { State::Remote };
+    remote.sample_age_seconds = device.sample_age_seconds;
+    remote.numa_node = device.numa_node;
+    remote.memory.dram_total = device.memory.dram_total;
+    remote.memory.l1_total = device.memory.l1_total;
+    board.has_remote_chip().then_some(remote)
+}
+
+/// The holders that live, and how many do not: a dead one means that a child inherited its file.
+fn living(n: u32, pids: &BTreeSet<u32>, shared: &Shared, round: &Round, trouble: &mut Trouble) -> (BTreeSet<u32>, u32) {
+    let others = pids.iter().copied().filter(|pid| *pid != std::process::id());
+    let lives = |pid: &u32| shared.processes.contains_key(pid) || round.late.contains(&Job::Process(*pid));
+    let (living, gone): (BTreeSet<u32>, BTreeSet<u32>) = others.partition(lives);
+    for pid in &gone {
+        let reason = format!("pid {pid} is gone, but a process that inherited its open file still holds the device");
+        trouble.faults.push(Fault::new(format!("/proc/driver/tenstorrent/{n}/pids"), reason));
+    }
+    (living, gone.len() as u32)
+}
+
+/// The process that calls itself by this number in its own PID namespace, if just one does.
+fn called(inner: u32, holders: &BTreeSet<u32>, processes: &BTreeMap<u32, ProcessFacts>) -> Option<u32> {
+    let calls_itself_so =
+        |pid: &&u32| processes.get(pid).is_some_and(|process| process.status.inner_pid == Some(inner));
+    let mut found = holders.iter().filter(calls_itself_so);
+    found.next().filter(|_| found.next().is_none()).copied()
+}
+
+fn hold(held: &mut BTreeMap<u32, Vec<Held>>, pid: u32, id: DeviceId, usage: Option<Usage>) {
+    let devices = held.entry(pid).or_default();
+    let at = devices.iter().position(|held| held.id == id).unwrap_or_else(|| {
+        devices.push(Held { id, usage: Usage::default(), source: None });
+        devices.sort_by(|a, b| a.id.cmp(&b.id));
+        devices.len() - 1
+    });
+    if let Some(usage) = usage {
+        devices[at].usage = devices[at].usage.plus(usage);
+        devices[at].source = Some(Source::Shm);
+    }
+}
+
+/// Adds up one chip's books. Without a holding it is not known who holds the chip.
+fn add_up(device: &mut Device, books: &[Option<Division>], holding: Option<&Holding>, held: &BTreeMap<u32, Vec<Held>>) {
+    let remote = device.id.index().is_none();
+    // A process that keeps books of its other chips says by that that it has nothing on a remote one.
+    let tells = |pid: &&u32| {
+        let mut chips = held.get(pid).into_iter().flatten();
+        chips.any(|held| held.source.is_some() && (remote || held.id == device.id))
+    };
+    let readable: Vec<&Division> = books.iter().flatten().collect();
+    let living = holding.map(|holding| &holding.living);
+    let untold = living.into_iter().flatten().filter(|pid| !tells(pid)).count() as u32;
+    // A child that inherited a device from a dead process keeps books of its own.
+    let attached = readable.iter().flat_map(|division| division.by_process.keys());
+    let heirs = attached.filter(|pid| living.is_none_or(|living| !living.contains(pid))).count() as u32;
+    let nameless = holding.map_or(0, |holding| holding.nameless).saturating_sub(heirs);
+    let memory = &mut device.memory;
+    memory.untracked_processes = untold + nameless;
+    let somebody_tells = readable.iter().any(|division| !division.by_process.is_empty())
+        || living.into_iter().flatten().any(|pid| tells(&pid));
+    if somebody_tells || (holding.is_some() && memory.untracked_processes == 0) {
+        let sum = |kind: usize| Some(readable.iter().map(|division| Bytes(division.used[kind])).sum());
+        memory.dram_used = sum(0);
+        memory.l1_used = sum(1);
+        memory.l1_small_used = sum(2);
+        memory.trace_used = sum(3);
+        memory.cb_used = sum(4);
+    }
+    let all_known = books.len() == readable.len() && holding.is_some();
+    memory.stale = readable.iter().map(|division| division.stale).sum::<Option<Bytes>>().filter(|_| all_known);
+}
+
+/// The ordinal of the PCIe device that a chip is reached through.
+fn gateway(id: &DeviceId) -> Option<u32> {
+    match id {
+        DeviceId::Local(n) | DeviceId::Remote(n) => Some(*n),
+        DeviceId::NoDriver(_) => None,
+    }
+}
+
+/// A process that holds a device and did not let itself be read in time.
+fn unread(pid: u32, devices: Vec<Held>) -> Process {
+    Process {
+        pid,
+        user: None,
+        name: None,
+        command: None,
+        container: None,
+        runtime: None,
+        started_at: None,
+        host_memory: None,
+        host_cpu_percent: None,
+        devices,
+    }
+}
+
+fn now_on_the_wall() -> Timestamp {
+    Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64))
+}

@@ -1,0 +1,81 @@
+//! Which chip a region belongs to.
+//!
+//! Its number alone tells for most boards. Where several chips share the possible numbers (p300, Wormhole Galaxy), the
+//! devices that its processes hold are compared, then the logical device number that the last of them wrote into it, which
+//! counts the chips of one architecture in the order of their PCI addresses.
+
+use crate::maps::Inode;
+use crate::procs::ProcessFacts;
+use crate::shm::{Found, Region};
+use model::{ChipMatch, Device, DeviceId, chip_match};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The chip that a region is about, if that can be said.
+pub(crate) fn chip_of(
+    inode: Inode,
+    found: &Found,
+    devices: &[Device],
+    holders: &BTreeMap<u32, &BTreeSet<u32>>,
+    processes: &BTreeMap<u32, ProcessFacts>,
+) -> Option<DeviceId> {
+    let matches = || devices.iter().filter_map(|device| Some((device, chip_match(device, found.number)?)));
+    if let Some((device, kind)) = matches().find(|(_, kind)| *kind != ChipMatch::OneOfBoard) {
+        return match (kind, &device.id) {
+            (ChipMatch::Remote, DeviceId::Local(n)) => Some(DeviceId::Remote(*n)),
+            (_, id) => Some(id.clone()),
+        };
+    }
+    let attached: Vec<&ProcessFacts> = processes.values().filter(|process| has_mapped(process, inode)).collect();
+    let held_by_all = |device: &Device| {
+        let holders = device.id.index().and_then(|n| holders.get(&n));
+        !attached.is_empty() && holders.is_some_and(|holders| attached.iter().all(|p| holders.contains(&p.pid)))
+    };
+    let mut possible: Vec<&Device> = matches().map(|(device, _)| device).filter(|device| held_by_all(device)).collect();
+    if possible.len() > 1
+        && let Some(chosen) = by_logical_number(found.region.as_ref()?, devices, &attached)
+    {
+        possible.retain(|device| device.id == chosen);
+    }
+    match possible[..] {
+        [one] => Some(one.id.clone()),
+        _ => None,
+    }
+}
+
+fn has_mapped(process: &ProcessFacts, inode: Inode) -> bool {
+    process.maps.as_ref().is_ok_and(|maps| maps.regions.iter().any(|(mapped, _)| *mapped == inode))
+}
+
+/// The device whose place in PCI order is the region's logical number, as the attached processes count.
+fn by_logical_number(region: &Region, devices: &[Device], attached: &[&ProcessFacts]) -> Option<DeviceId> {
+    let mut answers = attached.iter().map(|process| {
+        let visible = process.visible_devices.as_ref().ok()?;
+        visible_devices(devices, visible.as_deref())?.get(region.device_id as usize).map(|device| device.id.clone())
+    });
+    let first = answers.next()??;
+    answers.all(|answer| answer.as_ref() == Some(&first)).then_some(first)
+}
+
+/// The devices in the order in which tt-umd numbers them for a process that set `TT_VISIBLE_DEVICES` so.
+fn visible_devices<'a>(devices: &'a [Device], setting: Option<&str>) -> Option<Vec<&'a Device>> {
+    let mut ordered: Vec<&Device> = devices.iter().filter(|device| device.id.index().is_some()).collect();
+    ordered.sort_by_key(|device| device.pci_address.clone());
+    // One architecture per process: that of the first device.
+    let Some(setting) = setting.map(str::trim).filter(|setting| !setting.is_empty()) else {
+        let arch = ordered.first()?.arch;
+        ordered.retain(|device| device.arch == arch);
+        return Some(ordered);
+    };
+    let mut chosen = Vec::new();
+    for word in setting.split(',').map(str::trim) {
+        match word.parse::<usize>() {
+            Ok(position) => chosen.push(*ordered.get(position)?),
+            Err(_) => {
+                chosen.extend(ordered.iter().filter(|d| d.pci_address.as_ref().is_some_and(|a| a.0.contains(word))))
+            }
+        }
+    }
+    chosen.sort_by_key(|device| device.pci_address.clone());
+    chosen.dedup_by_key(|device| device.id.clone());
+    Some(chosen)
+}

@@ -1,0 +1,221 @@
+//! How files are read: every read of a source goes through [`Dir`], and tests can put faults in its way.
+//!
+//! A directory is opened once and its files relative to it, which spares the kernel the long walk through sysfs.
+
+use model::Fault;
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Called with the path before each read. Returns the error to answer with, sleeps to be slow, never returns to hang.
+pub type Inject = Arc<dyn Fn(&Path) -> Option<io::Error> + Send + Sync>;
+
+/// Where a machine's files are: the real ones, or a folder that holds `sys`, `proc/driver` and `dev`.
+#[derive(Clone)]
+pub struct Root {
+    pub(crate) sys: PathBuf,
+    pub(crate) proc_driver: PathBuf,
+    pub(crate) dev: PathBuf,
+    pub(crate) inject: Option<Inject>,
+}
+
+impl Root {
+    /// This machine.
+    pub fn machine() -> Root {
+        Root::under(Path::new("/"))
+    }
+
+    /// The machine whose files lie below a folder. Process details always come from the real `/proc`.
+    pub fn under(folder: &Path) -> Root {
+        Root { sys: folder.join("sys"), proc_driver: folder.join("proc/driver"), dev: folder.join("dev"), inject: None }
+    }
+
+    /// The same with faults in the way of reads.
+    pub fn with_faults(self, inject: Inject) -> Root {
+        Root { inject: Some(inject), ..self }
+    }
+
+    /// Whether these are the real files.
+    pub(crate) fn is_machine(&self) -> bool {
+        self.sys == Path::new("/sys")
+    }
+
+    pub(crate) fn open(&self, path: &Path) -> rustix::io::Result<Dir> {
+        Dir::open(path, self.inject.clone())
+    }
+}
+
+/// An open directory.
+pub(crate) struct Dir {
+    fd: OwnedFd,
+    path: PathBuf,
+    inject: Option<Inject>,
+}
+
+const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+impl Dir {
+    pub fn open(path: &Path, inject: Option<Inject>) -> rustix::io::Result<Dir> {
+        let fd = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
+        Ok(Dir { fd, path: path.to_owned(), inject })
+    }
+
+    pub fn open_dir(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<Dir> {
+        let name = name.as_ref();
+        let fd = rustix::fs::openat(&self.fd, name, DIRECTORY, Mode::empty())?;
+        Ok(Dir { fd, path: self.path.join(name), inject: self.inject.clone() })
+    }
+
+    pub fn path_of(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.path.join(name.as_ref())
+    }
+
+    /// Opens a file for reading. Never blocks on a FIFO that somebody put in its place, never follows it elsewhere.
+    pub fn open_file(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<OwnedFd> {
+        let name = name.as_ref();
+        if let Some(error) = self.inject.as_ref().and_then(|inject| inject(&self.path.join(name))) {
+            return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        }
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        rustix::fs::openat(&self.fd, name, flags, Mode::empty())
+    }
+
+    /// Reads the start of a file into the buffer, with one system call: an attribute arrives whole.
+    pub fn read_start<'a>(&self, name: &str, buffer: &'a mut [u8]) -> rustix::io::Result<&'a [u8]> {
+        let file = self.open_file(name)?;
+        let length = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;
+        Ok(&buffer[..length])
+    }
+
+    /// Reads a whole file, up to 16 MiB.
+    pub fn read_all(&self, name: &str, into: &mut Vec<u8>) -> rustix::io::Result<()> {
+        const MOST: usize = 16 << 20;
+        let file = self.open_file(name)?;
+        into.clear();
+        while into.len() < MOST {
+            into.reserve(4096);
+            let read = rustix::io::retry_on_intr(|| rustix::io::read(&file, rustix::buffer::spare_capacity(into)))?;
+            if read == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn read_link(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<Vec<u8>> {
+        rustix::fs::readlinkat(&self.fd, name.as_ref(), Vec::with_capacity(256)).map(|link| link.into_bytes())
+    }
+
+    pub fn stat(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<rustix::fs::Stat> {
+        rustix::fs::statat(&self.fd, name.as_ref(), AtFlags::empty())
+    }
+
+    /// Calls `each` with the name of every entry, in no order.
+    pub fn list(&self, mut each: impl FnMut(&OsStr)) -> rustix::io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, ".", flags, Mode::empty())?;
+        let mut buffer = [MaybeUninit::uninit(); 8192];
+        let mut entries = RawDir::new(fd, &mut buffer);
+        while let Some(entry) = entries.next() {
+            match entry?.file_name().to_bytes() {
+                b"." | b".." => {}
+                name => each(OsStr::from_bytes(name)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What went wrong while a device was read, and what that says about its state.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble {
+    pub faults: Vec<Fault>,
+    /// Attributes that gave a value.
+    pub answers: u32,
+    /// Attributes that answered `ENODATA`, as all do during a reset.
+    pub no_data: u32,
+    /// The device was removed while we read.
+    pub gone: bool,
+    /// A reading was all-ones, which is what the bus answers for a dead chip.
+    pub dead: bool,
+}
+
+impl Trouble {
+    pub fn add(&mut self, path: &Path, reason: impl ToString) {
+        self.faults.push(Fault::new(path.to_string_lossy(), reason));
+    }
+
+    /// Notes a failed read. A file that is not there is an attribute that this driver or firmware does not have.
+    pub fn note(&mut self, path: &Path, error: Errno) {
+        match error {
+            Errno::NOENT => {}
+            Errno::NODATA => self.no_data += 1,
+            Errno::NODEV => self.gone = true,
+            error => self.add(path, reason(error)),
+        }
+    }
+}
+
+/// An error in words that tell what to do.
+pub(crate) fn reason(error: Errno) -> String {
+    match error {
+        Errno::ACCESS | Errno::PERM => "permission denied: run as the owner or as root".into(),
+        error => io::Error::from(error).to_string(),
+    }
+}
+
+impl Dir {
+    /// An attribute's text without the final newline.
+    pub fn text<'a>(&self, name: &str, buffer: &'a mut [u8; 256], trouble: &mut Trouble) -> Option<&'a str> {
+        let bytes = match self.read_start(name, buffer) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                trouble.note(&self.path_of(name), error);
+                return None;
+            }
+        };
+        let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() < 256).map(str::trim_ascii);
+        match text {
+            Some(text) if !text.is_empty() && text.bytes().all(|b| (b' '..=b'~').contains(&b)) => {
+                trouble.answers += 1;
+                Some(text)
+            }
+            Some("") => None,
+            _ => {
+                trouble.add(&self.path_of(name), "not a line of text");
+                None
+            }
+        }
+    }
+
+    /// A decimal attribute. `dead` is what the driver prints when the bus answers all-ones; what is outside of
+    /// `plausible` is no measurement.
+    pub fn number(
+        &self,
+        name: &str,
+        dead: Option<u64>,
+        plausible: std::ops::RangeInclusive<u64>,
+        trouble: &mut Trouble,
+    ) -> Option<u64> {
+        let mut buffer = [0; 256];
+        let text = self.text(name, &mut buffer, trouble)?;
+        match decimal(text) {
+            Some(value) if Some(value) == dead => trouble.dead = true,
+            Some(value) if plausible.contains(&value) => return Some(value),
+            Some(value) => trouble.add(&self.path_of(name), format_args!("implausible value {value}")),
+            None => trouble.add(&self.path_of(name), format_args!("not a number: {text:?}")),
+        }
+        None
+    }
+}
+
+/// Digits only: no sign, no blanks.
+pub(crate) fn decimal(text: &str) -> Option<u64> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+}

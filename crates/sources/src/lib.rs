@@ -1,0 +1,38 @@
+//! The only code that reads `/sys`, `/proc` and `/dev/shm`. One file per source; nothing here opens a device.
+//!
+//! [`Sampler`] is the way in: it asks every source and returns a [`model::Snapshot`], within a deadline, whatever the
+//! kernel does meanwhile.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod assembly;
+mod attribution;
+mod chips;
+mod container;
+mod devices;
+mod dir;
+mod host;
+mod hwmon;
+mod locks;
+mod maps;
+mod pcie;
+mod pids;
+mod pool;
+mod procs;
+mod sampler;
+mod shm;
+mod telemetry;
+mod users;
+
+pub use dir::{Inject, Root};
+pub use sampler::{Options, Sampler};
+
+/// Decoders of foreign bytes, open to fuzzing and to property tests.
+pub mod decode {
+    pub use crate::container::container_of;
+    pub use crate::locks::owner_of;
+    pub use crate::maps::{Maps, parse as maps};
+    pub use crate::pids::{Holders, parse as pids};
+    pub use crate::procs::{Stat, Status, stat, status};
+    pub use crate::shm::{Region, RegionError, SIZE as REGION_SIZE, Slot, decode as region};
+}

@@ -1,0 +1,62 @@
+//! The PCIe link, and the flit counters of the chip's PCIe tile.
+//!
+//! Reads `current_link_*` and `max_link_*` of the PCI function, and `tenstorrent!<N>/pcie_perf_counters/`: twelve 32-bit
+//! counters of NoC flits since reset. The suffixes 0 and 1 are the two NoCs, not two halves of a number.
+
+use crate::dir::{Dir, Trouble};
+use model::{Counters, Link};
+
+/// What the link runs at now.
+pub(crate) fn current(pci: &Dir, link: &mut Link, trouble: &mut Trouble) {
+    link.generation = generation(pci, "current_link_speed", trouble);
+    link.width = width(pci, "current_link_width", trouble);
+}
+
+/// What slot and card could do.
+pub(crate) fn best(pci: &Dir, link: &mut Link, trouble: &mut Trouble) {
+    link.max_generation = generation(pci, "max_link_speed", trouble);
+    link.max_width = width(pci, "max_link_width", trouble);
+}
+
+fn generation(pci: &Dir, name: &str, trouble: &mut Trouble) -> Option<u8> {
+    let mut buffer = [0; 256];
+    let text = pci.text(name, &mut buffer, trouble)?;
+    // "16.0 GT/s PCIe", on old kernels "16 GT/s"; "Unknown" when the link is down.
+    match text.split_once(" GT/s")?.0.trim_end_matches(".0") {
+        "2.5" => Some(1),
+        "5" => Some(2),
+        "8" => Some(3),
+        "16" => Some(4),
+        "32" => Some(5),
+        "64" => Some(6),
+        _ => {
+            trouble.add(&pci.path_of(name), format_args!("not a PCIe speed: {text:?}"));
+            None
+        }
+    }
+}
+
+fn width(pci: &Dir, name: &str, trouble: &mut Trouble) -> Option<u8> {
+    // 0 and 63 are what the kernel prints for a link that is down.
+    let value = pci.number(name, None, 0..=63, trouble)?;
+    [1, 2, 4, 8, 12, 16, 32].contains(&value).then_some(value as u8)
+}
+
+/// All twelve counters, or none: a rate needs them all.
+pub(crate) fn counters(folder: &Dir, heartbeat: Option<u32>, trouble: &mut Trouble) -> Option<Counters> {
+    let mut read = |names: [&str; 3]| -> Option<[u32; 6]> {
+        let mut values = [0; 6];
+        for (i, value) in values.iter_mut().enumerate() {
+            let name = format!("{}{}", names[i / 2], i % 2);
+            *value = folder.number(&name, None, 0..=u64::from(u32::MAX), trouble)? as u32;
+        }
+        Some(values)
+    };
+    Some(Counters { host_to_device: read(HOST_TO_DEVICE)?, device_to_host: read(DEVICE_TO_HOST)?, heartbeat })
+}
+
+// "mst": the PCIe tile acts for the host. "slv": a core of the chip reads or writes host memory.
+const HOST_TO_DEVICE: [&str; 3] =
+    ["mst_posted_wr_data_word_sent", "mst_nonposted_wr_data_word_sent", "slv_rd_data_word_sent"];
+const DEVICE_TO_HOST: [&str; 3] =
+    ["mst_rd_data_word_received", "slv_posted_wr_data_word_received", "slv_nonposted_wr_data_word_received"];

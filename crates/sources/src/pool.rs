@@ -1,0 +1,193 @@
+//! Threads that read, so that no read can hold up the others or the output.
+//!
+//! A read of a device in reset can block for ten seconds, beyond the reach of any signal. So reads are jobs: a few threads
+//! take them from a queue, and when they stop getting through it, each job that still waits gets a thread of its own.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::Hash;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The queue's threads are taken to be stuck when nothing ends for so long.
+const PATIENCE: Duration = Duration::from_millis(4);
+
+/// Does jobs in rounds, each job at most once a round and never twice at a time.
+pub(crate) struct Pool<Job> {
+    shared: Arc<Shared<Job>>,
+}
+
+struct Shared<Job> {
+    queue: Mutex<Queue<Job>>,
+    work: Condvar,
+    progress: Condvar,
+    run: Run<Job>,
+}
+
+type Run<Job> = Box<dyn Fn(&Job, &dyn Fn(Job)) + Send + Sync>;
+
+struct Queue<Job> {
+    round: u64,
+    asked: HashSet<Job>,
+    waiting: VecDeque<Job>,
+    /// With the round that began them.
+    running: HashMap<Job, u64>,
+    threads: usize,
+    idle: usize,
+    done: u64,
+    closed: bool,
+}
+
+impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
+    /// A pool that does jobs with `run`, which may add more.
+    pub fn new(run: impl Fn(&Job, &dyn Fn(Job)) + Send + Sync + 'static) -> Pool<Job> {
+        let queue = Queue {
+            round: 0,
+            asked: HashSet::new(),
+            waiting: VecDeque::new(),
+            running: HashMap::new(),
+            threads: 0,
+            idle: 0,
+            done: 0,
+            closed: false,
+        };
+        let (work, progress) = (Condvar::new(), Condvar::new());
+        Pool { shared: Arc::new(Shared { queue: Mutex::new(queue), work, progress, run: Box::new(run) }) }
+    }
+
+    /// Does the jobs, and those that they add, until all are done or the deadline is over. Returns those that are not:
+    /// a job that is stuck since an earlier round is neither begun again nor waited for.
+    pub fn round(&self, jobs: impl IntoIterator<Item = Job>, deadline: Instant) -> HashSet<Job> {
+        let mut queue = self.shared.lock();
+        queue.round += 1;
+        queue.asked.clear();
+        jobs.into_iter().for_each(|job| queue.push(job));
+        let wanted = thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
+        let (threads, waiting) = (queue.threads, queue.waiting.len());
+        self.grow(&mut queue, threads.max(wanted.min(waiting)));
+        self.shared.work.notify_all();
+        while queue.is_busy() {
+            let now = Instant::now();
+            if now >= deadline {
+                break;
+            }
+            let done = queue.done;
+            let waited = self.shared.progress.wait_timeout(queue, PATIENCE.min(deadline - now));
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if queue.done == done && queue.idle == 0 {
+                let wanted = queue.threads + queue.waiting.len();
+                self.grow(&mut queue, wanted);
+            }
+        }
+        queue.waiting.clear();
+        let queue = &*queue;
+        queue.asked.iter().filter(|job| queue.running.contains_key(job)).cloned().collect()
+    }
+
+    fn grow(&self, queue: &mut Queue<Job>, wanted: usize) {
+        while queue.threads < wanted {
+            let shared = self.shared.clone();
+            let thread = thread::Builder::new().name("ttmon-read".into()).stack_size(256 << 10);
+            if thread.spawn(move || shared.work()).is_err() {
+                break;
+            }
+            queue.threads += 1;
+        }
+    }
+}
+
+impl<Job> Shared<Job> {
+    fn lock(&self) -> MutexGuard<'_, Queue<Job>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<Job: Clone + Eq + Hash> Shared<Job> {
+    fn work(&self) {
+        let mut queue = self.lock();
+        while !queue.closed {
+            let Some(job) = queue.waiting.pop_front() else {
+                queue.idle += 1;
+                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.idle -= 1;
+                continue;
+            };
+            let round = queue.round;
+            queue.running.insert(job.clone(), round);
+            drop(queue);
+            (self.run)(&job, &|more| {
+                self.lock().push(more);
+                self.work.notify_one();
+            });
+            queue = self.lock();
+            queue.running.remove(&job);
+            queue.done += 1;
+            if !queue.is_busy() {
+                self.progress.notify_all();
+            }
+        }
+    }
+}
+
+impl<Job: Clone + Eq + Hash> Queue<Job> {
+    fn push(&mut self, job: Job) {
+        if self.asked.insert(job.clone()) && !self.running.contains_key(&job) {
+            self.waiting.push_back(job);
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.waiting.is_empty() || self.running.values().any(|&round| round == self.round)
+    }
+}
+
+impl<Job> Drop for Pool<Job> {
+    fn drop(&mut self) {
+        // The threads end by themselves; one that is stuck ends with the process.
+        self.shared.lock().closed = true;
+        self.shared.work.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(30)
+    }
+
+    #[test]
+    fn every_job_is_done_once_even_when_added_by_another() {
+        let (send, done) = mpsc::channel();
+        let pool = Pool::new(move |&n: &u32, add: &dyn Fn(u32)| {
+            if n < 100 {
+                add(n + 100);
+                add(5);
+            }
+            send.send(n).unwrap();
+        });
+        assert_eq!(pool.round(0..100, soon()), HashSet::new());
+        let mut all: Vec<u32> = done.try_iter().collect();
+        all.sort();
+        assert_eq!(all, (0..200).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn jobs_that_never_end_hold_up_nobody() {
+        let (send, done) = mpsc::channel();
+        let pool = Pool::new(move |&n: &u32, _: &dyn Fn(u32)| {
+            while n % 2 == 0 {
+                thread::park();
+            }
+            send.send(n).unwrap();
+        });
+        let stuck = HashSet::from_iter((0..32).step_by(2));
+        assert_eq!(pool.round(0..32, Instant::now() + Duration::from_millis(400)), stuck);
+        assert_eq!(done.try_iter().count(), 16);
+        // They are reported again, neither waited for nor begun again.
+        assert_eq!(pool.round(0..32, soon()), stuck);
+        assert_eq!(done.try_iter().count(), 16);
+    }
+}

@@ -1,0 +1,207 @@
+//! What there is to say about a process: from the real `/proc/<pid>/`.
+//!
+//! `stat` (name, start, CPU time), `status` (owner, pids in inner namespaces, resident memory), `cmdline`, `cgroup`, and where
+//! we may look `maps` and `environ`.
+
+use crate::container::container_of;
+use crate::dir::{Dir, decimal};
+use crate::maps::{self, Maps};
+use model::{Bytes, Timestamp};
+use rustix::io::Errno;
+use std::path::Path;
+
+/// One process as it was read.
+#[derive(Debug, Clone)]
+pub(crate) struct ProcessFacts {
+    pub pid: u32,
+    pub stat: Stat,
+    pub status: Status,
+    pub command: Option<String>,
+    pub container: Option<String>,
+    /// `Err` where we may not look into the process.
+    pub maps: Result<Maps, Errno>,
+    /// What `TT_VISIBLE_DEVICES` was set to when it started. `Err` where we may not look.
+    pub visible_devices: Result<Option<String>, Errno>,
+}
+
+/// Reads a process. `None` when it is gone, or dead and not yet waited for.
+pub(crate) fn read(pid: u32, earlier: Option<&ProcessFacts>) -> Option<ProcessFacts> {
+    // The open folder is this process for good: when it dies, reads fail instead of telling of a successor.
+    let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
+    let mut buffer = [0; 4096];
+    let stat = stat(dir.read_start("stat", &mut buffer).ok()?).filter(|stat| !stat.is_dead)?;
+    let status = status(dir.read_start("status", &mut buffer).ok()?);
+    let mut bytes = Vec::new();
+    let command = dir.read_all("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes));
+    let same = earlier.filter(|earlier| earlier.stat.start_ticks == stat.start_ticks);
+    let (container, visible_devices) = match same {
+        Some(earlier) => (earlier.container.clone(), earlier.visible_devices.clone()),
+        None => {
+            let cgroup = dir.read_all("cgroup", &mut bytes);
+            let container = cgroup.ok().and_then(|()| container_of(&String::from_utf8_lossy(&bytes)));
+            (container, dir.read_all("environ", &mut bytes).map(|()| visible_devices(&bytes)))
+        }
+    };
+    let maps = dir.read_all("maps", &mut bytes).map(|()| maps::parse(&bytes));
+    Some(ProcessFacts { pid, stat, status, command, container, maps, visible_devices })
+}
+
+/// What matters of `/proc/<pid>/stat`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    /// The short name. May hold any bytes; those that are not UTF-8 are replaced.
+    pub name: String,
+    /// Whether it is a zombie.
+    pub is_dead: bool,
+    /// CPU time in clock ticks.
+    pub cpu_ticks: u64,
+    /// Start in clock ticks since boot.
+    pub start_ticks: u64,
+}
+
+/// Decodes `pid (name) state …`. The name may itself hold blanks and brackets.
+pub fn stat(bytes: &[u8]) -> Option<Stat> {
+    let open = bytes.iter().position(|&b| b == b'(')?;
+    let close = bytes.iter().rposition(|&b| b == b')').filter(|&close| close > open)?;
+    let name = String::from_utf8_lossy(&bytes[open + 1..close]).into_owned();
+    let rest = std::str::from_utf8(&bytes[close + 1..]).ok()?;
+    // Counted from the state, which is field 3 of the manual page.
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |field: usize| decimal(fields.get(field - 3)?);
+    Some(Stat {
+        name,
+        is_dead: matches!(*fields.first()?, "Z" | "X"),
+        cpu_ticks: number(14)?.saturating_add(number(15)?),
+        start_ticks: number(22)?,
+    })
+}
+
+/// What matters of `/proc/<pid>/status`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Effective user.
+    pub uid: Option<u32>,
+    /// How the process counts itself, in its own PID namespace.
+    pub inner_pid: Option<u32>,
+    /// Resident memory.
+    pub resident: Option<Bytes>,
+}
+
+/// Decodes lines of `Key:<tab>values`.
+pub fn status(bytes: &[u8]) -> Status {
+    let mut status = Status::default();
+    for line in bytes.split(|&b| b == b'\n') {
+        let Some((key, values)) = std::str::from_utf8(line).ok().and_then(|line| line.split_once(':')) else {
+            continue;
+        };
+        let mut values = values.split_ascii_whitespace();
+        match key {
+            "Uid" => status.uid = values.nth(1).and_then(|v| v.parse().ok()),
+            "NSpid" => status.inner_pid = values.next_back().and_then(|v| v.parse().ok()),
+            "VmRSS" => {
+                let kibibytes = values.next().and_then(decimal);
+                status.resident = kibibytes.and_then(|kib| kib.checked_mul(1024)).map(Bytes);
+            }
+            _ => {}
+        }
+    }
+    status
+}
+
+/// The words of a command line, joined by blanks. Kernel threads have none.
+fn command_line(bytes: &[u8]) -> Option<String> {
+    let end = bytes.iter().rposition(|&b| b != 0)? + 1;
+    Some(String::from_utf8_lossy(&bytes[..end]).replace('\0', " "))
+}
+
+fn visible_devices(environ: &[u8]) -> Option<String> {
+    let value = environ.split(|&b| b == 0).find_map(|entry| entry.strip_prefix(b"TT_VISIBLE_DEVICES="))?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+/// Turns clock ticks since boot into a moment.
+pub(crate) struct Clock {
+    ticks_per_second: u64,
+    boot_nanoseconds: i128,
+}
+
+impl Clock {
+    pub fn now() -> Clock {
+        use rustix::time::{ClockId, clock_gettime};
+        let nanoseconds = |id| {
+            let time = clock_gettime(id);
+            i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+        };
+        Clock {
+            ticks_per_second: rustix::param::clock_ticks_per_second(),
+            boot_nanoseconds: nanoseconds(ClockId::Realtime) - nanoseconds(ClockId::Boottime),
+        }
+    }
+
+    /// Nanoseconds since 1970.
+    pub fn nanoseconds(&self, ticks: u64) -> u64 {
+        let since_boot = i128::from(ticks) * 1_000_000_000 / i128::from(self.ticks_per_second);
+        (self.boot_nanoseconds + since_boot).clamp(0, i128::from(u64::MAX)) as u64
+    }
+
+    pub fn timestamp(&self, ticks: u64) -> Timestamp {
+        Timestamp((self.nanoseconds(ticks) / 1_000_000) as i64)
+    }
+
+    pub fn seconds(&self, ticks: u64) -> f64 {
+        ticks as f64 / self.ticks_per_second as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_blanks_and_brackets() {
+        let line = b"4711 (a (b) c) S 1 4711 4711 0 -1 4194304 1 2 3 4 250 50 0 0 20 0 9 0 123456 1 2 3";
+        let expected = Stat { name: "a (b) c".into(), is_dead: false, cpu_ticks: 300, start_ticks: 123_456 };
+        assert_eq!(stat(line), Some(expected));
+        assert_eq!(stat(b"4711 (x) S 1"), None, "cut short");
+        assert_eq!(stat(b")("), None);
+    }
+
+    #[test]
+    fn a_process_in_a_namespace_has_an_inner_pid() {
+        let text = b"Name:\tx\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t4711\t12\t1\nVmRSS:\t  2048 kB\n";
+        assert_eq!(status(text), Status { uid: Some(1001), inner_pid: Some(1), resident: Some(Bytes(2 << 20)) });
+    }
+
+    #[test]
+    fn a_command_line_keeps_its_words_and_survives_any_bytes() {
+        assert_eq!(command_line(b"python3\0serve.py\0\0").as_deref(), Some("python3 serve.py"));
+        assert_eq!(command_line(b"a\xff\nb\0").as_deref(), Some("a\u{fffd}\nb"));
+        assert_eq!(command_line(b""), None);
+        assert_eq!(command_line(b"\0\0"), None);
+    }
+
+    #[test]
+    fn this_very_process_can_be_read() {
+        let facts = read(std::process::id(), None).unwrap();
+        assert_eq!(facts.status.inner_pid, Some(std::process::id()));
+        assert!(facts.status.resident.unwrap() > Bytes(100_000));
+        let clock = Clock::now();
+        let age = clock.nanoseconds(clock_ticks_now()) - clock.nanoseconds(facts.stat.start_ticks);
+        assert!(age < 3_600_000_000_000, "this test has run for less than an hour, not {age} ns");
+        assert_eq!(read(u32::MAX, None).map(|facts| facts.pid), None);
+    }
+
+    fn clock_ticks_now() -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        time.tv_sec as u64 * rustix::param::clock_ticks_per_second()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_a_stat_or_none(bytes: Vec<u8>) {
+            let _ = stat(&bytes);
+            let _ = status(&bytes);
+            let _ = command_line(&bytes);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Asks every source and puts the answers together, within a deadline.
+
+use crate::assembly::Assembly;
+use crate::devices;
+use crate::dir::{Root, Trouble, reason};
+use crate::pids::{self, Holders};
+use crate::pool::Pool;
+use crate::procs::{self, ProcessFacts};
+use crate::shm::{self, Shm};
+use crate::telemetry::{Chip, Reading};
+use model::{Device, Fault, PciAddress, Snapshot, State};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How to sample.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How long a sample may take at the most.
+    pub deadline: Duration,
+    /// Whether to read the PCIe counters, of which a rate needs two samples.
+    pub rates: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { deadline: Duration::from_millis(500), rates: false }
+    }
+}
+
+/// Takes snapshots of one machine and remembers what the next needs of the last.
+pub struct Sampler {
+    root: Root,
+    options: Options,
+    shared: Arc<Mutex<Shared>>,
+    pool: Pool<Job>,
+    assembly: Assembly,
+}
+
+/// What is read in a thread of the pool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Job {
+    Device(u32),
+    Process(u32),
+}
+
+/// What the threads of the pool fill.
+#[derive(Default)]
+pub(crate) struct Shared {
+    addresses: BTreeMap<u32, PciAddress>,
+    /// Out while a thread reads it.
+    chips: HashMap<u32, Chip>,
+    pub readings: BTreeMap<u32, (Reading, Instant)>,
+    pub holders: BTreeMap<u32, Holders>,
+    pub processes: BTreeMap<u32, ProcessFacts>,
+    /// Of the sample before.
+    earlier: BTreeMap<u32, ProcessFacts>,
+    pub shm: Shm,
+    faults: Vec<Fault>,
+}
+
+/// One sample's circumstances.
+pub(crate) struct Round {
+    pub began: Instant,
+    /// The devices that the driver has now.
+    pub listed: BTreeMap<u32, PciAddress>,
+    pub unbound: Vec<Device>,
+    /// What did not answer in time.
+    pub late: HashSet<Job>,
+    pub deadline: Duration,
+}
+
+impl Sampler {
+    /// A sampler of the machine at `root`.
+    pub fn new(root: Root, options: Options) -> Sampler {
+        let shared = Arc::new(Mutex::new(Shared::default()));
+        let (state, files, rates) = (shared.clone(), root.clone(), options.rates);
+        let pool = Pool::new(move |job: &Job, add: &dyn Fn(Job)| match *job {
+            Job::Device(n) => read_device(&files, &state, n, rates, add),
+            Job::Process(pid) => read_process(&state, pid),
+        });
+        Sampler { root, options, shared, pool, assembly: Assembly::default() }
+    }
+
+    /// Whether the driver is loaded on this machine.
+    pub fn driver_is_loaded(&self) -> bool {
+        devices::driver_is_loaded(&self.root)
+    }
+
+    /// Everything there is to know now.
+    pub fn sample(&mut self) -> Snapshot {
+        let began = Instant::now();
+        let mut trouble = Trouble::default();
+        let listed = devices::with_driver(&self.root, &mut trouble);
+        let unbound = devices::without_driver(&self.root, &listed, &mut trouble);
+        let shm = shm::find(&self.root, &mut trouble);
+        let slots: BTreeSet<u32> =
+            shm.regions.values().flat_map(|found| &found.region).flat_map(|r| &r.slots).map(|slot| slot.pid).collect();
+        {
+            let mut shared = lock(&self.shared);
+            shared.addresses.clone_from(&listed);
+            shared.shm = shm;
+            shared.faults.clear();
+        }
+        let jobs = listed.keys().map(|&n| Job::Device(n)).chain(slots.into_iter().map(Job::Process));
+        let mut late = self.pool.round(jobs, began + self.options.deadline);
+        // Only a driver that does not tell who holds its devices makes us look through all processes.
+        if !listed.is_empty() && !pids::are_listed(&self.root) {
+            let found = pids::searched(&self.root, &mut trouble);
+            let pids: BTreeSet<u32> = found.values().flat_map(|holders| &holders.pids).copied().collect();
+            let holders = listed.keys().map(|&n| (n, found.get(&n).cloned().unwrap_or_default()));
+            lock(&self.shared).holders = holders.collect();
+            late.extend(self.pool.round(pids.into_iter().map(Job::Process), began + self.options.deadline));
+        }
+        let shared = self.shared.clone();
+        let mut shared = lock(&shared);
+        trouble.faults.append(&mut shared.faults);
+        let deadline = self.options.deadline;
+        let snapshot =
+            self.assembly.snapshot(&self.root, &shared, Round { began, listed, unbound, late, deadline }, trouble);
+        shared.earlier = std::mem::take(&mut shared.processes);
+        snapshot
+    }
+}
+
+/// Reads one device and then its holders, whose details become jobs of their own.
+fn read_device(root: &Root, shared: &Mutex<Shared>, n: u32, rates: bool, add: &dyn Fn(Job)) {
+    let (mut chip, address) = {
+        let mut shared = lock(shared);
+        let Some(address) = shared.addresses.get(&n).cloned() else { return };
+        (shared.chips.remove(&n).filter(|chip| chip.is(&address)), address)
+    };
+    let remembered = chip.as_mut().map(|chip| chip.read(rates)).filter(|reading| reading.device.state != State::Lost);
+    let reading = match remembered {
+        Some(reading) => Ok(reading),
+        // The folders of a device that was removed stay empty for good, though it may be back under its name.
+        None => Chip::open(root, n, &address).map(|opened| chip.insert(opened).read(rates)),
+    };
+    match reading {
+        Ok(reading) => {
+            let mut shared = lock(shared);
+            shared.chips.extend(chip.map(|chip| (n, chip)));
+            shared.readings.insert(n, (reading, Instant::now()));
+        }
+        Err(error) => lock(shared).faults.push(Fault::new(format!("/dev/tenstorrent/{n}"), reason(error))),
+    }
+    let mut trouble = Trouble::default();
+    let holders = pids::listed(root, n, &mut trouble);
+    for &pid in holders.iter().flat_map(|holders| &holders.pids) {
+        add(Job::Process(pid));
+    }
+    let mut shared = lock(shared);
+    shared.faults.append(&mut trouble.faults);
+    match holders {
+        Some(holders) => drop(shared.holders.insert(n, holders)),
+        None => drop(shared.holders.remove(&n)),
+    }
+}
+
+/// Reads one process, and the regions that only it can show.
+fn read_process(shared: &Mutex<Shared>, pid: u32) {
+    if pid == std::process::id() {
+        return;
+    }
+    let earlier = lock(shared).earlier.remove(&pid);
+    let Some(facts) = procs::read(pid, earlier.as_ref()) else { return };
+    let mut trouble = Trouble::default();
+    let mut private = Vec::new();
+    for (inode, number) in facts.maps.iter().flat_map(|maps| &maps.regions) {
+        if !lock(shared).shm.regions.contains_key(inode) {
+            let found = shm::find_of_process(pid, *inode, *number, &mut trouble);
+            private.extend(found.map(|found| (*inode, found)));
+        }
+    }
+    let mut shared = lock(shared);
+    shared.faults.append(&mut trouble.faults);
+    shared.shm.regions.extend(private);
+    shared.processes.insert(pid, facts);
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

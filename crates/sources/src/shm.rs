@@ -1,0 +1,236 @@
+//! tt-metal's shared memory: how much each process has allocated on one chip, as the process itself counts.
+//!
+//! Reads `/dev/shm/tt_device_<number>_memory`, 8576 bytes, little endian, versions 3 and 4. The file is another program's,
+//! written while we read, and it outlives its writers: what it says is input, not truth.
+
+use crate::dir::{Dir, Root, Trouble, reason};
+use crate::locks;
+use crate::maps::{Inode, region_number};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Size of a region.
+pub const SIZE: usize = 8576;
+const SLOTS: usize = 64;
+const FIRST_SLOT: usize = 856;
+const SLOT_SIZE: usize = 120;
+/// Version 4 sets this when the region is ready.
+const READY: u32 = 0x5245_4459;
+
+/// Bytes by kind, in the order of the file: DRAM, L1, L1_SMALL, TRACE, CB.
+pub type Kinds = [u64; 5];
+
+/// A decoded region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Region {
+    /// The number of the chip, the same as in the file's name.
+    pub asic_id: u64,
+    /// The chip's logical number in the process that attached last.
+    pub device_id: u32,
+    /// What the region's header claims, dead processes included.
+    pub totals: Kinds,
+    /// Processes that have allocated.
+    pub slots: Vec<Slot>,
+}
+
+/// One process's counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// Its place in the region.
+    pub index: usize,
+    /// As the process numbers itself, in its own PID namespace.
+    pub pid: u32,
+    /// What it has allocated.
+    pub bytes: Kinds,
+    /// The last change, in nanoseconds since 1970.
+    pub updated: u64,
+}
+
+/// Why a region could not be read as one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RegionError {
+    /// The file has another size than any version that we know.
+    Size(usize),
+    /// A version whose layout we do not know.
+    Version(u32),
+    /// A version-4 region that its creator has not finished.
+    NotReady,
+}
+
+impl fmt::Display for RegionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RegionError::Size(size) => write!(f, "has {size} bytes where tt-metal writes {SIZE}"),
+            RegionError::Version(version) => write!(f, "unknown layout {version}: only versions 3 and 4 are known"),
+            RegionError::NotReady => write!(f, "its creator has not finished it yet"),
+        }
+    }
+}
+
+impl Region {
+    /// Whether a process that allocates now finds no slot.
+    pub fn is_full(&self) -> bool {
+        self.slots.len() == SLOTS
+    }
+}
+
+/// Decodes a region. One read is enough: each field is written atomically, and of two reads the later would count.
+pub fn decode(bytes: &[u8]) -> Result<Region, RegionError> {
+    let bytes: &[u8; SIZE] = bytes.try_into().map_err(|_| RegionError::Size(bytes.len()))?;
+    let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let u64_at = |at: usize| u64::from(u32_at(at)) | (u64::from(u32_at(at + 4)) << 32);
+    let kinds_at = |at: usize| [0, 8, 16, 24, 32].map(|kind| u64_at(at + kind));
+    match u32_at(0) {
+        3 => {}
+        4 if u32_at(8536) == READY => {}
+        4 => return Err(RegionError::NotReady),
+        version => return Err(RegionError::Version(version)),
+    }
+    let slots = (0..SLOTS).filter_map(|index| {
+        let at = FIRST_SLOT + index * SLOT_SIZE;
+        // Zero is free, minus one is being freed.
+        let pid = u32_at(at);
+        (1..=i32::MAX as u32).contains(&pid).then(|| Slot {
+            index,
+            pid,
+            bytes: kinds_at(at + 8),
+            updated: u64_at(at + 48),
+        })
+    });
+    Ok(Region { asic_id: u64_at(32), device_id: u32_at(40), totals: kinds_at(48), slots: slots.collect() })
+}
+
+/// A region where it was found.
+pub(crate) struct Found {
+    pub path: PathBuf,
+    /// The number in its name.
+    pub number: u64,
+    /// What is in it. `None` when it could not be read, which is in the faults.
+    pub region: Option<Region>,
+}
+
+/// What `/dev/shm` holds of tt-metal and tt-umd.
+#[derive(Default)]
+pub(crate) struct Shm {
+    pub regions: BTreeMap<Inode, Found>,
+    /// By device ordinal, who holds tt-umd's lock, as that process numbers itself.
+    pub locks: BTreeMap<u32, u32>,
+    /// Whether the folder could be looked through.
+    pub listed: bool,
+}
+
+/// Looks through `/dev/shm`.
+pub(crate) fn find(root: &Root, trouble: &mut Trouble) -> Shm {
+    let mut shm = Shm::default();
+    let path = root.dev.join("shm");
+    let folder = match root.open(&path) {
+        Ok(folder) => folder,
+        Err(error) => {
+            trouble.note(&path, error);
+            return shm;
+        }
+    };
+    let listed = folder.list(|name| {
+        if let Some(number) = region_number(name.as_encoded_bytes()) {
+            add(&mut shm.regions, &folder, name.as_ref(), number, trouble);
+        } else if let Some(n) = name.to_str().and_then(locks::ordinal_of) {
+            let mut buffer = [0; 64];
+            let lock = name.to_str().and_then(|name| folder.read_start(name, &mut buffer).ok());
+            shm.locks.extend(lock.and_then(locks::owner_of).map(|pid| (n, pid)));
+        }
+    });
+    match listed {
+        Ok(()) => shm.listed = true,
+        Err(error) => trouble.note(&path, error),
+    }
+    shm
+}
+
+fn add(regions: &mut BTreeMap<Inode, Found>, folder: &Dir, name: &Path, number: u64, trouble: &mut Trouble) {
+    let path = folder.path_of(name);
+    match folder.open_file(name).and_then(|file| Ok((inode_of(&file)?, file))) {
+        Ok((inode, file)) => {
+            let region = read(&file, &path, trouble);
+            regions.insert(inode, Found { path, number, region });
+        }
+        Err(Errno::NOENT) => {}
+        Err(error) => {
+            trouble.add(&path, unreadable(folder, name, error));
+            if let Ok(stat) = folder.stat(name) {
+                regions.insert(inode(&stat), Found { path, number, region: None });
+            }
+        }
+    }
+}
+
+fn unreadable(folder: &Dir, name: &Path, error: Errno) -> String {
+    match folder.stat(name) {
+        Ok(stat) if error == Errno::ACCESS => {
+            format!("belongs to user {}: run as that user or as root to see its memory", stat.st_uid)
+        }
+        _ => reason(error),
+    }
+}
+
+/// A region that a process has mapped but that is not in our `/dev/shm`: a container's own, or one removed since.
+pub(crate) fn find_of_process(pid: u32, wanted: Inode, number: u64, trouble: &mut Trouble) -> Option<Found> {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let shm = process.join("root/dev/shm");
+    let name = format!("tt_device_{number}_memory");
+    let opened = Dir::open(&shm, None).and_then(|folder| folder.open_file(&name));
+    let (file, path) = match opened {
+        Ok(file) if inode_of(&file) == Ok(wanted) => (file, shm.join(&name)),
+        _ => open_descriptor(&process, wanted, number, trouble)?,
+    };
+    let region = read(&file, &path, trouble);
+    Some(Found { path, number, region })
+}
+
+/// The process's own descriptor of the region. Only one whose name is a region's is opened, so never a device.
+fn open_descriptor(process: &Path, wanted: Inode, number: u64, trouble: &mut Trouble) -> Option<(OwnedFd, PathBuf)> {
+    let path = process.join("fd");
+    let mut found = None;
+    let searched = Dir::open(&path, None).and_then(|folder| {
+        folder.list(|name| {
+            let link = folder.read_link(name).unwrap_or_default();
+            let is_region = link.rsplit(|&b| b == b'/').next().and_then(region_number) == Some(number);
+            if found.is_none() && is_region && folder.stat(name).is_ok_and(|stat| inode(&stat) == wanted) {
+                let path = path.join(name);
+                let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+                found = rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).ok().map(|file| (file, path));
+            }
+        })
+    });
+    if let Err(error) = searched {
+        trouble.add(&path, reason(error));
+    }
+    found
+}
+
+fn read(file: &OwnedFd, path: &Path, trouble: &mut Trouble) -> Option<Region> {
+    // One byte more than a region, so that a longer file is noticed.
+    let mut bytes = [0; SIZE + 1];
+    let result = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut bytes, 0));
+    match result.map(|length| decode(&bytes[..length])) {
+        Ok(Ok(region)) => Some(region),
+        Ok(Err(error)) => {
+            trouble.add(path, error);
+            None
+        }
+        Err(error) => {
+            trouble.add(path, reason(error));
+            None
+        }
+    }
+}
+
+fn inode_of(file: &OwnedFd) -> rustix::io::Result<Inode> {
+    rustix::fs::fstat(file).map(|stat| inode(&stat))
+}
+
+fn inode(stat: &rustix::fs::Stat) -> Inode {
+    Inode { device: (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev)), inode: stat.st_ino }
+}

@@ -1,0 +1,239 @@
+//! One device's identity, clocks, heartbeat and firmware versions from the driver's sysfs attributes.
+//!
+//! Reads `/sys/class/tenstorrent/tenstorrent!<N>/tt_*`: one decimal, hex or dotted value a file, clocks in MHz. The driver
+//! hides an attribute, or answers `ENODATA`, when the firmware lacks the telemetry tag.
+
+use crate::dir::{Dir, Root, Trouble};
+use crate::{devices, hwmon, pcie};
+use model::{Board, Counters, Device, DeviceId, Megahertz, PciAddress, State, Version, traffic};
+use rustix::io::Errno;
+use std::time::{Duration, Instant};
+
+/// A heartbeat that stands still for so long has stopped. It moves ten times a second.
+const STILL: Duration = Duration::from_secs(3);
+
+/// One device, and what is remembered of it between samples.
+pub(crate) struct Chip {
+    n: u32,
+    address: PciAddress,
+    class: Dir,
+    pci: Dir,
+    hwmon: Option<Dir>,
+    counters: Option<Dir>,
+    /// The last reading; what never changes is taken from here instead of being read again.
+    known: Option<Device>,
+    beat: Option<(u32, Instant)>,
+    earlier: Option<(Counters, Instant)>,
+}
+
+/// What one reading of a device gave.
+pub(crate) struct Reading {
+    pub device: Device,
+    pub trouble: Trouble,
+}
+
+impl Chip {
+    pub fn open(root: &Root, n: u32, address: &PciAddress) -> Result<Chip, Errno> {
+        let class = root.open(&root.sys.join(format!("class/tenstorrent/tenstorrent!{n}")))?;
+        let pci = devices::pci_dir(root, address).or_else(|_| class.open_dir("device"))?;
+        let hwmon = hwmon::find(&pci);
+        let address = address.clone();
+        Ok(Chip { n, address, class, pci, hwmon, counters: None, known: None, beat: None, earlier: None })
+    }
+
+    /// Whether this is still the device with that ordinal.
+    pub fn is(&self, address: &PciAddress) -> bool {
+        self.address == *address
+    }
+
+    pub fn read(&mut self, rates: bool) -> Reading {
+        let mut trouble = Trouble::default();
+        let mut device = Device::new(DeviceId::Local(self.n));
+        device.pci_address = Some(self.address.clone());
+        // The clock comes first: on a dead chip each read may stall, and one tells.
+        device.aiclk = self.clock("tt_aiclk", &mut trouble);
+        if !trouble.dead {
+            self.read_changing(&mut device, &mut trouble);
+            match self.known.take().filter(|known| still_true(known, &device, &trouble)) {
+                Some(known) => keep_fixed(&mut device, known),
+                None => self.read_fixed(&mut device, &mut trouble),
+            }
+            pcie::current(&self.pci, &mut device.pcie, &mut trouble);
+        }
+        let now = Instant::now();
+        device.state = self.state(&device, &trouble, now);
+        if rates {
+            self.read_traffic(&mut device, &mut trouble, now);
+        }
+        self.finish(device, trouble)
+    }
+
+    fn read_changing(&mut self, device: &mut Device, trouble: &mut Trouble) {
+        device.heartbeat = self.class.number("tt_heartbeat", None, 0..=u64::from(u32::MAX), trouble).map(|n| n as u32);
+        device.axiclk = self.clock("tt_axiclk", trouble);
+        device.arcclk = self.clock("tt_arcclk", trouble);
+        device.thermal_trips =
+            self.class.number("tt_therm_trip_count", Some(ALL_ONES), 0..=ALL_ONES, trouble).map(|n| n as u32);
+        // The node appears when the firmware is up, which on Wormhole can be minutes after the device.
+        if self.hwmon.is_none() {
+            self.hwmon = hwmon::find(&self.pci);
+        }
+        if let Some(hwmon) = &self.hwmon {
+            hwmon::readings(hwmon, device, trouble);
+        }
+    }
+
+    fn read_fixed(&mut self, device: &mut Device, trouble: &mut Trouble) {
+        let class = &self.class;
+        let facts = devices::pci_facts(&self.pci, trouble);
+        device.arch = facts.arch;
+        // Minus one says that the platform does not tell.
+        let mut buffer = [0; 256];
+        device.numa_node = self.pci.text("numa_node", &mut buffer, trouble).and_then(|text| text.parse().ok());
+        device.board = board(class, trouble);
+        device.serial = hex_id(class, "tt_serial", trouble);
+        device.asic_id = hex_id(class, "tt_asic_id", trouble);
+        let firmware = &mut device.firmware;
+        firmware.bundle = version(class, "tt_fw_bundle_ver", trouble);
+        firmware.dm_app = version(class, "tt_m3app_fw_ver", trouble);
+        if device.arch == Some(model::Arch::Wormhole) {
+            firmware.dm_bootloader = version(class, "tt_m3bl_fw_ver", trouble);
+            firmware.arc = version(class, "tt_arc_fw_ver", trouble);
+            firmware.ethernet = version(class, "tt_eth_fw_ver", trouble);
+            firmware.tt_flash = version(class, "tt_ttflash_ver", trouble);
+        }
+        if let Some(hwmon) = &self.hwmon {
+            hwmon::limits(hwmon, device, trouble);
+        }
+        pcie::best(&self.pci, &mut device.pcie, trouble);
+    }
+
+    fn read_traffic(&mut self, device: &mut Device, trouble: &mut Trouble, now: Instant) {
+        if self.counters.is_none() {
+            self.counters = self.class.open_dir("pcie_perf_counters").ok();
+        }
+        // During a reset the counters answer garbage without an error.
+        let counters = match &self.counters {
+            Some(folder) if device.state == State::Ok => pcie::counters(folder, device.heartbeat, trouble),
+            _ => None,
+        };
+        let later = counters.map(|counters| (counters, now));
+        if let (Some((earlier, then)), Some((later, _)), Some(arch)) = (&self.earlier, &later, device.arch) {
+            let traffic = traffic(earlier, later, (now - *then).as_secs_f64(), arch, &device.pcie);
+            device.pcie.host_to_device = traffic.host_to_device;
+            device.pcie.device_to_host = traffic.device_to_host;
+        }
+        self.earlier = later;
+    }
+
+    fn state(&mut self, device: &Device, trouble: &Trouble, now: Instant) -> State {
+        let still_since = match (self.beat, device.heartbeat) {
+            (Some((value, since)), Some(beat)) if value == beat => Some(since),
+            (_, beat) => {
+                self.beat = beat.map(|beat| (beat, now));
+                None
+            }
+        };
+        match () {
+            () if trouble.gone => State::Lost,
+            () if trouble.dead => State::Hung,
+            // Not even the link answers: the folder is that of a device that was removed.
+            () if trouble.answers + trouble.no_data == 0 => State::Lost,
+            // A single attribute may lack its tag; a reset silences the clocks and sensors all at once.
+            () if trouble.no_data > 0 && device.aiclk.is_none() && device.asic_temp.is_none() => State::Resetting,
+            () if still_since.is_some_and(|since| now - since >= STILL) => State::Hung,
+            () => State::Ok,
+        }
+    }
+
+    /// A device that cannot answer keeps the identity that it had, and shows no readings that are not its own.
+    fn finish(&mut self, mut device: Device, trouble: Trouble) -> Reading {
+        if trouble.dead {
+            device = Device { state: device.state, pci_address: device.pci_address, ..Device::new(device.id) };
+        }
+        if device.state != State::Ok {
+            if device.arch.is_none() {
+                device.arch = devices::pci_facts(&self.pci, &mut Trouble::default()).arch;
+            }
+            if let Some(known) = self.known.take() {
+                keep_identity(&mut device, known);
+            }
+        }
+        let bundle = device.firmware.bundle.as_deref().and_then(Version::parse);
+        let capacity = device.board.as_deref().and_then(Board::named).and_then(|board| board.capacity(bundle));
+        device.memory.dram_total = capacity.map(|capacity| capacity.dram);
+        device.memory.l1_total = capacity.and_then(|capacity| capacity.l1);
+        self.known = Some(device.clone());
+        Reading { device, trouble }
+    }
+
+    fn clock(&self, name: &str, trouble: &mut Trouble) -> Option<Megahertz> {
+        self.class.number(name, Some(ALL_ONES), 0..=9_999, trouble).map(|mhz| Megahertz(mhz as u32))
+    }
+}
+
+const ALL_ONES: u64 = u32::MAX as u64;
+
+/// Whether the fixed attributes read before still hold: they may change with a reset, and come late on a booting chip.
+fn still_true(known: &Device, now: &Device, trouble: &Trouble) -> bool {
+    let restarted = matches!((known.heartbeat, now.heartbeat), (Some(then), Some(now)) if now < then);
+    known.state == State::Ok && known.serial.is_some() && trouble.no_data == 0 && !trouble.gone && !restarted
+}
+
+fn keep_fixed(device: &mut Device, known: Device) {
+    device.numa_node = known.numa_node;
+    device.asic_temp_max = known.asic_temp_max;
+    device.power_max = known.power_max;
+    device.vcore_max = known.vcore_max;
+    device.current_max = known.current_max;
+    device.pcie.max_generation = known.pcie.max_generation;
+    device.pcie.max_width = known.pcie.max_width;
+    keep_identity(device, known);
+}
+
+fn keep_identity(device: &mut Device, known: Device) {
+    device.arch = known.arch.or(device.arch);
+    device.board = known.board.or(device.board.take());
+    device.serial = known.serial.or(device.serial.take());
+    device.asic_id = known.asic_id.or(device.asic_id.take());
+    device.firmware = known.firmware;
+    device.numa_node = known.numa_node.or(device.numa_node);
+}
+
+fn board(class: &Dir, trouble: &mut Trouble) -> Option<String> {
+    let mut buffer = [0; 256];
+    let text = class.text("tt_card_type", &mut buffer, trouble)?;
+    if text.len() <= 32 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+        return (text != "unknown").then(|| text.to_owned());
+    }
+    trouble.add(&class.path_of("tt_card_type"), format_args!("not a board name: {text:?}"));
+    None
+}
+
+fn hex_id(class: &Dir, name: &str, trouble: &mut Trouble) -> Option<String> {
+    let mut buffer = [0; 256];
+    let text = class.text(name, &mut buffer, trouble)?;
+    if text.len() != 16 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        trouble.add(&class.path_of(name), format_args!("not 16 hex digits: {text:?}"));
+        return None;
+    }
+    if text.bytes().all(|b| b.eq_ignore_ascii_case(&b'F')) {
+        trouble.dead = true;
+        return None;
+    }
+    Some(text.to_ascii_uppercase())
+}
+
+fn version(class: &Dir, name: &str, trouble: &mut Trouble) -> Option<String> {
+    let mut buffer = [0; 256];
+    let text = class.text(name, &mut buffer, trouble)?;
+    if Version::parse(text).is_none() {
+        if text.starts_with("255.") {
+            trouble.dead = true;
+        } else {
+            trouble.add(&class.path_of(name), format_args!("not a version: {text:?}"));
+        }
+        return None;
+    }
+    Some(text.to_owned())
+}

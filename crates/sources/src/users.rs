@@ -1,0 +1,52 @@
+//! Login names from `/etc/passwd`, then from whatever else the system asks for users (LDAP and the like).
+
+use std::collections::HashMap;
+
+/// Names already looked up.
+#[derive(Default)]
+pub(crate) struct Users {
+    local: Option<HashMap<u32, String>>,
+    others: HashMap<u32, String>,
+}
+
+impl Users {
+    /// The user's login name, or the number where there is none.
+    pub fn name(&mut self, uid: u32) -> String {
+        let local = self.local.get_or_insert_with(|| parse(&std::fs::read("/etc/passwd").unwrap_or_default()));
+        if let Some(name) = local.get(&uid) {
+            return name.clone();
+        }
+        let look_up = || uzers::get_user_by_uid(uid).map(|user| user.name().to_string_lossy().into_owned());
+        self.others.entry(uid).or_insert_with(|| look_up().unwrap_or_else(|| uid.to_string())).clone()
+    }
+}
+
+/// Lines of `name:password:uid:…`. The first line of a uid is the one that counts.
+fn parse(passwd: &[u8]) -> HashMap<u32, String> {
+    let mut names = HashMap::new();
+    for line in passwd.split(|&b| b == b'\n') {
+        let mut fields = line.split(|&b| b == b':');
+        let (Some(name), Some(uid)) = (fields.next().filter(|name| !name.is_empty()), fields.nth(1)) else { continue };
+        if let Some(uid) = std::str::from_utf8(uid).ok().and_then(|uid| uid.parse().ok()) {
+            names.entry(uid).or_insert_with(|| String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_name_of_a_user_counts() {
+        let names = parse(b"root:x:0:0::/root:/bin/sh\ntoor:x:0:0\nttuser:x:1000:\nbroken\n::7:\n");
+        assert_eq!(names, HashMap::from([(0, "root".into()), (1000, "ttuser".into())]));
+    }
+
+    #[test]
+    fn a_user_without_a_name_is_a_number() {
+        assert_eq!(Users::default().name(3_999_999_999), "3999999999");
+        assert_eq!(Users::default().name(0), "root");
+    }
+}
