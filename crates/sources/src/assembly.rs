@@ -8,7 +8,7 @@ use crate::procs::{Clock, ProcessFacts};
 use crate::sampler::{Job, Round, Shared};
 use crate::users::Users;
 use model::{
-    Board, Bytes, Device, DeviceId, Fault, Held, Process, SCHEMA, Snapshot, Source, State, Timestamp, Usage,
+    Board, Bytes, Device, DeviceId, Fault, Held, Process, SCHEMA, Snapshot, Source, State, Timestamp, Usage, chip_match,
     cpu_percent,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -85,9 +85,15 @@ impl Assembly {
         for (inode, found) in &shared.shm.regions {
             let chip = chip_of(*inode, found, devices, &holders, &shared.processes);
             let Some((chip, n)) = chip.and_then(|chip| Some((chip.clone(), gateway(&chip)?))) else {
-                if !devices.is_empty() {
-                    trouble.add(&found.path, "belongs to no device that is known here");
-                }
+                let nameless = devices.iter().any(|device| device.serial.is_none());
+                trouble.add(
+                    &found.path,
+                    match devices.iter().any(|device| chip_match(device, found.number).is_some()) {
+                        true => "belongs to one of several chips, and nothing tells to which",
+                        false if nameless => "belongs to no device that tells its serial now",
+                        false => "belongs to no device of this machine",
+                    },
+                );
                 continue;
             };
             let division = found.region.as_ref().map(|region| {
@@ -139,10 +145,11 @@ fn all_devices(shared: &Shared, round: &Round, trouble: &mut Trouble) -> Vec<Dev
     let mut devices = Vec::new();
     for (n, (reading, when)) in &shared.readings {
         let mut device = reading.device.clone();
-        let age = began.saturating_duration_since(*when);
-        device.sample_age_seconds = Some((age.as_secs_f64() * 1000.0).round() / 1000.0);
+        let fresh = when >= began;
+        let age = if fresh { 0.0 } else { when.elapsed().as_secs_f64() };
+        device.sample_age_seconds = Some((age * 1000.0).round() / 1000.0);
         match listed.contains_key(n) {
-            true if age.is_zero() => trouble.faults.extend(reading.trouble.faults.iter().cloned()),
+            true if fresh => trouble.faults.extend(reading.trouble.faults.iter().cloned()),
             true => device.state = State::Unresponsive,
             false => device.state = State::Lost,
         }
@@ -199,11 +206,13 @@ fn called(inner: u32, holders: &BTreeSet<u32>, processes: &BTreeMap<u32, Process
 
 fn hold(held: &mut BTreeMap<u32, Vec<Held>>, pid: u32, id: DeviceId, usage: Option<Usage>) {
     let devices = held.entry(pid).or_default();
-    let at = devices.iter().position(|held| held.id == id).unwrap_or_else(|| {
-        devices.push(Held { id, usage: Usage::default(), source: None });
-        devices.sort_by(|a, b| a.id.cmp(&b.id));
-        devices.len() - 1
-    });
+    let at = match devices.binary_search_by(|held| held.id.cmp(&id)) {
+        Ok(at) => at,
+        Err(at) => {
+            devices.insert(at, Held { id, usage: Usage::default(), source: None });
+            at
+        }
+    };
     if let Some(usage) = usage {
         devices[at].usage = devices[at].usage.plus(usage);
         devices[at].source = Some(Source::Shm);

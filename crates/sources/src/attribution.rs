@@ -82,14 +82,14 @@ pub(crate) fn divide(
             (Some(pid), _) => {
                 division.by_process.insert(pid, Some(usage(bytes)));
                 add(&mut division.used, bytes);
-                stale += total(slot.bytes) - total(bytes);
+                stale = stale.saturating_add(total(slot.bytes).saturating_sub(total(bytes)));
             }
             (None, 2..) => {
                 division.reasons.push(format!("{} processes share the slot of pid {}", owners.len(), slot.pid));
                 division.by_process.extend(owners.iter().map(|&pid| (pid, None)));
                 add(&mut division.used, slot.bytes);
             }
-            _ if nameless => unclear += total(slot.bytes),
+            _ if nameless => unclear = unclear.saturating_add(total(slot.bytes)),
             _ => stale = stale.saturating_add(total(slot.bytes)),
         }
     }
@@ -133,4 +133,149 @@ fn total(kinds: Kinds) -> u64 {
 
 fn add(sum: &mut Kinds, more: Kinds) {
     sum.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    const HERE: Inode = Inode { device: (0, 25), inode: 7 };
+
+    fn attached(pid: u32, inner: u32, start: u64) -> ProcessFacts {
+        ProcessFacts::made_up(pid, inner, start, &[(HERE, 1)])
+    }
+
+    fn slot(index: usize, pid: u32, dram: u64, updated: u64) -> Slot {
+        Slot { index, pid, bytes: [dram, 0, 0, 0, 0], updated }
+    }
+
+    fn region(slots: &[Slot]) -> Region {
+        let dram = slots.iter().map(|slot| slot.bytes[0]).sum();
+        Region { asic_id: 1, device_id: 0, totals: [dram, 0, 0, 0, 0], slots: slots.to_vec() }
+    }
+
+    fn by_pid(processes: &[ProcessFacts]) -> BTreeMap<u32, ProcessFacts> {
+        processes.iter().map(|process| (process.pid, process.clone())).collect()
+    }
+
+    /// What each process holds, what is stale, and why something is missing.
+    fn divided(region: &Region, processes: &[ProcessFacts], closed: &[u32], nameless: bool) -> String {
+        told(divide(HERE, region, &by_pid(processes), closed, nameless, &Clock::made_up(), &mut Baselines::default()))
+    }
+
+    fn told(division: Division) -> String {
+        let dram = |usage: Option<Usage>| usage.map_or("?".into(), |usage| usage.dram.unwrap().0.to_string());
+        let mut words: Vec<String> = division.by_process.iter().map(|(pid, usage)| format!("{pid}={}", dram(*usage))).collect();
+        words.push(format!("used={}", division.used[0]));
+        words.push(division.stale.map_or("stale=?".into(), |stale| format!("stale={}", stale.0)));
+        words.extend(division.reasons);
+        words.join(" ")
+    }
+
+    #[test]
+    fn each_process_has_its_slot() {
+        let processes = [attached(100, 100, 1), attached(200, 200, 1), attached(300, 300, 1)];
+        let region = region(&[slot(0, 100, 10, 5), slot(1, 200, 20, 5)]);
+        assert_eq!(divided(&region, &processes, &[], false), "100=10 200=20 300=0 used=30 stale=0");
+    }
+
+    #[test]
+    fn the_bytes_of_the_dead_are_stale() {
+        let region = region(&[slot(0, 100, 10, 5), slot(1, 200, 20, 5)]);
+        assert_eq!(divided(&region, &[attached(100, 100, 1)], &[], false), "100=10 used=10 stale=20");
+    }
+
+    #[test]
+    fn a_living_process_that_has_not_mapped_the_region_is_not_its_owner() {
+        let stranger = ProcessFacts::made_up(100, 100, 1, &[]);
+        assert_eq!(divided(&region(&[slot(0, 100, 10, 5)]), &[stranger], &[], false), "used=0 stale=10");
+    }
+
+    #[test]
+    fn a_process_in_a_container_is_known_by_its_inner_pid() {
+        let region = region(&[slot(0, 1, 10, 5)]);
+        assert_eq!(divided(&region, &[attached(4711, 1, 1), attached(1, 1, 1)][..1], &[], false), "4711=10 used=10 stale=0");
+    }
+
+    #[test]
+    fn two_containers_whose_pids_collide_cannot_be_told_apart() {
+        let region = region(&[slot(0, 1, 10, 5)]);
+        assert_eq!(
+            divided(&region, &[attached(4711, 1, 1), attached(4712, 1, 1)], &[], false),
+            "4711=? 4712=? used=10 stale=0 2 processes share the slot of pid 1"
+        );
+    }
+
+    #[test]
+    fn a_slot_last_written_before_its_process_began_is_a_dead_one_s() {
+        let region = region(&[slot(0, 100, 10, 5)]);
+        assert_eq!(divided(&region, &[attached(100, 100, 6)], &[], false), "100=0 used=0 stale=10");
+    }
+
+    #[test]
+    fn a_process_with_the_pid_of_a_dead_one_does_not_inherit_its_bytes() {
+        let mut baselines = Baselines::default();
+        let mut divided = |slots: &[Slot], processes: &[ProcessFacts]| {
+            told(divide(HERE, &region(slots), &by_pid(processes), &[], false, &Clock::made_up(), &mut baselines))
+        };
+        assert_eq!(divided(&[slot(0, 100, 1000, 5)], &[attached(100, 100, 1)]), "100=1000 used=1000 stale=0");
+        assert_eq!(divided(&[slot(0, 100, 1000, 5)], &[]), "used=0 stale=1000");
+        assert_eq!(divided(&[slot(0, 100, 1007, 9)], &[attached(100, 100, 8)]), "100=7 used=7 stale=1000");
+        assert_eq!(divided(&[slot(0, 100, 1000, 9)], &[attached(100, 100, 8)]), "100=0 used=0 stale=1000");
+        // The count has fallen below what was found: the region was begun anew.
+        assert_eq!(divided(&[slot(0, 100, 30, 9)], &[attached(100, 100, 8)]), "100=30 used=30 stale=0");
+        // Another pid in the same place has nothing to do with it.
+        assert_eq!(divided(&[slot(0, 200, 5000, 20)], &[attached(200, 200, 10)]), "200=5000 used=5000 stale=0");
+    }
+
+    #[test]
+    fn a_reused_pid_counts_from_what_was_there_even_if_the_death_was_missed() {
+        let mut baselines = Baselines::default();
+        let mut divided = |slots: &[Slot], processes: &[ProcessFacts]| {
+            told(divide(HERE, &region(slots), &by_pid(processes), &[], false, &Clock::made_up(), &mut baselines))
+        };
+        assert_eq!(divided(&[slot(0, 1, 1000, 5)], &[attached(50, 1, 1)]), "50=1000 used=1000 stale=0");
+        assert_eq!(divided(&[slot(0, 1, 1007, 9)], &[attached(60, 1, 8)]), "60=7 used=7 stale=1000");
+    }
+
+    #[test]
+    fn a_holder_that_may_not_be_looked_into_owns_the_slot_that_bears_its_pid() {
+        let closed = ProcessFacts { maps: Err(Errno::ACCESS), ..attached(100, 100, 1) };
+        assert_eq!(divided(&region(&[slot(0, 100, 10, 5)]), &[closed], &[100], false), "100=10 used=10 stale=0");
+    }
+
+    #[test]
+    fn bytes_that_an_unseen_process_may_own_are_not_called_stale() {
+        assert_eq!(
+            divided(&region(&[slot(0, 100, 10, 5)]), &[], &[], true),
+            "used=0 stale=? 10 bytes may belong to a process that cannot be seen from here"
+        );
+    }
+
+    #[test]
+    fn a_full_region_cannot_tell_of_those_without_a_slot() {
+        let slots: Vec<Slot> = (0..64).map(|i| slot(i, 1000 + i as u32, 10, 5)).collect();
+        let told = divided(&region(&slots), &[attached(1000, 1000, 1), attached(9, 9, 1)], &[], false);
+        assert_eq!(told, "9=? 1000=10 used=10 stale=? all 64 slots are taken: processes without one cannot be told");
+    }
+
+    #[test]
+    fn what_the_header_claims_beyond_its_slots_is_stale() {
+        let mut region = region(&[slot(0, 100, 10, 5)]);
+        region.totals[1] = 99;
+        assert_eq!(divided(&region, &[attached(100, 100, 1)], &[], false), "100=10 used=10 stale=99");
+        region.totals = [3, 0, 0, 0, 0];
+        assert_eq!(divided(&region, &[attached(100, 100, 1)], &[], false), "100=10 used=10 stale=0");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_counts_overflow_and_nothing_is_both_used_and_stale(counts: [u64; 5], totals: [u64; 5], alive: bool) {
+            let region = Region { asic_id: 1, device_id: 0, totals, slots: vec![Slot { index: 0, pid: 100, bytes: counts, updated: 5 }] };
+            let processes = if alive { by_pid(&[attached(100, 100, 1)]) } else { BTreeMap::new() };
+            let division = divide(HERE, &region, &processes, &[], false, &Clock::made_up(), &mut Baselines::default());
+            assert_eq!(division.used, if alive { counts } else { [0; 5] });
+        }
+    }
 }

@@ -79,3 +79,62 @@ fn visible_devices<'a>(devices: &'a [Device], setting: Option<&str>) -> Option<V
     chosen.dedup_by_key(|device| device.id.clone());
     Some(chosen)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Arch, PciAddress};
+    use std::path::PathBuf;
+
+    const HERE: Inode = Inode { device: (0, 25), inode: 7 };
+
+    fn p300(n: u32, address: &str) -> Device {
+        let mut device = Device::new(DeviceId::Local(n));
+        device.pci_address = Some(PciAddress(address.into()));
+        device.arch = Some(Arch::Blackhole);
+        device.board = Some("p300a".into());
+        device.serial = Some("000004513190F004".into());
+        device
+    }
+
+    const NUMBER: u64 = 0x0000_0451_3190_F004 << 5;
+
+    /// The device that a region of the board belongs to, when a process holds `held` and wrote `device_id` into it.
+    fn chip(held: &[u32], device_id: u32, visible: Result<Option<&str>, rustix::io::Errno>) -> Option<String> {
+        // The numbers run against the order of the PCI addresses, as they may.
+        let devices = [p300(0, "0000:42:00.0"), p300(1, "0000:41:00.0")];
+        let region = Region { asic_id: NUMBER, device_id, totals: [0; 5], slots: vec![] };
+        let found = Found { path: PathBuf::new(), number: NUMBER, region: Some(region) };
+        let mut process = ProcessFacts::made_up(9, 9, 1, &[(HERE, NUMBER)]);
+        process.visible_devices = visible.map(|text| text.map(str::to_owned));
+        let pids = BTreeSet::from([9]);
+        let holders = held.iter().map(|n| (*n, &pids)).collect();
+        chip_of(HERE, &found, &devices, &holders, &BTreeMap::from([(9, process)])).map(|id| id.to_string())
+    }
+
+    #[test]
+    fn the_only_chip_that_its_process_holds_is_the_one() {
+        assert_eq!(chip(&[0], 0, Ok(None)).as_deref(), Some("0"));
+        assert_eq!(chip(&[1], 0, Ok(None)).as_deref(), Some("1"));
+    }
+
+    #[test]
+    fn of_two_chips_the_logical_number_tells_in_the_order_of_pci_addresses() {
+        assert_eq!(chip(&[0, 1], 0, Ok(None)).as_deref(), Some("1"));
+        assert_eq!(chip(&[0, 1], 1, Ok(None)).as_deref(), Some("0"));
+    }
+
+    #[test]
+    fn a_process_that_sees_some_devices_only_counts_those() {
+        assert_eq!(chip(&[0, 1], 0, Ok(Some("1"))).as_deref(), Some("0"));
+        assert_eq!(chip(&[0, 1], 0, Ok(Some("0000:42:00.0"))).as_deref(), Some("0"));
+        assert_eq!(chip(&[0, 1], 0, Ok(Some("7"))), None, "there is no such device");
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not_guessed() {
+        assert_eq!(chip(&[0, 1], 0, Err(rustix::io::Errno::ACCESS)), None);
+        assert_eq!(chip(&[0, 1], 5, Ok(None)), None);
+        assert_eq!(chip(&[], 0, Ok(None)), None);
+    }
+}

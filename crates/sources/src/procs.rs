@@ -154,6 +154,30 @@ impl Clock {
 }
 
 #[cfg(test)]
+impl ProcessFacts {
+    /// A process for tests: how it calls itself, when it began (in ticks), and which regions it has mapped.
+    pub fn made_up(pid: u32, inner_pid: u32, start_ticks: u64, regions: &[(maps::Inode, u64)]) -> ProcessFacts {
+        ProcessFacts {
+            pid,
+            stat: Stat { name: "python3".into(), is_dead: false, cpu_ticks: 0, start_ticks },
+            status: Status { uid: Some(0), inner_pid: Some(inner_pid), resident: None },
+            command: None,
+            container: None,
+            maps: Ok(Maps { regions: regions.iter().copied().collect(), runtime: None }),
+            visible_devices: Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Clock {
+    /// A machine that started in 1970, with ticks of a nanosecond.
+    pub fn made_up() -> Clock {
+        Clock { ticks_per_second: 1_000_000_000, boot_nanoseconds: 0 }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -186,7 +210,7 @@ mod tests {
         assert_eq!(facts.status.inner_pid, Some(std::process::id()));
         assert!(facts.status.resident.unwrap() > Bytes(100_000));
         let clock = Clock::now();
-        let age = clock.nanoseconds(clock_ticks_now()) - clock.nanoseconds(facts.stat.start_ticks);
+        let age = clock.nanoseconds(clock_ticks_now()).abs_diff(clock.nanoseconds(facts.stat.start_ticks));
         assert!(age < 3_600_000_000_000, "this test has run for less than an hour, not {age} ns");
         assert_eq!(read(u32::MAX, None).map(|facts| facts.pid), None);
     }

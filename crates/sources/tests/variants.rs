@@ -1,0 +1,424 @@
+//! Machines as they are met in the field: old drivers, sick chips, odd numbering.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use expect_test::{Expect, expect};
+use sources::{Options, Sampler};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use support::{BLACKHOLE, Machine, WORMHOLE, p150a, seen};
+
+fn check(machine: &Machine, expected: Expect) {
+    expected.assert_eq(&seen(&machine.sample()));
+}
+
+#[test]
+fn a_healthy_p150a_is_read_in_full() {
+    check(
+        &p150a(),
+        expect![[r#"
+            0 ok board=p150a serial=0000040331914049 temp=54.012 temp_max=90 power=65 power_max=150 vcore=0.742 amps=88 fan=2068 aiclk=1350 beat=482113 trips=0 gen=5 lanes=16 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
+        "#]],
+    );
+}
+
+#[test]
+fn driver_2_4_has_no_pids_no_heartbeat_and_no_limits_on_blackhole() {
+    let machine = p150a();
+    for gone in ["tt_heartbeat", "tt_therm_trip_count"] {
+        std::fs::remove_file(machine.path(&format!("sys/class/tenstorrent/tenstorrent!0/{gone}"))).unwrap();
+    }
+    for gone in ["temp1_max", "in0_max", "curr1_max", "power1_max"] {
+        std::fs::remove_file(machine.path(&format!("sys/class/tenstorrent/tenstorrent!0/device/hwmon/hwmon2/{gone}"))).unwrap();
+    }
+    std::fs::remove_dir_all(machine.path("proc/driver/tenstorrent")).unwrap();
+    machine.file("sys/module/tenstorrent/version", "2.4.1");
+    check(&machine, expect![[r#"
+        0 ok board=p150a serial=0000040331914049 temp=54.012 power=65 vcore=0.742 amps=88 fan=2068 aiclk=1350 gen=5 lanes=16 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
+    "#]]);
+}
+
+#[test]
+fn without_the_driver_s_list_holders_are_found_by_their_open_files() {
+    let machine = p150a();
+    std::fs::remove_dir_all(machine.path("proc/driver/tenstorrent")).unwrap();
+    machine.bytes("dev/tenstorrent/0", b"");
+    let node = std::fs::File::open(machine.path("dev/tenstorrent/0")).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("60").stdin(node).spawn().unwrap();
+    let snapshot = machine.sample();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let found: Vec<_> = snapshot.processes.iter().map(|p| (p.pid, p.name.clone().unwrap(), p.devices[0].id.to_string())).collect();
+    // This test holds the file's folder open too, but not the device: and the monitor itself never appears.
+    assert_eq!(found, [(child.id(), "sleep".into(), "0".into())]);
+}
+
+#[test]
+fn driver_1_34_has_no_counters() {
+    let machine = p150a();
+    let mut sampler = machine.sampler(true);
+    sampler.sample();
+    let snapshot = sampler.sample();
+    assert_eq!(snapshot.devices[0].pcie.host_to_device, None);
+    assert_eq!(snapshot.faults, []);
+}
+
+#[test]
+fn a_wormhole_whose_firmware_still_boots_has_a_link_and_no_readings() {
+    let machine = Machine::new().device(0, "0000:81:00.0", WORMHOLE).with(
+        "
+        0/pci/current_link_speed = 16.0 GT/s PCIe
+        0/pci/current_link_width = 16
+        0/pci/numa_node = -1
+        ",
+    );
+    check(&machine, expect![[r#"
+        0 ok gen=4 lanes=16 used=0 stale=0
+    "#]]);
+}
+
+#[test]
+fn readings_appear_when_the_firmware_is_up() {
+    let machine = Machine::new().device(0, "0000:81:00.0", BLACKHOLE).with("0/pci/current_link_width = 16");
+    let mut sampler = machine.sampler(false);
+    assert_eq!(sampler.sample().devices[0].aiclk, None);
+    machine.set(support::P150A);
+    let snapshot = sampler.sample();
+    assert_eq!(snapshot.devices[0].board.as_deref(), Some("p150a"));
+    assert_eq!(snapshot.devices[0].asic_temp.unwrap().0, 54.012);
+}
+
+#[test]
+fn a_hung_chip_shows_no_numbers() {
+    let machine = p150a().with(
+        "
+        0/tt_aiclk = 4294967295
+        0/tt_axiclk = 4294967295
+        0/tt_arcclk = 4294967295
+        0/tt_serial = FFFFFFFFFFFFFFFF
+        0/tt_asic_id = FFFFFFFFFFFFFFFF
+        0/tt_card_type = unknown
+        0/tt_fw_bundle_ver = 255.255.255.255
+        0/tt_heartbeat = 4294967295
+        0/tt_therm_trip_count = 4294967295
+        0/hwmon2/temp1_input = 65535999
+        0/hwmon2/in0_input = 4294967295
+        0/hwmon2/curr1_input = 4294966296
+        0/hwmon2/power1_input = 4293967296
+        0/hwmon2/fan1_input = 4294967295
+        0/pci/current_link_speed = Unknown
+        0/pci/current_link_width = 63
+        ",
+    );
+    check(&machine, expect![[r#"
+        0 hung used=0 stale=0
+    "#]]);
+}
+
+#[test]
+fn each_sentinel_alone_gives_the_chip_away() {
+    for sentinel in [
+        "0/tt_aiclk = 4294967295",
+        "0/tt_axiclk = 4294967295",
+        "0/tt_serial = FFFFFFFFFFFFFFFF",
+        "0/tt_fw_bundle_ver = 255.255.255.255",
+        "0/hwmon2/temp1_input = 65535999",
+        "0/hwmon2/temp1_max = 4294966296",
+        "0/hwmon2/in0_input = 4294967295",
+        "0/hwmon2/in0_max = 65535",
+        "0/hwmon2/curr1_input = 4294966296",
+        "0/hwmon2/power1_input = 4293967296",
+    ] {
+        let seen = seen(&p150a().with(sentinel).sample());
+        assert!(seen.starts_with("0 hung used=0 stale=0\n"), "{sentinel}: {seen}");
+    }
+}
+
+#[test]
+fn a_chip_that_hangs_keeps_its_name_while_it_is_watched() {
+    let machine = p150a();
+    let mut sampler = machine.sampler(false);
+    sampler.sample();
+    machine.set("0/tt_aiclk = 4294967295");
+    expect![[r#"
+        0 hung board=p150a serial=0000040331914049 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
+    "#]].assert_eq(&seen(&sampler.sample()));
+}
+
+#[test]
+fn a_chip_in_reset_is_resetting_and_comes_back() {
+    let machine = p150a();
+    let reset = Arc::new(AtomicBool::new(true));
+    let during = reset.clone();
+    let inject = move |path: &Path| {
+        let telemetry = path.to_string_lossy().contains("/tt_") || path.to_string_lossy().contains("/hwmon");
+        (during.load(Ordering::Relaxed) && telemetry).then(|| io::Error::from_raw_os_error(61))
+    };
+    let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default());
+    expect![[r#"
+        0 resetting gen=5 lanes=16 used=0 stale=0
+    "#]].assert_eq(&seen(&sampler.sample()));
+    reset.store(false, Ordering::Relaxed);
+    assert_eq!(sampler.sample().devices[0].board.as_deref(), Some("p150a"));
+}
+
+#[test]
+fn one_attribute_without_data_is_absent_and_no_reset() {
+    let machine = p150a();
+    let inject = |path: &Path| path.ends_with("tt_therm_trip_count").then(|| io::Error::from_raw_os_error(61));
+    let snapshot = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default()).sample();
+    assert_eq!((snapshot.devices[0].state.name(), snapshot.devices[0].thermal_trips), ("ok", None));
+    assert_eq!(snapshot.faults, []);
+}
+
+#[test]
+fn a_device_that_goes_away_under_the_reader_is_lost() {
+    let machine = p150a();
+    let inject = |path: &Path| path.to_string_lossy().contains("/tt_").then(|| io::Error::from_raw_os_error(19));
+    let snapshot = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default()).sample();
+    assert_eq!(snapshot.devices[0].state.name(), "lost");
+}
+
+#[test]
+fn a_device_that_was_there_is_lost_with_its_name_and_may_return() {
+    let machine = p150a();
+    let mut sampler = machine.sampler(false);
+    sampler.sample();
+    std::fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
+    std::fs::create_dir(machine.path("sys/class/tenstorrent")).unwrap();
+    let lost = sampler.sample();
+    assert_eq!((lost.devices[0].state.name(), lost.devices[0].board.as_deref()), ("lost", Some("p150a")));
+    std::fs::remove_dir(machine.path("sys/class/tenstorrent")).unwrap();
+    std::fs::rename(machine.path("away"), machine.path("sys/class/tenstorrent")).unwrap();
+    assert_eq!(sampler.sample().devices[0].state.name(), "ok");
+}
+
+#[test]
+fn a_folder_that_was_replaced_is_opened_anew() {
+    let machine = p150a();
+    let mut sampler = machine.sampler(false);
+    sampler.sample();
+    let pci = machine.path("sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0");
+    std::fs::remove_dir_all(&pci).unwrap();
+    std::fs::remove_file(machine.path("sys/class/tenstorrent/tenstorrent!0")).unwrap();
+    std::fs::remove_file(machine.path("sys/bus/pci/devices/0000:01:00.0")).unwrap();
+    let machine = machine.device(0, "0000:01:00.0", BLACKHOLE).with(support::P150A).with("0/tt_aiclk = 800");
+    assert_eq!(sampler.sample().devices[0].aiclk.unwrap().0, 800);
+    drop(machine);
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_named() {
+    let machine = p150a();
+    let inject = |path: &Path| path.ends_with("tt_aiclk").then(|| io::Error::from_raw_os_error(13));
+    let snapshot = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default()).sample();
+    assert_eq!(snapshot.devices[0].aiclk, None);
+    assert_eq!(snapshot.devices[0].power.unwrap().0, 65.0, "one bad file costs no other reading");
+    assert!(snapshot.faults[0].path.ends_with("tenstorrent!0/tt_aiclk"));
+    assert_eq!(snapshot.faults[0].reason, "permission denied: run as the owner or as root");
+}
+
+#[test]
+fn a_read_that_never_returns_delays_nobody_and_is_remembered() {
+    let machine = p150a().device(1, "0000:41:00.0", BLACKHOLE).with(&support::P150A.replace("0/", "1/"));
+    let stuck = Arc::new(AtomicBool::new(false));
+    let now = stuck.clone();
+    let inject = move |path: &Path| {
+        while now.load(Ordering::Relaxed) && path.to_string_lossy().contains("tenstorrent!0") {
+            std::thread::park();
+        }
+        None
+    };
+    let options = Options { deadline: Duration::from_millis(300), rates: false };
+    let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), options);
+    assert_eq!(sampler.sample().devices[0].state.name(), "ok");
+    stuck.store(true, Ordering::Relaxed);
+    let began = Instant::now();
+    let snapshot = sampler.sample();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let [first, second] = &snapshot.devices[..] else { panic!("{snapshot:?}") };
+    assert_eq!((first.state.name(), first.board.as_deref()), ("unresponsive", Some("p150a")));
+    assert!(first.sample_age_seconds.unwrap() > 0.0 && first.asic_temp.is_some());
+    assert_eq!((second.state.name(), second.sample_age_seconds), ("ok", Some(0.0)));
+    assert_eq!(snapshot.faults[0].reason, "no answer within 300 ms");
+    // The next sample does not wait for it again.
+    let began = Instant::now();
+    assert_eq!(sampler.sample().devices[0].state.name(), "unresponsive");
+    assert!(began.elapsed() < Duration::from_millis(250), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_firmware_that_controls_no_fan_has_no_fan_speed() {
+    let snapshot = p150a().with("0/hwmon2/fan1_input = 4294967295").sample();
+    assert_eq!((snapshot.devices[0].fan, snapshot.devices[0].state.name()), (None, "ok"));
+    assert_eq!(snapshot.faults, []);
+}
+
+#[test]
+fn of_two_hwmon_folders_the_newest_counts() {
+    let machine = p150a().with("0/hwmon10/temp1_input = 61000\n0/hwmon10/power1_input = 70000000");
+    let snapshot = machine.sample();
+    assert_eq!(snapshot.devices[0].asic_temp.unwrap().0, 61.0);
+    assert_eq!(snapshot.devices[0].power.unwrap().0, 70.0);
+}
+
+#[test]
+fn garbage_is_no_measurement() {
+    let machine = p150a().with(
+        "
+        0/hwmon2/temp1_input = 3340000000
+        0/hwmon2/in0_input = 3211313
+        0/hwmon2/curr1_input = 3340000000
+        0/hwmon2/power1_input = 1000000000
+        0/hwmon2/fan1_input = 30000
+        0/tt_axiclk = 10000
+        0/tt_serial = 12
+        0/tt_fw_bundle_ver = nineteen
+        0/tt_card_type = p150a; reboot
+        0/tt_heartbeat = -5
+        0/pci/current_link_speed = 99 GT/s
+        0/pci/current_link_width = 17
+        ",
+    );
+    check(&machine, expect![[r#"
+        0 ok temp_max=90 power_max=150 aiclk=1350 trips=0 used=0 stale=0
+        fault 0000:01:00.0/current_link_speed: not a PCIe speed: "99 GT/s"
+        fault hwmon2/curr1_input: implausible value 3340000000
+        fault hwmon2/fan1_input: implausible value 30000
+        fault hwmon2/in0_input: implausible value 3211313
+        fault hwmon2/power1_input: implausible value 1000000000
+        fault hwmon2/temp1_input: implausible value 3340000000
+        fault tenstorrent!0/tt_axiclk: implausible value 10000
+        fault tenstorrent!0/tt_card_type: not a board name: "p150a; reboot"
+        fault tenstorrent!0/tt_fw_bundle_ver: not a version: "nineteen"
+        fault tenstorrent!0/tt_heartbeat: not a number: "-5"
+        fault tenstorrent!0/tt_serial: not 16 hex digits: "12"
+    "#]]);
+}
+
+#[test]
+fn a_cold_chip_has_a_negative_temperature() {
+    let snapshot = p150a().with("0/hwmon2/temp1_input = 65530750").sample();
+    assert_eq!(snapshot.devices[0].asic_temp.unwrap().0, -5.25);
+}
+
+#[test]
+fn a_function_without_a_driver_is_shown_as_such() {
+    let machine = p150a();
+    machine.function("0000:41:00.0", WORMHOLE);
+    machine.function("0000:42:00.0", "8086:1533");
+    machine.function("0000:43:00.0", "1E52:FACA");
+    let snapshot = machine.sample();
+    let names: Vec<_> = snapshot.devices.iter().map(|d| format!("{} {}", d.id, d.state.name())).collect();
+    assert_eq!(names, ["0 ok", "0000:41:00.0 no driver"]);
+}
+
+#[test]
+fn a_galaxy_has_32_chips_in_the_order_of_their_numbers() {
+    let mut machine = Machine::new();
+    for n in 0..32 {
+        let address = format!("0000:{}{}:00.0", ["c", "8", "0", "4"][n as usize / 8], n % 8 + 1);
+        machine = machine.device(n, &address, WORMHOLE).with(&format!(
+            "
+            {n}/tt_aiclk = 1000
+            {n}/tt_card_type = galaxy-wormhole
+            {n}/tt_serial = 01000351000000{:02X}
+            ",
+            n / 8
+        ));
+    }
+    let snapshot = machine.sample();
+    let indices: Vec<_> = snapshot.devices.iter().map(|device| device.id.index().unwrap()).collect();
+    assert_eq!(indices, (0..32).collect::<Vec<_>>());
+    assert_eq!(snapshot.devices[9].pci_address.as_ref().unwrap().0, "0000:82:00.0");
+    assert!(snapshot.devices.iter().all(|device| device.memory.l1_total.unwrap().to_string() == "114.4 MiB"));
+}
+
+#[test]
+fn the_chips_of_a_p300_are_two_devices_with_one_serial() {
+    let chip = |n| format!("{n}/tt_card_type = p300a\n{n}/tt_serial = 000004513190F004\n{n}/tt_aiclk = 800");
+    let machine = Machine::new()
+        .device(0, "0000:01:00.0", BLACKHOLE)
+        .device(1, "0000:02:00.0", BLACKHOLE)
+        .with(&chip(0))
+        .with(&chip(1));
+    check(&machine, expect![[r#"
+        0 ok board=p300a serial=000004513190F004 aiclk=800 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
+        1 ok board=p300a serial=000004513190F004 aiclk=800 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
+    "#]]);
+}
+
+#[test]
+fn an_n300_has_a_second_chip_that_the_driver_does_not_show() {
+    let machine = Machine::new()
+        .device(2, "0000:81:00.0", WORMHOLE)
+        .with("2/tt_card_type = n300\n2/tt_serial = 010001451170C0C4\n2/tt_aiclk = 500");
+    check(&machine, expect![[r#"
+        2 ok board=n300 serial=010001451170C0C4 aiclk=500 dram=12.0 GiB l1=91.5 MiB used=0 stale=0
+        2R remote board=n300 serial=010001451170C0C4 dram=12.0 GiB l1=91.5 MiB used=0 stale=0
+    "#]]);
+}
+
+#[test]
+fn numbers_may_have_holes_and_count_as_numbers() {
+    let machine = Machine::new()
+        .device(10, "0000:03:00.0", BLACKHOLE)
+        .device(2, "0000:02:00.0", BLACKHOLE)
+        .with("2/tt_aiclk = 800\n10/tt_aiclk = 800");
+    let ids: Vec<_> = machine.sample().devices.iter().map(|device| device.id.to_string()).collect();
+    assert_eq!(ids, ["2", "10"]);
+}
+
+#[test]
+fn a_heartbeat_that_stands_still_for_three_seconds_is_a_hang() {
+    let machine = p150a();
+    let mut sampler = machine.sampler(false);
+    assert_eq!(sampler.sample().devices[0].state.name(), "ok");
+    std::thread::sleep(Duration::from_millis(3100));
+    let snapshot = sampler.sample();
+    assert_eq!(snapshot.devices[0].state.name(), "hung");
+    assert!(snapshot.devices[0].asic_temp.is_some(), "what it still answers is shown");
+    machine.set("0/tt_heartbeat = 482114");
+    assert_eq!(sampler.sample().devices[0].state.name(), "ok");
+}
+
+fn counters(value: u32) -> String {
+    let kinds = [
+        "mst_posted_wr_data_word_sent",
+        "mst_nonposted_wr_data_word_sent",
+        "slv_rd_data_word_sent",
+        "mst_rd_data_word_received",
+        "slv_posted_wr_data_word_received",
+        "slv_nonposted_wr_data_word_received",
+    ];
+    let lines = kinds.iter().flat_map(|kind| (0..2).map(move |noc| format!("0/pcie_perf_counters/{kind}{noc} = {value}\n")));
+    lines.collect()
+}
+
+#[test]
+fn a_counter_that_wraps_counts_on_and_one_that_restarts_gives_no_rate() {
+    let machine = p150a().with(&counters(u32::MAX - 99_999));
+    let mut sampler = machine.sampler(true);
+    assert_eq!(sampler.sample().devices[0].pcie.host_to_device, None, "a rate needs two samples");
+    std::thread::sleep(Duration::from_millis(20));
+    machine.set(&(counters(100_000) + "0/tt_heartbeat = 482114"));
+    // 200 000 flits of 64 bytes on each of six counters, in a little more than 20 ms.
+    let rate = sampler.sample().devices[0].pcie.host_to_device.unwrap().0;
+    assert!((1e6..=6.0 * 200_000.0 * 64.0 / 0.02).contains(&rate), "{rate}");
+    std::thread::sleep(Duration::from_millis(20));
+    machine.set(&(counters(5) + "0/tt_heartbeat = 3"));
+    assert_eq!(sampler.sample().devices[0].pcie.host_to_device, None);
+}
+
+#[test]
+fn no_driver_is_no_device() {
+    let machine = Machine(tempfile::tempdir().unwrap());
+    let sampler = &mut machine.sampler(false);
+    assert!(!sampler.driver_is_loaded());
+    assert_eq!(sampler.sample().devices, []);
+}
