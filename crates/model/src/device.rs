@@ -220,6 +220,12 @@ impl Device {
         number_of(self.asic_id.as_deref())
     }
 
+    /// An id that no other chip has, in nvidia-smi's manner: `TT-8F3A6C21D4E5B790`.
+    pub fn uuid(&self) -> Option<String> {
+        let id = self.asic_id.as_ref().or(self.serial.as_ref())?;
+        Some(if self.state == State::Remote { format!("TT-{id}-R") } else { format!("TT-{id}") })
+    }
+
     /// Whether the link runs slower or narrower than slot and card could.
     pub fn link_is_degraded(&self) -> bool {
         let below = |now: Option<u8>, max: Option<u8>| matches!((now, max), (Some(now), Some(max)) if now < max);

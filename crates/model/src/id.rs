@@ -91,32 +91,26 @@ impl<'de> Deserialize<'de> for DeviceId {
     }
 }
 
-/// What a person types to mean a device: `0`, `2R`, `0000:01:00.0`, `01:00.0`, a serial or an ASIC id.
+/// What a person types to mean a device: `0`, `2R`, `0000:01:00.0`, `01:00.0`, a serial, an ASIC id or a `TT-…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector(pub String);
 
 impl Selector {
-    /// Whether this names the device; also by the `TT-…` of `uuid`. A card's ordinal, PCI address or serial means all its chips.
+    /// Whether this names the device. A card's ordinal, PCI address or serial means all its chips.
     pub fn names(&self, device: &crate::Device) -> bool {
         let text = self.0.trim();
-        let text = text.strip_prefix("TT-").unwrap_or(text);
-        let same = |other: &Option<String>| other.as_deref().is_some_and(|other| other.eq_ignore_ascii_case(text));
-        let hex = |other: &Option<String>| {
-            same(other) || text.strip_prefix("0x").is_some_and(|text| Selector(text.into()).equals(other))
-        };
         if let Ok(n) = text.parse::<u32>()
             && text.len() < 8
         {
             return matches!(device.id, DeviceId::Local(m) | DeviceId::Remote(m) if m == n);
         }
-        device.id.to_string().eq_ignore_ascii_case(text)
+        let same = |other: Option<&str>, text: &str| other.is_some_and(|other| other.eq_ignore_ascii_case(text));
+        let hex = text.strip_prefix("0x").unwrap_or(text);
+        same(Some(&device.id.to_string()), text)
             || device.pci_address.as_ref().is_some_and(|address| address_is(&address.0, text))
-            || hex(&device.serial)
-            || hex(&device.asic_id)
-    }
-
-    fn equals(&self, other: &Option<String>) -> bool {
-        other.as_deref().is_some_and(|other| other.eq_ignore_ascii_case(&self.0))
+            || same(device.serial.as_deref(), hex)
+            || same(device.asic_id.as_deref(), hex)
+            || same(device.uuid().as_deref(), text)
     }
 }
 
@@ -139,6 +133,7 @@ mod tests {
         let mut right = Device::new(DeviceId::Remote(2));
         right.pci_address.clone_from(&left.pci_address);
         right.serial.clone_from(&left.serial);
+        right.state = crate::State::Remote;
         (left, right)
     }
 
@@ -169,6 +164,8 @@ mod tests {
             ("010001451170c0c4", true, true),
             ("1A2B3C4D5E6F7081", true, false),
             ("0x1a2b3c4d5e6f7081", true, false),
+            ("TT-1A2B3C4D5E6F7081", true, false),
+            ("TT-010001451170C0C4-R", false, true),
             ("", false, false),
             ("nonsense", false, false),
         ] {

@@ -43,7 +43,7 @@ impl Child {
     /// Has all this done before it returns.
     pub fn tell(&mut self, orders: &[Order]) -> io::Result<()> {
         let lines: String = orders.iter().map(|order| format!("{order}\n")).collect();
-        self.orders.write_all(lines.as_bytes())?;
+        self.orders.write_all(lines.as_bytes()).map_err(ended)?;
         for order in orders {
             let answer = self.answer()?;
             if answer != DONE {
@@ -68,7 +68,7 @@ impl Child {
         }
         let mut line = String::new();
         if self.answers.read_line(&mut line)? == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the workload has ended"));
+            return Err(ended(io::ErrorKind::BrokenPipe.into()));
         }
         Ok(line.trim_end().to_owned())
     }
@@ -79,6 +79,14 @@ impl Drop for Child {
         // Neither can fail for a child that has not been waited for, and one that has needs neither.
         _ = self.process.kill();
         _ = self.process.wait();
+    }
+}
+
+/// Whether it is noticed when writing or when reading depends on the moment; it is the same thing.
+fn ended(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => io::Error::new(io::ErrorKind::BrokenPipe, "the workload has ended"),
+        _ => error,
     }
 }
 

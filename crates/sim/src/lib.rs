@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod child;
+mod device;
 mod inject;
 mod kind;
 mod machine;
@@ -19,6 +20,7 @@ mod spec;
 pub mod tree;
 mod umd_lock;
 mod wave;
+mod worker;
 mod workload;
 
 pub use inject::Inject;

@@ -225,11 +225,22 @@ mod tests {
     fn a_process_gets_its_line_with_its_first_allocation() {
         let book = Book::new();
         let mut region = book.attach(19404);
-        book.check(expect![]);
+        book.check(expect![[r#"
+            8576 bytes, version 3, 0 active, updated now, 1 attached, asic 77, device 0, total [0, 0, 0, 0, 0]
+            chip 0 remote 0 [0, 0, 0, 0, 0]
+        "#]]);
         region.set(ALL);
-        book.check(expect![]);
+        book.check(expect![[r#"
+            8576 bytes, version 3, 1 active, updated now, 1 attached, asic 77, device 0, total [2097152, 131072, 4096, 8192, 786432]
+            chip 0 remote 0 [2097152, 131072, 4096, 8192, 786432]
+            pid 19404 "python3" [2097152, 131072, 4096, 8192, 786432] updated now
+        "#]]);
         region.set(Amounts { l1: 0, ..ALL });
-        book.check(expect![]);
+        book.check(expect![[r#"
+            8576 bytes, version 3, 1 active, updated now, 1 attached, asic 77, device 0, total [2097152, 0, 4096, 8192, 786432]
+            chip 0 remote 0 [2097152, 0, 4096, 8192, 786432]
+            pid 19404 "python3" [2097152, 0, 4096, 8192, 786432] updated now
+        "#]]);
         let mode = fs::metadata(book.0.path().join("book")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -241,9 +252,19 @@ mod tests {
         first.set(ALL);
         second.set(Amounts { dram: 1_048_576, ..Amounts::default() });
         first.detach();
-        book.check(expect![]);
+        book.check(expect![[r#"
+            8576 bytes, version 3, 1 active, updated now, 1 attached, asic 77, device 0, total [1048576, 0, 0, 0, 0]
+            chip 0 remote 0 [3145728, 131072, 4096, 8192, 786432]
+            pid 0 "python3" [0, 0, 0, 0, 0] updated now
+            pid 19405 "python3" [1048576, 0, 0, 0, 0] updated now
+        "#]]);
         second.detach();
-        book.check(expect![]);
+        book.check(expect![[r#"
+            8576 bytes, version 3, 0 active, updated now, 0 attached, asic 77, device 0, total [0, 0, 0, 0, 0]
+            chip 0 remote 0 [0, 0, 0, 0, 0]
+            pid 0 "python3" [0, 0, 0, 0, 0] updated now
+            pid 0 "python3" [0, 0, 0, 0, 0] updated now
+        "#]]);
     }
 
     #[test]
@@ -255,7 +276,12 @@ mod tests {
         let mut next = book.attach(19405);
         next.set(Amounts { dram: 1000, ..Amounts::default() });
         next.detach();
-        book.check(expect![]);
+        book.check(expect![[r#"
+            8576 bytes, version 3, 1 active, updated now, 1 attached, asic 77, device 0, total [2097152, 131072, 4096, 8192, 786432]
+            chip 0 remote 0 [2098152, 131072, 4096, 8192, 786432]
+            pid 19404 "python3" [2097152, 131072, 4096, 8192, 786432] updated now
+            pid 0 "python3" [0, 0, 0, 0, 0] updated now
+        "#]]);
     }
 
     #[test]

@@ -18,10 +18,10 @@ impl Running {
     pub(crate) fn new(mut machine: Machine) -> Running {
         let (root, inject) = (machine.root().to_owned(), machine.inject());
         let (stop, stopped) = mpsc::channel();
-        let began = Instant::now() - machine.elapsed();
+        let (began, before) = (Instant::now(), machine.elapsed());
         let thread = thread::spawn(move || {
             while stopped.recv_timeout(STEP) == Err(RecvTimeoutError::Timeout) {
-                let behind = began.elapsed().saturating_sub(machine.elapsed());
+                let behind = (before + began.elapsed()).saturating_sub(machine.elapsed());
                 // Without its folder or space to write there is nothing left to simulate.
                 if machine.advance(behind).is_err() {
                     break;

@@ -135,7 +135,7 @@ impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.boards {
             Boards::Mixed => write!(f, "mixed")?,
-            Boards::Galaxy(kind) if kind == Kind::GalaxyWormhole => write!(f, "galaxy-wh")?,
+            Boards::Galaxy(Kind::GalaxyWormhole) => write!(f, "galaxy-wh")?,
             Boards::Galaxy(_) => write!(f, "galaxy-bh")?,
             Boards::Alike(kind, count) => {
                 let name = BOARDS.iter().find(|(_, known)| *known == kind).map_or("", |(name, _)| name);
@@ -256,20 +256,46 @@ mod tests {
         let check = |text: &str, sentence: Expect| {
             sentence.assert_eq(&text.parse::<Spec>().unwrap_err().to_string());
         };
-        check("", expect![]);
-        check("p15x4", expect![]);
-        check("p150x0", expect![]);
-        check("p150x-1", expect![]);
-        check("p300x17", expect![]);
-        check("p150,explode=0@5s", expect![]);
-        check("p150,busy", expect![]);
-        check("p150,hang", expect![]);
-        check("p150,hang=0", expect![]);
-        check("p150x4,kill=4@5s", expect![]);
-        check("p150,lose=@5s", expect![]);
-        check("p150,hang=0@5", expect![]);
-        check("p150,hang=0@5h", expect![]);
-        check("p150,seed=many", expect![]);
+        check(
+            "",
+            expect![[
+                r#"there is no machine "": known are galaxy-wh, galaxy-bh, mixed, and n150, n300, p100a, p150[a|b|c] and p300[a|b|c], alone or with xCOUNT behind"#
+            ]],
+        );
+        check(
+            "p15x4",
+            expect![[
+                r#"there is no machine "p15x4": known are galaxy-wh, galaxy-bh, mixed, and n150, n300, p100a, p150[a|b|c] and p300[a|b|c], alone or with xCOUNT behind"#
+            ]],
+        );
+        check("p150x0", expect![[r#""0" in "p150x0" is not a number of boards, which is 1 or more"#]]);
+        check("p150x-1", expect![[r#""-1" in "p150x-1" is not a number of boards, which is 1 or more"#]]);
+        check("p300x17", expect![[r#""p300x17" has more than the 32 devices that the driver can drive"#]]);
+        check(
+            "p150,explode=0@5s",
+            expect![[
+                r#"there is no option "explode=0@5s": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER and idle"#
+            ]],
+        );
+        check(
+            "p150,busy",
+            expect![[
+                r#"there is no option "busy": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER and idle"#
+            ]],
+        );
+        check("p150,hang", expect![[r#""hang" does not say which device and when, as in hang=0@5s"#]]);
+        check("p150,hang=0", expect![[r#""hang=0" does not say which device and when, as in hang=0@5s"#]]);
+        check(
+            "p150x4,kill=4@5s",
+            expect![[r#"there is no device "4" for "kill=4@5s": this machine has 4, counted from 0"#]],
+        );
+        check(
+            "p150,lose=@5s",
+            expect![[r#"there is no device "" for "lose=@5s": this machine has 1, counted from 0"#]],
+        );
+        check("p150,hang=0@5", expect![[r#""5" in "hang=0@5" is not a time such as 500ms, 5s or 1m"#]]);
+        check("p150,hang=0@5h", expect![[r#""5h" in "hang=0@5h" is not a time such as 500ms, 5s or 1m"#]]);
+        check("p150,seed=many", expect![[r#""many" is not a seed, which is a number from 0 to 18446744073709551615"#]]);
     }
 
     proptest! {

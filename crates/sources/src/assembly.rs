@@ -8,8 +8,8 @@ use crate::procs::{Clock, ProcessFacts};
 use crate::sampler::{Job, Round, Shared};
 use crate::users::Users;
 use model::{
-    Board, Bytes, Device, DeviceId, Fault, Held, Process, SCHEMA, Snapshot, Source, State, Timestamp, Usage, chip_match,
-    cpu_percent,
+    Board, Bytes, Device, DeviceId, Fault, Held, Process, SCHEMA, Snapshot, Source, State, Timestamp, Usage,
+    chip_match, cpu_percent,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -166,7 +166,8 @@ mod tests {
 
     fn told(division: Division) -> String {
         let dram = |usage: Option<Usage>| usage.map_or("?".into(), |usage| usage.dram.unwrap().0.to_string());
-        let mut words: Vec<String> = division.by_process.iter().map(|(pid, usage)| format!("{pid}={}", dram(*usage))).collect();
+        let mut words: Vec<String> =
+            division.by_process.iter().map(|(pid, usage)| format!("{pid}={}", dram(*usage))).collect();
         words.push(format!("used={}", division.used[0]));
         words.push(division.stale.map_or("stale=?".into(), |stale| format!("stale={}", stale.0)));
         words.extend(division.reasons);
@@ -195,7 +196,10 @@ mod tests {
     #[test]
     fn a_process_in_a_container_is_known_by_its_inner_pid() {
         let region = region(&[slot(0, 1, 10, 5)]);
-        assert_eq!(divided(&region, &[attached(4711, 1, 1), attached(1, 1, 1)][..1], &[], false), "4711=10 used=10 stale=0");
+        assert_eq!(
+            divided(&region, &[attached(4711, 1, 1), attached(1, 1, 1)][..1], &[], false),
+            "4711=10 used=10 stale=0"
+        );
     }
 
     #[test]

@@ -19,8 +19,19 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         any::<u64>().prop_map(|n| n.to_string().into_bytes()),
         (0u64..200_000).prop_map(|n| n.to_string().into_bytes()),
-        prop::sample::select(vec!["", "-1", "0x10", "1e9", "nan", "4294967295", "65535999", "255.255.255.255", "1 2", "\0"])
-            .prop_map(|text| text.as_bytes().to_vec()),
+        prop::sample::select(vec![
+            "",
+            "-1",
+            "0x10",
+            "1e9",
+            "nan",
+            "4294967295",
+            "65535999",
+            "255.255.255.255",
+            "1 2",
+            "\0"
+        ])
+        .prop_map(|text| text.as_bytes().to_vec()),
         prop::collection::vec(any::<u8>(), 0..600),
         "\\PC*".prop_map(String::into_bytes),
     ]

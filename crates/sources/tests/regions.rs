@@ -30,62 +30,83 @@ fn check(name: &str, expected: Expect) {
 
 #[test]
 fn a_process_that_has_allocated_every_kind() {
-    check("one_process_all_types", expect![[r#"
+    check(
+        "one_process_all_types",
+        expect![[r#"
         chip 72059269368820857 device 0 totals [2097152, 131072, 4096, 8192, 786432]
         0: pid 19404 [2097152, 131072, 4096, 8192, 786432]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_process_that_has_allocated_nothing_has_no_slot() {
-    check("attached_no_alloc", expect![[r#"
+    check(
+        "attached_no_alloc",
+        expect![[r#"
         chip 72059269368820857 device 0 totals [0, 0, 0, 0, 0]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn two_processes_have_a_slot_each() {
-    check("two_processes", expect![[r#"
+    check(
+        "two_processes",
+        expect![[r#"
         chip 72059269368820857 device 0 totals [3145728, 131072, 4096, 8192, 786432]
         0: pid 19404 [2097152, 131072, 4096, 8192, 786432]
         1: pid 19405 [1048576, 0, 0, 0, 0]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_killed_process_leaves_its_bytes() {
-    check("second_sigkilled", expect![[r#"
+    check(
+        "second_sigkilled",
+        expect![[r#"
         chip 72059269368820857 device 0 totals [3145728, 131072, 4096, 8192, 786432]
         0: pid 19404 [2097152, 131072, 4096, 8192, 786432]
         1: pid 19405 [1048576, 0, 0, 0, 0]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_leak_outlives_the_clean_close_of_the_other() {
-    check("first_closed_leak_stays", expect![[r#"
+    check(
+        "first_closed_leak_stays",
+        expect![[r#"
         chip 72059269368820857 device 0 totals [1048576, 0, 0, 0, 0]
         1: pid 19405 [1048576, 0, 0, 0, 0]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_clean_close_leaves_nothing() {
-    check("clean_closed", expect![[r#"
+    check(
+        "clean_closed",
+        expect![[r#"
         chip 72059269368820857 device 0 totals [0, 0, 0, 0, 0]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_65th_process_finds_no_slot_though_its_bytes_are_in_the_total() {
     assert_eq!(region(&golden("slot_overflow")).unwrap().slots.len(), 64);
-    check("slot_overflow", expect![[r#"
+    check(
+        "slot_overflow",
+        expect![[r#"
         chip 72059269368820857 device 0 totals [700, 0, 0, 0, 0]
         0: pid 100000 [10, 0, 0, 0, 0]
         1: pid 100001 [10, 0, 0, 0, 0]
         2: pid 100002 [10, 0, 0, 0, 0]
         3: pid 100003 [10, 0, 0, 0, 0]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

@@ -34,13 +34,17 @@ fn driver_2_4_has_no_pids_no_heartbeat_and_no_limits_on_blackhole() {
         std::fs::remove_file(machine.path(&format!("sys/class/tenstorrent/tenstorrent!0/{gone}"))).unwrap();
     }
     for gone in ["temp1_max", "in0_max", "curr1_max", "power1_max"] {
-        std::fs::remove_file(machine.path(&format!("sys/class/tenstorrent/tenstorrent!0/device/hwmon/hwmon2/{gone}"))).unwrap();
+        std::fs::remove_file(machine.path(&format!("sys/class/tenstorrent/tenstorrent!0/device/hwmon/hwmon2/{gone}")))
+            .unwrap();
     }
     std::fs::remove_dir_all(machine.path("proc/driver/tenstorrent")).unwrap();
     machine.file("sys/module/tenstorrent/version", "2.4.1");
-    check(&machine, expect![[r#"
+    check(
+        &machine,
+        expect![[r#"
         0 ok board=p150a serial=0000040331914049 temp=54.012 power=65 vcore=0.742 amps=88 fan=2068 aiclk=1350 gen=5 lanes=16 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -53,7 +57,8 @@ fn without_the_driver_s_list_holders_are_found_by_their_open_files() {
     let snapshot = machine.sample();
     child.kill().unwrap();
     child.wait().unwrap();
-    let found: Vec<_> = snapshot.processes.iter().map(|p| (p.pid, p.name.clone().unwrap(), p.devices[0].id.to_string())).collect();
+    let found: Vec<_> =
+        snapshot.processes.iter().map(|p| (p.pid, p.name.clone().unwrap(), p.devices[0].id.to_string())).collect();
     // This test holds the file's folder open too, but not the device: and the monitor itself never appears.
     assert_eq!(found, [(child.id(), "sleep".into(), "0".into())]);
 }
@@ -77,9 +82,12 @@ fn a_wormhole_whose_firmware_still_boots_has_a_link_and_no_readings() {
         0/pci/numa_node = -1
         ",
     );
-    check(&machine, expect![[r#"
+    check(
+        &machine,
+        expect![[r#"
         0 ok gen=4 lanes=16 used=0 stale=0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -115,9 +123,12 @@ fn a_hung_chip_shows_no_numbers() {
         0/pci/current_link_width = 63
         ",
     );
-    check(&machine, expect![[r#"
+    check(
+        &machine,
+        expect![[r#"
         0 hung used=0 stale=0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -147,7 +158,8 @@ fn a_chip_that_hangs_keeps_its_name_while_it_is_watched() {
     machine.set("0/tt_aiclk = 4294967295");
     expect![[r#"
         0 hung board=p150a serial=0000040331914049 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
-    "#]].assert_eq(&seen(&sampler.sample()));
+    "#]]
+    .assert_eq(&seen(&sampler.sample()));
 }
 
 #[test]
@@ -162,7 +174,8 @@ fn a_chip_in_reset_is_resetting_and_comes_back() {
     let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default());
     expect![[r#"
         0 resetting gen=5 lanes=16 used=0 stale=0
-    "#]].assert_eq(&seen(&sampler.sample()));
+    "#]]
+    .assert_eq(&seen(&sampler.sample()));
     reset.store(false, Ordering::Relaxed);
     assert_eq!(sampler.sample().devices[0].board.as_deref(), Some("p150a"));
 }
@@ -285,7 +298,9 @@ fn garbage_is_no_measurement() {
         0/pci/current_link_width = 17
         ",
     );
-    check(&machine, expect![[r#"
+    check(
+        &machine,
+        expect![[r#"
         0 ok temp_max=90 power_max=150 aiclk=1350 trips=0 used=0 stale=0
         fault 0000:01:00.0/current_link_speed: not a PCIe speed: "99 GT/s"
         fault hwmon2/curr1_input: implausible value 3340000000
@@ -298,7 +313,8 @@ fn garbage_is_no_measurement() {
         fault tenstorrent!0/tt_fw_bundle_ver: not a version: "nineteen"
         fault tenstorrent!0/tt_heartbeat: not a number: "-5"
         fault tenstorrent!0/tt_serial: not 16 hex digits: "12"
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -347,10 +363,13 @@ fn the_chips_of_a_p300_are_two_devices_with_one_serial() {
         .device(1, "0000:02:00.0", BLACKHOLE)
         .with(&chip(0))
         .with(&chip(1));
-    check(&machine, expect![[r#"
+    check(
+        &machine,
+        expect![[r#"
         0 ok board=p300a serial=000004513190F004 aiclk=800 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
         1 ok board=p300a serial=000004513190F004 aiclk=800 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -358,10 +377,13 @@ fn an_n300_has_a_second_chip_that_the_driver_does_not_show() {
     let machine = Machine::new()
         .device(2, "0000:81:00.0", WORMHOLE)
         .with("2/tt_card_type = n300\n2/tt_serial = 010001451170C0C4\n2/tt_aiclk = 500");
-    check(&machine, expect![[r#"
+    check(
+        &machine,
+        expect![[r#"
         2 ok board=n300 serial=010001451170C0C4 aiclk=500 dram=12.0 GiB l1=91.5 MiB used=0 stale=0
         2R remote board=n300 serial=010001451170C0C4 dram=12.0 GiB l1=91.5 MiB used=0 stale=0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -396,7 +418,8 @@ fn counters(value: u32) -> String {
         "slv_posted_wr_data_word_received",
         "slv_nonposted_wr_data_word_received",
     ];
-    let lines = kinds.iter().flat_map(|kind| (0..2).map(move |noc| format!("0/pcie_perf_counters/{kind}{noc} = {value}\n")));
+    let lines =
+        kinds.iter().flat_map(|kind| (0..2).map(move |noc| format!("0/pcie_perf_counters/{kind}{noc} = {value}\n")));
     lines.collect()
 }
 

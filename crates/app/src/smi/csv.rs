@@ -4,7 +4,7 @@ use super::device_fields::{DEVICE_FIELDS, DeviceField, DeviceRow};
 use super::field::{Field, Unit, Value};
 use super::process_fields::{PROCESS_FIELDS, ProcessField, ProcessRow};
 use crate::exit::{Exit, Failure};
-use crate::text::nearest;
+use crate::text::{clean, nearest};
 use model::Snapshot;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -93,12 +93,13 @@ fn chosen<F>(names: &[String], fields: &'static [Field<F>], option: &str) -> any
     names.iter().map(find).collect()
 }
 
-/// As RFC 4180 has it where a value would otherwise be taken for several, or for several lines.
+/// As RFC 4180 has it where a value would otherwise be taken for several. A value never breaks its line.
 fn quoted(value: &str) -> Cow<'_, str> {
-    if value.contains([',', '"', '\n', '\r']) || value != value.trim() {
+    let value = clean(value);
+    if value.contains([',', '"']) || value != value.trim() {
         format!("\"{}\"", value.replace('"', "\"\"")).into()
     } else {
-        value.into()
+        value
     }
 }
 
@@ -140,7 +141,7 @@ mod tests {
     fn a_value_that_looks_like_several_is_quoted() {
         assert_eq!(quoted("python3 serve.py"), "python3 serve.py");
         assert_eq!(quoted("a,b"), "\"a,b\"");
-        assert_eq!(quoted("say \"x\"\n"), "\"say \"\"x\"\"\n\"");
+        assert_eq!(quoted("say \"x\"\n"), "\"say \"\"x\"\"?\"");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The fields of a device, each a row: name, unit, meaning, value. nvidia-smi's names come last, in nvidia-smi's units.
 
 use super::field::{Field, Unit, Value};
-use model::{Arch, Bytes, Device, Snapshot, State};
+use model::{Arch, Bytes, Device, Snapshot};
 
 /// What a field is taken from.
 pub struct DeviceRow<'a> {
@@ -26,12 +26,6 @@ const fn field(
 
 fn bytes(value: Option<Bytes>) -> Option<Value> {
     Value::integer(value.map(|bytes| bytes.0))
-}
-
-/// An id that no other chip has, in nvidia-smi's manner.
-pub fn uuid(device: &Device) -> Option<String> {
-    let id = device.asic_id.as_ref().or(device.serial.as_ref())?;
-    Some(if device.state == State::Remote { format!("TT-{id}-R") } else { format!("TT-{id}") })
 }
 
 use Unit::{InName, None as NoUnit, Shown};
@@ -89,7 +83,7 @@ pub const DEVICE_FIELDS: &[DeviceField] = &[
     field("firmware_tt_flash", &[], NoUnit, "Version of the tt-flash that wrote the bundle (Wormhole).", |r| Value::text(&r.device.firmware.tt_flash)),
     field("driver_version", &[], NoUnit, "Version of the tenstorrent kernel module.", |r| Value::text(&r.snapshot.host.driver_version)),
     field("name", &["gpu_name"], NoUnit, "nvidia-smi's: maker and board.", |r| r.device.board.as_ref().map(|board| Value::Text(format!("Tenstorrent {board}")))),
-    field("uuid", &["gpu_uuid"], NoUnit, "nvidia-smi's: TT- and the chip id; -i understands it.", |r| Value::text(&uuid(r.device))),
+    field("uuid", &["gpu_uuid"], NoUnit, "nvidia-smi's: TT- and the chip id; -i understands it.", |r| Value::text(&r.device.uuid())),
     field("count", &[], NoUnit, "nvidia-smi's: how many devices there are.", |r| Some(Value::Integer(r.snapshot.devices.len() as u64))),
     field("pci.bus_id", &["gpu_bus_id"], NoUnit, "nvidia-smi's: PCI address.", |r| Value::text(&r.device.pci_address)),
     field("temperature.gpu", &[], NoUnit, "nvidia-smi's: chip temperature in whole °C.", |r| r.device.asic_temp.map(|v| Value::Decimal(v.0, 0))),

@@ -1,6 +1,5 @@
 //! `-L`: one line per device.
 
-use super::device_fields::uuid;
 use model::Snapshot;
 use std::fmt::Write;
 
@@ -11,7 +10,7 @@ pub fn text(snapshot: &Snapshot) -> String {
         let known = |value: Option<String>| value.unwrap_or_else(|| "N/A".into());
         let board = known(device.board.clone().or(device.arch.map(|arch| arch.name().into())));
         let address = known(device.pci_address.as_ref().map(ToString::to_string));
-        let (serial, id) = (known(device.serial.clone()), known(uuid(device)));
+        let (serial, id) = (known(device.serial.clone()), known(device.uuid()));
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,

@@ -2,7 +2,11 @@
 
 mod csv;
 mod device_fields;
+#[cfg(test)]
+mod example;
 mod field;
+#[cfg(test)]
+mod golden;
 mod list;
 mod process_fields;
 mod report;

@@ -1,6 +1,5 @@
 //! The fields of a process on a device, each a row. nvidia-smi's names come last, in nvidia-smi's units.
 
-use super::device_fields::uuid;
 use super::field::{Field, Unit, Value};
 use model::{Bytes, Device, Held, Process, Runtime, Snapshot, Source};
 
@@ -69,7 +68,7 @@ pub const PROCESS_FIELDS: &[ProcessField] = &[
     field("source", &[], NoUnit, "Where the figures come from: shm is tt-metal's own count of logical bytes.", |r| Value::text(&r.held.source.map(Source::name))),
     field("process_name", &[], NoUnit, "nvidia-smi's: short name.", |r| Value::text(&r.process.name)),
     field("gpu_name", &[], NoUnit, "nvidia-smi's: maker and board.", |r| r.device?.board.as_ref().map(|board| Value::Text(format!("Tenstorrent {board}")))),
-    field("gpu_uuid", &[], NoUnit, "nvidia-smi's: TT- and the chip id.", |r| Value::text(&uuid(r.device?))),
+    field("gpu_uuid", &[], NoUnit, "nvidia-smi's: TT- and the chip id.", |r| Value::text(&r.device?.uuid())),
     field("gpu_bus_id", &[], NoUnit, "nvidia-smi's: PCI address.", |r| Value::text(&r.device?.pci_address)),
     field("gpu_serial", &[], NoUnit, "nvidia-smi's: board id.", |r| Value::text(&r.device?.serial)),
     field("used_gpu_memory", &["used_memory"], Shown("MiB"), "nvidia-smi's: its DRAM buffers on the device.", |r| Value::mebibytes(r.held.usage.dram)),

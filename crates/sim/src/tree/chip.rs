@@ -170,7 +170,8 @@ impl Chip {
         let revision = u8::from(wormhole);
         Chip {
             index,
-            numa_node: i32::from(address[5..].as_bytes()[0] >= b'8'),
+            // Two sockets, half the buses each.
+            numa_node: i32::from(address.as_bytes()[5] >= b'8'),
             address,
             bridge,
             arch,

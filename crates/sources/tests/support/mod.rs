@@ -49,8 +49,11 @@ impl Machine {
     pub fn function(&self, address: &str, pci_id: &str) -> String {
         let pci = format!("sys/devices/pci0000:00/0000:00:01.0/{address}");
         self.file(&format!("{pci}/uevent"), &format!("PCI_CLASS=120000\nPCI_ID={pci_id}\nPCI_SLOT_NAME={address}"));
-        symlink(format!("../../../devices/pci0000:00/0000:00:01.0/{address}"), self.path(&format!("sys/bus/pci/devices/{address}")))
-            .unwrap();
+        symlink(
+            format!("../../../devices/pci0000:00/0000:00:01.0/{address}"),
+            self.path(&format!("sys/bus/pci/devices/{address}")),
+        )
+        .unwrap();
         pci
     }
 

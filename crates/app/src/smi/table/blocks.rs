@@ -104,5 +104,6 @@ fn usage(
 fn traffic(device: &Device, style: &Style) -> Option<String> {
     let (there, back) = (device.pcie.host_to_device?, device.pcie.device_to_host?);
     let glyphs = style.glyphs();
-    Some(format!("PCIe  {} {there}  {} {back}", glyphs.to_device, glyphs.to_host))
+    let (there, back) = (there.to_string(), back.to_string());
+    Some(format!("PCIe  {} {there:<13} {} {back}", glyphs.to_device, glyphs.to_host))
 }

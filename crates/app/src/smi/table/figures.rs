@@ -127,7 +127,7 @@ pub fn remark(device: &Device) -> Option<String> {
             None => "has not answered yet".into(),
         }),
         State::NoDriver => Some("no driver is bound to it".into()),
-        _ if device.foreign_holders > 0 => Some(format!("{} openers in other PID namespaces", device.foreign_holders)),
-        _ => stale.map(|stale| format!("{stale} left by dead processes")),
+        _ if device.foreign_holders > 0 => Some(format!("{} unseen in other namespaces", device.foreign_holders)),
+        _ => stale.map(|stale| format!("{stale} stale (dead owner)")),
     }
 }

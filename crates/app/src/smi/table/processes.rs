@@ -17,13 +17,17 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
         page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
         return;
     }
+    // A pid is never cut; the name gets what it leaves.
+    let pid = rows.iter().map(|row| row.process.pid.to_string().len()).max().unwrap_or(0).max(5);
+    // With room to spare the whole command line is worth more than its first word.
+    let wide = style.columns >= 104;
     let contained = rows.iter().any(|row| row.process.container.is_some());
     let mut columns = vec![
         Column::right("Dev", 3),
-        Column::right("PID", 7),
+        Column::right("PID", pid),
         Column::left("User", 6),
         Column::left("Via", 5),
-        Column::left("Name", 6).stretching(),
+        Column::left(if wide { "Command" } else { "Name" }, 13 - pid.min(7)).stretching(),
         Column::right("DRAM", 5),
         Column::right("L1", 5),
         Column::right("L1SML", 5),
@@ -32,10 +36,8 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
         Column::left("From", 5),
     ];
     if contained {
-        columns.insert(3, Column::left("Contnr", 8));
+        columns.insert(3, Column::left(if wide { "Container" } else { "Contnr" }, 8));
     }
-    // With room to spare the whole command line is worth more than its first word.
-    let wide = style.columns >= 104;
     let rows: Vec<Vec<Cell>> = rows.iter().map(|row| cells(row, &style, contained, wide)).collect();
     page.grid(&columns, &rows);
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
@@ -66,9 +68,9 @@ fn cells(row: &ProcessRow, style: &Style, contained: bool, wide: bool) -> Vec<Ce
         text(row.held.source.map(Source::name)),
     ];
     if contained {
-        // The engine or pod comes before the id, which tells one container from another.
+        // Engine and pod come before the id, which alone tells one container from another.
         let id = process.container.as_deref().map(|container| container.rsplit(['/', ':']).next().unwrap_or(container));
-        cells.insert(3, text(if wide { process.container.as_deref() } else { id }));
+        cells.insert(3, text(id));
     }
     cells
 }

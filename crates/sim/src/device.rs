@@ -1,0 +1,77 @@
+//! One device of the machine, and what is the matter with it.
+
+use crate::Kind;
+use crate::inject::Trouble;
+use crate::motion::Motion;
+use crate::tree::Chip;
+use crate::wave::TICKS_PER_SECOND;
+
+pub(crate) struct Device {
+    /// As it would look if it were well.
+    pub chip: Chip,
+    motion: Motion,
+    pub state: State,
+    /// Its firmware stands still.
+    pub frozen: bool,
+    /// Its readers wait forever.
+    pub stuck: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Answering,
+    Hung,
+    /// Until this tick.
+    Resetting(u64),
+    Lost,
+}
+
+impl Device {
+    pub fn new(kind: Kind, index: u32, seed: u64) -> Device {
+        let motion = Motion::new(kind, index.into(), seed);
+        let mut chip = Chip::of(kind, index);
+        motion.show(&mut chip);
+        Device { chip, motion, state: State::Answering, frozen: false, stuck: false }
+    }
+
+    /// One tick with this load from its job, if it can work at all.
+    pub fn tick(&mut self, now: u64, load: f64) {
+        self.state = match self.state {
+            State::Resetting(until) if until <= now => State::Answering,
+            state => state,
+        };
+        let load = if self.state == State::Answering { load } else { 0.0 };
+        let beats = !self.frozen && !matches!(self.state, State::Resetting(_));
+        self.motion.tick(load, beats);
+        self.motion.show(&mut self.chip);
+    }
+
+    pub fn reset(&mut self, now: u64) {
+        self.state = State::Resetting(now + RESET_TICKS);
+        self.frozen = false;
+        // At once, so that no old value is left for the first to read when the errors end.
+        self.motion.restart();
+    }
+
+    /// What its files say.
+    pub fn shown(&self) -> Chip {
+        match self.state {
+            State::Hung => self.chip.hung(),
+            // The counters are the only files of a resetting chip that can be read, and nobody is there to answer.
+            State::Resetting(_) => Chip { counters: Some([u32::MAX; 12]), ..self.chip.clone() },
+            State::Answering | State::Lost => self.chip.clone(),
+        }
+    }
+
+    /// What its files cannot say.
+    pub fn trouble(&self) -> Option<Trouble> {
+        match self.state {
+            State::Lost => None,
+            _ if self.stuck => Some(Trouble::Stuck),
+            State::Resetting(_) => Some(Trouble::Resetting),
+            _ => None,
+        }
+    }
+}
+
+const RESET_TICKS: u64 = 3 * TICKS_PER_SECOND;

@@ -1,0 +1,124 @@
+//! One process of the machine at its job.
+
+use crate::child::Child;
+use crate::device::{Device, State};
+use crate::order::Order;
+use crate::plan::{self, Job};
+use crate::region::Amounts;
+use crate::tree::Chip;
+use crate::umd_lock;
+use crate::wave::{self, TICKS_PER_SECOND};
+use model::{Board, Capacity, Version};
+use std::io;
+use std::path::Path;
+
+pub(crate) struct Worker {
+    job: Job,
+    /// None when it was killed.
+    child: Option<Child>,
+    regions: Vec<Region>,
+}
+
+/// A chip that a worker has memory on.
+struct Region {
+    /// The device through which it is reached.
+    device: usize,
+    /// Whose load its memory follows.
+    wave: u64,
+    amounts: Amounts,
+}
+
+impl Worker {
+    /// Starts the process and waits until it holds its devices and has made its first allocations.
+    pub fn start(program: &Path, root: &Path, job: Job, devices: &[Device], seed: u64) -> io::Result<Worker> {
+        let mut child = Child::start(program, root, job.command, &visible(&job, devices))?;
+        let mut worker = Worker { job, child: None, regions: Vec::new() };
+        let mut orders = worker.opening(devices);
+        orders.extend(worker.allocations(devices, seed, 0));
+        child.tell(&orders)?;
+        worker.child = Some(child);
+        Ok(worker)
+    }
+
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::pid)
+    }
+
+    pub fn kill(&mut self) {
+        self.child = None;
+    }
+
+    /// Lets it allocate and free. One that does not answer is as good as dead.
+    pub fn work(&mut self, devices: &[Device], seed: u64, ticks: u64) {
+        let orders = self.allocations(devices, seed, ticks);
+        self.child.take_if(|child| child.is_gone() || child.tell(&orders).is_err());
+    }
+
+    /// Whether it is alive and has this device.
+    pub fn holds(&self, device: usize) -> bool {
+        self.child.is_some() && self.job.devices.contains(&device)
+    }
+
+    /// What a tt-metal process does at first. It numbers the chips from zero: those with PCIe by their addresses, then
+    /// those without.
+    fn opening(&mut self, devices: &[Device]) -> Vec<Order> {
+        let library = |path: &&str| Order::Lib { path: (*path).to_owned() };
+        let mut orders: Vec<Order> = self.job.libraries.iter().map(library).collect();
+        let held = in_bus_order(devices).into_iter().filter(|i| self.job.devices.contains(i));
+        let held: Vec<(usize, &Chip)> = held.map(|i| (i, &devices[i].chip)).collect();
+        for (_, chip) in &held {
+            orders.push(Order::Open { path: chip.node() });
+            orders.push(Order::Lock { path: umd_lock::path(chip.index) });
+        }
+        for place in [LOCAL, REMOTE] {
+            for (device, chip) in &held {
+                let Some(asic) = chip.unique_ids().get(place).copied() else { continue };
+                let path = format!("dev/shm/tt_device_{asic}_memory");
+                orders.push(Order::Attach { path, asic, device: self.regions.len() as u32 });
+                let wave = (device + place * devices.len()) as u64;
+                self.regions.push(Region { device: *device, wave, amounts: Amounts::default() });
+            }
+        }
+        orders
+    }
+
+    /// What it takes to have the memory that the job has at this time. Nothing moves on a chip that does not answer.
+    fn allocations(&mut self, devices: &[Device], seed: u64, ticks: u64) -> Vec<Order> {
+        let ticks = ticks / ALLOCATION_TICKS * ALLOCATION_TICKS;
+        let mut orders = Vec::new();
+        for (number, region) in self.regions.iter_mut().enumerate() {
+            let device = &devices[region.device];
+            let Some(capacity) = capacity(&device.chip).filter(|_| device.state == State::Answering) else { continue };
+            let amounts = plan::memory(self.job.work, capacity, ticks, wave::load(seed, region.wave, ticks));
+            if amounts != region.amounts {
+                region.amounts = amounts;
+                orders.push(Order::Set { region: number, amounts });
+            }
+        }
+        orders
+    }
+}
+
+/// Processes allocate twice a second at most.
+const ALLOCATION_TICKS: u64 = TICKS_PER_SECOND / 2;
+
+/// Of the numbers of a chip: its own, and that of the chip behind it.
+const LOCAL: usize = 0;
+const REMOTE: usize = 1;
+
+/// `TT_VISIBLE_DEVICES`, which counts in the order of PCI addresses.
+fn visible(job: &Job, devices: &[Device]) -> String {
+    let order = in_bus_order(devices);
+    let places = order.iter().enumerate().filter(|(_, device)| job.devices.contains(device));
+    places.map(|(place, _)| place.to_string()).collect::<Vec<_>>().join(",")
+}
+
+fn in_bus_order(devices: &[Device]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..devices.len()).collect();
+    order.sort_by_key(|i| &devices[*i].chip.address);
+    order
+}
+
+fn capacity(chip: &Chip) -> Option<Capacity> {
+    Board::named(chip.card_type.as_deref()?)?.capacity(Version::parse(chip.fw_bundle.as_deref()?))
+}
