@@ -1,0 +1,89 @@
+//! Running the real `ttmon`.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+pub const TTMON: &str = env!("CARGO_BIN_EXE_ttmon");
+
+/// How a run ended.
+pub struct Run {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+pub fn ttmon(arguments: &[&str]) -> Run {
+    run(Command::new(TTMON).args(arguments))
+}
+
+pub fn run(command: &mut Command) -> Run {
+    let Output { status, stdout, stderr } = command.env("TZ", "UTC").output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Run { code: status.code(), out: text(stdout), err: text(stderr) }
+}
+
+/// A folder that looks like a machine with these chips.
+pub struct Machine(pub TempDir);
+
+impl Machine {
+    pub fn with(chips: &[sim::tree::Chip]) -> Machine {
+        let folder = tempfile::tempdir().unwrap();
+        sim::tree::lay(folder.path(), chips, "2.10.0").unwrap();
+        Machine(folder)
+    }
+
+    /// The same, with the real `/dev/shm` in the place of its own.
+    pub fn with_real_shm(chips: &[sim::tree::Chip]) -> Machine {
+        let machine = Machine::with(chips);
+        let shm = machine.0.path().join("dev/shm");
+        if shm.exists() {
+            std::fs::remove_dir(&shm).unwrap();
+        }
+        std::os::unix::fs::symlink("/dev/shm", shm).unwrap();
+        machine
+    }
+
+    pub fn root(&self) -> &str {
+        self.0.path().to_str().unwrap()
+    }
+
+    pub fn set_pids(&self, n: u32, pids: &[u32]) {
+        let path = self.0.path().join(format!("proc/driver/tenstorrent/{n}/pids"));
+        let _ = std::fs::remove_file(&path);
+        // Twice each, as tt-umd opens a device twice.
+        let lines: String = pids.iter().map(|pid| format!("{pid}\n{pid}\n")).collect();
+        std::fs::write(path, lines).unwrap();
+    }
+
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let run = ttmon(&[&["smi", "--json", "--root", self.root()], arguments].concat());
+        serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {} {}", run.out, run.err))
+    }
+}
+
+/// Says loudly that a test did not run; in CI that is a failure.
+pub fn not_run(test: &str, why: &str) {
+    let notice = format!("NOT RUN: {test}, because {why}");
+    assert!(std::env::var_os("CI").is_none(), "{notice}");
+    // The test runner swallows what `eprintln!` writes in a test that passes.
+    io::stderr().write_all(format!("\n{notice}\n\n").as_bytes()).unwrap();
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A copy of the program that any user may run.
+pub fn program_for_all(folder: &Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let program = folder.join("ttmon");
+    std::fs::copy(TTMON, &program).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
