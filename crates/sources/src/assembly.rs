@@ -186,7 +186,8 @@ fn remote_chip(device: &Device) -> Option<Device> {
 
 /// The holders that live, and how many do not: a dead one means that a child inherited its file.
 fn living(n: u32, pids: &BTreeSet<u32>, shared: &Shared, round: &Round, trouble: &mut Trouble) -> (BTreeSet<u32>, u32) {
-    let others = pids.iter().copied().filter(|pid| *pid != std::process::id());
+    let this = std::process::id();
+    let others = pids.iter().copied().filter(|pid| *pid != this);
     let lives = |pid: &u32| shared.processes.contains_key(pid) || round.late.contains(&Job::Process(*pid));
     let (living, gone): (BTreeSet<u32>, BTreeSet<u32>) = others.partition(lives);
     for pid in &gone {

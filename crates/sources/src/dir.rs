@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,6 +49,40 @@ impl Root {
     pub(crate) fn open(&self, path: &Path) -> rustix::io::Result<Dir> {
         Dir::open(path, self.inject.clone())
     }
+
+    /// Reads a whole file by its path, for one that no open folder is near.
+    pub(crate) fn read(&self, path: &Path, into: &mut Vec<u8>) -> rustix::io::Result<()> {
+        read_whole(open_file(rustix::fs::CWD, path, path, self.inject.as_ref())?, into)
+    }
+}
+
+/// The one place where a file is opened to be read. Never blocks on a FIFO that somebody put in its place, never follows
+/// a link elsewhere. `path` is for whoever injects faults.
+fn open_file(
+    folder: impl AsFd,
+    name: &Path,
+    path: impl AsRef<Path>,
+    inject: Option<&Inject>,
+) -> rustix::io::Result<OwnedFd> {
+    if let Some(error) = inject.and_then(|inject| inject(path.as_ref())) {
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    rustix::fs::openat(folder, name, flags, Mode::empty())
+}
+
+/// Reads a file to its end, up to 16 MiB.
+fn read_whole(file: OwnedFd, into: &mut Vec<u8>) -> rustix::io::Result<()> {
+    const MOST: usize = 16 << 20;
+    into.clear();
+    while into.len() < MOST {
+        into.reserve(4096);
+        let read = rustix::io::retry_on_intr(|| rustix::io::read(&file, rustix::buffer::spare_capacity(into)))?;
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// An open directory.
@@ -76,14 +110,13 @@ impl Dir {
         self.path.join(name.as_ref())
     }
 
-    /// Opens a file for reading. Never blocks on a FIFO that somebody put in its place, never follows it elsewhere.
-    pub fn open_file(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<OwnedFd> {
+    /// Opens a file for reading.
+    pub fn open_file(&self, name: impl AsRef<Path>) -> rustix::io::Result<OwnedFd> {
         let name = name.as_ref();
-        if let Some(error) = self.inject.as_ref().and_then(|inject| inject(&self.path.join(name))) {
-            return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        match &self.inject {
+            None => open_file(&self.fd, name, name, None),
+            Some(inject) => open_file(&self.fd, name, self.path.join(name), Some(inject)),
         }
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        rustix::fs::openat(&self.fd, name, flags, Mode::empty())
     }
 
     /// Reads the start of a file into the buffer, with one system call: an attribute arrives whole.
@@ -95,17 +128,7 @@ impl Dir {
 
     /// Reads a whole file, up to 16 MiB.
     pub fn read_all(&self, name: &str, into: &mut Vec<u8>) -> rustix::io::Result<()> {
-        const MOST: usize = 16 << 20;
-        let file = self.open_file(name)?;
-        into.clear();
-        while into.len() < MOST {
-            into.reserve(4096);
-            let read = rustix::io::retry_on_intr(|| rustix::io::read(&file, rustix::buffer::spare_capacity(into)))?;
-            if read == 0 {
-                break;
-            }
-        }
-        Ok(())
+        read_whole(self.open_file(name)?, into)
     }
 
     pub fn read_link(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<Vec<u8>> {
@@ -117,9 +140,14 @@ impl Dir {
     }
 
     /// Calls `each` with the name of every entry, in no order.
-    pub fn list(&self, mut each: impl FnMut(&OsStr)) -> rustix::io::Result<()> {
+    pub fn list(&self, each: impl FnMut(&OsStr)) -> rustix::io::Result<()> {
+        self.list_in(".", each)
+    }
+
+    /// The same for a folder below this one.
+    pub fn list_in(&self, folder: &str, mut each: impl FnMut(&OsStr)) -> rustix::io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.fd, ".", flags, Mode::empty())?;
+        let fd = rustix::fs::openat(&self.fd, folder, flags, Mode::empty())?;
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut entries = RawDir::new(fd, &mut buffer);
         while let Some(entry) = entries.next() {

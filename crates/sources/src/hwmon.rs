@@ -7,14 +7,13 @@ use model::{Amperes, Celsius, Device, Rpm, Volts, Watts};
 
 /// The node of a PCI function. Old drivers leave a dead one behind at each reset: the newest counts.
 pub(crate) fn find(pci: &Dir) -> Option<Dir> {
-    let all = pci.open_dir("hwmon").ok()?;
     let mut newest = None;
-    let listed = all.list(|name| {
+    let listed = pci.list_in("hwmon", |name| {
         let number = name.to_str().and_then(|name| name.strip_prefix("hwmon")).and_then(decimal);
         newest = newest.max(number);
     });
     listed.ok()?;
-    all.open_dir(format!("hwmon{}", newest?)).ok()
+    pci.open_dir(format!("hwmon/hwmon{}", newest?)).ok()
 }
 
 /// What changes all the time.

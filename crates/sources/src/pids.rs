@@ -35,19 +35,19 @@ pub fn parse(bytes: &[u8]) -> (Holders, usize) {
 
 /// The holders of device `n`. `None` when the driver does not tell.
 pub(crate) fn listed(root: &Root, n: u32, trouble: &mut Trouble) -> Option<Holders> {
-    let path = root.proc_driver.join("tenstorrent").join(n.to_string());
+    let path = root.proc_driver.join(format!("tenstorrent/{n}/pids"));
     let mut bytes = Vec::new();
-    match root.open(&path).and_then(|dir| dir.read_all("pids", &mut bytes)) {
+    match root.read(&path, &mut bytes) {
         Ok(()) => {}
         Err(Errno::NOENT) => return None,
         Err(error) => {
-            trouble.add(&path.join("pids"), reason(error));
+            trouble.add(&path, reason(error));
             return None;
         }
     }
     let (holders, strange) = parse(&bytes);
     if strange > 0 {
-        trouble.add(&path.join("pids"), format_args!("{strange} lines are no process number"));
+        trouble.add(&path, format_args!("{strange} lines are no process number"));
     }
     Some(holders)
 }

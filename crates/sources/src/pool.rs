@@ -55,9 +55,8 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
         Pool { shared: Arc::new(Shared { queue: Mutex::new(queue), work, progress, run: Box::new(run) }) }
     }
 
-    /// Does the jobs, and those that they add, until all are done or the deadline is over. Returns those that are not:
-    /// a job that is stuck since an earlier round is neither begun again nor waited for.
-    pub fn round(&self, jobs: impl IntoIterator<Item = Job>, deadline: Instant) -> HashSet<Job> {
+    /// Begins a round with these jobs.
+    pub fn begin(&self, jobs: impl IntoIterator<Item = Job>) {
         let mut queue = self.shared.lock();
         queue.round += 1;
         queue.asked.clear();
@@ -66,6 +65,22 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
         let (threads, waiting) = (queue.threads, queue.waiting.len());
         self.grow(&mut queue, threads.max(wanted.min(waiting)));
         self.shared.work.notify_all();
+    }
+
+    /// Adds to the round.
+    pub fn add(&self, jobs: impl IntoIterator<Item = Job>) {
+        let mut queue = self.shared.lock();
+        jobs.into_iter().for_each(|job| queue.push(job));
+        if queue.threads == 0 && !queue.waiting.is_empty() {
+            self.grow(&mut queue, 1);
+        }
+        self.shared.work.notify_all();
+    }
+
+    /// Waits until all jobs of the round are done, with those that they add, or the deadline is over. Returns those that
+    /// are not: a job that is stuck since an earlier round is neither begun again nor waited for.
+    pub fn wait(&self, deadline: Instant) -> HashSet<Job> {
+        let mut queue = self.shared.lock();
         while queue.is_busy() {
             let now = Instant::now();
             if now >= deadline {
@@ -158,6 +173,11 @@ mod tests {
         Instant::now() + Duration::from_secs(30)
     }
 
+    fn round(pool: &Pool<u32>, jobs: std::ops::Range<u32>, deadline: Instant) -> HashSet<u32> {
+        pool.begin(jobs);
+        pool.wait(deadline)
+    }
+
     #[test]
     fn every_job_is_done_once_even_when_added_by_another() {
         let (send, done) = mpsc::channel();
@@ -168,10 +188,20 @@ mod tests {
             }
             send.send(n).unwrap();
         });
-        assert_eq!(pool.round(0..100, soon()), HashSet::new());
+        assert_eq!(round(&pool, 0..100, soon()), HashSet::new());
         let mut all: Vec<u32> = done.try_iter().collect();
         all.sort();
         assert_eq!(all, (0..200).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn jobs_may_be_added_to_a_round_that_began_empty() {
+        let (send, done) = mpsc::channel();
+        let pool = Pool::new(move |&n: &u32, _: &dyn Fn(u32)| send.send(n).unwrap());
+        pool.begin([]);
+        pool.add([7, 7]);
+        assert_eq!(pool.wait(soon()), HashSet::new());
+        assert_eq!(done.try_iter().collect::<Vec<_>>(), [7]);
     }
 
     #[test]
@@ -184,10 +214,10 @@ mod tests {
             send.send(n).unwrap();
         });
         let stuck = HashSet::from_iter((0..32).step_by(2));
-        assert_eq!(pool.round(0..32, Instant::now() + Duration::from_millis(400)), stuck);
+        assert_eq!(round(&pool, 0..32, Instant::now() + Duration::from_millis(400)), stuck);
         assert_eq!(done.try_iter().count(), 16);
         // They are reported again, neither waited for nor begun again.
-        assert_eq!(pool.round(0..32, soon()), stuck);
+        assert_eq!(round(&pool, 0..32, soon()), stuck);
         assert_eq!(done.try_iter().count(), 16);
     }
 }

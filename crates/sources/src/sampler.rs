@@ -92,29 +92,31 @@ impl Sampler {
         let began = Instant::now();
         let mut trouble = Trouble::default();
         let listed = devices::with_driver(&self.root, &mut trouble);
-        let unbound = devices::without_driver(&self.root, &listed, &mut trouble);
-        let shm = shm::find(&self.root, &mut trouble);
-        let slots: BTreeSet<u32> =
-            shm.regions.values().flat_map(|found| &found.region).flat_map(|r| &r.slots).map(|slot| slot.pid).collect();
         {
             let mut shared = lock(&self.shared);
             shared.addresses.clone_from(&listed);
-            shared.shm = shm;
             shared.faults.clear();
         }
-        let jobs = listed.keys().map(|&n| Job::Device(n)).chain(slots.into_iter().map(Job::Process));
-        let mut late = self.pool.round(jobs, began + self.options.deadline);
+        self.pool.begin(listed.keys().map(|&n| Job::Device(n)));
+        // While the devices are read: the memory books, and whoever is named in them.
+        let unbound = devices::without_driver(&self.root, &listed, &mut trouble);
+        let mut shm = shm::find(&self.root, &mut trouble);
+        self.pool.add(shm.slots().map(|slot| Job::Process(slot.pid)));
+        let mut late = self.pool.wait(began + self.options.deadline);
         // Only a driver that does not tell who holds its devices makes us look through all processes.
         if !listed.is_empty() && !pids::are_listed(&self.root) {
             let found = pids::searched(&self.root, &mut trouble);
             let pids: BTreeSet<u32> = found.values().flat_map(|holders| &holders.pids).copied().collect();
             let holders = listed.keys().map(|&n| (n, found.get(&n).cloned().unwrap_or_default()));
             lock(&self.shared).holders = holders.collect();
-            late.extend(self.pool.round(pids.into_iter().map(Job::Process), began + self.options.deadline));
+            self.pool.begin(pids.into_iter().map(Job::Process));
+            late.extend(self.pool.wait(began + self.options.deadline));
         }
         let shared = self.shared.clone();
         let mut shared = lock(&shared);
         trouble.faults.append(&mut shared.faults);
+        find_private_regions(&mut shm, &shared.processes, &mut trouble);
+        shared.shm = shm;
         let deadline = self.options.deadline;
         let snapshot =
             self.assembly.snapshot(&self.root, &shared, Round { began, listed, unbound, late, deadline }, trouble);
@@ -157,25 +159,23 @@ fn read_device(root: &Root, shared: &Mutex<Shared>, n: u32, rates: bool, add: &d
     }
 }
 
-/// Reads one process, and the regions that only it can show.
 fn read_process(shared: &Mutex<Shared>, pid: u32) {
-    if pid == std::process::id() {
-        return;
-    }
     let earlier = lock(shared).earlier.remove(&pid);
-    let Some(facts) = procs::read(pid, earlier.as_ref()) else { return };
-    let mut trouble = Trouble::default();
-    let mut private = Vec::new();
-    for (inode, number) in facts.maps.iter().flat_map(|maps| &maps.regions) {
-        if !lock(shared).shm.regions.contains_key(inode) {
-            let found = shm::find_of_process(pid, *inode, *number, &mut trouble);
-            private.extend(found.map(|found| (*inode, found)));
+    if let Some(facts) = procs::read(pid, earlier.as_ref()) {
+        lock(shared).processes.insert(pid, facts);
+    }
+}
+
+/// The regions that only their processes can show: those of a container, and those that were removed.
+fn find_private_regions(shm: &mut Shm, processes: &BTreeMap<u32, ProcessFacts>, trouble: &mut Trouble) {
+    for (pid, facts) in processes {
+        for (inode, number) in facts.maps.iter().flat_map(|maps| &maps.regions) {
+            if !shm.regions.contains_key(inode) {
+                let found = shm::find_of_process(*pid, *inode, *number, trouble);
+                shm.regions.extend(found.map(|found| (*inode, found)));
+            }
         }
     }
-    let mut shared = lock(shared);
-    shared.faults.append(&mut trouble.faults);
-    shared.shm.regions.extend(private);
-    shared.processes.insert(pid, facts);
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {

@@ -122,6 +122,13 @@ pub(crate) struct Shm {
     pub listed: bool,
 }
 
+impl Shm {
+    /// The slots of all regions.
+    pub fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.regions.values().flat_map(|found| &found.region).flat_map(|region| &region.slots)
+    }
+}
+
 /// Looks through `/dev/shm`.
 pub(crate) fn find(root: &Root, trouble: &mut Trouble) -> Shm {
     let mut shm = Shm::default();

@@ -1,0 +1,235 @@
+//! Measures whole runs of the release build, interleaved with the bare reader, on simulated machines that stand still.
+
+use anyhow::{Context, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const RUNS: usize = 300;
+const CROWD: usize = 2000;
+
+/// Prints the whole benchmark.
+pub fn run() -> anyhow::Result<()> {
+    build()?;
+    let ttmon = PathBuf::from("target/release/ttmon").canonicalize()?;
+    let bare = PathBuf::from("target/release/bare-reader").canonicalize()?;
+    println!("ttmon smi --json on simulated machines, beside a program that only opens, reads and closes the same files.");
+    println!("{RUNS} runs of each, interleaved; wall time and CPU of the whole process, from fork to exit.\n");
+    println!(
+        "{:<10} {:>7} | {:>17} {:>17} {:>6} | {:>8} {:>8} | {:>8} {:>8} | {:>9} {:>9}",
+        "machine", "devices", "ttmon min/median", "bare min/median", "ratio", "ttmon", "bare", "ttmon", "bare", "ttmon", "bare"
+    );
+    println!(
+        "{:<10} {:>7} | {:>17} {:>17} {:>6} | {:>8} {:>8} | {:>8} {:>8} | {:>9} {:>9}",
+        "", "", "wall ms", "wall ms", "median", "CPU ms", "CPU ms", "syscalls", "syscalls", "RSS MiB", "RSS MiB"
+    );
+    let mut medians = BTreeMap::new();
+    for (spec, devices) in [("p150x1", 1), ("p150x8", 8), ("galaxy-bh", 32)] {
+        let machine = Still::start(&ttmon, spec)?;
+        let (smi, reader) = commands(&machine, &ttmon, &bare)?;
+        let [ours, theirs] = interleaved([&smi, &reader])?;
+        medians.insert(devices, ours.median());
+        println!(
+            "{spec:<10} {devices:>7} | {:>17} {:>17} {:>6.2} | {:>8.2} {:>8.2} | {:>8} {:>8} | {:>9.1} {:>9.1}",
+            ours.min_and_median(),
+            theirs.min_and_median(),
+            ours.median() / theirs.median(),
+            ours.cpu,
+            theirs.cpu,
+            system_calls(&smi)?,
+            system_calls(&reader)?,
+            resident(&smi)?,
+            resident(&reader)?,
+        );
+    }
+    let per_device = |few: i32, many: i32| (medians[&many] - medians[&few]) / f64::from(many - few) * 1000.0;
+    println!("\ngrowth per device: {:.0} µs from 1 to 8, {:.0} µs from 8 to 32", per_device(1, 8), per_device(8, 32));
+    crowd(&ttmon, &bare)?;
+    let size = std::fs::metadata(&ttmon)?.len();
+    println!("binary, stripped: {:.2} MB", size as f64 / 1e6);
+    Ok(())
+}
+
+/// What the machine's other processes cost: the same before, among and after a crowd of them.
+fn crowd(ttmon: &Path, bare: &Path) -> anyhow::Result<()> {
+    let machine = Still::start(ttmon, "galaxy-bh")?;
+    let (smi, reader) = commands(&machine, ttmon, bare)?;
+    let [before, bare_before] = interleaved([&smi, &reader])?;
+    let crowd = Crowd::gather(CROWD)?;
+    let [among, bare_among] = interleaved([&smi, &reader])?;
+    drop(crowd);
+    let change = |a: &Times, b: &Times| (b.median() / a.median() - 1.0) * 100.0;
+    println!(
+        "{CROWD} unrelated processes at 32 devices: median {:.2} ms without, {:.2} ms with ({:+.1} %; the bare reader {:+.1} %)",
+        before.median(),
+        among.median(),
+        change(&before, &among),
+        change(&bare_before, &bare_among),
+    );
+    Ok(())
+}
+
+fn build() -> anyhow::Result<()> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let status = Command::new(cargo).args(["build", "--release", "-q", "-p", "ttmon", "-p", "xtask"]).status()?;
+    if !status.success() {
+        bail!("the release build failed");
+    }
+    Ok(())
+}
+
+/// A simulated machine that has been stopped, so that it does not compete for the processor.
+struct Still {
+    sim: Child,
+    root: String,
+}
+
+impl Still {
+    fn start(ttmon: &Path, spec: &str) -> anyhow::Result<Still> {
+        let mut sim = Command::new(ttmon).args(["sim", spec]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut root = String::new();
+        BufReader::new(sim.stdout.take().context("no output")?).read_line(&mut root)?;
+        std::thread::sleep(Duration::from_millis(500));
+        kill(Pid::from_raw(sim.id() as i32), Signal::SIGSTOP)?;
+        Ok(Still { sim, root: root.trim().to_owned() })
+    }
+}
+
+impl Drop for Still {
+    fn drop(&mut self) {
+        let pid = Pid::from_raw(self.sim.id() as i32);
+        // It takes down its own processes and folder.
+        let _ = kill(pid, Signal::SIGTERM);
+        let _ = kill(pid, Signal::SIGCONT);
+        let _ = self.sim.wait();
+    }
+}
+
+/// Processes that have nothing to do with any device.
+struct Crowd(Vec<Child>);
+
+impl Crowd {
+    fn gather(count: usize) -> anyhow::Result<Crowd> {
+        let mut crowd = Crowd(Vec::new());
+        for _ in 0..count {
+            crowd.0.push(Command::new("sleep").arg("3600").stdin(Stdio::null()).spawn()?);
+        }
+        Ok(crowd)
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+        }
+        for child in &mut self.0 {
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The command to measure and the bare reader of the same files, whose list a trace gives.
+fn commands(machine: &Still, ttmon: &Path, bare: &Path) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let smi = vec![text(ttmon), "smi".into(), "--json".into(), "--root".into(), machine.root.clone()];
+    let list = Path::new(&machine.root).join("files-of-smi");
+    std::fs::write(&list, files_read(&smi)?.join("\n"))?;
+    Ok((smi, vec![text(bare), text(&list)]))
+}
+
+/// The files that a run has opened to read, in their order.
+fn files_read(command: &[String]) -> anyhow::Result<Vec<String>> {
+    let folder = tempfile::tempdir()?;
+    let log = folder.path().join("trace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-y", "-e", "trace=openat,open", "-o"]).arg(&log).args(command).stdout(Stdio::null());
+    strace.status().context("strace is needed: apt-get install strace")?;
+    let mut files = Vec::new();
+    for line in std::fs::read_to_string(log)?.lines() {
+        // 123 openat(3</a/b>, "c", O_RDONLY|…) = 4</a/b/c>
+        let path = line.rsplit_once(" = ").and_then(|(_, result)| result.split_once('<')).map(|(_, path)| path);
+        let Some(path) = path.and_then(|path| path.strip_suffix('>')) else { continue };
+        let library = path.contains("/lib/") || path.ends_with("/ld.so.cache");
+        if !line.contains("O_PATH") && !line.contains("O_DIRECTORY") && !library {
+            files.push(path.trim_end_matches(" (deleted)").to_owned());
+        }
+    }
+    Ok(files)
+}
+
+struct Times {
+    wall: Vec<f64>,
+    cpu: f64,
+}
+
+impl Times {
+    fn median(&self) -> f64 {
+        self.wall[self.wall.len() / 2]
+    }
+
+    fn min_and_median(&self) -> String {
+        format!("{:.2} / {:.2}", self.wall[0], self.median())
+    }
+}
+
+/// Runs both commands in turn.
+fn interleaved(commands: [&Vec<String>; 2]) -> anyhow::Result<[Times; 2]> {
+    let mut times = [Times { wall: vec![], cpu: 0.0 }, Times { wall: vec![], cpu: 0.0 }];
+    for _ in 0..RUNS {
+        for (command, times) in commands.iter().zip(&mut times) {
+            let cpu = cpu_of_children()?;
+            let began = Instant::now();
+            once(command)?;
+            times.wall.push(began.elapsed().as_secs_f64() * 1000.0);
+            times.cpu += (cpu_of_children()? - cpu) * 1000.0 / RUNS as f64;
+        }
+    }
+    times.iter_mut().for_each(|times| times.wall.sort_by(f64::total_cmp));
+    Ok(times)
+}
+
+fn once(command: &[String]) -> anyhow::Result<()> {
+    let status = Command::new(&command[0]).args(&command[1..]).stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+    if !status.success() {
+        bail!("{} ended with {status}", command.join(" "));
+    }
+    Ok(())
+}
+
+fn cpu_of_children() -> anyhow::Result<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+}
+
+/// System calls that name a file or a descriptor; starting a process and its threads makes some more.
+fn system_calls(command: &[String]) -> anyhow::Result<usize> {
+    let folder = tempfile::tempdir()?;
+    let log = folder.path().join("trace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-e", "trace=%file,%desc", "-o"]).arg(&log).args(command).stdout(Stdio::null());
+    strace.status()?;
+    Ok(std::fs::read_to_string(log)?.lines().filter(|line| !line.contains("<... ")).count())
+}
+
+/// Peak memory of one run in MiB, measured by a process that has no other child.
+fn resident(command: &[String]) -> anyhow::Result<f64> {
+    // The build above may have put another file in the place of the one that runs.
+    let this = std::env::args_os().next().context("the program has no name")?;
+    let output = Command::new(this).arg("rusage").args(command).output()?;
+    Ok(String::from_utf8(output.stdout)?.trim().parse::<f64>()? / 1024.0)
+}
+
+/// `xtask rusage CMD…`: runs it and prints its peak memory in KiB.
+pub fn rusage() -> anyhow::Result<()> {
+    let command: Vec<String> = std::env::args().skip(2).collect();
+    once(&command)?;
+    println!("{}", getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss());
+    Ok(())
+}
