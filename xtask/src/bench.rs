@@ -18,11 +18,23 @@ pub fn run() -> anyhow::Result<()> {
     build()?;
     let ttmon = PathBuf::from("target/release/ttmon").canonicalize()?;
     let bare = PathBuf::from("target/release/bare-reader").canonicalize()?;
-    println!("ttmon smi --json on simulated machines, beside a program that only opens, reads and closes the same files.");
+    println!(
+        "ttmon smi --json on simulated machines, beside a program that only opens, reads and closes the same files."
+    );
     println!("{RUNS} runs of each, interleaved; wall time and CPU of the whole process, from fork to exit.\n");
     println!(
         "{:<10} {:>7} | {:>17} {:>17} {:>6} | {:>8} {:>8} | {:>8} {:>8} | {:>9} {:>9}",
-        "machine", "devices", "ttmon min/median", "bare min/median", "ratio", "ttmon", "bare", "ttmon", "bare", "ttmon", "bare"
+        "machine",
+        "devices",
+        "ttmon min/median",
+        "bare min/median",
+        "ratio",
+        "ttmon",
+        "bare",
+        "ttmon",
+        "bare",
+        "ttmon",
+        "bare"
     );
     println!(
         "{:<10} {:>7} | {:>17} {:>17} {:>6} | {:>8} {:>8} | {:>8} {:>8} | {:>9} {:>9}",
@@ -55,21 +67,26 @@ pub fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the machine's other processes cost: the same before, among and after a crowd of them.
+/// What the machine's other processes cost: the same without and among a crowd of them.
 fn crowd(ttmon: &Path, bare: &Path) -> anyhow::Result<()> {
     let machine = Still::start(ttmon, "galaxy-bh")?;
     let (smi, reader) = commands(&machine, ttmon, bare)?;
-    let [before, bare_before] = interleaved([&smi, &reader])?;
-    let crowd = Crowd::gather(CROWD)?;
-    let [among, bare_among] = interleaved([&smi, &reader])?;
-    drop(crowd);
-    let change = |a: &Times, b: &Times| (b.median() / a.median() - 1.0) * 100.0;
+    let mut without = [Times::default(), Times::default()];
+    let mut with = [Times::default(), Times::default()];
+    // In turns, since the machine's own moods change more than what is measured.
+    for _ in 0..4 {
+        add(&mut without, interleaved([&smi, &reader])?);
+        let crowd = Crowd::gather(CROWD)?;
+        add(&mut with, interleaved([&smi, &reader])?);
+        drop(crowd);
+    }
+    let change = |i: usize| (with[i].median() / without[i].median() - 1.0) * 100.0;
     println!(
         "{CROWD} unrelated processes at 32 devices: median {:.2} ms without, {:.2} ms with ({:+.1} %; the bare reader {:+.1} %)",
-        before.median(),
-        among.median(),
-        change(&before, &among),
-        change(&bare_before, &bare_among),
+        without[0].median(),
+        with[0].median(),
+        change(0),
+        change(1),
     );
     Ok(())
 }
@@ -163,9 +180,17 @@ fn files_read(command: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(files)
 }
 
+#[derive(Default)]
 struct Times {
     wall: Vec<f64>,
     cpu: f64,
+}
+
+fn add(sum: &mut [Times; 2], more: [Times; 2]) {
+    for (sum, more) in sum.iter_mut().zip(more) {
+        sum.wall.extend(more.wall);
+        sum.wall.sort_by(f64::total_cmp);
+    }
 }
 
 impl Times {
@@ -180,7 +205,7 @@ impl Times {
 
 /// Runs both commands in turn.
 fn interleaved(commands: [&Vec<String>; 2]) -> anyhow::Result<[Times; 2]> {
-    let mut times = [Times { wall: vec![], cpu: 0.0 }, Times { wall: vec![], cpu: 0.0 }];
+    let mut times = [Times::default(), Times::default()];
     for _ in 0..RUNS {
         for (command, times) in commands.iter().zip(&mut times) {
             let cpu = cpu_of_children()?;

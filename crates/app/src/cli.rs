@@ -44,7 +44,7 @@ pub struct MachineArgs {
 pub enum Command {
     /// Show all devices and processes, in the manner of nvidia-smi
     #[command(after_help = AFTER_HELP)]
-    Smi(SmiArgs),
+    Smi(Box<SmiArgs>),
     /// Run a simulated machine in a folder, for other programs to look at with --root
     Sim(SimArgs),
 }

@@ -29,7 +29,7 @@ pub struct Failure {
 
 impl Failure {
     /// An error for `main` to print: what was wrong, where, and what to do.
-    pub fn new(exit: Exit, message: impl Into<String>) -> anyhow::Error {
+    pub fn error(exit: Exit, message: impl Into<String>) -> anyhow::Error {
         Failure { exit, message: message.into() }.into()
     }
 }

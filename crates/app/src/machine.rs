@@ -23,7 +23,7 @@ impl Machine {
             }
             (None, Some(folder)) if !folder.is_dir() => {
                 let message = format!("--root {} is not a folder", folder.display());
-                return Err(Failure::new(Exit::Usage, message));
+                return Err(Failure::error(Exit::Usage, message));
             }
             (None, Some(folder)) => (Root::under(folder), None),
             (None, None) => (Root::machine(), None),
@@ -47,6 +47,6 @@ impl Machine {
 
 /// Starts a simulated machine whose clock stands still.
 pub fn simulate(spec: &str) -> anyhow::Result<sim::Machine> {
-    let spec: sim::Spec = spec.parse().map_err(|error| Failure::new(Exit::Usage, format!("--sim: {error}")))?;
+    let spec: sim::Spec = spec.parse().map_err(|error| Failure::error(Exit::Usage, format!("--sim: {error}")))?;
     Ok(sim::Machine::start(&spec, &std::env::current_exe()?)?)
 }

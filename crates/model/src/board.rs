@@ -1,6 +1,6 @@
 //! What is known of a board by its name: how much memory one of its chips has, and whether it has a chip without PCIe.
 
-use crate::Bytes;
+use crate::{Arch, Bytes};
 use std::fmt;
 
 /// A board's name as the driver spells it in `tt_card_type`.
@@ -51,6 +51,14 @@ impl Board {
             "galaxy-blackhole" => Board::GalaxyBlackhole,
             _ => return None,
         })
+    }
+
+    /// The chips on it.
+    pub fn arch(self) -> Arch {
+        match self {
+            Board::N150 | Board::N300 | Board::GalaxyWormhole => Arch::Wormhole,
+            Board::P100 | Board::P100a | Board::P150 | Board::P300 | Board::GalaxyBlackhole => Arch::Blackhole,
+        }
     }
 
     /// Whether the board carries a second chip that has no PCIe and no driver of its own.

@@ -85,12 +85,13 @@ impl Chip {
 
     fn read_fixed(&mut self, device: &mut Device, trouble: &mut Trouble) {
         let class = &self.class;
-        let facts = devices::pci_facts(&self.pci, trouble);
-        device.arch = facts.arch;
+        device.board = board(class, trouble);
+        // The name of a known board spares asking the PCI function.
+        let known = device.board.as_deref().and_then(Board::named).map(Board::arch);
+        device.arch = known.or_else(|| devices::pci_facts(&self.pci, trouble).arch);
         // Minus one says that the platform does not tell.
         let mut buffer = [0; 256];
         device.numa_node = self.pci.text("numa_node", &mut buffer, trouble).and_then(|text| text.parse().ok());
-        device.board = board(class, trouble);
         device.serial = hex_id(class, "tt_serial", trouble);
         device.asic_id = hex_id(class, "tt_asic_id", trouble);
         let firmware = &mut device.firmware;

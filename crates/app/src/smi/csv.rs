@@ -87,7 +87,7 @@ fn chosen<F>(names: &[String], fields: &'static [Field<F>], option: &str) -> any
             let near = nearest(name, fields.iter().flat_map(Field::names));
             let hint = near.map_or_else(String::new, |near| format!("did you mean {near:?}? "));
             let message = format!("{option}: {name:?} is not a field: {hint}`ttmon smi --help-query` lists them all");
-            Failure::new(Exit::Usage, message)
+            Failure::error(Exit::Usage, message)
         })
     };
     names.iter().map(find).collect()

@@ -147,7 +147,7 @@ fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snapshot
     if let Some(missing) = selectors.iter().find(|selector| !snapshot.devices.iter().any(|d| selector.names(d))) {
         let there: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
         let there = if there.is_empty() { "there is none".into() } else { format!("there is {}", there.join(", ")) };
-        return Err(Failure::new(Exit::NoDevice, format!("no device is called {:?}: {there}", missing.0)));
+        return Err(Failure::error(Exit::NoDevice, format!("no device is called {:?}: {there}", missing.0)));
     }
     snapshot.devices.retain(|device| selectors.iter().any(|selector| selector.names(device)));
     for process in &mut snapshot.processes {
@@ -165,12 +165,12 @@ fn verdict(snapshot: &Snapshot, machine: &Machine) -> anyhow::Result<Exit> {
     let bad = |state: State| matches!(state, State::Hung | State::Lost | State::Unresponsive);
     let unbound = snapshot.devices.iter().all(|device| device.state == State::NoDriver);
     match () {
-        () if denied("/class/tenstorrent") => Err(Failure::new(
+        () if denied("/class/tenstorrent") => Err(Failure::error(
             Exit::Permission,
             "/sys/class/tenstorrent may not be read: run as root, or mount /sys readable into the container",
         )),
-        () if unbound && !machine.driver_is_loaded() => Err(Failure::new(Exit::NoDriver, no_driver(snapshot))),
-        () if snapshot.devices.is_empty() => Err(Failure::new(
+        () if unbound && !machine.driver_is_loaded() => Err(Failure::error(Exit::NoDriver, no_driver(snapshot))),
+        () if snapshot.devices.is_empty() => Err(Failure::error(
             Exit::NoDevice,
             "no Tenstorrent device was found: the driver is loaded, but has none (see lspci -d 1e52:)",
         )),

@@ -43,7 +43,7 @@ impl Screen {
             None => Box::new(io::stdout().lock()),
             Some(path) => Box::new(File::create(path).map_err(|error| {
                 let exit = if error.kind() == io::ErrorKind::PermissionDenied { Exit::Permission } else { Exit::Usage };
-                Failure::new(exit, format!("cannot write to {}: {error}", path.display()))
+                Failure::error(exit, format!("cannot write to {}: {error}", path.display()))
             })?),
         };
         let in_place = terminal && args.watch.is_some();
