@@ -2,10 +2,11 @@
 
 use anyhow::{Context, bail};
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -127,27 +128,27 @@ impl Drop for Still {
     }
 }
 
-/// Processes that have nothing to do with any device.
-struct Crowd(Vec<Child>);
+/// Processes that have nothing to do with any device, in a process group of their own.
+struct Crowd(Child);
 
 impl Crowd {
     fn gather(count: usize) -> anyhow::Result<Crowd> {
-        let mut crowd = Crowd(Vec::new());
-        for _ in 0..count {
-            crowd.0.push(Command::new("sleep").arg("3600").stdin(Stdio::null()).spawn()?);
-        }
+        let script = format!("for i in $(seq {count}); do sleep 3600 & done; echo; wait");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+        let mut crowd = Crowd(shell.spawn()?);
+        BufReader::new(crowd.0.stdout.take().context("no output")?).read_line(&mut String::new())?;
+        // They take a while to settle.
+        std::thread::sleep(Duration::from_secs(2));
         Ok(crowd)
     }
 }
 
 impl Drop for Crowd {
     fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-        }
-        for child in &mut self.0 {
-            let _ = child.wait();
-        }
+        let _ = killpg(Pid::from_raw(self.0.id() as i32), Signal::SIGKILL);
+        let _ = self.0.wait();
+        std::thread::sleep(Duration::from_secs(1));
     }
 }
 

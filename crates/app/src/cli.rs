@@ -94,7 +94,7 @@ pub struct SmiArgs {
     /// List all fields that can be queried
     #[arg(long, alias = "help-query-gpu", alias = "help-query-compute-apps", group = "view")]
     pub help_query: bool,
-    /// Everything as JSON; one object a line with -l
+    /// Everything as JSON: indented on a terminal, else one object a line
     #[arg(long, group = "view")]
     pub json: bool,
     /// The JSON of the official `tt-smi -s`, as far as the driver tells without opening a device

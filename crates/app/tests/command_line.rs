@@ -8,10 +8,11 @@ use expect_test::{expect, expect_file};
 use rustix::process::{Pid, Signal, kill_process};
 use sim::tree::Chip;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::{Machine, TTMON, run, ttmon};
+use support::{Machine, TTMON, is_root, not_run, program_for_all, run, ttmon};
 
 fn two_p150s() -> Machine {
     Machine::with(&[Chip::p150a(0), Chip::p150b(1)])
@@ -143,6 +144,57 @@ fn a_file_that_cannot_be_written_is_named() {
     let file = machine.0.path().join("out.json");
     assert_eq!(ttmon(&["smi", "--json", "-f", file.to_str().unwrap(), "--root", machine.root()]).out, "");
     serde_json::from_str::<serde_json::Value>(&std::fs::read_to_string(file).unwrap()).unwrap();
+}
+
+#[test]
+fn what_may_not_be_read_is_exit_4() {
+    let test = "what_may_not_be_read_is_exit_4";
+    if !is_root() {
+        return not_run(test, "becoming another user needs root");
+    }
+    let machine = two_p150s();
+    let folder = tempfile::tempdir().unwrap();
+    let program = program_for_all(folder.path());
+    program_for_all(machine.0.path());
+    let class = machine.0.path().join("sys/class/tenstorrent");
+    std::fs::set_permissions(class, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut as_nobody = Command::new("setpriv");
+    as_nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+    let run = run(as_nobody.args(["smi", "--root", machine.root()]));
+    assert_eq!(run.code, Some(4), "{}", run.err);
+    assert!(run.err.contains("may not be read: run as root"), "{}", run.err);
+}
+
+#[test]
+fn a_program_called_tt_smi_answers_as_tt_smi() {
+    let machine = two_p150s();
+    let link = machine.0.path().join("tt-smi");
+    std::os::unix::fs::symlink(TTMON, &link).unwrap();
+    let run = run(Command::new(link).args(["-s", "--root", machine.root()]));
+    let snapshot: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(snapshot["device_info"][1]["board_info"]["board_type"], "p150b");
+    assert!(run.out.starts_with("{\n    \"time\": \""), "{}", run.out);
+}
+
+#[test]
+fn a_command_line_of_any_bytes_is_shown() {
+    use std::os::unix::ffi::OsStrExt;
+    let machine = two_p150s();
+    // Not UTF-8, a newline, an escape sequence, a quote and a comma.
+    let bytes = std::ffi::OsStr::from_bytes(b"600\xff\n\x1b[2J\",");
+    let mut shell = Command::new("sh").args(["-c", "read line"]).arg(bytes).stdin(Stdio::piped()).spawn().unwrap();
+    machine.set_pids(0, &[shell.id()]);
+    let json = machine.json(&[]);
+    assert_eq!(json["processes"][0]["command"], "sh -c read line 600\u{fffd}\n\u{1b}[2J\",");
+    let root = machine.root();
+    let csv = ttmon(&["smi", "--query-processes=pid,command", "--format=csv,noheader", "--root", root]).out;
+    assert_eq!(csv, format!("{}, \"sh -c read line 600\u{fffd}??[2J\"\",\"\n", shell.id()));
+    for form in [&[][..], &["-q"], &["pmon", "-c", "1"]] {
+        let out = ttmon(&[&["smi", "--root", root], form].concat()).out;
+        assert!(out.chars().all(|c| c == '\n' || !c.is_control()), "{out:?}");
+    }
+    shell.kill().unwrap();
+    shell.wait().unwrap();
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Machine {
     ///
     /// When it returns, the processes hold their devices and have made their first allocations.
     pub fn start(spec: &Spec, program: &Path) -> io::Result<Machine> {
-        let folder = tempfile::Builder::new().prefix("ttmon-sim-").tempdir()?;
+        let folder = folder()?;
         let mut machine = Machine {
             workers: Vec::new(),
             devices: devices(spec),
@@ -170,4 +170,14 @@ fn devices(spec: &Spec) -> Vec<Device> {
         Boards::Mixed => vec![Kind::P150a, Kind::P150b, Kind::N300, Kind::N150],
     };
     kinds.into_iter().zip(0..).map(|(kind, index)| Device::new(kind, index, spec.seed)).collect()
+}
+/// A new folder: where `TMPDIR` says, else in memory, where sysfs is too and where files can be replaced ten times a second
+/// without a disk taking note.
+fn folder() -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("ttmon-sim-");
+    match std::env::var_os("TMPDIR") {
+        Some(_) => builder.tempdir(),
+        None => builder.tempdir_in("/dev/shm").or_else(|_| builder.tempdir()),
+    }
 }

@@ -55,6 +55,11 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
         Pool { shared: Arc::new(Shared { queue: Mutex::new(queue), work, progress, run: Box::new(run) }) }
     }
 
+    /// Starts a thread before there is work for it, so that it is there when the work is.
+    pub fn warm_up(&self) {
+        self.grow(&mut self.shared.lock(), 1);
+    }
+
     /// Begins a round with these jobs.
     pub fn begin(&self, jobs: impl IntoIterator<Item = Job>) {
         let mut queue = self.shared.lock();
@@ -97,6 +102,11 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
         queue.waiting.clear();
         let queue = &*queue;
         queue.asked.iter().filter(|job| queue.running.contains_key(job)).cloned().collect()
+    }
+
+    /// Whether a job has not come back, so that its thread will hold up the end of the process.
+    pub fn is_stuck(&self) -> bool {
+        !self.shared.lock().running.is_empty()
     }
 
     fn grow(&self, queue: &mut Queue<Job>, wanted: usize) {

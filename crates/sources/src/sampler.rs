@@ -87,9 +87,15 @@ impl Sampler {
         devices::driver_is_loaded(&self.root)
     }
 
+    /// Whether a read has not come back. Its thread is in the kernel, beyond the reach of any signal.
+    pub fn is_stuck(&self) -> bool {
+        self.pool.is_stuck()
+    }
+
     /// Everything there is to know now.
     pub fn sample(&mut self) -> Snapshot {
         let began = Instant::now();
+        self.pool.warm_up();
         let mut trouble = Trouble::default();
         let listed = devices::with_driver(&self.root, &mut trouble);
         {

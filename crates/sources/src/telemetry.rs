@@ -52,11 +52,12 @@ impl Chip {
         device.pci_address = Some(self.address.clone());
         // The clock comes first: on a dead chip each read may stall, and one tells.
         device.aiclk = self.clock("tt_aiclk", &mut trouble);
+        let known = self.known.take();
         if !trouble.dead {
             self.read_changing(&mut device, &mut trouble);
-            match self.known.take().filter(|known| still_true(known, &device, &trouble)) {
-                Some(known) => keep_fixed(&mut device, known),
-                None => self.read_fixed(&mut device, &mut trouble),
+            match &known {
+                Some(known) if still_true(known, &device, &trouble) => keep_fixed(&mut device, known),
+                _ => self.read_fixed(&mut device, &mut trouble),
             }
             pcie::current(&self.pci, &mut device.pcie, &mut trouble);
         }
@@ -65,7 +66,7 @@ impl Chip {
         if rates {
             self.read_traffic(&mut device, &mut trouble, now);
         }
-        self.finish(device, trouble)
+        self.finish(device, trouble, known)
     }
 
     fn read_changing(&mut self, device: &mut Device, trouble: &mut Trouble) {
@@ -148,7 +149,7 @@ impl Chip {
     }
 
     /// A device that cannot answer keeps the identity that it had, and shows no readings that are not its own.
-    fn finish(&mut self, mut device: Device, trouble: Trouble) -> Reading {
+    fn finish(&mut self, mut device: Device, trouble: Trouble, known: Option<Device>) -> Reading {
         if trouble.dead {
             device = Device { state: device.state, pci_address: device.pci_address, ..Device::new(device.id) };
         }
@@ -156,8 +157,8 @@ impl Chip {
             if device.arch.is_none() {
                 device.arch = devices::pci_facts(&self.pci, &mut Trouble::default()).arch;
             }
-            if let Some(known) = self.known.take() {
-                keep_identity(&mut device, known);
+            if let Some(known) = known {
+                keep_identity(&mut device, &known);
             }
         }
         let bundle = device.firmware.bundle.as_deref().and_then(Version::parse);
@@ -181,8 +182,7 @@ fn still_true(known: &Device, now: &Device, trouble: &Trouble) -> bool {
     known.state == State::Ok && known.serial.is_some() && trouble.no_data == 0 && !trouble.gone && !restarted
 }
 
-fn keep_fixed(device: &mut Device, known: Device) {
-    device.numa_node = known.numa_node;
+fn keep_fixed(device: &mut Device, known: &Device) {
     device.asic_temp_max = known.asic_temp_max;
     device.power_max = known.power_max;
     device.vcore_max = known.vcore_max;
@@ -192,13 +192,13 @@ fn keep_fixed(device: &mut Device, known: Device) {
     keep_identity(device, known);
 }
 
-fn keep_identity(device: &mut Device, known: Device) {
+fn keep_identity(device: &mut Device, known: &Device) {
     device.arch = known.arch.or(device.arch);
-    device.board = known.board.or(device.board.take());
-    device.serial = known.serial.or(device.serial.take());
-    device.asic_id = known.asic_id.or(device.asic_id.take());
-    device.firmware = known.firmware;
     device.numa_node = known.numa_node.or(device.numa_node);
+    device.board = known.board.clone().or(device.board.take());
+    device.serial = known.serial.clone().or(device.serial.take());
+    device.asic_id = known.asic_id.clone().or(device.asic_id.take());
+    device.firmware.clone_from(&known.firmware);
 }
 
 fn board(class: &Dir, trouble: &mut Trouble) -> Option<String> {

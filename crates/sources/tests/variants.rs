@@ -181,6 +181,25 @@ fn a_chip_in_reset_is_resetting_and_comes_back() {
 }
 
 #[test]
+fn a_chip_that_resets_keeps_its_name_while_it_is_watched() {
+    let machine = p150a();
+    let reset = Arc::new(AtomicBool::new(false));
+    let during = reset.clone();
+    let inject = move |path: &Path| {
+        let telemetry = path.to_string_lossy().contains("/tt_") || path.to_string_lossy().contains("/hwmon");
+        (during.load(Ordering::Relaxed) && telemetry).then(|| io::Error::from_raw_os_error(61))
+    };
+    let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default());
+    sampler.sample();
+    reset.store(true, Ordering::Relaxed);
+    for _ in 0..2 {
+        let device = &sampler.sample().devices[0];
+        assert_eq!((device.state.name(), device.board.as_deref()), ("resetting", Some("p150a")));
+        assert_eq!((device.asic_temp, device.aiclk), (None, None), "no reading that is not its own");
+    }
+}
+
+#[test]
 fn one_attribute_without_data_is_absent_and_no_reset() {
     let machine = p150a();
     let inject = |path: &Path| path.ends_with("tt_therm_trip_count").then(|| io::Error::from_raw_os_error(61));

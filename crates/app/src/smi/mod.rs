@@ -42,22 +42,36 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     let interrupt = (every.is_some() || machine.sim.is_some()).then(Interrupt::new).transpose()?;
     let mut machine = Machine::open(machine, every.is_some())?;
     let mut screen = Screen::open(args)?;
+    let result = repeat(&mut machine, &mut screen, args, &mut view, (every, count), interrupt.as_ref());
+    screen.close()?;
+    machine.leave();
+    result
+}
+
+/// Samples and shows until it is enough.
+fn repeat(
+    machine: &mut Machine,
+    screen: &mut Screen,
+    args: &SmiArgs,
+    view: &mut View,
+    (every, count): (Option<Duration>, Option<u64>),
+    interrupt: Option<&Interrupt>,
+) -> anyhow::Result<Exit> {
     let mut next = Instant::now();
     for round in 1.. {
         let snapshot = machine.sample();
-        if interrupt.as_ref().is_some_and(Interrupt::came) {
+        if interrupt.is_some_and(Interrupt::came) {
             break;
         }
         let snapshot = selected(snapshot, &args.id)?;
-        let exit = verdict(&snapshot, &machine)?;
+        let exit = verdict(&snapshot, machine)?;
         screen.show(&view.text(&snapshot, &screen.style(), round))?;
-        let Some(every) = every.filter(|_| count != Some(round)) else { return screen.close().map(|()| exit) };
+        let Some(every) = every.filter(|_| count != Some(round)) else { return Ok(exit) };
         next = (next + every).max(Instant::now());
-        if pause(&mut machine, interrupt.as_ref(), next) {
+        if pause(machine, interrupt, next) {
             break;
         }
     }
-    screen.close()?;
     Ok(Exit::Success)
 }
 
@@ -106,7 +120,8 @@ impl View {
             SmiArgs { query_processes: Some(fields), .. } => View::Csv(csv::Query::of_processes(fields, form)?),
             SmiArgs { list: true, .. } => View::List,
             SmiArgs { query: true, .. } => View::Report(report::sections(&args.display)?),
-            SmiArgs { json: true, .. } => View::Json { lines: looping },
+            // A person gets it indented; a program reads it faster in one line.
+            SmiArgs { json: true, .. } => View::Json { lines: looping || !on_terminal() },
             SmiArgs { tt_smi: true, .. } => View::TtSmi,
             _ => View::Table,
         })
@@ -128,9 +143,15 @@ impl View {
 }
 
 fn json(snapshot: &Snapshot, one_line: bool) -> String {
-    let text = if one_line { serde_json::to_string(snapshot) } else { serde_json::to_string_pretty(snapshot) };
-    // The model holds strings, numbers and lists only, all of which JSON can write.
-    text.expect("a snapshot is always JSON") + "\n"
+    let mut text = Vec::with_capacity(1500 * (snapshot.devices.len() + snapshot.processes.len() + 1));
+    let written = match one_line {
+        true => serde_json::to_writer(&mut text, snapshot),
+        false => serde_json::to_writer_pretty(&mut text, snapshot),
+    };
+    // The model holds strings, numbers and lists only, all of which JSON can write, as UTF-8.
+    written.expect("a snapshot is always JSON");
+    text.push(b'\n');
+    String::from_utf8(text).expect("JSON is always UTF-8")
 }
 
 fn local_time(snapshot: &Snapshot, format: &str) -> String {

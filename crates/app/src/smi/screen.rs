@@ -75,9 +75,8 @@ impl Screen {
     }
 
     /// Gives the terminal back, with the last text on it.
-    pub fn close(mut self) -> anyhow::Result<()> {
-        self.restore()?;
-        Ok(())
+    pub fn close(mut self) -> io::Result<()> {
+        self.restore()
     }
 
     fn restore(&mut self) -> io::Result<()> {
