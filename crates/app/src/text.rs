@@ -57,7 +57,7 @@ pub fn fit(text: &str, columns: usize, align: Align, mark: char) -> String {
 
 /// The word of a list that is nearest to what was typed.
 pub fn nearest<'a>(typed: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    words.min_by_key(|word| distance(typed, word)).filter(|word| distance(typed, word) <= 2 + word.len() / 2)
+    words.min_by_key(|word| distance(typed, word)).filter(|word| distance(typed, word) <= 1 + typed.len() / 3)
 }
 
 /// How many letters must be put in, taken out or changed to make one word of the other.
@@ -98,6 +98,7 @@ mod tests {
         let words = ["power.draw", "power.limit", "temperature.gpu"];
         assert_eq!(nearest("power.drew", words.into_iter()), Some("power.draw"));
         assert_eq!(nearest("temperature", words.into_iter()), Some("temperature.gpu"));
+        assert_eq!(nearest("x", words.into_iter()), None);
         assert_eq!(nearest("zzzzzzzzzzzzzzzzzzzzzzz", words.into_iter()), None);
     }
 

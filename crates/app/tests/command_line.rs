@@ -79,9 +79,11 @@ fn a_function_without_driver_is_named() {
     let machine = Machine::with(&[Chip { bound: false, ..Chip::p150a(0) }]);
     std::fs::remove_dir_all(machine.0.path().join("sys/module")).unwrap();
     let _ = std::fs::remove_dir_all(machine.0.path().join("sys/class"));
-    let (code, error) = fails(&["smi", "--root", machine.root()]);
-    assert_eq!(code, Some(9));
-    assert!(error.contains("0000:01:00.0 cannot be read"), "{error}");
+    let run = ttmon(&["smi", "--root", machine.root()]);
+    assert_eq!(run.code, Some(9));
+    assert!(run.err.contains("0000:01:00.0 cannot be read"), "{}", run.err);
+    assert!(run.out.contains("no driver is bound to it"), "{}", run.out);
+    assert_eq!(machine.json(&[])["devices"][0]["state"], "no driver");
 }
 
 #[test]
@@ -89,6 +91,7 @@ fn a_driver_without_a_device_is_exit_6() {
     let machine = Machine::with(&[]);
     std::fs::create_dir_all(machine.0.path().join("sys/class/tenstorrent")).unwrap();
     assert_eq!(fails(&["smi", "--root", machine.root()]).0, Some(6));
+    assert_eq!(machine.json(&[])["devices"], serde_json::json!([]), "a program still gets its JSON");
 }
 
 #[test]

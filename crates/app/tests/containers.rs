@@ -1,0 +1,83 @@
+//! The container of a process, from real cgroups named as the engines name theirs.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use sim::tree::Chip;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use support::{Machine, is_root, not_run};
+
+const ID: &str = "3f2a9c1b7d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8";
+
+/// A hierarchy in which cgroups can be made: version 2, or the version 1 of pids.
+fn hierarchy() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounts = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let (path, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
+        let usable = kind == "cgroup2" || (kind == "cgroup" && options.split(',').any(|option| option == "pids"));
+        usable.then(|| PathBuf::from(path))
+    });
+    mounts.into_iter().find(|path| {
+        let probe = path.join(format!("ttmon-{}", std::process::id()));
+        std::fs::create_dir(&probe).and_then(|()| std::fs::remove_dir(&probe)).is_ok()
+    })
+}
+
+/// A process in a cgroup of its own; both are gone when it is dropped.
+struct Contained {
+    child: Child,
+    folders: Vec<PathBuf>,
+}
+
+impl Contained {
+    fn start(hierarchy: &Path, cgroup: &str) -> Contained {
+        let mut folder = hierarchy.to_owned();
+        let mut folders = Vec::new();
+        for part in cgroup.split('/') {
+            folder.push(part);
+            if !folder.exists() {
+                std::fs::create_dir(&folder).unwrap();
+                folders.push(folder.clone());
+            }
+        }
+        let child = Command::new("sleep").arg("600").spawn().unwrap();
+        std::fs::write(folder.join("cgroup.procs"), child.id().to_string()).unwrap();
+        Contained { child, folders }
+    }
+}
+
+impl Drop for Contained {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for folder in self.folders.iter().rev() {
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+#[test]
+fn a_process_is_shown_with_its_container() {
+    let test = "a_process_is_shown_with_its_container";
+    if !is_root() {
+        return not_run(test, "making cgroups needs root");
+    }
+    let Some(hierarchy) = hierarchy() else { return not_run(test, "no cgroup can be made here") };
+    let machine = Machine::with(&[Chip::p150a(0)]);
+    // A parent of our own keeps the test apart from real containers.
+    let top = format!("ttmon-test-{}", std::process::id());
+    let pod = "kubepods-burstable-pod0b6f4a7e_1c2d_3e4f_5a6b_7c8d9e0f1a2b.slice";
+    for (cgroup, expected) in [
+        (format!("{top}/docker/{ID}"), "docker:3f2a9c1b7d4e"),
+        (format!("{top}/libpod-{ID}.scope"), "podman:3f2a9c1b7d4e"),
+        (format!("{top}/{pod}/cri-containerd-{ID}.scope"), "k8s:0b6f4a7e-1c2d-3e4f-5a6b-7c8d9e0f1a2b/3f2a9c1b7d4e"),
+    ] {
+        let contained = Contained::start(&hierarchy, &cgroup);
+        machine.set_pids(0, &[contained.child.id()]);
+        let process = &machine.json(&[])["processes"][0];
+        assert_eq!((&process["pid"], &process["container"]), (&contained.child.id().into(), &expected.into()));
+    }
+}
