@@ -9,7 +9,6 @@ use crate::maps::{Inode, region_number};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Size of a region.
@@ -50,24 +49,17 @@ pub struct Slot {
 }
 
 /// Why a region could not be read as one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegionError {
     /// The file has another size than any version that we know.
+    #[error("has {0} bytes where tt-metal writes {SIZE}")]
     Size(usize),
     /// A version whose layout we do not know.
+    #[error("unknown layout {0}: only versions 3 and 4 are known")]
     Version(u32),
     /// A version-4 region that its creator has not finished.
+    #[error("its creator has not finished it yet")]
     NotReady,
-}
-
-impl fmt::Display for RegionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RegionError::Size(size) => write!(f, "has {size} bytes where tt-metal writes {SIZE}"),
-            RegionError::Version(version) => write!(f, "unknown layout {version}: only versions 3 and 4 are known"),
-            RegionError::NotReady => write!(f, "its creator has not finished it yet"),
-        }
-    }
 }
 
 impl Region {

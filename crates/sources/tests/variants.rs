@@ -162,16 +162,20 @@ fn a_chip_that_hangs_keeps_its_name_while_it_is_watched() {
     .assert_eq(&seen(&sampler.sample()));
 }
 
+/// Answers as the driver does during a reset.
+fn in_reset_while(reset: &Arc<AtomicBool>) -> sources::Inject {
+    let reset = reset.clone();
+    Arc::new(move |path| {
+        let telemetry = path.to_string_lossy().contains("/tt_") || path.to_string_lossy().contains("/hwmon");
+        (reset.load(Ordering::Relaxed) && telemetry).then(|| io::Error::from_raw_os_error(61))
+    })
+}
+
 #[test]
 fn a_chip_in_reset_is_resetting_and_comes_back() {
     let machine = p150a();
     let reset = Arc::new(AtomicBool::new(true));
-    let during = reset.clone();
-    let inject = move |path: &Path| {
-        let telemetry = path.to_string_lossy().contains("/tt_") || path.to_string_lossy().contains("/hwmon");
-        (during.load(Ordering::Relaxed) && telemetry).then(|| io::Error::from_raw_os_error(61))
-    };
-    let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default());
+    let mut sampler = Sampler::new(machine.root().with_faults(in_reset_while(&reset)), Options::default());
     expect![[r#"
         0 resetting gen=5 lanes=16 used=0 stale=0
     "#]]
@@ -184,12 +188,7 @@ fn a_chip_in_reset_is_resetting_and_comes_back() {
 fn a_chip_that_resets_keeps_its_name_while_it_is_watched() {
     let machine = p150a();
     let reset = Arc::new(AtomicBool::new(false));
-    let during = reset.clone();
-    let inject = move |path: &Path| {
-        let telemetry = path.to_string_lossy().contains("/tt_") || path.to_string_lossy().contains("/hwmon");
-        (during.load(Ordering::Relaxed) && telemetry).then(|| io::Error::from_raw_os_error(61))
-    };
-    let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default());
+    let mut sampler = Sampler::new(machine.root().with_faults(in_reset_while(&reset)), Options::default());
     sampler.sample();
     reset.store(true, Ordering::Relaxed);
     for _ in 0..2 {
