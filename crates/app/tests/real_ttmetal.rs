@@ -170,6 +170,7 @@ fn a_child_that_inherited_the_device_is_found_by_its_slot() {
     child.ok("alloc 0 64 dram");
     assert_eq!(bench.held(child.pid)[0], json!(64));
     assert_eq!(bench.used()[0], json!(64));
+    assert_eq!(bench.snapshot()["devices"][0]["memory"]["untracked_processes"], 0);
 }
 
 #[test]

@@ -239,6 +239,7 @@ mod tests {
         let mut divided = |slots: &[Slot], processes: &[ProcessFacts]| {
             told(divide(HERE, &region(slots), &by_pid(processes), &[], false, &Clock::made_up(), &mut baselines))
         };
+        assert_eq!(divided(&[slot(0, 1, 600, 4)], &[attached(50, 1, 1)]), "50=600 used=600 stale=0");
         assert_eq!(divided(&[slot(0, 1, 1000, 5)], &[attached(50, 1, 1)]), "50=1000 used=1000 stale=0");
         assert_eq!(divided(&[slot(0, 1, 1007, 9)], &[attached(60, 1, 8)]), "60=7 used=7 stale=1000");
     }

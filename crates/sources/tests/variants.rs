@@ -457,6 +457,37 @@ fn a_counter_that_wraps_counts_on_and_one_that_restarts_gives_no_rate() {
 }
 
 #[test]
+fn a_new_firmware_is_noticed_after_its_reset() {
+    let machine = p150a();
+    let mut sampler = machine.sampler(false);
+    sampler.sample();
+    machine.set("0/tt_fw_bundle_ver = 19.16.0.0\n0/tt_heartbeat = 482120");
+    assert_eq!(sampler.sample().devices[0].firmware.bundle.as_deref(), Some("19.6.0.0"), "what is fixed is read once");
+    machine.set("0/tt_heartbeat = 7");
+    assert_eq!(sampler.sample().devices[0].firmware.bundle.as_deref(), Some("19.16.0.0"));
+}
+
+#[test]
+fn holders_that_cannot_be_named_make_the_memory_unknown_and_not_zero() {
+    // One opener in another PID namespace; one that is dead, whose file a child must have inherited.
+    let mut dead = std::process::Command::new("true").spawn().unwrap();
+    dead.wait().unwrap();
+    for (pids, foreign, faults) in [("0".to_owned(), 1, 0), (format!("{0} {0}", dead.id()), 0, 1)] {
+        let snapshot = p150a().with(&format!("0/pids = {pids}")).sample();
+        let device = &snapshot.devices[0];
+        assert_eq!((device.foreign_holders, device.memory.untracked_processes), (foreign, 1), "{pids}");
+        assert_eq!((device.memory.dram_used, snapshot.faults.len()), (None, faults), "{pids}");
+        assert_eq!(snapshot.processes, []);
+    }
+}
+
+#[test]
+fn the_monitor_itself_never_appears() {
+    let snapshot = p150a().with(&format!("0/pids = {}", std::process::id())).sample();
+    assert_eq!((snapshot.processes.len(), snapshot.devices[0].memory.untracked_processes), (0, 0));
+}
+
+#[test]
 fn no_driver_is_no_device() {
     let machine = Machine(tempfile::tempdir().unwrap());
     let sampler = &mut machine.sampler(false);

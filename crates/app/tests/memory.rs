@@ -1,0 +1,72 @@
+//! Memory figures from regions that this very test keeps mapped, as a workload does.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use sim::region::{Amounts, Region};
+use sim::tree::Chip;
+use std::process::Command;
+use support::Machine;
+
+/// A region of the chip that this test is attached to under its own pid. The tests share a process, so each has a chip of its
+/// own number.
+fn attach(machine: &Machine, number: u64, device: u32) -> Region {
+    let shm = machine.0.path().join("dev/shm");
+    std::fs::create_dir_all(&shm).unwrap();
+    Region::attach(&shm.join(format!("tt_device_{number}_memory")), number, device, std::process::id(), "test").unwrap()
+}
+
+fn memory(snapshot: &Value, device: usize) -> [Value; 3] {
+    let memory = &snapshot["devices"][device]["memory"];
+    ["dram_used_bytes", "stale_bytes", "untracked_processes"].map(|key| memory[key].clone())
+}
+
+#[test]
+fn a_child_that_inherited_the_device_tells_for_its_dead_parent() {
+    let chip = Chip { asic_id: Some(0xA1), ..Chip::p150a(0) };
+    let machine = Machine::with(std::slice::from_ref(&chip));
+    let mut region = attach(&machine, chip.unique_ids()[0], 0);
+    region.set(Amounts { dram: 4096, ..Amounts::default() });
+    let mut dead = Command::new("true").spawn().unwrap();
+    dead.wait().unwrap();
+    machine.set_pids(0, &[dead.id()]);
+    let snapshot = machine.json(&[]);
+    assert_eq!(snapshot["processes"][0]["pid"], std::process::id());
+    assert_eq!(memory(&snapshot, 0), [json!(4096), json!(0), json!(0)], "nobody is left who does not tell");
+}
+
+#[test]
+fn the_remote_chip_of_an_n300_has_memory_of_its_own() {
+    let chip = Chip::n300(0);
+    let machine = Machine::with(std::slice::from_ref(&chip));
+    let [left, right] = chip.unique_ids()[..] else { panic!("an n300 has two chips") };
+    let (mut left, mut right) = (attach(&machine, left, 0), attach(&machine, right, 1));
+    left.set(Amounts { dram: 100, ..Amounts::default() });
+    right.set(Amounts { dram: 7, l1: 3, ..Amounts::default() });
+    machine.set_pids(0, &[std::process::id()]);
+    let snapshot = machine.json(&[]);
+    assert_eq!(memory(&snapshot, 0), [json!(100), json!(0), json!(0)]);
+    assert_eq!(memory(&snapshot, 1), [json!(7), json!(0), json!(0)]);
+    let held = &snapshot["processes"][0]["devices"];
+    assert_eq!([&held[0]["id"], &held[0]["index"], &held[0]["dram_bytes"]], [&json!("0"), &json!(0), &json!(100)]);
+    assert_eq!([&held[1]["id"], &held[1]["index"], &held[1]["dram_bytes"]], [&json!("0R"), &json!(null), &json!(7)]);
+    assert_eq!(held[1]["l1_bytes"], 3);
+}
+
+#[test]
+fn a_process_that_does_not_tell_makes_the_sum_a_lower_bound() {
+    let chip = Chip { asic_id: Some(0xA2), ..Chip::p150a(0) };
+    let machine = Machine::with(std::slice::from_ref(&chip));
+    let mut region = attach(&machine, chip.unique_ids()[0], 0);
+    region.set(Amounts { dram: 1 << 30, ..Amounts::default() });
+    let mut silent = Command::new("sleep").arg("600").spawn().unwrap();
+    machine.set_pids(0, &[std::process::id(), silent.id()]);
+    let snapshot = machine.json(&[]);
+    let table = support::run(Command::new(support::TTMON).args(["--root", machine.root()]).env("LANG", "C.UTF-8")).out;
+    silent.kill().unwrap();
+    silent.wait().unwrap();
+    assert_eq!(memory(&snapshot, 0), [json!(1 << 30), json!(0), json!(1)]);
+    assert!(table.contains("≥1.0/32.0 GiB"), "{table}");
+}
