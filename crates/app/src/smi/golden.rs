@@ -8,7 +8,7 @@ use expect_test::expect_file;
 const TIME: &str = "Fri Jan  2 03:04:05 2026";
 
 fn style(columns: usize) -> Style {
-    Style { columns, color: false, unicode: true }
+    Style { columns, rows: None, color: false, unicode: true }
 }
 
 fn device_query(fields: &str, header: bool, units: bool) -> String {
@@ -35,6 +35,24 @@ fn the_table_fits_80_columns() {
 #[test]
 fn the_table_uses_more_columns_when_there_are_more() {
     expect_file!["golden/table-120.txt"].assert_eq(&table::text(&example::machine(), &style(120), TIME));
+}
+
+#[test]
+fn a_low_terminal_gets_a_line_per_device_so_that_the_processes_stay_in_view() {
+    let text = table::text(&example::machine(), &Style { rows: Some(23), ..style(80) }, TIME);
+    assert!(text.lines().count() <= 23, "{text}");
+    expect_file!["golden/table-80x24.txt"].assert_eq(&text);
+    let room = table::text(&example::machine(), &Style { rows: Some(40), ..style(80) }, TIME);
+    assert_eq!(room, table::text(&example::machine(), &style(80), TIME));
+}
+
+#[test]
+fn a_narrow_terminal_loses_columns_and_not_its_shape() {
+    let text = table::text(&example::machine(), &style(60), TIME);
+    for line in text.lines().filter(|line| !line.starts_with("note: ")) {
+        assert!(crate::text::width(line) <= 60, "{line}");
+    }
+    expect_file!["golden/table-60.txt"].assert_eq(&text);
 }
 
 #[test]

@@ -54,7 +54,9 @@ impl Screen {
     /// How to draw, for the size that the terminal has now.
     pub fn style(&self) -> Style {
         let Options { color, unicode, .. } = self.options;
-        Style { columns: self.size().map_or(80, |(columns, _)| columns), color, unicode }
+        let size = self.size();
+        let rows = size.map(|(_, rows)| rows - 1).filter(|_| self.options.in_place);
+        Style { columns: size.map_or(80, |(columns, _)| columns), rows, color, unicode }
     }
 
     fn size(&self) -> Option<(usize, usize)> {

@@ -6,6 +6,8 @@ use crate::text::{Align, fit};
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     pub columns: usize,
+    /// How many lines can be seen at once, where that matters.
+    pub rows: Option<usize>,
     pub color: bool,
     pub unicode: bool,
 }
@@ -143,7 +145,7 @@ pub fn against(value: Option<f64>, limit: Option<f64>, warn: f64, bad: f64) -> T
 mod tests {
     use super::*;
 
-    const PLAIN: Style = Style { columns: 80, color: false, unicode: true };
+    const PLAIN: Style = Style { columns: 80, rows: None, color: false, unicode: true };
 
     #[test]
     fn a_bar_shows_unknown_empty_little_half_and_full() {

@@ -39,8 +39,10 @@ impl Page {
     }
 
     /// A table of one-line rows inside the frame.
-    pub fn grid(&mut self, columns: &[Column], rows: &[Vec<Cell>]) {
+    pub fn grid(&mut self, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>) {
         let inner = self.style.columns - 2;
+        drop_what_does_not_fit(&mut columns, &mut rows, inner - 2);
+        let (columns, rows) = (&columns[..], &rows[..]);
         let widths = widths(columns, rows, inner - 2);
         let heads: Vec<Cell> = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Tone::Plain)).collect();
         self.grid_line(columns, &widths, &heads);
@@ -69,19 +71,25 @@ pub struct Column {
     pub least: usize,
     /// It takes what the others leave.
     pub stretches: bool,
+    /// Where there is not room for all, the highest goes first; zero stays.
+    pub rank: u8,
 }
 
 impl Column {
     pub fn left(head: &'static str, least: usize) -> Column {
-        Column { head, align: Align::Left, least, stretches: false }
+        Column { head, align: Align::Left, least, stretches: false, rank: 0 }
     }
 
     pub fn right(head: &'static str, least: usize) -> Column {
-        Column { head, align: Align::Right, least, stretches: false }
+        Column { head, align: Align::Right, least, stretches: false, rank: 0 }
     }
 
     pub fn stretching(self) -> Column {
         Column { stretches: true, ..self }
+    }
+
+    pub fn rank(self, rank: u8) -> Column {
+        Column { rank, ..self }
     }
 }
 
@@ -95,6 +103,18 @@ pub enum Cell {
 impl Cell {
     pub fn plain(text: impl Into<String>) -> Cell {
         Cell::Text(text.into(), Tone::Plain)
+    }
+}
+
+fn drop_what_does_not_fit(columns: &mut Vec<Column>, rows: &mut [Vec<Cell>], total: usize) {
+    let least = |columns: &[Column]| columns.iter().map(|column| column.least + 1).sum::<usize>() - 1;
+    while least(columns) > total {
+        let Some((at, column)) = columns.iter().enumerate().max_by_key(|(_, column)| column.rank) else { return };
+        if column.rank == 0 {
+            return;
+        }
+        columns.remove(at);
+        rows.iter_mut().for_each(|row| drop(row.remove(at)));
     }
 }
 
@@ -113,7 +133,9 @@ fn widths(columns: &[Column], rows: &[Vec<Cell>], total: usize) -> Vec<usize> {
         widths[i] += more;
         rest -= more;
     }
-    if let Some(i) = columns.iter().position(|column| column.stretches) {
+    // Where that one had to go, the last takes its part.
+    let stretching = columns.iter().position(|column| column.stretches).or(columns.len().checked_sub(1));
+    if let Some(i) = stretching {
         widths[i] += rest;
     }
     widths
@@ -122,6 +144,18 @@ fn widths(columns: &[Column], rows: &[Vec<Cell>], total: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_least_important_column_goes_first() {
+        let column = |rank| Column::left("x", 4).rank(rank);
+        let mut columns = vec![column(0), column(2), column(1)];
+        let mut rows = vec![vec![Cell::plain("a"), Cell::plain("b"), Cell::plain("c")]];
+        drop_what_does_not_fit(&mut columns, &mut rows, 9);
+        assert_eq!(columns.iter().map(|column| column.rank).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(rows[0].len(), 2);
+        drop_what_does_not_fit(&mut columns, &mut rows, 1);
+        assert_eq!(columns.len(), 1, "what must stay stays");
+    }
 
     #[test]
     fn columns_take_what_they_need_and_one_takes_the_rest() {

@@ -1,7 +1,8 @@
 //! The default view: devices and processes in nvidia-smi's shape.
 //!
 //! Up to eight devices get a block of two or three lines each; more of them get a line each, so that a Galaxy's 32 stay
-//! readable. Eighty columns are enough; more make the bars and names longer.
+//! readable, and so do fewer on a small terminal. Eighty columns are enough; more make the bars and names longer, fewer cost
+//! columns.
 
 mod blocks;
 mod figures;
@@ -16,7 +17,9 @@ use model::Snapshot;
 
 /// More devices than this get a line each.
 const BLOCKS: usize = 8;
-const NARROWEST: usize = 80;
+/// Blocks need so many columns.
+const BLOCK_WIDTH: usize = 80;
+const NARROWEST: usize = 40;
 const WIDEST: usize = 160;
 /// Faults that are listed below the tables.
 const NOTES: usize = 6;
@@ -24,14 +27,22 @@ const NOTES: usize = 6;
 /// The whole view.
 pub fn text(snapshot: &Snapshot, style: &Style, time: &str) -> String {
     let style = Style { columns: style.columns.clamp(NARROWEST, WIDEST), ..*style };
+    if snapshot.devices.len() > BLOCKS || style.columns < BLOCK_WIDTH {
+        return page(snapshot, style, time, rows::draw);
+    }
+    let text = page(snapshot, style, time, blocks::draw);
+    // Processes that are in view are worth more than devices at length.
+    match style.rows {
+        Some(rows) if text.lines().count() > rows => page(snapshot, style, time, rows::draw),
+        _ => text,
+    }
+}
+
+fn page(snapshot: &Snapshot, style: Style, time: &str, devices: fn(&mut Page, &Snapshot)) -> String {
     let mut page = Page::new(style);
     page.text += &format!("{time}\n");
     title(&mut page, snapshot);
-    if snapshot.devices.len() > BLOCKS {
-        rows::draw(&mut page, snapshot);
-    } else {
-        blocks::draw(&mut page, snapshot);
-    }
+    devices(&mut page, snapshot);
     processes::draw(&mut page, snapshot);
     notes(&mut page, snapshot);
     page.text

@@ -25,21 +25,21 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     let mut columns = vec![
         Column::right("Dev", 3),
         Column::right("PID", pid),
-        Column::left("User", 6),
-        Column::left("Via", 5),
+        Column::left("User", 6).rank(3),
+        Column::left("Via", 5).rank(6),
         Column::left(if wide { "Command" } else { "Name" }, 13 - pid.min(7)).stretching(),
         Column::right("DRAM", 5),
-        Column::right("L1", 5),
-        Column::right("L1SML", 5),
-        Column::right("TRACE", 5),
-        Column::right("CB", 5),
-        Column::left("From", 5),
+        Column::right("L1", 5).rank(1),
+        Column::right("L1SML", 5).rank(7),
+        Column::right("TRACE", 5).rank(5),
+        Column::right("CB", 5).rank(4),
+        Column::left("From", 5).rank(2),
     ];
     if contained {
-        columns.insert(3, Column::left(if wide { "Container" } else { "Contnr" }, 8));
+        columns.insert(3, Column::left(if wide { "Container" } else { "Contnr" }, 8).rank(8));
     }
     let rows: Vec<Vec<Cell>> = rows.iter().map(|row| cells(row, &style, contained, wide)).collect();
-    page.grid(&columns, &rows);
+    page.grid(columns, rows);
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
 }
 

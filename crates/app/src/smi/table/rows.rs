@@ -12,22 +12,22 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     let wide = style.columns >= 104;
     let mut columns = vec![
         Column::right("Dev", 3),
-        Column::left("Board", 5),
-        Column::left("PCI", 7),
-        Column::left("State", 5),
+        Column::left("Board", 5).rank(3),
+        Column::left("PCI", 7).rank(5),
+        Column::left("State", 6),
         Column::right("Temp", 5),
         Column::right("Power", 6),
-        Column::right("MHz", 4),
-        Column::left("DRAM", 8).stretching(),
-        Column::right("used", 5),
-        Column::right("L1 used", 7),
+        Column::right("MHz", 4).rank(4),
+        Column::left("DRAM", 8).stretching().rank(2),
+        Column::right("used", 6),
+        Column::right("L1 used", 7).rank(1),
     ];
     if wide {
         columns.insert(4, Column::right("Fan", 5));
     }
     let one_domain = snapshot.devices.iter().flat_map(|d| &d.pci_address).all(|address| address.0.starts_with("0000:"));
     let rows: Vec<Vec<Cell>> = snapshot.devices.iter().map(|device| row(device, &style, one_domain, wide)).collect();
-    page.grid(&columns, &rows);
+    page.grid(columns, rows);
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
 }
 
