@@ -5,30 +5,32 @@
 
 use crate::dir::{Dir, Root, Trouble, decimal};
 use model::{Arch, Device, DeviceId, PciAddress, State};
-use rustix::io::Errno;
 use std::collections::BTreeMap;
 
-/// The devices that the driver has, by ordinal.
-pub(crate) fn with_driver(root: &Root, trouble: &mut Trouble) -> BTreeMap<u32, PciAddress> {
-    let mut found = BTreeMap::new();
+/// Opens the folder of the driver's devices. Absent when the driver is not loaded.
+pub(crate) fn class_dir(root: &Root, trouble: &mut Trouble) -> Option<Dir> {
     let path = root.sys.join("class/tenstorrent");
-    let listed = root.open(&path).and_then(|class| {
-        class.list(|name| {
-            let Some(n) = name.to_str().and_then(|name| name.strip_prefix("tenstorrent!")).and_then(decimal) else {
-                return;
-            };
-            // …/0000:01:00.0/tenstorrent/tenstorrent!0
-            let link = class.read_link(name).unwrap_or_default();
-            let address = link.rsplit(|&b| b == b'/').nth(2).and_then(|part| std::str::from_utf8(part).ok());
-            if let (Ok(n), Some(address)) = (n.try_into(), address.filter(|address| is_pci_address(address))) {
-                found.insert(n, PciAddress(address.to_owned()));
-            } else {
-                trouble.add(&class.path_of(name), "does not lead to a PCI function");
-            }
-        })
+    root.open(&path).map_err(|error| trouble.note(&path, error)).ok()
+}
+
+/// The devices that the driver has, by ordinal.
+pub(crate) fn with_driver(class: &Dir, trouble: &mut Trouble) -> BTreeMap<u32, PciAddress> {
+    let mut found = BTreeMap::new();
+    let listed = class.list(|name| {
+        let Some(n) = name.to_str().and_then(|name| name.strip_prefix("tenstorrent!")).and_then(decimal) else {
+            return;
+        };
+        // …/0000:01:00.0/tenstorrent/tenstorrent!0
+        let link = class.read_link(name).unwrap_or_default();
+        let address = link.rsplit(|&b| b == b'/').nth(2).and_then(|part| std::str::from_utf8(part).ok());
+        if let (Ok(n), Some(address)) = (n.try_into(), address.filter(|address| is_pci_address(address))) {
+            found.insert(n, PciAddress(address.to_owned()));
+        } else {
+            trouble.add(&class.path_of(name), "does not lead to a PCI function");
+        }
     });
     if let Err(error) = listed {
-        trouble.note(&path, error);
+        trouble.note(class.path(), error);
     }
     found
 }
@@ -61,11 +63,6 @@ pub(crate) fn without_driver(root: &Root, known: &BTreeMap<u32, PciAddress>, tro
         Some(device)
     };
     names.into_iter().filter_map(unbound).collect()
-}
-
-/// Opens a PCI function's folder by its address.
-pub(crate) fn pci_dir(root: &Root, address: &PciAddress) -> Result<Dir, Errno> {
-    root.open(&root.sys.join("bus/pci/devices").join(&address.0))
 }
 
 const VENDOR: u16 = 0x1e52;

@@ -49,11 +49,6 @@ impl Root {
     pub(crate) fn open(&self, path: &Path) -> rustix::io::Result<Dir> {
         Dir::open(path, self.inject.clone())
     }
-
-    /// Reads a whole file by its path, for one that no open folder is near.
-    pub(crate) fn read(&self, path: &Path, into: &mut Vec<u8>) -> rustix::io::Result<()> {
-        read_whole(open_file(rustix::fs::CWD, path, path, self.inject.as_ref())?, into)
-    }
 }
 
 /// The one place where a file is opened to be read. Never blocks on a FIFO that somebody put in its place, never follows
@@ -104,6 +99,10 @@ impl Dir {
         let name = name.as_ref();
         let fd = rustix::fs::openat(&self.fd, name, DIRECTORY, Mode::empty())?;
         Ok(Dir { fd, path: self.path.join(name), inject: self.inject.clone() })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     pub fn path_of(&self, name: impl AsRef<OsStr>) -> PathBuf {

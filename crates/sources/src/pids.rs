@@ -33,28 +33,28 @@ pub fn parse(bytes: &[u8]) -> (Holders, usize) {
     (holders, strange)
 }
 
+/// Opens the folder of the driver's lists. Absent when the driver keeps none.
+pub(crate) fn lists(root: &Root) -> Option<Dir> {
+    root.open(&root.proc_driver.join("tenstorrent")).ok()
+}
+
 /// The holders of device `n`. `None` when the driver does not tell.
-pub(crate) fn listed(root: &Root, n: u32, trouble: &mut Trouble) -> Option<Holders> {
-    let path = root.proc_driver.join(format!("tenstorrent/{n}/pids"));
+pub(crate) fn listed(lists: &Dir, n: u32, trouble: &mut Trouble) -> Option<Holders> {
+    let name = format!("{n}/pids");
     let mut bytes = Vec::new();
-    match root.read(&path, &mut bytes) {
+    match lists.read_all(&name, &mut bytes) {
         Ok(()) => {}
         Err(Errno::NOENT) => return None,
         Err(error) => {
-            trouble.add(&path, reason(error));
+            trouble.add(&lists.path_of(&name), reason(error));
             return None;
         }
     }
     let (holders, strange) = parse(&bytes);
     if strange > 0 {
-        trouble.add(&path, format_args!("{strange} lines are no process number"));
+        trouble.add(&lists.path_of(&name), format_args!("{strange} lines are no process number"));
     }
     Some(holders)
-}
-
-/// Whether the driver keeps such lists at all.
-pub(crate) fn are_listed(root: &Root) -> bool {
-    root.proc_driver.join("tenstorrent").is_dir()
 }
 
 /// The holders of every device, found by walking over all processes.

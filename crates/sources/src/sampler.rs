@@ -2,7 +2,7 @@
 
 use crate::assembly::Assembly;
 use crate::devices;
-use crate::dir::{Root, Trouble, reason};
+use crate::dir::{Dir, Root, Trouble, reason};
 use crate::pids::{self, Holders};
 use crate::pool::Pool;
 use crate::procs::{self, ProcessFacts};
@@ -48,6 +48,9 @@ pub(crate) enum Job {
 #[derive(Default)]
 pub(crate) struct Shared {
     addresses: BTreeMap<u32, PciAddress>,
+    /// The folders of the devices, and of the lists of their holders.
+    class: Option<Arc<Dir>>,
+    lists: Option<Arc<Dir>>,
     /// Out while a thread reads it.
     chips: HashMap<u32, Chip>,
     pub readings: BTreeMap<u32, (Reading, Instant)>,
@@ -74,9 +77,9 @@ impl Sampler {
     /// A sampler of the machine at `root`.
     pub fn new(root: Root, options: Options) -> Sampler {
         let shared = Arc::new(Mutex::new(Shared::default()));
-        let (state, files, rates) = (shared.clone(), root.clone(), options.rates);
+        let (state, rates) = (shared.clone(), options.rates);
         let pool = Pool::new(move |job: &Job, add: &dyn Fn(Job)| match *job {
-            Job::Device(n) => read_device(&files, &state, n, rates, add),
+            Job::Device(n) => read_device(&state, n, rates, add),
             Job::Process(pid) => read_process(&state, pid),
         });
         Sampler { root, options, shared, pool, assembly: Assembly::default() }
@@ -97,10 +100,15 @@ impl Sampler {
         let began = Instant::now();
         self.pool.warm_up();
         let mut trouble = Trouble::default();
-        let listed = devices::with_driver(&self.root, &mut trouble);
+        let class = devices::class_dir(&self.root, &mut trouble).map(Arc::new);
+        let listed = class.as_ref().map(|class| devices::with_driver(class, &mut trouble)).unwrap_or_default();
+        let lists = pids::lists(&self.root).map(Arc::new);
+        let driver_lists_holders = lists.is_some();
         {
             let mut shared = lock(&self.shared);
             shared.addresses.clone_from(&listed);
+            shared.class = class;
+            shared.lists = lists;
             shared.faults.clear();
         }
         self.pool.begin(listed.keys().map(|&n| Job::Device(n)));
@@ -110,7 +118,7 @@ impl Sampler {
         self.pool.add(shm.slots().map(|slot| Job::Process(slot.pid)));
         let mut late = self.pool.wait(began + self.options.deadline);
         // Only a driver that does not tell who holds its devices makes us look through all processes.
-        if !listed.is_empty() && !pids::are_listed(&self.root) {
+        if !listed.is_empty() && !driver_lists_holders {
             let found = pids::searched(&self.root, &mut trouble);
             let pids: BTreeSet<u32> = found.values().flat_map(|holders| &holders.pids).copied().collect();
             let holders = listed.keys().map(|&n| (n, found.get(&n).cloned().unwrap_or_default()));
@@ -132,17 +140,17 @@ impl Sampler {
 }
 
 /// Reads one device and then its holders, whose details become jobs of their own.
-fn read_device(root: &Root, shared: &Mutex<Shared>, n: u32, rates: bool, add: &dyn Fn(Job)) {
-    let (mut chip, address) = {
+fn read_device(shared: &Mutex<Shared>, n: u32, rates: bool, add: &dyn Fn(Job)) {
+    let (mut chip, address, class, lists) = {
         let mut shared = lock(shared);
-        let Some(address) = shared.addresses.get(&n).cloned() else { return };
-        (shared.chips.remove(&n).filter(|chip| chip.is(&address)), address)
+        let (Some(address), Some(class)) = (shared.addresses.get(&n).cloned(), shared.class.clone()) else { return };
+        (shared.chips.remove(&n).filter(|chip| chip.is(&address)), address, class, shared.lists.clone())
     };
     let remembered = chip.as_mut().map(|chip| chip.read(rates)).filter(|reading| reading.device.state != State::Lost);
     let reading = match remembered {
         Some(reading) => Ok(reading),
         // The folders of a device that was removed stay empty for good, though it may be back under its name.
-        None => Chip::open(root, n, &address).map(|opened| chip.insert(opened).read(rates)),
+        None => Chip::open(&class, n, &address).map(|opened| chip.insert(opened).read(rates)),
     };
     match reading {
         Ok(reading) => {
@@ -153,7 +161,7 @@ fn read_device(root: &Root, shared: &Mutex<Shared>, n: u32, rates: bool, add: &d
         Err(error) => lock(shared).faults.push(Fault::new(format!("/dev/tenstorrent/{n}"), reason(error))),
     }
     let mut trouble = Trouble::default();
-    let holders = pids::listed(root, n, &mut trouble);
+    let holders = lists.and_then(|lists| pids::listed(&lists, n, &mut trouble));
     for &pid in holders.iter().flat_map(|holders| &holders.pids) {
         add(Job::Process(pid));
     }

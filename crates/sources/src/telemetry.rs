@@ -3,7 +3,7 @@
 //! Reads `/sys/class/tenstorrent/tenstorrent!<N>/tt_*`: one decimal, hex or dotted value a file, clocks in MHz. The driver
 //! hides an attribute, or answers `ENODATA`, when the firmware lacks the telemetry tag.
 
-use crate::dir::{Dir, Root, Trouble};
+use crate::dir::{Dir, Trouble};
 use crate::{devices, hwmon, pcie};
 use model::{Board, Counters, Device, DeviceId, Megahertz, PciAddress, State, Version, traffic};
 use rustix::io::Errno;
@@ -33,9 +33,9 @@ pub(crate) struct Reading {
 }
 
 impl Chip {
-    pub fn open(root: &Root, n: u32, address: &PciAddress) -> Result<Chip, Errno> {
-        let class = root.open(&root.sys.join(format!("class/tenstorrent/tenstorrent!{n}")))?;
-        let pci = devices::pci_dir(root, address).or_else(|_| class.open_dir("device"))?;
+    pub fn open(all: &Dir, n: u32, address: &PciAddress) -> Result<Chip, Errno> {
+        let class = all.open_dir(format!("tenstorrent!{n}"))?;
+        let pci = class.open_dir("device")?;
         let hwmon = hwmon::find(&pci);
         let address = address.clone();
         Ok(Chip { n, address, class, pci, hwmon, counters: None, known: None, beat: None, earlier: None })
