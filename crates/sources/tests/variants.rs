@@ -265,22 +265,22 @@ fn a_read_that_never_returns_delays_nobody_and_is_remembered() {
         }
         None
     };
-    let options = Options { deadline: Duration::from_millis(300), rates: false };
+    let options = Options { deadline: Duration::from_secs(2), rates: false };
     let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), options);
     assert_eq!(sampler.sample().devices[0].state.name(), "ok");
     stuck.store(true, Ordering::Relaxed);
     let began = Instant::now();
     let snapshot = sampler.sample();
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let [first, second] = &snapshot.devices[..] else { panic!("{snapshot:?}") };
     assert_eq!((first.state.name(), first.board.as_deref()), ("unresponsive", Some("p150a")));
     assert!(first.sample_age_seconds.unwrap() > 0.0 && first.asic_temp.is_some());
     assert_eq!((second.state.name(), second.sample_age_seconds), ("ok", Some(0.0)));
-    assert_eq!(snapshot.faults[0].reason, "no answer within 300 ms");
+    assert_eq!(snapshot.faults[0].reason, "no answer within 2000 ms");
     // The next sample does not wait for it again.
     let began = Instant::now();
     assert_eq!(sampler.sample().devices[0].state.name(), "unresponsive");
-    assert!(began.elapsed() < Duration::from_millis(250), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_millis(1500), "{:?}", began.elapsed());
 }
 
 #[test]
@@ -319,19 +319,19 @@ fn garbage_is_no_measurement() {
     check(
         &machine,
         expect![[r#"
-        0 ok temp_max=90 power_max=150 aiclk=1350 trips=0 used=0 stale=0
-        fault 0000:01:00.0/current_link_speed: not a PCIe speed: "99 GT/s"
-        fault hwmon2/curr1_input: implausible value 3340000000
-        fault hwmon2/fan1_input: implausible value 30000
-        fault hwmon2/in0_input: implausible value 3211313
-        fault hwmon2/power1_input: implausible value 1000000000
-        fault hwmon2/temp1_input: implausible value 3340000000
-        fault tenstorrent!0/tt_axiclk: implausible value 10000
-        fault tenstorrent!0/tt_card_type: not a board name: "p150a; reboot"
-        fault tenstorrent!0/tt_fw_bundle_ver: not a version: "nineteen"
-        fault tenstorrent!0/tt_heartbeat: not a number: "-5"
-        fault tenstorrent!0/tt_serial: not 16 hex digits: "12"
-    "#]],
+            0 ok temp_max=90 power_max=150 aiclk=1350 trips=0 used=0 stale=0
+            fault device/current_link_speed: not a PCIe speed: "99 GT/s"
+            fault hwmon2/curr1_input: implausible value 3340000000
+            fault hwmon2/fan1_input: implausible value 30000
+            fault hwmon2/in0_input: implausible value 3211313
+            fault hwmon2/power1_input: implausible value 1000000000
+            fault hwmon2/temp1_input: implausible value 3340000000
+            fault tenstorrent!0/tt_axiclk: implausible value 10000
+            fault tenstorrent!0/tt_card_type: not a board name: "p150a; reboot"
+            fault tenstorrent!0/tt_fw_bundle_ver: not a version: "nineteen"
+            fault tenstorrent!0/tt_heartbeat: not a number: "-5"
+            fault tenstorrent!0/tt_serial: not 16 hex digits: "12"
+        "#]],
     );
 }
 
