@@ -15,6 +15,8 @@ mod streams;
 mod style;
 mod table;
 mod tt_smi;
+#[cfg(test)]
+mod tt_smi_official;
 
 use crate::cli::{Format, MachineArgs, SmiArgs, Stream};
 use crate::exit::{Exit, Failure};
