@@ -98,7 +98,7 @@ pub enum State {
     /// It answers all-ones, or its heartbeat has stood still for three seconds.
     Hung,
     /// No answer within the deadline. A reset or a sick chip can hold a reader for ten seconds.
-    Unresponsive,
+    Silent,
     /// It was there and is gone.
     Lost,
     /// The PCI function is there, but no driver is bound to it.
@@ -223,7 +223,7 @@ impl Device {
     /// An id that no other chip has, in nvidia-smi's manner: `TT-8F3A6C21D4E5B790`.
     pub fn uuid(&self) -> Option<String> {
         let id = self.asic_id.as_ref().or(self.serial.as_ref())?;
-        Some(if self.state == State::Remote { format!("TT-{id}-R") } else { format!("TT-{id}") })
+        Some(if matches!(self.id, DeviceId::Remote(_)) { format!("TT-{id}-R") } else { format!("TT-{id}") })
     }
 
     /// Whether the link runs slower or narrower than slot and card could.
@@ -254,7 +254,7 @@ impl State {
             State::Ok => "ok",
             State::Resetting => "resetting",
             State::Hung => "hung",
-            State::Unresponsive => "unresponsive",
+            State::Silent => "silent",
             State::Lost => "lost",
             State::NoDriver => "no driver",
             State::Remote => "remote",

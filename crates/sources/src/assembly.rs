@@ -1,7 +1,7 @@
 //! Puts together what the sources have found: one snapshot out of readings, holders, processes and memory books.
 
 use crate::attribution::{Baselines, Division, divide};
-use crate::chips::chip_of;
+use crate::chips::chips_of;
 use crate::dir::{Root, Trouble};
 use crate::host;
 use crate::procs::{Clock, ProcessFacts};
@@ -49,7 +49,9 @@ impl Assembly {
                 device.foreign_holders = holders.foreign;
                 device.in_use_by_pid =
                     shared.shm.locks.get(&n).and_then(|owner| called(*owner, &living, &shared.processes));
-                holdings.insert(n, Holding { living, nameless: holders.foreign + gone });
+                // An opener is an open file, and tt-umd opens a device twice: how many processes it is cannot be told.
+                let nameless = u32::from(holders.foreign > 0) + gone;
+                holdings.insert(n, Holding { living, nameless });
             }
         }
         let mut held: BTreeMap<u32, Vec<Held>> = BTreeMap::new();
@@ -82,8 +84,10 @@ impl Assembly {
         let holders: BTreeMap<u32, &BTreeSet<u32>> =
             holdings.iter().map(|(n, holding)| (*n, &holding.living)).collect();
         let mut books: BTreeMap<DeviceId, Vec<Option<Division>>> = BTreeMap::new();
+        self.baselines.keep(|inode| shared.shm.regions.contains_key(inode));
+        let chips = chips_of(&shared.shm.regions, devices, &holders, &shared.processes);
         for (inode, found) in &shared.shm.regions {
-            let chip = chip_of(*inode, found, devices, &holders, &shared.processes);
+            let chip = chips.get(inode).cloned();
             let Some((chip, n)) = chip.and_then(|chip| Some((chip.clone(), gateway(&chip)?))) else {
                 let nameless = devices.iter().any(|device| device.serial.is_none());
                 trouble.add(
@@ -100,7 +104,8 @@ impl Assembly {
                 let of_device = holders.get(&n).into_iter().copied().flatten().copied();
                 let closed = |pid: &u32| shared.processes.get(pid).is_some_and(|process| process.maps.is_err());
                 let closed: Vec<u32> = of_device.filter(closed).collect();
-                let nameless = holdings.get(&n).is_some_and(|holding| holding.nameless > 0);
+                let unread = |holding: &Holding| holding.living.iter().any(|pid| !shared.processes.contains_key(pid));
+                let nameless = holdings.get(&n).is_some_and(|holding| holding.nameless > 0 || unread(holding));
                 divide(*inode, region, &shared.processes, &closed, nameless, clock, &mut self.baselines)
             });
             for reason in division.iter().flat_map(|division| &division.reasons) {
@@ -148,9 +153,14 @@ fn all_devices(shared: &Shared, round: &Round, trouble: &mut Trouble) -> Vec<Dev
         let fresh = when >= began;
         let age = if fresh { 0.0 } else { when.elapsed().as_secs_f64() };
         device.sample_age_seconds = Some((age * 1000.0).round() / 1000.0);
+        if !fresh {
+            // A rate is of its moment.
+            device.pcie.host_to_device = None;
+            device.pcie.device_to_host = None;
+        }
         match listed.contains_key(n) {
             true if fresh => trouble.faults.extend(reading.trouble.faults.iter().cloned()),
-            true => device.state = State::Unresponsive,
+            true => device.state = State::Silent,
             false => device.state = State::Lost,
         }
         devices.push(device);
@@ -158,7 +168,7 @@ fn all_devices(shared: &Shared, round: &Round, trouble: &mut Trouble) -> Vec<Dev
     for (n, address) in listed.iter().filter(|(n, _)| !shared.readings.contains_key(n)) {
         let mut device = Device::new(DeviceId::Local(*n));
         device.pci_address = Some(address.clone());
-        device.state = State::Unresponsive;
+        device.state = State::Silent;
         devices.push(device);
     }
     let remote: Vec<Device> = devices.iter().filter_map(remote_chip).collect();

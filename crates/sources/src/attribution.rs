@@ -22,19 +22,31 @@ pub(crate) struct Division {
     pub reasons: Vec<String>,
 }
 
-/// What a slot held when its last owner died, remembered so that a successor with the same pid does not inherit it.
+/// What a slot held while its owner was seen to be dead, remembered so that a successor with the same pid does not inherit
+/// it.
 #[derive(Debug, Default)]
 pub(crate) struct Baselines(HashMap<(Inode, usize), Remembered>);
 
 #[derive(Debug, Clone, Copy)]
 struct Remembered {
     pid: u32,
-    /// Start of the owner, in clock ticks; `None` while it has none.
+    /// Start of the last owner, in clock ticks.
     owner: Option<u64>,
-    /// The bytes last seen.
-    seen: Kinds,
+    /// What was in the slot when it was last seen without an owner.
+    left: Option<Kinds>,
     /// What the present owner found there and did not allocate.
     inherited: Kinds,
+}
+
+/// What is known of a slot's owner.
+#[derive(Debug, Clone, Copy)]
+enum Owner {
+    /// It lives, and began then.
+    Lives(u64),
+    /// Nobody alive can be it.
+    Dead,
+    /// It may be somebody whom we could not look at this time.
+    Unclear,
 }
 
 /// Divides a region among the processes. `closed` are the holders of its chip that we may not look into; `nameless` is whether
@@ -60,6 +72,7 @@ pub(crate) fn divide(
     if region.is_full() {
         division.reasons.push("all 64 slots are taken: processes without one cannot be told".into());
     }
+    baselines.forget_free_slots(inode, region);
     let mut stale: u64 = 0;
     let mut unclear: u64 = 0;
     for slot in &region.slots {
@@ -71,55 +84,75 @@ pub(crate) fn divide(
             let closed = closed.iter().filter_map(|pid| processes.get(pid)).filter(calls_itself_so);
             owners = closed.map(|process| process.pid).collect();
         }
-        let started = |pid: &u32| processes[pid].stat.start_ticks;
-        let written_since_start = |pid: &u32| slot.updated >= clock.nanoseconds(started(pid));
+        let started = |pid: u32| processes[&pid].stat.start_ticks;
         let owner = match owners[..] {
-            [pid] if written_since_start(&pid) => Some(pid),
-            _ => None,
+            [pid] if slot.updated >= clock.nanoseconds(started(pid)) => Owner::Lives(started(pid)),
+            // Last written before that process began: by a dead one with its pid.
+            [_] => Owner::Dead,
+            [] if !nameless => Owner::Dead,
+            _ => Owner::Unclear,
         };
-        let bytes = baselines.own_bytes(inode, slot, owner.as_ref().map(started));
-        match (owner, owners.len()) {
-            (Some(pid), _) => {
-                division.by_process.insert(pid, Some(usage(bytes)));
+        let bytes = baselines.own_bytes(inode, slot, owner);
+        match (owner, &owners[..]) {
+            (Owner::Lives(_), [pid, ..]) => {
+                division.by_process.insert(*pid, Some(usage(bytes)));
                 add(&mut division.used, bytes);
                 stale = stale.saturating_add(total(slot.bytes).saturating_sub(total(bytes)));
             }
-            (None, 2..) => {
+            (Owner::Unclear, [_, _, ..]) => {
                 division.reasons.push(format!("{} processes share the slot of pid {}", owners.len(), slot.pid));
                 division.by_process.extend(owners.iter().map(|&pid| (pid, None)));
                 add(&mut division.used, slot.bytes);
             }
-            _ if nameless => unclear = unclear.saturating_add(total(slot.bytes)),
+            (Owner::Unclear, _) => unclear = unclear.saturating_add(total(slot.bytes)),
             _ => stale = stale.saturating_add(total(slot.bytes)),
         }
     }
     if unclear > 0 {
         division.reasons.push(format!("{unclear} bytes may belong to a process that cannot be seen from here"));
     }
-    // What the header claims beyond its slots is left over from processes that died or never had a slot.
-    let slots: u64 = region.slots.iter().map(|slot| total(slot.bytes)).fold(0, u64::saturating_add);
-    let beyond = total(region.totals).saturating_sub(slots);
+    // What the header claims beyond its slots is left over from processes that died or never had a slot. Kind by kind: the
+    // last writer overwrites the total of circular buffers, which must not hide what is left of another kind.
+    let mut in_slots = [0; 5];
+    region.slots.iter().for_each(|slot| add(&mut in_slots, slot.bytes));
+    let beyond = total(std::array::from_fn(|kind| region.totals[kind].saturating_sub(in_slots[kind])));
     division.stale = (unclear == 0 && !region.is_full()).then_some(Bytes(stale.saturating_add(beyond)));
     division
 }
 
 impl Baselines {
     /// The slot's bytes less what its owner inherited from a dead one.
-    fn own_bytes(&mut self, inode: Inode, slot: &Slot, owner: Option<u64>) -> Kinds {
-        let fresh = Remembered { pid: slot.pid, owner, seen: slot.bytes, inherited: [0; 5] };
+    fn own_bytes(&mut self, inode: Inode, slot: &Slot, owner: Owner) -> Kinds {
+        let fresh = Remembered { pid: slot.pid, owner: None, left: None, inherited: [0; 5] };
         let entry = self.0.entry((inode, slot.index)).or_insert(fresh);
         if entry.pid != slot.pid {
             *entry = fresh;
-        } else if entry.owner != owner {
-            let inherited = if owner.is_some() { entry.seen } else { [0; 5] };
-            *entry = Remembered { owner, inherited, ..*entry };
+        }
+        match owner {
+            Owner::Lives(start) if entry.owner == Some(start) => entry.left = None,
+            // Whether a predecessor left its bytes behind is only known if it was seen dead.
+            Owner::Lives(start) => {
+                *entry = Remembered { owner: Some(start), inherited: entry.left.unwrap_or([0; 5]), ..fresh };
+            }
+            Owner::Dead => entry.left = Some(slot.bytes),
+            Owner::Unclear => {}
         }
         // When a count falls below what was found, the region was begun anew.
         if slot.bytes.iter().zip(entry.inherited).any(|(now, inherited)| *now < inherited) {
             entry.inherited = [0; 5];
         }
-        entry.seen = slot.bytes;
         std::array::from_fn(|kind| slot.bytes[kind] - entry.inherited[kind])
+    }
+
+    /// A slot that was given back leaves nothing to inherit.
+    fn forget_free_slots(&mut self, inode: Inode, region: &Region) {
+        let taken = |index: usize| region.slots.iter().any(|slot| slot.index == index);
+        self.0.retain(|(of, index), _| *of != inode || taken(*index));
+    }
+
+    /// Forgets regions that are no more.
+    pub fn keep(&mut self, exists: impl Fn(&Inode) -> bool) {
+        self.0.retain(|(inode, _), _| exists(inode));
     }
 }
 
@@ -234,14 +267,50 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_pid_counts_from_what_was_there_even_if_the_death_was_missed() {
+    fn a_process_that_was_unseen_for_a_moment_has_lost_nothing() {
+        let mut baselines = Baselines::default();
+        let mut divided = |bytes, processes: &[ProcessFacts], nameless| {
+            let region = region(&[slot(0, 50, bytes, 5)]);
+            told(divide(HERE, &region, &by_pid(processes), &[], nameless, &Clock::made_up(), &mut baselines))
+        };
+        let process = [attached(50, 50, 1)];
+        assert_eq!(divided(1000, &process, false), "50=1000 used=1000 stale=0");
+        assert_eq!(
+            divided(1000, &[], true),
+            "used=0 stale=? 1000 bytes may belong to a process that cannot be seen from here"
+        );
+        assert_eq!(divided(1500, &process, false), "50=1500 used=1500 stale=0");
+        // Even if it was taken for dead in between.
+        assert_eq!(divided(1500, &[], false), "used=0 stale=1500");
+        assert_eq!(divided(1600, &process, false), "50=1600 used=1600 stale=0");
+    }
+
+    #[test]
+    fn a_slot_that_was_given_back_leaves_nothing_to_inherit() {
         let mut baselines = Baselines::default();
         let mut divided = |slots: &[Slot], processes: &[ProcessFacts]| {
             told(divide(HERE, &region(slots), &by_pid(processes), &[], false, &Clock::made_up(), &mut baselines))
         };
-        assert_eq!(divided(&[slot(0, 1, 600, 4)], &[attached(50, 1, 1)]), "50=600 used=600 stale=0");
+        assert_eq!(divided(&[slot(0, 1, 1000, 5)], &[]), "used=0 stale=1000");
+        assert_eq!(divided(&[], &[]), "used=0 stale=0");
+        assert_eq!(divided(&[slot(0, 1, 1000, 9)], &[attached(60, 1, 8)]), "60=1000 used=1000 stale=0");
+    }
+
+    #[test]
+    fn where_the_death_was_not_seen_the_slot_is_taken_at_its_word() {
+        let mut baselines = Baselines::default();
+        let mut divided = |slots: &[Slot], processes: &[ProcessFacts]| {
+            told(divide(HERE, &region(slots), &by_pid(processes), &[], false, &Clock::made_up(), &mut baselines))
+        };
         assert_eq!(divided(&[slot(0, 1, 1000, 5)], &[attached(50, 1, 1)]), "50=1000 used=1000 stale=0");
-        assert_eq!(divided(&[slot(0, 1, 1007, 9)], &[attached(60, 1, 8)]), "60=7 used=7 stale=1000");
+        assert_eq!(divided(&[slot(0, 1, 1000, 9)], &[attached(60, 1, 8)]), "60=1000 used=1000 stale=0");
+    }
+
+    #[test]
+    fn one_kind_does_not_hide_what_is_left_of_another() {
+        let of = |pid, index| Slot { index, pid, bytes: [20, 0, 0, 0, 60], updated: 5 };
+        let region = Region { asic_id: 1, device_id: 0, totals: [100, 0, 0, 0, 60], slots: vec![of(1, 0), of(2, 1)] };
+        assert_eq!(divided(&region, &[attached(1, 1, 1), attached(2, 2, 1)], &[], false), "1=20 2=20 used=40 stale=60");
     }
 
     #[test]

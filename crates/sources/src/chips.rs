@@ -10,8 +10,36 @@ use crate::shm::{Found, Region};
 use model::{ChipMatch, Device, DeviceId, chip_match};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The chip that each region is about, where that can be said.
+pub(crate) fn chips_of(
+    regions: &BTreeMap<Inode, Found>,
+    devices: &[Device],
+    holders: &BTreeMap<u32, &BTreeSet<u32>>,
+    processes: &BTreeMap<u32, ProcessFacts>,
+) -> BTreeMap<Inode, DeviceId> {
+    let chip = |(inode, found): (&Inode, &Found)| Some((*inode, chip_of(*inode, found, devices, holders, processes)?));
+    let mut chips: BTreeMap<Inode, DeviceId> = regions.iter().filter_map(chip).collect();
+    // A chip has one number: where two claim it, neither can be trusted.
+    let claims: Vec<(DeviceId, u64)> = chips.iter().map(|(inode, id)| (id.clone(), regions[inode].number)).collect();
+    let alone = |id: &DeviceId, number| claims.iter().all(|(other, n)| other != id || *n == number);
+    let sure = |id: &DeviceId, number| {
+        devices.iter().any(|d| {
+            gateway_of(id) == d.id.index() && chip_match(d, number).is_some_and(|m| m != ChipMatch::OneOfBoard)
+        })
+    };
+    chips.retain(|inode, id| alone(id, regions[inode].number) || sure(id, regions[inode].number));
+    chips
+}
+
+fn gateway_of(id: &DeviceId) -> Option<u32> {
+    match id {
+        DeviceId::Local(n) | DeviceId::Remote(n) => Some(*n),
+        DeviceId::NoDriver(_) => None,
+    }
+}
+
 /// The chip that a region is about, if that can be said.
-pub(crate) fn chip_of(
+fn chip_of(
     inode: Inode,
     found: &Found,
     devices: &[Device],
@@ -49,6 +77,10 @@ fn has_mapped(process: &ProcessFacts, inode: Inode) -> bool {
 /// The device whose place in PCI order is the region's logical number, as the attached processes count.
 fn by_logical_number(region: &Region, devices: &[Device], attached: &[&ProcessFacts]) -> Option<DeviceId> {
     let mut answers = attached.iter().map(|process| {
+        // A container may have been given some of the devices only, and counts those.
+        if process.container.is_some() {
+            return None;
+        }
         let visible = process.visible_devices.as_ref().ok()?;
         visible_devices(devices, visible.as_deref())?.get(region.device_id as usize).map(|device| device.id.clone())
     });
@@ -129,6 +161,34 @@ mod tests {
         assert_eq!(chip(&[0, 1], 0, Ok(Some("1"))).as_deref(), Some("0"));
         assert_eq!(chip(&[0, 1], 0, Ok(Some("0000:42:00.0"))).as_deref(), Some("0"));
         assert_eq!(chip(&[0, 1], 0, Ok(Some("7"))), None, "there is no such device");
+    }
+
+    #[test]
+    fn two_regions_that_claim_one_chip_are_both_put_aside() {
+        let devices = [p300(0, "0000:41:00.0"), p300(1, "0000:42:00.0")];
+        let region = |device_id| Region { asic_id: 0, device_id, totals: [0; 5], slots: vec![] };
+        let found = |number, device_id| Found { path: PathBuf::new(), number, region: Some(region(device_id)) };
+        let there = Inode { inode: 8, ..HERE };
+        let process = ProcessFacts::made_up(9, 9, 1, &[(HERE, NUMBER), (there, NUMBER + 1)]);
+        let (pids, processes) = (BTreeSet::from([9]), BTreeMap::from([(9, process)]));
+        let holders = BTreeMap::from([(0, &pids), (1, &pids)]);
+        let chips = |second| {
+            let regions = BTreeMap::from([(HERE, found(NUMBER, 0)), (there, found(NUMBER + 1, second))]);
+            chips_of(&regions, &devices, &holders, &processes).len()
+        };
+        assert_eq!((chips(1), chips(0)), (2, 0));
+    }
+
+    #[test]
+    fn a_container_that_sees_some_devices_only_is_not_guessed_at() {
+        let devices = [p300(0, "0000:41:00.0"), p300(1, "0000:42:00.0")];
+        let region = Region { asic_id: NUMBER, device_id: 0, totals: [0; 5], slots: vec![] };
+        let regions = BTreeMap::from([(HERE, Found { path: PathBuf::new(), number: NUMBER, region: Some(region) })]);
+        let mut process = ProcessFacts::made_up(9, 9, 1, &[(HERE, NUMBER)]);
+        process.container = Some("docker:3f2a9c1b7d4e".into());
+        let pids = BTreeSet::from([9]);
+        let holders = BTreeMap::from([(0, &pids), (1, &pids)]);
+        assert_eq!(chips_of(&regions, &devices, &holders, &BTreeMap::from([(9, process)])), BTreeMap::new());
     }
 
     #[test]

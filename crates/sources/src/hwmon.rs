@@ -20,6 +20,8 @@ pub(crate) fn find(pci: &Dir) -> Option<Dir> {
 pub(crate) fn readings(dir: &Dir, device: &mut Device, trouble: &mut Trouble) {
     device.asic_temp = temperature(dir, trouble);
     device.power = dir.number("power1_input", Some(DEAD_MEGA), WATTS, trouble).map(Watts::from_microwatts);
+    // Firmware 19.11 and later lets the limit be changed at any time.
+    device.power_max = dir.number("power1_max", Some(DEAD_MEGA), WATTS, trouble).map(Watts::from_microwatts);
     device.vcore = dir.number("in0_input", Some(DEAD), VOLTS, trouble).map(Volts::from_millivolts);
     device.current = dir.number("curr1_input", Some(DEAD_KILO), AMPERES, trouble).map(Amperes::from_milliamperes);
     device.fan = fan(dir, trouble);
@@ -29,7 +31,6 @@ pub(crate) fn readings(dir: &Dir, device: &mut Device, trouble: &mut Trouble) {
 pub(crate) fn limits(dir: &Dir, device: &mut Device, trouble: &mut Trouble) {
     let celsius = |value| Celsius::from_millidegrees(value as i64);
     device.asic_temp_max = dir.number("temp1_max", Some(DEAD_KILO), 0..=150_000, trouble).map(celsius);
-    device.power_max = dir.number("power1_max", Some(DEAD_MEGA), WATTS, trouble).map(Watts::from_microwatts);
     device.vcore_max = dir.number("in0_max", Some(65_535), VOLTS, trouble).map(Volts::from_millivolts);
     device.current_max = dir.number("curr1_max", Some(DEAD_KILO), AMPERES, trouble).map(Amperes::from_milliamperes);
 }

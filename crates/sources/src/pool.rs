@@ -99,9 +99,10 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
                 self.grow(&mut queue, wanted);
             }
         }
-        queue.waiting.clear();
+        let never_begun = std::mem::take(&mut queue.waiting);
         let queue = &*queue;
-        queue.asked.iter().filter(|job| queue.running.contains_key(job)).cloned().collect()
+        let stuck = queue.asked.iter().filter(|job| queue.running.contains_key(job)).cloned();
+        stuck.chain(never_begun).collect()
     }
 
     /// Whether a job has not come back, so that its thread will hold up the end of the process.

@@ -30,8 +30,10 @@ pub(crate) fn read(pid: u32, earlier: Option<&ProcessFacts>) -> Option<ProcessFa
     let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
     let mut buffer = [0; 4096];
     let stat = stat(dir.read_start("stat", &mut buffer).ok()?).filter(|stat| !stat.is_dead)?;
-    let status = status(dir.read_start("status", &mut buffer).ok()?);
     let mut bytes = Vec::new();
+    // Hundreds of groups may come before what we look for.
+    dir.read_all("status", &mut bytes).ok()?;
+    let status = status(&bytes);
     let command = dir.read_all("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes));
     let same = earlier.filter(|earlier| earlier.stat.start_ticks == stat.start_ticks);
     let (container, visible_devices) = match same {
@@ -194,6 +196,13 @@ mod tests {
     fn a_process_in_a_namespace_has_an_inner_pid() {
         let text = b"Name:\tx\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t4711\t12\t1\nVmRSS:\t  2048 kB\n";
         assert_eq!(status(text), Status { uid: Some(1001), inner_pid: Some(1), resident: Some(Bytes(2 << 20)) });
+    }
+
+    #[test]
+    fn a_user_may_have_more_groups_than_fit_a_page() {
+        let groups = "1234567890 ".repeat(1000);
+        let text = format!("Uid:\t7\t7\t7\t7\nGroups:\t{groups}\nNSpid:\t5\nVmRSS:\t4 kB\n");
+        assert_eq!(status(text.as_bytes()).inner_pid, Some(5));
     }
 
     #[test]

@@ -116,6 +116,13 @@ impl Sampler {
         let unbound = devices::without_driver(&self.root, &listed, &mut trouble);
         let mut shm = shm::find(&self.root, &mut trouble);
         self.pool.add(shm.slots().map(|slot| Job::Process(slot.pid)));
+        // Holders known before are read even if their device does not answer this time.
+        let known: Vec<Job> = {
+            let shared = lock(&self.shared);
+            let holders = shared.holders.iter().filter(|(n, _)| listed.contains_key(n));
+            holders.flat_map(|(_, holders)| &holders.pids).map(|&pid| Job::Process(pid)).collect()
+        };
+        self.pool.add(known);
         let mut late = self.pool.wait(began + self.options.deadline);
         // Only a driver that does not tell who holds its devices makes us look through all processes.
         if !listed.is_empty() && !driver_lists_holders {
@@ -124,7 +131,9 @@ impl Sampler {
             let holders = listed.keys().map(|&n| (n, found.get(&n).cloned().unwrap_or_default()));
             lock(&self.shared).holders = holders.collect();
             self.pool.begin(pids.into_iter().map(Job::Process));
-            late.extend(self.pool.wait(began + self.options.deadline));
+            // A device that used up the time must not make its holders unknown.
+            let deadline = (began + self.options.deadline).max(Instant::now() + Duration::from_millis(50));
+            late.extend(self.pool.wait(deadline));
         }
         let shared = self.shared.clone();
         let mut shared = lock(&shared);

@@ -63,6 +63,7 @@ impl Chip {
         }
         let now = Instant::now();
         device.state = self.state(&device, &trouble, now);
+        self.explain(&device, &mut trouble);
         if rates {
             self.read_traffic(&mut device, &mut trouble, now);
         }
@@ -75,12 +76,15 @@ impl Chip {
         device.arcclk = self.clock("tt_arcclk", trouble);
         device.thermal_trips =
             self.class.number("tt_therm_trip_count", Some(ALL_ONES), 0..=ALL_ONES, trouble).map(|n| n as u32);
-        // The node appears when the firmware is up, which on Wormhole can be minutes after the device.
-        if self.hwmon.is_none() {
-            self.hwmon = hwmon::find(&self.pci);
-        }
         if let Some(hwmon) = &self.hwmon {
             hwmon::readings(hwmon, device, trouble);
+        }
+        // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.
+        if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data == 0 && !trouble.dead {
+            self.hwmon = hwmon::find(&self.pci);
+            if let Some(hwmon) = &self.hwmon {
+                hwmon::readings(hwmon, device, trouble);
+            }
         }
     }
 
@@ -104,6 +108,8 @@ impl Chip {
             firmware.ethernet = version(class, "tt_eth_fw_ver", trouble);
             firmware.tt_flash = version(class, "tt_ttflash_ver", trouble);
         }
+        // A reset may have left an old node behind a new one.
+        self.hwmon = hwmon::find(&self.pci);
         if let Some(hwmon) = &self.hwmon {
             hwmon::limits(hwmon, device, trouble);
         }
@@ -148,6 +154,18 @@ impl Chip {
         }
     }
 
+    /// Why a device is not ok.
+    fn explain(&self, device: &Device, trouble: &mut Trouble) {
+        let reason = match device.state {
+            State::Hung if trouble.dead => "answers all-ones: the chip is not reachable over PCIe",
+            State::Hung => "its heartbeat has not moved for three seconds: the firmware has stopped",
+            State::Resetting => "a reset is under way: the driver has no data",
+            State::Lost => "was removed while it was read",
+            _ => return,
+        };
+        trouble.add(self.class.path(), reason);
+    }
+
     /// A device that cannot answer keeps the identity that it had, and shows no readings that are not its own.
     fn finish(&mut self, mut device: Device, trouble: Trouble, known: Option<Device>) -> Reading {
         if trouble.dead {
@@ -179,12 +197,17 @@ const ALL_ONES: u64 = u32::MAX as u64;
 /// Whether the fixed attributes read before still hold: they may change with a reset, and come late on a booting chip.
 fn still_true(known: &Device, now: &Device, trouble: &Trouble) -> bool {
     let restarted = matches!((known.heartbeat, now.heartbeat), (Some(then), Some(now)) if now < then);
-    known.state == State::Ok && known.serial.is_some() && trouble.no_data == 0 && !trouble.gone && !restarted
+    let limits_came = known.asic_temp_max.is_some() || now.asic_temp.is_none();
+    known.state == State::Ok
+        && known.serial.is_some()
+        && limits_came
+        && trouble.no_data == 0
+        && !trouble.gone
+        && !restarted
 }
 
 fn keep_fixed(device: &mut Device, known: &Device) {
     device.asic_temp_max = known.asic_temp_max;
-    device.power_max = known.power_max;
     device.vcore_max = known.vcore_max;
     device.current_max = known.current_max;
     device.pcie.max_generation = known.pcie.max_generation;

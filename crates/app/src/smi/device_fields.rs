@@ -41,7 +41,7 @@ pub const DEVICE_FIELDS: &[DeviceField] = &[
     field("board", &[], NoUnit, "Board name: n150, n300, p150a, galaxy-wormhole and so on.", |r| Value::text(&r.device.board)),
     field("serial", &["gpu_serial"], NoUnit, "Board id, 16 hex digits. The chips of one board share it.", |r| Value::text(&r.device.serial)),
     field("asic_id", &[], NoUnit, "Chip id, 16 hex digits.", |r| Value::text(&r.device.asic_id)),
-    field("state", &[], NoUnit, "ok, resetting, hung, unresponsive, lost, no driver or remote.", |r| Some(Value::Text(r.device.state.name().into()))),
+    field("state", &[], NoUnit, "ok, resetting, hung, silent, lost, no driver or remote.", |r| Some(Value::Text(r.device.state.name().into()))),
     field("sample_age_seconds", &[], InName("s"), "How old the readings are.", |r| r.device.sample_age_seconds.map(|v| Value::Decimal(v, 3))),
     field("numa_node", &[], NoUnit, "Memory node of the host that the device hangs on.", |r| Value::integer(r.device.numa_node)),
     field("asic_temp_celsius", &[], InName("°C"), "Chip temperature.", |r| r.device.asic_temp.map(|v| Value::Decimal(v.0, 1))),

@@ -37,7 +37,7 @@ pub fn galaxy() -> Snapshot {
         match n {
             5 => Device { state: State::Hung, asic_temp: None, power: None, aiclk: None, ..chip },
             9 => Device { state: State::Resetting, asic_temp: None, power: None, aiclk: None, ..chip },
-            11 => Device { state: State::Unresponsive, sample_age_seconds: Some(4.2), ..chip },
+            11 => Device { state: State::Silent, sample_age_seconds: Some(4.2), ..chip },
             _ => chip,
         }
     };

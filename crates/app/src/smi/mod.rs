@@ -189,7 +189,7 @@ fn verdict(snapshot: &Snapshot, machine: &Machine) -> anyhow::Result<Exit> {
     let denied = |path: &str| {
         snapshot.faults.iter().any(|fault| fault.path.ends_with(path) && fault.reason.starts_with("permission denied"))
     };
-    let bad = |state: State| matches!(state, State::Hung | State::Lost | State::Unresponsive);
+    let bad = |state: State| matches!(state, State::Hung | State::Lost | State::Silent);
     let unbound = snapshot.devices.iter().all(|device| device.state == State::NoDriver);
     match () {
         () if denied("/class/tenstorrent") => Err(Failure::error(

@@ -63,7 +63,7 @@ fn block(page: &mut Page, device: &Device, right: usize) {
     let second = second(
         &style,
         [
-            (short_state(device.state).to_owned(), state_tone(device.state)),
+            (device.state.name().to_owned(), state_tone(device.state)),
             (fan(device, &style), Tone::Plain),
             (unit(temperature(device, &style), style.glyphs().degree), temperature_tone(device)),
             (unit(power(device, &style), "W"), power_tone(device)),

@@ -67,18 +67,10 @@ pub fn clock(device: &Device, style: &Style) -> String {
     device.aiclk.map_or(style.glyphs().absent.to_owned(), |clock| clock.0.to_string())
 }
 
-/// At most nine letters.
-pub fn short_state(state: State) -> &'static str {
-    match state {
-        State::Unresponsive => "silent",
-        state => state.name(),
-    }
-}
-
 pub fn state_tone(state: State) -> Tone {
     match state {
         State::Ok => Tone::Good,
-        State::Resetting | State::NoDriver | State::Unresponsive => Tone::Warning,
+        State::Resetting | State::NoDriver | State::Silent => Tone::Warning,
         State::Hung | State::Lost => Tone::Bad,
         State::Remote => Tone::Faint,
     }
@@ -122,12 +114,12 @@ pub fn remark(device: &Device) -> Option<String> {
     let age = device.sample_age_seconds.filter(|age| *age > 0.0);
     let stale = device.memory.stale.filter(|stale| stale.0 > 0);
     match device.state {
-        State::Unresponsive | State::Lost => Some(match age {
+        State::Silent | State::Lost => Some(match age {
             Some(age) => format!("last answer {age:.1} s ago"),
             None => "has not answered yet".into(),
         }),
         State::NoDriver => Some("no driver is bound to it".into()),
-        _ if device.foreign_holders > 0 => Some(format!("{} unseen in other namespaces", device.foreign_holders)),
+        _ if device.foreign_holders > 0 => Some(format!("{} openers cannot be named", device.foreign_holders)),
         _ => stale.map(|stale| format!("{stale} stale (dead owner)")),
     }
 }

@@ -47,7 +47,7 @@ fn row(device: &Device, style: &Style, one_domain: bool, wide: bool) -> Vec<Cell
         Cell::Text(name(device, style), Tone::Strong),
         Cell::plain(board),
         Cell::Text(address.to_owned(), link_tone(device)),
-        Cell::Text(short_state(device.state).to_owned(), state_tone(device.state)),
+        Cell::Text(device.state.name().to_owned(), state_tone(device.state)),
         Cell::Text(temperature(device, style), temperature_tone(device)),
         Cell::Text(power(device, style), power_tone(device)),
         Cell::plain(clock(device, style)),
