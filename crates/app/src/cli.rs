@@ -16,7 +16,7 @@ No Tenstorrent device at hand? Try:  ttmon --sim";
 ///
 /// Without a command this is `ttmon smi`.
 #[derive(Debug, Parser)]
-#[command(name = "ttmon", version, after_help = AFTER_HELP)]
+#[command(name = "ttmon", version, after_help = AFTER_HELP, override_usage = "ttmon [OPTIONS] [COMMAND]")]
 pub struct Cli {
     #[command(flatten)]
     pub machine: MachineArgs,
@@ -67,7 +67,7 @@ pub struct SmiArgs {
     /// Print again every MS milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=86_400_000))]
     pub loop_ms: Option<u64>,
-    /// Stop after N times
+    /// Stop after N times; every second, unless told otherwise
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Only these devices: number, PCI address, serial or ASIC id, separated by commas
@@ -89,8 +89,8 @@ pub struct SmiArgs {
     #[arg(long, value_name = "FIELD", alias = "query-compute-apps", value_delimiter = ',', group = "view")]
     pub query_processes: Option<Vec<String>>,
     /// With a query: csv, and any of noheader, nounits
-    #[arg(long, value_name = "FORMAT", value_delimiter = ',', default_value = "csv")]
-    pub format: Vec<Format>,
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
+    pub format: Option<Vec<Format>>,
     /// List all fields that can be queried
     #[arg(long, alias = "help-query-gpu", alias = "help-query-compute-apps", group = "view")]
     pub help_query: bool,
@@ -160,9 +160,20 @@ pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     const COMMANDS: [&str; 7] = ["smi", "sim", "help", "-h", "--help", "-V", "--version"];
     let mut arguments: Vec<OsString> = arguments.collect();
     let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
+    let is_called_tt_smi = name == Some("tt-smi");
     let has_command = arguments.iter().skip(1).any(|word| COMMANDS.iter().any(|command| word == command));
-    if name == Some("tt-smi") || !has_command {
+    // Options of smi may stand before its name.
+    let smi = arguments.iter().skip(1).position(|word| word == "smi").map(|at| at + 1);
+    smi.filter(|_| !is_called_tt_smi).map(|at| arguments.remove(at));
+    if is_called_tt_smi || smi.is_some() || !has_command {
         arguments.insert(1.min(arguments.len()), "smi".into());
+    }
+    // What is simulated may be parted from --sim by a blank.
+    if let Some(at) = arguments.iter().position(|word| word == "--sim")
+        && let Some(spec) = arguments.get(at + 1).and_then(|word| word.to_str()).filter(|word| is_spec(word))
+    {
+        arguments[at] = format!("--sim={spec}").into();
+        arguments.remove(at + 1);
     }
     // nvidia-smi spells it with one dash.
     for argument in &mut arguments {
@@ -172,6 +183,10 @@ pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
         }
     }
     arguments
+}
+
+fn is_spec(word: &str) -> bool {
+    !word.starts_with('-') && word.parse::<sim::Spec>().is_ok()
 }
 
 #[cfg(test)]
@@ -190,6 +205,8 @@ mod tests {
         assert_eq!(words("ttmon"), "ttmon smi");
         assert_eq!(words("ttmon --sim dmon"), "ttmon smi --sim dmon");
         assert_eq!(words("ttmon --root x sim"), "ttmon --root x sim");
+        assert_eq!(words("ttmon --sim --ascii smi -q"), "ttmon smi --sim --ascii -q");
+        assert_eq!(words("ttmon --sim n300x4 -L"), "ttmon smi --sim=n300x4 -L");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::cli::MachineArgs;
 use crate::exit::{Exit, Failure};
-use model::Snapshot;
+use anyhow::Context;
+use model::{Fault, Snapshot};
 use sources::{Options, Root, Sampler};
 use std::time::Duration;
 
@@ -10,13 +11,14 @@ use std::time::Duration;
 pub struct Machine {
     sampler: Sampler,
     /// Kept for as long as it is looked at; dropping it removes its folder and its processes.
-    simulated: Option<sim::Running>,
+    running: Option<sim::Running>,
+    simulated: bool,
 }
 
 impl Machine {
     /// Opens the machine that the command line names. `rates` if there will be more than one sample.
     pub fn open(args: &MachineArgs, rates: bool) -> anyhow::Result<Machine> {
-        let (root, simulated) = match (&args.sim, &args.root) {
+        let (root, running) = match (&args.sim, &args.root) {
             (Some(spec), _) => {
                 let running = simulate(spec)?.run();
                 (Root::under(running.root()).with_faults(running.inject()), Some(running))
@@ -29,13 +31,19 @@ impl Machine {
             (None, None) => (Root::machine(), None),
         };
         let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates };
-        Ok(Machine { sampler: Sampler::new(root, options), simulated })
+        let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
+        Ok(Machine { sampler: Sampler::new(root, options), running, simulated })
     }
 
     /// Everything there is to know now.
     pub fn sample(&mut self) -> Snapshot {
         let mut snapshot = self.sampler.sample();
-        snapshot.host.simulated = self.simulated.is_some();
+        snapshot.host.simulated = self.simulated;
+        if let Some((running, failure)) = self.running.as_ref().and_then(|running| Some((running, running.failure()?)))
+        {
+            let reason = format!("the simulated machine stands still: {failure}");
+            snapshot.faults.insert(0, Fault::new(running.root().to_string_lossy(), reason));
+        }
         snapshot
     }
 
@@ -49,7 +57,7 @@ impl Machine {
                 let _ = rustix::stdio::dup2_stderr(&null);
             }
         }
-        drop(self.simulated);
+        drop(self.running);
         std::mem::forget(self.sampler);
     }
 
@@ -62,5 +70,6 @@ impl Machine {
 /// Starts a simulated machine whose clock stands still.
 pub fn simulate(spec: &str) -> anyhow::Result<sim::Machine> {
     let spec: sim::Spec = spec.parse().map_err(|error| Failure::error(Exit::Usage, format!("--sim: {error}")))?;
-    Ok(sim::Machine::start(&spec, &std::env::current_exe()?)?)
+    let program = std::env::current_exe()?;
+    sim::Machine::start(&spec, &program).context("--sim: the simulated machine could not be started")
 }

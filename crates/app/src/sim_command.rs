@@ -3,7 +3,7 @@
 use crate::cli::SimArgs;
 use crate::exit::Exit;
 use crate::machine::simulate;
-use crate::wait::Interrupt;
+use crate::wait::{Interrupt, Woken};
 use std::io::Write;
 use std::time::Duration;
 
@@ -19,6 +19,6 @@ pub fn run(args: &SimArgs) -> anyhow::Result<Exit> {
         args.spec,
         machine.root().display()
     );
-    while !interrupt.came_within(Duration::from_secs(3600)) {}
+    while interrupt.wait(Duration::from_secs(3600)) != Woken::End {}
     Ok(Exit::Success)
 }

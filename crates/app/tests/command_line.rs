@@ -98,7 +98,7 @@ fn a_driver_without_a_device_is_exit_6() {
 fn an_unknown_device_is_exit_6_and_says_which_there_are() {
     let machine = two_p150s();
     let (code, error) = fails(&["smi", "-i", "0,7", "--root", machine.root()]);
-    assert_eq!((code, error.as_str()), (Some(6), "error: no device is called \"7\": there is 0, 1\n"));
+    assert_eq!((code, error.as_str()), (Some(6), "error: no device is called \"7\": there are 0, 1\n"));
 }
 
 #[test]
@@ -147,6 +147,36 @@ fn a_file_that_cannot_be_written_is_named() {
     let file = machine.0.path().join("out.json");
     assert_eq!(ttmon(&["smi", "--json", "-f", file.to_str().unwrap(), "--root", machine.root()]).out, "");
     serde_json::from_str::<serde_json::Value>(&std::fs::read_to_string(file).unwrap()).unwrap();
+}
+
+#[test]
+fn a_run_that_fails_leaves_the_file_as_it_was() {
+    let machine = two_p150s();
+    let file = machine.0.path().join("kept");
+    std::fs::write(&file, "keep").unwrap();
+    assert_eq!(fails(&["smi", "-i", "7", "-f", file.to_str().unwrap(), "--root", machine.root()]).0, Some(6));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "keep");
+    assert!(ttmon(&["smi", "-L", "-f", "-", "--root", machine.root()]).out.starts_with("Device 0"));
+}
+
+#[test]
+fn forms_that_exclude_each_other_are_refused() {
+    for words in
+        [&["--json", "dmon"][..], &["-L", "pmon"], &["-w", "1", "dmon"], &["--format=csv"], &["-q", "--format=csv"]]
+    {
+        let run = ttmon(&[&["smi", "--sim"], words].concat());
+        assert_eq!((run.code, run.err.lines().count()), (Some(2), 1), "{words:?}: {}", run.err);
+    }
+    let machine = two_p150s();
+    let run = ttmon(&["smi", "-c", "1", "--root", machine.root(), "dmon", "-d", "0.01"]);
+    assert_eq!(run.out.lines().count(), 4, "a count before dmon counts: {}", run.out);
+}
+
+#[test]
+fn a_count_without_an_interval_is_once_a_second() {
+    let machine = two_p150s();
+    let run = ttmon(&["smi", "-L", "-c", "2", "--root", machine.root()]);
+    assert_eq!(run.out.lines().count(), 4);
 }
 
 #[test]
@@ -338,7 +368,7 @@ fn rates_appear_from_the_second_sample() {
 
 #[test]
 fn a_signal_takes_a_simulated_machine_down() {
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new(TTMON)
             .args(["sim", "p150x4"])
@@ -351,6 +381,7 @@ fn a_signal_takes_a_simulated_machine_down() {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut root).unwrap();
         let json = ttmon(&["smi", "--json", "--root", root.trim()]).out;
         let snapshot: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(snapshot["host"]["simulated"], true, "whoever looks at its folder is told");
         kill_process(Pid::from_child(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0), "{signal:?}");
         assert_eq!(left_behind(folder.path()), 0, "{signal:?}");

@@ -62,7 +62,7 @@ impl Child {
         // Somebody may have stopped the process; the machine does not stop with it.
         if self.answers.buffer().is_empty() {
             let mut answers = [PollFd::new(self.answers.get_ref(), PollFlags::IN)];
-            if poll(&mut answers, Some(&PATIENCE))? == 0 {
+            if rustix::io::retry_on_intr(|| poll(&mut answers, Some(&PATIENCE)))? == 0 {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }

@@ -25,7 +25,7 @@ mod workload;
 
 pub use inject::Inject;
 pub use kind::Kind;
-pub use machine::Machine;
+pub use machine::{Machine, is_simulated};
 pub use running::Running;
 pub use spec::{Spec, SpecError};
 pub use workload::run_workload_if_asked;

@@ -52,6 +52,7 @@ impl Machine {
             folder,
         };
         let chips: Vec<Chip> = machine.devices.iter().map(|device| device.chip.clone()).collect();
+        fs::write(machine.root().join(MARK), "made up by ttmon\n")?;
         tree::lay_with(&mut machine.writer, &chips, DRIVER_VERSION)?;
         if !spec.idle {
             machine.start_workers(program)?;
@@ -171,6 +172,14 @@ fn devices(spec: &Spec) -> Vec<Device> {
     };
     kinds.into_iter().zip(0..).map(|(kind, index)| Device::new(kind, index, spec.seed)).collect()
 }
+/// A file that tells a simulated machine's folder from any other.
+const MARK: &str = ".simulated";
+
+/// Whether a folder is that of a simulated machine.
+pub fn is_simulated(root: &Path) -> bool {
+    root.join(MARK).exists()
+}
+
 /// A new folder: where `TMPDIR` says, else in memory, where sysfs is too and where files can be replaced ten times a second
 /// without a disk taking note.
 fn folder() -> io::Result<TempDir> {

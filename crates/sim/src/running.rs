@@ -3,6 +3,7 @@
 use crate::{Inject, Machine};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 pub struct Running {
     root: PathBuf,
     inject: Inject,
+    failure: Arc<OnceLock<String>>,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -19,21 +21,28 @@ impl Running {
         let (root, inject) = (machine.root().to_owned(), machine.inject());
         let (stop, stopped) = mpsc::channel();
         let (began, before) = (Instant::now(), machine.elapsed());
+        let failure = Arc::new(OnceLock::new());
+        let failed = failure.clone();
         let thread = thread::spawn(move || {
             while stopped.recv_timeout(STEP) == Err(RecvTimeoutError::Timeout) {
                 let behind = (before + began.elapsed()).saturating_sub(machine.elapsed());
-                // Without its folder or space to write there is nothing left to simulate.
-                if machine.advance(behind).is_err() {
-                    break;
+                // Without its folder or space to write it stands still, and says so.
+                if let Err(error) = machine.advance(behind) {
+                    failed.get_or_init(|| error.to_string());
                 }
             }
         });
-        Running { root, inject, stop: Some(stop), thread: Some(thread) }
+        Running { root, inject, failure, stop: Some(stop), thread: Some(thread) }
     }
 
     /// The folder to take for `/`.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Why it moves no more, if it does not.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
     }
 
     /// What to ask before each read of a file.

@@ -6,7 +6,6 @@ use crate::dir::{Root, Trouble};
 use crate::host;
 use crate::procs::{Clock, ProcessFacts};
 use crate::sampler::{Job, Round, Shared};
-use crate::users::Users;
 use model::{
     Board, Bytes, Device, DeviceId, Fault, Held, Process, SCHEMA, Snapshot, Source, State, Timestamp, Usage,
     chip_match, cpu_percent,
@@ -17,7 +16,6 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// What the next snapshot needs of the last.
 #[derive(Default)]
 pub(crate) struct Assembly {
-    users: Users,
     baselines: Baselines,
     /// CPU time by pid and start, and when it was read.
     cpu: HashMap<(u32, u64), (u64, Instant)>,
@@ -131,7 +129,7 @@ impl Assembly {
         });
         Process {
             pid: *pid,
-            user: status.uid.map(|uid| self.users.name(uid)),
+            user: facts.user.clone(),
             name: Some(stat.name.clone()),
             command: facts.command.clone(),
             container: facts.container.clone(),

@@ -6,6 +6,7 @@
 use crate::container::container_of;
 use crate::dir::{Dir, decimal};
 use crate::maps::{self, Maps};
+use crate::users::Users;
 use model::{Bytes, Timestamp};
 use rustix::io::Errno;
 use std::path::Path;
@@ -16,6 +17,7 @@ pub(crate) struct ProcessFacts {
     pub pid: u32,
     pub stat: Stat,
     pub status: Status,
+    pub user: Option<String>,
     pub command: Option<String>,
     pub container: Option<String>,
     /// `Err` where we may not look into the process.
@@ -25,7 +27,7 @@ pub(crate) struct ProcessFacts {
 }
 
 /// Reads a process. `None` when it is gone, or dead and not yet waited for.
-pub(crate) fn read(pid: u32, earlier: Option<&ProcessFacts>) -> Option<ProcessFacts> {
+pub(crate) fn read(pid: u32, earlier: Option<&ProcessFacts>, users: &Users) -> Option<ProcessFacts> {
     // The open folder is this process for good: when it dies, reads fail instead of telling of a successor.
     let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
     let mut buffer = [0; 4096];
@@ -45,7 +47,8 @@ pub(crate) fn read(pid: u32, earlier: Option<&ProcessFacts>) -> Option<ProcessFa
         }
     };
     let maps = dir.read_all("maps", &mut bytes).map(|()| maps::parse(&bytes));
-    Some(ProcessFacts { pid, stat, status, command, container, maps, visible_devices })
+    let user = status.uid.map(|uid| users.name(uid));
+    Some(ProcessFacts { pid, stat, status, user, command, container, maps, visible_devices })
 }
 
 /// What matters of `/proc/<pid>/stat`.
@@ -163,6 +166,7 @@ impl ProcessFacts {
             pid,
             stat: Stat { name: "python3".into(), is_dead: false, cpu_ticks: 0, start_ticks },
             status: Status { uid: Some(0), inner_pid: Some(inner_pid), resident: None },
+            user: None,
             command: None,
             container: None,
             maps: Ok(Maps { regions: regions.iter().copied().collect(), runtime: None }),
@@ -215,13 +219,13 @@ mod tests {
 
     #[test]
     fn this_very_process_can_be_read() {
-        let facts = read(std::process::id(), None).unwrap();
+        let facts = read(std::process::id(), None, &Users::default()).unwrap();
         assert_eq!(facts.status.inner_pid, Some(std::process::id()));
         assert!(facts.status.resident.unwrap() > Bytes(100_000));
         let clock = Clock::now();
         let age = clock.nanoseconds(clock_ticks_now()).abs_diff(clock.nanoseconds(facts.stat.start_ticks));
         assert!(age < 3_600_000_000_000, "this test has run for less than an hour, not {age} ns");
-        assert_eq!(read(u32::MAX, None).map(|facts| facts.pid), None);
+        assert_eq!(read(u32::MAX, None, &Users::default()).map(|facts| facts.pid), None);
     }
 
     fn clock_ticks_now() -> u64 {

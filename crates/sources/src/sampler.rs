@@ -8,6 +8,7 @@ use crate::pool::Pool;
 use crate::procs::{self, ProcessFacts};
 use crate::shm::{self, Shm};
 use crate::telemetry::{Chip, Reading};
+use crate::users::Users;
 use model::{Device, Fault, PciAddress, Snapshot, State};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -77,10 +78,10 @@ impl Sampler {
     /// A sampler of the machine at `root`.
     pub fn new(root: Root, options: Options) -> Sampler {
         let shared = Arc::new(Mutex::new(Shared::default()));
-        let (state, rates) = (shared.clone(), options.rates);
+        let (state, rates, users) = (shared.clone(), options.rates, Users::default());
         let pool = Pool::new(move |job: &Job, add: &dyn Fn(Job)| match *job {
             Job::Device(n) => read_device(&state, n, rates, add),
-            Job::Process(pid) => read_process(&state, pid),
+            Job::Process(pid) => read_process(&state, pid, &users),
         });
         Sampler { root, options, shared, pool, assembly: Assembly::default() }
     }
@@ -182,9 +183,9 @@ fn read_device(shared: &Mutex<Shared>, n: u32, rates: bool, add: &dyn Fn(Job)) {
     }
 }
 
-fn read_process(shared: &Mutex<Shared>, pid: u32) {
+fn read_process(shared: &Mutex<Shared>, pid: u32, users: &Users) {
     let earlier = lock(shared).earlier.remove(&pid);
-    if let Some(facts) = procs::read(pid, earlier.as_ref()) {
+    if let Some(facts) = procs::read(pid, earlier.as_ref(), users) {
         lock(shared).processes.insert(pid, facts);
     }
 }

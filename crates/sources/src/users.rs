@@ -1,23 +1,32 @@
 //! Login names from `/etc/passwd`, then from whatever else the system asks for users (LDAP and the like).
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 /// Names already looked up.
 #[derive(Default)]
-pub(crate) struct Users {
+pub(crate) struct Users(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
     local: Option<HashMap<u32, String>>,
     others: HashMap<u32, String>,
 }
 
 impl Users {
-    /// The user's login name, or the number where there is none.
-    pub fn name(&mut self, uid: u32) -> String {
-        let local = self.local.get_or_insert_with(|| parse(&std::fs::read("/etc/passwd").unwrap_or_default()));
-        if let Some(name) = local.get(&uid) {
-            return name.clone();
+    /// The user's login name, or the number where there is none. Asking beyond `/etc/passwd` may take long, so nobody else
+    /// waits for it.
+    pub fn name(&self, uid: u32) -> String {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut known = lock();
+            let local = known.local.get_or_insert_with(|| parse(&std::fs::read("/etc/passwd").unwrap_or_default()));
+            if let Some(name) = local.get(&uid).cloned().or_else(|| known.others.get(&uid).cloned()) {
+                return name;
+            }
         }
-        let look_up = || uzers::get_user_by_uid(uid).map(|user| user.name().to_string_lossy().into_owned());
-        self.others.entry(uid).or_insert_with(|| look_up().unwrap_or_else(|| uid.to_string())).clone()
+        let user = uzers::get_user_by_uid(uid).map(|user| user.name().to_string_lossy().into_owned());
+        lock().others.entry(uid).or_insert(user.unwrap_or_else(|| uid.to_string())).clone()
     }
 }
 

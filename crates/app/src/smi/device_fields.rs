@@ -84,7 +84,7 @@ pub const DEVICE_FIELDS: &[DeviceField] = &[
     field("driver_version", &[], NoUnit, "Version of the tenstorrent kernel module.", |r| Value::text(&r.snapshot.host.driver_version)),
     field("name", &["gpu_name"], NoUnit, "nvidia-smi's: maker and board.", |r| r.device.board.as_ref().map(|board| Value::Text(format!("Tenstorrent {board}")))),
     field("uuid", &["gpu_uuid"], NoUnit, "nvidia-smi's: TT- and the chip id; -i understands it.", |r| Value::text(&r.device.uuid())),
-    field("count", &[], NoUnit, "nvidia-smi's: how many devices there are.", |r| Some(Value::Integer(r.snapshot.devices.len() as u64))),
+    field("count", &[], NoUnit, "nvidia-smi's: how many devices are shown.", |r| Some(Value::Integer(r.snapshot.devices.len() as u64))),
     field("pci.bus_id", &["gpu_bus_id"], NoUnit, "nvidia-smi's: PCI address.", |r| Value::text(&r.device.pci_address)),
     field("temperature.gpu", &[], NoUnit, "nvidia-smi's: chip temperature in whole °C.", |r| r.device.asic_temp.map(|v| Value::Decimal(v.0, 0))),
     field("fan.speed", &[], Shown("%"), "nvidia-smi's: not measured in percent; see fan_rpm.", |_| None),

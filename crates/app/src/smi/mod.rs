@@ -21,7 +21,7 @@ mod tt_smi_official;
 use crate::cli::{Format, MachineArgs, SmiArgs, Stream};
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
-use crate::wait::Interrupt;
+use crate::wait::{Interrupt, Woken};
 use model::{Selector, Snapshot, State};
 use screen::Screen;
 use std::io::{self, IsTerminal, Write};
@@ -39,12 +39,15 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     }
     let mut view = View::chosen(args)?;
-    let (every, count) = repetition(args);
+    let repetition = repetition(args);
+    let mut screen = Screen::new(args);
     // A simulated machine must be taken down again, whatever ends the program.
-    let interrupt = (every.is_some() || machine.sim.is_some()).then(Interrupt::new).transpose()?;
-    let mut machine = Machine::open(machine, every.is_some())?;
-    let mut screen = Screen::open(args)?;
-    let result = repeat(&mut machine, &mut screen, args, &mut view, (every, count), interrupt.as_ref());
+    let mut interrupt = (repetition.0.is_some() || machine.sim.is_some()).then(Interrupt::new).transpose()?;
+    if let Some(interrupt) = interrupt.as_mut().filter(|_| screen.is_in_place()) {
+        interrupt.and_stop()?;
+    }
+    let mut machine = Machine::open(machine, repetition.0.is_some())?;
+    let result = repeat(&mut machine, &mut screen, args, &mut view, repetition, interrupt.as_ref());
     screen.close()?;
     machine.leave();
     result
@@ -74,7 +77,7 @@ fn repeat(
         let exit = verdict?;
         let Some(every) = every.filter(|_| count != Some(round)) else { return Ok(exit) };
         next = (next + every).max(Instant::now());
-        if pause(machine, interrupt, next) {
+        if pause(machine, screen, interrupt, next)? {
             break;
         }
     }
@@ -82,26 +85,40 @@ fn repeat(
 }
 
 /// Waits for the next moment. Returns whether it is time to end instead.
-fn pause(machine: &mut Machine, interrupt: Option<&Interrupt>, next: Instant) -> bool {
-    let came = |until: Instant| {
-        let time = until.saturating_duration_since(Instant::now());
-        interrupt.is_some_and(|interrupt| interrupt.came_within(time))
-    };
-    if next.saturating_duration_since(Instant::now()) > RATE_WINDOW * 2 {
-        if came(next - RATE_WINDOW) {
-            return true;
+fn pause(
+    machine: &mut Machine,
+    screen: &mut Screen,
+    interrupt: Option<&Interrupt>,
+    next: Instant,
+) -> anyhow::Result<bool> {
+    let Some(interrupt) = interrupt else { return Ok(false) };
+    let mut sampled = next.saturating_duration_since(Instant::now()) <= RATE_WINDOW * 2;
+    loop {
+        let until = if sampled { next } else { next - RATE_WINDOW };
+        match interrupt.wait(until.saturating_duration_since(Instant::now())) {
+            Woken::End => return Ok(true),
+            Woken::Time if sampled => return Ok(false),
+            Woken::Time => {
+                machine.sample();
+                sampled = true;
+            }
+            Woken::Stop => {
+                screen.suspend()?;
+                interrupt.stop()?;
+                return Ok(false);
+            }
         }
-        machine.sample();
     }
-    came(next)
 }
 
 fn repetition(args: &SmiArgs) -> (Option<Duration>, Option<u64>) {
     if let Some(Stream::Dmon(stream) | Stream::Pmon(stream)) = &args.stream {
-        return (Some(Duration::from_secs_f64(stream.delay)), stream.count);
+        return (Some(Duration::from_secs_f64(stream.delay)), stream.count.or(args.count));
     }
     let seconds = args.watch.or(args.loop_seconds).map(Duration::from_secs_f64);
-    (seconds.or(args.loop_ms.map(Duration::from_millis)), args.count)
+    let every = seconds.or(args.loop_ms.map(Duration::from_millis));
+    // So many times, without a word on how often: once a second.
+    (every.or(args.count.map(|_| Duration::from_secs(1))), args.count)
 }
 
 /// What to print.
@@ -117,9 +134,18 @@ enum View {
 
 impl View {
     fn chosen(args: &SmiArgs) -> anyhow::Result<View> {
-        let with = |format| args.format.contains(&format);
+        let formats = args.format.as_deref().unwrap_or(&[]);
+        let with = |format| formats.contains(&format);
+        let queries = args.query_device.is_some() || args.query_processes.is_some();
+        if args.format.is_some() && !queries {
+            return Err(usage("--format goes with --query-device or --query-processes"));
+        }
+        let other = args.watch.is_some() || args.loop_seconds.is_some() || args.loop_ms.is_some();
+        if args.stream.is_some() && (other || queries || args.list || args.query || args.json || args.tt_smi) {
+            return Err(usage("dmon and pmon have a form of their own: leave out the other one"));
+        }
         let form = csv::Form { header: !with(Format::Noheader), units: !with(Format::Nounits) };
-        let looping = args.watch.is_some() || args.loop_seconds.is_some() || args.loop_ms.is_some();
+        let looping = other || args.count.is_some();
         Ok(match args {
             SmiArgs { stream: Some(stream), .. } => View::Stream(streams::Stream::new(stream)),
             SmiArgs { query_device: Some(fields), .. } => View::Csv(csv::Query::of_devices(fields, form)?),
@@ -134,10 +160,13 @@ impl View {
     }
 
     fn text(&mut self, snapshot: &Snapshot, style: &Style, round: u64) -> String {
+        let plain = |text: String| if style.unicode { text } else { text.replace("°C", "C") };
         match self {
             View::Table => table::text(snapshot, style, &local_time(snapshot, "%a %b %e %H:%M:%S %Y")),
             View::List => list::text(snapshot),
-            View::Report(sections) => report::text(snapshot, sections, &local_time(snapshot, "%a %b %e %H:%M:%S %Y")),
+            View::Report(sections) => {
+                plain(report::text(snapshot, sections, &local_time(snapshot, "%a %b %e %H:%M:%S %Y")))
+            }
             View::Csv(query) => query.text(snapshot, &local_time(snapshot, "%Y/%m/%d %H:%M:%S%.3f"), round == 1),
             View::Json { lines } => json(snapshot, *lines),
             View::TtSmi => {
@@ -146,6 +175,10 @@ impl View {
             View::Stream(stream) => stream.text(snapshot, &local_time(snapshot, "%Y%m%d %H:%M:%S")),
         }
     }
+}
+
+fn usage(message: &str) -> anyhow::Error {
+    Failure::error(Exit::Usage, message)
 }
 
 fn json(snapshot: &Snapshot, one_line: bool) -> String {
@@ -173,7 +206,11 @@ fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snapshot
     let selectors: Vec<Selector> = names.iter().cloned().map(Selector).collect();
     if let Some(missing) = selectors.iter().find(|selector| !snapshot.devices.iter().any(|d| selector.names(d))) {
         let there: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
-        let there = if there.is_empty() { "there is none".into() } else { format!("there is {}", there.join(", ")) };
+        let there = match &there[..] {
+            [] => "there is none".into(),
+            [one] => format!("there is {one}"),
+            several => format!("there are {}", several.join(", ")),
+        };
         return Err(Failure::error(Exit::NoDevice, format!("no device is called {:?}: {there}", missing.0)));
     }
     snapshot.devices.retain(|device| selectors.iter().any(|selector| selector.names(device)));

@@ -43,7 +43,7 @@ pub fn sections(names: &[String]) -> anyhow::Result<Vec<Section>> {
             let known = SECTIONS.iter().map(|(name, _)| *name);
             let near = nearest(&typed, known.clone()).map_or_else(String::new, |near| format!("did you mean {near}? "));
             let all = known.collect::<Vec<_>>().join(", ");
-            Failure::error(Exit::Usage, format!("-d: {name:?} is not a section: {near}There are {all}"))
+            Failure::error(Exit::Usage, format!("-d: {name:?} is not a section: {near}they are {all}"))
         })
     };
     names.iter().map(find).collect()

@@ -4,12 +4,16 @@ use super::on_terminal;
 use super::style::Style;
 use crate::cli::{Color, SmiArgs};
 use crate::exit::{Exit, Failure};
+use crate::text::cut;
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 /// The place that texts are shown at.
 pub struct Screen {
-    out: Box<dyn Write>,
+    /// Opened when there is something to write, so that an error leaves a file as it was.
+    out: Option<Box<dyn Write>>,
+    path: Option<PathBuf>,
     options: Options,
     /// The last text drawn in place, to be left behind at the end.
     last: Option<String>,
@@ -31,24 +35,43 @@ const BEGIN: &str = "\x1b[?2026h\x1b[H";
 const END: &str = "\x1b[J\x1b[?2026l";
 
 impl Screen {
-    pub fn open(args: &SmiArgs) -> anyhow::Result<Screen> {
-        let terminal = on_terminal() && args.filename.is_none();
+    pub fn new(args: &SmiArgs) -> Screen {
+        let path = args.filename.clone().filter(|path| path.as_os_str() != "-");
+        let terminal = on_terminal() && path.is_none();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let color = match args.color {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => terminal && !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
         };
-        let out: Box<dyn Write> = match &args.filename {
-            None => Box::new(io::stdout().lock()),
-            Some(path) => Box::new(File::create(path).map_err(|error| {
-                let exit = if error.kind() == io::ErrorKind::PermissionDenied { Exit::Permission } else { Exit::Usage };
-                Failure::error(exit, format!("cannot write to {}: {error}", path.display()))
-            })?),
-        };
         let in_place = terminal && args.watch.is_some();
         let options = Options { in_place, terminal, color, unicode: !args.ascii && locale_is_utf8() };
-        Ok(Screen { out, options, last: None })
+        Screen { out: None, path, options, last: None }
+    }
+
+    fn out(&mut self) -> anyhow::Result<&mut Box<dyn Write>> {
+        if self.out.is_none() {
+            self.out = Some(match &self.path {
+                None => Box::new(io::stdout().lock()),
+                Some(path) => Box::new(File::create(path).map_err(|error| {
+                    let denied = error.kind() == io::ErrorKind::PermissionDenied;
+                    let exit = if denied { Exit::Permission } else { Exit::Usage };
+                    Failure::error(exit, format!("cannot write to {}: {error}", path.display()))
+                })?),
+            });
+        }
+        self.out.as_mut().ok_or_else(|| io::Error::other("there is no output").into())
+    }
+
+    fn write(&mut self, text: &str) -> anyhow::Result<()> {
+        let out = self.out()?;
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
+
+    /// Whether it draws over what it drew before.
+    pub fn is_in_place(&self) -> bool {
+        self.options.in_place
     }
 
     /// How to draw, for the size that the terminal has now.
@@ -64,39 +87,42 @@ impl Screen {
         (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col.into(), size.ws_row.into()))
     }
 
-    pub fn show(&mut self, text: &str) -> io::Result<()> {
+    pub fn show(&mut self, text: &str) -> anyhow::Result<()> {
         if !self.options.in_place {
-            self.out.write_all(text.as_bytes())?;
-            return self.out.flush();
+            return self.write(text);
         }
-        let rows = self.size().map_or(usize::MAX, |(_, rows)| rows);
-        let frame = frame(text, rows, self.last.is_none());
+        let (columns, rows) = self.size().unwrap_or((usize::MAX, usize::MAX));
+        let frame = frame(text, columns, rows, self.last.is_none());
         self.last = Some(text.to_owned());
-        self.out.write_all(frame.as_bytes())?;
-        self.out.flush()
+        self.write(&frame)
     }
 
     /// Gives the terminal back, with the last text on it.
-    pub fn close(mut self) -> io::Result<()> {
-        self.restore()
+    pub fn close(&mut self) -> anyhow::Result<()> {
+        match self.last.take() {
+            Some(last) => self.write(&format!("{LEAVE}{last}")),
+            None => Ok(()),
+        }
     }
 
-    fn restore(&mut self) -> io::Result<()> {
-        let Some(last) = self.last.take() else { return Ok(()) };
-        self.out.write_all(format!("{LEAVE}{last}").as_bytes())?;
-        self.out.flush()
+    /// Gives the terminal back for a while; the next text takes it again.
+    pub fn suspend(&mut self) -> anyhow::Result<()> {
+        match self.last.take() {
+            Some(_) => self.write(LEAVE),
+            None => Ok(()),
+        }
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
         // After an error or a panic there is nobody left to tell that the terminal is gone, too.
-        let _ = self.restore();
+        let _ = self.close();
     }
 }
 
 /// The text for a terminal of so many rows, line over line in place of the last one.
-fn frame(text: &str, rows: usize, first: bool) -> String {
+fn frame(text: &str, columns: usize, rows: usize, first: bool) -> String {
     let mut frame = String::from(if first { ENTER } else { "" }) + BEGIN;
     let lines: Vec<&str> = text.lines().collect();
     let room = rows.saturating_sub(1).max(1);
@@ -107,7 +133,9 @@ fn frame(text: &str, rows: usize, first: bool) -> String {
     }
     if shown < lines.len() {
         let more = lines.len() - shown;
-        frame += &format!("{more} more lines: enlarge the window, or choose devices with -i\x1b[K\r\n");
+        let more = format!("{more} more lines: enlarge the window, or choose devices with -i");
+        frame += &cut(&more, columns, '~');
+        frame += "\x1b[K\r\n";
     }
     frame + END
 }
@@ -126,14 +154,15 @@ mod tests {
     #[test]
     fn a_frame_goes_over_the_last_one() {
         let text = "one\ntwo\n";
-        assert_eq!(frame(text, 24, false), "\x1b[?2026h\x1b[Hone\x1b[K\r\ntwo\x1b[K\r\n\x1b[J\x1b[?2026l");
-        assert!(frame(text, 24, true).starts_with("\x1b[?1049h\x1b[?25l\x1b[?2026h"));
+        assert_eq!(frame(text, 80, 24, false), "\x1b[?2026h\x1b[Hone\x1b[K\r\ntwo\x1b[K\r\n\x1b[J\x1b[?2026l");
+        assert!(frame(text, 80, 24, true).starts_with("\x1b[?1049h\x1b[?25l\x1b[?2026h"));
     }
 
     #[test]
     fn a_low_terminal_says_what_it_hides() {
-        let frame = frame("1\n2\n3\n4\n5\n6\n", 4, false);
+        let frame = frame("1\n2\n3\n4\n5\n6\n", 80, 4, false);
         assert_eq!(frame.matches("\r\n").count(), 3);
         assert!(frame.contains("2\x1b[K\r\n4 more lines"), "{frame:?}");
+        assert!(super::frame("1\n2\n3\n4\n", 10, 3, false).contains("3 more li~\x1b[K"));
     }
 }

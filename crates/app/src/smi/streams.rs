@@ -110,6 +110,13 @@ fn shown(value: Option<impl ToString>) -> String {
 }
 
 fn device(device: &Device) -> Vec<String> {
+    if device.sample_age_seconds != Some(0.0) {
+        // A line is of its moment: what was not read now is not in it.
+        let mut cells = vec![ABSENT.to_owned(); DEVICE_COLUMNS.len()];
+        cells[0] = device.id.to_string();
+        cells[DEVICE_COLUMNS.len() - 1] = device.state.name().replace(' ', "-");
+        return cells;
+    }
     let megabytes = |rate: Option<BytesPerSecond>| shown(rate.map(|rate| format!("{:.0}", rate.0 / 1e6)));
     vec![
         device.id.to_string(),

@@ -55,8 +55,8 @@ fn title(page: &mut Page, snapshot: &Snapshot) {
     let driver = snapshot.host.driver_version.as_deref().unwrap_or("unknown");
     let left = format!(" ttmon {}   driver {}", env!("CARGO_PKG_VERSION"), clean(driver));
     let (right, tone) = match &snapshot.host {
-        host if host.simulated => ("SIMULATED ".to_owned(), Tone::Warning),
-        host => (format!("{} ", clean(host.name.as_deref().unwrap_or(""))), Tone::Plain),
+        host if host.simulated => (" SIMULATED ".to_owned(), Tone::Warning),
+        host => (format!(" {} ", clean(host.name.as_deref().unwrap_or(""))), Tone::Plain),
     };
     let taken = width(&right).min(inner / 2);
     let left = style.cell(&left, inner - taken, Align::Left, Tone::Strong);

@@ -3,13 +3,14 @@
 use super::figures::*;
 use super::grid::{Cell, Column, Page};
 use crate::smi::style::{Style, Tone};
-use model::{Bytes, Device, Snapshot};
+use model::{Bytes, BytesPerSecond, Device, Snapshot};
 
 pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     let (style, glyphs) = (page.style, page.style.glyphs());
     let inner = style.columns - 2;
     page.rule(&[inner], glyphs.horizontal, glyphs.middle);
     let wide = style.columns >= 104;
+    let rates = wide && snapshot.devices.iter().any(|device| device.pcie.host_to_device.is_some());
     let mut columns = vec![
         Column::right("Dev", 3),
         Column::left("Board", 5).rank(3),
@@ -19,30 +20,36 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
         Column::right("Power", 6),
         Column::right("MHz", 4).rank(4),
         Column::left("DRAM", 8).stretching().rank(2),
-        Column::right("used", 6),
-        Column::right("L1 used", 7).rank(1),
+        Column::right("used/total", 10),
+        Column::right("L1", 9).rank(1),
     ];
     if wide {
         columns.insert(4, Column::right("Fan", 5));
     }
+    if rates {
+        columns.push(Column::right("PCIe in", 8).rank(7));
+        columns.push(Column::right("out", 8).rank(6));
+    }
     let one_domain = snapshot.devices.iter().flat_map(|d| &d.pci_address).all(|address| address.0.starts_with("0000:"));
-    let rows: Vec<Vec<Cell>> = snapshot.devices.iter().map(|device| row(device, &style, one_domain, wide)).collect();
+    let rows: Vec<Vec<Cell>> =
+        snapshot.devices.iter().map(|device| row(device, &style, one_domain, wide, rates)).collect();
     page.grid(columns, rows);
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
 }
 
-fn row(device: &Device, style: &Style, one_domain: bool, wide: bool) -> Vec<Cell> {
+fn row(device: &Device, style: &Style, one_domain: bool, wide: bool, rates: bool) -> Vec<Cell> {
     let memory = &device.memory;
     let address = address(device, style);
     let address = if one_domain { address.trim_start_matches("0000:") } else { &address };
     let board = board(device, style).replace("wormhole", "wh").replace("blackhole", "bh");
     let tone = memory_tone(memory.dram_used, memory.dram_total);
-    let figures = |used: Option<Bytes>, total: Option<Bytes>| match (used, total) {
-        (used, Some(_)) if wide => used_of_total(used, total, memory.untracked_processes, style),
-        (Some(used), _) if memory.untracked_processes > 0 => format!("{}{}", style.glyphs().at_least, used.short()),
-        (Some(used), _) => used.short(),
-        (None, _) => style.glyphs().absent.to_owned(),
+    let absent = || style.glyphs().absent.to_owned();
+    let figures = |used: Option<Bytes>, total: Option<Bytes>| {
+        let mark = if memory.untracked_processes > 0 && used.is_some() { style.glyphs().at_least } else { "" };
+        let used = used.map_or_else(absent, Bytes::short);
+        total.map_or_else(|| format!("{mark}{used}"), |total| format!("{mark}{used}/{}", total.short()))
     };
+    let rate = |rate: Option<BytesPerSecond>| rate.map_or_else(absent, |rate| Bytes(rate.0 as u64).short() + "/s");
     let mut cells = vec![
         Cell::Text(name(device, style), Tone::Strong),
         Cell::plain(board),
@@ -57,6 +64,10 @@ fn row(device: &Device, style: &Style, one_domain: bool, wide: bool) -> Vec<Cell
     ];
     if wide {
         cells.insert(4, Cell::plain(fan(device, style)));
+    }
+    if rates {
+        cells.push(Cell::plain(rate(device.pcie.host_to_device)));
+        cells.push(Cell::plain(rate(device.pcie.device_to_host)));
     }
     cells
 }
