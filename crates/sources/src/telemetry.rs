@@ -57,7 +57,13 @@ impl Chip {
             self.read_changing(&mut device, &mut trouble);
             match &known {
                 Some(known) if still_true(known, &device, &trouble) => keep_fixed(&mut device, known),
-                _ => self.read_fixed(&mut device, &mut trouble),
+                _ => {
+                    // A reset may have left an old node behind a new one.
+                    if known.is_some() {
+                        self.hwmon = hwmon::find(&self.pci);
+                    }
+                    self.read_fixed(&mut device, &mut trouble);
+                }
             }
             pcie::current(&self.pci, &mut device.pcie, &mut trouble);
         }
@@ -108,8 +114,6 @@ impl Chip {
             firmware.ethernet = version(class, "tt_eth_fw_ver", trouble);
             firmware.tt_flash = version(class, "tt_ttflash_ver", trouble);
         }
-        // A reset may have left an old node behind a new one.
-        self.hwmon = hwmon::find(&self.pci);
         if let Some(hwmon) = &self.hwmon {
             hwmon::limits(hwmon, device, trouble);
         }
