@@ -12,12 +12,18 @@ pub(crate) fn current(pci: &Dir, link: &mut Link, trouble: &mut Trouble) {
     link.width = width(pci, "current_link_width", trouble);
 }
 
-/// What slot and card could do together: the lesser of the function's best and that of the bridge above it.
+/// What slot and card could do together. The slot, which is the bridge above, matters only where the card does less than it
+/// could; that it does now must have been read before.
 pub(crate) fn best(pci: &Dir, link: &mut Link, trouble: &mut Trouble) {
+    link.max_generation = generation(pci, "max_link_speed", trouble);
+    link.max_width = width(pci, "max_link_width", trouble);
     let lesser = |card: Option<u8>, slot: Option<u8>| card.map(|card| slot.map_or(card, |slot| slot.min(card)));
-    let speed = |name: &str, trouble: &mut Trouble| generation(pci, name, trouble);
-    link.max_generation = lesser(speed("max_link_speed", trouble), speed("../max_link_speed", trouble));
-    link.max_width = lesser(width(pci, "max_link_width", trouble), width(pci, "../max_link_width", trouble));
+    if link.generation != link.max_generation {
+        link.max_generation = lesser(link.max_generation, generation(pci, "../max_link_speed", trouble));
+    }
+    if link.width != link.max_width {
+        link.max_width = lesser(link.max_width, width(pci, "../max_link_width", trouble));
+    }
 }
 
 fn generation(pci: &Dir, name: &str, trouble: &mut Trouble) -> Option<u8> {

@@ -55,6 +55,7 @@ impl Chip {
         let known = self.known.take();
         if !trouble.dead {
             self.read_changing(&mut device, &mut trouble);
+            pcie::current(&self.pci, &mut device.pcie, &mut trouble);
             match &known {
                 Some(known) if still_true(known, &device, &trouble) => keep_fixed(&mut device, known),
                 _ => {
@@ -65,7 +66,6 @@ impl Chip {
                     self.read_fixed(&mut device, &mut trouble);
                 }
             }
-            pcie::current(&self.pci, &mut device.pcie, &mut trouble);
         }
         let now = Instant::now();
         device.state = self.state(&device, &trouble, now);
