@@ -35,6 +35,14 @@ impl DeviceId {
         }
     }
 
+    /// The ordinal of the PCIe device that the chip is reached through: its own, or its gateway's.
+    pub fn gateway(&self) -> Option<u32> {
+        match self {
+            DeviceId::Local(n) | DeviceId::Remote(n) => Some(*n),
+            DeviceId::NoDriver(_) => None,
+        }
+    }
+
     fn sort_key(&self) -> (bool, u32, bool, Option<&PciAddress>) {
         match self {
             DeviceId::Local(n) => (false, *n, false, None),
@@ -102,7 +110,7 @@ impl Selector {
         if let Ok(n) = text.parse::<u32>()
             && text.len() < 8
         {
-            return matches!(device.id, DeviceId::Local(m) | DeviceId::Remote(m) if m == n);
+            return device.id.gateway() == Some(n);
         }
         let same = |other: Option<&str>, text: &str| other.is_some_and(|other| other.eq_ignore_ascii_case(text));
         let hex = text.strip_prefix("0x").unwrap_or(text);

@@ -86,7 +86,7 @@ impl Assembly {
         let chips = chips_of(&shared.shm.regions, devices, &holders, &shared.processes);
         for (inode, found) in &shared.shm.regions {
             let chip = chips.get(inode).cloned();
-            let Some((chip, n)) = chip.and_then(|chip| Some((chip.clone(), gateway(&chip)?))) else {
+            let Some((chip, n)) = chip.and_then(|chip| Some((chip.clone(), chip.gateway()?))) else {
                 let nameless = devices.iter().any(|device| device.serial.is_none());
                 trouble.add(
                     &found.path,
@@ -116,7 +116,7 @@ impl Assembly {
         }
         for device in devices {
             let books = books.get(&device.id).map_or(&[][..], Vec::as_slice);
-            let holding = gateway(&device.id).and_then(|n| holdings.get(&n)).filter(|_| shared.shm.listed);
+            let holding = device.id.gateway().and_then(|n| holdings.get(&n)).filter(|_| shared.shm.listed);
             add_up(device, books, holding, held);
         }
     }
@@ -257,14 +257,6 @@ fn add_up(device: &mut Device, books: &[Option<Division>], holding: Option<&Hold
     }
     let all_known = books.len() == readable.len() && holding.is_some();
     memory.stale = readable.iter().map(|division| division.stale).sum::<Option<Bytes>>().filter(|_| all_known);
-}
-
-/// The ordinal of the PCIe device that a chip is reached through.
-fn gateway(id: &DeviceId) -> Option<u32> {
-    match id {
-        DeviceId::Local(n) | DeviceId::Remote(n) => Some(*n),
-        DeviceId::NoDriver(_) => None,
-    }
 }
 
 /// A process that holds a device and did not let itself be read in time.

@@ -60,9 +60,7 @@ pub(crate) fn divide(
     clock: &Clock,
     baselines: &mut Baselines,
 ) -> Division {
-    let attached = |process: &&ProcessFacts| {
-        process.maps.as_ref().is_ok_and(|maps| maps.regions.iter().any(|(mapped, _)| *mapped == inode))
-    };
+    let attached = |process: &&ProcessFacts| process.has_mapped(inode);
     let mut division = Division::default();
     // Attached and no slot yet: nothing allocated, unless the region has no slot left to give.
     for process in processes.values().filter(attached) {

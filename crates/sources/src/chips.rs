@@ -23,19 +23,12 @@ pub(crate) fn chips_of(
     let claims: Vec<(DeviceId, u64)> = chips.iter().map(|(inode, id)| (id.clone(), regions[inode].number)).collect();
     let alone = |id: &DeviceId, number| claims.iter().all(|(other, n)| other != id || *n == number);
     let sure = |id: &DeviceId, number| {
-        devices.iter().any(|d| {
-            gateway_of(id) == d.id.index() && chip_match(d, number).is_some_and(|m| m != ChipMatch::OneOfBoard)
-        })
+        devices
+            .iter()
+            .any(|d| id.gateway() == d.id.index() && chip_match(d, number).is_some_and(|m| m != ChipMatch::OneOfBoard))
     };
     chips.retain(|inode, id| alone(id, regions[inode].number) || sure(id, regions[inode].number));
     chips
-}
-
-fn gateway_of(id: &DeviceId) -> Option<u32> {
-    match id {
-        DeviceId::Local(n) | DeviceId::Remote(n) => Some(*n),
-        DeviceId::NoDriver(_) => None,
-    }
 }
 
 /// The chip that a region is about, if that can be said.
@@ -53,7 +46,7 @@ fn chip_of(
             (_, id) => Some(id.clone()),
         };
     }
-    let attached: Vec<&ProcessFacts> = processes.values().filter(|process| has_mapped(process, inode)).collect();
+    let attached: Vec<&ProcessFacts> = processes.values().filter(|process| process.has_mapped(inode)).collect();
     let held_by_all = |device: &Device| {
         let holders = device.id.index().and_then(|n| holders.get(&n));
         !attached.is_empty() && holders.is_some_and(|holders| attached.iter().all(|p| holders.contains(&p.pid)))
@@ -68,10 +61,6 @@ fn chip_of(
         [one] => Some(one.id.clone()),
         _ => None,
     }
-}
-
-fn has_mapped(process: &ProcessFacts, inode: Inode) -> bool {
-    process.maps.as_ref().is_ok_and(|maps| maps.regions.iter().any(|(mapped, _)| *mapped == inode))
 }
 
 /// The device whose place in PCI order is the region's logical number, as the attached processes count.

@@ -216,6 +216,16 @@ mod tests {
     }
 
     #[test]
+    fn jobs_that_were_never_begun_are_late_too() {
+        let pool = Pool::new(|_: &u32, _: &dyn Fn(u32)| {
+            loop {
+                thread::park();
+            }
+        });
+        assert_eq!(round(&pool, 0..100, Instant::now()), HashSet::from_iter(0..100));
+    }
+
+    #[test]
     fn jobs_that_never_end_hold_up_nobody() {
         let (send, done) = mpsc::channel();
         let pool = Pool::new(move |&n: &u32, _: &dyn Fn(u32)| {

@@ -4,8 +4,8 @@
 //! we may look `maps` and `environ`.
 
 use crate::container::container_of;
-use crate::dir::{Dir, decimal};
-use crate::maps::{self, Maps};
+use crate::dir::{Dir, Inject, decimal};
+use crate::maps::{self, Inode, Maps};
 use crate::users::Users;
 use model::{Bytes, Timestamp};
 use rustix::io::Errno;
@@ -26,10 +26,22 @@ pub(crate) struct ProcessFacts {
     pub visible_devices: Result<Option<String>, Errno>,
 }
 
+impl ProcessFacts {
+    /// Whether it is attached to a region, as far as we may look.
+    pub fn has_mapped(&self, region: Inode) -> bool {
+        self.maps.as_ref().is_ok_and(|maps| maps.regions.iter().any(|(mapped, _)| *mapped == region))
+    }
+}
+
 /// Reads a process. `None` when it is gone, or dead and not yet waited for.
-pub(crate) fn read(pid: u32, earlier: Option<&ProcessFacts>, users: &Users) -> Option<ProcessFacts> {
+pub(crate) fn read(
+    pid: u32,
+    earlier: Option<&ProcessFacts>,
+    users: &Users,
+    inject: Option<Inject>,
+) -> Option<ProcessFacts> {
     // The open folder is this process for good: when it dies, reads fail instead of telling of a successor.
-    let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
+    let dir = Dir::open(Path::new(&format!("/proc/{pid}")), inject).ok()?;
     let mut buffer = [0; 4096];
     let stat = stat(dir.read_start("stat", &mut buffer).ok()?).filter(|stat| !stat.is_dead)?;
     let mut bytes = Vec::new();
@@ -161,7 +173,7 @@ impl Clock {
 #[cfg(test)]
 impl ProcessFacts {
     /// A process for tests: how it calls itself, when it began (in ticks), and which regions it has mapped.
-    pub fn made_up(pid: u32, inner_pid: u32, start_ticks: u64, regions: &[(maps::Inode, u64)]) -> ProcessFacts {
+    pub fn made_up(pid: u32, inner_pid: u32, start_ticks: u64, regions: &[(Inode, u64)]) -> ProcessFacts {
         ProcessFacts {
             pid,
             stat: Stat { name: "python3".into(), is_dead: false, cpu_ticks: 0, start_ticks },
@@ -219,13 +231,13 @@ mod tests {
 
     #[test]
     fn this_very_process_can_be_read() {
-        let facts = read(std::process::id(), None, &Users::default()).unwrap();
+        let facts = read(std::process::id(), None, &Users::default(), None).unwrap();
         assert_eq!(facts.status.inner_pid, Some(std::process::id()));
         assert!(facts.status.resident.unwrap() > Bytes(100_000));
         let clock = Clock::now();
         let age = clock.nanoseconds(clock_ticks_now()).abs_diff(clock.nanoseconds(facts.stat.start_ticks));
         assert!(age < 3_600_000_000_000, "this test has run for less than an hour, not {age} ns");
-        assert_eq!(read(u32::MAX, None, &Users::default()).map(|facts| facts.pid), None);
+        assert_eq!(read(u32::MAX, None, &Users::default(), None).map(|facts| facts.pid), None);
     }
 
     fn clock_ticks_now() -> u64 {

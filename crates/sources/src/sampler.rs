@@ -2,7 +2,7 @@
 
 use crate::assembly::Assembly;
 use crate::devices;
-use crate::dir::{Dir, Root, Trouble, reason};
+use crate::dir::{Dir, Inject, Root, Trouble, reason};
 use crate::pids::{self, Holders};
 use crate::pool::Pool;
 use crate::procs::{self, ProcessFacts};
@@ -79,9 +79,10 @@ impl Sampler {
     pub fn new(root: Root, options: Options) -> Sampler {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let (state, rates, users) = (shared.clone(), options.rates, Users::default());
+        let inject = root.inject.clone();
         let pool = Pool::new(move |job: &Job, add: &dyn Fn(Job)| match *job {
             Job::Device(n) => read_device(&state, n, rates, add),
-            Job::Process(pid) => read_process(&state, pid, &users),
+            Job::Process(pid) => read_process(&state, pid, &users, inject.clone()),
         });
         Sampler { root, options, shared, pool, assembly: Assembly::default() }
     }
@@ -183,9 +184,9 @@ fn read_device(shared: &Mutex<Shared>, n: u32, rates: bool, add: &dyn Fn(Job)) {
     }
 }
 
-fn read_process(shared: &Mutex<Shared>, pid: u32, users: &Users) {
+fn read_process(shared: &Mutex<Shared>, pid: u32, users: &Users, inject: Option<Inject>) {
     let earlier = lock(shared).earlier.remove(&pid);
-    if let Some(facts) = procs::read(pid, earlier.as_ref(), users) {
+    if let Some(facts) = procs::read(pid, earlier.as_ref(), users, inject) {
         lock(shared).processes.insert(pid, facts);
     }
 }

@@ -487,6 +487,34 @@ fn the_holders_of_a_device_that_does_not_answer_are_still_there() {
 }
 
 #[test]
+fn bytes_of_a_process_that_cannot_be_read_in_time_are_not_called_stale() {
+    let machine = p150a();
+    let mut holder = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    machine.set(&format!("0/pids = {}", holder.id()));
+    // A region of the chip in which the holder has 1000 bytes of DRAM.
+    let mut region = vec![0; 8576];
+    for (at, word) in [(0, 3), (48, 1000), (856, u64::from(holder.id())), (864, 1000)] {
+        region[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    }
+    machine.bytes("dev/shm/tt_device_10320680388634458000_memory", &region);
+    assert_eq!(machine.sample().devices[0].memory.stale.unwrap().0, 1000, "it has not mapped the region: not its own");
+    let maps = format!("/proc/{}/maps", holder.id());
+    let inject = move |path: &Path| {
+        while path == Path::new(&maps) {
+            std::thread::park();
+        }
+        None
+    };
+    let options = Options { deadline: Duration::from_millis(300), rates: false };
+    let snapshot = Sampler::new(machine.root().with_faults(Arc::new(inject)), options).sample();
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert_eq!(snapshot.devices[0].memory.stale, None);
+    assert_eq!((snapshot.processes[0].pid, &snapshot.processes[0].name), (holder.id(), &None), "held, but not read");
+    assert!(snapshot.faults.iter().any(|fault| fault.reason == "no answer within 300 ms"), "{:?}", snapshot.faults);
+}
+
+#[test]
 fn a_hwmon_folder_that_is_replaced_is_found_again() {
     let machine = p150a();
     let mut sampler = machine.sampler(false);
