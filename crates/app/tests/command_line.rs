@@ -392,9 +392,11 @@ fn a_signal_takes_a_simulated_machine_down() {
 
 #[test]
 fn watching_on_a_terminal_draws_in_place_and_gives_the_terminal_back() {
-    // script(1) runs it on a terminal of its own and copies what it writes.
+    // script(1) runs it on a terminal of its own and copies what it writes. Without `exec` a shell would stay in
+    // between, and Ctrl-C would end that one, too.
     let mut child = Command::new("script")
-        .args(["-qec", &format!("{TTMON} --sim -w 0.2"), "/dev/null"])
+        .args(["-qec", &format!("exec {TTMON} --sim -w 0.2"), "/dev/null"])
+        .env("SHELL", "/bin/sh")
         .env("LANG", "C.UTF-8")
         .env("TERM", "xterm-256color")
         .stdin(Stdio::piped())
