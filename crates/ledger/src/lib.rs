@@ -1,6 +1,8 @@
-//! Who holds how much device memory: the books that processes keep in mapped files.
+//! Who holds how much device memory: the [`book`] that a process keeps of it.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod book;
 
 // The only place of the project that maps files; each use of `unsafe` says why it is sound.
 #[allow(unsafe_code)]

@@ -4,7 +4,7 @@
 //! Fields are little-endian. A file that somebody shortens afterwards takes its pages with it (`SIGBUS`); map only files
 //! whose writers never do that.
 
-use memmap2::{Mmap, MmapOptions, MmapRaw};
+use memmap2::{Advice, Mmap, MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -32,6 +32,42 @@ impl Mapping {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
         }
         Ok(Mapping { map: MmapOptions::new().len(len).map_raw(file)? })
+    }
+
+    /// Memory of this process alone, zeroed now and, in a child that it forks, again.
+    pub fn zeroed_in_children(len: usize) -> io::Result<Mapping> {
+        let map = MmapOptions::new().len(len).map_anon()?;
+        let map = MmapRaw::from(map);
+        // SAFETY: the whole of a private anonymous mapping that is ours; the advice changes nothing in this process.
+        unsafe { rustix::mm::madvise(map.as_mut_ptr().cast(), map.len(), rustix::mm::Advice::LinuxWipeOnFork)? };
+        Ok(Mapping { map })
+    }
+
+    /// From now on forked children do not have this mapping: not even by mistake can they write to it.
+    pub fn keep_from_children(&self) -> io::Result<()> {
+        self.map.advise(Advice::DontFork)
+    }
+
+    /// How many bytes are mapped.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether none are.
+    pub fn is_empty(&self) -> bool {
+        self.map.len() == 0
+    }
+
+    /// Writes fields in a row, each by itself, in no order that another process could rely on.
+    #[inline]
+    pub fn store_words(&self, offset: usize, words: &[u64]) {
+        let inside = words.len().checked_mul(8).and_then(|size| offset.checked_add(size));
+        assert!(inside.is_some_and(|end| end <= self.map.len()) && offset.is_multiple_of(8));
+        for (i, word) in words.iter().enumerate() {
+            // SAFETY: checked above for all of them; as below otherwise.
+            let field = unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(offset + i * 8).cast()) };
+            field.store(word.to_le(), Relaxed);
+        }
     }
 
     /// Reads a field.

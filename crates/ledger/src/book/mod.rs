@@ -1,0 +1,139 @@
+//! The book that a process keeps of its device memory: exact counters, the allocator's figures per bank, and every live buffer.
+//!
+//! The process writes it through a [`Writer`], under a lock of its own, in tens of nanoseconds. Anybody who may look into
+//! the process copies it with [`read`] and [`table`], without a lock and without the writer's help. `layout.rs` has every byte.
+
+mod layout;
+mod reader;
+mod writer;
+
+pub use layout::{CHIPS, LABEL};
+pub use reader::{BankFigures, Book, BookError, Buffer, Chip, Counter, Table, of_bytes, of_file, read, table};
+pub use writer::Writer;
+
+/// What device memory is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Buffers in DRAM.
+    Dram = 0,
+    /// Buffers in L1.
+    L1 = 1,
+    /// Buffers in the small L1 region.
+    L1Small = 2,
+    /// Recorded command traces, in DRAM.
+    Trace = 3,
+    /// Circular buffers, in L1.
+    Cb = 4,
+    /// Kernel code.
+    Kernel = 5,
+}
+
+impl Kind {
+    /// All of them, in order.
+    pub const ALL: [Kind; 6] = [Kind::Dram, Kind::L1, Kind::L1Small, Kind::Trace, Kind::Cb, Kind::Kernel];
+
+    /// As JSON and queries spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Dram => "dram",
+            Kind::L1 => "l1",
+            Kind::L1Small => "l1_small",
+            Kind::Trace => "trace",
+            Kind::Cb => "cb",
+            Kind::Kernel => "kernel",
+        }
+    }
+
+    /// Whether an allocator with banks hands it out.
+    pub fn has_banks(self) -> bool {
+        matches!(self, Kind::Dram | Kind::L1 | Kind::L1Small | Kind::Trace)
+    }
+
+    /// The kind with this number.
+    pub fn from_number(number: u8) -> Option<Kind> {
+        Kind::ALL.get(usize::from(number)).copied()
+    }
+}
+
+/// Some of the chips of one book, bit n for chip n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Chips(pub u64);
+
+impl Chips {
+    /// One chip.
+    pub fn one(chip: u8) -> Chips {
+        Chips(1u64.checked_shl(u32::from(chip)).unwrap_or(0))
+    }
+
+    /// Their numbers, ascending.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let next = (left != 0).then(|| left.trailing_zeros() as u8);
+            left &= left.wrapping_sub(1);
+            next
+        })
+    }
+}
+
+impl std::ops::BitOr for Chips {
+    type Output = Chips;
+
+    fn bitor(self, other: Chips) -> Chips {
+        Chips(self.0 | other.0)
+    }
+}
+
+/// A buffer as its owner tells of it. The same everywhere on all of its chips.
+#[derive(Debug, Clone, Copy)]
+pub struct New<'a> {
+    /// What tells it from the others of this process.
+    pub id: u64,
+    /// Where it is.
+    pub chips: Chips,
+    /// What for.
+    pub kind: Kind,
+    /// Bytes asked for, per chip.
+    pub logical: u64,
+    /// Bytes reserved in each bank.
+    pub per_bank: u64,
+    /// Banks in which they are reserved.
+    pub banks: u32,
+    /// Address in each bank.
+    pub address: u64,
+    /// Bytes per page.
+    pub page: u64,
+    /// As the runtime numbers its layouts.
+    pub layout: u8,
+    /// What it goes away with, for [`Writer::clear`]: any number that names the device object in this process.
+    pub owner: u64,
+    /// What people call it, up to [`LABEL`] bytes of UTF-8.
+    pub label: &'a [u8],
+}
+
+/// What an allocator says of one bank; all banks of a kind are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Banks {
+    /// How many there are.
+    pub banks: u32,
+    /// Bytes per bank that can be handed out at all.
+    pub allocatable: u64,
+    /// Bytes per bank that are handed out.
+    pub allocated: u64,
+    /// Bytes per bank that are left.
+    pub free: u64,
+    /// The largest piece of them.
+    pub largest_free: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chips_are_told_in_order() {
+        assert_eq!((Chips::one(63) | Chips::one(0) | Chips::one(5)).iter().collect::<Vec<_>>(), [0, 5, 63]);
+        assert_eq!(Chips::one(64).iter().count(), 0);
+    }
+}

@@ -1,0 +1,397 @@
+//! A book says what its writer did, to the byte, whoever reads it and whenever.
+
+#![allow(clippy::unwrap_used)]
+
+use ledger::book::{self, Banks, Book, BookError, Chips, Counter, Kind, New, Table, Writer};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
+
+fn new(id: u64, chips: Chips, kind: Kind, logical: u64, per_bank: u64, banks: u32) -> New<'static> {
+    New { id, chips, kind, logical, per_bank, banks, address: 4096, page: 2048, layout: 0, owner: 1, label: b"" }
+}
+
+fn read(writer: &Writer) -> Book {
+    book::read(book::of_file(writer.file())).unwrap()
+}
+
+fn table(writer: &Writer) -> Table {
+    let mut table = book::table(book::of_file(writer.file()), &read(writer)).unwrap();
+    table.buffers.sort_by_key(|buffer| buffer.id);
+    table
+}
+
+/// The bytes of a book, as far as they are in use.
+fn bytes(writer: &Writer) -> Vec<u8> {
+    let used = read(writer).tabled as usize + 8;
+    let mut bytes = vec![0; 135_168 + used * 128];
+    let length = writer.file().read_at(&mut bytes, 0).unwrap();
+    bytes.truncate(length);
+    bytes
+}
+
+#[test]
+fn a_new_book_is_empty_and_says_whose_it_is() {
+    let writer = Writer::create("a test").unwrap();
+    let book = read(&writer);
+    assert_eq!((book.pid, book.producer.as_str(), book.remark), (std::process::id(), "a test", None));
+    assert!(book.start_ticks.is_some() && book.created > 1_700_000_000_000_000_000);
+    assert_eq!((book.chips.len(), book.is_closed, book.is_of_one_moment), (0, false, true));
+    assert_eq!(table(&writer), Table::default());
+}
+
+#[test]
+fn bytes_are_what_was_reserved_and_the_wish_is_beside_them() {
+    let writer = Writer::create("").unwrap();
+    let chip = writer.chip(0, Some(77)).unwrap();
+    // One tile in L1: a page in each of 64 banks.
+    writer.allocate(&new(9, Chips::one(chip), Kind::L1, 2048, 2048, 64));
+    let book = read(&writer);
+    assert_eq!((book.chips[0].device_id, book.chips[0].unique_id), (0, Some(77)));
+    let counter = book.chips[0].counters[Kind::L1 as usize];
+    let expected =
+        Counter { bytes: 131_072, logical: 2048, buffers: 1, peak: 131_072, allocations: 1, ..Counter::default() };
+    assert_eq!(counter, expected);
+    assert_eq!(book.chips[0].counters[Kind::Dram as usize], Counter::default());
+
+    assert!(writer.free(9));
+    let counter = read(&writer).chips[0].counters[Kind::L1 as usize];
+    assert_eq!(counter, Counter { peak: 131_072, allocations: 1, frees: 1, ..Counter::default() });
+    assert_eq!(table(&writer), Table::default());
+}
+
+#[test]
+fn the_table_tells_everything_of_a_buffer() {
+    let writer = Writer::create("").unwrap();
+    let chips = Chips::one(writer.chip(4, None).unwrap()) | Chips::one(writer.chip(5, None).unwrap());
+    let label = "kv-cache".as_bytes();
+    writer.allocate(&New { label, layout: 3, ..new(7, chips, Kind::Trace, 100, 64, 12) });
+    let table = table(&writer);
+    let [buffer] = &table.buffers[..] else { panic!("{table:?}") };
+    assert_eq!((buffer.id, buffer.chips, buffer.kind, buffer.logical), (7, chips, Kind::Trace, 100));
+    assert_eq!((buffer.per_bank, buffer.banks, buffer.address, buffer.page, buffer.layout), (64, 12, 4096, 2048, 3));
+    assert_eq!((buffer.bytes(), buffer.label.as_deref()), (768, Some("kv-cache")));
+    assert_eq!(buffer.thread, rustix::thread::gettid().as_raw_nonzero().get() as u32);
+    assert!(buffer.time >= read(&writer).created);
+    let book = read(&writer);
+    assert_eq!(book.chips.iter().map(|chip| chip.counters[3].bytes).collect::<Vec<_>>(), [768, 768]);
+}
+
+#[test]
+fn a_label_is_cut_between_characters() {
+    let writer = Writer::create("").unwrap();
+    let chips = Chips::one(writer.chip(0, None).unwrap());
+    let long = "é".repeat(40);
+    writer.allocate(&New { label: long.as_bytes(), ..new(1, chips, Kind::Dram, 1, 1, 1) });
+    assert_eq!(table(&writer).buffers[0].label.as_deref(), Some("é".repeat(28).as_str()));
+}
+
+#[test]
+fn a_buffer_that_comes_twice_counts_once() {
+    let writer = Writer::create("").unwrap();
+    let chips = Chips::one(writer.chip(0, None).unwrap());
+    writer.allocate(&new(1, chips, Kind::Dram, 10, 10, 1));
+    writer.allocate(&new(1, chips, Kind::Dram, 30, 30, 1));
+    let counter = read(&writer).chips[0].counters[0];
+    assert_eq!((counter.bytes, counter.buffers, counter.allocations, counter.frees), (30, 1, 2, 1));
+    assert_eq!(table(&writer).buffers.len(), 1);
+}
+
+#[test]
+fn a_free_without_an_allocation_is_counted_and_changes_nothing() {
+    let writer = Writer::create("").unwrap();
+    writer.chip(0, None).unwrap();
+    assert!(!writer.free(5));
+    let book = read(&writer);
+    assert_eq!((book.unknown_frees, book.chips[0].counters[0]), (1, Counter::default()));
+}
+
+#[test]
+fn what_a_closed_device_had_is_gone_and_remembered_as_left() {
+    let writer = Writer::create("").unwrap();
+    let (a, b) = (Chips::one(writer.chip(0, None).unwrap()), Chips::one(writer.chip(1, None).unwrap()));
+    writer.allocate(&New { owner: 100, ..new(1, a | b, Kind::Dram, 10, 10, 2) });
+    writer.allocate(&New { owner: 200, ..new(2, a, Kind::Dram, 7, 7, 1) });
+    writer.clear(100);
+    let book = read(&writer);
+    let counter = |chip: usize| book.chips[chip].counters[0];
+    assert_eq!((counter(0).bytes, counter(0).buffers, counter(0).left), (7, 1, 1), "the other device's stays");
+    assert_eq!((counter(1).bytes, counter(1).buffers, counter(1).left), (0, 0, 1));
+    assert_eq!((book.chips[0].left_bytes, book.chips[1].left_bytes), (20, 20));
+    assert!(!writer.free(1), "a late free of it is nothing new");
+}
+
+#[test]
+fn totals_that_come_as_a_whole_are_set() {
+    let writer = Writer::create("").unwrap();
+    let chip = writer.chip(0, None).unwrap();
+    writer.set(chip, Kind::Cb, 786_432, 3);
+    writer.set(chip, Kind::Cb, 4096, 1);
+    let counter = read(&writer).chips[0].counters[Kind::Cb as usize];
+    let expected = Counter { bytes: 4096, logical: 4096, buffers: 1, peak: 786_432, allocations: 3, frees: 2, left: 0 };
+    assert_eq!(counter, expected);
+    writer.set(chip, Kind::Cb, 0, 0);
+    assert_eq!(read(&writer).chips[0].counters[Kind::Cb as usize].bytes, 0);
+}
+
+#[test]
+fn figures_of_the_banks_are_current_until_something_changes() {
+    let writer = Writer::create("").unwrap();
+    let chip = writer.chip(0, None).unwrap();
+    writer.allocate(&new(1, Chips::one(chip), Kind::Dram, 10, 10, 12));
+    let banks = Banks { banks: 12, allocatable: 1000, allocated: 10, free: 990, largest_free: 495 };
+    writer.banks(chip, Kind::Dram, banks);
+    let figures = read(&writer).chips[0].banks[0].unwrap();
+    assert_eq!((figures.banks, figures.is_current), (banks, true));
+    assert_eq!(figures.banks.fragmentation(), Some(0.5));
+    assert_eq!(read(&writer).chips[0].banks[1], None, "L1 was not asked");
+    writer.free(1);
+    assert!(!read(&writer).chips[0].banks[0].unwrap().is_current);
+}
+
+#[test]
+fn a_full_table_leaves_exact_counters() {
+    let writer = Writer::with_room("", 4).unwrap();
+    let chips = Chips::one(writer.chip(0, None).unwrap());
+    for id in 1..=10 {
+        writer.allocate(&new(id, chips, Kind::Dram, 100, 100, 1));
+    }
+    let book = read(&writer);
+    assert_eq!((book.tabled, book.untabled, book.table_was_full), (4, 6, true));
+    assert_eq!((book.chips[0].counters[0].bytes, table(&writer).buffers.len()), (1000, 4));
+    // Buffers without a slot are freed as exactly as the others, and free slots are used again.
+    for id in [1, 2, 9, 10] {
+        assert!(writer.free(id));
+    }
+    writer.allocate(&new(11, chips, Kind::Dram, 5, 5, 1));
+    let book = read(&writer);
+    assert_eq!((book.tabled, book.untabled, book.chips[0].counters[0].bytes), (3, 4, 605));
+}
+
+#[test]
+fn a_table_grows_beyond_a_hundred_thousand_buffers() {
+    let writer = Writer::create("").unwrap();
+    let chips = Chips::one(writer.chip(0, None).unwrap());
+    for id in 1..=100_001 {
+        writer.allocate(&new(id, chips, Kind::Dram, 1, 1, 1));
+    }
+    let table = table(&writer);
+    assert_eq!((table.buffers.len(), table.moved, table.unreadable), (100_001, false, 0));
+    assert!(table.buffers.iter().map(|buffer| buffer.id).eq(1..=100_001));
+}
+
+#[test]
+fn a_chip_is_known_by_its_id_and_learns_its_number_later() {
+    let writer = Writer::create("").unwrap();
+    let first = writer.chip(3, None).unwrap();
+    assert_eq!(writer.chip(3, Some(33)), Some(first));
+    assert_eq!(writer.chip(3, None), Some(first));
+    assert_ne!(writer.chip(3, Some(44)), Some(first), "another chip under the same id");
+    for id in 100..162 {
+        assert!(writer.chip(id, None).is_some());
+    }
+    assert_eq!(writer.chip(200, None), None, "there is room for 64");
+    assert_eq!(read(&writer).chips.len(), 64);
+    writer.allocate(&new(1, Chips(u64::MAX), Kind::Dram, 1, 1, 1));
+    assert!(read(&writer).chips.iter().all(|chip| chip.counters[0].bytes == 1));
+}
+
+#[test]
+fn a_buffer_on_a_chip_that_nobody_named_makes_the_book_inexact() {
+    let writer = Writer::create("").unwrap();
+    writer.allocate(&new(1, Chips::one(5), Kind::Dram, 1, 1, 1));
+    let book = read(&writer);
+    assert!(book.is_inexact && book.chips.is_empty());
+}
+
+#[test]
+fn a_clean_end_and_a_remark_are_in_the_book() {
+    let writer = Writer::create("").unwrap();
+    writer.remark("libtt_metal.so has no Buffer::address");
+    writer.close();
+    let book = read(&writer);
+    assert_eq!(book.remark.as_deref(), Some("libtt_metal.so has no Buffer::address"));
+    assert!(book.is_closed);
+}
+
+#[test]
+fn nobody_else_can_write_to_a_book_or_cut_it() {
+    let writer = Writer::create("").unwrap();
+    assert!(writer.file().write_at(b"x", 0).is_err());
+    assert!(writer.file().set_len(0).is_err());
+    assert!(writer.file().set_len(1 << 40).is_err());
+}
+
+#[test]
+fn copies_are_right_while_threads_write() {
+    let writer = Writer::create("").unwrap();
+    let chips = Chips::one(writer.chip(0, None).unwrap()) | Chips::one(writer.chip(1, None).unwrap());
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..3u64 {
+            let (writer, done) = (&writer, &done);
+            scope.spawn(move || {
+                for i in 0.. {
+                    let id = thread << 32 | (i % 700);
+                    writer.allocate(&new(id, chips, Kind::L1, 1000, 100, 64));
+                    if i % 3 > 0 {
+                        writer.free(thread << 32 | (i * 7 % 700));
+                    }
+                    if done.load(std::sync::atomic::Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            });
+        }
+        // Also when an assertion fails: otherwise the scope would wait for them for ever.
+        let _end = OnDrop(|| done.store(true, std::sync::atomic::Ordering::Relaxed));
+        let (mut copies, mut moved) = (0, 0);
+        let until = std::time::Instant::now() + std::time::Duration::from_millis(700);
+        while std::time::Instant::now() < until {
+            let book = read(&writer);
+            for chip in &book.chips {
+                let counter = chip.counters[Kind::L1 as usize];
+                assert_eq!(counter.bytes, counter.buffers * 6400, "{counter:?}");
+                assert_eq!(counter.logical, counter.buffers * 1000, "{counter:?}");
+            }
+            let table = book::table(book::of_file(writer.file()), &book).unwrap();
+            assert!(table.buffers.iter().all(|buffer| buffer.bytes() == 6400 && buffer.chips == chips));
+            assert!(table.moved || table.buffers.len() as u64 == book.tabled);
+            copies += 1;
+            moved += usize::from(table.moved);
+        }
+        assert!(copies > 10 && moved > 0, "{copies} copies, {moved} of them under way");
+    });
+    let book = read(&writer);
+    assert_eq!(table(&writer).buffers.len() as u64, book.tabled);
+}
+
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        self.0();
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Allocate { id: u64, chips: u64, kind: u8, logical: u64, per_bank: u64, banks: u32 },
+    Free { id: u64 },
+    Clear { owner: u64 },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let id = 0u64..40;
+    let allocate = (id.clone(), 1u64..8, 0u8..6, 0u64..1 << 40, 0u64..1 << 30, 0u32..200).prop_map(
+        |(id, chips, kind, logical, per_bank, banks)| Step::Allocate { id, chips, kind, logical, per_bank, banks },
+    );
+    let step = prop_oneof![5 => allocate, 4 => id.prop_map(|id| Step::Free { id }), 1 => (0u64..3).prop_map(|owner| Step::Clear { owner })];
+    prop::collection::vec(step, 0..120)
+}
+
+/// A book after some steps, in a table of a few slots.
+fn after(steps: &[Step]) -> Writer {
+    let writer = Writer::with_room("a test", 16).unwrap();
+    for id in 0..3 {
+        writer.chip(id, Some(u64::from(id) + 500)).unwrap();
+    }
+    for step in steps {
+        match *step {
+            Step::Allocate { id, chips, kind, logical, per_bank, banks } => {
+                let kind = Kind::from_number(kind).unwrap();
+                writer.allocate(&New { owner: id % 3, ..new(id, Chips(chips), kind, logical, per_bank, banks) });
+            }
+            Step::Free { id } => _ = writer.free(id),
+            Step::Clear { owner } => writer.clear(owner),
+        }
+    }
+    writer
+}
+
+proptest! {
+    #[test]
+    fn a_book_agrees_with_a_plain_list(steps in steps()) {
+        let writer = after(&steps);
+        let mut live: BTreeMap<u64, (u64, u8, u64, u64)> = BTreeMap::new();
+        for step in &steps {
+            match *step {
+                Step::Allocate { id, chips, kind, logical, per_bank, banks } => {
+                    live.insert(id, (chips, kind, logical, per_bank * u64::from(banks)));
+                }
+                Step::Free { id } => _ = live.remove(&id),
+                Step::Clear { owner } => live.retain(|id, _| id % 3 != owner),
+            }
+        }
+        let book = read(&writer);
+        for (n, chip) in book.chips.iter().enumerate() {
+            for kind in 0..6u8 {
+                let here = || live.values().filter(move |(chips, of, ..)| chips >> n & 1 == 1 && *of == kind);
+                let counter = chip.counters[usize::from(kind)];
+                assert_eq!(counter.bytes, here().map(|(.., bytes)| bytes).sum::<u64>());
+                assert_eq!(counter.logical, here().map(|(_, _, logical, _)| logical).sum::<u64>());
+                assert_eq!(counter.buffers, here().count() as u64);
+            }
+        }
+        assert_eq!(book.tabled + book.untabled, live.len() as u64);
+        let table = table(&writer);
+        assert_eq!((table.buffers.len() as u64, table.unreadable), (book.tabled, 0));
+        for buffer in &table.buffers {
+            assert_eq!(live[&buffer.id], (buffer.chips.0, buffer.kind as u8, buffer.logical, buffer.bytes()));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_a_book_or_an_error(bytes: Vec<u8>) {
+        assert!(book::read(book::of_bytes(&bytes)).is_err());
+    }
+
+    #[test]
+    fn a_changed_book_says_the_same_or_nothing(
+        steps in steps(), changes in prop::collection::vec((0usize..140_000, any::<u8>()), 1..20),
+    ) {
+        let writer = after(&steps);
+        let mut bytes = bytes(&writer);
+        let (before, slots) = (read(&writer), table(&writer).buffers);
+        for (at, value) in changes {
+            let at = at % bytes.len();
+            bytes[at] = value;
+        }
+        let Ok(book) = book::read(book::of_bytes(&bytes)) else { return Ok(()) };
+        if !book.is_of_one_moment {
+            // It looks as if the writer had died before it closed its last event. The figures are right.
+            assert_eq!(book.chips, before.chips);
+            return Ok(());
+        }
+        assert_eq!(book, before);
+        if let Ok(table) = book::table(book::of_bytes(&bytes), &book) {
+            assert!(table.buffers.iter().all(|buffer| slots.contains(buffer)));
+            assert!(table.buffers.len() as u64 + table.unreadable >= book.tabled, "what is broken is not taken for free");
+        }
+    }
+
+    #[test]
+    fn a_book_that_is_cut_off_is_an_error_or_whole(steps in steps(), length in 0usize..138_000) {
+        let writer = after(&steps);
+        let bytes = bytes(&writer);
+        let cut = &bytes[..length.min(bytes.len())];
+        match book::read(book::of_bytes(cut)) {
+            Ok(book) => {
+                assert_eq!(book, read(&writer));
+                if let Ok(copied) = book::table(book::of_bytes(cut), &book) {
+                    assert_eq!(copied.buffers.len() as u64 + copied.unreadable, book.tabled);
+                }
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+}
+
+#[test]
+fn a_later_version_is_named() {
+    let mut bytes = bytes(&Writer::create("").unwrap());
+    bytes[8] = 9;
+    assert!(matches!(book::read(book::of_bytes(&bytes)), Err(BookError::Version(9))));
+    bytes[0] = b'X';
+    assert!(matches!(book::read(book::of_bytes(&bytes)), Err(BookError::NotABook)));
+}
