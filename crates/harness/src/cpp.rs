@@ -47,7 +47,7 @@ impl Cpp {
 pub struct Storage([u8; Storage::SIZE]);
 
 impl Storage {
-    const SIZE: usize = 1024;
+    const SIZE: usize = 16 << 10;
 
     /// Memory at an address that stays the same.
     pub fn new() -> Box<Storage> {
@@ -65,6 +65,9 @@ pub struct SharedPtr {
     object: *mut c_void,
     control: *mut ControlBlock,
 }
+
+// SAFETY: The counts are atomic, and tt-metal's objects may be used from any thread.
+unsafe impl Send for SharedPtr {}
 
 /// `std::_Sp_counted_base`.
 #[repr(C)]

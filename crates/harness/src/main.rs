@@ -1,8 +1,8 @@
 //! `ttmetal-harness` drives the real `libtt_metal.so` for tests, without a device, Python or headers.
 //!
 //! ```text
-//! ttmetal-harness shm LIBTT_METAL_SO           the library's shared memory statistics alone
-//! ttmetal-harness mock TTNN_DIR CLUSTER_YAML   a mesh device with real buffers on a mock cluster
+//! ttmetal-harness shm LIBTT_METAL_SO                            the library's shared memory statistics alone
+//! ttmetal-harness mock TTNN_DIR CLUSTER_YAML [ROWSxCOLUMNS]     a mesh device with real buffers on a mock cluster
 //! ```
 //!
 //! The first line on stdout is `READY <pid>`. Then each line on stdin is a command, answered by
@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: ttmetal-harness shm LIBTT_METAL_SO | mock TTNN_DIR CLUSTER_YAML";
+const USAGE: &str = "usage: ttmetal-harness shm LIBTT_METAL_SO | mock TTNN_DIR CLUSTER_YAML [ROWSxCOLUMNS]";
 
 fn main() -> ExitCode {
     match run(&env::args_os().skip(1).collect::<Vec<_>>()) {
@@ -49,10 +49,10 @@ fn run(arguments: &[OsString]) -> Result<()> {
             let providers = shm::Providers::load(Path::new(library))?;
             script::serve(providers, replies, shm::Providers::answer)
         }
-        [mode, ttnn, cluster] if mode == "mock" => {
-            // The root outlives the mesh, which reads from it and leaves files in it.
+        [mode, ttnn, cluster, shape @ ..] if mode == "mock" && shape.len() <= 1 => {
+            let shape = shape.first().map(|shape| shape.to_string_lossy().parse()).transpose()?;
             let root = root::Root::build(Path::new(ttnn))?;
-            let mesh = mock::Mesh::open(&root, Path::new(cluster))?;
+            let mesh = mock::Mesh::open(root, Path::new(cluster), shape)?;
             script::serve(mesh, replies, mock::Mesh::answer)
         }
         _ => bail!(USAGE),

@@ -1,36 +1,74 @@
 //! A real mesh device with real buffers, on a cluster that only a descriptor file tells about.
 //!
 //! ```text
-//! alloc ID BYTES PAGE dram|l1|trace     OK address=<in each bank> per_bank=<aligned bytes>
+//! alloc ID BYTES PAGE KIND        OK address=<in each bank> per_bank=<aligned bytes>
+//! tensor ID BYTES PAGE KIND       the same, in the way of ttnn's tensors: BYTES on each device of the mesh
 //! free ID
+//! hold COUNT BYTES PAGE KIND      allocates buffers with ids from 1000000 up
+//! churn COUNT BYTES PAGE KIND     OK ns=<time of one allocation and its release>
+//! stats KIND                      OK banks=… allocatable=… allocated=… free=… largest_free=…, bytes of each bank
+//! cb BYTES                        OK cores=…; a program with a circular buffer on every worker core
+//! uncb                            drops the program
+//! thread alloc|tensor|free …      the same on a thread of its own
+//! fork                            OK child=<pid>; the child sleeps until this process quits or is gone
+//! fork alloc|tensor …             OK child=<pid> address=… per_bank=…; the child allocates before it sleeps
+//! close                           closes the device under the buffers
+//! drop                            lets go of the device, unclosed, under the tensors
+//! abandon                         no reply; the process exits with 0 and closes nothing itself
+//! die                             no reply; the process is gone at once, with exit code 9
 //! ```
 //!
-//! An id is a number of the caller's choice.
+//! `KIND` is `dram`, `l1`, `l1_small` or `trace`. An id is a number of the caller's choice.
+//!
+//! What `GraphTracker` is told, as seen in 0.78.0 and 0.81.1: a buffer or tensor of a mesh is one event, with the
+//! mesh as its device; a circular buffer is one event for each chip, with the chip's own device. A device that is
+//! closed frees its buffers without `track_deallocate`, which does not come later either, when they are dropped; the
+//! `track_deallocate_cb` of a program comes when it is dropped, even after. Both `close` and `drop` end in
+//! `MeshDeviceImpl::close_impl`, but only `close` calls `MeshDevice::close`. On `abandon` the library closes its chips
+//! by `Device::close` from a destructor of its own, with no other event; on `die` there is none at all.
+
+mod buffers;
+mod child;
+mod functions;
+mod program;
+mod sharding;
 
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::c_void;
+use std::fs;
 use std::path::Path;
+use std::process;
+use std::str::FromStr;
+use std::thread;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
+use self::buffers::Held;
+use self::child::Child;
+use self::functions::Functions;
+use self::program::Program;
 use crate::cpp::{Cpp, SharedPtr, Storage};
 use crate::root::Root;
-use crate::script::{Kind, number};
+use crate::script::number;
 
-/// Device 0 and the buffers on it, by id.
+/// A mesh of devices and what is on it.
 pub struct Mesh {
     functions: Functions,
-    // Buffers go before the device they are on.
-    buffers: BTreeMap<u32, SharedPtr>,
+    children: Vec<Child>,
+    // Programs and buffers go before the device they are on.
+    program: Option<Program>,
+    buffers: BTreeMap<u32, Held>,
     device: SharedPtr,
-    /// How a buffer is spread over cores: not at all, it is interleaved over the banks.
-    interleaved: Box<Storage>,
+    closed: bool,
+    // The device reads from it and leaves files in it.
+    root: Root,
 }
 
 impl Mesh {
+    /// Opens device 0 alone, or as many devices as the shape has places.
+    ///
     /// Changes the environment and the working directory, and so must come before any thread is started.
-    pub fn open(root: &Root, cluster: &Path) -> Result<Mesh> {
+    pub fn open(root: Root, cluster: &Path, shape: Option<Shape>) -> Result<Mesh> {
         let cluster = cluster.canonicalize().with_context(|| format!("cannot find {}", cluster.display()))?;
         for (name, value) in [
             ("TT_METAL_MOCK_CLUSTER_DESC_PATH", cluster.as_path()),
@@ -51,120 +89,147 @@ impl Mesh {
         let metal = Cpp::load_global(&libraries.join("libtt_metal.so"))?;
         let ttnn = Cpp::load_global(&libraries.join("_ttnncpp.so"))?;
         let functions = Functions::find(metal, ttnn)?;
-
-        let mut interleaved = Storage::new();
-        let mut device = SharedPtr::null();
-        // An absent `std::optional` is zero where its flag is.
-        let mut default_dispatch = Storage::new();
-        // SAFETY: The storage is larger than the objects in it, and a null pointer may be overwritten.
-        unsafe {
-            (functions.interleaved)(interleaved.as_ptr());
-            (functions.open)(&mut device, 0, L1_SMALL_BYTES, TRACE_BYTES, 1, default_dispatch.as_ptr(), 0);
-        }
+        let device = open_device(&functions, shape);
         if device.object().is_null() {
             bail!("the library opened no device");
         }
-        Ok(Mesh { functions, buffers: BTreeMap::new(), device, interleaved })
+        Ok(Mesh {
+            functions,
+            children: Vec::new(),
+            program: None,
+            buffers: BTreeMap::new(),
+            device,
+            closed: false,
+            root,
+        })
     }
 
     pub fn answer(&mut self, words: &[&str]) -> Result<String> {
         match *words {
+            ["free", id] => return self.free(number("ID", id)?),
+            ["uncb"] => return self.program.take().map(|_| String::new()).context("there is no program"),
+            ["abandon"] => {
+                self.remove_root();
+                process::exit(0);
+            }
+            ["die"] => {
+                self.remove_root();
+                child::exit_at_once(9);
+            }
+            ["fork", ref command @ ..] => return child::fork(self, command),
+            ["thread", "alloc" | "tensor" | "free", ..] => {
+                let elsewhere = |mesh: &mut Mesh| mesh.answer(&words[1..]);
+                return thread::scope(|scope| scope.spawn(|| elsewhere(self)).join())
+                    .unwrap_or_else(|_| Err(anyhow!("the thread panicked")));
+            }
+            _ if self.closed => bail!("the device is closed"),
+            _ => {}
+        }
+        match *words {
             ["alloc", id, bytes, page, kind] => {
                 self.alloc(number("ID", id)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
             }
-            ["free", id] => {
-                let id: u32 = number("ID", id)?;
-                self.buffers.remove(&id).with_context(|| format!("there is no buffer {id}"))?;
+            ["tensor", id, bytes, page, kind] => {
+                self.tensor(number("ID", id)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
+            }
+            ["hold", count, bytes, page, kind] => {
+                self.hold(number("COUNT", count)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
+            }
+            ["churn", count, bytes, page, kind] => {
+                self.churn(number("COUNT", count)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
+            }
+            ["stats", kind] => self.stats(kind.parse()?),
+            ["cb", bytes] => {
+                // Only one at a time; the old one goes before the new one comes.
+                self.program = None;
+                let program = Program::new(self.functions.program, self.device.object(), number("BYTES", bytes)?)?;
+                let cores = program.cores;
+                self.program = Some(program);
+                Ok(format!("cores={cores}"))
+            }
+            ["close"] => {
+                self.close();
+                Ok(String::new())
+            }
+            ["drop"] => {
+                if self.buffers.values().any(|buffer| !buffer.is_tensor) {
+                    bail!("only tensors may outlive their device");
+                }
+                self.closed = true;
+                self.device = SharedPtr::null();
                 Ok(String::new())
             }
             _ => bail!("unknown command {:?}", words.join(" ")),
         }
     }
 
-    fn alloc(&mut self, id: u32, bytes: u64, page: u64, kind: Kind) -> Result<String> {
-        if self.buffers.contains_key(&id) {
-            bail!("there is a buffer {id} already");
+    fn close(&mut self) {
+        if !self.closed {
+            self.closed = true;
+            // SAFETY: The device was opened in `open`, and is closed once.
+            unsafe { (self.functions.close)(self.device.object()) };
         }
-        // The library throws on these.
-        if bytes == 0 || page == 0 || !bytes.is_multiple_of(page) {
-            bail!("{bytes} bytes are not a whole number of pages of {page} bytes");
-        }
-        if !matches!(kind, Kind::Dram | Kind::L1 | Kind::Trace) {
-            bail!("a buffer of this kind cannot be interleaved");
-        }
+    }
 
-        let mut buffer = SharedPtr::null();
-        let device = self.device.object();
-        let interleaved = self.interleaved.as_ptr();
-        // SAFETY: Device and arguments were made in `open`; 0 is an absent `std::optional` of a byte.
-        unsafe {
-            (self.functions.create)(&mut buffer, device, bytes, page, kind.code().into(), interleaved, 0, 0);
-            let address = (self.functions.address)(buffer.object());
-            let per_bank = (self.functions.size_per_bank)(buffer.object());
-            self.buffers.insert(id, buffer);
-            Ok(format!("address={address} per_bank={per_bank}"))
-        }
+    /// Nobody else does where a process ends without dropping what it has.
+    fn remove_root(&self) {
+        let _ = fs::remove_dir_all(self.root.path());
     }
 }
 
 impl Drop for Mesh {
     fn drop(&mut self) {
+        self.children.clear();
+        self.program = None;
         self.buffers.clear();
-        // SAFETY: The device was opened in `open`, and nothing is on it any more.
-        unsafe { (self.functions.close)(self.device.object()) };
+        self.close();
     }
 }
 
 const L1_SMALL_BYTES: usize = 32 << 10;
 const TRACE_BYTES: usize = 1 << 20;
 
-type Open = unsafe extern "C-unwind" fn(
-    device: *mut SharedPtr,
-    id: i32,
-    l1_small: usize,
-    trace: usize,
-    queues: usize,
-    dispatch: *const c_void,
-    worker_l1: usize,
-) -> *mut SharedPtr;
-type Create = unsafe extern "C-unwind" fn(
-    buffer: *mut SharedPtr,
-    device: *mut c_void,
-    bytes: u64,
-    page: u64,
-    kind: u32,
-    sharding: *const c_void,
-    bottom_up: u16,
-    sub_device: u16,
-) -> *mut SharedPtr;
-
-struct Functions {
-    open: Open,
-    close: unsafe extern "C-unwind" fn(device: *mut c_void),
-    interleaved: unsafe extern "C-unwind" fn(this: *mut c_void),
-    create: Create,
-    address: unsafe extern "C-unwind" fn(buffer: *const c_void) -> u32,
-    size_per_bank: unsafe extern "C-unwind" fn(buffer: *const c_void) -> u64,
+fn open_device(functions: &Functions, shape: Option<Shape>) -> SharedPtr {
+    let mut device = SharedPtr::null();
+    // An absent `std::optional` is zero where its flag is, and so is an empty `std::vector`.
+    let mut absent = Storage::new();
+    let absent = absent.as_ptr();
+    // SAFETY: The storage is larger than the objects in it, and a null pointer may be overwritten.
+    unsafe {
+        if let Some(Shape(rows, columns)) = shape {
+            let mut shape = Storage::new();
+            let shape = shape.as_ptr();
+            (functions.shape)(shape, rows, columns);
+            let dispatch = (functions.default_dispatch)(0, 0, 0);
+            let dispatch = (&raw const dispatch).cast();
+            (functions.open_shape)(&mut device, shape, L1_SMALL_BYTES, TRACE_BYTES, 1, dispatch, absent, absent, 0);
+        } else {
+            (functions.open)(&mut device, 0, L1_SMALL_BYTES, TRACE_BYTES, 1, absent, 0);
+        }
+    }
+    device
 }
 
-impl Functions {
-    fn find(metal: Cpp, ttnn: Cpp) -> Result<Functions> {
-        // SAFETY: The types follow from the mangled names; a returned `shared_ptr` is written through
-        // a pointer that comes first.
-        unsafe {
-            Ok(Functions {
-                open: ttnn.function(
-                    "_ZN4ttnn6device16open_mesh_deviceEimmmRKSt8optionalIN2tt8tt_metal18DispatchCoreConfigEEm",
-                )?,
-                close: ttnn.function("_ZN4ttnn6device12close_deviceERN2tt8tt_metal11distributed10MeshDeviceE")?,
-                interleaved: metal.function("_ZN2tt8tt_metal18BufferShardingArgsC1Ev")?,
-                create: metal.function(concat!(
-                    "_ZN2tt8tt_metal10BufferImpl6createEPNS0_7IDeviceEmmNS0_10BufferTypeERKNS0_18BufferShardingArgsE",
-                    "St8optionalIbES8_IN4ttsl10StrongTypeIhNS0_14SubDeviceIdTagEEEE"
-                ))?,
-                address: metal.function("_ZNK2tt8tt_metal6Buffer7addressEv")?,
-                size_per_bank: metal.function("_ZNK2tt8tt_metal6Buffer21aligned_size_per_bankEv")?,
-            })
-        }
+/// Rows and columns of a mesh, as in `2x4`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape(u32, u32);
+
+impl FromStr for Shape {
+    type Err = anyhow::Error;
+
+    fn from_str(word: &str) -> Result<Shape> {
+        let (rows, columns) = word.split_once('x').with_context(|| format!("{word:?} is not ROWSxCOLUMNS"))?;
+        Ok(Shape(number("ROWS", rows)?, number("COLUMNS", columns)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_rows_and_columns() {
+        assert_eq!("2x4".parse::<Shape>().unwrap(), Shape(2, 4));
+        assert_eq!("8".parse::<Shape>().unwrap_err().to_string(), "\"8\" is not ROWSxCOLUMNS");
     }
 }

@@ -1,0 +1,82 @@
+//! A forked child, which has a copy of the device and its buffers.
+
+use std::io::{self, Read, Write};
+use std::process;
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, WaitOptions, getppid, kill_process, set_parent_process_death_signal, waitpid};
+
+use super::Mesh;
+
+mod libc {
+    unsafe extern "C" {
+        pub fn fork() -> i32;
+        pub safe fn pause() -> i32;
+        pub safe fn _exit(code: i32) -> !;
+    }
+}
+
+/// A child that sleeps. It is ended when dropped.
+pub struct Child(Pid);
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // A test may have killed it already; then it is a zombie until now.
+        let _ = kill_process(self.0, Signal::KILL);
+        let _ = waitpid(Some(self.0), WaitOptions::empty());
+    }
+}
+
+/// Replies when the child is about to sleep. It sleeps until this process is gone.
+pub fn fork(mesh: &mut Mesh, command: &[&str]) -> Result<String> {
+    if !matches!(command, [] | ["alloc" | "tensor", ..]) {
+        bail!("a child can only alloc");
+    }
+    let (mut reader, writer) = io::pipe()?;
+    let parent = process::id();
+    // SAFETY: The child does what any program may do that forks by accident: it goes on with what it has.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()).context("cannot fork"),
+        0 => sleep_as_child(mesh, command, writer, parent),
+        child => {
+            mesh.children.extend(Pid::from_raw(child).map(Child));
+            drop(writer);
+            let mut reply = String::new();
+            reader.read_to_string(&mut reply)?;
+            match reply.split_once(' ').unwrap_or((&reply, "")) {
+                ("OK", "") => Ok(format!("child={child}")),
+                ("OK", values) => Ok(format!("child={child} {values}")),
+                ("ERR", reason) => bail!("{reason}"),
+                _ => bail!("the child {child} ended"),
+            }
+        }
+    }
+}
+
+fn sleep_as_child(mesh: &mut Mesh, command: &[&str], mut writer: impl Write, parent: u32) -> ! {
+    let orphaned = || getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned()) != Some(parent);
+    if set_parent_process_death_signal(Some(Signal::KILL)).is_err() || orphaned() {
+        libc::_exit(1);
+    }
+    let reply = match command {
+        [] => Ok(String::new()),
+        command => mesh.answer(command),
+    };
+    let reply = match reply {
+        Ok(values) => format!("OK {values}"),
+        Err(error) => format!("ERR {error:#}"),
+    };
+    let written = writer.write_all(reply.as_bytes());
+    drop(writer);
+    if written.is_err() || reply.starts_with("ERR") {
+        libc::_exit(1);
+    }
+    loop {
+        libc::pause();
+    }
+}
+
+/// Ends the process without destructors, of Rust or of C++.
+pub fn exit_at_once(code: i32) -> ! {
+    libc::_exit(code)
+}
