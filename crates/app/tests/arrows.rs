@@ -33,7 +33,7 @@ fn arrows() -> BTreeMap<String, Vec<String>> {
 fn a_crate_uses_only_the_crates_above_it() {
     let expected = [
         ("model", &[][..]),
-        ("sources", &["model"]),
+        ("sources", &["ledger", "model"]),
         ("ledger", &[]),
         ("sim", &["ledger", "model"]),
         ("harness", &[]),

@@ -21,7 +21,7 @@ pub use device::{Arch, Device, Firmware, Link, Memory, State};
 pub use history::{History, Metric, Series};
 pub use id::{DeviceId, PciAddress, Selector};
 pub use identity::{ChipMatch, chip_match};
-pub use process::{Held, Process, Runtime, Source, Usage};
+pub use process::{BankFigures, Exact, Held, KindFigures, Process, Runtime, Source, Usage};
 pub use rates::{Counters, Traffic, cpu_percent, traffic};
 pub use snapshot::{Fault, Host, SCHEMA, Snapshot};
 pub use time::Timestamp;

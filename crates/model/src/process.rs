@@ -25,6 +25,9 @@ pub struct Process {
     pub host_memory: Option<Bytes>,
     /// Host CPU, 100 for one busy core. From the second sample on.
     pub host_cpu_percent: Option<f64>,
+    /// Who keeps its book of device memory, where one is kept.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// What it holds on each chip.
     pub devices: Vec<Held>,
 }
@@ -40,6 +43,64 @@ pub struct Held {
     pub usage: Usage,
     /// Where the figures come from.
     pub source: Option<Source>,
+    /// The particulars, when the process keeps a book.
+    #[serde(default)]
+    pub exact: Option<Box<Exact>>,
+}
+
+/// What the book of a process says of one chip. A kind that it never used is absent.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Exact {
+    /// Buffers in DRAM.
+    pub dram: Option<KindFigures>,
+    /// Buffers in L1.
+    pub l1: Option<KindFigures>,
+    /// Buffers in the small L1 region.
+    pub l1_small: Option<KindFigures>,
+    /// Recorded command traces (in DRAM).
+    pub trace: Option<KindFigures>,
+    /// Circular buffers (in L1).
+    pub cb: Option<KindFigures>,
+    /// Kernel code.
+    pub kernel: Option<KindFigures>,
+}
+
+/// What a process has of one kind on one chip.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct KindFigures {
+    /// What the allocator has reserved.
+    pub bytes: Bytes,
+    /// What the program has asked for.
+    pub logical_bytes: Bytes,
+    /// Live buffers.
+    pub buffers: u64,
+    /// The most that was reserved at any time.
+    pub peak_bytes: Bytes,
+    /// Since the book was begun.
+    pub allocations: u64,
+    /// Since the book was begun.
+    pub frees: u64,
+    /// What the process's allocator says of its banks, once it was asked.
+    pub banks: Option<BankFigures>,
+}
+
+/// What an allocator says of one bank; all banks of a kind are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BankFigures {
+    /// How many banks there are.
+    pub count: u32,
+    /// What can be handed out at all.
+    pub allocatable_bytes: Bytes,
+    /// What is handed out.
+    pub allocated_bytes: Bytes,
+    /// What is left.
+    pub free_bytes: Bytes,
+    /// The largest piece of it.
+    pub largest_free_bytes: Bytes,
+    /// How much of what is free a single buffer cannot have: 0 when it is in one piece.
+    pub fragmentation: Option<f64>,
+    /// How long ago the allocator was asked, when something was allocated or freed since. Absent when the figures are current.
+    pub age_seconds: Option<f64>,
 }
 
 /// Device memory by kind.
@@ -66,6 +127,8 @@ pub struct Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
+    /// The book of an agent in the process: what the allocator has reserved, to the byte.
+    Exact,
     /// tt-metal's own shared memory: logical bytes of the thread that it tracks.
     Shm,
 }
@@ -113,10 +176,33 @@ impl Usage {
     }
 }
 
+impl Exact {
+    /// The kinds that were used, with their names.
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, &KindFigures)> {
+        let kinds = [
+            ("DRAM", &self.dram),
+            ("L1", &self.l1),
+            ("L1_SMALL", &self.l1_small),
+            ("TRACE", &self.trace),
+            ("CB", &self.cb),
+            ("KERNEL", &self.kernel),
+        ];
+        kinds.into_iter().filter_map(|(name, figures)| Some((name, figures.as_ref()?)))
+    }
+
+    /// The bytes of each kind; those of a kind that was never used are zero.
+    pub fn usage(&self) -> Usage {
+        let bytes = |figures: &Option<KindFigures>| figures.map_or(0, |figures| figures.bytes.0);
+        let Exact { dram, l1, l1_small, trace, cb, .. } = self;
+        Usage::measured(bytes(dram), bytes(l1), bytes(l1_small), bytes(trace), bytes(cb))
+    }
+}
+
 impl Source {
     /// As JSON, tables and queries spell it.
     pub fn name(self) -> &'static str {
         match self {
+            Source::Exact => "exact",
             Source::Shm => "shm",
         }
     }

@@ -1,16 +1,20 @@
 //! Puts together what the sources have found: one snapshot out of readings, holders, processes and memory books.
 
-use crate::attribution::{Baselines, Division, divide};
-use crate::chips::chips_of;
+use crate::attribution::{Baselines, Division, add, divide};
+use crate::books;
+use crate::chips::{chip_of_book, chips_of};
 use crate::dir::{Root, Trouble};
 use crate::host;
 use crate::procs::{Clock, ProcessFacts};
 use crate::sampler::{Job, Round, Shared};
+use crate::shm::Kinds;
 use model::{
     Board, Bytes, Device, DeviceId, Fault, Held, Process, SCHEMA, Snapshot, Source, State, Timestamp, Usage,
     chip_match, cpu_percent,
 };
+use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// What the next snapshot needs of the last.
@@ -56,6 +60,8 @@ impl Assembly {
         for (n, holding) in &holdings {
             holding.living.iter().for_each(|pid| hold(&mut held, *pid, DeviceId::Local(*n), None));
         }
+        open_books(shared, &devices, &holdings, &mut held, &mut trouble);
+        name_the_closed(shared, &held, &mut trouble);
         self.share_out(shared, &mut devices, &holdings, &mut held, &clock, &mut trouble);
         let processes = held.into_iter().map(|(pid, devices)| match shared.processes.get(&pid) {
             Some(facts) => self.process(facts, devices, &clock, now),
@@ -137,6 +143,13 @@ impl Assembly {
             started_at: Some(clock.timestamp(stat.start_ticks)),
             host_memory: status.resident,
             host_cpu_percent: cpu,
+            agent: facts
+                .book
+                .as_ref()
+                .ok()
+                .and_then(Option::as_ref)
+                .and_then(|found| found.book.as_ref().ok())
+                .map(|book| book.producer.clone()),
             devices,
         }
     }
@@ -213,18 +226,94 @@ fn called(inner: u32, holders: &BTreeSet<u32>, processes: &BTreeMap<u32, Process
     found.next().filter(|_| found.next().is_none()).copied()
 }
 
-fn hold(held: &mut BTreeMap<u32, Vec<Held>>, pid: u32, id: DeviceId, usage: Option<Usage>) {
+/// The entry of a process on a chip, made if need be.
+fn entry(held: &mut BTreeMap<u32, Vec<Held>>, pid: u32, id: DeviceId) -> &mut Held {
     let devices = held.entry(pid).or_default();
     let at = match devices.binary_search_by(|held| held.id.cmp(&id)) {
         Ok(at) => at,
         Err(at) => {
-            devices.insert(at, Held { id, usage: Usage::default(), source: None });
+            devices.insert(at, Held { id, usage: Usage::default(), source: None, exact: None });
             at
         }
     };
-    if let Some(usage) = usage {
-        devices[at].usage = devices[at].usage.plus(usage);
-        devices[at].source = Some(Source::Shm);
+    &mut devices[at]
+}
+
+/// Notes that a process holds a chip, and what its region says unless something better is known.
+fn hold(held: &mut BTreeMap<u32, Vec<Held>>, pid: u32, id: DeviceId, usage: Option<Usage>) {
+    let entry = entry(held, pid, id);
+    if let Some(usage) = usage.filter(|_| entry.source != Some(Source::Exact)) {
+        entry.usage = entry.usage.plus(usage);
+        entry.source = Some(Source::Shm);
+    }
+}
+
+/// Takes the figures of the processes that keep a book out of it.
+fn open_books(
+    shared: &Shared,
+    devices: &[Device],
+    holdings: &BTreeMap<u32, Holding>,
+    held: &mut BTreeMap<u32, Vec<Held>>,
+    trouble: &mut Trouble,
+) {
+    let holders: BTreeMap<u32, &BTreeSet<u32>> = holdings.iter().map(|(n, holding)| (*n, &holding.living)).collect();
+    let now = now_on_the_wall().0.max(0) as u64 * 1_000_000;
+    for (pid, facts) in &shared.processes {
+        let Ok(Some(found)) = &facts.book else { continue };
+        let book = match &found.book {
+            Ok(book) => book,
+            Err(why) => {
+                trouble.add(&found.path, why);
+                continue;
+            }
+        };
+        if let Some(remark) = &book.remark {
+            trouble.add(&found.path, remark);
+        }
+        let mut all_known = book.remark.is_none();
+        for chip in &book.chips {
+            match chip_of_book(chip, facts, devices, &holders) {
+                Some(id) => {
+                    let exact = books::exact(chip, now);
+                    let entry = entry(held, *pid, id);
+                    (entry.usage, entry.source) = (exact.usage(), Some(Source::Exact));
+                    entry.exact = Some(Box::new(exact));
+                }
+                None => {
+                    all_known = false;
+                    trouble.add(&found.path, unknown_chip(chip));
+                }
+            }
+        }
+        // It has told of everything that it has, so it has nothing on the chips of which it does not tell.
+        for entry in held.get_mut(pid).into_iter().flatten().filter(|entry| all_known && entry.source.is_none()) {
+            (entry.usage, entry.source) = (Usage::measured(0, 0, 0, 0, 0), Some(Source::Exact));
+        }
+    }
+}
+
+fn unknown_chip(chip: &ledger::book::Chip) -> String {
+    let logical = chip.device_id;
+    match chip.unique_id {
+        Some(number) => {
+            format!("its device {logical} (chip {number}) cannot be matched with one device of this machine")
+        }
+        None => format!("nothing tells which device of this machine its device {logical} is"),
+    }
+}
+
+/// Says whose processes may not be looked into, one line for each user.
+fn name_the_closed(shared: &Shared, held: &BTreeMap<u32, Vec<Held>>, trouble: &mut Trouble) {
+    let mut closed: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for (pid, facts) in shared.processes.iter().filter(|(pid, _)| held.contains_key(pid)) {
+        if matches!(facts.book, Err(Errno::ACCESS | Errno::PERM)) {
+            closed.entry(facts.user.as_deref().unwrap_or("another user")).or_default().push(*pid);
+        }
+    }
+    for (user, pids) in closed {
+        let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+        let reason = format!("belongs to {user}: run as that user or as root to see its device memory");
+        trouble.add(Path::new(&format!("/proc/{}", pids.join(","))), reason);
     }
 }
 
@@ -248,7 +337,8 @@ fn add_up(device: &mut Device, books: &[Option<Division>], holding: Option<&Hold
     let somebody_tells = readable.iter().any(|division| !division.by_process.is_empty())
         || living.into_iter().flatten().any(|pid| tells(&pid));
     if somebody_tells || (holding.is_some() && memory.untracked_processes == 0) {
-        let sum = |kind: usize| Some(readable.iter().map(|division| Bytes(division.used[kind])).sum());
+        let used = used(&device.id, &readable, held);
+        let sum = |kind: usize| Some(Bytes(used[kind]));
         memory.dram_used = sum(0);
         memory.l1_used = sum(1);
         memory.l1_small_used = sum(2);
@@ -257,6 +347,21 @@ fn add_up(device: &mut Device, books: &[Option<Division>], holding: Option<&Hold
     }
     let all_known = books.len() == readable.len() && holding.is_some();
     memory.stale = readable.iter().map(|division| division.stale).sum::<Option<Bytes>>().filter(|_| all_known);
+}
+
+/// What all processes have on a chip, each by the best that is known of it.
+fn used(id: &DeviceId, divisions: &[&Division], held: &BTreeMap<u32, Vec<Held>>) -> Kinds {
+    let here = |pid: &u32| held.get(pid).into_iter().flatten().find(|held| held.id == *id);
+    let mut used = [0; 5];
+    for Usage { dram, l1, l1_small, trace, cb } in held.keys().filter_map(here).map(|held| held.usage) {
+        add(&mut used, [dram, l1, l1_small, trace, cb].map(|bytes| bytes.map_or(0, |bytes| bytes.0)));
+    }
+    for (owners, bytes) in divisions.iter().flat_map(|division| &division.shared) {
+        if owners.iter().any(|pid| here(pid).is_none_or(|held| held.source != Some(Source::Exact))) {
+            add(&mut used, *bytes);
+        }
+    }
+    used
 }
 
 /// A process that holds a device and did not let itself be read in time.
@@ -271,6 +376,7 @@ fn unread(pid: u32, devices: Vec<Held>) -> Process {
         started_at: None,
         host_memory: None,
         host_cpu_percent: None,
+        agent: None,
         devices,
     }
 }

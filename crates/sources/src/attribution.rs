@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, HashMap};
 pub(crate) struct Division {
     /// What each attached process holds. `None` when that cannot be told apart.
     pub by_process: BTreeMap<u32, Option<Usage>>,
-    /// What the living hold together.
-    pub used: Kinds,
+    /// What several processes hold together in one slot, where that cannot be told apart.
+    pub shared: Vec<(Vec<u32>, Kinds)>,
     /// What nobody alive owns. `None` when a holder that we may not look into could be its owner.
     pub stale: Option<Bytes>,
     /// Why a figure is missing.
@@ -94,13 +94,12 @@ pub(crate) fn divide(
         match (owner, &owners[..]) {
             (Owner::Lives(_), [pid, ..]) => {
                 division.by_process.insert(*pid, Some(usage(bytes)));
-                add(&mut division.used, bytes);
                 stale = stale.saturating_add(total(slot.bytes).saturating_sub(total(bytes)));
             }
             (Owner::Unclear, [_, _, ..]) => {
                 division.reasons.push(format!("{} processes share the slot of pid {}", owners.len(), slot.pid));
                 division.by_process.extend(owners.iter().map(|&pid| (pid, None)));
-                add(&mut division.used, slot.bytes);
+                division.shared.push((owners, slot.bytes));
             }
             (Owner::Unclear, _) => unclear = unclear.saturating_add(total(slot.bytes)),
             _ => stale = stale.saturating_add(total(slot.bytes)),
@@ -162,7 +161,7 @@ fn total(kinds: Kinds) -> u64 {
     kinds.into_iter().fold(0, u64::saturating_add)
 }
 
-fn add(sum: &mut Kinds, more: Kinds) {
+pub(crate) fn add(sum: &mut Kinds, more: Kinds) {
     sum.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(more));
 }
 
@@ -195,11 +194,22 @@ mod tests {
         told(divide(HERE, region, &by_pid(processes), closed, nameless, &Clock::made_up(), &mut Baselines::default()))
     }
 
+    /// What the living hold together.
+    fn used(division: &Division) -> Kinds {
+        let mut used = [0; 5];
+        for usage in division.by_process.values().flatten() {
+            let kinds = [usage.dram, usage.l1, usage.l1_small, usage.trace, usage.cb];
+            add(&mut used, kinds.map(|bytes| bytes.unwrap().0));
+        }
+        division.shared.iter().for_each(|(_, bytes)| add(&mut used, *bytes));
+        used
+    }
+
     fn told(division: Division) -> String {
         let dram = |usage: Option<Usage>| usage.map_or("?".into(), |usage| usage.dram.unwrap().0.to_string());
         let mut words: Vec<String> =
             division.by_process.iter().map(|(pid, usage)| format!("{pid}={}", dram(*usage))).collect();
-        words.push(format!("used={}", division.used[0]));
+        words.push(format!("used={}", used(&division)[0]));
         words.push(division.stale.map_or("stale=?".into(), |stale| format!("stale={}", stale.0)));
         words.extend(division.reasons);
         words.join(" ")
@@ -347,7 +357,7 @@ mod tests {
             let region = Region { asic_id: 1, device_id: 0, totals, slots: vec![Slot { index: 0, pid: 100, bytes: counts, updated: 5 }] };
             let processes = if alive { by_pid(&[attached(100, 100, 1)]) } else { BTreeMap::new() };
             let division = divide(HERE, &region, &processes, &[], false, &Clock::made_up(), &mut Baselines::default());
-            assert_eq!(division.used, if alive { counts } else { [0; 5] });
+            assert_eq!(used(&division), if alive { counts } else { [0; 5] });
         }
     }
 }

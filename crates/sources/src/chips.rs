@@ -1,4 +1,4 @@
-//! Which chip a region belongs to.
+//! Which chip a region or a page of a book belongs to.
 //!
 //! Its number alone tells for most boards. Where several chips share the possible numbers (p300, Wormhole Galaxy), the
 //! devices that its processes hold are compared, then the logical device number that the last of them wrote into it, which
@@ -6,8 +6,8 @@
 
 use crate::maps::Inode;
 use crate::procs::ProcessFacts;
-use crate::shm::{Found, Region};
-use model::{ChipMatch, Device, DeviceId, chip_match};
+use crate::shm::Found;
+use model::{Board, ChipMatch, Device, DeviceId, chip_match};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The chip that each region is about, where that can be said.
@@ -31,6 +31,26 @@ pub(crate) fn chips_of(
     chips
 }
 
+/// The chip that a page of a process's book is about, if that can be said.
+pub(crate) fn chip_of_book(
+    chip: &ledger::book::Chip,
+    process: &ProcessFacts,
+    devices: &[Device],
+    holders: &BTreeMap<u32, &BTreeSet<u32>>,
+) -> Option<DeviceId> {
+    if let Some(number) = chip.unique_id {
+        return named(number, Some(chip.device_id), devices, holders, &[process]);
+    }
+    // Without a number only its place tells, and only where every chip has a place of its own.
+    let has_remote =
+        |device: &Device| device.board.as_deref().and_then(Board::named).is_none_or(Board::has_remote_chip);
+    if devices.iter().any(has_remote) {
+        return None;
+    }
+    let id = by_logical_number(chip.device_id, devices, &[process])?;
+    id.index().and_then(|n| holders.get(&n)).is_some_and(|holders| holders.contains(&process.pid)).then_some(id)
+}
+
 /// The chip that a region is about, if that can be said.
 fn chip_of(
     inode: Inode,
@@ -39,21 +59,33 @@ fn chip_of(
     holders: &BTreeMap<u32, &BTreeSet<u32>>,
     processes: &BTreeMap<u32, ProcessFacts>,
 ) -> Option<DeviceId> {
-    let matches = || devices.iter().filter_map(|device| Some((device, chip_match(device, found.number)?)));
+    let attached: Vec<&ProcessFacts> = processes.values().filter(|process| process.has_mapped(inode)).collect();
+    let logical = found.region.as_ref().map(|region| region.device_id);
+    named(found.number, logical, devices, holders, &attached)
+}
+
+/// The chip with this number, as these processes use it; they call it by the logical one.
+fn named(
+    number: u64,
+    logical: Option<u32>,
+    devices: &[Device],
+    holders: &BTreeMap<u32, &BTreeSet<u32>>,
+    attached: &[&ProcessFacts],
+) -> Option<DeviceId> {
+    let matches = || devices.iter().filter_map(|device| Some((device, chip_match(device, number)?)));
     if let Some((device, kind)) = matches().find(|(_, kind)| *kind != ChipMatch::OneOfBoard) {
         return match (kind, &device.id) {
             (ChipMatch::Remote, DeviceId::Local(n)) => Some(DeviceId::Remote(*n)),
             (_, id) => Some(id.clone()),
         };
     }
-    let attached: Vec<&ProcessFacts> = processes.values().filter(|process| process.has_mapped(inode)).collect();
     let held_by_all = |device: &Device| {
         let holders = device.id.index().and_then(|n| holders.get(&n));
         !attached.is_empty() && holders.is_some_and(|holders| attached.iter().all(|p| holders.contains(&p.pid)))
     };
     let mut possible: Vec<&Device> = matches().map(|(device, _)| device).filter(|device| held_by_all(device)).collect();
     if possible.len() > 1
-        && let Some(chosen) = by_logical_number(found.region.as_ref()?, devices, &attached)
+        && let Some(chosen) = by_logical_number(logical?, devices, attached)
     {
         possible.retain(|device| device.id == chosen);
     }
@@ -63,15 +95,15 @@ fn chip_of(
     }
 }
 
-/// The device whose place in PCI order is the region's logical number, as the attached processes count.
-fn by_logical_number(region: &Region, devices: &[Device], attached: &[&ProcessFacts]) -> Option<DeviceId> {
+/// The device whose place in PCI order is the logical number, as the attached processes count.
+fn by_logical_number(logical: u32, devices: &[Device], attached: &[&ProcessFacts]) -> Option<DeviceId> {
     let mut answers = attached.iter().map(|process| {
         // A container may have been given some of the devices only, and counts those.
         if process.container.is_some() {
             return None;
         }
         let visible = process.visible_devices.as_ref().ok()?;
-        visible_devices(devices, visible.as_deref())?.get(region.device_id as usize).map(|device| device.id.clone())
+        visible_devices(devices, visible.as_deref())?.get(logical as usize).map(|device| device.id.clone())
     });
     let first = answers.next()??;
     answers.all(|answer| answer.as_ref() == Some(&first)).then_some(first)
@@ -104,6 +136,7 @@ fn visible_devices<'a>(devices: &'a [Device], setting: Option<&str>) -> Option<V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shm::Region;
     use model::{Arch, PciAddress};
     use std::path::PathBuf;
 

@@ -7,6 +7,7 @@
 
 mod assembly;
 mod attribution;
+mod books;
 mod chips;
 mod container;
 mod devices;
@@ -25,6 +26,7 @@ mod telemetry;
 mod users;
 
 pub use dir::{Inject, Root};
+pub use procs::whole_book;
 pub use sampler::{Options, Sampler};
 
 /// Decoders of foreign bytes, open to fuzzing and to property tests.

@@ -22,7 +22,12 @@ pub struct Maps {
     pub regions: BTreeSet<(Inode, u64)>,
     /// The highest layer of the stack that is mapped.
     pub runtime: Option<Runtime>,
+    /// The books that it keeps. An honest process has one at the most.
+    pub books: BTreeSet<Inode>,
 }
+
+/// How the kernel names a book.
+pub(crate) const BOOK: &[u8] = b"/memfd:ttmon-book (deleted)";
 
 /// Decodes a map. Lines that look like nothing of ours are passed over.
 pub fn parse(bytes: &[u8]) -> Maps {
@@ -34,6 +39,8 @@ pub fn parse(bytes: &[u8]) -> Maps {
         let name = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
         if let Some(number) = region_number(name) {
             maps.regions.extend(inode(head).map(|inode| (inode, number)));
+        } else if path == BOOK {
+            maps.books.extend(inode(head));
         } else if let Some(runtime) = runtime_of(name) {
             maps.runtime = maps.runtime.max(Some(runtime));
         }
@@ -75,6 +82,8 @@ mod tests {
 7f1200003000-7f1200006000 rw-s 00000000 00:1a 7 /dev/shm/tt_device_5_memory (deleted)
 7f1300000000-7f1300001000 r-xp 00000000 fe:00 99 /opt/ttnn/build/lib/libtt_metal.so
 7f1300002000-7f1300003000 r-xp 00000000 fe:00 98 /opt/ttnn/_ttnn.so
+7f1300004000-7f1300005000 rw-s 00000000 00:01 2059 /memfd:ttmon-book (deleted)
+7f1300006000-7f1300007000 rw-s 00000000 00:01 2060 /tmp/memfd:ttmon-book (deleted)
 7f1400000000-7f1400001000 rw-p 00000000 00:00 0
 7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0 [stack]
 ";
@@ -85,6 +94,7 @@ mod tests {
         let at = |minor, inode| Inode { device: (0, minor), inode };
         assert_eq!(maps.regions, [(at(0x19, 42), 10_320_680_388_634_458_000), (at(0x1a, 7), 5)].into());
         assert_eq!(maps.runtime, Some(Runtime::Ttnn));
+        assert_eq!(maps.books, [at(1, 2059)].into());
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! What there is to say about a process: from the real `/proc/<pid>/`.
 //!
 //! `stat` (name, start, CPU time), `status` (owner, pids in inner namespaces, resident memory), `cmdline`, `cgroup`, and where
-//! we may look `maps` and `environ`.
+//! we may look `maps`, `environ` and the book that it keeps.
 
+use crate::books::{self, Who};
 use crate::container::container_of;
 use crate::dir::{Dir, Inject, decimal};
 use crate::maps::{self, Inode, Maps};
 use crate::users::Users;
+use ledger::book::{Book, Table};
 use model::{Bytes, Timestamp};
 use rustix::io::Errno;
 use std::path::Path;
@@ -24,6 +26,8 @@ pub(crate) struct ProcessFacts {
     pub maps: Result<Maps, Errno>,
     /// What `TT_VISIBLE_DEVICES` was set to when it started. `Err` where we may not look.
     pub visible_devices: Result<Option<String>, Errno>,
+    /// The book that it keeps. `Err` where we may not look.
+    pub book: Result<Option<books::Found>, Errno>,
 }
 
 impl ProcessFacts {
@@ -59,8 +63,23 @@ pub(crate) fn read(
         }
     };
     let maps = dir.read_all("maps", &mut bytes).map(|()| maps::parse(&bytes));
+    let who = Who { pid: status.inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks };
+    let known = same.and_then(|earlier| earlier.book.as_ref().ok()?.as_ref());
+    let book = maps.as_ref().map_err(|error| *error).and_then(|maps| books::find(&dir, maps, who, known));
     let user = status.uid.map(|uid| users.name(uid));
-    Some(ProcessFacts { pid, stat, status, user, command, container, maps, visible_devices })
+    Some(ProcessFacts { pid, stat, status, user, command, container, maps, visible_devices, book })
+}
+
+/// The whole book of a process that keeps one: counters, and every live buffer.
+pub fn whole_book(pid: u32) -> Result<Option<(Book, Table)>, String> {
+    let gone = || format!("there is no process {pid}");
+    let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).map_err(|_| gone())?;
+    let mut bytes = Vec::new();
+    dir.read_all("stat", &mut bytes).map_err(|_| gone())?;
+    let stat = stat(&bytes).filter(|stat| !stat.is_dead).ok_or_else(gone)?;
+    dir.read_all("status", &mut bytes).map_err(|_| gone())?;
+    let inner_pid = status(&bytes).inner_pid;
+    books::whole(&dir, Who { pid: inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks })
 }
 
 /// What matters of `/proc/<pid>/stat`.
@@ -181,8 +200,9 @@ impl ProcessFacts {
             user: None,
             command: None,
             container: None,
-            maps: Ok(Maps { regions: regions.iter().copied().collect(), runtime: None }),
+            maps: Ok(Maps { regions: regions.iter().copied().collect(), ..Maps::default() }),
             visible_devices: Ok(None),
+            book: Ok(None),
         }
     }
 }

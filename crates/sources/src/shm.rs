@@ -230,6 +230,6 @@ fn inode_of(file: &OwnedFd) -> rustix::io::Result<Inode> {
     rustix::fs::fstat(file).map(|stat| inode(&stat))
 }
 
-fn inode(stat: &rustix::fs::Stat) -> Inode {
+pub(crate) fn inode(stat: &rustix::fs::Stat) -> Inode {
     Inode { device: (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev)), inode: stat.st_ino }
 }

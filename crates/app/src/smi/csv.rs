@@ -2,7 +2,7 @@
 
 use super::device_fields::{DEVICE_FIELDS, DeviceField, DeviceRow};
 use super::field::{Field, Unit, Value};
-use super::process_fields::{PROCESS_FIELDS, ProcessField, ProcessRow};
+use super::process_fields::{ProcessField, ProcessRow, process_fields};
 use crate::exit::{Exit, Failure};
 use crate::text::{clean, nearest};
 use model::Snapshot;
@@ -29,11 +29,11 @@ enum Fields {
 
 impl Query {
     pub fn of_devices(names: &[String], form: Form) -> anyhow::Result<Query> {
-        Ok(Query { fields: Fields::Devices(chosen(names, DEVICE_FIELDS, "--query-device")?), form })
+        Ok(Query { fields: Fields::Devices(chosen(names, DEVICE_FIELDS.iter(), "--query-device")?), form })
     }
 
     pub fn of_processes(names: &[String], form: Form) -> anyhow::Result<Query> {
-        Ok(Query { fields: Fields::Processes(chosen(names, PROCESS_FIELDS, "--query-processes")?), form })
+        Ok(Query { fields: Fields::Processes(chosen(names, process_fields(), "--query-processes")?), form })
     }
 
     /// The answer, with its header where it begins.
@@ -80,11 +80,15 @@ impl Query {
     }
 }
 
-fn chosen<F>(names: &[String], fields: &'static [Field<F>], option: &str) -> anyhow::Result<Vec<&'static Field<F>>> {
+fn chosen<F: 'static>(
+    names: &[String],
+    fields: impl Iterator<Item = &'static Field<F>> + Clone,
+    option: &str,
+) -> anyhow::Result<Vec<&'static Field<F>>> {
     let find = |name: &String| {
         let name = name.trim();
-        fields.iter().find(|field| field.names().any(|known| known.eq_ignore_ascii_case(name))).ok_or_else(|| {
-            let near = nearest(name, fields.iter().flat_map(Field::names));
+        fields.clone().find(|field| field.names().any(|known| known.eq_ignore_ascii_case(name))).ok_or_else(|| {
+            let near = nearest(name, fields.clone().flat_map(Field::names));
             let hint = near.map_or_else(String::new, |near| format!("did you mean {near:?}? "));
             let message = format!("{option}: {name:?} is not a field: {hint}`ttmon smi --help-query` lists them all");
             Failure::error(Exit::Usage, message)
@@ -106,14 +110,14 @@ fn quoted(value: &str) -> Cow<'_, str> {
 /// All fields with unit and meaning.
 pub fn help() -> String {
     let mut text = String::from("Fields for --query-device (also --query-gpu):\n\n");
-    describe(&mut text, DEVICE_FIELDS);
+    describe(&mut text, DEVICE_FIELDS.iter());
     text += "\nFields for --query-processes (also --query-compute-apps), one line per process and device:\n\n";
-    describe(&mut text, PROCESS_FIELDS);
+    describe(&mut text, process_fields());
     text += "\nWhat is not measured is [N/A].\n";
     text
 }
 
-fn describe<F>(text: &mut String, fields: &[Field<F>]) {
+fn describe<F: 'static>(text: &mut String, fields: impl Iterator<Item = &'static Field<F>>) {
     for field in fields {
         let names: Vec<&str> = field.names().collect();
         let unit = field.unit.name().map_or_else(String::new, |unit| format!(" [{unit}]"));
@@ -129,12 +133,12 @@ mod tests {
 
     #[test]
     fn no_two_fields_share_a_name() {
-        fn check<F>(fields: &[Field<F>]) {
+        fn check<F: 'static>(fields: impl Iterator<Item = &'static Field<F>>) {
             let mut seen = HashSet::new();
-            assert!(fields.iter().flat_map(Field::names).all(|name| seen.insert(name.to_lowercase())));
+            assert!(fields.into_iter().flat_map(Field::names).all(|name| seen.insert(name.to_lowercase())));
         }
-        check(DEVICE_FIELDS);
-        check(PROCESS_FIELDS);
+        check(DEVICE_FIELDS.iter());
+        check(process_fields());
     }
 
     #[test]

@@ -160,7 +160,7 @@ fn n300_right() -> Device {
 }
 
 fn processes() -> Vec<Process> {
-    let held = |id, usage, source| Held { id, usage, source };
+    let held = |id, usage, source| Held { id, usage, source, exact: None };
     let tracked = |id, dram, l1| held(id, Usage::measured(dram, l1, 32_768, 8_192, 1_351_680), Some(Source::Shm));
     let plain = Process {
         pid: 4711,
@@ -172,6 +172,7 @@ fn processes() -> Vec<Process> {
         started_at: Some(Timestamp(1_767_322_000_000)),
         host_memory: Some(Bytes(2_576_980_378)),
         host_cpu_percent: Some(103.4),
+        agent: None,
         devices: vec![tracked(DeviceId::Local(0), 13_314_398_618, 25_165_824)],
     };
     let contained = Process {
@@ -197,5 +198,45 @@ fn processes() -> Vec<Process> {
         devices: vec![held(DeviceId::Local(0), Usage::default(), None)],
         ..plain.clone()
     };
+    let plain = Process {
+        agent: Some("ttmon-agent 0.1.0".into()),
+        devices: vec![Held { exact: Some(Box::new(exact())), source: Some(Source::Exact), ..plain.devices[0].clone() }],
+        ..plain
+    };
     vec![contained, plain, silent]
+}
+
+fn exact() -> Exact {
+    let figures = |bytes: u64, logical: u64, buffers| KindFigures {
+        bytes: Bytes(bytes),
+        logical_bytes: Bytes(logical),
+        buffers,
+        peak_bytes: Bytes(bytes * 2),
+        allocations: buffers + 40,
+        frees: 40,
+        banks: None,
+    };
+    let banks = |count, allocatable: u64, bytes: u64, age| BankFigures {
+        count,
+        allocatable_bytes: Bytes(allocatable),
+        allocated_bytes: Bytes(bytes / u64::from(count)),
+        free_bytes: Bytes(allocatable - bytes / u64::from(count)),
+        largest_free_bytes: Bytes((allocatable - bytes / u64::from(count)) / 4 * 3),
+        fragmentation: Some(0.25),
+        age_seconds: age,
+    };
+    Exact {
+        dram: Some(KindFigures {
+            banks: Some(banks(8, 4_277_141_376, 13_314_398_618, None)),
+            ..figures(13_314_398_618, 13_300_000_000, 812)
+        }),
+        l1: Some(KindFigures {
+            banks: Some(banks(110, 1_461_120, 25_165_824, Some(1.25))),
+            ..figures(25_165_824, 25_000_000, 31)
+        }),
+        l1_small: Some(figures(32_768, 32_768, 1)),
+        trace: Some(figures(8_192, 8_192, 1)),
+        cb: Some(figures(1_351_680, 1_351_680, 3)),
+        kernel: None,
+    }
 }

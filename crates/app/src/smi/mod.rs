@@ -2,6 +2,7 @@
 
 mod csv;
 mod device_fields;
+mod exact_fields;
 #[cfg(test)]
 mod example;
 mod field;

@@ -1,5 +1,6 @@
 //! The fields of a process on a device, each a row. nvidia-smi's names come last, in nvidia-smi's units.
 
+use super::exact_fields::EXACT_FIELDS;
 use super::field::{Field, Unit, Value};
 use model::{Bytes, Device, Held, Process, Runtime, Snapshot, Source};
 
@@ -30,7 +31,7 @@ impl<'a> ProcessRow<'a> {
 /// A field of a process.
 pub type ProcessField = Field<for<'a> fn(&ProcessRow<'a>) -> Option<Value>>;
 
-const fn field(
+pub(super) const fn field(
     name: &'static str,
     aliases: &'static [&'static str],
     unit: Unit,
@@ -46,9 +47,13 @@ fn bytes(value: Option<Bytes>) -> Option<Value> {
 
 use Unit::{InName, None as NoUnit, Shown};
 
-/// All of them.
+/// All of them, those that only a book can answer last.
+pub fn process_fields() -> impl Iterator<Item = &'static ProcessField> + Clone {
+    PROCESS_FIELDS.iter().chain(EXACT_FIELDS.iter().copied().flatten())
+}
+
 #[rustfmt::skip]
-pub const PROCESS_FIELDS: &[ProcessField] = &[
+const PROCESS_FIELDS: &[ProcessField] = &[
     field("timestamp", &[], NoUnit, "Local time of the sample, YYYY/MM/DD HH:MM:SS.msec.", |r| Some(Value::Text(r.time.into()))),
     field("device", &["id", "index"], NoUnit, "The device: its number, or NR for the chip behind N.", |r| Some(Value::Text(r.held.id.to_string()))),
     field("pid", &[], NoUnit, "Process id.", |r| Some(Value::Integer(r.process.pid.into()))),
@@ -65,7 +70,7 @@ pub const PROCESS_FIELDS: &[ProcessField] = &[
     field("l1_small_bytes", &[], InName("B"), "Its buffers in the small L1 region.", |r| bytes(r.held.usage.l1_small)),
     field("trace_bytes", &[], InName("B"), "Its recorded command traces (in DRAM).", |r| bytes(r.held.usage.trace)),
     field("cb_bytes", &[], InName("B"), "Its circular buffers (in L1).", |r| bytes(r.held.usage.cb)),
-    field("source", &[], NoUnit, "Where the figures come from: shm is tt-metal's own count of logical bytes.", |r| Value::text(&r.held.source.map(Source::name))),
+    field("source", &[], NoUnit, "Where the figures come from: exact is the book of an agent in the process, what the allocator reserved; shm is tt-metal's own count of logical bytes.", |r| Value::text(&r.held.source.map(Source::name))),
     field("process_name", &[], NoUnit, "nvidia-smi's: short name.", |r| Value::text(&r.process.name)),
     field("gpu_name", &[], NoUnit, "nvidia-smi's: maker and board.", |r| r.device?.board.as_ref().map(|board| Value::Text(format!("Tenstorrent {board}")))),
     field("gpu_uuid", &[], NoUnit, "nvidia-smi's: TT- and the chip id.", |r| Value::text(&r.device?.uuid())),

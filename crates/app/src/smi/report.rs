@@ -3,7 +3,7 @@
 use super::process_fields::ProcessRow;
 use crate::exit::{Exit, Failure};
 use crate::text::{clean, nearest};
-use model::{Device, Runtime, Snapshot, Source};
+use model::{Bytes, Device, KindFigures, Runtime, Snapshot, Source};
 use std::fmt::{Display, Write};
 
 /// A part of the report that can be chosen with `-d`.
@@ -187,9 +187,38 @@ impl Report {
             self.row(3, "TRACE", usage.trace);
             self.row(3, "CB", usage.cb);
             self.row(3, "Source", row.held.source.map(Source::name));
+            if row.process.agent.is_some() {
+                self.row(3, "Agent", row.process.agent.as_deref());
+            }
+            row.held.exact.iter().flat_map(|exact| exact.kinds()).for_each(|(name, figures)| self.kind(name, figures));
         }
         if device.foreign_holders > 0 {
             self.row(2, "Openers in other PID namespaces", Some(device.foreign_holders));
         }
     }
+    /// What a process's book says of one kind.
+    fn kind(&mut self, name: &str, figures: &KindFigures) {
+        self.0 += &format!("            {name} In Detail\n");
+        self.row(4, "Reserved", Some(to_the_byte(figures.bytes)));
+        self.row(4, "Asked For", Some(to_the_byte(figures.logical_bytes)));
+        self.row(4, "Peak", Some(to_the_byte(figures.peak_bytes)));
+        self.row(4, "Buffers", Some(figures.buffers));
+        self.row(4, "Allocations", Some(figures.allocations));
+        self.row(4, "Frees", Some(figures.frees));
+        let Some(banks) = figures.banks else { return };
+        self.row(4, "Banks", Some(banks.count));
+        self.row(4, "Allocatable Per Bank", Some(to_the_byte(banks.allocatable_bytes)));
+        self.row(4, "Allocated Per Bank", Some(to_the_byte(banks.allocated_bytes)));
+        self.row(4, "Free Per Bank", Some(to_the_byte(banks.free_bytes)));
+        self.row(4, "Largest Free Block Per Bank", Some(to_the_byte(banks.largest_free_bytes)));
+        self.row(4, "Fragmentation", banks.fragmentation.map(|share| format!("{:.2} %", share * 100.0)));
+        if banks.age_seconds.is_some() {
+            self.row(4, "Banks As Of", banks.age_seconds.map(|age| format!("{age:.1} s ago")));
+        }
+    }
+}
+
+/// For people, and exactly.
+fn to_the_byte(bytes: Bytes) -> String {
+    if bytes.0 < 1024 { bytes.to_string() } else { format!("{bytes} ({} B)", bytes.0) }
 }

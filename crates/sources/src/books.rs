@@ -1,0 +1,137 @@
+//! The book that a process keeps of its device memory, where an agent is in it.
+//!
+//! A book is a memfd that its process has mapped and open. The map tells that there is one, `/proc/<pid>/fd` leads to it.
+//! It is another process's word: whatever does not add up is a reason, never a number.
+
+use crate::dir::{Dir, reason};
+use crate::maps::{BOOK, Inode, Maps};
+use crate::shm::inode;
+use ledger::book::{self, Book, BookError, Chip, Kind, Table};
+use model::{BankFigures, Bytes, Exact, KindFigures};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A book where it was found.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub path: PathBuf,
+    inode: Inode,
+    file: Arc<File>,
+    /// What is in it, or why that cannot be said.
+    pub book: Result<Book, String>,
+}
+
+/// Who a process is in its own PID namespace: its number, and when it began in clock ticks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Who {
+    pub pid: u32,
+    pub start_ticks: u64,
+}
+
+/// The book that the process keeps, if its map shows one. `Err` when it may not be looked for.
+pub(crate) fn find(process: &Dir, maps: &Maps, who: Who, earlier: Option<&Found>) -> Result<Option<Found>, Errno> {
+    if maps.books.is_empty() {
+        return Ok(None);
+    }
+    if let Some(earlier) = earlier.filter(|earlier| maps.books.contains(&earlier.inode)) {
+        return Ok(Some(earlier.again()));
+    }
+    let mut all = open_all(process, |inode| maps.books.contains(&inode))?.into_iter();
+    // One that it keeps for itself; a book that it inherited or was handed is another's.
+    Ok(all.find(|found| !matches!(&found.book, Ok(book) if !is_of(book, who))))
+}
+
+/// The whole book of one process, for who asks about that one.
+pub(crate) fn whole(process: &Dir, who: Who) -> Result<Option<(Book, Table)>, String> {
+    let all =
+        open_all(process, |_| true).map_err(|error| format!("{}/fd: {}", process.path().display(), reason(error)))?;
+    for found in all {
+        let book = found.book.map_err(|why| format!("{}: {why}", found.path.display()))?;
+        if is_of(&book, who) {
+            let table = book::table(book::of_file(&found.file), &book);
+            return table.map(|table| Some((book, table))).map_err(|why| format!("{}: {why}", found.path.display()));
+        }
+    }
+    Ok(None)
+}
+
+impl Found {
+    /// The same book as it is now.
+    fn again(&self) -> Found {
+        Found { book: read(&self.file), ..self.clone() }
+    }
+}
+
+fn is_of(book: &Book, who: Who) -> bool {
+    book.pid == who.pid && book.start_ticks.is_none_or(|ticks| ticks == who.start_ticks)
+}
+
+/// Opens the books among the open files of a process. Only what has a book's name and is a file is opened, so never a device.
+fn open_all(process: &Dir, wanted: impl Fn(Inode) -> bool) -> Result<Vec<Found>, Errno> {
+    let mut all = Vec::new();
+    let folder = process.open_dir("fd")?;
+    folder.list(|name| {
+        if folder.read_link(name).is_ok_and(|link| link == BOOK)
+            && let Ok(stat) = folder.stat(name)
+            && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && wanted(inode(&stat))
+            && !all.iter().any(|found: &Found| found.inode == inode(&stat))
+            && let Ok(file) = folder.open_file(Path::new(name))
+        {
+            let file = Arc::new(File::from(file));
+            all.push(Found { path: folder.path_of(name), inode: inode(&stat), book: read(&file), file });
+        }
+    })?;
+    Ok(all)
+}
+
+fn read(file: &File) -> Result<Book, String> {
+    let book = book::read(book::of_file(file)).map_err(|error: BookError| error.to_string())?;
+    match &book.remark {
+        Some(remark) if book.is_inexact => Err(format!("is not exact: {remark}")),
+        None if book.is_inexact => Err("is not exact: an event was lost".into()),
+        _ => Ok(book),
+    }
+}
+
+/// What a book says of one chip, in plain data. `now` is in nanoseconds since 1970.
+pub(crate) fn exact(chip: &Chip, now: u64) -> Exact {
+    let figures = |kind: Kind| {
+        let counter = chip.counters[kind as usize];
+        let banks = chip.banks.get(kind as usize).copied().flatten();
+        (counter.allocations > 0 || banks.is_some()).then(|| KindFigures {
+            bytes: Bytes(counter.bytes),
+            logical_bytes: Bytes(counter.logical),
+            buffers: counter.buffers,
+            peak_bytes: Bytes(counter.peak),
+            allocations: counter.allocations,
+            frees: counter.frees,
+            banks: banks.map(|figures| bank_figures(&figures, now)),
+        })
+    };
+    Exact {
+        dram: figures(Kind::Dram),
+        l1: figures(Kind::L1),
+        l1_small: figures(Kind::L1Small),
+        trace: figures(Kind::Trace),
+        cb: figures(Kind::Cb),
+        kernel: figures(Kind::Kernel),
+    }
+}
+
+fn bank_figures(figures: &book::BankFigures, now: u64) -> BankFigures {
+    let banks = figures.banks;
+    let age = || (now.saturating_sub(figures.time) / 1_000_000) as f64 / 1000.0;
+    BankFigures {
+        count: banks.banks,
+        allocatable_bytes: Bytes(banks.allocatable),
+        allocated_bytes: Bytes(banks.allocated),
+        free_bytes: Bytes(banks.free),
+        largest_free_bytes: Bytes(banks.largest_free),
+        fragmentation: banks.fragmentation().map(|share| (share * 10_000.0).round() / 10_000.0),
+        age_seconds: (!figures.is_current).then(age),
+    }
+}
