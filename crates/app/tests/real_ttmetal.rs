@@ -8,12 +8,12 @@ mod support;
 
 use serde_json::{Value, json};
 use sim::tree::Chip;
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use support::{Machine, TTMON, is_root, not_run, program_for_all, run};
+use support::harness::{Harness, needs_root};
+use support::{Machine, not_run, program_for_all, run};
 
 #[test]
 fn every_kind_of_two_processes_counts_and_frees_are_taken_off() {
@@ -227,24 +227,7 @@ impl Bench {
     }
 
     fn start(&self, wrapper: &[&str], arguments: &[&str]) -> Harness {
-        let program = Path::new(TTMON).with_file_name("ttmetal-harness");
-        assert!(program.exists(), "build it first: cargo build -p ttmon-harness");
-        let words: Vec<&str> =
-            wrapper.iter().copied().chain([program.to_str().unwrap()]).chain(arguments.iter().copied()).collect();
-        let mut child = Command::new(words[0])
-            .args(&words[1..])
-            .env("TMPDIR", self.machine.0.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdin = child.stdin.take().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut ready = String::new();
-        stdout.read_line(&mut ready).unwrap();
-        let inner_pid = ready.trim().strip_prefix("READY ").unwrap_or_else(|| panic!("{ready:?}")).parse().unwrap();
-        let pid = if wrapper.is_empty() { child.id() } else { only_child(child.id()) };
-        Harness { child, stdin, stdout, pid, inner_pid }
+        Harness::start(wrapper, arguments, &[("TMPDIR", self.machine.root())])
     }
 
     fn snapshot(&self) -> Value {
@@ -284,51 +267,9 @@ impl Drop for Bench {
     }
 }
 
-struct Harness {
-    child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-    /// As the host counts.
-    pid: u32,
-    /// As it counts itself.
-    inner_pid: u32,
-}
-
-impl Harness {
-    fn ask(&mut self, command: &str) -> String {
-        writeln!(self.stdin, "{command}").unwrap();
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    fn ok(&mut self, command: &str) {
-        assert_eq!(self.ask(command), "OK", "{command}");
-    }
-}
-
-impl Drop for Harness {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn only_child(pid: u32) -> u32 {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    children.trim().parse().unwrap_or_else(|_| panic!("{children:?}"))
-}
-
 /// The pid of a process that is no more.
 fn gone() -> u32 {
     let mut child = Command::new("true").spawn().unwrap();
     child.wait().unwrap();
     child.id()
-}
-
-fn needs_root(test: &str) -> bool {
-    if !is_root() {
-        not_run(test, "namespaces and other users need root");
-    }
-    is_root()
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! ttmetal-harness shm LIBTT_METAL_SO                            the library's shared memory statistics alone
 //! ttmetal-harness mock TTNN_DIR CLUSTER_YAML [ROWSxCOLUMNS]     a mesh device with real buffers on a mock cluster
+//! ttmetal-harness book CHIP SEED                                no tt-metal: a book that changes at random
 //! ```
 //!
 //! The first line on stdout is `READY <pid>`. Then each line on stdin is a command, answered by
@@ -17,6 +18,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod cpp;
+mod keeper;
 mod mock;
 mod root;
 mod script;
@@ -30,7 +32,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: ttmetal-harness shm LIBTT_METAL_SO | mock TTNN_DIR CLUSTER_YAML [ROWSxCOLUMNS]";
+const USAGE: &str =
+    "usage: ttmetal-harness shm LIBTT_METAL_SO | mock TTNN_DIR CLUSTER_YAML [ROWSxCOLUMNS] | book CHIP SEED";
 
 fn main() -> ExitCode {
     match run(&env::args_os().skip(1).collect::<Vec<_>>()) {
@@ -54,6 +57,11 @@ fn run(arguments: &[OsString]) -> Result<()> {
             let root = root::Root::build(Path::new(ttnn))?;
             let mesh = mock::Mesh::open(root, Path::new(cluster), shape)?;
             script::serve(mesh, replies, mock::Mesh::answer)
+        }
+        [mode, chip, seed] if mode == "book" => {
+            let number = |name, word: &OsString| script::number(name, &word.to_string_lossy());
+            let keeper = keeper::Keeper::new(number("CHIP", chip)?, number("SEED", seed)?)?;
+            script::serve(keeper, replies, keeper::Keeper::answer)
         }
         _ => bail!(USAGE),
     }

@@ -211,7 +211,10 @@ fn a_clean_end_and_a_remark_are_in_the_book() {
     writer.close();
     let book = read(&writer);
     assert_eq!(book.remark.as_deref(), Some("libtt_metal.so has no Buffer::address"));
-    assert!(book.is_closed);
+    assert!(book.is_closed && !book.is_inexact);
+    writer.give_up("it is of no use");
+    let book = read(&writer);
+    assert_eq!((book.remark.as_deref(), book.is_inexact), (Some("it is of no use"), true));
 }
 
 #[test]

@@ -5,13 +5,12 @@
 
 use crate::dir::{Dir, reason};
 use crate::maps::{BOOK, Inode, Maps};
-use crate::shm::inode;
+use crate::shm::{inode, inode_of};
 use ledger::book::{self, Book, BookError, Chip, Kind, Table};
 use model::{BankFigures, Bytes, Exact, KindFigures};
-use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A book where it was found.
@@ -69,20 +68,18 @@ fn is_of(book: &Book, who: Who) -> bool {
     book.pid == who.pid && book.start_ticks.is_none_or(|ticks| ticks == who.start_ticks)
 }
 
-/// Opens the books among the open files of a process. Only what has a book's name and is a file is opened, so never a device.
+/// Opens the books among the open files of a process.
 fn open_all(process: &Dir, wanted: impl Fn(Inode) -> bool) -> Result<Vec<Found>, Errno> {
-    let mut all = Vec::new();
+    let mut all: Vec<Found> = Vec::new();
     let folder = process.open_dir("fd")?;
     folder.list(|name| {
         if folder.read_link(name).is_ok_and(|link| link == BOOK)
-            && let Ok(stat) = folder.stat(name)
-            && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-            && wanted(inode(&stat))
-            && !all.iter().any(|found: &Found| found.inode == inode(&stat))
-            && let Ok(file) = folder.open_file(Path::new(name))
+            && let Ok(file) = folder.open_linked(name, |stat| wanted(inode(stat)))
+            && let Ok(inode) = inode_of(&file)
+            && !all.iter().any(|found| found.inode == inode)
         {
             let file = Arc::new(File::from(file));
-            all.push(Found { path: folder.path_of(name), inode: inode(&stat), book: read(&file), file });
+            all.push(Found { path: folder.path_of(name), inode, book: read(&file), file });
         }
     })?;
     Ok(all)

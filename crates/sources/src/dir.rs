@@ -3,12 +3,12 @@
 //! A directory is opened once and its files relative to it, which spares the kernel the long walk through sysfs.
 
 use model::Fault;
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -116,6 +116,19 @@ impl Dir {
             None => open_file(&self.fd, name, name, None),
             Some(inject) => open_file(&self.fd, name, self.path.join(name), Some(inject)),
         }
+    }
+
+    /// Opens what a link of `/proc/<pid>/fd` leads to, if it is a file that is `wanted`. Nothing else is opened: a device would
+    /// notice.
+    pub fn open_linked(&self, name: &OsStr, wanted: impl Fn(&rustix::fs::Stat) -> bool) -> rustix::io::Result<OwnedFd> {
+        // A path is not an opened file. What it points to stays the same, whatever the process does meanwhile.
+        let path = rustix::fs::openat(&self.fd, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let stat = rustix::fs::fstat(&path)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || !wanted(&stat) {
+            return Err(Errno::INVAL);
+        }
+        let link = format!("/proc/self/fd/{}", path.as_raw_fd());
+        rustix::fs::open(link, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())
     }
 
     /// Reads the start of a file into the buffer, with one system call: an attribute arrives whole.

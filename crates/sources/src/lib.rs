@@ -19,6 +19,7 @@ mod maps;
 mod pcie;
 mod pids;
 mod pool;
+mod process_memory;
 mod procs;
 mod sampler;
 mod shm;
@@ -26,6 +27,7 @@ mod telemetry;
 mod users;
 
 pub use dir::{Inject, Root};
+pub use process_memory::process_memory;
 pub use procs::whole_book;
 pub use sampler::{Options, Sampler};
 

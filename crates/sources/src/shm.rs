@@ -226,7 +226,7 @@ fn read(file: &OwnedFd, path: &Path, trouble: &mut Trouble) -> Option<Region> {
     }
 }
 
-fn inode_of(file: &OwnedFd) -> rustix::io::Result<Inode> {
+pub(crate) fn inode_of(file: &OwnedFd) -> rustix::io::Result<Inode> {
     rustix::fs::fstat(file).map(|stat| inode(&stat))
 }
 

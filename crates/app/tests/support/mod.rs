@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod harness;
+
 use serde_json::Value;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -284,6 +284,14 @@ impl Writer {
         }
     }
 
+    /// From here on the counters are not exact, and why.
+    pub fn give_up(&self, text: &str) {
+        if let Some(mut event) = self.begin() {
+            event.state.now.flags |= INEXACT;
+            self.put_text(REMARK, text);
+        }
+    }
+
     /// The process ends, cleanly.
     pub fn close(&self) {
         if let Some(mut event) = self.begin() {

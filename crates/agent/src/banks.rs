@@ -1,0 +1,93 @@
+//! What the allocator says of its banks, asked inside of our hooks at a bounded rate.
+//!
+//! Asking takes the allocator's lock and time that grows with the number of blocks. tt-metal holds that lock neither when
+//! it tells of an allocation nor after it gave memory back, which is when we ask: the answer has the buffer in, or out.
+
+use crate::book::{Book, Slot};
+use crate::buffer::{Allocator, Buffer, number};
+use crate::clock::{Pace, millis, timed};
+use crate::metal::Metal;
+use ledger::book::{Banks, Chips, Kind};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// `Allocator::get_statistics`: allocatable, allocated, free and largest free bytes of a bank.
+pub type Statistics = unsafe extern "C-unwind" fn(*mut [u64; 4], Allocator, &u32) -> *mut [u64; 4];
+
+/// When the banks of one kind of one device may be asked about again.
+pub struct Refresh {
+    pace: Pace,
+    /// The most banks of an allocator of this device: those of sub-devices have fewer, and are not the device's.
+    most: AtomicU32,
+}
+
+impl Refresh {
+    pub const fn new() -> Refresh {
+        Refresh { pace: Pace::new(20, 160), most: AtomicU32::new(0) }
+    }
+
+    pub fn reset(&self) {
+        self.pace.reset();
+        self.most.store(0, Relaxed);
+    }
+}
+
+/// Asks about the banks that a buffer is in, if it is time.
+///
+/// # Safety
+/// The buffer must be alive, and the caller must not hold the allocator's lock.
+#[inline]
+pub unsafe fn refresh(metal: &Metal, book: &Book, slot: &Slot, buffer: Buffer, kind: Kind) {
+    if slot.refresh(kind).is_some_and(|refresh| refresh.pace.take(millis())) {
+        // SAFETY: as promised.
+        unsafe { ask(metal, book, slot, buffer, kind) };
+    }
+}
+
+/// Asks about all kinds of banks of the device that a buffer is on.
+///
+/// # Safety
+/// As for [`refresh`].
+#[cold]
+pub unsafe fn introduce(metal: &Metal, book: &Book, slot: &Slot, buffer: Buffer) {
+    for kind in Kind::ALL.into_iter().filter(|kind| kind.has_banks()) {
+        // SAFETY: as promised.
+        unsafe { ask(metal, book, slot, buffer, kind) };
+    }
+}
+
+#[cold]
+unsafe fn ask(metal: &Metal, book: &Book, slot: &Slot, buffer: Buffer, kind: Kind) {
+    let (Some(statistics), Ok(reader), Some(refresh)) = (metal.statistics, &metal.buffers, slot.refresh(kind)) else {
+        return;
+    };
+    // SAFETY: the buffer is alive, and so is its allocator, which has banks of all these kinds.
+    let Some((allocator, banks)) = (unsafe { reader.allocator(buffer).map(|it| (it, reader.banks(it, kind))) }) else {
+        return;
+    };
+    let others = refresh.most.fetch_max(banks, Relaxed);
+    if banks < others {
+        return;
+    }
+    slot.set_allocator(allocator);
+    // Figures that do not tell of all buffers on the chip would be misread.
+    if !book.devices.is_alone(slot, kind) {
+        return;
+    }
+    let Some(rest) = slot.at_rest(kind) else { return };
+    let mut figures = [0; 4];
+    // SAFETY: as above, and the figures are there to be written to.
+    let (_, micros) = timed(|| unsafe { statistics(&mut figures, allocator, &number(kind)) });
+    refresh.pace.took(micros);
+    // The book says with which event the figures agree. If one came in between, the next time will do.
+    if slot.at_rest(kind) != Some(rest) {
+        return;
+    }
+    let [allocatable, allocated, free, largest_free] = figures;
+    let whole = allocated.checked_add(free).is_some_and(|sum| sum <= allocatable) && largest_free <= free;
+    if banks == 0 || !whole {
+        return;
+    }
+    let figures = Banks { banks, allocatable, allocated, free, largest_free };
+    let chips: Chips = slot.chips();
+    book.write(|writer| chips.iter().for_each(|chip| writer.banks(chip, kind, figures)));
+}

@@ -1,0 +1,289 @@
+//! The one book of this process: made when there is something to enter, and made anew in a forked child.
+
+use crate::banks::Refresh;
+use crate::buffer::Allocator;
+use crate::circular::{Limit, Programs};
+use crate::device::Object;
+use crate::handover::Handover;
+use crate::metal::Metal;
+use ledger::book::{Chips, Kind, New, Writer};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+    Ordering::Release,
+};
+
+/// A book and what belongs to it. Never freed: another thread may be in it, and a child has its parent's.
+pub struct Book {
+    writer: Writer,
+    handover: Handover,
+    remarked: AtomicBool,
+    pub devices: Devices,
+    pub circular: Limit,
+}
+
+impl Book {
+    /// The book of this process, if there is one.
+    #[inline]
+    pub fn current() -> Option<&'static Book> {
+        // SAFETY: what is stored here is never freed.
+        let book = unsafe { BOOK.load(Acquire).as_ref() }?;
+        book.writer.is_mine().then_some(book)
+    }
+
+    /// The book of this process, made if there is none.
+    #[inline]
+    pub fn open(metal: &Metal) -> Option<&'static Book> {
+        Book::current().or_else(|| Book::make(metal))
+    }
+
+    /// Writes. A panic, though there should be none, ends here and not in C++.
+    #[inline]
+    pub fn write<T>(&self, write: impl FnOnce(&Writer) -> T) -> Option<T> {
+        catch_unwind(AssertUnwindSafe(|| write(&self.writer))).ok()
+    }
+
+    /// Says once what was not recognised, and that the book is incomplete for it.
+    #[cold]
+    pub fn incomplete(&self, text: &str) {
+        if !self.remarked.swap(true, Relaxed) {
+            self.write(|writer| {
+                writer.remark(text);
+                // A buffer on no chip cannot be entered, which the book says of itself.
+                writer.allocate(&New {
+                    id: u64::MAX,
+                    chips: Chips(0),
+                    kind: Kind::Dram,
+                    logical: 0,
+                    per_bank: 0,
+                    banks: 0,
+                    address: 0,
+                    page: 0,
+                    layout: 0,
+                    owner: 0,
+                    label: b"",
+                });
+            });
+        }
+    }
+
+    /// What is to be done with any event.
+    #[inline]
+    pub fn tend(&self) {
+        self.handover.tend(self.writer.file());
+    }
+
+    #[cold]
+    fn make(metal: &Metal) -> Option<&'static Book> {
+        let me = std::process::id();
+        loop {
+            if let Some(book) = Book::current() {
+                return Some(book);
+            }
+            if GIVEN_UP.load(Acquire) == me {
+                return None;
+            }
+            // A parent that was at it when it forked does not count.
+            let at_it = MAKING.load(Acquire);
+            if at_it != me && MAKING.compare_exchange(at_it, me, AcqRel, Acquire).is_ok() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        // Somebody may have been done just before.
+        let book = Book::current().or_else(|| {
+            let made = catch_unwind(|| Writer::create(&metal.producer())).ok().and_then(Result::ok);
+            let Some(writer) = made else {
+                GIVEN_UP.store(me, Release);
+                return None;
+            };
+            let book = Box::leak(Box::new(Book {
+                writer,
+                handover: Handover::to(std::env::var_os("TTMON_BOOK_SOCKET").as_deref()),
+                remarked: AtomicBool::new(false),
+                devices: Devices::new(),
+                circular: Limit::new(),
+            }));
+            if let Some(problem) = metal.problem() {
+                book.incomplete(problem);
+            }
+            BOOK.store(book, Release);
+            Some(&*book)
+        });
+        MAKING.store(0, Release);
+        book
+    }
+}
+
+static BOOK: AtomicPtr<Book> = AtomicPtr::new(ptr::null_mut());
+/// The process that is making its book.
+static MAKING: AtomicU32 = AtomicU32::new(0);
+/// The process that could not make one. A book that begins late would be wrong.
+static GIVEN_UP: AtomicU32 = AtomicU32::new(0);
+
+/// The loader calls this at the end of the process, after what was to be done at exit.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = {
+    extern "C" fn close() {
+        if let Some(book) = Book::current() {
+            book.write(Writer::close);
+        }
+    }
+    close
+};
+
+/// The devices that were met, by their addresses.
+pub struct Devices {
+    slots: [Slot; DEVICES],
+    used: AtomicUsize,
+}
+
+/// More devices than this at a time are still counted, but looked at anew for each event.
+const DEVICES: usize = 128;
+
+impl Devices {
+    fn new() -> Devices {
+        Devices { slots: [const { Slot::new() }; DEVICES], used: AtomicUsize::new(0) }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().take(self.used.load(Acquire)).filter(|slot| slot.object().is_some())
+    }
+
+    #[inline]
+    pub fn get(&self, device: Object) -> Option<&Slot> {
+        let used = self.slots.iter().take(self.used.load(Acquire));
+        used.into_iter().find(|slot| slot.object.load(Acquire) == device.addr().get())
+    }
+
+    /// Enters a device. Threads that race may enter it twice, which is no harm.
+    pub fn insert(&self, device: Object, chips: Chips) -> Option<&Slot> {
+        let claim = |slot: &&Slot| slot.object.compare_exchange(0, CLAIMED, AcqRel, Relaxed).is_ok();
+        let (at, slot) = self.slots.iter().enumerate().find(|(_, slot)| claim(slot))?;
+        slot.chips.store(chips.0, Relaxed);
+        slot.reset();
+        slot.object.store(device.addr().get(), Release);
+        self.used.fetch_max(at + 1, AcqRel);
+        Some(slot)
+    }
+
+    /// Forgets a device: the next one may have its address.
+    pub fn remove(&self, device: Object, mut last: impl FnMut(&Slot)) {
+        for slot in self.slots.iter().filter(|slot| slot.object.load(Acquire) == device.addr().get()) {
+            last(slot);
+            slot.object.store(0, Release);
+        }
+    }
+
+    /// Whether all buffers of a kind on the chips of a device are the device's own.
+    ///
+    /// A mesh, its submeshes and its single devices have allocators of their own for the same chips.
+    pub fn is_alone(&self, device: &Slot, kind: Kind) -> bool {
+        let others = self.iter().filter(|slot| !ptr::eq(*slot, device));
+        !others.into_iter().any(|slot| slot.chips().0 & device.chips().0 != 0 && slot.has_any(kind))
+    }
+}
+
+/// A device that was met.
+pub struct Slot {
+    object: AtomicUsize,
+    chips: AtomicU64,
+    allocator: AtomicUsize,
+    events: [AtomicU64; BANKED],
+    banks: [Refresh; BANKED],
+    pub programs: Programs,
+}
+
+/// Kinds that have banks come first.
+const BANKED: usize = 4;
+/// In one number: the events, round and round, the live buffers, and the events under way.
+const EVENT: u64 = 1 << 40;
+const LIVE: u64 = 1 << 16;
+const UNDER_WAY: u64 = 1;
+/// In place of an address while a slot is filled.
+const CLAIMED: usize = 1;
+
+impl Slot {
+    const fn new() -> Slot {
+        Slot {
+            object: AtomicUsize::new(0),
+            chips: AtomicU64::new(0),
+            allocator: AtomicUsize::new(0),
+            events: [const { AtomicU64::new(0) }; BANKED],
+            banks: [const { Refresh::new() }; BANKED],
+            programs: Programs::new(),
+        }
+    }
+
+    pub fn object(&self) -> Option<Object> {
+        let address = self.object.load(Acquire);
+        if address == CLAIMED { None } else { NonNull::new(ptr::with_exposed_provenance_mut(address)) }
+    }
+
+    pub fn chips(&self) -> Chips {
+        Chips(self.chips.load(Relaxed))
+    }
+
+    /// A buffer was allocated, and comes into the book now.
+    #[inline]
+    pub fn gains(&self, kind: Kind) {
+        self.change(kind, EVENT + LIVE);
+    }
+
+    /// A buffer goes out of the book now, and is given back after that: they disagree from here on.
+    #[inline]
+    pub fn begins_to_lose(&self, kind: Kind) {
+        self.change(kind, EVENT + UNDER_WAY);
+    }
+
+    /// They agree again. The book may not have known the buffer.
+    #[inline]
+    pub fn has_lost(&self, kind: Kind, known: bool) {
+        self.change(kind, UNDER_WAY.wrapping_neg().wrapping_sub(if known { LIVE } else { 0 }));
+    }
+
+    #[inline]
+    fn change(&self, kind: Kind, by: u64) {
+        if let Some(events) = self.events.get(kind as usize) {
+            events.fetch_add(by, AcqRel);
+        }
+    }
+
+    /// A number that stays the same while book and allocator agree and nothing happens. `None` while they do not.
+    pub fn at_rest(&self, kind: Kind) -> Option<u64> {
+        let events = self.events.get(kind as usize)?.load(Acquire);
+        events.is_multiple_of(LIVE).then_some(events)
+    }
+
+    /// Whether there are buffers of a kind on this device.
+    fn has_any(&self, kind: Kind) -> bool {
+        self.events.get(kind as usize).is_some_and(|events| events.load(Acquire) % EVENT / LIVE != 0)
+    }
+
+    pub fn refresh(&self, kind: Kind) -> Option<&Refresh> {
+        self.banks.get(kind as usize)
+    }
+
+    /// The allocator that has all banks of the device.
+    pub fn set_allocator(&self, allocator: Allocator) {
+        self.allocator.store(allocator.addr().get(), Relaxed);
+    }
+
+    pub fn has_allocator(&self, allocator: Allocator) -> bool {
+        self.allocator.load(Relaxed) == allocator.addr().get()
+    }
+
+    /// There are no buffers on this device any more.
+    pub fn emptied(&self) {
+        self.events.iter().for_each(|events| _ = events.fetch_and(!(EVENT - LIVE), AcqRel));
+    }
+
+    fn reset(&self) {
+        self.allocator.store(0, Relaxed);
+        self.events.iter().for_each(|events| events.store(0, Relaxed));
+        self.banks.iter().for_each(Refresh::reset);
+        self.programs.reset();
+    }
+}

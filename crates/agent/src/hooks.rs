@@ -1,0 +1,233 @@
+//! The functions of `libtt_metal.so` that we stand in front of.
+//!
+//! All of them are exported, and called through the tables of the loader, in every release from 0.66 to 0.81. Ours come first
+//! when this library is loaded before, and pass every call on. C++ exceptions pass through them.
+
+use crate::events;
+use crate::library::Real;
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+type Pointer = *mut c_void;
+
+/// Stands in front of a function: does something before, passes the call on, does something after.
+macro_rules! in_front_of {
+    ($(#[$what:meta])* $name:literal, fn $function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?,
+     $before:expr, $after:expr) => {
+        $(#[$what])*
+        #[unsafe(export_name = $name)]
+        unsafe extern "C-unwind" fn $function($($argument: $type),*) $(-> $result)? {
+            static REAL: Real = Real::new(zero_terminated(concat!($name, "\0")));
+            let on = is_on();
+            let between = if on { $before } else { Default::default() };
+            let result = match REAL.get() {
+                Some(real) => {
+                    // SAFETY: this is the function of that name, with the arguments that it was called with.
+                    unsafe {
+                        let real = std::mem::transmute::<Pointer, unsafe extern "C-unwind" fn($($type),*) $(-> $result)?>(
+                            real.as_ptr(),
+                        );
+                        real($($argument),*)
+                    }
+                }
+                // Nobody could have called it.
+                None => Default::default(),
+            };
+            if on {
+                #[allow(clippy::redundant_closure_call)]
+                $after(between, &result);
+            }
+            result
+        }
+    };
+}
+
+fn nothing<B, R>(_between: B, _result: &R) {}
+
+in_front_of!(
+    /// `GraphTracker::track_allocate(Buffer const*)`: after the allocation.
+    "_ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE",
+    fn track_allocate(tracker: Pointer, buffer: Pointer),
+    // SAFETY: the library tells so.
+    unsafe { events::allocated(buffer) },
+    nothing
+);
+
+in_front_of!(
+    /// `GraphTracker::track_deallocate(Buffer*)`: before the allocator takes the buffer back, if at all.
+    "_ZN2tt8tt_metal12GraphTracker16track_deallocateEPNS0_6BufferE",
+    fn track_deallocate(tracker: Pointer, buffer: Pointer),
+    // SAFETY: the library tells so.
+    unsafe { events::announced(buffer) },
+    nothing
+);
+
+in_front_of!(
+    /// `GraphTracker::hook_deallocate(Buffer*)`: whether a graph capture keeps the buffer from being taken back.
+    "_ZN2tt8tt_metal12GraphTracker15hook_deallocateEPNS0_6BufferE",
+    fn hook_deallocate(tracker: Pointer, buffer: Pointer) -> bool,
+    (),
+    |(), kept: &bool| {
+        if *kept {
+            events::kept();
+        }
+    }
+);
+
+in_front_of!(
+    /// `AllocatorImpl::deallocate_buffer(Buffer*)`: takes a buffer back, under the allocator's lock.
+    "_ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE",
+    fn deallocate_buffer(allocator: Pointer, buffer: Pointer),
+    // SAFETY: the library hands over a buffer that is alive.
+    unsafe { events::freeing(buffer) },
+    |freeing: Option<events::Freeing>, _: &()| {
+        if let Some(freeing) = freeing {
+            // SAFETY: whoever gave it back still holds it, and the lock was released at the end of the call.
+            unsafe { events::freed(freeing, buffer) };
+        }
+    }
+);
+
+in_front_of!(
+    /// `AllocatorImpl::deallocate_buffers()`: takes all buffers back, without a word about each.
+    "_ZN2tt8tt_metal13AllocatorImpl18deallocate_buffersEv",
+    fn deallocate_buffers(allocator: Pointer),
+    (),
+    // SAFETY: the name says so.
+    |(), _: &()| unsafe { events::emptied(allocator) }
+);
+
+in_front_of!(
+    /// `Device::register_program(ProgramImpl*)`, 0.70 and later: the program has its circular buffers.
+    "_ZN2tt8tt_metal6Device16register_programEPNS0_6detail11ProgramImplE",
+    fn register_program(device: Pointer, program: Pointer),
+    (),
+    // SAFETY: it is a `Device`, and open.
+    |(), _: &()| unsafe { events::program(device, true) }
+);
+
+in_front_of!(
+    /// `Device::unregister_program(ProgramImpl*)`, 0.70 and later.
+    "_ZN2tt8tt_metal6Device18unregister_programEPNS0_6detail11ProgramImplE",
+    fn unregister_program(device: Pointer, program: Pointer),
+    (),
+    // SAFETY: it is a `Device`.
+    |(), _: &()| unsafe { events::program(device, false) }
+);
+
+in_front_of!(
+    /// `MeshDevice::close()`
+    "_ZN2tt8tt_metal11distributed10MeshDevice5closeEv",
+    fn mesh_close(device: Pointer) -> bool,
+    (),
+    |(), _: &bool| events::closed(device)
+);
+
+in_front_of!(
+    /// `MeshDevice::~MeshDevice()`
+    "_ZN2tt8tt_metal11distributed10MeshDeviceD1Ev",
+    fn mesh_gone(device: Pointer),
+    (),
+    |(), _: &()| events::closed(device)
+);
+
+in_front_of!(
+    /// `MeshDevice::~MeshDevice()`, for a class that inherits from it.
+    "_ZN2tt8tt_metal11distributed10MeshDeviceD2Ev",
+    fn mesh_base_gone(device: Pointer),
+    (),
+    |(), _: &()| events::closed(device)
+);
+
+in_front_of!(
+    /// `Device::close()`
+    "_ZN2tt8tt_metal6Device5closeEv",
+    fn device_close(device: Pointer) -> bool,
+    (),
+    |(), _: &bool| events::closed(device)
+);
+
+in_front_of!(
+    /// `Device::~Device()`
+    "_ZN2tt8tt_metal6DeviceD1Ev",
+    fn device_gone(device: Pointer),
+    (),
+    |(), _: &()| events::closed(device)
+);
+
+in_front_of!(
+    /// `Device::~Device()`, for a class that inherits from it.
+    "_ZN2tt8tt_metal6DeviceD2Ev",
+    fn device_base_gone(device: Pointer),
+    (),
+    |(), _: &()| events::closed(device)
+);
+
+in_front_of!(
+    /// `SharedMemoryStatsProvider(unsigned long, int, bool, bool)`, 0.72 and later: a chip is opened.
+    "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emibb",
+    fn provider(this: Pointer, unique_id: u64, device_id: i32, disabled: bool, verbose: bool),
+    events::opened(unique_id, device_id),
+    nothing
+);
+
+in_front_of!(
+    /// The same for a class that inherits from it.
+    "_ZN2tt8tt_metal25SharedMemoryStatsProviderC2Emibb",
+    fn provider_base(this: Pointer, unique_id: u64, device_id: i32, disabled: bool, verbose: bool),
+    events::opened(unique_id, device_id),
+    nothing
+);
+
+in_front_of!(
+    /// `SharedMemoryStatsProvider(unsigned long, int)`, 0.70.
+    "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emi",
+    fn provider_070(this: Pointer, unique_id: u64, device_id: i32),
+    events::opened(unique_id, device_id),
+    nothing
+);
+
+in_front_of!(
+    /// The same for a class that inherits from it.
+    "_ZN2tt8tt_metal25SharedMemoryStatsProviderC2Emi",
+    fn provider_base_070(this: Pointer, unique_id: u64, device_id: i32),
+    events::opened(unique_id, device_id),
+    nothing
+);
+
+const fn zero_terminated(name: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(name.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("a name with a zero in it"),
+    }
+}
+
+/// Whether `TTMON_AGENT` lets us do anything at all, asked at the first call.
+#[inline]
+fn is_on() -> bool {
+    static STATE: AtomicU8 = AtomicU8::new(0);
+    match STATE.load(Relaxed) {
+        0 => {
+            let on = !std::env::var_os("TTMON_AGENT").is_some_and(|value| means_off(&value));
+            STATE.store(if on { 1 } else { 2 }, Relaxed);
+            on
+        }
+        state => state == 1,
+    }
+}
+
+fn means_off(value: &std::ffi::OsStr) -> bool {
+    ["off", "0", "no", "false"].iter().any(|off| value.eq_ignore_ascii_case(off))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_is_switched_off_in_plain_words() {
+        let off = |value: &str| means_off(value.as_ref());
+        assert!(off("off") && off("OFF") && off("0") && off("no") && off("False"));
+        assert!(!off("") && !off("on") && !off("1"));
+    }
+}

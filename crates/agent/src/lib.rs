@@ -1,0 +1,29 @@
+//! `libttmon_agent.so`: keeps the [book](ledger::book) of an unmodified tt-metal process from inside.
+//!
+//! Loaded by `LD_PRELOAD`, or with `RTLD_GLOBAL` before `libtt_metal.so`, it stands in front of a few of that library's
+//! exported functions, notes what they tell, and passes every call on. It prints nothing, starts no thread, and makes
+//! the book only when there is something to enter. What it does not recognise it passes on and remarks once in the book.
+//!
+//! | environment | |
+//! |---|---|
+//! | `TTMON_AGENT=off` (`0`, `no`, `false`) | pass on only |
+//! | `TTMON_BOOK_SOCKET=<path>` | hand the book over to whoever listens there; `@` begins an abstract name |
+
+// The other side is C++: its functions are found by mangled name and called through pointers, which the compiler cannot
+// check. Each use says why it is sound.
+#![allow(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod banks;
+mod book;
+mod buffer;
+mod circular;
+mod clock;
+mod decode;
+mod device;
+mod events;
+mod handover;
+mod hooks;
+pub mod label;
+mod library;
+mod metal;

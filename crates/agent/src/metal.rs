@@ -1,0 +1,81 @@
+//! All that is used of `libtt_metal.so`, found once.
+
+use crate::banks::Statistics;
+use crate::buffer::Reader;
+use crate::circular::TotalCb;
+use crate::device;
+use crate::library;
+use std::ffi::{CStr, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering::AcqRel, Ordering::Acquire};
+
+/// What the library offers, or why it cannot be used.
+pub struct Metal {
+    pub buffers: Result<Reader, &'static str>,
+    pub devices: Result<device::Functions, &'static str>,
+    pub statistics: Option<Statistics>,
+    pub total_cb: Option<TotalCb>,
+    /// `AllocatorImpl::view`: where the `Allocator` of an `AllocatorImpl` is kept.
+    pub view: Option<unsafe extern "C-unwind" fn(*const c_void) -> *const *mut c_void>,
+}
+
+impl Metal {
+    /// Looks the functions up at the first call for which the library is there.
+    #[inline]
+    pub fn get() -> Option<&'static Metal> {
+        // SAFETY: what is stored here is never freed.
+        unsafe { METAL.load(Acquire).as_ref() }.or_else(Metal::find)
+    }
+
+    /// Who keeps the book, for the book.
+    pub fn producer(&self) -> String {
+        let by = self.buffers.as_ref().map_or("that is not recognised", Reader::by);
+        format!("ttmon-agent {}, libtt_metal {by}", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// What is missing, if anything.
+    pub fn problem(&self) -> Option<&'static str> {
+        self.buffers.as_ref().err().or(self.devices.as_ref().err()).copied()
+    }
+
+    #[cold]
+    fn find() -> Option<&'static Metal> {
+        if !library::is_loaded() {
+            return None;
+        }
+        // SAFETY: the types follow from the names, as declared in all releases from 0.66 to 0.81.
+        let metal = unsafe {
+            Metal {
+                buffers: Reader::find(),
+                devices: device::Functions::find(),
+                statistics: function(c"_ZNK2tt8tt_metal9Allocator14get_statisticsERKNS0_10BufferTypeE"),
+                total_cb: function(c"_ZNK2tt8tt_metal6Device22get_total_cb_allocatedEv"),
+                view: function(c"_ZNK2tt8tt_metal13AllocatorImpl4viewEv"),
+            }
+        };
+        let metal = Box::into_raw(Box::new(metal));
+        let metal = match METAL.compare_exchange(ptr::null_mut(), metal, AcqRel, Acquire) {
+            Ok(_) => metal,
+            Err(first) => {
+                // SAFETY: nobody else has seen ours.
+                drop(unsafe { Box::from_raw(metal) });
+                first
+            }
+        };
+        // SAFETY: as in `get`.
+        unsafe { metal.as_ref() }
+    }
+}
+
+static METAL: AtomicPtr<Metal> = AtomicPtr::new(ptr::null_mut());
+
+/// Finds a function by its mangled name.
+///
+/// # Safety
+/// `F` must be the type of a pointer to that function.
+pub unsafe fn function<F: Copy>(name: &CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    let found = library::find(name)?.as_ptr();
+    // SAFETY: as promised, and the size is right.
+    Some(unsafe { std::mem::transmute_copy(&found) })
+}

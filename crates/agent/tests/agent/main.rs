@@ -1,0 +1,7 @@
+//! The agent as processes have it: loaded before `libtt_metal.so`, the real one or one that is not what it seems.
+
+#![allow(clippy::unwrap_used)]
+
+mod harness;
+mod real_library;
+mod unknown_library;

@@ -1,0 +1,114 @@
+//! A process that keeps a book and allocates and frees at random, without tt-metal: light enough for a thousand of them.
+//!
+//! ```text
+//! go                    allocates and frees in bursts until the next command
+//! hurry                 the same without a pause
+//! stop                  OK dram=… l1=… trace=… buffers=…   what it holds, counted apart from the book
+//! ```
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use ledger::book::{Chips, Kind, New, Writer};
+
+pub struct Keeper {
+    truth: Arc<Mutex<Truth>>,
+    running: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
+}
+
+/// The book, and beside it a plain list of what is in it.
+struct Truth {
+    writer: Writer,
+    chip: u8,
+    live: Vec<(u64, Kind, u64)>,
+    next_id: u64,
+    random: u64,
+}
+
+impl Keeper {
+    pub fn new(chip: u64, seed: u64) -> Result<Keeper> {
+        let writer = Writer::create("ttmetal-harness")?;
+        let chip = writer.chip(0, Some(chip)).context("no room for a chip")?;
+        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let truth = Truth { writer, chip, live: Vec::new(), next_id: 1, random };
+        Ok(Keeper { truth: Arc::new(Mutex::new(truth)), running: None })
+    }
+
+    pub fn answer(&mut self, words: &[&str]) -> Result<String> {
+        if let Some((wanted, thread)) = self.running.take() {
+            wanted.store(false, Ordering::Relaxed);
+            thread.join().ok().context("the thread has died")?;
+        }
+        match *words {
+            ["go" | "hurry"] => {
+                let pause = Duration::from_millis(if words == ["go"] { 300 } else { 0 });
+                let wanted = Arc::new(AtomicBool::new(true));
+                let (truth, go_on) = (self.truth.clone(), wanted.clone());
+                let thread = thread::spawn(move || {
+                    while go_on.load(Ordering::Relaxed) {
+                        if let Ok(mut truth) = truth.lock() {
+                            (0..50).for_each(|_| truth.step());
+                        }
+                        thread::sleep(pause);
+                    }
+                });
+                self.running = Some((wanted, thread));
+                Ok(String::new())
+            }
+            ["stop"] => {
+                let truth = self.truth.lock().ok().context("the thread has died")?;
+                let sum =
+                    |kind| truth.live.iter().filter(|(_, of, _)| *of == kind).map(|(.., bytes)| bytes).sum::<u64>();
+                let (dram, l1, trace) = (sum(Kind::Dram), sum(Kind::L1), sum(Kind::Trace));
+                Ok(format!("dram={dram} l1={l1} trace={trace} buffers={}", truth.live.len()))
+            }
+            _ => bail!("unknown command {:?}", words.join(" ")),
+        }
+    }
+}
+
+impl Truth {
+    /// One allocation or one free.
+    fn step(&mut self) {
+        let number = self.next_random();
+        if number.is_multiple_of(3) && !self.live.is_empty() {
+            let (id, ..) = self.live.swap_remove((number / 3) as usize % self.live.len());
+            self.writer.free(id);
+            return;
+        }
+        // Slowly growing lists would make the later processes slower than the first.
+        if self.live.len() >= 300 {
+            for (id, ..) in self.live.drain(..150) {
+                self.writer.free(id);
+            }
+        }
+        let (kind, banks) = [(Kind::Dram, 12), (Kind::L1, 64), (Kind::Trace, 12)][(number >> 8) as usize % 3];
+        let per_bank = 32 * (1 + (number >> 16) % 4096);
+        let id = self.next_id;
+        self.next_id += 1;
+        self.writer.allocate(&New {
+            id,
+            chips: Chips::one(self.chip),
+            kind,
+            logical: per_bank,
+            per_bank,
+            banks,
+            address: number >> 32,
+            page: 32,
+            layout: 0,
+            owner: 0,
+            label: b"",
+        });
+        self.live.push((id, kind, per_bank * u64::from(banks)));
+    }
+
+    fn next_random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+}
