@@ -6,7 +6,8 @@ use crate::circular::{Limit, Programs};
 use crate::device::Object;
 use crate::handover::Handover;
 use crate::metal::Metal;
-use ledger::book::{Chips, Kind, New, Writer};
+use ledger::book::{Chips, Kind, Writer};
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{
@@ -35,7 +36,12 @@ impl Book {
     /// The book of this process, made if there is none.
     #[inline]
     pub fn open(metal: &Metal) -> Option<&'static Book> {
-        Book::current().or_else(|| Book::make(metal))
+        Book::current().or_else(|| Book::make(|| metal.producer(), metal.problem()))
+    }
+
+    /// The same for who tells of buffers by itself. Whoever comes first is named in the book.
+    pub fn open_for(producer: &str) -> Option<&'static Book> {
+        Book::current().or_else(|| Book::make(|| producer.to_owned(), None))
     }
 
     /// Writes. A panic, though there should be none, ends here and not in C++.
@@ -48,24 +54,13 @@ impl Book {
     #[cold]
     pub fn incomplete(&self, text: &str) {
         if !self.remarked.swap(true, Relaxed) {
-            self.write(|writer| {
-                writer.remark(text);
-                // A buffer on no chip cannot be entered, which the book says of itself.
-                writer.allocate(&New {
-                    id: u64::MAX,
-                    chips: Chips(0),
-                    kind: Kind::Dram,
-                    logical: 0,
-                    per_bank: 0,
-                    banks: 0,
-                    address: 0,
-                    page: 0,
-                    layout: 0,
-                    owner: 0,
-                    label: b"",
-                });
-            });
+            self.write(|writer| writer.give_up(text));
         }
+    }
+
+    /// The pages themselves.
+    pub fn file(&self) -> &File {
+        self.writer.file()
     }
 
     /// What is to be done with any event.
@@ -75,7 +70,7 @@ impl Book {
     }
 
     #[cold]
-    fn make(metal: &Metal) -> Option<&'static Book> {
+    fn make(producer: impl Fn() -> String, problem: Option<&str>) -> Option<&'static Book> {
         let me = std::process::id();
         loop {
             if let Some(book) = Book::current() {
@@ -93,7 +88,7 @@ impl Book {
         }
         // Somebody may have been done just before.
         let book = Book::current().or_else(|| {
-            let made = catch_unwind(|| Writer::create(&metal.producer())).ok().and_then(Result::ok);
+            let made = catch_unwind(AssertUnwindSafe(|| Writer::create(&producer()))).ok().and_then(Result::ok);
             let Some(writer) = made else {
                 GIVEN_UP.store(me, Release);
                 return None;
@@ -105,7 +100,7 @@ impl Book {
                 devices: Devices::new(),
                 circular: Limit::new(),
             }));
-            if let Some(problem) = metal.problem() {
+            if let Some(problem) = problem {
                 book.incomplete(problem);
             }
             BOOK.store(book, Release);

@@ -19,8 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 pub unsafe fn allocated(buffer: Buffer) {
     let Some(metal) = Metal::get() else { return };
     let (Ok(reader), Ok(functions)) = (&metal.buffers, &metal.devices) else {
-        // The book says why.
-        Book::open(metal);
+        // The book says why, even one that somebody else has begun.
+        if let (Some(book), Some(problem)) = (Book::open(metal), metal.problem()) {
+            book.incomplete(problem);
+        }
         return;
     };
     // SAFETY: as promised.

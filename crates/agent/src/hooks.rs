@@ -204,7 +204,7 @@ const fn zero_terminated(name: &'static str) -> &'static CStr {
 
 /// Whether `TTMON_AGENT` lets us do anything at all, asked at the first call.
 #[inline]
-fn is_on() -> bool {
+pub fn is_on() -> bool {
     static STATE: AtomicU8 = AtomicU8::new(0);
     match STATE.load(Relaxed) {
         0 => {

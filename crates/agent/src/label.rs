@@ -64,7 +64,7 @@ pub(crate) fn with_current<T>(look: impl FnOnce(&[u8]) -> T) -> T {
 }
 
 /// The beginning of a text that fits, without half a character at its end.
-fn fitting(text: &[u8]) -> &[u8] {
+pub(crate) fn fitting(text: &[u8]) -> &[u8] {
     let mut end = text.len().min(LABEL);
     while end < text.len() && end > 0 && text.get(end).is_some_and(|byte| byte & 0xC0 == 0x80) {
         end -= 1;

@@ -4,9 +4,12 @@
 //! exported functions, notes what they tell, and passes every call on. It prints nothing, starts no thread, and makes
 //! the book only when there is something to enter. What it does not recognise it passes on and remarks once in the book.
 //!
+//! Other runtimes tell of their buffers, and anybody asks about the machine, through the functions of [`c_abi`].
+//!
 //! | environment | |
 //! |---|---|
 //! | `TTMON_AGENT=off` (`0`, `no`, `false`) | pass on only |
+//! | `TTMON_ROOT=<folder>` | queries read the machine whose files lie there |
 //! | `TTMON_BOOK_SOCKET=<path>` | hand the book over to whoever listens there; `@` begins an abstract name |
 
 // The other side is C++: its functions are found by mangled name and called through pointers, which the compiler cannot
@@ -17,6 +20,7 @@
 mod banks;
 mod book;
 mod buffer;
+pub mod c_abi;
 mod circular;
 mod clock;
 mod decode;
@@ -27,3 +31,4 @@ mod hooks;
 pub mod label;
 mod library;
 mod metal;
+mod query;

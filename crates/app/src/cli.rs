@@ -12,6 +12,17 @@ Nothing here opens /dev/tenstorrent, sends a message to a device, or writes to a
 
 No Tenstorrent device at hand? Try:  ttmon --sim";
 
+const AFTER_HELP_RUN: &str = "\
+The receipt goes to standard error when CMD has ended: peak and final bytes per chip and kind, buffers that are still \
+allocated, and of each device the energy, the highest power and the highest temperature. Children that outlive CMD are not \
+waited for.
+
+The agent, libttmon_agent.so, is preloaded into CMD and all that it starts. It is looked for beside ttmon, in ../lib/ttmon and \
+../lib; TTMON_AGENT_LIB names another one, and TTMON_AGENT=off does without.
+
+Exit codes: that of CMD, 128+N when signal N killed it, 127 when it was not found, 126 when it may not be executed; 3 leaks \
+(--leaks); 2 a wrong word on the command line, or no agent.";
+
 /// Monitor for Tenstorrent AI accelerators: how are they, who uses them, and where did the memory go?
 ///
 /// Without a command this is `ttmon smi`.
@@ -45,8 +56,27 @@ pub enum Command {
     /// Show all devices and processes, in the manner of nvidia-smi
     #[command(after_help = AFTER_HELP)]
     Smi(Box<SmiArgs>),
+    /// Run a command and print a receipt: its device memory, what it left behind, energy and power
+    #[command(after_help = AFTER_HELP_RUN, override_usage = "ttmon run [OPTIONS] [--] CMD...")]
+    Run(RunArgs),
     /// Run a simulated machine in a folder, for other programs to look at with --root
     Sim(SimArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// Exit with 3 when CMD succeeds, but something is still allocated at the clean end of one of its processes
+    #[arg(long)]
+    pub leaks: bool,
+    /// Write the receipt as JSON to FILE, too; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Look at power and temperature every MS milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    pub interval_ms: u64,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -161,6 +191,13 @@ pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
     let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
     let is_called_tt_smi = name == Some("tt-smi");
+    // What stands behind `run` is another program's.
+    if let Some(end) = words_before_a_command(&arguments).filter(|_| !is_called_tt_smi) {
+        let command = arguments.split_off(end);
+        join_sim(&mut arguments);
+        arguments.extend(command);
+        return arguments;
+    }
     let has_command = arguments.iter().skip(1).any(|word| COMMANDS.iter().any(|command| word == command));
     // Options of smi may stand before its name.
     let smi = arguments.iter().skip(1).position(|word| word == "smi").map(|at| at + 1);
@@ -168,13 +205,7 @@ pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     if is_called_tt_smi || smi.is_some() || !has_command {
         arguments.insert(1.min(arguments.len()), "smi".into());
     }
-    // What is simulated may be parted from --sim by a blank.
-    if let Some(at) = arguments.iter().position(|word| word == "--sim")
-        && let Some(spec) = arguments.get(at + 1).and_then(|word| word.to_str()).filter(|word| is_spec(word))
-    {
-        arguments[at] = format!("--sim={spec}").into();
-        arguments.remove(at + 1);
-    }
+    join_sim(&mut arguments);
     // nvidia-smi spells it with one dash.
     for argument in &mut arguments {
         if let Some(rest) = argument.to_str().and_then(|text| text.strip_prefix("-lms")) {
@@ -183,6 +214,30 @@ pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
         }
     }
     arguments
+}
+
+/// What is simulated may be parted from --sim by a blank.
+fn join_sim(arguments: &mut Vec<OsString>) {
+    if let Some(at) = arguments.iter().position(|word| word == "--sim")
+        && let Some(spec) = arguments.get(at + 1).and_then(|word| word.to_str()).filter(|word| is_spec(word))
+    {
+        arguments[at] = format!("--sim={spec}").into();
+        arguments.remove(at + 1);
+    }
+}
+
+/// How many words are our own when the command is `run`: those before the command that it shall run.
+fn words_before_a_command(arguments: &[OsString]) -> Option<usize> {
+    const WITH_VALUE: [&str; 4] = ["--root", "--deadline-ms", "--json", "--interval-ms"];
+    let is_value = |at: usize| {
+        let is_spec = || arguments[at].to_str().is_some_and(is_spec);
+        WITH_VALUE.iter().any(|option| arguments[at - 1] == *option) || (arguments[at - 1] == "--sim" && is_spec())
+    };
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-") && word != "-";
+    let mut words =
+        (1..arguments.len()).filter(|at| arguments[*at] == "--" || !(is_option(&arguments[*at]) || is_value(*at)));
+    let run = words.next().filter(|at| arguments[*at] == "run")?;
+    Some(words.next().unwrap_or(arguments.len()).max(run))
 }
 
 fn is_spec(word: &str) -> bool {
@@ -207,6 +262,42 @@ mod tests {
         assert_eq!(words("ttmon --root x sim"), "ttmon --root x sim");
         assert_eq!(words("ttmon --sim --ascii smi -q"), "ttmon smi --sim --ascii -q");
         assert_eq!(words("ttmon --sim n300x4 -L"), "ttmon smi --sim=n300x4 -L");
+    }
+
+    #[test]
+    fn what_run_shall_run_is_left_alone() {
+        let words = |line: &str| arguments(line.split(' ').map(OsString::from)).join(OsStr::new(" "));
+        for line in [
+            "ttmon run -- foo smi -lms 5",
+            "ttmon run python3 smi.py",
+            "ttmon run smi",
+            "ttmon run -- run -lms",
+            "ttmon --root x run --json - foo --sim n150 smi -lms=5",
+            "ttmon run --leaks --json out.json sim --sim p150x4",
+            "ttmon run --interval-ms 10 -- --sim n150",
+            "ttmon run",
+        ] {
+            assert_eq!(words(line), line);
+        }
+        assert_eq!(words("ttmon --sim n150 run foo --sim n150"), "ttmon --sim=n150 run foo --sim n150");
+        assert_eq!(words("ttmon run --sim n150 -- foo"), "ttmon run --sim=n150 -- foo");
+        assert_eq!(words("ttmon --root run -L"), "ttmon smi --root run -L");
+    }
+
+    #[test]
+    fn what_stands_behind_the_command_is_its_own() {
+        let run = |line: &str| match Cli::parse_from(arguments(line.split(' ').map(OsString::from))).command {
+            Command::Run(run) => run,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            run("ttmon run foo --leaks --json x -- --sim").command,
+            ["foo", "--leaks", "--json", "x", "--", "--sim"]
+        );
+        assert_eq!(run("ttmon run --leaks -- -x").command, ["-x"]);
+        assert!(run("ttmon run --leaks -- -x").leaks && !run("ttmon run foo --leaks").leaks);
+        let fails = |line: &str| Cli::try_parse_from(arguments(line.split(' ').map(OsString::from))).is_err();
+        assert!(fails("ttmon run") && fails("ttmon run --") && fails("ttmon run --leak foo"));
     }
 
     #[test]

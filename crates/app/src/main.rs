@@ -5,6 +5,7 @@
 mod cli;
 mod exit;
 mod machine;
+mod run;
 mod sim_command;
 mod smi;
 mod text;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(cli::arguments(std::env::args_os()));
     let result = match cli.command {
         Command::Smi(smi) => smi::run(&cli.machine, &smi),
+        Command::Run(run) => return run::run(&cli.machine, &run),
         Command::Sim(sim) => sim_command::run(&sim),
     };
     exit::code(result)

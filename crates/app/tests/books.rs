@@ -178,7 +178,11 @@ fn a_user_sees_the_book_of_his_own_process_and_is_told_of_others() {
 fn of_a_thousand_processes_the_sum_is_that_of_the_survivors() {
     let machine = machine();
     allow_open_files(4096);
-    let mut keepers: Vec<Option<Harness>> = (0..1000).map(|seed| Some(keeper(&[], seed + 100))).collect();
+    let some = |first: u64| (first..first + 250).map(|seed| Some(keeper(&[], seed))).collect::<Vec<_>>();
+    let mut keepers: Vec<Option<Harness>> = std::thread::scope(|scope| {
+        let quarters = [100, 350, 600, 850].map(|first| scope.spawn(move || some(first)));
+        quarters.into_iter().flat_map(|quarter| quarter.join().unwrap()).collect()
+    });
     keepers.iter_mut().flatten().for_each(|keeper| keeper.ok("go"));
     let pids: Vec<u32> = keepers.iter().flatten().map(|keeper| keeper.pid).collect();
     machine.set_pids(0, &pids);

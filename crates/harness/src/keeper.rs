@@ -40,6 +40,7 @@ impl Keeper {
     pub fn answer(&mut self, words: &[&str]) -> Result<String> {
         if let Some((wanted, thread)) = self.running.take() {
             wanted.store(false, Ordering::Relaxed);
+            thread.thread().unpark();
             thread.join().ok().context("the thread has died")?;
         }
         match *words {
@@ -52,7 +53,7 @@ impl Keeper {
                         if let Ok(mut truth) = truth.lock() {
                             (0..50).for_each(|_| truth.step());
                         }
-                        thread::sleep(pause);
+                        thread::park_timeout(pause);
                     }
                 });
                 self.running = Some((wanted, thread));

@@ -6,8 +6,9 @@
 //! So nobody waits for anybody, a record that was caught halfway is noticed, and so is one that is broken.
 //!
 //! A *pair* is a record of 64 bytes that has two places, one after the other. The writer counts its versions and writes
-//! number n, from 1 on, to place n mod 2; a reader takes the later one. So one is always whole, even when the writer was
-//! stopped or killed in the middle of the other, and the earlier one counts only when an event was under way.
+//! number n to place n mod 2, from number 0 on, which is all zero; a reader takes the later one. So one is always whole, even
+//! when the writer was stopped or killed in the middle of the other, and the earlier one counts only when an event was
+//! under way.
 //!
 //! ```text
 //! offset    length  what
@@ -23,11 +24,13 @@
 //! 64        128     now: a pair, written at the end of every event
 //!             0       events since the book was begun: allocations, frees, and whatever else changes it; the pair's version
 //!             8       u32 chips in use, u32 slots that were ever in use
-//!             16      live buffers with a slot in the table
-//!             24      live buffers without one, because there was no room: the counters know of them
-//!             32      flags: 1 the process has ended cleanly, 2 the table was full at least once,
-//!                     4 an event was lost: the counters are no longer exact
-//!             40      frees of buffers that the book did not know
+//!             16      u32 live buffers with a slot in the table, u32 live buffers without one, because there was no room:
+//!                     the counters know of them
+//!             24      u32 flags: 1 the process has ended cleanly, 2 the table was full at least once,
+//!                     4 an event was lost: the counters are no longer exact; u32 frees of buffers that the book did not know
+//!             32      the sums of who, of the texts and of the chips' records, the later places, added up: whoever finds another
+//!                     total has records of several moments
+//!             40      the same of the slots that are taken
 //!             48      time of the last event, ns since 1970
 //!             56      sum
 //! 192       16      begun: written at the start of every event
@@ -53,8 +56,8 @@
 //!                       40     buffers still there when the device was closed; they count as freed
 //!                       48     version
 //!                       56     sum
-//!             896     4×128  what the allocator says of one bank of DRAM, L1, L1_SMALL, TRACE: pairs; zero until it was asked
-//!                       0      u32 banks, u32 version
+//!             896     4×128  what the allocator says of one bank of DRAM, L1, L1_SMALL, TRACE: pairs
+//!                       0      u32 banks, zero until it was asked; u32 version
 //!                       8      allocatable bytes per bank
 //!                       16     allocated
 //!                       24     free
@@ -99,13 +102,15 @@ pub(super) const CHIP: usize = 2048;
 pub(super) const TABLE: usize = FIRST_CHIP + CHIPS * CHIP;
 pub(super) const SLOT: usize = 128;
 pub(super) const SLOT_WORDS: usize = SLOT / 8;
+/// The most slots: a million buffers, 128 MiB. Only the part in use has memory behind it.
+pub(super) const SLOTS: u32 = 1 << 20;
 /// The longest label.
 pub const LABEL: usize = 56;
 
 /// Flags of `now`.
-pub(super) const CLOSED: u64 = 1;
-pub(super) const TABLE_WAS_FULL: u64 = 2;
-pub(super) const INEXACT: u64 = 4;
+pub(super) const CLOSED: u32 = 1;
+pub(super) const TABLE_WAS_FULL: u32 = 2;
+pub(super) const INEXACT: u32 = 4;
 /// Flags of a chip's identity.
 pub(super) const IN_USE: u32 = 1;
 pub(super) const HAS_UNIQUE_ID: u32 = 2;
@@ -126,14 +131,14 @@ pub(super) fn slot_at(slot: usize) -> usize {
     TABLE + slot * SLOT
 }
 
-/// The sum of a record of up to 31 words at an offset: each word times a large odd number of its own, and the offset likewise.
-/// Never zero, which is the sum of a free slot. A single changed word always changes it.
+/// The sum of a record of up to 31 words at an offset: each word mixed with a large odd number of its own, and the offset likewise.
+/// Never zero, which is the sum of a free slot. A single changed word always changes it. One product would not do: it keeps
+/// of the highest bit the highest bit alone, so that those of two words, both changed, would cancel out.
 #[inline]
 pub(super) fn sum(words: &[u64], offset: usize) -> u64 {
     let start = (offset as u64).wrapping_mul(FACTORS[31]).wrapping_add(FACTORS[30]);
-    let sum =
-        words.iter().zip(&FACTORS).fold(start, |sum, (word, factor)| sum.wrapping_add(word.wrapping_mul(*factor)));
-    sum.max(1)
+    let mixed = |(word, factor): (&u64, &u64)| word.wrapping_mul(*factor).swap_bytes().wrapping_mul(*factor);
+    words.iter().zip(&FACTORS).map(mixed).fold(start, u64::wrapping_add).max(1)
 }
 
 /// Large odd numbers, by splitmix64.
@@ -215,6 +220,16 @@ mod tests {
             let before = sum(&words, 64);
             proptest::prop_assume!(words[at] != other);
             words[at] = other;
+            assert_ne!(sum(&words, 64), before);
+        }
+
+        #[test]
+        fn the_same_bit_of_two_words_changes_the_sum(mut words: [u64; 7], a in 0usize..7, b in 0usize..7, bit in 0u32..64) {
+            proptest::prop_assume!(a != b);
+            let before = sum(&words, 64);
+            words[a] ^= 1 << bit;
+            assert_ne!(sum(&words, 64), before ^ 1 << bit);
+            words[b] ^= 1 << bit;
             assert_ne!(sum(&words, 64), before);
         }
 

@@ -3,7 +3,8 @@
 
 use super::layout::{
     BEGUN, CHIPS, CLOSED, HAS_UNIQUE_ID, IN_USE, INEXACT, LINE, MAGIC, NOW, PAIR, PRODUCER, REMARK, SLOT, SLOT_WORDS,
-    TABLE, TABLE_WAS_FULL, TEXT_WORDS, VERSION, WHO, WORDS, banks_at, counter_at, identity_at, slot_at, sum, unpack,
+    SLOTS, TABLE, TABLE_WAS_FULL, TEXT_WORDS, VERSION, WHO, WORDS, banks_at, counter_at, identity_at, slot_at, sum,
+    unpack,
 };
 use super::{Banks, Chips, Kind};
 use std::fs::File;
@@ -45,6 +46,8 @@ pub struct Book {
     /// The chips.
     pub chips: Vec<Chip>,
     slots: u32,
+    /// The sums of the slots that are taken, added up.
+    table: u64,
 }
 
 /// What a process has on one chip.
@@ -205,12 +208,21 @@ pub fn of_bytes(bytes: &[u8]) -> impl Fn(usize, &mut [u8]) -> io::Result<usize> 
 
 /// Copies everything but the table.
 pub fn read(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>) -> Result<Book, BookError> {
-    let mut start = [0; FIRST_LOOK];
+    let (mut copy, mut before) = (vec![0; FIRST_LOOK], Vec::new());
     let mut looks = LOOKS;
     let mut best = Err(BookError::Broken(WHO));
     for moment in 0..MOMENTS {
-        let length = fill(&source, 0, &mut start)?;
-        let mut pages = Pages { source: &source, copy: &start[..length], looks, torn: None };
+        let mut length = fill(&source, 0, &mut copy)?;
+        let wanted = identity_at(chips_at_most(&copy));
+        if length == copy.len() && length < wanted {
+            copy.resize(wanted, 0);
+            length += fill(&source, length, &mut copy[length..])?;
+        }
+        // Nobody writes: looking again would show the same.
+        if moment > 0 && copy[..length] == before {
+            break;
+        }
+        let mut pages = Pages { source: &source, copy: &copy[..length], looks, torn: None, total: 0 };
         best = pages.book();
         looks = pages.looks;
         match &best {
@@ -219,6 +231,8 @@ pub fn read(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>) -> Result<Bo
             Err(BookError::Broken(_)) | Ok(_) => {}
             Err(_) => break,
         }
+        before.clear();
+        before.extend_from_slice(&copy[..length]);
     }
     best
 }
@@ -227,8 +241,8 @@ pub fn read(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>) -> Result<Bo
 pub fn table(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>, book: &Book) -> Result<Table, BookError> {
     let mut table = Table { buffers: Vec::with_capacity(book.tabled.min(1 << 16) as usize), ..Table::default() };
     let mut chunk = vec![0; CHUNK];
-    let mut pages = Pages { source: &source, copy: &[], looks: LOOKS, torn: None };
-    let mut slot = 0;
+    let mut pages = Pages { source: &source, copy: &[], looks: LOOKS, torn: None, total: 0 };
+    let (mut slot, mut total) = (0, 0u64);
     while slot < book.slots as usize {
         let wanted = CHUNK.min((book.slots as usize - slot) * SLOT);
         let length = fill(&source, slot_at(slot), &mut chunk[..wanted])?;
@@ -236,7 +250,10 @@ pub fn table(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>, book: &Book
             let at_first = entry(&words(bytes), slot_at(slot), book);
             match if matches!(at_first, Entry::Torn) { pages.slot(slot, book)? } else { at_first } {
                 Entry::Free => {}
-                Entry::Taken(buffer) => table.buffers.push(buffer),
+                Entry::Taken(buffer, sum) => {
+                    table.buffers.push(buffer);
+                    total = total.wrapping_add(sum);
+                }
                 Entry::Torn => table.unreadable += 1,
             }
             slot += 1;
@@ -249,10 +266,19 @@ pub fn table(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>, book: &Book
     if !table.moved && table.buffers.len() as u64 + table.unreadable != book.tabled {
         return Err(BookError::Impossible(TABLE, "another number of buffers than the book has"));
     }
+    if !table.moved && table.unreadable == 0 && total != book.table {
+        return Err(BookError::Impossible(TABLE, "other buffers than the book has"));
+    }
     Ok(table)
 }
 
-/// What is read at once at the beginning: enough for a dozen chips.
+/// The number of chips as the beginning of a book has it, unchecked: worth a look at so many.
+fn chips_at_most(start: &[u8]) -> usize {
+    let chips = [NOW, NOW + LINE].map(|now| word(start, now + 8).map_or(0, |word| unpack(word).0 as usize));
+    chips[0].max(chips[1]).min(CHIPS)
+}
+
+/// What is read at once at the beginning: enough for six chips.
 const FIRST_LOOK: usize = 16 << 10;
 /// How much of the table is read at once: small enough to stay in the processor's cache.
 const CHUNK: usize = 128 << 10;
@@ -272,6 +298,8 @@ struct Pages<'a, S> {
     looks: u32,
     /// The place of a pair that was caught halfway.
     torn: Option<usize>,
+    /// The sums of the records so far, added up.
+    total: u64,
 }
 
 impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
@@ -287,13 +315,14 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
         }
         let who: [u64; WORDS] = self.record(WHO)?;
         let (capacity, slot) = unpack(who[6]);
-        if unpack(who[1]).1 as usize != CHIPS || who[5] != TABLE as u64 || slot as usize != SLOT {
+        if unpack(who[1]).1 as usize != CHIPS || who[5] != TABLE as u64 || slot as usize != SLOT || capacity > SLOTS {
             return Err(BookError::Impossible(WHO, "another layout under the same version"));
         }
         // The order matters: what has begun by now must have ended before, for all that follows to be of one moment.
-        let now = self.pair(NOW, |record| record[0])?.ok_or(BookError::Broken(NOW))?;
+        let now = self.pair(NOW, |record| record[0])?;
         let (chips, slots) = unpack(now[1]);
-        if chips as usize > CHIPS || slots > capacity || now[2] > u64::from(slots) {
+        let ((tabled, untabled), (flags, unknown_frees)) = (unpack(now[2]), unpack(now[3]));
+        if chips as usize > CHIPS || slots > capacity || tabled > slots {
             return Err(BookError::Impossible(NOW, "more than there is room for"));
         }
         let begun = self.begun()?;
@@ -305,6 +334,9 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
         if let Some(at) = self.torn.filter(|_| is_of_one_moment) {
             return Err(BookError::Broken(at));
         }
+        if is_of_one_moment && self.total != now[4] {
+            return Err(BookError::Broken(NOW));
+        }
         Ok(Book {
             pid: unpack(who[2]).0,
             start_ticks: Some(who[3]).filter(|ticks| *ticks > 0),
@@ -313,15 +345,16 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
             producer,
             remark: Some(remark).filter(|text| !text.is_empty()),
             events: now[0],
-            tabled: now[2],
-            untabled: now[3],
-            unknown_frees: now[5],
-            is_closed: now[4] & CLOSED != 0,
-            table_was_full: now[4] & TABLE_WAS_FULL != 0,
-            is_inexact: now[4] & INEXACT != 0,
+            tabled: u64::from(tabled),
+            untabled: u64::from(untabled),
+            unknown_frees: u64::from(unknown_frees),
+            is_closed: flags & CLOSED != 0,
+            table_was_full: flags & TABLE_WAS_FULL != 0,
+            is_inexact: flags & INEXACT != 0,
             is_of_one_moment,
             chips,
             slots,
+            table: now[5],
         })
     }
 
@@ -341,10 +374,13 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
         if let Some(bytes) = self.copy.get(at..at + N * 8) {
             let record = words(bytes);
             if is_whole(&record, at) {
+                self.total = self.total.wrapping_add(record[N - 1]);
                 return Ok(record);
             }
         }
-        self.again(at, |record| is_whole(record, at).then_some(*record))?.ok_or(BookError::Broken(at))
+        let again = self.again(at, |record: &[u64; N]| is_whole(record, at).then_some(*record))?;
+        self.total = self.total.wrapping_add(again.map_or(0, |record| record[N - 1]));
+        again.ok_or(BookError::Broken(at))
     }
 
     fn slot(&mut self, slot: usize, book: &Book) -> Result<Entry, BookError> {
@@ -381,8 +417,8 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
         Ok(text(&record[..TEXT_WORDS - 1]))
     }
 
-    /// The later one of a pair's places. `None` when nothing was ever written there.
-    fn pair(&mut self, at: usize, version: impl Fn(&[u64; WORDS]) -> u64) -> Result<Option<[u64; WORDS]>, BookError> {
+    /// The later one of a pair's places.
+    fn pair(&mut self, at: usize, version: impl Fn(&[u64; WORDS]) -> u64) -> Result<[u64; WORDS], BookError> {
         let look = |both: &[u64; 2 * WORDS]| match Pair::of(both, at, &version) {
             Pair::Broken => None,
             pair => Some(pair),
@@ -392,20 +428,26 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
             None => self.again(at, look)?.unwrap_or(Pair::Broken),
         };
         match pair {
-            Pair::Whole(record) => Ok(Some(record)),
-            Pair::Empty => Ok(None),
+            Pair::Whole(record) => Ok(record),
             // One place can be halfway. Two are a broken book, or a writer that was caught twice: then it is read anew.
             Pair::Half(record) if self.torn.is_none() => {
                 self.torn = Some(at);
-                Ok(Some(record))
+                Ok(record)
             }
             Pair::Half(_) | Pair::Broken => Err(BookError::Broken(at)),
         }
     }
 
+    /// The same of a record of a chip.
+    fn of_chip(&mut self, at: usize, version: impl Fn(&[u64; WORDS]) -> u64) -> Result<[u64; WORDS], BookError> {
+        let record = self.pair(at, version)?;
+        self.total = self.total.wrapping_add(record[WORDS - 1]);
+        Ok(record)
+    }
+
     fn chip(&mut self, chip: usize) -> Result<Chip, BookError> {
         let at = identity_at(chip);
-        let identity = self.pair(at, |record| record[6])?.ok_or(BookError::Broken(at))?;
+        let identity = self.of_chip(at, |record| record[6])?;
         let (device_id, flags) = unpack(identity[1]);
         if flags & IN_USE == 0 {
             return Err(BookError::Impossible(at, "a chip that is not in use"));
@@ -413,7 +455,7 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
         let mut counters = [Counter::default(); 6];
         for (kind, counter) in counters.iter_mut().enumerate() {
             let at = counter_at(chip, kind);
-            let record = self.pair(at, |record| record[6])?.ok_or(BookError::Broken(at))?;
+            let record = self.of_chip(at, |record| record[6])?;
             let [bytes, logical, peak, allocations, frees, left, ..] = record;
             let buffers = allocations.saturating_sub(frees);
             *counter = Counter { bytes, logical, buffers, peak, allocations, frees, left };
@@ -429,10 +471,11 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
 
     fn banks(&mut self, at: usize, counter: &Counter) -> Result<Option<BankFigures>, BookError> {
         let version = |record: &[u64; WORDS]| u64::from(unpack(record[0]).1);
-        let Some([count, allocatable, allocated, free, largest_free, time, events, _]) = self.pair(at, version)? else {
-            return Ok(None);
-        };
+        let [count, allocatable, allocated, free, largest_free, time, events, _] = self.of_chip(at, version)?;
         let banks = Banks { banks: unpack(count).0, allocatable, allocated, free, largest_free };
+        if banks == Banks::default() {
+            return Ok(None);
+        }
         banks.check().map_err(|why| BookError::Impossible(at, why))?;
         let is_current = events == counter.allocations.wrapping_add(counter.frees);
         Ok(Some(BankFigures { banks, time, is_current }))
@@ -444,7 +487,6 @@ enum Pair {
     Whole([u64; WORDS]),
     /// The other place is being written, or broken.
     Half([u64; WORDS]),
-    Empty,
     Broken,
 }
 
@@ -457,11 +499,8 @@ impl Pair {
             (true, true) if version(&odd).wrapping_add(1) == version(&even) => Pair::Whole(even),
             (true, true) if version(&even).wrapping_add(1) == version(&odd) => Pair::Whole(odd),
             (true, true) => Pair::Broken,
-            // The first version has no predecessor.
-            (false, true) if version(&odd) == 1 && even == [0; WORDS] => Pair::Whole(odd),
             (true, false) => Pair::Half(even),
             (false, true) => Pair::Half(odd),
-            (false, false) if *both == [0; 2 * WORDS] => Pair::Empty,
             (false, false) => Pair::Broken,
         }
     }
@@ -469,7 +508,8 @@ impl Pair {
 
 enum Entry {
     Free,
-    Taken(Buffer),
+    /// With the sum of its slot.
+    Taken(Buffer, u64),
     Torn,
 }
 
@@ -482,20 +522,23 @@ fn entry(record: &[u64; SLOT_WORDS], at: usize, book: &Book) -> Entry {
     let chips = Chips(record[1]);
     let all_known = chips.iter().all(|chip| usize::from(chip) < book.chips.len());
     match kind {
-        Some(kind) if is_whole(record, at) && chips.0 != 0 && all_known => Entry::Taken(Buffer {
-            id: record[0],
-            chips,
-            kind,
-            logical: record[2],
-            per_bank: record[3],
-            banks: small & 0xffff,
-            address: record[4],
-            page: record[5],
-            layout: (small >> 24) as u8,
-            time: record[6],
-            thread,
-            label: (record[8] != 0).then(|| text(&record[8..15]).into()),
-        }),
+        Some(kind) if is_whole(record, at) && chips.0 != 0 && all_known => {
+            let buffer = Buffer {
+                id: record[0],
+                chips,
+                kind,
+                logical: record[2],
+                per_bank: record[3],
+                banks: small & 0xffff,
+                address: record[4],
+                page: record[5],
+                layout: (small >> 24) as u8,
+                time: record[6],
+                thread,
+                label: (record[8] != 0).then(|| text(&record[8..15]).into()),
+            };
+            Entry::Taken(buffer, record[SLOT_WORDS - 1])
+        }
         _ => Entry::Torn,
     }
 }

@@ -1,9 +1,9 @@
 //! The hand that writes the book: many threads of one process, one lock, no waiting for readers.
 
 use super::layout::{
-    BEGUN, CHIP, CHIPS, CLOSED, FIRST_CHIP, HAS_UNIQUE_ID, IN_USE, INEXACT, LABEL, MAGIC, NOW, PRODUCER, REMARK, SLOT,
-    SLOT_WORDS, TABLE, TABLE_WAS_FULL, TEXT_WORDS, VERSION, WHO, WORDS, banks_at, counter_at, identity_at, pack, place,
-    slot_at, sum, text_words,
+    BEGUN, CHIP, CHIPS, CLOSED, FIRST_CHIP, HAS_UNIQUE_ID, IN_USE, INEXACT, LABEL, MAGIC, NOW, PAIR, PRODUCER, REMARK,
+    SLOT, SLOT_WORDS, SLOTS, TABLE, TABLE_WAS_FULL, TEXT_WORDS, VERSION, WHO, WORDS, banks_at, counter_at, identity_at,
+    pack, place, slot_at, sum, text_words,
 };
 use super::{Banks, Chips, Kind, New};
 use crate::mapping::Mapping;
@@ -44,6 +44,8 @@ struct State {
     capacity: u32,
     chips: Box<[ChipState; CHIPS]>,
     in_use: u32,
+    /// The sum of the remark.
+    remark: u64,
     now: Now,
 }
 
@@ -56,16 +58,22 @@ struct Entry {
     owner: u64,
     slot: Option<u32>,
     kind: Kind,
+    /// Of its slot.
+    sum: u64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Now {
     events: u64,
     slots: u32,
-    tabled: u64,
-    untabled: u64,
-    flags: u64,
-    unknown_frees: u64,
+    tabled: u32,
+    untabled: u32,
+    flags: u32,
+    unknown_frees: u32,
+    /// The sums of all records that are not in the table, added up.
+    total: u64,
+    /// The same of the slots that are taken.
+    table: u64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -74,9 +82,16 @@ struct ChipState {
     unique_id: Option<u64>,
     left_bytes: u64,
     version: u64,
+    /// Of the identity.
+    sum: u64,
     counters: [CounterState; 6],
-    /// Versions of what the allocator said.
-    banks: [u32; 4],
+    banks: [BanksState; 4],
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct BanksState {
+    version: u32,
+    sum: u64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -88,24 +103,23 @@ struct CounterState {
     frees: u64,
     left: u64,
     version: u64,
+    sum: u64,
 }
 
 /// Slots that get memory at a time: 256 KiB.
 const CHUNK: u32 = 2048;
-/// A million buffers, 128 MiB. Only the part in use has memory behind it.
-const MOST_SLOTS: u32 = 1 << 20;
 
 impl Writer {
     /// Begins a book. `producer` says who keeps it.
     pub fn create(producer: &str) -> io::Result<Writer> {
-        Writer::with_room(producer, MOST_SLOTS)
+        Writer::with_room(producer, SLOTS)
     }
 
-    /// Begins a book with room for so many buffers in its table, a multiple of 2048 at best.
+    /// Begins a book with room for so many buffers in its table, a multiple of 2048 at best and a million at most.
     pub fn with_room(producer: &str, slots: u32) -> io::Result<Writer> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(rustix::fs::memfd_create("ttmon-book", flags)?);
-        let (map, capacity) = map_table(&file, slots)?;
+        let (map, capacity) = map_table(&file, slots.min(SLOTS))?;
         map.keep_from_children()?;
         // Nobody can shorten the file under the mapping, and nobody else can write to it. Old kernels lack the latter.
         let _ = rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW);
@@ -120,6 +134,7 @@ impl Writer {
             capacity,
             chips: Box::new([ChipState::default(); CHIPS]),
             in_use: 0,
+            remark: 0,
             now: Now::default(),
         };
         let pid = std::process::id();
@@ -133,9 +148,11 @@ impl Writer {
             TABLE as u64,
             pack(capacity, SLOT as u32),
         ];
-        writer.put_text(PRODUCER, producer);
-        writer.put_text(REMARK, "");
-        drop(writer.begin());
+        writer.put(NOW, [0; 7]);
+        if let Some(mut event) = writer.begin() {
+            event.state.now.total = sum(&who, WHO).wrapping_add(writer.put_text(PRODUCER, producer));
+            writer.put_remark(&mut event.state, "");
+        }
         // Last: a reader that finds the first record finds the others.
         writer.put(WHO, who);
         Ok(writer)
@@ -167,17 +184,22 @@ impl Writer {
                 let chip = state.chips.get_mut(in_use)?;
                 allocate_pages(&self.file, identity_at(in_use), CHIP).ok()?;
                 chip.device_id = device_id;
-                chip.counters
-                    .iter_mut()
-                    .zip(Kind::ALL)
-                    .for_each(|(counter, kind)| self.put_counter(in_use, kind, counter));
+                for pair in 0..1 + chip.counters.len() + chip.banks.len() {
+                    self.put(identity_at(in_use) + pair * PAIR, [0; 7]);
+                }
+                for (counter, kind) in chip.counters.iter_mut().zip(Kind::ALL) {
+                    state.now.changed_by(self.put_counter(in_use, kind, counter));
+                }
+                for (banks, kind) in chip.banks.iter_mut().zip(Kind::ALL) {
+                    state.now.changed_by(self.put_banks(in_use, kind, banks, [0; 7]));
+                }
                 state.in_use += 1;
                 in_use
             }
         };
         let chip = state.chips.get_mut(at)?;
         chip.unique_id = chip.unique_id.or(unique_id);
-        self.put_identity(at, chip);
+        state.now.changed_by(self.put_identity(at, chip));
         Some(at as u8)
     }
 
@@ -197,20 +219,22 @@ impl Writer {
         let slot = self.free_slot(state);
         let bytes = new.per_bank.saturating_mul(u64::from(new.banks));
         let New { id, chips, kind, logical, owner, .. } = *new;
-        state.buffers.insert(id, Entry { chips, bytes, logical, owner, slot, kind });
+        let sum = slot.map_or(0, |slot| self.put_slot(slot, new, time));
+        state.buffers.insert(id, Entry { chips, bytes, logical, owner, slot, kind, sum });
         for chip in chips.iter() {
             let Some(counter) = state.counter(chip, kind) else { continue };
             counter.bytes = counter.bytes.saturating_add(bytes);
             counter.logical = counter.logical.saturating_add(logical);
             counter.allocations += 1;
             counter.peak = counter.peak.max(counter.bytes);
-            self.put_counter(usize::from(chip), kind, counter);
+            let change = self.put_counter(usize::from(chip), kind, counter);
+            state.now.changed_by(change);
         }
         match slot {
             Some(slot) => {
                 state.now.tabled += 1;
                 state.now.slots = state.now.slots.max(slot + 1);
-                self.put_slot(slot, new, time);
+                state.now.table = state.now.table.wrapping_add(sum);
             }
             None => {
                 state.now.untabled += 1;
@@ -223,7 +247,8 @@ impl Writer {
     pub fn free(&self, id: u64) -> bool {
         let Some(mut event) = self.begin() else { return false };
         let known = self.take_out(&mut event.state, id).is_some();
-        event.state.now.unknown_frees += u64::from(!known);
+        let unknown = &mut event.state.now.unknown_frees;
+        *unknown = unknown.saturating_add(u32::from(!known));
         known
     }
 
@@ -237,10 +262,12 @@ impl Writer {
             for chip in entry.chips.iter() {
                 let Some(counter) = state.counter(chip, entry.kind) else { continue };
                 counter.left += 1;
-                self.put_counter(usize::from(chip), entry.kind, counter);
+                let change = self.put_counter(usize::from(chip), entry.kind, counter);
+                state.now.changed_by(change);
                 let Some(chip_state) = state.chips.get_mut(usize::from(chip)) else { continue };
                 chip_state.left_bytes = chip_state.left_bytes.saturating_add(entry.bytes);
-                self.put_identity(usize::from(chip), chip_state);
+                let change = self.put_identity(usize::from(chip), chip_state);
+                state.now.changed_by(change);
             }
         }
     }
@@ -256,7 +283,8 @@ impl Writer {
         counter.bytes = if buffers == 0 { 0 } else { bytes };
         counter.logical = counter.bytes;
         counter.peak = counter.peak.max(counter.bytes);
-        self.put_counter(usize::from(chip), kind, counter);
+        let change = self.put_counter(usize::from(chip), kind, counter);
+        event.state.now.changed_by(change);
     }
 
     /// Enters what the allocator says of the banks of a kind. CB and KERNEL have none.
@@ -265,22 +293,22 @@ impl Writer {
         let time = event.time;
         let registered = u32::from(chip) < event.state.in_use;
         let Some(chip_state) = event.state.chips.get_mut(usize::from(chip)).filter(|_| registered) else { return };
-        let (Some(version), Some(counter)) =
+        let (Some(state), Some(counter)) =
             (chip_state.banks.get_mut(kind as usize), chip_state.counters.get(kind as usize))
         else {
             return;
         };
-        *version = version.wrapping_add(1);
         let at = counter.allocations.wrapping_add(counter.frees);
         let Banks { banks, allocatable, allocated, free, largest_free } = banks;
-        let line = [pack(banks, *version), allocatable, allocated, free, largest_free, time, at];
-        self.put(place(banks_at(usize::from(chip), kind as usize), u64::from(*version)), line);
+        let line = [u64::from(banks), allocatable, allocated, free, largest_free, time, at];
+        let change = self.put_banks(usize::from(chip), kind, state, line);
+        event.state.now.changed_by(change);
     }
 
     /// One sentence about what the producer did not recognise.
     pub fn remark(&self, text: &str) {
-        if let Some(_event) = self.begin() {
-            self.put_text(REMARK, text);
+        if let Some(mut event) = self.begin() {
+            self.put_remark(&mut event.state, text);
         }
     }
 
@@ -288,7 +316,7 @@ impl Writer {
     pub fn give_up(&self, text: &str) {
         if let Some(mut event) = self.begin() {
             event.state.now.flags |= INEXACT;
-            self.put_text(REMARK, text);
+            self.put_remark(&mut event.state, text);
         }
     }
 
@@ -320,11 +348,13 @@ impl Writer {
             counter.bytes = counter.bytes.saturating_sub(entry.bytes);
             counter.logical = counter.logical.saturating_sub(entry.logical);
             counter.frees += 1;
-            self.put_counter(usize::from(chip), entry.kind, counter);
+            let change = self.put_counter(usize::from(chip), entry.kind, counter);
+            state.now.changed_by(change);
         }
         match entry.slot {
             Some(slot) => {
                 state.now.tabled = state.now.tabled.saturating_sub(1);
+                state.now.table = state.now.table.wrapping_sub(entry.sum);
                 let at = slot_at(slot as usize);
                 self.map.store_words(at + SLOT - 8, &[0]);
                 self.map.store_words(at, &[0]);
@@ -357,7 +387,8 @@ impl Writer {
         }
     }
 
-    fn put_slot(&self, slot: u32, new: &New, time: u64) {
+    /// Writes a slot and answers its sum.
+    fn put_slot(&self, slot: u32, new: &New, time: u64) -> u64 {
         let at = slot_at(slot as usize);
         let mut words = [0; SLOT_WORDS];
         let small =
@@ -378,35 +409,60 @@ impl Writer {
         }
         words[15] = sum(&words[..15], at);
         self.map.store_words(at, &words);
+        words[15]
     }
 
-    fn put_identity(&self, chip: usize, state: &mut ChipState) {
+    /// Writes the next version of a chip's record and answers by how much its sum has changed; so do those below.
+    fn put_identity(&self, chip: usize, state: &mut ChipState) -> u64 {
         state.version += 1;
         let flags = IN_USE | if state.unique_id.is_some() { HAS_UNIQUE_ID } else { 0 };
         let number = state.unique_id.unwrap_or(0);
         let line = [number, pack(state.device_id, flags), state.left_bytes, 0, 0, 0, state.version];
-        self.put(place(identity_at(chip), state.version), line);
+        let before = state.sum;
+        state.sum = self.put(place(identity_at(chip), state.version), line);
+        state.sum.wrapping_sub(before)
     }
 
     #[inline]
-    fn put_counter(&self, chip: usize, kind: Kind, counter: &mut CounterState) {
+    fn put_counter(&self, chip: usize, kind: Kind, counter: &mut CounterState) -> u64 {
         counter.version += 1;
-        let CounterState { bytes, logical, peak, allocations, frees, left, version } = *counter;
+        let CounterState { bytes, logical, peak, allocations, frees, left, version, sum } = *counter;
         let line = [bytes, logical, peak, allocations, frees, left, version];
-        self.put(place(counter_at(chip, kind as usize), version), line);
+        counter.sum = self.put(place(counter_at(chip, kind as usize), version), line);
+        counter.sum.wrapping_sub(sum)
     }
 
-    fn put_text(&self, offset: usize, text: &str) {
+    fn put_banks(&self, chip: usize, kind: Kind, state: &mut BanksState, mut line: [u64; WORDS - 1]) -> u64 {
+        let BanksState { version, sum } = *state;
+        let version = version.wrapping_add(1);
+        line[0] |= pack(0, version);
+        let at = place(banks_at(chip, kind as usize), u64::from(version));
+        *state = BanksState { version, sum: self.put(at, line) };
+        state.sum.wrapping_sub(sum)
+    }
+
+    fn put_remark(&self, state: &mut State, text: &str) {
+        let before = state.remark;
+        state.remark = self.put_text(REMARK, text);
+        state.now.changed_by(state.remark.wrapping_sub(before));
+    }
+
+    /// Writes a text and answers its sum.
+    fn put_text(&self, offset: usize, text: &str) -> u64 {
         let mut words = [0; TEXT_WORDS];
         words[..TEXT_WORDS - 1].copy_from_slice(&text_words::<{ TEXT_WORDS - 1 }>(text.as_bytes()));
         words[TEXT_WORDS - 1] = sum(&words[..TEXT_WORDS - 1], offset);
         self.map.store_words(offset, &words);
+        words[TEXT_WORDS - 1]
     }
 
+    /// Writes a line and answers its sum.
     #[inline]
-    fn put(&self, offset: usize, words: [u64; WORDS - 1]) {
+    fn put(&self, offset: usize, words: [u64; WORDS - 1]) -> u64 {
         let [a, b, c, d, e, f, g] = words;
-        self.map.store_words(offset, &[a, b, c, d, e, f, g, sum(&words, offset)]);
+        let sum = sum(&words, offset);
+        self.map.store_words(offset, &[a, b, c, d, e, f, g, sum]);
+        sum
     }
 }
 
@@ -420,10 +476,18 @@ struct Event<'a> {
 impl Drop for Event<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Now { events, slots, tabled, untabled, flags, unknown_frees } = self.state.now;
-        let line = [events, pack(self.state.in_use, slots), tabled, untabled, flags, unknown_frees, self.time];
+        let Now { events, slots, tabled, untabled, flags, unknown_frees, total, table } = self.state.now;
+        let (buffers, rest) = (pack(tabled, untabled), pack(flags, unknown_frees));
+        let line = [events, pack(self.state.in_use, slots), buffers, rest, total, table, self.time];
         fence(Ordering::Release);
         self.writer.put(place(NOW, events), line);
+    }
+}
+
+impl Now {
+    #[inline]
+    fn changed_by(&mut self, change: u64) {
+        self.total = self.total.wrapping_add(change);
     }
 }
 
