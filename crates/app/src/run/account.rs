@@ -1,0 +1,376 @@
+//! What is known when the command has ended: plain data, which the receipt and the JSON tell in their own ways.
+
+use super::collect::{Collected, Received};
+use super::energy::Tally;
+use ledger::book::{self, Book, Buffer, Kind, Table};
+use model::{ChipMatch, Device, DeviceId, Timestamp, chip_match};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// All of it.
+pub struct Account {
+    pub command: Vec<String>,
+    pub began: Timestamp,
+    pub duration: Duration,
+    pub end: End,
+    /// `false` when the agent was switched off.
+    pub is_followed: bool,
+    pub processes: Vec<Process>,
+    pub devices: Vec<Tally>,
+    /// Why nothing is known of any device.
+    pub no_device: Option<&'static str>,
+    pub is_simulated: bool,
+    /// What could not be read.
+    pub remarks: Vec<String>,
+}
+
+/// How the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Code(u8),
+    Signal(i32),
+}
+
+/// A process that kept a book, and its last state.
+pub struct Process {
+    pub pid: u32,
+    pub name: Option<String>,
+    pub fate: Fate,
+    /// When the book ended: with the process, or now.
+    pub until: u64,
+    pub book: Book,
+    /// The names of its chips, in the same order.
+    pub chips: Vec<ChipName>,
+    pub table: Result<Table, String>,
+}
+
+/// What became of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It ended in its own time.
+    Clean,
+    /// It ended without having said so: by a signal, or by `_exit`.
+    Abrupt,
+    /// It began anew as another program, by `exec`.
+    Replaced,
+    /// It runs still.
+    Running,
+}
+
+/// What a chip can be called.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChipName {
+    /// A device of this machine.
+    Device(DeviceId),
+    /// A chip that is none of this machine's devices, or that cannot be told from another one.
+    Chip(u64),
+    /// All that is known is how a process counts.
+    Nth(u32, u32),
+}
+
+/// Whether something leaked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Clean,
+    Leaks,
+    /// Nobody can say, and why.
+    None(&'static str),
+}
+
+impl End {
+    /// As shells count.
+    pub fn code(self) -> u8 {
+        match self {
+            End::Code(code) => code,
+            End::Signal(signal) => 128u8.wrapping_add(signal as u8),
+        }
+    }
+}
+
+impl Process {
+    /// Buffers that were still allocated, whether the table tells of them or not.
+    pub fn live(&self) -> u64 {
+        let tabled = self.table.as_ref().map(|table| table.buffers.len() as u64 + table.unreadable);
+        tabled.unwrap_or(self.book.tabled).saturating_add(self.book.untabled)
+    }
+
+    /// Those that the table tells of.
+    pub fn buffers(&self) -> &[Buffer] {
+        self.table.as_ref().map_or(&[], |table| &table.buffers)
+    }
+
+    /// How long a buffer has been there.
+    pub fn age(&self, buffer: &Buffer) -> Duration {
+        Duration::from_nanos(self.until.saturating_sub(buffer.time))
+    }
+}
+
+impl Fate {
+    pub fn name(self) -> &'static str {
+        match self {
+            Fate::Clean => "clean",
+            Fate::Abrupt => "abrupt",
+            Fate::Replaced => "replaced",
+            Fate::Running => "running",
+        }
+    }
+}
+
+impl Account {
+    /// Whether something was still allocated at a clean end.
+    pub fn verdict(&self) -> Verdict {
+        let ended = |fate| self.processes.iter().any(|process| process.fate == fate);
+        match self.end {
+            _ if !self.is_followed => Verdict::None("memory was not followed"),
+            End::Signal(_) => Verdict::None("the command was killed"),
+            End::Code(1..) => Verdict::None("the command failed"),
+            End::Code(0) if self.processes.iter().any(|p| p.fate == Fate::Clean && p.live() > 0) => Verdict::Leaks,
+            End::Code(0) if !self.remarks.is_empty() => Verdict::None("a book could not be read"),
+            End::Code(0) if self.processes.is_empty() => Verdict::None("no process kept a book"),
+            End::Code(0) if self.processes.iter().any(|process| process.book.is_inexact) => {
+                Verdict::None("a book is incomplete")
+            }
+            End::Code(0) if ended(Fate::Clean) => Verdict::Clean,
+            End::Code(0) if ended(Fate::Running) => Verdict::None("no process has ended yet"),
+            End::Code(0) => Verdict::None("no process ended in its own time"),
+        }
+    }
+
+    /// Of each chip the processes that used it, with the place that it has in their books.
+    pub fn chips(&self) -> BTreeMap<&ChipName, Vec<(&Process, usize)>> {
+        let mut chips: BTreeMap<&ChipName, Vec<(&Process, usize)>> = BTreeMap::new();
+        for process in &self.processes {
+            for (at, name) in process.chips.iter().enumerate() {
+                chips.entry(name).or_default().push((process, at));
+            }
+        }
+        chips
+    }
+}
+
+/// The most that was reserved of a kind on a chip at any time, as far as can be said from what each process had at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peak {
+    Exact(u64),
+    /// Several processes were there at once; when each had how much is not known.
+    AtMost(u64),
+}
+
+/// Adds up the peaks of the processes that were there at the same time.
+pub fn peak(users: &[(&Process, usize)], kind: Kind) -> Peak {
+    let spans: Vec<(u64, u64, u64)> = users
+        .iter()
+        .map(|(process, chip)| {
+            let peak = process.book.chips[*chip].counters[kind as usize].peak;
+            (process.book.created, process.until, peak)
+        })
+        .filter(|(_, _, peak)| *peak > 0)
+        .collect();
+    // The most is reached when somebody has just come.
+    let together = spans.iter().map(|(begin, ..)| {
+        let there = spans.iter().filter(|(from, until, _)| from <= begin && begin <= until);
+        there.fold((0u64, 0), |(sum, count), (.., peak)| (sum.saturating_add(*peak), count + 1))
+    });
+    match together.max() {
+        Some((most, 2..)) => Peak::AtMost(most),
+        Some((most, _)) => Peak::Exact(most),
+        None => Peak::Exact(0),
+    }
+}
+
+/// Reads the books, and says what became of their processes.
+pub fn processes(collected: Collected, devices: &[Device], now: u64) -> (Vec<Process>, Vec<String>) {
+    let Collected { books, mut remarks } = collected;
+    let mut processes: Vec<Process> = Vec::new();
+    for received in books {
+        let pid = received.pid;
+        match process(received, devices, now) {
+            Ok(process) => processes.push(process),
+            Err(error) => remarks.push(format!("the book of pid {pid} cannot be read: {error}")),
+        }
+    }
+    // A process that began a second book has become another program.
+    for at in 0..processes.len() {
+        let (before, after) = processes.split_at_mut(at);
+        for earlier in before.iter_mut().filter(|earlier| earlier.pid == after[0].pid && earlier.fate != Fate::Clean) {
+            earlier.fate = Fate::Replaced;
+            earlier.until = earlier.until.min(after[0].book.created);
+        }
+    }
+    (processes, remarks)
+}
+
+fn process(received: Received, devices: &[Device], now: u64) -> Result<Process, book::BookError> {
+    let Received { pid, name, file, died, .. } = received;
+    let book = book::read(book::of_file(&file))?;
+    let table = book::table(book::of_file(&file), &book).map_err(|error| error.to_string());
+    let fate = match (book.is_closed, died) {
+        (true, _) => Fate::Clean,
+        (false, Some(_)) => Fate::Abrupt,
+        (false, None) => Fate::Running,
+    };
+    let until = if book.is_closed { book.changed } else { died.unwrap_or(now) };
+    let chips = book.chips.iter().map(|chip| chip_name(chip, pid, devices)).collect();
+    Ok(Process { pid, name, fate, until, book, chips, table })
+}
+
+/// The device that a chip is, if that can be said; otherwise the best name that there is.
+fn chip_name(chip: &book::Chip, pid: u32, devices: &[Device]) -> ChipName {
+    let Some(number) = chip.unique_id else { return ChipName::Nth(pid, chip.device_id) };
+    let matches: Vec<(&Device, ChipMatch)> =
+        devices.iter().filter_map(|device| Some((device, chip_match(device, number)?))).collect();
+    // A remote chip has its gateway's serial, and is met through it.
+    let sure = |(device, matched): &(&Device, ChipMatch)| match (matched, &device.id) {
+        (ChipMatch::Chip, DeviceId::Local(n)) => Some(DeviceId::Local(*n)),
+        (ChipMatch::Remote, DeviceId::Local(n)) => Some(DeviceId::Remote(*n)),
+        _ => None,
+    };
+    let mut sure = matches.iter().filter_map(sure);
+    match (sure.next(), sure.next()) {
+        (Some(one), None) => ChipName::Device(one),
+        _ => ChipName::Chip(number),
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use ledger::book::{Chips, New, Writer};
+    use model::{Arch, PciAddress};
+
+    pub const SECOND: u64 = 1_000_000_000;
+
+    /// A p150a with this number.
+    pub fn p150a(n: u32) -> Device {
+        let mut device = Device::new(DeviceId::Local(n));
+        device.arch = Some(Arch::Blackhole);
+        device.board = Some("p150a".into());
+        device.pci_address = Some(PciAddress(format!("0000:0{}:00.0", n + 1)));
+        device.asic_id = Some(format!("{:016X}", asic(n)));
+        device
+    }
+
+    pub fn asic(n: u32) -> u64 {
+        0x1A2B_3C4D_5E6F_7000 + u64::from(n)
+    }
+
+    pub fn new(id: u64, chips: Chips, kind: Kind, per_bank: u64, banks: u32, label: &str) -> New<'_> {
+        let (address, page, layout, owner) = (0x1000 * id, 2048, 0, 7);
+        New {
+            id,
+            chips,
+            kind,
+            logical: per_bank,
+            per_bank,
+            banks,
+            address,
+            page,
+            layout,
+            owner,
+            label: label.as_bytes(),
+        }
+    }
+
+    /// What a process is after it has written its book: begun at second 100, ended at second 112.
+    pub fn process_of(pid: u32, fate: Fate, devices: &[Device], write: impl FnOnce(&Writer)) -> Process {
+        let writer = Writer::create("ttmon-agent 0.1.0, ttnn 0.81.1").unwrap();
+        write(&writer);
+        if fate == Fate::Clean {
+            writer.close();
+        }
+        let mut book = book::read(book::of_file(writer.file())).unwrap();
+        let mut table = book::table(book::of_file(writer.file()), &book).unwrap();
+        (book.created, book.changed) = (100 * SECOND, 112 * SECOND);
+        for buffer in &mut table.buffers {
+            buffer.time = 100 * SECOND + buffer.id * SECOND / 10;
+            buffer.thread = pid + 1;
+        }
+        for figures in book.chips.iter_mut().flat_map(|chip| &mut chip.banks).flatten() {
+            figures.time = 111 * SECOND;
+        }
+        let chips = book.chips.iter().map(|chip| chip_name(chip, pid, devices)).collect();
+        let name = Some("python3".into());
+        Process { pid, name, fate, until: 112 * SECOND, book, chips, table: Ok(table) }
+    }
+
+    #[test]
+    fn a_chip_is_named_only_when_it_can_be_no_other() {
+        let chip = |unique_id| {
+            let writer = Writer::create("test").unwrap();
+            writer.chip(3, unique_id);
+            book::read(book::of_file(writer.file())).unwrap().chips.remove(0)
+        };
+        let devices = [p150a(0), p150a(1)];
+        assert_eq!(chip_name(&chip(Some(asic(1))), 9, &devices), ChipName::Device(DeviceId::Local(1)));
+        assert_eq!(chip_name(&chip(Some(5)), 9, &devices), ChipName::Chip(5));
+        assert_eq!(chip_name(&chip(None), 9, &devices), ChipName::Nth(9, 3));
+        assert_eq!(chip_name(&chip(Some(asic(1))), 9, &[p150a(1), p150a(1)]), ChipName::Chip(asic(1)), "two claim it");
+
+        let mut n300 = p150a(0);
+        (n300.arch, n300.board) = (Some(Arch::Wormhole), Some("n300".into()));
+        (n300.serial, n300.asic_id) = (Some("010001451170C0C4".into()), None);
+        let remote = Device { id: DeviceId::Remote(0), ..n300.clone() };
+        let n300 = [n300, remote];
+        assert_eq!(chip_name(&chip(Some(9_956_278_468)), 9, &n300), ChipName::Device(DeviceId::Local(0)));
+        assert_eq!(chip_name(&chip(Some(14_251_245_764)), 9, &n300), ChipName::Device(DeviceId::Remote(0)));
+
+        let mut p300 = p150a(0);
+        (p300.board, p300.serial) = (Some("p300a".into()), Some("000004513190F004".into()));
+        let number = 0x0000_0451_3190_F004 << 5;
+        assert_eq!(chip_name(&chip(Some(number)), 9, &[p300]), ChipName::Chip(number), "one of the board");
+    }
+
+    #[test]
+    fn a_verdict_is_given_only_by_who_knows() {
+        let live = |fate| {
+            process_of(1, fate, &[], |writer| {
+                let chip = writer.chip(0, None).unwrap();
+                writer.allocate(&new(1, Chips::one(chip), Kind::Dram, 32, 1, ""));
+            })
+        };
+        let empty = |fate| process_of(1, fate, &[], |_| {});
+        let of = |end, processes, remarks: &[&str]| {
+            let remarks = remarks.iter().map(|remark| remark.to_string()).collect();
+            let (began, duration, devices) = (Timestamp(0), Duration::ZERO, vec![]);
+            let (is_followed, is_simulated, no_device) = (true, false, None);
+            let command = vec!["true".into()];
+            Account { command, began, duration, end, is_followed, processes, devices, no_device, is_simulated, remarks }
+                .verdict()
+        };
+        let ok = End::Code(0);
+        assert_eq!(of(ok, vec![empty(Fate::Clean), live(Fate::Clean)], &[]), Verdict::Leaks);
+        assert_eq!(of(ok, vec![empty(Fate::Clean), live(Fate::Abrupt), live(Fate::Running)], &[]), Verdict::Clean);
+        assert_eq!(of(ok, vec![live(Fate::Clean)], &["torn"]), Verdict::Leaks);
+        let mut inexact = empty(Fate::Clean);
+        inexact.book.is_inexact = true;
+        for (end, processes, remarks, why) in [
+            (ok, vec![], &[][..], "no process kept a book"),
+            (ok, vec![empty(Fate::Clean)], &["torn"], "a book could not be read"),
+            (ok, vec![inexact], &[], "a book is incomplete"),
+            (ok, vec![live(Fate::Running)], &[], "no process has ended yet"),
+            (ok, vec![live(Fate::Abrupt)], &[], "no process ended in its own time"),
+            (End::Code(1), vec![live(Fate::Clean)], &[], "the command failed"),
+            (End::Signal(15), vec![live(Fate::Clean)], &[], "the command was killed"),
+        ] {
+            assert_eq!(of(end, processes, remarks), Verdict::None(why));
+        }
+    }
+
+    #[test]
+    fn peaks_add_up_only_where_processes_meet() {
+        let of = |from: u64, until: u64, bytes: u64| {
+            let mut process = process_of(1, Fate::Clean, &[], |writer| {
+                let chip = writer.chip(0, Some(1)).unwrap();
+                writer.allocate(&new(1, Chips::one(chip), Kind::Dram, bytes, 1, ""));
+            });
+            (process.book.created, process.until) = (from, until);
+            process
+        };
+        let peak_of =
+            |processes: &[Process]| peak(&processes.iter().map(|process| (process, 0)).collect::<Vec<_>>(), Kind::Dram);
+        assert_eq!(peak_of(&[of(0, 10, 5), of(11, 20, 7)]), Peak::Exact(7), "one after the other");
+        assert_eq!(peak_of(&[of(0, 10, 5), of(9, 20, 7)]), Peak::AtMost(12));
+        assert_eq!(peak_of(&[of(0, 10, 5), of(9, 20, 7), of(30, 40, 100)]), Peak::Exact(100));
+        assert_eq!(peak_of(&[]), Peak::Exact(0));
+    }
+}
