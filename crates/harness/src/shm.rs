@@ -4,6 +4,7 @@
 //! open SLOT ASIC_ID DEVICE_ID
 //! alloc SLOT BYTES dram|l1|l1_small|trace|cb [CHIP]
 //! free SLOT BYTES dram|l1|l1_small|trace|cb [CHIP]
+//! churn SLOT COUNT                OK ns=<time of one record>; so many allocations and releases in DRAM
 //! close SLOT
 //! ```
 //!
@@ -13,6 +14,7 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
@@ -48,6 +50,7 @@ impl Providers {
             ["free", slot, bytes, kind, chip] => {
                 self.record(self.functions.deallocation, slot, bytes, kind, Some(chip))?
             }
+            ["churn", slot, count] => return self.churn(number("SLOT", slot)?, number("COUNT", count)?),
             ["close", slot] => {
                 let slot: u32 = number("SLOT", slot)?;
                 self.open.remove(&slot).with_context(|| format!("slot {slot} is not open"))?;
@@ -55,6 +58,20 @@ impl Providers {
             _ => bail!("unknown command {:?}", words.join(" ")),
         }
         Ok(String::new())
+    }
+
+    fn churn(&mut self, slot: u32, count: u32) -> Result<String> {
+        if count == 0 {
+            bail!("COUNT is zero");
+        }
+        let Functions { allocation, deallocation, .. } = self.functions;
+        let provider = self.open.get_mut(&slot).with_context(|| format!("slot {slot} is not open"))?;
+        let start = Instant::now();
+        for _ in 0..count {
+            provider.record(allocation, 4096, Kind::Dram, provider.device);
+            provider.record(deallocation, 4096, Kind::Dram, provider.device);
+        }
+        Ok(format!("ns={}", start.elapsed().as_nanos() / u128::from(count) / 2))
     }
 
     fn record(&mut self, event: Record, slot: &str, bytes: &str, kind: &str, chip: Option<&str>) -> Result<()> {

@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod book;
+pub mod poc;
 
 // The only place of the project that maps files; each use of `unsafe` says why it is sound.
 #[allow(unsafe_code)]

@@ -234,6 +234,13 @@ mod tests {
         }
 
         #[test]
+        fn words_of_zero_add_nothing_to_the_sum(words: [u64; 8], zeros in 0usize..8) {
+            let mut longer = words.to_vec();
+            longer.resize(8 + zeros, 0);
+            assert_eq!(sum(&longer, 64), sum(&words, 64));
+        }
+
+        #[test]
         fn a_record_in_another_place_has_another_sum(words: [u64; 7], a in 0usize..1 << 30, b in 0usize..1 << 30) {
             proptest::prop_assume!(a != b);
             assert_ne!(sum(&words, a), sum(&words, b));

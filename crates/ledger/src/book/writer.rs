@@ -208,19 +208,19 @@ impl Writer {
         let Some(mut event) = self.begin() else { return };
         let time = event.time;
         let state = &mut *event.state;
-        if state.buffers.contains_key(&new.id) {
+        let chips = state.registered(new.chips);
+        if chips.0 == 0 || state.buffers.try_reserve(1).is_err() {
             self.take_out(state, new.id);
-        }
-        let new = &New { chips: state.registered(new.chips), ..*new };
-        if new.chips.0 == 0 || state.buffers.try_reserve(1).is_err() {
             state.now.flags |= INEXACT;
             return;
         }
         let slot = self.free_slot(state);
         let bytes = new.per_bank.saturating_mul(u64::from(new.banks));
-        let New { id, chips, kind, logical, owner, .. } = *new;
-        let sum = slot.map_or(0, |slot| self.put_slot(slot, new, time));
-        state.buffers.insert(id, Entry { chips, bytes, logical, owner, slot, kind, sum });
+        let New { id, kind, logical, owner, .. } = *new;
+        let sum = slot.map_or(0, |slot| self.put_slot(slot, new, chips, time));
+        if let Some(replaced) = state.buffers.insert(id, Entry { chips, bytes, logical, owner, slot, kind, sum }) {
+            self.release(state, &replaced);
+        }
         for chip in chips.iter() {
             let Some(counter) = state.counter(chip, kind) else { continue };
             counter.bytes = counter.bytes.saturating_add(bytes);
@@ -328,7 +328,7 @@ impl Writer {
     }
 
     /// Begins a change of the book. It ends when the answer is dropped.
-    #[inline]
+    #[inline(always)]
     fn begin(&self) -> Option<Event<'_>> {
         if !self.is_mine() {
             return None;
@@ -343,6 +343,12 @@ impl Writer {
 
     fn take_out(&self, state: &mut State, id: u64) -> Option<Entry> {
         let entry = state.buffers.remove(&id)?;
+        self.release(state, &entry);
+        Some(entry)
+    }
+
+    /// Takes what is no longer in the list out of the counters and the table.
+    fn release(&self, state: &mut State, entry: &Entry) {
         for chip in entry.chips.iter() {
             let Some(counter) = state.counter(chip, entry.kind) else { continue };
             counter.bytes = counter.bytes.saturating_sub(entry.bytes);
@@ -362,7 +368,6 @@ impl Writer {
             }
             None => state.now.untabled = state.now.untabled.saturating_sub(1),
         }
-        Some(entry)
     }
 
     /// A slot for one more buffer, if there is room.
@@ -388,14 +393,14 @@ impl Writer {
     }
 
     /// Writes a slot and answers its sum.
-    fn put_slot(&self, slot: u32, new: &New, time: u64) -> u64 {
+    fn put_slot(&self, slot: u32, new: &New, chips: Chips, time: u64) -> u64 {
         let at = slot_at(slot as usize);
         let mut words = [0; SLOT_WORDS];
         let small =
             u32::from(new.banks.min(0xffff) as u16) | u32::from(new.kind as u8) << 16 | u32::from(new.layout) << 24;
         let facts = [
             new.id,
-            new.chips.0,
+            chips.0,
             new.logical,
             new.per_bank,
             new.address,
@@ -404,10 +409,13 @@ impl Writer {
             pack(this_thread(self.pid), small),
         ];
         words[..8].copy_from_slice(&facts);
-        if !new.label.is_empty() {
+        // Words that are zero add nothing to the sum.
+        words[15] = if new.label.is_empty() {
+            sum(&facts, at)
+        } else {
             words[8..15].copy_from_slice(&text_words::<{ LABEL / 8 }>(new.label));
-        }
-        words[15] = sum(&words[..15], at);
+            sum(&words[..15], at)
+        };
         self.map.store_words(at, &words);
         words[15]
     }

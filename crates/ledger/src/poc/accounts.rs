@@ -1,0 +1,281 @@
+//! What clients of the proof of concept have told, process by process. No socket, no clock, no lock.
+//!
+//! A buffer belongs to its process: it lives until it is freed or the process dies, whatever becomes of the connection.
+
+use super::frame::{Operation, Request};
+use crate::book::Kind;
+use std::collections::{BTreeMap, HashMap};
+
+/// Allocated bytes by [`Kind`].
+pub type Kinds = [u64; 6];
+
+/// The accounts of all processes. `P` is what tells a process from all others, dead ones included.
+#[derive(Debug)]
+pub struct Accounts<P> {
+    processes: BTreeMap<P, Account>,
+    totals: BTreeMap<i32, Kinds>,
+    most_buffers: usize,
+}
+
+/// What one process has told.
+#[derive(Debug, Default, Clone)]
+pub struct Account {
+    buffers: HashMap<(i32, u64, Class), Buffer>,
+    totals: BTreeMap<i32, Kinds>,
+}
+
+/// Buffers, circular buffers and kernels have ids of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Class {
+    Buffer,
+    Circular,
+    Kernel,
+}
+
+/// A live buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buffer {
+    /// Bytes of it.
+    pub bytes: u64,
+    /// What for.
+    pub kind: Kind,
+    /// When it was allocated, ns since 1970; zero when the client did not say.
+    pub time: u64,
+    /// Allocated so often and not yet freed: a cached program's buffers are.
+    references: u32,
+}
+
+/// Why a message changed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The process has as many buffers as it may.
+    #[error("the process has {0} live buffers, which is as many as this service keeps of one")]
+    TooMany(usize),
+    /// It frees what it does not have.
+    #[error("buffer {0:#x} is not allocated")]
+    Unknown(u64),
+    /// Without the device it cannot be told which of several buffers is freed.
+    #[error("buffer {0:#x} is allocated on several devices, and not on the one that was named")]
+    Ambiguous(u64),
+}
+
+impl<P: Ord + Copy> Accounts<P> {
+    /// No accounts yet, and so many buffers for a process at the most.
+    pub fn new(most_buffers: usize) -> Accounts<P> {
+        Accounts { processes: BTreeMap::new(), totals: BTreeMap::new(), most_buffers }
+    }
+
+    /// Enters what a process tells. Questions change nothing.
+    pub fn apply(&mut self, process: P, request: &Request) -> Result<(), Refusal> {
+        let Request { device, bytes, buffer, time, .. } = *request;
+        match request.operation {
+            Operation::Allocate(kind) => {
+                let account = self.processes.entry(process).or_default();
+                let key = (device, buffer, Class::of(Some(kind)));
+                if let Some(known) = account.buffers.get_mut(&key) {
+                    known.references = known.references.saturating_add(1);
+                    return Ok(());
+                }
+                if account.buffers.len() >= self.most_buffers {
+                    return Err(Refusal::TooMany(account.buffers.len()));
+                }
+                account.buffers.insert(key, Buffer { bytes, kind, time, references: 1 });
+                add(&mut account.totals, device, kind, bytes);
+                add(&mut self.totals, device, kind, bytes);
+            }
+            Operation::Free(kind) => {
+                let account = self.processes.get_mut(&process).ok_or(Refusal::Unknown(buffer))?;
+                let key = account.find(device, buffer, Class::of(kind))?;
+                let Some(known) = account.buffers.get_mut(&key) else { return Err(Refusal::Unknown(buffer)) };
+                known.references -= 1;
+                if known.references == 0 {
+                    let Buffer { bytes, kind, .. } = *known;
+                    account.buffers.remove(&key);
+                    subtract(&mut account.totals, key.0, kind, bytes);
+                    subtract(&mut self.totals, key.0, kind, bytes);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A process is dead: its bytes leave the totals, and its account is handed out.
+    pub fn end(&mut self, process: P) -> Option<Account> {
+        let account = self.processes.remove(&process)?;
+        for (device, kinds) in &account.totals {
+            for (kind, bytes) in Kind::ALL.into_iter().zip(kinds) {
+                subtract(&mut self.totals, *device, kind, *bytes);
+            }
+        }
+        Some(account)
+    }
+
+    /// What all of them have on a device.
+    pub fn total(&self, device: i32) -> Kinds {
+        self.totals.get(&device).copied().unwrap_or_default()
+    }
+
+    /// The processes and their accounts.
+    pub fn iter(&self) -> impl Iterator<Item = (&P, &Account)> {
+        self.processes.iter()
+    }
+}
+
+impl Account {
+    /// What the process has, by device.
+    pub fn totals(&self) -> impl Iterator<Item = (i32, Kinds)> {
+        self.totals.iter().map(|(device, kinds)| (*device, *kinds))
+    }
+
+    /// Its live buffers: device, id and the rest, in no order.
+    pub fn buffers(&self) -> impl Iterator<Item = (i32, u64, Buffer)> {
+        self.buffers.iter().map(|((device, id, _), buffer)| (*device, *id, *buffer))
+    }
+
+    /// The buffer that is meant. One of the clients frees with device 0 whatever the device was.
+    fn find(&self, device: i32, buffer: u64, class: Class) -> Result<(i32, u64, Class), Refusal> {
+        let named = (device, buffer, class);
+        if self.buffers.contains_key(&named) {
+            return Ok(named);
+        }
+        let mut others = self.totals.keys().map(|device| (*device, buffer, class));
+        let mut others = others.by_ref().filter(|key| self.buffers.contains_key(key));
+        match (others.next(), others.next()) {
+            (Some(only), None) => Ok(only),
+            (None, _) => Err(Refusal::Unknown(buffer)),
+            (Some(_), Some(_)) => Err(Refusal::Ambiguous(buffer)),
+        }
+    }
+}
+
+impl Class {
+    fn of(kind: Option<Kind>) -> Class {
+        match kind {
+            Some(Kind::Cb) => Class::Circular,
+            Some(Kind::Kernel) => Class::Kernel,
+            _ => Class::Buffer,
+        }
+    }
+}
+
+fn add(totals: &mut BTreeMap<i32, Kinds>, device: i32, kind: Kind, bytes: u64) {
+    let total = &mut totals.entry(device).or_default()[kind as usize];
+    *total = total.saturating_add(bytes);
+}
+
+fn subtract(totals: &mut BTreeMap<i32, Kinds>, device: i32, kind: Kind, bytes: u64) {
+    if let Some(kinds) = totals.get_mut(&device) {
+        kinds[kind as usize] = kinds[kind as usize].saturating_sub(bytes);
+        if *kinds == [0; 6] {
+            totals.remove(&device);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn request(operation: Operation, device: i32, buffer: u64, bytes: u64) -> Request {
+        Request { operation, device, bytes, pid: 0, buffer, time: 0 }
+    }
+
+    fn allocate(device: i32, buffer: u64, bytes: u64) -> Request {
+        request(Operation::Allocate(Kind::Dram), device, buffer, bytes)
+    }
+
+    fn free(device: i32, buffer: u64) -> Request {
+        request(Operation::Free(None), device, buffer, 0)
+    }
+
+    #[test]
+    fn two_processes_with_the_same_address_have_a_buffer_each() {
+        let mut accounts = Accounts::new(10);
+        accounts.apply(1, &allocate(0, 0x1000, 100)).unwrap();
+        accounts.apply(2, &allocate(0, 0x1000, 30)).unwrap();
+        assert_eq!(accounts.total(0)[0], 130);
+        accounts.apply(1, &free(0, 0x1000)).unwrap();
+        assert_eq!(accounts.total(0)[0], 30);
+    }
+
+    #[test]
+    fn a_buffer_that_is_allocated_twice_counts_once_and_is_freed_twice() {
+        let mut accounts = Accounts::new(10);
+        accounts.apply(1, &allocate(0, 7, 100)).unwrap();
+        accounts.apply(1, &allocate(0, 7, 100)).unwrap();
+        assert_eq!(accounts.total(0)[0], 100);
+        accounts.apply(1, &free(0, 7)).unwrap();
+        assert_eq!(accounts.total(0)[0], 100);
+        accounts.apply(1, &free(0, 7)).unwrap();
+        assert_eq!(accounts.total(0)[0], 0);
+        assert_eq!(accounts.apply(1, &free(0, 7)), Err(Refusal::Unknown(7)));
+    }
+
+    #[test]
+    fn a_free_on_the_wrong_device_finds_the_only_buffer_that_it_can_mean() {
+        let mut accounts = Accounts::new(10);
+        accounts.apply(1, &allocate(3, 7, 100)).unwrap();
+        accounts.apply(1, &free(0, 7)).unwrap();
+        assert_eq!(accounts.total(3)[0], 0);
+        accounts.apply(1, &allocate(3, 7, 100)).unwrap();
+        accounts.apply(1, &allocate(4, 7, 100)).unwrap();
+        assert_eq!(accounts.apply(1, &free(0, 7)), Err(Refusal::Ambiguous(7)));
+        assert_eq!((accounts.total(3)[0], accounts.total(4)[0]), (100, 100));
+    }
+
+    #[test]
+    fn circular_buffers_and_kernels_have_ids_of_their_own() {
+        let mut accounts = Accounts::new(10);
+        accounts.apply(1, &allocate(0, 7, 1)).unwrap();
+        accounts.apply(1, &request(Operation::Allocate(Kind::Cb), 0, 7, 20)).unwrap();
+        accounts.apply(1, &request(Operation::Allocate(Kind::Kernel), 0, 7, 300)).unwrap();
+        assert_eq!(accounts.total(0), [1, 0, 0, 0, 20, 300]);
+        accounts.apply(1, &request(Operation::Free(Some(Kind::Cb)), 0, 7, 0)).unwrap();
+        assert_eq!(accounts.total(0), [1, 0, 0, 0, 0, 300]);
+    }
+
+    #[test]
+    fn the_dead_leave_the_totals_at_once() {
+        let mut accounts = Accounts::new(10);
+        accounts.apply(1, &allocate(0, 7, 100)).unwrap();
+        accounts.apply(2, &allocate(0, 8, 5)).unwrap();
+        let account = accounts.end(1).unwrap();
+        assert_eq!(account.totals().collect::<Vec<_>>(), [(0, [100, 0, 0, 0, 0, 0])]);
+        assert_eq!(account.buffers().count(), 1);
+        assert_eq!(accounts.total(0)[0], 5);
+        assert!(accounts.end(1).is_none());
+    }
+
+    #[test]
+    fn a_process_may_have_so_many_buffers_and_others_do_not_notice() {
+        let mut accounts = Accounts::new(2);
+        accounts.apply(1, &allocate(0, 1, 1)).unwrap();
+        accounts.apply(1, &allocate(0, 2, 1)).unwrap();
+        assert_eq!(accounts.apply(1, &allocate(0, 3, 1)), Err(Refusal::TooMany(2)));
+        accounts.apply(2, &allocate(0, 3, 1)).unwrap();
+        assert_eq!(accounts.total(0)[0], 3);
+    }
+
+    proptest! {
+        #[test]
+        fn the_total_is_the_sum_of_the_accounts(
+            steps in prop::collection::vec((0u8..4, 0i32..3, 0u64..6, 0u64..1 << 40, 0u8..4), 0..200),
+        ) {
+            let mut accounts = Accounts::new(1000);
+            for (process, device, buffer, bytes, what) in steps {
+                match what {
+                    0 | 1 => accounts.apply(process, &allocate(device, buffer, bytes)).unwrap(),
+                    2 => _ = accounts.apply(process, &free(device, buffer)),
+                    _ => _ = accounts.end(process),
+                }
+                for device in 0..3 {
+                    let held = accounts.iter().flat_map(|(_, account)| account.buffers());
+                    let sum: u64 = held.filter(|(of, ..)| *of == device).map(|(.., buffer)| buffer.bytes).sum();
+                    assert_eq!(accounts.total(device)[0], sum);
+                }
+            }
+        }
+    }
+}
