@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod c_abi;
 mod harness;
 mod real_library;
 mod unknown_library;
