@@ -60,6 +60,9 @@ fn death_by_a_signal_is_128_and_its_number() {
     assert_eq!(run(&mut plain(&["--", "sh", "-c", "kill -KILL $$"])).code, Some(137));
 }
 
+/// For `env`: whoever started the tests in the background has made them ignore Ctrl-C, and what is ignored stays so.
+const NOTHING_IGNORED: &str = "--default-signal=INT,QUIT,HUP,TERM,USR1";
+
 #[test]
 fn signals_to_ttmon_alone_are_passed_on() {
     for (name, signal) in [("TERM", Signal::TERM), ("HUP", Signal::HUP), ("USR1", Signal::USR1), ("INT", Signal::INT)] {
@@ -67,7 +70,8 @@ fn signals_to_ttmon_alone_are_passed_on() {
         // In a session of its own it has no terminal: not even Ctrl-C comes by itself.
         let mut command = Command::new("setsid");
         let plain = plain(&["--", "sh", "-c", &script]);
-        command.arg("--wait").arg(plain.get_program()).args(plain.get_args()).env("TTMON_AGENT", "off");
+        command.args(["--wait", "env", NOTHING_IGNORED]).arg(plain.get_program()).args(plain.get_args());
+        command.env("TTMON_AGENT", "off");
         let mut started = Started::new(&mut command);
         started.line();
         let ttmon = only_child(started.child.id()).unwrap_or(started.child.id());
@@ -85,7 +89,8 @@ fn on_a_terminal_ctrl_c_ends_the_command_and_the_receipt_follows() {
     let plain = plain(&["--", "sh", "-c", script]);
     let words: Vec<String> = [plain.get_program()].into_iter().chain(plain.get_args()).map(quoted).collect();
     let mut command = Command::new("script");
-    command.args(["-qec", &format!("exec {}", words.join(" ")), "/dev/null"]).env("SHELL", "/bin/sh");
+    let line = format!("exec env {NOTHING_IGNORED} {}", words.join(" "));
+    command.args(["-qec", &line, "/dev/null"]).env("SHELL", "/bin/sh");
     let mut started = Started::new(command.env("TTMON_AGENT", "off"));
     started.line();
     started.child.stdin.as_mut().unwrap().write_all(&[3]).unwrap();
