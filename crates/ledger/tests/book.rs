@@ -226,6 +226,12 @@ fn nobody_else_can_write_to_a_book_or_cut_it() {
 }
 
 #[test]
+fn a_book_is_never_standard_input_or_output() {
+    use std::os::fd::AsRawFd;
+    assert!(Writer::create("").unwrap().file().as_raw_fd() > 2);
+}
+
+#[test]
 fn copies_are_right_while_threads_write() {
     let writer = Writer::create("").unwrap();
     let chips = Chips::one(writer.chip(0, None).unwrap()) | Chips::one(writer.chip(1, None).unwrap());

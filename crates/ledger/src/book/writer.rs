@@ -118,7 +118,9 @@ impl Writer {
     /// Begins a book with room for so many buffers in its table, a multiple of 2048 at best and a million at most.
     pub fn with_room(producer: &str, slots: u32) -> io::Result<Writer> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = File::from(rustix::fs::memfd_create("ttmon-book", flags)?);
+        let memory = rustix::fs::memfd_create("ttmon-book", flags)?;
+        // A program without standard output would otherwise have the book there, and print to it.
+        let file = File::from(rustix::io::fcntl_dupfd_cloexec(&memory, 3)?);
         let (map, capacity) = map_table(&file, slots.min(SLOTS))?;
         map.keep_from_children()?;
         // Nobody can shorten the file under the mapping, and nobody else can write to it. Old kernels lack the latter.
