@@ -21,6 +21,8 @@ def activate() -> None:
 
 def ask(query: str, *arguments: int) -> dict[str, Any]:
     """Calls a function that answers JSON."""
+    if any(not -(2**31) <= number < 2**31 for number in arguments):
+        raise Error(f"there is no such number: {arguments[0]}")
     try:
         library = _library()
         text = getattr(library, query)(*arguments)

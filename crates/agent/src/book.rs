@@ -7,7 +7,6 @@ use crate::device::Object;
 use crate::handover::Handover;
 use crate::metal::Metal;
 use ledger::book::{Chips, Kind, Writer};
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{
@@ -58,15 +57,15 @@ impl Book {
         }
     }
 
-    /// The pages themselves.
-    pub fn file(&self) -> &File {
-        self.writer.file()
+    /// Reads from the pages themselves, whatever became of the file.
+    pub fn read_at(&self, offset: usize, into: &mut [u8]) -> usize {
+        self.writer.read_at(offset, into)
     }
 
     /// What is to be done with any event.
     #[inline]
     pub fn tend(&self) {
-        self.handover.tend(self.writer.file());
+        self.handover.tend(|| self.writer.open_file());
     }
 
     #[cold]

@@ -191,13 +191,13 @@ pub fn opened(unique_id: u64, device_id: i32) {
 #[cold]
 pub fn closed(device: *const c_void) {
     let (Some(book), Some(device)) = (Book::current(), Object::new(device.cast_mut())) else { return };
-    let mut known = false;
+    let mut chips = Chips::default();
     book.devices.remove(device, |slot| {
-        known = true;
+        chips = slot.chips();
         circular::closed(book, slot);
     });
-    if known {
-        book.write(|writer| writer.clear(owner(device)));
+    if chips != Chips::default() {
+        book.write(|writer| writer.clear(owner(device), chips));
         book.tend();
     }
 }
@@ -216,7 +216,8 @@ pub unsafe fn emptied(allocator: *const c_void) {
     };
     for (slot, device) in book.devices.iter().filter_map(|slot| Some((slot, slot.object()?))) {
         if slot.has_allocator(allocator) {
-            book.write(|writer| writer.clear(owner(device)));
+            // The allocator lives on.
+            book.write(|writer| writer.clear(owner(device), Chips::default()));
             slot.emptied();
         }
     }

@@ -39,20 +39,20 @@ impl Handover {
 
     /// Tries, if it is still to be done and time to.
     #[inline]
-    pub fn tend(&self, book: &File) {
+    pub fn tend<'a>(&self, book: impl FnOnce() -> Option<&'a File>) {
         if self.pending.load(Relaxed) {
             self.attempt(book);
         }
     }
 
     #[cold]
-    fn attempt(&self, book: &File) {
+    fn attempt<'a>(&self, book: impl FnOnce() -> Option<&'a File>) {
         let (now, due) = (millis(), self.due.load(Relaxed));
         let Some(to) = &self.to else { return };
         if now < due || self.due.compare_exchange(due, now + PAUSE, Relaxed, Relaxed).is_err() {
             return;
         }
-        if send(to, book).is_ok() {
+        if book().is_some_and(|book| send(to, book).is_ok()) {
             self.pending.store(false, Relaxed);
         }
     }
@@ -108,7 +108,7 @@ mod tests {
         let mut book = tempfile::tempfile().unwrap();
         book.write_all(b"a book").unwrap();
         let handover = Handover::to(Some(path.as_os_str()));
-        handover.tend(&book);
+        handover.tend(|| Some(&book));
         let (text, mut file) = received(&service);
         assert_eq!(text, format!("TTMONBOOK1 pid={}\n", std::process::id()));
         let mut content = String::new();
@@ -122,7 +122,8 @@ mod tests {
     fn an_abstract_name_needs_no_file() {
         let name = format!("ttmon-test-{}", std::process::id());
         let service = listener(&SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap());
-        Handover::to(Some(OsStr::new(&format!("@{name}")))).tend(&tempfile::tempfile().unwrap());
+        let book = tempfile::tempfile().unwrap();
+        Handover::to(Some(OsStr::new(&format!("@{name}")))).tend(|| Some(&book));
         assert!(received(&service).0.starts_with("TTMONBOOK1 "));
     }
 
@@ -130,11 +131,11 @@ mod tests {
     fn nobody_there_is_tried_again_later() {
         let book = tempfile::tempfile().unwrap();
         let handover = Handover::to(Some(OsStr::new("/nowhere/books")));
-        handover.tend(&book);
+        handover.tend(|| Some(&book));
         assert!(handover.pending.load(Relaxed));
         let due = handover.due.load(Relaxed);
         assert!(due > millis());
-        handover.tend(&book);
+        handover.tend(|| Some(&book));
         assert_eq!(handover.due.load(Relaxed), due, "not before it is time");
         assert!(!Handover::to(None).pending.load(Relaxed));
         assert!(!Handover::to(Some(OsStr::new(""))).pending.load(Relaxed));

@@ -20,10 +20,10 @@ fn own_memory() -> Result<ProcessMemory, String> {
     let Some(own) = Book::current() else {
         return Err("this process keeps no book: nothing was allocated on a device since the agent was loaded".into());
     };
-    // The handle is enough; a process need not be allowed to look into /proc/self.
-    let pages = own.file();
-    let found = book::read(book::of_file(pages)).and_then(|book| {
-        let table = book::table(book::of_file(pages), &book)?;
+    // From within: a process need not be allowed to look into /proc/self, and may have closed the file.
+    let pages = |offset, into: &mut [u8]| Ok(own.read_at(offset, into));
+    let found = book::read(pages).and_then(|book| {
+        let table = book::table(pages, &book)?;
         Ok(sources::process_memory(&book, Some(&table)))
     });
     found.map_err(|why| format!("the book of this process cannot be read: {why}"))

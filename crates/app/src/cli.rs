@@ -65,7 +65,8 @@ pub enum Command {
 
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// Exit with 3 when CMD succeeds, but something is still allocated at the clean end of one of its processes
+    /// Exit with 3 when CMD succeeds, but one of its processes leaves something allocated at its clean end, or when it
+    /// closes a device
     #[arg(long)]
     pub leaks: bool,
     /// Write the receipt as JSON to FILE, too; - is standard output

@@ -123,6 +123,32 @@ fn a_chip_that_is_not_on_this_machine_is_named_and_not_counted() {
 }
 
 #[test]
+fn a_process_cannot_put_figures_on_a_device_that_it_does_not_hold() {
+    let machine = Machine::with(&[Chip { asic_id: Some(CHIP), ..Chip::p150a(0) }, Chip::p150a(1)]);
+    let (honest, truth) = rested(keeper(&[], 9));
+    let (liar, _) = rested(keeper(&[], 10));
+    machine.set_pids(0, &[honest.pid]);
+    machine.set_pids(1, &[liar.pid]);
+    let snapshot = machine.json(&[]);
+    assert_eq!(used(&snapshot), json!([truth[0], truth[1], truth[2], 0]));
+    let fault = &snapshot["faults"][0];
+    assert_eq!(fault["reason"], "it tells of device 0, which the process does not hold");
+    assert!(fault["path"].as_str().unwrap().starts_with(&format!("/proc/{}/fd/", liar.pid)));
+}
+
+#[test]
+fn a_process_cannot_have_more_than_there_is() {
+    let machine = machine();
+    let (honest, truth) = rested(keeper(&[], 11));
+    let mut liar = keeper(&[], 12);
+    liar.ok("boast 18446744073709551000");
+    machine.set_pids(0, &[honest.pid, liar.pid]);
+    let snapshot = machine.json(&[]);
+    assert_eq!(used(&snapshot), json!([truth[0], truth[1], truth[2], 1]), "one does not tell");
+    assert_eq!(snapshot["faults"][0]["reason"], "it tells of more DRAM than device 0 has");
+}
+
+#[test]
 fn a_process_in_a_container_is_found_with_its_book() {
     let test = "a_process_in_a_container_is_found_with_its_book";
     if !needs_root(test) {

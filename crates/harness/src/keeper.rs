@@ -3,6 +3,7 @@
 //! ```text
 //! go                    allocates and frees in bursts until the next command
 //! hurry                 the same without a pause
+//! boast BYTES           OK   one buffer in DRAM more, of any size
 //! stop                  OK dram=… l1=… trace=… buffers=…   what it holds, counted apart from the book
 //! ```
 
@@ -59,6 +60,11 @@ impl Keeper {
                 self.running = Some((wanted, thread));
                 Ok(String::new())
             }
+            ["boast", bytes] => {
+                let mut truth = self.truth.lock().ok().context("the thread has died")?;
+                truth.allocate(Kind::Dram, crate::script::number("BYTES", bytes)?, 1, 0);
+                Ok(String::new())
+            }
             ["stop"] => {
                 let truth = self.truth.lock().ok().context("the thread has died")?;
                 let sum =
@@ -87,7 +93,11 @@ impl Truth {
             }
         }
         let (kind, banks) = [(Kind::Dram, 12), (Kind::L1, 64), (Kind::Trace, 12)][(number >> 8) as usize % 3];
-        let per_bank = 32 * (1 + (number >> 16) % 4096);
+        let per_bank = 32 * (1 + (number >> 16) % 128);
+        self.allocate(kind, per_bank, banks, number >> 32);
+    }
+
+    fn allocate(&mut self, kind: Kind, per_bank: u64, banks: u32, address: u64) {
         let id = self.next_id;
         self.next_id += 1;
         self.writer.allocate(&New {
@@ -97,7 +107,7 @@ impl Truth {
             logical: per_bank,
             per_bank,
             banks,
-            address: number >> 32,
+            address,
             page: 32,
             layout: 0,
             owner: 0,

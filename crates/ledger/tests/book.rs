@@ -112,13 +112,17 @@ fn what_a_closed_device_had_is_gone_and_remembered_as_left() {
     let (a, b) = (Chips::one(writer.chip(0, None).unwrap()), Chips::one(writer.chip(1, None).unwrap()));
     writer.allocate(&New { owner: 100, ..new(1, a | b, Kind::Dram, 10, 10, 2) });
     writer.allocate(&New { owner: 200, ..new(2, a, Kind::Dram, 7, 7, 1) });
-    writer.clear(100);
+    let banks = Banks { banks: 12, allocatable: 1000, allocated: 10, free: 990, largest_free: 495 };
+    (0..2).for_each(|chip| writer.banks(chip, Kind::Dram, banks));
+    writer.clear(100, a);
     let book = read(&writer);
     let counter = |chip: usize| book.chips[chip].counters[0];
     assert_eq!((counter(0).bytes, counter(0).buffers, counter(0).left), (7, 1, 1), "the other device's stays");
     assert_eq!((counter(1).bytes, counter(1).buffers, counter(1).left), (0, 0, 1));
     assert_eq!((book.chips[0].left_bytes, book.chips[1].left_bytes), (20, 20));
     assert!(!writer.free(1), "a late free of it is nothing new");
+    assert_eq!(book.chips[0].banks[0], None, "the allocator is gone");
+    assert!(book.chips[1].banks[0].is_some());
 }
 
 #[test]
@@ -312,7 +316,7 @@ fn after(steps: &[Step]) -> Writer {
                 writer.allocate(&New { owner: id % 3, ..new(id, Chips(chips), kind, logical, per_bank, banks) });
             }
             Step::Free { id } => _ = writer.free(id),
-            Step::Clear { owner } => writer.clear(owner),
+            Step::Clear { owner } => writer.clear(owner, Chips(0)),
         }
     }
     writer

@@ -215,7 +215,7 @@ fn event_of(random: &mut Random, writer: &Writer, chips: u64) {
             writer.allocate(&new);
         }
         20..34 => _ = writer.free(id),
-        34 => writer.clear(id % 3),
+        34 => writer.clear(id % 3, Chips(id % 8)),
         35 => writer.set(chip, Kind::Cb, random.next() >> 40, random.below(9)),
         36 | 37 => {
             let (allocated, free) = (random.next() >> 30, 1 << random.below(33));

@@ -99,7 +99,7 @@ pub struct BankFigures {
     pub largest_free_bytes: Bytes,
     /// How much of what is free a single buffer cannot have: 0 when it is in one piece.
     pub fragmentation: Option<f64>,
-    /// How long ago the allocator was asked, when something was allocated or freed since. Absent when the figures are current.
+    /// How old the last two figures are, when something was allocated or freed since. Absent when they are current.
     pub age_seconds: Option<f64>,
 }
 

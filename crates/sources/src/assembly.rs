@@ -8,6 +8,7 @@ use crate::host;
 use crate::procs::{Clock, ProcessFacts};
 use crate::sampler::{Job, Round, Shared};
 use crate::shm::Kinds;
+use ledger::book::Kind;
 use model::{
     Board, Bytes, Device, DeviceId, Fault, Held, Process, SCHEMA, Snapshot, Source, State, Timestamp, Usage,
     chip_match, cpu_percent,
@@ -272,7 +273,13 @@ fn open_books(
         }
         let mut all_known = book.remark.is_none();
         for chip in &book.chips {
-            match chip_of_book(chip, facts, devices, &holders) {
+            let id = chip_of_book(chip, facts, devices, &holders);
+            let impossible = id.as_ref().and_then(|id| impossible(chip, id, facts, devices, shared, &holders));
+            match id {
+                Some(_) if impossible.is_some() => {
+                    all_known = false;
+                    trouble.add(&found.path, impossible.unwrap_or_default());
+                }
                 Some(id) => {
                     let exact = books::exact(chip, now);
                     let entry = entry(held, *pid, id);
@@ -289,6 +296,36 @@ fn open_books(
         for entry in held.get_mut(pid).into_iter().flatten().filter(|entry| all_known && entry.source.is_none()) {
             (entry.usage, entry.source) = (Usage::measured(0, 0, 0, 0, 0), Some(Source::Exact));
         }
+    }
+}
+
+/// Why a process cannot have on a chip what its book says. Somebody else's figures must not suffer from it.
+fn impossible(
+    chip: &ledger::book::Chip,
+    id: &DeviceId,
+    process: &ProcessFacts,
+    devices: &[Device],
+    shared: &Shared,
+    holders: &BTreeMap<u32, &BTreeSet<u32>>,
+) -> Option<String> {
+    let memory = &devices.iter().find(|device| device.id == *id)?.memory;
+    let bytes =
+        |kinds: &[Kind]| kinds.iter().fold(0u64, |sum, kind| sum.saturating_add(chip.counters[*kind as usize].bytes));
+    let most = |total: Option<Bytes>| total.map_or(u64::MAX, |total| total.0);
+    // Where the driver does not list who holds a device, nobody is known to hold it.
+    let is_held = id.gateway().and_then(|n| holders.get(&n)).is_none_or(|holders| holders.contains(&process.pid));
+    // A child that inherited the device is not listed, but has the chip's region.
+    let mut regions = process.maps.iter().flat_map(|maps| &maps.regions);
+    let is_heir = regions.any(|(inode, n)| Some(*n) == chip.unique_id && shared.shm.regions.contains_key(inode));
+    let has_any = bytes(&Kind::ALL) > 0;
+    if has_any && !is_held && !is_heir {
+        Some(format!("it tells of device {id}, which the process does not hold"))
+    } else if bytes(&[Kind::Dram, Kind::Trace]) > most(memory.dram_total) {
+        Some(format!("it tells of more DRAM than device {id} has"))
+    } else if bytes(&[Kind::L1, Kind::L1Small]) > most(memory.l1_total) {
+        Some(format!("it tells of more L1 than device {id} has"))
+    } else {
+        None
     }
 }
 

@@ -9,6 +9,7 @@ use crate::shm::{inode, inode_of};
 use ledger::book::{self, Book, BookError, Chip, Kind, Table};
 use model::{BankFigures, Bytes, Exact, KindFigures};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use std::sync::Arc;
 pub(crate) struct Found {
     pub path: PathBuf,
     inode: Inode,
-    file: Arc<File>,
+    /// Absent when the process has closed it.
+    file: Option<Arc<File>>,
     /// What is in it, or why that cannot be said.
     pub book: Result<Book, String>,
 }
@@ -38,29 +40,42 @@ pub(crate) fn find(process: &Dir, maps: &Maps, who: Who, earlier: Option<&Found>
     if let Some(earlier) = earlier.filter(|earlier| maps.books.contains(&earlier.inode)) {
         return Ok(Some(earlier.again()));
     }
-    let mut all = open_all(process, |inode| maps.books.contains(&inode))?.into_iter();
     // One that it keeps for itself; a book that it inherited or was handed is another's.
-    Ok(all.find(|found| !matches!(&found.book, Ok(book) if !is_of(book, who))))
+    let own = |found: &Found| !matches!(&found.book, Ok(book) if !is_of(book, who));
+    let found = search(process, |inode| maps.books.contains(&inode), own)?;
+    let closed = || Found {
+        path: process.path_of("fd"),
+        inode: Inode { device: (0, 0), inode: 0 },
+        file: None,
+        book: Err("it keeps a book, but has closed the file of it: nobody else can read it".into()),
+    };
+    Ok(Some(found.unwrap_or_else(closed)))
 }
 
 /// The whole book of one process, for who asks about that one.
 pub(crate) fn whole(process: &Dir, who: Who) -> Result<Option<(Book, Table)>, String> {
-    let all =
-        open_all(process, |_| true).map_err(|error| format!("{}/fd: {}", process.path().display(), reason(error)))?;
-    for found in all {
-        let book = found.book.map_err(|why| format!("{}: {why}", found.path.display()))?;
-        if is_of(&book, who) {
-            let table = book::table(book::of_file(&found.file), &book);
-            return table.map(|table| Some((book, table))).map_err(|why| format!("{}: {why}", found.path.display()));
-        }
-    }
-    Ok(None)
+    let path = process.path().display();
+    // One that is not exact is his to judge.
+    let own = |found: &Found| found.read().is_ok_and(|book| is_of(&book, who));
+    let found = search(process, |_| true, own).map_err(|error| format!("{path}/fd: {}", reason(error)))?;
+    let Some((found, file)) = found.and_then(|found| Some((found.path.clone(), found.file?))) else { return Ok(None) };
+    let book = book::read(book::of_file(&file)).and_then(|book| {
+        let table = book::table(book::of_file(&file), &book)?;
+        Ok(Some((book, table)))
+    });
+    book.map_err(|why| format!("{}: {why}", found.display()))
 }
 
 impl Found {
     /// The same book as it is now.
     fn again(&self) -> Found {
-        Found { book: read(&self.file), ..self.clone() }
+        let book = self.file.as_ref().map_or_else(|| self.book.clone(), |file| read(file));
+        Found { book, ..self.clone() }
+    }
+
+    /// What is in it, exact or not.
+    fn read(&self) -> Result<Book, BookError> {
+        book::read(|offset, into| self.file.as_ref().map_or(Ok(0), |file| book::of_file(file)(offset, into)))
     }
 }
 
@@ -68,22 +83,28 @@ fn is_of(book: &Book, who: Who) -> bool {
     book.pid == who.pid && book.start_ticks.is_none_or(|ticks| ticks == who.start_ticks)
 }
 
-/// Opens the books among the open files of a process.
-fn open_all(process: &Dir, wanted: impl Fn(Inode) -> bool) -> Result<Vec<Found>, Errno> {
-    let mut all: Vec<Found> = Vec::new();
+/// Looks for a book among the open files of a process. An honest process has one or two, so a few looks are enough.
+fn search(process: &Dir, wanted: impl Fn(Inode) -> bool, own: impl Fn(&Found) -> bool) -> Result<Option<Found>, Errno> {
+    let (mut own_one, mut seen) = (None, BTreeSet::new());
     let folder = process.open_dir("fd")?;
     folder.list(|name| {
-        if folder.read_link(name).is_ok_and(|link| link == BOOK)
+        if own_one.is_none()
+            && seen.len() < LOOKS
+            && folder.read_link(name).is_ok_and(|link| link == BOOK)
             && let Ok(file) = folder.open_linked(name, |stat| wanted(inode(stat)))
             && let Ok(inode) = inode_of(&file)
-            && !all.iter().any(|found| found.inode == inode)
+            && seen.insert(inode)
         {
             let file = Arc::new(File::from(file));
-            all.push(Found { path: folder.path_of(name), inode, book: read(&file), file });
+            let found = Found { path: folder.path_of(name), inode, book: read(&file), file: Some(file) };
+            own_one = Some(found).filter(&own);
         }
     })?;
-    Ok(all)
+    Ok(own_one)
 }
+
+/// The most books of one process that are looked at.
+const LOOKS: usize = 16;
 
 fn read(file: &File) -> Result<Book, String> {
     let book = book::read(book::of_file(file)).map_err(|error: BookError| error.to_string())?;
@@ -106,7 +127,7 @@ pub(crate) fn exact(chip: &Chip, now: u64) -> Exact {
             peak_bytes: Bytes(counter.peak),
             allocations: counter.allocations,
             frees: counter.frees,
-            banks: banks.map(|figures| bank_figures(&figures, now)),
+            banks: banks.map(|figures| bank_figures(&figures, counter.bytes, now)),
         })
     };
     Exact {
@@ -119,8 +140,13 @@ pub(crate) fn exact(chip: &Chip, now: u64) -> Exact {
     }
 }
 
-fn bank_figures(figures: &book::BankFigures, now: u64) -> BankFigures {
-    let banks = figures.banks;
+/// What a bank has now: what is handed out follows from the counters, the rest is as the allocator said.
+fn bank_figures(figures: &book::BankFigures, bytes: u64, now: u64) -> BankFigures {
+    let mut banks = figures.banks;
+    let allocated = bytes / u64::from(banks.banks);
+    if !figures.is_current && bytes.is_multiple_of(u64::from(banks.banks)) && allocated <= banks.allocatable {
+        (banks.allocated, banks.free) = (allocated, banks.allocatable - allocated);
+    }
     let age = || (now.saturating_sub(figures.time) / 1_000_000) as f64 / 1000.0;
     BankFigures {
         count: banks.banks,
@@ -128,7 +154,7 @@ fn bank_figures(figures: &book::BankFigures, now: u64) -> BankFigures {
         allocated_bytes: Bytes(banks.allocated),
         free_bytes: Bytes(banks.free),
         largest_free_bytes: Bytes(banks.largest_free),
-        fragmentation: banks.fragmentation().map(|share| (share * 10_000.0).round() / 10_000.0),
+        fragmentation: figures.banks.fragmentation().map(|share| (share * 10_000.0).round() / 10_000.0),
         age_seconds: (!figures.is_current).then(age),
     }
 }

@@ -88,6 +88,11 @@ impl End {
 }
 
 impl Process {
+    /// Buffers that went only because their device was closed.
+    pub fn left(&self) -> u64 {
+        self.book.chips.iter().flat_map(|chip| &chip.counters).map(|counter| counter.left).sum()
+    }
+
     /// Buffers that were still allocated, whether the table tells of them or not.
     pub fn live(&self) -> u64 {
         let tabled = self.table.as_ref().map(|table| table.buffers.len() as u64 + table.unreadable);
@@ -117,18 +122,23 @@ impl Fate {
 }
 
 impl Account {
-    /// Whether something was still allocated at a clean end.
+    /// Whether something was still allocated at a clean end, or when a device was closed.
     pub fn verdict(&self) -> Verdict {
         let ended = |fate| self.processes.iter().any(|process| process.fate == fate);
         match self.end {
             _ if !self.is_followed => Verdict::None("memory was not followed"),
             End::Signal(_) => Verdict::None("the command was killed"),
             End::Code(1..) => Verdict::None("the command failed"),
-            End::Code(0) if self.processes.iter().any(|p| p.fate == Fate::Clean && p.live() > 0) => Verdict::Leaks,
+            End::Code(0) if self.processes.iter().any(|p| p.fate == Fate::Clean && p.live() + p.left() > 0) => {
+                Verdict::Leaks
+            }
             End::Code(0) if !self.remarks.is_empty() => Verdict::None("a book could not be read"),
             End::Code(0) if self.processes.is_empty() => Verdict::None("no process kept a book"),
             End::Code(0) if self.processes.iter().any(|process| process.book.is_inexact) => {
                 Verdict::None("a book is incomplete")
+            }
+            End::Code(0) if self.processes.iter().any(|p| p.fate == Fate::Abrupt && p.live() > 0) => {
+                Verdict::None("a process ended abruptly with buffers allocated")
             }
             End::Code(0) if ended(Fate::Clean) => Verdict::Clean,
             End::Code(0) if ended(Fate::Running) => Verdict::None("no process has ended yet"),
@@ -235,7 +245,7 @@ fn chip_name(chip: &book::Chip, pid: u32, devices: &[Device]) -> ChipName {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use ledger::book::{Chips, New, Writer};
+    use ledger::book::{Chips, Counter, New, Writer};
     use model::{Arch, PciAddress};
 
     pub const SECOND: u64 = 1_000_000_000;
@@ -339,7 +349,11 @@ pub mod tests {
         };
         let ok = End::Code(0);
         assert_eq!(of(ok, vec![empty(Fate::Clean), live(Fate::Clean)], &[]), Verdict::Leaks);
-        assert_eq!(of(ok, vec![empty(Fate::Clean), live(Fate::Abrupt), live(Fate::Running)], &[]), Verdict::Clean);
+        assert_eq!(of(ok, vec![empty(Fate::Clean), empty(Fate::Abrupt), live(Fate::Running)], &[]), Verdict::Clean);
+        let mut closed = live(Fate::Clean);
+        closed.book.chips[0].counters[0] = Counter { left: 1, frees: 1, allocations: 1, ..Counter::default() };
+        closed.table.as_mut().unwrap().buffers.clear();
+        assert_eq!(of(ok, vec![closed], &[]), Verdict::Leaks);
         assert_eq!(of(ok, vec![live(Fate::Clean)], &["torn"]), Verdict::Leaks);
         let mut inexact = empty(Fate::Clean);
         inexact.book.is_inexact = true;
@@ -348,7 +362,8 @@ pub mod tests {
             (ok, vec![empty(Fate::Clean)], &["torn"], "a book could not be read"),
             (ok, vec![inexact], &[], "a book is incomplete"),
             (ok, vec![live(Fate::Running)], &[], "no process has ended yet"),
-            (ok, vec![live(Fate::Abrupt)], &[], "no process ended in its own time"),
+            (ok, vec![empty(Fate::Abrupt)], &[], "no process ended in its own time"),
+            (ok, vec![empty(Fate::Clean), live(Fate::Abrupt)], &[], "a process ended abruptly with buffers allocated"),
             (End::Code(1), vec![live(Fate::Clean)], &[], "the command failed"),
             (End::Signal(15), vec![live(Fate::Clean)], &[], "the command was killed"),
         ] {

@@ -95,7 +95,7 @@ fn memory(account: &Account, lines: &mut Lines) {
     if !account.is_followed {
         lines.say("memory was not followed: TTMON_AGENT switches the agent off");
     } else if account.processes.is_empty() && account.remarks.is_empty() {
-        lines.say("memory: no process of it used tt-metal, or the agent did not know its version");
+        lines.say("memory: no process of it used tt-metal with the agent in it");
     }
     let lone = account.processes.iter().all(|process| process.pid == account.processes[0].pid);
     let mut is_first = true;
@@ -537,7 +537,7 @@ mod tests {
             process_of(pid, Fate::Clean, &[], |writer| {
                 let chip = Chips::one(writer.chip(0, None).unwrap());
                 writer.allocate(&new(1, chip, Kind::Trace, 4096, 8, ""));
-                writer.clear(7);
+                writer.clear(7, Chips(1));
                 for id in 1..=23 {
                     let label = if id == 23 { "a label that is as long as labels can be, fifty-six bytes" } else { "" };
                     writer.allocate(&new(id, chip, Kind::L1, 32 * id, 64, label));
@@ -594,12 +594,12 @@ mod tests {
             &nothing,
             true,
             expect![[r#"
-            ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
-            exit code 0 after 3 ms
-            memory: no process of it used tt-metal, or the agent did not know its version
-            energy: there is no Tenstorrent device here
-            leaks: no verdict, because no process kept a book
-        "#]],
+                ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
+                exit code 0 after 3 ms
+                memory: no process of it used tt-metal with the agent in it
+                energy: there is no Tenstorrent device here
+                leaks: no verdict, because no process kept a book
+            "#]],
         );
         nothing.is_followed = false;
         nothing.end = End::Code(1);
@@ -622,12 +622,12 @@ mod tests {
             &account(vec![], devices),
             false,
             expect![[r#"
-            ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
-            exit code 0 after 12.0 s
-            memory: no process of it used tt-metal, or the agent did not know its version
-            device 0  p150a 0000:01:00.0  792.0 J (0.220 Wh), peak 72.0 W, 61.2 °C
-            device 1  p150a 0000:02:00.0  148,219.2 J (41.172 Wh), peak 12357.6 W, 61.2 °C
-        "#]],
+                ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
+                exit code 0 after 12.0 s
+                memory: no process of it used tt-metal with the agent in it
+                device 0  p150a 0000:01:00.0  792.0 J (0.220 Wh), peak 72.0 W, 61.2 °C
+                device 1  p150a 0000:02:00.0  148,219.2 J (41.172 Wh), peak 12357.6 W, 61.2 °C
+            "#]],
         );
     }
 

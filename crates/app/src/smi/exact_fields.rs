@@ -91,6 +91,13 @@ macro_rules! of_banks {
                 "How much of what is left a single buffer cannot have.",
                 |r| banks(r)?.fragmentation.map(|share| Value::Decimal(share * 100.0, 2)),
             ),
+            field(
+                concat!(stringify!($kind), "_bank_age_seconds"),
+                &[],
+                InName("s"),
+                "How old the last two are; 0 when nothing has changed since.",
+                |r| banks(r).map(|b| Value::Decimal(b.age_seconds.unwrap_or(0.0), 3)),
+            ),
         ]
     }};
 }

@@ -213,7 +213,11 @@ impl Report {
         self.row(4, "Largest Free Block Per Bank", Some(to_the_byte(banks.largest_free_bytes)));
         self.row(4, "Fragmentation", banks.fragmentation.map(|share| format!("{:.2} %", share * 100.0)));
         if banks.age_seconds.is_some() {
-            self.row(4, "Banks As Of", banks.age_seconds.map(|age| format!("{age:.1} s ago")));
+            self.row(
+                4,
+                "Largest Block And Fragmentation As Of",
+                banks.age_seconds.map(|age| format!("{age:.1} s ago")),
+            );
         }
     }
 }

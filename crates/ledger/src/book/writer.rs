@@ -26,6 +26,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Writer {
     pid: u32,
     file: File,
+    /// What the file is: the program may close it, and open another one under its number.
+    identity: (u64, u64),
     map: Mapping,
     /// One here, zero in a forked child.
     mine: Mapping,
@@ -140,7 +142,8 @@ impl Writer {
             now: Now::default(),
         };
         let pid = std::process::id();
-        let writer = Writer { pid, file, map, mine, state: Mutex::new(state) };
+        let identity = identity(&file)?;
+        let writer = Writer { pid, file, identity, map, mine, state: Mutex::new(state) };
         let who = [
             MAGIC,
             pack(VERSION, CHIPS as u32),
@@ -166,9 +169,22 @@ impl Writer {
         self.mine.load_u64(0) == 1
     }
 
-    /// The book itself, to be handed to others.
+    /// The book itself, where nobody closes files that he does not know.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The book itself, to be handed to others. `None` when the program has closed it, and perhaps has another file under its
+    /// number: then only this process can read it.
+    pub fn open_file(&self) -> Option<&File> {
+        identity(&self.file).is_ok_and(|found| found == self.identity).then_some(&self.file)
+    }
+
+    /// Reads bytes of the book at an offset, from within, and says how many there were.
+    pub fn read_at(&self, offset: usize, into: &mut [u8]) -> usize {
+        let length = if self.is_mine() { self.map.len().saturating_sub(offset).min(into.len()) } else { 0 };
+        self.map.read_bytes(offset, &mut into[..length]);
+        length
     }
 
     /// The number of a chip in this book, by its logical id in this process. `None` when there are more than [`CHIPS`].
@@ -184,7 +200,7 @@ impl Writer {
             Some(at) => at,
             None => {
                 let chip = state.chips.get_mut(in_use)?;
-                allocate_pages(&self.file, identity_at(in_use), CHIP).ok()?;
+                allocate_pages(self.open_file()?, identity_at(in_use), CHIP).ok()?;
                 chip.device_id = device_id;
                 for pair in 0..1 + chip.counters.len() + chip.banks.len() {
                     self.put(identity_at(in_use) + pair * PAIR, [0; 7]);
@@ -211,7 +227,8 @@ impl Writer {
         let time = event.time;
         let state = &mut *event.state;
         let chips = state.registered(new.chips);
-        if chips.0 == 0 || state.buffers.try_reserve(1).is_err() {
+        // The table has sixteen bits for the banks.
+        if chips.0 == 0 || new.banks > 0xffff || state.buffers.try_reserve(1).is_err() {
             self.take_out(state, new.id);
             state.now.flags |= INEXACT;
             return;
@@ -254,10 +271,16 @@ impl Writer {
         known
     }
 
-    /// The owner of buffers is gone, and they with it: a device that was closed.
-    pub fn clear(&self, owner: u64) {
+    /// The owner of buffers is gone, and they with it: a device that was closed. So are the allocators of its `chips`.
+    pub fn clear(&self, owner: u64, chips: Chips) {
         let Some(mut event) = self.begin() else { return };
         let state = &mut *event.state;
+        for chip in state.registered(chips).iter() {
+            let Some(chip_state) = state.chips.get_mut(usize::from(chip)) else { continue };
+            for (banks, kind) in chip_state.banks.iter_mut().zip(Kind::ALL) {
+                state.now.changed_by(self.put_banks(usize::from(chip), kind, banks, [0; 7]));
+            }
+        }
         let ids: Vec<u64> = state.buffers.iter().filter(|(_, entry)| entry.owner == owner).map(|(id, _)| *id).collect();
         for id in ids {
             let Some(entry) = self.take_out(state, id) else { continue };
@@ -380,9 +403,9 @@ impl Writer {
         let more = CHUNK.min(state.capacity - state.granted);
         // Memory that is not there is told here; touching it later would end the process.
         let room = (more > 0 && state.free.try_reserve((state.granted + more) as usize).is_ok())
-            .then(|| allocate_pages(&self.file, slot_at(state.granted as usize), more as usize * SLOT));
+            .then(|| allocate_pages(self.open_file()?, slot_at(state.granted as usize), more as usize * SLOT).ok());
         match room {
-            Some(Ok(())) => {
+            Some(Some(())) => {
                 state.free.extend((state.granted..state.granted + more).rev());
                 state.granted += more;
                 state.free.pop()
@@ -398,8 +421,7 @@ impl Writer {
     fn put_slot(&self, slot: u32, new: &New, chips: Chips, time: u64) -> u64 {
         let at = slot_at(slot as usize);
         let mut words = [0; SLOT_WORDS];
-        let small =
-            u32::from(new.banks.min(0xffff) as u16) | u32::from(new.kind as u8) << 16 | u32::from(new.layout) << 24;
+        let small = new.banks | u32::from(new.kind as u8) << 16 | u32::from(new.layout) << 24;
         let facts = [
             new.id,
             chips.0,
@@ -536,6 +558,12 @@ fn map_table(file: &File, slots: u32) -> io::Result<(Mapping, u32)> {
     Err(error)
 }
 
+/// File system and number of a file.
+fn identity(file: &File) -> io::Result<(u64, u64)> {
+    let stat = rustix::fs::fstat(file)?;
+    Ok((stat.st_dev, stat.st_ino))
+}
+
 fn allocate_pages(file: &File, offset: usize, length: usize) -> io::Result<()> {
     let flags = FallocateFlags::empty();
     Ok(rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, flags, offset as u64, length as u64))?)
@@ -598,5 +626,44 @@ impl Hasher for Spreading {
 
     fn finish(&self) -> u64 {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::book;
+
+    #[test]
+    fn a_program_that_closes_what_it_does_not_know_keeps_its_own_files() {
+        let mut writer = Writer::create("").unwrap();
+        let chips = Chips::one(writer.chip(0, None).unwrap());
+        let new = |id| New {
+            id,
+            chips,
+            kind: Kind::Dram,
+            logical: 1,
+            per_bank: 1,
+            banks: 1,
+            address: 1,
+            page: 1,
+            layout: 0,
+            owner: 0,
+            label: b"",
+        };
+        writer.allocate(&new(1));
+        // It closed the book, and opened a file that now has the book's number.
+        let own = tempfile::tempfile().unwrap();
+        writer.file = own.try_clone().unwrap();
+        (2..=10_000).for_each(|id| writer.allocate(&new(id)));
+        assert_eq!(own.metadata().unwrap().len(), 0, "the file is left alone");
+        assert!(writer.open_file().is_none());
+        assert_eq!(writer.chip(1, None), None, "there is no room for another chip");
+
+        let from_within = |offset, into: &mut [u8]| Ok(writer.read_at(offset, into));
+        let book = book::read(from_within).unwrap();
+        assert_eq!(book.chips[0].counters[0].bytes, 10_000, "the counters go on");
+        assert_eq!(book::table(from_within, &book).unwrap().buffers.len() as u64, book.tabled);
+        assert_eq!(book.tabled + book.untabled, 10_000);
     }
 }
