@@ -1,46 +1,81 @@
-//! Hands the book to a service that listens, once, without ever waiting for it.
+//! Hands the book to the services that listen, without ever waiting for them.
 //!
-//! One message on a Unix seqpacket socket, `TTMONBOOK1 pid=<pid>\n`, with the book's file descriptor beside it. A service that is
-//! not there, or busy, is tried again with a later event, at most once per second.
+//! A hello and a book's frame (`ledger::wire`) in one message on a Unix stream, with the book's file descriptor beside it. The
+//! connection stays open, which costs nothing: when it breaks, the service is gone, and the next one is handed the book again. That
+//! is looked for with an event, at most once per second.
 
 use crate::clock::millis;
+use ledger::wire::{Hello, Request, frame};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::fstat;
 use rustix::io::{self, Errno};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
     connect, sendmsg, socket_with,
 };
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Where the book should go.
 pub struct Handover {
-    to: Option<SocketAddrUnix>,
-    pending: AtomicBool,
+    services: Vec<Service>,
     due: AtomicU64,
+}
+
+/// A place where a service may be.
+struct Service {
+    address: SocketAddrUnix,
+    connection: Mutex<Option<Connection>>,
+}
+
+/// A service that has the book.
+struct Connection {
+    socket: OwnedFd,
+    inode: (u64, u64),
 }
 
 /// Milliseconds between two tries.
 const PAUSE: u64 = 1_000;
+/// Where the service of the machine listens.
+const OF_THE_MACHINE: &str = "/run/ttmon/ttmon.sock";
 
 impl Handover {
-    /// `None` goes nowhere. A leading `@` means a name that is not in the file system.
+    /// To this path, to the service of the machine, and to that of the user. An empty path goes nowhere at all. A leading `@` means
+    /// a name that is not in the file system.
     pub fn to(path: Option<&OsStr>) -> Handover {
-        let address = path.map(OsStr::as_bytes).filter(|path| !path.is_empty()).and_then(|path| match path {
-            [b'@', name @ ..] => SocketAddrUnix::new_abstract_name(name).ok(),
-            path => SocketAddrUnix::new(path).ok(),
+        if path.is_some_and(OsStr::is_empty) {
+            return Handover::among(&[]);
+        }
+        let of_the_user = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| folder.as_bytes().starts_with(b"/"));
+        let of_the_user = of_the_user.map(|mut folder| {
+            folder.push("/ttmon.sock");
+            folder
         });
-        Handover { pending: AtomicBool::new(address.is_some()), to: address, due: AtomicU64::new(0) }
+        let paths = path.map(OsStr::to_owned).into_iter().chain([OF_THE_MACHINE.into()]).chain(of_the_user);
+        Handover::among(&paths.collect::<Vec<OsString>>())
     }
 
-    /// Tries, if it is still to be done and time to.
+    fn among(paths: &[OsString]) -> Handover {
+        let service = |path: &OsString| {
+            let address = match path.as_bytes() {
+                [b'@', name @ ..] => SocketAddrUnix::new_abstract_name(name),
+                path => SocketAddrUnix::new(path),
+            };
+            Some(Service { address: address.ok()?, connection: Mutex::new(None) })
+        };
+        Handover { services: paths.iter().filter_map(service).collect(), due: AtomicU64::new(0) }
+    }
+
+    /// Tries, if it is time to.
     #[inline]
     pub fn tend<'a>(&self, book: impl FnOnce() -> Option<&'a File>) {
-        if self.pending.load(Relaxed) {
+        if !self.services.is_empty() && millis() >= self.due.load(Relaxed) {
             self.attempt(book);
         }
     }
@@ -48,29 +83,59 @@ impl Handover {
     #[cold]
     fn attempt<'a>(&self, book: impl FnOnce() -> Option<&'a File>) {
         let (now, due) = (millis(), self.due.load(Relaxed));
-        let Some(to) = &self.to else { return };
         if now < due || self.due.compare_exchange(due, now + PAUSE, Relaxed, Relaxed).is_err() {
             return;
         }
-        if book().is_some_and(|book| send(to, book).is_ok()) {
-            self.pending.store(false, Relaxed);
+        // Unless the program has closed it.
+        let Some(book) = book() else { return };
+        for service in &self.services {
+            let Ok(mut connection) = service.connection.try_lock() else { continue };
+            if !connection.as_ref().is_some_and(Connection::is_open) {
+                if let Some(broken) = connection.take() {
+                    broken.leave();
+                }
+                *connection = send(&service.address, book).ok();
+            }
         }
     }
 }
 
-fn send(to: &SocketAddrUnix, book: &File) -> io::Result<()> {
+impl Connection {
+    /// Whether the descriptor is still ours. A program that closes all that it does not know may have another file there.
+    fn is_ours(&self) -> bool {
+        fstat(&self.socket).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.inode)
+    }
+
+    fn is_open(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut socket = [PollFd::new(&self.socket, PollFlags::RDHUP)];
+        self.is_ours() && poll(&mut socket, Some(&now)) == Ok(0)
+    }
+
+    /// Closes it, unless that would close somebody else's.
+    fn leave(self) {
+        if !self.is_ours() {
+            let _ = self.socket.into_raw_fd();
+        }
+    }
+}
+
+fn send(to: &SocketAddrUnix, book: &File) -> io::Result<Connection> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     connect(&socket, to)?;
-    let text = format!("TTMONBOOK1 pid={}\n", std::process::id());
+    let hello = Request::Hello(Hello::from(concat!("ttmon-agent ", env!("CARGO_PKG_VERSION"))));
+    let mut text = frame(&hello).map_err(|_| Errno::INVAL)?;
+    text.extend(frame(&Request::Book { pid: std::process::id() }).map_err(|_| Errno::INVAL)?);
     let files = [book.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     if !beside.push(SendAncillaryMessage::ScmRights(&files)) {
         return Err(Errno::NOBUFS);
     }
-    sendmsg(&socket, &[IoSlice::new(text.as_bytes())], &mut beside, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
-    Ok(())
+    let sent = sendmsg(&socket, &[IoSlice::new(&text)], &mut beside, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+    let stat = fstat(&socket)?;
+    if sent == text.len() { Ok(Connection { socket, inode: (stat.st_dev, stat.st_ino) }) } else { Err(Errno::AGAIN) }
 }
 
 #[cfg(test)]
@@ -78,18 +143,18 @@ mod tests {
     use super::*;
     use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, accept, bind, listen, recvmsg};
     use std::io::{IoSliceMut, Read, Seek, Write};
-    use std::os::fd::OwnedFd;
 
     fn listener(address: &SocketAddrUnix) -> OwnedFd {
-        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
         bind(&socket, address).unwrap();
         listen(&socket, 4).unwrap();
         socket
     }
 
-    fn received(listener: &OwnedFd) -> (String, File) {
+    /// The connection, what was said, and the file that came with it.
+    fn received(listener: &OwnedFd) -> (OwnedFd, Vec<Request>, File) {
         let peer = accept(listener).unwrap();
-        let mut bytes = [0; 64];
+        let mut bytes = [0; 512];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut beside = RecvAncillaryBuffer::new(&mut space);
         let got = recvmsg(&peer, &mut [IoSliceMut::new(&mut bytes)], &mut beside, RecvFlags::CMSG_CLOEXEC).unwrap();
@@ -97,25 +162,51 @@ mod tests {
             RecvAncillaryMessage::ScmRights(mut files) => files.next(),
             _ => None,
         });
-        (String::from_utf8(bytes[..got.bytes].to_vec()).unwrap(), File::from(file.unwrap()))
+        let mut frames = ledger::wire::Frames::up_to(512);
+        frames.feed(&bytes[..got.bytes]);
+        let requests =
+            std::iter::from_fn(|| frames.next_frame()).map(|frame| Request::decode(&frame.unwrap()).unwrap());
+        (peer, requests.collect(), File::from(file.unwrap()))
+    }
+
+    fn has_the_book(handover: &Handover) -> bool {
+        handover.services[0].connection.lock().unwrap().is_some()
     }
 
     #[test]
-    fn the_book_arrives_once() {
+    fn the_book_arrives_once_and_again_when_the_service_does() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("books");
         let service = listener(&SocketAddrUnix::new(&path).unwrap());
         let mut book = tempfile::tempfile().unwrap();
         book.write_all(b"a book").unwrap();
-        let handover = Handover::to(Some(path.as_os_str()));
+        let handover = Handover::among(&[path.clone().into()]);
         handover.tend(|| Some(&book));
-        let (text, mut file) = received(&service);
-        assert_eq!(text, format!("TTMONBOOK1 pid={}\n", std::process::id()));
+        let (peer, said, mut file) = received(&service);
+        let hello = Hello { version: 1, program: concat!("ttmon-agent ", env!("CARGO_PKG_VERSION")).into() };
+        assert_eq!(said, [Request::Hello(hello), Request::Book { pid: std::process::id() }]);
         let mut content = String::new();
         file.rewind().unwrap();
         file.read_to_string(&mut content).unwrap();
         assert_eq!(content, "a book");
-        assert!(!handover.pending.load(Relaxed));
+
+        let later = || handover.due.store(0, Relaxed);
+        let inode = handover.services[0].connection.lock().unwrap().as_ref().unwrap().inode;
+        later();
+        handover.tend(|| Some(&book));
+        assert_eq!(handover.services[0].connection.lock().unwrap().as_ref().unwrap().inode, inode, "it has it already");
+
+        drop((peer, service));
+        std::fs::remove_file(&path).unwrap();
+        later();
+        handover.tend(|| Some(&book));
+        assert!(!has_the_book(&handover));
+        let service = listener(&SocketAddrUnix::new(&path).unwrap());
+        handover.tend(|| Some(&book));
+        assert!(!has_the_book(&handover), "not before it is time");
+        later();
+        handover.tend(|| Some(&book));
+        assert_eq!(received(&service).1.len(), 2);
     }
 
     #[test]
@@ -123,21 +214,32 @@ mod tests {
         let name = format!("ttmon-test-{}", std::process::id());
         let service = listener(&SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap());
         let book = tempfile::tempfile().unwrap();
-        Handover::to(Some(OsStr::new(&format!("@{name}")))).tend(|| Some(&book));
-        assert!(received(&service).0.starts_with("TTMONBOOK1 "));
+        Handover::among(&[format!("@{name}").into()]).tend(|| Some(&book));
+        assert_eq!(received(&service).1.len(), 2);
+    }
+
+    #[test]
+    fn a_descriptor_that_has_become_anothers_is_left_alone() {
+        let other = tempfile::tempfile().unwrap();
+        let copy = OwnedFd::from(other.try_clone().unwrap());
+        let connection = Connection { socket: copy, inode: (0, 0) };
+        assert!(!connection.is_open());
+        let number = std::os::fd::AsRawFd::as_raw_fd(&connection.socket);
+        connection.leave();
+        assert!(std::fs::exists(format!("/proc/self/fd/{number}")).unwrap());
     }
 
     #[test]
     fn nobody_there_is_tried_again_later() {
         let book = tempfile::tempfile().unwrap();
-        let handover = Handover::to(Some(OsStr::new("/nowhere/books")));
+        let handover = Handover::among(&["/nowhere/books".into()]);
         handover.tend(|| Some(&book));
-        assert!(handover.pending.load(Relaxed));
+        assert!(!has_the_book(&handover));
         let due = handover.due.load(Relaxed);
         assert!(due > millis());
         handover.tend(|| Some(&book));
         assert_eq!(handover.due.load(Relaxed), due, "not before it is time");
-        assert!(!Handover::to(None).pending.load(Relaxed));
-        assert!(!Handover::to(Some(OsStr::new(""))).pending.load(Relaxed));
+        assert!(Handover::to(Some(OsStr::new(""))).services.is_empty());
+        assert!(!Handover::to(None).services.is_empty());
     }
 }

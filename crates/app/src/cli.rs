@@ -23,6 +23,35 @@ The agent, libttmon_agent.so, is preloaded into CMD and all that it starts. It i
 Exit codes: that of CMD, 128+N when signal N killed it, 127 when it was not found, 126 when it may not be executed; 3 leaks \
 (--leaks); 2 a wrong word on the command line, or no agent.";
 
+const AFTER_HELP_MEM: &str = "\
+In a bar: buffers, then traces (DRAM) or circular buffers and L1_SMALL (L1), then what is free: light as far as a single buffer \
+can have it, dots where it is in smaller pieces; at the end what no allocator hands out. Peak, pieces, banks and buffers come from \
+the books of processes that run with the agent (`ttmon run`, or the Python package); without a book they are absent.
+
+A process's figures are `exact` when they come from its book, `reported` when it told a service (`ttmon serve`), `shm` when they \
+come from tt-metal's shared memory, which counts what was asked for and not what the allocator reserved.
+
+A report is a folder (or one file of it) that holds *memory_usage_summary.csv, *l1_usage_summary.csv, *detailed_memory_usage.csv \
+of tt-metal's memory reporter, or the ttnn visualizer's db.sqlite.
+
+On a terminal, q or Ctrl-C ends it. A program called allocation_monitor_client is `ttmon mem`.
+
+Exit codes: as for `ttmon smi`; 2 a wrong word on the command line, or a report that cannot be read.";
+
+const AFTER_HELP_SERVE: &str = "\
+Programs that speak the protocol of tt-metal's allocation_server_poc work unchanged: they connect to --poc-socket. A program with \
+ttmon's agent hands its book over by itself, early or late. As root the service sees the processes of all users, else your own.
+
+Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads the configuration again:
+
+  connections = 1024             # open connections on each socket
+  buffers_per_process = 1000000  # that one process may report
+  deaths = 1000                  # that are remembered
+  interval_ms = 1000             # from one sample to the next
+
+Exit codes: 0 it was told to end; 2 a wrong word on the command line or in FILE, or somebody else serves at a socket; 4 not \
+permitted.";
+
 /// Monitor for Tenstorrent AI accelerators: how are they, who uses them, and where did the memory go?
 ///
 /// Without a command this is `ttmon smi`.
@@ -56,11 +85,45 @@ pub enum Command {
     /// Show all devices and processes, in the manner of nvidia-smi
     #[command(after_help = AFTER_HELP)]
     Smi(Box<SmiArgs>),
+    /// Show where device memory went: chips, processes and buffers, live
+    #[command(after_help = AFTER_HELP_MEM)]
+    Mem(MemArgs),
     /// Run a command and print a receipt: its device memory, what it left behind, energy and power
     #[command(after_help = AFTER_HELP_RUN, override_usage = "ttmon run [OPTIONS] [--] CMD...")]
     Run(RunArgs),
+    /// Serve the device memory of all processes to everybody, and remember what the dead held
+    #[command(after_help = AFTER_HELP_SERVE)]
+    Serve(ServeArgs),
     /// Run a simulated machine in a folder, for other programs to look at with --root
     Sim(SimArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct MemArgs {
+    /// All devices; this is the default
+    #[arg(short, long, conflicts_with = "device")]
+    pub all: bool,
+    /// Only this device: number, PCI address, serial or ASIC id. Can be given several times
+    #[arg(short, long, value_name = "DEVICE", value_delimiter = ',')]
+    pub device: Vec<String>,
+    /// Draw again every MS milliseconds; 1000, unless told otherwise
+    #[arg(short, long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=86_400_000))]
+    pub refresh: Option<u64>,
+    /// Show it once and end; this is the default where standard output is no terminal
+    #[arg(long)]
+    pub once: bool,
+    /// Everything as JSON; with -r an object a line, again and again
+    #[arg(long)]
+    pub json: bool,
+    /// Show a report of tt-metal or of the ttnn visualizer instead of a machine
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["sim", "root", "refresh"])]
+    pub report: Option<PathBuf>,
+    /// Colour: on a terminal, always or never. NO_COLOR is honoured
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub ascii: bool,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -78,6 +141,19 @@ pub struct RunArgs {
     /// The command and its arguments
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Listen there; the default is /run/ttmon/ttmon.sock for root, else $XDG_RUNTIME_DIR/ttmon.sock
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Listen there for clients of allocation_server_poc, or not at all; the default is /tmp/tt_allocation_server.sock
+    #[arg(long, value_name = "PATH|off")]
+    pub poc_socket: Option<PathBuf>,
+    /// Read limits from a TOML file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -188,12 +264,18 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// The command line, with the command that the program's name or its absence stands for put in.
 pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 7] = ["smi", "sim", "help", "-h", "--help", "-V", "--version"];
+    const COMMANDS: [&str; 9] = ["smi", "mem", "serve", "sim", "help", "-h", "--help", "-V", "--version"];
     let mut arguments: Vec<OsString> = arguments.collect();
     let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
-    let is_called_tt_smi = name == Some("tt-smi");
+    // The program's name may stand for a command.
+    let called = match name {
+        Some("tt-smi") => Some("smi"),
+        Some("allocation_monitor_client") => Some("mem"),
+        Some("allocation_server" | "allocation_server_poc") => Some("serve"),
+        _ => None,
+    };
     // What stands behind `run` is another program's.
-    if let Some(end) = words_before_a_command(&arguments).filter(|_| !is_called_tt_smi) {
+    if let Some(end) = words_before_a_command(&arguments).filter(|_| called.is_none()) {
         let command = arguments.split_off(end);
         join_sim(&mut arguments);
         arguments.extend(command);
@@ -202,9 +284,9 @@ pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let has_command = arguments.iter().skip(1).any(|word| COMMANDS.iter().any(|command| word == command));
     // Options of smi may stand before its name.
     let smi = arguments.iter().skip(1).position(|word| word == "smi").map(|at| at + 1);
-    smi.filter(|_| !is_called_tt_smi).map(|at| arguments.remove(at));
-    if is_called_tt_smi || smi.is_some() || !has_command {
-        arguments.insert(1.min(arguments.len()), "smi".into());
+    smi.filter(|_| called.is_none()).map(|at| arguments.remove(at));
+    if let Some(command) = called.or((smi.is_some() || !has_command).then_some("smi")) {
+        arguments.insert(1.min(arguments.len()), command.into());
     }
     join_sim(&mut arguments);
     // nvidia-smi spells it with one dash.
@@ -302,9 +384,16 @@ mod tests {
     }
 
     #[test]
-    fn a_program_called_tt_smi_is_smi() {
+    fn a_program_s_name_can_be_a_command() {
         let words = |line: &str| arguments(line.split(' ').map(OsString::from)).join(OsStr::new(" "));
         assert_eq!(words("/usr/bin/tt-smi -s"), "/usr/bin/tt-smi smi -s");
+        assert_eq!(
+            words("./build/allocation_monitor_client -a -r 500"),
+            "./build/allocation_monitor_client mem -a -r 500"
+        );
+        assert_eq!(words("ttmon --sim n150 mem -d 0"), "ttmon --sim=n150 mem -d 0");
+        assert_eq!(words("./allocation_server --poc-socket off"), "./allocation_server serve --poc-socket off");
+        assert_eq!(words("ttmon serve --sim n150"), "ttmon serve --sim=n150");
         assert_eq!(words("ttmon --version"), "ttmon --version");
         assert_eq!(words("ttmon smi -lms 500"), "ttmon smi --loop-ms 500");
         assert_eq!(words("ttmon smi -lms=500"), "ttmon smi --loop-ms=500");

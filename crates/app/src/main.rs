@@ -4,8 +4,11 @@
 
 mod cli;
 mod exit;
+mod handover;
 mod machine;
+mod mem;
 mod run;
+mod serve;
 mod sim_command;
 mod smi;
 mod text;
@@ -20,7 +23,9 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(cli::arguments(std::env::args_os()));
     let result = match cli.command {
         Command::Smi(smi) => smi::run(&cli.machine, &smi),
+        Command::Mem(mem) => mem::run(&cli.machine, &mem),
         Command::Run(run) => return run::run(&cli.machine, &run),
+        Command::Serve(serve) => serve::run(&cli.machine, &serve),
         Command::Sim(sim) => sim_command::run(&sim),
     };
     exit::code(result)

@@ -245,8 +245,11 @@ fn book() -> Writer {
     writer
 }
 
+/// What an agent says: a hello, and that its book is beside this.
+const BOOK: &str = "\x19\0\0\0{\"hello\": {\"version\": 1}}\x14\0\0\0{\"book\": {\"pid\": 1}}";
+
 fn hand_over(path: &Path, text: &str, file: &impl AsFd) {
-    let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
     connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
     let files = [file.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -263,8 +266,8 @@ fn a_book_that_was_handed_over_is_in_the_receipt() {
     let private = socket.parent().unwrap();
     assert_eq!(private.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     let book = book();
-    hand_over(&socket, "TTMONBOOK1 pid=1\n", book.file());
-    hand_over(&socket, "TTMONBOOK1 pid=1\n", book.file());
+    hand_over(&socket, BOOK, book.file());
+    hand_over(&socket, BOOK, book.file());
     book.close();
     started.say("0");
     let Run { code, err, .. } = started.end();
@@ -291,7 +294,7 @@ fn a_book_that_was_handed_over_is_in_the_receipt() {
 fn a_failure_of_the_command_wins_and_a_process_that_runs_is_no_leak() {
     let (mut started, socket) = waiting(&["--leaks"]);
     let book = book();
-    hand_over(&socket, "TTMONBOOK1 pid=1\n", book.file());
+    hand_over(&socket, BOOK, book.file());
     started.say("0");
     let Run { code, err, .. } = started.end();
     assert_eq!(code, Some(0), "{err}");
@@ -299,7 +302,7 @@ fn a_failure_of_the_command_wins_and_a_process_that_runs_is_no_leak() {
     assert!(err.ends_with("\nleaks: no verdict, because no process has ended yet\n"), "{err}");
 
     let (mut started, socket) = waiting(&["--leaks"]);
-    hand_over(&socket, "TTMONBOOK1 pid=1\n", book.file());
+    hand_over(&socket, BOOK, book.file());
     book.close();
     started.say("9");
     let Run { code, err, .. } = started.end();
@@ -312,9 +315,9 @@ fn a_failure_of_the_command_wins_and_a_process_that_runs_is_no_leak() {
 fn whatever_is_no_book_is_ignored() {
     let (mut started, socket) = waiting(&[]);
     let (pipe, _writes) = std::io::pipe().unwrap();
-    hand_over(&socket, "TTMONBOOK1 pid=1\n", &pipe);
-    hand_over(&socket, "TTMONBOOK1 pid=1\n", &File::open("/dev/zero").unwrap());
-    hand_over(&socket, "TTMONBOOK1 pid=1\n", &tempfile::tempfile().unwrap());
+    hand_over(&socket, BOOK, &pipe);
+    hand_over(&socket, BOOK, &File::open("/dev/zero").unwrap());
+    hand_over(&socket, BOOK, &tempfile::tempfile().unwrap());
     hand_over(&socket, "HELLO", book().file());
     hand_over(&socket, "", book().file());
     // One that never says anything keeps nobody waiting.
@@ -327,7 +330,7 @@ fn whatever_is_no_book_is_ignored() {
 }
 
 fn socket_to(path: &Path) -> std::os::fd::OwnedFd {
-    let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
     connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
     socket
 }

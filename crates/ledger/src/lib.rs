@@ -1,9 +1,10 @@
-//! Who holds how much device memory: the [`book`] that a process keeps of it.
+//! Who holds how much device memory: the [`book`] that a process keeps of it, and how it is told: [`wire`], [`poc`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod book;
 pub mod poc;
+pub mod wire;
 
 // The only place of the project that maps files; each use of `unsafe` says why it is sound.
 #[allow(unsafe_code)]

@@ -129,6 +129,8 @@ pub struct Usage {
 pub enum Source {
     /// The book of an agent in the process: what the allocator has reserved, to the byte.
     Exact,
+    /// What the process told the service, in the protocol of the proof of concept.
+    Reported,
     /// tt-metal's own shared memory: logical bytes of the thread that it tracks.
     Shm,
 }
@@ -203,6 +205,7 @@ impl Source {
     pub fn name(self) -> &'static str {
         match self {
             Source::Exact => "exact",
+            Source::Reported => "reported",
             Source::Shm => "shm",
         }
     }

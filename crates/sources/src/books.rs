@@ -66,6 +66,12 @@ pub(crate) fn whole(process: &Dir, who: Who) -> Result<Option<(Book, Table)>, St
     book.map_err(|why| format!("{}: {why}", found.display()))
 }
 
+/// The open book of one process.
+pub(crate) fn open(process: &Dir, who: Who) -> Option<Arc<File>> {
+    let own = |found: &Found| found.book.as_ref().is_ok_and(|book| is_of(book, who));
+    search(process, |_| true, own).ok()??.file
+}
+
 impl Found {
     /// The same book as it is now.
     fn again(&self) -> Found {

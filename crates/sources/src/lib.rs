@@ -14,6 +14,7 @@ mod devices;
 mod dir;
 mod host;
 mod hwmon;
+mod identify;
 mod locks;
 mod maps;
 mod pcie;
@@ -27,6 +28,7 @@ mod telemetry;
 mod users;
 
 pub use dir::{Inject, Root};
+pub use identify::{Identity, WaitStatus, identify, open_book, wait_status};
 pub use process_memory::process_memory;
 pub use procs::whole_book;
 pub use sampler::{Options, Sampler};

@@ -145,7 +145,7 @@ pub fn status(bytes: &[u8]) -> Status {
 }
 
 /// The words of a command line, joined by blanks. Kernel threads have none.
-fn command_line(bytes: &[u8]) -> Option<String> {
+pub(crate) fn command_line(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().rposition(|&b| b != 0)? + 1;
     Some(String::from_utf8_lossy(&bytes[..end]).replace('\0', " "))
 }

@@ -2,6 +2,7 @@
 
 use crate::harness::{self, Harness, Pages, books, compile, newest, value, wheels};
 use ledger::book::{Counter, Kind};
+use ledger::wire::Request;
 use rustix::net::{self, AddressFamily, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs;
 use std::io::IoSliceMut;
@@ -331,7 +332,7 @@ fn a_service_that_listens_is_handed_the_book() {
     let Some(wheel) = newest() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("books");
-    let service = net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    let service = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     let address = SocketAddrUnix::new(&path).unwrap();
     let environment = [("TT_METAL_SHM_TRACKING_DISABLED", "1"), ("TTMON_BOOK_SOCKET", path.to_str().unwrap())];
     let mut harness = Harness::start_with(&wheel, &harness::cluster("n150.yaml"), None, &environment);
@@ -343,12 +344,15 @@ fn a_service_that_listens_is_handed_the_book() {
     harness.ok("alloc 2 2048 2048 l1");
 
     let peer = net::accept(&service).unwrap();
-    let mut text = [0; 64];
+    let mut text = [0; 512];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut beside = net::RecvAncillaryBuffer::new(&mut space);
     let mut into = [IoSliceMut::new(&mut text)];
     let got = net::recvmsg(&peer, &mut into, &mut beside, RecvFlags::CMSG_CLOEXEC).unwrap();
-    assert_eq!(&text[..got.bytes], format!("TTMONBOOK1 pid={}\n", harness.pid()).as_bytes());
+    let mut frames = ledger::wire::Frames::up_to(512);
+    frames.feed(&text[..got.bytes]);
+    let said = std::iter::from_fn(|| frames.next_frame()).map(|frame| Request::decode(&frame.unwrap()).unwrap()).last();
+    assert_eq!(said, Some(Request::Book { pid: harness.pid() }));
     let file = beside.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut files) => files.next(),
         _ => None,

@@ -1,20 +1,20 @@
 //! The books of the command's processes, handed over by the agent through a socket in a folder of our own.
 //!
-//! The agent sends one message, `TTMONBOOK1 pid=<pid>\n`, with the book's file beside it. Whose it is says the kernel, not
-//! the message. The file stays here, so that the last state of a process can be read whatever ended it.
+//! The agent speaks as to the service (`ledger::wire`): a hello and a book's frame, with the book's file beside it. Whose it is says
+//! the kernel, not the frame. The file stays here, so that the last state of a process can be read whatever ended it.
 
-use ledger::book::{self, BookError};
+use crate::handover::{self, Arrived, book_in};
+use ledger::book::BookError;
+use ledger::wire::{Frames, LONGEST_REQUEST, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{fcntl_get_seals, fstat};
+use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SocketAddrUnix, SocketFlags,
-    SocketType, accept_with, bind, listen, recvmsg, socket_with, sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with, sockopt,
 };
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, setrlimit, test_kill_process};
 use std::fs::{DirBuilder, File};
-use std::io::{self, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
@@ -48,6 +48,15 @@ pub struct Received {
     pub died: Option<u64>,
     process: Option<OwnedFd>,
     inode: (u64, u64),
+    /// Open for as long as we want the book: the agent would hand it over again.
+    connection: Option<OwnedFd>,
+}
+
+/// A process that has called, but not yet handed over a book.
+struct Caller {
+    socket: OwnedFd,
+    frames: Frames,
+    file: Option<File>,
 }
 
 /// Processes that wait to be accepted. The kernel has a limit of its own.
@@ -77,7 +86,7 @@ impl Collector {
     }
 }
 
-/// Each living process costs two open files. To be called when the command runs, which shall have the limit that it was given.
+/// Each living process costs three open files. To be called when the command runs, which shall have the limit that it was given.
 pub fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
@@ -117,7 +126,7 @@ fn listener_in(place: &Path) -> io::Result<(Folder, OwnedFd)> {
     // Too long a path is refused here.
     let address = SocketAddrUnix::new(folder.0.join(SOCKET))?;
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     bind(&socket, &address)?;
     listen(&socket, BACKLOG)?;
     Ok((folder, socket))
@@ -128,7 +137,7 @@ struct Desk {
     listener: OwnedFd,
     stopped: UnixStream,
     /// Processes that have called, but not yet spoken.
-    callers: Vec<OwnedFd>,
+    callers: Vec<Caller>,
     collected: Collected,
 }
 
@@ -168,7 +177,7 @@ impl Desk {
         sources.extend(open.then(|| PollFd::new(&self.stopped, PollFlags::IN)));
         sources.extend((open && wait.is_none()).then(|| PollFd::new(&self.listener, PollFlags::IN)));
         let first = sources.len() + self.callers.len();
-        sources.extend(self.callers.iter().map(|caller| PollFd::new(caller, PollFlags::IN)));
+        sources.extend(self.callers.iter().map(|caller| PollFd::new(&caller.socket, PollFlags::IN)));
         let processes = living.iter().filter_map(|at| self.collected.books[*at].process.as_ref());
         sources.extend(processes.map(|process| watch(std::os::fd::AsFd::as_fd(process))));
         let _ = poll(&mut sources, timeout.as_ref());
@@ -177,6 +186,7 @@ impl Desk {
         let dead: Vec<usize> = (0..living.len()).filter(|at| ready(first + at)).map(|at| living[at]).collect();
         for at in dead {
             self.collected.books[at].process = None;
+            self.collected.books[at].connection = None;
             self.collected.books[at].died = Some(now());
         }
         self.hear();
@@ -186,7 +196,9 @@ impl Desk {
     fn accept(&mut self) -> Result<(), Errno> {
         loop {
             match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-                Ok(caller) => self.callers.push(caller),
+                Ok(socket) => {
+                    self.callers.push(Caller { socket, frames: Frames::up_to(LONGEST_REQUEST), file: None });
+                }
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(error) => return Err(error),
@@ -195,22 +207,23 @@ impl Desk {
     }
 
     fn hear(&mut self) {
-        let collected = &mut self.collected;
-        self.callers.retain(|caller| match receive(caller) {
-            Ok(Some(received)) => {
-                // One that is there already is not counted twice.
-                if collected.books.iter().all(|book| book.inode != received.inode) {
-                    collected.books.push(received);
-                }
-                false
+        for mut caller in std::mem::take(&mut self.callers) {
+            match receive(&mut caller) {
+                Ok(Some(received)) => self.keep(Received { connection: Some(caller.socket), ..received }),
+                Ok(None) => {}
+                Err(Waiting::Silent) => self.callers.push(caller),
+                Err(Waiting::Refused(remark)) => self.collected.remarks.push(remark),
             }
-            Ok(None) => false,
-            Err(Waiting::Silent) => true,
-            Err(Waiting::Refused(remark)) => {
-                collected.remarks.push(remark);
-                false
-            }
-        });
+        }
+    }
+
+    /// One that is there already is not counted twice.
+    fn keep(&mut self, received: Received) {
+        match self.collected.books.iter_mut().find(|book| book.inode == received.inode) {
+            Some(book) if book.process.is_some() => book.connection = received.connection,
+            Some(_) => {}
+            None => self.collected.books.push(received),
+        }
     }
 }
 
@@ -222,33 +235,38 @@ enum Waiting {
 }
 
 /// The book that a caller hands over. Whatever else it sends is of no interest.
-fn receive(caller: &OwnedFd) -> Result<Option<Received>, Waiting> {
-    let mut bytes = [0; 64];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut beside = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let message = match recvmsg(caller, &mut [IoSliceMut::new(&mut bytes)], &mut beside, flags) {
-        Err(Errno::AGAIN | Errno::INTR) => return Err(Waiting::Silent),
-        Err(_) => return Ok(None),
-        Ok(message) => message,
-    };
-    let file = beside.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
-        _ => None,
-    });
-    let Some(pid) = sockopt::socket_peercred(caller).ok().map(|peer| peer.pid) else { return Ok(None) };
+fn receive(caller: &mut Caller) -> Result<Option<Received>, Waiting> {
+    let mut bytes = [0; 512];
+    let Some(pid) = sockopt::socket_peercred(&caller.socket).ok().map(|peer| peer.pid) else { return Ok(None) };
     let number = pid.as_raw_nonzero().get().cast_unsigned();
-    if !bytes[..message.bytes].starts_with(b"TTMONBOOK1 ") {
-        return Ok(None);
+    loop {
+        match handover::receive(&caller.socket, &mut bytes) {
+            Err(Errno::AGAIN | Errno::INTR) => return Err(Waiting::Silent),
+            Err(_) | Ok(Arrived { bytes: 0, .. }) => return Ok(None),
+            Ok(Arrived { lost_a_file: true, .. }) => {
+                let why = "too many open files (see ulimit -n)";
+                return Err(Waiting::Refused(format!("the book of pid {number} could not be taken: {why}")));
+            }
+            Ok(Arrived { bytes: length, file, .. }) => {
+                caller.file = file.map(File::from).or(caller.file.take());
+                caller.frames.feed(&bytes[..length]);
+            }
+        }
+        while let Some(frame) = caller.frames.next_frame() {
+            match frame.and_then(|frame| Request::decode(&frame)) {
+                Ok(Request::Book { .. }) => return caller.file.take().map_or(Ok(None), |file| look(pid, number, file)),
+                // Books are the same in all versions.
+                Ok(_) => {}
+                Err(_) => return Ok(None),
+            }
+        }
     }
-    let Some(file) = file.map(File::from) else {
-        let lost = message.flags.contains(ReturnFlags::CTRUNC);
-        let remark = format!("the book of pid {number} could not be taken: too many open files (see ulimit -n)");
-        return if lost { Err(Waiting::Refused(remark)) } else { Ok(None) };
-    };
-    // Only memory has seals; reading it never waits for anybody.
-    let (Ok(stat), Ok(_), true) = (fstat(&file), fcntl_get_seals(&file), is_regular(&file)) else { return Ok(None) };
-    match book::read(book::of_file(&file)) {
+}
+
+/// Looks at a file that was handed over as a book.
+fn look(pid: Pid, number: u32, file: File) -> Result<Option<Received>, Waiting> {
+    let Ok(stat) = fstat(&file) else { return Ok(None) };
+    match book_in(&file) {
         Ok(_) => {}
         Err(BookError::NotABook) => return Ok(None),
         Err(error) => return Err(Waiting::Refused(format!("the book of pid {number} was not taken: {error}"))),
@@ -257,11 +275,8 @@ fn receive(caller: &OwnedFd) -> Result<Option<Received>, Waiting> {
     let died = matches!(process, Err(Errno::SRCH)).then(now);
     // The name of a process that is gone by now may be another's.
     let name = died.is_none().then(|| name(pid)).flatten();
-    Ok(Some(Received { pid: number, name, file, died, process: process.ok(), inode: (stat.st_dev, stat.st_ino) }))
-}
-
-fn is_regular(file: &File) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.is_file())
+    let inode = (stat.st_dev, stat.st_ino);
+    Ok(Some(Received { pid: number, name, file, died, process: process.ok(), inode, connection: None }))
 }
 
 fn name(pid: Pid) -> Option<String> {

@@ -4,17 +4,17 @@ mod csv;
 mod device_fields;
 mod exact_fields;
 #[cfg(test)]
-mod example;
+pub mod example;
 mod field;
 #[cfg(test)]
 mod golden;
 mod list;
 mod process_fields;
 mod report;
-mod screen;
+pub mod screen;
 mod streams;
-mod style;
-mod table;
+pub mod style;
+pub mod table;
 mod tt_smi;
 #[cfg(test)]
 mod tt_smi_official;
@@ -24,7 +24,7 @@ use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
 use crate::wait::{Interrupt, Woken};
 use model::{Selector, Snapshot, State};
-use screen::Screen;
+use screen::{Output, Screen};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 use style::Style;
@@ -41,7 +41,13 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     }
     let mut view = View::chosen(args)?;
     let repetition = repetition(args);
-    let mut screen = Screen::new(args);
+    let mut screen = Screen::new(Output {
+        path: args.filename.clone(),
+        color: args.color,
+        ascii: args.ascii,
+        in_place: args.watch.is_some(),
+        choose: "-i",
+    });
     // A simulated machine must be taken down again, whatever ends the program.
     let mut interrupt = (repetition.0.is_some() || machine.sim.is_some()).then(Interrupt::new).transpose()?;
     if let Some(interrupt) = interrupt.as_mut().filter(|_| screen.is_in_place()) {
@@ -200,7 +206,7 @@ fn local_time(snapshot: &Snapshot, format: &str) -> String {
 }
 
 /// The snapshot with only the devices that were named, and the processes on them.
-fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snapshot> {
+pub fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snapshot> {
     if names.is_empty() {
         return Ok(snapshot);
     }
@@ -223,7 +229,7 @@ fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snapshot
 }
 
 /// The exit code that the machine's state asks for. An error when no device can be read at all.
-fn verdict(snapshot: &Snapshot, machine: &Machine) -> anyhow::Result<Exit> {
+pub fn verdict(snapshot: &Snapshot, machine: &Machine) -> anyhow::Result<Exit> {
     let denied = |path: &str| {
         snapshot.faults.iter().any(|fault| fault.path.ends_with(path) && fault.reason.starts_with("permission denied"))
     };
@@ -256,6 +262,6 @@ fn no_driver(snapshot: &Snapshot) -> String {
 }
 
 /// Whether standard output is a terminal.
-fn on_terminal() -> bool {
+pub fn on_terminal() -> bool {
     io::stdout().is_terminal()
 }

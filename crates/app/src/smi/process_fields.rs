@@ -70,7 +70,7 @@ const PROCESS_FIELDS: &[ProcessField] = &[
     field("l1_small_bytes", &[], InName("B"), "Its buffers in the small L1 region.", |r| bytes(r.held.usage.l1_small)),
     field("trace_bytes", &[], InName("B"), "Its recorded command traces (in DRAM).", |r| bytes(r.held.usage.trace)),
     field("cb_bytes", &[], InName("B"), "Its circular buffers (in L1).", |r| bytes(r.held.usage.cb)),
-    field("source", &[], NoUnit, "Where the figures come from: exact is the book of an agent in the process, what the allocator reserved; shm is tt-metal's own count of logical bytes.", |r| Value::text(&r.held.source.map(Source::name))),
+    field("source", &[], NoUnit, "Where the figures come from: exact is the book of an agent in the process, what the allocator reserved; reported is what it told a service; shm is tt-metal's own count of logical bytes.", |r| Value::text(&r.held.source.map(Source::name))),
     field("process_name", &[], NoUnit, "nvidia-smi's: short name.", |r| Value::text(&r.process.name)),
     field("gpu_name", &[], NoUnit, "nvidia-smi's: maker and board.", |r| r.device?.board.as_ref().map(|board| Value::Text(format!("Tenstorrent {board}")))),
     field("gpu_uuid", &[], NoUnit, "nvidia-smi's: TT- and the chip id.", |r| Value::text(&r.device?.uuid())),

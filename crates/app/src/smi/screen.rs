@@ -2,12 +2,25 @@
 
 use super::on_terminal;
 use super::style::Style;
-use crate::cli::{Color, SmiArgs};
+use crate::cli::Color;
 use crate::exit::{Exit, Failure};
 use crate::text::cut;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
+
+/// What a command wants of its output.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// Standard output, unless named.
+    pub path: Option<PathBuf>,
+    pub color: Color,
+    pub ascii: bool,
+    /// Draw over what was drawn before, where that is a terminal.
+    pub in_place: bool,
+    /// The option that chooses devices.
+    pub choose: &'static str,
+}
 
 /// The place that texts are shown at.
 pub struct Screen {
@@ -25,6 +38,7 @@ struct Options {
     terminal: bool,
     color: bool,
     unicode: bool,
+    choose: &'static str,
 }
 
 // Another screen, no cursor; and back.
@@ -35,17 +49,18 @@ const BEGIN: &str = "\x1b[?2026h\x1b[H";
 const END: &str = "\x1b[J\x1b[?2026l";
 
 impl Screen {
-    pub fn new(args: &SmiArgs) -> Screen {
-        let path = args.filename.clone().filter(|path| path.as_os_str() != "-");
+    pub fn new(output: Output) -> Screen {
+        let Output { path, color, ascii, in_place, choose } = output;
+        let path = path.filter(|path| path.as_os_str() != "-");
         let terminal = on_terminal() && path.is_none();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let color = match args.color {
+        let color = match color {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => terminal && !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
         };
-        let in_place = terminal && args.watch.is_some();
-        let options = Options { in_place, terminal, color, unicode: !args.ascii && locale_is_utf8() };
+        let in_place = terminal && in_place;
+        let options = Options { in_place, terminal, color, unicode: !ascii && locale_is_utf8(), choose };
         Screen { out: None, path, options, last: None }
     }
 
@@ -92,7 +107,7 @@ impl Screen {
             return self.write(text);
         }
         let (columns, rows) = self.size().unwrap_or((usize::MAX, usize::MAX));
-        let frame = frame(text, columns, rows, self.last.is_none());
+        let frame = frame(text, columns, rows, self.last.is_none(), self.options.choose);
         self.last = Some(text.to_owned());
         self.write(&frame)
     }
@@ -122,7 +137,7 @@ impl Drop for Screen {
 }
 
 /// The text for a terminal of so many rows, line over line in place of the last one.
-fn frame(text: &str, columns: usize, rows: usize, first: bool) -> String {
+fn frame(text: &str, columns: usize, rows: usize, first: bool, choose: &str) -> String {
     let mut frame = String::from(if first { ENTER } else { "" }) + BEGIN;
     let lines: Vec<&str> = text.lines().collect();
     let room = rows.saturating_sub(1).max(1);
@@ -133,7 +148,7 @@ fn frame(text: &str, columns: usize, rows: usize, first: bool) -> String {
     }
     if shown < lines.len() {
         let more = lines.len() - shown;
-        let more = format!("{more} more lines: enlarge the window, or choose devices with -i");
+        let more = format!("{more} more lines: enlarge the window, or choose devices with {choose}");
         frame += &cut(&more, columns, '~');
         frame += "\x1b[K\r\n";
     }
@@ -154,15 +169,15 @@ mod tests {
     #[test]
     fn a_frame_goes_over_the_last_one() {
         let text = "one\ntwo\n";
-        assert_eq!(frame(text, 80, 24, false), "\x1b[?2026h\x1b[Hone\x1b[K\r\ntwo\x1b[K\r\n\x1b[J\x1b[?2026l");
-        assert!(frame(text, 80, 24, true).starts_with("\x1b[?1049h\x1b[?25l\x1b[?2026h"));
+        assert_eq!(frame(text, 80, 24, false, "-i"), "\x1b[?2026h\x1b[Hone\x1b[K\r\ntwo\x1b[K\r\n\x1b[J\x1b[?2026l");
+        assert!(frame(text, 80, 24, true, "-i").starts_with("\x1b[?1049h\x1b[?25l\x1b[?2026h"));
     }
 
     #[test]
     fn a_low_terminal_says_what_it_hides() {
-        let frame = frame("1\n2\n3\n4\n5\n6\n", 80, 4, false);
+        let frame = frame("1\n2\n3\n4\n5\n6\n", 80, 4, false, "-i");
         assert_eq!(frame.matches("\r\n").count(), 3);
         assert!(frame.contains("2\x1b[K\r\n4 more lines"), "{frame:?}");
-        assert!(super::frame("1\n2\n3\n4\n", 10, 3, false).contains("3 more li~\x1b[K"));
+        assert!(super::frame("1\n2\n3\n4\n", 10, 3, false, "-i").contains("3 more li~\x1b[K"));
     }
 }

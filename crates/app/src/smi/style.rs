@@ -21,6 +21,9 @@ pub enum Tone {
     Bad,
     Faint,
     Strong,
+    /// The second and the third part of a bar.
+    Second,
+    Third,
 }
 
 /// The characters of a frame.
@@ -97,6 +100,8 @@ impl Style {
             Tone::Bad => "1;31",
             Tone::Faint => "2",
             Tone::Strong => "1",
+            Tone::Second => "36",
+            Tone::Third => "35",
             Tone::Plain => "",
         };
         if !self.color || code.is_empty() || text.trim().is_empty() {

@@ -94,7 +94,7 @@ impl Drop for Harness {
     }
 }
 
-fn only_child(pid: u32) -> Option<u32> {
+pub fn only_child(pid: u32) -> Option<u32> {
     std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?.trim().parse().ok()
 }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub mod harness;
+pub mod service;
 
 use serde_json::Value;
 use std::io::{self, Write};

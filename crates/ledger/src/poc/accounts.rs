@@ -9,11 +9,14 @@ use std::collections::{BTreeMap, HashMap};
 /// Allocated bytes by [`Kind`].
 pub type Kinds = [u64; 6];
 
+/// Sums that no number of clients can make overflow, whatever they claim: what one adds can always be taken off again.
+type Sums = [u128; 6];
+
 /// The accounts of all processes. `P` is what tells a process from all others, dead ones included.
 #[derive(Debug)]
 pub struct Accounts<P> {
     processes: BTreeMap<P, Account>,
-    totals: BTreeMap<i32, Kinds>,
+    totals: BTreeMap<i32, Sums>,
     most_buffers: usize,
 }
 
@@ -21,7 +24,7 @@ pub struct Accounts<P> {
 #[derive(Debug, Default, Clone)]
 pub struct Account {
     buffers: HashMap<(i32, u64, Class), Buffer>,
-    totals: BTreeMap<i32, Kinds>,
+    totals: BTreeMap<i32, Sums>,
 }
 
 /// Buffers, circular buffers and kernels have ids of their own.
@@ -91,8 +94,8 @@ impl<P: Ord + Copy> Accounts<P> {
                 if known.references == 0 {
                     let Buffer { bytes, kind, .. } = *known;
                     account.buffers.remove(&key);
-                    subtract(&mut account.totals, key.0, kind, bytes);
-                    subtract(&mut self.totals, key.0, kind, bytes);
+                    subtract(&mut account.totals, key.0, kind, bytes.into());
+                    subtract(&mut self.totals, key.0, kind, bytes.into());
                 }
             }
             _ => {}
@@ -113,7 +116,17 @@ impl<P: Ord + Copy> Accounts<P> {
 
     /// What all of them have on a device.
     pub fn total(&self, device: i32) -> Kinds {
-        self.totals.get(&device).copied().unwrap_or_default()
+        self.totals.get(&device).map(told).unwrap_or_default()
+    }
+
+    /// What one process has told.
+    pub fn get(&self, process: P) -> Option<&Account> {
+        self.processes.get(&process)
+    }
+
+    /// Changes how many buffers a process may have. What is there stays.
+    pub fn set_most_buffers(&mut self, most: usize) {
+        self.most_buffers = most;
     }
 
     /// The processes and their accounts.
@@ -125,7 +138,7 @@ impl<P: Ord + Copy> Accounts<P> {
 impl Account {
     /// What the process has, by device.
     pub fn totals(&self) -> impl Iterator<Item = (i32, Kinds)> {
-        self.totals.iter().map(|(device, kinds)| (*device, *kinds))
+        self.totals.iter().map(|(device, kinds)| (*device, told(kinds)))
     }
 
     /// Its live buffers: device, id and the rest, in no order.
@@ -159,14 +172,18 @@ impl Class {
     }
 }
 
-fn add(totals: &mut BTreeMap<i32, Kinds>, device: i32, kind: Kind, bytes: u64) {
-    let total = &mut totals.entry(device).or_default()[kind as usize];
-    *total = total.saturating_add(bytes);
+/// As it can be told.
+fn told(sums: &Sums) -> Kinds {
+    sums.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX))
 }
 
-fn subtract(totals: &mut BTreeMap<i32, Kinds>, device: i32, kind: Kind, bytes: u64) {
+fn add(totals: &mut BTreeMap<i32, Sums>, device: i32, kind: Kind, bytes: u64) {
+    totals.entry(device).or_default()[kind as usize] += u128::from(bytes);
+}
+
+fn subtract(totals: &mut BTreeMap<i32, Sums>, device: i32, kind: Kind, bytes: u128) {
     if let Some(kinds) = totals.get_mut(&device) {
-        kinds[kind as usize] = kinds[kind as usize].saturating_sub(bytes);
+        kinds[kind as usize] -= bytes;
         if *kinds == [0; 6] {
             totals.remove(&device);
         }
@@ -246,6 +263,17 @@ mod tests {
         assert_eq!(account.buffers().count(), 1);
         assert_eq!(accounts.total(0)[0], 5);
         assert!(accounts.end(1).is_none());
+    }
+
+    #[test]
+    fn who_claims_too_much_leaves_no_trace_in_the_totals_of_others() {
+        let mut accounts = Accounts::new(10);
+        accounts.apply(1, &allocate(0, 7, 100)).unwrap();
+        accounts.apply(2, &allocate(0, 7, u64::MAX)).unwrap();
+        accounts.apply(2, &allocate(0, 8, u64::MAX)).unwrap();
+        assert_eq!(accounts.total(0)[0], u64::MAX);
+        accounts.end(2);
+        assert_eq!(accounts.total(0)[0], 100);
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! columns.
 
 mod blocks;
-mod figures;
-mod grid;
+pub mod figures;
+pub mod grid;
 mod processes;
 mod rows;
 

@@ -1,0 +1,43 @@
+//! A book that a process hands over through a socket: taken from the kernel, and looked at before it is believed.
+
+use ledger::book::{self, Book, BookError};
+use rustix::fs::fcntl_get_seals;
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// What came at once.
+pub struct Arrived {
+    /// Bytes; none when the other side has closed.
+    pub bytes: usize,
+    /// The file beside them.
+    pub file: Option<OwnedFd>,
+    /// Whether a file came for which there was no room.
+    pub lost_a_file: bool,
+}
+
+/// Receives without waiting.
+pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Arrived, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let message = recvmsg(socket, &mut [IoSliceMut::new(into)], &mut beside, flags)?;
+    let file = beside.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    let lost_a_file = file.is_none() && message.flags.contains(ReturnFlags::CTRUNC);
+    Ok(Arrived { bytes: message.bytes, file, lost_a_file })
+}
+
+/// What a file says that was handed over as a book. Only memory has seals; reading that never waits for anybody.
+pub fn book_in(file: &File) -> Result<Book, BookError> {
+    let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    match fcntl_get_seals(file) {
+        Ok(_) if is_regular => book::read(book::of_file(file)),
+        _ => Err(BookError::NotABook),
+    }
+}

@@ -1,0 +1,121 @@
+//! `ttmon mem`: where the memory of every chip went, once or live; of this machine, or of a report.
+
+mod books;
+mod draw;
+#[cfg(test)]
+mod example;
+mod gather;
+#[cfg(test)]
+mod golden;
+mod keys;
+mod report;
+mod view;
+
+use crate::cli::{MachineArgs, MemArgs};
+use crate::exit::{Exit, Failure};
+use crate::machine::Machine;
+use crate::smi::screen::{Output, Screen};
+use crate::smi::{on_terminal, selected, verdict};
+use crate::wait::{Interrupt, Woken};
+use keys::Keys;
+use model::Timestamp;
+use std::time::{Duration, Instant};
+use view::View;
+
+/// Runs the command.
+pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
+    // A program that reads JSON asks for a stream by naming a period.
+    let live = !args.once && args.report.is_none() && if args.json { args.refresh.is_some() } else { on_terminal() };
+    let mut screen = Screen::new(Output {
+        path: None,
+        color: args.color,
+        ascii: args.ascii,
+        in_place: live && !args.json,
+        choose: "-d",
+    });
+    if let Some(folder) = &args.report {
+        let view = chosen(report::read(folder)?, &args.device)?;
+        screen.show(&text(&view, args, &screen, true))?;
+        return Ok(Exit::Success);
+    }
+    // A simulated machine must be taken down again, whatever ends the program.
+    let mut interrupt = (live || machine.sim.is_some()).then(Interrupt::new).transpose()?;
+    if let Some(interrupt) = interrupt.as_mut().filter(|_| screen.is_in_place()) {
+        interrupt.and_stop()?;
+    }
+    let mut machine = Machine::open(machine, false)?;
+    let every = live.then(|| Duration::from_millis(args.refresh.unwrap_or(1000)));
+    let result = repeat(&mut machine, &mut screen, args, every, interrupt.as_ref());
+    screen.close()?;
+    machine.leave();
+    result
+}
+
+/// Samples and shows until it is enough.
+fn repeat(
+    machine: &mut Machine,
+    screen: &mut Screen,
+    args: &MemArgs,
+    every: Option<Duration>,
+    interrupt: Option<&Interrupt>,
+) -> anyhow::Result<Exit> {
+    let mut keys = screen.is_in_place().then(Keys::listen).flatten();
+    let mut next = Instant::now();
+    loop {
+        let all = machine.sample();
+        if interrupt.is_some_and(Interrupt::came) {
+            return Ok(Exit::Success);
+        }
+        let mut snapshot = selected(all.clone(), &args.device)?;
+        let verdict = verdict(&snapshot, machine);
+        // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
+        if !snapshot.devices.is_empty() || args.json {
+            let books = books::read(&mut snapshot);
+            let view = gather::view(&snapshot, &all, &books);
+            screen.show(&text(&view, args, screen, every.is_none()))?;
+        }
+        let exit = verdict?;
+        let (Some(every), Some(interrupt)) = (every, interrupt) else { return Ok(exit) };
+        next = (next + every).max(Instant::now());
+        match interrupt.wait(next.saturating_duration_since(Instant::now())) {
+            Woken::Time => {}
+            Woken::End => return Ok(Exit::Success),
+            Woken::Stop => {
+                screen.suspend()?;
+                // The terminal is given back as it was.
+                drop(keys.take());
+                interrupt.stop()?;
+                keys = Keys::listen();
+            }
+        }
+    }
+}
+
+fn text(view: &View, args: &MemArgs, screen: &Screen, once: bool) -> String {
+    if !args.json {
+        return draw::text(view, &screen.style(), &view.taken_at.map(local_time).unwrap_or_default());
+    }
+    // A person gets it indented; a program reads it faster in one line.
+    let written = if once && on_terminal() { serde_json::to_string_pretty(view) } else { serde_json::to_string(view) };
+    // Strings, numbers and lists only, all of which JSON can write.
+    written.expect("a view is always JSON") + "\n"
+}
+
+fn local_time(time: Timestamp) -> String {
+    let time = jiff::Timestamp::from_millisecond(time.0).unwrap_or_default();
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%a %b %e %H:%M:%S %Y").to_string()
+}
+
+/// The groups of a report that were named.
+fn chosen(mut view: View, names: &[String]) -> anyhow::Result<View> {
+    if let Some(missing) = names.iter().find(|name| !view.chips.iter().any(|chip| chip.id == **name)) {
+        let there: Vec<&str> = view.chips.iter().map(|chip| chip.id.as_str()).collect();
+        let message = format!("the report has no device {missing:?}: it has {}", there.join(", "));
+        return Err(Failure::error(Exit::NoDevice, message));
+    }
+    if !names.is_empty() {
+        view.chips.retain(|chip| names.contains(&chip.id));
+        view.buffers.retain(|buffer| buffer.devices.iter().any(|id| names.contains(id)));
+    }
+    Ok(view)
+}

@@ -1,0 +1,224 @@
+//! Puts what the service alone knows into a sample: what processes have reported, books that were handed over, and deaths.
+//! Of two sources for one process on one chip the better counts, never the sum.
+
+use model::{Bytes, Device, DeviceId, Held, Memory, Process, Snapshot, Source, State, Usage, chip_match};
+
+/// Takes a process that is dead out of a sample, with its bytes.
+pub fn remove(snapshot: &mut Snapshot, pid: u32) {
+    let Some(at) = snapshot.processes.iter().position(|process| process.pid == pid) else { return };
+    for held in snapshot.processes.remove(at).devices {
+        if let Some(device) = snapshot.devices.iter_mut().find(|device| device.id == held.id) {
+            exchange(&mut device.memory, Some(&held), None);
+        }
+    }
+}
+
+/// Adds what is known of a process, where it is better than what the sample has.
+pub fn overlay(snapshot: &mut Snapshot, process: &Process, all: Vec<Held>) {
+    let at = match snapshot.processes.binary_search_by_key(&process.pid, |process| process.pid) {
+        Ok(at) => at,
+        Err(at) => {
+            snapshot.processes.insert(at, process.clone());
+            at
+        }
+    };
+    let known = &mut snapshot.processes[at];
+    known.agent = known.agent.take().or_else(|| process.agent.clone());
+    let devices = &mut known.devices;
+    for held in all {
+        let place = devices.binary_search_by(|known| known.id.cmp(&held.id));
+        let before = place.ok().map(|place| devices[place].clone());
+        if before.as_ref().is_some_and(|before| rank(before.source) >= rank(held.source)) {
+            continue;
+        }
+        if let Some(device) = snapshot.devices.iter_mut().find(|device| device.id == held.id) {
+            exchange(&mut device.memory, before.as_ref(), Some(&held));
+        }
+        match place {
+            Ok(place) => devices[place] = held,
+            Err(place) => devices.insert(place, held),
+        }
+    }
+}
+
+/// Why a process cannot have on a chip what the book says that it has handed over. As the sampler judges of those that it finds.
+pub fn impossible(held: &Held, sampled: &[Held], devices: &[Device]) -> Option<String> {
+    let memory = &devices.iter().find(|device| device.id == held.id)?.memory;
+    let Usage { dram, l1, l1_small, trace, .. } = held.usage;
+    let sum = |kinds: [Option<Bytes>; 2]| kinds.iter().flatten().fold(0u64, |sum, bytes| sum.saturating_add(bytes.0));
+    let most = |total: Option<Bytes>| total.map_or(u64::MAX, |total| total.0);
+    let gateway = |held: &Held| held.id.gateway();
+    let is_held = sampled.iter().any(|other| gateway(other) == gateway(held));
+    let id = &held.id;
+    if !is_held && held.usage.total().is_some_and(|bytes| bytes.0 > 0) {
+        Some(format!("its book tells of device {id}, which the process does not hold"))
+    } else if sum([dram, trace]) > most(memory.dram_total) {
+        Some(format!("its book tells of more DRAM than device {id} has"))
+    } else if sum([l1, l1_small]) > most(memory.l1_total) {
+        Some(format!("its book tells of more L1 than device {id} has"))
+    } else {
+        None
+    }
+}
+
+fn rank(source: Option<Source>) -> u8 {
+    match source {
+        None => 0,
+        Some(Source::Shm) => 1,
+        Some(Source::Reported) => 2,
+        Some(Source::Exact) => 3,
+    }
+}
+
+/// Replaces in a device's sums what a process was thought to have by what it has.
+fn exchange(memory: &mut Memory, before: Option<&Held>, after: Option<&Held>) {
+    if before.is_some_and(|before| before.source.is_none()) {
+        memory.untracked_processes = memory.untracked_processes.saturating_sub(1);
+    }
+    let usage = |held: Option<&Held>| held.map(|held| held.usage).unwrap_or_default();
+    let (less, more) = (usage(before), usage(after));
+    let each = |used: &mut Option<Bytes>, less: Option<Bytes>, more: Option<Bytes>| {
+        if used.is_some() || more.is_some() {
+            let number = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0);
+            *used = Some(Bytes(number(*used).saturating_sub(number(less)).saturating_add(number(more))));
+        }
+    };
+    each(&mut memory.dram_used, less.dram, more.dram);
+    each(&mut memory.l1_used, less.l1, more.l1);
+    each(&mut memory.l1_small_used, less.l1_small, more.l1_small);
+    each(&mut memory.trace_used, less.trace, more.trace);
+    each(&mut memory.cb_used, less.cb, more.cb);
+}
+
+/// What a process has reported of a chip.
+pub fn reported(id: DeviceId, kinds: ledger::poc::Kinds) -> Held {
+    let [dram, l1, l1_small, trace, cb, _] = kinds;
+    let usage = Usage::measured(dram, l1, l1_small, trace, cb);
+    Held { id, usage, source: Some(Source::Reported), exact: None }
+}
+
+/// The chip that clients of the proof of concept call by a number: tt-metal counts in the order of PCI addresses, and remote
+/// chips behind all others. Which of several remote ones is meant cannot be told.
+pub fn chip_of_number(devices: &[Device], number: i32) -> Option<&Device> {
+    let number = usize::try_from(number).ok()?;
+    let mut local: Vec<&Device> = devices.iter().filter(|device| is_local(device)).collect();
+    local.sort_by_key(|device| (&device.pci_address, device.id.index()));
+    let mut remote = devices.iter().filter(|device| matches!(device.id, DeviceId::Remote(_)));
+    match local.get(number) {
+        Some(device) => Some(device),
+        None if number == local.len() => remote.next().filter(|_| remote.next().is_none()),
+        None => None,
+    }
+}
+
+/// How many chips there are for those clients.
+pub fn number_of_chips(devices: &[Device]) -> u32 {
+    devices.iter().filter(|device| is_local(device) || matches!(device.id, DeviceId::Remote(_))).count() as u32
+}
+
+fn is_local(device: &Device) -> bool {
+    matches!(device.id, DeviceId::Local(_)) && device.state != State::Lost
+}
+
+/// The chip that a page of a book is about, where its number alone tells.
+pub fn chip_of_book(devices: &[Device], unique_id: Option<u64>) -> Option<DeviceId> {
+    use model::ChipMatch::{OneOfBoard, Remote};
+    let matches = devices.iter().filter_map(|device| Some((device, chip_match(device, unique_id?)?)));
+    let mut sure = matches.filter(|(_, kind)| *kind != OneOfBoard);
+    sure.next().map(|(device, kind)| match (kind, &device.id) {
+        (Remote, DeviceId::Local(n)) => DeviceId::Remote(*n),
+        (_, id) => id.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Host, PciAddress, SCHEMA, Timestamp};
+
+    fn process(pid: u32, devices: Vec<Held>) -> Process {
+        Process {
+            pid,
+            user: None,
+            name: None,
+            command: None,
+            container: None,
+            runtime: None,
+            started_at: None,
+            host_memory: None,
+            host_cpu_percent: None,
+            agent: None,
+            devices,
+        }
+    }
+
+    fn held(dram: u64, source: Option<Source>) -> Held {
+        let usage = source.map(|_| Usage::measured(dram, 0, 0, 0, 0)).unwrap_or_default();
+        Held { id: DeviceId::Local(0), usage, source, exact: None }
+    }
+
+    fn snapshot(processes: Vec<Process>, used: Option<u64>, untracked: u32) -> Snapshot {
+        let mut device = Device::new(DeviceId::Local(0));
+        device.memory.dram_used = used.map(Bytes);
+        device.memory.untracked_processes = untracked;
+        let (host, taken_at) = (Host::default(), Timestamp(0));
+        Snapshot { schema: SCHEMA, taken_at, host, devices: vec![device], processes, faults: Vec::new() }
+    }
+
+    fn used(snapshot: &Snapshot) -> (Option<u64>, u32) {
+        let memory = &snapshot.devices[0].memory;
+        (memory.dram_used.map(|bytes| bytes.0), memory.untracked_processes)
+    }
+
+    #[test]
+    fn a_report_takes_the_place_of_shared_memory_and_not_of_a_book() {
+        for (source, expected) in [(Some(Source::Shm), 75), (Some(Source::Exact), 110), (None, 85)] {
+            let before = if source.is_some() { 110 } else { 10 };
+            let untracked = u32::from(source.is_none());
+            let mut snapshot = snapshot(vec![process(7, vec![held(100, source)])], Some(before), untracked);
+            overlay(&mut snapshot, &process(7, vec![]), vec![held(65, Some(Source::Reported))]);
+            let expected = if source.is_none() { 75 } else { expected };
+            assert_eq!(used(&snapshot), (Some(expected), 0), "{source:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_the_sample_lacks_is_put_where_it_belongs() {
+        let mut snapshot = snapshot(vec![process(3, vec![]), process(9, vec![])], None, 0);
+        overlay(&mut snapshot, &process(7, vec![]), vec![held(65, Some(Source::Reported))]);
+        assert_eq!(snapshot.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [3, 7, 9]);
+        assert_eq!(used(&snapshot), (Some(65), 0));
+        remove(&mut snapshot, 7);
+        assert_eq!(used(&snapshot), (Some(0), 0));
+        remove(&mut snapshot, 7);
+        assert_eq!(snapshot.processes.len(), 2);
+    }
+
+    #[test]
+    fn a_book_is_not_believed_beyond_what_its_process_holds_and_the_device_has() {
+        let mut devices = snapshot(vec![], None, 0).devices;
+        devices[0].memory.dram_total = Some(Bytes(100));
+        let exact = |dram| held(dram, Some(Source::Exact));
+        let why = |dram, sampled: &[Held]| impossible(&exact(dram), sampled, &devices).unwrap_or_default();
+        assert_eq!(why(100, &[held(0, None)]), "");
+        assert_eq!(why(101, &[held(0, None)]), "its book tells of more DRAM than device 0 has");
+        assert_eq!(why(1, &[]), "its book tells of device 0, which the process does not hold");
+        assert_eq!(why(0, &[]), "");
+    }
+
+    #[test]
+    fn numbers_count_in_the_order_of_pci_addresses() {
+        let device = |id: DeviceId, address: &str| {
+            let mut device = Device::new(id);
+            device.pci_address = Some(PciAddress(address.into()));
+            device
+        };
+        let mut devices = vec![device(DeviceId::Local(0), "0000:02:00.0"), device(DeviceId::Local(1), "0000:01:00.0")];
+        let name = |devices: &[Device], n| chip_of_number(devices, n).map(|device| device.id.to_string());
+        assert_eq!([0, 1, 2, -1].map(|n| name(&devices, n)), [Some("1".into()), Some("0".into()), None, None]);
+        devices.push(device(DeviceId::Remote(1), "0000:01:00.0"));
+        assert_eq!((name(&devices, 2), number_of_chips(&devices)), (Some("1R".into()), 3));
+        devices.push(device(DeviceId::Remote(0), "0000:02:00.0"));
+        assert_eq!(name(&devices, 2), None, "one of two, and nothing tells which");
+    }
+}

@@ -1,0 +1,154 @@
+//! `ttmon serve`: the machine's device memory for everybody on it, and the memory of those who have died.
+//!
+//! One thread sees to all sockets and processes; another takes samples. `state.rs` has what is known, `poc.rs` and `native.rs` what
+//! is said on the two sockets.
+
+mod buffers;
+mod deaths;
+mod log;
+mod merge;
+mod native;
+mod outbox;
+mod people;
+mod poc;
+mod poller;
+mod sampling;
+mod service;
+mod settings;
+mod socket;
+mod state;
+mod systemd;
+
+use crate::cli::{MachineArgs, ServeArgs};
+use crate::exit::{Exit, Failure};
+use crate::machine::Machine;
+use log::{Level, log};
+use poller::Poller;
+use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
+use sampling::Sampling;
+use service::{Door, Service};
+use settings::Limits;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use socket::Listener;
+use state::State;
+use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// Where clients of the proof of concept look for their server.
+pub const POC_SOCKET: &str = "/tmp/tt_allocation_server.sock";
+
+/// Serves until it is told to end.
+pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
+    let limits = Limits::read(args.config.as_deref())?;
+    let end = on(&[SIGTERM, SIGINT])?;
+    let reload = on(&[SIGHUP])?;
+    let listeners = listeners(args)?;
+    allow_many_files();
+    let mut machine = Machine::open(machine, true)?;
+    let first = machine.sample();
+    let mut service = Service::new(State::new(Poller::new()?, &limits, first), limits);
+    for (door, listener) in listeners {
+        let door_name = if door == Door::Poc { "poc" } else { "native" };
+        log(Level::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
+        service.open(door, listener)?;
+    }
+    let sampling = Sampling::start(machine, service.limits.interval())?;
+    let poller = &service.state.poller;
+    let (sampled, ended, reloaded) = (poller.watch(&sampling.ready)?, poller.watch(&end)?, poller.watch(&reload)?);
+    systemd::notify("READY=1");
+    log(Level::Info, "ready", &[("version", &env!("CARGO_PKG_VERSION")), ("pid", &std::process::id())]);
+    let mut ready = Vec::new();
+    loop {
+        service.turn(&mut ready)?;
+        if ready.contains(&ended) {
+            break;
+        }
+        if ready.contains(&sampled) {
+            service.take_sample(&sampling);
+        }
+        if ready.contains(&reloaded) {
+            drain(&reload);
+            systemd::notify(&systemd::reloading());
+            match Limits::read(args.config.as_deref()) {
+                Ok(limits) => {
+                    sampling.set_interval(limits.interval());
+                    service.set_limits(limits);
+                    log(Level::Info, "reloaded", &[]);
+                }
+                Err(error) => log(Level::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
+            }
+            systemd::notify("READY=1");
+        }
+    }
+    systemd::notify("STOPPING=1");
+    log(Level::Info, "stopping", &[]);
+    // The sockets go first, so that nobody calls who is not heard.
+    drop(service);
+    sampling.finish();
+    Ok(Exit::Success)
+}
+
+/// The sockets to listen at: those that systemd has made, and the others.
+fn listeners(args: &ServeArgs) -> anyhow::Result<Vec<(Door, Listener)>> {
+    let poc = match &args.poc_socket {
+        Some(path) if path == Path::new("off") => None,
+        Some(path) => Some(path.clone()),
+        None => Some(PathBuf::from(POC_SOCKET)),
+    };
+    let mut listeners: Vec<(Door, Listener)> = systemd::sockets()
+        .into_iter()
+        .map(|(socket, path)| {
+            let is_poc = poc.as_ref() == Some(&path) || path.file_name() == Path::new(POC_SOCKET).file_name();
+            (if is_poc { Door::Poc } else { Door::Native }, Listener::handed(socket, path))
+        })
+        .collect();
+    let has = |listeners: &[(Door, Listener)], door| listeners.iter().any(|(other, _)| *other == door);
+    if !has(&listeners, Door::Native) {
+        let mode = if geteuid().is_root() { 0o666 } else { 0o600 };
+        listeners.push((Door::Native, Listener::claim(&native_socket(args)?, mode)?));
+    }
+    if let Some(path) = poc.filter(|_| !has(&listeners, Door::Poc)) {
+        listeners.push((Door::Poc, Listener::claim(&path, 0o666)?));
+    }
+    Ok(listeners)
+}
+
+/// Where the service's own socket is.
+fn native_socket(args: &ServeArgs) -> anyhow::Result<PathBuf> {
+    if let Some(path) = &args.socket {
+        return Ok(path.clone());
+    }
+    if geteuid().is_root() {
+        let folder = Path::new("/run/ttmon");
+        match std::fs::DirBuilder::new().mode(0o755).create(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
+            _ => return Ok(folder.join("ttmon.sock")),
+        }
+    }
+    let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let why = "XDG_RUNTIME_DIR is not set, so there is no folder for the socket: name a place with --socket PATH";
+    session.map(|folder| folder.join("ttmon.sock")).ok_or_else(|| Failure::error(Exit::Usage, why))
+}
+
+/// Each connection costs an open file, and each process another one or two.
+fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// A pipe that can be read when one of the signals comes.
+fn on(signals: &[i32]) -> io::Result<UnixStream> {
+    let (read, write) = UnixStream::pair()?;
+    read.set_nonblocking(true)?;
+    for &signal in signals {
+        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    }
+    Ok(read)
+}
+
+/// However many signals came while nobody looked, it is one wish.
+fn drain(mut pipe: &UnixStream) {
+    while matches!(pipe.read(&mut [0; 64]), Ok(1..)) {}
+}

@@ -1,0 +1,158 @@
+//! The real tt-metal under the real agent, and a service that comes, goes and comes back.
+//!
+//! Runs when `TTMON_TTNN` and `TTMON_TTNN_OLD` name unpacked wheels, as `scripts/fetch-ttnn [VERSION]` prints them.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use sim::tree::Chip;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use support::harness::{Harness, built, number};
+use support::service::Service;
+use support::{Machine, not_run};
+
+/// A machine with a chip that the real tt-metal takes for its own, and where a service will be.
+struct Bench {
+    machine: Machine,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let serial = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 >> 2;
+        let chip = Chip { serial: Some(serial), ..Chip::n150(0) };
+        let machine = Machine::with(std::slice::from_ref(&chip));
+        let cluster = include_str!("../../harness/clusters/n150.yaml");
+        let cluster = cluster.replace("7310579611150000150", &chip.unique_ids()[0].to_string());
+        std::fs::write(machine.0.path().join("cluster.yaml"), cluster).unwrap();
+        Bench { machine, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn program(&self, ttnn: &Path) -> Harness {
+        let (agent, cluster) = (built("libttmon_agent.so"), self.machine.0.path().join("cluster.yaml"));
+        let socket = self.folder.path().join("ttmon.sock");
+        let environment = [
+            ("TMPDIR", self.machine.root()),
+            ("LD_PRELOAD", agent.to_str().unwrap()),
+            ("TT_METAL_SHM_TRACKING_DISABLED", "1"),
+            ("TTMON_BOOK_SOCKET", socket.to_str().unwrap()),
+        ];
+        Harness::start(&[], &["mock", ttnn.to_str().unwrap(), cluster.to_str().unwrap()], &environment)
+    }
+
+    fn serve(self) -> Service {
+        Service::start_in(self.folder, self.machine, &[])
+    }
+}
+
+fn wheels(test: &str) -> Vec<PathBuf> {
+    let wheel = |variable: &str| {
+        let wheel = std::env::var_os(variable);
+        if wheel.is_none() {
+            not_run(test, &format!("{variable} is not set: {variable}=$(scripts/fetch-ttnn [VERSION])"));
+        }
+        wheel.map(PathBuf::from)
+    };
+    ["TTMON_TTNN", "TTMON_TTNN_OLD"].into_iter().filter_map(wheel).collect()
+}
+
+/// What the process's own allocator says.
+fn truth(program: &mut Harness) -> [u64; 2] {
+    ["dram", "l1"].map(|kind| {
+        let stats = program.ask(&format!("stats {kind}"));
+        number(&stats, "allocated") * number(&stats, "banks")
+    })
+}
+
+/// What the service says of the device.
+fn of_device(service: &Service) -> Value {
+    let snapshot = service.snapshot();
+    let memory = &snapshot["devices"][0]["memory"];
+    json!([memory["dram_used_bytes"], memory["l1_used_bytes"]])
+}
+
+/// What the service says of all buffers.
+fn of_buffers(service: &Service) -> Value {
+    let sum = |kind: &str| {
+        let page = service.native().ask(json!({"buffers": {"kind": kind}}));
+        let buffers = page["buffers"]["buffers"].as_array().unwrap();
+        buffers.iter().map(|row| row["bytes"].as_u64().unwrap()).sum::<u64>()
+    };
+    json!([sum("dram"), sum("l1")])
+}
+
+/// Whether the service comes to say the same within a second, and so to the byte.
+fn agree(service: &Service, says: fn(&Service) -> Value, program: &mut Harness, when: &str) {
+    let truth = json!(truth(program));
+    let (began, mut told) = (Instant::now(), Value::Null);
+    while began.elapsed() < Duration::from_millis(1500) {
+        told = says(service);
+        if told == truth {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{when}: {told} instead of {truth}");
+}
+
+/// The agent looks for a service with an event, at most once per second.
+fn a_second_later(program: &mut Harness, command: &str) {
+    std::thread::sleep(Duration::from_millis(1050));
+    assert!(program.ask(command).starts_with("OK"), "{command}");
+}
+
+#[test]
+fn the_agent_finds_a_service_that_comes_late_and_one_that_comes_back() {
+    for ttnn in wheels("the_agent_finds_a_service_that_comes_late_and_one_that_comes_back") {
+        let bench = Bench::new();
+        // It is no holder of the device as far as the driver knows: all that is known comes from the agent.
+        let mut program = bench.program(&ttnn);
+        assert!(program.ask("alloc 1 2097152 2048 dram").starts_with("OK"));
+        let mut service = bench.serve();
+        a_second_later(&mut program, "alloc 2 2048 2048 l1");
+        agree(&service, of_buffers, &mut program, "late");
+        assert!(program.ask("alloc 3 4096 2048 dram").starts_with("OK"));
+        agree(&service, of_buffers, &mut program, "at once");
+
+        service.kill_and_restart();
+        assert_eq!(of_buffers(&service), json!([0, 0]));
+        a_second_later(&mut program, "free 1");
+        agree(&service, of_buffers, &mut program, "killed and back");
+
+        service.terminate();
+        a_second_later(&mut program, "alloc 4 2048 2048 l1");
+        service.kill_and_restart();
+        a_second_later(&mut program, "alloc 5 2048 2048 dram");
+        agree(&service, of_buffers, &mut program, "stopped and back");
+
+        let held = truth(&mut program);
+        program.child.kill().unwrap();
+        let until = Instant::now() + Duration::from_secs(2);
+        while service.deaths().is_empty() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let death = service.deaths()[0].clone();
+        assert_eq!((&death["pid"], &death["signal"]), (&json!(program.pid), &json!(9)));
+        let last = &death["devices"][0];
+        assert_eq!(json!([last["dram_bytes"], last["l1_bytes"]]), json!(held));
+        assert_eq!((&death["buffers"], of_buffers(&service)), (&json!(4), json!([0, 0])));
+    }
+}
+
+#[test]
+fn a_service_finds_what_it_was_not_handed() {
+    for ttnn in wheels("a_service_finds_what_it_was_not_handed") {
+        let bench = Bench::new();
+        let mut program = bench.program(&ttnn);
+        assert!(program.ask("alloc 1 2097152 2048 dram").starts_with("OK"));
+        assert!(program.ask("alloc 2 2048 2048 l1").starts_with("OK"));
+        bench.machine.set_pids(0, &[program.pid]);
+        let mut service = bench.serve();
+        agree(&service, of_device, &mut program, "late, and without an event");
+        service.kill_and_restart();
+        agree(&service, of_device, &mut program, "killed and back, and without an event");
+    }
+}

@@ -1,0 +1,240 @@
+//! A real `ttmon serve`, and clients of both its sockets.
+
+use super::{Machine, TTMON};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A service on a machine of its own, killed when dropped.
+pub struct Service {
+    pub machine: Machine,
+    pub folder: TempDir,
+    pub child: Child,
+}
+
+impl Service {
+    pub fn start(machine: Machine) -> Service {
+        Service::start_with(machine, &[])
+    }
+
+    pub fn start_with(machine: Machine, options: &[&str]) -> Service {
+        Service::start_in(tempfile::tempdir().unwrap(), machine, options)
+    }
+
+    /// In a folder that agents know already.
+    pub fn start_in(folder: TempDir, machine: Machine, options: &[&str]) -> Service {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let child = spawn(&machine, folder.path(), options);
+        let service = Service { machine, folder, child };
+        service.await_ready(1);
+        service
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("ttmon.sock")
+    }
+
+    pub fn poc_socket(&self) -> PathBuf {
+        self.folder.path().join("poc.sock")
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// Kills it, and starts another in its place.
+    pub fn kill_and_restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let ready = self.log().matches("event=ready").count();
+        self.child = spawn(&self.machine, self.folder.path(), &[]);
+        self.await_ready(ready + 1);
+    }
+
+    fn await_ready(&self, times: usize) {
+        wait_for(|| self.log().matches("event=ready").count() == times, || self.log());
+    }
+
+    /// Ends it as systemd would.
+    pub fn terminate(&mut self) -> ExitStatus {
+        self.signal(rustix::process::Signal::TERM);
+        self.child.wait().unwrap()
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub fn native(&self) -> Native {
+        let mut native = Native(UnixStream::connect(self.socket()).unwrap());
+        let hello = native.ask(json!({"hello": {"version": 1, "program": "this test"}}));
+        assert_eq!(hello["hello"]["version"], 1, "{hello}");
+        native
+    }
+
+    pub fn snapshot(&self) -> Value {
+        self.native().ask(json!({"snapshot": {}}))["snapshot"].clone()
+    }
+
+    pub fn deaths(&self) -> Vec<Value> {
+        self.native().ask(json!({"deaths": {}}))["deaths"].as_array().unwrap().clone()
+    }
+
+    pub fn python(&self) -> Poc {
+        Poc::start(&[], &["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/serve/client.py")], &self.poc_socket())
+    }
+
+    pub fn c(&self) -> Poc {
+        Poc::start(&[], &[c_client().to_str().unwrap()], &self.poc_socket())
+    }
+
+    /// Inside of whatever `wrapper` makes, and from where any user may run it.
+    pub fn c_in(&self, wrapper: &[&str]) -> Poc {
+        let program = self.folder.path().join("client");
+        if !program.exists() {
+            // Not by ourselves: a child of another thread would have the new file open for writing, and it could not be run.
+            assert!(Command::new("cp").arg(c_client()).arg(&program).status().unwrap().success());
+        }
+        Poc::start(wrapper, &[program.to_str().unwrap()], &self.poc_socket())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("the service said:\n{}", self.log());
+        }
+    }
+}
+
+fn spawn(machine: &Machine, folder: &Path, options: &[&str]) -> Child {
+    let log = std::fs::File::options().append(true).create(true).open(folder.join("log")).unwrap();
+    Command::new(TTMON)
+        .args(["serve", "--root", machine.root()])
+        .arg("--socket")
+        .arg(folder.join("ttmon.sock"))
+        .arg("--poc-socket")
+        .arg(folder.join("poc.sock"))
+        .args(options)
+        .env_remove("JOURNAL_STREAM")
+        .stderr(log)
+        .spawn()
+        .unwrap()
+}
+
+/// Waits for what must come true within a generous time.
+pub fn wait_for(mut what: impl FnMut() -> bool, otherwise: impl Fn() -> String) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !what() {
+        assert!(Instant::now() < until, "{}", otherwise());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A connection to the service's own socket.
+pub struct Native(pub UnixStream);
+
+impl Native {
+    pub fn ask(&mut self, request: Value) -> Value {
+        self.tell(&request);
+        self.hear().expect("an answer")
+    }
+
+    pub fn tell(&mut self, request: &Value) {
+        let text = request.to_string();
+        let frame = [&(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
+        self.0.write_all(&frame).unwrap();
+    }
+
+    /// The next frame, or `None` at the end.
+    pub fn hear(&mut self) -> Option<Value> {
+        let mut length = [0; 4];
+        self.0.read_exact(&mut length).ok()?;
+        let mut text = vec![0; u32::from_le_bytes(length) as usize];
+        self.0.read_exact(&mut text).ok()?;
+        Some(serde_json::from_slice(&text).unwrap())
+    }
+}
+
+/// A client of the proof of concept, killed when dropped.
+pub struct Poc {
+    pub child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    /// As the host counts.
+    pub pid: u32,
+    /// As it counts itself.
+    pub inner_pid: u32,
+}
+
+impl Poc {
+    pub fn start(wrapper: &[&str], program: &[&str], socket: &Path) -> Poc {
+        let words = [wrapper, program].concat();
+        let mut child = Command::new(words[0])
+            .args(&words[1..])
+            .arg(socket)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut ready = String::new();
+        stdout.read_line(&mut ready).unwrap();
+        let inner_pid = ready.trim().strip_prefix("READY ").unwrap_or_else(|| panic!("{ready:?}")).parse().unwrap();
+        let pid = super::harness::only_child(child.id()).unwrap_or(child.id());
+        Poc { child, stdin, stdout, pid, inner_pid }
+    }
+
+    /// Has a command done, and returns the numbers of the answer.
+    pub fn ask(&mut self, command: &str) -> Vec<u64> {
+        self.tell(command);
+        self.reply()
+    }
+
+    pub fn tell(&mut self, command: &str) {
+        writeln!(self.stdin, "{command}").unwrap();
+    }
+
+    pub fn reply(&mut self) -> Vec<u64> {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        let numbers = line.trim().strip_prefix("OK").unwrap_or_else(|| panic!("{line:?}"));
+        numbers.split_ascii_whitespace().map(|number| number.parse().unwrap()).collect()
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Poc {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The client in C, built once for each program of tests.
+pub fn c_client() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let (program, new) = (folder.join("poc-client"), folder.join(format!("poc-client-{}", std::process::id())));
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/serve/client.c");
+        let built = Command::new("cc").args(["-O1", "-Wall", "-Werror", "-o"]).arg(&new).arg(source).status().unwrap();
+        assert!(built.success());
+        // Another program of tests may be running it.
+        std::fs::rename(new, &program).unwrap();
+        program
+    })
+}

@@ -1,0 +1,115 @@
+//! Who a process is, for the service that is called by one: from `/proc/<pid>/`, without a look into its memory.
+
+use crate::books::{self, Who};
+use crate::container::container_of;
+use crate::dir::Dir;
+use crate::procs::{Clock, command_line, stat, status};
+use crate::users::Users;
+use model::Process;
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+/// A process that lives.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// When it began, in clock ticks since boot. With the pid it tells the process from all others.
+    pub start_ticks: u64,
+    /// How it calls itself, in its own PID namespace.
+    pub inner_pid: u32,
+    /// What people want to know of it. It holds nothing yet.
+    pub process: Process,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitStatus {
+    /// In its own time, with this code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+static USERS: LazyLock<Users> = LazyLock::new(Users::default);
+
+/// Reads who a process is. `None` when it is gone, or dead and not yet waited for.
+pub fn identify(pid: u32) -> Option<Identity> {
+    let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
+    let mut bytes = Vec::new();
+    dir.read_all("stat", &mut bytes).ok()?;
+    let stat = stat(&bytes).filter(|stat| !stat.is_dead)?;
+    dir.read_all("status", &mut bytes).ok()?;
+    let status = status(&bytes);
+    let command = dir.read_all("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes));
+    let cgroup = dir.read_all("cgroup", &mut bytes);
+    let container = cgroup.ok().and_then(|()| container_of(&String::from_utf8_lossy(&bytes)));
+    let process = Process {
+        pid,
+        user: status.uid.map(|uid| USERS.name(uid)),
+        name: Some(stat.name),
+        command,
+        container,
+        runtime: None,
+        started_at: Some(Clock::now().timestamp(stat.start_ticks)),
+        host_memory: status.resident,
+        host_cpu_percent: None,
+        agent: None,
+        devices: Vec::new(),
+    };
+    Some(Identity { start_ticks: stat.start_ticks, inner_pid: status.inner_pid.unwrap_or(pid), process })
+}
+
+/// The book that a process keeps, opened, so that it can be read even after its end.
+pub fn open_book(pid: u32, identity: &Identity) -> Option<Arc<File>> {
+    let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
+    books::open(&dir, Who { pid: identity.inner_pid, start_ticks: identity.start_ticks })
+}
+
+/// How a process ended, as long as nobody has waited for it and we may know.
+pub fn wait_status(pid: u32, start_ticks: u64) -> Option<WaitStatus> {
+    let bytes = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let found = stat(&bytes).filter(|stat| stat.is_dead && stat.start_ticks == start_ticks);
+    found.and_then(|_| ending(&bytes))
+}
+
+/// The last field of a `stat` file, as `waitpid` spells it. Who may not look into the process is told zero, as of a good end.
+fn ending(stat: &[u8]) -> Option<WaitStatus> {
+    let text = std::str::from_utf8(&stat[stat.iter().rposition(|&b| b == b')')?..]).ok()?;
+    // Field 52 of the manual page, counted from the end of the name, which is field 2.
+    let status: i32 = text.split_ascii_whitespace().nth(50)?.parse().ok()?;
+    match (status & 0x7f, status >> 8 & 0xff) {
+        (0, 0) if !rustix::process::geteuid().is_root() => None,
+        (0, code) => Some(WaitStatus::Exited(code)),
+        (signal, _) => Some(WaitStatus::Killed(signal)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn this_very_process_has_a_name_and_a_user() {
+        let identity = identify(std::process::id()).unwrap();
+        assert_eq!(identity.inner_pid, std::process::id());
+        assert!(identity.process.user.is_some() && identity.process.command.is_some());
+        assert!(identify(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn an_end_that_nobody_has_waited_for_can_be_known() {
+        let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
+        let ticks = identify(child.id()).unwrap().start_ticks;
+        assert_eq!(wait_status(child.id(), ticks), None, "it lives");
+        child.kill().unwrap();
+        let status = (0..1000).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            wait_status(child.id(), ticks)
+        });
+        assert_eq!(status, Some(WaitStatus::Killed(9)));
+        assert_eq!(wait_status(child.id(), ticks + 1), None, "another process of that pid");
+        child.wait().unwrap();
+        assert_eq!(wait_status(child.id(), ticks), None);
+    }
+}
