@@ -5,7 +5,7 @@
 
 use crate::book::{Book, Slot};
 use crate::buffer::{Allocator, Buffer, number};
-use crate::clock::{Pace, millis, timed};
+use crate::clock::{Pace, timed};
 use crate::metal::Metal;
 use ledger::book::{Banks, Chips, Kind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -36,8 +36,8 @@ impl Refresh {
 /// # Safety
 /// The buffer must be alive, and the caller must not hold the allocator's lock.
 #[inline]
-pub unsafe fn refresh(metal: &Metal, book: &Book, slot: &Slot, buffer: Buffer, kind: Kind) {
-    if slot.refresh(kind).is_some_and(|refresh| refresh.pace.take(millis())) {
+pub unsafe fn refresh(metal: &Metal, book: &Book, slot: &Slot, buffer: Buffer, kind: Kind, now: u64) {
+    if slot.refresh(kind).is_some_and(|refresh| refresh.pace.take(now)) {
         // SAFETY: as promised.
         unsafe { ask(metal, book, slot, buffer, kind) };
     }

@@ -64,8 +64,8 @@ impl Book {
 
     /// What is to be done with any event.
     #[inline]
-    pub fn tend(&self) {
-        self.handover.tend(|| self.writer.open_file());
+    pub fn tend(&self, now: u64) {
+        self.handover.tend(now, || self.writer.open_file());
     }
 
     #[cold]

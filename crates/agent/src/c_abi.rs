@@ -3,6 +3,7 @@
 //! The header is made from this file; `tests/agent/c_abi.rs` compares the two.
 
 use crate::book::Book;
+use crate::clock::millis;
 use crate::hooks::is_on;
 use crate::{label, query};
 use ledger::book::{Banks, Chips, Kind, New};
@@ -83,7 +84,7 @@ pub unsafe extern "C" fn ttmon_open(producer: *const c_char) -> bool {
     guarded(false, || {
         let producer = producer.map_or(UNNAMED.into(), CStr::to_string_lossy);
         let book = if is_on() { Book::open_for(&producer) } else { None };
-        book.inspect(|book| book.tend()).is_some()
+        book.inspect(|book| book.tend(millis())).is_some()
     })
 }
 
@@ -133,7 +134,7 @@ pub unsafe extern "C" fn ttmon_allocate(buffer: *const Buffer) -> bool {
             Some(own) => enter(label::fitting(own.to_bytes())),
             None => label::with_current(enter),
         };
-        book.tend();
+        book.tend(millis());
         entered
     })
 }

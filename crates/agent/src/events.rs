@@ -2,6 +2,7 @@
 
 use crate::book::{Book, Slot};
 use crate::buffer::{Allocator, Buffer, Look, Place};
+use crate::clock::millis;
 use crate::device::{self, Object};
 use crate::metal::Metal;
 use crate::{banks, circular, label};
@@ -67,16 +68,17 @@ pub unsafe fn allocated(buffer: Buffer) {
     let Some(slot) = slot else { return enter() };
     slot.gains(place.kind);
     enter();
+    let now = millis();
     // SAFETY: the buffer is alive, and the allocator's lock was given back before we were told.
     unsafe {
         if known.is_none() {
             banks::introduce(metal, book, slot, buffer);
         } else {
-            banks::refresh(metal, book, slot, buffer, place.kind);
+            banks::refresh(metal, book, slot, buffer, place.kind, now);
         }
         circular::catch_up(metal.total_cb, book);
     }
-    book.tend();
+    book.tend(now);
 }
 
 /// A buffer between [`freeing`] and [`freed`].
@@ -118,9 +120,10 @@ pub unsafe fn freeing(buffer: Buffer) -> Option<Freeing> {
 pub unsafe fn freed(freeing: Freeing, buffer: Buffer) {
     let Freeing { metal, book, slot, kind, known } = freeing;
     slot.has_lost(kind, known);
+    let now = millis();
     // SAFETY: as promised.
-    unsafe { banks::refresh(metal, book, slot, buffer, kind) };
-    book.tend();
+    unsafe { banks::refresh(metal, book, slot, buffer, kind, now) };
+    book.tend(now);
 }
 
 /// tt-metal tells that a buffer will be freed. That it is comes through the allocator; only if that is never heard of, this
@@ -184,7 +187,7 @@ thread_local!(static ANNOUNCED: Cell<Option<u64>> = const { Cell::new(None) });
 pub fn opened(unique_id: u64, device_id: i32) {
     let Some(book) = Metal::get().and_then(Book::open) else { return };
     book.write(|writer| writer.chip(device_id.cast_unsigned(), Some(unique_id)));
-    book.tend();
+    book.tend(millis());
 }
 
 /// A device is closed or gone: what it still had went with it, and the next may have its address.
@@ -198,7 +201,7 @@ pub fn closed(device: *const c_void) {
     });
     if chips != Chips::default() {
         book.write(|writer| writer.clear(owner(device), chips));
-        book.tend();
+        book.tend(millis());
     }
 }
 
@@ -238,7 +241,7 @@ pub unsafe fn program(device: *const c_void, came: bool) {
             circular::changed(metal.total_cb, book, slot, came);
         }
     }
-    book.tend();
+    book.tend(millis());
 }
 
 /// Learns which chips a device stands for.

@@ -4,7 +4,6 @@
 //! connection stays open, which costs nothing: when it breaks, the service is gone, and the next one is handed the book again. That
 //! is looked for with an event, at most once per second.
 
-use crate::clock::millis;
 use ledger::wire::{Hello, Request, frame};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::fstat;
@@ -72,17 +71,17 @@ impl Handover {
         Handover { services: paths.iter().filter_map(service).collect(), due: AtomicU64::new(0) }
     }
 
-    /// Tries, if it is time to.
+    /// Tries, if it is time to: `now` is in milliseconds of the coarse clock.
     #[inline]
-    pub fn tend<'a>(&self, book: impl FnOnce() -> Option<&'a File>) {
-        if !self.services.is_empty() && millis() >= self.due.load(Relaxed) {
-            self.attempt(book);
+    pub fn tend<'a>(&self, now: u64, book: impl FnOnce() -> Option<&'a File>) {
+        if !self.services.is_empty() && now >= self.due.load(Relaxed) {
+            self.attempt(now, book);
         }
     }
 
     #[cold]
-    fn attempt<'a>(&self, book: impl FnOnce() -> Option<&'a File>) {
-        let (now, due) = (millis(), self.due.load(Relaxed));
+    fn attempt<'a>(&self, now: u64, book: impl FnOnce() -> Option<&'a File>) {
+        let due = self.due.load(Relaxed);
         if now < due || self.due.compare_exchange(due, now + PAUSE, Relaxed, Relaxed).is_err() {
             return;
         }
@@ -141,6 +140,7 @@ fn send(to: &SocketAddrUnix, book: &File) -> io::Result<Connection> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::millis;
     use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, accept, bind, listen, recvmsg};
     use std::io::{IoSliceMut, Read, Seek, Write};
 
@@ -181,7 +181,7 @@ mod tests {
         let mut book = tempfile::tempfile().unwrap();
         book.write_all(b"a book").unwrap();
         let handover = Handover::among(&[path.clone().into()]);
-        handover.tend(|| Some(&book));
+        handover.tend(millis(), || Some(&book));
         let (peer, said, mut file) = received(&service);
         let hello = Hello { version: 1, program: concat!("ttmon-agent ", env!("CARGO_PKG_VERSION")).into() };
         assert_eq!(said, [Request::Hello(hello), Request::Book { pid: std::process::id() }]);
@@ -193,19 +193,19 @@ mod tests {
         let later = || handover.due.store(0, Relaxed);
         let inode = handover.services[0].connection.lock().unwrap().as_ref().unwrap().inode;
         later();
-        handover.tend(|| Some(&book));
+        handover.tend(millis(), || Some(&book));
         assert_eq!(handover.services[0].connection.lock().unwrap().as_ref().unwrap().inode, inode, "it has it already");
 
         drop((peer, service));
         std::fs::remove_file(&path).unwrap();
         later();
-        handover.tend(|| Some(&book));
+        handover.tend(millis(), || Some(&book));
         assert!(!has_the_book(&handover));
         let service = listener(&SocketAddrUnix::new(&path).unwrap());
-        handover.tend(|| Some(&book));
+        handover.tend(millis(), || Some(&book));
         assert!(!has_the_book(&handover), "not before it is time");
         later();
-        handover.tend(|| Some(&book));
+        handover.tend(millis(), || Some(&book));
         assert_eq!(received(&service).1.len(), 2);
     }
 
@@ -214,7 +214,7 @@ mod tests {
         let name = format!("ttmon-test-{}", std::process::id());
         let service = listener(&SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap());
         let book = tempfile::tempfile().unwrap();
-        Handover::among(&[format!("@{name}").into()]).tend(|| Some(&book));
+        Handover::among(&[format!("@{name}").into()]).tend(millis(), || Some(&book));
         assert_eq!(received(&service).1.len(), 2);
     }
 
@@ -233,11 +233,11 @@ mod tests {
     fn nobody_there_is_tried_again_later() {
         let book = tempfile::tempfile().unwrap();
         let handover = Handover::among(&["/nowhere/books".into()]);
-        handover.tend(|| Some(&book));
+        handover.tend(millis(), || Some(&book));
         assert!(!has_the_book(&handover));
         let due = handover.due.load(Relaxed);
         assert!(due > millis());
-        handover.tend(|| Some(&book));
+        handover.tend(millis(), || Some(&book));
         assert_eq!(handover.due.load(Relaxed), due, "not before it is time");
         assert!(Handover::to(Some(OsStr::new(""))).services.is_empty());
         assert!(!Handover::to(None).services.is_empty());
