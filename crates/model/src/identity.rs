@@ -3,7 +3,7 @@
 //! The region's name carries the number that tt-umd gives the chip. Depending on the board and on whether an Ethernet
 //! link is trained, that is the ASIC id, the board id, or a mix of the board id and the chip's place on the board.
 
-use crate::{Arch, Board, Device};
+use crate::{Arch, Board, Device, DeviceId};
 
 /// What a region's number says about a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,18 @@ pub fn chip_match(device: &Device, number: u64) -> Option<ChipMatch> {
         }
         None => None,
     }
+}
+
+/// The chip that a number surely means, if the number alone says so and just one chip can be it.
+pub fn chip_with_number(devices: &[Device], number: u64) -> Option<DeviceId> {
+    // A chip without PCIe has the serial of its gateway, and is met through it.
+    let sure = |device: &Device| match (chip_match(device, number)?, &device.id) {
+        (ChipMatch::Chip, DeviceId::Local(n)) => Some(DeviceId::Local(*n)),
+        (ChipMatch::Remote, DeviceId::Local(n)) => Some(DeviceId::Remote(*n)),
+        _ => None,
+    };
+    let mut all = devices.iter().filter_map(sure);
+    all.next().filter(|_| all.next().is_none())
 }
 
 const TRAY: u64 = (1 << 56) - 1;

@@ -21,7 +21,7 @@ pub use board::{Board, Capacity, Version};
 pub use device::{Arch, Device, Firmware, Link, Memory, State};
 pub use history::{History, Metric, Series};
 pub use id::{DeviceId, PciAddress, Selector};
-pub use identity::{ChipMatch, chip_match};
+pub use identity::{ChipMatch, chip_match, chip_with_number};
 pub use process::{BankFigures, Exact, Held, KindFigures, Process, Runtime, Source, Usage};
 pub use process_memory::{ChipMemory, LiveBuffer, ProcessMemory};
 pub use rates::{Counters, Traffic, cpu_percent, traffic};

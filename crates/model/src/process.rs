@@ -149,6 +149,25 @@ pub enum Runtime {
     Ttnn,
 }
 
+impl Process {
+    /// A process of which nothing is known but its number.
+    pub fn new(pid: u32) -> Process {
+        Process {
+            pid,
+            user: None,
+            name: None,
+            command: None,
+            container: None,
+            runtime: None,
+            started_at: None,
+            host_memory: None,
+            host_cpu_percent: None,
+            agent: None,
+            devices: Vec::new(),
+        }
+    }
+}
+
 impl Usage {
     /// All kinds measured.
     pub fn measured(dram: u64, l1: u64, l1_small: u64, trace: u64, cb: u64) -> Usage {

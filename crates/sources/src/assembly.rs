@@ -66,7 +66,8 @@ impl Assembly {
         self.share_out(shared, &mut devices, &holdings, &mut held, &clock, &mut trouble);
         let processes = held.into_iter().map(|(pid, devices)| match shared.processes.get(&pid) {
             Some(facts) => self.process(facts, devices, &clock, now),
-            None => unread(pid, devices),
+            // It did not let itself be read in time.
+            None => Process { devices, ..Process::new(pid) },
         });
         let processes = processes.collect();
         self.cpu.retain(|(pid, _), _| shared.processes.contains_key(pid));
@@ -399,23 +400,6 @@ fn used(id: &DeviceId, divisions: &[&Division], held: &BTreeMap<u32, Vec<Held>>)
         }
     }
     used
-}
-
-/// A process that holds a device and did not let itself be read in time.
-fn unread(pid: u32, devices: Vec<Held>) -> Process {
-    Process {
-        pid,
-        user: None,
-        name: None,
-        command: None,
-        container: None,
-        runtime: None,
-        started_at: None,
-        host_memory: None,
-        host_cpu_percent: None,
-        agent: None,
-        devices,
-    }
 }
 
 fn now_on_the_wall() -> Timestamp {

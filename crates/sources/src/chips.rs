@@ -7,7 +7,7 @@
 use crate::maps::Inode;
 use crate::procs::ProcessFacts;
 use crate::shm::Found;
-use model::{Board, ChipMatch, Device, DeviceId, chip_match};
+use model::{Board, ChipMatch, Device, DeviceId, chip_match, chip_with_number};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The chip that each region is about, where that can be said.
@@ -73,11 +73,8 @@ fn named(
     attached: &[&ProcessFacts],
 ) -> Option<DeviceId> {
     let matches = || devices.iter().filter_map(|device| Some((device, chip_match(device, number)?)));
-    if let Some((device, kind)) = matches().find(|(_, kind)| *kind != ChipMatch::OneOfBoard) {
-        return match (kind, &device.id) {
-            (ChipMatch::Remote, DeviceId::Local(n)) => Some(DeviceId::Remote(*n)),
-            (_, id) => Some(id.clone()),
-        };
+    if let Some(id) = chip_with_number(devices, number) {
+        return Some(id);
     }
     let held_by_all = |device: &Device| {
         let holders = device.id.index().and_then(|n| holders.get(&n));

@@ -3,7 +3,7 @@
 use super::collect::{Collected, Received};
 use super::energy::Tally;
 use ledger::book::{self, Book, Buffer, Kind, Table};
-use model::{ChipMatch, Device, DeviceId, Timestamp, chip_match};
+use model::{Device, DeviceId, Timestamp, chip_with_number};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -227,19 +227,7 @@ fn process(received: Received, devices: &[Device], now: u64) -> Result<Process, 
 /// The device that a chip is, if that can be said; otherwise the best name that there is.
 fn chip_name(chip: &book::Chip, pid: u32, devices: &[Device]) -> ChipName {
     let Some(number) = chip.unique_id else { return ChipName::Nth(pid, chip.device_id) };
-    let matches: Vec<(&Device, ChipMatch)> =
-        devices.iter().filter_map(|device| Some((device, chip_match(device, number)?))).collect();
-    // A remote chip has its gateway's serial, and is met through it.
-    let sure = |(device, matched): &(&Device, ChipMatch)| match (matched, &device.id) {
-        (ChipMatch::Chip, DeviceId::Local(n)) => Some(DeviceId::Local(*n)),
-        (ChipMatch::Remote, DeviceId::Local(n)) => Some(DeviceId::Remote(*n)),
-        _ => None,
-    };
-    let mut sure = matches.iter().filter_map(sure);
-    match (sure.next(), sure.next()) {
-        (Some(one), None) => ChipName::Device(one),
-        _ => ChipName::Chip(number),
-    }
+    chip_with_number(devices, number).map_or(ChipName::Chip(number), ChipName::Device)
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 use ledger::book::{Book, Kind, Table};
 use ledger::poc::Account;
 use ledger::wire::{Sort, Wanted};
-use model::{Bytes, Device, Source, Timestamp};
+use model::{Bytes, Device, Source, Timestamp, chip_with_number};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::merge::{chip_of_book, chip_of_number};
+use super::merge::chip_of_number;
 
 /// As many as are told at once, unless more are asked for.
 const USUAL: usize = 1000;
@@ -69,7 +69,7 @@ pub struct Page {
 pub fn of_book(pid: u32, book: &Book, table: Table, devices: &[Device]) -> Vec<Entry> {
     let name = |chip: u8| {
         let chip = book.chips.get(usize::from(chip))?;
-        let id = chip_of_book(devices, chip.unique_id);
+        let id = chip.unique_id.and_then(|number| chip_with_number(devices, number));
         // What the process calls it is better than nothing, but no name of a device of this machine.
         Some(id.map_or_else(|| format!("?{}", chip.device_id), |id| id.to_string()))
     };

@@ -1,12 +1,12 @@
 //! Who has died, and what was held at that moment.
 
 use super::buffers::{self, Entry, Row};
-use super::merge::{chip_of_book, chip_of_number, reported};
+use super::merge::{chip_of_number, reported};
 use super::people::{Key, Person};
 use crate::handover::book_in;
 use ledger::book;
 use ledger::poc::Account;
-use model::{Device, DeviceId, Held, Process, Source, Timestamp};
+use model::{Device, DeviceId, Held, Process, Source, Timestamp, chip_with_number};
 use serde::Serialize;
 use sources::WaitStatus;
 use std::collections::VecDeque;
@@ -96,20 +96,7 @@ impl Death {
 
     /// Of a process that was gone before it could be known, but had handed over its book.
     pub fn of_stranger(pid: u32, file: &File, devices: &[Device], now: u64) -> Death {
-        let nobody = Process {
-            pid,
-            user: None,
-            name: None,
-            command: None,
-            container: None,
-            runtime: None,
-            started_at: None,
-            host_memory: None,
-            host_cpu_percent: None,
-            agent: None,
-            devices: Vec::new(),
-        };
-        let mut death = Death::plain(&nobody, now);
+        let mut death = Death::plain(&Process::new(pid), now);
         let entries = death.read_book(file, devices);
         death.count(entries, now);
         death
@@ -168,7 +155,7 @@ pub fn held_by_book(book: &book::Book, devices: &[Device]) -> Vec<Held> {
     let memory = sources::process_memory(book, None);
     let chips = book.chips.iter().zip(memory.chips);
     let held = chips.filter_map(|(chip, memory)| {
-        let id = chip_of_book(devices, chip.unique_id)?;
+        let id = chip_with_number(devices, chip.unique_id?)?;
         let (usage, exact) = (memory.kinds.usage(), Some(Box::new(memory.kinds)));
         Some(Held { id, usage, source: Some(Source::Exact), exact })
     });

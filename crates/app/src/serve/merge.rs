@@ -1,7 +1,7 @@
 //! Puts what the service alone knows into a sample: what processes have reported, books that were handed over, and deaths.
 //! Of two sources for one process on one chip the better counts, never the sum.
 
-use model::{Bytes, Device, DeviceId, Held, Memory, Process, Snapshot, Source, State, Usage, chip_match};
+use model::{Bytes, Device, DeviceId, Held, Memory, Process, Snapshot, Source, State, Usage};
 
 /// Takes a process that is dead out of a sample, with its bytes.
 pub fn remove(snapshot: &mut Snapshot, pid: u32) {
@@ -120,36 +120,13 @@ fn is_local(device: &Device) -> bool {
     matches!(device.id, DeviceId::Local(_)) && device.state != State::Lost
 }
 
-/// The chip that a page of a book is about, where its number alone tells.
-pub fn chip_of_book(devices: &[Device], unique_id: Option<u64>) -> Option<DeviceId> {
-    use model::ChipMatch::{OneOfBoard, Remote};
-    let matches = devices.iter().filter_map(|device| Some((device, chip_match(device, unique_id?)?)));
-    let mut sure = matches.filter(|(_, kind)| *kind != OneOfBoard);
-    sure.next().map(|(device, kind)| match (kind, &device.id) {
-        (Remote, DeviceId::Local(n)) => DeviceId::Remote(*n),
-        (_, id) => id.clone(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use model::{Host, PciAddress, SCHEMA, Timestamp};
 
     fn process(pid: u32, devices: Vec<Held>) -> Process {
-        Process {
-            pid,
-            user: None,
-            name: None,
-            command: None,
-            container: None,
-            runtime: None,
-            started_at: None,
-            host_memory: None,
-            host_cpu_percent: None,
-            agent: None,
-            devices,
-        }
+        Process { devices, ..Process::new(pid) }
     }
 
     fn held(dram: u64, source: Option<Source>) -> Held {
