@@ -75,6 +75,9 @@ pub struct MachineArgs {
     /// Read DIR/sys, DIR/proc/driver and DIR/dev instead of the real ones
     #[arg(long, global = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
+    /// Ask the service at PATH (`ttmon serve`), or none; else the one that is there, which sees all users' processes
+    #[arg(long, global = true, value_name = "PATH|off")]
+    pub service: Option<PathBuf>,
     /// Wait at most MS milliseconds for the devices; what does not answer is shown as it was
     #[arg(long, global = true, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub deadline_ms: u64,

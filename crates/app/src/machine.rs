@@ -1,6 +1,7 @@
 //! The machine to look at: this one, a folder that looks like one, or a simulated one.
 
 use crate::cli::MachineArgs;
+use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use anyhow::Context;
 use model::{Fault, Snapshot};
@@ -13,6 +14,10 @@ pub struct Machine {
     /// Kept for as long as it is looked at; dropping it removes its folder and its processes.
     running: Option<sim::Running>,
     simulated: bool,
+    /// Asked first.
+    service: Option<Client>,
+    /// Whether the last sample is the service's.
+    is_served: bool,
 }
 
 impl Machine {
@@ -32,12 +37,32 @@ impl Machine {
         };
         let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates };
         let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
-        Ok(Machine { sampler: Sampler::new(root, options), running, simulated })
+        let sampler = Sampler::new(root, options);
+        Ok(Machine { sampler, running, simulated, service: None, is_served: false })
+    }
+
+    /// The same, seen with the eyes of the service when there is one. A machine that is not this one has none, unless it is named.
+    pub fn through_service(mut self, args: &MachineArgs) -> Machine {
+        if args.service.is_some() || (args.sim.is_none() && args.root.is_none()) {
+            self.service = Client::new(args.service.as_deref());
+        }
+        self
+    }
+
+    /// The service that has given the last sample.
+    pub fn service(&mut self) -> Option<&mut Client> {
+        self.service.as_mut().filter(|_| self.is_served)
     }
 
     /// Everything there is to know now.
     pub fn sample(&mut self) -> Snapshot {
+        let served = self.service.as_mut().and_then(Client::snapshot);
+        self.is_served = served.is_some();
+        if let Some(snapshot) = served {
+            return snapshot;
+        }
         let mut snapshot = self.sampler.sample();
+        snapshot.faults.extend(self.service.as_ref().and_then(Client::complaint));
         snapshot.host.simulated = self.simulated;
         if let Some((running, failure)) = self.running.as_ref().and_then(|running| Some((running, running.failure()?)))
         {

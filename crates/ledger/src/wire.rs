@@ -8,7 +8,7 @@
 //! ← {"hello": {"version": 1, "program": "ttmon 0.1.0"}}
 //! → {"devices": {}}                      ← {"devices": […]}      as in a snapshot
 //! → {"processes": {}}                    ← {"processes": […]}    as in a snapshot
-//! → {"snapshot": {}}                     ← {"snapshot": {…}}     what `ttmon smi --json` prints
+//! → {"snapshot": {"fresh": true}}        ← {"snapshot": {…}}     what `ttmon smi --json` prints; fresh: not older than 100 ms
 //! → {"buffers": {"pid": 7, "device": "0", "kind": "dram", "label": "kv", "sort": "bytes", "offset": 0, "limit": 100}}
 //!                                        ← {"buffers": {"total": 3, "offset": 0, "buffers": […], "unlisted": 0, "faults": []}}
 //! → {"deaths": {"limit": 10}}            ← {"deaths": […]}       the latest first
@@ -62,7 +62,11 @@ pub enum Request {
         limit: Option<usize>,
     },
     /// Everything.
-    Snapshot {},
+    Snapshot {
+        /// As it is now, not as it was when the service last looked.
+        #[serde(default)]
+        fresh: bool,
+    },
     /// Everything, again and again.
     Subscribe {
         /// Not more often than this.

@@ -1,6 +1,6 @@
 //! Machines for tests: a busy p150a with books, a hung p150b, an n300 without; and a Galaxy.
 
-use super::gather::{Kept, view};
+use super::gather::{Kept, buffers, view};
 use super::view::{Death, View};
 use crate::smi;
 use model::*;
@@ -15,7 +15,7 @@ pub fn machine() -> View {
     p150a.cb_used = Some(Bytes(1_351_680));
     p150a.l1_small_used = Some(Bytes(32_768));
     p150a.stale = Some(Bytes(3 << 20));
-    view(&snapshot, &snapshot, &[book(&snapshot)])
+    view(&snapshot, buffers(&snapshot, &snapshot, &[book(&snapshot)]), vec![])
 }
 
 /// The same with somebody who died.
@@ -43,7 +43,7 @@ pub fn galaxy() -> View {
     }
     process.devices = snapshot.devices.iter().map(held_of).collect();
     snapshot.processes = vec![process];
-    view(&snapshot, &snapshot, &[])
+    view(&snapshot, vec![], vec![])
 }
 
 fn held_of(device: &Device) -> Held {

@@ -1,6 +1,6 @@
 //! From a snapshot and the books of its processes to what is shown.
 
-use super::view::{Area, Banks, Buffer, Chip, Holder, Kind, LARGEST, Part, SCHEMA, View};
+use super::view::{Area, Banks, Buffer, Chip, Death, Holder, Kind, LARGEST, Part, SCHEMA, View};
 use model::{
     BankFigures, Bytes, ChipMatch, Device, DeviceId, Exact, Held, KindFigures, Process, ProcessMemory, Snapshot,
     Source, Timestamp, Usage, chip_match,
@@ -13,9 +13,8 @@ pub struct Kept {
     pub memory: ProcessMemory,
 }
 
-/// What is known now of the devices that were chosen. `all` has the others as well: which chip a book means follows from all
-/// devices that its process holds. Books of processes that the snapshot does not have are left out.
-pub fn view(snapshot: &Snapshot, all: &Snapshot, books: &[Kept]) -> View {
+/// What is known now of the devices that were chosen.
+pub fn view(snapshot: &Snapshot, buffers: Vec<Buffer>, deaths: Vec<Death>) -> View {
     let mut processes: Vec<Holder> = snapshot.processes.iter().map(holder).collect();
     processes.sort_by_key(|holder| (Reverse(holder.usage.total()), holder.pid));
     View {
@@ -25,8 +24,8 @@ pub fn view(snapshot: &Snapshot, all: &Snapshot, books: &[Kept]) -> View {
         report: None,
         chips: snapshot.devices.iter().map(|device| chip(device, snapshot)).collect(),
         processes,
-        buffers: buffers(snapshot, all, books),
-        deaths: Vec::new(),
+        buffers,
+        deaths,
         faults: snapshot.faults.clone(),
     }
 }
@@ -133,8 +132,9 @@ fn banks(all: &[BankFigures]) -> Option<Banks> {
     })
 }
 
-/// The largest buffers of all books that are on a chip which is shown.
-fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept]) -> Vec<Buffer> {
+/// The largest buffers of all books that are on a chip which is shown. `all` has the others as well: which chip a book means
+/// follows from all devices that its process holds. Books of processes that the snapshot does not have are left out.
+pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept]) -> Vec<Buffer> {
     let is_shown = |id: &DeviceId| snapshot.devices.iter().any(|device| device.id == *id);
     let mut largest: Vec<Buffer> = Vec::new();
     for kept in books {
@@ -166,7 +166,7 @@ fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept]) -> Vec<Buffer> {
                 kind: buffer.kind.clone(),
                 bytes: Some(buffer.bytes),
                 logical_bytes: Some(buffer.logical_bytes),
-                bank_bytes: buffer.bank_bytes,
+                bank_bytes: Some(buffer.bank_bytes),
                 banks: Some(buffer.banks),
                 address: buffer.address,
                 address_is_relative: false,
@@ -272,7 +272,7 @@ mod tests {
     fn a_peak_is_whole_only_where_one_book_has_all() {
         let mut snapshot = example::machine();
         let peak = |snapshot: &Snapshot| {
-            let chip = &view(snapshot, snapshot, &[]).chips[0];
+            let chip = &view(snapshot, vec![], vec![]).chips[0];
             let kind = chip.dram.buffers().unwrap();
             (kind.peak_bytes.unwrap().0, kind.peak_is_at_least)
         };

@@ -9,6 +9,7 @@ mod gather;
 mod golden;
 mod keys;
 mod report;
+mod served;
 mod view;
 
 use crate::cli::{MachineArgs, MemArgs};
@@ -43,7 +44,7 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
     if let Some(interrupt) = interrupt.as_mut().filter(|_| screen.is_in_place()) {
         interrupt.and_stop()?;
     }
-    let mut machine = Machine::open(machine, false)?;
+    let mut machine = Machine::open(machine, false)?.through_service(machine);
     let every = live.then(|| Duration::from_millis(args.refresh.unwrap_or(1000)));
     let result = repeat(&mut machine, &mut screen, args, every, interrupt.as_ref());
     screen.close()?;
@@ -70,8 +71,13 @@ fn repeat(
         let verdict = verdict(&snapshot, machine);
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
         if !snapshot.devices.is_empty() || args.json {
-            let books = books::read(&mut snapshot);
-            let view = gather::view(&snapshot, &all, &books);
+            let all_devices = args.device.is_empty();
+            let told = machine.service().and_then(|service| served::ask(service, &mut snapshot, all_devices));
+            let (buffers, deaths) = told.unwrap_or_else(|| {
+                let books = books::read(&mut snapshot);
+                (gather::buffers(&snapshot, &all, &books), Vec::new())
+            });
+            let view = gather::view(&snapshot, buffers, deaths);
             screen.show(&text(&view, args, screen, every.is_none()))?;
         }
         let exit = verdict?;

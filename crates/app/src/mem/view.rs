@@ -133,8 +133,8 @@ pub struct Buffer {
     /// On each chip.
     pub bytes: Option<Bytes>,
     pub logical_bytes: Option<Bytes>,
-    /// In each bank.
-    pub bank_bytes: Bytes,
+    /// In each bank; absent where nobody tells of banks.
+    pub bank_bytes: Option<Bytes>,
     pub banks: Option<u32>,
     /// In each bank.
     pub address: u64,

@@ -43,21 +43,26 @@ pub fn overlay(snapshot: &mut Snapshot, process: &Process, all: Vec<Held>) {
 
 /// Why a process cannot have on a chip what the book says that it has handed over. As the sampler judges of those that it finds.
 pub fn impossible(held: &Held, sampled: &[Held], devices: &[Device]) -> Option<String> {
-    let memory = &devices.iter().find(|device| device.id == held.id)?.memory;
-    let Usage { dram, l1, l1_small, trace, .. } = held.usage;
-    let sum = |kinds: [Option<Bytes>; 2]| kinds.iter().flatten().fold(0u64, |sum, bytes| sum.saturating_add(bytes.0));
-    let most = |total: Option<Bytes>| total.map_or(u64::MAX, |total| total.0);
     let gateway = |held: &Held| held.id.gateway();
     let is_held = sampled.iter().any(|other| gateway(other) == gateway(held));
     let id = &held.id;
     if !is_held && held.usage.total().is_some_and(|bytes| bytes.0 > 0) {
         Some(format!("its book tells of device {id}, which the process does not hold"))
-    } else if sum([dram, trace]) > most(memory.dram_total) {
-        Some(format!("its book tells of more DRAM than device {id} has"))
-    } else if sum([l1, l1_small]) > most(memory.l1_total) {
-        Some(format!("its book tells of more L1 than device {id} has"))
     } else {
-        None
+        too_much(held, devices).map(|kind| format!("its book tells of more {kind} than device {id} has"))
+    }
+}
+
+/// The kind of which a chip does not have so much.
+pub fn too_much(held: &Held, devices: &[Device]) -> Option<&'static str> {
+    let memory = &devices.iter().find(|device| device.id == held.id)?.memory;
+    let Usage { dram, l1, l1_small, trace, .. } = held.usage;
+    let sum = |kinds: [Option<Bytes>; 2]| kinds.iter().flatten().fold(0u64, |sum, bytes| sum.saturating_add(bytes.0));
+    let most = |total: Option<Bytes>| total.map_or(u64::MAX, |total| total.0);
+    match () {
+        () if sum([dram, trace]) > most(memory.dram_total) => Some("DRAM"),
+        () if sum([l1, l1_small]) > most(memory.l1_total) => Some("L1"),
+        () => None,
     }
 }
 

@@ -68,6 +68,9 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
         if ready.contains(&sampled) {
             service.take_sample(&sampling);
         }
+        if std::mem::take(&mut service.state.wants_sample) {
+            sampling.hurry();
+        }
         if ready.contains(&reloaded) {
             drain(&reload);
             systemd::notify(&systemd::reloading());

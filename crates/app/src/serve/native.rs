@@ -24,6 +24,9 @@ pub struct Client {
     file: Option<File>,
     outbox: Outbox,
     subscription: Option<Subscription>,
+    /// Fresh snapshots that it waits for, and since when.
+    awaiting: u32,
+    asked_at: Instant,
     /// Whose book came through it.
     pub owner: Option<Key>,
     /// It is being told why, and then closed.
@@ -59,6 +62,8 @@ const UNREAD: usize = 1 << 20;
 const MISSED: u32 = 10;
 /// A reader that takes nothing for so long is gone.
 pub const PATIENCE: Duration = Duration::from_secs(10);
+/// A sample that is not older will do for whoever wants a fresh one.
+const FRESH: Duration = Duration::from_millis(100);
 /// How many questions of one client are answered before the others have their turn.
 const TURN: usize = 16;
 
@@ -77,6 +82,8 @@ impl Client {
             file: None,
             outbox: Outbox::default(),
             subscription: None,
+            awaiting: 0,
+            asked_at: Instant::now(),
             owner: None,
             is_leaving: false,
             sent_before: 0,
@@ -155,7 +162,12 @@ impl Client {
             }
             Request::Devices {} => self.say(&Told::Devices(state.snapshot().devices)),
             Request::Processes {} => self.say(&Told::Processes(state.snapshot().processes)),
-            Request::Snapshot {} => self.say(&Told::Snapshot(state.snapshot())),
+            Request::Snapshot { fresh: true } if state.age() > FRESH => {
+                self.awaiting += 1;
+                self.asked_at = Instant::now();
+                state.wants_sample = true;
+            }
+            Request::Snapshot { .. } => self.say(&Told::Snapshot(state.snapshot())),
             Request::Buffers(wanted) => self.say(&Told::Buffers(state.buffers(&wanted))),
             Request::Deaths { limit } => self.say(&Told::Deaths(state.deaths.latest(limit))),
             Request::Subscribe { interval_ms } => {
@@ -181,7 +193,10 @@ impl Client {
     }
 
     /// A new sample is there, written down as a frame when somebody wants it.
-    pub fn publish(&mut self, now: Instant, written: &mut dyn FnMut() -> Option<Arc<[u8]>>) {
+    pub fn publish(&mut self, now: Instant, began: Instant, written: &mut dyn FnMut() -> Option<Arc<[u8]>>) {
+        if self.awaiting > 0 && began >= self.asked_at {
+            (0..std::mem::take(&mut self.awaiting)).filter_map(|_| written()).for_each(|frame| self.outbox.push(frame));
+        }
         let Some(subscription) = &mut self.subscription else { return };
         // Samples come a little early or late.
         if self.is_leaving || now + Duration::from_millis(20) < subscription.due {

@@ -8,15 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// A sample, and when it was begun with.
+type Latest = Option<(Instant, Snapshot)>;
 
 /// Samples, one after the other.
 pub struct Sampling {
     /// Can be read when there is a new one.
     pub ready: UnixStream,
-    latest: Arc<Mutex<Option<Snapshot>>>,
+    latest: Arc<Mutex<Latest>>,
     interval_ms: Arc<AtomicU64>,
-    stop: Sender<()>,
+    /// Says that the next shall be taken now; dropped, that there shall be no more.
+    wishes: Sender<()>,
     thread: JoinHandle<Machine>,
 }
 
@@ -26,20 +30,25 @@ impl Sampling {
         let (ready, tell) = UnixStream::pair()?;
         ready.set_nonblocking(true)?;
         tell.set_nonblocking(true)?;
-        let (stop, stopped) = channel();
+        let (wishes, wished) = channel();
         let latest = Arc::new(Mutex::new(None));
         let interval_ms = Arc::new(AtomicU64::new(interval.as_millis() as u64));
         let (into, pause) = (latest.clone(), interval_ms.clone());
-        let take = move || sample(machine, &pause, &into, &stopped, &tell);
+        let take = move || sample(machine, &pause, &into, &wished, &tell);
         let thread = std::thread::Builder::new().name("ttmon-sampler".into()).spawn(take)?;
-        Ok(Sampling { ready, latest, interval_ms, stop, thread })
+        Ok(Sampling { ready, latest, interval_ms, wishes, thread })
     }
 
     /// The newest sample, if it was not taken yet.
-    pub fn take(&self) -> Option<Snapshot> {
+    pub fn take(&self) -> Latest {
         let mut ready = &self.ready;
         while matches!(io::Read::read(&mut ready, &mut [0; 64]), Ok(1..)) {}
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Takes the next one now.
+    pub fn hurry(&self) {
+        let _ = self.wishes.send(());
     }
 
     pub fn set_interval(&self, interval: Duration) {
@@ -48,7 +57,7 @@ impl Sampling {
 
     /// Ends, and takes leave of the machine.
     pub fn finish(self) {
-        drop(self.stop);
+        drop(self.wishes);
         if let Ok(machine) = self.thread.join() {
             machine.leave();
         }
@@ -58,13 +67,16 @@ impl Sampling {
 fn sample(
     mut machine: Machine,
     pause: &AtomicU64,
-    into: &Mutex<Option<Snapshot>>,
-    stopped: &Receiver<()>,
+    into: &Mutex<Latest>,
+    wished: &Receiver<()>,
     mut tell: &UnixStream,
 ) -> Machine {
-    while stopped.recv_timeout(Duration::from_millis(pause.load(Relaxed))) == Err(RecvTimeoutError::Timeout) {
+    while wished.recv_timeout(Duration::from_millis(pause.load(Relaxed))) != Err(RecvTimeoutError::Disconnected) {
+        // All wishes that came until now are one.
+        while wished.try_recv().is_ok() {}
+        let began = Instant::now();
         let snapshot = machine.sample();
-        *into.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
+        *into.lock().unwrap_or_else(PoisonError::into_inner) = Some((began, snapshot));
         let _ = tell.write(&[1]);
     }
     machine

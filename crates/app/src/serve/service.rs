@@ -86,15 +86,15 @@ impl Service {
 
     /// A new sample goes to all who have subscribed.
     pub fn take_sample(&mut self, sampling: &Sampling) {
-        let Some(sample) = sampling.take() else { return };
-        self.state.take_sample(sample);
+        let Some((began, sample)) = sampling.take() else { return };
+        self.state.take_sample(began, sample);
         let (now, state) = (Instant::now(), &self.state);
         let mut written: Option<Arc<[u8]>> = None;
         let mut write = || {
             written = written.take().or_else(|| frame(&Told::Snapshot(state.snapshot())).ok().map(Into::into));
             written.clone()
         };
-        self.clients.values_mut().for_each(|client| client.publish(now, &mut write));
+        self.clients.values_mut().for_each(|client| client.publish(now, began, &mut write));
         let tokens: Vec<Token> = self.clients.keys().copied().collect();
         for token in tokens {
             if self.clients.get(&token).is_some_and(Client::is_behind) {

@@ -14,7 +14,7 @@ use ledger::wire::Wanted;
 use model::{Arch, Fault, Held, Snapshot, Source};
 use std::fs::File;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// All of it. Sockets are elsewhere.
 pub struct State {
@@ -24,6 +24,10 @@ pub struct State {
     pub deaths: Deaths,
     /// The last sample, without those who have died since.
     sample: Snapshot,
+    /// When it was begun with.
+    sampled_at: Instant,
+    /// Somebody wants a fresh one.
+    pub wants_sample: bool,
 }
 
 impl State {
@@ -31,8 +35,9 @@ impl State {
         let accounts = Accounts::new(limits.buffers_per_process);
         let deaths = Deaths::up_to(limits.deaths);
         let empty = Snapshot { processes: Vec::new(), ..sample.clone() };
-        let mut state = State { poller, people: People::default(), accounts, deaths, sample: empty };
-        state.take_sample(sample);
+        let (people, sampled_at) = (People::default(), Instant::now());
+        let mut state = State { poller, people, accounts, deaths, sample: empty, sampled_at, wants_sample: false };
+        state.take_sample(sampled_at, sample);
         state
     }
 
@@ -42,7 +47,8 @@ impl State {
     }
 
     /// A new sample has come: whoever is in it is watched from now on.
-    pub fn take_sample(&mut self, mut sample: Snapshot) {
+    pub fn take_sample(&mut self, began: Instant, mut sample: Snapshot) {
+        self.sampled_at = began;
         self.people.iter_mut().for_each(|(_, person)| person.sampled = None);
         let mut dead = Vec::new();
         for process in &sample.processes {
@@ -66,6 +72,11 @@ impl State {
         self.sample = sample;
         let idle: Vec<Key> = self.people.iter().map(|(key, _)| key).filter(|key| self.is_idle(*key)).collect();
         idle.into_iter().for_each(|key| drop(self.people.remove(key)));
+    }
+
+    /// How old the last sample is.
+    pub fn age(&self) -> Duration {
+        self.sampled_at.elapsed()
     }
 
     /// A process without memory, devices or connections is nobody that matters here.
@@ -135,7 +146,16 @@ impl State {
             }
             for (number, kinds) in self.accounts.get(key).into_iter().flat_map(|account| account.totals()) {
                 match merge::chip_of_number(&snapshot.devices, number) {
-                    Some(device) => all.push(merge::reported(device.id.clone(), kinds)),
+                    Some(device) => {
+                        let held = merge::reported(device.id.clone(), kinds);
+                        match merge::too_much(&held, &snapshot.devices) {
+                            None => all.push(held),
+                            Some(kind) => {
+                                let reason = format!("reports more {kind} than device {} has", device.id);
+                                snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));
+                            }
+                        }
+                    }
                     None => {
                         let reason = format!("reports memory of device {number}, and nothing tells which that is");
                         snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));

@@ -53,7 +53,7 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     if let Some(interrupt) = interrupt.as_mut().filter(|_| screen.is_in_place()) {
         interrupt.and_stop()?;
     }
-    let mut machine = Machine::open(machine, repetition.0.is_some())?;
+    let mut machine = Machine::open(machine, repetition.0.is_some())?.through_service(machine);
     let result = repeat(&mut machine, &mut screen, args, &mut view, repetition, interrupt.as_ref());
     screen.close()?;
     machine.leave();
@@ -240,7 +240,9 @@ pub fn verdict(snapshot: &Snapshot, machine: &Machine) -> anyhow::Result<Exit> {
             Exit::Permission,
             "/sys/class/tenstorrent may not be read: run as root, or mount /sys readable into the container",
         )),
-        () if unbound && !machine.driver_is_loaded() => Err(Failure::error(Exit::NoDriver, no_driver(snapshot))),
+        () if unbound && snapshot.host.driver_version.is_none() && !machine.driver_is_loaded() => {
+            Err(Failure::error(Exit::NoDriver, no_driver(snapshot)))
+        }
         () if snapshot.devices.is_empty() => Err(Failure::error(
             Exit::NoDevice,
             "no Tenstorrent device was found: the driver is loaded, but has none (see lspci -d 1e52:)",

@@ -170,7 +170,7 @@ fn buffer_cells(buffer: &Buffer, style: &Style) -> Vec<Cell> {
         or_absent(buffer.pid.map(|pid| pid.to_string())),
         or_absent(buffer.bytes.map(|bytes| bytes.to_string())),
         Cell::plain(clean(&buffer.kind.to_uppercase())),
-        Cell::plain(buffer.bank_bytes.to_string()),
+        or_absent(buffer.bank_bytes.map(|bytes| bytes.to_string())),
         or_absent(buffer.banks.map(|banks| banks.to_string())),
         Cell::plain(format!("{}0x{:x}", if buffer.address_is_relative { "+" } else { "" }, buffer.address)),
         or_absent(buffer.age_seconds.map(age)),

@@ -57,7 +57,7 @@ fn chip(files: &Files, (program, nth): (Option<&str>, usize)) -> (Chip, Vec<Buff
             devices: vec![id.clone()],
             kind: name.into(),
             bytes: count.map(|count| Bytes(block.bytes.saturating_mul(count.into()))),
-            bank_bytes: Bytes(block.bytes),
+            bank_bytes: Some(Bytes(block.bytes)),
             banks: count,
             address: block.address,
             address_is_relative: true,

@@ -50,7 +50,7 @@ pub fn read(path: &Path) -> anyhow::Result<View> {
     }
     let (chips, buffers): (Vec<Chip>, Vec<Vec<Buffer>>) = parts.into_iter().unzip();
     let mut buffers: Vec<Buffer> = buffers.into_iter().flatten().collect();
-    buffers.sort_by_key(|buffer| (Reverse(buffer.bytes.unwrap_or(buffer.bank_bytes)), buffer.address));
+    buffers.sort_by_key(|buffer| (Reverse(buffer.bytes.or(buffer.bank_bytes)), buffer.address));
     buffers.truncate(LARGEST);
     Ok(View {
         schema: SCHEMA,

@@ -203,7 +203,7 @@ fn buffers(connection: &Connection, device: &Device, id: &str, operation: i64) -
             devices: vec![id.to_owned()],
             kind: (*kind).into(),
             bytes: banks.map(|banks| Bytes(bytes.saturating_mul(banks.into()))),
-            bank_bytes: Bytes(bytes),
+            bank_bytes: Some(Bytes(bytes)),
             banks,
             address: address as u64,
             label: label(connection, device, number, address),
