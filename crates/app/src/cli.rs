@@ -314,7 +314,7 @@ fn join_sim(arguments: &mut Vec<OsString>) {
 
 /// How many words are our own when the command is `run`: those before the command that it shall run.
 fn words_before_a_command(arguments: &[OsString]) -> Option<usize> {
-    const WITH_VALUE: [&str; 4] = ["--root", "--deadline-ms", "--json", "--interval-ms"];
+    const WITH_VALUE: [&str; 5] = ["--root", "--service", "--deadline-ms", "--json", "--interval-ms"];
     let is_value = |at: usize| {
         let is_spec = || arguments[at].to_str().is_some_and(is_spec);
         WITH_VALUE.iter().any(|option| arguments[at - 1] == *option) || (arguments[at - 1] == "--sim" && is_spec())
