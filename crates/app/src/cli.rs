@@ -88,6 +88,8 @@ pub enum Command {
     /// Show all devices and processes, in the manner of nvidia-smi
     #[command(after_help = AFTER_HELP)]
     Smi(Box<SmiArgs>),
+    /// Watch devices, processes and memory, with charts of the past
+    Top(TopArgs),
     /// Show where device memory went: chips, processes and buffers, live
     #[command(after_help = AFTER_HELP_MEM)]
     Mem(MemArgs),
@@ -99,6 +101,16 @@ pub enum Command {
     Serve(ServeArgs),
     /// Run a simulated machine in a folder, for other programs to look at with --root
     Sim(SimArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct TopArgs {
+    /// Send no signals to processes, whatever is pressed
+    #[arg(long)]
+    pub read_only: bool,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub ascii: bool,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -267,7 +279,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// The command line, with the command that the program's name or its absence stands for put in.
 pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 9] = ["smi", "mem", "serve", "sim", "help", "-h", "--help", "-V", "--version"];
+    const COMMANDS: [&str; 10] = ["smi", "top", "mem", "serve", "sim", "help", "-h", "--help", "-V", "--version"];
     let mut arguments: Vec<OsString> = arguments.collect();
     let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
     // The program's name may stand for a command.

@@ -9,10 +9,12 @@ mod handover;
 mod machine;
 mod mem;
 mod run;
+mod sampling;
 mod serve;
 mod sim_command;
 mod smi;
 mod text;
+mod top;
 mod wait;
 
 use clap::Parser;
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(cli::arguments(std::env::args_os()));
     let result = match cli.command {
         Command::Smi(smi) => smi::run(&cli.machine, &smi),
+        Command::Top(top) => top::run(&cli.machine, &top),
         Command::Mem(mem) => mem::run(&cli.machine, &mem),
         Command::Run(run) => return run::run(&cli.machine, &run),
         Command::Serve(serve) => serve::run(&cli.machine, &serve),

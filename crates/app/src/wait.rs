@@ -35,6 +35,11 @@ impl Interrupt {
         Ok(())
     }
 
+    /// What can be read when it is time to end, and when to stop for a while.
+    pub fn pipes(&self) -> (&UnixStream, Option<&UnixStream>) {
+        (&self.end, self.stop.as_ref())
+    }
+
     /// Waits.
     pub fn wait(&self, time: Duration) -> Woken {
         let until = Instant::now() + time;
@@ -71,7 +76,7 @@ impl Interrupt {
 }
 
 /// A pipe that can be read when one of the signals comes.
-fn on(signals: &[i32]) -> io::Result<UnixStream> {
+pub fn on(signals: &[i32]) -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
     for &signal in signals {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;

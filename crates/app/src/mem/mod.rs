@@ -10,7 +10,7 @@ mod golden;
 mod keys;
 mod report;
 mod served;
-mod view;
+pub mod view;
 
 use crate::cli::{MachineArgs, MemArgs};
 use crate::exit::{Exit, Failure};
@@ -19,7 +19,7 @@ use crate::smi::screen::{Output, Screen};
 use crate::smi::{on_terminal, selected, verdict};
 use crate::wait::{Interrupt, Woken};
 use keys::Keys;
-use model::Timestamp;
+use model::{Snapshot, Timestamp};
 use std::time::{Duration, Instant};
 use view::View;
 
@@ -95,6 +95,16 @@ fn repeat(
             }
         }
     }
+}
+
+/// Where all memory went at the moment of a snapshot that was taken just now.
+pub fn look(machine: &mut Machine, snapshot: &mut Snapshot) -> View {
+    let told = machine.service().and_then(|service| served::ask(service, snapshot, true));
+    let (buffers, deaths) = told.unwrap_or_else(|| {
+        let books = books::read(snapshot);
+        (gather::buffers(snapshot, snapshot, &books), Vec::new())
+    });
+    gather::view(snapshot, buffers, deaths)
 }
 
 fn text(view: &View, args: &MemArgs, screen: &Screen, once: bool) -> String {

@@ -12,7 +12,6 @@ mod outbox;
 mod people;
 mod poc;
 mod poller;
-mod sampling;
 mod service;
 mod settings;
 mod socket;
@@ -22,10 +21,10 @@ mod systemd;
 use crate::cli::{MachineArgs, ServeArgs};
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
+use crate::sampling::Sampling;
 use log::{Level, log};
 use poller::Poller;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
-use sampling::Sampling;
 use service::{Door, Service};
 use settings::Limits;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -54,7 +53,7 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
         log(Level::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
         service.open(door, listener)?;
     }
-    let sampling = Sampling::start(machine, service.limits.interval())?;
+    let sampling = Sampling::start(machine, service.limits.interval(), Machine::sample)?;
     let poller = &service.state.poller;
     let (sampled, ended, reloaded) = (poller.watch(&sampling.ready)?, poller.watch(&end)?, poller.watch(&reload)?);
     systemd::notify("READY=1");

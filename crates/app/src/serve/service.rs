@@ -4,10 +4,10 @@ use super::log::{Level, log};
 use super::native::{self, Client, PATIENCE, Told};
 use super::poc::{self, Caller};
 use super::poller::Token;
-use super::sampling::Sampling;
 use super::settings::Limits;
 use super::socket::Listener;
 use super::state::State;
+use crate::sampling::Sampling;
 use ledger::wire::frame;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
@@ -85,7 +85,7 @@ impl Service {
     }
 
     /// A new sample goes to all who have subscribed.
-    pub fn take_sample(&mut self, sampling: &Sampling) {
+    pub fn take_sample(&mut self, sampling: &Sampling<model::Snapshot>) {
         let Some((began, sample)) = sampling.take() else { return };
         self.state.take_sample(began, sample);
         let (now, state) = (Instant::now(), &self.state);

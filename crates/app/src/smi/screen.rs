@@ -155,7 +155,8 @@ fn frame(text: &str, columns: usize, rows: usize, first: bool, choose: &str) -> 
     frame + END
 }
 
-fn locale_is_utf8() -> bool {
+/// Whether characters beyond ASCII can be shown.
+pub fn locale_is_utf8() -> bool {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
     let locale = locale.to_ascii_lowercase();

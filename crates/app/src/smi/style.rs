@@ -87,9 +87,15 @@ const ASCII: Glyphs = Glyphs {
     to_host: "<-",
 };
 
+impl Glyphs {
+    pub fn of(unicode: bool) -> &'static Glyphs {
+        if unicode { &UNICODE } else { &ASCII }
+    }
+}
+
 impl Style {
     pub fn glyphs(&self) -> &'static Glyphs {
-        if self.unicode { &UNICODE } else { &ASCII }
+        Glyphs::of(self.unicode)
     }
 
     /// The text in a tone. Its width stays the same.

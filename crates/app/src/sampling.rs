@@ -1,7 +1,7 @@
 //! A thread that takes samples and hands them over. A device that does not answer holds up nobody else.
 
 use crate::machine::Machine;
-use model::Snapshot;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,22 +11,26 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A sample, and when it was begun with.
-type Latest = Option<(Instant, Snapshot)>;
+type Latest<T> = Option<(Instant, T)>;
 
 /// Samples, one after the other.
-pub struct Sampling {
+pub struct Sampling<T> {
     /// Can be read when there is a new one.
     pub ready: UnixStream,
-    latest: Arc<Mutex<Latest>>,
+    latest: Arc<Mutex<Latest<T>>>,
     interval_ms: Arc<AtomicU64>,
     /// Says that the next shall be taken now; dropped, that there shall be no more.
     wishes: Sender<()>,
     thread: JoinHandle<Machine>,
 }
 
-impl Sampling {
-    /// Begins.
-    pub fn start(machine: Machine, interval: Duration) -> io::Result<Sampling> {
+impl<T: Send + 'static> Sampling<T> {
+    /// Begins, with the first sample after an interval.
+    pub fn start(
+        machine: Machine,
+        interval: Duration,
+        take: impl FnMut(&mut Machine) -> T + Send + 'static,
+    ) -> io::Result<Sampling<T>> {
         let (ready, tell) = UnixStream::pair()?;
         ready.set_nonblocking(true)?;
         tell.set_nonblocking(true)?;
@@ -34,16 +38,33 @@ impl Sampling {
         let latest = Arc::new(Mutex::new(None));
         let interval_ms = Arc::new(AtomicU64::new(interval.as_millis() as u64));
         let (into, pause) = (latest.clone(), interval_ms.clone());
-        let take = move || sample(machine, &pause, &into, &wished, &tell);
-        let thread = std::thread::Builder::new().name("ttmon-sampler".into()).spawn(take)?;
+        let run = move || sample(machine, take, &pause, &into, &wished, &tell);
+        let thread = std::thread::Builder::new().name("ttmon-sampler".into()).spawn(run)?;
         Ok(Sampling { ready, latest, interval_ms, wishes, thread })
     }
 
     /// The newest sample, if it was not taken yet.
-    pub fn take(&self) -> Latest {
+    pub fn take(&self) -> Latest<T> {
         let mut ready = &self.ready;
         while matches!(io::Read::read(&mut ready, &mut [0; 64]), Ok(1..)) {}
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Begins at once.
+    pub fn start_now(
+        machine: Machine,
+        interval: Duration,
+        take: impl FnMut(&mut Machine) -> T + Send + 'static,
+    ) -> io::Result<Sampling<T>> {
+        let sampling = Sampling::start(machine, interval, take)?;
+        sampling.hurry();
+        Ok(sampling)
+    }
+
+    /// Waits for a sample, but not longer than this.
+    pub fn wait(&self, time: Duration) {
+        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let _ = poll(&mut [PollFd::new(&self.ready, PollFlags::IN)], Some(&timeout));
     }
 
     /// Takes the next one now.
@@ -64,10 +85,11 @@ impl Sampling {
     }
 }
 
-fn sample(
+fn sample<T>(
     mut machine: Machine,
+    mut take: impl FnMut(&mut Machine) -> T,
     pause: &AtomicU64,
-    into: &Mutex<Latest>,
+    into: &Mutex<Latest<T>>,
     wished: &Receiver<()>,
     mut tell: &UnixStream,
 ) -> Machine {
@@ -75,7 +97,7 @@ fn sample(
         // All wishes that came until now are one.
         while wished.try_recv().is_ok() {}
         let began = Instant::now();
-        let snapshot = machine.sample();
+        let snapshot = take(&mut machine);
         *into.lock().unwrap_or_else(PoisonError::into_inner) = Some((began, snapshot));
         let _ = tell.write(&[1]);
     }

@@ -1,0 +1,137 @@
+//! What keys and the mouse do to the state.
+
+use super::keys::{self, Action, Key};
+use super::layout::{self, Panel};
+use super::panels::{charts, detail, devices, events, filter, help, memory, mesh, processes, setup, signals, sort};
+use super::state::{Effect, Overlay, State, View};
+use crossterm::event::{Event, KeyEvent, KeyEventKind, MouseEvent};
+use ratatui::layout::Position;
+
+/// Sees to one event of the terminal.
+pub fn handle(state: &mut State, event: &Event) {
+    match event {
+        Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
+        Event::Key(KeyEvent { code, modifiers, .. }) => press(state, (*code, *modifiers)),
+        Event::Mouse(event) => mouse(state, *event),
+        Event::Paste(text) => {
+            if let Some(Overlay::Filter(prompt)) = &mut state.overlay {
+                prompt.paste(text);
+            }
+        }
+        Event::Resize(..) | Event::FocusGained | Event::FocusLost => {}
+    }
+}
+
+fn press(state: &mut State, key: Key) {
+    state.notice = None;
+    let action = keys::action(key);
+    // These work wherever one is.
+    match action {
+        Some(Action::Suspend) => return state.effects.push(Effect::Suspend),
+        Some(Action::Redraw) => return state.effects.push(Effect::Redraw),
+        _ => {}
+    }
+    if key == (crossterm::event::KeyCode::Char('c'), crossterm::event::KeyModifiers::CONTROL) {
+        return state.effects.push(Effect::Quit);
+    }
+    if let Some(overlay) = state.overlay.take() {
+        let next = match overlay {
+            Overlay::Help { scroll } => help::press(state, scroll, key),
+            Overlay::Setup(setup) => setup::press(state, setup, key),
+            Overlay::Sort(menu) => sort::press(state, menu, key),
+            Overlay::Signals(menu) => signals::press(state, menu, key),
+            Overlay::Filter(prompt) => filter::press(state, prompt, key),
+            Overlay::Detail(detail) => detail::press(state, detail, key),
+        };
+        // An overlay may have opened another one.
+        state.overlay = state.overlay.take().or(next);
+        return;
+    }
+    let Some(action) = action else { return };
+    let is_done = match state.view {
+        View::Overview => charts::act(state, action) || processes::act(state, action),
+        View::Memory => memory::act(state, action),
+        View::Mesh => mesh::act(state, action),
+        View::Events => events::act(state, action),
+    };
+    if !is_done {
+        act(state, action);
+    }
+}
+
+/// What means the same everywhere.
+fn act(state: &mut State, action: Action) {
+    match action {
+        Action::Quit | Action::Back => state.effects.push(Effect::Quit),
+        Action::Help => state.overlay = Some(Overlay::Help { scroll: 0 }),
+        Action::Setup => state.overlay = Some(Overlay::Setup(setup::Setup::new(state))),
+        Action::Save => state.effects.push(Effect::Save),
+        Action::Overview => state.view = View::Overview,
+        Action::Memory => state.view = View::Memory,
+        Action::Mesh => state.view = View::Mesh,
+        Action::Events => state.view = View::Events,
+        Action::NextView => {
+            let at = View::ALL.iter().position(|view| *view == state.view).unwrap_or(0);
+            state.view = View::ALL[(at + 1) % View::ALL.len()];
+        }
+        Action::NextDevice => state.step_device(1),
+        Action::PreviousDevice => state.step_device(-1),
+        Action::Pause => {
+            state.paused = !state.paused;
+            if !state.paused {
+                state.shown = state.latest.clone();
+            }
+        }
+        Action::Faster | Action::Slower => {
+            let faster = action == Action::Faster;
+            if let Some(replay) = &mut state.replay {
+                replay.speed = if faster { replay.speed * 2.0 } else { replay.speed / 2.0 }.clamp(0.125, 1024.0);
+                state.effects.push(Effect::Pace);
+            } else {
+                let interval = state.settings.interval_ms;
+                state.settings.interval_ms = if faster { interval / 2 } else { interval * 2 }.clamp(100, 60_000);
+                state.effects.push(Effect::Interval);
+                state.notice = Some(format!("a sample every {:.1} s", state.settings.interval_ms as f64 / 1000.0));
+            }
+        }
+        Action::PreviousFrame | Action::NextFrame => {
+            if let Some(replay) = &state.replay {
+                let last = replay.len.saturating_sub(1);
+                let to = if action == Action::NextFrame { replay.at + 1 } else { replay.at.saturating_sub(1) };
+                state.effects.push(Effect::Seek(to.min(last)));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn mouse(state: &mut State, event: MouseEvent) {
+    let position = Position { x: event.column, y: event.row };
+    if let Some(overlay) = state.overlay.take() {
+        let next = match overlay {
+            Overlay::Help { scroll } => help::mouse(scroll, event),
+            Overlay::Setup(setup) => setup::mouse(state, setup, event),
+            Overlay::Sort(menu) => sort::mouse(state, menu, event),
+            Overlay::Signals(menu) => signals::mouse(state, menu, event),
+            Overlay::Filter(prompt) => Some(Overlay::Filter(prompt)),
+            Overlay::Detail(detail) => detail::mouse(state, detail, event),
+        };
+        state.overlay = state.overlay.take().or(next);
+        return;
+    }
+    if super::is_too_small(state.area) {
+        return;
+    }
+    let panels = layout::of(state, state.area);
+    let Some((panel, area)) = panels.into_iter().find(|(_, area)| area.contains(position)) else { return };
+    match panel {
+        Panel::Header => super::panels::header::mouse(state, area, event),
+        Panel::Devices => devices::mouse(state, area, event),
+        Panel::Charts => charts::mouse(state, area, event),
+        Panel::Processes => processes::mouse(state, area, event),
+        Panel::Memory => memory::mouse(state, area, event),
+        Panel::Mesh => mesh::mouse(state, area, event),
+        Panel::Events => events::mouse(state, area, event),
+        Panel::Status => super::panels::status::mouse(state, area, event),
+    }
+}

@@ -1,0 +1,22 @@
+//! Which part of the past the charts show.
+
+use model::Timestamp;
+
+/// What is chosen in the charts. Which figures, and how they are drawn, are settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Charts {
+    /// How much time is shown, in seconds. None is as much as there are columns for, a sample each.
+    pub span: Option<f64>,
+    /// Where it ends; the present when absent.
+    pub end: Option<Timestamp>,
+    /// The moment whose values are read out.
+    pub cursor: Option<Timestamp>,
+    /// The first of the figures that is shown.
+    pub first: usize,
+}
+
+impl Default for Charts {
+    fn default() -> Charts {
+        Charts { span: None, end: None, cursor: None, first: 0 }
+    }
+}

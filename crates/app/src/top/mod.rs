@@ -1,0 +1,170 @@
+//! `ttmon top`: the interactive monitor.
+//!
+//! One thread draws and listens to keys; another takes samples. What is drawn is a pure function of [`State`].
+
+mod app;
+mod charts;
+mod events;
+mod feed;
+mod keys;
+mod layout;
+mod paint;
+mod panels;
+mod settings;
+mod state;
+mod table;
+mod terminal;
+mod theme;
+mod trails;
+
+use crate::cli::{MachineArgs, TopArgs};
+use crate::exit::{Exit, Failure};
+use crate::machine::Machine;
+use crate::sampling::Sampling;
+use crate::smi::screen::locale_is_utf8;
+use crate::wait::{Interrupt, on};
+use layout::Panel;
+use panels::{charts as chart_panel, detail, devices, events as event_panel, filter, header, help, memory, mesh};
+use panels::{processes, setup, signals, sort, status};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use rustix::event::{PollFd, PollFlags, poll};
+use settings::Settings;
+use signal_hook::consts::SIGWINCH;
+use state::{Effect, Overlay, State};
+use std::io::{self, IsTerminal, Read};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use terminal::Screen;
+
+/// Runs the command.
+pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        let why = "`ttmon top` needs a terminal: use `ttmon smi`, or `ttmon record` to keep what it would show";
+        return Err(Failure::error(Exit::Usage, why));
+    }
+    let settings = Settings { read_only: args.read_only, ascii: args.ascii, ..Settings::default() };
+    let mut interrupt = Interrupt::new()?;
+    interrupt.and_stop()?;
+    let resized = on(&[SIGWINCH])?;
+    resized.set_nonblocking(true)?;
+    let machine = Machine::open(machine, true)?.through_service(machine);
+    let mut state = State::new(settings, locale_is_utf8());
+    let with_memory = Arc::new(AtomicBool::new(false));
+    let flag = with_memory.clone();
+    let interval = Duration::from_millis(state.settings.interval_ms);
+    let sampling = Sampling::start_now(machine, interval, move |machine| feed::take(machine, &flag))?;
+    let mut screen = Screen::take(state.settings.mouse)?;
+    let result = watch(&mut state, &mut screen, &sampling, &interrupt, &resized, &with_memory);
+    drop(screen);
+    sampling.finish();
+    result.map(|()| Exit::Success)
+}
+
+/// Draws, and waits for something to happen, until it is enough.
+fn watch(
+    state: &mut State,
+    screen: &mut Screen,
+    sampling: &Sampling<feed::Moment>,
+    interrupt: &Interrupt,
+    mut resized: &UnixStream,
+    with_memory: &AtomicBool,
+) -> anyhow::Result<()> {
+    let stdin = io::stdin();
+    // The first picture has figures on it, unless a device keeps it waiting.
+    sampling.wait(Duration::from_millis(25));
+    loop {
+        if let Some((_, moment)) = sampling.take() {
+            state.take(moment);
+        }
+        screen.draw(state)?;
+        with_memory.store(state.view == state::View::Memory, Relaxed);
+        let (end, stop) = interrupt.pipes();
+        let mut all = vec![
+            PollFd::new(&stdin, PollFlags::IN),
+            PollFd::new(&sampling.ready, PollFlags::IN),
+            PollFd::new(end, PollFlags::IN),
+            PollFd::new(resized, PollFlags::IN),
+        ];
+        all.extend(stop.map(|stop| PollFd::new(stop, PollFlags::IN)));
+        let _ = poll(&mut all, None);
+        let came: Vec<bool> = all.iter().map(|one| !one.revents().is_empty()).collect();
+        drop(all);
+        if came[2] {
+            return Ok(());
+        }
+        if came[3] {
+            while matches!(resized.read(&mut [0; 64]), Ok(1..)) {}
+        }
+        if came.get(4) == Some(&true) {
+            suspend(screen, interrupt)?;
+        }
+        // What is typed while a picture is drawn is seen to before the next one.
+        while crossterm::event::poll(Duration::ZERO)? {
+            app::handle(state, &crossterm::event::read()?);
+        }
+        for effect in std::mem::take(&mut state.effects) {
+            match effect {
+                Effect::Quit => return Ok(()),
+                Effect::Suspend => suspend(screen, interrupt)?,
+                Effect::Redraw => screen.forget()?,
+                Effect::Interval => {
+                    sampling.set_interval(Duration::from_millis(state.settings.interval_ms));
+                    sampling.hurry();
+                }
+                Effect::Send { signal, to } => state.notice = Some(signals::send(signal, &to)),
+                Effect::Save | Effect::Seek(_) | Effect::Pace => {}
+            }
+        }
+        // A view that was just opened does not wait for the next sample.
+        if state.view == state::View::Memory && state.latest.memory.is_none() && !with_memory.load(Relaxed) {
+            with_memory.store(true, Relaxed);
+            sampling.hurry();
+        }
+    }
+}
+
+fn suspend(screen: &mut Screen, interrupt: &Interrupt) -> anyhow::Result<()> {
+    screen.leave();
+    interrupt.stop()?;
+    screen.enter()?;
+    Ok(())
+}
+
+/// Draws the whole screen.
+pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
+    if is_too_small(area) {
+        let (columns, rows) = layout::SMALLEST;
+        let text = format!("too small: {columns}x{rows} at least");
+        paint::put(buf, area.x, area.y, area.right(), &text, state.theme.style(theme::Tone::Plain));
+        return;
+    }
+    for (panel, area) in layout::of(state, area) {
+        match panel {
+            Panel::Header => header::draw(state, area, buf),
+            Panel::Devices => devices::draw(state, area, buf),
+            Panel::Charts => chart_panel::draw(state, area, buf),
+            Panel::Processes => processes::draw(state, area, buf),
+            Panel::Memory => memory::draw(state, area, buf),
+            Panel::Mesh => mesh::draw(state, area, buf),
+            Panel::Events => event_panel::draw(state, area, buf),
+            Panel::Status => status::draw(state, area, buf),
+        }
+    }
+    match &state.overlay {
+        Some(Overlay::Help { scroll }) => help::draw(state, *scroll, area, buf),
+        Some(Overlay::Setup(overlay)) => setup::draw(state, overlay, area, buf),
+        Some(Overlay::Sort(menu)) => sort::draw(state, menu, area, buf),
+        Some(Overlay::Signals(menu)) => signals::draw(state, menu, area, buf),
+        Some(Overlay::Filter(prompt)) => filter::draw(state, prompt, area, buf),
+        Some(Overlay::Detail(overlay)) => detail::draw(state, overlay, area, buf),
+        None => {}
+    }
+}
+
+/// Whether there is no room for anything but saying so.
+pub fn is_too_small(area: Rect) -> bool {
+    area.width < layout::SMALLEST.0 || area.height < layout::SMALLEST.1
+}

@@ -1,0 +1,21 @@
+//! History charts.
+
+use crate::top::keys::Action;
+use crate::top::state::State;
+use crossterm::event::MouseEvent;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// How many of so many rows the charts take.
+pub fn height(_state: &State, rest: u16) -> u16 {
+    rest / 2
+}
+
+pub fn draw(_state: &State, _area: Rect, _buf: &mut Buffer) {}
+
+/// Whether the action meant something here.
+pub fn act(_state: &mut State, _action: Action) -> bool {
+    false
+}
+
+pub fn mouse(_state: &mut State, _area: Rect, _event: MouseEvent) {}

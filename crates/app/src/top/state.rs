@@ -1,0 +1,193 @@
+//! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
+
+use super::charts::Charts;
+use super::events::Events;
+use super::feed::Moment;
+use super::panels::{detail, filter, memory, mesh, setup, signals, sort};
+use super::settings::Settings;
+use super::table::Table;
+use super::theme::Theme;
+use super::trails::Trails;
+use model::{Device, DeviceId, History, Snapshot, Timestamp};
+use ratatui::layout::Rect;
+use std::sync::Arc;
+
+/// The whole state of the monitor.
+pub struct State {
+    pub settings: Settings,
+    pub theme: Theme,
+    /// What was sampled last.
+    pub latest: Arc<Moment>,
+    /// What is on the screen: the same, unless the picture is held.
+    pub shown: Arc<Moment>,
+    pub history: History,
+    pub trails: Trails,
+    pub events: Events,
+    pub view: View,
+    /// The device that is selected, everywhere.
+    pub device: Option<DeviceId>,
+    pub charts: Charts,
+    pub table: Table,
+    pub memory: memory::Chosen,
+    pub mesh: mesh::Chosen,
+    pub overlay: Option<Overlay>,
+    pub paused: bool,
+    /// The past that is shown instead of the present.
+    pub replay: Option<Replay>,
+    /// One line for people, until the next key.
+    pub notice: Option<String>,
+    /// What the shell around this shall do.
+    pub effects: Vec<Effect>,
+    /// Where it was drawn last: what a click means depends on it.
+    pub area: Rect,
+}
+
+/// What fills the screen.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    #[default]
+    Overview,
+    Memory,
+    Mesh,
+    Events,
+}
+
+/// What lies over it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Overlay {
+    Help { scroll: usize },
+    Setup(setup::Setup),
+    Sort(sort::Menu),
+    Signals(signals::Menu),
+    Filter(filter::Prompt),
+    Detail(detail::Detail),
+}
+
+/// What only the shell can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    Quit,
+    Suspend,
+    /// Everything is drawn anew.
+    Redraw,
+    /// The settings are written to the configuration file.
+    Save,
+    /// The time between samples has changed.
+    Interval,
+    /// A signal goes to these processes: pid and, where it is known, when each began.
+    Send {
+        signal: i32,
+        to: Vec<(u32, Option<Timestamp>)>,
+    },
+    /// The replay goes to this sample.
+    Seek(usize),
+    /// The replay's pace has changed.
+    Pace,
+}
+
+/// Where a replay is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    pub file: String,
+    pub at: usize,
+    pub len: usize,
+    /// How many times faster than it was; negative is never used, zero stands still.
+    pub speed: f64,
+}
+
+impl View {
+    pub const ALL: [View; 4] = [View::Overview, View::Memory, View::Mesh, View::Events];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            View::Overview => "Overview",
+            View::Memory => "Memory",
+            View::Mesh => "Mesh",
+            View::Events => "Events",
+        }
+    }
+}
+
+impl State {
+    pub fn new(settings: Settings, unicode: bool) -> State {
+        let theme = Theme { scheme: settings.theme, unicode: unicode && !settings.ascii };
+        let moments = (settings.history_seconds * 1000 / settings.interval_ms.max(1)).clamp(60, 100_000) as usize;
+        let empty = Arc::new(Moment::default());
+        State {
+            settings,
+            theme,
+            latest: empty.clone(),
+            shown: empty,
+            history: History::new(moments),
+            trails: Trails::default(),
+            events: Events::default(),
+            view: View::default(),
+            device: None,
+            charts: Charts::default(),
+            table: Table::default(),
+            memory: memory::Chosen::default(),
+            mesh: mesh::Chosen::default(),
+            overlay: None,
+            paused: false,
+            replay: None,
+            notice: None,
+            effects: Vec::new(),
+            area: Rect::default(),
+        }
+    }
+
+    /// A new sample.
+    pub fn take(&mut self, moment: Moment) {
+        let before = self.latest.clone();
+        let moment = Arc::new(moment);
+        self.history.push(&moment.snapshot);
+        self.trails.push(&moment.snapshot);
+        self.events.notice(&before, &moment);
+        self.latest = moment;
+        if !self.paused {
+            self.shown = self.latest.clone();
+        }
+        self.keep_selection();
+    }
+
+    /// What is on the screen.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.shown.snapshot
+    }
+
+    pub fn devices(&self) -> &[Device] {
+        &self.shown.snapshot.devices
+    }
+
+    /// The device that is selected.
+    pub fn selected_device(&self) -> Option<&Device> {
+        let id = self.device.as_ref()?;
+        self.devices().iter().find(|device| device.id == *id)
+    }
+
+    /// Selects another device, so many places further, and round the ends.
+    pub fn step_device(&mut self, steps: isize) {
+        let devices = self.devices();
+        if devices.is_empty() {
+            return;
+        }
+        let at = self.device.as_ref().and_then(|id| devices.iter().position(|device| device.id == *id));
+        let to = at.map_or(0, |at| (at as isize + steps).rem_euclid(devices.len() as isize) as usize);
+        self.device = Some(devices[to].id.clone());
+    }
+
+    /// A selection means something that is there.
+    fn keep_selection(&mut self) {
+        if self.selected_device().is_none() {
+            self.device = self.devices().first().map(|device| device.id.clone());
+        }
+        let lives = |pid: &u32| self.latest.snapshot.processes.iter().any(|process| process.pid == *pid);
+        let tagged = std::mem::take(&mut self.table.tagged);
+        self.table.tagged = tagged.into_iter().filter(lives).collect();
+    }
+
+    pub fn set_theme(&mut self) {
+        self.theme.scheme = self.settings.theme;
+        self.theme.unicode &= !self.settings.ascii;
+    }
+}
