@@ -1,16 +1,124 @@
-//! What has happened.
+//! What has happened, the newest at the top.
 
+use crate::text::clean;
+use crate::top::events::{Event, Weight};
 use crate::top::keys::Action;
+use crate::top::paint::{frame, put};
 use crate::top::state::State;
-use crossterm::event::MouseEvent;
+use crate::top::theme::Tone;
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-pub fn draw(_state: &State, _area: Rect, _buf: &mut Buffer) {}
-
-/// Whether the action meant something here.
-pub fn act(_state: &mut State, _action: Action) -> bool {
-    false
+pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
+    let all = state.events.len();
+    let title = match all {
+        0 => "Events".into(),
+        1 => "1 event".into(),
+        n => format!("{n} events, the newest first"),
+    };
+    let inner = frame(buf, area, &title, &state.theme);
+    if all == 0 {
+        let text = "nothing yet: changes of state, resets, deaths, faults and crossed limits will be listed here";
+        put(buf, inner.x + 1, inner.y, inner.right(), text, state.theme.style(Tone::Faint));
+    }
+    for (event, y) in state.events.latest().skip(state.events.scroll).zip(inner.top()..inner.bottom()) {
+        let time = clock(event);
+        let x = put(buf, inner.x + 1, y, inner.right(), &time, state.theme.style(Tone::Faint));
+        put(buf, x + 1, y, inner.right(), &clean(&event.text), state.theme.style(tone(event.weight)));
+    }
 }
 
-pub fn mouse(_state: &mut State, _area: Rect, _event: MouseEvent) {}
+/// The tone of an event.
+pub fn tone(weight: Weight) -> Tone {
+    match weight {
+        Weight::Note => Tone::Plain,
+        Weight::Good => Tone::Good,
+        Weight::Warning => Tone::Warning,
+        Weight::Bad => Tone::Bad,
+    }
+}
+
+/// The local time of an event.
+pub fn clock(event: &Event) -> String {
+    let time = jiff::Timestamp::from_millisecond(event.time.0).unwrap_or_default();
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%b %e %H:%M:%S").to_string()
+}
+
+/// Whether the action meant something here.
+pub fn act(state: &mut State, action: Action) -> bool {
+    let page = usize::from(state.area.height.saturating_sub(4)).max(1);
+    let last = state.events.len().saturating_sub(1);
+    let scroll = state.events.scroll;
+    state.events.scroll = match action {
+        Action::Up => scroll.saturating_sub(1),
+        Action::Down => scroll + 1,
+        Action::PageUp => scroll.saturating_sub(page),
+        Action::PageDown => scroll + page,
+        Action::Home => 0,
+        Action::End => last,
+        _ => return false,
+    }
+    .min(last);
+    true
+}
+
+/// The wheel scrolls; a click selects the device that an event is about.
+pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
+    match event.kind {
+        MouseEventKind::ScrollUp => drop(act(state, Action::Up)),
+        MouseEventKind::ScrollDown => drop(act(state, Action::Down)),
+        MouseEventKind::Down(MouseButton::Left) => {
+            let row = usize::from(event.row.saturating_sub(area.y + 1));
+            let hit = state.events.latest().nth(state.events.scroll + row).and_then(|event| event.device.clone());
+            state.device = hit.or(state.device.take());
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::smi::example;
+    use crate::top::feed::Moment;
+    use crate::top::paint::lines;
+    use crate::top::settings::Settings;
+
+    fn state() -> State {
+        let mut state = State::new(Settings::default(), true);
+        let mut snapshot = example::machine();
+        state.take(Moment { snapshot: snapshot.clone(), memory: None, deaths: Vec::new() });
+        snapshot.taken_at.0 += 1000;
+        snapshot.devices[0].state = model::State::Hung;
+        state.take(Moment { snapshot, memory: None, deaths: Vec::new() });
+        state
+    }
+
+    fn drawn(state: &State, width: u16, height: u16) -> String {
+        let mut buf = Buffer::empty(Rect { x: 0, y: 0, width, height });
+        draw(state, buf.area, &mut buf);
+        lines(&buf)
+    }
+
+    #[test]
+    fn the_newest_stands_at_the_top() {
+        let text = drawn(&state(), 80, 6);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("┌ ") && lines[0].contains("events, the newest first"), "{text}");
+        assert!(lines[1].contains("device 0: hung, was ok"), "{text}");
+    }
+
+    #[test]
+    fn scrolling_ends_at_the_ends_and_any_size_will_do() {
+        let mut state = state();
+        assert!(act(&mut state, Action::End) && act(&mut state, Action::PageDown));
+        assert_eq!(state.events.scroll, state.events.len() - 1);
+        assert!(act(&mut state, Action::Home) && act(&mut state, Action::Up));
+        assert_eq!(state.events.scroll, 0);
+        for (width, height) in [(1, 1), (2, 2), (3, 9), (300, 3), (8, 1)] {
+            drawn(&state, width, height);
+        }
+        assert!(drawn(&State::new(Settings::default(), true), 80, 4).contains("nothing yet"));
+    }
+}
