@@ -99,18 +99,45 @@ pub enum Command {
     /// Serve the device memory of all processes to everybody, and remember what the dead held
     #[command(after_help = AFTER_HELP_SERVE)]
     Serve(ServeArgs),
+    /// Print or check the configuration of `ttmon top`, or say where it is
+    Config(ConfigArgs),
     /// Run a simulated machine in a folder, for other programs to look at with --root
     Sim(SimArgs),
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct TopArgs {
+    /// Seconds from one sample to the next
+    #[arg(short, long, value_name = "SEC", value_parser = pause)]
+    pub interval: Option<f64>,
+    /// The configuration; $XDG_CONFIG_HOME/ttmon/config.toml, unless named
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Send no signals to processes, whatever is pressed
     #[arg(long)]
     pub read_only: bool,
     /// Draw with ASCII characters only
     #[arg(long)]
     pub ascii: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    pub command: ConfigCommand,
+    /// The file; $XDG_CONFIG_HOME/ttmon/config.toml, unless named
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum ConfigCommand {
+    /// Print all that can be chosen, as it is now, with explanations
+    Print,
+    /// Print where the file is
+    Path,
+    /// Name everything in the file that is not understood
+    Check,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -270,6 +297,13 @@ pub enum Format {
     Nounits,
 }
 
+fn pause(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=60.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds from 0.1 to 60 is needed".into()),
+    }
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
@@ -279,7 +313,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// The command line, with the command that the program's name or its absence stands for put in.
 pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 10] = ["smi", "top", "mem", "serve", "sim", "help", "-h", "--help", "-V", "--version"];
+    const COMMANDS: [&str; 11] =
+        ["smi", "top", "config", "mem", "serve", "sim", "help", "-h", "--help", "-V", "--version"];
     let mut arguments: Vec<OsString> = arguments.collect();
     let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
     // The program's name may stand for a command.

@@ -4,6 +4,7 @@
 
 mod cli;
 mod client;
+mod config;
 mod exit;
 mod handover;
 mod machine;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Mem(mem) => mem::run(&cli.machine, &mem),
         Command::Run(run) => return run::run(&cli.machine, &run),
         Command::Serve(serve) => serve::run(&cli.machine, &serve),
+        Command::Config(config) => config::run(&config),
         Command::Sim(sim) => sim_command::run(&sim),
     };
     exit::code(result)

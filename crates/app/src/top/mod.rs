@@ -10,14 +10,15 @@ mod keys;
 mod layout;
 mod paint;
 mod panels;
-mod settings;
+pub mod settings;
 mod state;
-mod table;
+pub mod table;
 mod terminal;
-mod theme;
+pub mod theme;
 mod trails;
 
 use crate::cli::{MachineArgs, TopArgs};
+use crate::config;
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
 use crate::sampling::Sampling;
@@ -29,11 +30,11 @@ use panels::{processes, setup, signals, sort, status};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, poll};
-use settings::Settings;
 use signal_hook::consts::SIGWINCH;
 use state::{Effect, Overlay, State};
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -45,19 +46,27 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
         let why = "`ttmon top` needs a terminal: use `ttmon smi`, or `ttmon record` to keep what it would show";
         return Err(Failure::error(Exit::Usage, why));
     }
-    let settings = Settings { read_only: args.read_only, ascii: args.ascii, ..Settings::default() };
+    let file = config::path(args.config.as_deref());
+    let (mut settings, problems) = file.as_deref().map(config::load).unwrap_or_default();
+    settings.read_only |= args.read_only;
+    settings.ascii |= args.ascii;
+    settings.interval_ms = args.interval.map_or(settings.interval_ms, |seconds| (seconds * 1000.0) as u64);
     let mut interrupt = Interrupt::new()?;
     interrupt.and_stop()?;
     let resized = on(&[SIGWINCH])?;
     resized.set_nonblocking(true)?;
     let machine = Machine::open(machine, true)?.through_service(machine);
     let mut state = State::new(settings, locale_is_utf8());
+    // A mistake in the file is told, and stops nobody.
+    if let (Ok(path), [first, ..]) = (&file, &problems[..]) {
+        state.notice = Some(config::said(path, first));
+    }
     let with_memory = Arc::new(AtomicBool::new(false));
     let flag = with_memory.clone();
     let interval = Duration::from_millis(state.settings.interval_ms);
     let sampling = Sampling::start_now(machine, interval, move |machine| feed::take(machine, &flag))?;
     let mut screen = Screen::take(state.settings.mouse)?;
-    let result = watch(&mut state, &mut screen, &sampling, &interrupt, &resized, &with_memory);
+    let result = watch(&mut state, &mut screen, &sampling, &interrupt, &resized, &with_memory, file.as_deref().ok());
     drop(screen);
     sampling.finish();
     result.map(|()| Exit::Success)
@@ -71,6 +80,7 @@ fn watch(
     interrupt: &Interrupt,
     mut resized: &UnixStream,
     with_memory: &AtomicBool,
+    file: Option<&Path>,
 ) -> anyhow::Result<()> {
     let stdin = io::stdin();
     // The first picture has figures on it, unless a device keeps it waiting.
@@ -115,7 +125,12 @@ fn watch(
                     sampling.hurry();
                 }
                 Effect::Send { signal, to } => state.notice = Some(signals::send(signal, &to)),
-                Effect::Save | Effect::Seek(_) | Effect::Pace => {}
+                Effect::Save => {
+                    let saved = file.ok_or_else(|| "there is no place for a configuration".into());
+                    let saved = saved.and_then(|file| config::save(file, &state.settings).map(|()| file));
+                    state.notice = Some(saved.map_or_else(|why| why, |file| format!("saved to {}", file.display())));
+                }
+                Effect::Seek(_) | Effect::Pace => {}
             }
         }
         // A view that was just opened does not wait for the next sample.

@@ -1,0 +1,99 @@
+//! `ttmon config`, and the file that it is about: `$XDG_CONFIG_HOME/ttmon/config.toml`.
+
+mod file;
+
+use crate::cli::{ConfigArgs, ConfigCommand};
+use crate::exit::{Exit, Failure};
+use crate::top::settings::Settings;
+pub use file::Problem;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Runs the command.
+pub fn run(args: &ConfigArgs) -> anyhow::Result<Exit> {
+    let path = path(args.config.as_deref())?;
+    let mut out = io::stdout().lock();
+    match args.command {
+        ConfigCommand::Path => writeln!(out, "{}", path.display())?,
+        ConfigCommand::Print => {
+            let (settings, problems) = load(&path);
+            out.write_all(file::print(&settings).as_bytes())?;
+            out.flush()?;
+            problems.iter().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));
+        }
+        ConfigCommand::Check => {
+            if !path.exists() {
+                writeln!(out, "{}: there is no such file, so everything is as usual", path.display())?;
+                return Ok(Exit::Success);
+            }
+            let (_, problems) = load(&path);
+            if let [first, rest @ ..] = &problems[..] {
+                rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));
+                return Err(Failure::error(Exit::Usage, said(&path, first)));
+            }
+            writeln!(out, "{}: all is well", path.display())?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Where the file is: where it was said to be, or where such files are.
+pub fn path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+    if let Some(path) = named {
+        return Ok(path.to_owned());
+    }
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+    let why =
+        "neither XDG_CONFIG_HOME nor HOME is set, so there is no place for a configuration: name one with --config";
+    folder.map(|folder| folder.join("ttmon/config.toml")).ok_or_else(|| Failure::error(Exit::Usage, why))
+}
+
+/// What the file chooses. One that is not there chooses nothing; one that cannot be read is a problem, and no more.
+pub fn load(path: &Path) -> (Settings, Vec<Problem>) {
+    match std::fs::read_to_string(path) {
+        Ok(text) => file::parse(&text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (Settings::default(), Vec::new()),
+        Err(error) => (Settings::default(), vec![Problem { line: 0, what: format!("cannot be read: {error}") }]),
+    }
+}
+
+/// Writes the settings into the file, and nothing else. The reason when that cannot be done; the file is then as it was.
+pub fn save(path: &Path, settings: &Settings) -> Result<(), String> {
+    let failed = |error: io::Error| format!("not saved: {}: {error}", path.display());
+    // A file that is a link stays one.
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let text = match std::fs::read_to_string(&target) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(error)),
+    };
+    let text = file::with(&text, settings)
+        .map_err(|problem| format!("not saved, since the file would be lost: {}", said(path, &problem)))?;
+    if let Some(folder) = target.parent() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    // Written beside it and moved there whole, so that a full disk costs nothing.
+    let mut beside = target.clone().into_os_string();
+    beside.push(format!(".{}", std::process::id()));
+    let written = std::fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o644)
+        .open(&beside)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&beside, &target));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&beside);
+        failed(error)
+    })
+}
+
+/// A problem in one sentence.
+pub fn said(path: &Path, problem: &Problem) -> String {
+    match problem.line {
+        0 => format!("{} {}", path.display(), problem.what),
+        line => format!("{}:{line}: {}", path.display(), problem.what),
+    }
+}
