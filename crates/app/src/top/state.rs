@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub struct State {
     pub settings: Settings,
     pub theme: Theme,
+    /// Whether the terminal shows characters beyond ASCII.
+    unicode: bool,
     /// What was sampled last.
     pub latest: Arc<Moment>,
     /// What is on the screen: the same, unless the picture is held.
@@ -116,6 +118,7 @@ impl State {
         State {
             settings,
             theme,
+            unicode,
             latest: empty.clone(),
             shown: empty,
             history: History::new(moments),
@@ -186,8 +189,9 @@ impl State {
         self.table.tagged = tagged.into_iter().filter(lives).collect();
     }
 
+    /// After the settings have changed.
     pub fn set_theme(&mut self) {
         self.theme.scheme = self.settings.theme;
-        self.theme.unicode &= !self.settings.ascii;
+        self.theme.unicode = self.unicode && !self.settings.ascii;
     }
 }
