@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod about;
 mod assembly;
 mod attribution;
 mod books;
@@ -27,6 +28,7 @@ mod shm;
 mod telemetry;
 mod users;
 
+pub use about::{About, about, started_at};
 pub use dir::{Inject, Root};
 pub use identify::{Identity, WaitStatus, identify, open_book, wait_status};
 pub use process_memory::process_memory;

@@ -1,7 +1,7 @@
 //! Machines for tests: a busy p150a with books, a hung p150b, an n300 without; and a Galaxy.
 
 use super::gather::{Kept, buffers, view};
-use super::view::{Death, View};
+use super::view::{Death, LARGEST, View};
 use crate::smi;
 use model::*;
 
@@ -15,7 +15,7 @@ pub fn machine() -> View {
     p150a.cb_used = Some(Bytes(1_351_680));
     p150a.l1_small_used = Some(Bytes(32_768));
     p150a.stale = Some(Bytes(3 << 20));
-    view(&snapshot, buffers(&snapshot, &snapshot, &[book(&snapshot)]), vec![])
+    view(&snapshot, buffers(&snapshot, &snapshot, &[book(&snapshot)], LARGEST), vec![])
 }
 
 /// The same with somebody who died.

@@ -1,6 +1,6 @@
 //! From a snapshot and the books of its processes to what is shown.
 
-use super::view::{Area, Banks, Buffer, Chip, Death, Holder, Kind, LARGEST, Part, SCHEMA, View};
+use super::view::{Area, Banks, Buffer, Chip, Death, Holder, Kind, Part, SCHEMA, View};
 use model::{
     BankFigures, Bytes, ChipMatch, Device, DeviceId, Exact, Held, KindFigures, Process, ProcessMemory, Snapshot,
     Source, Timestamp, Usage, chip_match,
@@ -134,7 +134,7 @@ fn banks(all: &[BankFigures]) -> Option<Banks> {
 
 /// The largest buffers of all books that are on a chip which is shown. `all` has the others as well: which chip a book means
 /// follows from all devices that its process holds. Books of processes that the snapshot does not have are left out.
-pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept]) -> Vec<Buffer> {
+pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept], most: usize) -> Vec<Buffer> {
     let is_shown = |id: &DeviceId| snapshot.devices.iter().any(|device| device.id == *id);
     let mut largest: Vec<Buffer> = Vec::new();
     for kept in books {
@@ -175,10 +175,10 @@ pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept]) -> Vec<Buffe
             })
         });
         // They come sorted, so the largest of all are among the first of each.
-        largest.extend(on_shown.take(LARGEST));
+        largest.extend(on_shown.take(most));
     }
     largest.sort_by_key(|buffer| (Reverse(buffer.bytes), buffer.age_seconds.map(|age| Reverse(age as u64))));
-    largest.truncate(LARGEST);
+    largest.truncate(most);
     largest
 }
 

@@ -21,7 +21,7 @@ use crate::wait::{Interrupt, Woken};
 use keys::Keys;
 use model::{Snapshot, Timestamp};
 use std::time::{Duration, Instant};
-use view::View;
+use view::{LARGEST, View};
 
 /// Runs the command.
 pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
@@ -72,10 +72,10 @@ fn repeat(
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
         if !snapshot.devices.is_empty() || args.json {
             let all_devices = args.device.is_empty();
-            let told = machine.service().and_then(|service| served::ask(service, &mut snapshot, all_devices));
+            let told = machine.service().and_then(|service| served::ask(service, &mut snapshot, all_devices, LARGEST));
             let (buffers, deaths) = told.unwrap_or_else(|| {
                 let books = books::read(&mut snapshot);
-                (gather::buffers(&snapshot, &all, &books), Vec::new())
+                (gather::buffers(&snapshot, &all, &books, LARGEST), Vec::new())
             });
             let view = gather::view(&snapshot, buffers, deaths);
             screen.show(&text(&view, args, screen, every.is_none()))?;
@@ -97,14 +97,25 @@ fn repeat(
     }
 }
 
-/// Where all memory went at the moment of a snapshot that was taken just now.
-pub fn look(machine: &mut Machine, snapshot: &mut Snapshot) -> View {
-    let told = machine.service().and_then(|service| served::ask(service, snapshot, true));
+/// Where all memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers.
+pub fn look(machine: &mut Machine, snapshot: &mut Snapshot, most: usize) -> View {
+    let told = machine.service().and_then(|service| served::ask(service, snapshot, true, most));
     let (buffers, deaths) = told.unwrap_or_else(|| {
         let books = books::read(snapshot);
-        (gather::buffers(snapshot, snapshot, &books), Vec::new())
+        (gather::buffers(snapshot, snapshot, &books, most), Vec::new())
     });
     gather::view(snapshot, buffers, deaths)
+}
+
+/// So many of the largest buffers of one process.
+pub fn buffers_of(machine: &mut Machine, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<view::Buffer> {
+    let told = machine.service().and_then(|service| served::of_process(service, snapshot, pid, most));
+    told.unwrap_or_else(|| {
+        let mut its = snapshot.clone();
+        its.processes.retain(|process| process.pid == pid);
+        let books = books::read(&mut its);
+        gather::buffers(&its, snapshot, &books, most)
+    })
 }
 
 fn text(view: &View, args: &MemArgs, screen: &Screen, once: bool) -> String {

@@ -1,6 +1,6 @@
 //! Buffers and deaths as the service tells of them: those of all users.
 
-use super::view::{Buffer, Death, LARGEST};
+use super::view::{Buffer, Death};
 use crate::client::{self, Client};
 use ledger::wire::Wanted;
 use model::{Fault, Snapshot, Usage};
@@ -11,9 +11,9 @@ const DEATHS: usize = 50;
 
 /// The largest buffers on the devices of a snapshot, and the latest deaths there. `all` if those are all that there are. None
 /// when the service does not answer.
-pub fn ask(service: &mut Client, snapshot: &mut Snapshot, all: bool) -> Option<(Vec<Buffer>, Vec<Death>)> {
+pub fn ask(service: &mut Client, snapshot: &mut Snapshot, all: bool, most: usize) -> Option<(Vec<Buffer>, Vec<Death>)> {
     let ids: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
-    let wanted = |device: Option<String>| Wanted { device, limit: Some(LARGEST), ..Wanted::default() };
+    let wanted = |device: Option<String>| Wanted { device, limit: Some(most), ..Wanted::default() };
     let pages = if all { vec![wanted(None)] } else { ids.iter().cloned().map(|id| wanted(Some(id))).collect() };
     let mut rows = Vec::new();
     for page in pages {
@@ -23,9 +23,16 @@ pub fn ask(service: &mut Client, snapshot: &mut Snapshot, all: bool) -> Option<(
     }
     rows.sort_by_key(|row| (Reverse(row.bytes), row.pid, row.id, row.address));
     rows.dedup_by_key(|row| (row.pid, row.id, row.kind.clone(), row.devices.clone()));
-    rows.truncate(LARGEST);
+    rows.truncate(most);
     let deaths = service.deaths(DEATHS)?.into_iter().filter_map(|death| obituary(death, &ids)).collect();
     Some((rows.into_iter().map(|row| buffer(row, &ids)).collect(), deaths))
+}
+
+/// The largest buffers of one process. None when the service does not answer.
+pub fn of_process(service: &mut Client, snapshot: &Snapshot, pid: u32, most: usize) -> Option<Vec<Buffer>> {
+    let ids: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
+    let told = service.buffers(Wanted { pid: Some(pid), limit: Some(most), ..Wanted::default() })?;
+    Some(told.buffers.into_iter().map(|row| buffer(row, &ids)).collect())
 }
 
 fn buffer(row: client::Row, ids: &[String]) -> Buffer {

@@ -298,7 +298,7 @@ mod tests {
         });
         snapshot.taken_at = Timestamp(time);
         change(&mut snapshot);
-        Moment { snapshot, memory: None, deaths: Vec::new() }
+        Moment::of(snapshot)
     }
 
     fn told(moments: &[Moment]) -> Vec<String> {

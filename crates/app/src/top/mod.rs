@@ -24,6 +24,7 @@ use crate::machine::Machine;
 use crate::sampling::Sampling;
 use crate::smi::screen::locale_is_utf8;
 use crate::wait::{Interrupt, on};
+use feed::Wishes;
 use layout::Panel;
 use panels::{charts as chart_panel, detail, devices, events as event_panel, filter, header, help, memory, mesh};
 use panels::{processes, setup, signals, sort, status};
@@ -36,7 +37,6 @@ use std::io::{self, IsTerminal, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use terminal::Screen;
 
@@ -61,12 +61,12 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     if let (Ok(path), [first, ..]) = (&file, &problems[..]) {
         state.notice = Some(config::said(path, first));
     }
-    let with_memory = Arc::new(AtomicBool::new(false));
-    let flag = with_memory.clone();
+    let wishes = Arc::new(Wishes::default());
+    let wished = wishes.clone();
     let interval = Duration::from_millis(state.settings.interval_ms);
-    let sampling = Sampling::start_now(machine, interval, move |machine| feed::take(machine, &flag))?;
+    let sampling = Sampling::start_now(machine, interval, move |machine| feed::take(machine, &wished))?;
     let mut screen = Screen::take(state.settings.mouse)?;
-    let result = watch(&mut state, &mut screen, &sampling, &interrupt, &resized, &with_memory, file.as_deref().ok());
+    let result = watch(&mut state, &mut screen, &sampling, &interrupt, &resized, &wishes, file.as_deref().ok());
     drop(screen);
     sampling.finish();
     result.map(|()| Exit::Success)
@@ -79,7 +79,7 @@ fn watch(
     sampling: &Sampling<feed::Moment>,
     interrupt: &Interrupt,
     mut resized: &UnixStream,
-    with_memory: &AtomicBool,
+    wishes: &Wishes,
     file: Option<&Path>,
 ) -> anyhow::Result<()> {
     let stdin = io::stdin();
@@ -90,7 +90,6 @@ fn watch(
             state.take(moment);
         }
         screen.draw(state)?;
-        with_memory.store(state.view == state::View::Memory, Relaxed);
         let (end, stop) = interrupt.pipes();
         let mut all = vec![
             PollFd::new(&stdin, PollFlags::IN),
@@ -134,8 +133,7 @@ fn watch(
             }
         }
         // A view that was just opened does not wait for the next sample.
-        if state.view == state::View::Memory && state.latest.memory.is_none() && !with_memory.load(Relaxed) {
-            with_memory.store(true, Relaxed);
+        if wishes.set(state.view == state::View::Memory, state.process_in_detail()) {
             sampling.hurry();
         }
     }

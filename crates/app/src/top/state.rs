@@ -179,6 +179,14 @@ impl State {
         self.device = Some(devices[to].id.clone());
     }
 
+    /// The process that is looked at from closer.
+    pub fn process_in_detail(&self) -> Option<u32> {
+        match &self.overlay {
+            Some(Overlay::Detail(detail)) => Some(detail.pid),
+            _ => None,
+        }
+    }
+
     /// A selection means something that is there.
     fn keep_selection(&mut self) {
         if self.selected_device().is_none() {

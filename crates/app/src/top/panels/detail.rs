@@ -8,7 +8,15 @@ use ratatui::layout::Rect;
 
 /// The process, and what is chosen.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Detail;
+pub struct Detail {
+    pub pid: u32,
+}
+
+impl Detail {
+    pub fn of(pid: u32) -> Detail {
+        Detail { pid }
+    }
+}
 
 pub fn draw(_state: &State, _detail: &Detail, _area: Rect, _buf: &mut Buffer) {}
 

@@ -88,10 +88,10 @@ mod tests {
     fn state() -> State {
         let mut state = State::new(Settings::default(), true);
         let mut snapshot = example::machine();
-        state.take(Moment { snapshot: snapshot.clone(), memory: None, deaths: Vec::new() });
+        state.take(Moment::of(snapshot.clone()));
         snapshot.taken_at.0 += 1000;
         snapshot.devices[0].state = model::State::Hung;
-        state.take(Moment { snapshot, memory: None, deaths: Vec::new() });
+        state.take(Moment::of(snapshot));
         state
     }
 
