@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn the_window_explains_each_choice() {
         let state = at("charts");
-        let mut buf = Buffer::empty(Rect { x: 0, y: 0, width: 70, height: 24 });
+        let mut buf = Buffer::empty(Rect { x: 0, y: 0, width: 68, height: 24 });
         let Some(Overlay::Setup(setup)) = &state.overlay else { panic!() };
         draw(&state, setup, buf.area, &mut buf);
         expect![[r#"
