@@ -31,7 +31,9 @@ impl Interrupt {
 
     /// From now on Ctrl-Z goes through this, too.
     pub fn and_stop(&mut self) -> io::Result<()> {
-        self.stop = Some(on(&[SIGTSTP])?);
+        let stop = on(&[SIGTSTP])?;
+        stop.set_nonblocking(true)?;
+        self.stop = Some(stop);
         Ok(())
     }
 
@@ -64,7 +66,7 @@ impl Interrupt {
     pub fn stop(&self) -> io::Result<()> {
         if let Some(mut stop) = self.stop.as_ref() {
             // However many came while nobody looked, it is one wish.
-            let _ = stop.read(&mut [0; 64])?;
+            let _ = stop.read(&mut [0; 64]);
         }
         signal_hook::low_level::emulate_default_handler(SIGTSTP)
     }

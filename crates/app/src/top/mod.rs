@@ -118,7 +118,7 @@ fn watch(
             match effect {
                 Effect::Quit => return Ok(()),
                 Effect::Suspend => suspend(screen, interrupt)?,
-                Effect::Redraw => screen.forget()?,
+                Effect::Redraw => screen.forget(),
                 Effect::Interval => {
                     sampling.set_interval(Duration::from_millis(state.settings.interval_ms));
                     sampling.hurry();

@@ -3,20 +3,25 @@
 use super::state::State;
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
+use crossterm::style::ResetColor;
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
-    enable_raw_mode,
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{execute, queue};
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
+use ratatui::backend::{Backend, CrosstermBackend};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// A terminal that is ours until this is dropped.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    out: CrosstermBackend<BufWriter<Stdout>>,
     mouse: bool,
+    /// What the terminal shows; of no size when that is not known.
+    shown: Buffer,
+    next: Buffer,
 }
 
 /// Whether somebody must give the terminal back.
@@ -31,8 +36,8 @@ impl Screen {
             hook(panic);
         }));
         let out = BufWriter::with_capacity(64 << 10, io::stdout());
-        let terminal = Terminal::new(CrosstermBackend::new(out))?;
-        let mut screen = Screen { terminal, mouse };
+        let nothing = Buffer::empty(Rect::ZERO);
+        let mut screen = Screen { out: CrosstermBackend::new(out), mouse, shown: nothing.clone(), next: nothing };
         screen.enter()?;
         Ok(screen)
     }
@@ -41,13 +46,12 @@ impl Screen {
     pub fn enter(&mut self) -> io::Result<()> {
         TAKEN.store(true, SeqCst);
         enable_raw_mode()?;
-        let out = self.terminal.backend_mut();
-        queue!(out, EnterAlternateScreen, Hide, EnableBracketedPaste)?;
+        queue!(self.out, EnterAlternateScreen, Hide, EnableBracketedPaste)?;
         if self.mouse {
-            queue!(out, EnableMouseCapture)?;
+            queue!(self.out, EnableMouseCapture)?;
         }
-        Write::flush(out)?;
-        self.terminal.clear()
+        self.forget();
+        Write::flush(&mut self.out)
     }
 
     /// Gives it back for a while.
@@ -56,18 +60,26 @@ impl Screen {
     }
 
     /// Everything is sent anew with the next picture.
-    pub fn forget(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+    pub fn forget(&mut self) {
+        self.shown = Buffer::empty(Rect::ZERO);
     }
 
     /// Draws what has changed.
     pub fn draw(&mut self, state: &mut State) -> io::Result<()> {
-        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        self.terminal.draw(|frame| {
-            state.area = frame.area();
-            super::draw(state, frame.area(), frame.buffer_mut());
-        })?;
-        execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
+        let (width, height) = crossterm::terminal::size()?;
+        let area = Rect { x: 0, y: 0, width, height };
+        queue!(self.out, BeginSynchronizedUpdate)?;
+        if self.shown.area != area {
+            self.shown = Buffer::empty(area);
+            self.next = Buffer::empty(area);
+            queue!(self.out, ResetColor, Clear(ClearType::All))?;
+        }
+        state.area = area;
+        self.next.reset();
+        super::draw(state, area, &mut self.next);
+        self.out.draw(self.shown.diff(&self.next).into_iter())?;
+        std::mem::swap(&mut self.shown, &mut self.next);
+        execute!(self.out, EndSynchronizedUpdate)
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod harness;
 pub mod service;
+pub mod terminal;
 
 use serde_json::Value;
 use std::io::{self, Write};
