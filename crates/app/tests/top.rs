@@ -65,6 +65,11 @@ fn a_storm_of_sizes_does_no_harm() {
 }
 
 #[test]
+fn it_ends_when_its_terminal_is_closed() {
+    assert!(top(100, 30).closing_ends_it());
+}
+
+#[test]
 fn without_a_terminal_it_says_what_to_do() {
     let run = support::ttmon(&["top", "--sim"]);
     assert_eq!(run.code, Some(2));

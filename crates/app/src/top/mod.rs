@@ -6,6 +6,7 @@ mod app;
 mod charts;
 mod events;
 mod feed;
+mod input;
 mod keys;
 mod layout;
 mod paint;
@@ -25,6 +26,7 @@ use crate::sampling::Sampling;
 use crate::smi::screen::locale_is_utf8;
 use crate::wait::{Interrupt, on};
 use feed::Wishes;
+use input::Input;
 use layout::Panel;
 use panels::{charts as chart_panel, detail, devices, events as event_panel, filter, header, help, memory, mesh};
 use panels::{processes, setup, signals, sort, status};
@@ -83,6 +85,7 @@ fn watch(
     file: Option<&Path>,
 ) -> anyhow::Result<()> {
     let stdin = io::stdin();
+    let input = Input::listen()?;
     // The first picture has figures on it, unless a device keeps it waiting.
     sampling.wait(Duration::from_millis(25));
     loop {
@@ -92,28 +95,28 @@ fn watch(
         screen.draw(state)?;
         let (end, stop) = interrupt.pipes();
         let mut all = vec![
-            PollFd::new(&stdin, PollFlags::IN),
+            // Only to know when the terminal is gone.
+            PollFd::new(&stdin, PollFlags::empty()),
             PollFd::new(&sampling.ready, PollFlags::IN),
             PollFd::new(end, PollFlags::IN),
             PollFd::new(resized, PollFlags::IN),
+            PollFd::new(&input.ready, PollFlags::IN),
         ];
         all.extend(stop.map(|stop| PollFd::new(stop, PollFlags::IN)));
         let _ = poll(&mut all, None);
         let came: Vec<bool> = all.iter().map(|one| !one.revents().is_empty()).collect();
         drop(all);
-        if came[2] {
+        if came[0] || came[2] {
             return Ok(());
         }
         if came[3] {
             while matches!(resized.read(&mut [0; 64]), Ok(1..)) {}
         }
-        if came.get(4) == Some(&true) {
+        if came.get(5) == Some(&true) {
             suspend(screen, interrupt)?;
         }
-        // What is typed while a picture is drawn is seen to before the next one.
-        while crossterm::event::poll(Duration::ZERO)? {
-            app::handle(state, &crossterm::event::read()?);
-        }
+        // What was typed while a picture was drawn is seen to before the next one.
+        input.take().for_each(|event| app::handle(state, &event));
         for effect in std::mem::take(&mut state.effects) {
             match effect {
                 Effect::Quit => return Ok(()),

@@ -1,6 +1,7 @@
 //! A real `ttmon` in a pseudo-terminal, and what a person would see there.
 
 use super::TTMON;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
@@ -8,7 +9,9 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A terminal with the program in it, killed when dropped.
@@ -19,6 +22,8 @@ pub struct Terminal {
     slave: OwnedFd,
     before: Termios,
     seen: Arc<Mutex<Seen>>,
+    reader: Option<JoinHandle<()>>,
+    is_closing: Arc<AtomicBool>,
 }
 
 /// What has come out of the program.
@@ -50,15 +55,22 @@ impl Terminal {
         let child = command.spawn().unwrap();
         let seen = Arc::new(Mutex::new(Seen { screen: vt100::Parser::new(rows, columns, 0), bytes: 0 }));
         let (mut from, into) = (File::from(master.try_clone().unwrap()), seen.clone());
-        std::thread::spawn(move || {
+        let is_closing = Arc::new(AtomicBool::new(false));
+        let closing = is_closing.clone();
+        let reader = std::thread::spawn(move || {
             let mut buffer = vec![0; 1 << 16];
-            while let Ok(bytes @ 1..) = from.read(&mut buffer) {
+            let moment = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+            while !closing.load(Relaxed) {
+                if poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&moment)) == Ok(0) {
+                    continue;
+                }
+                let Ok(bytes @ 1..) = from.read(&mut buffer) else { return };
                 let mut seen = into.lock().unwrap();
                 seen.bytes += bytes;
                 seen.screen.process(&buffer[..bytes]);
             }
         });
-        Terminal { child, master: master.into(), slave, before, seen }
+        Terminal { child, master: master.into(), slave, before, seen, reader: Some(reader), is_closing }
     }
 
     /// What is on the screen.
@@ -147,6 +159,24 @@ impl Terminal {
             assert!(Instant::now() < until, "it does not end, but shows:\n{}", self.text());
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Closes the window, and leaves the program behind. Whether it ends then.
+    pub fn closing_ends_it(mut self) -> bool {
+        self.is_closing.store(true, Relaxed);
+        self.reader.take().unwrap().join().unwrap();
+        let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+        // Both ends: the program has the last ones of its own side.
+        self.slave = null.try_clone().unwrap().into();
+        self.master = null;
+        let until = Instant::now() + Duration::from_secs(20);
+        while self.child.try_wait().unwrap().is_none() {
+            if Instant::now() > until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
     }
 
     /// Whether the terminal is as it was before the program.

@@ -1,0 +1,40 @@
+//! Keys and the mouse, read in a thread of their own: a terminal that is closed in the middle makes a reader of its input go
+//! round in circles, and must not take the program with it.
+
+use crossterm::event::{Event, read};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, channel};
+
+/// What is typed.
+pub struct Input {
+    /// Can be read when there is something.
+    pub ready: UnixStream,
+    events: Receiver<Event>,
+}
+
+impl Input {
+    pub fn listen() -> io::Result<Input> {
+        let (ready, mut tell) = UnixStream::pair()?;
+        ready.set_nonblocking(true)?;
+        tell.set_nonblocking(true)?;
+        let (send, events) = channel();
+        std::thread::Builder::new().name("ttmon-input".into()).spawn(move || {
+            while let Ok(event) = read() {
+                if send.send(event).is_err() {
+                    return;
+                }
+                // A pipe that is full says so already.
+                let _ = tell.write(&[1]);
+            }
+        })?;
+        Ok(Input { ready, events })
+    }
+
+    /// All that was typed since.
+    pub fn take(&self) -> impl Iterator<Item = Event> + '_ {
+        let mut ready = &self.ready;
+        while matches!(ready.read(&mut [0; 64]), Ok(1..)) {}
+        self.events.try_iter()
+    }
+}
