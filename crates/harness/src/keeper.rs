@@ -4,9 +4,14 @@
 //! go                    allocates and frees in bursts until the next command
 //! hurry                 the same without a pause
 //! boast BYTES           OK   one buffer in DRAM more, of any size
+//! hand SOCKET           OK   hands the book over to the service there, as the agent does
 //! stop                  OK dram=… l1=… trace=… buffers=…   what it holds, counted apart from the book
 //! ```
 
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -14,10 +19,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use ledger::book::{Chips, Kind, New, Writer};
+use ledger::wire::{Hello, Request, frame};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 pub struct Keeper {
     truth: Arc<Mutex<Truth>>,
     running: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
+    /// The service that has the book.
+    service: Option<UnixStream>,
 }
 
 /// The book, and beside it a plain list of what is in it.
@@ -35,7 +44,7 @@ impl Keeper {
         let chip = writer.chip(0, Some(chip)).context("no room for a chip")?;
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let truth = Truth { writer, chip, live: Vec::new(), next_id: 1, random };
-        Ok(Keeper { truth: Arc::new(Mutex::new(truth)), running: None })
+        Ok(Keeper { truth: Arc::new(Mutex::new(truth)), running: None, service: None })
     }
 
     pub fn answer(&mut self, words: &[&str]) -> Result<String> {
@@ -65,6 +74,11 @@ impl Keeper {
                 truth.allocate(Kind::Dram, crate::script::number("BYTES", bytes)?, 1, 0);
                 Ok(String::new())
             }
+            ["hand", socket] => {
+                let truth = self.truth.lock().ok().context("the thread has died")?;
+                self.service = Some(hand_over(&truth.writer, socket)?);
+                Ok(String::new())
+            }
             ["stop"] => {
                 let truth = self.truth.lock().ok().context("the thread has died")?;
                 let sum =
@@ -75,6 +89,18 @@ impl Keeper {
             _ => bail!("unknown command {:?}", words.join(" ")),
         }
     }
+}
+
+fn hand_over(book: &Writer, socket: &str) -> Result<UnixStream> {
+    let service = UnixStream::connect(socket)?;
+    let mut text = frame(&Request::Hello(Hello::from("ttmetal-harness")))?;
+    text.extend(frame(&Request::Book { pid: std::process::id() })?);
+    let files = [book.file().as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    beside.push(SendAncillaryMessage::ScmRights(&files));
+    sendmsg(&service, &[IoSlice::new(&text)], &mut beside, SendFlags::NOSIGNAL)?;
+    Ok(service)
 }
 
 impl Truth {

@@ -1,0 +1,155 @@
+//! Clients of all kinds that come and go on both sockets, most of them without taking leave: afterwards the service has as many
+//! open files as before, and no more memory than it had after a while.
+//!
+//! Ten seconds of it; `TTMON_CHURN_SECONDS=600 cargo test -p ttmon --test serve_churn -- --nocapture` for ten minutes.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::json;
+use sim::tree::Chip;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+use support::Machine;
+use support::harness::Harness;
+use support::service::{Native, Poc, Service, wait_for};
+
+const CHIP: u64 = 0xC4C4;
+/// So many live at the same time.
+const CROWD: usize = 24;
+/// The allocator does not give back all that it could, in kB.
+const MARGIN: u64 = 1024;
+
+/// Somebody who has come, and goes when dropped.
+#[expect(dead_code, reason = "they are kept, not looked at")]
+enum Guest {
+    /// Allocates and frees.
+    Poc(Poc),
+    /// Keeps a book, has handed it over, and changes it.
+    Keeper(Harness),
+    /// Has asked, and may have read what it was told.
+    Asker(Native),
+    /// Half a message, or nothing.
+    Silent(UnixStream),
+}
+
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % most
+    }
+}
+
+fn guest(service: &Service, chance: &mut Chance) -> Guest {
+    let seed = chance.below(1 << 30);
+    match chance.below(10) {
+        0..=2 => {
+            let mut client = service.c();
+            client.tell(&format!("random {seed} {} {}", 100 + chance.below(3000), chance.below(3)));
+            Guest::Poc(client)
+        }
+        3 => {
+            let mut keeper = Harness::start(&[], &["book", &CHIP.to_string(), &seed.to_string()], &[]);
+            keeper.ok(&format!("hand {}", service.socket().display()));
+            keeper.ok("go");
+            // Some are known to the driver too, and so to the sampler.
+            if chance.below(2) == 0 {
+                service.machine.set_pids(0, &[keeper.pid]);
+            }
+            Guest::Keeper(keeper)
+        }
+        4..=6 => {
+            let mut native = service.native();
+            let question = match chance.below(5) {
+                0 => json!({"snapshot": {}}),
+                1 => json!({"buffers": {"sort": "age"}}),
+                2 => json!({"deaths": {}}),
+                3 => json!({"processes": {}}),
+                _ => json!({"divices": {}}),
+            };
+            (0..chance.below(4)).for_each(|_| drop(native.ask(question.clone())));
+            (0..chance.below(4)).for_each(|_| native.tell(&question));
+            Guest::Asker(native)
+        }
+        // Subscribers who never read, some of them with much to be told.
+        7 | 8 => {
+            let mut native = service.native();
+            native.tell(&json!({"subscribe": {"interval_ms": chance.below(300)}}));
+            (0..chance.below(40)).for_each(|_| native.tell(&json!({"snapshot": {}})));
+            Guest::Asker(native)
+        }
+        _ => {
+            let path = if chance.below(2) == 0 { service.socket() } else { service.poc_socket() };
+            let mut stream = UnixStream::connect(path).unwrap();
+            stream.write_all(&[1; 112][..chance.below(112) as usize]).unwrap();
+            Guest::Silent(stream)
+        }
+    }
+}
+
+/// How many files the service has open, and how many kB of memory of its own.
+fn cost(service: &Service) -> (usize, u64) {
+    let proc = format!("/proc/{}", service.child.id());
+    let status = std::fs::read_to_string(format!("{proc}/status")).unwrap();
+    let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    let kilobytes = anonymous.trim().trim_end_matches(" kB").parse().unwrap();
+    (std::fs::read_dir(format!("{proc}/fd")).unwrap().count(), kilobytes)
+}
+
+fn open_files(service: &Service) -> Vec<String> {
+    let folder = std::fs::read_dir(format!("/proc/{}/fd", service.child.id())).unwrap();
+    folder.map(|entry| std::fs::read_link(entry.unwrap().path()).unwrap_or_default().display().to_string()).collect()
+}
+
+#[test]
+fn whoever_comes_and_goes_leaves_nothing_behind() {
+    let seconds = std::env::var("TTMON_CHURN_SECONDS").ok().and_then(|number| number.parse().ok()).unwrap_or(10);
+    let (whole, folder) = (Duration::from_secs(seconds), tempfile::tempdir().unwrap());
+    let config = folder.path().join("config");
+    // With few deaths to remember, the memory of them is soon as large as it will be.
+    std::fs::write(&config, "deaths = 50\ninterval_ms = 100\n").unwrap();
+    let machine = Machine::with(&[Chip { asic_id: Some(CHIP), ..Chip::p150a(0) }]);
+    let service = Service::start_with(machine, &["--config", config.to_str().unwrap()]);
+    let (files, _) = cost(&service);
+
+    let mut chance = Chance(0x2545_F491_4F6C_DD1D);
+    let mut crowd: Vec<Guest> = Vec::new();
+    let (began, mut guests, mut minutes, mut most_files) = (Instant::now(), 0u64, 0, 0);
+    // The most memory in each quarter of the time. The first is for getting warm.
+    let mut quarters = [0u64; 4];
+    while let now = began.elapsed()
+        && now < whole
+    {
+        if crowd.len() >= CROWD {
+            drop(crowd.swap_remove(chance.below(CROWD as u64) as usize));
+        }
+        crowd.push(guest(&service, &mut chance));
+        guests += 1;
+        std::thread::sleep(Duration::from_micros(chance.below(4000)));
+        let (open, memory) = cost(&service);
+        most_files = open.max(most_files);
+        let quarter = &mut quarters[(now.as_millis() * 4 / whole.as_millis()) as usize];
+        *quarter = memory.max(*quarter);
+        if now.as_secs() / 60 > minutes {
+            minutes += 1;
+            println!("after {minutes} min: {guests} guests, {open} open files, {memory} kB");
+        }
+    }
+    drop(crowd);
+    let left = || format!("{files} open files have become\n{}", open_files(&service).join("\n"));
+    wait_for(|| cost(&service).0 == files, left);
+    let (_, memory) = cost(&service);
+    println!("{guests} guests in {seconds} s: {files} open files before and after, {most_files} at the most");
+    println!("{quarters:?} kB at the most in each quarter, {memory} kB after all");
+    let [_, plateau, _, last] = quarters;
+    assert!(last.max(memory) <= plateau + MARGIN, "{quarters:?} kB, and then {memory} kB");
+    let processes = service.snapshot()["processes"].clone();
+    assert_eq!(processes, json!([]));
+    assert_eq!(service.c().ask("query 0"), [0; 6]);
+}
