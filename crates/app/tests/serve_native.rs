@@ -54,6 +54,17 @@ fn both_sides_greet_and_another_version_is_refused_by_both_numbers() {
 }
 
 #[test]
+fn a_service_of_another_version_says_the_same_under_its_own_number() {
+    let service = Service::start_speaking(2, tempfile::tempdir().unwrap(), machine(), &[]);
+    let mut native = call(&service);
+    assert_eq!(reason(&native.ask(json!({"devices": {}}))), r#"say hello first: {"hello": {"version": 2}}"#);
+    let why = "this service speaks version 2 and you speak version 1: use a ttmon of the same version";
+    assert_eq!(reason(&native.ask(json!({"hello": {"version": 1}}))), why);
+    assert_eq!(native.ask(json!({"hello": {"version": 2}}))["hello"]["version"], 2);
+    assert_eq!(native.ask(json!({"devices": {}}))["devices"][0]["board"], "p150a");
+}
+
+#[test]
 fn a_mistake_is_named_and_the_connection_goes_on() {
     let service = Service::start(machine());
     let mut native = service.native();
@@ -112,7 +123,7 @@ fn who_subscribes_is_told_again_and_again() {
     // One that does not read is sent away, after what it has begun to read and a reason.
     let mut slow = service.native();
     slow.tell(&json!({"subscribe": {"interval_ms": 1}}));
-    (0..400).for_each(|_| slow.tell(&json!({"snapshot": {}})));
+    (0..200).for_each(|_| slow.tell(&json!({"snapshot": {}})));
     wait_for(|| service.log().contains("event=dismissed"), || service.log());
     let mut last = None;
     while let Some(frame) = slow.hear() {

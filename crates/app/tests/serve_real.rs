@@ -44,7 +44,11 @@ impl Bench {
     }
 
     fn serve(self) -> Service {
-        Service::start_in(self.folder, self.machine, &[])
+        self.serve_version(ledger::wire::VERSION)
+    }
+
+    fn serve_version(self, version: u32) -> Service {
+        Service::start_speaking(version, self.folder, self.machine, &[])
     }
 }
 
@@ -154,5 +158,39 @@ fn a_service_finds_what_it_was_not_handed() {
         agree(&service, of_device, &mut program, "late, and without an event");
         service.kill_and_restart();
         agree(&service, of_device, &mut program, "killed and back, and without an event");
+    }
+}
+
+#[test]
+fn a_service_that_was_exchanged_for_one_of_another_version_knows_everything() {
+    let other = ledger::wire::VERSION + 1;
+    for ttnn in wheels("a_service_that_was_exchanged_for_one_of_another_version_knows_everything") {
+        for (before, after) in [(ledger::wire::VERSION, other), (other, ledger::wire::VERSION)] {
+            let bench = Bench::new();
+            let mut program = bench.program(&ttnn);
+            assert!(program.ask("alloc 1 2097152 2048 dram").starts_with("OK"));
+            // The driver knows nothing of the program yet: what there is to know comes from the agent.
+            let mut service = bench.serve_version(before);
+            a_second_later(&mut program, "alloc 2 2048 2048 l1");
+            agree(&service, of_buffers, &mut program, &format!("version {before}"));
+
+            service.version = after;
+            service.kill_and_restart();
+            assert_eq!(of_buffers(&service), json!([0, 0]));
+            a_second_later(&mut program, "alloc 3 4096 2048 dram");
+            agree(&service, of_buffers, &mut program, &format!("version {after} after {before}"));
+            assert!(program.ask("free 1").starts_with("OK"));
+            agree(&service, of_buffers, &mut program, &format!("version {after}, at once"));
+
+            // And what the device holds, through the sampler too.
+            service.machine.set_pids(0, &[program.pid]);
+            agree(&service, of_device, &mut program, &format!("version {after}, the device"));
+            service.version = before;
+            service.kill_and_restart();
+            agree(&service, of_device, &mut program, &format!("version {before} again, without an event"));
+            a_second_later(&mut program, "alloc 4 2048 2048 l1");
+            agree(&service, of_device, &mut program, &format!("version {before} again"));
+            agree(&service, of_buffers, &mut program, &format!("version {before} again"));
+        }
     }
 }

@@ -17,6 +17,7 @@ mod settings;
 mod socket;
 mod state;
 mod systemd;
+mod version;
 
 use crate::cli::{MachineArgs, ServeArgs};
 use crate::exit::{Exit, Failure};

@@ -4,8 +4,9 @@ use super::log::{Level, log};
 use super::outbox::Outbox;
 use super::people::Key;
 use super::state::State;
+use super::version::VERSION;
 use crate::handover::{Arrived, receive};
-use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, VERSION, frame};
+use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, frame};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
@@ -148,13 +149,15 @@ impl Client {
     fn answer(&mut self, request: Request, state: &mut State) {
         match (&self.greeting, &request) {
             (_, Request::Hello(_) | Request::Book { .. }) | (Greeting::Fine, _) => {}
-            (Greeting::Missing, _) => return self.refuse(r#"say hello first: {"hello": {"version": 1}}"#),
+            (Greeting::Missing, _) => {
+                return self.refuse(format!(r#"say hello first: {{"hello": {{"version": {}}}}}"#, *VERSION));
+            }
             (Greeting::Other(theirs), _) => return self.refuse(other_version(*theirs)),
         }
         match request {
-            Request::Hello(Hello { version: VERSION, .. }) => {
+            Request::Hello(Hello { version, .. }) if version == *VERSION => {
                 self.greeting = Greeting::Fine;
-                self.say(&json!({ "hello": Hello::from(&program()) }));
+                self.say(&json!({ "hello": Hello { version, program: program() } }));
             }
             Request::Hello(Hello { version, .. }) => {
                 self.greeting = Greeting::Other(version);
@@ -256,5 +259,6 @@ pub enum Told<'a> {
 }
 
 fn other_version(theirs: u32) -> String {
-    format!("this service speaks version {VERSION} and you speak version {theirs}: use a ttmon of the same version")
+    let ours = *VERSION;
+    format!("this service speaks version {ours} and you speak version {theirs}: use a ttmon of the same version")
 }

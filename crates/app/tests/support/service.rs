@@ -15,6 +15,8 @@ pub struct Service {
     pub machine: Machine,
     pub folder: TempDir,
     pub child: Child,
+    /// Which version it speaks, or will when it is started again.
+    pub version: u32,
 }
 
 impl Service {
@@ -28,10 +30,15 @@ impl Service {
 
     /// In a folder that agents know already.
     pub fn start_in(folder: TempDir, machine: Machine, options: &[&str]) -> Service {
+        Service::start_speaking(ledger::wire::VERSION, folder, machine, options)
+    }
+
+    /// One that speaks another version.
+    pub fn start_speaking(version: u32, folder: TempDir, machine: Machine, options: &[&str]) -> Service {
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let child = spawn(&machine, folder.path(), options);
-        let service = Service { machine, folder, child };
+        let child = spawn(version, &machine, folder.path(), options);
+        let service = Service { machine, folder, child, version };
         service.await_ready(1);
         service
     }
@@ -53,7 +60,7 @@ impl Service {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         let ready = self.log().matches("event=ready").count();
-        self.child = spawn(&self.machine, self.folder.path(), &[]);
+        self.child = spawn(self.version, &self.machine, self.folder.path(), &[]);
         self.await_ready(ready + 1);
     }
 
@@ -73,8 +80,8 @@ impl Service {
 
     pub fn native(&self) -> Native {
         let mut native = Native(UnixStream::connect(self.socket()).unwrap());
-        let hello = native.ask(json!({"hello": {"version": 1, "program": "this test"}}));
-        assert_eq!(hello["hello"]["version"], 1, "{hello}");
+        let hello = native.ask(json!({"hello": {"version": self.version, "program": "this test"}}));
+        assert_eq!(hello["hello"]["version"], self.version, "{hello}");
         native
     }
 
@@ -115,7 +122,7 @@ impl Drop for Service {
     }
 }
 
-fn spawn(machine: &Machine, folder: &Path, options: &[&str]) -> Child {
+fn spawn(version: u32, machine: &Machine, folder: &Path, options: &[&str]) -> Child {
     let log = std::fs::File::options().append(true).create(true).open(folder.join("log")).unwrap();
     Command::new(TTMON)
         .args(["serve", "--root", machine.root()])
@@ -125,6 +132,7 @@ fn spawn(machine: &Machine, folder: &Path, options: &[&str]) -> Child {
         .arg(folder.join("poc.sock"))
         .args(options)
         .env_remove("JOURNAL_STREAM")
+        .env("TTMON_WIRE_VERSION", version.to_string())
         .stderr(log)
         .spawn()
         .unwrap()
