@@ -33,11 +33,9 @@ pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Arrived, Errno> {
     Ok(Arrived { bytes: message.bytes, file, lost_a_file })
 }
 
-/// What a file says that was handed over as a book. Only memory has seals; reading that never waits for anybody.
+/// What a file says that was handed over as a book. Only memory has seals; looking at that never waits for anybody, while whoever
+/// serves another file system may keep even a question for the file's size waiting.
 pub fn book_in(file: &File) -> Result<Book, BookError> {
-    let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    match fcntl_get_seals(file) {
-        Ok(_) if is_regular => book::read(book::of_file(file)),
-        _ => Err(BookError::NotABook),
-    }
+    let is_memory = fcntl_get_seals(file).is_ok() && file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if is_memory { book::read(book::of_file(file)) } else { Err(BookError::NotABook) }
 }

@@ -309,6 +309,53 @@ fn a_process_may_have_so_many_buffers_and_others_do_not_notice() {
 }
 
 #[test]
+fn who_claims_more_than_there_can_be_dies_like_others() {
+    let service = service();
+    let (mut liar, mut watcher) = (service.c(), service.c());
+    watcher.ask("alloc 0 30 0 4096");
+    for buffer in 1..=3 {
+        liar.ask(&format!("alloc 0 {} 0 {buffer}", i64::MAX));
+        liar.ask(&format!("alloc 1 {} 1 {buffer}", i64::MAX));
+    }
+    expect(&mut watcher, "query 0", &[u64::MAX, 0, 0, 0, 0, 0]);
+    liar.kill();
+    expect(&mut watcher, "query 0", &[30, 0, 0, 0, 0, 0]);
+    assert_eq!(service.deaths()[0]["devices"][1]["l1_bytes"], u64::MAX);
+}
+
+#[test]
+fn devices_that_are_made_up_cost_others_one_line() {
+    let service = service();
+    let mut liar = service.c();
+    for device in 0..300 {
+        liar.ask(&format!("alloc {device} 10 0 4096"));
+    }
+    assert_eq!(liar.ask("query 255")[0], 10);
+    assert_eq!(liar.ask("query 256")[0], 0);
+    let snapshot = service.snapshot();
+    let path = format!("/proc/{}", liar.pid);
+    let faults: Vec<_> = snapshot["faults"].as_array().unwrap().iter().filter(|fault| fault["path"] == path).collect();
+    let why = "reports memory of device 2 and 253 more, and nothing tells which that is";
+    assert_eq!((faults.len(), &faults[0]["reason"]), (1, &json!(why)));
+    let refused = r#"reason="the process has buffers on 256 devices already, and claims some on device 256 too""#;
+    assert_eq!(service.log().matches(refused).count(), 1, "{}", service.log());
+}
+
+#[test]
+fn what_remains_is_not_printed_more_often_than_it_can_be_read() {
+    let service = service();
+    let (mut client, began) = (service.c(), Instant::now());
+    client.ask("alloc 0 1000 0 4096");
+    (0..500).for_each(|_| drop(client.ask("dump")));
+    client.ask("query 0");
+    let seconds = began.elapsed().as_secs() as usize;
+    for event in ["event=remaining", "event=kernels"] {
+        let lines = service.log().matches(event).count();
+        assert!((1..=seconds + 2).contains(&lines), "{lines} lines in {seconds} s");
+    }
+}
+
+#[test]
 fn a_users_service_is_the_users_own() {
     use std::os::unix::fs::PermissionsExt;
     let test = "a_users_service_is_the_users_own";
@@ -361,17 +408,17 @@ fn a_second_instance_says_who_has_the_socket() {
 }
 
 #[test]
-fn of_many_clients_the_sum_is_that_of_the_survivors() {
-    let many: usize = std::env::var("TTMON_MANY_CLIENTS").ok().and_then(|number| number.parse().ok()).unwrap_or(200);
+fn of_a_thousand_clients_the_sum_is_that_of_the_survivors() {
+    let many = 1000usize;
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config");
     std::fs::write(&config, format!("connections = {}\n", many + 10)).unwrap();
     let machine = Machine::with(&[Chip::p150a(0), Chip::p150a(1)]);
     let service = Service::start_with(machine, &["--config", config.to_str().unwrap()]);
     let mut watcher = service.c();
-    let mut clients: Vec<Poc> = (0..many).map(|i| if i % 20 == 19 { service.python() } else { service.c() }).collect();
+    let mut clients: Vec<Poc> = (0..many).map(|i| if i % 100 == 99 { service.python() } else { service.c() }).collect();
     for (seed, client) in clients.iter_mut().enumerate() {
-        client.tell(&format!("random {seed} 3000 0"));
+        client.tell(&format!("random {seed} 500 0"));
     }
     // While all of them allocate and free, every third dies: somewhere, and whenever it comes to it.
     let mut survivors = Vec::new();

@@ -6,7 +6,7 @@ use super::people::{Key, Person};
 use crate::handover::book_in;
 use ledger::book;
 use ledger::poc::Account;
-use model::{Device, DeviceId, Held, Process, Source, Timestamp, chip_with_number};
+use model::{Bytes, Device, DeviceId, Held, Process, Source, Timestamp, chip_with_number};
 use serde::Serialize;
 use sources::WaitStatus;
 use std::collections::VecDeque;
@@ -146,7 +146,7 @@ impl Death {
 
     /// Its bytes of all kinds on all chips.
     pub fn bytes(&self) -> u64 {
-        self.devices.iter().filter_map(|held| held.usage.total()).map(|bytes| bytes.0).sum()
+        self.devices.iter().filter_map(|held| held.usage.total()).sum::<Bytes>().0
     }
 }
 

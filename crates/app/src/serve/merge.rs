@@ -66,6 +66,11 @@ pub fn too_much(held: &Held, devices: &[Device]) -> Option<&'static str> {
     }
 }
 
+/// Whether a report of the same process on the same chip counts for nothing.
+pub fn is_better_than_reported(held: &Held) -> bool {
+    rank(held.source) >= rank(Some(Source::Reported))
+}
+
 fn rank(source: Option<Source>) -> u8 {
     match source {
         None => 0,

@@ -72,6 +72,11 @@ impl People {
         self.all.get_mut(&key)
     }
 
+    /// Who had this pid last.
+    pub fn of_pid(&self, pid: u32) -> Option<Key> {
+        self.by_pid.get(&pid).copied()
+    }
+
     /// Whose end this tells of.
     pub fn whose(&self, token: Token) -> Option<Key> {
         self.by_token.get(&token).copied()

@@ -41,6 +41,8 @@ pub struct Service {
 
 /// What looks like half a long message is a short one when nothing follows for so long.
 const PAUSE: Duration = Duration::from_millis(20);
+/// With so many who speak at the same time, those who are here are heard before many others are let in.
+const BUSY: usize = 16;
 /// What is read at once.
 const BUFFER: usize = 128 << 10;
 
@@ -77,7 +79,7 @@ impl Service {
             } else if let Some(key) = self.state.people.whose(token) {
                 self.bury(key);
             } else if let Some(at) = self.doors.iter().position(|(door, ..)| *door == token) {
-                self.accept(at);
+                self.accept(at, if ready.len() > BUSY { 4 } else { 64 });
             }
         }
         self.ring();
@@ -110,8 +112,8 @@ impl Service {
         self.limits = limits;
     }
 
-    fn accept(&mut self, at: usize) {
-        for _ in 0..64 {
+    fn accept(&mut self, at: usize, most: usize) {
+        for _ in 0..most {
             let (_, door, listener) = &self.doors[at];
             let door = *door;
             match accept_with(&listener.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {

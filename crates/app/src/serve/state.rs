@@ -11,7 +11,9 @@ use crate::handover::book_in;
 use ledger::book;
 use ledger::poc::{Accounts, DeviceInfo, Kinds};
 use ledger::wire::Wanted;
-use model::{Arch, Fault, Held, Snapshot, Source};
+use model::{Arch, Fault, Held, Process, Snapshot, Source};
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,6 +30,25 @@ pub struct State {
     sampled_at: Instant,
     /// Somebody wants a fresh one.
     pub wants_sample: bool,
+    /// When what remains was last printed, and when the kernels were.
+    printed: [Option<Instant>; 2],
+    others: Cell<Option<Others>>,
+}
+
+/// What is known of those who do not report. Reading all books takes longer than asking for it.
+struct Others {
+    snapshot: Snapshot,
+    read: Instant,
+}
+
+impl Others {
+    fn of(snapshot: Snapshot) -> Others {
+        Others { snapshot, read: Instant::now() }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.read.elapsed() < Duration::from_millis(5)
+    }
 }
 
 impl State {
@@ -35,9 +56,18 @@ impl State {
         let accounts = Accounts::new(limits.buffers_per_process);
         let deaths = Deaths::up_to(limits.deaths);
         let empty = Snapshot { processes: Vec::new(), ..sample.clone() };
-        let (people, sampled_at) = (People::default(), Instant::now());
-        let mut state = State { poller, people, accounts, deaths, sample: empty, sampled_at, wants_sample: false };
-        state.take_sample(sampled_at, sample);
+        let mut state = State {
+            poller,
+            people: People::default(),
+            accounts,
+            deaths,
+            sample: empty,
+            sampled_at: Instant::now(),
+            wants_sample: false,
+            printed: [None; 2],
+            others: Cell::new(None),
+        };
+        state.take_sample(state.sampled_at, sample);
         state
     }
 
@@ -49,6 +79,7 @@ impl State {
     /// A new sample has come: whoever is in it is watched from now on.
     pub fn take_sample(&mut self, began: Instant, mut sample: Snapshot) {
         self.sampled_at = began;
+        self.others.set(None);
         self.people.iter_mut().for_each(|(_, person)| person.sampled = None);
         let mut dead = Vec::new();
         for process in &sample.processes {
@@ -57,7 +88,7 @@ impl State {
                 dead.push(process.pid);
                 continue;
             };
-            let began = |process: &model::Process| process.started_at.map_or(0, |time| time.0);
+            let began = |process: &Process| process.started_at.map_or(0, |time| time.0);
             // The pid is another's by now.
             if process.started_at.is_some() && began(process).abs_diff(began(&person.identity.process)) > 1000 {
                 dead.push(process.pid);
@@ -97,6 +128,7 @@ impl State {
 
     /// A process has died: its bytes are nobody's from now on.
     pub fn end(&mut self, key: Key) {
+        self.others.set(None);
         let account = self.accounts.end(key);
         let Some(person) = self.people.remove(key) else { return };
         if let Some(death) = Death::of(key, &person, account.as_ref(), &self.sample.devices, now()) {
@@ -121,48 +153,60 @@ impl State {
             return Err(format!("pid {pid} has handed over the book of another process, which was not taken"));
         }
         person.book = Some(Arc::new(file));
+        self.others.set(None);
         Ok(Some(key))
     }
 
     /// Everything there is to know now.
     pub fn snapshot(&self) -> Snapshot {
-        let mut snapshot = self.sample.clone();
-        for (key, person) in self.people.iter() {
-            let sampled = person.sampled.as_deref().unwrap_or_default();
-            let is_exact = sampled.iter().any(|held| held.source == Some(Source::Exact));
-            let mut all = Vec::new();
-            let mut process = person.identity.process.clone();
-            // A book that was handed over, and that the sampler does not see.
-            if let Some(book) = person.book.as_ref().filter(|_| !is_exact).and_then(|file| book_in(file).ok())
-                && !book.is_inexact
-            {
-                process.agent = Some(book.producer.clone());
-                for held in held_by_book(&book, &snapshot.devices) {
-                    match merge::impossible(&held, sampled, &snapshot.devices) {
-                        None => all.push(held),
-                        Some(why) => snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), why)),
-                    }
-                }
-            }
-            for (number, kinds) in self.accounts.get(key).into_iter().flat_map(|account| account.totals()) {
-                match merge::chip_of_number(&snapshot.devices, number) {
-                    Some(device) => {
-                        let held = merge::reported(device.id.clone(), kinds);
-                        match merge::too_much(&held, &snapshot.devices) {
-                            None => all.push(held),
-                            Some(kind) => {
-                                let reason = format!("reports more {kind} than device {} has", device.id);
-                                snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));
-                            }
-                        }
-                    }
-                    None => {
-                        let reason = format!("reports memory of device {number}, and nothing tells which that is");
+        let mut snapshot = self.with_books();
+        for (key, account) in self.accounts.iter() {
+            let Some(person) = self.people.get(*key) else { continue };
+            let (mut all, mut unknown) = (Vec::new(), Vec::new());
+            for (number, kinds) in account.totals() {
+                let Some(device) = merge::chip_of_number(&snapshot.devices, number) else {
+                    unknown.push(number);
+                    continue;
+                };
+                let held = merge::reported(device.id.clone(), kinds);
+                match merge::too_much(&held, &snapshot.devices) {
+                    None => all.push(held),
+                    Some(kind) => {
+                        let reason = format!("reports more {kind} than device {} has", held.id);
                         snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));
                     }
                 }
             }
+            // One line, however many a process makes up.
+            if let [number, others @ ..] = &unknown[..] {
+                let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+                let reason = format!("reports memory of device {number}{others}, and nothing tells which that is");
+                snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));
+            }
             if !all.is_empty() {
+                merge::overlay(&mut snapshot, &person.identity.process, all);
+            }
+        }
+        snapshot
+    }
+
+    /// The sample, and the books that were handed over and that the sampler does not see.
+    fn with_books(&self) -> Snapshot {
+        let mut snapshot = self.sample.clone();
+        for (key, person) in self.people.iter() {
+            let sampled = person.sampled.as_deref().unwrap_or_default();
+            let is_exact = sampled.iter().any(|held| held.source == Some(Source::Exact));
+            let book = person.book.as_ref().filter(|_| !is_exact).and_then(|file| book_in(file).ok());
+            let Some(book) = book.filter(|book| !book.is_inexact) else { continue };
+            let mut all = Vec::new();
+            for held in held_by_book(&book, &snapshot.devices) {
+                match merge::impossible(&held, sampled, &snapshot.devices) {
+                    None => all.push(held),
+                    Some(why) => snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), why)),
+                }
+            }
+            if !all.is_empty() {
+                let process = Process { agent: Some(book.producer.clone()), ..person.identity.process.clone() };
                 merge::overlay(&mut snapshot, &process, all);
             }
         }
@@ -174,28 +218,25 @@ impl State {
         let nobody_else = self.sample.processes.is_empty() && self.people.iter().all(|(_, one)| one.book.is_none());
         let id = merge::chip_of_number(&self.sample.devices, number).map(|device| device.id.clone());
         let (Some(id), false) = (id, nobody_else) else { return self.accounts.total(number) };
+        let others =
+            self.others.take().filter(|others| others.is_fresh()).unwrap_or_else(|| Others::of(self.with_books()));
         let mut sum = Kinds::default();
-        for process in self.snapshot().processes {
+        let mut add =
+            |kinds: Kinds| sum.iter_mut().zip(kinds).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
+        let mut known = HashSet::new();
+        for process in &others.snapshot.processes {
+            let reported = |pid: u32| self.people.of_pid(pid).and_then(|key| self.accounts.get(key)?.total(number));
             for held in process.devices.iter().filter(|held| held.id == id) {
-                let kinds = self.kinds(process.pid, held, number);
-                sum.iter_mut().zip(kinds).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
+                if merge::is_better_than_reported(held) || reported(process.pid).is_none() {
+                    known.insert(process.pid);
+                    add(kinds(held));
+                }
             }
         }
+        let reported = self.accounts.iter().filter(|(key, _)| !known.contains(&key.0));
+        reported.filter_map(|(_, account)| account.total(number)).for_each(add);
+        self.others.set(Some(others));
         sum
-    }
-
-    fn kinds(&self, pid: u32, held: &Held, number: i32) -> Kinds {
-        let usage = held.usage;
-        let bytes = [usage.dram, usage.l1, usage.l1_small, usage.trace, usage.cb];
-        let [dram, l1, l1_small, trace, cb] = bytes.map(|bytes| bytes.map_or(0, |bytes| bytes.0));
-        let of_book = held.exact.as_ref().and_then(|exact| exact.kernel).map(|kernel| kernel.bytes.0);
-        let reported = || {
-            let key = self.people.iter().map(|(key, _)| key).find(|key| key.0 == pid)?;
-            self.accounts.get(key)?.totals().find(|(device, _)| *device == number).map(|(_, kinds)| kinds[5])
-        };
-        let is_reported = held.source == Some(Source::Reported);
-        let kernel = of_book.or_else(|| is_reported.then(reported).flatten()).unwrap_or(0);
-        [dram, l1, l1_small, trace, cb, kernel]
     }
 
     /// What a device is, as clients of the proof of concept number them.
@@ -233,7 +274,7 @@ impl State {
             let from_book = person.book.as_ref().map(|file| {
                 let book = book_in(file)?;
                 let table = book::table(book::of_file(file), &book)?;
-                unlisted += book.untabled;
+                unlisted = book.untabled.saturating_add(unlisted);
                 all.extend(buffers::of_book(key.0, &book, table, devices));
                 Ok::<(), book::BookError>(())
             });
@@ -248,8 +289,14 @@ impl State {
         Page { unlisted, faults, ..buffers::page(all, wanted, now()) }
     }
 
-    /// Prints what is still allocated, one line for each process and device.
-    pub fn print_remaining(&self, only_kernels: bool) {
+    /// Prints what is still allocated, one line for each process and device. Whoever asks for it again and again does not fill the
+    /// log.
+    pub fn print_remaining(&mut self, only_kernels: bool) {
+        let last = &mut self.printed[usize::from(only_kernels)];
+        if last.is_some_and(|last| last.elapsed() < Duration::from_secs(1)) {
+            return;
+        }
+        *last = Some(Instant::now());
         for (key, account) in self.accounts.iter() {
             for (device, [dram, l1, l1_small, trace, cb, kernel]) in account.totals() {
                 let (pid, event) = (&key.0, if only_kernels { "kernels" } else { "remaining" });
@@ -267,13 +314,21 @@ impl State {
                             ("trace_bytes", &trace),
                             ("cb_bytes", &cb),
                             ("kernel_bytes", &kernel),
-                            ("buffers", &account.buffers().filter(|(of, ..)| *of == device).count()),
+                            ("buffers", &account.buffers_on(device)),
                         ],
                     ),
                 }
             }
         }
     }
+}
+
+fn kinds(held: &Held) -> Kinds {
+    let usage = held.usage;
+    let bytes = [usage.dram, usage.l1, usage.l1_small, usage.trace, usage.cb];
+    let [dram, l1, l1_small, trace, cb] = bytes.map(|bytes| bytes.map_or(0, |bytes| bytes.0));
+    let kernel = held.exact.as_ref().and_then(|exact| exact.kernel).map_or(0, |kernel| kernel.bytes.0);
+    [dram, l1, l1_small, trace, cb, kernel]
 }
 
 /// Nanoseconds since 1970, as books count.

@@ -70,6 +70,37 @@ impl Machine {
     }
 }
 
+/// Numbers at random, the same with every run.
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new(seed: u64) -> Chance {
+        Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % most
+    }
+
+    pub fn one_in(&mut self, many: u64) -> bool {
+        self.below(many) == 0
+    }
+
+    /// Small and large ones alike.
+    pub fn any(&mut self) -> u64 {
+        let bits = self.below(65) as u32;
+        let number = self.below(1 << 32) << 32 | self.below(1 << 32);
+        number.checked_shr(64 - bits).unwrap_or(0)
+    }
+
+    pub fn bytes(&mut self, count: u64) -> Vec<u8> {
+        (0..count).map(|_| self.below(256) as u8).collect()
+    }
+}
+
 /// Says loudly that a test did not run; in CI that is a failure.
 pub fn not_run(test: &str, why: &str) {
     let notice = format!("NOT RUN: {test}, because {why}");

@@ -78,6 +78,19 @@ impl Service {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// How many files it has open, and how many kB of memory of its own.
+    pub fn cost(&self) -> (usize, u64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        (self.open_files().len(), anonymous.trim().trim_end_matches(" kB").parse().unwrap())
+    }
+
+    pub fn open_files(&self) -> Vec<String> {
+        let folder = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
+        let name = |path: PathBuf| std::fs::read_link(path).unwrap_or_default().display().to_string();
+        folder.map(|entry| name(entry.unwrap().path())).collect()
+    }
+
     pub fn native(&self) -> Native {
         let mut native = Native(UnixStream::connect(self.socket()).unwrap());
         let hello = native.ask(json!({"hello": {"version": self.version, "program": "this test"}}));

@@ -4,7 +4,8 @@
 
 use super::frame::{Operation, Request};
 use crate::book::Kind;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 /// Allocated bytes by [`Kind`].
 pub type Kinds = [u64; 6];
@@ -25,7 +26,12 @@ pub struct Accounts<P> {
 pub struct Account {
     buffers: HashMap<(i32, u64, Class), Buffer>,
     totals: BTreeMap<i32, Sums>,
+    /// How many buffers live on each device.
+    devices: BTreeMap<i32, usize>,
 }
+
+/// No machine has so many. Who claims that many makes them up, and each costs time and room.
+const MOST_DEVICES: usize = 256;
 
 /// Buffers, circular buffers and kernels have ids of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,6 +60,9 @@ pub enum Refusal {
     /// The process has as many buffers as it may.
     #[error("the process has {0} live buffers, which is as many as this service keeps of one")]
     TooMany(usize),
+    /// It has buffers on more devices than there can be.
+    #[error("the process has buffers on {MOST_DEVICES} devices already, and claims some on device {0} too")]
+    TooManyDevices(i32),
     /// It frees what it does not have.
     #[error("buffer {0:#x} is not allocated")]
     Unknown(u64),
@@ -82,6 +91,10 @@ impl<P: Ord + Copy> Accounts<P> {
                 if account.buffers.len() >= self.most_buffers {
                     return Err(Refusal::TooMany(account.buffers.len()));
                 }
+                if account.devices.len() >= MOST_DEVICES && !account.devices.contains_key(&device) {
+                    return Err(Refusal::TooManyDevices(device));
+                }
+                *account.devices.entry(device).or_default() += 1;
                 account.buffers.insert(key, Buffer { bytes, kind, time, references: 1 });
                 add(&mut account.totals, device, kind, bytes);
                 add(&mut self.totals, device, kind, bytes);
@@ -94,6 +107,7 @@ impl<P: Ord + Copy> Accounts<P> {
                 if known.references == 0 {
                     let Buffer { bytes, kind, .. } = *known;
                     account.buffers.remove(&key);
+                    account.leave(key.0);
                     subtract(&mut account.totals, key.0, kind, bytes.into());
                     subtract(&mut self.totals, key.0, kind, bytes.into());
                 }
@@ -141,9 +155,28 @@ impl Account {
         self.totals.iter().map(|(device, kinds)| (*device, told(kinds)))
     }
 
+    /// What it has on one device. `None` when that is nothing.
+    pub fn total(&self, device: i32) -> Option<Kinds> {
+        self.totals.get(&device).map(told)
+    }
+
     /// Its live buffers: device, id and the rest, in no order.
     pub fn buffers(&self) -> impl Iterator<Item = (i32, u64, Buffer)> {
         self.buffers.iter().map(|((device, id, _), buffer)| (*device, *id, *buffer))
+    }
+
+    /// How many of them are on a device.
+    pub fn buffers_on(&self, device: i32) -> usize {
+        self.devices.get(&device).copied().unwrap_or(0)
+    }
+
+    fn leave(&mut self, device: i32) {
+        if let Entry::Occupied(mut buffers) = self.devices.entry(device) {
+            match *buffers.get() {
+                0 | 1 => drop(buffers.remove()),
+                _ => *buffers.get_mut() -= 1,
+            }
+        }
     }
 
     /// The buffer that is meant. One of the clients frees with device 0 whatever the device was.
@@ -152,7 +185,7 @@ impl Account {
         if self.buffers.contains_key(&named) {
             return Ok(named);
         }
-        let mut others = self.totals.keys().map(|device| (*device, buffer, class));
+        let mut others = self.devices.keys().map(|device| (*device, buffer, class));
         let mut others = others.by_ref().filter(|key| self.buffers.contains_key(key));
         match (others.next(), others.next()) {
             (Some(only), None) => Ok(only),
@@ -286,6 +319,29 @@ mod tests {
         assert_eq!(accounts.total(0)[0], 3);
     }
 
+    #[test]
+    fn a_process_cannot_make_up_as_many_devices_as_it_likes() {
+        let mut accounts = Accounts::new(1000);
+        (0..256).for_each(|device| accounts.apply(1, &allocate(device, 7, 1)).unwrap());
+        assert_eq!(accounts.apply(1, &allocate(256, 7, 1)), Err(Refusal::TooManyDevices(256)));
+        accounts.apply(1, &allocate(3, 8, 1)).unwrap();
+        assert_eq!(accounts.get(1).unwrap().buffers_on(3), 2);
+        accounts.apply(1, &free(5, 7)).unwrap();
+        accounts.apply(1, &allocate(256, 7, 1)).unwrap();
+        assert_eq!(accounts.get(1).unwrap().buffers_on(5), 0);
+    }
+
+    #[test]
+    fn an_empty_buffer_is_found_though_its_device_holds_no_bytes() {
+        let mut accounts = Accounts::new(10);
+        accounts.apply(1, &allocate(3, 7, 0)).unwrap();
+        accounts.apply(1, &allocate(3, 8, 100)).unwrap();
+        accounts.apply(1, &free(3, 8)).unwrap();
+        accounts.apply(1, &free(0, 7)).unwrap();
+        accounts.apply(1, &allocate(3, 7, 100)).unwrap();
+        assert_eq!(accounts.total(3)[0], 100, "it is not the empty one again");
+    }
+
     proptest! {
         #[test]
         fn the_total_is_the_sum_of_the_accounts(
@@ -302,6 +358,10 @@ mod tests {
                     let held = accounts.iter().flat_map(|(_, account)| account.buffers());
                     let sum: u64 = held.filter(|(of, ..)| *of == device).map(|(.., buffer)| buffer.bytes).sum();
                     assert_eq!(accounts.total(device)[0], sum);
+                    for (_, account) in accounts.iter() {
+                        let buffers = account.buffers().filter(|(of, ..)| *of == device).count();
+                        assert_eq!(account.buffers_on(device), buffers);
+                    }
                 }
             }
         }
