@@ -32,10 +32,11 @@ pub struct State {
     pub wants_sample: bool,
     /// When what remains was last printed, and when the kernels were.
     printed: [Option<Instant>; 2],
+    /// Read a moment ago, for questions that come in quick succession.
     others: Cell<Option<Others>>,
 }
 
-/// What is known of those who do not report. Reading all books takes longer than asking for it.
+/// What is known of processes without their reports. Reading all books takes longer than asking for the sum.
 struct Others {
     snapshot: Snapshot,
     read: Instant,
