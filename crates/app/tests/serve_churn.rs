@@ -20,7 +20,7 @@ const CHIP: u64 = 0xC4C4;
 /// So many live at the same time.
 const CROWD: usize = 24;
 /// The allocator does not give back all that it could, in kB.
-const MARGIN: u64 = 1024;
+const MARGIN: u64 = 2048;
 
 /// Somebody who has come, and goes when dropped.
 #[expect(dead_code, reason = "they are kept, not looked at")]
