@@ -17,6 +17,10 @@
 //!                                        ← {"error": {"reason": "…"}}
 //! ```
 //!
+//! A buffer is told as `{"pid": 7, "devices": ["0"], "kind": "dram", "id": 4096, "address": 4096, "bytes": 98304, "bank_bytes": 8192,
+//! "banks": 12, "logical_bytes": 90000, "allocated_at": "2026-01-02T03:04:05.678Z", "age_seconds": 1.5, "label": "kv", "source": "exact"}`:
+//! `bytes` are reserved on each of its devices, `bank_bytes` in each of `banks` banks there. What is not known is `null`.
+//!
 //! Members that a request leaves out have the value that asks for everything. Answers gain members without a new version.
 
 use serde::{Deserialize, Serialize};
@@ -135,8 +139,13 @@ impl Request {
 pub fn frame(message: &impl Serialize) -> Result<Vec<u8>, WireError> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, message)?;
-    let length = u32::try_from(bytes.len() - 4).map_err(|_| WireError::TooLong(bytes.len()))?;
-    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    framed(bytes)
+}
+
+/// A text that has room for its length before it: the first four bytes.
+pub fn framed(mut bytes: Vec<u8>) -> Result<Vec<u8>, WireError> {
+    let length = u32::try_from(bytes.len().saturating_sub(4)).map_err(|_| WireError::TooLong(bytes.len()))?;
+    bytes.iter_mut().zip(length.to_le_bytes()).for_each(|(byte, length)| *byte = length);
     Ok(bytes)
 }
 

@@ -7,12 +7,19 @@ use std::fmt;
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub i64);
 
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Timestamp {
+    /// Year, month, day, hour, minute, second and millisecond.
+    fn parts(self) -> [i64; 7] {
         let (days, millis) = (self.0.div_euclid(86_400_000), self.0.rem_euclid(86_400_000));
         let (year, month, day) = date_of(days);
-        let (hour, minute, second) = (millis / 3_600_000, millis / 60_000 % 60, millis / 1000 % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", millis % 1000)
+        [year, month, day, millis / 3_600_000, millis / 60_000 % 60, millis / 1000 % 60, millis % 1000]
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [year, month, day, hour, minute, second, milli] = self.parts();
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
     }
 }
 
@@ -34,7 +41,21 @@ impl std::str::FromStr for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        // By hand, since an answer may have a hundred thousand of them.
+        let parts = self.parts();
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        for (part, end) in parts.iter().zip([4, 7, 10, 13, 16, 19, 23]) {
+            let (mut left, mut at) = (*part, end);
+            while left > 0 && at > 0 {
+                at -= 1;
+                text[at] = b'0' + (left % 10) as u8;
+                left /= 10;
+            }
+        }
+        match str::from_utf8(&text) {
+            Ok(text) if (0..=9999).contains(&parts[0]) => serializer.serialize_str(text),
+            _ => serializer.collect_str(self),
+        }
     }
 }
 
@@ -77,6 +98,12 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn json_has_the_same_text(millis in proptest::prop_oneof![-99_999_999_999_999i64..399_999_999_999_999, 0i64..4_102_444_800_000]) {
+            let text = serde_json::to_string(&Timestamp(millis)).unwrap();
+            assert_eq!(text, format!("\"{}\"", Timestamp(millis)));
+        }
+
         #[test]
         fn what_is_written_can_be_read_back(millis in 0i64..4_102_444_800_000) {
             assert_eq!(Timestamp(millis).to_string().parse(), Ok(Timestamp(millis)));

@@ -1,15 +1,14 @@
 //! Live buffers of all processes: gathered, chosen, put in order, and a part of them written down.
 
-use ledger::book::{Book, Kind, Table};
-use ledger::poc::Account;
-use ledger::wire::{Sort, Wanted};
-use model::{Bytes, Device, Source, Timestamp, chip_with_number};
-use serde::Serialize;
-use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::rc::Rc;
-
 use super::merge::chip_of_number;
+use super::row::{self, Row, json};
+use ledger::book::{self, Book, BookError, Kind};
+use ledger::poc::Account;
+use ledger::wire::{Sort, Wanted, WireError, framed};
+use model::{Device, Source, chip_with_number};
+use std::collections::HashMap;
+use std::fs::File;
+use std::rc::Rc;
 
 /// As many as are told at once, unless more are asked for.
 const USUAL: usize = 1000;
@@ -19,96 +18,107 @@ const MOST: usize = 100_000;
 /// A live buffer.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    pid: u32,
-    /// The chips that have it, as snapshots name them.
-    devices: Rc<[String]>,
-    kind: Kind,
-    id: u64,
-    address: u64,
-    bytes: u64,
-    logical: Option<u64>,
+    pub pid: u32,
+    pub devices: Rc<Places>,
+    pub kind: Kind,
+    pub id: u64,
+    pub address: u64,
+    /// On each of its devices.
+    pub bytes: u64,
+    /// Absent when nobody told.
+    pub banked: Option<Banked>,
     /// ns since 1970; zero when it is not known.
-    time: u64,
-    label: Option<Box<str>>,
-    source: Source,
+    pub time: u64,
+    pub label: Option<Box<str>>,
+    pub source: Source,
 }
 
-/// The same as it is told.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct Row {
-    pid: u32,
-    /// The chips that have it.
-    devices: Vec<String>,
-    kind: &'static str,
-    id: u64,
-    address: u64,
-    /// Reserved on each of them.
-    bytes: Bytes,
-    /// Asked for, on each of them.
-    logical_bytes: Option<Bytes>,
-    allocated_at: Option<Timestamp>,
-    age_seconds: Option<f64>,
-    label: Option<String>,
-    source: Source,
+/// What only a book tells.
+#[derive(Debug, Clone, Copy)]
+pub struct Banked {
+    pub per_bank: u64,
+    /// What was asked for.
+    pub logical: u64,
+    pub banks: u32,
+}
+
+/// The chips that have a buffer, as snapshots name them. Many buffers share them.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Places {
+    pub names: Vec<String>,
+    /// The same, written down.
+    pub json: String,
+}
+
+impl Places {
+    pub fn of(names: Vec<String>) -> Places {
+        let json = serde_json::to_string(&names).unwrap_or_default();
+        Places { names, json }
+    }
 }
 
 /// A part of the buffers that were asked for.
-#[derive(Debug, Serialize)]
 pub struct Page {
-    /// How many there are.
-    pub total: usize,
-    pub offset: usize,
-    pub buffers: Vec<Row>,
-    /// Buffers that are counted, but for which a book had no room.
-    pub unlisted: u64,
-    /// Books that could not be read.
-    pub faults: Vec<String>,
+    all: Vec<Entry>,
+    /// The places of those that are told.
+    part: Vec<usize>,
+    offset: usize,
+    now: u64,
 }
 
-/// The buffers that a book tells of.
-pub fn of_book(pid: u32, book: &Book, table: Table, devices: &[Device]) -> Vec<Entry> {
+/// Adds the buffers that a book tells of. After an error it has added none.
+pub fn add_book(all: &mut Vec<Entry>, pid: u32, file: &File, book: &Book, devices: &[Device]) -> Result<(), BookError> {
     let name = |chip: u8| {
         let chip = book.chips.get(usize::from(chip))?;
         let id = chip.unique_id.and_then(|number| chip_with_number(devices, number));
         // What the process calls it is better than nothing, but no name of a device of this machine.
         Some(id.map_or_else(|| format!("?{}", chip.device_id), |id| id.to_string()))
     };
-    let mut known: HashMap<u64, Rc<[String]>> = HashMap::new();
-    let entries = table.buffers.into_iter().map(|buffer| Entry {
-        pid,
-        devices: known.entry(buffer.chips.0).or_insert_with(|| buffer.chips.iter().filter_map(name).collect()).clone(),
-        kind: buffer.kind,
-        id: buffer.id,
-        address: buffer.address,
-        bytes: buffer.bytes(),
-        logical: Some(buffer.logical),
-        time: buffer.time,
-        label: buffer.label,
-        source: Source::Exact,
+    let mut known: HashMap<u64, Rc<Places>> = HashMap::new();
+    let before = all.len();
+    all.reserve(book.tabled as usize);
+    let copied = book::each_buffer(book::of_file(file), book, |buffer| {
+        let chips = buffer.chips;
+        let devices =
+            known.entry(chips.0).or_insert_with(|| Rc::new(Places::of(chips.iter().filter_map(name).collect())));
+        all.push(Entry {
+            pid,
+            devices: devices.clone(),
+            kind: buffer.kind,
+            id: buffer.id,
+            address: buffer.address,
+            bytes: buffer.bytes(),
+            banked: Some(Banked { per_bank: buffer.per_bank, logical: buffer.logical, banks: buffer.banks }),
+            time: buffer.time,
+            label: buffer.label,
+            source: Source::Exact,
+        });
     });
-    entries.collect()
+    if copied.is_err() {
+        all.truncate(before);
+    }
+    copied.map(drop)
 }
 
-/// The buffers that a process has reported.
-pub fn of_account(pid: u32, account: &Account, devices: &[Device]) -> Vec<Entry> {
+/// Adds the buffers that a process has reported.
+pub fn add_account(all: &mut Vec<Entry>, pid: u32, account: &Account, devices: &[Device]) {
     let name = |number| match chip_of_number(devices, number) {
         Some(device) => device.id.to_string(),
         None => format!("?{number}"),
     };
-    let mut known: HashMap<i32, Rc<[String]>> = HashMap::new();
-    let entries = account.buffers().map(|(device, id, buffer)| Entry {
+    let mut known: HashMap<i32, Rc<Places>> = HashMap::new();
+    all.extend(account.buffers().map(|(device, id, buffer)| Entry {
         pid,
-        devices: known.entry(device).or_insert_with(|| [name(device)].into()).clone(),
+        devices: known.entry(device).or_insert_with(|| Rc::new(Places::of(vec![name(device)]))).clone(),
         kind: buffer.kind,
         id,
         address: id,
         bytes: buffer.bytes,
-        logical: None,
+        banked: None,
         time: buffer.time,
         label: None,
         source: Source::Reported,
-    });
-    entries.collect()
+    }));
 }
 
 /// The part that is wanted.
@@ -116,43 +126,78 @@ pub fn page(mut all: Vec<Entry>, wanted: &Wanted, now: u64) -> Page {
     let Wanted { pid, device, kind, label, sort, offset, limit } = wanted;
     all.retain(|entry| {
         pid.is_none_or(|pid| entry.pid == pid)
-            && device.as_ref().is_none_or(|device| entry.devices.contains(device))
+            && device.as_ref().is_none_or(|device| entry.devices.names.contains(device))
             && kind.as_ref().is_none_or(|kind| entry.kind.name().eq_ignore_ascii_case(kind))
             && label.as_ref().is_none_or(|part| entry.label.as_ref().is_some_and(|label| label.contains(part.as_str())))
     });
-    let who = |entry: &Entry| (entry.pid, entry.id);
-    match sort {
-        Sort::Bytes => all.sort_unstable_by_key(|entry| (Reverse(entry.bytes), who(entry))),
-        Sort::Age => all.sort_unstable_by_key(|entry| (entry.time == 0, entry.time, who(entry))),
-        Sort::Device => {
-            all.sort_by(|a, b| a.devices.cmp(&b.devices).then(b.bytes.cmp(&a.bytes)).then_with(|| who(a).cmp(&who(b))))
-        }
+    let ranks = if *sort == Sort::Device { ranks(&all) } else { HashMap::new() };
+    // What decides about the order, gathered: buffers themselves are too long to be moved about.
+    let mut keys: Vec<_> = all
+        .iter()
+        .enumerate()
+        .map(|(at, entry)| {
+            let (rank, first) = match sort {
+                Sort::Bytes => (0, !entry.bytes),
+                // Last what has no age.
+                Sort::Age => (0, entry.time.wrapping_sub(1)),
+                Sort::Device => (ranks.get(&*entry.devices).copied().unwrap_or_default(), !entry.bytes),
+            };
+            (rank, first, entry.pid, entry.id, at)
+        })
+        .collect();
+    let end = offset.saturating_add(limit.unwrap_or(USUAL).min(MOST));
+    if end < keys.len() {
+        keys.select_nth_unstable(end);
+        keys.truncate(end);
     }
-    let part = all.iter().skip(*offset).take(limit.unwrap_or(USUAL).min(MOST));
-    let buffers = part.map(|entry| row(entry, now)).collect();
-    Page { total: all.len(), offset: *offset, buffers, unlisted: 0, faults: Vec::new() }
+    keys.sort_unstable();
+    let part = keys.iter().skip(*offset).map(|(.., at)| *at).collect();
+    Page { all, part, offset: *offset, now }
 }
 
-fn row(entry: &Entry, now: u64) -> Row {
-    let time = Some(entry.time).filter(|time| *time > 0);
-    Row {
-        pid: entry.pid,
-        devices: entry.devices.to_vec(),
-        kind: entry.kind.name(),
-        id: entry.id,
-        address: entry.address,
-        bytes: Bytes(entry.bytes),
-        logical_bytes: entry.logical.map(Bytes),
-        allocated_at: time.map(|time| Timestamp((time / 1_000_000) as i64)),
-        age_seconds: time.map(|time| (now.saturating_sub(time) / 1_000_000) as f64 / 1000.0),
-        label: entry.label.as_deref().map(str::to_owned),
-        source: entry.source,
+/// The order of the devices that buffers are on.
+fn ranks(all: &[Entry]) -> HashMap<&Places, usize> {
+    let mut ranks: HashMap<&Places, usize> = all.iter().map(|entry| (&*entry.devices, 0)).collect();
+    let mut places: Vec<&Places> = ranks.keys().copied().collect();
+    places.sort_unstable();
+    ranks.extend(places.into_iter().zip(0..));
+    ranks
+}
+
+impl Page {
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.part.iter().filter_map(|at| self.all.get(*at))
+    }
+
+    /// As an answer: with how many there are, how many of them books had no room for, and which books could not be read.
+    pub fn frame(&self, unlisted: u64, faults: &[String]) -> Result<Vec<u8>, WireError> {
+        // A little more than most of them take.
+        let mut bytes = Vec::with_capacity(256 * (self.part.len() + 1));
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(br#"{"buffers":{"total":"#);
+        json(&mut bytes, &self.all.len());
+        bytes.extend_from_slice(br#","offset":"#);
+        json(&mut bytes, &self.offset);
+        bytes.extend_from_slice(br#","buffers":["#);
+        for (at, entry) in self.entries().enumerate() {
+            if at > 0 {
+                bytes.push(b',');
+            }
+            row::write(&mut bytes, entry, self.now);
+        }
+        bytes.extend_from_slice(br#"],"unlisted":"#);
+        json(&mut bytes, &unlisted);
+        bytes.extend_from_slice(br#","faults":"#);
+        json(&mut bytes, &faults);
+        bytes.extend_from_slice(b"}}");
+        framed(bytes)
     }
 }
 
 /// The largest, for an obituary.
 pub fn largest(all: Vec<Entry>, number: usize, now: u64) -> Vec<Row> {
-    page(all, &Wanted { limit: Some(number), ..Wanted::default() }, now).buffers
+    let page = page(all, &Wanted { limit: Some(number), ..Wanted::default() }, now);
+    page.entries().map(|entry| Row::of(entry, now)).collect()
 }
 
 #[cfg(test)]
@@ -162,26 +207,57 @@ mod tests {
     fn entry(pid: u32, id: u64, bytes: u64, time: u64, device: &str, label: Option<&str>) -> Entry {
         Entry {
             pid,
-            devices: [device.to_owned()].into(),
+            devices: Rc::new(Places::of(vec![device.to_owned()])),
             kind: if id.is_multiple_of(2) { Kind::Dram } else { Kind::L1 },
             id,
             address: id,
             bytes,
-            logical: None,
+            banked: None,
             time,
             label: label.map(Into::into),
             source: Source::Exact,
         }
     }
 
-    fn ids(wanted: Wanted) -> Vec<u64> {
-        let all = vec![
+    fn all() -> Vec<Entry> {
+        vec![
             entry(7, 1, 10, 300, "0", Some("kv-cache")),
             entry(7, 2, 30, 100, "1", None),
             entry(8, 3, 20, 0, "0", Some("weights")),
             entry(8, 4, 20, 200, "0", None),
-        ];
-        page(all, &wanted, 0).buffers.iter().map(|row| row.id).collect()
+        ]
+    }
+
+    fn ids(wanted: Wanted) -> Vec<u64> {
+        page(all(), &wanted, 0).entries().map(|entry| entry.id).collect()
+    }
+
+    #[test]
+    fn an_answer_says_what_there_is_and_what_it_leaves_out() {
+        let wanted = Wanted { limit: Some(1), offset: 3, ..Wanted::default() };
+        let frame = page(all(), &wanted, 1_500_000_300).frame(5, &["a \"book\"".into()]).unwrap();
+        let (length, text) = frame.split_first_chunk::<4>().unwrap();
+        assert_eq!(u32::from_le_bytes(*length) as usize, text.len());
+        let text = std::str::from_utf8(text).unwrap().replace(",\"", ",\n\"");
+        expect_test::expect![[r#"
+            {"buffers":{"total":4,
+            "offset":3,
+            "buffers":[{"pid":7,
+            "devices":["0"],
+            "kind":"l1",
+            "id":1,
+            "address":1,
+            "bytes":10,
+            "bank_bytes":null,
+            "banks":null,
+            "logical_bytes":null,
+            "allocated_at":"1970-01-01T00:00:00.000Z",
+            "age_seconds":1.5,
+            "label":"kv-cache",
+            "source":"exact"}],
+            "unlisted":5,
+            "faults":["a \"book\""]}}"#]]
+        .assert_eq(&text);
     }
 
     #[test]
@@ -200,5 +276,6 @@ mod tests {
         assert_eq!(ids(Wanted { label: Some("cache".into()), ..all() }), [1]);
         assert_eq!(ids(Wanted { offset: 1, limit: Some(2), ..all() }), [3, 4]);
         assert_eq!(ids(Wanted { offset: 9, ..all() }), [0; 0]);
+        assert_eq!(ids(Wanted { offset: usize::MAX, ..all() }), [0; 0]);
     }
 }

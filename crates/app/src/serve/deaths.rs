@@ -1,8 +1,9 @@
 //! Who has died, and what was held at that moment.
 
-use super::buffers::{self, Entry, Row};
+use super::buffers::{self, Entry};
 use super::merge::{chip_of_number, reported};
 use super::people::{Key, Person};
+use super::row::Row;
 use crate::handover::book_in;
 use ledger::book;
 use ledger::poc::Account;
@@ -80,7 +81,7 @@ impl Death {
                 let id = chip_of_number(devices, number).map(|device| device.id.clone());
                 reported(id.unwrap_or(DeviceId::Local(number.unsigned_abs())), kinds)
             }));
-            entries = Some(buffers::of_account(key.0, account, devices));
+            buffers::add_account(entries.insert(Vec::new()), key.0, account, devices);
         }
         if let Some(from_book) = person.book.as_ref().and_then(|book| death.read_book(book, devices)) {
             entries = Some(from_book);
@@ -127,8 +128,9 @@ impl Death {
         if !book.is_inexact {
             self.replace(held_by_book(&book, devices).into_iter());
         }
-        let table = book::table(book::of_file(file), &book).ok()?;
-        Some(buffers::of_book(self.pid, &book, table, devices))
+        let mut entries = Vec::new();
+        buffers::add_book(&mut entries, self.pid, file, &book, devices).ok()?;
+        Some(entries)
     }
 
     fn replace(&mut self, better: impl Iterator<Item = Held>) {

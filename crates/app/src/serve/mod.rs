@@ -12,6 +12,7 @@ mod outbox;
 mod people;
 mod poc;
 mod poller;
+mod row;
 mod service;
 mod settings;
 mod socket;

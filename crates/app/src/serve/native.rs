@@ -6,7 +6,7 @@ use super::people::Key;
 use super::state::State;
 use super::version::VERSION;
 use crate::handover::{Arrived, receive};
-use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, frame};
+use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, WireError, frame};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
@@ -171,7 +171,7 @@ impl Client {
                 state.wants_sample = true;
             }
             Request::Snapshot { .. } => self.say(&Told::Snapshot(state.snapshot())),
-            Request::Buffers(wanted) => self.say(&Told::Buffers(state.buffers(&wanted))),
+            Request::Buffers(wanted) => self.push(state.buffers(&wanted)),
             Request::Deaths { limit } => self.say(&Told::Deaths(state.deaths.latest(limit))),
             Request::Subscribe { interval_ms } => {
                 let interval = Duration::from_millis(interval_ms.min(86_400_000));
@@ -196,7 +196,7 @@ impl Client {
     }
 
     /// A new sample is there, written down as a frame when somebody wants it.
-    pub fn publish(&mut self, now: Instant, began: Instant, written: &mut dyn FnMut() -> Option<Arc<[u8]>>) {
+    pub fn publish(&mut self, now: Instant, began: Instant, written: &mut dyn FnMut() -> Option<Arc<Vec<u8>>>) {
         if self.awaiting > 0 && began >= self.asked_at {
             (0..std::mem::take(&mut self.awaiting)).filter_map(|_| written()).for_each(|frame| self.outbox.push(frame));
         }
@@ -240,8 +240,12 @@ impl Client {
     }
 
     fn say(&mut self, message: &impl Serialize) {
-        match frame(message) {
-            Ok(frame) => self.outbox.push(frame.into()),
+        self.push(frame(message));
+    }
+
+    fn push(&mut self, frame: Result<Vec<u8>, WireError>) {
+        match frame {
+            Ok(frame) => self.outbox.push(frame),
             Err(error) => log(Level::Error, "unsayable", &[("reason", &error)]),
         }
     }
@@ -254,7 +258,6 @@ pub enum Told<'a> {
     Devices(Vec<model::Device>),
     Processes(Vec<model::Process>),
     Snapshot(model::Snapshot),
-    Buffers(super::buffers::Page),
     Deaths(Vec<&'a super::deaths::Death>),
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Frames in their order.
 #[derive(Default)]
 pub struct Outbox {
-    frames: VecDeque<Arc<[u8]>>,
+    frames: VecDeque<Arc<Vec<u8>>>,
     /// How much of the first one is sent.
     sent: usize,
     waiting: usize,
@@ -18,7 +18,9 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    pub fn push(&mut self, frame: Arc<[u8]>) {
+    /// A frame of its own, or one that others are sent as well. Neither is copied.
+    pub fn push(&mut self, frame: impl Into<Arc<Vec<u8>>>) {
+        let frame = frame.into();
         self.waiting += frame.len();
         self.frames.push_back(frame);
     }
@@ -71,11 +73,11 @@ mod tests {
         let (us, mut them) = UnixStream::pair().unwrap();
         us.set_nonblocking(true).unwrap();
         let mut outbox = Outbox::default();
-        (0..3).for_each(|_| outbox.push(vec![7; 1 << 20].into()));
+        (0..3).for_each(|_| outbox.push(vec![7; 1 << 20]));
         outbox.send(&us).unwrap();
         assert!(!outbox.is_empty() && outbox.waiting() < 3 << 20);
         outbox.cut();
-        outbox.push(b"end"[..].into());
+        outbox.push(b"end".to_vec());
         let mut received = Vec::new();
         while !outbox.is_empty() {
             let mut some = vec![0; 1 << 16];

@@ -155,10 +155,10 @@ impl Speaker {
         match request.operation {
             Operation::Allocate(_) | Operation::Free(_) => self.enter(&request, state),
             Operation::Query => {
-                self.outbox.push(Answer::Allocated { device, bytes: state.allocated(device) }.encode(length).into());
+                self.outbox.push(Answer::Allocated { device, bytes: state.allocated(device) }.encode(length));
             }
             Operation::DeviceInfo => {
-                self.outbox.push(Answer::Device { device, info: state.device_info(device) }.encode(length).into());
+                self.outbox.push(Answer::Device { device, info: state.device_info(device) }.encode(length));
             }
             Operation::DumpRemaining => state.print_remaining(false),
             Operation::DumpKernels => state.print_remaining(true),

@@ -91,9 +91,9 @@ impl Service {
         let Some((began, sample)) = sampling.take() else { return };
         self.state.take_sample(began, sample);
         let (now, state) = (Instant::now(), &self.state);
-        let mut written: Option<Arc<[u8]>> = None;
+        let mut written: Option<Arc<Vec<u8>>> = None;
         let mut write = || {
-            written = written.take().or_else(|| frame(&Told::Snapshot(state.snapshot())).ok().map(Into::into));
+            written = written.take().or_else(|| frame(&Told::Snapshot(state.snapshot())).ok().map(Arc::new));
             written.clone()
         };
         self.clients.values_mut().for_each(|client| client.publish(now, began, &mut write));

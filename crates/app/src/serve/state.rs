@@ -1,6 +1,6 @@
 //! What the service knows: living processes, what they have reported, their books, the last sample, and the dead.
 
-use super::buffers::{self, Page};
+use super::buffers;
 use super::deaths::{Death, Deaths, held_by_book};
 use super::log::{Level, log};
 use super::merge;
@@ -8,9 +8,9 @@ use super::people::{Key, People};
 use super::poller::Poller;
 use super::settings::Limits;
 use crate::handover::book_in;
-use ledger::book;
+use ledger::book::BookError;
 use ledger::poc::{Accounts, DeviceInfo, Kinds};
-use ledger::wire::Wanted;
+use ledger::wire::{Wanted, WireError};
 use model::{Arch, Fault, Held, Process, Snapshot, Source};
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -267,17 +267,16 @@ impl State {
         }
     }
 
-    /// Live buffers.
-    pub fn buffers(&self, wanted: &Wanted) -> Page {
+    /// Live buffers, as an answer.
+    pub fn buffers(&self, wanted: &Wanted) -> Result<Vec<u8>, WireError> {
         let (mut all, mut unlisted, mut faults) = (Vec::new(), 0, Vec::new());
         let devices = &self.sample.devices;
         for (key, person) in self.people.iter().filter(|(key, _)| wanted.pid.is_none_or(|pid| key.0 == pid)) {
             let from_book = person.book.as_ref().map(|file| {
                 let book = book_in(file)?;
-                let table = book::table(book::of_file(file), &book)?;
+                buffers::add_book(&mut all, key.0, file, &book, devices)?;
                 unlisted = book.untabled.saturating_add(unlisted);
-                all.extend(buffers::of_book(key.0, &book, table, devices));
-                Ok::<(), book::BookError>(())
+                Ok::<(), BookError>(())
             });
             // Whoever keeps a book is believed that.
             match from_book {
@@ -285,9 +284,11 @@ impl State {
                 Some(Err(error)) => faults.push(format!("the book of pid {}: {error}", key.0)),
                 None => {}
             }
-            all.extend(self.accounts.get(key).into_iter().flat_map(|it| buffers::of_account(key.0, it, devices)));
+            if let Some(account) = self.accounts.get(key) {
+                buffers::add_account(&mut all, key.0, account, devices);
+            }
         }
-        Page { unlisted, faults, ..buffers::page(all, wanted, now()) }
+        buffers::page(all, wanted, now()).frame(unlisted, &faults)
     }
 
     /// Prints what is still allocated, one line for each process and device. Whoever asks for it again and again does not fill the

@@ -8,7 +8,9 @@ mod reader;
 mod writer;
 
 pub use layout::{CHIPS, LABEL};
-pub use reader::{BankFigures, Book, BookError, Buffer, Chip, Counter, Table, of_bytes, of_file, read, table};
+pub use reader::{
+    BankFigures, Book, BookError, Buffer, Chip, Counter, Table, each_buffer, of_bytes, of_file, read, table,
+};
 pub use writer::Writer;
 
 /// What device memory is used for.

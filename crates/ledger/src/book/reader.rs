@@ -239,10 +239,21 @@ pub fn read(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>) -> Result<Bo
 
 /// Copies the table of a book that was read just now.
 pub fn table(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>, book: &Book) -> Result<Table, BookError> {
-    let mut table = Table { buffers: Vec::with_capacity(book.tabled.min(1 << 16) as usize), ..Table::default() };
+    let mut buffers = Vec::with_capacity(book.tabled.min(1 << 16) as usize);
+    let table = each_buffer(source, book, |buffer| buffers.push(buffer))?;
+    Ok(Table { buffers, ..table })
+}
+
+/// The same, one buffer after the other: the table that is handed out has none. After an error those were no buffers at all.
+pub fn each_buffer(
+    source: impl Fn(usize, &mut [u8]) -> io::Result<usize>,
+    book: &Book,
+    mut each: impl FnMut(Buffer),
+) -> Result<Table, BookError> {
+    let mut table = Table::default();
     let mut chunk = vec![0; CHUNK];
     let mut pages = Pages { source: &source, copy: &[], looks: LOOKS, torn: None, total: 0 };
-    let (mut slot, mut total) = (0, 0u64);
+    let (mut slot, mut total, mut taken) = (0, 0u64, 0);
     while slot < book.slots as usize {
         let wanted = CHUNK.min((book.slots as usize - slot) * SLOT);
         let length = fill(&source, slot_at(slot), &mut chunk[..wanted])?;
@@ -251,8 +262,9 @@ pub fn table(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>, book: &Book
             match if matches!(at_first, Entry::Torn) { pages.slot(slot, book)? } else { at_first } {
                 Entry::Free => {}
                 Entry::Taken(buffer, sum) => {
-                    table.buffers.push(buffer);
+                    taken += 1;
                     total = total.wrapping_add(sum);
+                    each(buffer);
                 }
                 Entry::Torn => table.unreadable += 1,
             }
@@ -263,7 +275,7 @@ pub fn table(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>, book: &Book
         }
     }
     table.moved = pages.begun()? != Some(book.events);
-    if !table.moved && table.buffers.len() as u64 + table.unreadable != book.tabled {
+    if !table.moved && taken + table.unreadable != book.tabled {
         return Err(BookError::Impossible(TABLE, "another number of buffers than the book has"));
     }
     if !table.moved && table.unreadable == 0 && total != book.table {
