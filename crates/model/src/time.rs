@@ -43,15 +43,14 @@ impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // By hand, since an answer may have a hundred thousand of them.
         let parts = self.parts();
+        let [year, month, day, hour, minute, second, milli] = parts.map(|part| part as u32);
+        let pairs = [year / 100, year % 100, month, day, hour, minute, second, milli / 10];
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        for (part, end) in parts.iter().zip([4, 7, 10, 13, 16, 19, 23]) {
-            let (mut left, mut at) = (*part, end);
-            while left > 0 && at > 0 {
-                at -= 1;
-                text[at] = b'0' + (left % 10) as u8;
-                left /= 10;
-            }
+        for (pair, at) in pairs.into_iter().zip([0, 2, 5, 8, 11, 14, 17, 20]) {
+            text[at] = b'0' + (pair / 10 % 10) as u8;
+            text[at + 1] = b'0' + (pair % 10) as u8;
         }
+        text[22] = b'0' + (milli % 10) as u8;
         match str::from_utf8(&text) {
             Ok(text) if (0..=9999).contains(&parts[0]) => serializer.serialize_str(text),
             _ => serializer.collect_str(self),

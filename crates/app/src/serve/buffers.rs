@@ -131,33 +131,36 @@ pub fn page(mut all: Vec<Entry>, wanted: &Wanted, now: u64) -> Page {
             && label.as_ref().is_none_or(|part| entry.label.as_ref().is_some_and(|label| label.contains(part.as_str())))
     });
     let ranks = if *sort == Sort::Device { ranks(&all) } else { HashMap::new() };
-    // What decides about the order, gathered: buffers themselves are too long to be moved about.
-    let mut keys: Vec<_> = all
-        .iter()
-        .enumerate()
-        .map(|(at, entry)| {
-            let (rank, first) = match sort {
-                Sort::Bytes => (0, !entry.bytes),
-                // Last what has no age.
-                Sort::Age => (0, entry.time.wrapping_sub(1)),
-                Sort::Device => (ranks.get(&*entry.devices).copied().unwrap_or_default(), !entry.bytes),
-            };
-            (rank, first, entry.pid, entry.id, at)
-        })
-        .collect();
-    let end = offset.saturating_add(limit.unwrap_or(USUAL).min(MOST));
+    // Buffers are too long to be moved about. What decides about their order, and at the end their place, fits into one number.
+    let key = |(at, entry): (usize, &Entry)| {
+        let (rank, first) = match sort {
+            Sort::Bytes => (0, !entry.bytes),
+            // Last what has no age.
+            Sort::Age => (0, entry.time.wrapping_sub(1)),
+            Sort::Device => (ranks.get(&*entry.devices).copied().unwrap_or_default(), !entry.bytes),
+        };
+        u128::from(rank) << 96 | u128::from(first) << 32 | at as u128
+    };
+    let mut keys: Vec<u128> = all.iter().enumerate().map(key).collect();
+    let limit = limit.unwrap_or(USUAL).min(MOST);
+    let end = offset.saturating_add(limit);
     if end < keys.len() {
-        keys.select_nth_unstable(end);
-        keys.truncate(end);
+        // Those after the end need no order, unless it is not decided yet which of them are after it.
+        let last = *keys.select_nth_unstable(end).1 >> 32;
+        keys.retain(|key| key >> 32 <= last);
     }
     keys.sort_unstable();
-    let part = keys.iter().skip(*offset).map(|(.., at)| *at).collect();
+    let place = |key: &u128| *key as u32 as usize;
+    for equals in keys.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|equals| equals.len() > 1) {
+        equals.sort_unstable_by_key(|key| all.get(place(key)).map(|entry| (entry.pid, entry.id)));
+    }
+    let part = keys.iter().skip(*offset).take(limit).map(place).collect();
     Page { all, part, offset: *offset, now }
 }
 
 /// The order of the devices that buffers are on.
-fn ranks(all: &[Entry]) -> HashMap<&Places, usize> {
-    let mut ranks: HashMap<&Places, usize> = all.iter().map(|entry| (&*entry.devices, 0)).collect();
+fn ranks(all: &[Entry]) -> HashMap<&Places, u32> {
+    let mut ranks: HashMap<&Places, u32> = all.iter().map(|entry| (&*entry.devices, 0)).collect();
     let mut places: Vec<&Places> = ranks.keys().copied().collect();
     places.sort_unstable();
     ranks.extend(places.into_iter().zip(0..));
@@ -230,6 +233,32 @@ mod tests {
 
     fn ids(wanted: Wanted) -> Vec<u64> {
         page(all(), &wanted, 0).entries().map(|entry| entry.id).collect()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn pages_follow_each_other_without_a_gap(
+            sizes in proptest::collection::vec((0u64..4, 0u64..4, 0u32..3), 0..60), limit in 1usize..9, sort in 0usize..3,
+        ) {
+            let all = || -> Vec<Entry> {
+                let one = |(id, (bytes, time, device)): (u64, &(u64, u64, u32))| {
+                    entry(7 - device, id * 7919 % 61, *bytes, *time, &device.to_string(), None)
+                };
+                (0..).zip(&sizes).map(one).collect()
+            };
+            let sort = [Sort::Bytes, Sort::Age, Sort::Device][sort];
+            let told = |wanted: Wanted| -> Vec<u64> { page(all(), &wanted, 0).entries().map(|entry| entry.id).collect() };
+            let mut expected = all();
+            expected.sort_by_key(|entry| {
+                let device = if sort == Sort::Device { entry.devices.names.clone() } else { Vec::new() };
+                let first = if sort == Sort::Age { entry.time.wrapping_sub(1) } else { u64::MAX - entry.bytes };
+                (device, first, entry.pid, entry.id)
+            });
+            let expected: Vec<u64> = expected.iter().map(|entry| entry.id).collect();
+            assert_eq!(told(Wanted { sort, ..Wanted::default() }), expected);
+            let pages = (0..).map(|n| told(Wanted { sort, offset: n * limit, limit: Some(limit), ..Wanted::default() }));
+            assert_eq!(pages.take_while(|page| !page.is_empty()).collect::<Vec<_>>().concat(), expected);
+        }
     }
 
     #[test]
