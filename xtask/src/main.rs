@@ -1,9 +1,10 @@
-//! `cargo xtask bench [smi|book]`: what `ttmon smi --json` costs, beside a program that only reads the same files; and what
-//! it costs a process to keep a book.
+//! `cargo xtask bench [smi|book|serve]`: what `ttmon smi --json` costs, beside a program that only reads the same files; what
+//! it costs a process to keep a book; and `ttmon serve` beside a server as the proof of concept had it.
 
 mod bench;
 mod book;
 mod counting;
+mod serve;
 
 use anyhow::bail;
 
@@ -12,11 +13,15 @@ fn main() -> anyhow::Result<()> {
     match &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
         ["bench"] | ["bench", "smi"] => bench::run(),
         ["bench", "book"] => book::run(),
+        ["bench", "serve"] => serve::run(),
         ["rusage", ..] => bench::rusage(),
         ["keep", live] => book::keeper::keep(live.parse()?),
         ["copy", path] => book::keeper::copy_for_ever(path),
         ["churn", pairs] => book::keeper::churn(pairs.parse()?),
         ["receive", path] => book::receive(path),
-        _ => bail!("usage: cargo xtask bench [smi|book]"),
+        ["tell", path] => serve::tell(path),
+        ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
+        ["reference-server", path] => serve::reference_server(path),
+        _ => bail!("usage: cargo xtask bench [smi|book|serve]"),
     }
 }

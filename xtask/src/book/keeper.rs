@@ -22,6 +22,13 @@ impl Keeper {
         Ok(Keeper { writer, chips })
     }
 
+    /// On one chip, which has this number.
+    pub fn on(chip: u64) -> anyhow::Result<Keeper> {
+        let writer = Writer::create("xtask bench")?;
+        let chips = Chips::one(writer.chip(0, Some(chip)).context("no room for a chip")?);
+        Ok(Keeper { writer, chips })
+    }
+
     fn allocate(&self, id: u64) {
         let (logical, per_bank, address) = (1 << 20, 87_424, id << 12);
         self.writer.allocate(&New {

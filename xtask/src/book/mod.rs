@@ -47,20 +47,28 @@ fn build() -> anyhow::Result<PathBuf> {
 }
 
 /// Sorted figures.
-struct Figures(Vec<f64>);
+pub struct Figures(Vec<f64>);
 
 impl Figures {
-    fn of(mut figures: Vec<f64>) -> Figures {
+    pub fn of(mut figures: Vec<f64>) -> Figures {
         figures.sort_by(f64::total_cmp);
         Figures(figures)
     }
 
-    fn min(&self) -> f64 {
+    pub fn min(&self) -> f64 {
         self.0[0]
     }
 
-    fn median(&self) -> f64 {
+    pub fn median(&self) -> f64 {
         self.0[self.0.len() / 2]
+    }
+
+    pub fn max(&self) -> f64 {
+        self.0[self.0.len() - 1]
+    }
+
+    pub fn min_and_median(&self) -> String {
+        format!("{:.0} / {:.0}", self.min(), self.median())
     }
 
     fn line(&self, what: &str, unit: &str) {
@@ -180,14 +188,14 @@ pub fn receive(path: &str) -> anyhow::Result<()> {
 }
 
 /// A process that answers lines with lines, ended when dropped.
-struct Asked {
+pub struct Asked {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Asked {
-    fn start(command: &mut Command) -> anyhow::Result<(Asked, String)> {
+    pub fn start(command: &mut Command) -> anyhow::Result<(Asked, String)> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let stdin = child.stdin.take().context("no input")?;
         let stdout = BufReader::new(child.stdout.take().context("no output")?);
@@ -196,7 +204,18 @@ impl Asked {
         Ok((asked, first))
     }
 
-    fn reply(&mut self) -> anyhow::Result<String> {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it with SIGKILL, and leaves no trace of it.
+    pub fn kill(&mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    pub fn reply(&mut self) -> anyhow::Result<String> {
         let mut line = String::new();
         self.stdout.read_line(&mut line)?;
         if line.is_empty() || line.starts_with("ERR") {
@@ -205,8 +224,12 @@ impl Asked {
         Ok(line.trim_end().to_owned())
     }
 
-    fn ask(&mut self, command: &str) -> anyhow::Result<String> {
-        writeln!(self.stdin, "{command}")?;
+    pub fn tell(&mut self, command: &str) -> anyhow::Result<()> {
+        Ok(writeln!(self.stdin, "{command}")?)
+    }
+
+    pub fn ask(&mut self, command: &str) -> anyhow::Result<String> {
+        self.tell(command)?;
         self.reply()
     }
 
@@ -224,7 +247,7 @@ impl Drop for Asked {
     }
 }
 
-fn this_program() -> anyhow::Result<Command> {
+pub fn this_program() -> anyhow::Result<Command> {
     Ok(Command::new(std::env::current_exe()?))
 }
 
