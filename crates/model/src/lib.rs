@@ -15,6 +15,7 @@ mod process_memory;
 mod rates;
 mod snapshot;
 mod time;
+pub mod topology;
 mod units;
 
 pub use board::{Board, Capacity, Version};
@@ -27,4 +28,5 @@ pub use process_memory::{ChipMemory, LiveBuffer, ProcessMemory};
 pub use rates::{Counters, Traffic, cpu_percent, traffic};
 pub use snapshot::{Fault, Host, SCHEMA, Snapshot};
 pub use time::Timestamp;
+pub use topology::{EthernetLink, Placed, Topology, TopologySource};
 pub use units::{Amperes, Bytes, BytesPerSecond, Celsius, Megahertz, Rpm, Volts, Watts};

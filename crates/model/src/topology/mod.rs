@@ -1,0 +1,126 @@
+//! Where each chip of a machine is, and which Ethernet links join them.
+//!
+//! What boards are made of is known: the two chips of an n300 or a p300 are joined, the bus of a Galaxy's chip names its tray
+//! and slot. How boards are cabled only tt-umd's cluster descriptor tells; it takes a discovery that opens every chip, so
+//! it is not made here, only read where somebody has one.
+
+mod boards;
+mod grid;
+
+use crate::{Device, DeviceId};
+use serde::{Deserialize, Serialize};
+
+/// The chips of a machine in a grid, and the links between them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Topology {
+    /// One for each device, in the order of the devices. No two are at the same place.
+    pub chips: Vec<Placed>,
+    /// The boards and trays that the chips are on.
+    pub groups: Vec<Group>,
+    /// Those that are known. Where nothing is known of links there are none here.
+    pub links: Vec<EthernetLink>,
+    /// The size of the grid.
+    pub shape: Shape,
+    /// The weakest of what this is built upon, unless a descriptor tells.
+    pub source: TopologySource,
+    /// What a person should know of it, in sentences.
+    pub remarks: Vec<String>,
+}
+
+/// One chip in the grid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// The device.
+    #[serde(flatten)]
+    pub id: DeviceId,
+    /// The position in [`Topology::groups`] of what it is on.
+    pub group: usize,
+    /// Counted from 0 on the left.
+    pub column: u32,
+    /// Counted from 0 at the top.
+    pub row: u32,
+    /// Links that leave the machine, or at least what the descriptor's writer saw of it. Absent without a descriptor.
+    pub outside_links: Option<u32>,
+}
+
+/// A board, or a tray of a Galaxy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// What people call it: `n300 serial 010001451170C0C4`, `tray 2`.
+    pub name: String,
+}
+
+/// The links between two chips.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EthernetLink {
+    /// The chips that are joined, in the order of their names.
+    pub ends: [DeviceId; 2],
+    /// Parallel links.
+    pub count: u32,
+    /// How this is known.
+    pub source: TopologySource,
+}
+
+/// Columns and rows of a grid.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// From left to right.
+    pub columns: u32,
+    /// From top to bottom.
+    pub rows: u32,
+}
+
+/// How something about a topology is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TopologySource {
+    /// A cluster descriptor says so.
+    Descriptor,
+    /// All boards of the kind are made so.
+    Board,
+    /// Machines with these boards are usually cabled so. Not certain.
+    Assumed,
+}
+
+/// What is known of a machine by its boards alone.
+pub fn of_machine(devices: &[Device]) -> Topology {
+    let mesh = boards::assumed_mesh(devices);
+    let grid = grid::lay_out(devices, mesh.as_ref().map_or(&[][..], |mesh| &mesh.places));
+    let mut links = boards::links(devices);
+    let mut remarks = Vec::new();
+    let mut source = TopologySource::Board;
+    if let Some(mesh) = mesh {
+        links.extend(mesh.cables);
+        links.sort_by(|a, b| a.ends.cmp(&b.ends));
+        source = TopologySource::Assumed;
+        remarks.push("Four n300 are taken for a T3000. Only a cluster descriptor can tell how they are cabled.".into());
+    }
+    Topology { chips: grid.chips, groups: grid.groups, links, shape: grid.shape, source, remarks }
+}
+
+impl Topology {
+    /// The chips that a chip is joined with, and how.
+    pub fn neighbours(&self, id: &DeviceId) -> impl Iterator<Item = (&DeviceId, &EthernetLink)> {
+        self.links.iter().filter_map(move |link| match &link.ends {
+            [one, other] if one == id => Some((other, link)),
+            [other, one] if one == id => Some((other, link)),
+            _ => None,
+        })
+    }
+
+    /// Where a chip is.
+    pub fn place(&self, id: &DeviceId) -> Option<&Placed> {
+        self.chips.iter().find(|chip| chip.id == *id)
+    }
+}
+
+impl EthernetLink {
+    /// Puts the ends in order.
+    fn between(one: DeviceId, other: DeviceId, count: u32, source: TopologySource) -> EthernetLink {
+        let ends = if one <= other { [one, other] } else { [other, one] };
+        EthernetLink { ends, count, source }
+    }
+}
+
+#[cfg(test)]
+mod tests;
