@@ -28,5 +28,5 @@ pub use process_memory::{ChipMemory, LiveBuffer, ProcessMemory};
 pub use rates::{Counters, Traffic, cpu_percent, traffic};
 pub use snapshot::{Fault, Host, SCHEMA, Snapshot};
 pub use time::Timestamp;
-pub use topology::{EthernetLink, Placed, Topology, TopologySource};
+pub use topology::{EthernetLink, Placed, Topology, TopologyError, TopologySource};
 pub use units::{Amperes, Bytes, BytesPerSecond, Celsius, Megahertz, Rpm, Volts, Watts};

@@ -5,10 +5,17 @@
 //! it is not made here, only read where somebody has one.
 
 mod boards;
+mod described;
+mod descriptor;
 mod grid;
+mod matching;
+mod yaml;
+
+pub use described::from_descriptor;
 
 use crate::{Device, DeviceId};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The chips of a machine in a grid, and the links between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +88,23 @@ pub enum TopologySource {
     /// Machines with these boards are usually cabled so. Not certain.
     Assumed,
 }
+
+/// What is wrong with a cluster descriptor, and where. The file's name is known to whoever opened it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopologyError {
+    /// Counted from 1.
+    pub line: usize,
+    /// A sentence without a full stop.
+    pub what: String,
+}
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+impl std::error::Error for TopologyError {}
 
 /// What is known of a machine by its boards alone.
 pub fn of_machine(devices: &[Device]) -> Topology {

@@ -1,11 +1,15 @@
 //! Machines made by hand, drawn as text: the grid, the groups, the links.
 
+mod descriptors;
 mod machines;
 mod properties;
 
 use super::*;
 use crate::{Arch, PciAddress};
 use expect_test::Expect;
+
+const N300_DESCRIPTOR: &str = include_str!("../../../../harness/clusters/n300.yaml");
+const T3K_DESCRIPTOR: &str = include_str!("../../../../harness/clusters/t3k.yaml");
 
 fn card(id: DeviceId, board: &str, address: &str, serial: &str) -> Device {
     let mut device = Device::new(id);
@@ -75,3 +79,65 @@ fn check(topology: &Topology, expected: Expect) {
 fn machine(devices: &[Device], expected: Expect) {
     check(&of_machine(devices), expected);
 }
+
+fn described(text: &str, devices: &[Device], expected: Expect) {
+    check(&from_descriptor(text, devices).unwrap(), expected);
+}
+
+/// In the block style and with all the keys that tt-umd writes today.
+const WRITTEN_BY_UMD: &str = r#"arch:
+  0: wormhole_b0
+  1: wormhole_b0
+chips:
+  0:
+    - 0
+    - 0
+    - 0
+    - 0
+  1:
+    - 0
+    - 1
+    - 0
+    - 0
+chip_unique_ids:
+  1: 14251245764
+  0: 9956278468
+ethernet_connections:
+  -
+    - chip: 0
+      chan: 8
+    - chip: 1
+      chan: 0
+  -
+    - chip: 0
+      chan: 9
+    - chip: 1
+      chan: 1
+ethernet_connections_to_remote_devices:
+  -
+    - chip: 1
+      chan: 7
+    - remote_chip_id: 14251335820
+      chan: 7
+chips_with_mmio:
+  - 0: 1
+io_device_type: PCIe
+harvesting:
+  0:
+    noc_translation: true
+    harvest_mask: 3
+chip_to_bus_id:
+  0: "0x0041"
+  1: "0x0041"
+boards:
+  -
+    - board_id: 72058990194901188
+    - board_type: n300
+    - chips:
+        - 1
+        - 0
+asic_locations:
+  0: 0
+  1: 1
+chip_pci_bdfs:
+  0: 0000:41:00.0"#;

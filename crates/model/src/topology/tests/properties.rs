@@ -31,9 +31,41 @@ fn all_have_a_place(topology: &Topology, devices: &[Device]) {
     }
 }
 
+/// Pieces of descriptors, put together at random.
+fn any_text() -> impl Strategy<Value = String> {
+    let words =
+        "arch chips ethernet_connections chips_with_mmio boards chip chan : [ ] { } , - \" ' # \\ 0 1 0x1 é --- &";
+    let mut pieces: Vec<&str> = words.split(' ').collect();
+    pieces.extend([": ", "\n", "\n  ", "\n    ", "- ", " #", "\t"]);
+    let piece = prop_oneof![8 => proptest::sample::select(pieces).prop_map(str::to_owned), 1 => ".{0,3}"];
+    proptest::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
 proptest! {
     #[test]
     fn every_device_has_one_place_and_no_two_the_same(devices in proptest::collection::vec(any_device(), 0..50)) {
         all_have_a_place(&of_machine(&devices), &devices);
+        for text in [N300_DESCRIPTOR, T3K_DESCRIPTOR, WRITTEN_BY_UMD] {
+            all_have_a_place(&from_descriptor(text, &devices).unwrap(), &devices);
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_descriptor_or_an_error(text in any_text()) {
+        let devices = n300s(2);
+        match from_descriptor(&text, &devices) {
+            Ok(topology) => all_have_a_place(&topology, &devices),
+            Err(error) => prop_assert!((1..=text.lines().count().max(1)).contains(&error.line), "{error}"),
+        }
+    }
+
+    #[test]
+    fn a_damaged_descriptor_is_read_or_refused(at in 0..WRITTEN_BY_UMD.len(), byte in 32..127u8) {
+        let mut bytes = WRITTEN_BY_UMD.as_bytes().to_vec();
+        bytes[at] = byte;
+        let devices = n300s(2);
+        if let Ok(topology) = from_descriptor(&String::from_utf8(bytes).unwrap(), &devices) {
+            all_have_a_place(&topology, &devices);
+        }
     }
 }

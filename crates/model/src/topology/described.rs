@@ -1,0 +1,111 @@
+//! A topology out of a cluster descriptor and the devices that its chips are.
+
+use super::descriptor::{self, Descriptor, Place};
+use super::{EthernetLink, Topology, TopologyError, TopologySource, boards, grid, matching};
+use crate::{Device, DeviceId};
+use std::collections::BTreeMap;
+
+/// What a descriptor knows of the devices. Chips and devices that are not the same thing are named in the remarks.
+pub fn from_descriptor(text: &str, devices: &[Device]) -> Result<Topology, TopologyError> {
+    let descriptor = descriptor::read(text)?;
+    let matched = matching::devices_of(&descriptor, devices);
+    let mut remarks = matching::remarks(&descriptor, &matched, devices);
+    if matched.is_empty() {
+        let machine = super::of_machine(devices);
+        remarks.extend(machine.remarks.iter().cloned());
+        return Ok(Topology { remarks, ..machine });
+    }
+    let blocks = blocks(&descriptor, &matched);
+    let places = places(&descriptor, &blocks, &mut remarks);
+    let known: Vec<Option<(u32, u32)>> = devices
+        .iter()
+        .map(|device| matched.iter().find(|(_, id)| **id == device.id).and_then(|(chip, _)| places.get(chip)).copied())
+        .collect();
+    let mut grid = grid::lay_out(devices, &known);
+    for chip in &mut grid.chips {
+        let number = matched.iter().find(|(_, id)| **id == chip.id).map(|(number, _)| number);
+        let leave = |number: &u64| descriptor.outside.iter().filter(|from| *from == number).count() as u32;
+        chip.outside_links = number.filter(|_| descriptor.knows_outside).map(leave);
+    }
+    let links = links(&descriptor, &matched, devices, &mut remarks);
+    Ok(Topology {
+        chips: grid.chips,
+        groups: grid.groups,
+        links,
+        shape: grid.shape,
+        source: TopologySource::Descriptor,
+        remarks,
+    })
+}
+
+/// Chips that are joined by links, in the same rack and shelf. Coordinates say nothing about chips of two blocks.
+fn blocks(descriptor: &Descriptor, matched: &BTreeMap<u64, DeviceId>) -> Vec<Vec<u64>> {
+    let mut block_of: BTreeMap<u64, u64> = matched.keys().map(|chip| (*chip, *chip)).collect();
+    let shelf = |chip| descriptor.chips.get(&chip).and_then(|chip| chip.place).map(|place| (place.rack, place.shelf));
+    for [(one, _), (other, _)] in &descriptor.connections {
+        if let (Some(from), Some(to)) = (block_of.get(one).copied(), block_of.get(other).copied())
+            && from != to
+            && shelf(*one) == shelf(*other)
+        {
+            let (from, to) = (from.max(to), from.min(to));
+            block_of.values_mut().filter(|block| **block == from).for_each(|block| *block = to);
+        }
+    }
+    let mut blocks: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for (chip, block) in block_of {
+        blocks.entry(block).or_default().push(chip);
+    }
+    blocks.into_values().collect()
+}
+
+/// Wider than any machine. A grid that large could not be drawn.
+const MAX_SPAN: u64 = 64;
+
+/// Columns and rows by the descriptor's coordinates, one block below the other.
+fn places(descriptor: &Descriptor, blocks: &[Vec<u64>], remarks: &mut Vec<String>) -> BTreeMap<u64, (u32, u32)> {
+    let mut places = BTreeMap::new();
+    let mut top = 0;
+    for block in blocks.iter().filter(|block| block.len() > 1) {
+        let placed = block.iter().filter_map(|chip| Some((*chip, descriptor.chips.get(chip)?.place?)));
+        let placed: Vec<(u64, Place)> = placed.collect();
+        let least = |of: fn(&Place) -> u64| placed.iter().map(|(_, place)| of(place)).min().unwrap_or(0);
+        let (left, upper) = (least(|place| place.column), least(|place| place.row));
+        let mut rows = 0;
+        for (chip, place) in &placed {
+            let (column, row) = (place.column - left, place.row - upper);
+            if column < MAX_SPAN && row < MAX_SPAN {
+                places.insert(*chip, (column as u32, top + row as u32));
+                rows = rows.max(row as u32 + 1);
+            } else {
+                remarks.push(format!("Chip {chip} of the descriptor is too far off to be drawn where it says."));
+            }
+        }
+        top += rows;
+    }
+    places
+}
+
+/// The descriptor's links, and those on boards of which it does not tell.
+fn links(
+    descriptor: &Descriptor,
+    matched: &BTreeMap<u64, DeviceId>,
+    devices: &[Device],
+    remarks: &mut Vec<String>,
+) -> Vec<EthernetLink> {
+    let mut counts: BTreeMap<[&DeviceId; 2], u32> = BTreeMap::new();
+    for [(one, _), (other, _)] in &descriptor.connections {
+        if one == other {
+            remarks.push(format!("Chip {one} of the descriptor is linked with itself."));
+        } else if let (Some(one), Some(other)) = (matched.get(one), matched.get(other)) {
+            *counts.entry([one.min(other), one.max(other)]).or_default() += 1;
+        }
+    }
+    let described = counts.into_iter().map(|([one, other], count)| {
+        EthernetLink::between(one.clone(), other.clone(), count, TopologySource::Descriptor)
+    });
+    let told = |id: &DeviceId| matched.values().any(|known| known == id);
+    let untold = boards::links(devices).into_iter().filter(|link| !link.ends.iter().any(told));
+    let mut links: Vec<EthernetLink> = described.chain(untold).collect();
+    links.sort_by(|a, b| a.ends.cmp(&b.ends));
+    links
+}

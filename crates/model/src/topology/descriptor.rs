@@ -1,0 +1,186 @@
+//! tt-umd's cluster descriptor: the chips that a discovery found, how they are linked, and where they are.
+//!
+//! Read are `arch`, `chips` (column, row, rack, shelf), `chip_unique_ids`, `ethernet_connections`,
+//! `ethernet_connections_to_remote_devices`, `chips_with_mmio`, `io_device_type`, `chip_to_bus_id`, `boards` and
+//! `chip_pci_bdfs`. Descriptors of older versions lack some of them. What else there is, is passed over.
+
+use super::TopologyError;
+use super::yaml::{self, Node, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The descriptor as it is written, chips by their numbers in it.
+#[derive(Debug, Default)]
+pub(super) struct Descriptor {
+    pub chips: BTreeMap<u64, Chip>,
+    /// Chip and channel at both ends, each link once.
+    pub connections: BTreeSet<[(u64, u64); 2]>,
+    /// The chip of each link to one that is not in the descriptor.
+    pub outside: Vec<u64>,
+    /// Whether there is a list of such links at all.
+    pub knows_outside: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Chip {
+    /// As it is spelled: `wormhole_b0`, `Wormhole`, `blackhole`.
+    pub arch: Option<String>,
+    pub place: Option<Place>,
+    pub unique_id: Option<u64>,
+    /// Whether the host reaches it without another chip.
+    pub is_local: bool,
+    /// `N` of `/dev/tenstorrent/N`.
+    pub ordinal: Option<u32>,
+    pub bus: Option<u8>,
+    pub address: Option<String>,
+    pub board: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub column: u64,
+    pub row: u64,
+    pub rack: u64,
+    pub shelf: u64,
+}
+
+impl Descriptor {
+    fn chip(&mut self, number_of_chip: &Node) -> Result<&mut Chip, TopologyError> {
+        Ok(self.chips.entry(number(number_of_chip)?).or_default())
+    }
+}
+
+pub(super) fn read(text: &str) -> Result<Descriptor, TopologyError> {
+    let top = yaml::parse(text)?;
+    let mut found = Descriptor::default();
+    let members = map(&top)?;
+    let get = |name: &str| members.iter().find(|(key, _)| scalar(key) == Some(name)).map(|(_, value)| value);
+    if get("arch").or(get("chips")).is_none() {
+        let what = "this is no cluster descriptor: it has neither \"arch\" nor \"chips\"";
+        return Err(TopologyError { line: top.line, what: what.into() });
+    }
+    let by_chip = |name: &str| get(name).map(map).transpose().map(Option::unwrap_or_default);
+    for (chip, arch) in by_chip("arch")? {
+        found.chip(chip)?.arch = Some(word(arch)?);
+    }
+    for (chip, at) in by_chip("chips")? {
+        found.chip(chip)?.place = Some(place(at)?);
+    }
+    for (chip, id) in by_chip("chip_unique_ids")? {
+        found.chip(chip)?.unique_id = Some(number(id)?);
+    }
+    for (chip, bus) in by_chip("chip_to_bus_id")? {
+        found.chip(chip)?.bus = u8::try_from(number(bus)?).ok();
+    }
+    for (chip, address) in by_chip("chip_pci_bdfs")? {
+        found.chip(chip)?.address = Some(word(address)?);
+    }
+
+    let all = |name: &str| get(name).map(list).transpose().map(Option::unwrap_or_default);
+    // Over JTAG the numbers are of probes, not of devices.
+    let over_pcie = get("io_device_type").and_then(scalar).is_none_or(|kind| kind.eq_ignore_ascii_case("pcie"));
+    for entry in all("chips_with_mmio")? {
+        let pairs = match &entry.value {
+            Value::Map(pairs) => pairs.iter().map(|(chip, n)| (chip, n)).collect(),
+            _ => vec![(entry, entry)],
+        };
+        for (chip, ordinal) in pairs {
+            let (chip, ordinal) = (found.chip(chip)?, number(ordinal)?);
+            chip.is_local = true;
+            chip.ordinal = u32::try_from(ordinal).ok().filter(|_| over_pcie);
+        }
+    }
+    for entry in all("boards")? {
+        let id = member_of(entry, "board_id")?.map(number).transpose()?;
+        for chip in member_of(entry, "chips")?.map(list).transpose()?.unwrap_or_default() {
+            found.chip(chip)?.board = id;
+        }
+    }
+    for entry in all("ethernet_connections")? {
+        let (Some(one), Some(other)) = (list(entry)?.first(), list(entry)?.get(1)) else {
+            return Err(TopologyError { line: entry.line, what: "a connection has two ends".into() });
+        };
+        let mut ends = [end(one)?, end(other)?];
+        ends.sort_unstable();
+        found.connections.insert(ends);
+    }
+    found.knows_outside = get("ethernet_connections_to_remote_devices").is_some();
+    for entry in all("ethernet_connections_to_remote_devices")? {
+        if let Some(inner) = list(entry)?.first() {
+            found.outside.push(end(inner)?.0);
+        }
+    }
+    Ok(found)
+}
+
+fn expected(node: &Node, what: &str) -> TopologyError {
+    let found = match &node.value {
+        Value::Scalar(text) if text.is_empty() => "nothing".into(),
+        Value::Scalar(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
+        Value::List(_) => "a list".into(),
+        Value::Map(_) => "a mapping".into(),
+    };
+    TopologyError { line: node.line, what: format!("{what} is expected here, not {found}") }
+}
+
+fn scalar(node: &Node) -> Option<&str> {
+    match &node.value {
+        Value::Scalar(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn word(node: &Node) -> Result<String, TopologyError> {
+    scalar(node).filter(|text| !text.is_empty()).map(str::to_owned).ok_or_else(|| expected(node, "a word"))
+}
+
+fn number(node: &Node) -> Result<u64, TopologyError> {
+    let parse = |text: &str| match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    };
+    scalar(node).and_then(parse).ok_or_else(|| expected(node, "a whole number"))
+}
+
+/// An empty value is an empty collection.
+fn map(node: &Node) -> Result<&[(Node, Node)], TopologyError> {
+    match &node.value {
+        Value::Map(members) => Ok(members),
+        Value::Scalar(text) if text.is_empty() => Ok(&[]),
+        _ => Err(expected(node, "a mapping")),
+    }
+}
+
+fn list(node: &Node) -> Result<&[Node], TopologyError> {
+    match &node.value {
+        Value::List(items) => Ok(items),
+        Value::Scalar(text) if text.is_empty() => Ok(&[]),
+        _ => Err(expected(node, "a list")),
+    }
+}
+
+/// A member of one of the mappings in a list: boards are written so.
+fn member_of<'a>(node: &'a Node, name: &str) -> Result<Option<&'a Node>, TopologyError> {
+    for entry in list(node)? {
+        if let Some((_, value)) = map(entry)?.iter().find(|(key, _)| scalar(key) == Some(name)) {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
+}
+
+/// Chip and channel.
+fn end(node: &Node) -> Result<(u64, u64), TopologyError> {
+    let member = |name: &str| {
+        let found = map(node)?.iter().find(|(key, _)| scalar(key) == Some(name));
+        let lacking = || TopologyError { line: node.line, what: format!("an end of a link lacks {name:?}") };
+        number(found.map(|(_, value)| value).ok_or_else(lacking)?)
+    };
+    Ok((member("chip")?, member("chan")?))
+}
+
+fn place(node: &Node) -> Result<Place, TopologyError> {
+    let [column, row, rack, shelf] = list(node)? else {
+        return Err(expected(node, "a list of column, row, rack and shelf"));
+    };
+    Ok(Place { column: number(column)?, row: number(row)?, rack: number(rack)?, shelf: number(shelf)? })
+}
