@@ -26,10 +26,8 @@ fn press(state: &mut State, key: Key) {
     state.notice = None;
     let action = keys::action(key);
     // These work wherever one is.
-    match action {
-        Some(Action::Suspend) => return state.effects.push(Effect::Suspend),
-        Some(Action::Redraw) => return state.effects.push(Effect::Redraw),
-        _ => {}
+    if let Some(action @ (Action::Suspend | Action::Redraw)) = action {
+        return act(state, action);
     }
     if key == (crossterm::event::KeyCode::Char('c'), crossterm::event::KeyModifiers::CONTROL) {
         return state.effects.push(Effect::Quit);
@@ -47,7 +45,14 @@ fn press(state: &mut State, key: Key) {
         state.overlay = state.overlay.take().or(next);
         return;
     }
-    let Some(action) = action else { return };
+    if let Some(action) = action {
+        act_on(state, action);
+    }
+}
+
+/// Does what a key asks for, as if it was pressed and nothing lay over the view.
+pub fn act_on(state: &mut State, action: Action) {
+    state.notice = None;
     let is_done = match state.view {
         View::Overview => charts::act(state, action) || processes::act(state, action),
         View::Memory => memory::act(state, action),
@@ -62,6 +67,8 @@ fn press(state: &mut State, key: Key) {
 /// What means the same everywhere.
 fn act(state: &mut State, action: Action) {
     match action {
+        Action::Suspend => state.effects.push(Effect::Suspend),
+        Action::Redraw => state.effects.push(Effect::Redraw),
         Action::Quit | Action::Back => state.effects.push(Effect::Quit),
         Action::Help => state.overlay = Some(Overlay::Help { scroll: 0 }),
         Action::Setup => state.overlay = Some(Overlay::Setup(setup::Setup::new(state))),

@@ -11,6 +11,7 @@ mod keys;
 mod layout;
 mod paint;
 mod panels;
+mod pieces;
 pub mod settings;
 mod state;
 pub mod table;

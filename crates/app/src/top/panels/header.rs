@@ -1,54 +1,212 @@
-//! The first line: which machine, which view, what time.
+//! The first line: which view, which machine, which moment.
 
-use crate::text::clean;
 use crate::top::paint::put;
+use crate::top::pieces::{self, Piece};
 use crate::top::state::{State, View};
 use crate::top::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use jiff::tz::TimeZone;
+use model::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+/// Between two pieces.
+const GAP: u16 = 2;
+/// What is worth less than this goes before the tabs lose their names.
+const WORTH_MORE_THAN_TABS: u8 = 3;
+
 pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
-    let (theme, y) = (&state.theme, area.y);
-    for (view, x) in tabs(area) {
-        let tone = if view == state.view { Tone::Selected } else { Tone::Faint };
-        let n = View::ALL.iter().position(|other| *other == view).unwrap_or(0) + 1;
-        put(buf, x, y, area.right(), &format!(" {n} {} ", view.name()), theme.style(tone));
-    }
-    let snapshot = state.snapshot();
-    let host = snapshot.host.name.as_deref().map(clean).unwrap_or_default();
-    let driver = snapshot.host.driver_version.as_deref().map(|v| format!("driver {} ", clean(v))).unwrap_or_default();
-    let simulated = if snapshot.host.simulated { "SIMULATED " } else { "" };
-    let time = jiff::Timestamp::from_millisecond(snapshot.taken_at.0).unwrap_or_default();
-    let time = time.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string();
-    let text = format!("{simulated}{driver}{host} {time} ");
-    let columns = crate::text::width(&text) as u16;
-    let left = tabs(area).last().map_or(0, |(view, x)| x + tab_width(*view));
-    if left + columns < area.right() {
-        put(buf, area.right() - columns, y, area.right(), &text, theme.style(Tone::Plain));
-    }
-}
-
-fn tab_width(view: View) -> u16 {
-    view.name().len() as u16 + 4
-}
-
-/// Where each tab begins.
-fn tabs(area: Rect) -> Vec<(View, u16)> {
+    let theme = &state.theme;
+    let end = area.right().saturating_sub(1);
+    let (tabs, pieces) = fitted(state, area);
     let mut x = area.x;
-    let mut tabs = Vec::new();
-    for view in View::ALL {
-        tabs.push((view, x));
-        x += tab_width(view);
+    for (view, text, _) in tabs {
+        let tone = if view == state.view { Tone::Selected } else { Tone::Faint };
+        x = put(buf, x, area.y, area.right(), &text, theme.style(tone));
+    }
+    pieces::draw(buf, (x.saturating_add(1), area.y), end, pieces, GAP, theme);
+}
+
+/// A click on a tab opens its view.
+pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
+    if event.kind == MouseEventKind::Down(MouseButton::Left) {
+        let hit = fitted(state, area).0.into_iter().find(|(_, _, place)| place.contains(&event.column));
+        if let Some((view, _, _)) = hit {
+            state.view = view;
+        }
+    }
+}
+
+/// A view, what its tab says, and where.
+type Tab = (View, String, std::ops::Range<u16>);
+
+/// The tabs and the pieces beside them for which there is room.
+fn fitted(state: &State, area: Rect) -> (Vec<Tab>, Vec<Piece>) {
+    let room =
+        |tabs: &[Tab]| area.right().saturating_sub(2).saturating_sub(tabs.last().map_or(area.x, |tab| tab.2.end));
+    let tabs = tabs(state, area, true);
+    let all = pieces(state);
+    let mut pieces = all.clone();
+    pieces::keep_fitting(&mut pieces, GAP, room(&tabs));
+    let important = |pieces: &[Piece]| pieces.iter().filter(|piece| piece.rank < WORTH_MORE_THAN_TABS).count();
+    let are_whole = tabs.last().is_some_and(|tab| tab.2.end <= area.right());
+    if are_whole && important(&pieces) == important(&all) && pieces::width(pieces.iter(), GAP) <= room(&tabs) {
+        return (tabs, pieces);
+    }
+    let tabs = self::tabs(state, area, false);
+    let mut pieces = all;
+    pieces::keep_fitting(&mut pieces, GAP, room(&tabs));
+    (tabs, pieces)
+}
+
+/// All tabs. Where there is little room, only the open one has its name.
+fn tabs(state: &State, area: Rect, named: bool) -> Vec<Tab> {
+    let mut x = area.x;
+    let mut tabs = Vec::with_capacity(View::ALL.len());
+    for (n, view) in View::ALL.into_iter().enumerate() {
+        let n = n + 1;
+        let text = if named || view == state.view { format!(" {n} {} ", view.name()) } else { format!(" {n} ") };
+        let end = x.saturating_add(text.len() as u16);
+        tabs.push((view, text, x..end));
+        x = end;
     }
     tabs
 }
 
-pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
-    if event.kind == MouseEventKind::Down(MouseButton::Left) {
-        let hit = tabs(area).into_iter().find(|(view, x)| (*x..*x + tab_width(*view)).contains(&event.column));
-        if let Some((view, _)) = hit {
-            state.view = view;
+fn pieces(state: &State) -> Vec<Piece> {
+    let host = &state.snapshot().host;
+    let mut pieces = Vec::new();
+    if state.paused {
+        pieces.push(Piece::right("PAUSED", Tone::Warning, 0));
+    }
+    if host.simulated {
+        pieces.push(Piece::right("SIMULATED", Tone::Warning, 0));
+    }
+    if let Some(replay) = &state.replay {
+        let file = replay.file.rsplit('/').next().unwrap_or_default();
+        pieces.push(Piece::right(file, Tone::Plain, 3));
+        let (at, len, speed) = (replay.at + usize::from(replay.len > 0), replay.len, replay.speed);
+        pieces.push(Piece::right(format!("replay {at}/{len}"), Tone::Strong, 1));
+        pieces.push(Piece::right(format!("{speed}x"), Tone::Plain, 2));
+    }
+    if let Some(version) = &host.driver_version {
+        pieces.push(Piece::right(format!("driver {version}"), Tone::Faint, 5));
+    }
+    if let Some(name) = &host.name {
+        pieces.push(Piece::right(name.as_str(), Tone::Plain, 4));
+    }
+    // Before the first sample there is no moment.
+    if state.snapshot().taken_at != Timestamp(0) {
+        let (date, time) = local_time(state.snapshot().taken_at);
+        // What is live is of today.
+        if state.replay.is_some() {
+            pieces.push(Piece::right(date, Tone::Plain, 3));
+        }
+        pieces.push(Piece::right(time, Tone::Strong, 1));
+    }
+    pieces
+}
+
+/// The day and the time of day here.
+fn local_time(moment: Timestamp) -> (String, String) {
+    let time = jiff::Timestamp::from_millisecond(moment.0).unwrap_or_default().to_zoned(TimeZone::system());
+    (time.strftime("%Y-%m-%d").to_string(), time.strftime("%H:%M:%S").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::smi::example;
+    use crate::top::feed::Moment;
+    use crate::top::paint::lines;
+    use crate::top::settings::Settings;
+    use crate::top::state::Replay;
+    use crossterm::event::KeyModifiers;
+    use expect_test::expect;
+
+    fn state() -> State {
+        let mut state = State::new(Settings::default(), true);
+        state.take(Moment { snapshot: example::machine(), memory: None, deaths: vec![] });
+        state
+    }
+
+    /// The line at several widths, with the time that it would be in one place of the world.
+    fn drawn(state: &State) -> String {
+        let mut text = String::new();
+        for width in [160, 120, 80, 60, 40, 20] {
+            let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
+            draw(state, buf.area, &mut buf);
+            text += &lines(&buf);
+        }
+        let (date, time) = local_time(state.snapshot().taken_at);
+        text.replace(&date, "2026-01-02").replace(&time, "03:04:05")
+    }
+
+    #[test]
+    fn the_least_important_goes_first_when_it_gets_narrow() {
+        expect![[r#"
+             1 Overview  2 Memory  3 Mesh  4 Events                                                                                          driver 2.10.0  lab-7  03:04:05
+             1 Overview  2 Memory  3 Mesh  4 Events                                                  driver 2.10.0  lab-7  03:04:05
+             1 Overview  2 Memory  3 Mesh  4 Events          driver 2.10.0  lab-7  03:04:05
+             1 Overview  2 Memory  3 Mesh  4 Events     lab-7  03:04:05
+             1 Overview  2  3  4    lab-7  03:04:05
+             1 Overview  2  3  4
+        "#]].assert_eq(&drawn(&state()));
+    }
+
+    #[test]
+    fn simulated_and_paused_are_said_at_any_width() {
+        let mut state = state();
+        let mut snapshot = example::machine();
+        snapshot.host.simulated = true;
+        state.take(Moment { snapshot, memory: None, deaths: vec![] });
+        state.paused = true;
+        state.view = View::Events;
+        expect![[r#"
+             1 Overview  2 Memory  3 Mesh  4 Events                                                                       PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
+             1 Overview  2 Memory  3 Mesh  4 Events                               PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
+             1 Overview  2 Memory  3 Mesh  4 Events      PAUSED  SIMULATED  lab-7  03:04:05
+             1  2  3  4 Events       PAUSED  SIMULATED  lab-7  03:04:05
+             1  2  3  4 Events    PAUSED  SIMULATED
+             1  2  3  4 Events
+        "#]].assert_eq(&drawn(&state));
+    }
+
+    #[test]
+    fn a_replay_says_where_it_is() {
+        let mut state = state();
+        state.replay = Some(Replay { file: "/tmp/night\x1b.rec".into(), at: 11, len: 300, speed: 0.5 });
+        expect![[r#"
+             1 Overview  2 Memory  3 Mesh  4 Events                                             night?.rec  replay 12/300  0.5x  driver 2.10.0  lab-7  2026-01-02  03:04:05
+             1 Overview  2 Memory  3 Mesh  4 Events     night?.rec  replay 12/300  0.5x  driver 2.10.0  lab-7  2026-01-02  03:04:05
+             1 Overview  2 Memory  3 Mesh  4 Events    replay 12/300  0.5x  lab-7  03:04:05
+             1 Overview  2  3  4   replay 12/300  0.5x  lab-7  03:04:05
+             1 Overview  2  3  4      replay 12/300
+             1 Overview  2  3  4
+        "#]].assert_eq(&drawn(&state));
+    }
+
+    #[test]
+    fn before_the_first_sample_there_is_no_time() {
+        expect![[r#"
+             1 Overview  2 Memory  3 Mesh  4 Events
+             1 Overview  2 Memory  3 Mesh  4 Events
+             1 Overview  2 Memory  3 Mesh  4 Events
+             1 Overview  2 Memory  3 Mesh  4 Events
+             1 Overview  2 Memory  3 Mesh  4 Events
+             1 Overview  2  3  4
+        "#]]
+        .assert_eq(&drawn(&State::new(Settings::default(), true)));
+    }
+
+    #[test]
+    fn a_click_on_a_tab_opens_it_whether_it_has_its_name_or_not() {
+        for (width, column, view) in [(160, 23, View::Mesh), (40, 13, View::Memory), (40, 19, View::Events)] {
+            let (mut state, area) = (state(), Rect::new(0, 0, width, 1));
+            state.paused = true;
+            let kind = MouseEventKind::Down(MouseButton::Left);
+            mouse(&mut state, area, MouseEvent { kind, column, row: 0, modifiers: KeyModifiers::NONE });
+            assert_eq!(state.view, view, "{width}");
         }
     }
 }
