@@ -77,7 +77,7 @@ fn measured(state: &State, device: &Device) -> Vec<Piece> {
     let degrees = if state.settings.fahrenheit { 9 } else { 7 };
     [
         (figures::temperature(device, state, true), degrees, 1),
-        (figures::power(device, theme, true), 7, 1),
+        (figures::power(device, theme, true), 8, 1),
         (figures::clock(device, theme, "MHz"), 7, 1),
         (figures::fan(device, theme), 7, 3),
     ]

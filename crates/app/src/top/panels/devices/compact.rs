@@ -2,17 +2,19 @@
 
 use super::{figures, selection};
 use crate::text::Align;
-use crate::top::paint::{bar, cell};
+use crate::top::paint::{bar, cell, put};
 use crate::top::state::State;
+use crate::top::theme::Tone;
 use model::{Device, State as DeviceState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Columns of temperature, power and clock, of what is used, and of the least bars.
+/// Columns of temperature, power and clock, of what is used, and of a name.
 const TEMPERATURE: u16 = 5;
 const POWER: u16 = 4;
 const CLOCK: u16 = 4;
 const USED: u16 = 6;
+const L1: u16 = 3;
 
 pub fn draw(state: &State, device: &Device, names: usize, area: Rect, buf: &mut Buffer) {
     let (theme, y, end) = (&state.theme, area.y, area.right());
@@ -45,14 +47,17 @@ pub fn draw(state: &State, device: &Device, names: usize, area: Rect, buf: &mut 
     };
     let memory = &device.memory;
     let room = end.saturating_sub(x).saturating_sub(1);
-    // With some room more, L1 has its figure too.
-    let with_l1 = room >= 4 * USED;
-    let bars = room.saturating_sub((USED + 2) * if with_l1 { 2 } else { 1 });
+    // With some room more, L1 has its name and its figure too.
+    let with_l1 = room >= 5 * USED;
+    let bars = room.saturating_sub(if with_l1 { 2 * (USED + 2) + L1 } else { USED + 2 });
     let dram_bar = (bars + 1) * 2 / 3;
-    for (used, total, columns, figure) in [
-        (memory.dram_used, memory.dram_total, dram_bar, true),
-        (memory.l1_used, memory.l1_total, bars - dram_bar, with_l1),
+    for (name, used, total, columns, figure) in [
+        ("", memory.dram_used, memory.dram_total, dram_bar, true),
+        ("L1 ", memory.l1_used, memory.l1_total, bars - dram_bar, with_l1),
     ] {
+        if with_l1 {
+            x = put(buf, x, y, end, name, theme.style(Tone::Faint));
+        }
         let (part, tone) = figures::part(device, used, total);
         let parts = part.map(|part| [(part, tone)]);
         bar(buf, (x, y), columns, parts.as_ref().map(|parts| &parts[..]), theme);

@@ -109,8 +109,8 @@ fn grid(state: &State, width: u16, most: u16) -> Option<Grid> {
         return None;
     }
     let columns = |form: Form| width / form.least().0;
-    // Four lines are few enough to be long.
-    let long = columns(Form::Compact).min(count.div_ceil(4));
+    // A few lines may as well be long.
+    let long = columns(Form::Compact).min(count.div_ceil(if count <= 16 { 4 } else { 8 }));
     let forms = [
         (Form::Card, columns(Form::Card)),
         (Form::LowCard, columns(Form::LowCard)),
