@@ -136,7 +136,7 @@ mod tests {
         for width in [160, 120, 80, 60, 40, 20] {
             let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
             draw(state, buf.area, &mut buf);
-            text += &lines(&buf);
+            text += &format!("|{}", lines(&buf));
         }
         let (date, time) = local_time(state.snapshot().taken_at);
         text.replace(&date, "2026-01-02").replace(&time, "03:04:05")
@@ -145,12 +145,12 @@ mod tests {
     #[test]
     fn the_least_important_goes_first_when_it_gets_narrow() {
         expect![[r#"
-             1 Overview  2 Memory  3 Mesh  4 Events                                                                                          driver 2.10.0  lab-7  03:04:05
-             1 Overview  2 Memory  3 Mesh  4 Events                                                  driver 2.10.0  lab-7  03:04:05
-             1 Overview  2 Memory  3 Mesh  4 Events          driver 2.10.0  lab-7  03:04:05
-             1 Overview  2 Memory  3 Mesh  4 Events     lab-7  03:04:05
-             1 Overview  2  3  4    lab-7  03:04:05
-             1 Overview  2  3  4
+            | 1 Overview  2 Memory  3 Mesh  4 Events                                                                                          driver 2.10.0  lab-7  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events                                                  driver 2.10.0  lab-7  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events          driver 2.10.0  lab-7  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events     lab-7  03:04:05
+            | 1 Overview  2  3  4    lab-7  03:04:05
+            | 1 Overview  2  3  4
         "#]].assert_eq(&drawn(&state()));
     }
 
@@ -163,12 +163,12 @@ mod tests {
         state.paused = true;
         state.view = View::Events;
         expect![[r#"
-             1 Overview  2 Memory  3 Mesh  4 Events                                                                       PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
-             1 Overview  2 Memory  3 Mesh  4 Events                               PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
-             1 Overview  2 Memory  3 Mesh  4 Events      PAUSED  SIMULATED  lab-7  03:04:05
-             1  2  3  4 Events       PAUSED  SIMULATED  lab-7  03:04:05
-             1  2  3  4 Events    PAUSED  SIMULATED
-             1  2  3  4 Events
+            | 1 Overview  2 Memory  3 Mesh  4 Events                                                                       PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events                               PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events      PAUSED  SIMULATED  lab-7  03:04:05
+            | 1  2  3  4 Events       PAUSED  SIMULATED  lab-7  03:04:05
+            | 1  2  3  4 Events    PAUSED  SIMULATED
+            | 1  2  3  4 Events
         "#]].assert_eq(&drawn(&state));
     }
 
@@ -177,24 +177,24 @@ mod tests {
         let mut state = state();
         state.replay = Some(Replay { file: "/tmp/night\x1b.rec".into(), at: 11, len: 300, speed: 0.5 });
         expect![[r#"
-             1 Overview  2 Memory  3 Mesh  4 Events                                             night?.rec  replay 12/300  0.5x  driver 2.10.0  lab-7  2026-01-02  03:04:05
-             1 Overview  2 Memory  3 Mesh  4 Events     night?.rec  replay 12/300  0.5x  driver 2.10.0  lab-7  2026-01-02  03:04:05
-             1 Overview  2 Memory  3 Mesh  4 Events    replay 12/300  0.5x  lab-7  03:04:05
-             1 Overview  2  3  4   replay 12/300  0.5x  lab-7  03:04:05
-             1 Overview  2  3  4      replay 12/300
-             1 Overview  2  3  4
+            | 1 Overview  2 Memory  3 Mesh  4 Events                                             night?.rec  replay 12/300  0.5x  driver 2.10.0  lab-7  2026-01-02  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events     night?.rec  replay 12/300  0.5x  driver 2.10.0  lab-7  2026-01-02  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events    replay 12/300  0.5x  lab-7  03:04:05
+            | 1 Overview  2  3  4   replay 12/300  0.5x  lab-7  03:04:05
+            | 1 Overview  2  3  4      replay 12/300
+            | 1 Overview  2  3  4
         "#]].assert_eq(&drawn(&state));
     }
 
     #[test]
     fn before_the_first_sample_there_is_no_time() {
         expect![[r#"
-             1 Overview  2 Memory  3 Mesh  4 Events
-             1 Overview  2 Memory  3 Mesh  4 Events
-             1 Overview  2 Memory  3 Mesh  4 Events
-             1 Overview  2 Memory  3 Mesh  4 Events
-             1 Overview  2 Memory  3 Mesh  4 Events
-             1 Overview  2  3  4
+            | 1 Overview  2 Memory  3 Mesh  4 Events
+            | 1 Overview  2 Memory  3 Mesh  4 Events
+            | 1 Overview  2 Memory  3 Mesh  4 Events
+            | 1 Overview  2 Memory  3 Mesh  4 Events
+            | 1 Overview  2 Memory  3 Mesh  4 Events
+            | 1 Overview  2  3  4
         "#]]
         .assert_eq(&drawn(&State::new(Settings::default(), true)));
     }

@@ -88,7 +88,7 @@ mod tests {
         for width in [120, 80, 60, 40, 20, 3] {
             let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
             draw(state, buf.area, &mut buf);
-            text += &lines(&buf);
+            text += &format!("|{}", lines(&buf));
         }
         text
     }
@@ -102,12 +102,12 @@ mod tests {
     #[test]
     fn as_many_keys_are_named_as_there_is_room_for() {
         expect![[r#"
-             ? Help  F2 Setup  / Filter  F6 Sort  F9 Signal  q Quit  v View  p Pause
-             ? Help  F2 Setup  / Filter  F6 Sort  F9 Signal  q Quit  v View  p Pause
-             ? Help  F2 Setup  / Filter  F6 Sort  F9 Signal  q Quit
-             ? Help  F2 Setup  / Filter  F6 Sort
-             ? Help  F2 Setup
-
+            | ? Help  F2 Setup  / Filter  F6 Sort  F9 Signal  q Quit  v View  p Pause
+            | ? Help  F2 Setup  / Filter  F6 Sort  F9 Signal  q Quit  v View  p Pause
+            | ? Help  F2 Setup  / Filter  F6 Sort  F9 Signal  q Quit
+            | ? Help  F2 Setup  / Filter  F6 Sort
+            | ? Help  F2 Setup
+            |
         "#]]
         .assert_eq(&drawn(&State::new(Settings::default(), true)));
     }
@@ -117,12 +117,12 @@ mod tests {
         let mut state = State::new(Settings::default(), true);
         state.notice = Some("SIGTERM was sent to 4711 (python3 serve.py --model llama-3.1-8b)\x1b[2J 日本語".into());
         expect![[r#"
-             SIGTERM was sent to 4711 (python3 serve.py --model llama-3.1-8b)?[2J 日本語  ? Help  F2 Setup  / Filter  F6 Sort
-             SIGTERM was sent to 4711 (python3 serve.py --model llama-3.1-8b)?[2J …  ? Help
-             SIGTERM was sent to 4711 (python3 serve.py --mode…  ? Help
-             SIGTERM was sent to 4711 (pyt…  ? Help
-             SIGTERM was sent t…
-             S…
+            | SIGTERM was sent to 4711 (python3 serve.py --model llama-3.1-8b)?[2J 日本語  ? Help  F2 Setup  / Filter  F6 Sort
+            | SIGTERM was sent to 4711 (python3 serve.py --model llama-3.1-8b)?[2J …  ? Help
+            | SIGTERM was sent to 4711 (python3 serve.py --mode…  ? Help
+            | SIGTERM was sent to 4711 (pyt…  ? Help
+            | SIGTERM was sent t…
+            | S…
         "#]].assert_eq(&drawn(&state));
     }
 
@@ -136,7 +136,7 @@ mod tests {
     fn a_click_on_a_word_does_what_its_key_does() {
         let mut state = State::new(Settings::default(), true);
         let text = drawn(&state);
-        let line = text.lines().next().unwrap();
+        let line = text.lines().next().unwrap().trim_start_matches('|');
         let at = |word: &str| line.find(word).unwrap() as u16;
         click(&mut state, at("Quit"));
         assert_eq!(state.effects, [Effect::Quit]);

@@ -24,9 +24,10 @@ pub fn draw(state: &State, device: &Device, names: usize, area: Rect, buf: &mut 
     let room = end.saturating_sub(x);
     let metric = state.settings.charts.first().copied().unwrap_or(Metric::Power);
     let of_memory = matches!(metric, Metric::DramUsed | Metric::L1Used);
-    // Memory of a chip is known even where the chip itself does not answer, or cannot.
+    // The memory of a remote chip is known, though the chip itself cannot answer.
     let speaks = device.state == DeviceState::Ok && !figures::is_stale(device);
-    if !speaks && !(of_memory && device.state == DeviceState::Remote) {
+    let is_known = speaks || (of_memory && device.state == DeviceState::Remote);
+    if !is_known {
         let word = brief(device.state);
         cell(buf, (x, y), room, word, Align::Left, theme.style(figures::state_tone(device)), theme);
         return;
@@ -75,7 +76,7 @@ fn figure(device: &Device, metric: Metric, state: &State) -> (Option<f64>, Strin
         Metric::AsicTemp => {
             let share = part(device.asic_temp.map(|v| v.0), device.asic_temp_max.map(|v| v.0));
             let text = device.asic_temp.map_or_else(absent, |_| figures::temperature(device, state, false).0);
-            (share, text.replace('C', "").replace('F', ""))
+            (share, text.replace(['C', 'F'], ""))
         }
         Metric::Aiclk => {
             let share =
