@@ -81,7 +81,7 @@ mod tests {
         let mut snapshot = example::galaxy();
         snapshot.devices.truncate(devices);
         let mut state = State::new(Settings::default(), true);
-        state.take(Moment { snapshot, memory: None, deaths: vec![] });
+        state.take(Moment::of(snapshot));
         state
     }
 

@@ -126,7 +126,7 @@ mod tests {
 
     fn state() -> State {
         let mut state = State::new(Settings::default(), true);
-        state.take(Moment { snapshot: example::machine(), memory: None, deaths: vec![] });
+        state.take(Moment::of(example::machine()));
         state
     }
 
@@ -159,7 +159,7 @@ mod tests {
         let mut state = state();
         let mut snapshot = example::machine();
         snapshot.host.simulated = true;
-        state.take(Moment { snapshot, memory: None, deaths: vec![] });
+        state.take(Moment::of(snapshot));
         state.paused = true;
         state.view = View::Events;
         expect![[r#"

@@ -242,7 +242,7 @@ mod tests {
 
     fn state() -> State {
         let mut state = State::new(Settings::default(), true);
-        state.take(Moment { snapshot: example::machine(), memory: None, deaths: vec![] });
+        state.take(Moment::of(example::machine()));
         state
     }
 

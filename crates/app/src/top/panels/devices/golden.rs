@@ -13,7 +13,7 @@ const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 50), (320, 90)];
 
 fn state_of(snapshot: Snapshot, settings: Settings, unicode: bool) -> State {
     let mut state = State::new(settings, unicode);
-    state.take(Moment { snapshot, memory: None, deaths: vec![] });
+    state.take(Moment::of(snapshot));
     state
 }
 
