@@ -1,8 +1,10 @@
 //! The command line.
 
+use crate::record::duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 all is well; 2 a wrong word on the command line; 4 not permitted; 6 no such device, or none at all; \
@@ -52,6 +54,17 @@ Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads
 Exit codes: 0 it was told to end; 2 a wrong word on the command line or in FILE, or somebody else serves at a socket; 4 not \
 permitted.";
 
+const AFTER_HELP_RECORD: &str = "\
+Needs no terminal. Ctrl-C and SIGTERM end the recording as --for does; what then is told on standard error is how many samples \
+there are, and how large the file is. A recording that was cut off, by SIGKILL or a full disk, lacks its last ten seconds at the \
+most. An existing file is never written over.
+
+  ttmon record -o night.ttmon --for 8h
+  ttmon record --dump night.ttmon | jq .devices[0].power_watts
+
+Exit codes: as for `ttmon smi`; 1 the file cannot be written any more; 2 a wrong word on the command line, or a file that is no \
+recording.";
+
 /// Monitor for Tenstorrent AI accelerators: how are they, who uses them, and where did the memory go?
 ///
 /// Without a command this is `ttmon smi`.
@@ -99,6 +112,9 @@ pub enum Command {
     /// Serve the device memory of all processes to everybody, and remember what the dead held
     #[command(after_help = AFTER_HELP_SERVE)]
     Serve(ServeArgs),
+    /// Record everything to a file, or print such a file
+    #[command(after_help = AFTER_HELP_RECORD)]
+    Record(RecordArgs),
     /// Print or check the configuration of `ttmon top`, or say where it is
     Config(ConfigArgs),
     /// Run a simulated machine in a folder, for other programs to look at with --root
@@ -196,6 +212,22 @@ pub struct ServeArgs {
     /// Read limits from a TOML file
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct RecordArgs {
+    /// Write the recording to FILE, which must be new or empty
+    #[arg(short, long, value_name = "FILE", required_unless_present = "dump", conflicts_with = "dump")]
+    pub output: Option<PathBuf>,
+    /// End after this time, as 90s, 10m or 1h30m; else it goes on until Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, conflicts_with = "dump")]
+    pub length: Option<Duration>,
+    /// Take a sample this often
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::period, conflicts_with = "dump")]
+    pub every: Duration,
+    /// Print the samples of a recording as JSON, an object a line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sim", "root"])]
+    pub dump: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -313,8 +345,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// The command line, with the command that the program's name or its absence stands for put in.
 pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    const COMMANDS: [&str; 11] =
-        ["smi", "top", "config", "mem", "serve", "sim", "help", "-h", "--help", "-V", "--version"];
+    const COMMANDS: [&str; 12] =
+        ["smi", "top", "config", "mem", "serve", "record", "sim", "help", "-h", "--help", "-V", "--version"];
     let mut arguments: Vec<OsString> = arguments.collect();
     let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
     // The program's name may stand for a command.
@@ -444,6 +476,7 @@ mod tests {
         assert_eq!(words("ttmon --sim n150 mem -d 0"), "ttmon --sim=n150 mem -d 0");
         assert_eq!(words("./allocation_server --poc-socket off"), "./allocation_server serve --poc-socket off");
         assert_eq!(words("ttmon serve --sim n150"), "ttmon serve --sim=n150");
+        assert_eq!(words("ttmon record --sim n150 -o x"), "ttmon record --sim=n150 -o x");
         assert_eq!(words("ttmon --version"), "ttmon --version");
         assert_eq!(words("ttmon smi -lms 500"), "ttmon smi --loop-ms 500");
         assert_eq!(words("ttmon smi -lms=500"), "ttmon smi --loop-ms=500");

@@ -9,6 +9,7 @@ mod exit;
 mod handover;
 mod machine;
 mod mem;
+mod record;
 mod run;
 mod sampling;
 mod serve;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Mem(mem) => mem::run(&cli.machine, &mem),
         Command::Run(run) => return run::run(&cli.machine, &run),
         Command::Serve(serve) => serve::run(&cli.machine, &serve),
+        Command::Record(record) => record::run(&cli.machine, &record),
         Command::Config(config) => config::run(&config),
         Command::Sim(sim) => sim_command::run(&sim),
     };
