@@ -55,12 +55,12 @@ Exit codes: 0 it was told to end; 2 a wrong word on the command line or in FILE,
 permitted.";
 
 const AFTER_HELP_RECORD: &str = "\
-Needs no terminal. Ctrl-C and SIGTERM end the recording as --for does; what then is told on standard error is how many samples \
-there are, and how large the file is. A recording that was cut off, by SIGKILL or a full disk, lacks its last ten seconds at the \
+Needs no terminal. Ctrl-C and SIGTERM end the recording as --for does; one line on standard error then says how many samples there are, \
+and how large the file is. A recording that was cut off, by SIGKILL or a full disk, lacks its last ten seconds at the \
 most. An existing file is never written over.
 
   ttmon record -o night.ttmon --for 8h
-  ttmon record --dump night.ttmon | jq .devices[0].power_watts
+  ttmon record --dump night.ttmon | jq '.devices[0].power_watts'
 
 Exit codes: as for `ttmon smi`; 1 the file cannot be written any more; 2 a wrong word on the command line, or a file that is no \
 recording.";

@@ -33,8 +33,8 @@
 //! A chunk ends after 60 snapshots, 1 MiB of text or ten seconds, and where the clock went back. It is written at once, so
 //! that a recording that was cut off lacks its last chunk at the most. Without a tail, chunks are found one after the other.
 //!
-//! Snapshots are written whole. Differences between them, compressed, are only 1.1 times smaller and take five times as long
-//! to write: on 32 devices a snapshot is 38 KB of text and 1.4 KB in the file.
+//! Snapshots are written whole. Differences between them, compressed, are only 1.1 times smaller and take more than three
+//! times as long to write: on 32 devices a snapshot is 38 KB of text and 1.5 KB in the file.
 
 pub mod duration;
 mod format;
