@@ -180,7 +180,7 @@ pub fn is_simulated(root: &Path) -> bool {
     root.join(MARK).exists()
 }
 
-/// A new folder: where `TMPDIR` says, else in memory, where sysfs is too and where files can be replaced ten times a second
+/// A new folder: where `TMPDIR` says, else in memory, where sysfs is too and where files can be written ten times a second
 /// without a disk taking note.
 fn folder() -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();

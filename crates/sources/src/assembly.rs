@@ -41,7 +41,7 @@ impl Assembly {
         let waited = format!("no answer within {} ms", round.deadline.as_millis());
         trouble.faults.extend(round.late.iter().map(|job| match job {
             Job::Device(n) => Fault::new(format!("/dev/tenstorrent/{n}"), &waited),
-            Job::Process(pid) => Fault::new(format!("/proc/{pid}"), &waited),
+            Job::Process(pid) | Job::Map(pid) => Fault::new(format!("/proc/{pid}"), &waited),
         }));
         let mut devices = all_devices(shared, &round, &mut trouble);
         let mut holdings: BTreeMap<u32, Holding> = BTreeMap::new();

@@ -1,11 +1,14 @@
 //! How files are read: every read of a source goes through [`Dir`], and tests can put faults in its way.
 //!
-//! A directory is opened once and its files relative to it, which spares the kernel the long walk through sysfs.
+//! A directory is opened once and its files relative to it, which spares the kernel the long walk through sysfs. What is read
+//! again and again stays open ([`Kept`]).
 
+use crate::kept::Kept;
 use model::Fault;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 use std::ffi::OsStr;
+use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -52,28 +55,36 @@ impl Root {
 }
 
 /// The one place where a file is opened to be read. Never blocks on a FIFO that somebody put in its place, never follows
-/// a link elsewhere. `path` is for whoever injects faults.
-fn open_file(
-    folder: impl AsFd,
-    name: &Path,
-    path: impl AsRef<Path>,
-    inject: Option<&Inject>,
-) -> rustix::io::Result<OwnedFd> {
-    if let Some(error) = inject.and_then(|inject| inject(path.as_ref())) {
-        return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
-    }
+/// a link elsewhere.
+fn open_file(folder: impl AsFd, name: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     rustix::fs::openat(folder, name, flags, Mode::empty())
 }
 
-/// Reads a file to its end, up to 16 MiB.
-fn read_whole(file: OwnedFd, into: &mut Vec<u8>) -> rustix::io::Result<()> {
-    const MOST: usize = 16 << 20;
+/// The longest file that is read.
+const MOST: usize = 16 << 20;
+
+/// Reads a file to its end. Of files that the kernel makes up record by record, a short read may not be the last one.
+fn read_whole(file: &OwnedFd, into: &mut Vec<u8>) -> rustix::io::Result<()> {
     into.clear();
     while into.len() < MOST {
         into.reserve(4096);
-        let read = rustix::io::retry_on_intr(|| rustix::io::read(&file, rustix::buffer::spare_capacity(into)))?;
+        let read = rustix::io::retry_on_intr(|| rustix::io::read(file, rustix::buffer::spare_capacity(into)))?;
         if read == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Reads a file from its start to its end, of which no record is longer than half a page: then less than that is the end.
+fn read_again(file: &OwnedFd, into: &mut Vec<u8>) -> rustix::io::Result<()> {
+    into.clear();
+    while into.len() < MOST {
+        into.reserve(4096);
+        let offset = into.len() as u64;
+        let read = rustix::io::retry_on_intr(|| rustix::io::pread(file, rustix::buffer::spare_capacity(into), offset))?;
+        if read < 2048 {
             break;
         }
     }
@@ -85,6 +96,13 @@ pub(crate) struct Dir {
     fd: OwnedFd,
     path: PathBuf,
     inject: Option<Inject>,
+    kept: Kept,
+}
+
+impl fmt::Debug for Dir {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.path.fmt(f)
+    }
 }
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -92,13 +110,13 @@ const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CL
 impl Dir {
     pub fn open(path: &Path, inject: Option<Inject>) -> rustix::io::Result<Dir> {
         let fd = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
-        Ok(Dir { fd, path: path.to_owned(), inject })
+        Ok(Dir { fd, path: path.to_owned(), inject, kept: Kept::default() })
     }
 
     pub fn open_dir(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<Dir> {
         let name = name.as_ref();
         let fd = rustix::fs::openat(&self.fd, name, DIRECTORY, Mode::empty())?;
-        Ok(Dir { fd, path: self.path.join(name), inject: self.inject.clone() })
+        Ok(Dir { fd, path: self.path.join(name), inject: self.inject.clone(), kept: Kept::default() })
     }
 
     pub fn path(&self) -> &Path {
@@ -109,13 +127,21 @@ impl Dir {
         self.path.join(name.as_ref())
     }
 
+    /// Whether the folder was removed. Sysfs never says so, its open files do; those of a simulated machine do not.
+    pub fn is_removed(&self) -> bool {
+        rustix::fs::fstat(&self.fd).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// Asks whoever injects faults, before each read.
+    fn ask(&self, name: &Path) -> rustix::io::Result<()> {
+        let error = self.inject.as_ref().and_then(|inject| inject(&self.path.join(name)));
+        error.map_or(Ok(()), |error| Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)))
+    }
+
     /// Opens a file for reading.
     pub fn open_file(&self, name: impl AsRef<Path>) -> rustix::io::Result<OwnedFd> {
-        let name = name.as_ref();
-        match &self.inject {
-            None => open_file(&self.fd, name, name, None),
-            Some(inject) => open_file(&self.fd, name, self.path.join(name), Some(inject)),
-        }
+        self.ask(name.as_ref())?;
+        open_file(&self.fd, name.as_ref())
     }
 
     /// Opens what a link of `/proc/<pid>/fd` leads to, if it is a file that is `wanted`. Nothing else is opened: a device would
@@ -133,14 +159,39 @@ impl Dir {
 
     /// Reads the start of a file into the buffer, with one system call: an attribute arrives whole.
     pub fn read_start<'a>(&self, name: &str, buffer: &'a mut [u8]) -> rustix::io::Result<&'a [u8]> {
-        let file = self.open_file(name)?;
+        self.ask(name.as_ref())?;
+        if let Some(file) = self.kept.get(name) {
+            match rustix::io::retry_on_intr(|| rustix::io::pread(&*file, &mut *buffer, 0)) {
+                Ok(length) if buffer[..length].contains(&b'\n') => return Ok(&buffer[..length]),
+                // That is the driver's answer during a reset. All other errors may be those of a file that was removed.
+                Err(Errno::NODATA) => return Err(Errno::NODATA),
+                _ => self.kept.forget(name),
+            }
+        }
+        let file = open_file(&self.fd, name.as_ref())?;
         let length = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;
+        self.kept.offer(name, file);
         Ok(&buffer[..length])
+    }
+
+    /// Reads a whole file of short records, up to 16 MiB.
+    pub fn read_records(&self, name: &str, into: &mut Vec<u8>) -> rustix::io::Result<()> {
+        self.ask(name.as_ref())?;
+        if let Some(file) = self.kept.get(name) {
+            match read_again(&file, into) {
+                Ok(()) => return Ok(()),
+                Err(_) => self.kept.forget(name),
+            }
+        }
+        let file = open_file(&self.fd, name.as_ref())?;
+        read_again(&file, into)?;
+        self.kept.offer(name, file);
+        Ok(())
     }
 
     /// Reads a whole file, up to 16 MiB.
     pub fn read_all(&self, name: &str, into: &mut Vec<u8>) -> rustix::io::Result<()> {
-        read_whole(self.open_file(name)?, into)
+        read_whole(&self.open_file(name)?, into)
     }
 
     pub fn read_link(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<Vec<u8>> {
@@ -220,7 +271,12 @@ impl Dir {
                 return None;
             }
         };
-        let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() < 256).map(str::trim_ascii);
+        // A plain file that is cut while it is read ends in zeros.
+        let zeros = bytes.iter().rev().take_while(|&&b| b == 0).count();
+        let text = std::str::from_utf8(&bytes[..bytes.len() - zeros])
+            .ok()
+            .filter(|text| text.len() < 256)
+            .map(str::trim_ascii);
         match text {
             Some(text) if !text.is_empty() && text.bytes().all(|b| (b' '..=b'~').contains(&b)) => {
                 trouble.answers += 1;

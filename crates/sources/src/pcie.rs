@@ -52,11 +52,10 @@ fn width(pci: &Dir, name: &str, trouble: &mut Trouble) -> Option<u8> {
 
 /// All twelve counters, or none: a rate needs them all.
 pub(crate) fn counters(folder: &Dir, heartbeat: Option<u32>, trouble: &mut Trouble) -> Option<Counters> {
-    let mut read = |names: [&str; 3]| -> Option<[u32; 6]> {
+    let mut read = |names: [&str; 6]| -> Option<[u32; 6]> {
         let mut values = [0; 6];
-        for (i, value) in values.iter_mut().enumerate() {
-            let name = format!("{}{}", names[i / 2], i % 2);
-            *value = folder.number(&name, None, 0..=u64::from(u32::MAX), trouble)? as u32;
+        for (value, name) in values.iter_mut().zip(names) {
+            *value = folder.number(name, None, 0..=u64::from(u32::MAX), trouble)? as u32;
         }
         Some(values)
     };
@@ -64,7 +63,19 @@ pub(crate) fn counters(folder: &Dir, heartbeat: Option<u32>, trouble: &mut Troub
 }
 
 // "mst": the PCIe tile acts for the host. "slv": a core of the chip reads or writes host memory.
-const HOST_TO_DEVICE: [&str; 3] =
-    ["mst_posted_wr_data_word_sent", "mst_nonposted_wr_data_word_sent", "slv_rd_data_word_sent"];
-const DEVICE_TO_HOST: [&str; 3] =
-    ["mst_rd_data_word_received", "slv_posted_wr_data_word_received", "slv_nonposted_wr_data_word_received"];
+const HOST_TO_DEVICE: [&str; 6] = [
+    "mst_posted_wr_data_word_sent0",
+    "mst_posted_wr_data_word_sent1",
+    "mst_nonposted_wr_data_word_sent0",
+    "mst_nonposted_wr_data_word_sent1",
+    "slv_rd_data_word_sent0",
+    "slv_rd_data_word_sent1",
+];
+const DEVICE_TO_HOST: [&str; 6] = [
+    "mst_rd_data_word_received0",
+    "mst_rd_data_word_received1",
+    "slv_posted_wr_data_word_received0",
+    "slv_posted_wr_data_word_received1",
+    "slv_nonposted_wr_data_word_received0",
+    "slv_nonposted_wr_data_word_received1",
+];

@@ -23,7 +23,8 @@ pub struct Holders {
 pub fn parse(bytes: &[u8]) -> (Holders, usize) {
     let mut holders = Holders::default();
     let mut strange = 0;
-    for line in bytes.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
+    // A plain file that is cut while it is read ends in zeros.
+    for line in bytes.split(|&b| b == b'\n' || b == 0).map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
         match std::str::from_utf8(line).ok().and_then(decimal) {
             Some(0) => holders.foreign += 1,
             Some(pid) if pid <= i32::MAX as u64 => drop(holders.pids.insert(pid as u32)),
@@ -38,23 +39,28 @@ pub(crate) fn lists(root: &Root) -> Option<Dir> {
     root.open(&root.proc_driver.join("tenstorrent")).ok()
 }
 
-/// The holders of device `n`. `None` when the driver does not tell.
-pub(crate) fn listed(lists: &Dir, n: u32, trouble: &mut Trouble) -> Option<Holders> {
-    let name = format!("{n}/pids");
+/// Opens the folder of device `n`. `None` when the driver does not tell of it.
+pub(crate) fn list(lists: &Dir, n: u32, trouble: &mut Trouble) -> Option<Dir> {
+    let name = n.to_string();
+    let opened = lists.open_dir(&name);
+    opened.map_err(|error| complain(lists, &name, error, trouble)).ok()
+}
+
+/// The holders of the device with that folder. `None` when the driver does not tell.
+pub(crate) fn listed(list: &Dir, trouble: &mut Trouble) -> Option<Holders> {
     let mut bytes = Vec::new();
-    match lists.read_all(&name, &mut bytes) {
-        Ok(()) => {}
-        Err(Errno::NOENT) => return None,
-        Err(error) => {
-            trouble.add(&lists.path_of(&name), reason(error));
-            return None;
-        }
-    }
+    list.read_records("pids", &mut bytes).map_err(|error| complain(list, "pids", error, trouble)).ok()?;
     let (holders, strange) = parse(&bytes);
     if strange > 0 {
-        trouble.add(&lists.path_of(&name), format_args!("{strange} lines are no process number"));
+        trouble.add(&list.path_of("pids"), format_args!("{strange} lines are no process number"));
     }
     Some(holders)
+}
+
+fn complain(folder: &Dir, name: &str, error: Errno, trouble: &mut Trouble) {
+    if error != Errno::NOENT {
+        trouble.add(&folder.path_of(name), reason(error));
+    }
 }
 
 /// The holders of every device, found by walking over all processes.

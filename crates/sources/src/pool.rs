@@ -1,7 +1,8 @@
 //! Threads that read, so that no read can hold up the others or the output.
 //!
 //! A read of a device in reset can block for ten seconds, beyond the reach of any signal. So reads are jobs: a few threads
-//! take them from a queue, and when they stop getting through it, each job that still waits gets a thread of its own.
+//! take them from a queue, and when they stop getting through it, each job that still waits gets a thread of its own. To wake
+//! a thread costs as much as to read some files: where the last round was quick, one is enough.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -11,6 +12,9 @@ use std::time::{Duration, Instant};
 
 /// The queue's threads are taken to be stuck when nothing ends for so long: a hundred times what a device takes.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A round that took no longer is not worth sharing out.
+const QUICK: Duration = Duration::from_millis(5);
 
 /// Does jobs in rounds, each job at most once a round and never twice at a time.
 pub(crate) struct Pool<Job> {
@@ -35,6 +39,9 @@ struct Queue<Job> {
     threads: usize,
     idle: usize,
     done: u64,
+    /// When the round began, and whether the one before was quick.
+    began: Instant,
+    was_quick: bool,
     closed: bool,
 }
 
@@ -49,6 +56,8 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
             threads: 0,
             idle: 0,
             done: 0,
+            began: Instant::now(),
+            was_quick: false,
             closed: false,
         };
         let (work, progress) = (Condvar::new(), Condvar::new());
@@ -64,8 +73,13 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
     pub fn begin(&self, jobs: impl IntoIterator<Item = Job>) {
         let mut queue = self.shared.lock();
         queue.round += 1;
+        queue.began = Instant::now();
         queue.asked.clear();
         jobs.into_iter().for_each(|job| queue.push(job));
+        if queue.was_quick && queue.idle > 0 {
+            self.shared.work.notify_one();
+            return;
+        }
         let wanted = thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
         let (threads, waiting) = (queue.threads, queue.waiting.len());
         self.grow(&mut queue, threads.max(wanted.min(waiting)));
@@ -79,7 +93,11 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
         if queue.threads == 0 && !queue.waiting.is_empty() {
             self.grow(&mut queue, 1);
         }
-        self.shared.work.notify_all();
+        if !queue.was_quick {
+            self.shared.work.notify_all();
+        } else if !queue.waiting.is_empty() && !queue.is_worked_on() {
+            self.shared.work.notify_one();
+        }
     }
 
     /// Waits until all jobs of the round are done, with those that they add, or the deadline is over. Returns those that
@@ -94,11 +112,13 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
             let done = queue.done;
             let waited = self.shared.progress.wait_timeout(queue, PATIENCE.min(deadline - now));
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if queue.done == done && queue.idle == 0 {
-                let wanted = queue.threads + queue.waiting.len();
+            if queue.done == done {
+                self.shared.work.notify_all();
+                let wanted = queue.threads + queue.waiting.len().saturating_sub(queue.idle);
                 self.grow(&mut queue, wanted);
             }
         }
+        queue.was_quick = queue.began.elapsed() < QUICK;
         let never_begun = std::mem::take(&mut queue.waiting);
         let queue = &*queue;
         let stuck = queue.asked.iter().filter(|job| queue.running.contains_key(job)).cloned();
@@ -142,8 +162,12 @@ impl<Job: Clone + Eq + Hash> Shared<Job> {
             queue.running.insert(job.clone(), round);
             drop(queue);
             (self.run)(&job, &|more| {
-                self.lock().push(more);
-                self.work.notify_one();
+                let mut queue = self.lock();
+                queue.push(more);
+                // This thread takes it up itself, unless there is enough to share.
+                if !queue.was_quick {
+                    self.work.notify_one();
+                }
             });
             queue = self.lock();
             queue.running.remove(&job);
@@ -163,7 +187,11 @@ impl<Job: Clone + Eq + Hash> Queue<Job> {
     }
 
     fn is_busy(&self) -> bool {
-        !self.waiting.is_empty() || self.running.values().any(|&round| round == self.round)
+        !self.waiting.is_empty() || self.is_worked_on()
+    }
+
+    fn is_worked_on(&self) -> bool {
+        self.running.values().any(|&round| round == self.round)
     }
 }
 
@@ -242,5 +270,34 @@ mod tests {
         // They are reported again, neither waited for nor begun again.
         assert_eq!(round(&pool, 0..32, soon()), stuck);
         assert_eq!(done.try_iter().count(), 16);
+    }
+
+    #[test]
+    fn a_job_that_gets_stuck_after_a_quick_round_holds_up_nobody() {
+        let (send, done) = mpsc::channel();
+        let pool = Pool::new(move |&n: &u32, add: &dyn Fn(u32)| {
+            if n == 103 {
+                loop {
+                    thread::park();
+                }
+            }
+            if n < 50 {
+                add(n + 50);
+            }
+            send.send(n).unwrap();
+        });
+        for _ in 0..3 {
+            assert_eq!(round(&pool, 0..32, soon()), HashSet::new());
+            assert_eq!(done.try_iter().count(), 64);
+        }
+        let later = Instant::now() + Duration::from_secs(2);
+        assert_eq!(round(&pool, 100..132, later), HashSet::from([103]));
+        assert_eq!(done.try_iter().count(), 31);
+        for _ in 0..3 {
+            pool.begin(100..132);
+            pool.add(200..210);
+            assert_eq!(pool.wait(soon()), HashSet::from([103]));
+            assert_eq!(done.try_iter().count(), 41);
+        }
     }
 }

@@ -12,6 +12,8 @@ use ledger::book::{Book, Table};
 use model::{Bytes, Timestamp};
 use rustix::io::Errno;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// One process as it was read.
 #[derive(Debug, Clone)]
@@ -24,35 +26,62 @@ pub(crate) struct ProcessFacts {
     pub container: Option<String>,
     /// `Err` where we may not look into the process.
     pub maps: Result<Maps, Errno>,
+    pub maps_age: Age,
     /// What `TT_VISIBLE_DEVICES` was set to when it started. `Err` where we may not look.
     pub visible_devices: Result<Option<String>, Errno>,
     /// The book that it keeps. `Err` where we may not look.
     pub book: Result<Option<books::Found>, Errno>,
+    /// Its open folder, for the next time.
+    pub folder: Option<Arc<Dir>>,
+}
+
+/// How old it is what a map says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Age {
+    /// When the map was read.
+    read: Instant,
+    /// Since when it has said the same.
+    same: Instant,
 }
 
 impl ProcessFacts {
+    /// Whether its map was read before that moment.
+    pub fn map_is_older_than(&self, moment: Instant) -> bool {
+        self.maps_age.read < moment
+    }
+
     /// Whether it is attached to a region, as far as we may look.
     pub fn has_mapped(&self, region: Inode) -> bool {
         self.maps.as_ref().is_ok_and(|maps| maps.regions.iter().any(|(mapped, _)| *mapped == region))
     }
 }
 
-/// Reads a process. `None` when it is gone, or dead and not yet waited for.
+/// A map that is settled is believed for so long. A process in the middle of inference has thousands of lines.
+const SETTLED_FOR: Duration = Duration::from_secs(5);
+
+/// A map that shows something of ours and has said the same for so long is settled: regions and books come with the start.
+const SETTLES_IN: Duration = Duration::from_secs(10);
+
+/// Reads a process. `None` when it is gone, or dead and not yet waited for. Its map is read again if that may show something
+/// new, or if asked for.
 pub(crate) fn read(
     pid: u32,
     earlier: Option<&ProcessFacts>,
+    map_anew: bool,
     users: &Users,
     inject: Option<Inject>,
 ) -> Option<ProcessFacts> {
     // The open folder is this process for good: when it dies, reads fail instead of telling of a successor.
-    let dir = Dir::open(Path::new(&format!("/proc/{pid}")), inject).ok()?;
-    let mut buffer = [0; 4096];
-    let stat = stat(dir.read_start("stat", &mut buffer).ok()?).filter(|stat| !stat.is_dead)?;
+    let known = earlier.and_then(|earlier| earlier.folder.clone()).and_then(|dir| Some((stat_of(&dir)?, dir)));
+    let (stat, dir) = known.or_else(|| {
+        let dir = Arc::new(Dir::open(Path::new(&format!("/proc/{pid}")), inject).ok()?);
+        Some((stat_of(&dir)?, dir))
+    })?;
     let mut bytes = Vec::new();
     // Hundreds of groups may come before what we look for.
-    dir.read_all("status", &mut bytes).ok()?;
+    dir.read_records("status", &mut bytes).ok()?;
     let status = status(&bytes);
-    let command = dir.read_all("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes));
+    let command = dir.read_records("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes));
     let same = earlier.filter(|earlier| earlier.stat.start_ticks == stat.start_ticks);
     let (container, visible_devices) = match same {
         Some(earlier) => (earlier.container.clone(), earlier.visible_devices.clone()),
@@ -62,12 +91,37 @@ pub(crate) fn read(
             (container, dir.read_all("environ", &mut bytes).map(|()| visible_devices(&bytes)))
         }
     };
-    let maps = dir.read_all("maps", &mut bytes).map(|()| maps::parse(&bytes));
+    let now = Instant::now();
+    let (maps, maps_age) = match same.filter(|earlier| !map_anew && still_maps(earlier, &stat, now)) {
+        Some(earlier) => (earlier.maps.clone(), earlier.maps_age),
+        None => {
+            let maps = dir.read_all("maps", &mut bytes).map(|()| maps::parse(&bytes));
+            let since = same.filter(|earlier| earlier.maps == maps).map_or(now, |earlier| earlier.maps_age.same);
+            (maps, Age { read: now, same: since })
+        }
+    };
     let who = Who { pid: status.inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks };
     let known = same.and_then(|earlier| earlier.book.as_ref().ok()?.as_ref());
     let book = maps.as_ref().map_err(|error| *error).and_then(|maps| books::find(&dir, maps, who, known));
     let user = status.uid.map(|uid| users.name(uid));
-    Some(ProcessFacts { pid, stat, status, user, command, container, maps, visible_devices, book })
+    let folder = Some(dir);
+    Some(ProcessFacts { pid, stat, status, user, command, container, maps, maps_age, visible_devices, book, folder })
+}
+
+fn stat_of(dir: &Dir) -> Option<Stat> {
+    let mut buffer = [0; 4096];
+    stat(dir.read_start("stat", &mut buffer).ok()?).filter(|stat| !stat.is_dead)
+}
+
+/// Whether a map need not be read again: nothing was mapped since, as far as its size tells, or it is settled.
+fn still_maps(earlier: &ProcessFacts, stat: &Stat, now: Instant) -> bool {
+    let Ok(maps) = &earlier.maps else { return false };
+    let has_ours = !maps.regions.is_empty() || !maps.books.is_empty();
+    let is_settled = has_ours && now - earlier.maps_age.same >= SETTLES_IN;
+    // Another program in the same process has another name, most of the time.
+    now - earlier.maps_age.read < SETTLED_FOR
+        && earlier.stat.name == stat.name
+        && (is_settled || earlier.stat.mapped == stat.mapped)
 }
 
 /// The whole book of a process that keeps one: counters, and every live buffer.
@@ -93,6 +147,8 @@ pub struct Stat {
     pub cpu_ticks: u64,
     /// Start in clock ticks since boot.
     pub start_ticks: u64,
+    /// Bytes of address space, which change with all that is mapped.
+    pub mapped: u64,
 }
 
 /// Decodes `pid (name) state …`. The name may itself hold blanks and brackets.
@@ -109,6 +165,7 @@ pub fn stat(bytes: &[u8]) -> Option<Stat> {
         is_dead: matches!(*fields.first()?, "Z" | "X"),
         cpu_ticks: number(14)?.saturating_add(number(15)?),
         start_ticks: number(22)?,
+        mapped: number(23)?,
     })
 }
 
@@ -195,14 +252,16 @@ impl ProcessFacts {
     pub fn made_up(pid: u32, inner_pid: u32, start_ticks: u64, regions: &[(Inode, u64)]) -> ProcessFacts {
         ProcessFacts {
             pid,
-            stat: Stat { name: "python3".into(), is_dead: false, cpu_ticks: 0, start_ticks },
+            stat: Stat { name: "python3".into(), is_dead: false, cpu_ticks: 0, start_ticks, mapped: 0 },
             status: Status { uid: Some(0), inner_pid: Some(inner_pid), resident: None },
             user: None,
             command: None,
             container: None,
             maps: Ok(Maps { regions: regions.iter().copied().collect(), ..Maps::default() }),
+            maps_age: Age { read: Instant::now(), same: Instant::now() },
             visible_devices: Ok(None),
             book: Ok(None),
+            folder: None,
         }
     }
 }
@@ -222,7 +281,7 @@ mod tests {
     #[test]
     fn a_name_may_hold_blanks_and_brackets() {
         let line = b"4711 (a (b) c) S 1 4711 4711 0 -1 4194304 1 2 3 4 250 50 0 0 20 0 9 0 123456 1 2 3";
-        let expected = Stat { name: "a (b) c".into(), is_dead: false, cpu_ticks: 300, start_ticks: 123_456 };
+        let expected = Stat { name: "a (b) c".into(), is_dead: false, cpu_ticks: 300, start_ticks: 123_456, mapped: 1 };
         assert_eq!(stat(line), Some(expected));
         assert_eq!(stat(b"4711 (x) S 1"), None, "cut short");
         assert_eq!(stat(b")("), None);
@@ -251,13 +310,48 @@ mod tests {
 
     #[test]
     fn this_very_process_can_be_read() {
-        let facts = read(std::process::id(), None, &Users::default(), None).unwrap();
+        let facts = read(std::process::id(), None, false, &Users::default(), None).unwrap();
         assert_eq!(facts.status.inner_pid, Some(std::process::id()));
         assert!(facts.status.resident.unwrap() > Bytes(100_000));
         let clock = Clock::now();
         let age = clock.nanoseconds(clock_ticks_now()).abs_diff(clock.nanoseconds(facts.stat.start_ticks));
         assert!(age < 3_600_000_000_000, "this test has run for less than an hour, not {age} ns");
-        assert_eq!(read(u32::MAX, None, &Users::default(), None).map(|facts| facts.pid), None);
+        assert_eq!(read(u32::MAX, None, false, &Users::default(), None).map(|facts| facts.pid), None);
+    }
+
+    #[test]
+    fn a_map_is_read_again_while_it_grows_and_now_and_then_when_it_is_settled() {
+        let region = Inode { device: (0, 25), inode: 42 };
+        let after = |facts: &ProcessFacts, seconds: u64, mapped: u64| {
+            let stat = Stat { mapped, ..facts.stat.clone() };
+            still_maps(facts, &stat, facts.maps_age.read + Duration::from_secs(seconds))
+        };
+        let mut facts = ProcessFacts::made_up(9, 9, 1, &[(region, 7)]);
+        assert!(after(&facts, 4, 0), "nothing was mapped since");
+        assert!(!after(&facts, 1, 4096), "something was");
+        assert!(!after(&facts, 5, 0), "the size alone is not believed for long");
+        facts.maps_age.same -= Duration::from_secs(10);
+        assert!(after(&facts, 4, 4096), "settled");
+        assert!(!after(&facts, 5, 4096));
+        let another = Stat { name: "sh".into(), ..facts.stat.clone() };
+        assert!(!still_maps(&facts, &another, facts.maps_age.read), "another program");
+        facts.maps = Ok(Maps::default());
+        assert!(!after(&facts, 1, 4096), "it has nothing of ours yet");
+        facts.maps = Err(Errno::ACCESS);
+        assert!(!after(&facts, 1, 0), "we may be allowed to look by now");
+    }
+
+    #[test]
+    fn a_process_that_died_is_not_told_of_by_its_open_folder() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let mut facts = None;
+        for _ in 0..3 {
+            facts = read(child.id(), facts.as_ref(), false, &Users::default(), None);
+            assert_eq!(facts.as_ref().unwrap().pid, child.id());
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(read(child.id(), facts.as_ref(), false, &Users::default(), None).is_none());
     }
 
     fn clock_ticks_now() -> u64 {

@@ -11,6 +11,7 @@ use crate::telemetry::{Chip, Reading};
 use crate::users::Users;
 use model::{Device, Fault, PciAddress, Snapshot, State};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,8 @@ pub struct Sampler {
 pub(crate) enum Job {
     Device(u32),
     Process(u32),
+    /// A process that was read, once more with its map.
+    Map(u32),
 }
 
 /// What the threads of the pool fill.
@@ -82,7 +85,8 @@ impl Sampler {
         let inject = root.inject.clone();
         let pool = Pool::new(move |job: &Job, add: &dyn Fn(Job)| match *job {
             Job::Device(n) => read_device(&state, n, rates, add),
-            Job::Process(pid) => read_process(&state, pid, &users, inject.clone()),
+            Job::Process(pid) => read_process(&state, pid, false, &users, inject.clone()),
+            Job::Map(pid) => read_process(&state, pid, true, &users, inject.clone()),
         });
         Sampler { root, options, shared, pool, assembly: Assembly::default() }
     }
@@ -137,6 +141,17 @@ impl Sampler {
             let deadline = (began + self.options.deadline).max(Instant::now() + Duration::from_millis(50));
             late.extend(self.pool.wait(deadline));
         }
+        let outdated = outdated(&shm, &lock(&self.shared).processes, began);
+        if !outdated.is_empty() {
+            self.pool.begin(outdated);
+            let deadline = (began + self.options.deadline).max(Instant::now() + Duration::from_millis(50));
+            for job in self.pool.wait(deadline) {
+                // What an old map says is not enough to call anyone's bytes stale.
+                let Job::Map(pid) = job else { continue };
+                lock(&self.shared).processes.remove(&pid);
+                late.insert(Job::Process(pid));
+            }
+        }
         let shared = self.shared.clone();
         let mut shared = lock(&shared);
         trouble.faults.append(&mut shared.faults);
@@ -155,8 +170,10 @@ fn read_device(shared: &Mutex<Shared>, n: u32, rates: bool, add: &dyn Fn(Job)) {
     let (mut chip, address, class, lists) = {
         let mut shared = lock(shared);
         let (Some(address), Some(class)) = (shared.addresses.get(&n).cloned(), shared.class.clone()) else { return };
-        (shared.chips.remove(&n).filter(|chip| chip.is(&address)), address, class, shared.lists.clone())
+        (shared.chips.remove(&n), address, class, shared.lists.clone())
     };
+    chip = chip.filter(|chip| chip.is(&address));
+    let mut trouble = Trouble::default();
     let remembered = chip.as_mut().map(|chip| chip.read(rates)).filter(|reading| reading.device.state != State::Lost);
     let reading = match remembered {
         Some(reading) => Ok(reading),
@@ -164,19 +181,18 @@ fn read_device(shared: &Mutex<Shared>, n: u32, rates: bool, add: &dyn Fn(Job)) {
         None => Chip::open(&class, n, &address).map(|opened| chip.insert(opened).read(rates)),
     };
     match reading {
-        Ok(reading) => {
-            let mut shared = lock(shared);
-            shared.chips.extend(chip.map(|chip| (n, chip)));
-            shared.readings.insert(n, (reading, Instant::now()));
-        }
-        Err(error) => lock(shared).faults.push(Fault::new(format!("/dev/tenstorrent/{n}"), reason(error))),
+        Ok(reading) => drop(lock(shared).readings.insert(n, (reading, Instant::now()))),
+        Err(error) => trouble.add(Path::new(&format!("/dev/tenstorrent/{n}")), reason(error)),
     }
-    let mut trouble = Trouble::default();
-    let holders = lists.and_then(|lists| pids::listed(&lists, n, &mut trouble));
+    let holders = lists.and_then(|lists| match &mut chip {
+        Some(chip) => chip.holders(&lists, &mut trouble),
+        None => pids::listed(&pids::list(&lists, n, &mut trouble)?, &mut trouble),
+    });
     for &pid in holders.iter().flat_map(|holders| &holders.pids) {
         add(Job::Process(pid));
     }
     let mut shared = lock(shared);
+    shared.chips.extend(chip.map(|chip| (n, chip)));
     shared.faults.append(&mut trouble.faults);
     match holders {
         Some(holders) => drop(shared.holders.insert(n, holders)),
@@ -184,11 +200,26 @@ fn read_device(shared: &Mutex<Shared>, n: u32, rates: bool, add: &dyn Fn(Job)) {
     }
 }
 
-fn read_process(shared: &Mutex<Shared>, pid: u32, users: &Users, inject: Option<Inject>) {
-    let earlier = lock(shared).earlier.remove(&pid);
-    if let Some(facts) = procs::read(pid, earlier.as_ref(), users, inject) {
+fn read_process(shared: &Mutex<Shared>, pid: u32, map_anew: bool, users: &Users, inject: Option<Inject>) {
+    let earlier = {
+        let mut shared = lock(shared);
+        if map_anew { shared.processes.get(&pid).cloned() } else { shared.earlier.remove(&pid) }
+    };
+    if let Some(facts) = procs::read(pid, earlier.as_ref(), map_anew, users, inject) {
         lock(shared).processes.insert(pid, facts);
     }
+}
+
+/// The processes that a region names and whose map, which was not read this time, does not show it.
+fn outdated(shm: &Shm, processes: &BTreeMap<u32, ProcessFacts>, began: Instant) -> Vec<Job> {
+    let is_named = |facts: &ProcessFacts| {
+        shm.regions.iter().any(|(inode, found)| {
+            let mut slots = found.region.iter().flat_map(|region| &region.slots);
+            slots.any(|slot| facts.status.inner_pid == Some(slot.pid)) && !facts.has_mapped(*inode)
+        })
+    };
+    let old = processes.values().filter(|facts| facts.map_is_older_than(began));
+    old.filter(|facts| is_named(facts)).map(|facts| Job::Map(facts.pid)).collect()
 }
 
 /// The regions that only their processes can show: those of a container, and those that were removed.

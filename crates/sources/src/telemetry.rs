@@ -4,6 +4,7 @@
 //! hides an attribute, or answers `ENODATA`, when the firmware lacks the telemetry tag.
 
 use crate::dir::{Dir, Trouble};
+use crate::pids::{self, Holders};
 use crate::{devices, hwmon, pcie};
 use model::{Board, Counters, Device, DeviceId, Megahertz, PciAddress, State, Version, traffic};
 use rustix::io::Errno;
@@ -20,6 +21,8 @@ pub(crate) struct Chip {
     pci: Dir,
     hwmon: Option<Dir>,
     counters: Option<Dir>,
+    /// The driver's folder with the list of holders.
+    list: Option<Dir>,
     /// The last reading; what never changes is taken from here instead of being read again.
     known: Option<Device>,
     beat: Option<(u32, Instant)>,
@@ -38,12 +41,31 @@ impl Chip {
         let pci = class.open_dir("device")?;
         let hwmon = hwmon::find(&pci);
         let address = address.clone();
-        Ok(Chip { n, address, class, pci, hwmon, counters: None, known: None, beat: None, earlier: None })
+        Ok(Chip { n, address, class, pci, hwmon, counters: None, list: None, known: None, beat: None, earlier: None })
     }
 
-    /// Whether this is still the device with that ordinal.
+    /// Whether this is still the device with that ordinal, and its folder the one to look in.
     pub fn is(&self, address: &PciAddress) -> bool {
-        self.address == *address
+        self.address == *address && !self.class.is_removed()
+    }
+
+    /// Who holds it. `None` when the driver does not tell.
+    pub fn holders(&mut self, lists: &Dir, trouble: &mut Trouble) -> Option<Holders> {
+        let mut quiet = Trouble::default();
+        let known = self.list.take().and_then(|list| Some((pids::listed(&list, &mut quiet)?, list)));
+        // A folder that does not answer may be that of a driver that was unloaded since.
+        let (holders, list) = match known {
+            Some(known) => {
+                trouble.faults.append(&mut quiet.faults);
+                known
+            }
+            None => {
+                let list = pids::list(lists, self.n, trouble)?;
+                (pids::listed(&list, trouble)?, list)
+            }
+        };
+        self.list = Some(list);
+        Some(holders)
     }
 
     pub fn read(&mut self, rates: bool) -> Reading {
@@ -82,7 +104,7 @@ impl Chip {
         device.arcclk = self.clock("tt_arcclk", trouble);
         device.thermal_trips =
             self.class.number("tt_therm_trip_count", Some(ALL_ONES), 0..=ALL_ONES, trouble).map(|n| n as u32);
-        if let Some(hwmon) = &self.hwmon {
+        if let Some(hwmon) = self.hwmon.as_ref().filter(|hwmon| !hwmon.is_removed()) {
             hwmon::readings(hwmon, device, trouble);
         }
         // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.

@@ -17,6 +17,15 @@ fn check(machine: &Machine, expected: Expect) {
     expected.assert_eq(&seen(&machine.sample()));
 }
 
+/// A sampler that has read the machine before and keeps its files open.
+fn watching(machine: &Machine, rates: bool) -> Sampler {
+    let mut sampler = machine.sampler(rates);
+    for _ in 0..3 {
+        sampler.sample();
+    }
+    sampler
+}
+
 #[test]
 fn a_healthy_p150a_is_read_in_full() {
     check(
@@ -154,8 +163,7 @@ fn each_sentinel_alone_gives_the_chip_away() {
 #[test]
 fn a_chip_that_hangs_keeps_its_name_while_it_is_watched() {
     let machine = p150a();
-    let mut sampler = machine.sampler(false);
-    sampler.sample();
+    let mut sampler = watching(&machine, false);
     machine.set("0/tt_aiclk = 4294967295");
     expect![[r#"
         0 hung board=p150a serial=0000040331914049 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
@@ -221,8 +229,7 @@ fn a_device_that_goes_away_under_the_reader_is_lost() {
 #[test]
 fn a_device_that_was_there_is_lost_with_its_name_and_may_return() {
     let machine = p150a();
-    let mut sampler = machine.sampler(false);
-    sampler.sample();
+    let mut sampler = watching(&machine, false);
     std::fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
     std::fs::create_dir(machine.path("sys/class/tenstorrent")).unwrap();
     let lost = sampler.sample();
@@ -235,8 +242,7 @@ fn a_device_that_was_there_is_lost_with_its_name_and_may_return() {
 #[test]
 fn a_folder_that_was_replaced_is_opened_anew() {
     let machine = p150a();
-    let mut sampler = machine.sampler(false);
-    sampler.sample();
+    let mut sampler = watching(&machine, false);
     let pci = machine.path("sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0");
     std::fs::remove_dir_all(&pci).unwrap();
     std::fs::remove_file(machine.path("sys/class/tenstorrent/tenstorrent!0")).unwrap();
@@ -517,8 +523,7 @@ fn bytes_of_a_process_that_cannot_be_read_in_time_are_not_called_stale() {
 #[test]
 fn a_hwmon_folder_that_is_replaced_is_found_again() {
     let machine = p150a();
-    let mut sampler = machine.sampler(false);
-    sampler.sample();
+    let mut sampler = watching(&machine, false);
     let hwmon = machine.path("sys/class/tenstorrent/tenstorrent!0/device/hwmon");
     std::fs::remove_dir_all(hwmon.join("hwmon2")).unwrap();
     machine.set("0/hwmon7/temp1_input = 62000\n0/hwmon7/power1_input = 70000000");
@@ -562,8 +567,7 @@ fn a_lost_device_has_no_rate() {
 #[test]
 fn a_new_firmware_is_noticed_after_its_reset() {
     let machine = p150a();
-    let mut sampler = machine.sampler(false);
-    sampler.sample();
+    let mut sampler = watching(&machine, false);
     machine.set("0/tt_fw_bundle_ver = 19.16.0.0\n0/tt_heartbeat = 482120");
     assert_eq!(sampler.sample().devices[0].firmware.bundle.as_deref(), Some("19.6.0.0"), "what is fixed is read once");
     machine.set("0/tt_heartbeat = 7");
@@ -596,4 +600,68 @@ fn no_driver_is_no_device() {
     let sampler = &mut machine.sampler(false);
     assert!(!sampler.driver_is_loaded());
     assert_eq!(sampler.sample().devices, []);
+}
+
+#[test]
+fn a_file_that_stays_open_tells_every_new_value() {
+    let machine = p150a();
+    let mut sampler = watching(&machine, false);
+    for (value, beat) in [(800, 482_114), (1350, 482_115), (7, 482_116), (1000, 482_117)] {
+        machine.set(&format!("0/tt_aiclk = {value}\n0/tt_heartbeat = {beat}"));
+        let device = &sampler.sample().devices[0];
+        assert_eq!((device.aiclk.unwrap().0, device.heartbeat), (value, Some(beat)));
+    }
+}
+
+#[test]
+fn a_file_that_is_empty_or_not_yet_whole_is_read_again() {
+    let machine = p150a();
+    let mut sampler = watching(&machine, false);
+    let path = "sys/class/tenstorrent/tenstorrent!0/tt_axiclk";
+    for (bytes, expected) in [("", None), ("12", Some(12)), ("900\n", Some(900)), ("90\n\n\n\0\0", Some(90))] {
+        machine.bytes(path, bytes.as_bytes());
+        let snapshot = sampler.sample();
+        assert_eq!(snapshot.devices[0].axiclk.map(|clock| clock.0), expected, "{bytes:?}");
+        assert_eq!(snapshot.faults, [], "{bytes:?}");
+    }
+}
+
+#[test]
+fn faults_reach_files_that_are_open() {
+    let machine = p150a();
+    let fails = Arc::new(AtomicBool::new(false));
+    let now = fails.clone();
+    let inject = move |path: &Path| {
+        let failing = now.load(Ordering::Relaxed) && path.ends_with("tt_aiclk");
+        failing.then(|| io::Error::from_raw_os_error(13))
+    };
+    let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default());
+    for _ in 0..3 {
+        assert_eq!(sampler.sample().devices[0].aiclk.unwrap().0, 1350);
+    }
+    fails.store(true, Ordering::Relaxed);
+    let snapshot = sampler.sample();
+    assert_eq!(snapshot.devices[0].aiclk, None);
+    assert_eq!(snapshot.faults[0].reason, "permission denied: run as the owner or as root");
+    fails.store(false, Ordering::Relaxed);
+    assert_eq!(sampler.sample().devices[0].aiclk.unwrap().0, 1350);
+}
+
+#[test]
+fn holders_come_and_go_while_their_list_is_open() {
+    let machine = p150a();
+    let mut sampler = watching(&machine, false);
+    let mut holder = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let mut seen = |pids: &str| {
+        machine.bytes("proc/driver/tenstorrent/0/pids", pids.as_bytes());
+        sampler.sample().processes.iter().map(|process| process.pid).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&format!("{}\n", holder.id())), [holder.id()]);
+    assert_eq!(seen(""), [0; 0]);
+    for _ in 0..3 {
+        assert_eq!(seen(&format!("{0}\n{0}\n", holder.id())), [holder.id()]);
+    }
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert_eq!(seen(&format!("{}\n", holder.id())), [0; 0], "dead");
 }

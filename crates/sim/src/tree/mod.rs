@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// Lays the machine below `root`: `sys`, `proc/driver/tenstorrent`, `dev/tenstorrent` and an empty `dev/shm`.
 ///
-/// Laying again over what is there replaces what changed, each file at once.
+/// Laying again over what is there writes what changed, each file at once.
 pub fn lay(root: &Path, chips: &[Chip], driver_version: &str) -> io::Result<()> {
     lay_with(&mut Writer::new(root)?, chips, driver_version)
 }
