@@ -69,27 +69,46 @@ pub fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What each further sample costs of one core, counters and rates included, when 32 devices are watched once a second.
+/// What watching costs: each further sample of a machine that moves, one a second, counters, rates and processes included.
+pub fn watch() -> anyhow::Result<()> {
+    build()?;
+    watching(&PathBuf::from("target/release/ttmon").canonicalize()?)
+}
+
 fn watching(ttmon: &Path) -> anyhow::Result<()> {
-    // Few enough to end before the heartbeat of a machine that stands still is taken for a hang.
-    const SAMPLES: usize = 100;
-    let machine = Still::start(ttmon, "galaxy-bh")?;
-    let cpu = |samples: usize| -> anyhow::Result<(f64, usize)> {
-        let count = samples.to_string();
-        let words = ["smi", "--json", "--loop-ms", "10", "-c", &count, "--root", &machine.root];
-        let command: Vec<String> = [&*ttmon.to_string_lossy()].into_iter().chain(words).map(str::to_owned).collect();
-        let before = cpu_of_children()?;
-        once(&command)?;
-        let cpu = cpu_of_children()? - before;
-        Ok((cpu, if samples <= 11 { system_calls(&command)? } else { 0 }))
-    };
-    let per_sample = (cpu(SAMPLES + 1)?.0 - cpu(1)?.0) / SAMPLES as f64;
-    let calls = (cpu(11)?.1 - cpu(1)?.1) / 10;
+    const SAMPLES: usize = 30;
+    println!("\nwatching, {SAMPLES} samples a second apart while the machine moves");
     println!(
-        "watching 32 devices: {:.2} ms CPU and {calls} system calls a sample, {:.2} % of a core at one a second",
-        per_sample * 1000.0,
-        per_sample * 100.0
+        "{:<10} {:>7} | {:>19} {:>19} | {:>12} {:>12}",
+        "machine", "devices", "a line per device", "JSON", "system calls", "waking up"
     );
+    for (spec, devices) in [("p150x4", 4), ("galaxy-bh", 32)] {
+        let machine = Still::start(ttmon, spec)?;
+        let command = |form: &str, samples: usize, milliseconds: usize| -> Vec<String> {
+            let (count, loop_ms) = (samples.to_string(), milliseconds.to_string());
+            let words = ["smi", form, "--loop-ms", &loop_ms, "-c", &count, "--root", &machine.root];
+            [&*ttmon.to_string_lossy()].into_iter().chain(words).map(str::to_owned).collect()
+        };
+        // Few enough to end before the heartbeat of a machine that stands still is taken for a hang. The first samples are
+        // those that open files.
+        let more = |filter: &str| -> anyhow::Result<usize> {
+            let calls = |samples| calls(filter, &command("--query-device=index", samples, 10));
+            Ok((calls(13)? - calls(3)?) / 10)
+        };
+        let (files, wakes) = (more("%file,%desc")?, more("futex")?);
+        machine.go_on()?;
+        let cpu = |form: &str| -> anyhow::Result<String> {
+            let of = |samples| -> anyhow::Result<f64> {
+                let before = cpu_of_children()?;
+                once(&command(form, samples, 1000))?;
+                Ok(cpu_of_children()? - before)
+            };
+            let per_sample = (of(SAMPLES + 1)? - of(1)?) / SAMPLES as f64;
+            Ok(format!("{:.2} ms = {:.3} %", per_sample * 1000.0, per_sample * 100.0))
+        };
+        let (lines, json) = (cpu("--query-device=index")?, cpu("--json")?);
+        println!("{spec:<10} {devices:>7} | {lines:>19} {json:>19} | {files:>12} {wakes:>12}");
+    }
     Ok(())
 }
 
@@ -140,6 +159,14 @@ impl Still {
         std::thread::sleep(Duration::from_millis(500));
         kill(Pid::from_raw(sim.id() as i32), Signal::SIGSTOP)?;
         Ok(Still { sim, root: root.trim().to_owned() })
+    }
+
+    /// Lets it move again.
+    fn go_on(&self) -> anyhow::Result<()> {
+        kill(Pid::from_raw(self.sim.id() as i32), Signal::SIGCONT)?;
+        // It makes up for the time that it stood still.
+        std::thread::sleep(Duration::from_secs(2));
+        Ok(())
     }
 }
 
@@ -261,11 +288,15 @@ fn cpu_of_children() -> anyhow::Result<f64> {
 
 /// System calls that name a file or a descriptor; starting a process and its threads makes some more.
 fn system_calls(command: &[String]) -> anyhow::Result<usize> {
+    calls("%file,%desc", command)
+}
+
+fn calls(filter: &str, command: &[String]) -> anyhow::Result<usize> {
     let folder = tempfile::tempdir()?;
     let log = folder.path().join("trace");
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-e", "trace=%file,%desc", "-o"]).arg(&log).args(command).stdout(Stdio::null());
-    strace.status()?;
+    strace.args(["-f", "-qq", "-e"]).arg(format!("trace={filter}")).arg("-o").arg(&log);
+    strace.args(command).stdout(Stdio::null()).status()?;
     Ok(std::fs::read_to_string(log)?.lines().filter(|line| !line.contains("<... ")).count())
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask bench [smi|book|serve]`: what `ttmon smi --json` costs, beside a program that only reads the same files; what
+//! `cargo xtask bench [smi|watch|book|serve]`: what `ttmon smi --json` costs, beside a program that only reads the same files; what
 //! it costs a process to keep a book; and `ttmon serve` beside a server as the proof of concept had it.
 
 mod bench;
@@ -12,6 +12,7 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
         ["bench"] | ["bench", "smi"] => bench::run(),
+        ["bench", "watch"] => bench::watch(),
         ["bench", "book"] => book::run(),
         ["bench", "serve"] => serve::run(),
         ["rusage", ..] => bench::rusage(),
@@ -22,6 +23,6 @@ fn main() -> anyhow::Result<()> {
         ["tell", path] => serve::tell(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
-        _ => bail!("usage: cargo xtask bench [smi|book|serve]"),
+        _ => bail!("usage: cargo xtask bench [smi|watch|book|serve]"),
     }
 }
