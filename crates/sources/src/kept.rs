@@ -11,7 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The files of one folder, by name. A folder has a dozen of interest, so they are looked for one after the other.
 #[derive(Default)]
-pub(crate) struct Kept(Mutex<Vec<(Box<str>, Option<Arc<OwnedFd>>)>>);
+pub(crate) struct Kept(Mutex<Files>);
+
+/// Absent is the file that was read once.
+type Files = Vec<(Box<str>, Option<Arc<OwnedFd>>)>;
 
 impl Kept {
     /// The open file, to be read from its start. Nobody else waits while it is read.
@@ -37,7 +40,7 @@ impl Kept {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Box<str>, Option<Arc<OwnedFd>>)>> {
+    fn lock(&self) -> MutexGuard<'_, Files> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
