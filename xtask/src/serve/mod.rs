@@ -135,7 +135,7 @@ fn books() -> anyhow::Result<()> {
     };
     line(&format!("{MANY} processes with books, {RATE} events a second in each"), share(&mut pace)?);
     let mut subscriber = Native::connect(&server.native())?;
-    let (snapshot, _) = subscriber.ask(&Request::Snapshot {})?;
+    let (snapshot, _) = subscriber.ask(&Request::Snapshot { fresh: false })?;
     let seen = String::from_utf8_lossy(snapshot).matches(r#""agent":"xtask bench""#).count();
     if seen != MANY {
         bail!("the service has {seen} books and not {MANY}");
