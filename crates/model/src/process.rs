@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Process {
     /// As this PID namespace counts.
     pub pid: u32,
+    /// The process that started it, or that took it over. Absent where that is outside of this PID namespace.
+    #[serde(default)]
+    pub parent_pid: Option<u32>,
     /// Login name, or the number where it has none.
     pub user: Option<String>,
     /// The short name that the kernel keeps.
@@ -154,6 +157,7 @@ impl Process {
     pub fn new(pid: u32) -> Process {
         Process {
             pid,
+            parent_pid: None,
             user: None,
             name: None,
             command: None,

@@ -137,6 +137,7 @@ impl Assembly {
         });
         Process {
             pid: *pid,
+            parent_pid: stat.parent,
             user: facts.user.clone(),
             name: Some(stat.name.clone()),
             command: facts.command.clone(),

@@ -45,6 +45,7 @@ pub fn identify(pid: u32) -> Option<Identity> {
     let container = cgroup.ok().and_then(|()| container_of(&String::from_utf8_lossy(&bytes)));
     let process = Process {
         pid,
+        parent_pid: stat.parent,
         user: status.uid.map(|uid| USERS.name(uid)),
         name: Some(stat.name),
         command,

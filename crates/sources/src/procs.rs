@@ -1,6 +1,6 @@
 //! What there is to say about a process: from the real `/proc/<pid>/`.
 //!
-//! `stat` (name, start, CPU time), `status` (owner, pids in inner namespaces, resident memory), `cmdline`, `cgroup`, and where
+//! `stat` (name, parent, start, CPU time), `status` (owner, pids in inner namespaces, resident memory), `cmdline`, `cgroup`, and where
 //! we may look `maps`, `environ` and the book that it keeps.
 
 use crate::books::{self, Who};
@@ -143,6 +143,8 @@ pub struct Stat {
     pub name: String,
     /// Whether it is a zombie.
     pub is_dead: bool,
+    /// The parent; absent where it is outside of this PID namespace.
+    pub parent: Option<u32>,
     /// CPU time in clock ticks.
     pub cpu_ticks: u64,
     /// Start in clock ticks since boot.
@@ -163,6 +165,7 @@ pub fn stat(bytes: &[u8]) -> Option<Stat> {
     Some(Stat {
         name,
         is_dead: matches!(*fields.first()?, "Z" | "X"),
+        parent: number(4)?.try_into().ok().filter(|&pid| pid != 0),
         cpu_ticks: number(14)?.saturating_add(number(15)?),
         start_ticks: number(22)?,
         mapped: number(23)?,
@@ -252,7 +255,7 @@ impl ProcessFacts {
     pub fn made_up(pid: u32, inner_pid: u32, start_ticks: u64, regions: &[(Inode, u64)]) -> ProcessFacts {
         ProcessFacts {
             pid,
-            stat: Stat { name: "python3".into(), is_dead: false, cpu_ticks: 0, start_ticks, mapped: 0 },
+            stat: Stat { name: "python3".into(), is_dead: false, parent: None, cpu_ticks: 0, start_ticks, mapped: 0 },
             status: Status { uid: Some(0), inner_pid: Some(inner_pid), resident: None },
             user: None,
             command: None,
@@ -281,9 +284,18 @@ mod tests {
     #[test]
     fn a_name_may_hold_blanks_and_brackets() {
         let line = b"4711 (a (b) c) S 1 4711 4711 0 -1 4194304 1 2 3 4 250 50 0 0 20 0 9 0 123456 1 2 3";
-        let expected = Stat { name: "a (b) c".into(), is_dead: false, cpu_ticks: 300, start_ticks: 123_456, mapped: 1 };
+        let expected = Stat {
+            name: "a (b) c".into(),
+            is_dead: false,
+            parent: Some(1),
+            cpu_ticks: 300,
+            start_ticks: 123_456,
+            mapped: 1,
+        };
         assert_eq!(stat(line), Some(expected));
         assert_eq!(stat(b"4711 (x) S 1"), None, "cut short");
+        let of_another_namespace = b"1 (x) S 0 4711 4711 0 -1 4194304 1 2 3 4 250 50 0 0 20 0 9 0 123456 1 2 3";
+        assert_eq!(stat(of_another_namespace).unwrap().parent, None);
         assert_eq!(stat(b")("), None);
     }
 

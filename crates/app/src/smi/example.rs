@@ -164,6 +164,7 @@ fn processes() -> Vec<Process> {
     let tracked = |id, dram, l1| held(id, Usage::measured(dram, l1, 32_768, 8_192, 1_351_680), Some(Source::Shm));
     let plain = Process {
         pid: 4711,
+        parent_pid: Some(1),
         user: Some("ttuser".into()),
         name: Some("python3".into()),
         command: Some("python3 serve.py --model llama-3.1-8b".into()),
@@ -188,6 +189,7 @@ fn processes() -> Vec<Process> {
     };
     let silent = Process {
         pid: 5120,
+        parent_pid: None,
         user: None,
         name: None,
         command: None,

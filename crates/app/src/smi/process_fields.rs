@@ -57,6 +57,7 @@ const PROCESS_FIELDS: &[ProcessField] = &[
     field("timestamp", &[], NoUnit, "Local time of the sample, YYYY/MM/DD HH:MM:SS.msec.", |r| Some(Value::Text(r.time.into()))),
     field("device", &["id", "index"], NoUnit, "The device: its number, or NR for the chip behind N.", |r| Some(Value::Text(r.held.id.to_string()))),
     field("pid", &[], NoUnit, "Process id.", |r| Some(Value::Integer(r.process.pid.into()))),
+    field("parent_pid", &[], NoUnit, "Process id of its parent.", |r| r.process.parent_pid.map(|pid| Value::Integer(pid.into()))),
     field("user", &[], NoUnit, "Who runs it.", |r| Value::text(&r.process.user)),
     field("name", &[], NoUnit, "Short name that the kernel keeps.", |r| Value::text(&r.process.name)),
     field("command", &[], NoUnit, "Whole command line.", |r| Value::text(&r.process.command)),
