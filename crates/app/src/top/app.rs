@@ -13,13 +13,10 @@ pub fn handle(state: &mut State, event: &Event) {
         Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
         Event::Key(KeyEvent { code, modifiers, .. }) => press(state, (*code, *modifiers)),
         Event::Mouse(event) => mouse(state, *event),
-        Event::Paste(text) => {
-            if let Some(Overlay::Filter(prompt)) = &mut state.overlay {
-                prompt.paste(text);
-            }
-        }
+        Event::Paste(text) => filter::paste(state, text),
         Event::Resize(..) | Event::FocusGained | Event::FocusLost => {}
     }
+    state.refresh_rows();
 }
 
 fn press(state: &mut State, key: Key) {

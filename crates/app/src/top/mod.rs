@@ -12,6 +12,8 @@ mod layout;
 mod paint;
 mod panels;
 mod pieces;
+mod query;
+mod rows;
 pub mod settings;
 mod state;
 pub mod table;

@@ -4,6 +4,7 @@ use super::charts::Charts;
 use super::events::Events;
 use super::feed::Moment;
 use super::panels::{detail, filter, memory, mesh, setup, signals, sort};
+use super::rows::Rows;
 use super::settings::Settings;
 use super::table::Table;
 use super::theme::Theme;
@@ -30,6 +31,8 @@ pub struct State {
     pub device: Option<DeviceId>,
     pub charts: Charts,
     pub table: Table,
+    /// The process table as it is shown.
+    pub rows: Rows,
     pub memory: memory::Chosen,
     pub mesh: mesh::Chosen,
     pub overlay: Option<Overlay>,
@@ -128,6 +131,7 @@ impl State {
             device: None,
             charts: Charts::default(),
             table: Table::default(),
+            rows: Rows::default(),
             memory: memory::Chosen::default(),
             mesh: mesh::Chosen::default(),
             overlay: None,
@@ -151,6 +155,14 @@ impl State {
             self.shown = self.latest.clone();
         }
         self.keep_selection();
+        self.refresh_rows();
+    }
+
+    /// Makes the process table anew where what is shown, the filter or the order have changed.
+    pub fn refresh_rows(&mut self) {
+        if self.rows.update(&self.shown, &self.trails, &self.table.filter, &self.settings) {
+            self.table.keep(&self.rows);
+        }
     }
 
     /// What is on the screen.

@@ -147,7 +147,8 @@ fn particulars(exact: &Exact, lines: &mut Vec<Line>) {
 
 /// Its device memory over time, a column for each piece of it.
 fn history(state: &State, pid: u32, width: usize, lines: &mut Vec<Line>) {
-    let points: Vec<(Timestamp, u64)> = state.trails.series(pid).collect();
+    let points: Vec<(Timestamp, u64)> =
+        state.trails.series(pid).into_iter().map(|(time, bytes)| (time, bytes.0)).collect();
     let (Some((from, _)), Some((to, _))) = (points.first(), points.last()) else { return };
     let most = points.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
     if points.len() < 2 || to.0 <= from.0 || width < 10 {
