@@ -248,11 +248,12 @@ mod tests {
         }
     }
 
+    /// With the edge of the screen, so that blanks at the beginning are seen.
     fn drawn(state: &State, columns: u16) -> String {
         let Some(Overlay::Filter(prompt)) = &state.overlay else { panic!("no prompt") };
         let mut buf = Buffer::empty(Rect::new(0, 0, columns, 2));
         draw(state, prompt, buf.area, &mut buf);
-        lines(&buf)
+        lines(&buf).lines().map(|line| format!("|{line}\n")).collect()
     }
 
     #[test]
@@ -285,8 +286,8 @@ mod tests {
         let mut state = start();
         type_in(&mut state, "pid:81 drm>1");
         expect![[r#"
-             Filter: pid:81 drm>1
-             at 8: unknown field "drm": did you mean dram?
+            | Filter: pid:81 drm>1
+            | at 8: unknown field "drm": did you mean dram?
         "#]]
         .assert_eq(&drawn(&state, 60));
         assert_eq!((state.table.filter.as_str(), pids(&state)), ("pid:81 drm", vec![]));
@@ -333,19 +334,19 @@ mod tests {
     fn a_long_line_scrolls_with_the_cursor_and_help_fits() {
         let mut state = start();
         expect![[r#"
-             Filter:
-             user:me name~vllm dram>1G age<5m or not ( )
+            | Filter:
+            | user:me name~vllm dram>1G age<5m or not ( )
         "#]]
         .assert_eq(&drawn(&state, 50));
         expect![[r#"
-             Filter:
-             word  user:me  name~vllm  dram>1G  growth>1M  age<5m  dev:0  a or b  not (a b)   Enter keeps, Esc undoes
+            | Filter:
+            | word  user:me  name~vllm  dram>1G  growth>1M  age<5m  dev:0  a or b  not (a b)   Enter keeps, Esc undoes
         "#]]
         .assert_eq(&drawn(&state, 120));
         type_in(&mut state, "name~日本語日本語 or name~abcdefghij");
-        assert_eq!(drawn(&state, 30).lines().next(), Some(" Filter:  or name~abcdefghij"));
+        assert_eq!(drawn(&state, 30).lines().next(), Some("| Filter:  or name~abcdefghij"));
         press_all(&mut state, &[KeyCode::Home]);
-        assert_eq!(drawn(&state, 30).lines().next(), Some(" Filter: name~日本語日本語 or"));
+        assert_eq!(drawn(&state, 30).lines().next(), Some("| Filter: name~日本語日本語 or"));
         for columns in 1..30 {
             drawn(&state, columns);
             let Some(Overlay::Filter(prompt)) = &state.overlay else { panic!("no prompt") };
