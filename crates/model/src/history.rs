@@ -2,6 +2,7 @@
 
 use crate::{Device, DeviceId, Snapshot, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 /// A figure that is kept over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,9 +56,17 @@ impl Metric {
 #[derive(Debug, Clone)]
 pub struct History {
     limit: usize,
+    // Ever later, so that a time can be looked up.
     times: VecDeque<Timestamp>,
+    columns: BTreeMap<(DeviceId, Metric), Column>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Column {
     // NaN is a gap: half the size of an Option, and it never leaves this file.
-    columns: BTreeMap<(DeviceId, Metric), VecDeque<f32>>,
+    values: VecDeque<f32>,
+    /// How many of them are no gaps.
+    known: usize,
 }
 
 /// One figure of one device over time, oldest first.
@@ -67,33 +76,73 @@ pub struct Series<'a> {
     values: Option<&'a VecDeque<f32>>,
 }
 
+/// Some consecutive moments of a series in short. `None` is a gap.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub struct Stretch {
+    /// The value of its first moment.
+    pub first: Option<f64>,
+    /// The value of its last moment.
+    pub last: Option<f64>,
+    /// The least and the greatest of all that are there.
+    pub extent: Option<(f64, f64)>,
+}
+
+/// Nobody has looked for a while when a moment comes so many times later than the one before it did,
+const LATE: i64 = 3;
+/// and this many milliseconds on top.
+const LATE_MS: i64 = 1000;
+
 impl History {
     /// An empty history that keeps `limit` moments.
     pub fn new(limit: usize) -> History {
         History { limit: limit.max(1), times: VecDeque::new(), columns: BTreeMap::new() }
     }
 
-    /// Adds a moment and drops the oldest when full. A value that is out of date is a gap.
+    /// Adds a moment and drops the oldest when full. A value that is out of date is a gap, and so is a time in which
+    /// nobody looked. When time goes back (a clock was set, a replay was rewound), what is no longer past is dropped.
     pub fn push(&mut self, snapshot: &Snapshot) {
-        if self.times.len() == self.limit {
-            self.times.pop_front();
-            for column in self.columns.values_mut() {
-                column.pop_front();
-            }
-            self.columns.retain(|_, column| column.iter().any(|value| !value.is_nan()));
+        let time = snapshot.taken_at;
+        while self.times.back().is_some_and(|last| *last >= time) {
+            self.times.pop_back();
+            self.columns.values_mut().for_each(|column| column.forget(VecDeque::pop_back));
         }
-        let already = self.times.len();
-        self.times.push_back(snapshot.taken_at);
+        if let Some(gap) = self.gap_before(time) {
+            self.begin(gap);
+        }
+        self.begin(time);
         for device in &snapshot.devices {
             let fresh = device.sample_age_seconds.is_some_and(|age| age < 1.0);
             for metric in Metric::ALL {
-                let Some(value) = metric.of(device).filter(|_| fresh) else { continue };
+                let value = metric.of(device).map(|value| value as f32);
+                let Some(value) = value.filter(|value| fresh && value.is_finite()) else { continue };
                 let column = self.columns.entry((device.id.clone(), metric)).or_default();
-                column.resize(already, f32::NAN);
-                column.push_back(value as f32);
+                column.values.resize(self.times.len(), f32::NAN);
+                if let Some(newest) = column.values.back_mut() {
+                    column.known += usize::from(newest.is_nan());
+                    *newest = value;
+                }
             }
         }
-        self.columns.values_mut().for_each(|column| column.resize(already + 1, f32::NAN));
+    }
+
+    /// When nobody looked, if it was long before this moment.
+    fn gap_before(&self, time: Timestamp) -> Option<Timestamp> {
+        let newest = self.times.back()?;
+        let before = self.times.get(self.times.len().checked_sub(2)?)?;
+        let usual = newest.0.saturating_sub(before.0);
+        let late = time.0.saturating_sub(newest.0) > usual.saturating_mul(LATE).saturating_add(LATE_MS);
+        late.then(|| Timestamp(newest.0 + usual))
+    }
+
+    /// Adds a moment of which nothing is known yet.
+    fn begin(&mut self, time: Timestamp) {
+        if self.times.len() == self.limit {
+            self.times.pop_front();
+            self.columns.values_mut().for_each(|column| column.forget(VecDeque::pop_front));
+        }
+        self.columns.retain(|_, column| column.known > 0);
+        self.times.push_back(time);
+        self.columns.values_mut().for_each(|column| column.values.push_back(f32::NAN));
     }
 
     /// How many moments there are.
@@ -106,33 +155,72 @@ impl History {
         self.times.is_empty()
     }
 
+    /// The place of the first moment that is not before this time; where there is none, how many moments there are.
+    pub fn place(&self, time: Timestamp) -> usize {
+        self.times.partition_point(|moment| *moment < time)
+    }
+
+    /// The moment at a place.
+    pub fn time(&self, place: usize) -> Option<Timestamp> {
+        self.times.get(place).copied()
+    }
+
     /// One figure of one device.
     pub fn series(&self, id: &DeviceId, metric: Metric) -> Series<'_> {
-        Series { times: &self.times, values: self.columns.get(&(id.clone(), metric)) }
+        let column = self.columns.get(&(id.clone(), metric));
+        Series { times: &self.times, values: column.map(|column| &column.values) }
+    }
+}
+
+impl Column {
+    /// Drops a value at one end.
+    fn forget(&mut self, pop: impl Fn(&mut VecDeque<f32>) -> Option<f32>) {
+        self.known -= usize::from(pop(&mut self.values).is_some_and(|value| !value.is_nan()));
     }
 }
 
 impl Series<'_> {
     /// Moments and values, oldest first; `None` is a gap.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Timestamp, Option<f64>)> + '_ {
-        self.times.iter().enumerate().map(|(i, time)| {
-            let value = self.values.and_then(|values| values.get(i)).copied().filter(|value| !value.is_nan());
-            (*time, value.map(f64::from))
-        })
+        self.times.iter().enumerate().map(|(place, time)| (*time, self.get(place)))
+    }
+
+    /// The value at a place.
+    pub fn get(&self, place: usize) -> Option<f64> {
+        self.values?.get(place).copied().and_then(known)
     }
 
     /// The newest value, where the newest moment has one.
     pub fn last(&self) -> Option<f64> {
-        self.iter().next_back()?.1
+        self.get(self.times.len().checked_sub(1)?)
     }
 
     /// Least, mean and greatest value.
     pub fn range(&self) -> Option<(f64, f64, f64)> {
-        let values: Vec<f64> = self.iter().filter_map(|(_, value)| value).collect();
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let least = values.iter().copied().reduce(f64::min)?;
-        Some((least, mean, values.iter().copied().reduce(f64::max)?))
+        let (least, greatest) = self.stretch(0..self.times.len()).extent?;
+        let (count, sum) =
+            self.iter().filter_map(|(_, value)| value).fold((0.0, 0.0), |(n, sum), v| (n + 1.0, sum + v));
+        Some((least, sum / count, greatest))
     }
+
+    /// The moments at these places in short. Places that are not there are left out.
+    pub fn stretch(&self, places: Range<usize>) -> Stretch {
+        let Some(values) = self.values else { return Stretch::default() };
+        let end = places.end.min(values.len());
+        let start = places.start.min(end);
+        let mut some = values.range(start..end);
+        // The lesser of a number and NaN is the number.
+        let extent = |low: f32, high: f32, value: &f32| (low.min(*value), high.max(*value));
+        let (least, greatest) = some.clone().fold((f32::NAN, f32::NAN), |(low, high), value| extent(low, high, value));
+        let first = some.next().copied().and_then(known);
+        let last = if end - start == 1 { first } else { some.next_back().copied().and_then(known) };
+        Stretch { first, last, extent: known(least).zip(known(greatest)) }
+    }
+}
+
+/// A value, unless it stands for a gap.
+fn known(value: f32) -> Option<f64> {
+    (!value.is_nan()).then_some(f64::from(value))
 }
 
 #[cfg(test)]
@@ -191,5 +279,90 @@ mod tests {
         old.devices[0].sample_age_seconds = Some(4.0);
         history.push(&old);
         assert_eq!(powers(&history, 0), [None]);
+    }
+
+    #[test]
+    fn a_time_in_which_nobody_looked_is_a_gap() {
+        let mut history = History::new(8);
+        for time in [0, 1000, 2000, 60_000, 61_000] {
+            history.push(&snapshot(time, &[(0, Some(1.0))]));
+        }
+        assert_eq!(powers(&history, 0), [Some(1.0), Some(1.0), Some(1.0), None, Some(1.0), Some(1.0)]);
+        assert_eq!(history.time(3), Some(Timestamp(3000)));
+    }
+
+    #[test]
+    fn what_lies_in_the_future_is_forgotten_when_time_goes_back() {
+        let mut history = History::new(8);
+        for time in [1000, 2000, 3000, 4000, 2500] {
+            history.push(&snapshot(time, &[(0, Some(time as f64))]));
+        }
+        assert_eq!(powers(&history, 0), [Some(1000.0), Some(2000.0), Some(2500.0)]);
+    }
+
+    #[test]
+    fn what_is_no_number_is_a_gap() {
+        let mut history = History::new(8);
+        for (time, power) in [f64::NAN, f64::INFINITY, 1e300, 7.0].into_iter().enumerate() {
+            history.push(&snapshot(time as i64, &[(0, Some(power))]));
+        }
+        assert_eq!(powers(&history, 0)[3], Some(7.0));
+        assert_eq!(history.series(&DeviceId::Local(0), Metric::Power).range(), Some((7.0, 7.0, 7.0)));
+    }
+
+    #[test]
+    fn a_stretch_tells_its_ends_and_its_extent() {
+        let mut history = History::new(8);
+        for (time, power) in [Some(3.0), Some(9.0), None, Some(1.0), None].into_iter().enumerate() {
+            history.push(&snapshot(time as i64 * 10, &[(0, power)]));
+        }
+        let series = history.series(&DeviceId::Local(0), Metric::Power);
+        let stretch = |places| series.stretch(places);
+        let (first, last) = (Some(3.0), None);
+        assert_eq!(stretch(0..5), Stretch { first, last, extent: Some((1.0, 9.0)) });
+        assert_eq!(stretch(3..4), Stretch { first: Some(1.0), last: Some(1.0), extent: Some((1.0, 1.0)) });
+        assert_eq!([stretch(2..3), stretch(4..99), stretch(70..99), stretch(1..1)], [Stretch::default(); 4]);
+        assert_eq!([-5, 0, 5, 10, 40, 41].map(|time| history.place(Timestamp(time))), [0, 0, 1, 1, 4, 5]);
+    }
+
+    #[test]
+    fn an_hour_of_a_galaxy_takes_less_than_six_megabytes() {
+        let mut history = History::new(3600);
+        let mut galaxy = snapshot(0, &(0..32).map(|n| (n, Some(1.0))).collect::<Vec<_>>());
+        for device in &mut galaxy.devices {
+            device.asic_temp = Some(crate::Celsius(50.0));
+            device.aiclk = Some(crate::Megahertz(1000));
+            device.fan = Some(crate::Rpm(2000));
+            device.memory.dram_used = Some(crate::Bytes(1));
+            device.memory.l1_used = Some(crate::Bytes(1));
+            device.pcie.host_to_device = Some(crate::BytesPerSecond(1.0));
+            device.pcie.device_to_host = Some(crate::BytesPerSecond(1.0));
+        }
+        for second in 0..4000 {
+            galaxy.taken_at = Timestamp(second * 1000);
+            history.push(&galaxy);
+        }
+        let values: usize = history.columns.values().map(|column| column.values.capacity() * size_of::<f32>()).sum();
+        let times = history.times.capacity() * size_of::<Timestamp>();
+        assert_eq!((history.len(), history.columns.len()), (3600, 256));
+        assert!(values + times < 6_000_000, "{values} + {times}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_count_of_known_values_is_right(
+            moments in proptest::collection::vec((0i64..9000, proptest::option::of(0.0..9.0f64)), 0..60),
+        ) {
+            let mut history = History::new(7);
+            for (time, power) in moments {
+                history.push(&snapshot(time, &[(0, power), (1, None)]));
+                let times: Vec<_> = history.times.iter().collect();
+                assert!(times.is_sorted() && times.len() <= 7);
+                for column in history.columns.values() {
+                    assert_eq!(column.values.len(), history.len());
+                    assert_eq!(column.known, column.values.iter().filter(|value| !value.is_nan()).count());
+                }
+            }
+        }
     }
 }

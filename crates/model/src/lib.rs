@@ -20,7 +20,7 @@ mod units;
 
 pub use board::{Board, Capacity, Version};
 pub use device::{Arch, Device, Firmware, Link, Memory, State};
-pub use history::{History, Metric, Series};
+pub use history::{History, Metric, Series, Stretch};
 pub use id::{DeviceId, PciAddress, Selector};
 pub use identity::{ChipMatch, chip_match, chip_with_number};
 pub use process::{BankFigures, Exact, Held, KindFigures, Process, Runtime, Source, Usage};
