@@ -1,5 +1,6 @@
 //! Which part of the past the charts show.
 
+use jiff::tz::TimeZone;
 use model::Timestamp;
 
 /// What is chosen in the charts. Which figures, and how they are drawn, are settings.
@@ -13,10 +14,22 @@ pub struct Charts {
     pub cursor: Option<Timestamp>,
     /// The first of the figures that is shown.
     pub first: usize,
+    /// What the mouse holds.
+    pub held: Option<Held>,
+    /// Where the clocks are that people here look at.
+    pub zone: TimeZone,
+}
+
+/// A moment that was pressed upon and not let go of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    pub moment: Timestamp,
+    /// Whether it was dragged: then it was no click.
+    pub dragged: bool,
 }
 
 impl Default for Charts {
     fn default() -> Charts {
-        Charts { span: None, end: None, cursor: None, first: 0 }
+        Charts { span: None, end: None, cursor: None, first: 0, held: None, zone: TimeZone::system() }
     }
 }
