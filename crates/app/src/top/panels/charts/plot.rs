@@ -12,7 +12,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Modifier, Style};
 
 /// More devices than this do not get a colour each.
-const COLOURS: usize = 8;
+pub const COLOURS: usize = 8;
 
 pub fn draw(state: &State, chart: &Chart, buf: &mut Buffer) {
     frame(buf, chart.area, "", &state.theme);

@@ -1,6 +1,6 @@
 //! The upper edge of a chart's frame: what it shows, and the values of now or of the cursor.
 
-use super::plot::{common_limit, line_style};
+use super::plot::{COLOURS, common_limit, line_style};
 use super::{Chart, axis};
 use crate::top::paint::{columns, put};
 use crate::top::state::State;
@@ -28,8 +28,8 @@ pub fn draw(state: &State, chart: &Chart, devices: &[&Device], series: &[Series<
     let readings: Vec<Option<Reading>> = series.iter().map(|series| reading(state, chart, series, until)).collect();
     let room = usize::from(chart.area.width.saturating_sub(4));
     let mut pieces = if state.settings.overlaid {
-        let each = legend(state, chart, devices, &readings);
-        if length(&each) <= room { each } else { summary(state, chart, devices, &readings) }
+        let each = (devices.len() <= COLOURS).then(|| legend(state, chart, devices, &readings));
+        each.filter(|each| length(each) <= room).unwrap_or_else(|| summary(state, chart, devices, &readings))
     } else {
         single(state, chart, devices, &readings)
     };

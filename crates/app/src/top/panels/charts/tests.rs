@@ -57,6 +57,13 @@ fn drawn(state: &State, width: u16, height: u16) -> String {
     lines(&buf)
 }
 
+/// Presses a key so many times.
+fn press(state: &mut State, action: Action, times: usize) {
+    for _ in 0..times {
+        assert!(act(state, action));
+    }
+}
+
 fn check(state: &State, width: u16, height: u16, expected: ExpectFile) {
     expected.assert_eq(&drawn(state, width, height));
 }
@@ -137,9 +144,7 @@ fn the_cursor_reads_out_what_is_under_it() {
     });
     state.settings.charts = vec![Metric::Power, Metric::AsicTemp];
     assert!(act(&mut state, Action::Cursor));
-    for _ in 0..20 {
-        assert!(act(&mut state, Action::Left));
-    }
+    press(&mut state, Action::Left, 20);
     check(&state, 120, 10, expect_file!["../../golden/charts-cursor.txt"]);
     state.charts.cursor = Some(Timestamp(state.snapshot().taken_at.0 - 44_000));
     check(&state, 120, 10, expect_file!["../../golden/charts-cursor-gap.txt"]);
@@ -170,13 +175,13 @@ fn an_hour_zoomed_out_keeps_its_peaks() {
         }
     });
     state.settings.charts = vec![Metric::Power];
-    (0..10).for_each(|_| drop(act(&mut state, Action::ZoomOut)));
+    press(&mut state, Action::ZoomOut, 10);
     assert_eq!(state.charts.span, Some(3600.0));
     check(&state, 100, 12, expect_file!["../../golden/charts-hour.txt"]);
-    (0..10).for_each(|_| drop(act(&mut state, Action::ZoomIn)));
+    press(&mut state, Action::ZoomIn, 10);
     assert_eq!(state.charts.span, Some(15.0));
     check(&state, 100, 8, expect_file!["../../golden/charts-zoomed-in.txt"]);
-    (0..5).for_each(|_| drop(act(&mut state, Action::Older)));
+    press(&mut state, Action::Older, 5);
     check(&state, 100, 8, expect_file!["../../golden/charts-panned.txt"]);
 }
 
@@ -186,10 +191,10 @@ fn panning_ends_where_the_past_does_and_comes_back_to_the_present() {
     let oldest = state.history.time(0).unwrap();
     act(&mut state, Action::Older);
     assert!(state.charts.end.is_some());
-    (0..100).for_each(|_| drop(act(&mut state, Action::Older)));
+    press(&mut state, Action::Older, 100);
     let window = charts(&state, Rect::new(0, 0, 160, 16))[0].window;
     assert_eq!(window.column(oldest), Some(0));
-    (0..100).for_each(|_| drop(act(&mut state, Action::Newer)));
+    press(&mut state, Action::Newer, 100);
     assert_eq!(state.charts.end, None);
     act(&mut state, Action::Older);
     act(&mut state, Action::Now);
@@ -219,7 +224,7 @@ fn ascii_is_enough() {
     });
     state.theme.unicode = false;
     act(&mut state, Action::Cursor);
-    (0..9).for_each(|_| drop(act(&mut state, Action::Left)));
+    press(&mut state, Action::Left, 9);
     let text = drawn(&state, 120, 12);
     assert!(text.is_ascii(), "{text}");
     expect_file!["../../golden/charts-ascii.txt"].assert_eq(&text);
@@ -253,9 +258,9 @@ fn other_figures_come_first_when_asked_for() {
         act(&mut state, Action::Metric);
     }
     assert_eq!(seen.len(), 8);
-    (0..3).for_each(|_| drop(act(&mut state, Action::Metric)));
+    press(&mut state, Action::Metric, 3);
     check(&state, 160, 10, expect_file!["../../golden/charts-others.txt"]);
-    (0..3).for_each(|_| drop(act(&mut state, Action::Metric)));
+    press(&mut state, Action::Metric, 3);
     check(&state, 160, 10, expect_file!["../../golden/charts-traffic.txt"]);
 }
 
