@@ -106,7 +106,7 @@ mod tests {
     fn dots_are_where_they_belong() {
         assert_eq!(drawn(true, false), "⢀⡇\n⣸⡇\n");
         assert_eq!(drawn(true, true), "  ⢸⡀\n  ⢸⣇\n");
-        assert_eq!(drawn(false, false), "  :\n.::\n");
+        assert_eq!(drawn(false, false), " .:\n.::\n");
     }
 
     #[test]
