@@ -22,14 +22,14 @@ impl Scale {
         let near = limit.filter(|limit| greatest > NEAR * limit);
         let mut high = figure.shown(near.map_or(greatest, |limit| greatest.max(limit)));
         let mut low = figure.shown(least);
-        if figure.from_zero() {
+        if figure.begins_at_zero() {
             low = low.min(0.0);
         }
         let lacking = figure.least_span() - (high - low);
         if lacking > 0.0 {
             // What is constant lies in the middle, or stands on the ground.
-            low -= if figure.from_zero() { 0.0 } else { lacking / 2.0 };
-            high += if figure.from_zero() { lacking } else { lacking / 2.0 };
+            low -= if figure.begins_at_zero() { 0.0 } else { lacking / 2.0 };
+            high += if figure.begins_at_zero() { lacking } else { lacking / 2.0 };
         }
         // At least two steps: one alone could not hold what lies on both sides of zero.
         let most = f64::from(rows.saturating_sub(1) / 2).clamp(2.0, 8.0);
@@ -76,9 +76,10 @@ pub fn times(window: &Window, now: Option<Timestamp>, zone: &TimeZone) -> Vec<(u
     let column = window.column_ms();
     let step = |columns: i64| STEPS.into_iter().find(|step| step * 1000 / column >= columns);
     let mut places = Vec::new();
-    let mut add = |time: i64, text: String| match window.column(Timestamp(time)) {
-        Some(column) => places.push((column, text)),
-        None => {}
+    let mut add = |time: i64, text: String| {
+        if let Some(column) = window.column(Timestamp(time)) {
+            places.push((column, text));
+        }
     };
     if let Some(now) = now {
         add(now.0, "now".into());

@@ -42,7 +42,7 @@ impl Figure {
     }
 
     /// Whether a chart of it begins at zero.
-    pub fn from_zero(&self) -> bool {
+    pub fn begins_at_zero(&self) -> bool {
         !matches!(self.metric, Metric::AsicTemp | Metric::Aiclk)
     }
 
