@@ -21,7 +21,7 @@ fn state_of(machine: &Snapshot, seconds: i64, change: impl Fn(i64, &mut Snapshot
         let mut snapshot = machine.clone();
         snapshot.taken_at.0 += second * 1000;
         change(second, &mut snapshot);
-        state.take(Moment { snapshot, memory: None, deaths: vec![] });
+        state.take(Moment::of(snapshot));
     }
     state
 }
@@ -212,7 +212,7 @@ fn a_held_picture_stays_as_it_is() {
     let mut snapshot = example::machine();
     snapshot.taken_at.0 += 100_000;
     snapshot.devices[0].power = Some(Watts(149.0));
-    state.take(Moment { snapshot, memory: None, deaths: vec![] });
+    state.take(Moment::of(snapshot));
     assert_eq!(drawn(&state, 160, 16), before);
 }
 
@@ -362,7 +362,7 @@ proptest! {
             snapshot.taken_at = Timestamp(time);
             snapshot.devices[0].power = value.map(Watts);
             snapshot.devices[0].asic_temp = value.map(|value| Celsius(value / 1e7));
-            state.take(Moment { snapshot, memory: None, deaths: vec![] });
+            state.take(Moment::of(snapshot));
         }
         let area = Rect::new(x, y, width, height);
         for action in actions {
