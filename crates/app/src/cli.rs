@@ -67,7 +67,7 @@ recording.";
 
 /// Monitor for Tenstorrent AI accelerators: how are they, who uses them, and where did the memory go?
 ///
-/// Without a command this is `ttmon smi`.
+/// Without a command this is `ttmon top` on a terminal, and `ttmon smi` elsewhere.
 #[derive(Debug, Parser)]
 #[command(name = "ttmon", version, after_help = AFTER_HELP, override_usage = "ttmon [OPTIONS] [COMMAND]")]
 pub struct Cli {
@@ -123,6 +123,12 @@ pub enum Command {
 
 #[derive(Debug, Clone, Args)]
 pub struct TopArgs {
+    /// Write everything to FILE, too, for --replay
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Show what was recorded in FILE instead of a machine
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "sim", "root", "service"])]
+    pub replay: Option<PathBuf>,
     /// Seconds from one sample to the next
     #[arg(short, long, value_name = "SEC", value_parser = pause)]
     pub interval: Option<f64>,
@@ -343,8 +349,9 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The command line, with the command that the program's name or its absence stands for put in.
-pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// The command line, with the command that the program's name or its absence stands for put in. Without any it is the monitor on
+/// a terminal, and a table elsewhere.
+pub fn arguments(arguments: impl Iterator<Item = OsString>, is_terminal: bool) -> Vec<OsString> {
     const COMMANDS: [&str; 12] =
         ["smi", "top", "config", "mem", "serve", "record", "sim", "help", "-h", "--help", "-V", "--version"];
     let mut arguments: Vec<OsString> = arguments.collect();
@@ -352,6 +359,7 @@ pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     // The program's name may stand for a command.
     let called = match name {
         Some("tt-smi") => Some("smi"),
+        Some("tt-nvtop") => Some("top"),
         Some("allocation_monitor_client") => Some("mem"),
         Some("allocation_server" | "allocation_server_poc") => Some("serve"),
         _ => None,
@@ -367,7 +375,8 @@ pub fn arguments(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     // Options of smi may stand before its name.
     let smi = arguments.iter().skip(1).position(|word| word == "smi").map(|at| at + 1);
     smi.filter(|_| called.is_none()).map(|at| arguments.remove(at));
-    if let Some(command) = called.or((smi.is_some() || !has_command).then_some("smi")) {
+    let usual = if is_terminal && smi.is_none() && tells_only_of_the_machine(&arguments) { "top" } else { "smi" };
+    if let Some(command) = called.or((smi.is_some() || !has_command).then_some(usual)) {
         arguments.insert(1.min(arguments.len()), command.into());
     }
     join_sim(&mut arguments);
@@ -389,6 +398,26 @@ fn join_sim(arguments: &mut Vec<OsString>) {
         arguments[at] = format!("--sim={spec}").into();
         arguments.remove(at + 1);
     }
+}
+
+/// Whether there is nothing but which machine to look at.
+fn tells_only_of_the_machine(arguments: &[OsString]) -> bool {
+    const WITH_VALUE: [&str; 3] = ["--root", "--service", "--deadline-ms"];
+    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str()).peekable();
+    let mut all = arguments.len().saturating_sub(1);
+    while let Some(word) = words.next() {
+        all -= 1;
+        let name = word.split('=').next().unwrap_or(word);
+        if WITH_VALUE.contains(&name) {
+            all -= usize::from(name == word && words.next().is_some());
+        } else if name == "--sim" {
+            all -= usize::from(name == word && words.next_if(|word| is_spec(word)).is_some());
+        } else {
+            return false;
+        }
+    }
+    // A word that is no text is somebody else's.
+    all == 0
 }
 
 /// How many words are our own when the command is `run`: those before the command that it shall run.
@@ -421,7 +450,7 @@ mod tests {
 
     #[test]
     fn without_a_command_it_is_smi() {
-        let words = |line: &str| arguments(line.split(' ').map(OsString::from)).join(OsStr::new(" "));
+        let words = |line: &str| arguments(line.split(' ').map(OsString::from), false).join(OsStr::new(" "));
         assert_eq!(words("ttmon"), "ttmon smi");
         assert_eq!(words("ttmon --sim dmon"), "ttmon smi --sim dmon");
         assert_eq!(words("ttmon --root x sim"), "ttmon --root x sim");
@@ -430,8 +459,22 @@ mod tests {
     }
 
     #[test]
+    fn on_a_terminal_it_is_the_monitor_unless_something_else_is_asked_for() {
+        let words = |line: &str| arguments(line.split(' ').map(OsString::from), true).join(OsStr::new(" "));
+        assert_eq!(words("ttmon"), "ttmon top");
+        assert_eq!(words("ttmon --sim"), "ttmon top --sim");
+        assert_eq!(words("ttmon --sim n300x4 --root=x"), "ttmon top --sim=n300x4 --root=x");
+        assert_eq!(words("ttmon --service off"), "ttmon top --service off");
+        assert_eq!(words("ttmon --sim -L"), "ttmon smi --sim -L");
+        assert_eq!(words("ttmon --sim smi"), "ttmon smi --sim");
+        assert_eq!(words("ttmon dmon"), "ttmon smi dmon");
+        assert_eq!(words("tt-smi"), "tt-smi smi");
+        assert_eq!(words("/usr/bin/tt-nvtop --sim"), "/usr/bin/tt-nvtop top --sim");
+    }
+
+    #[test]
     fn what_run_shall_run_is_left_alone() {
-        let words = |line: &str| arguments(line.split(' ').map(OsString::from)).join(OsStr::new(" "));
+        let words = |line: &str| arguments(line.split(' ').map(OsString::from), false).join(OsStr::new(" "));
         for line in [
             "ttmon run -- foo smi -lms 5",
             "ttmon run python3 smi.py",
@@ -451,7 +494,7 @@ mod tests {
 
     #[test]
     fn what_stands_behind_the_command_is_its_own() {
-        let run = |line: &str| match Cli::parse_from(arguments(line.split(' ').map(OsString::from))).command {
+        let run = |line: &str| match Cli::parse_from(arguments(line.split(' ').map(OsString::from), false)).command {
             Command::Run(run) => run,
             other => panic!("{other:?}"),
         };
@@ -461,13 +504,13 @@ mod tests {
         );
         assert_eq!(run("ttmon run --leaks -- -x").command, ["-x"]);
         assert!(run("ttmon run --leaks -- -x").leaks && !run("ttmon run foo --leaks").leaks);
-        let fails = |line: &str| Cli::try_parse_from(arguments(line.split(' ').map(OsString::from))).is_err();
+        let fails = |line: &str| Cli::try_parse_from(arguments(line.split(' ').map(OsString::from), false)).is_err();
         assert!(fails("ttmon run") && fails("ttmon run --") && fails("ttmon run --leak foo"));
     }
 
     #[test]
     fn a_program_s_name_can_be_a_command() {
-        let words = |line: &str| arguments(line.split(' ').map(OsString::from)).join(OsStr::new(" "));
+        let words = |line: &str| arguments(line.split(' ').map(OsString::from), false).join(OsStr::new(" "));
         assert_eq!(words("/usr/bin/tt-smi -s"), "/usr/bin/tt-smi smi -s");
         assert_eq!(
             words("./build/allocation_monitor_client -a -r 500"),

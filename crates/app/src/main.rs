@@ -21,11 +21,13 @@ mod wait;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     sim::run_workload_if_asked();
-    let cli = Cli::parse_from(cli::arguments(std::env::args_os()));
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let cli = Cli::parse_from(cli::arguments(std::env::args_os(), is_terminal));
     let result = match cli.command {
         Command::Smi(smi) => smi::run(&cli.machine, &smi),
         Command::Top(top) => top::run(&cli.machine, &top),

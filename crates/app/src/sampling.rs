@@ -1,7 +1,6 @@
 //! A thread that takes samples and hands them over. A device that does not answer holds up nobody else.
 
 use crate::machine::Machine;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -48,23 +47,6 @@ impl<T: Send + 'static> Sampling<T> {
         let mut ready = &self.ready;
         while matches!(io::Read::read(&mut ready, &mut [0; 64]), Ok(1..)) {}
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Begins at once.
-    pub fn start_now(
-        machine: Machine,
-        interval: Duration,
-        take: impl FnMut(&mut Machine) -> T + Send + 'static,
-    ) -> io::Result<Sampling<T>> {
-        let sampling = Sampling::start(machine, interval, take)?;
-        sampling.hurry();
-        Ok(sampling)
-    }
-
-    /// Waits for a sample, but not longer than this.
-    pub fn wait(&self, time: Duration) {
-        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        let _ = poll(&mut [PollFd::new(&self.ready, PollFlags::IN)], Some(&timeout));
     }
 
     /// Takes the next one now.

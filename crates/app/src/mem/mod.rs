@@ -107,6 +107,11 @@ pub fn look(machine: &mut Machine, snapshot: &mut Snapshot, most: usize) -> View
     gather::view(snapshot, buffers, deaths)
 }
 
+/// Where memory went, as far as a snapshot alone tells.
+pub fn without_buffers(snapshot: &Snapshot) -> View {
+    gather::view(snapshot, Vec::new(), Vec::new())
+}
+
 /// So many of the largest buffers of one process.
 pub fn buffers_of(machine: &mut Machine, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<view::Buffer> {
     let told = machine.service().and_then(|service| served::of_process(service, snapshot, pid, most));

@@ -3,6 +3,7 @@
 use super::keys::{self, Action, Key};
 use super::layout::{self, Panel};
 use super::panels::{charts, detail, devices, events, filter, help, memory, mesh, processes, setup, signals, sort};
+use super::player::Wish;
 use super::state::{Effect, Overlay, State, View};
 use crossterm::event::{Event, KeyEvent, KeyEventKind, MouseEvent};
 use ratatui::layout::Position;
@@ -82,7 +83,10 @@ fn act(state: &mut State, action: Action) {
         Action::PreviousDevice => state.step_device(-1),
         Action::Pause => {
             state.paused = !state.paused;
-            if !state.paused {
+            if let Some(replay) = &state.replay {
+                let pace = if state.paused { 0.0 } else { replay.speed };
+                state.effects.push(Effect::Play(Wish::Pace(pace)));
+            } else if !state.paused {
                 state.shown = state.latest.clone();
             }
         }
@@ -90,7 +94,9 @@ fn act(state: &mut State, action: Action) {
             let faster = action == Action::Faster;
             if let Some(replay) = &mut state.replay {
                 replay.speed = if faster { replay.speed * 2.0 } else { replay.speed / 2.0 }.clamp(0.125, 1024.0);
-                state.effects.push(Effect::Pace);
+                let (pace, speed) = (if state.paused { 0.0 } else { replay.speed }, replay.speed);
+                state.effects.push(Effect::Play(Wish::Pace(pace)));
+                state.notice = Some(format!("{speed} times as fast"));
             } else {
                 let interval = state.settings.interval_ms;
                 state.settings.interval_ms = if faster { interval / 2 } else { interval * 2 }.clamp(100, 60_000);
@@ -102,8 +108,12 @@ fn act(state: &mut State, action: Action) {
             if let Some(replay) = &state.replay {
                 let last = replay.len.saturating_sub(1);
                 let to = if action == Action::NextFrame { replay.at + 1 } else { replay.at.saturating_sub(1) };
-                state.effects.push(Effect::Seek(to.min(last)));
+                state.effects.push(Effect::Play(Wish::Seek(to.min(last))));
             }
+        }
+        Action::BackMinute | Action::OnMinute if state.replay.is_some() => {
+            let milliseconds = if action == Action::OnMinute { 60_000 } else { -60_000 };
+            state.effects.push(Effect::Play(Wish::Skip(milliseconds)));
         }
         _ => {}
     }

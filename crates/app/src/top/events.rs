@@ -73,18 +73,14 @@ impl Events {
         self.tell_faults(&now.snapshot);
     }
 
-    /// The latest first.
-    pub fn latest(&self) -> impl Iterator<Item = &Event> {
-        self.all.iter().rev()
-    }
-
-    pub fn len(&self) -> usize {
-        self.all.len()
+    /// Those until a moment, the latest first.
+    pub fn latest(&self, until: Timestamp) -> impl Iterator<Item = &Event> {
+        self.all.iter().rev().filter(move |event| event.time <= until)
     }
 
     /// The newest that matters, for the last line, if it is not older than this.
     pub fn newest(&self, now: Timestamp, not_older_ms: i64) -> Option<&Event> {
-        self.latest().find(|event| event.weight > Weight::Note).filter(|event| now.0 - event.time.0 <= not_older_ms)
+        self.latest(now).find(|event| event.weight > Weight::Note).filter(|event| now.0 - event.time.0 <= not_older_ms)
     }
 
     fn add(&mut self, snapshot: &Snapshot, weight: Weight, device: Option<&Device>, text: String) {

@@ -1,11 +1,22 @@
-//! Where samples come from: the machine, in a thread of its own.
+//! Where samples come from: the machine or a recording, in a thread of its own.
 
+use super::player::{Played, Player, Wish};
+use super::state::{Replay, State};
+use crate::cli::{MachineArgs, TopArgs};
 use crate::client::Death;
 use crate::machine::Machine;
 use crate::mem;
-use model::{Host, SCHEMA, Snapshot, Timestamp};
+use crate::record::Recorder;
+use crate::sampling::Sampling;
+use crate::smi::verdict;
+use model::{Fault, Host, SCHEMA, Snapshot, Timestamp};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sources::About;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 /// What is known of one moment.
 #[derive(Debug)]
@@ -17,6 +28,8 @@ pub struct Moment {
     pub process: Option<Closer>,
     /// The latest deaths that the service remembers.
     pub deaths: Vec<Death>,
+    /// Why there is nothing to show from the start: no driver, no device.
+    pub nothing: Option<anyhow::Error>,
 }
 
 /// One process seen from closer.
@@ -26,6 +39,131 @@ pub struct Closer {
     pub about: About,
     /// Its largest buffers.
     pub buffers: Vec<mem::view::Buffer>,
+}
+
+/// Where samples come from.
+pub enum Source {
+    Live(Sampling<Moment>, Arc<Wishes>),
+    Past(Player),
+}
+
+impl Source {
+    /// Begins with what the command line names.
+    pub fn open(machine: &MachineArgs, args: &TopArgs, state: &mut State) -> anyhow::Result<Source> {
+        if let Some(path) = &args.replay {
+            let player = Player::open(path)?;
+            let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            state.replay = Some(Replay { file, at: 0, len: player.len, speed: 1.0 });
+            state.keep_moments(player.len);
+            return Ok(Source::Past(player));
+        }
+        let machine = Machine::open(machine, true)?.through_service(machine);
+        let mut recorder = Recording::Planned(args.record.clone());
+        let wishes = Arc::new(Wishes::default());
+        let wished = wishes.clone();
+        let interval = Duration::from_millis(state.settings.interval_ms);
+        let take = move |machine: &mut Machine| {
+            let mut moment = take(machine, &wished);
+            moment.nothing = recorder.keep(machine, &mut moment.snapshot).err();
+            moment
+        };
+        let sampling = Sampling::start(machine, interval, take)?;
+        sampling.hurry();
+        Ok(Source::Live(sampling, wishes))
+    }
+
+    /// Can be read when there is something new.
+    pub fn ready(&self) -> &UnixStream {
+        match self {
+            Source::Live(sampling, _) => &sampling.ready,
+            Source::Past(player) => &player.ready,
+        }
+    }
+
+    /// Waits for the first sample, but not longer than this.
+    pub fn wait(&self, time: Duration) {
+        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let _ = poll(&mut [PollFd::new(self.ready(), PollFlags::IN)], Some(&timeout));
+    }
+
+    /// Puts what is new into the state. The reason when there is nothing to show at all.
+    pub fn fill(&self, state: &mut State) -> anyhow::Result<()> {
+        match self {
+            Source::Live(sampling, _) => {
+                if let Some((_, mut moment)) = sampling.take() {
+                    moment.nothing.take().map_or(Ok(()), Err)?;
+                    state.take(moment);
+                }
+            }
+            Source::Past(player) => {
+                for played in player.take() {
+                    match played {
+                        Played::Past(snapshots) => state.take_past(snapshots),
+                        Played::Now(at, moment) => state.take_played(at, *moment),
+                        Played::Broken(why) => state.notice = Some(why),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn set_interval(&self, interval: Duration) {
+        if let Source::Live(sampling, _) = self {
+            sampling.set_interval(interval);
+            sampling.hurry();
+        }
+    }
+
+    pub fn play(&self, wish: Wish) {
+        if let Source::Past(player) = self {
+            player.wish(wish);
+        }
+    }
+
+    /// Says what is looked at. Whatever was not looked at before does not wait for the next sample.
+    pub fn wish(&self, memory: bool, process: Option<u32>) {
+        if let Source::Live(sampling, wishes) = self
+            && wishes.set(memory, process)
+        {
+            sampling.hurry();
+        }
+    }
+
+    pub fn finish(self) {
+        if let Source::Live(sampling, _) = self {
+            sampling.finish();
+        }
+    }
+}
+
+/// The file that everything is written to, besides.
+enum Recording {
+    /// Before the first sample. No file for a machine without devices.
+    Planned(Option<PathBuf>),
+    Running(Recorder),
+    Over,
+}
+
+impl Recording {
+    /// Writes a sample, if that is wanted. One that cannot be written ends the recording, and says so. The reason when there is
+    /// nothing from the start: it is worth more than an empty screen.
+    fn keep(&mut self, machine: &Machine, snapshot: &mut Snapshot) -> anyhow::Result<()> {
+        if let Recording::Planned(path) = self {
+            verdict(snapshot, machine)?;
+            *self = match path {
+                Some(path) => Recording::Running(Recorder::create(path)?),
+                None => Recording::Over,
+            };
+        }
+        if let Recording::Running(recorder) = self
+            && let Err(error) = recorder.push(snapshot)
+        {
+            *self = Recording::Over;
+            snapshot.faults.push(Fault::new("--record", format!("the recording has ended: {error}")));
+        }
+        Ok(())
+    }
 }
 
 /// What is wanted besides the snapshot, since somebody looks at it.
@@ -48,7 +186,7 @@ impl Default for Moment {
 impl Moment {
     /// A snapshot alone.
     pub fn of(snapshot: Snapshot) -> Moment {
-        Moment { snapshot, memory: None, process: None, deaths: Vec::new() }
+        Moment { snapshot, memory: None, process: None, deaths: Vec::new(), nothing: None }
     }
 }
 
@@ -78,5 +216,5 @@ pub fn take(machine: &mut Machine, wishes: &Wishes) -> Moment {
         buffers: mem::buffers_of(machine, &snapshot, pid, BUFFERS),
     });
     let deaths = machine.service().and_then(|service| service.deaths(DEATHS)).unwrap_or_default();
-    Moment { snapshot, memory, process, deaths }
+    Moment { snapshot, memory, process, deaths, nothing: None }
 }

@@ -50,6 +50,8 @@ pub enum Action {
     Slower,
     PreviousFrame,
     NextFrame,
+    BackMinute,
+    OnMinute,
     Suspend,
 }
 
@@ -143,6 +145,8 @@ pub const BINDINGS: &[Binding] = bindings! {
     Slower "<" [key('<')] "sample less often; replay slower";
     PreviousFrame "[" [key('[')] "replay: one sample back";
     NextFrame "]" [key(']')] "replay: one sample on";
+    BackMinute "{" [key('{')] "replay: one minute back";
+    OnMinute "}" [key('}')] "replay: one minute on";
     Suspend "Ctrl-Z" [(KeyCode::Char('z'), CONTROL)] "to the shell; fg comes back";
 };
 

@@ -12,6 +12,7 @@ mod layout;
 mod paint;
 mod panels;
 mod pieces;
+mod player;
 mod query;
 mod rows;
 pub mod settings;
@@ -24,11 +25,9 @@ mod trails;
 use crate::cli::{MachineArgs, TopArgs};
 use crate::config;
 use crate::exit::{Exit, Failure};
-use crate::machine::Machine;
-use crate::sampling::Sampling;
 use crate::smi::screen::locale_is_utf8;
 use crate::wait::{Interrupt, on};
-use feed::Wishes;
+use feed::Source;
 use input::Input;
 use layout::Panel;
 use panels::{charts as chart_panel, detail, devices, events as event_panel, filter, header, help, memory, mesh};
@@ -41,7 +40,6 @@ use state::{Effect, Overlay, State};
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use terminal::Screen;
 
@@ -60,20 +58,19 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     interrupt.and_stop()?;
     let resized = on(&[SIGWINCH])?;
     resized.set_nonblocking(true)?;
-    let machine = Machine::open(machine, true)?.through_service(machine);
     let mut state = State::new(settings, locale_is_utf8());
     // A mistake in the file is told, and stops nobody.
     if let (Ok(path), [first, ..]) = (&file, &problems[..]) {
         state.notice = Some(config::said(path, first));
     }
-    let wishes = Arc::new(Wishes::default());
-    let wished = wishes.clone();
-    let interval = Duration::from_millis(state.settings.interval_ms);
-    let sampling = Sampling::start_now(machine, interval, move |machine| feed::take(machine, &wished))?;
-    let mut screen = Screen::take(state.settings.mouse)?;
-    let result = watch(&mut state, &mut screen, &sampling, &interrupt, &resized, &wishes, file.as_deref().ok());
-    drop(screen);
-    sampling.finish();
+    let source = Source::open(machine, args, &mut state)?;
+    // The first picture has figures on it, unless a device keeps it waiting.
+    source.wait(Duration::from_millis(25));
+    let result = source.fill(&mut state).and_then(|()| {
+        let mut screen = Screen::take(state.settings.mouse)?;
+        watch(&mut state, &mut screen, &source, &interrupt, &resized, file.as_deref().ok())
+    });
+    source.finish();
     result.map(|()| Exit::Success)
 }
 
@@ -81,26 +78,21 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
 fn watch(
     state: &mut State,
     screen: &mut Screen,
-    sampling: &Sampling<feed::Moment>,
+    source: &Source,
     interrupt: &Interrupt,
     mut resized: &UnixStream,
-    wishes: &Wishes,
     file: Option<&Path>,
 ) -> anyhow::Result<()> {
     let stdin = io::stdin();
     let input = Input::listen()?;
-    // The first picture has figures on it, unless a device keeps it waiting.
-    sampling.wait(Duration::from_millis(25));
     loop {
-        if let Some((_, moment)) = sampling.take() {
-            state.take(moment);
-        }
+        source.fill(state)?;
         screen.draw(state)?;
         let (end, stop) = interrupt.pipes();
         let mut all = vec![
             // Only to know when the terminal is gone.
             PollFd::new(&stdin, PollFlags::empty()),
-            PollFd::new(&sampling.ready, PollFlags::IN),
+            PollFd::new(source.ready(), PollFlags::IN),
             PollFd::new(end, PollFlags::IN),
             PollFd::new(resized, PollFlags::IN),
             PollFd::new(&input.ready, PollFlags::IN),
@@ -125,23 +117,18 @@ fn watch(
                 Effect::Quit => return Ok(()),
                 Effect::Suspend => suspend(screen, interrupt)?,
                 Effect::Redraw => screen.forget(),
-                Effect::Interval => {
-                    sampling.set_interval(Duration::from_millis(state.settings.interval_ms));
-                    sampling.hurry();
-                }
+                Effect::Interval => source.set_interval(Duration::from_millis(state.settings.interval_ms)),
                 Effect::Send { signal, to } => state.notice = Some(signals::send(signal, &to)),
                 Effect::Save => {
                     let saved = file.ok_or_else(|| "there is no place for a configuration".into());
                     let saved = saved.and_then(|file| config::save(file, &state.settings).map(|()| file));
                     state.notice = Some(saved.map_or_else(|why| why, |file| format!("saved to {}", file.display())));
                 }
-                Effect::Seek(_) | Effect::Pace => {}
+                Effect::Play(wish) => source.play(wish),
             }
         }
         // A view that was just opened does not wait for the next sample.
-        if wishes.set(state.view == state::View::Memory, state.process_in_detail()) {
-            sampling.hurry();
-        }
+        source.wish(state.view == state::View::Memory, state.process_in_detail());
     }
 }
 

@@ -4,6 +4,7 @@ use super::charts::Charts;
 use super::events::Events;
 use super::feed::Moment;
 use super::panels::{detail, filter, memory, mesh, setup, signals, sort};
+use super::player::Wish;
 use super::rows::Rows;
 use super::settings::Settings;
 use super::table::Table;
@@ -26,6 +27,8 @@ pub struct State {
     pub history: History,
     pub trails: Trails,
     pub events: Events,
+    /// The last part of a recording that was looked through for events.
+    scanned: Moment,
     pub view: View,
     /// The device that is selected, everywhere.
     pub device: Option<DeviceId>,
@@ -69,7 +72,7 @@ pub enum Overlay {
 }
 
 /// What only the shell can do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     Quit,
     Suspend,
@@ -84,10 +87,8 @@ pub enum Effect {
         signal: i32,
         to: Vec<(u32, Option<Timestamp>)>,
     },
-    /// The replay goes to this sample.
-    Seek(usize),
-    /// The replay's pace has changed.
-    Pace,
+    /// The replay goes somewhere, or at another pace.
+    Play(Wish),
 }
 
 /// Where a replay is.
@@ -96,7 +97,7 @@ pub struct Replay {
     pub file: String,
     pub at: usize,
     pub len: usize,
-    /// How many times faster than it was; negative is never used, zero stands still.
+    /// How many times faster than it was.
     pub speed: f64,
 }
 
@@ -127,6 +128,7 @@ impl State {
             history: History::new(moments),
             trails: Trails::default(),
             events: Events::default(),
+            scanned: Moment::default(),
             view: View::default(),
             device: None,
             charts: Charts::default(),
@@ -163,6 +165,36 @@ impl State {
         if self.rows.update(&self.shown, &self.trails, &self.table.filter, &self.settings) {
             self.table.keep(&self.rows);
         }
+    }
+
+    /// A part of a recording, for charts and events.
+    pub fn take_past(&mut self, snapshots: Vec<Snapshot>) {
+        for snapshot in snapshots {
+            self.history.push(&snapshot);
+            let moment = Moment::of(snapshot);
+            self.events.notice(&self.scanned, &moment);
+            self.scanned = moment;
+        }
+    }
+
+    /// The sample of a recording that is to be shown.
+    pub fn take_played(&mut self, at: usize, moment: Moment) {
+        if moment.snapshot.taken_at < self.latest.snapshot.taken_at {
+            self.trails = Trails::default();
+        }
+        self.trails.push(&moment.snapshot);
+        if let Some(replay) = &mut self.replay {
+            replay.at = at;
+        }
+        self.latest = Arc::new(moment);
+        self.shown = self.latest.clone();
+        self.keep_selection();
+        self.refresh_rows();
+    }
+
+    /// The moment until which there is something to tell: the past of a recording has a future.
+    pub fn now(&self) -> Timestamp {
+        if self.replay.is_some() { self.snapshot().taken_at } else { Timestamp(i64::MAX) }
     }
 
     /// What is on the screen.
@@ -207,6 +239,11 @@ impl State {
         let lives = |pid: &u32| self.latest.snapshot.processes.iter().any(|process| process.pid == *pid);
         let tagged = std::mem::take(&mut self.table.tagged);
         self.table.tagged = tagged.into_iter().filter(lives).collect();
+    }
+
+    /// As many moments as a recording has are remembered, within reason.
+    pub fn keep_moments(&mut self, number: usize) {
+        self.history = History::new(number.clamp(60, 100_000));
     }
 
     /// After the settings have changed.

@@ -11,7 +11,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
-    let all = state.events.len();
+    let all = state.events.latest(state.now()).count();
     let title = match all {
         0 => "Events".into(),
         1 => "1 event".into(),
@@ -22,7 +22,7 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
         let text = "nothing yet: changes of state, resets, deaths, faults and crossed limits will be listed here";
         put(buf, inner.x + 1, inner.y, inner.right(), text, state.theme.style(Tone::Faint));
     }
-    for (event, y) in state.events.latest().skip(state.events.scroll).zip(inner.top()..inner.bottom()) {
+    for (event, y) in state.events.latest(state.now()).skip(state.events.scroll).zip(inner.top()..inner.bottom()) {
         let time = clock(event);
         let x = put(buf, inner.x + 1, y, inner.right(), &time, state.theme.style(Tone::Faint));
         put(buf, x + 1, y, inner.right(), &clean(&event.text), state.theme.style(tone(event.weight)));
@@ -48,7 +48,7 @@ pub fn clock(event: &Event) -> String {
 /// Whether the action meant something here.
 pub fn act(state: &mut State, action: Action) -> bool {
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
-    let last = state.events.len().saturating_sub(1);
+    let last = state.events.latest(state.now()).count().saturating_sub(1);
     let scroll = state.events.scroll;
     state.events.scroll = match action {
         Action::Up => scroll.saturating_sub(1),
@@ -70,7 +70,8 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
         MouseEventKind::ScrollDown => drop(act(state, Action::Down)),
         MouseEventKind::Down(MouseButton::Left) => {
             let row = usize::from(event.row.saturating_sub(area.y + 1));
-            let hit = state.events.latest().nth(state.events.scroll + row).and_then(|event| event.device.clone());
+            let hit =
+                state.events.latest(state.now()).nth(state.events.scroll + row).and_then(|event| event.device.clone());
             state.device = hit.or(state.device.take());
         }
         _ => {}
@@ -113,7 +114,7 @@ mod tests {
     fn scrolling_ends_at_the_ends_and_any_size_will_do() {
         let mut state = state();
         assert!(act(&mut state, Action::End) && act(&mut state, Action::PageDown));
-        assert_eq!(state.events.scroll, state.events.len() - 1);
+        assert_eq!(state.events.scroll, state.events.latest(state.now()).count() - 1);
         assert!(act(&mut state, Action::Home) && act(&mut state, Action::Up));
         assert_eq!(state.events.scroll, 0);
         for (width, height) in [(1, 1), (2, 2), (3, 9), (300, 3), (8, 1)] {
