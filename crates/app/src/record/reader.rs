@@ -88,13 +88,13 @@ impl Recording {
     }
 
     /// Never; an empty recording cannot be opened.
-    #[allow(dead_code)] // For who looks at recordings on a terminal.
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// When the first snapshot was taken, and when the last.
-    #[allow(dead_code)] // For who looks at recordings on a terminal.
+    #[cfg(test)]
     pub fn times(&self) -> (Timestamp, Timestamp) {
         let first = self.chunks.first().map(|chunk| chunk.header.first);
         let last = self.chunks.last().map(|chunk| chunk.header.last);
@@ -102,7 +102,6 @@ impl Recording {
     }
 
     /// The last snapshot that was taken at this time or before. The first one, when all came later.
-    #[allow(dead_code)] // For who looks at recordings on a terminal.
     pub fn index_at(&mut self, time: Timestamp) -> usize {
         // Not by halves: a clock that was set back makes a later chunk the earlier one.
         let Some(at) = self.chunks.iter().rposition(|chunk| chunk.header.first <= time) else { return 0 };

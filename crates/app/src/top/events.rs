@@ -179,10 +179,8 @@ impl Events {
     ) {
         let key = (device.id.clone(), limit);
         match part {
-            Some(part) if part >= most => {
-                if self.exceeded.insert(key) {
-                    self.push(time, Weight::Warning, Some(device.id.clone()), text());
-                }
+            Some(part) if part >= most && self.exceeded.insert(key.clone()) => {
+                self.push(time, Weight::Warning, Some(device.id.clone()), text());
             }
             Some(part) if part < most * 0.95 => drop(self.exceeded.remove(&key)),
             _ => {}

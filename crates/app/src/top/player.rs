@@ -25,7 +25,7 @@ pub enum Played {
     Past(Vec<Snapshot>),
     /// This one is to be shown now.
     Now(usize, Box<Moment>),
-    /// A part of the file cannot be read.
+    /// The file, or a part of it, is not whole.
     Broken(String),
 }
 
@@ -54,6 +54,9 @@ impl Player {
         let (send, played) = channel();
         let (wishes, wished) = channel();
         let len = playing.len();
+        if let Some(remark) = playing.remark() {
+            let _ = send.send(Played::Broken(remark.to_owned()));
+        }
         let mut thread = Thread { playing, scanning, scanned: 0, at: 0, pace: 1.0, next: None, send, tell };
         std::thread::Builder::new().name("ttmon-player".into()).spawn(move || thread.run(&wished))?;
         Ok(Player { ready, played, wishes, len })

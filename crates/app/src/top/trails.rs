@@ -15,7 +15,6 @@ struct Point {
     at: Timestamp,
     /// All kinds.
     total: Bytes,
-    dram: Option<Bytes>,
 }
 
 /// The past of one process.
@@ -73,11 +72,6 @@ impl Trails {
         self.points(pid).map(|point| (point.at, point.total)).collect()
     }
 
-    /// What a process held in DRAM, the oldest first.
-    pub fn dram_series(&self, pid: u32) -> Vec<(Timestamp, Bytes)> {
-        self.points(pid).filter_map(|point| Some((point.at, point.dram?))).collect()
-    }
-
     /// The points of a life, and the newest, which may not be among them.
     fn points(&self, pid: u32) -> impl Iterator<Item = &Point> {
         let trail = self.trails.get(&pid);
@@ -115,7 +109,7 @@ impl Trail {
         }
         let usage = process.devices.iter().fold(model::Usage::default(), |sum, held| sum.plus(held.usage));
         let Some(total) = usage.total() else { return };
-        let point = Point { at, total, dram: usage.dram };
+        let point = Point { at, total };
         let near = |one: &Point, other: &Point| other.at.0 - one.at.0 < NEAR_MS;
         if let [.., earlier, last] = self.recent.make_contiguous()
             && near(earlier, last)
@@ -219,7 +213,6 @@ mod tests {
             assert_eq!(series[0], (Timestamp(0), Bytes(0)));
             assert_eq!(series.last(), Some(&(Timestamp(i64::from(seconds) * 1000), Bytes(seconds.into()))));
             assert!(series.is_sorted_by(|a, b| a.0 < b.0));
-            assert_eq!(trails.dram_series(7), series);
         }
     }
 
