@@ -141,6 +141,9 @@ pub struct TopArgs {
     /// Draw with ASCII characters only
     #[arg(long)]
     pub ascii: bool,
+    /// A cluster descriptor, as tt-umd writes it: where chips are and how they are linked
+    #[arg(long, value_name = "FILE")]
+    pub topology: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]

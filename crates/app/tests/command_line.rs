@@ -432,3 +432,20 @@ fn a_device_that_never_answers_costs_no_more_than_the_deadline() {
     let states: Vec<&str> = last["devices"].as_array().unwrap().iter().map(|d| d["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["ok", "silent", "silent", "ok"]);
 }
+
+#[test]
+fn a_wrong_cluster_descriptor_is_said_before_the_screen_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("cluster.yaml");
+    let name = file.to_str().unwrap();
+    let said = |text: &str| text.replace(name, "FILE");
+    let (code, text) = fails(&["top", "--sim=n150", "--topology", name]);
+    assert_eq!(
+        (code, said(&text).as_str()),
+        (Some(2), "error: --topology FILE: No such file or directory (os error 2)\n")
+    );
+    std::fs::write(&file, "name: value\n").unwrap();
+    let (code, text) = fails(&["top", "--sim=n150", "--topology", name]);
+    let why = "error: --topology FILE: line 1: this is no cluster descriptor: it has neither \"arch\" nor \"chips\"\n";
+    assert_eq!((code, said(&text).as_str()), (Some(2), why));
+}

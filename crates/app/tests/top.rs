@@ -75,3 +75,15 @@ fn without_a_terminal_it_says_what_to_do() {
     assert_eq!(run.code, Some(2));
     assert!(run.err.contains("needs a terminal: use `ttmon smi`"), "{}", run.err);
 }
+
+#[test]
+fn a_cluster_descriptor_places_the_chips() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../harness/clusters/t3k.yaml");
+    let mut terminal = Terminal::start(&["top", "--sim=n300x4", "--topology", file], 100, 30);
+    terminal.await_text("SIMULATED");
+    terminal.keys("3");
+    terminal.await_text("8 chips");
+    terminal.keys("q");
+    assert!(terminal.end().success());
+    terminal.assert_restored();
+}

@@ -12,6 +12,7 @@ mod layout;
 mod paint;
 mod panels;
 mod pieces;
+mod places;
 mod player;
 mod query;
 mod rows;
@@ -32,11 +33,13 @@ use input::Input;
 use layout::Panel;
 use panels::{charts as chart_panel, detail, devices, events as event_panel, filter, header, help, memory, mesh};
 use panels::{processes, setup, signals, sort, status};
+use places::Places;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::SIGWINCH;
 use state::{Effect, Overlay, State};
+use std::fs;
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -45,6 +48,7 @@ use terminal::Screen;
 
 /// Runs the command.
 pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
+    let places = args.topology.as_deref().map(places).transpose()?.unwrap_or_default();
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         let why = "`ttmon top` needs a terminal: use `ttmon smi`, or `ttmon record` to keep what it would show";
         return Err(Failure::error(Exit::Usage, why));
@@ -59,6 +63,7 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     let resized = on(&[SIGWINCH])?;
     resized.set_nonblocking(true)?;
     let mut state = State::new(settings, locale_is_utf8());
+    state.places = places;
     // A mistake in the file is told, and stops nobody.
     if let (Ok(path), [first, ..]) = (&file, &problems[..]) {
         state.notice = Some(config::said(path, first));
@@ -72,6 +77,13 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     });
     source.finish();
     result.map(|()| Exit::Success)
+}
+
+/// Where chips are by a cluster descriptor.
+fn places(file: &Path) -> anyhow::Result<Places> {
+    let wrong = |why: String| Failure::error(Exit::Usage, format!("--topology {}: {why}", file.display()));
+    let text = fs::read_to_string(file).map_err(|why| wrong(why.to_string()))?;
+    Places::described(text).map_err(|why| wrong(why.to_string()))
 }
 
 /// Draws, and waits for something to happen, until it is enough.

@@ -4,6 +4,7 @@ use super::charts::Charts;
 use super::events::Events;
 use super::feed::Moment;
 use super::panels::{detail, filter, memory, mesh, setup, signals, sort};
+use super::places::Places;
 use super::player::Wish;
 use super::rows::Rows;
 use super::settings::Settings;
@@ -26,6 +27,8 @@ pub struct State {
     pub shown: Arc<Moment>,
     pub history: History,
     pub trails: Trails,
+    /// Where the chips are.
+    pub places: Places,
     pub events: Events,
     /// The last part of a recording that was looked through for events.
     scanned: Moment,
@@ -127,6 +130,7 @@ impl State {
             shown: empty,
             history: History::new(moments),
             trails: Trails::default(),
+            places: Places::default(),
             events: Events::default(),
             scanned: Moment::default(),
             view: View::default(),
@@ -151,6 +155,7 @@ impl State {
         let moment = Arc::new(moment);
         self.history.push(&moment.snapshot);
         self.trails.push(&moment.snapshot);
+        self.places.notice(&moment.snapshot.devices);
         self.events.notice(&before, &moment);
         self.latest = moment;
         if !self.paused {
@@ -183,6 +188,7 @@ impl State {
             self.trails = Trails::default();
         }
         self.trails.push(&moment.snapshot);
+        self.places.notice(&moment.snapshot.devices);
         if let Some(replay) = &mut self.replay {
             replay.at = at;
         }

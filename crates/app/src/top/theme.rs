@@ -113,13 +113,17 @@ impl Theme {
 
     /// A colour on a scale from cold to hot, for a part of one.
     pub fn heat(&self, part: f64) -> Style {
-        let tone = match part {
+        self.style(Theme::heat_tone(part))
+    }
+
+    /// The same as a tone.
+    pub fn heat_tone(part: f64) -> Tone {
+        match part {
             part if part >= 0.9 => Tone::Bad,
             part if part >= 0.7 => Tone::Warning,
             part if part > 0.0 => Tone::Good,
             _ => Tone::Faint,
-        };
-        self.style(tone)
+        }
     }
 
     fn colors(&self) -> &'static Colors {

@@ -2,7 +2,7 @@
 
 mod card;
 mod compact;
-mod figures;
+pub(super) mod figures;
 #[cfg(test)]
 mod golden;
 mod heat;
@@ -92,7 +92,7 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
 }
 
 /// What is said where there is no device.
-fn nothing(state: &State) -> String {
+pub fn nothing(state: &State) -> String {
     let snapshot = state.snapshot();
     let why = match &snapshot.host.driver_version {
         _ if snapshot.taken_at.0 == 0 => "waiting for the first sample",
