@@ -1,7 +1,7 @@
 //! One chip: a frame with its name and its figures, or a single line.
 
 use super::super::devices::figures;
-use super::figure;
+use super::figure::{self, Figure};
 use crate::text::{Align, width};
 use crate::top::paint::{bar, cell, frame, put};
 use crate::top::state::State;
@@ -57,23 +57,27 @@ pub fn draw_framed(state: &State, chip: &Chip<'_>, area: Rect, buf: &mut Buffer)
         put(buf, x, area.y, end, &format!(" {board} "), theme.style(Tone::Faint));
     }
     put(buf, end.saturating_sub(1).max(x), area.y, end, mark, theme.style(tone));
+    let figure = figure::of(device, state.mesh.metric, state);
     for (y, line) in (inner.top()..inner.bottom()).zip(0..) {
-        draw_line(state, device, line, Rect { y, height: 1, ..inner }, inner.height, buf);
+        let area = Rect { y, height: 1, ..inner };
+        // In a single line there is no room for a bar.
+        if inner.height == 1 && figure::is_known(device, state.mesh.metric) {
+            draw_level(state, &figure, inner.x, y, inner.right(), buf);
+        } else {
+            draw_line(state, device, &figure, line, area, buf);
+        }
     }
 }
 
 /// One of the lines within the frame: the figure, its bar, other figures, who is there.
-fn draw_line(state: &State, device: &Device, line: u16, area: Rect, lines: u16, buf: &mut Buffer) {
-    let (theme, metric) = (&state.theme, state.mesh.metric);
-    let (x, y, end) = (area.x, area.y, area.right());
-    let figure = figure::of(device, metric, state);
-    let is_known = figure::is_known(device, metric);
+fn draw_line(state: &State, device: &Device, figure: &Figure, line: u16, area: Rect, buf: &mut Buffer) {
+    let (theme, x, y) = (&state.theme, area.x, area.y);
+    let is_known = figure::is_known(device, state.mesh.metric);
     let text = |buf: &mut Buffer, text: &str, tone| {
         cell(buf, (x, y), area.width, text, Align::Left, theme.style(tone), theme);
     };
     match (line, is_known) {
         (0, false) => text(buf, word(device.state, area.width), figures::state_tone(device)),
-        (0, true) if lines == 1 => draw_level(state, &figure, x, y, end, buf),
         (0, true) => text(buf, figure.text(area.width), figure.tone),
         (1, true) => {
             let parts = figure.share.map(|share| [(share, figure.tone)]);
@@ -108,7 +112,7 @@ pub fn draw_bare(state: &State, chip: &Chip<'_>, names: usize, area: Rect, buf: 
 }
 
 /// A block as high as the figure, and the figure.
-fn draw_level(state: &State, figure: &figure::Figure, x: u16, y: u16, end: u16, buf: &mut Buffer) {
+fn draw_level(state: &State, figure: &Figure, x: u16, y: u16, end: u16, buf: &mut Buffer) {
     let theme = &state.theme;
     let style = theme.style(figure.tone);
     let room = end.saturating_sub(x);
