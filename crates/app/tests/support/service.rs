@@ -85,10 +85,12 @@ impl Service {
         (self.open_files().len(), anonymous.trim().trim_end_matches(" kB").parse().unwrap())
     }
 
+    /// All but the files of the machine's devices, which stay open from one sample to the next.
     pub fn open_files(&self) -> Vec<String> {
         let folder = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
         let name = |path: PathBuf| std::fs::read_link(path).unwrap_or_default().display().to_string();
-        folder.map(|entry| name(entry.unwrap().path())).collect()
+        let is_of_machine = |name: &String| name.starts_with(self.machine.root());
+        folder.map(|entry| name(entry.unwrap().path())).filter(|name| !is_of_machine(name)).collect()
     }
 
     pub fn native(&self) -> Native {
