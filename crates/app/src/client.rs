@@ -26,6 +26,12 @@ pub struct Client {
 #[derive(Debug, Deserialize)]
 pub struct Buffers {
     pub buffers: Vec<Row>,
+    /// All that match, whether they are in this part or not.
+    #[serde(default)]
+    pub total: u64,
+    /// Those that the books of their processes had no room for.
+    #[serde(default)]
+    pub unlisted: u64,
     #[serde(default)]
     pub faults: Vec<String>,
 }

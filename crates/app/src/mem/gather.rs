@@ -25,6 +25,7 @@ pub fn view(snapshot: &Snapshot, buffers: Vec<Buffer>, deaths: Vec<Death>) -> Vi
         chips: snapshot.devices.iter().map(|device| chip(device, snapshot)).collect(),
         processes,
         buffers,
+        unlisted_buffers: 0,
         deaths,
         faults: snapshot.faults.clone(),
     }

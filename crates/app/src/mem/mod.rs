@@ -1,9 +1,9 @@
 //! `ttmon mem`: where the memory of every chip went, once or live; of this machine, or of a report.
 
 mod books;
-mod draw;
+pub mod draw;
 #[cfg(test)]
-mod example;
+pub mod example;
 mod gather;
 #[cfg(test)]
 mod golden;
@@ -21,7 +21,7 @@ use crate::wait::{Interrupt, Woken};
 use keys::Keys;
 use model::{Snapshot, Timestamp};
 use std::time::{Duration, Instant};
-use view::{LARGEST, View};
+use view::{Buffer, Death, LARGEST, View};
 
 /// Runs the command.
 pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
@@ -73,11 +73,8 @@ fn repeat(
         if !snapshot.devices.is_empty() || args.json {
             let all_devices = args.device.is_empty();
             let told = machine.service().and_then(|service| served::ask(service, &mut snapshot, all_devices, LARGEST));
-            let (buffers, deaths) = told.unwrap_or_else(|| {
-                let books = books::read(&mut snapshot);
-                (gather::buffers(&snapshot, &all, &books, LARGEST), Vec::new())
-            });
-            let view = gather::view(&snapshot, buffers, deaths);
+            let (buffers, deaths, unlisted) = told.unwrap_or_else(|| from_books(&mut snapshot, Some(&all), LARGEST));
+            let view = View { unlisted_buffers: unlisted, ..gather::view(&snapshot, buffers, deaths) };
             screen.show(&text(&view, args, screen, every.is_none()))?;
         }
         let exit = verdict?;
@@ -100,11 +97,24 @@ fn repeat(
 /// Where all memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers.
 pub fn look(machine: &mut Machine, snapshot: &mut Snapshot, most: usize) -> View {
     let told = machine.service().and_then(|service| served::ask(service, snapshot, true, most));
-    let (buffers, deaths) = told.unwrap_or_else(|| {
-        let books = books::read(snapshot);
-        (gather::buffers(snapshot, snapshot, &books, most), Vec::new())
-    });
-    gather::view(snapshot, buffers, deaths)
+    let (buffers, deaths, unlisted) = told.unwrap_or_else(|| from_books(snapshot, None, most));
+    View { unlisted_buffers: unlisted, ..gather::view(snapshot, buffers, deaths) }
+}
+
+/// What a snapshot alone tells: no buffers, and nobody who died.
+pub fn of_snapshot(snapshot: &Snapshot) -> View {
+    gather::view(snapshot, Vec::new(), Vec::new())
+}
+
+/// The buffers on the devices of a snapshot, without a service. `all` has the other devices, where some were chosen.
+fn from_books(snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> (Vec<Buffer>, Vec<Death>, u64) {
+    let books = books::read(snapshot);
+    let buffers = gather::buffers(snapshot, all.unwrap_or(snapshot), &books, most);
+    let without_room = books.iter().map(|kept| kept.memory.unlisted_buffers).fold(0, u64::saturating_add);
+    let live: usize = books.iter().filter_map(|kept| kept.memory.buffers.as_ref()).map(Vec::len).sum();
+    let left_out = if buffers.len() == most { live.saturating_sub(most) } else { 0 };
+    let unlisted = without_room.saturating_add(left_out as u64);
+    (buffers, Vec::new(), unlisted)
 }
 
 /// Where memory went, as far as a snapshot alone tells.

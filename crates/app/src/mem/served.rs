@@ -9,23 +9,29 @@ use std::cmp::Reverse;
 /// So many deaths are asked for.
 const DEATHS: usize = 50;
 
-/// The largest buffers on the devices of a snapshot, and the latest deaths there. `all` if those are all that there are. None
-/// when the service does not answer.
-pub fn ask(service: &mut Client, snapshot: &mut Snapshot, all: bool, most: usize) -> Option<(Vec<Buffer>, Vec<Death>)> {
+/// Buffers, deaths, and how many buffers are not listed.
+type Told = (Vec<Buffer>, Vec<Death>, u64);
+
+/// The largest buffers on the devices of a snapshot, the latest deaths there, and how many buffers are not listed. `all` if
+/// those are all devices that there are. None when the service does not answer.
+pub fn ask(service: &mut Client, snapshot: &mut Snapshot, all: bool, most: usize) -> Option<Told> {
     let ids: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
     let wanted = |device: Option<String>| Wanted { device, limit: Some(most), ..Wanted::default() };
     let pages = if all { vec![wanted(None)] } else { ids.iter().cloned().map(|id| wanted(Some(id))).collect() };
-    let mut rows = Vec::new();
+    let (mut rows, mut unlisted) = (Vec::new(), 0);
     for page in pages {
         let told = service.buffers(page)?;
         snapshot.faults.extend(told.faults.into_iter().map(|reason| Fault::new("the buffers of a process", reason)));
+        let left_out = told.total.saturating_sub(told.buffers.len() as u64);
+        // A page of one device tells of the books of all.
+        unlisted = if all { told.unlisted.saturating_add(left_out) } else { 0 };
         rows.extend(told.buffers);
     }
     rows.sort_by_key(|row| (Reverse(row.bytes), row.pid, row.id, row.address));
     rows.dedup_by_key(|row| (row.pid, row.id, row.kind.clone(), row.devices.clone()));
     rows.truncate(most);
     let deaths = service.deaths(DEATHS)?.into_iter().filter_map(|death| obituary(death, &ids)).collect();
-    Some((rows.into_iter().map(|row| buffer(row, &ids)).collect(), deaths))
+    Some((rows.into_iter().map(|row| buffer(row, &ids)).collect(), deaths, unlisted))
 }
 
 /// The largest buffers of one process. None when the service does not answer.

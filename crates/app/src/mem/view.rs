@@ -22,6 +22,9 @@ pub struct View {
     pub processes: Vec<Holder>,
     /// The largest ones.
     pub buffers: Vec<Buffer>,
+    /// Those that there was no room for, here or in the books.
+    #[serde(skip)]
+    pub unlisted_buffers: u64,
     /// Processes that ended with device memory; only a service remembers them.
     pub deaths: Vec<Death>,
     pub faults: Vec<Fault>,

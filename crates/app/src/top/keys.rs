@@ -137,7 +137,7 @@ pub const BINDINGS: &[Binding] = bindings! {
     Newer "." [key('.')] "charts: forth in time";
     Now "0" [key('0')] "charts: to the present";
     Cursor "c" [key('c')] "charts: a cursor that reads out values";
-    Metric "m" [key('m')] "charts and mesh: the next figure";
+    Metric "m" [key('m')] "charts and mesh: the next figure; memory: the next kind of buffers";
     Overlay "o" [key('o')] "charts: all devices in one, or the selected one";
     Filled "f" [key('f')] "charts: lines or areas";
     Reversed "r" [key('r')] "charts: the newest at the left or at the right";

@@ -149,7 +149,8 @@ pub fn tone(part: f64) -> Tone {
     }
 }
 
-fn cells(sizes: &Sizes, columns: usize) -> Vec<Fill> {
+/// What stands in each column.
+pub fn cells(sizes: &Sizes, columns: usize) -> Vec<Fill> {
     let width = |bytes: u64| match bytes {
         0 => 0,
         // Something is never drawn as nothing.

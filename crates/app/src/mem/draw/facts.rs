@@ -10,9 +10,9 @@ use model::Bytes;
 /// A few words, and how they are painted.
 pub struct Fact {
     /// The character that stands for it in the bar.
-    glyph: Option<(char, Tone)>,
-    text: String,
-    tone: Tone,
+    pub glyph: Option<(char, Tone)>,
+    pub text: String,
+    pub tone: Tone,
 }
 
 impl Fact {
@@ -20,7 +20,7 @@ impl Fact {
         Fact { glyph: None, text: text.into(), tone }
     }
 
-    fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         width(&self.text) + if self.glyph.is_some() { 2 } else { 0 }
     }
 
@@ -86,13 +86,7 @@ pub fn of(area: &Area, style: &Style) -> Vec<Fact> {
 
 fn of_banks(banks: &Banks, style: &Style) -> Vec<Fact> {
     let mut facts = Vec::new();
-    if let Some(fill) = banks.fill() {
-        let count = banks.count.map_or_else(|| "banks".to_owned(), |count| format!("{count} banks"));
-        let heat = heat(fill, banks.count, style);
-        let age = banks.age_seconds.map(|age| format!(", {} ago", super::age(age))).unwrap_or_default();
-        let mark = if banks.allocated_is_at_least { style.glyphs().at_least } else { "" };
-        facts.push(Fact::new(format!("{count} {heat} {mark}{}{age}", percent(fill)), super::bar::tone(fill)));
-    }
+    facts.extend(fill_of_banks(banks, style));
     if let Some(largest) = banks.largest_free_bytes {
         let of_free = used_of_total(Some(largest), banks.free_bytes, 0, style);
         facts.push(Fact {
@@ -108,6 +102,16 @@ fn of_banks(banks: &Banks, style: &Style) -> Vec<Fact> {
     facts
 }
 
+/// `8 banks ▄▄▄▄▄▄▄▄ 39 %`
+pub fn fill_of_banks(banks: &Banks, style: &Style) -> Option<Fact> {
+    let fill = banks.fill()?;
+    let count = banks.count.map_or_else(|| "banks".to_owned(), |count| format!("{count} banks"));
+    let heat = heat(fill, banks.count, style);
+    let age = banks.age_seconds.map(|age| format!(", {} ago", super::age(age))).unwrap_or_default();
+    let mark = if banks.allocated_is_at_least { style.glyphs().at_least } else { "" };
+    Some(Fact::new(format!("{count} {heat} {mark}{}{age}", percent(fill)), super::bar::tone(fill)))
+}
+
 /// A character for each bank, or for several where there are many. All are filled alike.
 fn heat(fill: f64, count: Option<u32>, style: &Style) -> String {
     let widest = if style.columns >= 110 { 32 } else { 8 };
@@ -119,7 +123,8 @@ fn heat(fill: f64, count: Option<u32>, style: &Style) -> String {
     glyph.to_string().repeat(banks)
 }
 
-fn name(kind: &Kind, n: usize) -> String {
+/// What a kind is called; `n` is its place in the area.
+pub fn name(kind: &Kind, n: usize) -> String {
     match kind.kind.as_str() {
         _ if n == 0 => "buffers".into(),
         "cb" => "CB".into(),

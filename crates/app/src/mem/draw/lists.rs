@@ -143,7 +143,7 @@ fn without_empty(columns: Vec<Column>, mut rows: Vec<Vec<Cell>>, style: &Style) 
     (columns, rows)
 }
 
-fn buffer_columns(view: &View) -> Vec<Column> {
+pub fn buffer_columns(view: &View) -> Vec<Column> {
     let pid = view.buffers.iter().filter_map(|buffer| Some(buffer.pid?.to_string().len())).max();
     vec![
         Column::right("Dev", 3),
@@ -158,7 +158,7 @@ fn buffer_columns(view: &View) -> Vec<Column> {
     ]
 }
 
-fn buffer_cells(buffer: &Buffer, style: &Style) -> Vec<Cell> {
+pub fn buffer_cells(buffer: &Buffer, style: &Style) -> Vec<Cell> {
     let absent = || Cell::Text(style.glyphs().absent.into(), Tone::Faint);
     let or_absent = |text: Option<String>| text.map_or_else(absent, Cell::plain);
     vec![
@@ -178,7 +178,7 @@ fn buffer_cells(buffer: &Buffer, style: &Style) -> Vec<Cell> {
     ]
 }
 
-fn death_columns() -> Vec<Column> {
+pub fn death_columns() -> Vec<Column> {
     vec![
         Column::right("Dev", 3),
         Column::right("PID", 5),
@@ -192,7 +192,7 @@ fn death_columns() -> Vec<Column> {
     ]
 }
 
-fn death_cells(death: &Death, view: &View, style: &Style) -> Vec<Cell> {
+pub fn death_cells(death: &Death, view: &View, style: &Style) -> Vec<Cell> {
     let ago = view.taken_at.map(|now| (now.0 - death.died_at.0).max(0) as f64 / 1000.0);
     vec![
         Cell::Text(joined(&death.devices), Tone::Strong),
@@ -207,14 +207,14 @@ fn death_cells(death: &Death, view: &View, style: &Style) -> Vec<Cell> {
     ]
 }
 
-fn words(text: Option<&str>, style: &Style) -> Cell {
+pub fn words(text: Option<&str>, style: &Style) -> Cell {
     match text {
         Some(text) => Cell::plain(clean(text)),
         None => Cell::Text(style.glyphs().absent.into(), Tone::Faint),
     }
 }
 
-fn bytes(bytes: Option<Bytes>, style: &Style) -> Cell {
+pub fn bytes(bytes: Option<Bytes>, style: &Style) -> Cell {
     match bytes {
         Some(Bytes(0)) => Cell::Text("0".into(), Tone::Faint),
         Some(bytes) => Cell::plain(bytes.short()),

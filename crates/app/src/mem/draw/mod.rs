@@ -3,10 +3,10 @@
 //! Up to eight chips get a block each, with all that is known. More of them, or a low terminal, get a line each; where even
 //! that is too much, several share a line. What room is left goes to processes and buffers.
 
-mod bar;
+pub mod bar;
 mod blocks;
-mod facts;
-mod lists;
+pub mod facts;
+pub mod lists;
 mod rows;
 mod tiles;
 
@@ -112,7 +112,7 @@ fn state_tone(state: State) -> Tone {
 }
 
 /// `12.4G/32G`, at least so much where a process does not tell.
-fn short_figures(area: &super::view::Area, untracked: u32, style: &Style) -> String {
+pub fn short_figures(area: &super::view::Area, untracked: u32, style: &Style) -> String {
     let glyphs = style.glyphs();
     let mark = if untracked > 0 && area.used_bytes.is_some() { glyphs.at_least } else { "" };
     let used = area.used_bytes.map_or_else(|| glyphs.absent.to_owned(), Bytes::short);
@@ -123,7 +123,7 @@ fn short_figures(area: &super::view::Area, untracked: u32, style: &Style) -> Str
 }
 
 /// `5 s`, `12 min`, `3.5 h`, `8 d`
-fn age(seconds: f64) -> String {
+pub fn age(seconds: f64) -> String {
     match seconds {
         s if s < 10.0 => format!("{s:.1} s"),
         s if s < 120.0 => format!("{s:.0} s"),
@@ -134,7 +134,7 @@ fn age(seconds: f64) -> String {
 }
 
 /// `0-3,7,2R`: numbers that follow each other are joined.
-fn joined(ids: &[String]) -> String {
+pub fn joined(ids: &[String]) -> String {
     let mut text = String::new();
     let mut at = 0;
     while at < ids.len() {

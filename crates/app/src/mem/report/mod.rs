@@ -60,6 +60,7 @@ pub fn read(path: &Path) -> anyhow::Result<View> {
         chips,
         processes: Vec::new(),
         buffers,
+        unlisted_buffers: 0,
         deaths: Vec::new(),
         faults: Vec::new(),
     })

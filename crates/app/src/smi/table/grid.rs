@@ -41,9 +41,8 @@ impl Page {
     /// A table of one-line rows inside the frame.
     pub fn grid(&mut self, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>) {
         let inner = self.style.columns - 2;
-        drop_what_does_not_fit(&mut columns, &mut rows, inner - 2);
+        let widths = fitted(&mut columns, &mut rows, inner - 2);
         let (columns, rows) = (&columns[..], &rows[..]);
-        let widths = widths(columns, rows, inner - 2);
         let heads: Vec<Cell> = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Tone::Plain)).collect();
         self.grid_line(columns, &widths, &heads);
         let glyphs = self.style.glyphs();
@@ -104,6 +103,12 @@ impl Cell {
     pub fn plain(text: impl Into<String>) -> Cell {
         Cell::Text(text.into(), Tone::Plain)
     }
+}
+
+/// Leaves out the columns for which there is no room, and says how wide the others are.
+pub fn fitted(columns: &mut Vec<Column>, rows: &mut [Vec<Cell>], total: usize) -> Vec<usize> {
+    drop_what_does_not_fit(columns, rows, total);
+    widths(columns, rows, total)
 }
 
 fn drop_what_does_not_fit(columns: &mut Vec<Column>, rows: &mut [Vec<Cell>], total: usize) {
