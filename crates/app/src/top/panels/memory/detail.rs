@@ -52,12 +52,13 @@ const TABLE: u16 = 100;
 /// The fullest form that leaves room for a list.
 pub fn lines(state: &State, chip: &Chip, room: Rect) -> Vec<Line> {
     let theme = &state.theme;
-    let fits = |lines: &Vec<Line>, list: u16| lines.len() + usize::from(list) <= usize::from(room.height);
-    let mut full = bars(chip, theme, room.width, false);
-    full.extend(table(chip, theme, room.width));
-    full.extend(remarks(chip, theme, room.width));
-    if room.width >= TABLE && fits(&full, GOOD_LIST) {
-        return full;
+    if room.width >= TABLE && has_particulars(chip) {
+        let mut full = bars(chip, theme, room.width, false);
+        full.extend(table(chip, theme, room.width));
+        full.extend(remarks(chip, theme, room.width));
+        if full.len() + usize::from(GOOD_LIST) <= usize::from(room.height) {
+            return full;
+        }
     }
     let mut with_facts = bars(chip, theme, room.width, true);
     with_facts.extend(remarks(chip, theme, room.width));
@@ -69,6 +70,12 @@ pub fn lines(state: &State, chip: &Chip, room: Rect) -> Vec<Line> {
     // Bars say the most in the least room.
     brief.truncate(usize::from(room.height.saturating_sub(3)).clamp(1, brief.len().max(1)));
     brief
+}
+
+/// Whether somebody tells more than what is used, so that a table would not be empty.
+fn has_particulars(chip: &Chip) -> bool {
+    let mut kinds = chip.dram.kinds.iter().chain(&chip.l1.kinds);
+    kinds.any(|kind| kind.peak_bytes.is_some() || kind.buffers.is_some() || kind.banks.is_some())
 }
 
 /// At most so many lines: words under a bar go first, beginning with the last ones of the bar that has most. Nothing where even
@@ -176,10 +183,6 @@ fn table(chip: &Chip, theme: &Theme, width: u16) -> Vec<Line> {
             (Fill::Reserved, "reserved", area.reserved_bytes),
         ];
         rows.extend(fixed.into_iter().filter_map(|(fill, name, bytes)| Some(fixed_cells(fill, name, bytes?, &style))));
-    }
-    if rows.is_empty() {
-        let text = "nobody tells what is in use".to_owned();
-        return vec![Line::Words { words: vec![Word { glyph: None, text, tone: Tone::Faint }], remark: true }];
     }
     let heads = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Said::Faint)).collect();
     rows.insert(0, heads);

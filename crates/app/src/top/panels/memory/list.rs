@@ -20,6 +20,9 @@ const NOTES: usize = 3;
 /// The buffers of a process are shown below the list where there are so many lines: a title, a head and some rows.
 const PREVIEW: u16 = 5;
 
+/// How a process comes to keep a book.
+const REMEDY: &str = "run programs with `ttmon run`, or install the Python package";
+
 /// The names of the lists, and from where to where each stands.
 fn names(state: &State, view: &View, area: Rect) -> Vec<(Tab, String, u16, u16)> {
     let mut x = area.x.saturating_add(2);
@@ -114,7 +117,15 @@ fn below(area: Rect, rows: u16) -> Rect {
 /// The buffers of the process that the cursor is on, where there is room for some.
 fn preview(state: &State, view: &View, holder: &Holder, area: Rect, buf: &mut Buffer) {
     let buffers: Vec<Row> = rows::buffers(state, view, Some(holder.pid), None).map(Row::Buffer).collect();
-    if area.height < PREVIEW || buffers.is_empty() {
+    if area.height < PREVIEW || state.shown.memory.is_none() {
+        return;
+    }
+    if buffers.is_empty() {
+        let text = match holder.agent {
+            Some(_) => format!("{} has no buffers on this chip", holder.pid),
+            None => format!("{} keeps no book of its buffers: {REMEDY}", holder.pid),
+        };
+        put(buf, area.x + 1, area.y, area.right(), &text, state.theme.style(Tone::Faint));
         return;
     }
     let text = format!("Largest buffers of {}", holder.pid);
@@ -248,10 +259,7 @@ fn nothing(state: &State, view: &View) -> Vec<String> {
         Tab::Buffers if state.shown.memory.is_none() => "reading …",
         Tab::Buffers if rows::processes(state, view).is_empty() => "no process holds this chip",
         Tab::Buffers if !has_books => {
-            return vec![
-                "no process keeps a book of its buffers:".into(),
-                "run programs with `ttmon run`, or install the Python package".into(),
-            ];
+            return vec!["no process keeps a book of its buffers:".into(), REMEDY.into()];
         }
         Tab::Buffers if state.memory.kind.is_some() => "no buffer of this kind: m shows the next kind, Esc all",
         Tab::Buffers => "no buffer on this chip",
