@@ -123,7 +123,7 @@ pub fn without_buffers(snapshot: &Snapshot) -> View {
 }
 
 /// So many of the largest buffers of one process.
-pub fn buffers_of(machine: &mut Machine, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<view::Buffer> {
+pub fn buffers_of(machine: &mut Machine, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer> {
     let told = machine.service().and_then(|service| served::of_process(service, snapshot, pid, most));
     told.unwrap_or_else(|| {
         let mut its = snapshot.clone();

@@ -121,11 +121,13 @@ fn preview(state: &State, view: &View, holder: &Holder, area: Rect, buf: &mut Bu
         return;
     }
     if buffers.is_empty() {
-        let text = match holder.agent {
-            Some(_) => format!("{} has no buffers on this chip", holder.pid),
-            None => format!("{} keeps no book of its buffers: {REMEDY}", holder.pid),
+        let lines = match holder.agent {
+            Some(_) => [format!("{} has no buffers on this chip", holder.pid), String::new()],
+            None => [format!("{} keeps no book of its buffers:", holder.pid), REMEDY.into()],
         };
-        put(buf, area.x + 1, area.y, area.right(), &text, state.theme.style(Tone::Faint));
+        for (line, y) in lines.iter().zip(area.y..) {
+            put(buf, area.x + 1, y, area.right(), line, state.theme.style(Tone::Faint));
+        }
         return;
     }
     let text = format!("Largest buffers of {}", holder.pid);
@@ -264,7 +266,12 @@ fn nothing(state: &State, view: &View) -> Vec<String> {
         Tab::Buffers if state.memory.kind.is_some() => "no buffer of this kind: m shows the next kind, Esc all",
         Tab::Buffers => "no buffer on this chip",
         Tab::Deaths if state.replay.is_some() => "a recording keeps no deaths",
-        Tab::Deaths => "nobody is known to have died with device memory; only the service (`ttmon serve`) remembers",
+        Tab::Deaths => {
+            return vec![
+                "nobody is known to have died with device memory:".into(),
+                "only the service (`ttmon serve`) remembers who did".into(),
+            ];
+        }
         Tab::Left if view.chips.iter().all(|chip| chip.stale_bytes.is_none()) => {
             "unknown: nobody counts for processes that are dead"
         }
