@@ -100,8 +100,16 @@ pub fn draw(state: &State, view: &View, area: Rect, buf: &mut Buffer) {
         let first = first_row(&state.memory, at, rows.len(), usize::from(area.height - 1).max(1));
         rest = below(rest, table(state, view, state.memory.tab, &rows[first..], Some(at - first), rest, buf));
     }
-    for (text, tone) in notes(state, view).into_iter().take(usize::from(rest.height)) {
-        cell(buf, (rest.x + 1, rest.y), rest.width - 1, &text, Align::Left, state.theme.style(tone), &state.theme);
+    for text in notes(state, view).into_iter().take(usize::from(rest.height)) {
+        cell(
+            buf,
+            (rest.x + 1, rest.y),
+            rest.width - 1,
+            &text,
+            Align::Left,
+            state.theme.style(Tone::Faint),
+            &state.theme,
+        );
         rest = below(rest, 1);
     }
     if let Some(Row::Process { holder, .. }) = rows.get(at) {
@@ -280,20 +288,23 @@ fn nothing(state: &State, view: &View) -> Vec<String> {
     vec![text.into()]
 }
 
-/// What limits the list, and what could not be read.
-fn notes(state: &State, view: &View) -> Vec<(String, Tone)> {
-    let mut notes = Vec::new();
-    if state.memory.tab == Tab::Buffers && view.unlisted_buffers > 0 {
-        let whose = if view.chips.len() > 1 { "of all chips " } else { "" };
-        let text = match view.unlisted_buffers {
-            1 => format!("1 buffer {whose}is not listed"),
-            n => format!("{n} buffers {whose}are not listed"),
-        };
-        notes.push((text, Tone::Warning));
+/// How many buffers the list leaves out.
+pub fn foot(state: &State, view: &View, area: Rect, buf: &mut Buffer) {
+    if area.height == 0 {
+        return;
     }
-    if matches!(state.memory.tab, Tab::Processes | Tab::Buffers) {
-        let note = |fault: &model::Fault| (format!("note: {}: {}", fault.path, fault.reason), Tone::Faint);
-        notes.extend(view.faults.iter().take(NOTES).map(note));
+    let whose = if view.chips.len() > 1 { "of all chips " } else { "" };
+    let text = match view.unlisted_buffers {
+        1 => format!("1 buffer {whose}is not listed"),
+        n => format!("{n} buffers {whose}are not listed"),
+    };
+    put(buf, area.x.saturating_add(1), area.y, area.right(), &text, state.theme.style(Tone::Warning));
+}
+
+/// What could not be read.
+fn notes(state: &State, view: &View) -> Vec<String> {
+    if !matches!(state.memory.tab, Tab::Processes | Tab::Buffers) {
+        return Vec::new();
     }
-    notes
+    view.faults.iter().take(NOTES).map(|fault| format!("note: {}: {}", fault.path, fault.reason)).collect()
 }

@@ -56,6 +56,8 @@ struct Places {
     lines: Vec<detail::Line>,
     tabs: Rect,
     list: Rect,
+    /// What the list leaves out.
+    foot: Rect,
 }
 
 impl Places {
@@ -70,7 +72,10 @@ impl Places {
         let below = Rect { y: rest.y + height, height: rest.height - height, ..rest };
         let tabs = Rect { height: below.height.min(1), ..below };
         let list = Rect { y: below.y + tabs.height, height: below.height - tabs.height, ..below };
-        Places { grid, chips, detail, lines, tabs, list }
+        let says_more = state.memory.tab == Tab::Buffers && view.unlisted_buffers > 0 && list.height >= 4;
+        let list = Rect { height: list.height - u16::from(says_more), ..list };
+        let foot = Rect { y: list.bottom(), height: u16::from(says_more), ..list };
+        Places { grid, chips, detail, lines, tabs, list, foot }
     }
 
     /// How many rows the list shows: all but its head.
@@ -132,6 +137,7 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
     detail::draw(state, &places.lines, places.detail, buf);
     list::tabs(state, &view, places.tabs, buf);
     list::draw(state, &view, places.list, buf);
+    list::foot(state, &view, places.foot, buf);
     if let Some(key) = &state.memory.closer {
         closer::draw(state, &view, key, area, places.list, buf);
     }
