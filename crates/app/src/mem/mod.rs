@@ -117,11 +117,6 @@ fn from_books(snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> (
     (buffers, Vec::new(), unlisted)
 }
 
-/// Where memory went, as far as a snapshot alone tells.
-pub fn without_buffers(snapshot: &Snapshot) -> View {
-    gather::view(snapshot, Vec::new(), Vec::new())
-}
-
 /// So many of the largest buffers of one process.
 pub fn buffers_of(machine: &mut Machine, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer> {
     let told = machine.service().and_then(|service| served::of_process(service, snapshot, pid, most));

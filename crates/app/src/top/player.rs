@@ -1,7 +1,6 @@
 //! A recording, played in a thread of its own: at the pace at which it was recorded, or faster, slower, or where somebody goes.
 
 use super::feed::Moment;
-use crate::mem;
 use crate::record::Recording;
 use model::{Snapshot, Timestamp};
 use std::io::{self, Read, Write};
@@ -146,8 +145,7 @@ impl Thread {
             let after = Duration::from_millis((next.taken_at.0 - snapshot.taken_at.0).max(0).unsigned_abs());
             self.next = Some((next, after));
         }
-        let memory = Some(mem::without_buffers(&snapshot));
-        self.say(Played::Now(to, Box::new(Moment { memory, ..Moment::of(snapshot) })));
+        self.say(Played::Now(to, Box::new(Moment::of(snapshot))));
     }
 
     fn scan(&mut self) {
