@@ -58,7 +58,10 @@ impl Machine {
 
     pub fn set_pids(&self, n: u32, pids: &[u32]) {
         let path = self.0.path().join(format!("proc/driver/tenstorrent/{n}/pids"));
-        let _ = std::fs::remove_file(&path);
+        // In place, as the driver's list changes: whoever has it open sees it.
+        if path.exists() {
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+        }
         // Twice each, as tt-umd opens a device twice.
         let lines: String = pids.iter().map(|pid| format!("{pid}\n{pid}\n")).collect();
         std::fs::write(path, lines).unwrap();

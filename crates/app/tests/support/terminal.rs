@@ -53,7 +53,7 @@ impl Terminal {
         command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("LC_ALL").env_remove("COLORTERM");
         change(&mut command);
         let child = command.spawn().unwrap();
-        let seen = Arc::new(Mutex::new(Seen { screen: vt100::Parser::new(rows, columns, 0), bytes: 0 }));
+        let seen = Arc::new(Mutex::new(Seen { screen: vt100::Parser::new(some(rows), some(columns), 0), bytes: 0 }));
         let (mut from, into) = (File::from(master.try_clone().unwrap()), seen.clone());
         let is_closing = Arc::new(AtomicBool::new(false));
         let closing = is_closing.clone();
@@ -129,7 +129,7 @@ impl Terminal {
 
     /// Makes the window larger or smaller.
     pub fn resize(&self, columns: u16, rows: u16) {
-        self.seen.lock().unwrap().screen.screen_mut().set_size(rows, columns);
+        self.seen.lock().unwrap().screen.screen_mut().set_size(some(rows), some(columns));
         resize(&self.slave, columns, rows);
     }
 
@@ -204,4 +204,8 @@ impl Drop for Terminal {
 
 fn resize(terminal: &OwnedFd, columns: u16, rows: u16) {
     tcsetwinsize(terminal, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+}
+
+fn some(number: u16) -> std::num::NonZero<u16> {
+    std::num::NonZero::new(number).unwrap()
 }
