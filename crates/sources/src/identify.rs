@@ -17,6 +17,8 @@ pub struct Identity {
     pub start_ticks: u64,
     /// How it calls itself, in its own PID namespace.
     pub inner_pid: u32,
+    /// Whose it is.
+    pub uid: Option<u32>,
     /// What people want to know of it. It holds nothing yet.
     pub process: Process,
 }
@@ -32,6 +34,11 @@ pub enum WaitStatus {
 
 static USERS: LazyLock<Users> = LazyLock::new(Users::default);
 
+/// A user's login name, or the number until it is found: nobody waits for LDAP here.
+pub fn user_name(uid: u32) -> String {
+    USERS.name_at_once(uid)
+}
+
 /// Reads who a process is. `None` when it is gone, or dead and not yet waited for.
 pub fn identify(pid: u32) -> Option<Identity> {
     let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
@@ -46,7 +53,7 @@ pub fn identify(pid: u32) -> Option<Identity> {
     let process = Process {
         pid,
         parent_pid: stat.parent,
-        user: status.uid.map(|uid| USERS.name(uid)),
+        user: status.uid.map(user_name),
         name: Some(stat.name),
         command,
         container,
@@ -57,7 +64,12 @@ pub fn identify(pid: u32) -> Option<Identity> {
         agent: None,
         devices: Vec::new(),
     };
-    Some(Identity { start_ticks: stat.start_ticks, inner_pid: status.inner_pid.unwrap_or(pid), process })
+    Some(Identity {
+        start_ticks: stat.start_ticks,
+        inner_pid: status.inner_pid.unwrap_or(pid),
+        uid: status.uid,
+        process,
+    })
 }
 
 /// The book that a process keeps, opened, so that it can be read even after its end.

@@ -1,6 +1,6 @@
 //! Login names from `/etc/passwd`, then from whatever else the system asks for users (LDAP and the like).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 /// Names already looked up.
@@ -11,17 +11,38 @@ pub(crate) struct Users(Mutex<Known>);
 struct Known {
     local: Option<HashMap<u32, String>>,
     others: HashMap<u32, String>,
+    /// Those whom somebody is asking for.
+    asked: HashSet<u32>,
+}
+
+impl Known {
+    fn local(&mut self) -> &HashMap<u32, String> {
+        self.local.get_or_insert_with(|| parse(&std::fs::read("/etc/passwd").unwrap_or_default()))
+    }
 }
 
 impl Users {
+    /// The same without waiting: the number until the name is found.
+    pub fn name_at_once(&'static self, uid: u32) -> String {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = uid.to_string();
+        if let Some(name) = known.local().get(&uid).cloned().or_else(|| known.others.get(&uid).cloned()) {
+            return name;
+        }
+        if known.asked.insert(uid) {
+            let ask = move || drop(self.name(uid));
+            let _ = std::thread::Builder::new().name("ttmon-users".into()).spawn(ask);
+        }
+        number
+    }
+
     /// The user's login name, or the number where there is none. Asking beyond `/etc/passwd` may take long, so nobody else
     /// waits for it.
     pub fn name(&self, uid: u32) -> String {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         {
             let mut known = lock();
-            let local = known.local.get_or_insert_with(|| parse(&std::fs::read("/etc/passwd").unwrap_or_default()));
-            if let Some(name) = local.get(&uid).cloned().or_else(|| known.others.get(&uid).cloned()) {
+            if let Some(name) = known.local().get(&uid).cloned().or_else(|| known.others.get(&uid).cloned()) {
                 return name;
             }
         }
@@ -51,6 +72,18 @@ mod tests {
     fn the_first_name_of_a_user_counts() {
         let names = parse(b"root:x:0:0::/root:/bin/sh\ntoor:x:0:0\nttuser:x:1000:\nbroken\n::7:\n");
         assert_eq!(names, HashMap::from([(0, "root".into()), (1000, "ttuser".into())]));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_name_that_is_not_at_hand() {
+        static USERS: std::sync::LazyLock<Users> = std::sync::LazyLock::new(Users::default);
+        assert_eq!(USERS.name_at_once(0), "root");
+        assert_eq!(USERS.name_at_once(3_999_999_998), "3999999998");
+        let is_found = || USERS.0.lock().unwrap().others.contains_key(&3_999_999_998);
+        assert!((0..2000).any(|_| is_found() || {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            false
+        }));
     }
 
     #[test]

@@ -81,7 +81,11 @@ impl State {
     pub fn take_sample(&mut self, began: Instant, mut sample: Snapshot) {
         self.sampled_at = began;
         self.others.set(None);
-        self.people.iter_mut().for_each(|(_, person)| person.sampled = None);
+        for (_, person) in self.people.iter_mut() {
+            person.sampled = None;
+            // A name that was not at hand may have been found.
+            person.identity.process.user = person.identity.uid.map(sources::user_name);
+        }
         let mut dead = Vec::new();
         for process in &sample.processes {
             let key = self.people.know(process.pid, &self.poller);
