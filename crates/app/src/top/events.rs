@@ -57,6 +57,8 @@ impl Events {
     /// Compares a moment with the one before.
     pub fn notice(&mut self, before: &Moment, now: &Moment) {
         let is_first = before.snapshot.taken_at.0 == 0;
+        // What a device says of itself comes later, and so is the newest.
+        self.tell_faults(&now.snapshot);
         for device in &now.snapshot.devices {
             let earlier = before.snapshot.devices.iter().find(|earlier| earlier.id == device.id);
             self.compare(earlier, device, now.snapshot.taken_at, is_first);
@@ -70,7 +72,6 @@ impl Events {
             self.compare_processes(before, now);
         }
         self.tell_deaths(now, is_first);
-        self.tell_faults(&now.snapshot);
     }
 
     /// Those until a moment, the latest first.
