@@ -13,30 +13,47 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<Files>);
 
-/// Absent is the file that was read once.
-type Files = Vec<(Box<str>, Option<Arc<OwnedFd>>)>;
+type Files = Vec<Entry>;
+
+struct Entry {
+    name: Box<str>,
+    /// Absent when it was read once.
+    file: Option<Arc<OwnedFd>>,
+    reads: usize,
+}
+
+/// After so many reads a file is opened anew: another may have taken its name. On a real machine none does.
+const ANEW: usize = 16;
 
 impl Kept {
     /// The open file, to be read from its start. Nobody else waits while it is read.
     pub fn get(&self, name: &str) -> Option<Arc<OwnedFd>> {
-        self.lock().iter().find(|(known, _)| **known == *name)?.1.clone()
+        let mut files = self.lock();
+        let entry = files.iter_mut().find(|entry| *entry.name == *name)?;
+        entry.reads += 1;
+        if entry.reads.is_multiple_of(ANEW) {
+            entry.file = None;
+        }
+        entry.file.clone()
     }
 
     /// Keeps a file that has been read, if it was read before and there is room.
     pub fn offer(&self, name: &str, file: OwnedFd) {
         let mut files = self.lock();
-        match files.iter_mut().find(|(known, _)| **known == *name) {
+        // Not all of them in the same sample.
+        let reads = files.len();
+        match files.iter_mut().find(|entry| *entry.name == *name) {
             // The kernel gives the lowest free number, so the number tells how many are in use.
-            Some((_, kept)) if file.as_raw_fd() < most() => *kept = Some(Arc::new(file)),
+            Some(entry) if file.as_raw_fd() < most() => entry.file = Some(Arc::new(file)),
             Some(_) => {}
-            None => files.push((name.into(), None)),
+            None => files.push(Entry { name: name.into(), file: None, reads }),
         }
     }
 
     /// Closes a file that does not answer as it should.
     pub fn forget(&self, name: &str) {
-        if let Some((_, kept)) = self.lock().iter_mut().find(|(known, _)| **known == *name) {
-            *kept = None;
+        if let Some(entry) = self.lock().iter_mut().find(|entry| *entry.name == *name) {
+            entry.file = None;
         }
     }
 
@@ -88,6 +105,16 @@ mod tests {
         assert!(kept.get("tt_axiclk").is_none());
         kept.forget("tt_aiclk");
         assert!(kept.get("tt_aiclk").is_none());
+        kept.offer("tt_aiclk", some_file());
+        assert!(kept.get("tt_aiclk").is_some());
+    }
+
+    #[test]
+    fn a_file_is_opened_anew_now_and_then() {
+        let kept = Kept::default();
+        (0..2).for_each(|_| kept.offer("tt_aiclk", some_file()));
+        let held = (0..ANEW).filter(|_| kept.get("tt_aiclk").is_some()).count();
+        assert_eq!(held, ANEW - 1);
         kept.offer("tt_aiclk", some_file());
         assert!(kept.get("tt_aiclk").is_some());
     }

@@ -88,7 +88,6 @@ impl Server {
     /// Has the driver name these as the holders of the first device.
     pub fn set_holders(&self, pids: &[u32]) -> anyhow::Result<()> {
         let path = self.folder.path().join("root/proc/driver/tenstorrent/0/pids");
-        let _ = std::fs::remove_file(&path);
         Ok(std::fs::write(path, pids.iter().map(|pid| format!("{pid}\n{pid}\n")).collect::<String>())?)
     }
 
