@@ -10,7 +10,8 @@
 //! |---|---|
 //! | `TTMON_AGENT=off` (`0`, `no`, `false`) | pass on only |
 //! | `TTMON_ROOT=<folder>` | queries read the machine whose files lie there |
-//! | `TTMON_BOOK_SOCKET=<path>` | hand the book over to whoever listens there; `@` begins an abstract name |
+//! | `TTMON_BOOK_SOCKET=<path>` | hand the book over to whoever listens there, too; `@` begins an abstract name |
+//! | | services are found without it: `/run/ttmon/ttmon.sock`, `$XDG_RUNTIME_DIR/ttmon.sock` |
 
 // The other side is C++: its functions are found by mangled name and called through pointers, which the compiler cannot
 // check. Each use says why it is sound.
