@@ -49,6 +49,11 @@ impl<T: Send + 'static> Sampling<T> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Whether the thread has come to an end by itself, which it never should.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     /// Takes the next one now.
     pub fn hurry(&self) {
         let _ = self.wishes.send(());

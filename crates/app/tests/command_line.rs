@@ -449,3 +449,51 @@ fn a_wrong_cluster_descriptor_is_said_before_the_screen_is_taken() {
     let why = "error: --topology FILE: line 1: this is no cluster descriptor: it has neither \"arch\" nor \"chips\"\n";
     assert_eq!((code, said(&text).as_str()), (Some(2), why));
 }
+
+#[test]
+fn the_configuration_is_printed_found_and_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.toml");
+    let name = file.to_str().unwrap();
+    let config = |words: &[&str]| ttmon(&[&["config", "--config", name], words].concat());
+    let done = |words: &[&str]| {
+        let run = config(words);
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{words:?}");
+        run.out
+    };
+    assert_eq!(done(&["path"]), format!("{name}\n"));
+    assert_eq!(done(&["check"]), format!("{name}: there is no such file, so everything is as usual\n"));
+    // What is printed is a file that is well.
+    let usual = done(&["print"]);
+    assert!(usual.starts_with("[top]\n# colours: "), "{usual}");
+    std::fs::write(&file, &usual).unwrap();
+    assert_eq!(done(&["check"]), format!("{name}: all is well\n"));
+    std::fs::write(&file, "[top]\nfahrenheit = true\nthem = \"light\"\ninterval_ms = 5\n").unwrap();
+    let unknown = format!("{name}:3: unknown key them: did you mean theme?");
+    let number = format!("{name}:4: interval_ms: a number from 100 to 60000 is needed");
+    let check = config(&["check"]);
+    assert_eq!((check.code, check.out.as_str()), (Some(2), ""));
+    assert!(check.err.contains(&unknown) && check.err.contains(&number), "{}", check.err);
+    // One that is wrong here and there still counts for the rest.
+    let print = config(&["print"]);
+    assert_eq!(print.code, Some(0));
+    assert!(print.out.contains("fahrenheit = true") && print.out.contains("theme = \"dark\""), "{}", print.out);
+    assert!(print.err.contains(&unknown), "{}", print.err);
+    std::fs::write(&file, "[top\n").unwrap();
+    assert_eq!(config(&["check"]).code, Some(2));
+}
+
+#[test]
+fn the_configuration_is_where_such_files_are() {
+    let path = |xdg: Option<&str>, home: Option<&str>| {
+        let mut command = Command::new(TTMON);
+        command.args(["config", "path"]).env_remove("XDG_CONFIG_HOME").env_remove("HOME");
+        command.envs(xdg.map(|value| ("XDG_CONFIG_HOME", value))).envs(home.map(|value| ("HOME", value)));
+        run(&mut command)
+    };
+    assert_eq!(path(Some("/etc/mine"), Some("/home/me")).out, "/etc/mine/ttmon/config.toml\n");
+    assert_eq!(path(None, Some("/home/me")).out, "/home/me/.config/ttmon/config.toml\n");
+    let nowhere = path(Some("not/absolute"), None);
+    assert_eq!(nowhere.code, Some(2));
+    assert!(nowhere.err.contains("name one with --config"), "{}", nowhere.err);
+}

@@ -2,10 +2,54 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "top/charts.rs"]
+mod charts;
+#[path = "top/choices.rs"]
+mod choices;
+#[path = "top/processes.rs"]
+mod processes;
+#[path = "top/replay.rs"]
+mod replay;
 mod support;
+#[path = "top/trouble.rs"]
+mod trouble;
+#[path = "top/views.rs"]
+mod views;
 
 use rustix::process::Signal;
 use support::terminal::Terminal;
+
+/// What a terminal sends for keys that have no character.
+mod key {
+    pub const UP: &str = "\x1b[A";
+    pub const DOWN: &str = "\x1b[B";
+    pub const RIGHT: &str = "\x1b[C";
+    pub const LEFT: &str = "\x1b[D";
+    pub const HOME: &str = "\x1b[H";
+    pub const END: &str = "\x1b[F";
+    pub const PAGE_UP: &str = "\x1b[5~";
+    pub const PAGE_DOWN: &str = "\x1b[6~";
+    pub const TAB: &str = "\t";
+    pub const SHIFT_TAB: &str = "\x1b[Z";
+    pub const ENTER: &str = "\r";
+    pub const ESC: &str = "\x1b";
+    pub const F1: &str = "\x1bOP";
+    pub const F2: &str = "\x1bOQ";
+    pub const F4: &str = "\x1bOS";
+    pub const F5: &str = "\x1b[15~";
+    pub const F6: &str = "\x1b[17~";
+    pub const F9: &str = "\x1b[20~";
+    pub const F12: &str = "\x1b[24~";
+    pub const CONTROL_D: &str = "\x04";
+    pub const CONTROL_L: &str = "\x0c";
+    pub const CONTROL_U: &str = "\x15";
+}
+
+/// The time in the first line.
+fn clock(text: &str) -> Option<String> {
+    let time = text.lines().next()?.split_whitespace().next_back()?;
+    (time.len() == 8 && time.split(':').count() == 3).then(|| time.to_owned())
+}
 
 fn top(columns: u16, rows: u16) -> Terminal {
     let terminal = Terminal::start(&["top", "--sim"], columns, rows);

@@ -2,10 +2,11 @@
 
 use super::keys::{self, Action, Key};
 use super::layout::{self, Panel};
+use super::mishap;
 use super::panels::{charts, detail, devices, events, filter, help, memory, mesh, processes, setup, signals, sort};
 use super::player::Wish;
 use super::state::{Effect, Overlay, State, View};
-use crossterm::event::{Event, KeyEvent, KeyEventKind, MouseEvent};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEvent};
 use ratatui::layout::Position;
 
 /// Sees to one event of the terminal.
@@ -21,13 +22,16 @@ pub fn handle(state: &mut State, event: &Event) {
 }
 
 fn press(state: &mut State, key: Key) {
+    if key == (KeyCode::Char('p'), KeyModifiers::CONTROL) {
+        mishap::maybe("keys");
+    }
     state.notice = None;
     let action = keys::action(key);
     // These work wherever one is.
     if let Some(action @ (Action::Suspend | Action::Redraw)) = action {
         return act(state, action);
     }
-    if key == (crossterm::event::KeyCode::Char('c'), crossterm::event::KeyModifiers::CONTROL) {
+    if key == (KeyCode::Char('c'), KeyModifiers::CONTROL) {
         return state.effects.push(Effect::Quit);
     }
     if let Some(overlay) = state.overlay.take() {
@@ -104,12 +108,9 @@ fn act(state: &mut State, action: Action) {
                 state.notice = Some(format!("a sample every {:.1} s", state.settings.interval_ms as f64 / 1000.0));
             }
         }
-        Action::PreviousFrame | Action::NextFrame => {
-            if let Some(replay) = &state.replay {
-                let last = replay.len.saturating_sub(1);
-                let to = if action == Action::NextFrame { replay.at + 1 } else { replay.at.saturating_sub(1) };
-                state.effects.push(Effect::Play(Wish::Seek(to.min(last))));
-            }
+        Action::PreviousFrame | Action::NextFrame if state.replay.is_some() => {
+            let by = if action == Action::NextFrame { 1 } else { -1 };
+            state.effects.push(Effect::Play(Wish::Step(by)));
         }
         Action::BackMinute | Action::OnMinute if state.replay.is_some() => {
             let milliseconds = if action == Action::OnMinute { 60_000 } else { -60_000 };
@@ -123,7 +124,7 @@ fn mouse(state: &mut State, event: MouseEvent) {
     let position = Position { x: event.column, y: event.row };
     if let Some(overlay) = state.overlay.take() {
         let next = match overlay {
-            Overlay::Help { scroll } => help::mouse(scroll, event),
+            Overlay::Help { scroll } => help::mouse(state, scroll, event),
             Overlay::Setup(setup) => setup::mouse(state, setup, event),
             Overlay::Sort(menu) => sort::mouse(state, menu, event),
             Overlay::Signals(menu) => signals::mouse(state, menu, event),

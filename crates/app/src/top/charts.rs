@@ -1,10 +1,9 @@
 //! Which part of the past the charts show.
 
-use jiff::tz::TimeZone;
 use model::Timestamp;
 
 /// What is chosen in the charts. Which figures, and how they are drawn, are settings.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Charts {
     /// How much time is shown, in seconds. None is as much as there are columns for, a sample each.
     pub span: Option<f64>,
@@ -16,8 +15,6 @@ pub struct Charts {
     pub first: usize,
     /// What the mouse holds.
     pub held: Option<Held>,
-    /// Where the clocks are that people here look at.
-    pub zone: TimeZone,
 }
 
 /// A moment that was pressed upon and not let go of.
@@ -26,10 +23,4 @@ pub struct Held {
     pub moment: Timestamp,
     /// Whether it was dragged: then it was no click.
     pub dragged: bool,
-}
-
-impl Default for Charts {
-    fn default() -> Charts {
-        Charts { span: None, end: None, cursor: None, first: 0, held: None, zone: TimeZone::system() }
-    }
 }

@@ -1,5 +1,6 @@
 //! Where samples come from: the machine or a recording, in a thread of its own.
 
+use super::mishap;
 use super::player::{Played, Player, Wish};
 use super::state::{Replay, State};
 use crate::cli::{MachineArgs, TopArgs};
@@ -63,6 +64,7 @@ impl Source {
         let wished = wishes.clone();
         let interval = Duration::from_millis(state.settings.interval_ms);
         let take = move |machine: &mut Machine| {
+            mishap::maybe("sampling");
             let mut moment = take(machine, &wished);
             moment.nothing = recorder.keep(machine, &mut moment.snapshot).err();
             moment
@@ -88,6 +90,12 @@ impl Source {
 
     /// Puts what is new into the state. The reason when there is nothing to show at all.
     pub fn fill(&self, state: &mut State) -> anyhow::Result<()> {
+        let is_over = match self {
+            Source::Live(sampling, _) => sampling.is_over(),
+            Source::Past(player) => player.is_over(),
+        };
+        // A picture that never changes again would be a lie.
+        anyhow::ensure!(!is_over, "there are no more samples: the part of ttmon that takes them has failed");
         match self {
             Source::Live(sampling, _) => {
                 if let Some((_, mut moment)) = sampling.take() {

@@ -1,16 +1,19 @@
 //! Keys and the mouse, read in a thread of their own: a terminal that is closed in the middle makes a reader of its input go
 //! round in circles, and must not take the program with it.
 
+use super::mishap;
 use crossterm::event::{Event, read};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
 
 /// What is typed.
 pub struct Input {
     /// Can be read when there is something.
     pub ready: UnixStream,
     events: Receiver<Event>,
+    thread: JoinHandle<()>,
 }
 
 impl Input {
@@ -19,8 +22,9 @@ impl Input {
         ready.set_nonblocking(true)?;
         tell.set_nonblocking(true)?;
         let (send, events) = channel();
-        std::thread::Builder::new().name("ttmon-input".into()).spawn(move || {
+        let thread = std::thread::Builder::new().name("ttmon-input".into()).spawn(move || {
             while let Ok(event) = read() {
+                mishap::maybe("input");
                 if send.send(event).is_err() {
                     return;
                 }
@@ -28,7 +32,12 @@ impl Input {
                 let _ = tell.write(&[1]);
             }
         })?;
-        Ok(Input { ready, events })
+        Ok(Input { ready, events, thread })
+    }
+
+    /// Whether nothing can be typed any more.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
     }
 
     /// All that was typed since.

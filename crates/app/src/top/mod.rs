@@ -6,9 +6,12 @@ mod app;
 mod charts;
 mod events;
 mod feed;
+#[cfg(test)]
+mod golden;
 mod input;
 mod keys;
 mod layout;
+mod mishap;
 mod paint;
 mod panels;
 mod pieces;
@@ -122,6 +125,7 @@ fn watch(
         if came.get(5) == Some(&true) {
             suspend(screen, interrupt)?;
         }
+        anyhow::ensure!(!input.is_over(), "keys cannot be read any more");
         // What was typed while a picture was drawn is seen to before the next one.
         input.take().for_each(|event| app::handle(state, &event));
         for effect in std::mem::take(&mut state.effects) {

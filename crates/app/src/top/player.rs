@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A recording that plays.
@@ -15,6 +16,7 @@ pub struct Player {
     pub ready: UnixStream,
     played: Receiver<Played>,
     wishes: Sender<Wish>,
+    thread: JoinHandle<()>,
     pub len: usize,
 }
 
@@ -31,7 +33,8 @@ pub enum Played {
 /// What somebody wants of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Wish {
-    Seek(usize),
+    /// So many samples on, or back.
+    Step(isize),
     /// So many milliseconds on, or back.
     Skip(i64),
     /// How many times faster than it was; zero stands still.
@@ -57,8 +60,8 @@ impl Player {
             let _ = send.send(Played::Broken(remark.to_owned()));
         }
         let mut thread = Thread { playing, scanning, scanned: 0, at: 0, pace: 1.0, next: None, send, tell };
-        std::thread::Builder::new().name("ttmon-player".into()).spawn(move || thread.run(&wished))?;
-        Ok(Player { ready, played, wishes, len })
+        let thread = std::thread::Builder::new().name("ttmon-player".into()).spawn(move || thread.run(&wished))?;
+        Ok(Player { ready, played, wishes, thread, len })
     }
 
     /// All that came since.
@@ -66,6 +69,11 @@ impl Player {
         let mut ready = &self.ready;
         while matches!(ready.read(&mut [0; 64]), Ok(1..)) {}
         self.played.try_iter()
+    }
+
+    /// Whether the thread has come to an end by itself, which it never should.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
     }
 
     pub fn wish(&self, wish: Wish) {
@@ -100,8 +108,8 @@ impl Thread {
             match wished.recv_timeout(wait) {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Ok(Wish::Pace(pace)) => self.pace = pace,
-                Ok(Wish::Seek(to)) => {
-                    self.show(to);
+                Ok(Wish::Step(by)) => {
+                    self.show(self.at.saturating_add_signed(by));
                     shown = Instant::now();
                 }
                 Ok(Wish::Skip(milliseconds)) => {

@@ -11,6 +11,7 @@ use super::settings::Settings;
 use super::table::Table;
 use super::theme::Theme;
 use super::trails::Trails;
+use jiff::tz::TimeZone;
 use model::{Device, DeviceId, History, Snapshot, Timestamp};
 use ratatui::layout::Rect;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub struct State {
     pub theme: Theme,
     /// Whether the terminal shows characters beyond ASCII.
     unicode: bool,
+    /// Where the clocks are that people here look at.
+    pub zone: TimeZone,
     /// What was sampled last.
     pub latest: Arc<Moment>,
     /// What is on the screen: the same, unless the picture is held.
@@ -126,6 +129,7 @@ impl State {
             settings,
             theme,
             unicode,
+            zone: TimeZone::system(),
             latest: empty.clone(),
             shown: empty,
             history: History::new(moments),
@@ -201,6 +205,11 @@ impl State {
     /// The moment until which there is something to tell: the past of a recording has a future.
     pub fn now(&self) -> Timestamp {
         if self.replay.is_some() { self.snapshot().taken_at } else { Timestamp(i64::MAX) }
+    }
+
+    /// A moment as the clocks here show it.
+    pub fn local(&self, moment: Timestamp) -> jiff::Zoned {
+        jiff::Timestamp::from_millisecond(moment.0).unwrap_or_default().to_zoned(self.zone.clone())
     }
 
     /// What is on the screen.

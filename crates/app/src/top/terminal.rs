@@ -66,17 +66,26 @@ impl Screen {
 
     /// Draws what has changed.
     pub fn draw(&mut self, state: &mut State) -> io::Result<()> {
+        // Another thread that fails gives the terminal back: not in the middle of a picture, and none comes after.
+        let _alone = io::stdout().lock();
+        if !is_taken() {
+            return Ok(());
+        }
         let (width, height) = crossterm::terminal::size()?;
         let area = Rect { x: 0, y: 0, width, height };
-        queue!(self.out, BeginSynchronizedUpdate)?;
-        if self.shown.area != area {
+        let is_new = self.shown.area != area;
+        if is_new {
             self.shown = Buffer::empty(area);
             self.next = Buffer::empty(area);
-            queue!(self.out, ResetColor, Clear(ClearType::All))?;
         }
         state.area = area;
         self.next.reset();
+        // Nothing is on its way to the terminal while this may panic.
         super::draw(state, area, &mut self.next);
+        queue!(self.out, BeginSynchronizedUpdate)?;
+        if is_new {
+            queue!(self.out, ResetColor, Clear(ClearType::All))?;
+        }
         self.out.draw(self.shown.diff(&self.next).into_iter())?;
         std::mem::swap(&mut self.shown, &mut self.next);
         execute!(self.out, EndSynchronizedUpdate)
@@ -89,10 +98,15 @@ impl Drop for Screen {
     }
 }
 
+/// Whether the terminal is ours at the moment.
+pub fn is_taken() -> bool {
+    TAKEN.load(SeqCst)
+}
+
 /// Makes the terminal what it was before. There is nobody left to tell when that fails.
 fn give_back() {
+    let mut out = io::stdout().lock();
     if TAKEN.swap(false, SeqCst) {
-        let mut out = io::stdout();
         let _ = execute!(
             out,
             EndSynchronizedUpdate,

@@ -39,6 +39,17 @@ impl Terminal {
     }
 
     pub fn start_with(arguments: &[&str], columns: u16, rows: u16, change: impl FnOnce(&mut Command)) -> Terminal {
+        Terminal::start_under(&[], arguments, columns, rows, change)
+    }
+
+    /// The same, with another program that starts it.
+    pub fn start_under(
+        wrapper: &[&str],
+        arguments: &[&str],
+        columns: u16,
+        rows: u16,
+        change: impl FnOnce(&mut Command),
+    ) -> Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -48,7 +59,7 @@ impl Terminal {
         let before = tcgetattr(&slave).unwrap();
         let end = || Stdio::from(slave.try_clone().unwrap());
         let mut command = Command::new("setsid");
-        command.args(["--ctty", TTMON]).args(arguments).stdin(end()).stdout(end()).stderr(end());
+        command.arg("--ctty").args(wrapper).arg(TTMON).args(arguments).stdin(end()).stdout(end()).stderr(end());
         command.env("TERM", "xterm-256color").env("LANG", "C.UTF-8").env("TZ", "UTC").env_remove("NO_COLOR");
         command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("LC_ALL").env_remove("COLORTERM");
         change(&mut command);
@@ -97,6 +108,32 @@ impl Terminal {
         self.mouse(0, column, row, false);
     }
 
+    /// Writes on the screen as somebody else would, behind the back of the program.
+    pub fn scribble(&self, text: &str) {
+        File::from(self.slave.try_clone().unwrap()).write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Whether a text stands out: on a ground of its own, or reversed.
+    pub fn is_marked(&self, what: &str) -> bool {
+        let Some((column, row)) = self.find(what) else { return false };
+        self.stands_out(column, row)
+    }
+
+    pub fn stands_out(&self, column: u16, row: u16) -> bool {
+        self.look(|seen| {
+            let cell = seen.screen.screen().cell(row, column).unwrap();
+            cell.bgcolor() != vt100::Color::Default || cell.inverse()
+        })
+    }
+
+    /// Types, and waits until the screen shows what follows from it. How long that took.
+    pub fn answer(&self, keys: &str, what: &str, is_so: impl Fn(&str) -> bool) -> Duration {
+        let asked = Instant::now();
+        self.keys(keys);
+        self.await_that(&format!("{what} after {keys:?}"), is_so);
+        asked.elapsed()
+    }
+
     /// Waits until the screen shows something.
     pub fn await_text(&self, what: &str) -> String {
         self.await_that(&format!("{what:?} on the screen"), |text| text.contains(what))
@@ -114,7 +151,7 @@ impl Terminal {
                 return text;
             }
             assert!(Instant::now() < until, "there never was {what}, but:\n{text}");
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 

@@ -6,7 +6,7 @@ use crate::top::paint::{clear, frame, put};
 use crate::top::state::{Overlay, State};
 use crate::top::theme::Tone;
 use crossterm::event::{KeyCode, MouseEvent, MouseEventKind};
-use model::{Bytes, Exact, Process, Timestamp, Usage};
+use model::{Bytes, Exact, Process, Runtime, Timestamp, Usage};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -30,7 +30,7 @@ pub fn draw(state: &State, detail: &Detail, area: Rect, buf: &mut Buffer) {
     let area = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
     clear(buf, area);
     let process = state.snapshot().processes.iter().find(|process| process.pid == detail.pid);
-    let name = process.and_then(|process| process.name.as_deref()).unwrap_or("has ended");
+    let name = process.map_or("has ended", |process| process.name.as_deref().unwrap_or(state.theme.glyphs().absent));
     let title = format!("pid {} {}: Up and Down scroll, Esc closes", detail.pid, clean(name));
     let inner = frame(buf, area, &title, &state.theme);
     let lines = lines(state, detail.pid, usize::from(inner.width.saturating_sub(2)));
@@ -62,10 +62,10 @@ fn lines(state: &State, pid: u32, width: usize) -> Vec<Line> {
     }
     for buffer in &closer.buffers {
         let bytes = buffer.bytes.map_or(absent.into(), |bytes| bytes.to_string());
-        let age = buffer.age_seconds.map_or(absent.into(), age);
+        let age = buffer.age_seconds.map_or(absent.into(), |seconds| format!("{} ago", age(seconds)));
         let (devices, label) = (buffer.devices.join(","), buffer.label.as_deref().unwrap_or(""));
         let kind = buffer.kind.to_uppercase();
-        let text = format!("  {bytes:>10} {kind:<8} dev {devices:<5} {:#x} {age:>7} ago  {label}", buffer.address);
+        let text = format!("  {bytes:>10} {kind:<8} dev {devices:<5} {:#x} {age:>11}  {label}", buffer.address);
         lines.push((text, Tone::Plain));
     }
     let about = &closer.about;
@@ -101,20 +101,26 @@ fn describe(state: &State, process: &Process, lines: &mut Vec<Line>) {
     let now = state.snapshot().taken_at;
     let command = or_absent(process.command.clone());
     lines.push((format!("Command    {command}"), Tone::Strong));
-    let runtime = process.runtime.map(|runtime| format!(", with {}", runtime.name())).unwrap_or_default();
+    let runtime = process.runtime.filter(|runtime| *runtime != Runtime::Other);
+    let runtime = runtime.map(|runtime| format!(", with {}", runtime.name())).unwrap_or_default();
     let user = or_absent(process.user.clone());
     let container = process.container.as_ref().map(|name| format!(", in {name}")).unwrap_or_default();
     lines.push((format!("User       {user}{container}{runtime}"), Tone::Plain));
-    let since = process.started_at.map(|start| format!("{}, {} ago", local(start), age(seconds(start, now))));
+    let since = process
+        .started_at
+        .map(|start| format!("{}, {} ago", state.local(start).strftime("%Y-%m-%d %H:%M:%S"), age(seconds(start, now))));
     lines.push((format!("Began      {}", or_absent(since)), Tone::Plain));
     let cpu = or_absent(process.host_cpu_percent.map(|cpu| format!("{cpu:.0} % of a core")));
     let memory = or_absent(process.host_memory.map(|bytes| bytes.to_string()));
-    lines.push((format!("Host       CPU {cpu}, memory {memory}"), Tone::Plain));
+    let about = state.shown.process.as_ref().filter(|closer| closer.pid == process.pid).map(|closer| &closer.about);
+    let threads = about.and_then(|about| about.threads).map(|threads| format!(", threads {threads}"));
+    lines.push((format!("Host       CPU {cpu}, memory {memory}{}", threads.unwrap_or_default()), Tone::Plain));
     if let Some(agent) = &process.agent {
         lines.push((format!("Agent      {agent}"), Tone::Plain));
     }
     heading("Device memory", lines);
-    lines.push(("  dev        DRAM         L1   L1_SMALL      TRACE         CB  from".into(), Tone::Faint));
+    let heads: String = ["DRAM", "L1", "L1_SMALL", "TRACE", "CB"].map(|head| format!("{head:>11}")).concat();
+    lines.push((format!("  {:<5}{heads}  from", "dev"), Tone::Faint));
     for held in &process.devices {
         let Usage { dram, l1, l1_small, trace, cb } = held.usage;
         let cell = |bytes: Option<Bytes>| format!("{:>11}", or_absent(bytes.map(|bytes| bytes.to_string())));
@@ -131,17 +137,15 @@ fn particulars(exact: &Exact, lines: &mut Vec<Line>) {
         let banks = figures.banks.map(|banks| {
             let fragmentation =
                 banks.fragmentation.map_or(String::new(), |part| format!(", {:.0} % of it in pieces", part * 100.0));
-            format!("; {} banks, largest free block {} in each{fragmentation}", banks.count, banks.largest_free_bytes)
+            format!("{} banks, largest free block {} in each{fragmentation}", banks.count, banks.largest_free_bytes)
         });
+        let noun = if figures.buffers == 1 { "buffer" } else { "buffers" };
         let text = format!(
-            "       {name:<8} {} buffers, peak {}, {} allocations, {} frees{}",
-            figures.buffers,
-            figures.peak_bytes,
-            figures.allocations,
-            figures.frees,
-            banks.unwrap_or_default()
+            "       {name:<8} {} {noun}, peak {}, {} allocations, {} frees",
+            figures.buffers, figures.peak_bytes, figures.allocations, figures.frees
         );
         lines.push((text, Tone::Faint));
+        lines.extend(banks.map(|banks| (format!("{:16}{banks}", ""), Tone::Faint)));
     }
 }
 
@@ -198,11 +202,6 @@ fn age(seconds: f64) -> String {
     }
 }
 
-fn local(time: Timestamp) -> String {
-    let time = jiff::Timestamp::from_millisecond(time.0).unwrap_or_default();
-    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
-}
-
 /// A key was pressed. Nothing closes it.
 pub fn press(state: &mut State, mut detail: Detail, (code, _): Key) -> Option<Overlay> {
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
@@ -231,3 +230,6 @@ pub fn mouse(state: &mut State, detail: Detail, event: MouseEvent) -> Option<Ove
     };
     press(state, detail, (code, crossterm::event::KeyModifiers::NONE))
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
         put(buf, inner.x + 1, inner.y, inner.right(), text, state.theme.style(Tone::Faint));
     }
     for (event, y) in state.events.latest(state.now()).skip(state.events.scroll).zip(inner.top()..inner.bottom()) {
-        let time = clock(event);
+        let time = clock(state, event);
         let x = put(buf, inner.x + 1, y, inner.right(), &time, state.theme.style(Tone::Faint));
         put(buf, x + 1, y, inner.right(), &clean(&event.text), state.theme.style(tone(event.weight)));
     }
@@ -40,9 +40,8 @@ pub fn tone(weight: Weight) -> Tone {
 }
 
 /// The local time of an event.
-pub fn clock(event: &Event) -> String {
-    let time = jiff::Timestamp::from_millisecond(event.time.0).unwrap_or_default();
-    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%b %e %H:%M:%S").to_string()
+fn clock(state: &State, event: &Event) -> String {
+    state.local(event.time).strftime("%b %e %H:%M:%S").to_string()
 }
 
 /// Whether the action meant something here.

@@ -25,9 +25,14 @@ pub fn draw(state: &State, scroll: usize, area: Rect, buf: &mut Buffer) {
     }
 }
 
+/// How far it can be scrolled.
+fn most(state: &State) -> usize {
+    BINDINGS.len().saturating_sub(usize::from(state.area.height.saturating_sub(2)))
+}
+
 /// Arrows scroll; any other key closes it.
-pub fn press(_state: &mut State, scroll: usize, (code, _): Key) -> Option<Overlay> {
-    let most = BINDINGS.len();
+pub fn press(state: &State, scroll: usize, (code, _): Key) -> Option<Overlay> {
+    let most = most(state);
     let scroll = match code {
         KeyCode::Up | KeyCode::Char('k') => scroll.saturating_sub(1),
         KeyCode::Down | KeyCode::Char('j') => (scroll + 1).min(most),
@@ -38,10 +43,10 @@ pub fn press(_state: &mut State, scroll: usize, (code, _): Key) -> Option<Overla
     Some(Overlay::Help { scroll })
 }
 
-pub fn mouse(scroll: usize, event: MouseEvent) -> Option<Overlay> {
+pub fn mouse(state: &State, scroll: usize, event: MouseEvent) -> Option<Overlay> {
     match event.kind {
         MouseEventKind::ScrollUp => Some(Overlay::Help { scroll: scroll.saturating_sub(3) }),
-        MouseEventKind::ScrollDown => Some(Overlay::Help { scroll: (scroll + 3).min(BINDINGS.len()) }),
+        MouseEventKind::ScrollDown => Some(Overlay::Help { scroll: (scroll + 3).min(most(state)) }),
         MouseEventKind::Down(_) => None,
         _ => Some(Overlay::Help { scroll }),
     }

@@ -61,7 +61,7 @@ fn keys(state: &State, area: Rect) -> Vec<(&'static Binding, u16, u16)> {
     let mut keys = Vec::new();
     for binding in BINDINGS {
         let Some(word) = binding.word else { continue };
-        if binding.action == Action::Signal && state.settings.read_only {
+        if binding.action == Action::Signal && (state.settings.read_only || state.replay.is_some()) {
             continue;
         }
         let end = x.saturating_add(columns(shown(binding)) + 1 + columns(word));

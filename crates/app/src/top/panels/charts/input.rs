@@ -10,7 +10,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::{Metric, Timestamp};
 use ratatui::layout::{Position, Rect};
 
-/// The shortest time that charts show, in seconds.
+/// The shortest time that charts show, in seconds, unless samples come so often that there is a column for each in less.
 const SHORTEST: f64 = 15.0;
 
 /// Whether the action meant something here.
@@ -99,9 +99,11 @@ fn zoom(state: &mut State, chart: &Chart, factor: f64, column: Option<u16>) {
     let now = state.charts.span.unwrap_or(chart.window.span_ms() as f64 / 1000.0);
     let oldest = state.history.time(0).map_or(0.0, |oldest| (state.snapshot().taken_at.0 - oldest.0) as f64 / 1000.0);
     let longest = oldest.max(state.settings.history_seconds as f64).max(SHORTEST);
-    let span = if factor < 1.0 { (now * factor).max(SHORTEST.min(now)) } else { (now * factor).min(longest.max(now)) };
-    state.charts.span = Some(span);
     let (columns, dots) = (chart.plot.width, super::Canvas::dots_across(state.theme.unicode));
+    let usual = f64::from(columns) * f64::from(dots) * state.settings.interval_ms as f64 / 1000.0;
+    let shortest = SHORTEST.min(usual).min(now);
+    let span = if factor < 1.0 { (now * factor).max(shortest) } else { (now * factor).min(longest.max(now)) };
+    state.charts.span = Some(span);
     let window = Window::new(end(state), span * 1000.0, columns, dots, state.settings.reversed);
     match column {
         Some(column) => end_with(state, &window.with(chart.window.time(column), column)),

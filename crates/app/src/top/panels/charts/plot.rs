@@ -170,7 +170,7 @@ fn time_axis(state: &State, chart: &Chart, buf: &mut Buffer) {
     let now = state.charts.end.is_none().then(|| state.snapshot().taken_at);
     // A time is written on the older side of its mark.
     let mut taken = if state.settings.reversed { plot.x } else { plot.right() };
-    for (column, text) in axis::times(&chart.window, now, &state.charts.zone) {
+    for (column, text) in axis::times(&chart.window, now, &state.zone) {
         let (mark, columns) = (plot.x + column, width(&text) as u16);
         let (start, end) =
             if state.settings.reversed { (mark + 1, mark + 1 + columns) } else { (mark.saturating_sub(columns), mark) };

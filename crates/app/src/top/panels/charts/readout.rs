@@ -82,7 +82,7 @@ fn head(state: &State, chart: &Chart, device: Option<&Device>) -> Vec<Piece> {
         let until = state.history.len();
         let (start, end) = places(state, chart, cursor, until);
         let sample = end.checked_sub(1).filter(|_| start < end).and_then(|place| state.history.time(place));
-        let time = axis::moment(sample.unwrap_or(cursor), state.snapshot().taken_at, &state.charts.zone);
+        let time = axis::moment(sample.unwrap_or(cursor), state.snapshot().taken_at, &state.zone);
         pieces.push(Piece { rank: 1, text: format!(" at {time}"), style: title });
     } else if state.charts.end.is_some() {
         pieces.push(Piece { rank: 1, text: " now".into(), style: title });

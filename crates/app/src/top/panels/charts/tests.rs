@@ -15,7 +15,7 @@ use proptest::prelude::*;
 /// A state that has seen so many seconds of a machine, as it was changed in each of them.
 fn state_of(machine: &Snapshot, seconds: i64, change: impl Fn(i64, &mut Snapshot)) -> State {
     let mut state = State::new(Settings::default(), true);
-    state.charts.zone = TimeZone::UTC;
+    state.zone = TimeZone::UTC;
     state.area = Rect::new(0, 0, 160, 50);
     for second in 0..seconds {
         let mut snapshot = machine.clone();

@@ -54,6 +54,10 @@ pub fn act(state: &mut State, action: Action) -> bool {
             }
         }
         Action::UntagAll => state.table.tagged.clear(),
+        // Whoever has such a pid today is somebody else.
+        Action::Signal if state.replay.is_some() => {
+            state.notice = Some("a recording has nobody to send signals to".into())
+        }
         Action::Signal if state.settings.read_only => {
             state.notice = Some("signals are switched off: this is a read-only session".into());
         }
