@@ -109,6 +109,18 @@ fn a_storm_of_sizes_does_no_harm() {
 }
 
 #[test]
+fn a_key_that_comes_together_with_a_new_size_is_not_forgotten() {
+    let terminal = top(120, 40);
+    for n in 0..100 {
+        let wanted = ["1 p150a", "2 p150a", "3 p150a", "0 p150a"][n % 4];
+        terminal.resize(120 + (n as u16 + 1) % 2, 40);
+        // Now a little sooner, now a little later.
+        std::thread::sleep(std::time::Duration::from_micros(n as u64 * 20));
+        terminal.answer("n", "another device", |text| text.contains(&format!("▸{wanted}")));
+    }
+}
+
+#[test]
 fn it_ends_when_its_terminal_is_closed() {
     assert!(top(100, 30).closing_ends_it());
 }

@@ -1,7 +1,7 @@
 //! Keys and the mouse, read in a thread of their own: a terminal that is closed in the middle makes a reader of its input go
 //! round in circles, and must not take the program with it.
 
-use super::mishap;
+use super::{mishap, terminal};
 use crossterm::event::{Event, read};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -25,6 +25,9 @@ impl Input {
         let thread = std::thread::Builder::new().name("ttmon-input".into()).spawn(move || {
             while let Ok(event) = read() {
                 mishap::maybe("input");
+                if matches!(event, Event::Resize(..)) {
+                    terminal::tell_again();
+                }
                 if send.send(event).is_err() {
                     return;
                 }

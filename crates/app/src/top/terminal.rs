@@ -12,6 +12,7 @@ use crossterm::{execute, queue};
 use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -44,6 +45,7 @@ impl Screen {
 
     /// Takes it, first or again.
     pub fn enter(&mut self) -> io::Result<()> {
+        let _alone = io::stdout().lock();
         TAKEN.store(true, SeqCst);
         enable_raw_mode()?;
         queue!(self.out, EnterAlternateScreen, Hide, EnableBracketedPaste)?;
@@ -95,6 +97,18 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
+    }
+}
+
+/// Has the keys looked for once more. Whoever reads them is told of each only once, and forgets about it when a new size of the
+/// terminal is told at the same moment. Setting the terminal to what it is tells it again.
+pub fn tell_again() {
+    let _alone = io::stdout().lock();
+    let stdin = io::stdin();
+    if is_taken()
+        && let Ok(modes) = tcgetattr(&stdin)
+    {
+        let _ = tcsetattr(&stdin, OptionalActions::Now, &modes);
     }
 }
 
