@@ -121,6 +121,13 @@ fn a_key_that_comes_together_with_a_new_size_is_not_forgotten() {
 }
 
 #[test]
+fn as_many_keys_as_a_terminal_holds_are_all_seen_to() {
+    let terminal = top(120, 40);
+    terminal.answer(&"n".repeat(3001), "the device after the first", |text| text.contains("▸1 p150a"));
+    terminal.answer("N", "the first device", |text| text.contains("▸0 p150a"));
+}
+
+#[test]
 fn it_ends_when_its_terminal_is_closed() {
     assert!(top(100, 30).closing_ends_it());
 }

@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// What is typed.
 pub struct Input {
@@ -25,14 +26,15 @@ impl Input {
         let thread = std::thread::Builder::new().name("ttmon-input".into()).spawn(move || {
             while let Ok(event) = read() {
                 mishap::maybe("input");
-                if matches!(event, Event::Resize(..)) {
-                    terminal::tell_again();
-                }
                 if send.send(event).is_err() {
                     return;
                 }
                 // A pipe that is full says so already.
                 let _ = tell.write(&[1]);
+                // The reader is told of keys once, and forgets the rest of them after a new size or more than a thousand.
+                if matches!(crossterm::event::poll(Duration::ZERO), Ok(false)) && terminal::has_keys() {
+                    terminal::tell_again();
+                }
             }
         })?;
         Ok(Input { ready, events, thread })

@@ -12,6 +12,7 @@ use crossterm::{execute, queue};
 use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -100,8 +101,13 @@ impl Drop for Screen {
     }
 }
 
-/// Has the keys looked for once more. Whoever reads them is told of each only once, and forgets about it when a new size of the
-/// terminal is told at the same moment. Setting the terminal to what it is tells it again.
+/// Whether there are keys that nobody has read.
+pub fn has_keys() -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(&io::stdin(), PollFlags::IN)], Some(&now)) == Ok(1)
+}
+
+/// Has whoever waits for keys told of them once more: setting a terminal to what it is does that.
 pub fn tell_again() {
     let _alone = io::stdout().lock();
     let stdin = io::stdin();
