@@ -234,6 +234,14 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        // Asked first, so that it can take its simulated machine away.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = kill_process(self.pid(), Signal::TERM);
+        }
+        let until = Instant::now() + Duration::from_secs(2);
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
