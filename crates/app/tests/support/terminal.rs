@@ -69,7 +69,7 @@ impl Terminal {
         let is_closing = Arc::new(AtomicBool::new(false));
         let closing = is_closing.clone();
         let reader = std::thread::spawn(move || {
-            let mut buffer = vec![0; 1 << 16];
+            let (mut buffer, mut coming) = (vec![0; 1 << 16], Vec::new());
             let moment = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
             while !closing.load(Relaxed) {
                 if poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&moment)) == Ok(0) {
@@ -78,7 +78,10 @@ impl Terminal {
                 let Ok(bytes @ 1..) = from.read(&mut buffer) else { return };
                 let mut seen = into.lock().unwrap();
                 seen.bytes += bytes;
-                seen.screen.process(&buffer[..bytes]);
+                coming.extend_from_slice(&buffer[..bytes]);
+                let whole = whole_pictures(&coming);
+                seen.screen.process(&coming[..whole]);
+                coming.drain(..whole);
             }
         });
         Terminal { child, master: master.into(), slave, before, seen, reader: Some(reader), is_closing }
@@ -157,11 +160,12 @@ impl Terminal {
 
     /// Where a text stands: column and row.
     pub fn find(&self, what: &str) -> Option<(u16, u16)> {
-        let text = self.text();
-        text.lines().enumerate().find_map(|(row, line)| {
-            let at = line.find(what)?;
-            Some((line[..at].chars().count() as u16, row as u16))
-        })
+        find(&self.text(), what)
+    }
+
+    /// The same, as soon as it stands there: a picture may still be on its way.
+    pub fn place(&self, what: &str) -> (u16, u16) {
+        find(&self.await_text(what), what).unwrap()
     }
 
     /// Makes the window larger or smaller.
@@ -245,6 +249,23 @@ impl Drop for Terminal {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// How many bytes are no part of a picture that is still on its way: a terminal shows pictures as a whole.
+fn whole_pictures(bytes: &[u8]) -> usize {
+    let last = |mark: &[u8]| bytes.windows(mark.len()).rposition(|part| part == mark);
+    match (last(b"\x1b[?2026h"), last(b"\x1b[?2026l")) {
+        (Some(begin), None) => begin,
+        (Some(begin), Some(end)) if end < begin => begin,
+        _ => bytes.len(),
+    }
+}
+
+fn find(text: &str, what: &str) -> Option<(u16, u16)> {
+    text.lines().enumerate().find_map(|(row, line)| {
+        let at = line.find(what)?;
+        Some((line[..at].chars().count() as u16, row as u16))
+    })
 }
 
 fn resize(terminal: &OwnedFd, columns: u16, rows: u16) {

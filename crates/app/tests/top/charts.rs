@@ -19,7 +19,7 @@ fn keys_and_the_mouse_change_what_charts_show() {
     // With ASCII a column is a sample: there is soon more than fits.
     let terminal = Terminal::start(&["top", "--sim", "--ascii", "--interval", "0.1"], 80, 40);
     terminal.await_text("+ power of device 0: ");
-    let first_chart = terminal.find("+ power of device 0: ").unwrap();
+    let first_chart = terminal.place("+ power of device 0: ");
     let place = (first_chart.0 + 25, first_chart.1 + 3);
 
     terminal.keys("m");

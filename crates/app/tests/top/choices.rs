@@ -41,7 +41,7 @@ fn what_is_chosen_is_seen_at_once_undone_and_saved() {
     terminal.keys(key::F2);
     terminal.await_text("fahrenheit");
     // The mouse chooses, too: a click goes there, a second one changes.
-    let (column, row) = terminal.find("fahrenheit").unwrap();
+    let (column, row) = terminal.place("fahrenheit");
     terminal.click(column, row);
     terminal.await_text("temperatures in °F");
     assert!(!terminal.text().contains("/194°F"));

@@ -164,13 +164,13 @@ fn the_mouse_selects_sorts_scrolls_and_opens() {
     terminal.click(30, row_of(4));
     terminal.await_that("the clicked one selected", |_| selected(&terminal) == Some(4));
 
-    let (column, row) = terminal.find("PID").unwrap();
+    let (column, row) = terminal.place("PID");
     terminal.click(column, row);
     terminal.await_text("▼PID");
-    let (column, row) = terminal.find("RSS").unwrap();
+    let (column, row) = terminal.place("RSS");
     terminal.click(column, row);
     terminal.await_text("▼RSS");
-    let (column, row) = terminal.find("PID").unwrap();
+    let (column, row) = terminal.place("PID");
     terminal.click(column, row);
     terminal.await_text("▲PID");
 
@@ -196,7 +196,7 @@ fn the_mouse_selects_sorts_scrolls_and_opens() {
 
     terminal.keys("s");
     terminal.await_text("since when it runs");
-    let (column, row) = terminal.find("since when it runs").unwrap();
+    let (column, row) = terminal.place("since when it runs");
     terminal.click(column, row);
     terminal.await_no_text("since when it runs");
     terminal.await_text("▼AGE");
@@ -220,7 +220,7 @@ fn a_signal_is_asked_about_first_and_then_arrives() {
     // To the selected one, chosen by a click in the menu.
     terminal.keys(key::F9);
     terminal.await_text("Send signal");
-    let (column, row) = terminal.find("SIGUSR1").unwrap();
+    let (column, row) = terminal.place("SIGUSR1");
     terminal.click(column, row);
     terminal.await_text(&format!("Send SIGUSR1 to pid {} (sleep)? y/n", pids[0]));
     terminal.keys("y");

@@ -31,12 +31,12 @@ fn views_open_by_number_by_v_and_by_a_click_on_their_tabs() {
         opens(tab);
     }
     for tab in [tabs[2], tabs[1], tabs[3], tabs[0]] {
-        let (column, row) = terminal.find(tab).unwrap();
+        let (column, row) = terminal.place(tab);
         terminal.click(column + 2, row);
         opens(tab);
     }
     // A click on a key in the last line is that key.
-    let (column, row) = terminal.find("v View").unwrap();
+    let (column, row) = terminal.place("v View");
     terminal.click(column + 3, row);
     opens(tabs[1]);
 }
@@ -54,7 +54,7 @@ fn devices_are_selected_with_keys_and_the_mouse_and_charts_follow() {
         terminal.keys(keys);
         selects(n);
     }
-    let (column, row) = terminal.find(" 2 p150a").unwrap();
+    let (column, row) = terminal.place(" 2 p150a");
     terminal.click(column + 4, row);
     selects('2');
 }
@@ -74,7 +74,7 @@ fn help_opens_scrolls_and_closes() {
         terminal.keys(key::ESC);
         terminal.await_no_text("any other key closes this");
     }
-    let (column, row) = terminal.find("? Help").unwrap();
+    let (column, row) = terminal.place("? Help");
     terminal.click(column, row);
     terminal.await_text("this help");
     terminal.mouse(65, 50, 10, true);
