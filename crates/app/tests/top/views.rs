@@ -18,7 +18,7 @@ fn views_open_by_number_by_v_and_by_a_click_on_their_tabs() {
         });
         terminal.await_that("the processes in the overview alone", |text| {
             let is_list = text.lines().nth(1).is_some_and(|line| line.starts_with("┌ ") && line.contains("vent"));
-            text.contains(" Processes ") == (tab == tabs[0]) && is_list == (tab == tabs[3])
+            text.contains("COMMAND") == (tab == tabs[0]) && is_list == (tab == tabs[3])
         });
     };
     opens(tabs[0]);
