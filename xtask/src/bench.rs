@@ -16,9 +16,8 @@ const CROWD: usize = 2000;
 
 /// Prints the whole benchmark.
 pub fn run() -> anyhow::Result<()> {
-    build()?;
-    let ttmon = PathBuf::from("target/release/ttmon").canonicalize()?;
-    let bare = PathBuf::from("target/release/bare-reader").canonicalize()?;
+    let ttmon = build()?;
+    let bare = ttmon.with_file_name("bare-reader");
     println!(
         "ttmon smi --json on simulated machines, beside a program that only opens, reads and closes the same files."
     );
@@ -71,8 +70,7 @@ pub fn run() -> anyhow::Result<()> {
 
 /// What watching costs: each further sample of a machine that moves, one a second, counters, rates and processes included.
 pub fn watch() -> anyhow::Result<()> {
-    build()?;
-    watching(&PathBuf::from("target/release/ttmon").canonicalize()?)
+    watching(&build()?)
 }
 
 fn watching(ttmon: &Path) -> anyhow::Result<()> {
@@ -136,23 +134,25 @@ fn crowd(ttmon: &Path, bare: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn build() -> anyhow::Result<()> {
+/// Builds what is measured, and tells where it is.
+pub fn build() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let status = Command::new(cargo).args(["build", "--release", "-q", "-p", "ttmon", "-p", "xtask"]).status()?;
     if !status.success() {
         bail!("the release build failed");
     }
-    Ok(())
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+    Ok(target.join("release/ttmon").canonicalize()?)
 }
 
 /// A simulated machine that has been stopped, so that it does not compete for the processor.
-struct Still {
+pub struct Still {
     sim: Child,
-    root: String,
+    pub root: String,
 }
 
 impl Still {
-    fn start(ttmon: &Path, spec: &str) -> anyhow::Result<Still> {
+    pub fn start(ttmon: &Path, spec: &str) -> anyhow::Result<Still> {
         let mut sim = Command::new(ttmon).args(["sim", spec]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut root = String::new();
         BufReader::new(sim.stdout.take().context("no output")?).read_line(&mut root)?;
@@ -162,7 +162,7 @@ impl Still {
     }
 
     /// Lets it move again.
-    fn go_on(&self) -> anyhow::Result<()> {
+    pub fn go_on(&self) -> anyhow::Result<()> {
         kill(Pid::from_raw(self.sim.id() as i32), Signal::SIGCONT)?;
         // It makes up for the time that it stood still.
         std::thread::sleep(Duration::from_secs(2));

@@ -1,10 +1,12 @@
-//! `cargo xtask bench [smi|watch|book|serve]`: what `ttmon smi --json` costs, beside a program that only reads the same files; what
-//! it costs a process to keep a book; and `ttmon serve` beside a server as the proof of concept had it.
+//! `cargo xtask bench [smi|watch|top|book|serve]`: what `ttmon smi --json` costs, beside a program that only reads the same files;
+//! what watching costs, and the monitor; what it costs a process to keep a book; and `ttmon serve` beside a server as the proof of
+//! concept had it.
 
 mod bench;
 mod book;
 mod counting;
 mod serve;
+mod top;
 
 use anyhow::bail;
 
@@ -13,6 +15,7 @@ fn main() -> anyhow::Result<()> {
     match &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
         ["bench"] | ["bench", "smi"] => bench::run(),
         ["bench", "watch"] => bench::watch(),
+        ["bench", "top", others @ ..] => top::run(others),
         ["bench", "book"] => book::run(),
         ["bench", "serve"] => serve::run(),
         ["rusage", ..] => bench::rusage(),
@@ -23,6 +26,6 @@ fn main() -> anyhow::Result<()> {
         ["tell", path] => serve::tell(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
-        _ => bail!("usage: cargo xtask bench [smi|watch|book|serve]"),
+        _ => bail!("usage: cargo xtask bench [smi|watch|top|book|serve]"),
     }
 }
