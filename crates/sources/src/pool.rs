@@ -19,6 +19,8 @@ const QUICK: Duration = Duration::from_millis(5);
 /// Does jobs in rounds, each job at most once a round and never twice at a time.
 pub(crate) struct Pool<Job> {
     shared: Arc<Shared<Job>>,
+    /// How many threads share out the work. To ask the system takes the time of ten reads, so it is asked once.
+    usual: usize,
 }
 
 struct Shared<Job> {
@@ -61,7 +63,8 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
             closed: false,
         };
         let (work, progress) = (Condvar::new(), Condvar::new());
-        Pool { shared: Arc::new(Shared { queue: Mutex::new(queue), work, progress, run: Box::new(run) }) }
+        let usual = thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
+        Pool { usual, shared: Arc::new(Shared { queue: Mutex::new(queue), work, progress, run: Box::new(run) }) }
     }
 
     /// Starts a thread before there is work for it, so that it is there when the work is.
@@ -80,9 +83,8 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
             self.shared.work.notify_one();
             return;
         }
-        let wanted = thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
         let (threads, waiting) = (queue.threads, queue.waiting.len());
-        self.grow(&mut queue, threads.max(wanted.min(waiting)));
+        self.grow(&mut queue, threads.max(self.usual.min(waiting)));
         self.shared.work.notify_all();
     }
 

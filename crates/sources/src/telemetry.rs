@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// A heartbeat that stands still for so long has stopped. It moves ten times a second.
 const STILL: Duration = Duration::from_secs(3);
 
+/// What changes once in a while is read anew after so long: the chip's other clocks, its link, how often it got too hot.
+const SELDOM: Duration = Duration::from_secs(5);
+
 /// One device, and what is remembered of it between samples.
 pub(crate) struct Chip {
     n: u32,
@@ -25,6 +28,8 @@ pub(crate) struct Chip {
     list: Option<Dir>,
     /// The last reading; what never changes is taken from here instead of being read again.
     known: Option<Device>,
+    /// When what changes seldom was read.
+    seldom: Option<Instant>,
     beat: Option<(u32, Instant)>,
     earlier: Option<(Counters, Instant)>,
 }
@@ -41,7 +46,8 @@ impl Chip {
         let pci = class.open_dir("device")?;
         let hwmon = hwmon::find(&pci);
         let address = address.clone();
-        Ok(Chip { n, address, class, pci, hwmon, counters: None, list: None, known: None, beat: None, earlier: None })
+        let (counters, list, known, seldom, beat, earlier) = (None, None, None, None, None, None);
+        Ok(Chip { n, address, class, pci, hwmon, counters, list, known, seldom, beat, earlier })
     }
 
     /// Whether this is still the device with that ordinal, and its folder the one to look in.
@@ -77,10 +83,14 @@ impl Chip {
         let known = self.known.take();
         if !trouble.dead {
             self.read_changing(&mut device, &mut trouble);
-            pcie::current(&self.pci, &mut device.pcie, &mut trouble);
-            match &known {
-                Some(known) if still_true(known, &device, &trouble) => keep_fixed(&mut device, known),
-                _ => {
+            let same = known.as_ref().filter(|known| still_true(known, &device, &trouble));
+            match same.filter(|_| device.aiclk.is_some() && self.seldom.is_some_and(|when| when.elapsed() < SELDOM)) {
+                Some(known) => keep_seldom(&mut device, known),
+                None => self.read_seldom(&mut device, &mut trouble),
+            }
+            match same {
+                Some(known) => keep_fixed(&mut device, known),
+                None => {
                     // A reset may have left an old node behind a new one.
                     if known.is_some() {
                         self.hwmon = hwmon::find(&self.pci);
@@ -100,10 +110,6 @@ impl Chip {
 
     fn read_changing(&mut self, device: &mut Device, trouble: &mut Trouble) {
         device.heartbeat = self.class.number("tt_heartbeat", None, 0..=u64::from(u32::MAX), trouble).map(|n| n as u32);
-        device.axiclk = self.clock("tt_axiclk", trouble);
-        device.arcclk = self.clock("tt_arcclk", trouble);
-        device.thermal_trips =
-            self.class.number("tt_therm_trip_count", Some(ALL_ONES), 0..=ALL_ONES, trouble).map(|n| n as u32);
         if let Some(hwmon) = self.hwmon.as_ref().filter(|hwmon| !hwmon.is_removed()) {
             hwmon::readings(hwmon, device, trouble);
         }
@@ -114,6 +120,17 @@ impl Chip {
                 hwmon::readings(hwmon, device, trouble);
             }
         }
+    }
+
+    fn read_seldom(&mut self, device: &mut Device, trouble: &mut Trouble) {
+        let faults = trouble.faults.len();
+        device.axiclk = self.clock("tt_axiclk", trouble);
+        device.arcclk = self.clock("tt_arcclk", trouble);
+        device.thermal_trips =
+            self.class.number("tt_therm_trip_count", Some(ALL_ONES), 0..=ALL_ONES, trouble).map(|n| n as u32);
+        pcie::current(&self.pci, &mut device.pcie, trouble);
+        // What went wrong is tried, and told, every time.
+        self.seldom = (trouble.faults.len() == faults).then(Instant::now);
     }
 
     fn read_fixed(&mut self, device: &mut Device, trouble: &mut Trouble) {
@@ -230,6 +247,14 @@ fn still_true(known: &Device, now: &Device, trouble: &Trouble) -> bool {
         && trouble.no_data == 0
         && !trouble.gone
         && !restarted
+}
+
+fn keep_seldom(device: &mut Device, known: &Device) {
+    device.axiclk = known.axiclk;
+    device.arcclk = known.arcclk;
+    device.thermal_trips = known.thermal_trips;
+    device.pcie.generation = known.pcie.generation;
+    device.pcie.width = known.pcie.width;
 }
 
 fn keep_fixed(device: &mut Device, known: &Device) {

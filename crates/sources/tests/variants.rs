@@ -617,12 +617,35 @@ fn a_file_that_stays_open_tells_every_new_value() {
 fn a_file_that_is_empty_or_not_yet_whole_is_read_again() {
     let machine = p150a();
     let mut sampler = watching(&machine, false);
-    let path = "sys/class/tenstorrent/tenstorrent!0/tt_axiclk";
+    let path = "sys/class/tenstorrent/tenstorrent!0/tt_aiclk";
     for (bytes, expected) in [("", None), ("12", Some(12)), ("900\n", Some(900)), ("90\n\n\n\0\0", Some(90))] {
         machine.bytes(path, bytes.as_bytes());
         let snapshot = sampler.sample();
-        assert_eq!(snapshot.devices[0].axiclk.map(|clock| clock.0), expected, "{bytes:?}");
+        assert_eq!(snapshot.devices[0].aiclk.map(|clock| clock.0), expected, "{bytes:?}");
         assert_eq!(snapshot.faults, [], "{bytes:?}");
+    }
+}
+
+#[test]
+fn what_changes_seldom_is_not_read_every_time_but_after_a_reset() {
+    let machine = p150a();
+    let mut sampler = watching(&machine, false);
+    let before = sampler.sample().devices[0].axiclk;
+    let mut axiclk = |beat: u32| {
+        machine.set(&format!("0/tt_axiclk = 333\n0/tt_heartbeat = {beat}"));
+        sampler.sample().devices[0].axiclk
+    };
+    assert_eq!(axiclk(482_115), before);
+    assert_eq!(axiclk(3).unwrap().0, 333);
+}
+
+#[test]
+fn what_went_wrong_is_told_every_time() {
+    let machine = p150a();
+    machine.set("0/tt_axiclk = nonsense");
+    let mut sampler = machine.sampler(false);
+    for _ in 0..4 {
+        assert_eq!(sampler.sample().faults.len(), 1);
     }
 }
 

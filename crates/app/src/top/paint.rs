@@ -13,8 +13,29 @@ pub fn put(buf: &mut Buffer, x: u16, y: u16, end: u16, text: &str, style: Style)
     if y < area.top() || y >= area.bottom() || x >= end {
         return x;
     }
+    // Most texts are of letters that each take one cell, whatever stands beside them.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        let end = end.min(x.saturating_add(text.len().min(usize::from(u16::MAX)) as u16));
+        for (x, byte) in (x..end).zip(text.bytes()) {
+            buf[(x, y)].set_char(byte.into()).set_style(style);
+        }
+        return end;
+    }
     let text = clean(text);
     buf.set_stringn(x, y, &text, usize::from(end - x), style).0
+}
+
+/// Fills the cells from `x` to `end` with one character of one column, and returns where they ended.
+pub fn repeat(buf: &mut Buffer, x: u16, y: u16, end: u16, glyph: char, style: Style) -> u16 {
+    let area = buf.area;
+    let end = end.min(area.right());
+    if y < area.top() || y >= area.bottom() || x >= end {
+        return x;
+    }
+    for x in x..end {
+        buf[(x, y)].set_char(glyph).set_style(style);
+    }
+    end
 }
 
 /// Writes a text into exactly so many columns; what is too long ends in a mark.
@@ -77,10 +98,10 @@ pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, parts: Option<&[(
     let glyphs = theme.glyphs();
     let end = x.saturating_add(columns);
     let Some(parts) = parts else {
-        put(buf, x, y, end, &glyphs.unknown.to_string().repeat(usize::from(columns)), theme.style(Tone::Faint));
+        repeat(buf, x, y, end, glyphs.unknown, theme.style(Tone::Faint));
         return;
     };
-    put(buf, x, y, end, &glyphs.empty.to_string().repeat(usize::from(columns)), theme.style(Tone::Free));
+    repeat(buf, x, y, end, glyphs.empty, theme.style(Tone::Free));
     let mut sum = 0.0;
     let mut at = x;
     for (share, tone) in parts {
@@ -90,8 +111,7 @@ pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, parts: Option<&[(
         if *share > 0.0 && until == at && at < end {
             until += 1;
         }
-        let filled = glyphs.full.to_string().repeat(usize::from(until.saturating_sub(at)));
-        at = put(buf, at, y, end, &filled, theme.style(*tone));
+        at = repeat(buf, at, y, until.min(end), glyphs.full, theme.style(*tone));
     }
 }
 

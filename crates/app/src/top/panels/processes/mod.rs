@@ -5,7 +5,7 @@ mod cells;
 mod columns;
 
 use crate::text::Align;
-use crate::top::paint::{cell, columns as width_of, fill, put};
+use crate::top::paint::{cell, columns as width_of, fill, put, repeat};
 use crate::top::rows::Branch;
 use crate::top::state::State;
 use crate::top::theme::Tone;
@@ -81,8 +81,7 @@ fn why_empty(state: &State) -> &'static str {
 fn title(state: &State, area: Rect, first: usize, columns: &[Placed], buf: &mut Buffer) {
     let (theme, rows, end) = (&state.theme, &state.rows, area.right());
     let (border, faint) = (theme.style(Tone::Border), theme.style(Tone::Faint));
-    let rule = theme.glyphs().horizontal.to_string();
-    put(buf, area.x, area.y, end, &rule.repeat(usize::from(area.width)), border);
+    repeat(buf, area.x, area.y, end, theme.glyphs().horizontal, border);
     let shown = match (rows.len(), rows.all_len()) {
         (shown, all) if shown == all => all.to_string(),
         (shown, all) => format!("{shown} of {all}"),
