@@ -24,9 +24,9 @@ const WARM_UP: Duration = Duration::from_secs(170);
 const WATCHED: Duration = Duration::from_secs(60);
 /// As many moments as an hour has seconds, ten of them a second.
 const MOMENTS: u64 = 3600;
-const HURRIED: &str = "interval_ms = 100\nhistory_seconds = 360\n";
+const HURRIED: &str = "[top]\ninterval_ms = 100\nhistory_seconds = 360\n";
 /// All devices in one chart, and not the selected one alone.
-const OVERLAID: &str = "overlaid = true\n";
+const OVERLAID: &str = "[top]\noverlaid = true\n";
 const END_OF_FRAME: &[u8] = b"\x1b[?2026l";
 
 /// Prints the whole benchmark. Other builds that are named are measured beside this one.

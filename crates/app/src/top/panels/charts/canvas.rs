@@ -50,8 +50,9 @@ impl Canvas {
         }
         let dot = if self.reversed { dots.0 - 1 - dot } else { dot };
         let column = dot / across;
-        let low = (from.min(to).round().max(0.0) as usize).min(dots.1 - 1);
-        let high = (from.max(to).round().max(0.0) as usize).min(dots.1 - 1);
+        // Rounds, for which there is no instruction on every processor that this is built for.
+        let nearest = |height: f64| ((height.max(0.0) + 0.5) as usize).min(dots.1 - 1);
+        let (low, high) = (nearest(from.min(to)), nearest(from.max(to)));
         for height in low..=high {
             let y = dots.1 - 1 - height;
             // Shifts, because this runs for every dot.
