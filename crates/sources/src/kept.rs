@@ -13,7 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<Files>);
 
-type Files = Vec<Entry>;
+#[derive(Default)]
+struct Files {
+    all: Vec<Entry>,
+    /// Where the last one was found: most of the time they are read in the same order.
+    last: usize,
+}
 
 struct Entry {
     name: Box<str>,
@@ -25,11 +30,20 @@ struct Entry {
 /// After so many reads a file is opened anew: another may have taken its name. On a real machine none does.
 const ANEW: usize = 16;
 
+impl Files {
+    fn find(&mut self, name: &str) -> Option<&mut Entry> {
+        let (next, len) = (self.last + 1, self.all.len());
+        let mut places = (next..len).chain(0..next.min(len));
+        self.last = places.find(|place| *self.all[*place].name == *name)?;
+        Some(&mut self.all[self.last])
+    }
+}
+
 impl Kept {
     /// The open file, to be read from its start. Nobody else waits while it is read.
     pub fn get(&self, name: &str) -> Option<Arc<OwnedFd>> {
         let mut files = self.lock();
-        let entry = files.iter_mut().find(|entry| *entry.name == *name)?;
+        let entry = files.find(name)?;
         entry.reads += 1;
         if entry.reads.is_multiple_of(ANEW) {
             entry.file = None;
@@ -41,18 +55,18 @@ impl Kept {
     pub fn offer(&self, name: &str, file: OwnedFd) {
         let mut files = self.lock();
         // Not all of them in the same sample.
-        let reads = files.len();
-        match files.iter_mut().find(|entry| *entry.name == *name) {
+        let reads = files.all.len();
+        match files.find(name) {
             // The kernel gives the lowest free number, so the number tells how many are in use.
             Some(entry) if file.as_raw_fd() < most() => entry.file = Some(Arc::new(file)),
             Some(_) => {}
-            None => files.push(Entry { name: name.into(), file: None, reads }),
+            None => files.all.push(Entry { name: name.into(), file: None, reads }),
         }
     }
 
     /// Closes a file that does not answer as it should.
     pub fn forget(&self, name: &str) {
-        if let Some(entry) = self.lock().iter_mut().find(|entry| *entry.name == *name) {
+        if let Some(entry) = self.lock().find(name) {
             entry.file = None;
         }
     }

@@ -13,7 +13,7 @@ use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -74,8 +74,8 @@ impl Screen {
         if !is_taken() {
             return Ok(());
         }
-        let (width, height) = crossterm::terminal::size()?;
-        let area = Rect { x: 0, y: 0, width, height };
+        let size = tcgetwinsize(rustix::stdio::stdout())?;
+        let area = Rect { x: 0, y: 0, width: size.ws_col, height: size.ws_row };
         let is_new = self.shown.area != area;
         if is_new {
             self.shown = Buffer::empty(area);
