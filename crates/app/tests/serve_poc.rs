@@ -194,6 +194,8 @@ fn an_exit_code_is_remembered_where_it_can_be_known() {
     let service = service();
     let mut client = service.c();
     client.ask("alloc 0 7 0 1");
+    // It is known, now that it was answered: whoever dies before that is nobody.
+    client.ask("query 0");
     client.tell("nonsense");
     wait_for(|| !service.deaths().is_empty(), || service.log());
     assert_eq!((&service.deaths()[0]["exit_code"], &service.deaths()[0]["signal"]), (&json!(2), &json!(null)));
