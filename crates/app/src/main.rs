@@ -5,6 +5,7 @@
 mod cli;
 mod client;
 mod config;
+mod events;
 mod exit;
 mod handover;
 #[expect(dead_code, reason = "for the issues at hand")]

@@ -5,6 +5,7 @@ use super::player::{Played, Player, Wish};
 use super::state::{Replay, State};
 use crate::cli::{MachineArgs, TopArgs};
 use crate::client::Death;
+use crate::events::Seen;
 use crate::machine::Machine;
 use crate::mem;
 use crate::record::Recorder;
@@ -195,6 +196,11 @@ impl Moment {
     /// A snapshot alone.
     pub fn of(snapshot: Snapshot) -> Moment {
         Moment { snapshot, memory: None, process: None, deaths: Vec::new(), nothing: None }
+    }
+
+    /// What there is to tell events from.
+    pub fn seen(&self) -> Seen<'_> {
+        Seen { snapshot: &self.snapshot, deaths: &self.deaths }
     }
 }
 

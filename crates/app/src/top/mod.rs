@@ -4,8 +4,7 @@
 
 mod app;
 mod charts;
-mod events;
-mod feed;
+pub mod feed;
 #[cfg(test)]
 mod golden;
 mod input;

@@ -1,7 +1,6 @@
 //! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
 
 use super::charts::Charts;
-use super::events::Events;
 use super::feed::Moment;
 use super::panels::{detail, filter, memory, mesh, setup, signals, sort};
 use super::places::Places;
@@ -11,6 +10,7 @@ use super::settings::Settings;
 use super::table::Table;
 use super::theme::Theme;
 use super::trails::Trails;
+use crate::events::Events;
 use jiff::tz::TimeZone;
 use model::{Device, DeviceId, History, Snapshot, Timestamp};
 use ratatui::layout::Rect;
@@ -33,6 +33,8 @@ pub struct State {
     /// Where the chips are.
     pub places: Places,
     pub events: Events,
+    /// How far the list of events is scrolled back.
+    pub events_back: usize,
     /// The last part of a recording that was looked through for events.
     scanned: Moment,
     pub view: View,
@@ -136,6 +138,7 @@ impl State {
             trails: Trails::default(),
             places: Places::default(),
             events: Events::default(),
+            events_back: 0,
             scanned: Moment::default(),
             view: View::default(),
             device: None,
@@ -160,7 +163,8 @@ impl State {
         self.history.push(&moment.snapshot);
         self.trails.push(&moment.snapshot);
         self.places.notice(&moment.snapshot.devices);
-        self.events.notice(&before, &moment);
+        let told = self.events.notice(before.seen(), moment.seen());
+        self.keep_scroll(told);
         self.latest = moment;
         if !self.paused {
             self.shown = self.latest.clone();
@@ -176,13 +180,21 @@ impl State {
         }
     }
 
+    /// Who reads an old event goes on reading it when there are more.
+    fn keep_scroll(&mut self, more: usize) {
+        if self.events_back > 0 {
+            self.events_back += more;
+        }
+    }
+
     /// A part of a recording, for charts and events.
     pub fn take_past(&mut self, snapshots: Vec<Snapshot>) {
         for snapshot in snapshots {
             self.history.push(&snapshot);
             let moment = Moment::of(snapshot);
-            self.events.notice(&self.scanned, &moment);
-            self.scanned = moment;
+            let before = std::mem::replace(&mut self.scanned, moment);
+            let told = self.events.notice(before.seen(), self.scanned.seen());
+            self.keep_scroll(told);
         }
     }
 
