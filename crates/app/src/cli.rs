@@ -54,6 +54,14 @@ Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads
 Exit codes: 0 it was told to end; 2 a wrong word on the command line or in FILE, or somebody else serves at a socket; 4 not \
 permitted.";
 
+const AFTER_HELP_METRICS: &str = "\
+What was not measured has no line. A single sample has no counters of what went over PCIe: those are of the service (`ttmon serve`), \
+which is asked when there is one. For node_exporter's textfile collector, every minute:
+
+  * * * * * root ttmon metrics --textfile /var/lib/prometheus/node-exporter/ttmon.prom
+
+Exit codes: 0 it is written, whatever the devices are like; 2 a wrong word on the command line; 4 not permitted.";
+
 const AFTER_HELP_RECORD: &str = "\
 Needs no terminal. Ctrl-C and SIGTERM end the recording as --for does; one line on standard error then says how many samples there are, \
 and how large the file is. A recording that was cut off, by SIGKILL or a full disk, lacks its last ten seconds at the \
@@ -112,6 +120,9 @@ pub enum Command {
     /// Serve the device memory of all processes to everybody, and remember what the dead held
     #[command(after_help = AFTER_HELP_SERVE)]
     Serve(ServeArgs),
+    /// Print what a scrape of the service would say, for Prometheus or OpenMetrics
+    #[command(after_help = AFTER_HELP_METRICS)]
+    Metrics(MetricsArgs),
     /// Record everything to a file, or print such a file
     #[command(after_help = AFTER_HELP_RECORD)]
     Record(RecordArgs),
@@ -221,6 +232,44 @@ pub struct ServeArgs {
     /// Read limits from a TOML file
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    #[command(flatten)]
+    pub metrics: MetricOptions,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct MetricsArgs {
+    /// OpenMetrics instead of Prometheus text
+    #[arg(long, conflicts_with = "textfile")]
+    pub openmetrics: bool,
+    /// Write to PATH instead, whole or not at all
+    #[arg(long, value_name = "PATH")]
+    pub textfile: Option<PathBuf>,
+    #[command(flatten)]
+    pub options: MetricOptions,
+}
+
+/// What is wanted of a scrape.
+#[derive(Debug, Clone, Args)]
+pub struct MetricOptions {
+    /// The most series of single processes in a scrape; the largest are kept, the others summed
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub max_process_series: usize,
+    /// Say the same under another program's names, too
+    #[arg(long, value_name = "PROGRAM")]
+    pub compat: Option<Compat>,
+}
+
+/// Other programs whose names of metrics are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Compat {
+    TtTelemetry,
+}
+
+impl MetricOptions {
+    pub fn wanted(&self) -> web::metrics::Options {
+        let tt_telemetry = self.compat == Some(Compat::TtTelemetry);
+        web::metrics::Options { max_process_series: self.max_process_series, tt_telemetry }
+    }
 }
 
 #[derive(Debug, Clone, Args)]
@@ -355,8 +404,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// The command line, with the command that the program's name or its absence stands for put in. Without any it is the monitor on
 /// a terminal, and a table elsewhere.
 pub fn arguments(arguments: impl Iterator<Item = OsString>, is_terminal: bool) -> Vec<OsString> {
-    const COMMANDS: [&str; 12] =
-        ["smi", "top", "config", "mem", "serve", "record", "sim", "help", "-h", "--help", "-V", "--version"];
+    const COMMANDS: [&str; 13] =
+        ["smi", "top", "config", "mem", "serve", "metrics", "record", "sim", "help", "-h", "--help", "-V", "--version"];
     let mut arguments: Vec<OsString> = arguments.collect();
     let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
     // The program's name may stand for a command.
