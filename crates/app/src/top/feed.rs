@@ -223,6 +223,6 @@ pub fn take(machine: &mut Machine, wishes: &Wishes) -> Moment {
         about: sources::about(pid),
         buffers: mem::buffers_of(machine, &snapshot, pid, BUFFERS),
     });
-    let deaths = machine.service().and_then(|service| service.deaths(DEATHS)).unwrap_or_default();
+    let deaths = machine.teller().and_then(|mut service| service.deaths(DEATHS)).unwrap_or_default();
     Moment { snapshot, memory, process, deaths, nothing: None }
 }
