@@ -102,9 +102,11 @@ mod tests {
         for snapshot in snapshots(serde_json::from_str(text).unwrap()) {
             history.push(&snapshot);
         }
-        let values = |id, metric| history.series(&id, metric).map(|series| series.values().collect::<Vec<_>>());
-        assert_eq!(values(DeviceId::Local(0), Metric::Power), Some(vec![Some(2.0), None, Some(8.0)]));
-        assert_eq!(values(DeviceId::Remote(2), Metric::DramUsed), Some(vec![Some(0.0), Some(6.0), None]));
+        let values =
+            |id, metric| history.series(&id, metric).iter().map(|(at, value)| (at.0, value)).collect::<Vec<_>>();
+        assert_eq!(values(DeviceId::Local(0), Metric::Power), [(5000, Some(2.0)), (6000, None), (7000, Some(8.0))]);
+        let remote = values(DeviceId::Remote(2), Metric::DramUsed);
+        assert_eq!(remote, [(5000, Some(0.0)), (6000, Some(6.0)), (7000, None)]);
     }
 
     #[test]

@@ -127,9 +127,9 @@ mod tests {
             --host "http://me:secret@lab-7": a URL without user and without question is needed; a token goes into a file: --token-file
             --host "lab-7/x": a name has no path: write it as http://… or https://…
             --host "lab 7": is no machine: invalid uri character
-            --host "lab-7:99999": the port is no number from 1 to 65535
+            lab-7:99999 = http://lab-7:99999:9746
             --host "lab-7:": the port is no number from 1 to 65535
-            --host "http://": is no machine: invalid format
+            --host "http://": is no machine: empty string
         "#]]
         .assert_eq(&wrong.map(|name| said(&[name])).concat());
     }

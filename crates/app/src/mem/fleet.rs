@@ -9,7 +9,7 @@ use crate::fleet::http::Service;
 use crate::fleet::watch::{Watch, Ways};
 use crate::fleet::{Fleet, HostView};
 use crate::http::Http;
-use crate::smi::fleet::{envelope, no_answer, verdict};
+use crate::smi::fleet::{Of, envelope, no_answer, verdict};
 use crate::smi::on_terminal;
 use crate::smi::screen::Screen;
 use crate::text::clean;
@@ -69,7 +69,7 @@ fn text(fleet: &Fleet, services: &HashMap<String, Http>, args: &MemArgs, screen:
         })
     };
     if args.json {
-        return envelope(fleet, !(once && on_terminal()), |host| ("memory", serde_json::to_value(view(host))));
+        return envelope(fleet, !(once && on_terminal()), |host| Of::Memory(view(host).map(Box::new)));
     }
     let style = screen.style();
     let part = |host: &HostView| {

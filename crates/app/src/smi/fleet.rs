@@ -5,12 +5,13 @@ use crate::cli::{MachineArgs, SmiArgs};
 use crate::exit::Exit;
 use crate::fleet::far::{LONGEST, watch};
 use crate::fleet::{Fleet, HostView, Reach};
+use crate::mem;
 use crate::smi::screen::{Output, Screen};
 use crate::smi::style::Style;
 use crate::text::{Align, clean, fit};
 use crate::wait::{Interrupt, Woken};
-use model::{Snapshot, State, Timestamp};
-use serde_json::{Value, json};
+use model::{SCHEMA, Snapshot, State, Timestamp};
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,13 +36,21 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs, mut view: View) -> anyhow::Res
         interrupt.and_stop()?;
     }
     let watch = watch(machine, every.unwrap_or(Duration::from_secs(1)))?;
-    let mut next = Instant::now();
+    let (mut next, mut complaint) = (Instant::now(), String::new());
     for round in 1.. {
         let fleet = chosen(watch.round(LONGEST), &args.id)?;
         if interrupt.as_ref().is_some_and(Interrupt::came) {
             break;
         }
         screen.show(&text(&mut view, &fleet, &screen.style(), round))?;
+        // Lines for programs have no place for it.
+        if matches!(view, View::Csv(_) | View::Stream(_)) {
+            let now = silent(&fleet, |host| host.trouble().is_some());
+            if now != complaint {
+                eprint!("{now}");
+                complaint = now;
+            }
+        }
         let exit = verdict(&fleet);
         let (Some(every), Some(interrupt)) = (every.filter(|_| count != Some(round)), &interrupt) else {
             screen.close()?;
@@ -144,9 +153,9 @@ fn text(view: &mut View, fleet: &Fleet, style: &Style, round: u64) -> String {
         View::Report(_) | View::TtSmi(_) => {
             let part = |(host, snapshot): (&HostView, Snapshot)| {
                 let text = view.text(&snapshot, style, round);
-                format!("{:<44} : {}\n{text}\n", "Machine", clean(&host.name))
+                format!("{:<54} : {}\n{text}\n", "Machine", clean(&host.name))
             };
-            told(fleet).map(part).collect::<String>() + &silent(fleet)
+            told(fleet).map(part).collect::<String>() + &silent(fleet, |host| host.snapshot.is_none())
         }
     }
 }
@@ -158,7 +167,7 @@ fn lines_of_each(view: &mut View, fleet: &Fleet, style: &Style, round: u64) -> S
         let name = clean(&host.name);
         view.text(&snapshot, style, round).lines().for_each(|line| text += &format!("{name}: {line}\n"));
     }
-    text + &silent(fleet)
+    text + &silent(fleet, |host| host.snapshot.is_none())
 }
 
 /// Machines that have told something, as it is to be shown.
@@ -166,9 +175,9 @@ fn told(fleet: &Fleet) -> impl Iterator<Item = (&HostView, Snapshot)> {
     fleet.hosts.iter().filter_map(|host| Some((host, host.aged()?)))
 }
 
-/// A line for each machine of which nothing is known.
-fn silent(fleet: &Fleet) -> String {
-    let silent = fleet.hosts.iter().filter(|host| host.snapshot.is_none());
+/// A line for each machine that does not answer, of those that are of interest.
+fn silent(fleet: &Fleet, is_of_interest: impl Fn(&HostView) -> bool) -> String {
+    let silent = fleet.hosts.iter().filter(|host| is_of_interest(host));
     silent.map(|host| format!("{}: {}\n", clean(&host.name), clean(&no_answer(host)))).collect()
 }
 
@@ -177,35 +186,52 @@ fn now() -> Timestamp {
 }
 
 fn json(fleet: &Fleet, one_line: bool) -> String {
-    envelope(fleet, one_line, |host| ("snapshot", serde_json::to_value(host.snapshot.as_deref())))
+    envelope(fleet, one_line, |host| Of::Snapshot(host.snapshot.as_deref()))
 }
 
 /// All machines as one JSON object, with something of each.
-pub fn envelope(
-    fleet: &Fleet,
-    one_line: bool,
-    of_each: impl Fn(&HostView) -> (&'static str, serde_json::Result<Value>),
-) -> String {
-    let host = |host: &HostView| {
-        let state = match host.state {
+pub fn envelope<'a>(fleet: &'a Fleet, one_line: bool, of_each: impl Fn(&'a HostView) -> Of<'a>) -> String {
+    let host = |host: &'a HostView| Told {
+        host: host.name.clone(),
+        url: host.place.clone(),
+        state: match host.state {
             Reach::Waiting => "waiting",
             Reach::Reached => "reached",
             Reach::Unreachable { .. } => "unreachable",
-        };
-        let age = host.age.map(|age| (age.as_secs_f64() * 1000.0).round() / 1000.0);
-        let (name, value) = of_each(host);
-        json!({
-            "host": host.name,
-            "url": host.place,
-            "state": state,
-            "reason": host.trouble(),
-            "age_seconds": age,
-            name: value.unwrap_or_default(),
-        })
+        },
+        reason: host.trouble().map(str::to_owned),
+        age_seconds: host.age.map(|age| (age.as_secs_f64() * 1000.0).round() / 1000.0),
+        of: of_each(host),
     };
-    let all = json!({ "schema": 1, "hosts": fleet.hosts.iter().map(host).collect::<Vec<_>>() });
-    let text = if one_line { all.to_string() } else { format!("{all:#}") };
-    text + "\n"
+    let all = All { schema: SCHEMA, hosts: fleet.hosts.iter().map(host).collect() };
+    let written = if one_line { serde_json::to_string(&all) } else { serde_json::to_string_pretty(&all) };
+    // Strings, numbers and lists only, all of which JSON can write.
+    written.expect("machines are always JSON") + "\n"
+}
+
+#[derive(Serialize)]
+struct All<'a> {
+    schema: u32,
+    hosts: Vec<Told<'a>>,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    host: String,
+    url: String,
+    state: &'static str,
+    reason: Option<String>,
+    age_seconds: Option<f64>,
+    #[serde(flatten)]
+    of: Of<'a>,
+}
+
+/// What is told of a machine besides its state.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Of<'a> {
+    Snapshot(Option<&'a Snapshot>),
+    Memory(Option<Box<mem::view::View>>),
 }
 
 #[cfg(test)]
@@ -215,6 +241,7 @@ mod tests {
     use crate::fleet::example;
     use clap::Parser;
     use expect_test::expect_file;
+    use serde_json::Value;
 
     const TIME: &str = "Fri Jan  2 03:04:05 2026";
 

@@ -3,8 +3,11 @@
 use super::grid::{Cell, Column, Page};
 use crate::smi::process_fields::ProcessRow;
 use crate::smi::style::{Style, Tone};
-use crate::text::{Align, clean};
+use crate::text::{Align, clean, cut};
 use model::{Bytes, Runtime, Snapshot, Source};
+
+/// The longest name of a machine that is not cut.
+const NAME: usize = 24;
 
 pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     draw_all(page, &[(None, snapshot)]);
@@ -51,7 +54,8 @@ pub fn draw_all(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     if machines.iter().any(|(host, _)| host.is_some()) {
         columns.insert(0, Column::left("Host", 6));
         for (cells, (host, _)) in rows.iter_mut().zip(&named) {
-            cells.insert(0, Cell::plain(clean(host.unwrap_or_default())));
+            let name = clean(host.unwrap_or_default());
+            cells.insert(0, Cell::plain(cut(&name, NAME, style.glyphs().cut)));
         }
     }
     page.grid(columns, rows);
