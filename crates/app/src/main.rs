@@ -6,6 +6,7 @@ mod cli;
 mod client;
 mod config;
 mod exit;
+mod fleet;
 mod handover;
 #[expect(dead_code, reason = "for the issues at hand")]
 mod http;
@@ -32,6 +33,9 @@ fn main() -> ExitCode {
     sim::run_workload_if_asked();
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let cli = Cli::parse_from(cli::arguments(std::env::args_os(), is_terminal));
+    if let Err(error) = cli.check() {
+        return exit::code(Err(error));
+    }
     let result = match cli.command {
         Command::Smi(smi) => smi::run(&cli.machine, &smi),
         Command::Top(top) => top::run(&cli.machine, &top),

@@ -2,4 +2,13 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod api;
+mod board;
 pub mod metrics;
+mod page;
+mod server;
+mod text;
+
+pub use api::{Ask, Order, Question};
+pub use board::{Board, Sample};
+pub use server::{Asker, Options, Server, TlsError, certificate};

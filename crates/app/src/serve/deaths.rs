@@ -41,6 +41,8 @@ pub struct Death {
 pub struct Deaths {
     all: VecDeque<Death>,
     most: usize,
+    /// How many there were, remembered or not.
+    pub total: u64,
 }
 
 /// Buffers that are remembered of each.
@@ -48,7 +50,7 @@ const LARGEST: usize = 10;
 
 impl Deaths {
     pub fn up_to(most: usize) -> Deaths {
-        Deaths { all: VecDeque::new(), most }
+        Deaths { all: VecDeque::new(), most, total: 0 }
     }
 
     pub fn set_most(&mut self, most: usize) {
@@ -57,6 +59,7 @@ impl Deaths {
     }
 
     pub fn add(&mut self, death: Death) {
+        self.total += 1;
         self.all.push_front(death);
         self.all.truncate(self.most);
     }
@@ -64,6 +67,11 @@ impl Deaths {
     /// The latest first.
     pub fn latest(&self, limit: Option<usize>) -> Vec<&Death> {
         self.all.iter().take(limit.unwrap_or(usize::MAX)).collect()
+    }
+
+    /// How many are remembered.
+    pub fn number(&self) -> usize {
+        self.all.len()
     }
 }
 

@@ -38,6 +38,10 @@ pub struct Counts {
     pub faults: Option<u64>,
     /// Processes that died while they used a device.
     pub deaths: Option<u64>,
+    /// Requests that were answered over HTTP.
+    pub requests: Option<u64>,
+    /// Connections that are open.
+    pub clients: Option<u64>,
 }
 
 /// What is wanted of a scrape.

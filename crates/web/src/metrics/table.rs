@@ -108,6 +108,18 @@ pub static METRICS: &[Metric] = &[
         "Processes that died while they used a device.",
         Of::Machine(|now| now.counts.deaths.map(Value::from)),
     ),
+    counter(
+        "ttmon_http_requests",
+        None,
+        "Requests that were answered over HTTP.",
+        Of::Machine(|now| now.counts.requests.map(Value::from)),
+    ),
+    gauge(
+        "ttmon_http_connections",
+        None,
+        "Connections that are open over HTTP.",
+        Of::Machine(|now| now.counts.clients.map(Value::from)),
+    ),
     gauge("ttmon_devices", None, "Devices.", Of::Machine(|now| Some(now.snapshot.devices.len().into()))),
     gauge(
         "ttmon_processes",

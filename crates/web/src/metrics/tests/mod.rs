@@ -28,7 +28,8 @@ fn process(pid: u32, devices: &[(u32, u64)]) -> Process {
 }
 
 fn figures(snapshot: &Snapshot) -> Figures<'_> {
-    let counts = Counts { samples: Some(86_400), faults: Some(12), deaths: Some(3) };
+    let counts =
+        Counts { samples: Some(86_400), faults: Some(12), deaths: Some(3), requests: Some(5760), clients: Some(2) };
     Figures { snapshot, version: "0.1.0", sample_age_seconds: Some(0.25), counts, options: Options::default() }
 }
 
