@@ -84,7 +84,7 @@ impl Served {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let first = machine(1, &["python3", "<script>alert(1)</script>\u{1b}\"\n"]);
-        let board = Arc::new(Board::new(first, Duration::from_secs(1), vec![event("it began")]));
+        let board = Arc::new(Board::new(first, Duration::from_secs(1), Default::default(), vec![event("it began")]));
         let token = token.map(str::to_owned);
         let options = Options { listeners: vec![listener], tls, token, ask: asker() };
         let server = Server::start(board.clone(), options).unwrap();
