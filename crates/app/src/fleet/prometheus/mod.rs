@@ -36,10 +36,11 @@ pub struct Told {
 /// Only what a page of machines needs, and of each series only the labels that tell it from the others.
 const STATES: &str = "ttmon_device_state == 1";
 const FIGURES: &str = "max by (__name__, job, instance, device, kind) ({__name__=~\"ttmon_device_(temperature_celsius|\
-                       temperature_limit_celsius|power_watts|power_limit_watts|memory_used_bytes|memory_total_bytes|\
-                       untracked_processes)\",kind=~\"dram|\"})";
+                       temperature_limit_celsius|power_watts|power_limit_watts|aiclk_hertz|memory_used_bytes|\
+                       memory_total_bytes|untracked_processes)\",kind=~\"dram|l1|\"})";
 const FACTS: &str = "{__name__=~\"ttmon_host_info|ttmon_sample_timestamp_seconds\"} \
-                     or group by (job, instance, pid, user, name) (ttmon_process_memory_bytes{pid!=\"other\"})";
+                     or max by (job, instance, device, pid, user, container, name, source, kind) \
+                     (ttmon_process_memory_bytes{pid!=\"other\",kind=~\"dram|l1\"})";
 const GONE: &str = "last_over_time(ttmon_sample_timestamp_seconds[6h]) unless ttmon_sample_timestamp_seconds";
 const ALERTS: &str = "ALERTS{alertstate=\"firing\"} and on (job, instance) ttmon_build_info";
 /// What was scraped within this time is as new as it can be.
