@@ -8,7 +8,7 @@ use super::watch::{Board, Next};
 use super::{HostView, Reach, Wish};
 use crate::exit::{Exit, Failure};
 use crate::http::Http;
-use answers::{Figure, Labels, Machines, rows};
+use answers::{Figure, Labels, Machine, Machines, rows};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -116,21 +116,20 @@ pub fn hosts(told: &Told, base: &str, before: &[HostView]) -> Result<Vec<HostVie
     machines.add_gone(&rows::<Labels>(&told.gone)?);
     let mut alerts = answers::alerts(&rows::<Labels>(&told.alerts)?);
     let all = machines.finish();
-    let mut times: HashMap<&str, u32> = HashMap::new();
-    all.iter().for_each(|(machine, _)| *times.entry(&machine.instance).or_default() += 1);
+    let mut times: HashMap<String, u32> = HashMap::new();
+    all.iter().for_each(|(machine, _)| *times.entry(machine.instance.clone()).or_default() += 1);
     let known: HashMap<&str, &HostView> = before.iter().map(|host| (host.place.as_str(), host)).collect();
     let mut hosts = Vec::with_capacity(all.len());
-    for (machine, is_there) in &all {
-        let (job, instance) = (&machine.job, &machine.instance);
-        let is_only = times.get(instance.as_str()) == Some(&1);
+    for (Machine { job, instance, snapshot, age_seconds, .. }, is_there) in all {
+        let is_only = times.get(&instance) == Some(&1);
         let name = if is_only { instance.clone() } else { format!("{instance} ({job})") };
         let mut host = HostView::new(name, format!("{base}#{job}/{instance}"));
-        let age = Duration::try_from_secs_f64(machine.age_seconds).unwrap_or_default();
-        if *is_there {
+        let age = Duration::try_from_secs_f64(age_seconds).unwrap_or_default();
+        if is_there {
             host.state = Reach::Reached;
-            host.snapshot = Some(Arc::new(machine.snapshot.clone()));
+            host.snapshot = Some(Arc::new(snapshot));
             host.age = Some(if age > RECENT { age } else { Duration::ZERO });
-            host.alerts = alerts.remove(&(job.clone(), instance.clone())).unwrap_or_default();
+            host.alerts = alerts.remove(&(job, instance)).unwrap_or_default();
         } else {
             let why = "Prometheus hears nothing of it any more".into();
             host.state = Reach::Unreachable { why, since: age };
