@@ -1,6 +1,6 @@
-//! `cargo xtask bench [smi|watch|top|book|serve|fleet]`: what `ttmon smi --json` costs, beside a program that only reads the same files;
+//! `cargo xtask bench [smi|watch|top|book|serve|web|fleet]`: what `ttmon smi --json` costs, beside a program that only reads the same files;
 //! what watching costs, and the monitor; what it costs a process to keep a book; `ttmon serve` beside a server as the proof of
-//! concept had it; and a fleet that a Prometheus tells of.
+//! concept had it; what its answers over HTTP cost; and a fleet that a Prometheus tells of.
 
 mod bench;
 mod book;
@@ -8,6 +8,7 @@ mod counting;
 mod fleet;
 mod serve;
 mod top;
+mod web;
 
 use anyhow::bail;
 
@@ -19,6 +20,7 @@ fn main() -> anyhow::Result<()> {
         ["bench", "top", others @ ..] => top::run(others),
         ["bench", "book"] => book::run(),
         ["bench", "serve"] => serve::run(),
+        ["bench", "web"] => web::run(),
         ["bench", "fleet"] => fleet::run(),
         ["rusage", ..] => bench::rusage(),
         ["keep", live] => book::keeper::keep(live.parse()?),
@@ -28,6 +30,6 @@ fn main() -> anyhow::Result<()> {
         ["tell", path] => serve::tell(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
-        _ => bail!("usage: cargo xtask bench [smi|watch|top|book|serve|fleet]"),
+        _ => bail!("usage: cargo xtask bench [smi|watch|top|book|serve|web|fleet]"),
     }
 }

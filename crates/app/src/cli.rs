@@ -45,7 +45,13 @@ const AFTER_HELP_SERVE: &str = "\
 Programs that speak the protocol of tt-metal's allocation_server_poc work unchanged: they connect to --poc-socket. A program with \
 ttmon's agent hands its book over by itself, early or late. As root the service sees the processes of all users, else your own.
 
-Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads the configuration again:
+Over HTTP there are a page for browsers at /, /metrics for Prometheus, /healthz, and the API under /api/v1 (/api/v1/openapi.json tells all of \
+it). A request never takes a sample: it is answered from the last one. Other machines are served with --tls-cert, --tls-key and --token-file:
+
+  ttmon serve --listen 0.0.0.0:9746 --tls-cert cert.pem --tls-key key.pem --token-file token
+  curl -H \"Authorization: Bearer $(head -n1 token)\" https://HOST:9746/api/v1/snapshot
+
+Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads the configuration, certificate and token again:
 
   connections = 1024             # open connections on each socket
   buffers_per_process = 1000000  # that one process may report
