@@ -29,7 +29,7 @@ export class Chart {
     this.empty = s("text.empty", { "text-anchor": "middle" });
     this.svg = s("svg", { tabindex: 0, role: "slider", "aria-label": title, "aria-valuemin": 0, "aria-valuemax": 100 }, this.grid, this.limit, this.bands, this.means, this.hair, this.empty);
     const key = lines.length > 1 && h("span.key", null, lines.map((name, n) => h("span", null, s("svg.swatch", { "aria-hidden": true, viewBox: "0 0 14 8" }, s(`path.mean.line${n}`, { d: "M0 4H14" })), name)));
-    this.node = h("figure.chart", null, h("figcaption", null, h("h3", null, title), key, this.value), this.svg);
+    this.node = h("figure.chart", null, h("figcaption", null, h("h2", null, title), key, this.value), this.svg);
     this.svg.addEventListener("pointermove", (event) => {
       const { left, width } = this.svg.getBoundingClientRect();
       point(this.timeAt(((event.clientX - left) / width) * this.svg.clientWidth));

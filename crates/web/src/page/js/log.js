@@ -39,7 +39,7 @@ export function make() {
   const calm = h("p.empty");
   const events = h("ol.log", { "aria-label": "Events" });
   const nothing = h("p.empty");
-  const node = h("div.view", null,
+  const node = h("div.view", null, h("h1.unseen", null, "Events"),
     panel("Alerts", alerts, calm),
     h("section.panel", null, h("div.bar-row", null, h("h2", null, "Events"), h("div.segments", { role: "group", "aria-label": "Weight" }, choices)), events, nothing));
   const update = (store) => {

@@ -99,6 +99,7 @@ function drawAlerts(snapshot) {
   $("alerts").hidden = !all.length;
   const most = 6;
   keyed($("alert-list"), all.slice(0, most), (one) => one.key, (one) => (one.device ? sickRow(one.device) : wrapped(one.alert)));
+  $("alert-more").hidden = all.length <= most;
   put($("alert-more"), all.length > most ? `and ${all.length - most} more` : "");
 }
 

@@ -42,7 +42,7 @@ export function make() {
     attr(svg, "viewBox", `0 0 ${width} ${height}`);
     style(svg, "min-width", `${width * 0.75}px`);
     style(svg, "max-width", `${width * 1.7}px`);
-    keyed(chips, placed.map((chip) => ({ device: devices.get(chip.id), place: at.get(chip.id), metric: METRICS[by], by })), ({ device }) => device.id, chipNode);
+    keyed(chips, placed.map((chip) => ({ device: devices.get(chip.id), place: at.get(chip.id), metric: METRICS[by] })), ({ device }) => device.id, chipNode);
     keyed(links, topology.links.filter(({ ends }) => ends.every((end) => at.has(end.id))).map((link) => ({ link, ends: link.ends.map((end) => at.get(end.id)) })), ({ link }) => link.ends.map((end) => end.id).join(), linkNode);
     keyed(groups, topology.groups.map((group, n) => ({ group, n, places: placed.filter((chip) => chip.group === n).map((chip) => at.get(chip.id)) })).filter(({ places }) => places.length), ({ n }) => n, groupNode);
     keyed(remarks, topology.remarks, (text) => text, (text) => ({ node: h("li", null, text) }));
@@ -56,12 +56,11 @@ function chipNode() {
   const state = s("text.state", { x: WIDE - 8, y: 20, "text-anchor": "end" });
   const value = s("text.value", { x: 8, y: 50 });
   const node = s("a.chip", { "data-item": true }, box, id, state, value);
-  const update = ({ device, place, metric: [shareOf, show], by }) => {
+  const update = ({ device, place, metric: [shareOf, show] }) => {
     const part = shareOf(device);
     node.setAttribute("class", `chip ${part === null ? "" : `heat${Math.min(4, Math.floor(part * 5))}`} ${stateOf(device)[1]}`);
     attr(node, "transform", `translate(${place.x} ${place.y})`);
     attr(node, "href", href(`device/${encodeURIComponent(device.id)}`));
-    attr(node, "aria-label", `Device ${device.id}, ${device.state}, ${by} ${show(device)}`);
     put(id, device.id);
     put(state, `${stateOf(device)[0]} ${device.state}`);
     put(value, show(device));

@@ -24,7 +24,7 @@ export function make() {
   const faults = h("ul.faults");
   const failed = h("summary");
   const wrong = h("details.panel", { hidden: true }, h("summary", null, failed), faults);
-  const node = h("div.view", null,
+  const node = h("div.view", null, h("h1.unseen", null, "Overview"),
     h("div.tiles", null, Object.values(tiles).map((tile) => tile.node)),
     h("section", { "aria-label": "Devices" }, cards),
     h("div.pair", null,
@@ -104,6 +104,9 @@ function bars() {
   return { node, update };
 }
 
+/// The link that a whole card is.
+const cardLink = ({ id }) => h("a.id", { "data-item": true, "aria-label": `Device ${id}` }, id);
+
 export const linkText = ({ pcie }) => (pcie.generation ? `Gen${pcie.generation} x${pcie.width ?? "?"}` : f.MISSING);
 
 function card(device) {
@@ -115,17 +118,17 @@ function card(device) {
   const trend = spark(`Power of device ${device.id} over time`);
   const where = h("span.dim");
   const sick = h("p.sick");
-  const node = h("a.card", { href: href(`device/${encodeURIComponent(device.id)}`), "data-item": true },
-    h("header", null, h("b.id", null, device.id), h("span.board"), where, state.node), sick,
+  const link = cardLink(device);
+  const board = h("span.board");
+  const node = h("article.card", null,
+    h("header", null, link, board, where, state.node), sick,
     h("div.meters", null, temperature.node, power.node, h("dl.stack", null, h("dt", null, "Clock"), clock, h("dt", null, "Fan"), fan)),
     memory.node, trend.node);
   memory.node.append(h("span.name", null, "PCIe"), flow);
-  const board = node.querySelector(".board");
   const update = ({ device, trend: { tracks }, range }) => {
     state.update(device);
     node.classList.toggle("ill", !isFine(device));
-    attr(node, "href", href(`device/${encodeURIComponent(device.id)}`));
-    attr(node, "aria-label", `Device ${device.id}, ${f.word(device.board)}, ${device.state}`);
+    attr(link, "href", href(`device/${encodeURIComponent(device.id)}`));
     put(board, f.word(device.board));
     put(where, `${f.word(device.pci_address)} · ${linkText(device)}`);
     put(sick, complaint(device));
@@ -145,14 +148,14 @@ function small(device) {
   const [temperature, power, amount] = [h("b"), h("b"), h("span.n")];
   const dram = bar("DRAM");
   const trend = spark(`Power of device ${device.id} over time`);
-  const node = h("a.card", { href: href(`device/${encodeURIComponent(device.id)}`), "data-item": true },
-    h("header", null, h("b.id", null, device.id), state.node),
+  const link = cardLink(device);
+  const node = h("article.card", null,
+    h("header", null, link, state.node),
     h("div.figures", null, temperature, power), h("div.bars", null, dram.node, amount), trend.node);
   const update = ({ device, trend: { tracks }, range }) => {
     state.update(device);
     node.classList.toggle("ill", !isFine(device));
-    attr(node, "href", href(`device/${encodeURIComponent(device.id)}`));
-    attr(node, "aria-label", `Device ${device.id}, ${f.word(device.board)}, ${device.state}`);
+    attr(link, "href", href(`device/${encodeURIComponent(device.id)}`));
     for (const [part, value, limit, unit] of [[temperature, device.asic_temp_celsius, device.asic_temp_max_celsius, "°C"], [power, device.power_watts, device.power_max_watts, "W"]]) {
       const isAt = limit > 0 && value >= limit;
       put(part, value === null ? f.MISSING : `${isAt ? "▲ " : ""}${f.whole(value)} ${unit}`);
