@@ -52,7 +52,8 @@ impl Served {
 
     fn kill(&mut self) {
         // Asked, so that it takes its machine away.
-        let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM);
+        let _ =
+            rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM);
         let _ = self.child.wait();
     }
 
@@ -87,7 +88,8 @@ const LIVE: &str = "document.getElementById('live-word').textContent === 'live'"
 /// Nothing went wrong in the browser, and nothing came from elsewhere.
 fn assert_clean(browser: &Browser, served: &Served) {
     assert_eq!(browser.complaints(), [""; 0]);
-    let foreign = "return performance.getEntriesByType('resource').map(e => e.name).filter(n => !n.startsWith(location.origin))";
+    let foreign =
+        "return performance.getEntriesByType('resource').map(e => e.name).filter(n => !n.startsWith(location.origin))";
     assert_eq!(browser.run(foreign), json!([]), "{}", served.address(""));
 }
 
@@ -102,7 +104,8 @@ fn the_page_lives_and_obeys_keys() {
     browser.wait_until("document.getElementById('sampled').textContent !== window.first");
     browser.run("window.card = document.querySelector('.card')");
 
-    for (key, text) in [("2", "Who holds it"), ("3", "Mesh"), ("4", "in all"), ("5", "Deaths"), ("6", "Alerts"), ("1", "Hottest")]
+    for (key, text) in
+        [("2", "Who holds it"), ("3", "Mesh"), ("4", "in all"), ("5", "Deaths"), ("6", "Alerts"), ("1", "Hottest")]
     {
         browser.press(key);
         browser.wait_for_text(text);
@@ -138,7 +141,8 @@ fn processes_are_filtered_and_sorted_and_opened() {
     browser.wait_until(LIVE);
     browser.press("/");
     browser.wait_until("document.activeElement.id === 'filter'");
-    let names = "[...document.querySelectorAll('main tbody tr')].map(row => row.cells[14].textContent.split(' ')[1]).join()";
+    let names =
+        "[...document.querySelectorAll('main tbody tr')].map(row => row.cells[14].textContent.split(' ')[1]).join()";
     browser.press("dram>1G command~train");
     browser.wait_until(&format!("{names} === 'train_nanogpt.py'"));
     browser.wait_for_text("1 of ");
@@ -173,7 +177,9 @@ fn a_device_has_charts_that_can_be_read_with_keys() {
     browser.wait_until(&format!("{lines} >= 6"));
     browser.run("document.querySelector('.chart svg').focus()");
     browser.press(LEFT);
-    browser.wait_until("/\\d\\.\\d °C.* at \\d\\d:/.test(document.querySelector('.chart svg').getAttribute('aria-valuetext'))");
+    browser.wait_until(
+        "/\\d\\.\\d °C.* at \\d\\d:/.test(document.querySelector('.chart svg').getAttribute('aria-valuetext'))",
+    );
     browser.press(ESCAPE);
     browser.wait_until("!document.querySelector('.chart output').textContent.includes(' at ')");
     assert_clean(&browser, &served);
@@ -224,7 +230,9 @@ fn thirty_two_devices_fit_on_a_screen_and_every_view_on_a_telephone() {
     browser.resize(360, 800);
     for view in ["overview", "memory", "mesh", "processes", "deaths", "events", "device/31"] {
         browser.go(&served.address(&format!("#/{view}")));
-        browser.wait_until(&format!("document.querySelector('main').innerText.length > 10 && location.hash.includes('{view}')"));
+        browser.wait_until(&format!(
+            "document.querySelector('main').innerText.length > 10 && location.hash.includes('{view}')"
+        ));
         let width = browser.run("return document.documentElement.scrollWidth");
         assert_eq!(width, 360, "{view} is wider than the screen");
         assert_eq!(browser.run(NAMELESS), json!([]), "{view}");

@@ -56,7 +56,8 @@ impl Browser {
             "goog:loggingPrefs": { "browser": "ALL" },
         } } });
         let opened = call("POST", &driver_address, &wanted);
-        let session = format!("{driver_address}/{}", opened["sessionId"].as_str().unwrap_or_else(|| panic!("{opened}")));
+        let session =
+            format!("{driver_address}/{}", opened["sessionId"].as_str().unwrap_or_else(|| panic!("{opened}")));
         let browser = Browser { driver, session, _profile: profile, _turn: turn };
         browser.resize(width, height);
         let feature = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
@@ -126,7 +127,8 @@ impl Browser {
 }
 
 fn call(method: &str, address: &str, body: &Value) -> Value {
-    let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(60)));
+    let config =
+        ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(60)));
     let agent: ureq::Agent = config.build().into();
     let answer = match method {
         "POST" => agent.post(address).header("content-type", "application/json").send(body.to_string()),
@@ -144,7 +146,10 @@ impl Drop for Browser {
         if !std::thread::panicking() {
             self.ask("DELETE", "", json!({}));
         }
-        let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.driver), rustix::process::Signal::TERM);
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.driver),
+            rustix::process::Signal::TERM,
+        );
         let _ = self.driver.wait();
     }
 }

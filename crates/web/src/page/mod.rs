@@ -9,8 +9,8 @@ pub struct Asset {
     pub path: &'static str,
     /// As the HTTP header says it.
     pub content_type: &'static str,
-    /// What is in it.
-    pub text: &'static str,
+    /// What is in it, with gzip.
+    pub packed: &'static [u8],
 }
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -20,7 +20,7 @@ const SVG: &str = "image/svg+xml";
 
 macro_rules! assets {
     ($($path:literal $content_type:ident $file:literal)+) => {
-        &[$(Asset { path: $path, content_type: $content_type, text: include_str!($file) },)+]
+        &[$(Asset { path: $path, content_type: $content_type, packed: include_bytes!(concat!(env!("OUT_DIR"), "/page/", $file)) },)+]
     };
 }
 

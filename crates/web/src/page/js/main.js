@@ -23,6 +23,7 @@ const $ = (id) => document.getElementById(id);
 /// The view that is shown.
 let shown = { name: null, view: null };
 let isPlanned = false;
+let hasNews = true;
 
 /// Draws soon, once for all that has happened until then. A page that nobody sees is not drawn.
 function plan() {
@@ -30,11 +31,13 @@ function plan() {
   isPlanned = true;
   requestAnimationFrame(() => {
     isPlanned = false;
-    draw();
+    if (hasNews) draw();
+    else drawFrame();
   });
 }
 
 function draw() {
+  hasNews = false;
   drawFrame();
   const name = route.view in VIEWS ? route.view : "overview";
   if (shown.name !== name) {
@@ -213,7 +216,10 @@ function start() {
   });
   addEventListener("online", retry);
   document.addEventListener("visibilitychange", plan);
-  listen(plan);
+  listen(() => {
+    hasNews = true;
+    plan();
+  });
   // Ages grow without news.
   setInterval(plan, 1000);
   read();

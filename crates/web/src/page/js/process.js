@@ -48,7 +48,7 @@ export function make() {
       const answer = await get("buffers", wanted);
       if (key !== asked) return;
       const { total, offset, buffers, unlisted } = Array.isArray(answer.buffers) ? answer : answer.buffers;
-      keyed(list.body, buffers, (buffer) => `${buffer.id} ${buffer.devices} ${buffer.kind}`, () => buffer_row());
+      keyed(list.body, buffers, (buffer) => `${buffer.id} ${buffer.devices} ${buffer.kind}`, () => bufferRow());
       list.node.hidden = !buffers.length;
       before.disabled = offset === 0;
       after.disabled = offset + buffers.length >= total;
@@ -66,14 +66,14 @@ export function make() {
     put(gone, process ? "" : "It does not use a device now. What the dead held is under Deaths.");
     if (process) {
       for (const { show, value } of facts) put(value, show(process));
-      keyed(held.body, process.devices, (one) => one.id, held_row);
+      keyed(held.body, process.devices, (one) => one.id, heldRow);
     }
     if (store.link.state === "live") load();
   };
   return { node, update };
 }
 
-function held_row(first) {
+function heldRow(first) {
   const { node, cells } = row(HELD, deviceLink(first.id));
   const update = (one) => {
     const { dram } = one.exact ?? {};
@@ -84,7 +84,7 @@ function held_row(first) {
   return { node, update };
 }
 
-function buffer_row() {
+function bufferRow() {
   const { node, cells } = row(BUFFERS);
   const update = (b) => {
     const texts = [f.bytes(b.bytes), b.kind, b.devices.join(","), f.word(b.label), f.bytes(b.logical_bytes), f.word(b.banks), `0x${b.address.toString(16)}`, f.age(b.age_seconds), f.word(b.source)];

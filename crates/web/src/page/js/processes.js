@@ -74,6 +74,9 @@ export function rowsOf(snapshot, device = null) {
   return rows;
 }
 
+/// So many rows are drawn unless all are asked for.
+const ROWS = 200;
+
 const TEXT = ["name", "user", "source", "command"];
 const keyOf = (row, by) => (by === "dev" ? (row.process.devices[0]?.index ?? null) : TEXT.includes(by) ? (by === "source" ? row.source : row.process[by]) : row[by]);
 
@@ -81,11 +84,13 @@ export function make() {
   const input = h("input", { type: "search", id: "filter", placeholder: "user:alice dram>1G name~vllm", "aria-label": "Filter processes", "aria-describedby": "filter-note", autocomplete: "off", spellcheck: "false" });
   const note = h("span.note", { id: "filter-note", role: "status" });
   const { node: scroll, head, body } = table(COLUMNS, "Processes");
+  scroll.firstChild.classList.add("fixed");
   COLUMNS.forEach(([name, , , field], n) => {
     head.cells[n].replaceChildren(h("button", { onclick: () => sortBy(field) }, name, h("span.arrow", { "aria-hidden": true })));
   });
   const empty = h("p.empty");
-  const node = h("div.view", null, h("div.bar-row", null, h("h1", null, "Processes"), input, note), h("section.panel", null, scroll, empty));
+  const more = h("button", { onclick: () => change({ rows: "all" }) });
+  const node = h("div.view", null, h("div.bar-row", null, h("h1", null, "Processes"), input, note), h("section.panel", null, scroll, empty, more));
   let query = () => true;
   let read = null;
   input.addEventListener("input", () => change({ q: input.value }, true));
@@ -115,7 +120,10 @@ export function make() {
     const all = rowsOf(snapshot);
     const rows = all.filter(query);
     rows.sort((a, b) => compare(keyOf(a, by), keyOf(b, by), isUp) || a.pid - b.pid);
-    keyed(body, rows, (row) => row.pid, make_row);
+    const most = route.words.get("rows") === "all" ? rows.length : ROWS;
+    keyed(body, rows.slice(0, most), (row) => row.pid, rowNode);
+    more.hidden = rows.length <= most;
+    put(more, `Show ${rows.length - most} more`);
     attr(input, "aria-invalid", problem ? "true" : null);
     put(note, problem || (text ? `${rows.length} of ${all.length}` : `${all.length} in all`));
     note.classList.toggle("bad", problem !== "");
@@ -130,7 +138,7 @@ function compare(a, b, isUp) {
   return (a < b ? -1 : a > b ? 1 : 0) * (isUp ? 1 : -1);
 }
 
-function make_row() {
+function rowNode() {
   const link = h("a", { "data-item": true });
   const { node, cells } = cellsOf(COLUMNS, link);
   const update = (row) => {
