@@ -153,6 +153,8 @@ fn processes_are_filtered_and_sorted_and_opened() {
     browser.go(&served.address("#/processes?q=not+command~train&sort=pid"));
     browser.wait_until(&format!("!{names}.includes('train') && {names}.length > 0"));
     browser.wait_until("document.querySelector('th[aria-sort=descending]').textContent.startsWith('PID')");
+    // Once to leave the field, once to let everything through again.
+    browser.press(ESCAPE);
     browser.press(ESCAPE);
     browser.wait_until(&format!("{names}.includes('train')"));
     browser.press("j");
@@ -162,6 +164,50 @@ fn processes_are_filtered_and_sorted_and_opened() {
     browser.back();
     browser.wait_until("location.hash.startsWith('#/processes')");
     assert_clean(&browser, &served);
+}
+
+/// Which of some processes a filter lets through, or what it says is wrong.
+const FILTERED: &str = "
+    return import('/assets/js/query.js').then(({ parse }) => {
+        const row = (pid, user, name, dram, age) => ({
+            pid, dram, age, share: null, process: { pid, user, name, command: `python3 ${name}.py`, devices: [{ id: '0' }, { id: '2R' }] },
+        });
+        const rows = [row(7, 'alice', 'vllm', 2 ** 31, 30), row(8, 'bob', 'train', 2 ** 20, 7200), row(9, 'Bob', 'or', null, null)];
+        const answer = text => {
+            try { return rows.filter(parse(text)).map(row => row.pid).join(' '); } catch (error) { return error.message; }
+        };
+        return QUERIES.map(text => `${text} => ${answer(text)}`).join('\\n');
+    });";
+
+#[test]
+fn the_filter_speaks_the_language_of_the_monitor() {
+    let Some(browser) = Browser::open("the language of the filter", 800, 600, "light") else { return };
+    let served = Served::start("p150", &[]);
+    browser.go(&served.address(""));
+    let queries = [
+        "",
+        "vllm",
+        "user:bob",
+        "name~LL or pid:8",
+        "dram>1G",
+        "dram>=1M dram<=1024K",
+        "not dram>1G",
+        "-user:bob dev:2r",
+        "(vllm or train) and age>1h",
+        "\"or\"",
+        "age<1m",
+        "share>0%",
+        "colour:red",
+        "dram:1",
+        "user>1",
+        "dram>x",
+        "(vllm",
+        "vllm)",
+        "or",
+        "user:",
+    ];
+    let answers = browser.run(&FILTERED.replace("QUERIES", &json!(queries).to_string()));
+    expect_test::expect![[r#""#]].assert_eq(answers.as_str().unwrap());
 }
 
 #[test]

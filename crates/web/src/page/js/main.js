@@ -85,7 +85,10 @@ function drawLink({ state, nextTry, reason }) {
   const next = state === "waiting" ? `Next try in ${wait} s.` : state === "connecting" ? "Trying now." : "The connection stands; the service gives no new sample.";
   const isTold = old || (state === "waiting" && !store.snapshot);
   $("old").hidden = !isTold || state === "locked";
-  if (isTold) put($("old-text"), `This is old: ${since}. ${state === "live" ? "" : `Connection lost: ${reason}. `}${next}`);
+  const lost = state === "live" ? "" : `Connection lost: ${reason}. `;
+  if (isTold) put($("old-text"), `This is old: ${since}. ${lost}${next}`);
+  // Said once: nobody wants to hear seconds being counted.
+  put($("old-said"), isTold ? `What is shown is old. ${lost}` : "");
   $("retry").hidden = state !== "waiting";
   document.body.classList.toggle("is-old", old);
   if (state === "locked" && !$("token").open) {
@@ -141,13 +144,14 @@ function theme(next) {
 /// Moves the focus among the things of a view: by one, or by a row of a grid.
 function move(by, isRow) {
   const items = [...$("view").querySelectorAll("[data-item]")];
-  if (!items.length) return;
+  if (!items.length) return false;
   const at = items.indexOf(document.activeElement);
   const tops = items.map((item) => Math.round(item.getBoundingClientRect().top));
   const columns = isRow ? Math.max(1, tops.filter((top) => top === tops[0]).length) : 1;
   const to = at < 0 ? 0 : Math.min(items.length - 1, Math.max(0, at + by * columns));
   items[to].focus();
-  items[to].scrollIntoView?.({ block: "nearest" });
+  items[to].scrollIntoView({ block: "nearest" });
+  return true;
 }
 
 function press(event) {
@@ -163,7 +167,7 @@ function press(event) {
   if (isTyping) return;
   const ranges = Object.keys(RANGES);
   const range = (by) => change({ range: ranges[Math.min(ranges.length - 1, Math.max(0, ranges.indexOf(currentRange()) + by))] });
-  const step = (by, isRow) => (shown.view.step ? shown.view.step(by) : move(by, isRow));
+  const step = (by, isRow) => (shown.view.step ? !isRow && shown.view.step(by) : move(by, isRow));
   const keys = {
     "?": () => $("help").showModal(),
     "/": () => (shown.view.focus ? shown.view.focus() : (location.hash = href("processes", { focus: "1" }))),
@@ -180,9 +184,8 @@ function press(event) {
   // Where something long is scrolled, arrows scroll it.
   if (event.key.startsWith("Arrow") && event.target.closest(".scroll") && !event.target.matches("[data-item]")) return;
   const act = TABS[Number(event.key) - 1] ? () => (location.hash = href(TABS[Number(event.key) - 1])) : keys[event.key];
-  if (!act) return;
-  event.preventDefault();
-  act();
+  // What does nothing here is left to the browser.
+  if (act && act() !== false) event.preventDefault();
 }
 
 function start() {

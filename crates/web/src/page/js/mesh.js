@@ -21,7 +21,7 @@ export function make() {
   const groups = s("g.groups");
   const links = s("g.links");
   const chips = s("g");
-  const svg = s("svg.mesh", { "aria-label": "Chips and the links between them" }, groups, links, chips);
+  const svg = s("svg.mesh", { role: "group", "aria-label": "Chips and the links between them" }, groups, links, chips);
   const scale = h("span.key", null, "of its limit", [0, 1, 2, 3, 4].map((n) => h("span", null, h(`i.heat${n}`), ["< 20 %", "< 40 %", "< 60 %", "< 80 %", "80 % and more"][n])));
   const remarks = h("ul.faults");
   const none = h("p.empty");

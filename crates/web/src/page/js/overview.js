@@ -23,7 +23,7 @@ export function make() {
   const nothing = h("p.empty", null, "Nothing has happened since the service was started.");
   const faults = h("ul.faults");
   const failed = h("summary");
-  const wrong = h("details.panel", { hidden: true }, h("summary", null, failed), faults);
+  const wrong = h("details.panel", null, failed, faults);
   const node = h("div.view", null, h("h1.unseen", null, "Overview"),
     h("div.tiles", null, Object.values(tiles).map((tile) => tile.node)),
     h("section", { "aria-label": "Devices" }, cards),
@@ -31,7 +31,6 @@ export function make() {
       panel(["Processes ", h("a.more", { href: href("processes") }, "all")], largest.node, nobody),
       panel(["Events ", h("a.more", { href: href("events") }, "all")], events, nothing)),
     wrong);
-  wrong.replaceChildren(failed, faults);
 
   const update = ({ snapshot, events: happened }) => {
     const { devices, processes } = snapshot;

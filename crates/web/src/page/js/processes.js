@@ -103,7 +103,7 @@ export function make() {
 
   const update = ({ snapshot }) => {
     const text = route.words.get("q") ?? "";
-    if (input.value !== text && document.activeElement !== input) input.value = text;
+    if (input.value !== text) input.value = text;
     let problem = "";
     try {
       if (text !== read) query = parse(text);
