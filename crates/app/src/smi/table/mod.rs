@@ -6,6 +6,7 @@
 
 mod blocks;
 pub mod figures;
+pub mod fleet;
 pub mod grid;
 mod processes;
 mod rows;
@@ -13,7 +14,7 @@ mod rows;
 use super::style::{Style, Tone};
 use crate::text::{Align, clean, width};
 use grid::Page;
-use model::Snapshot;
+use model::{Fault, Snapshot};
 
 /// More devices than this get a line each.
 const BLOCKS: usize = 8;
@@ -65,14 +66,18 @@ fn title(page: &mut Page, snapshot: &Snapshot) {
 
 /// What went wrong, below the tables.
 fn notes(page: &mut Page, snapshot: &Snapshot) {
+    let note = |fault: &Fault| format!("{}: {}", clean(&fault.path), clean(&fault.reason));
+    list_notes(page, snapshot.faults.iter().map(note).collect());
+}
+
+fn list_notes(page: &mut Page, notes: Vec<String>) {
     let style = page.style;
-    for fault in snapshot.faults.iter().take(NOTES) {
-        let note = format!("{}: {}", clean(&fault.path), clean(&fault.reason));
+    for note in notes.iter().take(NOTES) {
         page.text += &style.paint("note: ", Tone::Warning);
-        page.text += &note;
+        page.text += note;
         page.text.push('\n');
     }
-    if snapshot.faults.len() > NOTES {
-        page.text += &format!("note: {} more; --json lists them all\n", snapshot.faults.len() - NOTES);
+    if notes.len() > NOTES {
+        page.text += &format!("note: {} more; --json lists them all\n", notes.len() - NOTES);
     }
 }
