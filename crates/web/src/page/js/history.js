@@ -90,7 +90,7 @@ function extend(snapshot) {
   for (const device of snapshot.devices) {
     for (const name of current?.series ?? []) {
       // A device that does not answer shows its last values. Those are no measurements of now.
-      const value = device.sample_age_seconds > 0 ? null : SERIES[name](device);
+      const value = (device.sample_age_seconds ?? 1) < 1 ? SERIES[name](device) : null;
       current.tracks.get(`${device.id} ${name}`)?.add(time, value);
     }
   }
