@@ -55,7 +55,7 @@ impl Browser {
             "goog:chromeOptions": { "args": arguments },
             "goog:loggingPrefs": { "browser": "ALL" },
         } } });
-        let opened = call("POST", &driver_address, &wanted);
+        let opened = call(&driver_address, &wanted);
         let session =
             format!("{driver_address}/{}", opened["sessionId"].as_str().unwrap_or_else(|| panic!("{opened}")));
         let browser = Browser { driver, session, _profile: profile, _turn: turn };
@@ -71,24 +71,24 @@ impl Browser {
     }
 
     fn devtools(&self, command: &str, parameters: Value) -> Value {
-        self.ask("POST", "goog/cdp/execute", json!({ "cmd": command, "params": parameters }))
+        self.ask("goog/cdp/execute", json!({ "cmd": command, "params": parameters }))
     }
 
-    fn ask(&self, method: &str, what: &str, body: Value) -> Value {
-        call(method, &format!("{}/{what}", self.session), &body)
+    fn ask(&self, what: &str, body: Value) -> Value {
+        call(&format!("{}/{what}", self.session), &body)
     }
 
     pub fn go(&self, address: &str) {
-        self.ask("POST", "url", json!({ "url": address }));
+        self.ask("url", json!({ "url": address }));
     }
 
     pub fn back(&self) {
-        self.ask("POST", "back", json!({}));
+        self.ask("back", json!({}));
     }
 
     /// What a script returns.
     pub fn run(&self, script: &str) -> Value {
-        self.ask("POST", "execute/sync", json!({ "script": script, "args": [] }))
+        self.ask("execute/sync", json!({ "script": script, "args": [] }))
     }
 
     /// What a person reads.
@@ -102,7 +102,7 @@ impl Browser {
             .chars()
             .flat_map(|key| [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })])
             .collect();
-        self.ask("POST", "actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": presses }] }));
+        self.ask("actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": presses }] }));
     }
 
     /// Waits until a script returns true.
@@ -120,32 +120,28 @@ impl Browser {
 
     /// What the browser has complained about since it was asked last.
     pub fn complaints(&self) -> Vec<String> {
-        let log = self.ask("POST", "se/log", json!({ "type": "browser" }));
+        let log = self.ask("se/log", json!({ "type": "browser" }));
         let lines = log.as_array().cloned().unwrap_or_default();
         lines.iter().map(|line| line["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 }
 
-fn call(method: &str, address: &str, body: &Value) -> Value {
+fn call(address: &str, body: &Value) -> Value {
     let config =
         ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(60)));
     let agent: ureq::Agent = config.build().into();
-    let answer = match method {
-        "POST" => agent.post(address).header("content-type", "application/json").send(body.to_string()),
-        _ => agent.delete(address).call(),
-    };
+    let answer = agent.post(address).header("content-type", "application/json").send(body.to_string());
     let text = answer.unwrap().body_mut().read_to_string().unwrap();
     let answer: Value = serde_json::from_str(&text).unwrap();
     let value = answer["value"].clone();
-    assert!(value.get("error").is_none(), "{method} {address} {body}: {value}");
+    assert!(value.get("error").is_none(), "{address} {body}: {value}");
     value
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            self.ask("DELETE", "", json!({}));
-        }
+        // The driver does not take its browsers with it.
+        let _ = ureq::delete(&self.session).call();
         let _ = rustix::process::kill_process(
             rustix::process::Pid::from_child(&self.driver),
             rustix::process::Signal::TERM,

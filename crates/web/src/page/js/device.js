@@ -6,7 +6,7 @@ import * as f from "./format.js";
 import { RANGES, SERIES, follow } from "./history.js";
 import { linkText } from "./overview.js";
 import { complaint, panel, row, statePill, table } from "./pieces.js";
-import { currentRange, href, route } from "./route.js";
+import { currentRange, go, href, route } from "./route.js";
 import { isOld, now, store } from "./store.js";
 import { rowsOf } from "./processes.js";
 
@@ -81,7 +81,7 @@ export function make() {
     const all = store.snapshot?.devices ?? [];
     const at = all.findIndex((device) => device.id === route.id);
     const next = all[(at + by + all.length) % all.length];
-    if (next) location.hash = href(`device/${encodeURIComponent(next.id)}`);
+    if (next) go(href(`device/${encodeURIComponent(next.id)}`));
   };
   return { node, update, step };
 }

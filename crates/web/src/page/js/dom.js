@@ -14,7 +14,7 @@ function fill(node, name, attributes, children) {
   if (classes.length) node.classList.add(...classes);
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value === true ? "" : value);
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value);
   }
   node.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false));
   return node;

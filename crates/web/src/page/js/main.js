@@ -12,7 +12,7 @@ import * as overview from "./overview.js";
 import { complaint, deviceLink, isFine, stateOf } from "./pieces.js";
 import * as process from "./process.js";
 import * as processes from "./processes.js";
-import { change, currentRange, href, read, route } from "./route.js";
+import { change, currentRange, go, href, read, route } from "./route.js";
 import { connect, isOld, listen, retry, sampleAge, store, unlock } from "./store.js";
 
 const VIEWS = { overview, memory, mesh, processes, deaths, events: log, device, process };
@@ -44,6 +44,7 @@ function draw() {
     shown = { name, view: VIEWS[name].make() };
     $("view").replaceChildren(shown.view.node);
   }
+  shown.path = `${name} ${route.id}`;
   shown.view.node.hidden = !store.snapshot;
   if (store.snapshot) shown.view.update(store);
 }
@@ -159,7 +160,7 @@ function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.key === "Escape") {
     if (isTyping) event.target.blur();
-    else if (PARENTS[route.view]) location.hash = href(PARENTS[route.view]);
+    else if (PARENTS[route.view]) go(href(PARENTS[route.view]));
     else if (route.words.get("q")) change({ q: "" });
     else document.activeElement?.blur();
     return;
@@ -170,7 +171,7 @@ function press(event) {
   const step = (by, isRow) => (shown.view.step ? !isRow && shown.view.step(by) : move(by, isRow));
   const keys = {
     "?": () => $("help").showModal(),
-    "/": () => (shown.view.focus ? shown.view.focus() : (location.hash = href("processes", { focus: "1" }))),
+    "/": () => (shown.view.focus ? shown.view.focus() : go(href("processes", { focus: "1" }))),
     t: () => theme(true),
     j: () => step(1),
     k: () => step(-1),
@@ -183,7 +184,7 @@ function press(event) {
   };
   // Where something long is scrolled, arrows scroll it.
   if (event.key.startsWith("Arrow") && event.target.closest(".scroll") && !event.target.matches("[data-item]")) return;
-  const act = TABS[Number(event.key) - 1] ? () => (location.hash = href(TABS[Number(event.key) - 1])) : keys[event.key];
+  const act = TABS[Number(event.key) - 1] ? () => go(href(TABS[Number(event.key) - 1])) : keys[event.key];
   // What does nothing here is left to the browser.
   if (act && act() !== false) event.preventDefault();
 }
@@ -209,13 +210,13 @@ function start() {
   });
   addEventListener("keydown", press);
   addEventListener("hashchange", () => {
-    const before = `${route.view} ${route.id}`;
     read();
+    const before = shown.path;
     draw();
     if (route.words.get("focus")) {
       change({ focus: "" }, true);
       shown.view.focus?.();
-    } else if (before !== `${route.view} ${route.id}`) scrollTo(0, 0);
+    } else if (before !== shown.path) scrollTo(0, 0);
   });
   addEventListener("online", retry);
   document.addEventListener("visibilitychange", plan);

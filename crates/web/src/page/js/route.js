@@ -37,7 +37,13 @@ export function href(path, words = {}) {
 export function change(words, isTyping = false) {
   const path = [route.view, route.id].filter((part) => part !== null).map(encodeURIComponent).join("/");
   const address = href(path, { ...Object.fromEntries(route.words), ...words });
-  if (isTyping) history.replaceState(null, "", address);
-  else location.hash = address;
-  if (isTyping) dispatchEvent(new HashChangeEvent("hashchange"));
+  if (!isTyping) return go(address);
+  history.replaceState(null, "", address);
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+/// Goes to an address. The browser tells of it later, and the next key may come before.
+export function go(address) {
+  location.hash = address;
+  read();
 }
