@@ -3,7 +3,7 @@
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::Bytes;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::OnceLock;
 
 /// Bytes that are shared, and the same with gzip.
@@ -19,6 +19,15 @@ const WORTH_PACKING: usize = 1400;
 impl Text {
     pub fn new(bytes: impl Into<Bytes>) -> Text {
         Text { plain: bytes.into(), packed: OnceLock::new() }
+    }
+
+    /// What was packed before. Bytes that are no gzip are an empty text.
+    pub fn of_packed(packed: &'static [u8]) -> Text {
+        let mut plain = Vec::new();
+        if flate2::read::GzDecoder::new(packed).read_to_end(&mut plain).is_err() {
+            return Text::default();
+        }
+        Text { plain: plain.into(), packed: Some(Bytes::from_static(packed)).into() }
     }
 
     /// As it is.
@@ -45,7 +54,6 @@ fn pack(bytes: &[u8]) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
 
     #[test]
     fn what_is_packed_is_the_same_and_what_is_short_is_not_packed() {

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod browser;
 pub mod harness;
 pub mod service;
 pub mod terminal;

@@ -152,7 +152,7 @@ async fn put(asker: &Asker, ask: Ask) -> Result<Vec<u8>, Refusal> {
 }
 
 fn of_the_page(asset: &page::Asset, headers: &HeaderMap) -> Response<Sent> {
-    let text = Text::new(asset.text);
+    let text = Text::of_packed(asset.packed);
     let answer = Answer { content_type: asset.content_type, tag: Some(tag_of(&text)), text: &text };
     let mut response = answer.response(headers);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(page::POLICY));

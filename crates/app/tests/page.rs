@@ -1,0 +1,366 @@
+//! The page of a real service, in a real browser.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use support::TTMON;
+use support::browser::{Browser, ENTER, ESCAPE, LEFT};
+use support::service::{Poc, c_client, wait_for};
+use tempfile::TempDir;
+
+/// A service with a simulated machine, ended when dropped.
+struct Served {
+    folder: TempDir,
+    child: Child,
+    machine: String,
+    options: Vec<String>,
+    port: u16,
+}
+
+impl Served {
+    fn start(machine: &str, options: &[&str]) -> Served {
+        let folder = tempfile::tempdir().unwrap();
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        let child = spawn(&folder, machine, 0, &options);
+        let mut served = Served { folder, child, machine: machine.to_owned(), options, port: 0 };
+        wait_for(|| served.port_in_log().is_some(), || served.log());
+        served.port = served.port_in_log().unwrap();
+        served
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    fn port_in_log(&self) -> Option<u16> {
+        let log = self.log();
+        let (_, rest) = log.split_once("address=127.0.0.1:")?;
+        rest.split_once('\n')?.0.split(' ').next()?.parse().ok()
+    }
+
+    fn address(&self, rest: &str) -> String {
+        format!("http://127.0.0.1:{}/{rest}", self.port)
+    }
+
+    fn poc_socket(&self) -> PathBuf {
+        self.folder.path().join("poc.sock")
+    }
+
+    fn kill(&mut self) {
+        // Asked, so that it takes its machine away.
+        let _ =
+            rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM);
+        let _ = self.child.wait();
+    }
+
+    /// Starts it again at the same address.
+    fn restart(&mut self) {
+        self.child = spawn(&self.folder, &self.machine, self.port, &self.options);
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(folder: &TempDir, machine: &str, port: u16, options: &[String]) -> Child {
+    let at = |name: &str| folder.path().join(name);
+    Command::new(TTMON)
+        .args(["serve", &format!("--sim={machine}"), "--listen", &format!("127.0.0.1:{port}")])
+        .arg("--socket")
+        .arg(at("ttmon.sock"))
+        .arg("--poc-socket")
+        .arg(at("poc.sock"))
+        .args(options)
+        .stderr(std::fs::File::create(at("log")).unwrap())
+        .spawn()
+        .unwrap()
+}
+
+const LIVE: &str = "document.getElementById('live-word').textContent === 'live'";
+
+/// Nothing went wrong in the browser, and nothing came from elsewhere.
+fn assert_clean(browser: &Browser, served: &Served) {
+    assert_eq!(browser.complaints(), [""; 0]);
+    let foreign =
+        "return performance.getEntriesByType('resource').map(e => e.name).filter(n => !n.startsWith(location.origin))";
+    assert_eq!(browser.run(foreign), json!([]), "{}", served.address(""));
+}
+
+#[test]
+fn the_page_lives_and_obeys_keys() {
+    let Some(browser) = Browser::open("the page", 1440, 900, "light") else { return };
+    let served = Served::start("p150x4", &[]);
+    browser.go(&served.address(""));
+    browser.wait_until(LIVE);
+    browser.wait_until("document.querySelectorAll('.cards .card').length === 4");
+    browser.run("window.first = document.getElementById('sampled').textContent");
+    browser.wait_until("document.getElementById('sampled').textContent !== window.first");
+    browser.run("window.card = document.querySelector('.card')");
+
+    for (key, text) in
+        [("2", "Who holds it"), ("3", "Mesh"), ("4", "in all"), ("5", "Deaths"), ("6", "Alerts"), ("1", "Hottest")]
+    {
+        browser.press(key);
+        browser.wait_for_text(text);
+    }
+    browser.press("?");
+    browser.wait_for_text("a shorter, a longer time range");
+    browser.press(ESCAPE);
+    browser.wait_until("!document.getElementById('help').open");
+    browser.press("jj");
+    browser.press(ENTER);
+    browser.wait_until("location.hash.startsWith('#/device/1')");
+    browser.wait_for_text("Device 1");
+    browser.press("j");
+    browser.wait_for_text("Device 2");
+    browser.press(ESCAPE);
+    browser.wait_until("location.hash.startsWith('#/overview')");
+
+    let scheme = "getComputedStyle(document.documentElement).colorScheme";
+    browser.press("t");
+    browser.wait_until(&format!("{scheme} === 'light'"));
+    browser.press("t");
+    browser.wait_until(&format!("{scheme} === 'dark'"));
+    browser.go(&served.address("#/memory"));
+    browser.wait_until(&format!("{scheme} === 'dark'"));
+    assert_clean(&browser, &served);
+}
+
+#[test]
+fn processes_are_filtered_and_sorted_and_opened() {
+    let Some(browser) = Browser::open("the filter", 1440, 900, "light") else { return };
+    let served = Served::start("p150x4", &[]);
+    browser.go(&served.address("#/overview"));
+    browser.wait_until(LIVE);
+    browser.press("/");
+    browser.wait_until("document.activeElement.id === 'filter'");
+    let names =
+        "[...document.querySelectorAll('main tbody tr')].map(row => row.cells[14].textContent.split(' ')[1]).join()";
+    browser.press("dram>1G command~train");
+    browser.wait_until(&format!("{names} === 'train_nanogpt.py'"));
+    browser.wait_for_text("1 of ");
+    browser.press(" (");
+    browser.wait_for_text("something to look for is missing");
+    assert_eq!(browser.run(&format!("return {names}")), "train_nanogpt.py", "what made sense last goes on");
+    // The address has it, and so does whoever gets the address.
+    browser.go(&served.address("#/processes?q=not+command~train&sort=pid"));
+    browser.wait_until(&format!("!{names}.includes('train') && {names}.length > 0"));
+    browser.wait_until("document.querySelector('th[aria-sort=descending]').textContent.startsWith('PID')");
+    // Once to leave the field, once to let everything through again.
+    browser.press(ESCAPE);
+    browser.press(ESCAPE);
+    browser.wait_until(&format!("{names}.includes('train')"));
+    browser.press("j");
+    browser.press(ENTER);
+    browser.wait_for_text("Host memory");
+    browser.wait_for_text("Nobody tells of its buffers");
+    browser.back();
+    browser.wait_until("location.hash.startsWith('#/processes')");
+    assert_clean(&browser, &served);
+}
+
+/// Which of some processes a filter lets through, or what it says is wrong.
+const FILTERED: &str = "
+    return import('/assets/js/query.js').then(({ parse }) => {
+        const row = (pid, user, name, dram, age) => ({
+            pid, dram, age, share: null, process: { pid, user, name, command: `python3 ${name}.py`, devices: [{ id: '0' }, { id: '2R' }] },
+        });
+        const rows = [row(7, 'alice', 'vllm', 2 ** 31, 30), row(8, 'bob', 'train', 2 ** 20, 7200), row(9, 'Bob', 'or', null, null)];
+        const answer = text => {
+            try { return rows.filter(parse(text)).map(row => row.pid).join(' '); } catch (error) { return error.message; }
+        };
+        return QUERIES.map(text => `${text} => ${answer(text)}`).join('\\n');
+    });";
+
+#[test]
+fn the_filter_speaks_the_language_of_the_monitor() {
+    let Some(browser) = Browser::open("the language of the filter", 800, 600, "light") else { return };
+    let served = Served::start("p150", &[]);
+    browser.go(&served.address(""));
+    let queries = [
+        "",
+        "vllm",
+        "user:bob",
+        "name~LL or pid:8",
+        "dram>1G",
+        "dram>=1M dram<=1024K",
+        "not dram>1G",
+        "-user:bob dev:2r",
+        "(vllm or train) and age>1h",
+        "\"or\"",
+        "age<1m",
+        "share>0%",
+        "colour:red",
+        "dram:1",
+        "user>1",
+        "dram>x",
+        "(vllm",
+        "vllm)",
+        "or",
+        "user:",
+    ];
+    let answers = browser.run(&FILTERED.replace("QUERIES", &json!(queries).to_string()));
+    expect_test::expect![[r#"
+         => 7 8 9
+        vllm => 7
+        user:bob => 8 9
+        name~LL or pid:8 => 7 8
+        dram>1G => 7
+        dram>=1M dram<=1024K => 8
+        not dram>1G => 8 9
+        -user:bob dev:2r => 7
+        (vllm or train) and age>1h => 8
+        "or" => 9
+        age<1m => 7
+        share>0% => 
+        colour:red => there is no field "colour": dev user container name command source runtime pid dram l1 l1_small trace cb total rss growth cpu share age
+        dram:1 => dram takes > < >= or <=, as it is a number
+        user>1 => user takes : or ~, as it is no number
+        dram>x => "x" is not a number for dram, which may end in K M G T
+        (vllm => a bracket is never closed
+        vllm) => a bracket was never opened
+        or => something to look for is missing
+        user: => a text must follow user:"#]].assert_eq(answers.as_str().unwrap());
+}
+
+#[test]
+fn a_device_has_charts_that_can_be_read_with_keys() {
+    let Some(browser) = Browser::open("the charts", 1440, 900, "light") else { return };
+    let served = Served::start("p150x4", &[]);
+    browser.go(&served.address("#/device/0?range=6h"));
+    browser.wait_until("document.querySelector('#ranges [aria-pressed=true]').textContent === '6h'");
+    browser.press("[[[[");
+    browser.wait_until("location.hash.includes('range=5m')");
+    browser.wait_until("document.querySelectorAll('.chart').length === 7");
+    let lines = "[...document.querySelectorAll('.chart .mean.line0')].filter(line => line.getTotalLength() > 1).length";
+    browser.wait_until(&format!("{lines} >= 6"));
+    browser.run("document.querySelector('.chart svg').focus()");
+    browser.press(LEFT);
+    browser.wait_until(
+        "/\\d\\.\\d °C.* at \\d\\d:/.test(document.querySelector('.chart svg').getAttribute('aria-valuetext'))",
+    );
+    browser.press(ESCAPE);
+    browser.wait_until("!document.querySelector('.chart output').textContent.includes(' at ')");
+    assert_clean(&browser, &served);
+}
+
+#[test]
+fn a_hung_device_is_named() {
+    let Some(browser) = Browser::open("a hung device", 1440, 900, "dark") else { return };
+    let served = Served::start("p150x4,hang=2@1s", &[]);
+    browser.go(&served.address(""));
+    browser.wait_for_text("device 2 is hung");
+    browser.wait_until("document.title.startsWith('(1 ill)')");
+    browser.wait_until("document.querySelector('.card.ill .id').textContent === '2'");
+    browser.press("6");
+    browser.wait_for_text("device 2: hung, was ok");
+    assert_clean(&browser, &served);
+}
+
+#[test]
+fn when_the_service_ends_the_page_says_so_and_comes_back_with_it() {
+    let Some(browser) = Browser::open("coming back", 1440, 900, "light") else { return };
+    let mut served = Served::start("p150x4", &[]);
+    browser.go(&served.address("#/device/1"));
+    browser.wait_until(LIVE);
+    browser.wait_for_text("Device 1");
+    browser.run("window.stays = true");
+    served.kill();
+    browser.wait_for_text("This is old: last sample");
+    browser.wait_for_text("Next try in");
+    browser.wait_until("document.body.classList.contains('is-old') && document.title.startsWith('(old)')");
+    served.restart();
+    browser.wait_until(LIVE);
+    browser.wait_until("document.getElementById('old').hidden && window.stays");
+    // A refused connection is a complaint of the browser's own.
+    let others: Vec<String> = browser.complaints().into_iter().filter(|line| !line.contains("net::ERR_")).collect();
+    assert_eq!(others, [""; 0]);
+}
+
+#[test]
+fn thirty_two_devices_fit_on_a_screen_and_every_view_on_a_telephone() {
+    let Some(browser) = Browser::open("32 devices", 1440, 900, "dark") else { return };
+    let served = Served::start("galaxy-bh", &[]);
+    browser.go(&served.address(""));
+    browser.wait_until("document.querySelectorAll('.heat .card').length === 32");
+    let last = browser.run("return document.querySelector('.heat .card:last-child').getBoundingClientRect().bottom");
+    assert!(last.as_f64().unwrap() < 900.0, "the last device ends at {last}");
+    assert_eq!(browser.run("return getComputedStyle(document.body).backgroundColor"), "rgb(13, 15, 19)");
+    browser.resize(360, 800);
+    for view in ["overview", "memory", "mesh", "processes", "deaths", "events", "device/31"] {
+        browser.go(&served.address(&format!("#/{view}")));
+        browser.wait_until(&format!(
+            "document.querySelector('main').innerText.length > 10 && location.hash.includes('{view}')"
+        ));
+        let fits = "const { scrollWidth, clientWidth } = document.documentElement; return scrollWidth <= clientWidth";
+        assert_eq!(browser.run(fits), true, "{view} is wider than the screen");
+        assert_eq!(browser.run(NAMELESS), json!([]), "{view}");
+    }
+    assert_clean(&browser, &served);
+}
+
+/// Controls and pictures that say to nobody what they are.
+const NAMELESS: &str = "
+    const named = node => node.getAttribute('aria-label') || node.textContent.trim() || node.labels?.length
+        || node.closest('[aria-hidden=true]') || node.closest('[role=img]')?.getAttribute('aria-label');
+    return [...document.querySelectorAll('button, input, select, a[href], [role=img], [role=slider], svg, [role=group], nav')]
+        .filter(node => node.getClientRects().length && !named(node)).map(node => node.outerHTML.slice(0, 120));";
+
+#[test]
+fn what_a_process_calls_itself_is_text() {
+    let Some(browser) = Browser::open("a hostile name", 1440, 900, "light") else { return };
+    let served = Served::start("p150x4", &[]);
+    let program = served.folder.path().join("<b>hostile<b>");
+    std::fs::copy(c_client(), &program).unwrap();
+    let script = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">";
+    let wrapper = ["bash", "-c", "exec -a \"$0\" \"$@\"", script];
+    let mut client = Poc::start(&wrapper, &[program.to_str().unwrap()], &served.poc_socket());
+    client.ask("alloc 0 1073741824 0 4096");
+    browser.go(&served.address("#/processes?q=hostile"));
+    browser.wait_for_text("<b>hostile<b>");
+    browser.wait_for_text(script);
+    browser.go(&served.address("#/memory?by=process"));
+    browser.wait_for_text("<b>hostile<b>");
+    browser.go(&served.address(&format!("#/process/{}", client.pid)));
+    browser.wait_for_text("0x1000");
+    browser.wait_for_text(script);
+    client.kill();
+    browser.go(&served.address("#/deaths"));
+    browser.wait_for_text("1 remembered");
+    browser.wait_for_text(script);
+    assert_eq!(browser.run("return document.querySelectorAll('main script, main img, main b b').length"), 0);
+    assert!(browser.run("return document.title").as_str().unwrap().ends_with("ttmon"));
+    assert_clean(&browser, &served);
+}
+
+#[test]
+fn a_service_with_a_token_is_opened_with_it() {
+    let Some(browser) = Browser::open("the token", 1440, 900, "light") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "correct-horse-battery-staple\n").unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let served = Served::start("p150x4", &["--token-file", file.to_str().unwrap()]);
+    browser.go(&served.address(""));
+    browser.wait_until("document.getElementById('token').open");
+    let give = |token: &str| {
+        browser.run(&format!("document.getElementById('token-text').value = {}", json!(token)));
+        browser.run("document.querySelector('#token-form button').click()");
+    };
+    give("wrong-horse-battery-staple");
+    browser.wait_until("document.getElementById('token').open");
+    assert!(!browser.text().contains("p150a"), "{}", browser.text());
+    give("correct-horse-battery-staple");
+    browser.wait_until(LIVE);
+    browser.wait_for_text("p150a");
+    browser.go(&served.address("#/mesh"));
+    browser.run("location.reload()");
+    browser.wait_until(LIVE);
+}

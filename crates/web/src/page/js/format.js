@@ -1,0 +1,88 @@
+// Numbers as people read them, the same as on the command line. What was not measured is `–`, never 0.
+
+export const MISSING = "–";
+const PREFIXES = ["", "Ki", "Mi", "Gi", "Ti"];
+
+const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
+const or = (show) => (value) => (known(value) ? show(value) : MISSING);
+
+function scale(value, decimals) {
+  let step = 0;
+  while (value >= 1024 - 0.5 / 10 ** decimals && step + 1 < PREFIXES.length) {
+    value /= 1024;
+    step += 1;
+  }
+  return [value, PREFIXES[step]];
+}
+
+function binary(number, unit) {
+  const [value, prefix] = scale(Math.abs(number), 1);
+  return `${number < 0 ? "-" : ""}${value.toFixed(prefix ? 1 : 0)} ${prefix}${unit}`;
+}
+
+export const bytes = or((n) => binary(n, "B"));
+export const rate = or((n) => binary(n, "B/s"));
+export const celsius = or((n) => `${n.toFixed(1)} °C`);
+export const watts = or((n) => `${n.toFixed(1)} W`);
+export const megahertz = or((n) => `${n.toFixed(0)} MHz`);
+export const rpm = or((n) => `${n.toFixed(0)} rpm`);
+export const volts = or((n) => `${n.toFixed(3)} V`);
+export const amperes = or((n) => `${n.toFixed(1)} A`);
+export const percent = or((n) => `${n.toFixed(1)} %`);
+export const whole = or((n) => n.toFixed(0));
+export const count = or((n) => n.toLocaleString("en"));
+export const word = or(String);
+
+/// For narrow columns: `0`, `128K`, `12.4G`.
+export const short = or((n) => {
+  if (n < 1024) return n === 0 ? "0" : `${n}B`;
+  const [value, prefix] = scale(n, 0);
+  return (value < 99.95 ? value.toFixed(1).replace(/\.0$/, "") : value.toFixed(0)) + prefix[0];
+});
+
+/// Used and total in the unit of the total: `20.3 / 32.0 GiB`.
+export function ofBytes(used, total, mark = "") {
+  if (!known(total)) return mark + bytes(used);
+  const [, prefix] = scale(total, 1);
+  const unit = 1024 ** PREFIXES.indexOf(prefix);
+  return `${known(used) ? mark + (used / unit).toFixed(1) : MISSING} / ${(total / unit).toFixed(1)} ${prefix}B`;
+}
+
+/// A time that has passed, in seconds.
+export const age = or((seconds) => {
+  const n = Math.max(0, Math.round(seconds));
+  if (n < 60) return `${n} s`;
+  if (n < 3600) return `${Math.floor(n / 60)} m ${n % 60} s`;
+  if (n < 86400) return `${Math.floor(n / 3600)} h ${Math.floor((n % 3600) / 60)} m`;
+  return `${Math.floor(n / 86400)} d ${Math.floor((n % 86400) / 3600)} h`;
+});
+
+const two = (n) => String(n).padStart(2, "0");
+
+/// The time of day here; with the date when that is another day.
+export const clock = or((time) => {
+  const at = new Date(time);
+  const day = at.toDateString() === new Date().toDateString() ? "" : `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} `;
+  return `${day}${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+});
+
+export const minutes = (time) => `${two(new Date(time).getHours())}:${two(new Date(time).getMinutes())}`;
+
+/// The sum of what is known, and whether something is missing in it. Nothing known is nothing, not 0.
+export function sum(values) {
+  const all = values.filter(known);
+  return { value: all.length ? all.reduce((a, b) => a + b, 0) : null, mark: all.length && all.length < values.length ? "≥ " : "" };
+}
+
+/// Names of devices in short: `0-3,5`. Remote chips (`2R`) are never part of a run.
+export function ids(held) {
+  const parts = [];
+  for (let n = 0; n < held.length; ) {
+    let run = 1;
+    while (known(held[n].index) && held[n + run]?.index === held[n].index + run) run += 1;
+    if (run < 3) run = 1;
+    parts.push(run > 1 ? `${held[n].id}-${held[n + run - 1].id}` : held[n].id);
+    n += run;
+  }
+  return parts.join(",") || MISSING;
+}

@@ -1,0 +1,100 @@
+// Where each chip is, how chips are joined, and a figure of each: as a colour and as a number.
+
+import { attr, h, keyed, put, s, style } from "./dom.js";
+import * as f from "./format.js";
+import { stateOf } from "./pieces.js";
+import { change, href, route } from "./route.js";
+
+const share = (a, b) => (a === null || a === undefined || !b ? null : a / b);
+const METRICS = {
+  temperature: [(d) => share(d.asic_temp_celsius, d.asic_temp_max_celsius), (d) => f.celsius(d.asic_temp_celsius)],
+  power: [(d) => share(d.power_watts, d.power_max_watts), (d) => f.watts(d.power_watts)],
+  dram: [(d) => share(d.memory.dram_used_bytes, d.memory.dram_total_bytes), (d) => f.bytes(d.memory.dram_used_bytes)],
+  l1: [(d) => share(d.memory.l1_used_bytes, d.memory.l1_total_bytes), (d) => f.bytes(d.memory.l1_used_bytes)],
+  clock: [(d) => null, (d) => f.megahertz(d.aiclk_megahertz)],
+  pcie: [(d) => null, (d) => f.rate(f.sum([d.pcie.host_to_device_bytes_per_second, d.pcie.device_to_host_bytes_per_second]).value)],
+};
+const [WIDE, HIGH, GAP, TOP] = [104, 64, 34, 24];
+
+export function make() {
+  const choices = Object.keys(METRICS).map((by) => h("button", { onclick: () => change({ by }), "data-by": by }, by));
+  const groups = s("g.groups");
+  const links = s("g.links");
+  const chips = s("g");
+  const svg = s("svg.mesh", { role: "group", "aria-label": "Chips and the links between them" }, groups, links, chips);
+  const scale = h("span.key", null, "of its limit", [0, 1, 2, 3, 4].map((n) => h("span", null, h(`i.heat${n}`), ["< 20 %", "< 40 %", "< 60 %", "< 80 %", "80 % and more"][n])));
+  const remarks = h("ul.faults");
+  const none = h("p.empty");
+  const node = h("div.view", null,
+    h("div.bar-row", null, h("h1", null, "Mesh"), h("div.segments", { role: "group", "aria-label": "Figure" }, choices), scale),
+    h("section.panel.scroll", { tabindex: 0, "aria-label": "Mesh" }, svg, none), remarks);
+
+  const update = ({ snapshot, topology }) => {
+    const by = route.words.get("by") in METRICS ? route.words.get("by") : "temperature";
+    for (const choice of choices) attr(choice, "aria-pressed", String(choice.dataset.by === by));
+    scale.hidden = by === "clock" || by === "pcie";
+    put(none, topology ? (topology.links.length ? "" : "No links are known between these chips. A cluster descriptor would tell.") : "The service does not tell where chips are.");
+    if (!topology) return;
+    const devices = new Map(snapshot.devices.map((device) => [device.id, device]));
+    const placed = topology.chips.filter((chip) => devices.has(chip.id));
+    const at = new Map(placed.map((chip) => [chip.id, { x: GAP / 2 + chip.column * (WIDE + GAP), y: TOP + chip.row * (HIGH + GAP) }]));
+    const [width, height] = [topology.shape.columns * (WIDE + GAP), topology.shape.rows * (HIGH + GAP) + TOP - GAP / 2];
+    attr(svg, "viewBox", `0 0 ${width} ${height}`);
+    style(svg, "min-width", `${width * 0.75}px`);
+    style(svg, "max-width", `${width * 1.7}px`);
+    keyed(chips, placed.map((chip) => ({ device: devices.get(chip.id), place: at.get(chip.id), metric: METRICS[by] })), ({ device }) => device.id, chipNode);
+    keyed(links, topology.links.filter(({ ends }) => ends.every((end) => at.has(end.id))).map((link) => ({ link, ends: link.ends.map((end) => at.get(end.id)) })), ({ link }) => link.ends.map((end) => end.id).join(), linkNode);
+    keyed(groups, topology.groups.map((group, n) => ({ group, n, places: placed.filter((chip) => chip.group === n).map((chip) => at.get(chip.id)) })).filter(({ places }) => places.length), ({ n }) => n, groupNode);
+    keyed(remarks, topology.remarks, (text) => text, (text) => ({ node: h("li", null, text) }));
+  };
+  return { node, update };
+}
+
+function chipNode() {
+  const box = s("rect", { width: WIDE, height: HIGH, rx: 6 });
+  const id = s("text.id", { x: 8, y: 20 });
+  const state = s("text.state", { x: WIDE - 8, y: 20, "text-anchor": "end" });
+  const value = s("text.value", { x: 8, y: 50 });
+  const node = s("a.chip", { "data-item": true }, box, id, state, value);
+  const update = ({ device, place, metric: [shareOf, show] }) => {
+    const part = shareOf(device);
+    node.setAttribute("class", `chip ${part === null ? "" : `heat${Math.min(4, Math.floor(part * 5))}`} ${stateOf(device)[1]}`);
+    attr(node, "transform", `translate(${place.x} ${place.y})`);
+    attr(node, "href", href(`device/${encodeURIComponent(device.id)}`));
+    put(id, device.id);
+    put(state, `${stateOf(device)[0]} ${device.state}`);
+    put(value, show(device));
+  };
+  return { node, update };
+}
+
+function linkNode() {
+  const line = s("line");
+  const count = s("text", { "text-anchor": "middle" });
+  const node = s("g", null, line, count);
+  const update = ({ link, ends: [a, b] }) => {
+    const [x, y] = [(p) => p.x + WIDE / 2, (p) => p.y + HIGH / 2];
+    for (const [name, value] of [["x1", x(a)], ["y1", y(a)], ["x2", x(b)], ["y2", y(b)]]) attr(line, name, value);
+    node.setAttribute("class", link.source);
+    const isFlat = Math.abs(y(a) - y(b)) < 1;
+    attr(count, "x", (x(a) + x(b)) / 2 + (isFlat ? 0 : 12));
+    attr(count, "y", (y(a) + y(b)) / 2 + (isFlat ? -5 : 4));
+    put(count, `×${link.count}`);
+  };
+  return { node, update };
+}
+
+function groupNode() {
+  const box = s("rect", { rx: 9 });
+  const name = s("text");
+  const update = ({ group, places }) => {
+    const [left, top] = [Math.min(...places.map((p) => p.x)) - 7, Math.min(...places.map((p) => p.y)) - 18];
+    const [right, bottom] = [Math.max(...places.map((p) => p.x)) + WIDE + 7, Math.max(...places.map((p) => p.y)) + HIGH + 7];
+    for (const [key, value] of [["x", left], ["y", top], ["width", right - left], ["height", bottom - top]]) attr(box, key, value);
+    attr(name, "x", left + 8);
+    attr(name, "y", top + 12);
+    const room = Math.floor((right - left - 12) / 6.2);
+    put(name, group.name.length > room ? `${group.name.slice(0, room - 1)}…` : group.name);
+  };
+  return { node: s("g", null, box, name), update };
+}

@@ -1,0 +1,49 @@
+// What is shown is in the address: `#/device/3?range=6h`. So it can be sent to somebody, and back and forward work.
+
+import { RANGES } from "./history.js";
+
+/// The last choice of a range counts where an address names none.
+let range = "15m";
+
+export const route = { view: "overview", id: null, words: new URLSearchParams() };
+
+export function read() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [view, id] = path.split("/").map(decode);
+  route.view = view || "overview";
+  route.id = id ?? null;
+  route.words = new URLSearchParams(query ?? "");
+  if (route.words.get("range") in RANGES) range = route.words.get("range");
+  return route;
+}
+
+function decode(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export const currentRange = () => range;
+
+/// The address of a view.
+export function href(path, words = {}) {
+  const query = new URLSearchParams(Object.entries({ range, ...words }).filter(([, value]) => value));
+  return `#/${path}?${query}`;
+}
+
+/// Changes words of the address. Typing does not make steps to go back through.
+export function change(words, isTyping = false) {
+  const path = [route.view, route.id].filter((part) => part !== null).map(encodeURIComponent).join("/");
+  const address = href(path, { ...Object.fromEntries(route.words), ...words });
+  if (!isTyping) return go(address);
+  history.replaceState(null, "", address);
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+/// Goes to an address. The browser tells of it later, and the next key may come before.
+export function go(address) {
+  location.hash = address;
+  read();
+}

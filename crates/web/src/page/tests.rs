@@ -1,0 +1,134 @@
+//! What can be said of the page without a browser. `crates/app/tests/page.rs` opens it in a real one.
+
+use super::*;
+use std::collections::BTreeMap;
+
+/// The files by their paths.
+fn texts() -> BTreeMap<&'static str, String> {
+    let text = |asset: &Asset| String::from_utf8(crate::text::Text::of_packed(asset.packed).plain().to_vec()).unwrap();
+    ASSETS.iter().map(|asset| (asset.path, text(asset))).collect()
+}
+
+fn text(path: &str) -> String {
+    texts().remove(path).unwrap()
+}
+
+fn scripts() -> impl Iterator<Item = (&'static str, String)> {
+    texts().into_iter().filter(|(path, _)| path.ends_with(".js"))
+}
+
+/// The texts between two marks.
+fn between<'a>(text: &'a str, begin: &str, end: &str) -> Vec<&'a str> {
+    text.split(begin).skip(1).filter_map(|rest| rest.split(end).next()).collect()
+}
+
+#[test]
+fn every_file_that_is_asked_for_is_there_and_every_file_is_asked_for() {
+    let mut wanted: Vec<String> = Vec::new();
+    for (_, script) in scripts() {
+        wanted.extend(between(&script, "from \"./", "\"").into_iter().map(|name| format!("/assets/js/{name}")));
+    }
+    wanted.extend(between(&text("/"), "\"assets/", "\"").into_iter().map(|name| format!("/assets/{name}")));
+    wanted.sort();
+    wanted.dedup();
+    let mut there: Vec<&str> = ASSETS.iter().map(|asset| asset.path).filter(|path| *path != "/").collect();
+    there.sort_unstable();
+    assert_eq!(wanted, there);
+}
+
+#[test]
+fn text_of_processes_has_no_way_to_become_html_or_code() {
+    let ways = [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "DOMParser",
+        "srcdoc",
+        "eval(",
+        "new Function",
+    ];
+    for (path, script) in scripts() {
+        for way in ways {
+            assert!(!script.contains(way), "{way} in {path}");
+        }
+    }
+    let frame = text("/");
+    for forbidden in [" style=", " onclick=", " onload=", "<style", "javascript:"] {
+        assert!(!frame.contains(forbidden), "{forbidden}: the policy would forbid it");
+    }
+    assert_eq!(between(&frame, "<script", "</script>"), [" type=\"module\" src=\"assets/js/main.js\">"]);
+}
+
+#[test]
+fn nothing_comes_from_elsewhere() {
+    for (path, text) in texts() {
+        let addresses = between(&text, "://", "\"");
+        assert!(addresses.iter().all(|address| *address == "www.w3.org/2000/svg"), "{addresses:?} in {path}");
+        assert!(!text.contains("url(") && !text.contains("@import"), "{path}");
+    }
+}
+
+/// How far apart two colours are, as WCAG computes it: 1 to 21.
+fn contrast(a: &str, b: &str) -> f64 {
+    let luminance = |colour: &str| {
+        let part = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+    };
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+/// The colours of both themes by name.
+fn colours() -> BTreeMap<String, [String; 2]> {
+    let sheet = text("/assets/style.css");
+    let lines = sheet.lines().filter_map(|line| line.trim().strip_prefix("--"));
+    let colours = lines.filter_map(|line| {
+        let (name, value) = line.split_once(": light-dark(")?;
+        let (light, dark) = value.strip_suffix(");")?.split_once(", ")?;
+        Some((name.into(), [light.into(), dark.into()]))
+    });
+    colours.collect()
+}
+
+#[test]
+fn black_on_white_has_the_contrast_that_everybody_knows() {
+    assert_eq!(format!("{:.1} {:.1}", contrast("#000000", "#ffffff"), contrast("#777777", "#ffffff")), "21.0 4.5");
+}
+
+#[test]
+fn what_is_read_stands_out_in_both_themes() {
+    let colours = colours();
+    let pairs = [
+        ("text", "ground panel sunk heat0 heat1 heat2 heat3"),
+        ("dim", "ground panel sunk"),
+        ("accent", "panel ground sunk"),
+        ("good", "panel good-ground"),
+        ("warn", "panel ground warn-ground"),
+        ("bad", "panel ground bad-ground"),
+        ("heat4-text", "heat4"),
+        ("on-fill", "dram trace l1 cb kernel l1_small"),
+    ];
+    for (name, grounds) in pairs {
+        for ground in grounds.split(' ') {
+            for theme in [0, 1] {
+                let contrast = contrast(&colours[name][theme], &colours[ground][theme]);
+                assert!(contrast >= 4.5, "{name} on {ground} in theme {theme}: {contrast:.2}, and it takes 4.5");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_drawn_stands_out_in_both_themes() {
+    let colours = colours();
+    for name in ["dram", "trace", "l1", "l1_small", "cb", "kernel", "accent", "good", "warn", "bad"] {
+        for theme in [0, 1] {
+            let contrast = contrast(&colours[name][theme], &colours["panel"][theme]);
+            assert!(contrast >= 3.0, "{name} in theme {theme}: {contrast:.2}, and it takes 3");
+        }
+    }
+}
