@@ -184,10 +184,9 @@ pub struct Wishes {
 
 impl Default for Moment {
     fn default() -> Moment {
-        let (host, taken_at) = (Host::default(), Timestamp(0));
-        let snapshot =
-            Snapshot { schema: SCHEMA, taken_at, host, devices: Vec::new(), processes: Vec::new(), faults: Vec::new() };
-        Moment::of(snapshot)
+        let (schema, host, taken_at) = (SCHEMA, Host::default(), Timestamp(0));
+        let (devices, processes, faults, alerts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Moment::of(Snapshot { schema, taken_at, host, devices, processes, faults, alerts })
     }
 }
 
