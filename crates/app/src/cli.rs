@@ -221,6 +221,21 @@ pub struct ServeArgs {
     /// Read limits from a TOML file
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Serve metrics, the API and the page over HTTP there, or not at all; may be given several times [default: 127.0.0.1:9746]
+    #[arg(long, value_name = "ADDR:PORT|off")]
+    pub listen: Vec<String>,
+    /// Serve HTTPS with this certificate (PEM), and those that vouch for it; read again at SIGHUP
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Answer only those who send the first line of this file: "Authorization: Bearer ..."; read again at SIGHUP
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Serve other machines without a certificate or a token, too: whoever reaches the port may look
+    #[arg(long)]
+    pub insecure: bool,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -85,7 +85,8 @@ fn body(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> anyhow
     Ok(bytes)
 }
 
-fn token(file: &Path) -> anyhow::Result<String> {
+/// The token in a file: its first line.
+pub fn token(file: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let token = text.lines().next().unwrap_or_default().trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {

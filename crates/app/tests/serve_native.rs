@@ -345,7 +345,7 @@ fn systemd_may_make_the_sockets_and_is_told_how_it_goes() {
     let mut child = std::process::Command::new("python3")
         .args(["-c", SYSTEMD])
         .args([place("own.sock"), place("tt_allocation_server.sock")])
-        .args([TTMON, "serve", "--root", machine.root()])
+        .args([TTMON, "serve", "--listen", "off", "--root", machine.root()])
         .env("NOTIFY_SOCKET", place("notify"))
         .env("JOURNAL_STREAM", "8:1")
         .stderr(std::fs::File::create(place("log")).unwrap())

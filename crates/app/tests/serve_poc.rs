@@ -374,7 +374,9 @@ fn a_users_service_is_the_users_own() {
     let as_nobody = |session: Option<&std::path::Path>| {
         let mut command = std::process::Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
-        command.args(["serve", "--poc-socket", "off", "--root", machine.root()]).env_remove("XDG_RUNTIME_DIR");
+        command
+            .args(["serve", "--listen", "off", "--poc-socket", "off", "--root", machine.root()])
+            .env_remove("XDG_RUNTIME_DIR");
         command.envs(session.map(|session| ("XDG_RUNTIME_DIR", session)));
         command
     };
@@ -395,7 +397,7 @@ fn a_second_instance_says_who_has_the_socket() {
     let mut service = service();
     let second = |service: &Service| {
         run(std::process::Command::new(TTMON)
-            .args(["serve", "--root", service.machine.root(), "--socket"])
+            .args(["serve", "--listen", "off", "--root", service.machine.root(), "--socket"])
             .arg(service.folder.path().join("other.sock"))
             .arg("--poc-socket")
             .arg(service.poc_socket()))

@@ -202,7 +202,7 @@ fn a_user_sees_the_memory_of_others_through_roots_service_and_believes_no_strang
     let mut child = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&program)
-        .args(["serve", "--poc-socket", "off", "--root", service.machine.root(), "--socket"])
+        .args(["serve", "--listen", "off", "--poc-socket", "off", "--root", service.machine.root(), "--socket"])
         .arg(&theirs)
         .stderr(std::process::Stdio::null())
         .spawn()

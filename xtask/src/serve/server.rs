@@ -53,7 +53,7 @@ impl Server {
                     .collect();
                 sim::tree::lay(&place("root"), &chips, "2.10.0")?;
                 command = Command::new(program()?);
-                command.arg("serve").arg("--root").arg(place("root"));
+                command.args(["serve", "--listen", "off", "--root"]).arg(place("root"));
                 command.arg("--socket").arg(place("native")).arg("--poc-socket").arg(place("poc"));
             }
             Kind::ReferenceToFile | Kind::ReferenceToNull => {

@@ -177,23 +177,30 @@ impl Page {
         // A little more than most of them take.
         let mut bytes = Vec::with_capacity(256 * (self.part.len() + 1));
         bytes.extend_from_slice(&[0; 4]);
-        bytes.extend_from_slice(br#"{"buffers":{"total":"#);
-        json(&mut bytes, &self.all.len());
+        bytes.extend_from_slice(br#"{"buffers":"#);
+        self.write(&mut bytes, unlisted, faults);
+        bytes.push(b'}');
+        framed(bytes)
+    }
+
+    /// The same as an object of its own.
+    pub fn write(&self, bytes: &mut Vec<u8>, unlisted: u64, faults: &[String]) {
+        bytes.extend_from_slice(br#"{"total":"#);
+        json(bytes, &self.all.len());
         bytes.extend_from_slice(br#","offset":"#);
-        json(&mut bytes, &self.offset);
+        json(bytes, &self.offset);
         bytes.extend_from_slice(br#","buffers":["#);
         for (at, entry) in self.entries().enumerate() {
             if at > 0 {
                 bytes.push(b',');
             }
-            row::write(&mut bytes, entry, self.now);
+            row::write(bytes, entry, self.now);
         }
         bytes.extend_from_slice(br#"],"unlisted":"#);
-        json(&mut bytes, &unlisted);
+        json(bytes, &unlisted);
         bytes.extend_from_slice(br#","faults":"#);
-        json(&mut bytes, &faults);
-        bytes.extend_from_slice(b"}}");
-        framed(bytes)
+        json(bytes, &faults);
+        bytes.push(b'}');
     }
 }
 

@@ -65,6 +65,11 @@ impl Deaths {
     pub fn latest(&self, limit: Option<usize>) -> Vec<&Death> {
         self.all.iter().take(limit.unwrap_or(usize::MAX)).collect()
     }
+
+    /// How many are remembered.
+    pub fn number(&self) -> usize {
+        self.all.len()
+    }
 }
 
 impl Death {

@@ -19,6 +19,7 @@ mod socket;
 mod state;
 mod systemd;
 mod version;
+mod web;
 
 use crate::cli::{MachineArgs, ServeArgs};
 use crate::exit::{Exit, Failure};
@@ -36,6 +37,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use web::{Entrance, Web};
 
 /// Where clients of the proof of concept look for their server.
 pub const POC_SOCKET: &str = "/tmp/tt_allocation_server.sock";
@@ -46,6 +49,7 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
     let end = on(&[SIGTERM, SIGINT])?;
     let reload = on(&[SIGHUP])?;
     let listeners = listeners(args)?;
+    let entrance = Entrance::open(args)?;
     allow_many_files();
     let mut machine = Machine::open(machine, true)?;
     let first = machine.sample();
@@ -55,9 +59,11 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
         log(Level::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
         service.open(door, listener)?;
     }
+    let web = Web::start(entrance, Arc::new(service.state.snapshot()), service.limits.interval())?;
     let sampling = Sampling::start(machine, service.limits.interval(), Machine::sample)?;
     let poller = &service.state.poller;
     let (sampled, ended, reloaded) = (poller.watch(&sampling.ready)?, poller.watch(&end)?, poller.watch(&reload)?);
+    let asked = poller.watch(&web.questions)?;
     systemd::notify("READY=1");
     log(Level::Info, "ready", &[("version", &env!("CARGO_PKG_VERSION")), ("pid", &std::process::id())]);
     let mut ready = Vec::new();
@@ -67,7 +73,12 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
             break;
         }
         if ready.contains(&sampled) {
-            service.take_sample(&sampling);
+            if let Some((began, snapshot)) = service.take_sample(&sampling) {
+                web.publish(began, snapshot);
+            }
+        }
+        if ready.contains(&asked) {
+            web.answer(&service.state);
         }
         if std::mem::take(&mut service.state.wants_sample) {
             sampling.hurry();
@@ -77,18 +88,21 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
             systemd::notify(&systemd::reloading());
             match Limits::read(args.config.as_deref()) {
                 Ok(limits) => {
+                    web.set_interval(limits.interval());
                     sampling.set_interval(limits.interval());
                     service.set_limits(limits);
                     log(Level::Info, "reloaded", &[]);
                 }
                 Err(error) => log(Level::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
             }
+            web.read_keys();
             systemd::notify("READY=1");
         }
     }
     systemd::notify("STOPPING=1");
     log(Level::Info, "stopping", &[]);
     // The sockets go first, so that nobody calls who is not heard.
+    drop(web);
     drop(service);
     sampling.finish();
     Ok(Exit::Success)

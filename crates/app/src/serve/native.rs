@@ -10,6 +10,7 @@ use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, WireError, frame};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
+use std::borrow::Cow;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -170,13 +171,13 @@ impl Client {
                 self.asked_at = Instant::now();
                 state.wants_sample = true;
             }
-            Request::Snapshot { .. } => self.say(&Told::Snapshot(state.snapshot())),
+            Request::Snapshot { .. } => self.say(&Told::Snapshot(Cow::Owned(state.snapshot()))),
             Request::Buffers(wanted) => self.push(state.buffers(&wanted)),
             Request::Deaths { limit } => self.say(&Told::Deaths(state.deaths.latest(limit))),
             Request::Subscribe { interval_ms } => {
                 let interval = Duration::from_millis(interval_ms.min(86_400_000));
                 self.subscription = Some(Subscription { interval, due: Instant::now() + interval, missed: 0 });
-                self.say(&Told::Snapshot(state.snapshot()));
+                self.say(&Told::Snapshot(Cow::Owned(state.snapshot())));
             }
             Request::Book { .. } => self.take_book(state),
         }
@@ -257,7 +258,7 @@ impl Client {
 pub enum Told<'a> {
     Devices(Vec<model::Device>),
     Processes(Vec<model::Process>),
-    Snapshot(model::Snapshot),
+    Snapshot(Cow<'a, model::Snapshot>),
     Deaths(Vec<&'a super::deaths::Death>),
 }
 

@@ -9,9 +9,11 @@ use super::socket::Listener;
 use super::state::State;
 use crate::sampling::Sampling;
 use ledger::wire::frame;
+use model::Snapshot;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -86,14 +88,14 @@ impl Service {
         Ok(())
     }
 
-    /// A new sample goes to all who have subscribed.
-    pub fn take_sample(&mut self, sampling: &Sampling<model::Snapshot>) {
-        let Some((began, sample)) = sampling.take() else { return };
+    /// A new sample goes to all who have subscribed. What is known with it is for whoever else wants it, and when it was begun with.
+    pub fn take_sample(&mut self, sampling: &Sampling<Snapshot>) -> Option<(Instant, Arc<Snapshot>)> {
+        let (began, sample) = sampling.take()?;
         self.state.take_sample(began, sample);
-        let (now, state) = (Instant::now(), &self.state);
+        let (now, snapshot) = (Instant::now(), Arc::new(self.state.snapshot()));
         let mut written: Option<Arc<Vec<u8>>> = None;
         let mut write = || {
-            written = written.take().or_else(|| frame(&Told::Snapshot(state.snapshot())).ok().map(Arc::new));
+            written = written.take().or_else(|| frame(&Told::Snapshot(Cow::Borrowed(&*snapshot))).ok().map(Arc::new));
             written.clone()
         };
         self.clients.values_mut().for_each(|client| client.publish(now, began, &mut write));
@@ -103,6 +105,7 @@ impl Service {
                 self.send_client(token);
             }
         }
+        Some((began, snapshot))
     }
 
     /// Other limits from now on. Whoever is beyond them already may stay.

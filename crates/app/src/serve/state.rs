@@ -273,6 +273,12 @@ impl State {
 
     /// Live buffers, as an answer.
     pub fn buffers(&self, wanted: &Wanted) -> Result<Vec<u8>, WireError> {
+        let (page, unlisted, faults) = self.page_of_buffers(wanted);
+        page.frame(unlisted, &faults)
+    }
+
+    /// Live buffers; how many more books had no room for, and which books could not be read.
+    pub fn page_of_buffers(&self, wanted: &Wanted) -> (buffers::Page, u64, Vec<String>) {
         let (mut all, mut unlisted, mut faults) = (Vec::new(), 0, Vec::new());
         let devices = &self.sample.devices;
         for (key, person) in self.people.iter().filter(|(key, _)| wanted.pid.is_none_or(|pid| key.0 == pid)) {
@@ -292,7 +298,7 @@ impl State {
                 buffers::add_account(&mut all, key.0, account, devices);
             }
         }
-        buffers::page(all, wanted, now()).frame(unlisted, &faults)
+        (buffers::page(all, wanted, now()), unlisted, faults)
     }
 
     /// Prints what is still allocated, one line for each process and device. Whoever asks for it again and again does not fill the

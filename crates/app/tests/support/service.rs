@@ -145,6 +145,7 @@ fn spawn(version: u32, machine: &Machine, folder: &Path, options: &[&str]) -> Ch
         .arg(folder.join("ttmon.sock"))
         .arg("--poc-socket")
         .arg(folder.join("poc.sock"))
+        .args(if options.contains(&"--listen") { &[][..] } else { &["--listen", "off"] })
         .args(options)
         .env_remove("JOURNAL_STREAM")
         .env("TTMON_WIRE_VERSION", version.to_string())

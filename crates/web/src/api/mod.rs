@@ -1,0 +1,173 @@
+//! What is answered at which address.
+
+mod answer;
+mod figures;
+mod query;
+mod routes;
+mod stream;
+
+pub use answer::{Refusal, Sent};
+
+use crate::board::Board;
+use crate::page;
+use crate::text::Text;
+use answer::{Answer, JSON};
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::{Method, Response, StatusCode, Uri};
+use query::Query;
+use routes::{Route, What};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// What only the service itself can tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// Live buffers.
+    Buffers {
+        /// Only of this process.
+        pid: Option<u32>,
+        /// Only on this device.
+        device: Option<String>,
+        /// Only of this kind.
+        kind: Option<String>,
+        /// In which order.
+        order: Order,
+        /// Not more than so many.
+        limit: Option<usize>,
+        /// Leaving out so many.
+        offset: usize,
+    },
+    /// The processes that have died, the latest first.
+    Deaths {
+        /// Not more than so many.
+        limit: Option<usize>,
+        /// Leaving out so many.
+        offset: usize,
+    },
+}
+
+/// The order of buffers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The largest first.
+    #[default]
+    Bytes,
+    /// The oldest first.
+    Age,
+    /// By device.
+    Device,
+}
+
+/// A question to the service, and where its answer goes: JSON.
+#[derive(Debug)]
+pub struct Question {
+    /// What is asked.
+    pub ask: Ask,
+    /// Where the answer goes.
+    pub answer: oneshot::Sender<Vec<u8>>,
+}
+
+/// Somebody who takes questions to the service. False when it has too many already.
+pub type Asker = Arc<dyn Fn(Question) -> bool + Send + Sync>;
+
+/// How long the service may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longer addresses are refused.
+const LONGEST_ADDRESS: usize = 4096;
+
+/// Whether anybody may see this without a token: it tells nothing of the machine.
+pub fn is_open(path: &str) -> bool {
+    path == "/healthz" || page::ASSETS.iter().any(|asset| asset.path == path)
+}
+
+/// Answers a request of somebody who may ask.
+pub async fn answer(
+    board: &Arc<Board>,
+    ask: &Asker,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Response<Sent>, Refusal> {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let reason = format!("{method} is not answered here: GET and HEAD are");
+        return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, reason).with(header::ALLOW, "GET, HEAD"));
+    }
+    let length = uri.path().len() + uri.query().map_or(0, str::len);
+    if length > LONGEST_ADDRESS {
+        let reason = format!("an address of {length} bytes is too long: {LONGEST_ADDRESS} are allowed");
+        return Err(Refusal::new(StatusCode::URI_TOO_LONG, reason));
+    }
+    if let Some(asset) = page::ASSETS.iter().find(|asset| asset.path == uri.path()) {
+        return Ok(of_the_page(asset, headers));
+    }
+    let Some(route) = routes::ROUTES.iter().find(|route| route.path == uri.path()) else {
+        let reason = "nothing is served at this address: see /api/v1/openapi.json for what is";
+        return Err(Refusal::new(StatusCode::NOT_FOUND, reason));
+    };
+    let query = Query::parse(uri.query().unwrap_or_default(), &route.names())?;
+    of_a_route(route, board, ask, &query, headers).await
+}
+
+async fn of_a_route(
+    route: &Route,
+    board: &Arc<Board>,
+    ask: &Asker,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<Response<Sent>, Refusal> {
+    match route.what {
+        What::Told(tell) => tell(board, query, headers),
+        What::Asked(question) => {
+            let text = Text::new(put(ask, question(query)?).await?);
+            let tag = tag_of(&text);
+            Ok(Answer { content_type: JSON, text: &text, tag: Some(tag) }.response(headers))
+        }
+        What::Streamed => {
+            let mut response = Response::new(Sent::Stream(stream::begin(board.clone())));
+            let fields = response.headers_mut();
+            fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+            fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            Ok(response)
+        }
+    }
+}
+
+/// Puts a question to the service.
+async fn put(asker: &Asker, ask: Ask) -> Result<Vec<u8>, Refusal> {
+    let late = |reason: &str| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason).with(header::RETRY_AFTER, "1");
+    let (answer, answered) = oneshot::channel();
+    if !asker(Question { ask, answer }) {
+        return Err(late("too many questions wait for the service: ask again in a second"));
+    }
+    match tokio::time::timeout(PATIENCE, answered).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) => Err(late("the service did not answer: ask again in a second")),
+        Err(_) => Err(late("the service did not answer within five seconds: ask again later")),
+    }
+}
+
+fn of_the_page(asset: &page::Asset, headers: &HeaderMap) -> Response<Sent> {
+    let text = Text::new(asset.text);
+    let answer = Answer { content_type: asset.content_type, tag: Some(tag_of(&text)), text: &text };
+    let mut response = answer.response(headers);
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(page::POLICY));
+    response
+}
+
+/// An answer that is made for this request alone.
+fn json(value: &impl Serialize, tag: Option<String>, headers: &HeaderMap) -> Result<Response<Sent>, Refusal> {
+    let bytes = serde_json::to_vec(value).map_err(|error| {
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the answer could not be written: {error}"))
+    })?;
+    Ok(Answer { content_type: JSON, text: &Text::new(bytes), tag }.response(headers))
+}
+
+/// What tells a text from others.
+fn tag_of(text: &Text) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    text.plain().hash(&mut hasher);
+    format!("{:x}", hasher.finish())
+}
