@@ -1,6 +1,6 @@
 //! What is remembered of one rule about one device or process.
 
-use crate::condition::{Compare, Expr};
+use crate::condition::{Compare, Expr, Value};
 use crate::figure::Seen;
 use crate::rule::Rule;
 use model::{Bytes, DeviceId, Timestamp};
@@ -131,7 +131,8 @@ impl Track {
 
     /// The value that the rule begins with.
     pub fn first(&self) -> Option<f64> {
-        self.slots.first().and_then(Slot::value_now)
+        // A word is no number.
+        self.slots.first().filter(|slot| !matches!(slot.compare.value, Value::Word(_))).and_then(Slot::value_now)
     }
 
     /// What the rule sees, for people.

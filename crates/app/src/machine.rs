@@ -1,5 +1,7 @@
 //! The machine to look at: this one, a folder that looks like one, or a simulated one.
 
+use crate::alerts::Watch;
+use crate::alerts::settings::Settings;
 use crate::cli::MachineArgs;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
@@ -18,6 +20,8 @@ pub struct Machine {
     service: Option<Client>,
     /// Whether the last sample is the service's.
     is_served: bool,
+    /// Rules for when there is no service, which has its own.
+    watch: Option<Watch>,
 }
 
 impl Machine {
@@ -41,7 +45,7 @@ impl Machine {
         let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates };
         let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
         let sampler = Sampler::new(root, options);
-        Ok(Machine { sampler, running, simulated, service: None, is_served: false })
+        Ok(Machine { sampler, running, simulated, service: None, is_served: false, watch: None })
     }
 
     /// The same, seen with the eyes of the service when there is one. A machine that is not this one has none, unless it is named.
@@ -50,6 +54,16 @@ impl Machine {
             self.service = Client::new(args.service.as_deref());
         }
         self
+    }
+
+    /// The same, with the rules of a configuration at work where no service has its own.
+    pub fn watched(mut self, settings: &Settings) -> Machine {
+        self.watch = Some(Watch::new(settings));
+        self
+    }
+
+    pub fn watch(&self) -> Option<&Watch> {
+        self.watch.as_ref()
     }
 
     /// The service that has given the last sample.
@@ -71,6 +85,10 @@ impl Machine {
         {
             let reason = format!("the simulated machine stands still: {failure}");
             snapshot.faults.insert(0, Fault::new(running.root().to_string_lossy(), reason));
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.observe(&snapshot, &[]);
+            snapshot.alerts = watch.firing().to_vec();
         }
         snapshot
     }

@@ -2,6 +2,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod alerts;
 mod cli;
 mod client;
 mod config;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Run(run) => return run::run(&cli.machine, &run),
         Command::Serve(serve) => serve::run(&cli.machine, &serve),
         Command::Record(record) => record::run(&cli.machine, &record),
+        Command::Alerts(alerts) => alerts::run(&cli.machine, &alerts),
         Command::Config(config) => config::run(&config),
         Command::Sim(sim) => sim_command::run(&sim),
     };

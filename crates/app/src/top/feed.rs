@@ -3,6 +3,7 @@
 use super::mishap;
 use super::player::{Played, Player, Wish};
 use super::state::{Replay, State};
+use crate::alerts;
 use crate::cli::{MachineArgs, TopArgs};
 use crate::client::Death;
 use crate::machine::Machine;
@@ -58,7 +59,8 @@ impl Source {
             state.keep_moments(player.len);
             return Ok(Source::Past(player));
         }
-        let machine = Machine::open(machine, true)?.through_service(machine);
+        let machine =
+            Machine::open(machine, true)?.through_service(machine).watched(&alerts::of_user(args.config.as_deref()));
         let mut recorder = Recording::Planned(args.record.clone());
         let wishes = Arc::new(Wishes::default());
         let wished = wishes.clone();

@@ -13,7 +13,7 @@ mod rows;
 use super::style::{Style, Tone};
 use crate::text::{Align, clean, width};
 use grid::Page;
-use model::Snapshot;
+use model::{Severity, Snapshot};
 
 /// More devices than this get a line each.
 const BLOCKS: usize = 8;
@@ -63,9 +63,18 @@ fn title(page: &mut Page, snapshot: &Snapshot) {
     page.line(&[left + &style.cell(&right, taken, Align::Right, tone)]);
 }
 
-/// What went wrong, below the tables.
+/// What is wrong and what went wrong, below the tables.
 fn notes(page: &mut Page, snapshot: &Snapshot) {
     let style = page.style;
+    for alert in &snapshot.alerts {
+        let tone = match alert.severity {
+            Severity::Critical => Tone::Bad,
+            Severity::Warning => Tone::Warning,
+            Severity::Info => Tone::Plain,
+        };
+        page.text += &style.paint(&format!("{}: ", alert.severity.name()), tone);
+        page.text += &format!("{}: {}\n", clean(&alert.name), clean(&alert.text));
+    }
     for fault in snapshot.faults.iter().take(NOTES) {
         let note = format!("{}: {}", clean(&fault.path), clean(&fault.reason));
         page.text += &style.paint("note: ", Tone::Warning);

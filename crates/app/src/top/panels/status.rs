@@ -7,6 +7,7 @@ use crate::top::paint::{columns, put};
 use crate::top::state::State;
 use crate::top::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use model::Severity;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -40,7 +41,14 @@ const FRESH_MS: i64 = 300_000;
 fn message(state: &State) -> Option<(&str, Tone)> {
     let notice = state.notice.as_deref().map(|notice| (notice, Tone::Strong));
     let newest = || state.events.newest(state.snapshot().taken_at, FRESH_MS);
-    notice.or_else(|| newest().map(|event| (event.text.as_str(), super::events::tone(event.weight))))
+    let newest = || newest().map(|event| (event.text.as_str(), super::events::tone(event.weight)));
+    // What is wrong stays in view when it is no news any more.
+    let firing = || {
+        let worst = state.snapshot().alerts.first()?;
+        let tone = if worst.severity == Severity::Critical { Tone::Bad } else { Tone::Warning };
+        Some((worst.text.as_str(), tone)).filter(|_| worst.severity > Severity::Info)
+    };
+    notice.or_else(newest).or_else(firing)
 }
 
 /// A message has all the room but that of the first key.
