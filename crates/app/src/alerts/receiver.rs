@@ -227,14 +227,53 @@ mod tests {
     #[test]
     fn a_webhook_is_told_everything() {
         let notices = [notice("hot", AlertState::Resolved)];
-        expect![[r#""#]].assert_eq(&serde_json::to_string_pretty(&message(&notices, "here", false)).unwrap());
+        expect![[r#"
+            {
+              "alerts": [
+                {
+                  "device": "0",
+                  "ended_at": "2026-01-02T03:05:05.000Z",
+                  "fingerprint": "hot",
+                  "name": "hot",
+                  "pci_address": "0000:01:00.0",
+                  "process": null,
+                  "process_name": null,
+                  "rule": "asic_temp > 95% for 30s until asic_temp < 90%",
+                  "severity": "warning",
+                  "since": "2026-01-02T03:05:05.000Z",
+                  "started_at": "2026-01-02T03:04:05.000Z",
+                  "state": "resolved",
+                  "text": "device 0: it is near its temperature limit (asic_temp 97.5 %)",
+                  "value": 97.5
+                }
+              ],
+              "host": "here",
+              "test": false,
+              "version": 1
+            }"#]].assert_eq(&serde_json::to_string_pretty(&message(&notices, "here", false)).unwrap());
     }
 
     #[test]
     fn alertmanager_is_told_labels_and_times() {
         let now = Timestamp(1_767_323_050_000);
         let told = for_alertmanager(&notice("hot", AlertState::Firing), "here", now, true);
-        expect![[r#""#]].assert_eq(&serde_json::to_string_pretty(&told).unwrap());
+        expect![[r#"
+            {
+              "annotations": {
+                "rule": "asic_temp > 95% for 30s until asic_temp < 90%",
+                "summary": "device 0: it is near its temperature limit (asic_temp 97.5 %)"
+              },
+              "endsAt": "2026-01-02T03:08:10.000Z",
+              "labels": {
+                "alertname": "TtmonHot",
+                "device": "0",
+                "host": "here",
+                "pci_address": "0000:01:00.0",
+                "severity": "warning",
+                "test": "true"
+              },
+              "startsAt": "2026-01-02T03:04:05.000Z"
+            }"#]].assert_eq(&serde_json::to_string_pretty(&told).unwrap());
     }
 
     #[test]

@@ -376,7 +376,17 @@ process = "x"
 "#;
         let (settings, problems) = parse(text);
         let problems: Vec<String> = problems.iter().map(|one| format!("{}: {}", one.line, one.what)).collect();
-        expect![[r#""#]].assert_eq(&problems.join("\n"));
+        expect![[r#"
+            2: unknown key built_on: did you mean built_in?
+            3: alerts.webhook: url: an address is needed that begins with http:// or https://
+            5: alerts.command: run: a list is needed, the program and its arguments, as ["/usr/local/bin/page", "--now"]
+            9: alert "hot": when: column 1: there is no figure called "asic_tmp"; there are state, sample_age, asic_temp, power, vcore, current, fan, aiclk, heartbeat, thermal_trips, link_degraded, dram, l1, trace, stale, untracked_processes, process_dram, process_l1, process_host_memory, process_cpu, left_at_exit
+            10: alert: name is missing
+            12: alert "new": when is missing
+            17: alert "wrong": severity: "bad" is none of info, warning, critical
+            21: unknown key whem: did you mean when?
+            25: alert "fine": there is one of that name already
+            31: alert "whose": process goes with figures of processes, such as process_dram, and there is none in when"#]].assert_eq(&problems.join("\n"));
         assert_eq!(settings.rules.len(), built_in().len() + 2);
     }
 
