@@ -1,12 +1,13 @@
-//! `cargo xtask bench [smi|watch|top|book|serve]`: what `ttmon smi --json` costs, beside a program that only reads the same files;
-//! what watching costs, and the monitor; what it costs a process to keep a book; and `ttmon serve` beside a server as the proof of
-//! concept had it.
+//! `cargo xtask bench [smi|watch|top|book|serve|web]`: what `ttmon smi --json` costs, beside a program that only reads the same files;
+//! what watching costs, and the monitor; what it costs a process to keep a book; `ttmon serve` beside a server as the proof of
+//! concept had it; and what its answers over HTTP cost.
 
 mod bench;
 mod book;
 mod counting;
 mod serve;
 mod top;
+mod web;
 
 use anyhow::bail;
 
@@ -18,6 +19,7 @@ fn main() -> anyhow::Result<()> {
         ["bench", "top", others @ ..] => top::run(others),
         ["bench", "book"] => book::run(),
         ["bench", "serve"] => serve::run(),
+        ["bench", "web"] => web::run(),
         ["rusage", ..] => bench::rusage(),
         ["keep", live] => book::keeper::keep(live.parse()?),
         ["copy", path] => book::keeper::copy_for_ever(path),
@@ -26,6 +28,6 @@ fn main() -> anyhow::Result<()> {
         ["tell", path] => serve::tell(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
-        _ => bail!("usage: cargo xtask bench [smi|watch|top|book|serve]"),
+        _ => bail!("usage: cargo xtask bench [smi|watch|top|book|serve|web]"),
     }
 }

@@ -204,7 +204,7 @@ pub const FIGURES: &[Figure] = &[
         "thermal_trips",
         Kind::Number(""),
         "shutdowns by critical temperature: increase(thermal_trips, 10m)",
-        |d| d.thermal_trips.map(f64::from),
+        |d| d.thermal_trips_total.or(d.thermal_trips.map(u64::from)).map(|trips| trips as f64),
         Metric::of("ttmon_device_thermal_trips_total")
     ),
     device!(

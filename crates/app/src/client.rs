@@ -59,7 +59,7 @@ pub struct Row {
 }
 
 /// A process that has died.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct Death {
     pub pid: u32,
     pub user: Option<String>,

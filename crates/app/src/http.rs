@@ -62,6 +62,41 @@ impl Http {
         body(request.call())
     }
 
+    /// The body of an answer, be it an error's: what asks in JSON is told in JSON why not. One that is no JSON is what [`get`](Http::get)
+    /// makes of it.
+    pub fn get_whatever(&self, url: &str) -> anyhow::Result<Vec<u8>> {
+        let mut request = self.agent.get(url);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let mut answer = request.call()?;
+        let is_json =
+            answer.headers().get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        if !is_json {
+            return body(Ok(answer));
+        }
+        let mut bytes = Vec::new();
+        answer.body_mut().as_reader().take(LONGEST).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The body of an answer and its tag, unless it is still what a tag stands for.
+    pub fn get_new(&self, url: &str, tag: Option<&str>) -> anyhow::Result<Option<(Vec<u8>, Option<String>)>> {
+        let mut request = self.agent.get(url);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        if let Some(tag) = tag {
+            request = request.header("if-none-match", tag);
+        }
+        let answer = request.call()?;
+        if tag.is_some() && answer.status() == ureq::http::StatusCode::NOT_MODIFIED {
+            return Ok(None);
+        }
+        let tag = answer.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+        body(Ok(answer)).map(|bytes| Some((bytes, tag)))
+    }
+
     /// Sends JSON, and takes the body of the answer.
     pub fn post_json(&self, url: &str, json: &[u8]) -> anyhow::Result<Vec<u8>> {
         let mut request = self.agent.post(url).header("content-type", "application/json");

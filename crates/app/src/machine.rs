@@ -1,10 +1,13 @@
-//! The machine to look at: this one, a folder that looks like one, or a simulated one.
+//! The machine to look at: this one, a folder that looks like one, a simulated one, or another one that is asked over the network.
 
 use crate::alerts::Watch;
 use crate::alerts::settings::Settings;
 use crate::cli::MachineArgs;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
+use crate::fleet::HostView;
+use crate::fleet::far::Far;
+use crate::mem::Teller;
 use anyhow::Context;
 use model::{Fault, Snapshot};
 use sources::{Options, Root, Sampler};
@@ -12,6 +15,16 @@ use std::time::Duration;
 
 /// A machine that can be sampled.
 pub struct Machine {
+    seen: Seen,
+}
+
+enum Seen {
+    Here(Box<Here>),
+    Far(Box<Far>),
+}
+
+/// One whose files can be read here.
+struct Here {
     sampler: Sampler,
     /// Kept for as long as it is looked at; dropping it removes its folder and its processes.
     running: Option<sim::Running>,
@@ -27,6 +40,9 @@ pub struct Machine {
 impl Machine {
     /// Opens the machine that the command line names. `rates` if there will be more than one sample.
     pub fn open(args: &MachineArgs, rates: bool) -> anyhow::Result<Machine> {
+        if args.is_far() {
+            return Ok(Machine { seen: Seen::Far(Box::new(Far::open(args)?)) });
+        }
         let (root, running) = match (&args.sim, &args.root) {
             (Some(spec), _) => {
                 let running = simulate(spec)?.run();
@@ -45,34 +61,91 @@ impl Machine {
         let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates };
         let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
         let sampler = Sampler::new(root, options);
-        Ok(Machine { sampler, running, simulated, service: None, is_served: false, watch: None })
+        let here = Here { sampler, running, simulated, service: None, is_served: false, watch: None };
+        Ok(Machine { seen: Seen::Here(Box::new(here)) })
     }
 
     /// The same, seen with the eyes of the service when there is one. A machine that is not this one has none, unless it is named.
     pub fn through_service(mut self, args: &MachineArgs) -> Machine {
-        if args.service.is_some() || (args.sim.is_none() && args.root.is_none()) {
-            self.service = Client::new(args.service.as_deref());
+        if let Seen::Here(here) = &mut self.seen
+            && (args.service.is_some() || (args.sim.is_none() && args.root.is_none()))
+        {
+            here.service = Client::new(args.service.as_deref());
         }
         self
     }
 
     /// The same, with the rules of a configuration at work where no service has its own.
     pub fn watched(mut self, settings: &Settings) -> Machine {
-        self.watch = Some(Watch::new(settings));
+        if let Seen::Here(here) = &mut self.seen {
+            here.watch = Some(Watch::new(settings));
+        }
         self
     }
 
     pub fn watch(&self) -> Option<&Watch> {
-        self.watch.as_ref()
+        match &self.seen {
+            Seen::Here(here) => here.watch.as_ref(),
+            Seen::Far(_) => None,
+        }
     }
 
     /// The service that has given the last sample.
-    pub fn service(&mut self) -> Option<&mut Client> {
-        self.service.as_mut().filter(|_| self.is_served)
+    pub fn teller(&mut self) -> Option<Teller<'_>> {
+        match &mut self.seen {
+            Seen::Here(here) => here.service.as_mut().filter(|_| here.is_served).map(Teller::Here),
+            Seen::Far(far) => far.service().map(Teller::Far),
+        }
+    }
+
+    /// Whether it is another machine, whose processes are none of this one.
+    pub fn is_far(&self) -> bool {
+        matches!(self.seen, Seen::Far(_))
+    }
+
+    /// What is known of another machine beyond its snapshot.
+    pub fn far(&self) -> Option<&HostView> {
+        match &self.seen {
+            Seen::Here(_) => None,
+            Seen::Far(far) => far.host(),
+        }
     }
 
     /// Everything there is to know now.
     pub fn sample(&mut self) -> Snapshot {
+        match &mut self.seen {
+            Seen::Here(here) => here.sample(),
+            Seen::Far(far) => far.sample(),
+        }
+    }
+
+    /// Takes leave at the end of the program. Only a simulated machine has anything to clean up; all else the kernel does
+    /// faster.
+    pub fn leave(self) {
+        let Seen::Here(here) = self.seen else { return };
+        if here.sampler.is_stuck() {
+            // The process lingers until the read comes back; nobody shall wait for the end of its output meanwhile.
+            if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
+                let _ = rustix::stdio::dup2_stdout(&null);
+                let _ = rustix::stdio::dup2_stderr(&null);
+            }
+        }
+        drop(here.running);
+        std::mem::forget(here.sampler);
+    }
+
+    /// Whether the driver is loaded there.
+    pub fn driver_is_loaded(&self) -> bool {
+        match &self.seen {
+            Seen::Here(here) => here.sampler.driver_is_loaded(),
+            // A snapshot that names no version is of a machine that has none.
+            Seen::Far(_) => false,
+        }
+    }
+}
+
+impl Here {
+    fn sample(&mut self) -> Snapshot {
         let served = self.service.as_mut().and_then(Client::snapshot);
         self.is_served = served.is_some();
         if let Some(snapshot) = served {
@@ -91,25 +164,6 @@ impl Machine {
             snapshot.alerts = watch.firing().to_vec();
         }
         snapshot
-    }
-
-    /// Takes leave at the end of the program. Only a simulated machine has anything to clean up; all else the kernel does
-    /// faster.
-    pub fn leave(self) {
-        if self.sampler.is_stuck() {
-            // The process lingers until the read comes back; nobody shall wait for the end of its output meanwhile.
-            if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
-                let _ = rustix::stdio::dup2_stdout(&null);
-                let _ = rustix::stdio::dup2_stderr(&null);
-            }
-        }
-        drop(self.running);
-        std::mem::forget(self.sampler);
-    }
-
-    /// Whether the driver is loaded there.
-    pub fn driver_is_loaded(&self) -> bool {
-        self.sampler.driver_is_loaded()
     }
 }
 

@@ -1,7 +1,10 @@
 //! What the service has published, for all who ask: the last sample, written down when somebody wants it.
 
+use crate::events::{Event, Log};
+use crate::history::History;
 use crate::metrics::{self, Counts, Figures, Format};
 use crate::text::Text;
+use hyper::body::Bytes;
 use model::{Snapshot, Timestamp};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,12 +25,34 @@ pub struct Board {
     pub(crate) clients: AtomicUsize,
     /// Requests that were answered.
     pub(crate) requests: AtomicU64,
+    /// Faults in all samples.
+    faults: AtomicU64,
+    /// Processes that died.
+    deaths: AtomicU64,
+    /// What is wanted of a scrape.
+    metrics: metrics::Options,
 }
 
 #[derive(Debug)]
 struct Shown {
     sample: Arc<Sample>,
+    events: Log,
+    /// Frames of the stream with events, by the number that they begin behind. Most who listen want the same.
+    told: Option<(u64, u64, Bytes)>,
+    alerts: Alerts,
+    history: History,
 }
+
+/// Alerts as they were handed over, written down.
+#[derive(Debug, Clone)]
+pub(crate) struct Alerts {
+    /// Counts up with each change.
+    pub version: u64,
+    pub json: Bytes,
+}
+
+/// What a day of everything may take. Beyond it the past gets coarser.
+const HISTORY: usize = 16 << 20;
 
 /// A sample, and what was written of it.
 #[derive(Debug)]
@@ -44,22 +69,34 @@ pub struct Sample {
 
 impl Board {
     /// With a first sample, of which more shall follow at this interval.
-    pub fn new(first: Arc<Snapshot>, interval: Duration) -> Board {
+    pub fn new(first: Arc<Snapshot>, interval: Duration, metrics: metrics::Options, news: Vec<Event>) -> Board {
         let started_at = now();
+        let faults = AtomicU64::new(first.faults.len() as u64);
+        let (mut events, mut history) = (Log::default(), History::up_to(HISTORY));
+        events.extend(news);
+        history.push(&first);
+        let sample = Arc::new(Sample::new(1, first, Instant::now()));
+        let alerts = Alerts { version: 0, json: Bytes::from_static(br#"{"alerts":[]}"#) };
         Board {
-            shown: Mutex::new(Shown { sample: Arc::new(Sample::new(1, first, Instant::now())) }),
+            shown: Mutex::new(Shown { sample, events, told: None, alerts, history }),
             changes: watch::Sender::new(1),
             started_at,
             run: started_at.0.cast_unsigned(),
             interval_ms: AtomicU64::new(interval.as_millis() as u64),
             clients: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
+            faults,
+            deaths: AtomicU64::new(0),
+            metrics,
         }
     }
 
-    /// Takes the place of the sample before. `taken` is when it was begun with.
-    pub fn publish(&self, snapshot: Arc<Snapshot>, taken: Instant) {
+    /// Takes the place of the sample before. `taken` is when it was begun with, `news` what has happened since.
+    pub fn publish(&self, snapshot: Arc<Snapshot>, taken: Instant, news: Vec<Event>) {
+        self.faults.fetch_add(snapshot.faults.len() as u64, Relaxed);
         let mut shown = self.lock();
+        shown.history.push(&snapshot);
+        shown.events.extend(news);
         shown.sample = Arc::new(Sample::new(shown.sample.number + 1, snapshot, taken));
         drop(shown);
         self.tell();
@@ -70,9 +107,62 @@ impl Board {
         self.lock().sample.clone()
     }
 
+    /// Shows other alerts: a list of objects as the API tells them. Those who listen hear of it when they differ.
+    pub fn set_alerts(&self, alerts: &[serde_json::Value]) {
+        let json = Bytes::from(serde_json::json!({ "alerts": alerts }).to_string());
+        let mut shown = self.lock();
+        if shown.alerts.json == json {
+            return;
+        }
+        shown.alerts = Alerts { version: shown.alerts.version + 1, json };
+        drop(shown);
+        self.tell();
+    }
+
+    pub(crate) fn alerts(&self) -> Alerts {
+        self.lock().alerts.clone()
+    }
+
+    /// What has happened since, as an answer.
+    pub(crate) fn events(&self, since: u64, limit: usize) -> Vec<u8> {
+        self.lock().events.since(since, limit)
+    }
+
+    /// The number of the last event.
+    pub(crate) fn newest_event(&self) -> u64 {
+        self.lock().events.newest
+    }
+
+    /// The frame of the stream with all events since, and the number of the last.
+    pub(crate) fn events_frame(&self, since: u64) -> (Bytes, u64) {
+        let mut shown = self.lock();
+        let newest = shown.events.newest;
+        if let Some((from, to, frame)) = &shown.told
+            && (*from, *to) == (since, newest)
+        {
+            return (frame.clone(), newest);
+        }
+        let mut frame = b"event: events\ndata: ".to_vec();
+        frame.extend_from_slice(&shown.events.since(since, usize::MAX));
+        frame.extend_from_slice(b"\n\n");
+        let frame = Bytes::from(frame);
+        shown.told = Some((since, newest, frame.clone()));
+        (frame, newest)
+    }
+
+    /// Looks at the past. Publishing waits for it, so it shall be short.
+    pub(crate) fn with_history<T>(&self, look: impl FnOnce(&History) -> T) -> T {
+        look(&self.lock().history)
+    }
+
     /// Other time from one sample to the next.
     pub fn set_interval(&self, interval: Duration) {
         self.interval_ms.store(interval.as_millis() as u64, Relaxed);
+    }
+
+    /// How many processes have died until now.
+    pub fn set_deaths(&self, deaths: u64) {
+        self.deaths.store(deaths, Relaxed);
     }
 
     pub(crate) fn interval_ms(&self) -> u64 {
@@ -91,20 +181,34 @@ impl Board {
     /// What the service can say of itself.
     pub(crate) fn counts(&self) -> Counts {
         Counts {
-            samples: self.sample().number,
-            requests: self.requests.load(Relaxed),
-            clients: self.clients.load(Relaxed) as u64,
+            samples: Some(self.sample().number),
+            faults: Some(self.faults.load(Relaxed)),
+            deaths: Some(self.deaths.load(Relaxed)),
+            requests: Some(self.requests.load(Relaxed)),
+            clients: Some(self.clients.load(Relaxed) as u64),
         }
     }
 
-    /// The metrics of the last sample. What counts requests is as old as the sample.
+    /// The metrics of the last sample, written once for all who ask while it is as new as it should be. What counts requests is as
+    /// old as the sample.
     pub(crate) fn with_metrics<T>(&self, format: Format, then: impl FnOnce(&Sample, &Text) -> T) -> T {
         let sample = self.sample();
-        let text = sample.metrics[format as usize].get_or_init(|| {
-            let counts = self.counts();
-            Text::new(metrics::write(&Figures { snapshot: &sample.snapshot, counts: &counts }, format))
-        });
-        then(&sample, text)
+        let age = sample.age();
+        let write = || {
+            let figures = Figures {
+                snapshot: &sample.snapshot,
+                version: env!("CARGO_PKG_VERSION"),
+                sample_age_seconds: Some((age.as_secs_f64() * 1e3).round() / 1e3),
+                counts: self.counts(),
+                options: self.metrics,
+            };
+            Text::new(metrics::write(&figures, format))
+        };
+        // One that is late says at each request how late.
+        match age > 2 * Duration::from_millis(self.interval_ms()) {
+            true => then(&sample, &write()),
+            false => then(&sample, sample.metrics[format as usize].get_or_init(write)),
+        }
     }
 
     fn tell(&self) {

@@ -13,12 +13,13 @@ use crate::cli::{AlertsArgs, AlertsCommand, MachineArgs};
 use crate::config;
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
+use crate::mem::Teller;
 use crate::wait::Interrupt;
 use ::alerts::{Notice, prometheus};
 pub use delivery::{Delivery, wall};
 pub use list::Listed;
 use model::{Alert, AlertState};
-use receiver::Teller;
+
 use settings::Settings;
 use std::io::{self, Write};
 use std::path::Path;
@@ -41,7 +42,10 @@ pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
             let settings = read(&file)?;
             let mut machine = Machine::open(machine, false)?.through_service(machine).watched(&settings);
             let snapshot = machine.sample();
-            let listed = machine.service().and_then(|service| service.alerts());
+            let listed = match machine.teller() {
+                Some(Teller::Here(service)) => service.alerts(),
+                _ => None,
+            };
             let listed = listed.unwrap_or_else(|| Listed::of(machine.watch()));
             drop(snapshot);
             let text = if *json { serde_json::to_string(&listed)? + "\n" } else { list::text(&listed) };
@@ -123,7 +127,7 @@ fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result
     let host = host();
     let mut all_heard = true;
     for receiver in &settings.receivers {
-        let said = match Teller::new(receiver, &host).tell(std::slice::from_ref(&notice), now, true) {
+        let said = match receiver::Teller::new(receiver, &host).tell(std::slice::from_ref(&notice), now, true) {
             Ok(answer) => answer,
             Err(error) => {
                 all_heard = false;

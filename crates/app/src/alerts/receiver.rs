@@ -250,7 +250,8 @@ mod tests {
               "host": "here",
               "test": false,
               "version": 1
-            }"#]].assert_eq(&serde_json::to_string_pretty(&message(&notices, "here", false)).unwrap());
+            }"#]]
+        .assert_eq(&serde_json::to_string_pretty(&message(&notices, "here", false)).unwrap());
     }
 
     #[test]
@@ -273,7 +274,8 @@ mod tests {
                 "test": "true"
               },
               "startsAt": "2026-01-02T03:04:05.000Z"
-            }"#]].assert_eq(&serde_json::to_string_pretty(&told).unwrap());
+            }"#]]
+        .assert_eq(&serde_json::to_string_pretty(&told).unwrap());
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod books;
 pub mod draw;
 #[cfg(test)]
 pub mod example;
+mod fleet;
 mod gather;
 #[cfg(test)]
 mod golden;
@@ -20,6 +21,7 @@ use crate::smi::{on_terminal, selected, verdict};
 use crate::wait::{Interrupt, Woken};
 use keys::Keys;
 use model::{Snapshot, Timestamp};
+pub use served::Teller;
 use std::time::{Duration, Instant};
 use view::{Buffer, Death, LARGEST, View};
 
@@ -44,8 +46,13 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
     if let Some(interrupt) = interrupt.as_mut().filter(|_| screen.is_in_place()) {
         interrupt.and_stop()?;
     }
-    let mut machine = Machine::open(machine, false)?.through_service(machine);
     let every = live.then(|| Duration::from_millis(args.refresh.unwrap_or(1000)));
+    if machine.is_fleet() {
+        let result = fleet::run(machine, args, &mut screen, every, interrupt.as_ref());
+        screen.close()?;
+        return result;
+    }
+    let mut machine = Machine::open(machine, false)?.through_service(machine);
     let result = repeat(&mut machine, &mut screen, args, every, interrupt.as_ref());
     screen.close()?;
     machine.leave();
@@ -72,8 +79,10 @@ fn repeat(
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
         if !snapshot.devices.is_empty() || args.json {
             let all_devices = args.device.is_empty();
-            let told = machine.service().and_then(|service| served::ask(service, &mut snapshot, all_devices, LARGEST));
-            let (buffers, deaths, unlisted) = told.unwrap_or_else(|| from_books(&mut snapshot, Some(&all), LARGEST));
+            let told =
+                machine.teller().and_then(|mut service| served::ask(&mut service, &mut snapshot, all_devices, LARGEST));
+            let (buffers, deaths, unlisted) =
+                told.unwrap_or_else(|| without_service(machine, &mut snapshot, Some(&all), LARGEST));
             let view = View { unlisted_buffers: unlisted, ..gather::view(&snapshot, buffers, deaths) };
             screen.show(&text(&view, args, screen, every.is_none()))?;
         }
@@ -96,14 +105,35 @@ fn repeat(
 
 /// Where all memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers.
 pub fn look(machine: &mut Machine, snapshot: &mut Snapshot, most: usize) -> View {
-    let told = machine.service().and_then(|service| served::ask(service, snapshot, true, most));
-    let (buffers, deaths, unlisted) = told.unwrap_or_else(|| from_books(snapshot, None, most));
+    let told = machine.teller().and_then(|mut service| served::ask(&mut service, snapshot, true, most));
+    let (buffers, deaths, unlisted) = told.unwrap_or_else(|| without_service(machine, snapshot, None, most));
     View { unlisted_buffers: unlisted, ..gather::view(snapshot, buffers, deaths) }
+}
+
+/// Where the memory of another machine went, as its service tells. `all` if these are all devices that it has.
+pub fn told(service: &mut Teller, snapshot: &mut Snapshot, all: bool, most: usize) -> View {
+    let (buffers, deaths, unlisted) = served::ask(service, snapshot, all, most).unwrap_or_default();
+    View { unlisted_buffers: unlisted, ..gather::view(snapshot, buffers, deaths) }
+}
+
+/// So many of the largest buffers of one process, as a service tells.
+pub fn told_of_process(service: &mut Teller, snapshot: &Snapshot, pid: u32, most: usize) -> Option<Vec<Buffer>> {
+    served::of_process(service, snapshot, pid, most)
 }
 
 /// What a snapshot alone tells: no buffers, and nobody who died.
 pub fn of_snapshot(snapshot: &Snapshot) -> View {
     gather::view(snapshot, Vec::new(), Vec::new())
+}
+
+/// The buffers where no service tells of them. The processes of another machine are none of this one.
+fn without_service(
+    machine: &Machine,
+    snapshot: &mut Snapshot,
+    all: Option<&Snapshot>,
+    most: usize,
+) -> (Vec<Buffer>, Vec<Death>, u64) {
+    if machine.is_far() { Default::default() } else { from_books(snapshot, all, most) }
 }
 
 /// The buffers on the devices of a snapshot, without a service. `all` has the other devices, where some were chosen.
@@ -119,8 +149,11 @@ fn from_books(snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> (
 
 /// So many of the largest buffers of one process.
 pub fn buffers_of(machine: &mut Machine, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer> {
-    let told = machine.service().and_then(|service| served::of_process(service, snapshot, pid, most));
+    let told = machine.teller().and_then(|mut service| served::of_process(&mut service, snapshot, pid, most));
     told.unwrap_or_else(|| {
+        if machine.is_far() {
+            return Vec::new();
+        }
         let mut its = snapshot.clone();
         its.processes.retain(|process| process.pid == pid);
         let books = books::read(&mut its);
@@ -141,6 +174,12 @@ fn text(view: &View, args: &MemArgs, screen: &Screen, once: bool) -> String {
 fn local_time(time: Timestamp) -> String {
     let time = jiff::Timestamp::from_millisecond(time.0).unwrap_or_default();
     time.to_zoned(jiff::tz::TimeZone::system()).strftime("%a %b %e %H:%M:%S %Y").to_string()
+}
+
+/// A snapshot with only the devices that were named, as far as it has them.
+fn chosen_of(snapshot: Snapshot, names: &[String]) -> Snapshot {
+    let nothing = Snapshot { devices: Vec::new(), processes: Vec::new(), ..snapshot.clone() };
+    selected(snapshot, names).unwrap_or(nothing)
 }
 
 /// The groups of a report that were named.

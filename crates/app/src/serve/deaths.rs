@@ -4,6 +4,7 @@ use super::buffers::{self, Entry};
 use super::merge::{chip_of_number, reported};
 use super::people::{Key, Person};
 use super::row::Row;
+use crate::client;
 use crate::handover::book_in;
 use alerts::Ended;
 use ledger::book;
@@ -45,6 +46,8 @@ pub struct Death {
 pub struct Deaths {
     all: VecDeque<Death>,
     most: usize,
+    /// How many there were, remembered or not.
+    pub total: u64,
 }
 
 /// Buffers that are remembered of each.
@@ -52,7 +55,7 @@ const LARGEST: usize = 10;
 
 impl Deaths {
     pub fn up_to(most: usize) -> Deaths {
-        Deaths { all: VecDeque::new(), most }
+        Deaths { all: VecDeque::new(), most, total: 0 }
     }
 
     pub fn set_most(&mut self, most: usize) {
@@ -61,6 +64,7 @@ impl Deaths {
     }
 
     pub fn add(&mut self, death: Death) {
+        self.total += 1;
         self.all.push_front(death);
         self.all.truncate(self.most);
     }
@@ -169,6 +173,20 @@ impl Death {
         let left = self.left.filter(|left| left.0 > 0)?;
         let device = self.devices.first().filter(|_| self.devices.len() == 1).map(|held| held.id.clone());
         Some(Ended { pid: self.pid, started_at: self.started_at, name: self.name.clone(), device, left })
+    }
+
+    /// As clients hear of it.
+    pub fn in_short(&self) -> client::Death {
+        client::Death {
+            pid: self.pid,
+            user: self.user.clone(),
+            name: self.name.clone(),
+            command: self.command.clone(),
+            died_at: self.died_at,
+            exit_code: self.exit_code,
+            signal: self.signal,
+            devices: self.devices.clone(),
+        }
     }
 
     /// Its bytes of all kinds on all chips.

@@ -36,6 +36,11 @@ impl Query {
         Ok(Query { fields: Fields::Processes(chosen(names, process_fields(), "--query-processes")?), form })
     }
 
+    /// Whether the first answer begins with a header.
+    pub fn has_header(&self) -> bool {
+        self.form.header
+    }
+
     /// The answer, with its header where it begins.
     pub fn text(&self, snapshot: &Snapshot, time: &str, first: bool) -> String {
         let mut text = String::new();
@@ -98,7 +103,7 @@ fn chosen<F: 'static>(
 }
 
 /// As RFC 4180 has it where a value would otherwise be taken for several. A value never breaks its line.
-fn quoted(value: &str) -> Cow<'_, str> {
+pub fn quoted(value: &str) -> Cow<'_, str> {
     let value = clean(value);
     if value.contains([',', '"']) || value != value.trim() {
         format!("\"{}\"", value.replace('"', "\"\"")).into()

@@ -6,6 +6,7 @@ mod exact_fields;
 #[cfg(test)]
 pub mod example;
 mod field;
+pub mod fleet;
 #[cfg(test)]
 mod golden;
 mod list;
@@ -24,7 +25,7 @@ use crate::cli::{Format, MachineArgs, SmiArgs, Stream};
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
 use crate::wait::{Interrupt, Woken};
-use model::{Selector, Snapshot, State};
+use model::{Selector, Snapshot, State, Timestamp};
 use screen::{Output, Screen};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -40,7 +41,10 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
         out.write_all(csv::help().as_bytes())?;
         return Ok(Exit::Success);
     }
-    let mut view = View::chosen(args)?;
+    let mut view = View::chosen(args, machine.is_far())?;
+    if machine.is_fleet() {
+        return fleet::run(machine, args, view);
+    }
     let repetition = repetition(args);
     let mut screen = Screen::new(Output {
         path: args.filename.clone(),
@@ -80,7 +84,7 @@ fn repeat(
         let snapshot = selected(snapshot, &args.id)?;
         let verdict = verdict(&snapshot, machine);
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
-        if !snapshot.devices.is_empty() || matches!(view, View::Json { .. } | View::TtSmi) {
+        if !snapshot.devices.is_empty() || matches!(view, View::Json { .. } | View::TtSmi(_)) {
             screen.show(&view.text(&snapshot, &screen.style(), round))?;
         }
         let exit = verdict?;
@@ -131,18 +135,18 @@ fn repetition(args: &SmiArgs) -> (Option<Duration>, Option<u64>) {
 }
 
 /// What to print.
-enum View {
+pub enum View {
     Table,
     List,
     Report(Vec<report::Section>),
     Csv(csv::Query),
     Json { lines: bool },
-    TtSmi,
+    TtSmi(tt_smi::Host),
     Stream(streams::Stream),
 }
 
 impl View {
-    fn chosen(args: &SmiArgs) -> anyhow::Result<View> {
+    fn chosen(args: &SmiArgs, is_far: bool) -> anyhow::Result<View> {
         let formats = args.format.as_deref().unwrap_or(&[]);
         let with = |format| formats.contains(&format);
         let queries = args.query_device.is_some() || args.query_processes.is_some();
@@ -163,9 +167,15 @@ impl View {
             SmiArgs { query: true, .. } => View::Report(report::sections(&args.display)?),
             // A person gets it indented; a program reads it faster in one line.
             SmiArgs { json: true, .. } => View::Json { lines: looping || !on_terminal() },
-            SmiArgs { tt_smi: true, .. } => View::TtSmi,
+            SmiArgs { tt_smi: true, .. } if is_far => View::TtSmi(tt_smi::Host::unknown()),
+            SmiArgs { tt_smi: true, .. } => View::TtSmi(tt_smi::Host::this()),
             _ => View::Table,
         })
+    }
+
+    /// Whether the first line of its text names what is in the others.
+    fn has_header(&self) -> bool {
+        matches!(self, View::Csv(query) if query.has_header())
     }
 
     fn text(&mut self, snapshot: &Snapshot, style: &Style, round: u64) -> String {
@@ -178,9 +188,7 @@ impl View {
             }
             View::Csv(query) => query.text(snapshot, &local_time(snapshot, "%Y/%m/%d %H:%M:%S%.3f"), round == 1),
             View::Json { lines } => json(snapshot, *lines),
-            View::TtSmi => {
-                tt_smi::text(snapshot, &tt_smi::Host::this(), &local_time(snapshot, "%Y-%m-%dT%H:%M:%S%.6f"))
-            }
+            View::TtSmi(host) => tt_smi::text(snapshot, host, &local_time(snapshot, "%Y-%m-%dT%H:%M:%S%.6f")),
             View::Stream(stream) => stream.text(snapshot, &local_time(snapshot, "%Y%m%d %H:%M:%S")),
         }
     }
@@ -203,7 +211,11 @@ fn json(snapshot: &Snapshot, one_line: bool) -> String {
 }
 
 fn local_time(snapshot: &Snapshot, format: &str) -> String {
-    let time = jiff::Timestamp::from_millisecond(snapshot.taken_at.0).unwrap_or_default();
+    local(snapshot.taken_at, format)
+}
+
+fn local(time: Timestamp, format: &str) -> String {
+    let time = jiff::Timestamp::from_millisecond(time.0).unwrap_or_default();
     time.to_zoned(jiff::tz::TimeZone::system()).strftime(format).to_string()
 }
 
@@ -237,6 +249,9 @@ pub fn verdict(snapshot: &Snapshot, machine: &Machine) -> anyhow::Result<Exit> {
     let denied = |path: &str| {
         snapshot.faults.iter().any(|fault| fault.path.ends_with(path) && fault.reason.starts_with("permission denied"))
     };
+    if let Some(host) = machine.far().filter(|host| host.snapshot.is_none()) {
+        return Err(Failure::error(Exit::Unreachable, fleet::no_answer(host)));
+    }
     let bad = |state: State| matches!(state, State::Hung | State::Lost | State::Silent);
     let unbound = snapshot.devices.iter().all(|device| device.state == State::NoDriver);
     match () {

@@ -16,6 +16,11 @@ pub struct Host {
 }
 
 impl Host {
+    /// Another one, of which a snapshot is all that is known.
+    pub fn unknown() -> Host {
+        Host { distro: NA.into(), platform: NA.into(), memory: NA.into() }
+    }
+
     /// This host.
     pub fn this() -> Host {
         let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();

@@ -3,7 +3,9 @@
 use super::keys::{self, Action, Key};
 use super::layout::{self, Panel};
 use super::mishap;
-use super::panels::{charts, detail, devices, events, filter, help, memory, mesh, processes, setup, signals, sort};
+use super::panels::{
+    charts, detail, devices, events, filter, fleet, help, memory, mesh, processes, setup, signals, sort,
+};
 use super::player::Wish;
 use super::state::{Effect, Overlay, State, View};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEvent};
@@ -15,7 +17,13 @@ pub fn handle(state: &mut State, event: &Event) {
         Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
         Event::Key(KeyEvent { code, modifiers, .. }) => press(state, (*code, *modifiers)),
         Event::Mouse(event) => mouse(state, *event),
-        Event::Paste(text) => filter::paste(state, text),
+        Event::Paste(text) => match state.overlay.take() {
+            Some(Overlay::Machines(prompt)) => state.overlay = Some(fleet::prompt::paste(state, prompt, text)),
+            other => {
+                state.overlay = other;
+                filter::paste(state, text);
+            }
+        },
         Event::Resize(..) | Event::FocusGained | Event::FocusLost => {}
     }
     state.refresh_rows();
@@ -41,6 +49,7 @@ fn press(state: &mut State, key: Key) {
             Overlay::Sort(menu) => sort::press(state, menu, key),
             Overlay::Signals(menu) => signals::press(state, menu, key),
             Overlay::Filter(prompt) => filter::press(state, prompt, key),
+            Overlay::Machines(prompt) => fleet::prompt::press(state, prompt, key),
             Overlay::Detail(detail) => detail::press(state, detail, key),
         };
         // An overlay may have opened another one.
@@ -60,10 +69,16 @@ pub fn act_on(state: &mut State, action: Action) {
         View::Memory => memory::act(state, action),
         View::Mesh => mesh::act(state, action),
         View::Events => events::act(state, action),
+        View::Fleet => fleet::act(state, action),
     };
     if !is_done {
         act(state, action);
     }
+}
+
+/// Whether there is a way back to other machines.
+fn is_of_several(state: &State) -> bool {
+    state.views().contains(&View::Fleet)
 }
 
 /// What means the same everywhere.
@@ -71,6 +86,7 @@ fn act(state: &mut State, action: Action) {
     match action {
         Action::Suspend => state.effects.push(Effect::Suspend),
         Action::Redraw => state.effects.push(Effect::Redraw),
+        Action::Back | Action::Fleet if is_of_several(state) => state.view = View::Fleet,
         Action::Quit | Action::Back => state.effects.push(Effect::Quit),
         Action::Help => state.overlay = Some(Overlay::Help { scroll: 0 }),
         Action::Setup => state.overlay = Some(Overlay::Setup(setup::Setup::new(state))),
@@ -80,8 +96,9 @@ fn act(state: &mut State, action: Action) {
         Action::Mesh => state.view = View::Mesh,
         Action::Events => state.view = View::Events,
         Action::NextView => {
-            let at = View::ALL.iter().position(|view| *view == state.view).unwrap_or(0);
-            state.view = View::ALL[(at + 1) % View::ALL.len()];
+            let views = state.views();
+            let at = views.iter().position(|view| *view == state.view).unwrap_or(0);
+            state.view = views[(at + 1) % views.len()];
         }
         Action::NextDevice => state.step_device(1),
         Action::PreviousDevice => state.step_device(-1),
@@ -129,6 +146,7 @@ fn mouse(state: &mut State, event: MouseEvent) {
             Overlay::Sort(menu) => sort::mouse(state, menu, event),
             Overlay::Signals(menu) => signals::mouse(state, menu, event),
             Overlay::Filter(prompt) => Some(Overlay::Filter(prompt)),
+            Overlay::Machines(prompt) => Some(Overlay::Machines(prompt)),
             Overlay::Detail(detail) => detail::mouse(state, detail, event),
         };
         state.overlay = state.overlay.take().or(next);
@@ -147,6 +165,7 @@ fn mouse(state: &mut State, event: MouseEvent) {
         Panel::Memory => memory::mouse(state, area, event),
         Panel::Mesh => mesh::mouse(state, area, event),
         Panel::Events => events::mouse(state, area, event),
+        Panel::Fleet => fleet::mouse(state, area, event),
         Panel::Status => super::panels::status::mouse(state, area, event),
     }
 }

@@ -1,11 +1,13 @@
 //! Where samples come from: the machine or a recording, in a thread of its own.
 
+use super::far::FarFeed;
 use super::mishap;
 use super::player::{Played, Player, Wish};
-use super::state::{Replay, State};
+use super::state::{Replay, State, View};
 use crate::alerts;
 use crate::cli::{MachineArgs, TopArgs};
 use crate::client::Death;
+use crate::events::Seen;
 use crate::machine::Machine;
 use crate::mem;
 use crate::record::Recorder;
@@ -43,10 +45,18 @@ pub struct Closer {
     pub buffers: Vec<mem::view::Buffer>,
 }
 
+impl Closer {
+    /// A process of another machine, of which this one knows nothing.
+    pub fn far(pid: u32, buffers: Vec<mem::view::Buffer>) -> Closer {
+        Closer { pid, about: About::default(), buffers }
+    }
+}
+
 /// Where samples come from.
 pub enum Source {
     Live(Sampling<Moment>, Arc<Wishes>),
     Past(Player),
+    Far(FarFeed),
 }
 
 impl Source {
@@ -58,6 +68,9 @@ impl Source {
             state.replay = Some(Replay { file, at: 0, len: player.len, speed: 1.0 });
             state.keep_moments(player.len);
             return Ok(Source::Past(player));
+        }
+        if machine.is_far() {
+            return Ok(Source::Far(FarFeed::open(machine, state)?));
         }
         let machine =
             Machine::open(machine, true)?.through_service(machine).watched(&alerts::of_user(args.config.as_deref()));
@@ -81,6 +94,7 @@ impl Source {
         match self {
             Source::Live(sampling, _) => &sampling.ready,
             Source::Past(player) => &player.ready,
+            Source::Far(feed) => &feed.ready,
         }
     }
 
@@ -95,6 +109,7 @@ impl Source {
         let is_over = match self {
             Source::Live(sampling, _) => sampling.is_over(),
             Source::Past(player) => player.is_over(),
+            Source::Far(feed) => feed.is_over(),
         };
         // A picture that never changes again would be a lie.
         anyhow::ensure!(!is_over, "there are no more samples: the part of ttmon that takes them has failed");
@@ -103,6 +118,11 @@ impl Source {
                 if let Some((_, mut moment)) = sampling.take() {
                     moment.nothing.take().map_or(Ok(()), Err)?;
                     state.take(moment);
+                }
+            }
+            Source::Far(feed) => {
+                if let Some((fleet, summaries)) = feed.take() {
+                    state.take_fleet(fleet, summaries);
                 }
             }
             Source::Past(player) => {
@@ -119,9 +139,13 @@ impl Source {
     }
 
     pub fn set_interval(&self, interval: Duration) {
-        if let Source::Live(sampling, _) = self {
-            sampling.set_interval(interval);
-            sampling.hurry();
+        match self {
+            Source::Live(sampling, _) => {
+                sampling.set_interval(interval);
+                sampling.hurry();
+            }
+            Source::Far(feed) => feed.set_interval(interval),
+            Source::Past(_) => {}
         }
     }
 
@@ -132,17 +156,20 @@ impl Source {
     }
 
     /// Says what is looked at. Whatever was not looked at before does not wait for the next sample.
-    pub fn wish(&self, memory: bool, process: Option<u32>) {
-        if let Source::Live(sampling, wishes) = self
-            && wishes.set(memory, process)
-        {
-            sampling.hurry();
+    pub fn wish(&self, state: &State) {
+        let (memory, process) = (state.view == View::Memory, state.process_in_detail());
+        match self {
+            Source::Live(sampling, wishes) if wishes.set(memory, process) => sampling.hurry(),
+            Source::Far(feed) => feed.wish(state, memory, process),
+            Source::Live(..) | Source::Past(_) => {}
         }
     }
 
     pub fn finish(self) {
-        if let Source::Live(sampling, _) = self {
-            sampling.finish();
+        match self {
+            Source::Live(sampling, _) => sampling.finish(),
+            Source::Far(feed) => feed.finish(),
+            Source::Past(_) => {}
         }
     }
 }
@@ -197,6 +224,11 @@ impl Moment {
     pub fn of(snapshot: Snapshot) -> Moment {
         Moment { snapshot, memory: None, process: None, deaths: Vec::new(), nothing: None }
     }
+
+    /// What there is to tell events from.
+    pub fn seen(&self) -> Seen<'_> {
+        Seen { snapshot: &self.snapshot, deaths: &self.deaths }
+    }
 }
 
 impl Wishes {
@@ -224,6 +256,6 @@ pub fn take(machine: &mut Machine, wishes: &Wishes) -> Moment {
         about: sources::about(pid),
         buffers: mem::buffers_of(machine, &snapshot, pid, BUFFERS),
     });
-    let deaths = machine.service().and_then(|service| service.deaths(DEATHS)).unwrap_or_default();
+    let deaths = machine.teller().and_then(|mut service| service.deaths(DEATHS)).unwrap_or_default();
     Moment { snapshot, memory, process, deaths, nothing: None }
 }

@@ -14,6 +14,7 @@ pub enum Panel {
     Memory,
     Mesh,
     Events,
+    Fleet,
     Status,
 }
 
@@ -45,6 +46,7 @@ pub fn of(state: &State, area: Rect) -> Vec<(Panel, Rect)> {
         View::Memory => panels.push((Panel::Memory, body)),
         View::Mesh => panels.push((Panel::Mesh, body)),
         View::Events => panels.push((Panel::Events, body)),
+        View::Fleet => panels.push((Panel::Fleet, body)),
     }
     panels.push((Panel::Status, row(area.height.saturating_sub(1), area.height.min(1))));
     panels.retain(|(_, area)| area.height > 0 && area.width > 0);

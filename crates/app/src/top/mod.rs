@@ -4,10 +4,11 @@
 
 mod app;
 mod charts;
-mod events;
-mod feed;
+mod far;
+pub mod feed;
 #[cfg(test)]
 mod golden;
+mod hosts;
 mod input;
 mod keys;
 mod layout;
@@ -34,7 +35,9 @@ use crate::wait::{Interrupt, on};
 use feed::Source;
 use input::Input;
 use layout::Panel;
-use panels::{charts as chart_panel, detail, devices, events as event_panel, filter, header, help, memory, mesh};
+use panels::{
+    charts as chart_panel, detail, devices, events as event_panel, filter, fleet, header, help, memory, mesh,
+};
 use panels::{processes, setup, signals, sort, status};
 use places::Places;
 use ratatui::buffer::Buffer;
@@ -134,6 +137,8 @@ fn watch(
                 Effect::Suspend => suspend(screen, interrupt)?,
                 Effect::Redraw => screen.forget(),
                 Effect::Interval => source.set_interval(Duration::from_millis(state.settings.interval_ms)),
+                // Whoever has such a pid here is somebody else.
+                Effect::Send { .. } if state.hosts.is_some() => state.notice = Some(signals::FAR.into()),
                 Effect::Send { signal, to } => state.notice = Some(signals::send(signal, &to)),
                 Effect::Save => {
                     let saved = file.ok_or_else(|| "there is no place for a configuration".into());
@@ -144,7 +149,7 @@ fn watch(
             }
         }
         // A view that was just opened does not wait for the next sample.
-        source.wish(state.view == state::View::Memory, state.process_in_detail());
+        source.wish(state);
     }
 }
 
@@ -172,6 +177,7 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
             Panel::Memory => memory::draw(state, area, buf),
             Panel::Mesh => mesh::draw(state, area, buf),
             Panel::Events => event_panel::draw(state, area, buf),
+            Panel::Fleet => fleet::draw(state, area, buf),
             Panel::Status => status::draw(state, area, buf),
         }
     }
@@ -181,6 +187,7 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
         Some(Overlay::Sort(menu)) => sort::draw(state, menu, area, buf),
         Some(Overlay::Signals(menu)) => signals::draw(state, menu, area, buf),
         Some(Overlay::Filter(prompt)) => filter::draw(state, prompt, area, buf),
+        Some(Overlay::Machines(prompt)) => fleet::prompt::draw(state, prompt, area, buf),
         Some(Overlay::Detail(overlay)) => detail::draw(state, overlay, area, buf),
         None => {}
     }

@@ -1,9 +1,9 @@
 //! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
 
 use super::charts::Charts;
-use super::events::Events;
-use super::feed::Moment;
-use super::panels::{detail, filter, memory, mesh, setup, signals, sort};
+use super::feed::{Closer, Moment};
+use super::hosts::Hosts;
+use super::panels::{detail, filter, fleet, memory, mesh, setup, signals, sort};
 use super::places::Places;
 use super::player::Wish;
 use super::rows::Rows;
@@ -11,6 +11,9 @@ use super::settings::Settings;
 use super::table::Table;
 use super::theme::Theme;
 use super::trails::Trails;
+use crate::events::Events;
+use crate::fleet::Fleet;
+use crate::fleet::summary::Summary;
 use jiff::tz::TimeZone;
 use model::{Device, DeviceId, History, Snapshot, Timestamp};
 use ratatui::layout::Rect;
@@ -33,6 +36,8 @@ pub struct State {
     /// Where the chips are.
     pub places: Places,
     pub events: Events,
+    /// How far the list of events is scrolled back.
+    pub events_back: usize,
     /// The last part of a recording that was looked through for events.
     scanned: Moment,
     pub view: View,
@@ -46,6 +51,10 @@ pub struct State {
     pub mesh: mesh::Chosen,
     pub overlay: Option<Overlay>,
     pub paused: bool,
+    /// Other machines that are looked at instead of this one.
+    pub hosts: Option<Hosts>,
+    /// Whether the charts have what was measured there before anybody looked.
+    has_past: bool,
     /// The past that is shown instead of the present.
     pub replay: Option<Replay>,
     /// One line for people, until the next key.
@@ -64,6 +73,8 @@ pub enum View {
     Memory,
     Mesh,
     Events,
+    /// Several machines, of which one can be looked at.
+    Fleet,
 }
 
 /// What lies over it.
@@ -74,6 +85,7 @@ pub enum Overlay {
     Sort(sort::Menu),
     Signals(signals::Menu),
     Filter(filter::Prompt),
+    Machines(fleet::prompt::Prompt),
     Detail(detail::Detail),
 }
 
@@ -107,8 +119,16 @@ pub struct Replay {
     pub speed: f64,
 }
 
+/// As many moments as the charts can show.
+fn moments(settings: &Settings) -> usize {
+    (settings.history_seconds * 1000 / settings.interval_ms.max(1)).clamp(60, 100_000) as usize
+}
+
 impl View {
+    /// The views of one machine.
     pub const ALL: [View; 4] = [View::Overview, View::Memory, View::Mesh, View::Events];
+    /// The same, behind that of all machines.
+    pub const OF_SEVERAL: [View; 5] = [View::Fleet, View::Overview, View::Memory, View::Mesh, View::Events];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -116,6 +136,7 @@ impl View {
             View::Memory => "Memory",
             View::Mesh => "Mesh",
             View::Events => "Events",
+            View::Fleet => "Fleet",
         }
     }
 }
@@ -123,7 +144,7 @@ impl View {
 impl State {
     pub fn new(settings: Settings, unicode: bool) -> State {
         let theme = Theme { scheme: settings.theme, unicode: unicode && !settings.ascii };
-        let moments = (settings.history_seconds * 1000 / settings.interval_ms.max(1)).clamp(60, 100_000) as usize;
+        let moments = moments(&settings);
         let empty = Arc::new(Moment::default());
         State {
             settings,
@@ -136,6 +157,7 @@ impl State {
             trails: Trails::default(),
             places: Places::default(),
             events: Events::default(),
+            events_back: 0,
             scanned: Moment::default(),
             view: View::default(),
             device: None,
@@ -146,6 +168,8 @@ impl State {
             mesh: mesh::Chosen::default(),
             overlay: None,
             paused: false,
+            hosts: None,
+            has_past: false,
             replay: None,
             notice: None,
             effects: Vec::new(),
@@ -160,7 +184,8 @@ impl State {
         self.history.push(&moment.snapshot);
         self.trails.push(&moment.snapshot);
         self.places.notice(&moment.snapshot.devices);
-        self.events.notice(&before, &moment);
+        let told = self.events.notice(before.seen(), moment.seen());
+        self.keep_scroll(told);
         self.latest = moment;
         if !self.paused {
             self.shown = self.latest.clone();
@@ -176,13 +201,87 @@ impl State {
         }
     }
 
+    /// Who reads an old event goes on reading it when there are more.
+    fn keep_scroll(&mut self, more: usize) {
+        if self.events_back > 0 {
+            self.events_back += more;
+        }
+    }
+
+    /// Looks at other machines.
+    pub fn watch(&mut self, fleet: Fleet) {
+        let hosts = Hosts::new(fleet);
+        self.view = if hosts.is_alone { View::Overview } else { View::Fleet };
+        self.hosts = Some(hosts);
+    }
+
+    /// What is known of other machines now.
+    pub fn take_fleet(&mut self, fleet: Fleet, summaries: Vec<Summary>) {
+        if self.paused {
+            return;
+        }
+        if let Some(hosts) = &mut self.hosts {
+            hosts.take(fleet, summaries);
+        }
+        self.take_current();
+    }
+
+    /// What is known of the machine that is looked at.
+    fn take_current(&mut self) {
+        let Some(host) = self.hosts.as_ref().and_then(Hosts::current) else { return };
+        let (Some(snapshot), closer) = (host.aged(), host.closer.clone()) else { return };
+        let answers = host.trouble().is_none();
+        let mut moment = Moment::of(snapshot);
+        if let Some(closer) = &closer {
+            moment.memory = closer.memory.clone();
+            moment.process = closer.process.as_ref().map(|(pid, buffers)| Closer::far(*pid, buffers.clone()));
+            moment.deaths = closer.deaths.clone();
+        }
+        if let Some(closer) = closer.filter(|closer| !self.has_past && !closer.past.is_empty()) {
+            self.has_past = true;
+            self.history = History::new(moments(&self.settings));
+            let before = closer.past.iter().filter(|past| past.taken_at < moment.snapshot.taken_at);
+            before.for_each(|past| self.history.push(past));
+        }
+        if answers {
+            return self.take(moment);
+        }
+        // What is old is shown, but was not measured again.
+        let told = self.events.notice(self.latest.seen(), moment.seen());
+        self.keep_scroll(told);
+        self.latest = Arc::new(moment);
+        self.shown = self.latest.clone();
+        self.keep_selection();
+        self.refresh_rows();
+    }
+
+    /// Goes to a machine. What was known of another one is forgotten.
+    pub fn enter(&mut self, name: &str) {
+        let Some(hosts) = self.hosts.as_mut().filter(|hosts| hosts.entered.as_deref() != Some(name)) else { return };
+        hosts.entered = Some(name.to_owned());
+        let fresh = State::new(self.settings.clone(), self.unicode);
+        let (hosts, zone, area) = (self.hosts.take(), self.zone.clone(), self.area);
+        let (effects, theme) = (std::mem::take(&mut self.effects), self.theme);
+        *self = State { hosts, zone, area, effects, theme, ..fresh };
+        self.take_current();
+    }
+
+    /// The views that there are.
+    pub fn views(&self) -> &'static [View] {
+        match &self.hosts {
+            Some(hosts) if !hosts.is_alone => &View::OF_SEVERAL,
+            _ => &View::ALL,
+        }
+    }
+
     /// A part of a recording, for charts and events.
     pub fn take_past(&mut self, snapshots: Vec<Snapshot>) {
         for snapshot in snapshots {
             self.history.push(&snapshot);
             let moment = Moment::of(snapshot);
-            self.events.notice(&self.scanned, &moment);
-            self.scanned = moment;
+            let before = std::mem::replace(&mut self.scanned, moment);
+            let told = self.events.notice(before.seen(), self.scanned.seen());
+            self.keep_scroll(told);
         }
     }
 

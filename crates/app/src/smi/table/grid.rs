@@ -39,16 +39,28 @@ impl Page {
     }
 
     /// A table of one-line rows inside the frame.
-    pub fn grid(&mut self, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>) {
+    pub fn grid(&mut self, columns: Vec<Column>, rows: Vec<Vec<Cell>>) {
+        let all = rows.len();
+        self.groups(columns, rows, &[(None, all)]);
+    }
+
+    /// The same, in groups of so many rows, each below its heading, which is as wide as the frame.
+    pub fn groups(&mut self, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>, groups: &[(Option<String>, usize)]) {
         let inner = self.style.columns - 2;
         let widths = fitted(&mut columns, &mut rows, inner - 2);
-        let (columns, rows) = (&columns[..], &rows[..]);
+        let (columns, mut rows) = (&columns[..], rows.iter());
         let heads: Vec<Cell> = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Tone::Plain)).collect();
         self.grid_line(columns, &widths, &heads);
         let glyphs = self.style.glyphs();
         self.rule(&[inner], glyphs.double, glyphs.joint);
-        for row in rows {
-            self.grid_line(columns, &widths, row);
+        for (n, (heading, count)) in groups.iter().enumerate() {
+            if n > 0 {
+                self.rule(&[inner], glyphs.horizontal, glyphs.middle);
+            }
+            heading.iter().for_each(|heading| self.line(std::slice::from_ref(heading)));
+            for row in rows.by_ref().take(*count) {
+                self.grid_line(columns, &widths, row);
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod blocks;
 pub mod figures;
+pub mod fleet;
 pub mod grid;
 mod processes;
 mod rows;
@@ -13,7 +14,7 @@ mod rows;
 use super::style::{Style, Tone};
 use crate::text::{Align, clean, width};
 use grid::Page;
-use model::{Severity, Snapshot};
+use model::{Fault, Severity, Snapshot};
 
 /// More devices than this get a line each.
 const BLOCKS: usize = 8;
@@ -65,23 +66,27 @@ fn title(page: &mut Page, snapshot: &Snapshot) {
 
 /// What is wrong and what went wrong, below the tables.
 fn notes(page: &mut Page, snapshot: &Snapshot) {
-    let style = page.style;
     for alert in &snapshot.alerts {
         let tone = match alert.severity {
             Severity::Critical => Tone::Bad,
             Severity::Warning => Tone::Warning,
             Severity::Info => Tone::Plain,
         };
-        page.text += &style.paint(&format!("{}: ", alert.severity.name()), tone);
+        page.text += &page.style.paint(&format!("{}: ", alert.severity.name()), tone);
         page.text += &format!("{}: {}\n", clean(&alert.name), clean(&alert.text));
     }
-    for fault in snapshot.faults.iter().take(NOTES) {
-        let note = format!("{}: {}", clean(&fault.path), clean(&fault.reason));
+    let note = |fault: &Fault| format!("{}: {}", clean(&fault.path), clean(&fault.reason));
+    list_notes(page, snapshot.faults.iter().map(note).collect());
+}
+
+fn list_notes(page: &mut Page, notes: Vec<String>) {
+    let style = page.style;
+    for note in notes.iter().take(NOTES) {
         page.text += &style.paint("note: ", Tone::Warning);
-        page.text += &note;
+        page.text += note;
         page.text.push('\n');
     }
-    if snapshot.faults.len() > NOTES {
-        page.text += &format!("note: {} more; --json lists them all\n", snapshot.faults.len() - NOTES);
+    if notes.len() > NOTES {
+        page.text += &format!("note: {} more; --json lists them all\n", notes.len() - NOTES);
     }
 }

@@ -3,13 +3,25 @@
 use super::grid::{Cell, Column, Page};
 use crate::smi::process_fields::ProcessRow;
 use crate::smi::style::{Style, Tone};
-use crate::text::{Align, clean};
+use crate::text::{Align, clean, cut};
 use model::{Bytes, Runtime, Snapshot, Source};
 
+/// The longest name of a machine that is not cut.
+const NAME: usize = 24;
+
 pub fn draw(page: &mut Page, snapshot: &Snapshot) {
+    draw_all(page, &[(None, snapshot)]);
+}
+
+/// Those of several machines, each with its name.
+pub fn draw_all(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     let (style, glyphs) = (page.style, page.style.glyphs());
     let inner = style.columns - 2;
-    let rows = ProcessRow::all(snapshot, "");
+    let named: Vec<(Option<&str>, ProcessRow)> = machines
+        .iter()
+        .flat_map(|(host, snapshot)| ProcessRow::all(snapshot, "").into_iter().map(move |row| (*host, row)))
+        .collect();
+    let rows: Vec<&ProcessRow> = named.iter().map(|(_, row)| row).collect();
     page.text.push('\n');
     page.rule(&[inner], glyphs.horizontal, glyphs.top);
     if rows.is_empty() {
@@ -38,7 +50,14 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     if contained {
         columns.insert(3, Column::left(if wide { "Container" } else { "Contnr" }, 8).rank(8));
     }
-    let rows: Vec<Vec<Cell>> = rows.iter().map(|row| cells(row, &style, contained, wide)).collect();
+    let mut rows: Vec<Vec<Cell>> = rows.iter().map(|row| cells(row, &style, contained, wide)).collect();
+    if machines.iter().any(|(host, _)| host.is_some()) {
+        columns.insert(0, Column::left("Host", 6));
+        for (cells, (host, _)) in rows.iter_mut().zip(&named) {
+            let name = clean(host.unwrap_or_default());
+            cells.insert(0, Cell::plain(cut(&name, NAME, style.glyphs().cut)));
+        }
+    }
     page.grid(columns, rows);
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
 }

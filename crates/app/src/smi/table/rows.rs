@@ -9,8 +9,15 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     let (style, glyphs) = (page.style, page.style.glyphs());
     let inner = style.columns - 2;
     page.rule(&[inner], glyphs.horizontal, glyphs.middle);
+    let (columns, rows) = grid(&snapshot.devices.iter().collect::<Vec<_>>(), &style);
+    page.grid(columns, rows);
+    page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
+}
+
+/// The columns that there is reason for, and the row of each device.
+pub fn grid(devices: &[&Device], style: &Style) -> (Vec<Column>, Vec<Vec<Cell>>) {
     let wide = style.columns >= 104;
-    let rates = wide && snapshot.devices.iter().any(|device| device.pcie.host_to_device.is_some());
+    let rates = wide && devices.iter().any(|device| device.pcie.host_to_device.is_some());
     let mut columns = vec![
         Column::right("Dev", 3),
         Column::left("Board", 5).rank(3),
@@ -30,11 +37,9 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
         columns.push(Column::right("PCIe in", 8).rank(7));
         columns.push(Column::right("out", 8).rank(6));
     }
-    let one_domain = snapshot.devices.iter().flat_map(|d| &d.pci_address).all(|address| address.0.starts_with("0000:"));
-    let rows: Vec<Vec<Cell>> =
-        snapshot.devices.iter().map(|device| row(device, &style, one_domain, wide, rates)).collect();
-    page.grid(columns, rows);
-    page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
+    let one_domain = devices.iter().flat_map(|d| &d.pci_address).all(|address| address.0.starts_with("0000:"));
+    let rows = devices.iter().map(|device| row(device, style, one_domain, wide, rates)).collect();
+    (columns, rows)
 }
 
 fn row(device: &Device, style: &Style, one_domain: bool, wide: bool, rates: bool) -> Vec<Cell> {

@@ -71,6 +71,7 @@ fn lines(state: &State, pid: u32, width: usize) -> Vec<Line> {
     let about = &closer.about;
     heading("Environment", &mut lines);
     match &about.environment {
+        None if state.hosts.is_some() => lines.push(("  unknown: it is on another machine".into(), Tone::Faint)),
         None => lines.push(("  unknown: it is another user's".into(), Tone::Faint)),
         Some(all) if all.is_empty() => lines.push(("  no TT_* variables".into(), Tone::Faint)),
         Some(all) => lines.extend(all.iter().map(|(name, value)| (format!("  {name}={value}"), Tone::Plain))),

@@ -1,5 +1,8 @@
 //! The first line: which view, which machine, which moment.
 
+use super::devices::figures::short_time;
+use super::fleet;
+use crate::fleet::Reach;
 use crate::top::paint::put;
 use crate::top::pieces::{self, Piece};
 use crate::top::state::{State, View};
@@ -30,8 +33,11 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
 pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
     if event.kind == MouseEventKind::Down(MouseButton::Left) {
         let hit = fitted(state, area).0.into_iter().find(|(_, _, place)| place.contains(&event.column));
-        if let Some((view, _, _)) = hit {
-            state.view = view;
+        match hit {
+            // Of no machine there is nothing to see.
+            Some((view, _, _)) if state.view == View::Fleet && view != View::Fleet => fleet::enter(state, view),
+            Some((view, _, _)) => state.view = view,
+            None => {}
         }
     }
 }
@@ -61,9 +67,10 @@ fn fitted(state: &State, area: Rect) -> (Vec<Tab>, Vec<Piece>) {
 /// All tabs. Where there is little room, only the open one has its name.
 fn tabs(state: &State, area: Rect, named: bool) -> Vec<Tab> {
     let mut x = area.x;
-    let mut tabs = Vec::with_capacity(View::ALL.len());
-    for (n, view) in View::ALL.into_iter().enumerate() {
-        let n = n + 1;
+    let views = state.views();
+    let mut tabs = Vec::with_capacity(views.len());
+    for view in views.iter().copied() {
+        let n = View::ALL.iter().position(|one| *one == view).map_or("F".to_owned(), |n| (n + 1).to_string());
         let text = if named || view == state.view { format!(" {n} {} ", view.name()) } else { format!(" {n} ") };
         let end = x.saturating_add(text.len() as u16);
         tabs.push((view, text, x..end));
@@ -78,7 +85,11 @@ fn pieces(state: &State) -> Vec<Piece> {
     if state.paused {
         pieces.push(Piece::right("PAUSED", Tone::Warning, 0));
     }
-    if host.simulated {
+    let hosts = state.hosts.as_ref().filter(|_| state.view == View::Fleet);
+    let any_simulated = hosts.is_some_and(|hosts| {
+        hosts.all().filter_map(|(host, _)| host.snapshot.as_ref()).any(|snapshot| snapshot.host.simulated)
+    });
+    if any_simulated || (hosts.is_none() && host.simulated) {
         pieces.push(Piece::right("SIMULATED", Tone::Warning, 0));
     }
     if let Some(replay) = &state.replay {
@@ -87,6 +98,18 @@ fn pieces(state: &State) -> Vec<Piece> {
         let (at, len, speed) = (replay.at + usize::from(replay.len > 0), replay.len, replay.speed);
         pieces.push(Piece::right(format!("replay {at}/{len}"), Tone::Strong, 1));
         pieces.push(Piece::right(format!("{speed}x"), Tone::Plain, 2));
+    }
+    if state.view == View::Fleet {
+        return pieces;
+    }
+    if let Some(far) = state.hosts.as_ref().and_then(|hosts| hosts.current()) {
+        pieces.push(Piece::right(far.name.as_str(), Tone::Strong, 2));
+        if let Reach::Unreachable { since, .. } = &far.state {
+            let since = short_time(since.as_secs_f64());
+            pieces.push(Piece::right(format!("NO ANSWER for {since}"), Tone::Bad, 0));
+        } else if far.state == Reach::Waiting {
+            pieces.push(Piece::right("waiting", Tone::Warning, 0));
+        }
     }
     if let Some(version) = &host.driver_version {
         pieces.push(Piece::right(format!("driver {version}"), Tone::Faint, 5));

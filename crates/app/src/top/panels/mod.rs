@@ -5,6 +5,7 @@ pub mod detail;
 pub mod devices;
 pub mod events;
 pub mod filter;
+pub mod fleet;
 pub mod header;
 pub mod help;
 pub mod memory;

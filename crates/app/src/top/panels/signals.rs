@@ -12,6 +12,9 @@ use ratatui::layout::{Position, Rect};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+/// What is said instead where the processes are those of another machine.
+pub const FAR: &str = "processes of another machine get their signals there: go to it with ssh";
+
 /// Where the cursor is, and whom the signal is for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Menu {

@@ -4,7 +4,7 @@ use crate::text::{clean, cut};
 use crate::top::app;
 use crate::top::keys::{Action, BINDINGS, Binding};
 use crate::top::paint::{columns, put};
-use crate::top::state::State;
+use crate::top::state::{State, View};
 use crate::top::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::Severity;
@@ -41,14 +41,18 @@ const FRESH_MS: i64 = 300_000;
 fn message(state: &State) -> Option<(&str, Tone)> {
     let notice = state.notice.as_deref().map(|notice| (notice, Tone::Strong));
     let newest = || state.events.newest(state.snapshot().taken_at, FRESH_MS);
+    // Why a machine does not answer is worth more than what it said before.
+    let far = state.hosts.as_ref().filter(|_| state.view != View::Fleet).and_then(|hosts| hosts.current());
+    let trouble = far.and_then(|host| host.trouble()).map(|why| (why, Tone::Bad));
+    let newest = || if state.view == View::Fleet { None } else { newest() };
     let newest = || newest().map(|event| (event.text.as_str(), super::events::tone(event.weight)));
     // What is wrong stays in view when it is no news any more.
     let firing = || {
-        let worst = state.snapshot().alerts.first()?;
+        let worst = state.snapshot().alerts.first().filter(|_| state.view != View::Fleet)?;
         let tone = if worst.severity == Severity::Critical { Tone::Bad } else { Tone::Warning };
         Some((worst.text.as_str(), tone)).filter(|_| worst.severity > Severity::Info)
     };
-    notice.or_else(newest).or_else(firing)
+    notice.or(trouble).or_else(newest).or_else(firing)
 }
 
 /// A message has all the room but that of the first key.
@@ -69,7 +73,9 @@ fn keys(state: &State, area: Rect) -> Vec<(&'static Binding, u16, u16)> {
     let mut keys = Vec::new();
     for binding in BINDINGS {
         let Some(word) = binding.word else { continue };
-        if binding.action == Action::Signal && (state.settings.read_only || state.replay.is_some()) {
+        if binding.action == Action::Signal
+            && (state.settings.read_only || state.replay.is_some() || state.hosts.is_some())
+        {
             continue;
         }
         let end = x.saturating_add(columns(shown(binding)) + 1 + columns(word));
@@ -87,7 +93,7 @@ mod tests {
     use super::*;
     use crate::top::paint::lines;
     use crate::top::settings::Settings;
-    use crate::top::state::{Effect, Overlay, View};
+    use crate::top::state::{Effect, Overlay};
     use crossterm::event::KeyModifiers;
     use expect_test::expect;
 

@@ -266,6 +266,9 @@ fn nothing(state: &State, view: &View) -> Vec<String> {
         Tab::Processes if selected_chip(state, view).is_none() => "no chip is selected",
         Tab::Processes => "no process holds this chip",
         Tab::Buffers if state.shown.memory.is_none() && state.replay.is_some() => "a recording keeps no single buffers",
+        Tab::Buffers if state.shown.memory.is_none() && state.hosts.is_some() => {
+            "single buffers come from the machine's own service (--host)"
+        }
         Tab::Buffers if state.shown.memory.is_none() => "reading …",
         Tab::Buffers if rows::processes(state, view).is_empty() => "no process holds this chip",
         Tab::Buffers if !has_books => {

@@ -58,6 +58,7 @@ pub fn act(state: &mut State, action: Action) -> bool {
         Action::Signal if state.replay.is_some() => {
             state.notice = Some("a recording has nobody to send signals to".into())
         }
+        Action::Signal if state.hosts.is_some() => state.notice = Some(signals::FAR.into()),
         Action::Signal if state.settings.read_only => {
             state.notice = Some("signals are switched off: this is a read-only session".into());
         }
