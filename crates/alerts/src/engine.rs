@@ -215,6 +215,9 @@ fn step(rule: &Rule, key: &Key, track: &mut Track, now: Duration, at: Timestamp)
         _ => Stand::Pending(now, at),
     };
     track.stand = next;
+    if matches!((before, next), (Stand::Calm, Stand::Calm)) {
+        return None;
+    }
     let subject = subject(key, track);
     let words = rule.text.as_deref().unwrap_or(&rule.name);
     if track.knows_something()

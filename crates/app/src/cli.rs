@@ -68,7 +68,7 @@ const AFTER_HELP_ALERTS: &str = "\
 service, or, without one, by the rules of your own file. There are rules from the start (`ttmon alerts list`).
 
   [[alert]]
-  name = \"hot\"                  # that of a rule which is there changes it; off = true switches it off
+  name = \"hot\"                  # that of a rule which is there changes it (off = true)
   when = \"asic_temp > 85 for 30s until asic_temp < 80\"
   severity = \"critical\"         # info, warning or critical
   device = \"0\"                  # or a list; all, unless named
@@ -173,6 +173,8 @@ impl Cli {
         let shows = matches!(self.command, Command::Smi(_) | Command::Top(_) | Command::Mem(_));
         let wrong = |why: &str| Err(Failure::error(Exit::Usage, why));
         match &self.command {
+            // Here the option says how the rules are printed.
+            Command::Alerts(AlertsArgs { command: AlertsCommand::Export { .. }, .. }) => Ok(()),
             Command::Mem(_) if prometheus.is_some() => {
                 wrong("--prometheus goes with smi and top: Prometheus is not told of buffers")
             }
@@ -292,8 +294,9 @@ pub enum AlertsCommand {
     /// Print the rules for another program
     Export {
         /// As a file of alerting rules for Prometheus
-        #[arg(long, required = true)]
-        prometheus: bool,
+        // It stands in the place of the option that names a Prometheus, and so is of its type.
+        #[arg(long, num_args = 0, default_missing_value = "rules", required = true)]
+        prometheus: String,
     },
 }
 

@@ -147,3 +147,14 @@ fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result
 pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_metric_that_a_rule_names_is_told() {
+        let told: Vec<String> = web::metrics::names().collect();
+        for name in ::alerts::metric_names() {
+            assert!(told.iter().any(|one| one == name), "{name}");
+        }
+    }
+}
