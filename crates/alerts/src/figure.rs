@@ -105,6 +105,19 @@ macro_rules! device {
     };
 }
 
+/// Memory is counted in processes, so it is of now even when the device does not answer.
+macro_rules! memory {
+    ($name:literal, $kind:expr, $help:literal, $read:expr, $promql:expr) => {
+        Figure { read: |seen| seen.device.and_then($read), ..device!($name, $kind, $help, $read, $promql) }
+    };
+    ($name:literal, $kind:expr, $help:literal, $read:expr, $promql:expr, of $most:expr, $most_promql:expr) => {
+        Figure {
+            most: Some((|seen| seen.device.and_then($most), $most_promql)),
+            ..memory!($name, $kind, $help, $read, $promql)
+        }
+    };
+}
+
 macro_rules! held {
     ($name:literal, $help:literal, $read:expr, $promql:expr) => {
         Figure {
@@ -218,7 +231,7 @@ pub const FIGURES: &[Figure] = &[
         },
         Metric::of("ttmon_device_pcie_degraded")
     ),
-    device!(
+    memory!(
         "dram",
         Kind::Bytes,
         "DRAM that living processes hold; % of what the chip has",
@@ -227,7 +240,7 @@ pub const FIGURES: &[Figure] = &[
         of | d | d.memory.dram_total.map(amount),
         Metric::by("ttmon_device_memory_total_bytes", "dram")
     ),
-    device!(
+    memory!(
         "l1",
         Kind::Bytes,
         "L1 that living processes hold; % of what the chip has",
@@ -236,21 +249,21 @@ pub const FIGURES: &[Figure] = &[
         of | d | d.memory.l1_total.map(amount),
         Metric::by("ttmon_device_memory_total_bytes", "l1")
     ),
-    device!(
+    memory!(
         "trace",
         Kind::Bytes,
         "recorded command traces, in DRAM",
         |d| d.memory.trace_used.map(amount),
         Metric::by("ttmon_device_memory_used_bytes", "trace")
     ),
-    device!(
+    memory!(
         "stale",
         Kind::Bytes,
         "bytes that the books still carry for processes that are dead",
         |d| d.memory.stale.map(amount),
         Metric::of("ttmon_device_memory_stale_bytes")
     ),
-    device!(
+    memory!(
         "untracked_processes",
         Kind::Number(""),
         "processes that hold the device and tell nobody how much",

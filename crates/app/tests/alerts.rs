@@ -112,6 +112,15 @@ fn free_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
+fn get(address: SocketAddr, path: &str) -> Value {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
 fn machine() -> Machine {
     Machine::with(&[Chip::p150a(0)])
 }
@@ -192,9 +201,18 @@ fn rules_and_receivers_are_read_again_and_the_service_tells_what_they_say() {
     let folder = tempfile::tempdir().unwrap();
     let first = Hook::start(Mood::Take);
     let file = config(folder.path(), &format!("[[alerts.webhook]]\nurl = \"{}\"\n", first.url()));
-    let service = start(&file);
+    let machine = machine();
+    set_temperature(&machine, 50);
+    let service = Service::start_with(machine, &["--config", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
     set_temperature(&service.machine, 90);
     wait_for(|| first.told() == ["hot firing"], || service.log());
+    let log = service.log();
+    let address = log.split("address=").nth(1).unwrap().split_whitespace().next().unwrap();
+    let alerts = get(address.parse().unwrap(), "/api/v1/alerts");
+    let alert = &alerts["alerts"][0];
+    assert_eq!((&alert["name"], &alert["state"], &alert["device"]), (&json!("hot"), &json!("firing"), &json!("0")));
+    assert_eq!((&alert["value"], &alert["process"]), (&json!(90.0), &Value::Null));
+    assert_eq!(get(address.parse().unwrap(), "/api/v1/snapshot")["alerts"][0]["name"], "hot");
     let socket = service.socket();
     let list = || ttmon(&["alerts", "list", "--root", service.machine.root(), "--service", socket.to_str().unwrap()]);
     let listed = list();
@@ -360,13 +378,7 @@ fn the_real_alertmanager_hears_once_that_it_fires_and_that_it_is_over() {
     let _other = Ended(other);
     let said = || std::fs::read_to_string(&log).unwrap();
     wait_for(|| said().contains("name=hot state=firing"), said);
-    let known = || {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(b"GET /api/v2/alerts HTTP/1.0\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        serde_json::from_str::<Value>(text.split("\r\n\r\n").nth(1).unwrap()).unwrap()
-    };
+    let known = || get(address, "/api/v2/alerts");
     wait_for(|| known().as_array().is_some_and(|all| all.len() == 1), || known().to_string());
     set_temperature(&service.machine, 50);
     wait_for(|| told() == ["firing", "resolved"], || format!("{:?} {}", told(), service.log()));

@@ -90,6 +90,27 @@ fn crowd(count: u32) -> Snapshot {
     Snapshot { processes: (0..count).map(process).collect(), ..example::galaxy() }
 }
 
+#[test]
+fn what_is_wrong_stands_at_its_device_and_in_the_last_line() {
+    for count in [4, 32] {
+        let mut machine = machine(count);
+        machine.alerts = vec![model::Alert {
+            name: "hot".into(),
+            severity: model::Severity::Critical,
+            state: model::AlertState::Firing,
+            device: Some("0".into()),
+            process: None,
+            since: machine.taken_at,
+            value: None,
+            text: "device 0: it is near its temperature limit".into(),
+        }];
+        let calm = drawn(&mut usual(&Snapshot { alerts: vec![], ..machine.clone() }), (160, 50));
+        let text = drawn(&mut usual(&machine), (160, 50));
+        assert_eq!((text.matches('!').count() - calm.matches('!').count(), count), (1, count), "{text}");
+        assert!(text.lines().last().unwrap().contains("device 0: it is near its temperature limit"), "{text}");
+    }
+}
+
 /// Nothing answers, or nothing is known.
 fn sick() -> Snapshot {
     let mut machine = example::machine();

@@ -98,12 +98,12 @@ pub fn write(now: &Figures<'_>, format: Format) -> String {
                 family.info("", known);
             }
             Of::Device(value) => {
-                for Labelled { device, labels } in &devices {
+                for Labelled { device, labels } in devices.iter().filter(|one| is_of_now(metric, one.device)) {
                     family.line(labels, None, value(device));
                 }
             }
             Of::DeviceBy(label, values) => {
-                for Labelled { device, labels } in &devices {
+                for Labelled { device, labels } in devices.iter().filter(|one| is_of_now(metric, one.device)) {
                     for (name, value) in values {
                         family.line(labels, Some((label, *name)), value(device));
                     }
@@ -119,6 +119,19 @@ pub fn write(now: &Figures<'_>, format: Format) -> String {
         }
     }
     text.finish()
+}
+
+/// What is told of a device that did not answer: all but its last readings, which are none of now.
+const WITHOUT_READINGS: [&str; 4] = [
+    "ttmon_device_state",
+    "ttmon_device_sample_age_seconds",
+    "ttmon_device_memory_",
+    "ttmon_device_untracked_processes",
+];
+
+fn is_of_now(metric: &table::Metric, device: &Device) -> bool {
+    device.sample_age_seconds.is_none_or(|age| age <= 0.0)
+        || WITHOUT_READINGS.iter().any(|name| metric.name.starts_with(name))
 }
 
 /// The names under which series are found, as a query writes them.
