@@ -5,6 +5,7 @@
 mod cli;
 mod client;
 mod config;
+mod events;
 mod exit;
 mod fleet;
 mod handover;

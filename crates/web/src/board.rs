@@ -1,7 +1,10 @@
 //! What the service has published, for all who ask: the last sample, written down when somebody wants it.
 
+use crate::events::{Event, Log};
+use crate::history::History;
 use crate::metrics::{self, Counts, Figures, Format};
 use crate::text::Text;
+use hyper::body::Bytes;
 use model::{Snapshot, Timestamp};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -27,7 +30,23 @@ pub struct Board {
 #[derive(Debug)]
 struct Shown {
     sample: Arc<Sample>,
+    events: Log,
+    /// Frames of the stream with events, by the number that they begin behind. Most who listen want the same.
+    told: Option<(u64, u64, Bytes)>,
+    alerts: Alerts,
+    history: History,
 }
+
+/// Alerts as they were handed over, written down.
+#[derive(Debug, Clone)]
+pub(crate) struct Alerts {
+    /// Counts up with each change.
+    pub version: u64,
+    pub json: Bytes,
+}
+
+/// What a day of everything may take. Beyond it the past gets coarser.
+const HISTORY: usize = 16 << 20;
 
 /// A sample, and what was written of it.
 #[derive(Debug)]
@@ -44,10 +63,15 @@ pub struct Sample {
 
 impl Board {
     /// With a first sample, of which more shall follow at this interval.
-    pub fn new(first: Arc<Snapshot>, interval: Duration) -> Board {
+    pub fn new(first: Arc<Snapshot>, interval: Duration, news: Vec<Event>) -> Board {
         let started_at = now();
+        let (mut events, mut history) = (Log::default(), History::up_to(HISTORY));
+        events.extend(news);
+        history.push(&first);
+        let sample = Arc::new(Sample::new(1, first, Instant::now()));
+        let alerts = Alerts { version: 0, json: Bytes::from_static(br#"{"alerts":[]}"#) };
         Board {
-            shown: Mutex::new(Shown { sample: Arc::new(Sample::new(1, first, Instant::now())) }),
+            shown: Mutex::new(Shown { sample, events, told: None, alerts, history }),
             changes: watch::Sender::new(1),
             started_at,
             run: started_at.0.cast_unsigned(),
@@ -57,9 +81,11 @@ impl Board {
         }
     }
 
-    /// Takes the place of the sample before. `taken` is when it was begun with.
-    pub fn publish(&self, snapshot: Arc<Snapshot>, taken: Instant) {
+    /// Takes the place of the sample before. `taken` is when it was begun with, `news` what has happened since.
+    pub fn publish(&self, snapshot: Arc<Snapshot>, taken: Instant, news: Vec<Event>) {
         let mut shown = self.lock();
+        shown.history.push(&snapshot);
+        shown.events.extend(news);
         shown.sample = Arc::new(Sample::new(shown.sample.number + 1, snapshot, taken));
         drop(shown);
         self.tell();
@@ -68,6 +94,54 @@ impl Board {
     /// The last sample.
     pub fn sample(&self) -> Arc<Sample> {
         self.lock().sample.clone()
+    }
+
+    /// Shows other alerts: a list of objects as the API tells them. Those who listen hear of it when they differ.
+    pub fn set_alerts(&self, alerts: &[serde_json::Value]) {
+        let json = Bytes::from(serde_json::json!({ "alerts": alerts }).to_string());
+        let mut shown = self.lock();
+        if shown.alerts.json == json {
+            return;
+        }
+        shown.alerts = Alerts { version: shown.alerts.version + 1, json };
+        drop(shown);
+        self.tell();
+    }
+
+    pub(crate) fn alerts(&self) -> Alerts {
+        self.lock().alerts.clone()
+    }
+
+    /// What has happened since, as an answer.
+    pub(crate) fn events(&self, since: u64, limit: usize) -> Vec<u8> {
+        self.lock().events.since(since, limit)
+    }
+
+    /// The number of the last event.
+    pub(crate) fn newest_event(&self) -> u64 {
+        self.lock().events.newest
+    }
+
+    /// The frame of the stream with all events since, and the number of the last.
+    pub(crate) fn events_frame(&self, since: u64) -> (Bytes, u64) {
+        let mut shown = self.lock();
+        let newest = shown.events.newest;
+        if let Some((from, to, frame)) = &shown.told
+            && (*from, *to) == (since, newest)
+        {
+            return (frame.clone(), newest);
+        }
+        let mut frame = b"event: events\ndata: ".to_vec();
+        frame.extend_from_slice(&shown.events.since(since, usize::MAX));
+        frame.extend_from_slice(b"\n\n");
+        let frame = Bytes::from(frame);
+        shown.told = Some((since, newest, frame.clone()));
+        (frame, newest)
+    }
+
+    /// Looks at the past. Publishing waits for it, so it shall be short.
+    pub(crate) fn with_history<T>(&self, look: impl FnOnce(&History) -> T) -> T {
+        look(&self.lock().history)
     }
 
     /// Other time from one sample to the next.

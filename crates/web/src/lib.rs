@@ -4,6 +4,8 @@
 
 mod api;
 mod board;
+mod events;
+mod history;
 pub mod metrics;
 mod page;
 mod server;
@@ -11,4 +13,5 @@ mod text;
 
 pub use api::{Ask, Order, Question};
 pub use board::{Board, Sample};
+pub use events::Event;
 pub use server::{Asker, Options, Server, TlsError, certificate};

@@ -4,6 +4,7 @@ use super::buffers::{self, Entry};
 use super::merge::{chip_of_number, reported};
 use super::people::{Key, Person};
 use super::row::Row;
+use crate::client;
 use crate::handover::book_in;
 use ledger::book;
 use ledger::poc::Account;
@@ -41,6 +42,8 @@ pub struct Death {
 pub struct Deaths {
     all: VecDeque<Death>,
     most: usize,
+    /// How many there ever were.
+    pub total: u64,
 }
 
 /// Buffers that are remembered of each.
@@ -48,7 +51,7 @@ const LARGEST: usize = 10;
 
 impl Deaths {
     pub fn up_to(most: usize) -> Deaths {
-        Deaths { all: VecDeque::new(), most }
+        Deaths { all: VecDeque::new(), most, total: 0 }
     }
 
     pub fn set_most(&mut self, most: usize) {
@@ -58,6 +61,7 @@ impl Deaths {
 
     pub fn add(&mut self, death: Death) {
         self.all.push_front(death);
+        self.total += 1;
         self.all.truncate(self.most);
     }
 
@@ -149,6 +153,20 @@ impl Death {
     fn count(&mut self, entries: Option<Vec<Entry>>, now: u64) {
         self.buffers = entries.as_ref().map(Vec::len);
         self.largest_buffers = buffers::largest(entries.unwrap_or_default(), LARGEST, now);
+    }
+
+    /// As clients hear of it.
+    pub fn in_short(&self) -> client::Death {
+        client::Death {
+            pid: self.pid,
+            user: self.user.clone(),
+            name: self.name.clone(),
+            command: self.command.clone(),
+            died_at: self.died_at,
+            exit_code: self.exit_code,
+            signal: self.signal,
+            devices: self.devices.clone(),
+        }
     }
 
     /// Its bytes of all kinds on all chips.

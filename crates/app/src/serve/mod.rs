@@ -59,7 +59,7 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
         log(Level::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
         service.open(door, listener)?;
     }
-    let web = Web::start(entrance, Arc::new(service.state.snapshot()), service.limits.interval())?;
+    let mut web = Web::start(entrance, Arc::new(service.state.snapshot()), service.limits.interval())?;
     let sampling = Sampling::start(machine, service.limits.interval(), Machine::sample)?;
     let poller = &service.state.poller;
     let (sampled, ended, reloaded) = (poller.watch(&sampling.ready)?, poller.watch(&end)?, poller.watch(&reload)?);
@@ -74,7 +74,7 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
         }
         if ready.contains(&sampled) {
             if let Some((began, snapshot)) = service.take_sample(&sampling) {
-                web.publish(began, snapshot);
+                web.publish(began, snapshot, &service.state.deaths);
             }
         }
         if ready.contains(&asked) {

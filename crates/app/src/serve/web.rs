@@ -1,11 +1,14 @@
 //! HTTP: where it listens, with which keys, and how its questions reach the service.
 
-use super::deaths::Death;
+use super::deaths::{Death, Deaths};
 use super::log::{Level, log};
 use super::state::State;
 use crate::cli::ServeArgs;
+use crate::client;
+use crate::events::{Event, Events, Seen, Weight};
 use crate::exit::{Exit, Failure};
 use crate::http;
+use crate::top::feed::Moment;
 use ledger::wire::{Sort, Wanted};
 use model::Snapshot;
 use serde::Serialize;
@@ -27,7 +30,10 @@ pub struct Entrance {
 
 /// What is served over HTTP. Without a listener it is nothing but a board that nobody looks at.
 pub struct Web {
-    board: Arc<Board>,
+    pub board: Arc<Board>,
+    events: Events,
+    /// The sample before, and how many deaths there were until then.
+    before: (Arc<Snapshot>, u64),
     server: Option<Server>,
     keys: Keys,
     waiting: Receiver<Question>,
@@ -117,7 +123,10 @@ impl Web {
     /// Begins to answer.
     pub fn start(entrance: Entrance, first: Arc<Snapshot>, interval: Duration) -> anyhow::Result<Web> {
         let Entrance { listeners, keys } = entrance;
-        let board = Arc::new(Board::new(first, interval));
+        let mut events = Events::default();
+        let nothing = Moment::default();
+        events.notice(nothing.seen(), Seen { snapshot: &first, deaths: &[] });
+        let board = Arc::new(Board::new(first.clone(), interval, events.take().into_iter().map(told_of).collect()));
         let (questions, wake) = UnixStream::pair()?;
         questions.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
@@ -134,14 +143,20 @@ impl Web {
             let options = Options { listeners, tls, token, ask: asker(put, wake) };
             server = Some(Server::start(board.clone(), options)?);
         }
-        Ok(Web { board, server, keys, waiting, questions })
+        Ok(Web { board, events, before: (first, 0), server, keys, waiting, questions })
     }
 
-    /// Shows a new sample.
-    pub fn publish(&self, began: Instant, snapshot: Arc<Snapshot>) {
-        if self.server.is_some() {
-            self.board.publish(snapshot, began);
+    /// Shows a new sample, and what has happened since the one before.
+    pub fn publish(&mut self, began: Instant, snapshot: Arc<Snapshot>, deaths: &Deaths) {
+        if self.server.is_none() {
+            return;
         }
+        let (before, told) = std::mem::replace(&mut self.before, (snapshot.clone(), deaths.total));
+        let news = usize::try_from(deaths.total - told).unwrap_or(usize::MAX);
+        let dead: Vec<client::Death> = deaths.latest(Some(news)).into_iter().map(Death::in_short).collect();
+        let (before, now) = (Seen { snapshot: &before, deaths: &[] }, Seen { snapshot: &snapshot, deaths: &dead });
+        self.events.notice(before, now);
+        self.board.publish(snapshot.clone(), began, self.events.take().into_iter().map(told_of).collect());
     }
 
     pub fn set_interval(&self, interval: Duration) {
@@ -166,6 +181,17 @@ impl Web {
         }
         self.keys.warn();
     }
+}
+
+fn told_of(event: Event) -> web::Event {
+    let weight = match event.weight {
+        Weight::Note => "note",
+        Weight::Good => "good",
+        Weight::Warning => "warning",
+        Weight::Bad => "bad",
+    };
+    let device = event.device.map(|id| id.to_string());
+    web::Event { seq: 0, time: event.time, weight, device, text: event.text }
 }
 
 /// Puts a question where the service finds it, and wakes it up.

@@ -6,6 +6,7 @@ use super::player::{Played, Player, Wish};
 use super::state::{Replay, State, View};
 use crate::cli::{MachineArgs, TopArgs};
 use crate::client::Death;
+use crate::events::Seen;
 use crate::machine::Machine;
 use crate::mem;
 use crate::record::Recorder;
@@ -221,6 +222,11 @@ impl Moment {
     /// A snapshot alone.
     pub fn of(snapshot: Snapshot) -> Moment {
         Moment { snapshot, memory: None, process: None, deaths: Vec::new(), nothing: None }
+    }
+
+    /// What there is to tell events from.
+    pub fn seen(&self) -> Seen<'_> {
+        Seen { snapshot: &self.snapshot, deaths: &self.deaths }
     }
 }
 

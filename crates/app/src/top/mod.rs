@@ -4,9 +4,8 @@
 
 mod app;
 mod charts;
-mod events;
 mod far;
-mod feed;
+pub mod feed;
 #[cfg(test)]
 mod golden;
 mod hosts;

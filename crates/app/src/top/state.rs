@@ -1,7 +1,6 @@
 //! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
 
 use super::charts::Charts;
-use super::events::Events;
 use super::feed::{Closer, Moment};
 use super::hosts::Hosts;
 use super::panels::{detail, filter, fleet, memory, mesh, setup, signals, sort};
@@ -12,6 +11,7 @@ use super::settings::Settings;
 use super::table::Table;
 use super::theme::Theme;
 use super::trails::Trails;
+use crate::events::Events;
 use crate::fleet::summary::Summary;
 use crate::fleet::{self as fleet_data, Fleet};
 use jiff::tz::TimeZone;
@@ -36,6 +36,8 @@ pub struct State {
     /// Where the chips are.
     pub places: Places,
     pub events: Events,
+    /// How far the list of events is scrolled back.
+    pub events_back: usize,
     /// The last part of a recording that was looked through for events.
     scanned: Moment,
     pub view: View,
@@ -160,6 +162,7 @@ impl State {
             trails: Trails::default(),
             places: Places::default(),
             events: Events::default(),
+            events_back: 0,
             scanned: Moment::default(),
             view: View::default(),
             device: None,
@@ -187,7 +190,8 @@ impl State {
         self.history.push(&moment.snapshot);
         self.trails.push(&moment.snapshot);
         self.places.notice(&moment.snapshot.devices);
-        self.events.notice(&before, &moment);
+        let told = self.events.notice(before.seen(), moment.seen());
+        self.keep_scroll(told);
         self.latest = moment;
         if !self.paused {
             self.shown = self.latest.clone();
@@ -246,12 +250,14 @@ impl State {
             self.history = History::new(moments(&self.settings));
             let before = closer.past.iter().filter(|past| past.taken_at < moment.snapshot.taken_at);
             before.for_each(|past| self.history.push(past));
+            self.events.begin_with(&closer.events);
         }
         if answers {
             return self.take(moment);
         }
         // What is old is shown, but was not measured again.
-        self.events.notice(&self.latest, &moment);
+        let told = self.events.notice(self.latest.seen(), moment.seen());
+        self.keep_scroll(told);
         self.latest = Arc::new(moment);
         self.shown = self.latest.clone();
         self.keep_selection();
@@ -277,13 +283,21 @@ impl State {
         }
     }
 
+    /// Who reads an old event goes on reading it when there are more.
+    fn keep_scroll(&mut self, more: usize) {
+        if self.events_back > 0 {
+            self.events_back += more;
+        }
+    }
+
     /// A part of a recording, for charts and events.
     pub fn take_past(&mut self, snapshots: Vec<Snapshot>) {
         for snapshot in snapshots {
             self.history.push(&snapshot);
             let moment = Moment::of(snapshot);
-            self.events.notice(&self.scanned, &moment);
-            self.scanned = moment;
+            let before = std::mem::replace(&mut self.scanned, moment);
+            let told = self.events.notice(before.seen(), self.scanned.seen());
+            self.keep_scroll(told);
         }
     }
 

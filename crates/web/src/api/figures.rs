@@ -105,6 +105,7 @@ pub fn status(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
         "now": now(),
         "sample_age_seconds": sample.age().as_secs_f64(),
         "interval_ms": board.interval_ms(),
+        "history": board.with_history(|history| json!({ "oldest_ms": history.oldest(), "bytes": history.bytes() })),
         "clients": board.clients.load(Relaxed),
         "host": sample.snapshot.host,
     });

@@ -2,6 +2,8 @@
 
 mod answer;
 mod figures;
+mod openapi;
+mod past;
 mod query;
 mod routes;
 mod stream;
@@ -125,7 +127,8 @@ async fn of_a_route(
             Ok(Answer { content_type: JSON, text: &text, tag: Some(tag) }.response(headers))
         }
         What::Streamed => {
-            let mut response = Response::new(Sent::Stream(stream::begin(board.clone())));
+            let since = query.number("since", "number of an event")?;
+            let mut response = Response::new(Sent::Stream(stream::begin(board.clone(), since)));
             let fields = response.headers_mut();
             fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
             fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -10,23 +10,34 @@ use tokio::time::timeout;
 /// A line that says nothing keeps those between from closing the connection.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-/// Begins with what there is now.
-pub fn begin(board: Arc<Board>) -> mpsc::Receiver<Bytes> {
+/// Begins with what there is now, and with the events behind a number, if one is named.
+pub fn begin(board: Arc<Board>, since: Option<u64>) -> mpsc::Receiver<Bytes> {
     // One piece on its way, and the next is chosen when there is room for it: the newest then.
     let (pieces, taken) = mpsc::channel(1);
-    tokio::spawn(tell(board, pieces));
+    let listener = Listener { sample: 0, event: since.unwrap_or_else(|| board.newest_event()), alerts: 0 };
+    tokio::spawn(tell(board, listener, pieces));
     taken
 }
 
-async fn tell(board: Arc<Board>, pieces: mpsc::Sender<Bytes>) {
+/// What somebody has heard.
+struct Listener {
+    sample: u64,
+    event: u64,
+    alerts: u64,
+}
+
+async fn tell(board: Arc<Board>, mut listener: Listener, pieces: mpsc::Sender<Bytes>) {
     let mut changes = board.changes();
-    changes.mark_changed();
-    let mut told = 0;
     if pieces.send(Bytes::from_static(b"retry: 2000\n\n")).await.is_err() {
         return;
     }
     loop {
         let Ok(room) = pieces.reserve().await else { return };
+        changes.mark_unchanged();
+        if let Some(piece) = listener.next(&board) {
+            room.send(piece);
+            continue;
+        }
         let news = tokio::select! {
             news = timeout(SIGN_OF_LIFE, changes.changed()) => news,
             () = pieces.closed() => return,
@@ -35,13 +46,29 @@ async fn tell(board: Arc<Board>, pieces: mpsc::Sender<Bytes>) {
             Err(_) => room.send(Bytes::from_static(b": still here\n\n")),
             // The board is gone, and the service with it.
             Ok(Err(_)) => return,
-            Ok(Ok(())) => {
-                let sample = board.sample();
-                if sample.number != told {
-                    told = sample.number;
-                    room.send(sample.frame().plain());
-                }
-            }
+            Ok(Ok(())) => {}
         }
+    }
+}
+
+impl Listener {
+    /// What it has not heard yet, one thing at a time.
+    fn next(&mut self, board: &Board) -> Option<Bytes> {
+        let sample = board.sample();
+        if sample.number != self.sample {
+            self.sample = sample.number;
+            return Some(sample.frame().plain());
+        }
+        if board.newest_event() != self.event {
+            let (frame, newest) = board.events_frame(self.event);
+            self.event = newest;
+            return Some(frame);
+        }
+        let alerts = board.alerts();
+        if alerts.version != self.alerts {
+            self.alerts = alerts.version;
+            return Some([&b"event: alerts\ndata: "[..], &alerts.json, b"\n\n"].concat().into());
+        }
+        None
     }
 }

@@ -1,7 +1,7 @@
 //! What has happened, the newest at the top.
 
+use crate::events::{Event, Weight};
 use crate::text::clean;
-use crate::top::events::{Event, Weight};
 use crate::top::keys::Action;
 use crate::top::paint::{frame, put};
 use crate::top::state::State;
@@ -22,7 +22,7 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
         let text = "nothing yet: changes of state, resets, deaths, faults and crossed limits will be listed here";
         put(buf, inner.x + 1, inner.y, inner.right(), text, state.theme.style(Tone::Faint));
     }
-    for (event, y) in state.events.latest(state.now()).skip(state.events.scroll).zip(inner.top()..inner.bottom()) {
+    for (event, y) in state.events.latest(state.now()).skip(state.events_back).zip(inner.top()..inner.bottom()) {
         let time = clock(state, event);
         let x = put(buf, inner.x + 1, y, inner.right(), &time, state.theme.style(Tone::Faint));
         put(buf, x + 1, y, inner.right(), &clean(&event.text), state.theme.style(tone(event.weight)));
@@ -48,8 +48,8 @@ fn clock(state: &State, event: &Event) -> String {
 pub fn act(state: &mut State, action: Action) -> bool {
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
     let last = state.events.latest(state.now()).count().saturating_sub(1);
-    let scroll = state.events.scroll;
-    state.events.scroll = match action {
+    let scroll = state.events_back;
+    state.events_back = match action {
         Action::Up => scroll.saturating_sub(1),
         Action::Down => scroll + 1,
         Action::PageUp => scroll.saturating_sub(page),
@@ -70,7 +70,7 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
         MouseEventKind::Down(MouseButton::Left) => {
             let row = usize::from(event.row.saturating_sub(area.y + 1));
             let hit =
-                state.events.latest(state.now()).nth(state.events.scroll + row).and_then(|event| event.device.clone());
+                state.events.latest(state.now()).nth(state.events_back + row).and_then(|event| event.device.clone());
             state.device = hit.or(state.device.take());
         }
         _ => {}
@@ -113,9 +113,9 @@ mod tests {
     fn scrolling_ends_at_the_ends_and_any_size_will_do() {
         let mut state = state();
         assert!(act(&mut state, Action::End) && act(&mut state, Action::PageDown));
-        assert_eq!(state.events.scroll, state.events.latest(state.now()).count() - 1);
+        assert_eq!(state.events_back, state.events.latest(state.now()).count() - 1);
         assert!(act(&mut state, Action::Home) && act(&mut state, Action::Up));
-        assert_eq!(state.events.scroll, 0);
+        assert_eq!(state.events_back, 0);
         for (width, height) in [(1, 1), (2, 2), (3, 9), (300, 3), (8, 1)] {
             drawn(&state, width, height);
         }

@@ -1,6 +1,5 @@
 //! What has happened: states that changed, resets, deaths, faults, limits that were crossed.
 
-use super::feed::Moment;
 use crate::client::Death;
 use model::{Bytes, Device, DeviceId, Fault, Process, Snapshot, State, Timestamp, Usage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -9,14 +8,21 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[derive(Debug, Default)]
 pub struct Events {
     all: VecDeque<Event>,
+    /// How many there ever were.
+    told: usize,
     /// Limits that are exceeded now, so that each is told once.
     exceeded: BTreeSet<(DeviceId, Limit)>,
     /// When each fault was last there: one that comes and goes is not told each time.
     faults: BTreeMap<Fault, Timestamp>,
     /// The latest death that was told.
     mourned_until: Option<Timestamp>,
-    /// How far the list is scrolled back, in events.
-    pub scroll: usize,
+}
+
+/// What is looked at: a moment of a machine, and who has died.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    pub snapshot: &'a Snapshot,
+    pub deaths: &'a [Death],
 }
 
 /// One thing that has happened.
@@ -54,24 +60,43 @@ const FORGET_FAULT: i64 = 60_000;
 const NEARLY_FULL: f64 = 0.95;
 
 impl Events {
-    /// Compares a moment with the one before.
-    pub fn notice(&mut self, before: &Moment, now: &Moment) {
+    /// Compares a moment with the one before. Tells how many events there are more.
+    pub fn notice(&mut self, before: Seen<'_>, now: Seen<'_>) -> usize {
+        let told = self.told;
         let is_first = before.snapshot.taken_at.0 == 0;
         // What a device says of itself comes later, and so is the newest.
-        self.tell_faults(&now.snapshot);
+        self.tell_faults(now.snapshot);
         for device in &now.snapshot.devices {
             let earlier = before.snapshot.devices.iter().find(|earlier| earlier.id == device.id);
             self.compare(earlier, device, now.snapshot.taken_at, is_first);
         }
         for device in &before.snapshot.devices {
             if !now.snapshot.devices.iter().any(|other| other.id == device.id) {
-                self.add(&now.snapshot, Weight::Bad, Some(device), format!("device {} is gone", device.id));
+                self.add(now.snapshot, Weight::Bad, Some(device), format!("device {} is gone", device.id));
             }
         }
         if !is_first {
             self.compare_processes(before, now);
         }
         self.tell_deaths(now, is_first);
+        self.told - told
+    }
+
+    /// Puts in front what somebody else has seen before.
+    pub fn begin_with(&mut self, older: &[Event]) {
+        let first = self.all.front().map_or(Timestamp(i64::MAX), |event| event.time);
+        for event in older.iter().rev().filter(|event| event.time < first) {
+            if self.all.len() == MOST {
+                return;
+            }
+            self.all.push_front(event.clone());
+            self.told += 1;
+        }
+    }
+
+    /// Takes them out, the oldest first. What was told is not told again for that.
+    pub fn take(&mut self) -> VecDeque<Event> {
+        std::mem::take(&mut self.all)
     }
 
     /// Those until a moment, the latest first.
@@ -93,10 +118,7 @@ impl Events {
             self.all.pop_front();
         }
         self.all.push_back(Event { time, weight, device, text });
-        // Who reads an old one goes on reading it.
-        if self.scroll > 0 {
-            self.scroll += 1;
-        }
+        self.told += 1;
     }
 
     fn compare(&mut self, earlier: Option<&Device>, device: &Device, time: Timestamp, is_first: bool) {
@@ -188,14 +210,14 @@ impl Events {
         }
     }
 
-    fn compare_processes(&mut self, before: &Moment, now: &Moment) {
+    fn compare_processes(&mut self, before: Seen<'_>, now: Seen<'_>) {
         let same = |a: &Process, b: &Process| a.pid == b.pid && a.started_at == b.started_at;
         let has = |snapshot: &Snapshot, one: &Process| snapshot.processes.iter().any(|other| same(one, other));
-        for process in now.snapshot.processes.iter().filter(|process| !has(&before.snapshot, process)) {
+        for process in now.snapshot.processes.iter().filter(|process| !has(before.snapshot, process)) {
             let text = format!("{} uses {}", called(process), devices_of(process));
             self.push(now.snapshot.taken_at, Weight::Note, only_device(process), text);
         }
-        for process in before.snapshot.processes.iter().filter(|process| !has(&now.snapshot, process)) {
+        for process in before.snapshot.processes.iter().filter(|process| !has(now.snapshot, process)) {
             // The service knows more of it, and tells below.
             if now.deaths.iter().any(|death| death.pid == process.pid && self.is_news(death)) {
                 continue;
@@ -214,7 +236,7 @@ impl Events {
         self.mourned_until.is_none_or(|until| death.died_at > until)
     }
 
-    fn tell_deaths(&mut self, now: &Moment, is_first: bool) {
+    fn tell_deaths(&mut self, now: Seen<'_>, is_first: bool) {
         let mut news: Vec<&Death> = now.deaths.iter().filter(|death| self.is_news(death)).collect();
         news.sort_by_key(|death| death.died_at);
         for death in &news {
@@ -282,6 +304,7 @@ fn shown(value: Option<impl ToString>) -> String {
 mod tests {
     use super::*;
     use crate::smi::example;
+    use crate::top::feed::Moment;
     use model::{Celsius, Held};
 
     fn moment(time: i64, change: impl Fn(&mut Snapshot)) -> Moment {
@@ -301,7 +324,7 @@ mod tests {
         let nothing = Moment::default();
         let mut before = &nothing;
         for moment in moments {
-            events.notice(before, moment);
+            events.notice(before.seen(), moment.seen());
             before = moment;
         }
         events.all.iter().map(|event| format!("{:?} {}", event.weight, event.text)).collect()

@@ -1,0 +1,123 @@
+//! The API for programs that read such documents: paths from the table of routes, forms of answers from `schemas.json`.
+
+use super::answer::{Answer, JSON, Refusal, Sent};
+use super::query::Query;
+use super::routes::{Form, Parameter, ROUTES, Route, Takes, What};
+use crate::board::Board;
+use crate::text::Text;
+use hyper::Response;
+use hyper::header::HeaderMap;
+use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
+
+static DOCUMENT: LazyLock<Text> = LazyLock::new(|| Text::new(document().to_string()));
+
+pub fn answer(_: &Board, _: &Query, headers: &HeaderMap) -> Result<Response<Sent>, Refusal> {
+    let tag = Some(env!("CARGO_PKG_VERSION").to_owned());
+    Ok(Answer { content_type: JSON, text: &DOCUMENT, tag }.response(headers))
+}
+
+fn document() -> Value {
+    let schemas: Value = serde_json::from_str(include_str!("schemas.json")).unwrap_or_default();
+    let paths: Map<String, Value> = ROUTES.iter().map(|route| (route.path.to_owned(), described(route))).collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "ttmon",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "What a machine with Tenstorrent accelerators is doing. Every figure is of the last sample that the service \
+                            took; no request makes it take another. What was not measured is null.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer", "description": "Where the service has a token." } },
+        },
+        "security": [{}, { "token": [] }],
+    })
+}
+
+fn described(route: &Route) -> Value {
+    let (content, schema) = match route.form {
+        Form::Json(name) => (JSON, json!({ "$ref": format!("#/components/schemas/{name}") })),
+        Form::Text(content) => (content, json!({ "type": "string" })),
+    };
+    let mut answers = Map::new();
+    answers.insert("200".into(), json!({ "description": route.summary, "content": { content: { "schema": schema } } }));
+    answers.insert("304".into(), json!({ "description": "It has not changed since (If-None-Match)." }));
+    let mut refusals = vec![
+        ("400", "A parameter that is not understood."),
+        ("401", "A token is needed."),
+        ("404", "No such device."),
+        ("414", "The address is too long."),
+        ("421", "The service is for this machine alone."),
+        ("429", "Too many wrong tokens."),
+    ];
+    if matches!(route.what, What::Asked(_)) || route.path == "/healthz" {
+        refusals.push(("503", "The service does not answer, or takes no samples."));
+    }
+    let form = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });
+    answers.extend(
+        refusals.into_iter().map(|(status, why)| (status.into(), json!({ "description": why, "content": form }))),
+    );
+    json!({
+        "get": {
+            "operationId": route.path.rsplit('/').next().unwrap_or_default().replace('.', "_"),
+            "summary": route.summary,
+            "parameters": route.parameters.iter().map(parameter).collect::<Vec<_>>(),
+            "responses": answers,
+        }
+    })
+}
+
+fn parameter(parameter: &Parameter) -> Value {
+    let schema = match parameter.takes {
+        Takes::Text => json!({ "type": "string" }),
+        Takes::List => json!({ "type": "array", "items": { "type": "string" } }),
+        Takes::Of(values) => json!({ "type": "string", "enum": values }),
+        Takes::Number(least, most) => {
+            let mut schema = json!({ "type": "integer", "format": "int64" });
+            if least != i64::MIN {
+                schema["minimum"] = json!(least);
+            }
+            if most != i64::MAX {
+                schema["maximum"] = json!(most);
+            }
+            schema
+        }
+    };
+    let mut parameter =
+        json!({ "name": parameter.name, "in": "query", "description": parameter.help, "schema": schema });
+    if schema_is_list(&parameter) {
+        parameter["explode"] = json!(false);
+    }
+    parameter
+}
+
+fn schema_is_list(parameter: &Value) -> bool {
+    parameter["schema"]["type"] == "array"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_in_the_document_and_every_form_it_names_is_there() {
+        let document = document();
+        let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
+        let mut routes: Vec<&str> = ROUTES.iter().map(|route| route.path).collect();
+        routes.sort();
+        assert_eq!(paths, routes);
+        let forms = document["components"]["schemas"].as_object().unwrap();
+        let text = document.to_string();
+        let mut named: Vec<&str> =
+            text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        named.sort();
+        named.dedup();
+        let mut there: Vec<&String> = forms.keys().collect();
+        there.sort();
+        assert_eq!(named, there);
+    }
+}

@@ -1,0 +1,113 @@
+//! The answers about what was: history, events, alerts; and where the chips are.
+
+use super::answer::{Answer, JSON, Refusal, Sent};
+use super::figures::named;
+use super::query::{MOST, Query, refuse};
+use super::{json, tag_of};
+use crate::board::{Board, now};
+use crate::history::{self, Name, Span};
+use crate::text::Text;
+use hyper::Response;
+use hyper::header::HeaderMap;
+use model::DeviceId;
+use std::fmt::Write;
+
+type Answered = Result<Response<Sent>, Refusal>;
+
+/// What is told when nobody says since when.
+const AN_HOUR: i64 = 3_600_000;
+/// Nothing is kept for longer.
+const LONGEST: i64 = 2 * 86_400_000;
+
+pub fn events(board: &Board, query: &Query, headers: &HeaderMap) -> Answered {
+    let since = query.number("since", "number of an event")?.unwrap_or(0);
+    let (limit, _) = query.page()?;
+    let text = Text::new(board.events(since, limit.unwrap_or(MOST)));
+    Ok(Answer { content_type: JSON, tag: Some(tag_of(&text)), text: &text }.response(headers))
+}
+
+pub fn alerts(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
+    let text = Text::new(board.alerts().json);
+    Ok(Answer { content_type: JSON, tag: Some(tag_of(&text)), text: &text }.response(headers))
+}
+
+pub fn topology(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
+    let sample = board.sample();
+    let tag = Some(format!("{:x}-{}", board.run, sample.number));
+    json(&model::topology::of_machine(&sample.snapshot.devices), tag, headers)
+}
+
+pub fn history(board: &Board, query: &Query, headers: &HeaderMap) -> Answered {
+    let names = query.list("series").into_iter().map(|text| {
+        let known = || Name::ALL.map(|name| name.about().0).join(", ");
+        Name::named(text).ok_or_else(|| refuse(format!("there is no series {text:?}: known are {}", known())))
+    });
+    let mut names = names.collect::<Result<Vec<Name>, Refusal>>()?;
+    if names.is_empty() {
+        names = Name::ALL.to_vec();
+    }
+    names.dedup();
+    let sample = board.sample();
+    let devices: Vec<DeviceId> =
+        named(&sample.snapshot, &query.list("device"))?.into_iter().map(|device| device.id.clone()).collect();
+    let wanted = span(query, now().0)?;
+    // What is kept is copied, and written down when nobody waits for it.
+    let (span, all) = board.with_history(|history| {
+        let span = history.fit(wanted, names.len() * devices.len());
+        let mut all = Vec::with_capacity(names.len() * devices.len());
+        for id in &devices {
+            all.extend(names.iter().map(|name| (id, *name, history.series(id, *name, span))));
+        }
+        (span, all)
+    });
+    let mut text = format!(r#"{{"from_ms":{},"to_ms":{},"step_ms":{},"series":["#, span.from, span.to, span.step);
+    for (at, (id, name, points)) in all.iter().enumerate() {
+        let (called, unit) = name.about();
+        let comma = if at > 0 { "," } else { "" };
+        let id = serde_json::Value::String(id.to_string());
+        let _ = write!(text, r#"{comma}{{"device":{id},"name":"{called}","unit":"{unit}","points":"#);
+        history::write(*name, points, &mut text);
+        text.push('}');
+    }
+    text.push_str("]}");
+    Ok(Answer { content_type: JSON, text: &Text::new(text), tag: None }.response(headers))
+}
+
+/// From when until when. A time that is not after 1970 is so long before now.
+fn span(query: &Query, now: i64) -> Result<Span, Refusal> {
+    let time = |name: &str, otherwise: i64| -> Result<i64, Refusal> {
+        let time = query.number::<i64>(name, "time in milliseconds")?.unwrap_or(otherwise);
+        Ok(if time <= 0 { now.saturating_add(time) } else { time })
+    };
+    let to = time("to", 0)?.min(now.saturating_add(1000));
+    let from = time("from", to.saturating_sub(AN_HOUR))?;
+    let step = query.number::<i64>("step", "time in milliseconds")?.unwrap_or(1);
+    if step < 1 {
+        return Err(refuse(format!("step={step} is no time: it has a millisecond at least")));
+    }
+    if from >= to {
+        return Err(refuse(format!("there is no time between from={from} and to={to}")));
+    }
+    Ok(Span { from: from.max(to.saturating_sub(LONGEST)), to, step: step.min(LONGEST) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_since_1970_or_before_now() {
+        let of = |text: &str| {
+            let query = Query::parse(text, &["from", "to", "step"]).unwrap();
+            span(&query, 10_000_000).map(|span| (span.from, span.to, span.step)).map_err(|refusal| refusal.reason)
+        };
+        assert_eq!(of(""), Ok((6_400_000, 10_000_000, 1)));
+        assert_eq!(of("from=-60000"), Ok((9_940_000, 10_000_000, 1)));
+        assert_eq!(of("from=5&to=7000&step=10"), Ok((5, 7000, 10)));
+        assert_eq!(of("from=-9000&to=-3000"), Ok((9_991_000, 9_997_000, 1)));
+        assert_eq!(of("from=9&to=9").unwrap_err(), "there is no time between from=9 and to=9");
+        assert_eq!(of("step=0").unwrap_err(), "step=0 is no time: it has a millisecond at least");
+        assert_eq!(of("to=x").unwrap_err(), "to=\"x\" is no time in milliseconds");
+        assert!(of("from=-9223372036854775808&to=9223372036854775807&step=9223372036854775807").is_ok());
+    }
+}

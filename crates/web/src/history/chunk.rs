@@ -1,0 +1,87 @@
+//! Sixty steps of one figure. What stands still takes next to nothing, and what was measured once in a step a third.
+
+use super::Figures;
+
+/// Steps in a chunk.
+pub const STEPS: usize = 60;
+
+/// The steps, as short as can be. NaN is a gap, and never leaves this file.
+#[derive(Debug, Default)]
+pub enum Chunk {
+    #[default]
+    Empty,
+    /// The same in all of them.
+    Same(f32),
+    /// One value in each.
+    Plain(Box<[f32; STEPS]>),
+    /// Least, mean and greatest.
+    Full(Box<[Figures; STEPS]>),
+}
+
+impl Chunk {
+    pub fn get(&self, at: usize) -> Option<Figures> {
+        let figures = match self {
+            Chunk::Empty => return None,
+            Chunk::Same(value) => [*value; 3],
+            Chunk::Plain(values) => [values[at]; 3],
+            Chunk::Full(values) => values[at],
+        };
+        (!figures[1].is_nan()).then_some(figures)
+    }
+
+    pub fn set(&mut self, at: usize, figures: Figures) {
+        let [least, mean, greatest] = figures;
+        let is_plain = least == mean && mean == greatest;
+        match self {
+            Chunk::Same(value) if is_plain && *value == mean => return,
+            Chunk::Full(values) => return values[at] = figures,
+            Chunk::Plain(values) if is_plain => return values[at] = mean,
+            _ => {}
+        }
+        let mut values = Box::new([f32::NAN; STEPS]);
+        values.iter_mut().enumerate().for_each(|(at, value)| *value = self.get(at).map_or(f32::NAN, |old| old[1]));
+        *self = match is_plain {
+            true => {
+                values[at] = mean;
+                Chunk::Plain(values)
+            }
+            false => {
+                let mut all = Box::new(values.map(|value| [value; 3]));
+                all[at] = figures;
+                Chunk::Full(all)
+            }
+        };
+    }
+
+    /// Leaves a gap from there on.
+    pub fn cut(&mut self, from: usize) {
+        match self {
+            Chunk::Empty => {}
+            Chunk::Same(value) => {
+                let mut values = Box::new([*value; STEPS]);
+                values[from..].fill(f32::NAN);
+                *self = Chunk::Plain(values);
+            }
+            Chunk::Plain(values) => values[from..].fill(f32::NAN),
+            Chunk::Full(values) => values[from..].fill([f32::NAN; 3]),
+        }
+    }
+
+    /// Makes it as short as it can be, when nothing more will come.
+    pub fn close(&mut self) {
+        let Some(first @ [value, ..]) = self.get(0) else { return };
+        let is_same = (0..STEPS).all(|at| self.get(at) == Some(first)) && first == [value; 3];
+        if is_same {
+            *self = Chunk::Same(value);
+        }
+    }
+
+    /// What it takes beyond its own place.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Chunk::Empty | Chunk::Same(_) => 0,
+            Chunk::Plain(values) => size_of_val(&**values),
+            Chunk::Full(values) => size_of_val(&**values),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What was measured in the last day, in steps that grow with age. A time of which nothing is known is a gap.
+
+mod chunk;
+mod level;
+mod series;
+
+pub use series::Name;
+
+use level::Level;
+use model::{Device, DeviceId, Snapshot};
+use std::collections::HashMap;
+
+/// The least, the mean and the greatest of what was measured in one step.
+pub type Figures = [f32; 3];
+
+/// The last day of every device.
+#[derive(Debug)]
+pub struct History {
+    /// Finest first.
+    levels: [Level; 3],
+    /// Which number each device has here.
+    devices: HashMap<DeviceId, usize>,
+    /// What it may take.
+    budget: usize,
+}
+
+/// Which part is wanted, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    pub from: i64,
+    /// Not included.
+    pub to: i64,
+    pub step: i64,
+}
+
+/// What is kept of it: a second for an hour, ten for six hours, a minute for a day.
+const STEPS: [(i64, i64); 3] = [(1000, 3600), (10_000, 2160), (60_000, 1440)];
+/// Points of one series in an answer,
+const MOST_POINTS: i64 = 2000;
+/// and of all of them.
+const MOST_IN_ALL: i64 = 100_000;
+
+impl History {
+    /// That takes so many bytes at the most.
+    pub fn up_to(budget: usize) -> History {
+        History { levels: STEPS.map(|(step, buckets)| Level::new(step, buckets)), devices: HashMap::new(), budget }
+    }
+
+    /// Adds a moment. A value that is out of date is a gap.
+    pub fn push(&mut self, snapshot: &Snapshot) {
+        let time = snapshot.taken_at.0;
+        let fresh = |device: &&Device| device.sample_age_seconds.is_some_and(|age| age < 1.0);
+        for device in snapshot.devices.iter().filter(fresh) {
+            let count = self.devices.len();
+            let number = *self.devices.entry(device.id.clone()).or_insert(count);
+            for (at, name) in Name::ALL.into_iter().enumerate() {
+                let value = name.of(device).map(|value| value as f32).filter(|value| value.is_finite());
+                let Some(value) = value else { continue };
+                self.levels.iter_mut().for_each(|level| level.push(time, number * Name::ALL.len() + at, value));
+            }
+        }
+        // The finest goes first when there is no room, but some of it stays.
+        for keep in [10, 2, 0] {
+            for level in 0..self.levels.len() {
+                while self.bytes() > self.budget && self.levels[level].slices() > keep {
+                    self.levels[level].drop_oldest();
+                }
+            }
+        }
+    }
+
+    /// What it takes, exactly.
+    pub fn bytes(&self) -> usize {
+        let of_a_device = size_of::<(DeviceId, usize)>() + 1;
+        self.levels.iter().map(Level::bytes).sum::<usize>() + self.devices.capacity() * of_a_device
+    }
+
+    /// When it begins.
+    pub fn oldest(&self) -> Option<i64> {
+        self.levels.iter().filter_map(Level::oldest).min()
+    }
+
+    /// The span that can be told of what is wanted: not finer than what is kept of its beginning, nor in too many steps.
+    pub fn fit(&self, wanted: Span, series: usize) -> Span {
+        let begin = wanted.from.max(self.oldest().unwrap_or(wanted.from));
+        // Whatever began late has no more to tell than the others.
+        let covers = |level: &&Level| level.oldest().is_some_and(|oldest| oldest <= begin) || !level.has_dropped();
+        let finest = self.levels.iter().find(covers).map_or(STEPS[2].0, |level| level.step);
+        let length = (wanted.to - wanted.from).max(1);
+        let most = MOST_POINTS.min(MOST_IN_ALL / series.max(1) as i64).max(1);
+        let least = wanted.step.max(finest).max(length / most + 1);
+        // A whole number of the steps of the level that will be asked.
+        let base = STEPS.iter().rev().map(|(step, _)| *step).find(|step| *step <= least).unwrap_or(finest).max(finest);
+        let step = (least + base - 1) / base * base;
+        let from = wanted.from.div_euclid(step) * step;
+        let mut to = (wanted.to + step - 1).div_euclid(step) * step;
+        to = to.min(from + most * step);
+        Span { from, to, step }
+    }
+
+    /// What is known of a device in a span that fits.
+    pub fn series(&self, id: &DeviceId, name: Name, span: Span) -> Vec<Option<Figures>> {
+        let count = ((span.to - span.from) / span.step) as usize;
+        let mut points = vec![None; count];
+        let Some(number) = self.devices.get(id) else { return points };
+        let level = self.levels.iter().rev().find(|level| level.step <= span.step).unwrap_or(&self.levels[0]);
+        level.gather(number * Name::ALL.len() + name as usize, span, &mut points);
+        points
+    }
+}
+
+/// Points as JSON: `[[min,mean,max],null,…]`.
+pub fn write(name: Name, points: &[Option<Figures>], into: &mut String) {
+    use std::fmt::Write;
+    into.push('[');
+    for (at, point) in points.iter().enumerate() {
+        into.push_str(if at > 0 { "," } else { "" });
+        let _ = match (point, name.is_whole()) {
+            (None, _) => write!(into, "null"),
+            (Some([least, mean, greatest]), false) => write!(into, "[{least},{mean},{greatest}]"),
+            (Some(figures), true) => {
+                let [least, mean, greatest] = figures.map(|figure| f64::from(figure).round());
+                write!(into, "[{least},{mean},{greatest}]")
+            }
+        };
+    }
+    into.push(']');
+}
+
+#[cfg(test)]
+mod tests;
