@@ -6,6 +6,7 @@ use model::{
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The figures that charts show.
@@ -15,6 +16,9 @@ const SERIES: &str = "asic_temp_celsius,power_watts,aiclk_megahertz,fan_rpm,dram
 const POINTS: u64 = 600;
 /// No service is believed more than this, whatever it sends.
 const MOST: usize = 2000;
+
+/// A time before 1970 or beyond the year 9999 is none.
+const TIMES: RangeInclusive<i64> = 0..=253_402_300_799_999;
 
 /// The answer of `/api/v1/history`.
 #[derive(Debug, Deserialize)]
@@ -62,7 +66,7 @@ pub fn snapshots(told: Told) -> Vec<Snapshot> {
         processes: Vec::new(),
         faults: Vec::new(),
     };
-    moments.into_iter().map(moment).collect()
+    moments.into_iter().map(moment).filter(|moment| TIMES.contains(&moment.taken_at.0)).collect()
 }
 
 /// The answer of `/api/v1/events`.
@@ -138,6 +142,21 @@ mod tests {
         assert_eq!(values(DeviceId::Local(0), Metric::Power), [(5000, Some(2.0)), (6000, None), (7000, Some(8.0))]);
         let remote = values(DeviceId::Remote(2), Metric::DramUsed);
         assert_eq!(remote, [(5000, Some(0.0)), (6000, Some(6.0)), (7000, None)]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_answer_makes_the_charts_fail(
+            from_ms: i64,
+            step_ms: i64,
+            device in "[0-9]{0,12}R?",
+            points in proptest::collection::vec(proptest::option::of(proptest::num::f64::ANY), 0..9)
+        ) {
+            let points = points.into_iter().map(|point| point.map(|value| [Some(value); 3])).collect();
+            let series = vec![Series { device, name: "dram_used_bytes".into(), points }];
+            let mut history = History::new(10);
+            snapshots(Told { from_ms, step_ms, series }).iter().for_each(|snapshot| history.push(snapshot));
+        }
     }
 
     #[test]

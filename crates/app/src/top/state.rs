@@ -245,9 +245,11 @@ impl State {
             moment.process = closer.process.as_ref().map(|(pid, buffers)| Closer::far(*pid, buffers.clone()));
             moment.deaths = closer.deaths.clone();
         }
-        if let Some(closer) = closer.filter(|closer| !self.has_past && !closer.past.is_empty()) {
+        if let Some(closer) = closer.filter(|_| !self.has_past) {
             self.has_past = true;
-            self.history = History::new(moments(&self.settings));
+            if !closer.past.is_empty() {
+                self.history = History::new(moments(&self.settings));
+            }
             let before = closer.past.iter().filter(|past| past.taken_at < moment.snapshot.taken_at);
             before.for_each(|past| self.history.push(past));
             self.events.begin_with(&closer.events);

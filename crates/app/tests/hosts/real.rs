@@ -135,3 +135,18 @@ fn a_service_that_is_killed_and_started_again_is_seen_to_go_and_come() {
     assert!(terminal.end().success());
     terminal.assert_restored();
 }
+
+#[test]
+fn whoever_looks_later_sees_what_has_happened_before() {
+    let served = Served::start("p150x2,hang=1@500ms", &[]);
+    let json = || serde_json::from_str::<Value>(&ttmon(&["smi", "--json", "--host", &served.address]).out).unwrap();
+    wait_for(|| json()["devices"][1]["state"] == "hung", || json().to_string());
+    // The sample that told it is not the one that is seen first.
+    let then = json()["taken_at"].clone();
+    wait_for(|| json()["taken_at"] != then, || json().to_string());
+    let mut terminal = Terminal::start(&["top", "--host", &served.address], 120, 30);
+    terminal.await_text("hung");
+    terminal.answer("4", "the event", |text| text.contains("device 1: hung, was ok"));
+    terminal.keys("q");
+    assert!(terminal.end().success());
+}
