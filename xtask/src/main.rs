@@ -1,10 +1,11 @@
-//! `cargo xtask bench [smi|watch|top|book|serve]`: what `ttmon smi --json` costs, beside a program that only reads the same files;
-//! what watching costs, and the monitor; what it costs a process to keep a book; and `ttmon serve` beside a server as the proof of
+//! `cargo xtask bench [smi|watch|top|fleet|book|serve]`: what `ttmon smi --json` costs, beside a program that only reads the same files;
+//! what watching costs, and the monitor, of one machine and of a thousand; what it costs a process to keep a book; and `ttmon serve` beside a server as the proof of
 //! concept had it.
 
 mod bench;
 mod book;
 mod counting;
+mod fleet;
 mod serve;
 mod top;
 
@@ -17,6 +18,7 @@ fn main() -> anyhow::Result<()> {
         ["bench", "watch"] => bench::watch(),
         ["bench", "top", others @ ..] => top::run(others),
         ["bench", "book"] => book::run(),
+        ["bench", "fleet"] => fleet::run(),
         ["bench", "serve"] => serve::run(),
         ["rusage", ..] => bench::rusage(),
         ["keep", live] => book::keeper::keep(live.parse()?),
@@ -26,6 +28,6 @@ fn main() -> anyhow::Result<()> {
         ["tell", path] => serve::tell(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
-        _ => bail!("usage: cargo xtask bench [smi|watch|top|book|serve]"),
+        _ => bail!("usage: cargo xtask bench [smi|watch|top|fleet|book|serve]"),
     }
 }

@@ -76,3 +76,24 @@ fn one_machine_alone_has_no_list() {
     terminal.keys(ESC);
     assert!(terminal.end().success());
 }
+
+#[test]
+fn hundreds_of_machines_stay_usable() {
+    let all = Pretend::start();
+    let chips: Vec<sim::tree::Chip> = (0..8).map(sim::tree::Chip::p150a).collect();
+    let body = super::snapshot(&chips, "node");
+    let prefix = |n: usize| format!("/node-{n:04}");
+    (0..300).for_each(|n| all.answer_below(&prefix(n), "snapshot", body.as_str()));
+    let hosts: Vec<String> = (0..300).map(|n| format!("http://{}{}", all.name(), prefix(n))).collect();
+    let mut terminal = Terminal::start(&["top", "--host", &hosts.join(",")], 120, 30);
+    terminal.await_text("300 answer");
+    terminal.await_text("2400/2400 devices ok");
+    terminal.answer("t", "devices", |text| text.contains("of 2700"));
+    terminal.answer("G", "the last machine", |text| text.contains("node-0299"));
+    terminal.answer("t", "machines", |text| text.contains("of 300"));
+    terminal.answer("/0123\r", "one of them", |text| text.contains("node-0123") && text.contains("1 of 300"));
+    terminal.answer(ENTER, "its devices", |text| text.contains("Processes") && text.contains("node-0123"));
+    terminal.answer(ESC, "the list", |text| text.contains("1 of 300"));
+    terminal.keys("q");
+    assert!(terminal.end().success());
+}

@@ -58,7 +58,12 @@ impl Pretend {
 
     /// Says what is answered from now on.
     pub fn answer(&self, path: &str, body: impl Into<String>) {
-        self.shared.answers.lock().unwrap().insert(format!("/api/v1/{path}"), body.into());
+        self.answer_below("", path, body);
+    }
+
+    /// The same for one of several machines that are told apart by their path.
+    pub fn answer_below(&self, prefix: &str, path: &str, body: impl Into<String>) {
+        self.shared.answers.lock().unwrap().insert(format!("{prefix}/api/v1/{path}"), body.into());
     }
 
     pub fn hang(&self, is_hanging: bool) {
