@@ -73,7 +73,8 @@ pub fn follow(board: &Board, at: usize, http: &Http, place: &HttpPlace) {
             past = Before::default();
             board.closer(at, None);
         }
-        looked_at = wish.is_some();
+        // One that comes back is asked anew.
+        looked_at = wish.is_some() && failures == 0;
         match board.rest(at, failures) {
             Next::Ask(next) => wish = next,
             Next::Over => return,
@@ -188,9 +189,25 @@ fn reason(error: &anyhow::Error) -> String {
             _ => error.to_string(),
         },
         Some(ureq::Error::Rustls(error)) => format!("{error}; --ca FILE names the certificates to believe"),
-        _ if said.starts_with("answered 401") => "wants a token: --token-file FILE".into(),
-        _ => said,
+        _ if said.starts_with("answered 401") => {
+            "wants a token, and was sent none or another one: --token-file FILE".into()
+        }
+        _ => told_reason(&said).unwrap_or(said),
     }
+}
+
+/// What a service says of its own refusal.
+fn told_reason(said: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Told {
+        error: Refusal,
+    }
+    #[derive(Deserialize)]
+    struct Refusal {
+        reason: String,
+    }
+    let told: Told = serde_json::from_str(&said[said.find('{')?..]).ok()?;
+    Some(format!("refuses: {}", told.error.reason))
 }
 
 #[cfg(test)]
@@ -205,6 +222,14 @@ mod tests {
         assert!(said(r#"{"schema":1}"#).starts_with("answers, but not as `ttmon serve` does: missing field"));
         let snapshot = crate::smi::example::machine();
         assert_eq!(read(&serde_json::to_vec(&snapshot).unwrap()).unwrap(), snapshot);
+    }
+
+    #[test]
+    fn a_service_s_own_reason_is_passed_on() {
+        let said = r#"answered 503 Service Unavailable: {"error":{"status":503,"reason":"there is no sample yet"}}"#;
+        assert_eq!(told_reason(said).as_deref(), Some("refuses: there is no sample yet"));
+        assert_eq!(told_reason("answered 404 Not Found: {}"), None);
+        assert_eq!(told_reason("answered 404 Not Found"), None);
     }
 
     #[test]
