@@ -1,155 +1,112 @@
-//! What it takes to show a fleet from what a Prometheus answers: from the last byte of its answers to the last line of the page.
-//!
-//! The answers are made up, in the form of the real ones: a local server gives the same ones again and again.
+//! What it costs to watch a thousand machines of eight devices: `ttmon top --host …` in a pseudo-terminal, asking a server here that
+//! stands for all of them; and how long a key waits for its picture meanwhile.
 
 use crate::bench::build;
+use crate::top::Terminal;
 use anyhow::Context;
-use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
-const RUNS: usize = 15;
-const DEVICES: usize = 8;
+const MACHINES: [usize; 3] = [10, 100, 1000];
+const WATCHED: Duration = Duration::from_secs(20);
+const KEYS: usize = 200;
 
 /// Prints the whole benchmark.
 pub fn run() -> anyhow::Result<()> {
     let ttmon = build()?;
-    println!("ttmon smi --prometheus, {DEVICES} devices and as many processes a host, {RUNS} runs of each");
-    println!("{:>6} {:>9} | {:>27} | {:>13}", "hosts", "answers", "last byte to page: min/median", "page");
-    for hosts in [10, 100, 1000] {
-        let answers = Arc::new(Answers::of(hosts));
-        let (address, last_byte) = serve(answers.clone())?;
-        let mut times = Vec::new();
-        let mut page = 0;
-        for _ in 0..RUNS {
-            let mut child = Command::new(&ttmon)
-                .args(["smi", "--prometheus", &format!("http://{address}")])
-                .stdout(Stdio::piped())
-                .stderr(Stdio::null())
-                .spawn()?;
-            let mut text = Vec::new();
-            child.stdout.take().context("no output")?.read_to_end(&mut text)?;
-            let ended = Instant::now();
-            child.wait()?;
-            let last = last_byte.lock().unwrap_or_else(PoisonError::into_inner).take().context("nothing was asked")?;
-            times.push((ended - last).as_secs_f64() * 1e3);
-            page = text.len();
+    let told = Command::new(&ttmon).args(["smi", "--json", "--sim=galaxy-bh", "-i", "0,1,2,3,4,5,6,7"]).output()?;
+    let server = Server::start(told.stdout)?;
+    println!("ttmon top --host in a terminal of 160x50, machines of 8 devices that are all new at each question");
+    println!(
+        "{:>9} {:>12} {:>12} {:>10} {:>12} {:>10} {:>22} {:>22}",
+        "machines",
+        "first ms",
+        "all ms",
+        "% of core",
+        "questions/s",
+        "VmRSS MiB",
+        "key to picture ms",
+        "with all devices"
+    );
+    for count in MACHINES {
+        let hosts: Vec<String> = (0..count).map(|n| format!("http://{}/node-{n:04}", server.address)).collect();
+        let (asked, began) = (server.asked.load(Relaxed), Instant::now());
+        let mut terminal = Terminal::looking(&ttmon, &["--host", &hosts.join(",")], None)?;
+        let first = terminal.first_frame()?.as_secs_f64() * 1000.0;
+        while server.asked.load(Relaxed) - asked < count as u64 {
+            std::thread::sleep(Duration::from_millis(1));
         }
-        times.sort_by(f64::total_cmp);
+        let all = began.elapsed().as_secs_f64() * 1000.0;
+        std::thread::sleep(Duration::from_secs(10));
+        let (before, asked, began) = (terminal.cost()?, server.asked.load(Relaxed), Instant::now());
+        std::thread::sleep(WATCHED);
+        let seconds = began.elapsed().as_secs_f64();
+        let spent = (terminal.cost()?.nanoseconds - before.nanoseconds) as f64 / seconds / 1e7;
+        let questions = (server.asked.load(Relaxed) - asked) as f64 / seconds;
+        let machines = keys(&mut terminal)?;
+        terminal.answer("t")?;
+        let devices = keys(&mut terminal)?;
         println!(
-            "{hosts:>6} {:>6.1} MB | {:>14.1} / {:>7.1} ms | {:>10.1} kB",
-            answers.bytes() as f64 / 1e6,
-            times[0],
-            times[times.len() / 2],
-            page as f64 / 1e3,
+            "{count:>9} {first:>12.1} {all:>12.1} {spent:>10.2} {questions:>12.1} {:>10.1} {machines:>22} {devices:>22}",
+            terminal.memory("VmRSS")?,
         );
     }
     Ok(())
 }
 
-/// A body for each question, found by a word that only it has.
-struct Answers(Vec<(&'static str, String)>);
+/// How long keys wait for their pictures: median and longest.
+fn keys(terminal: &mut Terminal) -> anyhow::Result<String> {
+    let mut times = Vec::with_capacity(KEYS);
+    for n in 0..KEYS {
+        // Down, and a page down now and then.
+        times.push(terminal.answer(if n % 10 == 9 { "\x1b[6~" } else { "j" })?.as_secs_f64() * 1000.0);
+        std::thread::sleep(Duration::from_millis(7));
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(format!("{:.1} / {:.1}", times[times.len() / 2], times[times.len() - 1]))
+}
 
-impl Answers {
-    fn of(hosts: usize) -> Answers {
-        let (mut states, mut figures, mut facts) = (Vec::new(), Vec::new(), Vec::new());
-        for host in 0..hosts {
-            let of = format!("\"instance\":\"galaxy-{host:04}.example.org:9746\",\"job\":\"ttmon\"");
-            let mut fact = |labels: &str, value: &str| facts.push(row(&format!("{labels},{of}"), value));
-            fact("\"__name__\":\"ttmon_sample_timestamp_seconds\"", "1767323049.5");
-            let info = "\"__name__\":\"ttmon_host_info\",\"driver\":\"2.10.0\",\"kernel\":\"6.8.0-45-generic\",\"simulated\":\"false\"";
-            fact(&format!("{info},\"host\":\"galaxy-{host:04}\""), "1");
-            for device in 0..DEVICES {
-                let state = if (host * DEVICES + device) % 997 == 5 { "hung" } else { "ok" };
-                let device_label = format!("\"device\":\"{device}\"");
-                states.push(row(
-                    &format!(
-                        "\"__name__\":\"ttmon_device_state\",\"arch\":\"blackhole\",\"board\":\"p150a\",{device_label},{of},\
-                         \"pci_address\":\"0000:{device:02x}:00.0\",\"serial\":\"{host:08X}{device:08X}\",\"state\":\"{state}\""
-                    ),
-                    "1",
-                ));
-                for (name, value) in FIGURES {
-                    figures.push(row(&format!("\"__name__\":\"ttmon_device_{name},{device_label},{of}"), value));
-                }
-                let process = "\"kind\":\"dram\",\"name\":\"python3\",\"source\":\"shm\",\"user\":\"ttuser\"";
-                fact(&format!("{device_label},{process},\"pid\":\"{}\"", 4000 + device), "13314398618");
+/// Answers for all machines.
+struct Server {
+    address: SocketAddr,
+    asked: Arc<AtomicU64>,
+}
+
+impl Server {
+    fn start(body: Vec<u8>) -> anyhow::Result<Server> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let (address, asked) = (listener.local_addr()?, Arc::new(AtomicU64::new(0)));
+        let (body, counted) = (Arc::new(body), asked.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (body, counted) = (body.clone(), counted.clone());
+                let thread = std::thread::Builder::new().stack_size(64 << 10);
+                // One that cannot be served is asked again.
+                let _ = thread.spawn(move || answer(stream, &body, &counted));
             }
+        });
+        Ok(Server { address, asked })
+    }
+}
+
+fn answer(stream: TcpStream, body: &[u8], counted: &AtomicU64) -> anyhow::Result<()> {
+    let mut reader = BufReader::with_capacity(2048, stream.try_clone()?);
+    let (mut line, mut stream) = (String::new(), stream);
+    loop {
+        line.clear();
+        reader.read_line(&mut line)?;
+        let is_snapshot = line.split(' ').nth(1).context("no question")?.ends_with("/snapshot");
+        while line != "\r\n" {
+            line.clear();
+            anyhow::ensure!(reader.read_line(&mut line)? > 0, "it has gone");
         }
-        let none = answer(&[]);
-        Answers(vec![
-            ("ALERTS", none.clone()),
-            ("last_over_time", none),
-            ("ttmon_host_info", answer(&facts)),
-            ("ttmon_device_state", answer(&states)),
-            ("temperature_celsius", answer(&figures)),
-        ])
+        let (status, body) = if is_snapshot { ("200 OK", body) } else { ("404 Not Found", &b"{}"[..]) };
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all(&[head.as_bytes(), body].concat())?;
+        counted.fetch_add(u64::from(is_snapshot), Relaxed);
     }
-
-    fn to(&self, question: &str) -> &str {
-        self.0.iter().find(|(word, _)| question.contains(word)).map_or("{}", |(_, body)| body)
-    }
-
-    fn bytes(&self) -> usize {
-        self.0.iter().map(|(_, body)| body.len()).sum()
-    }
-}
-
-/// The ends of names, with the labels that they have besides.
-const FIGURES: [(&str, &str); 10] = [
-    ("temperature_celsius\"", "54.012"),
-    ("temperature_limit_celsius\"", "90"),
-    ("power_watts\"", "65.25"),
-    ("power_limit_watts\"", "150"),
-    ("aiclk_hertz\"", "1350000000"),
-    ("memory_used_bytes\",\"kind\":\"dram\"", "13314398618"),
-    ("memory_used_bytes\",\"kind\":\"l1\"", "25165824"),
-    ("memory_total_bytes\",\"kind\":\"dram\"", "34359738368"),
-    ("memory_total_bytes\",\"kind\":\"l1\"", "188743680"),
-    ("untracked_processes\"", "0"),
-];
-
-fn row(labels: &str, value: &str) -> String {
-    format!("{{\"metric\":{{{labels}}},\"value\":[1767323050.123,\"{value}\"]}}")
-}
-
-fn answer(rows: &[String]) -> String {
-    let mut text = String::from("{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[");
-    for (n, row) in rows.iter().enumerate() {
-        let _ = write!(text, "{}{row}", if n > 0 { "," } else { "" });
-    }
-    text + "]}}"
-}
-
-/// When the last byte of an answer was written.
-type LastByte = Arc<Mutex<Option<Instant>>>;
-
-fn serve(answers: Arc<Answers>) -> anyhow::Result<(std::net::SocketAddr, LastByte)> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
-    let last_byte = LastByte::default();
-    let last = last_byte.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let (answers, last) = (answers.clone(), last.clone());
-            std::thread::spawn(move || converse(stream, &answers, &last));
-        }
-    });
-    Ok((address, last_byte))
-}
-
-fn converse(mut stream: TcpStream, answers: &Answers, last: &Mutex<Option<Instant>>) -> std::io::Result<()> {
-    let mut lines = BufReader::new(stream.try_clone()?).lines();
-    while let Some(question) = lines.next().transpose()? {
-        while lines.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
-        let body = answers.to(&question);
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
-        stream.write_all(format!("{head}content-length: {}\r\n\r\n", body.len()).as_bytes())?;
-        stream.write_all(body.as_bytes())?;
-        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-    }
-    Ok(())
 }

@@ -4,6 +4,7 @@
 
 pub mod browser;
 pub mod harness;
+pub mod pretend;
 pub mod service;
 pub mod terminal;
 
