@@ -71,6 +71,7 @@ fn act(state: &mut State, action: Action) {
     match action {
         Action::Suspend => state.effects.push(Effect::Suspend),
         Action::Redraw => state.effects.push(Effect::Redraw),
+        Action::Back if state.view != View::Overview => state.view = View::Overview,
         Action::Quit | Action::Back => state.effects.push(Effect::Quit),
         Action::Help => state.overlay = Some(Overlay::Help { scroll: 0 }),
         Action::Setup => state.overlay = Some(Overlay::Setup(setup::Setup::new(state))),
