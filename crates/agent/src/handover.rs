@@ -4,7 +4,7 @@
 //! connection stays open, which costs nothing: when it breaks, the service is gone, and the next one is handed the book again. That
 //! is looked for with an event, at most once per second.
 
-use ledger::wire::{Hello, Request, frame};
+use ledger::wire::{Hello, OF_THE_MACHINE, OF_THE_USER, Request, frame};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::fstat;
 use rustix::io::{self, Errno};
@@ -41,8 +41,6 @@ struct Connection {
 
 /// Milliseconds between two tries.
 const PAUSE: u64 = 1_000;
-/// Where the service of the machine listens.
-const OF_THE_MACHINE: &str = "/run/ttmon/ttmon.sock";
 
 impl Handover {
     /// To this path, to the service of the machine, and to that of the user. An empty path goes nowhere at all. A leading `@` means
@@ -53,7 +51,8 @@ impl Handover {
         }
         let of_the_user = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| folder.as_bytes().starts_with(b"/"));
         let of_the_user = of_the_user.map(|mut folder| {
-            folder.push("/ttmon.sock");
+            folder.push("/");
+            folder.push(OF_THE_USER);
             folder
         });
         let paths = path.map(OsStr::to_owned).into_iter().chain([OF_THE_MACHINE.into()]).chain(of_the_user);

@@ -1,7 +1,7 @@
 //! The service, where there is one: asked for what it knows, within a moment, and done without when it does not answer.
 
 use crate::alerts::Listed;
-use ledger::wire::{Frames, Hello, Request, VERSION, Wanted, frame};
+use ledger::wire::{Frames, Hello, OF_THE_MACHINE, OF_THE_USER, Request, VERSION, Wanted, frame};
 use model::{Bytes, Fault, Held, Snapshot, Timestamp};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
@@ -88,8 +88,6 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 const REST: Duration = Duration::from_secs(10);
 /// A longer answer is none.
 const LONGEST: usize = 256 << 20;
-/// Where services are, the whole machine's first.
-const OF_THE_MACHINE: &str = "/run/ttmon/ttmon.sock";
 
 impl Client {
     /// Of the service at this socket, or of that which is where services are. None for `off`.
@@ -99,7 +97,7 @@ impl Client {
             Some(path) => vec![path.to_owned()],
             None => {
                 let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-                let of_the_user = session.map(|folder| folder.join("ttmon.sock"));
+                let of_the_user = session.map(|folder| folder.join(OF_THE_USER));
                 [PathBuf::from(OF_THE_MACHINE)].into_iter().chain(of_the_user).collect()
             }
         };
@@ -187,8 +185,7 @@ impl Client {
                 continue;
             }
             self.connection = Some((stream, Frames::up_to(LONGEST)));
-            let program = format!("ttmon {}", env!("CARGO_PKG_VERSION"));
-            return match self.exchange(&Request::Hello(Hello::from(&program))) {
+            return match self.exchange(&Request::Hello(Hello::from(&program()))) {
                 Ok(Told::Hello(Hello { version: VERSION, .. })) => Some(()),
                 Ok(Told::Error { reason }) => self.fail(&format!("refused: {reason}")),
                 Ok(_) => self.fail("is no service of ttmon's"),
@@ -230,6 +227,11 @@ impl Client {
         self.complaint = Some(Fault::new(place.unwrap_or("ttmon serve".into()), reason));
         None
     }
+}
+
+/// As this program greets.
+pub fn program() -> String {
+    format!("ttmon {}", env!("CARGO_PKG_VERSION"))
 }
 
 fn is_late(error: &io::Error) -> bool {

@@ -1,6 +1,7 @@
 //! What has happened: states that changed, resets, deaths, faults, limits that were crossed.
 
 use crate::client::Death;
+use crate::text;
 use model::{Alert, Bytes, Device, DeviceId, Fault, Process, Severity, Snapshot, State, Timestamp, Usage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -269,9 +270,7 @@ impl Events {
             let usage = death.devices.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
             let held = usage.total().filter(|bytes| bytes.0 > 0);
             let how = match (death.signal, death.exit_code) {
-                (Some(9), _) => " by SIGKILL".into(),
-                (Some(11), _) => " by SIGSEGV".into(),
-                (Some(signal), _) => format!(" by signal {signal}"),
+                (Some(signal), _) => format!(" by {}", text::signal(signal)),
                 (None, Some(code)) => format!(" with exit code {code}"),
                 (None, None) => String::new(),
             };

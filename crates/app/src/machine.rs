@@ -40,6 +40,15 @@ struct Here {
 impl Machine {
     /// Opens the machine that the command line names. `rates` if there will be more than one sample.
     pub fn open(args: &MachineArgs, rates: bool) -> anyhow::Result<Machine> {
+        Machine::sampled(args, rates, false)
+    }
+
+    /// The same for somebody who does not watch voltage, current and the limit of power closely.
+    pub fn open_calm(args: &MachineArgs) -> anyhow::Result<Machine> {
+        Machine::sampled(args, true, true)
+    }
+
+    fn sampled(args: &MachineArgs, rates: bool, calm: bool) -> anyhow::Result<Machine> {
         if args.is_far() {
             return Ok(Machine { seen: Seen::Far(Box::new(Far::open(args)?)) });
         }
@@ -58,7 +67,7 @@ impl Machine {
         if rates {
             sources::make_room_for_files();
         }
-        let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates };
+        let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates, calm };
         let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
         let sampler = Sampler::new(root, options);
         let here = Here { sampler, running, simulated, service: None, is_served: false, watch: None };

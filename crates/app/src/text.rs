@@ -11,6 +11,11 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     if text.contains(harmful) { text.replace(harmful, "?").into() } else { text.into() }
 }
 
+/// What people call a signal: `SIGKILL`.
+pub fn signal(number: i32) -> String {
+    signal_hook::low_level::signal_name(number).map_or_else(|| format!("signal {number}"), str::to_owned)
+}
+
 /// How many columns a text takes.
 pub fn width(text: &str) -> usize {
     text.width()

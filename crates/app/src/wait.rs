@@ -31,9 +31,7 @@ impl Interrupt {
 
     /// From now on Ctrl-Z goes through this, too.
     pub fn and_stop(&mut self) -> io::Result<()> {
-        let stop = on(&[SIGTSTP])?;
-        stop.set_nonblocking(true)?;
-        self.stop = Some(stop);
+        self.stop = Some(on(&[SIGTSTP])?);
         Ok(())
     }
 
@@ -80,6 +78,7 @@ impl Interrupt {
 /// A pipe that can be read when one of the signals comes.
 pub fn on(signals: &[i32]) -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
+    read.set_nonblocking(true)?;
     for &signal in signals {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }

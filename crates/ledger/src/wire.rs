@@ -28,6 +28,10 @@ use serde::{Deserialize, Serialize};
 
 /// The version of all this.
 pub const VERSION: u32 = 1;
+/// Where the service of the machine listens.
+pub const OF_THE_MACHINE: &str = "/run/ttmon/ttmon.sock";
+/// What the socket of a user's service is called, in `$XDG_RUNTIME_DIR`.
+pub const OF_THE_USER: &str = "ttmon.sock";
 /// The longest request, in bytes.
 pub const LONGEST_REQUEST: usize = 64 << 10;
 

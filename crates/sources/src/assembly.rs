@@ -45,10 +45,11 @@ impl Assembly {
         }));
         let mut devices = all_devices(shared, &round, &mut trouble);
         let mut holdings: BTreeMap<u32, Holding> = BTreeMap::new();
+        let this = std::process::id();
         for device in &mut devices {
             let DeviceId::Local(n) = device.id else { continue };
             if let Some(holders) = shared.holders.get(&n).filter(|_| round.listed.contains_key(&n)) {
-                let (living, gone) = living(n, &holders.pids, shared, &round, &mut trouble);
+                let (living, gone) = living(this, n, &holders.pids, shared, &round, &mut trouble);
                 device.foreign_holders = holders.foreign;
                 device.in_use_by_pid =
                     shared.shm.locks.get(&n).and_then(|owner| called(*owner, &living, &shared.processes));
@@ -209,8 +210,14 @@ fn remote_chip(device: &Device) -> Option<Device> {
 }
 
 /// The holders that live, and how many do not: a dead one means that a child inherited its file.
-fn living(n: u32, pids: &BTreeSet<u32>, shared: &Shared, round: &Round, trouble: &mut Trouble) -> (BTreeSet<u32>, u32) {
-    let this = std::process::id();
+fn living(
+    this: u32,
+    n: u32,
+    pids: &BTreeSet<u32>,
+    shared: &Shared,
+    round: &Round,
+    trouble: &mut Trouble,
+) -> (BTreeSet<u32>, u32) {
     let others = pids.iter().copied().filter(|pid| *pid != this);
     let lives = |pid: &u32| shared.processes.contains_key(pid) || round.late.contains(&Job::Process(*pid));
     let (living, gone): (BTreeSet<u32>, BTreeSet<u32>) = others.partition(lives);

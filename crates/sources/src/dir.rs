@@ -3,7 +3,7 @@
 //! A directory is opened once and its files relative to it, which spares the kernel the long walk through sysfs. What is read
 //! again and again stays open ([`Kept`]).
 
-use crate::kept::Kept;
+use crate::kept::{Kept, Was};
 use model::Fault;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
@@ -133,7 +133,7 @@ impl Dir {
     }
 
     /// Asks whoever injects faults, before each read.
-    fn ask(&self, name: &Path) -> rustix::io::Result<()> {
+    pub fn ask(&self, name: &Path) -> rustix::io::Result<()> {
         let error = self.inject.as_ref().and_then(|inject| inject(&self.path.join(name)));
         error.map_or(Ok(()), |error| Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)))
     }
@@ -160,15 +160,21 @@ impl Dir {
     /// Reads the start of a file into the buffer, with one system call: an attribute arrives whole.
     pub fn read_start<'a>(&self, name: &str, buffer: &'a mut [u8]) -> rustix::io::Result<&'a [u8]> {
         self.ask(name.as_ref())?;
-        if let Some(file) = self.kept.get(name) {
-            match rustix::io::retry_on_intr(|| rustix::io::pread(&*file, &mut *buffer, 0)) {
+        match self.kept.get(name) {
+            Was::Open(file) => match rustix::io::retry_on_intr(|| rustix::io::pread(&*file, &mut *buffer, 0)) {
                 Ok(length) if buffer[..length].contains(&b'\n') => return Ok(&buffer[..length]),
                 // That is the driver's answer during a reset. All other errors may be those of a file that was removed.
                 Err(Errno::NODATA) => return Err(Errno::NODATA),
                 _ => self.kept.forget(name),
-            }
+            },
+            Was::Missing => return Err(Errno::NOENT),
+            Was::Unknown => {}
         }
-        let file = open_file(&self.fd, name.as_ref())?;
+        let file = open_file(&self.fd, name.as_ref()).inspect_err(|error| {
+            if *error == Errno::NOENT {
+                self.kept.miss(name);
+            }
+        })?;
         let length = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;
         self.kept.offer(name, file);
         Ok(&buffer[..length])
@@ -177,7 +183,7 @@ impl Dir {
     /// Reads a whole file of short records, up to 16 MiB.
     pub fn read_records(&self, name: &str, into: &mut Vec<u8>) -> rustix::io::Result<()> {
         self.ask(name.as_ref())?;
-        if let Some(file) = self.kept.get(name) {
+        if let Was::Open(file) = self.kept.get(name) {
             match read_again(&file, into) {
                 Ok(()) => return Ok(()),
                 Err(_) => self.kept.forget(name),
@@ -209,14 +215,20 @@ impl Dir {
 
     /// The same for a folder below this one.
     pub fn list_in(&self, folder: &str, mut each: impl FnMut(&OsStr)) -> rustix::io::Result<()> {
+        self.list_numbered(folder, |name, _| each(name))
+    }
+
+    /// The same, with the numbers of the entries' inodes.
+    pub fn list_numbered(&self, folder: &str, mut each: impl FnMut(&OsStr, u64)) -> rustix::io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.fd, folder, flags, Mode::empty())?;
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut entries = RawDir::new(fd, &mut buffer);
         while let Some(entry) = entries.next() {
-            match entry?.file_name().to_bytes() {
+            let entry = entry?;
+            match entry.file_name().to_bytes() {
                 b"." | b".." => {}
-                name => each(OsStr::from_bytes(name)),
+                name => each(OsStr::from_bytes(name), entry.ino()),
             }
         }
         Ok(())

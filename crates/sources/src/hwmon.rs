@@ -20,11 +20,15 @@ pub(crate) fn find(pci: &Dir) -> Option<Dir> {
 pub(crate) fn readings(dir: &Dir, device: &mut Device, trouble: &mut Trouble) {
     device.asic_temp = temperature(dir, trouble);
     device.power = dir.number("power1_input", Some(DEAD_MEGA), WATTS, trouble).map(Watts::from_microwatts);
-    // Firmware 19.11 and later lets the limit be changed at any time.
+    device.fan = fan(dir, trouble);
+}
+
+/// Voltage and current, and the limit of power.
+pub(crate) fn quiet(dir: &Dir, device: &mut Device, trouble: &mut Trouble) {
+    // Firmware 19.11 and later lets it be changed at any time.
     device.power_max = dir.number("power1_max", Some(DEAD_MEGA), WATTS, trouble).map(Watts::from_microwatts);
     device.vcore = dir.number("in0_input", Some(DEAD), VOLTS, trouble).map(Volts::from_millivolts);
     device.current = dir.number("curr1_input", Some(DEAD_KILO), AMPERES, trouble).map(Amperes::from_milliamperes);
-    device.fan = fan(dir, trouble);
 }
 
 /// What stays as the board and its firmware set it.

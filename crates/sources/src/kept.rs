@@ -22,13 +22,25 @@ struct Files {
 
 struct Entry {
     name: Box<str>,
-    /// Absent when it was read once.
-    file: Option<Arc<OwnedFd>>,
+    state: Was,
     reads: usize,
+}
+
+/// What is known of a file.
+#[derive(Clone)]
+pub(crate) enum Was {
+    /// Nothing that would spare opening it.
+    Unknown,
+    /// It is open, to be read from its start.
+    Open(Arc<OwnedFd>),
+    /// There was none the last time.
+    Missing,
 }
 
 /// After so many reads a file is opened anew: another may have taken its name. On a real machine none does.
 const ANEW: usize = 100;
+/// After so many reads a file that was missing is looked for again. Those of sysfs come with their folder or never.
+const AGAIN: usize = 10;
 
 impl Files {
     fn find(&mut self, name: &str) -> Option<&mut Entry> {
@@ -40,15 +52,16 @@ impl Files {
 }
 
 impl Kept {
-    /// The open file, to be read from its start. Nobody else waits while it is read.
-    pub fn get(&self, name: &str) -> Option<Arc<OwnedFd>> {
+    /// What is known of a file that is about to be read. Nobody else waits while it is read.
+    pub fn get(&self, name: &str) -> Was {
         let mut files = self.lock();
-        let entry = files.find(name)?;
+        let Some(entry) = files.find(name) else { return Was::Unknown };
         entry.reads += 1;
-        if entry.reads.is_multiple_of(ANEW) {
-            entry.file = None;
+        let patience = if matches!(entry.state, Was::Missing) { AGAIN } else { ANEW };
+        if entry.reads.is_multiple_of(patience) {
+            entry.state = Was::Unknown;
         }
-        entry.file.clone()
+        entry.state.clone()
     }
 
     /// Keeps a file that has been read, if it was read before and there is room.
@@ -58,16 +71,26 @@ impl Kept {
         let reads = files.all.len();
         match files.find(name) {
             // The kernel gives the lowest free number, so the number tells how many are in use.
-            Some(entry) if file.as_raw_fd() < most() => entry.file = Some(Arc::new(file)),
-            Some(_) => {}
-            None => files.all.push(Entry { name: name.into(), file: None, reads }),
+            Some(entry) if file.as_raw_fd() < most() => entry.state = Was::Open(Arc::new(file)),
+            Some(entry) => entry.state = Was::Unknown,
+            None => files.all.push(Entry { name: name.into(), state: Was::Unknown, reads }),
+        }
+    }
+
+    /// Remembers that there is no such file.
+    pub fn miss(&self, name: &str) {
+        let mut files = self.lock();
+        let reads = files.all.len();
+        match files.find(name) {
+            Some(entry) => entry.state = Was::Missing,
+            None => files.all.push(Entry { name: name.into(), state: Was::Unknown, reads }),
         }
     }
 
     /// Closes a file that does not answer as it should.
     pub fn forget(&self, name: &str) {
         if let Some(entry) = self.lock().find(name) {
-            entry.file = None;
+            entry.state = Was::Unknown;
         }
     }
 
@@ -79,7 +102,7 @@ impl Kept {
 static MOST: OnceLock<i32> = OnceLock::new();
 
 /// Half of what this process may open is for what is kept; the rest is for everything else.
-fn most() -> i32 {
+pub(crate) fn most() -> i32 {
     *MOST.get_or_init(|| getrlimit(Resource::Nofile).current.map_or(ROOM, |limit| limit.min(ROOM as u64) as i32) / 2)
 }
 
@@ -109,28 +132,55 @@ mod tests {
         std::fs::File::open("/proc/self/stat").unwrap().into()
     }
 
+    fn is_open(kept: &Kept, name: &str) -> bool {
+        matches!(kept.get(name), Was::Open(_))
+    }
+
+    fn is_missing(kept: &Kept, name: &str) -> bool {
+        matches!(kept.get(name), Was::Missing)
+    }
+
     #[test]
     fn what_is_read_once_is_not_kept() {
         let kept = Kept::default();
         kept.offer("tt_aiclk", some_file());
-        assert!(kept.get("tt_aiclk").is_none());
+        assert!(!is_open(&kept, "tt_aiclk"));
         kept.offer("tt_aiclk", some_file());
-        assert!(kept.get("tt_aiclk").is_some());
-        assert!(kept.get("tt_axiclk").is_none());
+        assert!(is_open(&kept, "tt_aiclk"));
+        assert!(!is_open(&kept, "tt_axiclk"));
         kept.forget("tt_aiclk");
-        assert!(kept.get("tt_aiclk").is_none());
+        assert!(!is_open(&kept, "tt_aiclk"));
         kept.offer("tt_aiclk", some_file());
-        assert!(kept.get("tt_aiclk").is_some());
+        assert!(is_open(&kept, "tt_aiclk"));
+    }
+
+    #[test]
+    fn what_was_missing_twice_is_looked_for_every_tenth_time() {
+        let kept = Kept::default();
+        kept.miss("fan1_input");
+        assert!(!is_missing(&kept, "fan1_input"));
+        kept.miss("fan1_input");
+        let looked = (0..100)
+            .filter(|_| {
+                !is_missing(&kept, "fan1_input") && {
+                    kept.miss("fan1_input");
+                    true
+                }
+            })
+            .count();
+        assert_eq!(looked, 10);
+        kept.offer("fan1_input", some_file());
+        assert!(is_open(&kept, "fan1_input"));
     }
 
     #[test]
     fn a_file_is_opened_anew_now_and_then() {
         let kept = Kept::default();
         (0..2).for_each(|_| kept.offer("tt_aiclk", some_file()));
-        let held = (0..ANEW).filter(|_| kept.get("tt_aiclk").is_some()).count();
+        let held = (0..ANEW).filter(|_| is_open(&kept, "tt_aiclk")).count();
         assert_eq!(held, ANEW - 1);
         kept.offer("tt_aiclk", some_file());
-        assert!(kept.get("tt_aiclk").is_some());
+        assert!(is_open(&kept, "tt_aiclk"));
     }
 
     #[test]
@@ -140,6 +190,6 @@ mod tests {
         let high = rustix::io::fcntl_dupfd_cloexec(some_file(), most());
         // The limit may be lower than its half by now only if somebody else changed it.
         kept.offer("tt_aiclk", high.unwrap());
-        assert!(kept.get("tt_aiclk").is_none());
+        assert!(!is_open(&kept, "tt_aiclk"));
     }
 }

@@ -6,7 +6,7 @@ use crate::dir::{Dir, Inject, Root, Trouble, reason};
 use crate::pids::{self, Holders};
 use crate::pool::Pool;
 use crate::procs::{self, ProcessFacts};
-use crate::shm::{self, Shm};
+use crate::shm::{self, Shelf, Shm};
 use crate::telemetry::{Chip, Reading};
 use crate::users::Users;
 use model::{Device, Fault, PciAddress, Snapshot, State};
@@ -22,11 +22,13 @@ pub struct Options {
     pub deadline: Duration,
     /// Whether to read the PCIe counters, of which a rate needs two samples.
     pub rates: bool,
+    /// Whether voltage, current and the limit of power may be five seconds old, since nobody watches them closely.
+    pub calm: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { deadline: Duration::from_millis(500), rates: false }
+        Options { deadline: Duration::from_millis(500), rates: false, calm: false }
     }
 }
 
@@ -37,6 +39,7 @@ pub struct Sampler {
     shared: Arc<Mutex<Shared>>,
     pool: Pool<Job>,
     assembly: Assembly,
+    shelf: Shelf,
 }
 
 /// What is read in a thread of the pool.
@@ -81,14 +84,14 @@ impl Sampler {
     /// A sampler of the machine at `root`.
     pub fn new(root: Root, options: Options) -> Sampler {
         let shared = Arc::new(Mutex::new(Shared::default()));
-        let (state, rates, users) = (shared.clone(), options.rates, Users::default());
+        let (state, how, users) = (shared.clone(), options.clone(), Users::default());
         let inject = root.inject.clone();
         let pool = Pool::new(move |job: &Job, add: &dyn Fn(Job)| match *job {
-            Job::Device(n) => read_device(&state, n, rates, add),
+            Job::Device(n) => read_device(&state, n, &how, add),
             Job::Process(pid) => read_process(&state, pid, false, &users, inject.clone()),
             Job::Map(pid) => read_process(&state, pid, true, &users, inject.clone()),
         });
-        Sampler { root, options, shared, pool, assembly: Assembly::default() }
+        Sampler { root, options, shared, pool, assembly: Assembly::default(), shelf: Shelf::default() }
     }
 
     /// Whether the driver is loaded on this machine.
@@ -120,7 +123,7 @@ impl Sampler {
         self.pool.begin(listed.keys().map(|&n| Job::Device(n)));
         // While the devices are read: the memory books, and whoever is named in them.
         let unbound = devices::without_driver(&self.root, &listed, &mut trouble);
-        let mut shm = shm::find(&self.root, &mut trouble);
+        let mut shm = shm::find(&self.root, &mut self.shelf, &mut trouble);
         self.pool.add(shm.slots().map(|slot| Job::Process(slot.pid)));
         // Holders known before are read even if their device does not answer this time.
         let known: Vec<Job> = {
@@ -166,7 +169,7 @@ impl Sampler {
 }
 
 /// Reads one device and then its holders, whose details become jobs of their own.
-fn read_device(shared: &Mutex<Shared>, n: u32, rates: bool, add: &dyn Fn(Job)) {
+fn read_device(shared: &Mutex<Shared>, n: u32, how: &Options, add: &dyn Fn(Job)) {
     let (mut chip, address, class, lists) = {
         let mut shared = lock(shared);
         let (Some(address), Some(class)) = (shared.addresses.get(&n).cloned(), shared.class.clone()) else { return };
@@ -174,11 +177,11 @@ fn read_device(shared: &Mutex<Shared>, n: u32, rates: bool, add: &dyn Fn(Job)) {
     };
     let mut trouble = Trouble::default();
     let same = chip.as_mut().filter(|chip| chip.is(&address));
-    let remembered = same.map(|chip| chip.read(rates)).filter(|reading| reading.device.state != State::Lost);
+    let remembered = same.map(|chip| chip.read(how)).filter(|reading| reading.device.state != State::Lost);
     let reading = match remembered {
         Some(reading) => Ok(reading),
         // The folders of a device that was removed stay empty for good, though it may be back under its name.
-        None => Chip::open(&class, n, &address, chip.as_ref()).map(|opened| chip.insert(opened).read(rates)),
+        None => Chip::open(&class, n, &address, chip.as_ref()).map(|opened| chip.insert(opened).read(how)),
     };
     match reading {
         Ok(reading) => drop(lock(shared).readings.insert(n, (reading, Instant::now()))),

@@ -4,11 +4,13 @@
 //! written while we read, and it outlives its writers: what it says is input, not truth.
 
 use crate::dir::{Dir, Root, Trouble, reason};
-use crate::locks;
 use crate::maps::{Inode, region_number};
+use crate::{kept, locks};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 /// Size of a region.
@@ -121,8 +123,47 @@ impl Shm {
     }
 }
 
+/// The files of `/dev/shm` that were read, by name. They stay open, so that the next sample only reads them.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    files: HashMap<OsString, Kept>,
+    round: u64,
+}
+
+struct Kept {
+    file: OwnedFd,
+    /// As the folder numbers it.
+    number: u64,
+    /// When it was last there.
+    round: u64,
+}
+
+impl Shelf {
+    /// The file of this name and number, and which it is. One that was removed is never taken for another that has its name.
+    fn open(&mut self, folder: &Dir, name: &OsStr, number: u64) -> rustix::io::Result<(Inode, &OwnedFd)> {
+        folder.ask(name.as_ref())?;
+        let known = self.files.remove(name).filter(|kept| kept.number == number).and_then(|kept| {
+            let stat = rustix::fs::fstat(&kept.file).ok().filter(|stat| stat.st_nlink > 0)?;
+            Some((inode(&stat), kept.file))
+        });
+        let (inode, file) = match known {
+            Some(known) => known,
+            None => folder.open_file(name).and_then(|file| Ok((inode_of(&file)?, file)))?,
+        };
+        let kept = self.files.entry(name.to_owned()).insert_entry(Kept { file, number, round: self.round });
+        Ok((inode, &kept.into_mut().file))
+    }
+
+    /// Closes what is not there any more, and what there is no room for.
+    fn tidy(&mut self) {
+        let round = self.round;
+        self.files.retain(|_, kept| kept.round == round && kept.file.as_raw_fd() < kept::most());
+        self.round += 1;
+    }
+}
+
 /// Looks through `/dev/shm`.
-pub(crate) fn find(root: &Root, trouble: &mut Trouble) -> Shm {
+pub(crate) fn find(root: &Root, shelf: &mut Shelf, trouble: &mut Trouble) -> Shm {
     let mut shm = Shm::default();
     let path = root.dev.join("shm");
     let folder = match root.open(&path) {
@@ -132,15 +173,18 @@ pub(crate) fn find(root: &Root, trouble: &mut Trouble) -> Shm {
             return shm;
         }
     };
-    let listed = folder.list(|name| {
+    let listed = folder.list_numbered(".", |name, inode| {
         if let Some(number) = region_number(name.as_encoded_bytes()) {
-            add(&mut shm.regions, &folder, name.as_ref(), number, trouble);
+            let opened = shelf.open(&folder, name, inode);
+            add(&mut shm.regions, &folder, name.as_ref(), number, opened, trouble);
         } else if let Some(n) = name.to_str().and_then(locks::ordinal_of) {
             let mut buffer = [0; 64];
-            let lock = name.to_str().and_then(|name| folder.read_start(name, &mut buffer).ok());
-            shm.locks.extend(lock.and_then(locks::owner_of).map(|pid| (n, pid)));
+            let opened = shelf.open(&folder, name, inode);
+            let length = opened.and_then(|(_, file)| rustix::io::pread(file, &mut buffer, 0)).unwrap_or(0);
+            shm.locks.extend(locks::owner_of(&buffer[..length]).map(|pid| (n, pid)));
         }
     });
+    shelf.tidy();
     match listed {
         Ok(()) => shm.listed = true,
         Err(error) => trouble.note(&path, error),
@@ -148,11 +192,18 @@ pub(crate) fn find(root: &Root, trouble: &mut Trouble) -> Shm {
     shm
 }
 
-fn add(regions: &mut BTreeMap<Inode, Found>, folder: &Dir, name: &Path, number: u64, trouble: &mut Trouble) {
+fn add(
+    regions: &mut BTreeMap<Inode, Found>,
+    folder: &Dir,
+    name: &Path,
+    number: u64,
+    opened: rustix::io::Result<(Inode, &OwnedFd)>,
+    trouble: &mut Trouble,
+) {
     let path = folder.path_of(name);
-    match folder.open_file(name).and_then(|file| Ok((inode_of(&file)?, file))) {
+    match opened {
         Ok((inode, file)) => {
-            let region = read(&file, &path, trouble);
+            let region = read(file, &path, trouble);
             regions.insert(inode, Found { path, number, region });
         }
         Err(Errno::NOENT) => {}

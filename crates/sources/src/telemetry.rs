@@ -5,6 +5,7 @@
 
 use crate::dir::{Dir, Trouble};
 use crate::pids::{self, Holders};
+use crate::sampler::Options;
 use crate::{devices, hwmon, pcie};
 use model::{Board, Counters, Device, DeviceId, Megahertz, PciAddress, State, Transferred, Version, traffic};
 use rustix::io::Errno;
@@ -118,7 +119,7 @@ impl Chip {
         Some(holders)
     }
 
-    pub fn read(&mut self, rates: bool) -> Reading {
+    pub fn read(&mut self, how: &Options) -> Reading {
         let mut trouble = Trouble::default();
         let mut device = Device::new(DeviceId::Local(self.n));
         device.pci_address = Some(self.address.clone());
@@ -126,11 +127,11 @@ impl Chip {
         device.aiclk = self.clock("tt_aiclk", &mut trouble);
         let known = self.known.take();
         if !trouble.dead {
-            self.read_changing(&mut device, &mut trouble);
+            self.read_changing(&mut device, how, &mut trouble);
             let same = known.as_ref().filter(|known| still_true(known, &device, &trouble));
             match same.filter(|_| device.aiclk.is_some() && self.seldom.is_some_and(|when| when.elapsed() < SELDOM)) {
-                Some(known) => keep_seldom(&mut device, known),
-                None => self.read_seldom(&mut device, &mut trouble),
+                Some(known) => keep_seldom(&mut device, known, how),
+                None => self.read_seldom(&mut device, how, &mut trouble),
             }
             match same {
                 Some(known) => keep_fixed(&mut device, known),
@@ -146,7 +147,7 @@ impl Chip {
         let now = Instant::now();
         device.state = self.state(&device, &trouble, now);
         self.explain(&device, &mut trouble);
-        if rates {
+        if how.rates {
             self.read_traffic(&mut device, &mut trouble, now);
         }
         if let Some(trips) = device.thermal_trips.filter(|_| device.state == State::Ok) {
@@ -155,7 +156,7 @@ impl Chip {
         self.finish(device, trouble, known)
     }
 
-    fn read_changing(&mut self, device: &mut Device, trouble: &mut Trouble) {
+    fn read_changing(&mut self, device: &mut Device, how: &Options, trouble: &mut Trouble) {
         device.heartbeat = self.class.number("tt_heartbeat", None, 0..=u64::from(u32::MAX), trouble).map(|n| n as u32);
         if let Some(hwmon) = self.hwmon.as_ref().filter(|hwmon| !hwmon.is_removed()) {
             hwmon::readings(hwmon, device, trouble);
@@ -167,10 +168,16 @@ impl Chip {
                 hwmon::readings(hwmon, device, trouble);
             }
         }
+        if let Some(hwmon) = self.hwmon.as_ref().filter(|_| !how.calm) {
+            hwmon::quiet(hwmon, device, trouble);
+        }
     }
 
-    fn read_seldom(&mut self, device: &mut Device, trouble: &mut Trouble) {
+    fn read_seldom(&mut self, device: &mut Device, how: &Options, trouble: &mut Trouble) {
         let faults = trouble.faults.len();
+        if let Some(hwmon) = self.hwmon.as_ref().filter(|_| how.calm) {
+            hwmon::quiet(hwmon, device, trouble);
+        }
         device.axiclk = self.clock("tt_axiclk", trouble);
         device.arcclk = self.clock("tt_arcclk", trouble);
         device.thermal_trips =
@@ -298,7 +305,12 @@ fn still_true(known: &Device, now: &Device, trouble: &Trouble) -> bool {
         && !restarted
 }
 
-fn keep_seldom(device: &mut Device, known: &Device) {
+fn keep_seldom(device: &mut Device, known: &Device, how: &Options) {
+    if how.calm {
+        device.power_max = known.power_max;
+        device.vcore = known.vcore;
+        device.current = known.current;
+    }
     device.axiclk = known.axiclk;
     device.arcclk = known.arcclk;
     device.thermal_trips = known.thermal_trips;

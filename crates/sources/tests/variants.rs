@@ -274,7 +274,7 @@ fn a_read_that_never_returns_delays_nobody_and_is_remembered() {
         }
         None
     };
-    let options = Options { deadline: Duration::from_secs(2), rates: false };
+    let options = Options { deadline: Duration::from_secs(2), rates: false, calm: false };
     let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), options);
     assert_eq!(sampler.sample().devices[0].state.name(), "ok");
     stuck.store(true, Ordering::Relaxed);
@@ -516,7 +516,7 @@ fn the_holders_of_a_device_that_does_not_answer_are_still_there() {
         }
         None
     };
-    let options = Options { deadline: Duration::from_millis(300), rates: false };
+    let options = Options { deadline: Duration::from_millis(300), rates: false, calm: false };
     let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), options);
     sampler.sample();
     stuck.store(true, Ordering::Relaxed);
@@ -549,13 +549,50 @@ fn bytes_of_a_process_that_cannot_be_read_in_time_are_not_called_stale() {
         }
         None
     };
-    let options = Options { deadline: Duration::from_millis(300), rates: false };
+    let options = Options { deadline: Duration::from_millis(300), rates: false, calm: false };
     let snapshot = Sampler::new(machine.root().with_faults(Arc::new(inject)), options).sample();
     holder.kill().unwrap();
     holder.wait().unwrap();
     assert_eq!(snapshot.devices[0].memory.stale, None);
     assert_eq!((snapshot.processes[0].pid, &snapshot.processes[0].name), (holder.id(), &None), "held, but not read");
     assert!(snapshot.faults.iter().any(|fault| fault.reason == "no answer within 300 ms"), "{:?}", snapshot.faults);
+}
+
+#[test]
+fn a_region_that_is_replaced_or_removed_is_not_read_from_its_old_file() {
+    let machine = p150a();
+    let name = "dev/shm/tt_device_10320680388634458000_memory";
+    let holding = |bytes: u64| {
+        let mut region = vec![0; 8576];
+        // Of a process that there is not.
+        for (at, word) in [(0, 3), (48, bytes), (856, 0x7fff_fff0), (864, bytes)] {
+            region[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        machine.bytes(name, &region);
+    };
+    holding(1000);
+    let mut sampler = watching(&machine, false);
+    let mut stale = || sampler.sample().devices[0].memory.stale.map(|bytes| bytes.0);
+    assert_eq!(stale(), Some(1000));
+    std::fs::remove_file(machine.path(name)).unwrap();
+    holding(2000);
+    assert_eq!(stale(), Some(2000));
+    std::fs::remove_file(machine.path(name)).unwrap();
+    assert_eq!(stale(), Some(0));
+}
+
+#[test]
+fn what_nobody_watches_closely_is_kept_for_a_while_and_read_again_after_a_reset() {
+    let machine = p150a();
+    let options = Options { deadline: Duration::from_secs(10), rates: false, calm: true };
+    let mut sampler = Sampler::new(machine.root(), options);
+    let mut voltage = || sampler.sample().devices[0].vcore.map(|volts| volts.0);
+    machine.set("0/hwmon2/in0_input = 800\n0/tt_heartbeat = 1000");
+    assert_eq!((voltage(), voltage()), (Some(0.8), Some(0.8)));
+    machine.set("0/hwmon2/in0_input = 750\n0/tt_heartbeat = 1010");
+    assert_eq!(voltage(), Some(0.8), "a moment old");
+    machine.set("0/tt_heartbeat = 5");
+    assert_eq!(voltage(), Some(0.75), "the chip began anew");
 }
 
 #[test]

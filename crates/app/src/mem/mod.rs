@@ -78,12 +78,8 @@ fn repeat(
         let verdict = verdict(&snapshot, machine);
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
         if !snapshot.devices.is_empty() || args.json {
-            let all_devices = args.device.is_empty();
-            let told =
-                machine.teller().and_then(|mut service| served::ask(&mut service, &mut snapshot, all_devices, LARGEST));
-            let (buffers, deaths, unlisted) =
-                told.unwrap_or_else(|| without_service(machine, &mut snapshot, Some(&all), LARGEST));
-            let view = View { unlisted_buffers: unlisted, ..gather::view(&snapshot, buffers, deaths) };
+            let others = Some(&all).filter(|_| !args.device.is_empty());
+            let view = look(machine, &mut snapshot, others, LARGEST);
             screen.show(&text(&view, args, screen, every.is_none()))?;
         }
         let exit = verdict?;
@@ -103,10 +99,11 @@ fn repeat(
     }
 }
 
-/// Where all memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers.
-pub fn look(machine: &mut Machine, snapshot: &mut Snapshot, most: usize) -> View {
-    let told = machine.teller().and_then(|mut service| served::ask(&mut service, snapshot, true, most));
-    let (buffers, deaths, unlisted) = told.unwrap_or_else(|| without_service(machine, snapshot, None, most));
+/// Where memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers. `all` has the other
+/// devices, where some were chosen.
+pub fn look(machine: &mut Machine, snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> View {
+    let told = machine.teller().and_then(|mut service| served::ask(&mut service, snapshot, all.is_none(), most));
+    let (buffers, deaths, unlisted) = told.unwrap_or_else(|| without_service(machine, snapshot, all, most));
     View { unlisted_buffers: unlisted, ..gather::view(snapshot, buffers, deaths) }
 }
 

@@ -3,6 +3,7 @@
 use super::view::{Buffer, Death};
 use crate::client::{self, Client};
 use crate::fleet::http::Service;
+use crate::text;
 use ledger::wire::Wanted;
 use model::{Fault, Snapshot, Usage};
 use std::cmp::Reverse;
@@ -88,8 +89,7 @@ fn obituary(death: client::Death, ids: &[String]) -> Option<Death> {
     let held = || death.devices.iter().filter(|held| ids.contains(&held.id.to_string()));
     let usage = held().fold(Usage::default(), |sum, held| sum.plus(held.usage));
     usage.total().filter(|bytes| bytes.0 > 0)?;
-    let signal = |number| signal_hook::low_level::signal_name(number).map_or(format!("signal {number}"), str::to_owned);
-    let how = death.signal.map(signal).or_else(|| death.exit_code.map(|code| format!("exit {code}")));
+    let how = death.signal.map(text::signal).or_else(|| death.exit_code.map(|code| format!("exit {code}")));
     let devices = held().map(|held| held.id.to_string()).collect();
     Some(Death {
         pid: death.pid,

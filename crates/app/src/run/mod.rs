@@ -4,6 +4,8 @@ mod account;
 mod child;
 mod collect;
 mod energy;
+#[cfg(test)]
+mod golden;
 mod json;
 mod receipt;
 

@@ -29,6 +29,8 @@ use crate::config;
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
 use crate::sampling::Sampling;
+use crate::wait::on;
+use ledger::wire::{OF_THE_MACHINE, OF_THE_USER};
 use log::{Level, log};
 use poller::Poller;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
@@ -152,31 +154,22 @@ fn native_socket(args: &ServeArgs) -> anyhow::Result<PathBuf> {
         return Ok(path.clone());
     }
     if geteuid().is_root() {
-        let folder = Path::new("/run/ttmon");
+        let path = Path::new(OF_THE_MACHINE);
+        let folder = path.parent().unwrap_or(path);
         match std::fs::DirBuilder::new().mode(0o755).create(folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
-            _ => return Ok(folder.join("ttmon.sock")),
+            _ => return Ok(path.to_owned()),
         }
     }
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let why = "XDG_RUNTIME_DIR is not set, so there is no folder for the socket: name a place with --socket PATH";
-    session.map(|folder| folder.join("ttmon.sock")).ok_or_else(|| Failure::error(Exit::Usage, why))
+    session.map(|folder| folder.join(OF_THE_USER)).ok_or_else(|| Failure::error(Exit::Usage, why))
 }
 
 /// Each connection costs an open file, and each process another one or two.
 fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-}
-
-/// A pipe that can be read when one of the signals comes.
-fn on(signals: &[i32]) -> io::Result<UnixStream> {
-    let (read, write) = UnixStream::pair()?;
-    read.set_nonblocking(true)?;
-    for &signal in signals {
-        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
-    }
-    Ok(read)
 }
 
 /// However many signals came while nobody looked, it is one wish.

@@ -6,6 +6,7 @@ use super::people::Key;
 use super::state::State;
 use super::version::VERSION;
 use crate::alerts::Listed;
+use crate::client::program;
 use crate::handover::{Arrived, receive};
 use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, WireError, frame};
 use rustix::io::Errno;
@@ -69,11 +70,6 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 const FRESH: Duration = Duration::from_millis(100);
 /// How many questions of one client are answered before the others have their turn.
 const TURN: usize = 16;
-
-/// As this program greets.
-pub fn program() -> String {
-    format!("ttmon {}", env!("CARGO_PKG_VERSION"))
-}
 
 impl Client {
     pub fn new(socket: OwnedFd, pid: u32) -> Client {

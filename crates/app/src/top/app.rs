@@ -86,6 +86,7 @@ fn act(state: &mut State, action: Action) {
     match action {
         Action::Suspend => state.effects.push(Effect::Suspend),
         Action::Redraw => state.effects.push(Effect::Redraw),
+        Action::Back if !matches!(state.view, View::Overview | View::Fleet) => state.view = View::Overview,
         Action::Back | Action::Fleet if is_of_several(state) => state.view = View::Fleet,
         Action::Quit | Action::Back => state.effects.push(Effect::Quit),
         Action::Help => state.overlay = Some(Overlay::Help { scroll: 0 }),

@@ -72,8 +72,9 @@ impl Source {
         if machine.is_far() {
             return Ok(Source::Far(FarFeed::open(machine, state)?));
         }
-        let machine =
-            Machine::open(machine, true)?.through_service(machine).watched(&alerts::of_user(args.config.as_deref()));
+        // A recording has everything in it, as fresh as can be.
+        let opened = if args.record.is_some() { Machine::open(machine, true) } else { Machine::open_calm(machine) };
+        let machine = opened?.through_service(machine).watched(&alerts::of_user(args.config.as_deref()));
         let mut recorder = Recording::Planned(args.record.clone());
         let wishes = Arc::new(Wishes::default());
         let wished = wishes.clone();
@@ -249,7 +250,7 @@ const BUFFERS: usize = 1000;
 /// Takes a sample, and what is wished for besides. Runs in the sampling thread.
 pub fn take(machine: &mut Machine, wishes: &Wishes) -> Moment {
     let mut snapshot = machine.sample();
-    let memory = wishes.memory.load(Relaxed).then(|| mem::look(machine, &mut snapshot, BUFFERS));
+    let memory = wishes.memory.load(Relaxed).then(|| mem::look(machine, &mut snapshot, None, BUFFERS));
     let pid = Some(wishes.process.load(Relaxed)).filter(|pid| *pid != 0);
     let process = pid.map(|pid| Closer {
         pid,

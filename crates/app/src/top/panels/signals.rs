@@ -1,6 +1,6 @@
 //! The menu of signals. It asks before it sends, and names whom it is for.
 
-use crate::text::{Align, clean};
+use crate::text::{self, Align, clean};
 use crate::top::keys::Key;
 use crate::top::paint::{cell, clear, fill, frame, put};
 use crate::top::state::{Effect, Overlay, State};
@@ -57,7 +57,7 @@ impl Menu {
     }
 
     fn question(&self) -> String {
-        let name = name(self.signal);
+        let name = text::signal(self.signal);
         match &self.to[..] {
             [one] => format!("Send {name} to pid {} ({})? y/n", one.pid, clean(&one.name)),
             several => {
@@ -70,10 +70,6 @@ impl Menu {
     fn effect(&self) -> Effect {
         Effect::Send { signal: self.signal, to: self.to.iter().map(|one| (one.pid, one.started_at)).collect() }
     }
-}
-
-fn name(signal: i32) -> String {
-    signal_hook::low_level::signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
 fn place(area: Rect) -> Rect {
@@ -97,7 +93,7 @@ pub fn draw(state: &State, menu: &Menu, area: Rect, buf: &mut Buffer) {
             fill(buf, Rect { y, height: 1, ..inner }, style);
         }
         cell(buf, (inner.x, y), 3, &signal.to_string(), Align::Right, style, theme);
-        put(buf, inner.x + 4, y, inner.right(), &name(signal), style);
+        put(buf, inner.x + 4, y, inner.right(), &text::signal(signal), style);
     }
     let question = match menu.is_asking {
         true => menu.question(),
@@ -181,7 +177,7 @@ pub fn send(signal: i32, to: &[(u32, Option<Timestamp>)]) -> String {
             Err(why) => failed.push(format!("pid {pid} {why}")),
         }
     }
-    let name = name(signal);
+    let name = text::signal(signal);
     let sent = match sent {
         0 => None,
         1 => Some(format!("{name} was sent")),

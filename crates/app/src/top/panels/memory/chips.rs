@@ -94,7 +94,7 @@ pub fn draw(state: &State, view: &View, grid: &Grid, area: Rect, buf: &mut Buffe
     }
     let hidden = grid.down.saturating_sub(grid.rows - 1);
     if hidden > 0 {
-        let text = format!("{} chips, Tab goes on ", view.chips.len());
+        let text = format!("  {} chips, Tab goes on ", view.chips.len());
         let x = area.right().saturating_sub(text.len() as u16);
         put(buf, x, area.y, area.right(), &text, state.theme.style(Tone::Faint));
     }
