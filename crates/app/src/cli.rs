@@ -31,7 +31,7 @@ In a bar: buffers, then traces (DRAM) or circular buffers and L1_SMALL (L1), the
 can have it, dots where it is in smaller pieces; at the end what no allocator hands out. Peak, pieces, banks and buffers come from \
 the books of processes that run with the agent (`ttmon run`, or the Python package); without a book they are absent.
 
-A process's figures are `exact` when they come from its book, `reported` when it told a service (`ttmon serve`), `shm` when they \
+A process's figures are `exact` when they come from its book, `kernel` when the driver counts them, `reported` when it told a service (`ttmon serve`), `shm` when they \
 come from tt-metal's shared memory, which counts what was asked for and not what the allocator reserved.
 
 A report is a folder (or one file of it) that holds *memory_usage_summary.csv, *l1_usage_summary.csv, *detailed_memory_usage.csv \
@@ -122,10 +122,10 @@ pub struct Cli {
 #[command(next_help_heading = "Which machine")]
 pub struct MachineArgs {
     /// Look at a simulated machine. SPEC: p150x4 (the default), n150, n300x4, p300x2, galaxy-wh, galaxy-bh, mixed; with
-    /// faults as in `p150x4,hang=2@5s,reset=1@8s,kill=0@10s,lose=3@12s`
+    /// faults as in `p150x4,hang=2@5s,reset=1@8s,kill=0@10s,lose=3@12s`; with `fdinfo` or `processes`, its driver counts for processes
     #[arg(long, global = true, value_name = "SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "p150x4", conflicts_with = "root")]
     pub sim: Option<String>,
-    /// Read DIR/sys, DIR/proc/driver and DIR/dev instead of the real ones
+    /// Read DIR/sys, DIR/proc/driver, DIR/proc/PID/fdinfo and DIR/dev instead of the real ones
     #[arg(long, global = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// Ask the service at PATH (`ttmon serve`), or none; else the one that is there, which sees all users' processes

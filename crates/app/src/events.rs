@@ -419,12 +419,7 @@ mod tests {
             died_at: Timestamp(died_at),
             exit_code: None,
             signal: Some(9),
-            devices: vec![Held {
-                id: DeviceId::Local(0),
-                usage: Usage::measured(1 << 30, 0, 0, 0, 0),
-                source: None,
-                exact: None,
-            }],
+            devices: vec![Held { usage: Usage::measured(1 << 30, 0, 0, 0, 0), ..Held::new(DeviceId::Local(0)) }],
         };
         gone.deaths.push(death(1500));
         let mut later = moment(3000, |now| drop(now.processes.remove(1)));

@@ -74,6 +74,17 @@ fn a_book_is_found_through_the_process_that_keeps_it() {
 }
 
 #[test]
+fn a_book_comes_before_what_the_driver_counts() {
+    let machine = machine();
+    let (keeper, truth) = rested(keeper(&[], 1));
+    machine.set_pids(0, &[keeper.pid]);
+    machine.open(keeper.pid, 3, 0, &["drm-client-id: 1", "drm-memory-dram: 7 KiB"]);
+    let snapshot = machine.json(&[]);
+    assert_eq!(told(&snapshot, keeper.pid), exactly(truth));
+    assert_eq!(used(&snapshot), json!([truth[0], truth[1], truth[2], 0]));
+}
+
+#[test]
 fn every_sample_of_a_watch_reads_the_book_anew() {
     let machine = machine();
     let (mut keeper, first) = rested(keeper(&[], 2));

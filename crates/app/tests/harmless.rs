@@ -44,6 +44,7 @@ fn no_run_opens_a_device_or_a_file_for_writing() {
     let node = std::fs::File::open(machine.0.path().join("dev/tenstorrent/0")).unwrap();
     let holder = Holder(Command::new("sleep").arg("600").stdin(node).spawn().unwrap());
     machine.set_pids(0, &[holder.0.id()]);
+    machine.open(holder.0.id(), 3, 0, &["drm-client-id: 1", "drm-memory-dram: 7 KiB"]);
     let old_driver = Machine::with(&[Chip { pids: None, ..Chip::p150a(0) }]);
     let _ = std::fs::remove_dir_all(old_driver.0.path().join("proc"));
     let root = machine.root();

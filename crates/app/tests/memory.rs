@@ -70,3 +70,42 @@ fn a_process_that_does_not_tell_makes_the_sum_a_lower_bound() {
     assert_eq!(memory(&snapshot, 0), [json!(1 << 30), json!(0), json!(1)]);
     assert!(table.contains("≥1.0/32.0 GiB"), "{table}");
 }
+
+#[test]
+fn what_the_driver_counts_comes_before_a_region_and_is_not_mixed_with_it() {
+    let chip = Chip { asic_id: Some(0xA3), ..Chip::n300(0) };
+    let machine = Machine::with(std::slice::from_ref(&chip));
+    let mut region = attach(&machine, chip.unique_ids()[0], 0);
+    region.set(Amounts { dram: 4096, trace: 512, ..Amounts::default() });
+    let pid = std::process::id();
+    machine.set_pids(0, &[pid]);
+    let told = |snapshot: &Value| {
+        let held = &snapshot["processes"][0]["devices"][0];
+        ["dram_bytes", "trace_bytes", "source"].map(|key| held[key].clone())
+    };
+    assert_eq!(told(&machine.json(&[])), [json!(4096), json!(512), json!("shm")]);
+    machine.open(pid, 3, 0, &["drm-client-id: 1", "drm-memory-dram: 5 KiB"]);
+    let snapshot = machine.json(&[]);
+    assert_eq!(told(&snapshot), [json!(5120), json!(null), json!("kernel")]);
+    assert_eq!(memory(&snapshot, 0), [json!(5120), json!(0), json!(0)]);
+    assert_eq!(snapshot["devices"][0]["memory"]["trace_used_bytes"], json!(null));
+    assert_eq!(memory(&snapshot, 1)[2], json!(1), "of the chip behind it the driver tells nothing");
+}
+
+#[test]
+fn a_simulated_driver_that_counts_tells_memory_and_how_busy_a_device_is() {
+    for (word, is_busy) in [("fdinfo", true), ("processes", false)] {
+        let spec = format!("--sim=p150x2,{word}");
+        let run = support::ttmon(&["smi", &spec, "--json", "--loop-ms", "300", "-c", "2"]);
+        let last: Value = serde_json::from_str(run.out.lines().last().unwrap()).unwrap();
+        let held = &last["processes"][0]["devices"][0];
+        assert_eq!(held["source"], "kernel", "{last}");
+        assert!(held["dram_bytes"].as_u64().unwrap() > 1 << 30, "{last}");
+        assert_eq!(held["utilization_percent"].is_number(), is_busy, "{last}");
+        assert_eq!(last["faults"], json!([]));
+        let run = support::ttmon(&["smi", &spec, "pmon", "-c", "2", "-d", "0.3"]);
+        let last = run.out.lines().rfind(|line| line.trim_start().starts_with("0 ")).unwrap();
+        let util = last.split_whitespace().nth(10).unwrap();
+        assert_eq!(util.parse::<u8>().is_ok_and(|percent| percent <= 100), is_busy, "{}", run.out);
+    }
+}

@@ -8,6 +8,7 @@
 mod alert;
 mod board;
 mod device;
+mod engines;
 mod history;
 mod id;
 mod identity;
@@ -22,6 +23,7 @@ mod units;
 pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
 pub use device::{Arch, Device, Firmware, Link, Memory, State};
+pub use engines::{EngineCounters, engine_percent};
 pub use history::{History, Metric, Series, Stretch};
 pub use id::{DeviceId, PciAddress, Selector};
 pub use identity::{ChipMatch, chip_match, chip_with_number};

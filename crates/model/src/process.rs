@@ -46,6 +46,9 @@ pub struct Held {
     pub usage: Usage,
     /// Where the figures come from.
     pub source: Option<Source>,
+    /// How busy it keeps the busiest engine of the chip, where the driver counts that. From the second sample on.
+    #[serde(default)]
+    pub utilization_percent: Option<f64>,
     /// The particulars, when the process keeps a book.
     #[serde(default)]
     pub exact: Option<Box<Exact>>,
@@ -132,6 +135,8 @@ pub struct Usage {
 pub enum Source {
     /// The book of an agent in the process: what the allocator has reserved, to the byte.
     Exact,
+    /// What the driver counts for the process: of all its threads and whatever it uses the device with, by kind, no more.
+    Kernel,
     /// What the process told the service, in the protocol of the proof of concept.
     Reported,
     /// tt-metal's own shared memory: logical bytes of the thread that it tracks.
@@ -169,6 +174,13 @@ impl Process {
             agent: None,
             devices: Vec::new(),
         }
+    }
+}
+
+impl Held {
+    /// A chip of which nothing is known but that the process holds it.
+    pub fn new(id: DeviceId) -> Held {
+        Held { id, usage: Usage::default(), source: None, utilization_percent: None, exact: None }
     }
 }
 
@@ -228,6 +240,7 @@ impl Source {
     pub fn name(self) -> &'static str {
         match self {
             Source::Exact => "exact",
+            Source::Kernel => "kernel",
             Source::Reported => "reported",
             Source::Shm => "shm",
         }

@@ -5,6 +5,7 @@ use crate::inject::Trouble;
 use crate::motion::Motion;
 use crate::tree::Chip;
 use crate::wave::TICKS_PER_SECOND;
+use std::time::Duration;
 
 pub(crate) struct Device {
     /// As it would look if it were well.
@@ -15,6 +16,8 @@ pub(crate) struct Device {
     pub frozen: bool,
     /// Its readers wait forever.
     pub stuck: bool,
+    /// For how long its cores have worked.
+    pub busy: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +34,7 @@ impl Device {
         let motion = Motion::new(kind, index.into(), seed);
         let mut chip = Chip::of(kind, index);
         motion.show(&mut chip);
-        Device { chip, motion, state: State::Answering, frozen: false, stuck: false }
+        Device { chip, motion, state: State::Answering, frozen: false, stuck: false, busy: Duration::ZERO }
     }
 
     /// One tick with this load from its job, if it can work at all.
@@ -42,6 +45,7 @@ impl Device {
         };
         let load = if self.state == State::Answering { load } else { 0.0 };
         let beats = !self.frozen && !matches!(self.state, State::Resetting(_));
+        self.busy += Duration::from_secs_f64(load.clamp(0.0, 1.0) / TICKS_PER_SECOND as f64);
         self.motion.tick(load, beats);
         self.motion.show(&mut self.chip);
     }

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod child;
+mod counted;
 mod device;
 mod inject;
 mod kind;

@@ -1,6 +1,7 @@
 //! The machine: its devices, its processes and its clock.
 
 use crate::Kind;
+use crate::counted::{Count, Counted, Counting};
 use crate::device::{Device, State};
 use crate::inject::{Inject, Troubles};
 use crate::plan;
@@ -28,6 +29,8 @@ pub struct Machine {
     seed: u64,
     elapsed: Duration,
     ticks: u64,
+    counting: Counting,
+    counted: Counted,
     troubles: Arc<Troubles>,
     writer: Writer,
     folder: TempDir,
@@ -47,6 +50,8 @@ impl Machine {
             seed: spec.seed,
             elapsed: Duration::ZERO,
             ticks: 0,
+            counting: spec.counting,
+            counted: Counted::default(),
             troubles: Arc::default(),
             writer: Writer::new(folder.path())?,
             folder,
@@ -156,7 +161,25 @@ impl Machine {
         self.troubles.set(troubles.collect());
         let there = self.devices.iter().filter(|device| device.state != State::Lost);
         let chips: Vec<Chip> = there.map(Device::shown).collect();
-        tree::refresh(&mut self.writer, &chips)
+        tree::refresh(&mut self.writer, &chips)?;
+        self.count()
+    }
+
+    /// Brings up to date what the driver counts.
+    fn count(&mut self) -> io::Result<()> {
+        if self.counting == Counting::default() {
+            return Ok(());
+        }
+        let mut counts = Vec::new();
+        for (number, worker) in self.workers.iter().enumerate() {
+            for (i, device) in self.devices.iter().enumerate().filter(|(_, device)| device.state != State::Lost) {
+                let held = worker.pid().filter(|_| worker.holds(i));
+                if let Some((pid, amounts)) = held.zip(worker.amounts(i)) {
+                    counts.push(Count { pid, number, device, amounts });
+                }
+            }
+        }
+        self.counted.show(self.counting, &counts, self.folder.path(), &mut self.writer)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What to simulate, in one line of text: `p150x4,hang=1@5s,seed=7`.
 
 use crate::Kind;
+use crate::counted::Counting;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,6 +13,7 @@ pub struct Spec {
     pub(crate) events: Vec<Event>,
     pub(crate) seed: u64,
     pub(crate) idle: bool,
+    pub(crate) counting: Counting,
 }
 
 /// The boards in the machine.
@@ -66,7 +68,7 @@ pub enum SpecError {
     /// A word behind a comma.
     #[error(
         "there is no option {0:?}: known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, \
-         stuck=N@TIME, seed=NUMBER and idle"
+         stuck=N@TIME, seed=NUMBER, idle, fdinfo and processes"
     )]
     Option(String),
     /// An event without device or time.
@@ -101,7 +103,8 @@ impl Spec {
 
 impl Default for Spec {
     fn default() -> Spec {
-        Spec { boards: Boards::Alike(Kind::P150a, 4), events: Vec::new(), seed: 0, idle: false }
+        let boards = Boards::Alike(Kind::P150a, 4);
+        Spec { boards, events: Vec::new(), seed: 0, idle: false, counting: Counting::default() }
     }
 }
 
@@ -115,6 +118,8 @@ impl FromStr for Spec {
         for option in words {
             match option.split_once('=') {
                 None if option == "idle" => spec.idle = true,
+                None if option == "fdinfo" => spec.counting.fdinfo = true,
+                None if option == "processes" => spec.counting.processes = true,
                 Some(("seed", seed)) => spec.seed = seed.parse().map_err(|_| SpecError::Seed(seed.into()))?,
                 Some((word, rest)) => {
                     let what = WORDS.iter().find(|(_, known)| *known == word);
@@ -152,10 +157,8 @@ impl fmt::Display for Spec {
         if self.seed != 0 {
             write!(f, ",seed={}", self.seed)?;
         }
-        if self.idle {
-            write!(f, ",idle")?;
-        }
-        Ok(())
+        let words = [(self.idle, "idle"), (self.counting.fdinfo, "fdinfo"), (self.counting.processes, "processes")];
+        words.iter().filter(|(is_set, _)| *is_set).try_for_each(|(_, word)| write!(f, ",{word}"))
     }
 }
 
@@ -274,13 +277,13 @@ mod tests {
         check(
             "p150,explode=0@5s",
             expect![[
-                r#"there is no option "explode=0@5s": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER and idle"#
+                r#"there is no option "explode=0@5s": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, fdinfo and processes"#
             ]],
         );
         check(
             "p150,busy",
             expect![[
-                r#"there is no option "busy": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER and idle"#
+                r#"there is no option "busy": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, fdinfo and processes"#
             ]],
         );
         check("p150,hang", expect![[r#""hang" does not say which device and when, as in hang=0@5s"#]]);
@@ -301,7 +304,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_spec_or_one_sentence(
-            text in r"(p150|n300x2|mixed|galaxy-bh|p300x17|[a-z0-9]{0,5})(,(hang|lose|seed|idle)?=?[0-9@,ms\n é]{0,6}){0,3}|\PC{0,12}"
+            text in r"(p150|n300x2|mixed|galaxy-bh|p300x17|[a-z0-9]{0,5})(,(hang|lose|seed|idle|fdinfo|processes)?=?[0-9@,ms\n é]{0,6}){0,3}|\PC{0,12}"
         ) {
             match text.parse::<Spec>() {
                 Ok(spec) => prop_assert_eq!(spec.to_string().parse::<Spec>(), Ok(spec)),

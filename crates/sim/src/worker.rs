@@ -54,6 +54,11 @@ impl Worker {
         self.child.take_if(|child| child.is_gone() || child.tell(&orders).is_err());
     }
 
+    /// What it has on a device, apart from the chip behind it.
+    pub fn amounts(&self, device: usize) -> Option<Amounts> {
+        self.regions.iter().find(|region| region.device == device && region.wave == device as u64).map(|r| r.amounts)
+    }
+
     /// Whether it is alive and has this device.
     pub fn holds(&self, device: usize) -> bool {
         self.child.is_some() && self.job.devices.contains(&device)

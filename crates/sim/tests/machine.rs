@@ -386,3 +386,27 @@ fn a_workload_closes_properly_when_told() {
     drop(orders);
     assert!(child.wait().unwrap().success(), "it ends with its input");
 }
+
+#[test]
+fn a_driver_that_counts_tells_of_every_process_as_long_as_it_lives() {
+    let mut machine = machine("p150x2,fdinfo,processes,kill=0@2s");
+    let pid = pids(machine.root(), 0)[0];
+    let text = |machine: &Machine, fd: u32| fs::read_to_string(machine.root().join(format!("proc/{pid}/fdinfo/{fd}")));
+    let busy = |text: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix("drm-engine-tensix:\t")).unwrap();
+        line.strip_suffix(" ns").unwrap().parse().unwrap()
+    };
+    machine.advance(seconds(1)).unwrap();
+    let (first, second) = (text(&machine, 3).unwrap(), text(&machine, 4).unwrap());
+    assert!((1..=1_000_000_000).contains(&busy(&first)), "{first}");
+    assert!(second.contains("drm-client-id:\t2\n") && !second.contains("drm-engine"), "{second}");
+    assert_eq!(
+        fs::read_link(machine.root().join(format!("proc/{pid}/fd/3"))).unwrap(),
+        machine.root().join("dev/tenstorrent/0")
+    );
+    let allocated: u64 = read(class(&machine, 0, &format!("processes/{pid}/dram_allocated"))).parse().unwrap();
+    assert!(first.contains(&format!("drm-resident-dram:\t{} KiB\n", allocated >> 10)), "{first}");
+    machine.advance(seconds(2)).unwrap();
+    assert!(text(&machine, 3).is_err());
+    assert!(!class(&machine, 0, &format!("processes/{pid}")).exists());
+}

@@ -5,9 +5,10 @@ use crate::books;
 use crate::chips::{chip_of_book, chips_of};
 use crate::dir::{Root, Trouble};
 use crate::host;
+use crate::kernel::{Figures, Kernel, Known};
+use crate::open_files::Asking;
 use crate::procs::{Clock, ProcessFacts};
 use crate::sampler::{Job, Round, Shared};
-use crate::shm::Kinds;
 use ledger::book::Kind;
 use model::{
     Board, Bytes, Device, DeviceId, Fault, Held, Process, SCHEMA, Snapshot, Source, State, Timestamp, Usage,
@@ -22,6 +23,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 #[derive(Default)]
 pub(crate) struct Assembly {
     baselines: Baselines,
+    kernel: Kernel,
     /// CPU time by pid and start, and when it was read.
     cpu: HashMap<(u32, u64), (u64, Instant)>,
 }
@@ -42,6 +44,7 @@ impl Assembly {
         trouble.faults.extend(round.late.iter().map(|job| match job {
             Job::Device(n) => Fault::new(format!("/dev/tenstorrent/{n}"), &waited),
             Job::Process(pid) | Job::Map(pid) => Fault::new(format!("/proc/{pid}"), &waited),
+            Job::Files(pid) => Fault::new(format!("/proc/{pid}/fdinfo"), &waited),
         }));
         let mut devices = all_devices(shared, &round, &mut trouble);
         let mut holdings: BTreeMap<u32, Holding> = BTreeMap::new();
@@ -63,7 +66,8 @@ impl Assembly {
             holding.living.iter().for_each(|pid| hold(&mut held, *pid, DeviceId::Local(*n), None));
         }
         open_books(shared, &devices, &holdings, &mut held, &mut trouble);
-        name_the_closed(shared, &held, &mut trouble);
+        self.count(shared, &devices, &holdings, &mut held, &mut trouble);
+        name_the_closed(shared, round.asking, &held, &mut trouble);
         self.share_out(shared, &mut devices, &holdings, &mut held, &clock, &mut trouble);
         let processes = held.into_iter().map(|(pid, devices)| match shared.processes.get(&pid) {
             Some(facts) => self.process(facts, devices, &clock, now),
@@ -76,6 +80,28 @@ impl Assembly {
         trouble.faults.dedup();
         let (schema, taken_at, host) = (SCHEMA, now_on_the_wall(), host::host(root));
         Snapshot { schema, taken_at, host, devices, processes, faults: trouble.faults, alerts: Vec::new() }
+    }
+
+    /// Takes what the driver counts for processes that keep no book.
+    fn count(
+        &mut self,
+        shared: &Shared,
+        devices: &[Device],
+        holdings: &BTreeMap<u32, Holding>,
+        held: &mut BTreeMap<u32, Vec<Held>>,
+        trouble: &mut Trouble,
+    ) {
+        let holders = holdings.iter().map(|(n, holding)| (*n, &holding.living)).collect();
+        let known = Known { devices, holders: &holders, processes: &shared.processes };
+        for ((pid, n), Figures { usage, percent }) in
+            self.kernel.figures(&shared.told, &shared.counted, &known, trouble)
+        {
+            let entry = entry(held, pid, DeviceId::Local(n));
+            entry.utilization_percent = percent;
+            if usage.total().is_some() && entry.source != Some(Source::Exact) {
+                (entry.usage, entry.source) = (usage, Some(Source::Kernel));
+            }
+        }
     }
 
     /// Divides every region among its processes and adds up what each device has in use.
@@ -242,7 +268,7 @@ fn entry(held: &mut BTreeMap<u32, Vec<Held>>, pid: u32, id: DeviceId) -> &mut He
     let at = match devices.binary_search_by(|held| held.id.cmp(&id)) {
         Ok(at) => at,
         Err(at) => {
-            devices.insert(at, Held { id, usage: Usage::default(), source: None, exact: None });
+            devices.insert(at, Held::new(id));
             at
         }
     };
@@ -252,7 +278,8 @@ fn entry(held: &mut BTreeMap<u32, Vec<Held>>, pid: u32, id: DeviceId) -> &mut He
 /// Notes that a process holds a chip, and what its region says unless something better is known.
 fn hold(held: &mut BTreeMap<u32, Vec<Held>>, pid: u32, id: DeviceId, usage: Option<Usage>) {
     let entry = entry(held, pid, id);
-    if let Some(usage) = usage.filter(|_| entry.source != Some(Source::Exact)) {
+    // What the driver counts of one kind may be another's in a region: they are not mixed.
+    if let Some(usage) = usage.filter(|_| entry.source.is_none_or(|source| source == Source::Shm)) {
         entry.usage = entry.usage.plus(usage);
         entry.source = Some(Source::Shm);
     }
@@ -349,10 +376,10 @@ fn unknown_chip(chip: &ledger::book::Chip) -> String {
 }
 
 /// Says whose processes may not be looked into, one line for each user.
-fn name_the_closed(shared: &Shared, held: &BTreeMap<u32, Vec<Held>>, trouble: &mut Trouble) {
+fn name_the_closed(shared: &Shared, asking: &Asking, held: &BTreeMap<u32, Vec<Held>>, trouble: &mut Trouble) {
     let mut closed: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for (pid, facts) in shared.processes.iter().filter(|(pid, _)| held.contains_key(pid)) {
-        if matches!(facts.book, Err(Errno::ACCESS | Errno::PERM)) {
+        if matches!(facts.book, Err(Errno::ACCESS | Errno::PERM)) || asking.is_closed(*pid) {
             closed.entry(facts.user.as_deref().unwrap_or("another user")).or_default().push(*pid);
         }
     }
@@ -369,7 +396,9 @@ fn add_up(device: &mut Device, books: &[Option<Division>], holding: Option<&Hold
     // A process that keeps books of its other chips says by that that it has nothing on a remote one.
     let tells = |pid: &&u32| {
         let mut chips = held.get(pid).into_iter().flatten();
-        chips.any(|held| held.source.is_some() && (remote || held.id == device.id))
+        // The driver counts for the chips that it drives, and for no other.
+        let tells_of_all = |source: Source| remote && source != Source::Kernel;
+        chips.any(|held| held.source.is_some_and(|source| held.id == device.id || tells_of_all(source)))
     };
     let readable: Vec<&Division> = books.iter().flatten().collect();
     let living = holding.map(|holding| &holding.living);
@@ -384,7 +413,7 @@ fn add_up(device: &mut Device, books: &[Option<Division>], holding: Option<&Hold
         || living.into_iter().flatten().any(|pid| tells(&pid));
     if somebody_tells || (holding.is_some() && memory.untracked_processes == 0) {
         let used = used(&device.id, &readable, held);
-        let sum = |kind: usize| Some(Bytes(used[kind]));
+        let sum = |kind: usize| used[kind].map(Bytes);
         memory.dram_used = sum(0);
         memory.l1_used = sum(1);
         memory.l1_small_used = sum(2);
@@ -396,18 +425,27 @@ fn add_up(device: &mut Device, books: &[Option<Division>], holding: Option<&Hold
 }
 
 /// What all processes have on a chip, each by the best that is known of it.
-fn used(id: &DeviceId, divisions: &[&Division], held: &BTreeMap<u32, Vec<Held>>) -> Kinds {
+fn used(id: &DeviceId, divisions: &[&Division], held: &BTreeMap<u32, Vec<Held>>) -> [Option<u64>; 5] {
     let here = |pid: &u32| held.get(pid).into_iter().flatten().find(|held| held.id == *id);
     let mut used = [0; 5];
-    for Usage { dram, l1, l1_small, trace, cb } in held.keys().filter_map(here).map(|held| held.usage) {
-        add(&mut used, [dram, l1, l1_small, trace, cb].map(|bytes| bytes.map_or(0, |bytes| bytes.0)));
+    let (mut somebody_tells, mut told) = (false, [false; 5]);
+    for (Usage { dram, l1, l1_small, trace, cb }, source) in
+        held.keys().filter_map(here).map(|held| (held.usage, held.source))
+    {
+        let kinds = [dram, l1, l1_small, trace, cb];
+        add(&mut used, kinds.map(|bytes| bytes.map_or(0, |bytes| bytes.0)));
+        somebody_tells |= source.is_some();
+        told.iter_mut().zip(kinds).for_each(|(told, bytes)| *told |= bytes.is_some());
     }
     for (owners, bytes) in divisions.iter().flat_map(|division| &division.shared) {
-        if owners.iter().any(|pid| here(pid).is_none_or(|held| held.source != Some(Source::Exact))) {
+        let is_counted = |source: Source| source != Source::Shm;
+        if owners.iter().any(|pid| !here(pid).and_then(|held| held.source).is_some_and(is_counted)) {
             add(&mut used, *bytes);
+            told = [true; 5];
         }
     }
-    used
+    // A kind of which the driver does not tell is not known, where it alone tells.
+    std::array::from_fn(|kind| (told[kind] || !somebody_tells).then_some(used[kind]))
 }
 
 fn now_on_the_wall() -> Timestamp {

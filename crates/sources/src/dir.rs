@@ -23,6 +23,8 @@ pub type Inject = Arc<dyn Fn(&Path) -> Option<io::Error> + Send + Sync>;
 #[derive(Clone)]
 pub struct Root {
     pub(crate) sys: PathBuf,
+    /// Where the open files of processes are. All else about them comes from the real `/proc`.
+    pub(crate) proc: PathBuf,
     pub(crate) proc_driver: PathBuf,
     pub(crate) dev: PathBuf,
     pub(crate) inject: Option<Inject>,
@@ -34,9 +36,11 @@ impl Root {
         Root::under(Path::new("/"))
     }
 
-    /// The machine whose files lie below a folder. Process details always come from the real `/proc`.
+    /// The machine whose files lie below a folder. Process details come from the real `/proc`, all but what the driver counts for
+    /// their open files.
     pub fn under(folder: &Path) -> Root {
-        Root { sys: folder.join("sys"), proc_driver: folder.join("proc/driver"), dev: folder.join("dev"), inject: None }
+        let (sys, proc, dev) = (folder.join("sys"), folder.join("proc"), folder.join("dev"));
+        Root { sys, proc_driver: proc.join("driver"), proc, dev, inject: None }
     }
 
     /// The same with faults in the way of reads.

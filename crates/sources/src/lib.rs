@@ -13,12 +13,16 @@ mod chips;
 mod container;
 mod devices;
 mod dir;
+mod fdinfo;
 mod host;
 mod hwmon;
 mod identify;
 mod kept;
+mod kernel;
+mod kernel_processes;
 mod locks;
 mod maps;
+mod open_files;
 mod pcie;
 mod pids;
 mod pool;
@@ -40,6 +44,7 @@ pub use sampler::{Options, Sampler};
 /// Decoders of foreign bytes, open to fuzzing and to property tests.
 pub mod decode {
     pub use crate::container::container_of;
+    pub use crate::fdinfo::{FdInfo, parse as fdinfo};
     pub use crate::locks::owner_of;
     pub use crate::maps::{Maps, parse as maps};
     pub use crate::pids::{Holders, parse as pids};

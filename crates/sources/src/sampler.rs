@@ -3,13 +3,14 @@
 use crate::assembly::Assembly;
 use crate::devices;
 use crate::dir::{Dir, Inject, Root, Trouble, reason};
+use crate::open_files::{Asking, OpenFiles, Told};
 use crate::pids::{self, Holders};
 use crate::pool::Pool;
 use crate::procs::{self, ProcessFacts};
 use crate::shm::{self, Shelf, Shm};
 use crate::telemetry::{Chip, Reading};
 use crate::users::Users;
-use model::{Device, Fault, PciAddress, Snapshot, State};
+use model::{Device, Fault, PciAddress, Snapshot, State, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +41,7 @@ pub struct Sampler {
     pool: Pool<Job>,
     assembly: Assembly,
     shelf: Shelf,
+    asking: Asking,
 }
 
 /// What is read in a thread of the pool.
@@ -49,6 +51,8 @@ pub(crate) enum Job {
     Process(u32),
     /// A process that was read, once more with its map.
     Map(u32),
+    /// What the driver counts for the open files of a process.
+    Files(u32),
 }
 
 /// What the threads of the pool fill.
@@ -65,12 +69,17 @@ pub(crate) struct Shared {
     pub processes: BTreeMap<u32, ProcessFacts>,
     /// Of the sample before.
     earlier: BTreeMap<u32, ProcessFacts>,
+    /// What the driver counts for processes, by device.
+    pub counted: BTreeMap<u32, BTreeMap<u32, Usage>>,
+    /// The open files of holders, out while a thread reads them, and what they have told this time.
+    files: BTreeMap<u32, OpenFiles>,
+    pub told: BTreeMap<u32, Told>,
     pub shm: Shm,
     faults: Vec<Fault>,
 }
 
 /// One sample's circumstances.
-pub(crate) struct Round {
+pub(crate) struct Round<'a> {
     pub began: Instant,
     /// The devices that the driver has now.
     pub listed: BTreeMap<u32, PciAddress>,
@@ -78,6 +87,7 @@ pub(crate) struct Round {
     /// What did not answer in time.
     pub late: HashSet<Job>,
     pub deadline: Duration,
+    pub asking: &'a Asking,
 }
 
 impl Sampler {
@@ -85,13 +95,15 @@ impl Sampler {
     pub fn new(root: Root, options: Options) -> Sampler {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let (state, how, users) = (shared.clone(), options.clone(), Users::default());
-        let inject = root.inject.clone();
+        let (inject, machine) = (root.inject.clone(), root.clone());
         let pool = Pool::new(move |job: &Job, add: &dyn Fn(Job)| match *job {
             Job::Device(n) => read_device(&state, n, &how, add),
             Job::Process(pid) => read_process(&state, pid, false, &users, inject.clone()),
             Job::Map(pid) => read_process(&state, pid, true, &users, inject.clone()),
+            Job::Files(pid) => read_files(&state, pid, &machine),
         });
-        Sampler { root, options, shared, pool, assembly: Assembly::default(), shelf: Shelf::default() }
+        let (assembly, shelf, asking) = (Assembly::default(), Shelf::default(), Asking::default());
+        Sampler { root, options, shared, pool, assembly, shelf, asking }
     }
 
     /// Whether the driver is loaded on this machine.
@@ -119,6 +131,7 @@ impl Sampler {
             shared.class = class;
             shared.lists = lists;
             shared.faults.clear();
+            shared.told.clear();
         }
         self.pool.begin(listed.keys().map(|&n| Job::Device(n)));
         // While the devices are read: the memory books, and whoever is named in them.
@@ -144,15 +157,21 @@ impl Sampler {
             let deadline = (began + self.options.deadline).max(Instant::now() + Duration::from_millis(50));
             late.extend(self.pool.wait(deadline));
         }
-        let outdated = outdated(&shm, &lock(&self.shared).processes, began);
-        if !outdated.is_empty() {
-            self.pool.begin(outdated);
+        let holders = holders(&lock(&self.shared), &listed);
+        let mut again = outdated(&shm, &lock(&self.shared).processes, began);
+        again.extend(self.asking.whom(&holders, began).into_iter().map(Job::Files));
+        if !again.is_empty() {
+            self.pool.begin(again);
             let deadline = (began + self.options.deadline).max(Instant::now() + Duration::from_millis(50));
             for job in self.pool.wait(deadline) {
-                // What an old map says is not enough to call anyone's bytes stale.
-                let Job::Map(pid) = job else { continue };
-                lock(&self.shared).processes.remove(&pid);
-                late.insert(Job::Process(pid));
+                match job {
+                    // What an old map says is not enough to call anyone's bytes stale.
+                    Job::Map(pid) => {
+                        lock(&self.shared).processes.remove(&pid);
+                        late.insert(Job::Process(pid));
+                    }
+                    job => drop(late.insert(job)),
+                }
             }
         }
         let shared = self.shared.clone();
@@ -160,9 +179,12 @@ impl Sampler {
         trouble.faults.append(&mut shared.faults);
         find_private_regions(&mut shm, &shared.processes, &mut trouble);
         shared.shm = shm;
+        self.asking.learn(&shared.told, &holders, began);
         let deadline = self.options.deadline;
-        let snapshot =
-            self.assembly.snapshot(&self.root, &shared, Round { began, listed, unbound, late, deadline }, trouble);
+        let round = Round { began, listed, unbound, late, deadline, asking: &self.asking };
+        let snapshot = self.assembly.snapshot(&self.root, &shared, round, trouble);
+        self.asking.driver_is(snapshot.host.driver_version.as_deref());
+        shared.files.retain(|pid, _| holders.contains(pid));
         shared.earlier = std::mem::take(&mut shared.processes);
         snapshot
     }
@@ -194,9 +216,11 @@ fn read_device(shared: &Mutex<Shared>, n: u32, how: &Options, add: &dyn Fn(Job))
     for &pid in holders.iter().flat_map(|holders| &holders.pids) {
         add(Job::Process(pid));
     }
+    let counted = chip.as_mut().zip(holders.as_ref()).map(|(chip, holders)| chip.counted(holders, &mut trouble));
     let mut shared = lock(shared);
     shared.chips.extend(chip.map(|chip| (n, chip)));
     shared.faults.append(&mut trouble.faults);
+    shared.counted.insert(n, counted.unwrap_or_default());
     match holders {
         Some(holders) => drop(shared.holders.insert(n, holders)),
         None => drop(shared.holders.remove(&n)),
@@ -211,6 +235,34 @@ fn read_process(shared: &Mutex<Shared>, pid: u32, map_anew: bool, users: &Users,
     if let Some(facts) = procs::read(pid, earlier.as_ref(), map_anew, users, inject) {
         lock(shared).processes.insert(pid, facts);
     }
+}
+
+/// Reads what the driver counts for the files of a process that was read before. A reset may hold it up: nobody waits for it
+/// but the figures that it would give.
+fn read_files(shared: &Mutex<Shared>, pid: u32, root: &Root) {
+    let (known, folder, started) = {
+        let mut shared = lock(shared);
+        let known = shared.files.remove(&pid);
+        let Some(facts) = shared.processes.get(&pid) else { return };
+        (known, facts.folder.clone(), facts.stat.start_ticks)
+    };
+    let known = known.filter(|known| known.is_of(started));
+    let opened = known.or_else(|| OpenFiles::open(root, pid, folder, started));
+    let told = opened.map(|mut files| (files.read(&root.dev.join("tenstorrent")), files));
+    let mut shared = lock(shared);
+    let Some((told, files)) = told else { return drop(shared.told.insert(pid, Told::Unclear)) };
+    // Who tells nothing is not asked again soon, and need not be kept open.
+    if !matches!(told, Told::Nothing | Told::Closed) {
+        shared.files.insert(pid, files);
+    }
+    shared.told.insert(pid, told);
+}
+
+/// The living processes that hold one of these devices.
+fn holders(shared: &Shared, listed: &BTreeMap<u32, PciAddress>) -> BTreeSet<u32> {
+    let lists = shared.holders.iter().filter(|(n, _)| listed.contains_key(n));
+    let pids = lists.flat_map(|(_, holders)| &holders.pids).copied();
+    pids.filter(|pid| shared.processes.contains_key(pid)).collect()
 }
 
 /// The processes that a region names and whose map, which was not read this time, does not show it.

@@ -4,11 +4,13 @@
 //! hides an attribute, or answers `ENODATA`, when the firmware lacks the telemetry tag.
 
 use crate::dir::{Dir, Trouble};
+use crate::kernel_processes::Processes;
 use crate::pids::{self, Holders};
 use crate::sampler::Options;
 use crate::{devices, hwmon, pcie};
-use model::{Board, Counters, Device, DeviceId, Megahertz, PciAddress, State, Transferred, Version, traffic};
+use model::{Board, Counters, Device, DeviceId, Megahertz, PciAddress, State, Transferred, Usage, Version, traffic};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// A heartbeat that stands still for so long has stopped. It moves ten times a second.
@@ -27,6 +29,7 @@ pub(crate) struct Chip {
     counters: Option<Dir>,
     /// The driver's folder with the list of holders.
     list: Option<Dir>,
+    processes: Processes,
     /// The last reading; what never changes is taken from here instead of being read again.
     known: Option<Device>,
     /// When what changes seldom was read.
@@ -90,9 +93,10 @@ impl Chip {
         let hwmon = hwmon::find(&pci);
         let address = address.clone();
         let (counters, list, known, seldom, beat, earlier) = (None, None, None, None, None, None);
+        let processes = Processes::default();
         let mut totals = before.filter(|chip| chip.address == address).map(|chip| chip.totals).unwrap_or_default();
         totals.is_broken();
-        Ok(Chip { n, address, class, pci, hwmon, counters, list, known, seldom, beat, earlier, totals })
+        Ok(Chip { n, address, class, pci, hwmon, counters, list, processes, known, seldom, beat, earlier, totals })
     }
 
     /// Whether this is still the device with that ordinal, and its folder the one to look in.
@@ -117,6 +121,11 @@ impl Chip {
         };
         self.list = Some(list);
         Some(holders)
+    }
+
+    /// What the driver counts for each of the holders, where it does.
+    pub fn counted(&mut self, holders: &Holders, trouble: &mut Trouble) -> BTreeMap<u32, Usage> {
+        self.processes.read(&self.class, &holders.pids, trouble)
     }
 
     pub fn read(&mut self, how: &Options) -> Reading {

@@ -187,7 +187,7 @@ mod tests {
             # charts with the newest at the left
             reversed = false
             # the columns of the process table, in their order; those without room are left out
-            columns = ["dev", "pid", "user", "container", "dram", "l1", "l1_small", "trace", "cb", "source", "share", "growth", "cpu", "rss", "age", "command"]
+            columns = ["dev", "pid", "user", "container", "dram", "l1", "l1_small", "trace", "cb", "source", "util", "share", "growth", "cpu", "rss", "age", "command"]
             # the column that processes are sorted by
             sort = "dram"
             # the largest first
@@ -210,7 +210,7 @@ mod tests {
             4: interval_ms: a number from 100 to 60000 is needed
             5: charts: "powr" is none of temperature, power, aiclk, fan, dram, l1, pcie-in, pcie-out
             6: tree: true or false is needed
-            7: sort: one of dev, pid, user, container, dram, l1, l1_small, trace, cb, source, share, growth, cpu, rss, age, command is needed, in quotes"#]]
+            7: sort: one of dev, pid, user, container, dram, l1, l1_small, trace, cb, source, util, share, growth, cpu, rss, age, command is needed, in quotes"#]]
         .assert_eq(&problems(text).join("\n"));
         let settings = parse(text).0;
         assert_eq!((settings.theme.name(), settings.filled), ("light", true));

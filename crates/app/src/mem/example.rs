@@ -70,7 +70,7 @@ fn held_of(device: &Device) -> Held {
         ..Exact::default()
     };
     let usage = exact.usage();
-    Held { id: device.id.clone(), usage, source: Some(Source::Exact), exact: Some(Box::new(exact)) }
+    Held { usage, source: Some(Source::Exact), exact: Some(Box::new(exact)), ..Held::new(device.id.clone()) }
 }
 
 fn book(snapshot: &Snapshot) -> Kept {

@@ -202,7 +202,7 @@ pub fn held_by_book(book: &book::Book, devices: &[Device]) -> Vec<Held> {
     let held = chips.filter_map(|(chip, memory)| {
         let id = chip_with_number(devices, chip.unique_id?)?;
         let (usage, exact) = (memory.kinds.usage(), Some(Box::new(memory.kinds)));
-        Some(Held { id, usage, source: Some(Source::Exact), exact })
+        Some(Held { usage, source: Some(Source::Exact), exact, ..Held::new(id) })
     });
     held.collect()
 }

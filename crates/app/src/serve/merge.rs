@@ -25,7 +25,7 @@ pub fn overlay(snapshot: &mut Snapshot, process: &Process, all: Vec<Held>) {
     let known = &mut snapshot.processes[at];
     known.agent = known.agent.take().or_else(|| process.agent.clone());
     let devices = &mut known.devices;
-    for held in all {
+    for mut held in all {
         let place = devices.binary_search_by(|known| known.id.cmp(&held.id));
         let before = place.ok().map(|place| devices[place].clone());
         if before.as_ref().is_some_and(|before| rank(before.source) >= rank(held.source)) {
@@ -34,6 +34,8 @@ pub fn overlay(snapshot: &mut Snapshot, process: &Process, all: Vec<Held>) {
         if let Some(device) = snapshot.devices.iter_mut().find(|device| device.id == held.id) {
             exchange(&mut device.memory, before.as_ref(), Some(&held));
         }
+        // Only the driver tells how busy it is.
+        held.utilization_percent = before.and_then(|before| before.utilization_percent);
         match place {
             Ok(place) => devices[place] = held,
             Err(place) => devices.insert(place, held),
@@ -76,7 +78,9 @@ fn rank(source: Option<Source>) -> u8 {
         None => 0,
         Some(Source::Shm) => 1,
         Some(Source::Reported) => 2,
-        Some(Source::Exact) => 3,
+        // Whatever a process says of itself, the driver knows better; its own book tells more.
+        Some(Source::Kernel) => 3,
+        Some(Source::Exact) => 4,
     }
 }
 
@@ -104,7 +108,7 @@ fn exchange(memory: &mut Memory, before: Option<&Held>, after: Option<&Held>) {
 pub fn reported(id: DeviceId, kinds: ledger::poc::Kinds) -> Held {
     let [dram, l1, l1_small, trace, cb, _] = kinds;
     let usage = Usage::measured(dram, l1, l1_small, trace, cb);
-    Held { id, usage, source: Some(Source::Reported), exact: None }
+    Held { usage, source: Some(Source::Reported), ..Held::new(id) }
 }
 
 /// The chip that clients of the proof of concept call by a number: tt-metal counts in the order of PCI addresses, and remote
@@ -141,7 +145,7 @@ mod tests {
 
     fn held(dram: u64, source: Option<Source>) -> Held {
         let usage = source.map(|_| Usage::measured(dram, 0, 0, 0, 0)).unwrap_or_default();
-        Held { id: DeviceId::Local(0), usage, source, exact: None }
+        Held { usage, source, ..Held::new(DeviceId::Local(0)) }
     }
 
     fn snapshot(processes: Vec<Process>, used: Option<u64>, untracked: u32) -> Snapshot {
@@ -167,7 +171,9 @@ mod tests {
 
     #[test]
     fn a_report_takes_the_place_of_shared_memory_and_not_of_a_book() {
-        for (source, expected) in [(Some(Source::Shm), 75), (Some(Source::Exact), 110), (None, 85)] {
+        for (source, expected) in
+            [(Some(Source::Shm), 75), (Some(Source::Kernel), 110), (Some(Source::Exact), 110), (None, 85)]
+        {
             let before = if source.is_some() { 110 } else { 10 };
             let untracked = u32::from(source.is_none());
             let mut snapshot = snapshot(vec![process(7, vec![held(100, source)])], Some(before), untracked);
@@ -175,6 +181,16 @@ mod tests {
             let expected = if source.is_none() { 75 } else { expected };
             assert_eq!(used(&snapshot), (Some(expected), 0), "{source:?}");
         }
+    }
+
+    #[test]
+    fn a_book_takes_the_place_of_what_the_driver_counts_but_for_how_busy_it_is() {
+        let counted = Held { utilization_percent: Some(62.5), ..held(100, Some(Source::Kernel)) };
+        let mut snapshot = snapshot(vec![process(7, vec![counted])], Some(100), 0);
+        overlay(&mut snapshot, &process(7, vec![]), vec![held(65, Some(Source::Exact))]);
+        assert_eq!(used(&snapshot), (Some(65), 0));
+        let held = &snapshot.processes[0].devices[0];
+        assert_eq!((held.source, held.utilization_percent), (Some(Source::Exact), Some(62.5)));
     }
 
     #[test]

@@ -164,7 +164,7 @@ fn n300_right() -> Device {
 }
 
 fn processes() -> Vec<Process> {
-    let held = |id, usage, source| Held { id, usage, source, exact: None };
+    let held = |id, usage, source| Held { usage, source, ..Held::new(id) };
     let tracked = |id, dram, l1| held(id, Usage::measured(dram, l1, 32_768, 8_192, 1_351_680), Some(Source::Shm));
     let plain = Process {
         pid: 4711,

@@ -56,6 +56,19 @@ fn a_narrow_terminal_loses_columns_and_not_its_shape() {
 }
 
 #[test]
+fn how_busy_processes_keep_a_device_is_told_where_the_driver_counts() {
+    let mut machine = example::machine();
+    let held = &mut machine.processes[0].devices[0];
+    (held.source, held.utilization_percent, held.usage.cb) = (Some(model::Source::Kernel), Some(62.5), None);
+    let table = table::text(&machine, &style(80), TIME);
+    let processes: Vec<&str> = table.lines().filter(|line| line.contains("Util") || line.contains('%')).collect();
+    expect_test::expect![[r#"
+        │ Dev   PID User      Via   Name      DRAM    L1 L1SML TRACE    CB Util From   │
+        │   2    81 a-rather… metal 日本語…      0    2K   32K    8K     –  62% kernel │"#]]
+    .assert_eq(&processes.join("\n"));
+}
+
+#[test]
 fn a_terminal_without_unicode_gets_ascii() {
     let text = table::text(
         &Snapshot { processes: vec![], ..example::machine() },

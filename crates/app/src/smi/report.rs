@@ -194,6 +194,9 @@ impl Report {
             self.row(3, "TRACE", usage.trace);
             self.row(3, "CB", usage.cb);
             self.row(3, "Source", row.held.source.map(Source::name));
+            if let Some(percent) = row.held.utilization_percent {
+                self.row(3, "Utilization", Some(format!("{percent:.1} %")));
+            }
             if row.process.agent.is_some() {
                 self.row(3, "Agent", row.process.agent.as_deref());
             }

@@ -38,7 +38,7 @@ const DEVICE_COLUMNS: [Column; 10] = [
     ("state", "", 9),
 ];
 
-const PROCESS_COLUMNS: [Column; 11] = [
+const PROCESS_COLUMNS: [Column; 12] = [
     ("dev", "Id", 5),
     ("pid", "#", 8),
     ("user", "name", 9),
@@ -49,6 +49,7 @@ const PROCESS_COLUMNS: [Column; 11] = [
     ("trace", "KiB", 8),
     ("cb", "KiB", 8),
     ("cpu", "%", 6),
+    ("util", "%", 6),
     ("command", "name", 0),
 ];
 
@@ -150,6 +151,7 @@ fn processes(snapshot: &Snapshot) -> Vec<Vec<String>> {
             kib(usage.trace),
             kib(usage.cb),
             shown(process.host_cpu_percent.map(|cpu| format!("{cpu:.0}"))),
+            shown(row.held.utilization_percent.map(|percent| format!("{percent:.0}"))),
             word(process.name.as_deref()),
         ];
         rows.push((row.held.id.clone(), cells));

@@ -80,10 +80,9 @@ fn crowd(count: u32) -> Snapshot {
         }),
         started_at: Some(Timestamp(1_767_323_000_000 - i64::from(n) * 60_000)),
         devices: vec![Held {
-            id: DeviceId::Local(n % 32),
             usage: Usage::measured(u64::from(n) << 20, 0, 0, 0, 0),
             source: Some(Source::Shm),
-            exact: None,
+            ..Held::new(DeviceId::Local(n % 32))
         }],
         ..Process::new(1000 + n)
     };

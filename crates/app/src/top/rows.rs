@@ -36,6 +36,8 @@ pub struct Row {
     /// The kinds of which only a part is known, as it is silent about some of its devices.
     pub partial: Partial,
     pub source: Option<&'static str>,
+    /// Percent of what the busiest engine of its busiest device can do.
+    pub utilization: Option<f64>,
     /// Percent of the DRAM of the devices that it is on.
     pub share: Option<f64>,
     /// Bytes per minute.
@@ -62,6 +64,8 @@ pub struct Widths {
     /// Zero where nothing runs in a container.
     pub container: u16,
     pub source: u16,
+    /// Whether the driver tells of anybody how busy he keeps a device.
+    pub has_utilization: bool,
 }
 
 /// Where a row is in the tree.
@@ -203,6 +207,7 @@ impl Row {
                 cb: partial(|usage| usage.cb),
             },
             source: if sources.len() > 1 { Some("mixed") } else { sources.pop() },
+            utilization: held.iter().filter_map(|held| held.utilization_percent).reduce(f64::max),
             share: share.map(|(used, total)| used.0 as f64 / total.0 as f64 * 100.0),
             growth: trails.growth(process.pid, snapshot.taken_at),
             age_seconds: age.filter(|age| *age >= 0.0),
@@ -240,6 +245,7 @@ impl Widths {
             devices: widest(&mut rows.iter().map(|row| row.devices.len())),
             pid: widest(&mut rows.iter().map(|row| row.pid.checked_ilog10().unwrap_or(0) as usize + 1)),
             user: widest(&mut processes.iter().filter_map(|process| Some(crate::text::width(process.user.as_ref()?)))),
+            has_utilization: rows.iter().any(|row| row.utilization.is_some()),
             source: widest(&mut rows.iter().filter_map(|row| Some(row.source?.len()))),
             container: widest(
                 &mut processes
@@ -273,6 +279,7 @@ impl Key<'_> {
             Column::Trace => bytes(row.usage.trace),
             Column::Cb => bytes(row.usage.cb),
             Column::Source => row.source.map(Key::Text),
+            Column::Utilization => row.utilization.map(Key::Number),
             Column::Share => row.share.map(Key::Number),
             Column::Growth => row.growth.map(Key::Number),
             Column::Cpu => process.host_cpu_percent.map(Key::Number),
@@ -355,7 +362,7 @@ mod tests {
     use model::Source;
 
     fn held(id: DeviceId, usage: Usage) -> Held {
-        Held { id, usage, source: usage.total().map(|_| Source::Shm), exact: None }
+        Held { usage, source: usage.total().map(|_| Source::Shm), ..Held::new(id) }
     }
 
     fn moment(processes: Vec<Process>) -> Arc<Moment> {

@@ -90,6 +90,7 @@ const COLUMNS: &[&str] = &[
     "trace",
     "cb",
     "source",
+    "util",
     "share",
     "growth",
     "cpu",

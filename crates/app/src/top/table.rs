@@ -18,6 +18,7 @@ pub enum Column {
     Trace,
     Cb,
     Source,
+    Utilization,
     Share,
     Growth,
     Cpu,
@@ -27,7 +28,7 @@ pub enum Column {
 }
 
 impl Column {
-    pub const ALL: [Column; 16] = [
+    pub const ALL: [Column; 17] = [
         Column::Devices,
         Column::Pid,
         Column::User,
@@ -38,6 +39,7 @@ impl Column {
         Column::Trace,
         Column::Cb,
         Column::Source,
+        Column::Utilization,
         Column::Share,
         Column::Growth,
         Column::Cpu,
@@ -46,7 +48,7 @@ impl Column {
         Column::Command,
     ];
     /// What is shown unless other columns are chosen; those for which there is no room are left out.
-    pub const USUAL: [Column; 16] = Column::ALL;
+    pub const USUAL: [Column; 17] = Column::ALL;
 
     /// As the configuration and the filter spell it.
     pub fn name(self) -> &'static str {
@@ -61,6 +63,7 @@ impl Column {
             Column::Trace => "trace",
             Column::Cb => "cb",
             Column::Source => "source",
+            Column::Utilization => "util",
             Column::Share => "share",
             Column::Growth => "growth",
             Column::Cpu => "cpu",
@@ -89,6 +92,7 @@ impl Column {
             Column::Trace => "TRACE",
             Column::Cb => "CB",
             Column::Source => "SOURCE",
+            Column::Utilization => "UTIL",
             Column::Share => "SHARE",
             Column::Growth => "GROWTH",
             Column::Cpu => "CPU%",
@@ -111,6 +115,7 @@ impl Column {
             Column::Trace => "recorded traces, in DRAM",
             Column::Cb => "circular buffers, in L1",
             Column::Source => "where these figures come from",
+            Column::Utilization => "how busy it keeps a device",
             Column::Share => "its DRAM of its devices' DRAM",
             Column::Growth => "device memory gained per minute",
             Column::Cpu => "host CPU, 100 for one core",

@@ -145,7 +145,7 @@ mod tests {
     fn moment(seconds: f64, dram: Option<u64>) -> Snapshot {
         let usage = dram.map_or(Usage::default(), |dram| Usage::measured(dram, 0, 0, 0, 0));
         let source = dram.map(|_| Source::Shm);
-        let held = Held { id: DeviceId::Local(0), usage, source, exact: None };
+        let held = Held { usage, source, ..Held::new(DeviceId::Local(0)) };
         let started_at = Some(Timestamp(-5000));
         let process = Process { started_at, devices: vec![held], ..Process::new(7) };
         Snapshot {

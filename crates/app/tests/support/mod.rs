@@ -69,6 +69,17 @@ impl Machine {
         std::fs::write(path, lines).unwrap();
     }
 
+    /// Lets a process have device `n` open under a descriptor, for which a driver that counts says this: lines of `key: value`.
+    pub fn open(&self, pid: u32, fd: u32, n: u32, lines: &[&str]) {
+        let folder = self.0.path().join(format!("proc/{pid}"));
+        std::fs::create_dir_all(folder.join("fd")).unwrap();
+        std::fs::create_dir_all(folder.join("fdinfo")).unwrap();
+        let node = self.0.path().join(format!("dev/tenstorrent/{n}"));
+        std::os::unix::fs::symlink(node, folder.join(format!("fd/{fd}"))).unwrap();
+        let text = format!("pos:\t0\nflags:\t02\ndrm-driver:\ttenstorrent\n{}\n", lines.join("\n"));
+        std::fs::write(folder.join(format!("fdinfo/{fd}")), text).unwrap();
+    }
+
     pub fn json(&self, arguments: &[&str]) -> Value {
         let run = ttmon(&[&["smi", "--json", "--root", self.root()], arguments].concat());
         serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {} {}", run.out, run.err))

@@ -8,7 +8,7 @@ mod files;
 mod writer;
 
 pub use chip::{Chip, Hwmon, Link};
-pub(crate) use files::NO_FAN;
+pub(crate) use files::{File, NO_FAN};
 pub(crate) use writer::Writer;
 
 use std::fs;

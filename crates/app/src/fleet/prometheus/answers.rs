@@ -297,7 +297,7 @@ impl Machine {
         let (process, id) = (&mut processes[at], device_id(&labels.device));
         let at = process.devices.iter().position(|held| held.id == id).unwrap_or_else(|| {
             let source: Option<Source> = named(&labels.source);
-            process.devices.push(Held { id, usage: Usage::default(), source, exact: None });
+            process.devices.push(Held { source, ..Held::new(id) });
             process.devices.len() - 1
         });
         let usage = &mut process.devices[at].usage;

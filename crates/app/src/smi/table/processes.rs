@@ -34,6 +34,8 @@ pub fn draw_all(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     // With room to spare the whole command line is worth more than its first word.
     let wide = style.columns >= 104;
     let contained = rows.iter().any(|row| row.process.container.is_some());
+    let told = rows.iter().any(|row| row.held.source == Some(Source::Kernel));
+    let counted = rows.iter().any(|row| row.held.utilization_percent.is_some());
     let mut columns = vec![
         Column::right("Dev", 3),
         Column::right("PID", pid),
@@ -45,12 +47,15 @@ pub fn draw_all(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
         Column::right("L1SML", 5).rank(7),
         Column::right("TRACE", 5).rank(5),
         Column::right("CB", 5).rank(4),
-        Column::left("From", 5).rank(2),
+        Column::left("From", if told { 6 } else { 5 }).rank(2),
     ];
+    if counted {
+        columns.insert(columns.len() - 1, Column::right("Util", 4).rank(2));
+    }
     if contained {
         columns.insert(3, Column::left(if wide { "Container" } else { "Contnr" }, 8).rank(8));
     }
-    let mut rows: Vec<Vec<Cell>> = rows.iter().map(|row| cells(row, &style, contained, wide)).collect();
+    let mut rows: Vec<Vec<Cell>> = rows.iter().map(|row| cells(row, &style, (contained, counted), wide)).collect();
     if machines.iter().any(|(host, _)| host.is_some()) {
         columns.insert(0, Column::left("Host", 6));
         for (cells, (host, _)) in rows.iter_mut().zip(&named) {
@@ -62,7 +67,7 @@ pub fn draw_all(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
 }
 
-fn cells(row: &ProcessRow, style: &Style, contained: bool, wide: bool) -> Vec<Cell> {
+fn cells(row: &ProcessRow, style: &Style, (contained, counted): (bool, bool), wide: bool) -> Vec<Cell> {
     let absent = style.glyphs().absent;
     let text = |text: Option<&str>| Cell::plain(text.map_or(absent.into(), clean));
     let bytes = |bytes: Option<Bytes>| match bytes {
@@ -86,6 +91,10 @@ fn cells(row: &ProcessRow, style: &Style, contained: bool, wide: bool) -> Vec<Ce
         bytes(usage.cb),
         text(row.held.source.map(Source::name)),
     ];
+    if counted {
+        let percent = row.held.utilization_percent.map(|percent| format!("{percent:.0}%"));
+        cells.insert(cells.len() - 1, text(percent.as_deref()));
+    }
     if contained {
         // Engine and pod come before the id, which alone tells one container from another.
         let id = process.container.as_deref().map(|container| container.rsplit(['/', ':']).next().unwrap_or(container));

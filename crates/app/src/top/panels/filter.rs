@@ -31,7 +31,7 @@ const LABEL: &str = " Filter: ";
 /// What is allowed, as long as nothing is wrong; the shorter the narrower.
 const HELP: [&str; 3] = [
     "word  field:is  field~has  dram>1G  age<5m  or not ( )  fields: dev pid user container name command source runtime \
-     dram l1 l1_small trace cb total rss growth cpu share age",
+     dram l1 l1_small trace cb total rss growth cpu share util age",
     "word  user:me  name~vllm  dram>1G  growth>1M  age<5m  dev:0  a or b  not (a b)   Enter keeps, Esc undoes",
     "user:me name~vllm dram>1G age<5m or not ( )",
 ];

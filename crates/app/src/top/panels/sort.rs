@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn the_menu_has_all_columns_with_the_cursor_on_the_present_one() {
         let state = State::new(Settings::default(), true);
-        let mut buf = Buffer::empty(Rect::new(0, 0, 50, 18));
+        let mut buf = Buffer::empty(Rect::new(0, 0, 50, 19));
         draw(&state, &Menu::new(&state.settings), buf.area, &mut buf);
         expect![[r#"
             ┌ Sort by ───────────────────────────────────────┐
@@ -158,6 +158,7 @@ mod tests {
             │ 8 trace       recorded traces, in DRAM         │
             │ 9 cb          circular buffers, in L1          │
             │   source      where these figures come from    │
+            │   util        how busy it keeps a device       │
             │   share       its DRAM of its devices' DRAM    │
             │   growth      device memory gained per minute  │
             │   cpu         host CPU, 100 for one core       │
@@ -193,7 +194,7 @@ mod tests {
             modifiers: KeyModifiers::NONE,
         };
         let menu = Menu::new(&state.settings);
-        assert_eq!(mouse(&mut state, menu.clone(), event(20, 5)), None);
+        assert_eq!(mouse(&mut state, menu.clone(), event(20, 4)), None);
         assert_eq!(state.settings.sort, Column::Pid);
         assert_eq!(mouse(&mut state, menu, event(0, 0)), None);
         assert_eq!(state.settings.sort, Column::Pid);
@@ -204,7 +205,7 @@ mod tests {
         let state = State::new(Settings::default(), false);
         for (width, height) in (1..60).flat_map(|width| (1..25).map(move |height| (width, height))) {
             let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
-            draw(&state, &Menu { at: 15 }, buf.area, &mut buf);
+            draw(&state, &Menu { at: Column::ALL.len() - 1 }, buf.area, &mut buf);
         }
     }
 }

@@ -75,6 +75,7 @@ fields! {
         Growth "growth",
         Cpu "cpu",
         Share "share",
+        Utilization "util",
         Age "age",
     }
 }
@@ -167,6 +168,7 @@ impl Number {
             Number::Growth => row.growth,
             Number::Cpu => process.host_cpu_percent,
             Number::Share => row.share,
+            Number::Utilization => row.utilization,
             Number::Age => row.age_seconds,
         }
     }
@@ -175,7 +177,7 @@ impl Number {
     fn units(self) -> &'static [char] {
         match self {
             Number::Pid => &[],
-            Number::Cpu | Number::Share => &['%'],
+            Number::Cpu | Number::Share | Number::Utilization => &['%'],
             Number::Age => &['s', 'm', 'h', 'd'],
             _ => &['K', 'M', 'G', 'T'],
         }

@@ -270,7 +270,7 @@ impl Reader {
             _ => {
                 let example = match field {
                     Number::Pid => "4711",
-                    Number::Cpu | Number::Share => "50",
+                    Number::Cpu | Number::Share | Number::Utilization => "50",
                     Number::Age => "90, 10s, 5m, 2h or 1d",
                     _ => "4096, 512K, 100M, 1.5G or 1T",
                 };

@@ -72,7 +72,7 @@ fn what_is_wrong_is_said_with_its_place() {
     assert_eq!(
         wrong("temperature>50"),
         "at 1: unknown field \"temperature\": dev user container name command source runtime pid dram l1 l1_small trace \
-         cb total rss growth cpu share age"
+         cb total rss growth cpu share util age"
     );
     assert_eq!(wrong("dram:1G"), "at 5: `dram` takes > < >= or <=, as it is a number");
     assert_eq!(wrong("user>me"), "at 5: `user` takes `:` or `~`, as it is no number");

@@ -34,6 +34,7 @@ pub fn text<'a>(column: Column, row: &'a Row, process: &'a Process, theme: &Them
         Column::Trace => bytes(usage.trace, partial.trace, Tone::Plain),
         Column::Cb => bytes(usage.cb, partial.cb, Tone::Plain),
         Column::Source => plain(row.source.map(Cow::Borrowed), Tone::Faint),
+        Column::Utilization => plain(row.utilization.map(|percent| format!("{percent:.1}%").into()), Tone::Plain),
         Column::Share => {
             let mark = if partial.dram { glyphs.at_least } else { "" };
             plain(row.share.map(|share| format!("{mark}{share:.1}%").into()), Tone::Plain)

@@ -29,7 +29,7 @@ impl Placed {
 }
 
 /// The columns in the order in which they go when there is no room.
-const LEAVING: [Column; 16] = [
+const LEAVING: [Column; 17] = [
     Column::L1Small,
     Column::Cb,
     Column::Trace,
@@ -39,6 +39,7 @@ const LEAVING: [Column; 16] = [
     Column::Age,
     Column::Share,
     Column::Growth,
+    Column::Utilization,
     Column::Source,
     Column::User,
     Column::L1,
@@ -69,7 +70,12 @@ pub fn placed(state: &State, area: Rect) -> Vec<Placed> {
     let widths = &state.rows.widths;
     let mut chosen: Vec<Column> = Vec::new();
     for column in &state.settings.columns {
-        if !chosen.contains(column) && (*column != Column::Container || widths.container > 0) {
+        let has_any = match column {
+            Column::Container => widths.container > 0,
+            Column::Utilization => widths.has_utilization,
+            _ => true,
+        };
+        if has_any && !chosen.contains(column) {
             chosen.push(*column);
         }
     }

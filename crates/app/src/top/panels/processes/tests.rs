@@ -46,10 +46,9 @@ fn many(count: u32) -> Snapshot {
         command: Some(format!("python3 worker.py --rank {n}")),
         started_at: Some(Timestamp(1_767_323_000_000 - i64::from(n) * 60_000)),
         devices: vec![Held {
-            id: DeviceId::Local(n % 32),
             usage: Usage::measured(u64::from(n) << 20, 0, 0, 0, 0),
             source: Some(Source::Shm),
-            exact: None,
+            ..Held::new(DeviceId::Local(n % 32))
         }],
         ..Process::new(1000 + n)
     };
@@ -138,10 +137,31 @@ fn growth_is_shown_once_it_is_known() {
 }
 
 #[test]
+fn how_busy_devices_are_kept_has_a_column_as_soon_as_the_driver_tells() {
+    let mut snapshot = many(3);
+    let held = &mut snapshot.processes[1].devices[0];
+    (held.source, held.utilization_percent) = (Some(Source::Kernel), Some(62.5));
+    let less = Held { utilization_percent: Some(10.0), ..Held::new(DeviceId::Local(9)) };
+    snapshot.processes[1].devices.push(less);
+    let settings = Settings { sort: Column::Utilization, ..Settings::default() };
+    let mut state = shown(settings, true, snapshot);
+    expect![[r#"
+        ─ Processes 3 ────────────────────────────────────────────────────────────────────────────
+         DEV    PID USER    DRAM     L1 SOURCE   ▼UTIL  SHARE   GROWTH    AGE COMMAND
+         1,9   1001 user1    ≥1M      – kernel   62.5%  ≥0.0%        –  1m45s python3 worker.py -…
+         0     1000 user0      0      0 shm          –   0.0%        –    45s python3 worker.py -…
+         2     1002 user2     2M      0 shm          –   0.0%        –  2m45s python3 worker.py -…
+    "#]]
+    .assert_eq(&drawn(&state, 90, 5));
+    state.take(Moment { snapshot: many(3), ..Moment::default() });
+    assert!(!drawn(&state, 90, 5).contains("UTIL"));
+}
+
+#[test]
 fn a_part_of_a_sum_is_no_sum() {
     let mut snapshot = many(1);
     let held = snapshot.processes[0].devices[0].clone();
-    let unknown = Held { id: DeviceId::Local(1), usage: Usage::default(), source: None, exact: None };
+    let unknown = Held::new(DeviceId::Local(1));
     let known = Held { usage: Usage { dram: Some(Bytes(5 << 30)), ..Usage::measured(0, 0, 0, 0, 0) }, ..held };
     snapshot.processes[0].devices = vec![known, unknown];
     expect![[r#"

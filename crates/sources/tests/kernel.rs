@@ -1,0 +1,295 @@
+//! Figures of processes that the driver counts, on the day when it does.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use expect_test::{Expect, expect};
+use model::Snapshot;
+use sources::{Options, Sampler};
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use support::{BLACKHOLE, Machine, P150A, p150a};
+
+/// A process that holds devices because the machine's files say so.
+struct Holder(Child);
+
+impl Holder {
+    fn start() -> Holder {
+        Holder(Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Two devices, both held by these processes.
+fn machine(holders: &[&Holder]) -> Machine {
+    let machine = p150a().device(1, "0000:02:00.0", BLACKHOLE).with(&P150A.replace("0/", "1/"));
+    let pids: Vec<String> = holders.iter().map(|holder| holder.pid().to_string()).collect();
+    machine.set(&format!("0/pids = {0}\n1/pids = {0}", pids.join(" ")));
+    machine
+}
+
+/// Opens device `n` under a descriptor, and lays what the driver says of it: `key value; key value`.
+fn open(machine: &Machine, holder: &Holder, fd: u32, n: u32, keys: &str) {
+    let folder = format!("proc/{}", holder.pid());
+    fs::create_dir_all(machine.path(&format!("{folder}/fd"))).unwrap();
+    let link = machine.path(&format!("{folder}/fd/{fd}"));
+    let _ = fs::remove_file(&link);
+    symlink(machine.path(&format!("dev/tenstorrent/{n}")), link).unwrap();
+    say(machine, holder, fd, keys);
+}
+
+fn say(machine: &Machine, holder: &Holder, fd: u32, keys: &str) {
+    let keys = keys.split("; ").filter(|key| !key.is_empty());
+    let lines: String = keys.map(|key| format!("drm-{}\n", key.replacen(' ', ":\t", 1))).collect();
+    let path = format!("proc/{}/fdinfo/{fd}", holder.pid());
+    machine.bytes(&path, format!("pos:\t0\nflags:\t02\n{lines}").as_bytes());
+}
+
+/// What each process has where and by whom that is told, what the devices have in use, and the faults; pids as letters.
+fn seen(snapshot: &Snapshot, holders: &[&Holder]) -> String {
+    let mut text = String::new();
+    for process in &snapshot.processes {
+        for held in &process.devices {
+            let (usage, bytes) =
+                (held.usage, |bytes: Option<model::Bytes>| bytes.map_or("-".into(), |b| b.0.to_string()));
+            let source = held.source.map_or("-", |source| source.name());
+            let busy = held.utilization_percent.map(|percent| format!(" busy {percent}%")).unwrap_or_default();
+            text += &format!(
+                "{}@{} dram {} l1 {} {source}{busy}\n",
+                process.pid,
+                held.id,
+                bytes(usage.dram),
+                bytes(usage.l1)
+            );
+        }
+    }
+    for device in &snapshot.devices {
+        let memory = &device.memory;
+        let bytes = |bytes: Option<model::Bytes>| bytes.map_or("-".into(), |bytes| bytes.0.to_string());
+        let (dram, trace, untracked) = (bytes(memory.dram_used), bytes(memory.trace_used), memory.untracked_processes);
+        text += &format!("device {} dram {dram} trace {trace} untracked {untracked}\n", device.id);
+    }
+    for fault in &snapshot.faults {
+        let path = fault.path.split_once("/proc/").map_or("", |(_, path)| path);
+        text += &format!("fault {path}: {}\n", fault.reason);
+    }
+    for (holder, letter) in holders.iter().zip(["A", "B", "C"]) {
+        text = text.replace(&holder.pid().to_string(), letter);
+    }
+    text
+}
+
+fn check(machine: &Machine, holders: &[&Holder], expected: Expect) {
+    expected.assert_eq(&seen(&machine.sample(), holders));
+}
+
+const FIRST: &str = "driver tenstorrent; pdev 0000:01:00.0; client-id 1";
+const SECOND: &str = "driver tenstorrent; pdev 0000:02:00.0; client-id 1";
+
+#[test]
+fn a_driver_that_counts_needs_no_service_and_no_agent() {
+    let a = Holder::start();
+    let machine = machine(&[&a]);
+    open(&machine, &a, 3, 0, &format!("{FIRST}; memory-dram 5 MiB; memory-l1 3 KiB"));
+    open(&machine, &a, 4, 0, "driver tenstorrent; pdev 0000:01:00.0; client-id 2");
+    open(&machine, &a, 5, 0, &format!("{FIRST}; memory-dram 5 MiB; memory-l1 3 KiB"));
+    open(&machine, &a, 6, 1, &format!("{SECOND}; resident-dram 7; total-dram 9"));
+    check(
+        &machine,
+        &[&a],
+        expect![[r#"
+            A@0 dram 5242880 l1 3072 kernel
+            A@1 dram 7 l1 - kernel
+            device 0 dram 5242880 trace - untracked 0
+            device 1 dram 7 trace - untracked 0
+        "#]],
+    );
+}
+
+#[test]
+fn what_was_passed_on_counts_once_and_files_of_others_are_not_looked_at() {
+    let (a, b, stranger) = (Holder::start(), Holder::start(), Holder::start());
+    let machine = machine(&[&a, &b]);
+    open(&machine, &a, 3, 0, &format!("{FIRST}; memory-dram 100"));
+    open(&machine, &b, 9, 0, &format!("{FIRST}; memory-dram 100"));
+    open(&machine, &b, 10, 1, &format!("{SECOND}; memory-dram 20"));
+    open(&machine, &stranger, 3, 0, "driver tenstorrent; pdev 0000:01:00.0; client-id 77; memory-dram 1000");
+    fs::create_dir_all(machine.path(&format!("proc/{}/fd", b.pid()))).unwrap();
+    symlink("/dev/null", machine.path(&format!("proc/{}/fd/11", b.pid()))).unwrap();
+    say(&machine, &b, 11, &format!("{FIRST}; memory-dram 5000"));
+    let seen = seen(&machine.sample(), &[&a, &b]);
+    // Both may have begun in the same tick, and then the smaller pid is taken for the elder.
+    assert!(seen.contains("device 0 dram 100 trace - untracked 1"), "{seen}");
+    assert!(seen.contains("device 1 dram 20 trace - untracked 1"), "{seen}");
+}
+
+#[test]
+fn engine_time_becomes_utilisation() {
+    let a = Holder::start();
+    let machine = machine(&[&a]);
+    let at = |ns: u64| format!("{FIRST}; cycles-tensix {ns}; total-cycles-tensix {}; engine-capacity-tensix 2", ns * 2);
+    open(&machine, &a, 3, 0, &at(1000));
+    let mut sampler = machine.sampler(false);
+    let first = sampler.sample();
+    assert_eq!(first.processes[0].devices[0].utilization_percent, None);
+    say(&machine, &a, 3, &at(5000));
+    let second = sampler.sample();
+    assert_eq!(second.processes[0].devices[0].utilization_percent, Some(25.0));
+    assert_eq!(second.processes[0].devices[0].source, None, "of memory nobody tells");
+}
+
+#[test]
+fn a_folder_for_each_process_tells_too_and_open_files_come_first() {
+    let (a, b) = (Holder::start(), Holder::start());
+    let machine = machine(&[&a, &b]);
+    let (of_a, of_b) = (a.pid(), b.pid());
+    machine.set(&format!(
+        "0/processes/{of_a}/dram_allocated = 4096
+         0/processes/{of_a}/l1_allocated = 17
+         0/processes/{of_a}/comm = sleep
+         0/processes/{of_a}/eth_bytes = 5
+         0/processes/{of_b}/dram_bytes = 100
+         1/processes/{of_b}/dram_allocated = garbage
+         1/processes/1/dram_allocated = 55"
+    ));
+    open(&machine, &b, 3, 0, &format!("{FIRST}; memory-dram 200"));
+    check(
+        &machine,
+        &[&a, &b],
+        expect![[r#"
+            A@0 dram 4096 l1 17 kernel
+            A@1 dram - l1 - -
+            B@0 dram 200 l1 - kernel
+            B@1 dram - l1 - -
+            device 0 dram 4296 trace - untracked 0
+            device 1 dram - trace - untracked 2
+            fault : not a kind of device memory that is known here: left out
+            fault : not a number: "garbage"
+        "#]],
+    );
+}
+
+#[test]
+fn what_may_not_be_read_is_named_and_costs_nobody_else_anything() {
+    let (a, b) = (Holder::start(), Holder::start());
+    let machine = machine(&[&a, &b]);
+    open(&machine, &a, 3, 0, &format!("{FIRST}; memory-dram 100"));
+    open(&machine, &b, 3, 1, &format!("{SECOND}; memory-dram 200"));
+    let closed = format!("{}/fdinfo/", b.pid());
+    let root = machine.root().with_faults(Arc::new(move |path: &Path| {
+        path.to_string_lossy().contains(&closed).then(|| io::Error::from_raw_os_error(13))
+    }));
+    let mut sampler = Sampler::new(root, Options { rates: false, deadline: Duration::from_secs(10) });
+    for _ in 0..2 {
+        let snapshot = sampler.sample();
+        let user = snapshot.processes[0].user.clone().unwrap();
+        let seen = seen(&snapshot, &[&a, &b]);
+        assert!(seen.contains("A@0 dram 100 l1 - kernel"), "{seen}");
+        assert!(seen.contains("B@1 dram - l1 - -"), "{seen}");
+        assert!(seen.contains(&format!("fault B: belongs to {user}: run as that user or as root")), "{seen}");
+    }
+}
+
+#[test]
+fn a_process_that_closes_a_file_or_ends_meanwhile_is_no_fault() {
+    let (a, b) = (Holder::start(), Holder::start());
+    let machine = machine(&[&a, &b]);
+    open(&machine, &a, 3, 0, &format!("{FIRST}; memory-dram 100"));
+    open(&machine, &b, 3, 1, &format!("{SECOND}; memory-dram 200"));
+    let mut sampler = machine.sampler(false);
+    let pids = (a.pid().to_string(), b.pid().to_string());
+    sampler.sample();
+    fs::remove_file(machine.path(&format!("proc/{}/fdinfo/3", a.pid()))).unwrap();
+    fs::remove_file(machine.path(&format!("proc/{}/fd/3", a.pid()))).unwrap();
+    drop(b);
+    let seen = seen(&sampler.sample(), &[]).replace(&pids.0, "A").replace(&pids.1, "B");
+    assert!(seen.contains("A@0 dram - l1 - -"), "{seen}");
+    assert!(!seen.contains("B@"), "{seen}");
+    assert!(!seen.contains("fdinfo"), "{seen}");
+}
+
+/// A machine's sampler, and how often a file whose path has these words was read.
+fn counting(machine: &Machine, words: &'static [&'static str]) -> (Sampler, Arc<AtomicUsize>) {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let counted = reads.clone();
+    let root = machine.root().with_faults(Arc::new(move |path: &Path| {
+        if words.iter().any(|word| path.to_string_lossy().contains(word)) {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        None
+    }));
+    (Sampler::new(root, Options { rates: false, deadline: Duration::from_secs(10) }), reads)
+}
+
+#[test]
+fn a_driver_that_counts_nothing_is_asked_once() {
+    let (a, b) = (Holder::start(), Holder::start());
+    let machine = machine(&[&a, &b]);
+    for fd in 3..9 {
+        open(&machine, &a, fd, fd % 2, "");
+    }
+    let (mut sampler, reads) = counting(&machine, &["fdinfo", "processes"]);
+    let mut snapshots: Vec<Snapshot> = (0..5).map(|_| sampler.sample()).collect();
+    assert_eq!(reads.load(Ordering::Relaxed), 1);
+    assert_eq!(snapshots.pop().unwrap().processes[0].devices[0].source, None);
+    machine.file("sys/module/tenstorrent/version", "3.0.0");
+    open(&machine, &a, 3, 0, &format!("{FIRST}; memory-dram 100"));
+    for fd in 4..9 {
+        open(&machine, &a, fd, fd % 2, &format!("{SECOND}{fd}"));
+    }
+    sampler.sample();
+    let told = sampler.sample();
+    assert_eq!(told.processes.iter().flat_map(|p| &p.devices).filter(|held| held.source.is_some()).count(), 1);
+}
+
+#[test]
+fn a_driver_that_counts_is_asked_every_time_and_its_files_stay_open() {
+    let a = Holder::start();
+    let machine = machine(&[&a]);
+    open(&machine, &a, 3, 0, &format!("{FIRST}; memory-dram 1"));
+    let (mut sampler, reads) = counting(&machine, &["fdinfo"]);
+    for n in 1..=5 {
+        say(&machine, &a, 3, &format!("{FIRST}; memory-dram {n}"));
+        let snapshot = sampler.sample();
+        assert_eq!(snapshot.processes[0].devices[0].usage.dram, Some(model::Bytes(n)));
+    }
+    assert_eq!(reads.load(Ordering::Relaxed), 5);
+}
+
+#[test]
+fn a_driver_that_does_not_answer_costs_its_own_figures_and_nothing_else() {
+    let a = Holder::start();
+    let machine = machine(&[&a]);
+    open(&machine, &a, 3, 0, &format!("{FIRST}; memory-dram 100"));
+    machine.set(&format!("1/processes/{}/dram_allocated = 7", a.pid()));
+    let root = machine.root().with_faults(Arc::new(|path: &Path| {
+        while path.to_string_lossy().contains("fdinfo") {
+            std::thread::park();
+        }
+        None
+    }));
+    let mut sampler = Sampler::new(root, Options { rates: false, deadline: Duration::from_secs(2) });
+    for _ in 0..2 {
+        let seen = seen(&sampler.sample(), &[&a]);
+        assert!(seen.contains("A@0 dram - l1 - -"), "{seen}");
+        assert!(seen.contains("A@1 dram 7 l1 - kernel"), "{seen}");
+        assert!(seen.contains("fault A/fdinfo: no answer within 2000 ms"), "{seen}");
+    }
+}
