@@ -3,7 +3,7 @@
 use crate::fleet::Alert;
 use model::{
     Amperes, Bytes, BytesPerSecond, Celsius, Device, DeviceId, Held, Host, Megahertz, PciAddress, Process, Rpm, SCHEMA,
-    Snapshot, Source, State, Timestamp, Usage, Volts, Watts,
+    Snapshot, Source, State, Timestamp, Volts, Watts,
 };
 use serde::de::{IntoDeserializer, Visitor};
 use serde::{Deserialize, Deserializer};
