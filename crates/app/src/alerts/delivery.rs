@@ -70,7 +70,8 @@ impl Line {
     fn start(receiver: &Receiver, host: &str) -> Line {
         let queue = match receiver.way {
             Way::Alertmanager { .. } => Queue::repeating(),
-            _ => Queue::default(),
+            Way::Desktop => Queue::one_by_one(),
+            Way::Webhook { .. } | Way::Command { .. } => Queue::default(),
         };
         let shared = Arc::new(Shared { inside: Mutex::new(Inside { queue, is_over: false }), news: Condvar::new() });
         let teller = Teller::new(receiver, host);

@@ -14,6 +14,8 @@ pub struct Queue {
     /// What fires, to be told again and again; only where the receiver wants that.
     firing: Option<BTreeMap<String, Notice>>,
     repeat_at: Duration,
+    /// Told one at a time, so that a failure repeats nothing that was heard.
+    one_by_one: bool,
     /// Failures in a row.
     failures: u32,
     not_before: Duration,
@@ -32,6 +34,11 @@ impl Queue {
     /// Of a receiver that wants to hear again and again what fires.
     pub fn repeating() -> Queue {
         Queue { firing: Some(BTreeMap::new()), ..Queue::default() }
+    }
+
+    /// Of a receiver that is told one thing at a time.
+    pub fn one_by_one() -> Queue {
+        Queue { one_by_one: true, ..Queue::default() }
     }
 
     pub fn push(&mut self, notice: Notice) {
@@ -59,8 +66,8 @@ impl Queue {
         if now < self.not_before {
             return Vec::new();
         }
-        let mut batch = Vec::new();
-        while batch.len() < MOST
+        let (mut batch, most) = (Vec::new(), if self.one_by_one { 1 } else { MOST });
+        while batch.len() < most
             && let Some((_, notice)) = self.waiting.pop_first()
         {
             batch.push(notice);
@@ -140,6 +147,18 @@ mod tests {
         assert_eq!(told(&batch), ["hot resolved", "lost firing"]);
         // What began and ended unheard is told with both times.
         assert!(batch[0].started_at < batch[0].ended_at.unwrap());
+    }
+
+    #[test]
+    fn who_is_told_one_by_one_hears_nothing_twice() {
+        let mut queue = Queue::one_by_one();
+        queue.push(notice("a", AlertState::Firing));
+        queue.push(notice("b", AlertState::Firing));
+        assert_eq!(told(&queue.take(at(0))), ["a firing"]);
+        let batch = queue.take(at(0));
+        assert_eq!(told(&batch), ["b firing"]);
+        queue.failed(batch, at(0), 0.0);
+        assert_eq!(told(&queue.take(at(1))), ["b firing"]);
     }
 
     #[test]
