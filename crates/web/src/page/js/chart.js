@@ -17,9 +17,9 @@ function point(at) {
 }
 
 export class Chart {
-  /// `show` turns a value into text, `lines` are names of lines, `floor` is where the axis begins, `base` 2 for bytes.
-  constructor({ title, show, lines = [""], floor = 0, base = 10 }) {
-    Object.assign(this, { title, show, lines, floor, base, tracks: [], to: 0, range: 1 });
+  /// `show` turns a value into text, `lines` are names of lines, `floor` is where the axis begins, `base` 2 for bytes, `bound` what the limit is called.
+  constructor({ title, show, lines = [""], floor = 0, base = 10, bound = "limit" }) {
+    Object.assign(this, { title, show, lines, floor, base, bound, tracks: [], to: 0, range: 1 });
     this.value = h("output.reading");
     this.grid = s("g.grid");
     this.limit = s("g.limit");
@@ -96,7 +96,7 @@ export class Chart {
       part?.place(line, width, height);
     }
     keyed(this.limit, this.most && !isEmpty ? [this.most] : [], String, limitLine);
-    this.limit.parts.forEach((part) => part.place(y(this.most), width, this.show(this.most)));
+    this.limit.parts.forEach((part) => part.place(y(this.most), width, `${this.bound} ${this.show(this.most)}`));
     this.tracks.forEach((track, n) => {
       const runs = runsOf(track, isIn);
       const spot = (at, which) => `${x(track.timeOf(at)).toFixed(1)} ${y(track.points[at][which]).toFixed(1)}`;
@@ -165,7 +165,7 @@ function limitLine() {
     for (const [name, value] of [["x2", width], ["y1", y], ["y2", y]]) attr(line, name, value);
     attr(words, "x", width - 2);
     attr(words, "y", y + 12);
-    put(words, `limit ${text}`);
+    put(words, text);
   };
   return { node: s("g", null, line, words), place };
 }
@@ -178,7 +178,7 @@ function stepOf(least, base) {
 }
 
 function timeTicks(from, to, most) {
-  const step = [60e3, 300e3, 900e3, 1800e3, 3600e3, 7200e3, 14400e3, 21600e3].find((step) => (to - from) / step <= most) ?? 86400e3;
+  const step = [60e3, 120e3, 300e3, 900e3, 1800e3, 3600e3, 7200e3, 14400e3, 21600e3].find((step) => (to - from) / step <= most) ?? 86400e3;
   const zone = new Date(to).getTimezoneOffset() * 60e3;
   const ticks = [];
   for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) ticks.push(at);

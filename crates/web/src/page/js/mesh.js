@@ -14,14 +14,14 @@ const METRICS = {
   clock: [(d) => null, (d) => f.megahertz(d.aiclk_megahertz)],
   pcie: [(d) => null, (d) => f.rate(f.sum([d.pcie.host_to_device_bytes_per_second, d.pcie.device_to_host_bytes_per_second]).value)],
 };
-const [WIDE, HIGH, GAP, TOP] = [104, 64, 34, 24];
+const [WIDE, HIGH, GAP, BELOW, TOP] = [104, 64, 34, 48, 24];
 
 export function make() {
   const choices = Object.keys(METRICS).map((by) => h("button", { onclick: () => change({ by }), "data-by": by }, by));
   const groups = s("g.groups");
   const links = s("g.links");
   const chips = s("g");
-  const svg = s("svg.mesh", { role: "group", "aria-label": "Chips and the links between them" }, groups, links, chips);
+  const svg = s("svg.mesh", { role: "group", "aria-label": "Chips and the links between them" }, links, groups, chips);
   const scale = h("span.key", null, "of its limit", [0, 1, 2, 3, 4].map((n) => h("span", null, h(`i.heat${n}`), ["< 20 %", "< 40 %", "< 60 %", "< 80 %", "80 % and more"][n])));
   const remarks = h("ul.faults");
   const none = h("p.empty");
@@ -37,8 +37,8 @@ export function make() {
     if (!topology) return;
     const devices = new Map(snapshot.devices.map((device) => [device.id, device]));
     const placed = topology.chips.filter((chip) => devices.has(chip.id));
-    const at = new Map(placed.map((chip) => [chip.id, { x: GAP / 2 + chip.column * (WIDE + GAP), y: TOP + chip.row * (HIGH + GAP) }]));
-    const [width, height] = [topology.shape.columns * (WIDE + GAP), topology.shape.rows * (HIGH + GAP) + TOP - GAP / 2];
+    const at = new Map(placed.map((chip) => [chip.id, { x: GAP / 2 + chip.column * (WIDE + GAP), y: TOP + chip.row * (HIGH + BELOW) }]));
+    const [width, height] = [topology.shape.columns * (WIDE + GAP), topology.shape.rows * (HIGH + BELOW) + TOP - BELOW + 12];
     attr(svg, "viewBox", `0 0 ${width} ${height}`);
     style(svg, "min-width", `${width * 0.75}px`);
     style(svg, "max-width", `${width * 1.7}px`);
@@ -78,7 +78,7 @@ function linkNode() {
     node.setAttribute("class", link.source);
     const isFlat = Math.abs(y(a) - y(b)) < 1;
     attr(count, "x", (x(a) + x(b)) / 2 + (isFlat ? 0 : 12));
-    attr(count, "y", (y(a) + y(b)) / 2 + (isFlat ? -5 : 4));
+    attr(count, "y", (y(a) + y(b)) / 2 + (isFlat ? -5 : -6));
     put(count, `×${link.count}`);
   };
   return { node, update };

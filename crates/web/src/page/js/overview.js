@@ -4,7 +4,7 @@ import { attr, bar, h, keyed, put } from "./dom.js";
 import * as f from "./format.js";
 import { RANGES, follow } from "./history.js";
 import { eventRow } from "./log.js";
-import { complaint, gauge, isFine, panel, row, statePill, table, tile } from "./pieces.js";
+import { complaint, gauge, isFine, panel, row, stateOf, statePill, table, tile } from "./pieces.js";
 import { rowsOf } from "./processes.js";
 import { spark } from "./chart.js";
 import { currentRange, href } from "./route.js";
@@ -117,20 +117,23 @@ function card(device) {
   const trend = spark(`Power of device ${device.id} over time`);
   const where = h("span.dim");
   const sick = h("p.sick");
+  const far = h("p.dim");
   const link = cardLink(device);
   const board = h("span.board");
   const node = h("article.card", null,
-    h("header", null, link, board, where, state.node), sick,
+    h("header", null, link, board, where, state.node), sick, far,
     h("div.meters", null, temperature.node, power.node, h("dl.stack", null, h("dt", null, "Clock"), clock, h("dt", null, "Fan"), fan)),
     memory.node, trend.node);
-  memory.node.append(h("span.name", null, "PCIe"), flow);
+  memory.node.append(h("span.name.pcie", null, "PCIe"), flow);
   const update = ({ device, trend: { tracks }, range }) => {
     state.update(device);
     node.classList.toggle("ill", !isFine(device));
     attr(link, "href", href(`device/${encodeURIComponent(device.id)}`));
     put(board, f.word(device.board));
-    put(where, `${f.word(device.pci_address)} · ${linkText(device)}`);
+    put(where, [f.word(device.pci_address), device.pcie.generation && linkText(device)].filter(Boolean).join(" · "));
+    node.classList.toggle("far", device.state === "remote");
     put(sick, complaint(device));
+    put(far, device.state === "remote" ? stateOf(device)[2] : "");
     temperature.update(device.asic_temp_celsius, device.asic_temp_max_celsius, "°C");
     power.update(device.power_watts, device.power_max_watts, "W");
     put(clock, f.megahertz(device.aiclk_megahertz));
