@@ -186,12 +186,12 @@ scrape_configs:
 /// A host of the fleet by its address: how it is, and the states of its devices.
 fn host(fleet: &serde_json::Value, address: &str) -> (String, Vec<String>) {
     let hosts = fleet["hosts"].as_array().into_iter().flatten();
-    let found = hosts.filter(|host| host["host"] == address).map(|host| {
+    let mut found = hosts.filter(|host| host["host"] == address).map(|host| {
         let devices = host["snapshot"]["devices"].as_array().into_iter().flatten();
         let states = devices.map(|device| device["state"].as_str().unwrap_or_default().to_owned());
         (host["state"].as_str().unwrap_or_default().to_owned(), states.collect())
     });
-    found.last().unwrap_or_default()
+    found.next().unwrap_or_default()
 }
 
 #[test]

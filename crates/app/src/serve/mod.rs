@@ -72,10 +72,10 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
         if ready.contains(&ended) {
             break;
         }
-        if ready.contains(&sampled) {
-            if let Some((began, snapshot)) = service.take_sample(&sampling) {
-                web.publish(began, snapshot, &service.state.deaths);
-            }
+        if ready.contains(&sampled)
+            && let Some((began, snapshot)) = service.take_sample(&sampling)
+        {
+            web.publish(began, snapshot, &service.state.deaths);
         }
         if ready.contains(&asked) {
             web.answer(&service.state);
