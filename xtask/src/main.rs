@@ -1,10 +1,11 @@
-//! `cargo xtask bench [smi|watch|top|book|serve|web|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the same files;
-//! what watching costs, and the monitor; what it costs a process to keep a book; `ttmon serve` beside a server as the proof of
-//! concept had it; what its answers over HTTP cost; and a fleet that a Prometheus tells of.
+//! `cargo xtask bench [smi|watch|top|fleet|book|serve|web|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the same
+//! files; what watching costs, and the monitor, of one machine and of a thousand; what it costs a process to keep a book; `ttmon serve`
+//! beside a server as the proof of concept had it; what its answers over HTTP cost; and a fleet that a Prometheus tells of.
 
 mod bench;
 mod book;
 mod counting;
+mod fleet;
 mod prometheus;
 mod serve;
 mod top;
@@ -19,6 +20,7 @@ fn main() -> anyhow::Result<()> {
         ["bench", "watch"] => bench::watch(),
         ["bench", "top", others @ ..] => top::run(others),
         ["bench", "book"] => book::run(),
+        ["bench", "fleet"] => fleet::run(),
         ["bench", "serve"] => serve::run(),
         ["bench", "web"] => web::run(),
         ["bench", "prometheus"] => prometheus::run(),
@@ -30,6 +32,6 @@ fn main() -> anyhow::Result<()> {
         ["tell", path] => serve::tell(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
-        _ => bail!("usage: cargo xtask bench [smi|watch|top|book|serve|web|prometheus]"),
+        _ => bail!("usage: cargo xtask bench [smi|watch|top|fleet|book|serve|web|prometheus]"),
     }
 }

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -142,9 +142,10 @@ fn moving(ttmon: &Path, spec: &str) -> anyhow::Result<Still> {
 }
 
 /// The monitor in a terminal of its own, ended when dropped.
-struct Terminal {
+pub struct Terminal {
     child: Child,
     began: Instant,
+    keys: File,
     seen: Arc<Seen>,
     first: Receiver<Instant>,
     /// The monitor's configuration is in it.
@@ -158,14 +159,20 @@ struct Seen {
     frames: AtomicU64,
 }
 
-struct Cost {
-    nanoseconds: u64,
-    wakes: u64,
-    bytes: u64,
+/// What it has cost so far.
+pub struct Cost {
+    pub nanoseconds: u64,
+    pub wakes: u64,
+    pub bytes: u64,
 }
 
 impl Terminal {
     fn start(program: &Path, root: &str, config: Option<&str>) -> anyhow::Result<Terminal> {
+        Terminal::looking(program, &["--root", root], config)
+    }
+
+    /// Looks at what these options name.
+    pub fn looking(program: &Path, options: &[&str], config: Option<&str>) -> anyhow::Result<Terminal> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&master)?;
         unlockpt(&master)?;
@@ -176,7 +183,7 @@ impl Terminal {
         let file = folder.path().join("config.toml");
         std::fs::write(&file, config.unwrap_or_default())?;
         let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(program).args(["top", "--root", root, "--config"]).arg(file);
+        command.arg("--ctty").arg(program).arg("top").args(options).arg("--config").arg(file);
         command.env("TERM", "xterm-256color").env("LANG", "C.UTF-8").env_remove("LC_ALL").env_remove("NO_COLOR");
         command.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(Stdio::from(slave));
         let began = Instant::now();
@@ -186,6 +193,7 @@ impl Terminal {
         let seen = Arc::new(Seen::default());
         let (tell, first) = channel();
         let into = seen.clone();
+        let keys = File::from(master.try_clone()?);
         std::thread::spawn(move || {
             let mut from = File::from(master);
             let mut buffer = vec![0; 1 << 16];
@@ -206,19 +214,19 @@ impl Terminal {
                 buffer.copy_within(end - kept..end, 0);
             }
         });
-        Ok(Terminal { child, began, seen, first, _folder: folder })
+        Ok(Terminal { child, began, keys, seen, first, _folder: folder })
     }
 
-    fn first_frame(&self) -> anyhow::Result<Duration> {
+    pub fn first_frame(&self) -> anyhow::Result<Duration> {
         let frame = self.first.recv_timeout(Duration::from_secs(20)).context("it draws nothing")?;
         Ok(frame - self.began)
     }
 
-    fn frames(&self) -> u64 {
+    pub fn frames(&self) -> u64 {
         self.seen.frames.load(Relaxed)
     }
 
-    fn cost(&self) -> anyhow::Result<Cost> {
+    pub fn cost(&self) -> anyhow::Result<Cost> {
         let mut cost = Cost { nanoseconds: 0, wakes: 0, bytes: self.seen.bytes.load(Relaxed) };
         for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
             let thread = thread?.path();
@@ -229,8 +237,19 @@ impl Terminal {
         Ok(cost)
     }
 
+    /// Types, and waits for the next picture.
+    pub fn answer(&mut self, keys: &str) -> anyhow::Result<Duration> {
+        let (before, began) = (self.frames(), Instant::now());
+        self.keys.write_all(keys.as_bytes())?;
+        while self.frames() == before {
+            anyhow::ensure!(began.elapsed() < Duration::from_secs(20), "no answer to {keys:?}");
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        Ok(began.elapsed())
+    }
+
     /// In MiB.
-    fn memory(&self, name: &str) -> anyhow::Result<f64> {
+    pub fn memory(&self, name: &str) -> anyhow::Result<f64> {
         Ok(line_of(Path::new(&format!("/proc/{}/status", self.child.id())), name)? as f64 / 1024.0)
     }
 }

@@ -670,6 +670,16 @@ mod tests {
     }
 
     #[test]
+    fn a_token_is_the_service_s_own_or_for_another_machine() {
+        let parsed = |line: &str| Cli::parse_from(arguments(line.split(' ').map(OsString::from), false));
+        let serve = parsed("ttmon serve --token-file x");
+        assert!(serve.check().is_ok());
+        assert!(matches!(serve.command, Command::Serve(serve) if serve.token_file.is_some()));
+        let smi = parsed("ttmon smi --host a --token-file x");
+        assert!(smi.check().is_ok() && smi.machine.token_file.is_some());
+    }
+
+    #[test]
     fn a_program_s_name_can_be_a_command() {
         let words = |line: &str| arguments(line.split(' ').map(OsString::from), false).join(OsStr::new(" "));
         assert_eq!(words("/usr/bin/tt-smi -s"), "/usr/bin/tt-smi smi -s");

@@ -82,6 +82,18 @@ impl Events {
         self.told - told
     }
 
+    /// Puts in front what somebody else has seen before.
+    pub fn begin_with(&mut self, older: &[Event]) {
+        let first = self.all.front().map_or(Timestamp(i64::MAX), |event| event.time);
+        for event in older.iter().rev().filter(|event| event.time < first) {
+            if self.all.len() == MOST {
+                return;
+            }
+            self.all.push_front(event.clone());
+            self.told += 1;
+        }
+    }
+
     /// Takes them out, the oldest first. What was told is not told again for that.
     pub fn take(&mut self) -> VecDeque<Event> {
         std::mem::take(&mut self.all)

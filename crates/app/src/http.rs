@@ -48,6 +48,10 @@ impl Http {
             .max_redirects(if token.is_some() { 0 } else { 3 })
             .user_agent(concat!("ttmon/", env!("CARGO_PKG_VERSION")))
             .tls_config(tls)
+            // A connection stays open for each of many machines, and none of them is large.
+            .max_idle_connections(2000)
+            .input_buffer_size(16 << 10)
+            .output_buffer_size(4 << 10)
             .build()
             .new_agent();
         Ok(Http { agent, token })

@@ -4,6 +4,7 @@ use super::place::HttpPlace;
 use super::watch::{Board, Next};
 use super::{Alert, Closer, Wish, past};
 use crate::client::{Buffers, Death};
+use crate::events::Event;
 use crate::http::Http;
 use crate::mem::{self, Teller};
 use ledger::wire::Wanted;
@@ -18,6 +19,13 @@ pub struct Service<'a> {
     pub http: &'a Http,
     /// What paths are put behind.
     pub base: &'a str,
+}
+
+/// What a service knows of the time before somebody looked.
+#[derive(Default, Clone)]
+struct Before {
+    past: Arc<Vec<Snapshot>>,
+    events: Arc<Vec<Event>>,
 }
 
 /// For the whole of an answer.
@@ -35,7 +43,7 @@ pub fn follow(board: &Board, at: usize, http: &Http, place: &HttpPlace) {
     let mut alerts_at: Option<Instant> = None;
     let mut looked_at = false;
     // The past is asked for once, when somebody begins to look.
-    let mut past = Arc::default();
+    let mut past = Before::default();
     loop {
         match service.snapshot(tag.as_deref()) {
             Ok(told) => {
@@ -58,14 +66,15 @@ pub fn follow(board: &Board, at: usize, http: &Http, place: &HttpPlace) {
         }
         if let Some(wish) = wish.as_ref().filter(|_| failures == 0) {
             if !looked_at {
-                past = Arc::new(service.past(wish));
+                past = service.before(wish);
             }
             board.closer(at, Some(service.closer(wish, board.snapshot(at).as_deref(), &past)));
         } else if looked_at && wish.is_none() {
-            past = Arc::default();
+            past = Before::default();
             board.closer(at, None);
         }
-        looked_at = wish.is_some();
+        // One that comes back is asked anew.
+        looked_at = wish.is_some() && failures == 0;
         match board.rest(at, failures) {
             Next::Ask(next) => wish = next,
             Next::Over => return,
@@ -118,13 +127,17 @@ impl Service<'_> {
         self.ask::<Told>(&format!("deaths?limit={limit}")).map(|told| told.deaths)
     }
 
-    /// What was measured before.
-    fn past(&self, wish: &Wish) -> Vec<Snapshot> {
+    /// What was measured and what has happened before.
+    fn before(&self, wish: &Wish) -> Before {
         let told = past::query(wish.past).and_then(|query| self.ask::<past::Told>(&query));
-        told.map(past::snapshots).unwrap_or_default()
+        let events = self.ask::<past::Events>("events?limit=1000");
+        Before {
+            past: Arc::new(told.map(past::snapshots).unwrap_or_default()),
+            events: Arc::new(events.map(past::events).unwrap_or_default()),
+        }
     }
 
-    fn closer(&self, wish: &Wish, snapshot: Option<&Snapshot>, past: &Arc<Vec<Snapshot>>) -> Closer {
+    fn closer(&self, wish: &Wish, snapshot: Option<&Snapshot>, before: &Before) -> Closer {
         let teller = || Teller::Far(Service { http: self.http, base: self.base });
         let memory = snapshot.filter(|_| wish.memory).map(|snapshot| {
             let mut snapshot = snapshot.clone();
@@ -134,7 +147,9 @@ impl Service<'_> {
             let buffers = mem::told_of_process(&mut teller(), snapshot, pid, BUFFERS);
             (pid, buffers.unwrap_or_default())
         });
-        Closer { memory, process, deaths: self.deaths(DEATHS).unwrap_or_default(), past: past.clone() }
+        let deaths = self.deaths(DEATHS).unwrap_or_default();
+        let Before { past, events } = before.clone();
+        Closer { memory, process, deaths, past, events }
     }
 }
 
@@ -174,9 +189,25 @@ pub fn reason(error: &anyhow::Error) -> String {
             _ => error.to_string(),
         },
         Some(ureq::Error::Rustls(error)) => format!("{error}; --ca FILE names the certificates to believe"),
-        _ if said.starts_with("answered 401") => "wants a token: --token-file FILE".into(),
-        _ => said,
+        _ if said.starts_with("answered 401") => {
+            "wants a token, and was sent none or another one: --token-file FILE".into()
+        }
+        _ => told_reason(&said).unwrap_or(said),
     }
+}
+
+/// What a service says of its own refusal.
+fn told_reason(said: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Told {
+        error: Refusal,
+    }
+    #[derive(Deserialize)]
+    struct Refusal {
+        reason: String,
+    }
+    let told: Told = serde_json::from_str(&said[said.find('{')?..]).ok()?;
+    Some(format!("refuses: {}", told.error.reason))
 }
 
 #[cfg(test)]
@@ -191,6 +222,14 @@ mod tests {
         assert!(said(r#"{"schema":1}"#).starts_with("answers, but not as `ttmon serve` does: missing field"));
         let snapshot = crate::smi::example::machine();
         assert_eq!(read(&serde_json::to_vec(&snapshot).unwrap()).unwrap(), snapshot);
+    }
+
+    #[test]
+    fn a_service_s_own_reason_is_passed_on() {
+        let said = r#"answered 503 Service Unavailable: {"error":{"status":503,"reason":"there is no sample yet"}}"#;
+        assert_eq!(told_reason(said).as_deref(), Some("refuses: there is no sample yet"));
+        assert_eq!(told_reason("answered 404 Not Found: {}"), None);
+        assert_eq!(told_reason("answered 404 Not Found"), None);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod summary;
 pub mod watch;
 
 use crate::client::Death;
+use crate::events::Event;
 use crate::mem;
 use model::{Fault, Snapshot, State};
 use serde::Deserialize;
@@ -84,6 +85,8 @@ pub struct Closer {
     pub deaths: Vec<Death>,
     /// What was measured before anybody looked, the oldest first.
     pub past: Arc<Vec<Snapshot>>,
+    /// What has happened before, likewise.
+    pub events: Arc<Vec<Event>>,
 }
 
 /// What somebody wants to know besides the snapshot.

@@ -1,10 +1,12 @@
-//! What a service has measured before anybody looked, as snapshots for the charts.
+//! What a service has measured before anybody looked, as snapshots for the charts; and what has happened.
 
+use crate::events::{Event, Weight};
 use model::{
     Bytes, BytesPerSecond, Celsius, Device, DeviceId, Host, Megahertz, Rpm, SCHEMA, Snapshot, Timestamp, Watts,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The figures that charts show.
@@ -14,6 +16,9 @@ const SERIES: &str = "asic_temp_celsius,power_watts,aiclk_megahertz,fan_rpm,dram
 const POINTS: u64 = 600;
 /// No service is believed more than this, whatever it sends.
 const MOST: usize = 2000;
+
+/// A time before 1970 or beyond the year 9999 is none.
+const TIMES: RangeInclusive<i64> = 0..=253_402_300_799_999;
 
 /// The answer of `/api/v1/history`.
 #[derive(Debug, Deserialize)]
@@ -61,7 +66,37 @@ pub fn snapshots(told: Told) -> Vec<Snapshot> {
         processes: Vec::new(),
         faults: Vec::new(),
     };
-    moments.into_iter().map(moment).collect()
+    moments.into_iter().map(moment).filter(|moment| TIMES.contains(&moment.taken_at.0)).collect()
+}
+
+/// The answer of `/api/v1/events`.
+#[derive(Debug, Deserialize)]
+pub struct Events {
+    events: Vec<Happened>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Happened {
+    time: Timestamp,
+    weight: String,
+    device: Option<String>,
+    text: String,
+}
+
+/// The answer as events, the oldest first.
+pub fn events(told: Events) -> Vec<Event> {
+    let event = |one: Happened| Event {
+        time: one.time,
+        weight: match one.weight.as_str() {
+            "good" => Weight::Good,
+            "warning" => Weight::Warning,
+            "bad" => Weight::Bad,
+            _ => Weight::Note,
+        },
+        device: one.device.as_deref().and_then(device),
+        text: one.text,
+    };
+    told.events.into_iter().map(event).collect()
 }
 
 fn device(name: &str) -> Option<DeviceId> {
@@ -107,6 +142,35 @@ mod tests {
         assert_eq!(values(DeviceId::Local(0), Metric::Power), [(5000, Some(2.0)), (6000, None), (7000, Some(8.0))]);
         let remote = values(DeviceId::Remote(2), Metric::DramUsed);
         assert_eq!(remote, [(5000, Some(0.0)), (6000, Some(6.0)), (7000, None)]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_answer_makes_the_charts_fail(
+            from_ms: i64,
+            step_ms: i64,
+            device in "[0-9]{0,12}R?",
+            points in proptest::collection::vec(proptest::option::of(proptest::num::f64::ANY), 0..9)
+        ) {
+            let points = points.into_iter().map(|point| point.map(|value| [Some(value); 3])).collect();
+            let series = vec![Series { device, name: "dram_used_bytes".into(), points }];
+            let mut history = History::new(10);
+            snapshots(Told { from_ms, step_ms, series }).iter().for_each(|snapshot| history.push(snapshot));
+        }
+    }
+
+    #[test]
+    fn what_has_happened_before_stands_before_what_happens() {
+        let text = r#"{"newest": 3, "events": [
+            {"seq": 2, "time": "1970-01-01T00:00:01.000Z", "weight": "bad", "device": "2R", "text": "device 2R is hung"},
+            {"seq": 3, "time": "1970-01-01T00:00:02.000Z", "weight": "of tomorrow", "device": null, "text": "x"}]}"#;
+        let told = events(serde_json::from_str(text).unwrap());
+        let mut all = crate::events::Events::default();
+        all.begin_with(&told);
+        let texts: Vec<&str> = all.latest(Timestamp(i64::MAX)).map(|event| event.text.as_str()).collect();
+        assert_eq!(texts, ["x", "device 2R is hung"]);
+        assert_eq!((told[0].weight, told[0].device.clone()), (Weight::Bad, Some(DeviceId::Remote(2))));
+        assert_eq!((told[1].weight, told[1].device.clone()), (Weight::Note, None));
     }
 
     #[test]

@@ -9,43 +9,36 @@ use super::watch::{Board, Next};
 use crate::text::clean;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A longer line is no snapshot.
 const LONGEST: u64 = 64 << 20;
 /// So many lines of greetings are read over.
 const GREETINGS: usize = 200;
 
+/// A connection that has lasted so long has worked.
+const WORKED: Duration = Duration::from_secs(10);
+/// How long ssh may take to end once it has nothing more to say.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// Starts it, reads, and starts it anew when it ends, until nobody wants to know.
 pub fn follow(board: &Board, at: usize, host: &str, push: bool) {
     let mut failures = 0;
     loop {
-        match run(board, at, host, push) {
-            // It has told something, and then ended.
-            Ended::After(why) => {
-                failures = 1;
-                board.failed(at, why);
-            }
-            Ended::AtOnce(why) => {
-                failures += 1;
-                board.failed(at, why);
-            }
-        }
+        let began = Instant::now();
+        board.failed(at, run(board, at, host, push));
+        // One that has worked for a while is called again soon.
+        failures = if began.elapsed() > WORKED { 1 } else { failures + 1 };
         if board.rest(at, failures) == Next::Over {
             return;
         }
     }
 }
 
-/// How a run has ended.
-enum Ended {
-    AtOnce(String),
-    After(String),
-}
-
-fn run(board: &Board, at: usize, host: &str, push: bool) -> Ended {
+/// Runs until it ends, and tells why.
+fn run(board: &Board, at: usize, host: &str, push: bool) -> String {
     let interval = board.interval();
     let mut command = ssh(host);
     command.arg(if push { push::script(interval) } else { watching("ttmon", interval) });
@@ -53,34 +46,44 @@ fn run(board: &Board, at: usize, host: &str, push: bool) -> Ended {
     let mut child = match child {
         Ok(child) => child,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ended::AtOnce("there is no ssh here: install OpenSSH's client".into());
+            return "there is no ssh here: install OpenSSH's client".into();
         }
-        Err(error) => return Ended::AtOnce(format!("ssh cannot be started: {error}")),
+        Err(error) => return format!("ssh cannot be started: {error}"),
     };
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     if let Err(mut child) = board.keep_child(at, child) {
         let _ = child.kill();
         let _ = child.wait();
-        return Ended::AtOnce("it is over".into());
+        return "it is over".into();
     }
     let last_words = stderr.and_then(|stderr| last_line(stderr).ok());
     let mut stdout =
         BufReader::new(stdout.into_iter().fold(Box::new(io::empty()) as Box<dyn Read>, |_, out| Box::new(out)));
     let pushed = stdin.map_or(Ok(()), |stdin| push::send(&mut stdout, stdin));
     let told = pushed.and_then(|()| listen(board, at, &mut stdout));
-    // Whatever else it wants to say, nobody listens any more.
-    let status = board.take_child(at).map(|mut child| {
-        let ended = child.try_wait();
-        let _ = child.kill();
-        let status = child.wait();
-        ended.ok().flatten().or(status.ok())
-    });
+    if told.as_ref().is_err_and(String::is_empty) {
+        // The far side has a reason of its own, and is about to tell it.
+        let _ = io::copy(&mut stdout.by_ref().take(1 << 20), &mut io::sink());
+    }
+    let status = board.take_child(at).and_then(last_words_of);
     let said = last_words.and_then(|thread| thread.join().ok()).flatten();
-    let (has_told, why) = match told {
-        Ok(has_told) => (has_told, reason(host, said, status.flatten(), push)),
-        Err(why) => (false, said.filter(|_| why.is_empty()).unwrap_or(why)),
-    };
-    if has_told { Ended::After(why) } else { Ended::AtOnce(why) }
+    match told {
+        Err(own) if !own.is_empty() => own,
+        _ => reason(host, said, status, push),
+    }
+}
+
+/// How it has ended. It is given a moment for that; then nobody listens any more.
+fn last_words_of(mut child: Child) -> Option<ExitStatus> {
+    let until = Instant::now() + LAST_WORDS;
+    while Instant::now() < until {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let _ = child.kill();
+    child.wait().ok()
 }
 
 /// The user's own ssh, with the user's own configuration. It asks nothing: the terminal is not its own.
@@ -100,14 +103,14 @@ pub fn watching(program: &str, interval: Duration) -> String {
     format!("{program} smi --json --loop-ms {}", interval.as_millis().max(10))
 }
 
-/// Reads snapshots until there are no more. Whether there was one.
-fn listen(board: &Board, at: usize, stdout: &mut impl BufRead) -> Result<bool, String> {
-    let (mut line, mut greetings, mut has_told) = (Vec::new(), 0, false);
+/// Reads snapshots until there are no more.
+fn listen(board: &Board, at: usize, stdout: &mut impl BufRead) -> Result<(), String> {
+    let (mut line, mut greetings) = (Vec::new(), 0);
     loop {
         line.clear();
         let read_bytes = stdout.by_ref().take(LONGEST).read_until(b'\n', &mut line);
         if !matches!(read_bytes, Ok(1..)) {
-            return Ok(has_told);
+            return Ok(());
         }
         if line.first() != Some(&b'{') {
             // A login shell may say hello.
@@ -118,13 +121,12 @@ fn listen(board: &Board, at: usize, stdout: &mut impl BufRead) -> Result<bool, S
             continue;
         }
         if line.last() != Some(&b'\n') {
-            return Ok(has_told);
+            return Ok(());
         }
         match read(&line) {
             Ok(snapshot) => board.answered(at, Some(snapshot), None),
             Err(error) => return Err(error.to_string()),
         }
-        has_told = true;
     }
 }
 

@@ -73,6 +73,8 @@ impl Watch {
             Ways::Prometheus(source) => vec![source.placeholder()],
             Ways::Ssh { hosts, .. } => hosts.iter().map(|host| HostView::new(host, host)).collect(),
         };
+        // A connection or a few pipes for each of them.
+        sources::make_room_for_files();
         let board = Arc::new(Board::new(views, interval));
         // From here on a failure ends what was begun.
         let watch = Watch { board: board.clone() };
@@ -97,7 +99,8 @@ impl Watch {
     fn begin(&self, follow: impl FnOnce(&Board) + Send + 'static) -> io::Result<()> {
         let board = self.board.clone();
         let thread = std::thread::Builder::new().name("ttmon-host".into()).stack_size(STACK);
-        thread.spawn(move || follow(&board)).map(drop)
+        let why = |error: io::Error| io::Error::new(error.kind(), format!("no thread for another machine: {error}"));
+        thread.spawn(move || follow(&board)).map(drop).map_err(why)
     }
 
     /// What is known now.

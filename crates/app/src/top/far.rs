@@ -27,8 +27,9 @@ type Latest = Option<(Fleet, Vec<Summary>)>;
 
 /// Ages are told anew this often, whether there is something new or not.
 const TICK: Duration = Duration::from_secs(1);
-/// What comes within this time makes one picture.
-const TOGETHER: Duration = Duration::from_millis(40);
+/// What comes within this time makes one picture; the more machines there are, the longer it is.
+const TOGETHER: Duration = Duration::from_millis(30);
+const TOGETHER_EACH: Duration = Duration::from_micros(400);
 
 impl FarFeed {
     /// Begins with the machines that the command line names.
@@ -76,12 +77,13 @@ impl FarFeed {
 }
 
 fn gather(watch: &Watch, into: &Mutex<Latest>, mut tell: &UnixStream) {
-    let mut version = 0;
+    let (mut version, mut machines) = (0, 1);
     while let Some(now) = watch.await_news(version, TICK) {
         // Several machines answer at about the same time; a picture for each would be too many.
-        std::thread::sleep(TOGETHER);
+        std::thread::sleep(TOGETHER + TOGETHER_EACH * machines);
         version = now;
         let fleet = watch.fleet();
+        machines = fleet.hosts.len() as u32;
         let summaries = fleet.hosts.iter().map(Summary::of).collect();
         *into.lock().unwrap_or_else(PoisonError::into_inner) = Some((fleet, summaries));
         let _: io::Result<usize> = tell.write(&[1]);

@@ -2,6 +2,7 @@
 //!
 //! Lines are made once per sample, order or filter, and not for every picture.
 
+use super::paint::columns;
 use crate::fleet::summary::{Need, Summary};
 use crate::fleet::{Fleet, HostView};
 use model::{Device, DeviceId};
@@ -14,6 +15,8 @@ pub struct Hosts {
     fleet: Fleet,
     /// One for each of them.
     summaries: Vec<Summary>,
+    /// The columns that the widest name takes.
+    name_width: u16,
     /// What is shown, from top to bottom.
     lines: Vec<Line>,
     pub sort: Sort,
@@ -103,6 +106,7 @@ impl Hosts {
         let mut hosts = Hosts {
             fleet: Fleet::default(),
             summaries: Vec::new(),
+            name_width: 0,
             lines: Vec::new(),
             sort: Sort::default(),
             reversed: false,
@@ -123,6 +127,7 @@ impl Hosts {
 
     /// What is known now.
     pub fn take(&mut self, fleet: Fleet, summaries: Vec<Summary>) {
+        self.name_width = fleet.hosts.iter().map(|host| columns(&host.name)).max().unwrap_or(0);
         self.fleet = fleet;
         self.summaries = summaries;
         self.arrange();
@@ -184,6 +189,10 @@ impl Hosts {
     /// The lines from one on, with whether the cursor is on it.
     pub fn from(&self, first: usize) -> impl Iterator<Item = (Line, bool)> + '_ {
         self.lines.iter().enumerate().skip(first).map(|(n, line)| (*line, n == self.at))
+    }
+
+    pub fn name_width(&self) -> u16 {
+        self.name_width
     }
 
     pub fn host(&self, at: usize) -> (&HostView, &Summary) {

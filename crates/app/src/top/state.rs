@@ -12,8 +12,8 @@ use super::table::Table;
 use super::theme::Theme;
 use super::trails::Trails;
 use crate::events::Events;
-use crate::fleet::Fleet;
 use crate::fleet::summary::Summary;
+use crate::fleet::{self as fleet_data, Fleet};
 use jiff::tz::TimeZone;
 use model::{Device, DeviceId, History, Snapshot, Timestamp};
 use ratatui::layout::Rect;
@@ -53,6 +53,8 @@ pub struct State {
     pub paused: bool,
     /// Other machines that are looked at instead of this one.
     pub hosts: Option<Hosts>,
+    /// What was taken last of the machine that is looked at.
+    taken: Option<Taken>,
     /// Whether the charts have what was measured there before anybody looked.
     has_past: bool,
     /// The past that is shown instead of the present.
@@ -119,6 +121,9 @@ pub struct Replay {
     pub speed: f64,
 }
 
+/// What a machine told last, and what more is known of it.
+type Taken = (Arc<Snapshot>, Option<Arc<fleet_data::Closer>>);
+
 /// As many moments as the charts can show.
 fn moments(settings: &Settings) -> usize {
     (settings.history_seconds * 1000 / settings.interval_ms.max(1)).clamp(60, 100_000) as usize
@@ -169,6 +174,7 @@ impl State {
             overlay: None,
             paused: false,
             hosts: None,
+            taken: None,
             has_past: false,
             replay: None,
             notice: None,
@@ -201,13 +207,6 @@ impl State {
         }
     }
 
-    /// Who reads an old event goes on reading it when there are more.
-    fn keep_scroll(&mut self, more: usize) {
-        if self.events_back > 0 {
-            self.events_back += more;
-        }
-    }
-
     /// Looks at other machines.
     pub fn watch(&mut self, fleet: Fleet, is_alone: bool) {
         let hosts = Hosts::new(fleet, is_alone);
@@ -229,19 +228,31 @@ impl State {
     /// What is known of the machine that is looked at.
     fn take_current(&mut self) {
         let Some(host) = self.hosts.as_ref().and_then(Hosts::current) else { return };
-        let (Some(snapshot), closer) = (host.aged(), host.closer.clone()) else { return };
         let answers = host.trouble().is_none();
+        let now = host.snapshot.clone().map(|snapshot| (snapshot, host.closer.clone()));
+        // That others have told something is nothing new of this one.
+        let is_same = |(a, b): (&Taken, &Taken)| {
+            Arc::ptr_eq(&a.0, &b.0) && a.1.as_ref().map(Arc::as_ptr) == b.1.as_ref().map(Arc::as_ptr)
+        };
+        if answers && self.taken.as_ref().zip(now.as_ref()).is_some_and(is_same) {
+            return;
+        }
+        let (Some(snapshot), closer) = (host.aged(), host.closer.clone()) else { return };
+        self.taken = now.filter(|_| answers);
         let mut moment = Moment::of(snapshot);
         if let Some(closer) = &closer {
             moment.memory = closer.memory.clone();
             moment.process = closer.process.as_ref().map(|(pid, buffers)| Closer::far(*pid, buffers.clone()));
             moment.deaths = closer.deaths.clone();
         }
-        if let Some(closer) = closer.filter(|closer| !self.has_past && !closer.past.is_empty()) {
+        if let Some(closer) = closer.filter(|_| !self.has_past) {
             self.has_past = true;
-            self.history = History::new(moments(&self.settings));
+            if !closer.past.is_empty() {
+                self.history = History::new(moments(&self.settings));
+            }
             let before = closer.past.iter().filter(|past| past.taken_at < moment.snapshot.taken_at);
             before.for_each(|past| self.history.push(past));
+            self.events.begin_with(&closer.events);
         }
         if answers {
             return self.take(moment);
@@ -271,6 +282,13 @@ impl State {
         match &self.hosts {
             Some(hosts) if !hosts.is_alone => &View::OF_SEVERAL,
             _ => &View::ALL,
+        }
+    }
+
+    /// Who reads an old event goes on reading it when there are more.
+    fn keep_scroll(&mut self, more: usize) {
+        if self.events_back > 0 {
+            self.events_back += more;
         }
     }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub mod harness;
+pub mod pretend;
 pub mod service;
 pub mod terminal;
 

@@ -1,7 +1,7 @@
 //! What keys and the mouse do to the list of machines.
 
 use super::columns::placed;
-use super::{HEAD, prompt, room};
+use super::{HEAD, MARK, prompt, room};
 use crate::top::hosts::Sort;
 use crate::top::keys::Action;
 use crate::top::layout::{self, Panel};
@@ -86,7 +86,7 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
         MouseEventKind::ScrollUp => hosts.turn(first.saturating_sub(NOTCH)),
         MouseEventKind::ScrollDown => hosts.turn((first + NOTCH).min(hosts.len().saturating_sub(room))),
         MouseEventKind::Down(MouseButton::Left) if line + 1 == HEAD => {
-            let columns = placed(area);
+            let columns = placed(area, hosts.name_width() + MARK);
             let hit = columns.iter().rfind(|place| place.x.saturating_sub(1) <= event.column);
             let hit = hit.filter(|place| event.column <= place.x + place.width);
             if let Some(sort) = hit.and_then(|place| place.column.sort()) {

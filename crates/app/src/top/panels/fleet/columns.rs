@@ -29,7 +29,7 @@ pub struct Placed {
 
 /// All of them with the least width, in the order in which they stand; and what goes first where there is no room.
 const COLUMNS: [(Column, u16, u8); 10] = [
-    (Column::Host, 16, 0),
+    (Column::Host, NARROWEST_NAME, 0),
     (Column::State, 9, 0),
     (Column::Devices, 5, 0),
     (Column::Temperature, 7, 1),
@@ -41,8 +41,12 @@ const COLUMNS: [(Column, u16, u8); 10] = [
     (Column::Worst, 24, 7),
 ];
 
-/// The widest name that is not cut.
-const WIDEST_NAME: u16 = 40;
+/// A name gets so many columns before all others, and so many where there is room.
+const NARROWEST_NAME: u16 = 12;
+const WIDE_NAME: u16 = 30;
+const WIDEST_NAME: u16 = 48;
+/// Terminals below this have no room for long names.
+const NARROW: u16 = 100;
 
 impl Column {
     pub fn head(self) -> &'static str {
@@ -83,9 +87,10 @@ impl Column {
     }
 }
 
-/// The columns for which there is room.
-pub fn placed(area: Rect) -> Vec<Placed> {
+/// The columns for which there is room, where the widest name takes so many.
+pub fn placed(area: Rect, name: u16) -> Vec<Placed> {
     let mut columns = COLUMNS.to_vec();
+    columns[0].1 = name.clamp(NARROWEST_NAME, if area.width < NARROW { WIDE_NAME * 3 / 4 } else { WIDE_NAME });
     let room = area.width.saturating_sub(1);
     let needed = |columns: &[(Column, u16, u8)]| columns.iter().map(|(_, width, _)| width + 1).sum::<u16>();
     while needed(&columns) > room {
@@ -100,9 +105,9 @@ pub fn placed(area: Rect) -> Vec<Placed> {
     let mut placed: Vec<Placed> = Vec::with_capacity(columns.len());
     let has_worst = columns.iter().any(|(column, ..)| *column == Column::Worst);
     for (column, least, _) in columns {
-        // A name takes a part of what is left, and what is wrong takes the rest.
+        // A name takes what it needs of what is left, and what is wrong takes the rest.
         let more = match column {
-            Column::Host => (rest / if has_worst { 3 } else { 1 }).min(WIDEST_NAME - least),
+            Column::Host => rest.min(name.min(WIDEST_NAME).saturating_sub(least)),
             Column::DramBar if has_worst => (rest / 4).min(16),
             Column::Worst => rest,
             _ => 0,

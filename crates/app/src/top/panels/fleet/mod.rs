@@ -23,6 +23,9 @@ pub use act::{act, enter, mouse};
 /// The rows above the machines: the title, and the names of the columns.
 const HEAD: u16 = 2;
 
+/// The columns of what stands before a name.
+const MARK: u16 = 2;
+
 /// For how many lines there is room.
 fn room(area: Rect) -> usize {
     usize::from(area.height.saturating_sub(HEAD))
@@ -31,7 +34,7 @@ fn room(area: Rect) -> usize {
 pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     let Some(hosts) = state.hosts.as_ref().filter(|_| !area.is_empty()) else { return };
-    let columns = placed(area);
+    let columns = placed(area, hosts.name_width() + MARK);
     let first = hosts.first(room(area));
     title(state, hosts, first, area, buf);
     if area.height > 1 {
