@@ -1,6 +1,6 @@
-//! `cargo xtask bench [smi|watch|top|book|serve|web|fleet|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the
-//! same files; what watching costs, and the monitor, of one machine and of a thousand; what it costs a process to keep a book;
-//! `ttmon serve` beside a server as the proof of concept had it; what its answers over HTTP cost; and a fleet that a Prometheus tells of.
+//! `cargo xtask bench [smi|watch|top|fleet|book|serve|web|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the same
+//! files; what watching costs, and the monitor, of one machine and of a thousand; what it costs a process to keep a book; `ttmon serve`
+//! beside a server as the proof of concept had it; what its answers over HTTP cost; and a fleet that a Prometheus tells of.
 
 mod bench;
 mod book;
@@ -32,6 +32,6 @@ fn main() -> anyhow::Result<()> {
         ["tell", path] => serve::tell(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
-        _ => bail!("usage: cargo xtask bench [smi|watch|top|book|serve|web|fleet|prometheus]"),
+        _ => bail!("usage: cargo xtask bench [smi|watch|top|fleet|book|serve|web|prometheus]"),
     }
 }

@@ -186,12 +186,12 @@ scrape_configs:
 /// A host of the fleet by its address: how it is, and the states of its devices.
 fn host(fleet: &serde_json::Value, address: &str) -> (String, Vec<String>) {
     let hosts = fleet["hosts"].as_array().into_iter().flatten();
-    let found = hosts.filter(|host| host["host"] == address).map(|host| {
+    let mut found = hosts.filter(|host| host["host"] == address).map(|host| {
         let devices = host["snapshot"]["devices"].as_array().into_iter().flatten();
         let states = devices.map(|device| device["state"].as_str().unwrap_or_default().to_owned());
         (host["state"].as_str().unwrap_or_default().to_owned(), states.collect())
     });
-    found.last().unwrap_or_default()
+    found.next().unwrap_or_default()
 }
 
 #[test]
@@ -228,7 +228,15 @@ fn prometheus_scrapes_three_hosts_rules_fire_and_resolve_and_the_fleet_is_read_b
     });
     let table = network.said(TTMON, &["smi", "--prometheus", PROMETHEUS]);
     assert!(table.contains("TtmonDeviceHung") || table.contains("device 2 is hung"), "{table}");
-    assert_eq!(host(&network.fleet(), "10.99.2.2:9746").1, ["ok", "remote", "ok", "remote"]);
+    let fleet = network.fleet();
+    assert_eq!(host(&fleet, "10.99.2.2:9746").1, ["ok", "remote", "ok", "remote"]);
+    let second = fleet["hosts"].as_array().unwrap().iter().find(|host| host["host"] == "10.99.2.2:9746").unwrap();
+    let device = &second["snapshot"]["devices"][0];
+    for figure in ["power_watts", "power_max_watts", "asic_temp_celsius", "aiclk_megahertz"] {
+        assert!(device[figure].is_number(), "{figure}: {device}");
+    }
+    assert!(device["memory"]["dram_used_bytes"].is_number() && device["board"] == "n300", "{device}");
+    assert_eq!(second["snapshot"]["processes"][0]["name"], "python3");
 
     network.wait_for("the end of the alert, after a reset", |network| !hung(network));
     network.wait_for("a device that is well again", |network| host(&network.fleet(), "10.99.1.2:9746").1 == ["ok"; 4]);

@@ -1,9 +1,8 @@
 //! One other machine, in the place of this one; and how machines that the command line names are begun with.
 
 use super::http::{PATIENCE, Service};
-use super::prometheus::Source;
 use super::watch::{Watch, Ways};
-use super::{HostView, place};
+use super::{HostView, place, prometheus};
 use crate::cli::MachineArgs;
 use crate::exit::{Exit, Failure};
 use crate::http::{Http, Options};
@@ -31,10 +30,12 @@ pub fn ways(args: &MachineArgs) -> anyhow::Result<Ways> {
     if !args.ssh.is_empty() {
         return Ok(Ways::Ssh { hosts: place::ssh(&args.ssh)?, push: args.push });
     }
-    let http = Http::new(&options(args)).map_err(|error| Failure::error(Exit::Usage, format!("{error:#}")))?;
+    let ask = |options: &Options| Http::new(options).map_err(|error| Failure::error(Exit::Usage, format!("{error:#}")));
     if let Some(url) = &args.prometheus {
-        return Ok(Ways::Prometheus(Source::at(url, http)?));
+        let http = ask(&Options { timeout: prometheus::PATIENCE, ..options(args) })?;
+        return Ok(Ways::Prometheus(prometheus::Source::at(url, http)?));
     }
+    let http = ask(&options(args))?;
     Ok(Ways::Http(place::http(&args.host)?, http))
 }
 

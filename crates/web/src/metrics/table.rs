@@ -22,14 +22,17 @@ pub enum Kind {
     Info,
 }
 
+/// Something for each label, or for each value of one.
+type ByLabel<F> = &'static [(&'static str, F)];
+
 /// What it is a metric of.
 pub enum Of {
     Machine(fn(&Figures<'_>) -> Option<Value>),
-    MachineInfo(&'static [(&'static str, for<'a> fn(&Figures<'a>) -> Option<&'a str>)]),
+    MachineInfo(ByLabel<for<'a> fn(&Figures<'a>) -> Option<&'a str>>),
     Device(fn(&Device) -> Option<Value>),
     /// A line for each value of one more label.
-    DeviceBy(&'static str, &'static [(&'static str, fn(&Device) -> Option<Value>)]),
-    DeviceInfo(&'static [(&'static str, fn(&Device) -> Option<&str>)]),
+    DeviceBy(&'static str, ByLabel<fn(&Device) -> Option<Value>>),
+    DeviceInfo(ByLabel<fn(&Device) -> Option<&str>>),
     Processes,
 }
 

@@ -221,7 +221,11 @@ impl Machines {
     pub fn add_rates(&mut self, rows: &[Row<Labels<'_>>], name: &str) {
         for row in rows.iter().filter(|row| !row.metric.device.is_empty()) {
             let Some(value) = row.value.1.0 else { continue };
-            fill(self.machine(&row.metric.job, &row.metric.instance).device(&row.metric.device), name, "", value);
+            let device = self.machine(&row.metric.job, &row.metric.instance).device(&row.metric.device);
+            // Of a device that cannot be read the counters stand still, which is no rate.
+            if device.state == State::Ok {
+                fill(device, name, "", value);
+            }
         }
     }
 

@@ -43,6 +43,8 @@ const FACTS: &str = "{__name__=~\"ttmon_host_info|ttmon_sample_timestamp_seconds
                      (ttmon_process_memory_bytes{pid!=\"other\",kind=~\"dram|l1\"})";
 const GONE: &str = "last_over_time(ttmon_sample_timestamp_seconds[6h]) unless ttmon_sample_timestamp_seconds";
 const ALERTS: &str = "ALERTS{alertstate=\"firing\"} and on (job, instance) ttmon_build_info";
+/// For the whole of an answer, which may be of a thousand machines.
+pub const PATIENCE: Duration = Duration::from_secs(15);
 /// What was scraped within this time is as new as it can be.
 const RECENT: Duration = Duration::from_secs(60);
 
@@ -71,25 +73,29 @@ impl Source {
         self.http.get_whatever(&url)
     }
 
-    /// Asks all that is needed for a page.
+    /// Several questions at the same time.
+    fn ask_all<const N: usize>(&self, queries: [&str; N]) -> anyhow::Result<[Vec<u8>; N]> {
+        let answers = std::thread::scope(|scope| {
+            let asked = queries.map(|query| scope.spawn(move || self.ask(query)));
+            asked.map(|one| one.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the question could not be put"))))
+        });
+        let mut told = [const { Vec::new() }; N];
+        for (told, answer) in told.iter_mut().zip(answers) {
+            *told = answer?;
+        }
+        Ok(told)
+    }
+
+    /// Asks all that is needed for a page, and more of the machine that somebody looks at.
     fn told(&self, closer: Option<&HostView>) -> anyhow::Result<Told> {
         let closer = closer.map(|host| {
             let of = matcher(host);
+            let everything = format!("{{__name__=~\"ttmon_.+\",{of}}}");
             let rate = |metric: &str| format!("rate(ttmon_device_pcie_{metric}_bytes_total{{{of}}}[2m])");
-            anyhow::Ok([
-                self.ask(&format!("{{__name__=~\"ttmon_.+\",{of}}}"))?,
-                self.ask(&rate("host_to_device"))?,
-                self.ask(&rate("device_to_host"))?,
-            ])
+            self.ask_all([&everything, &rate("host_to_device"), &rate("device_to_host")])
         });
-        Ok(Told {
-            states: self.ask(STATES)?,
-            figures: self.ask(FIGURES)?,
-            facts: self.ask(FACTS)?,
-            gone: self.ask(GONE)?,
-            alerts: self.ask(ALERTS)?,
-            closer: closer.transpose()?,
-        })
+        let [states, figures, facts, gone, alerts] = self.ask_all([STATES, FIGURES, FACTS, GONE, ALERTS])?;
+        Ok(Told { states, figures, facts, gone, alerts, closer: closer.transpose()? })
     }
 }
 
@@ -198,6 +204,8 @@ fn age(hosts: &mut [HostView], time: Duration) {
 
 /// Why there is no answer, in words.
 fn reason(error: &anyhow::Error) -> String {
-    let said = super::http::reason(error);
-    said.replace("`ttmon serve` does not run there", "Prometheus does not run there")
+    if let Some(ureq::Error::Timeout(_)) = error.downcast_ref() {
+        return format!("no answer within {} s", PATIENCE.as_secs());
+    }
+    super::http::reason(error).replace("`ttmon serve` does not run there", "Prometheus does not run there")
 }

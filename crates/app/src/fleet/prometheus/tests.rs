@@ -144,7 +144,11 @@ fn two_jobs_with_the_same_machine_are_told_apart() {
 fn a_machine_that_is_looked_at_shows_all_that_its_metrics_tell() {
     let machine = example::machine();
     let everything = scraped(&machine, "lab-7:9746");
-    let rate = vector(&[("job=ttmon,instance=lab-7:9746,device=0", "3200000000")]);
+    let rate = vector(&[
+        ("job=ttmon,instance=lab-7:9746,device=0", "3200000000"),
+        // This one is hung.
+        ("job=ttmon,instance=lab-7:9746,device=1", "0"),
+    ]);
     let mut told = told(&[], &[], &[], &[]);
     told.closer = Some([everything, rate, vector(&[])]);
     let hosts = hosts(&told, "http://mon:9090", &[]).unwrap();

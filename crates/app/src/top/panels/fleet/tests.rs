@@ -16,7 +16,7 @@ fn watching(fleet: Fleet) -> State {
     let mut state = State::new(Settings::default(), true);
     state.zone = TimeZone::UTC;
     state.area = Rect::new(0, 0, 80, 24);
-    state.watch(fleet.clone());
+    state.watch(fleet.clone(), fleet.hosts.len() == 1);
     again(&mut state, fleet);
     state
 }
@@ -92,7 +92,7 @@ fn a_screen_without_unicode_and_a_small_one_show_it_too() {
     let mut ascii = State::new(Settings { ascii: true, ..Settings::default() }, true);
     let mut fleet = example::several();
     fleet.hosts.retain(|host| host.name.is_ascii() && host.name != "lab-7");
-    ascii.watch(fleet);
+    ascii.watch(fleet, false);
     let text = drawn(&mut ascii, (100, 10));
     assert!(text.is_ascii(), "{text}");
     for (width, height) in (1..=130).step_by(3).flat_map(|w| (1..=40).step_by(3).map(move |h| (w, h))) {
