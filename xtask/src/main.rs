@@ -1,6 +1,6 @@
-//! `cargo xtask bench [smi|watch|top|fleet|book|serve]`: what `ttmon smi --json` costs, beside a program that only reads the same files;
-//! what watching costs, and the monitor, of one machine and of a thousand; what it costs a process to keep a book; and `ttmon serve` beside a server as the proof of
-//! concept had it.
+//! `cargo xtask bench [smi|watch|top|fleet|book|serve|web]`: what `ttmon smi --json` costs, beside a program that only reads the
+//! same files; what watching costs, and the monitor, of one machine and of a thousand; what it costs a process to keep a book;
+//! `ttmon serve` beside a server as the proof of concept had it; and what its answers over HTTP cost.
 
 mod bench;
 mod book;
@@ -8,6 +8,7 @@ mod counting;
 mod fleet;
 mod serve;
 mod top;
+mod web;
 
 use anyhow::bail;
 
@@ -20,6 +21,7 @@ fn main() -> anyhow::Result<()> {
         ["bench", "book"] => book::run(),
         ["bench", "fleet"] => fleet::run(),
         ["bench", "serve"] => serve::run(),
+        ["bench", "web"] => web::run(),
         ["rusage", ..] => bench::rusage(),
         ["keep", live] => book::keeper::keep(live.parse()?),
         ["copy", path] => book::keeper::copy_for_ever(path),
@@ -28,6 +30,6 @@ fn main() -> anyhow::Result<()> {
         ["tell", path] => serve::tell(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
-        _ => bail!("usage: cargo xtask bench [smi|watch|top|fleet|book|serve]"),
+        _ => bail!("usage: cargo xtask bench [smi|watch|top|fleet|book|serve|web]"),
     }
 }

@@ -262,7 +262,7 @@ impl Drop for Terminal {
 }
 
 /// The number in one line of a `status`.
-fn line_of(path: &Path, name: &str) -> anyhow::Result<u64> {
+pub fn line_of(path: &Path, name: &str) -> anyhow::Result<u64> {
     let text = std::fs::read_to_string(path)?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     match line.and_then(|line| line.split_whitespace().next()).map(str::parse) {

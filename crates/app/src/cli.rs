@@ -45,7 +45,13 @@ const AFTER_HELP_SERVE: &str = "\
 Programs that speak the protocol of tt-metal's allocation_server_poc work unchanged: they connect to --poc-socket. A program with \
 ttmon's agent hands its book over by itself, early or late. As root the service sees the processes of all users, else your own.
 
-Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads the configuration again:
+Over HTTP there are a page for browsers at /, /metrics for Prometheus, /healthz, and the API under /api/v1 (/api/v1/openapi.json tells all of \
+it). A request never takes a sample: it is answered from the last one. Other machines are served with --tls-cert, --tls-key and --token-file:
+
+  ttmon serve --listen 0.0.0.0:9746 --tls-cert cert.pem --tls-key key.pem --token-file token
+  curl -H \"Authorization: Bearer $(head -n1 token)\" https://HOST:9746/api/v1/snapshot
+
+Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads the configuration, certificate and token again:
 
   connections = 1024             # open connections on each socket
   buffers_per_process = 1000000  # that one process may report
@@ -54,6 +60,14 @@ Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads
 
 Exit codes: 0 it was told to end; 2 a wrong word on the command line or in FILE, or somebody else serves at a socket; 4 not \
 permitted.";
+
+const AFTER_HELP_METRICS: &str = "\
+What was not measured has no line. A single sample has no counters of what went over PCIe: those are of the service (`ttmon serve`), \
+which is asked when there is one. For node_exporter's textfile collector, every minute:
+
+  * * * * * root ttmon metrics --textfile /var/lib/prometheus/node-exporter/ttmon.prom
+
+Exit codes: 0 it is written, whatever the devices are like; 2 a wrong word on the command line; 4 not permitted.";
 
 const AFTER_HELP_RECORD: &str = "\
 Needs no terminal. Ctrl-C and SIGTERM end the recording as --for does; one line on standard error then says how many samples there are, \
@@ -98,13 +112,16 @@ pub struct MachineArgs {
     /// Look at other machines, on which ttmon is started over your ssh: HOST or USER@HOST, several separated by commas
     #[arg(long, global = true, value_name = "HOST", value_delimiter = ',', conflicts_with_all = ["sim", "root", "service"])]
     pub ssh: Vec<String>,
+    /// Look at the machines that the Prometheus at URL scrapes, with smi and top
+    #[arg(long, global = true, value_name = "URL", conflicts_with_all = ["sim", "root", "service", "host", "ssh"])]
+    pub prometheus: Option<String>,
     /// With --ssh: bring this program along, for machines that have none; nothing of it stays there
     #[arg(long, global = true)]
     pub push: bool,
-    /// With --host: the token, in the first line of FILE
+    /// With --host and --prometheus: the token, in the first line of FILE
     #[arg(long, global = true, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// With --host: believe the certificates in FILE (PEM) instead of the system's
+    /// With --host and --prometheus: believe the certificates in FILE (PEM) instead of the system's
     #[arg(long, global = true, value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// Wait at most MS milliseconds for the devices; what does not answer is shown as it was
@@ -115,31 +132,40 @@ pub struct MachineArgs {
 impl MachineArgs {
     /// Whether other machines are looked at.
     pub fn is_far(&self) -> bool {
-        !self.host.is_empty() || !self.ssh.is_empty()
+        !self.host.is_empty() || !self.ssh.is_empty() || self.prometheus.is_some()
     }
 
     /// Whether it is more than one machine.
     pub fn is_fleet(&self) -> bool {
-        self.host.len() + self.ssh.len() > 1
+        self.host.len() + self.ssh.len() > 1 || self.prometheus.is_some()
     }
 }
 
 impl Cli {
     /// Finds what does not go together and which no single argument can tell.
     pub fn check(&self) -> anyhow::Result<()> {
-        let MachineArgs { ssh, host, push, .. } = &self.machine;
+        let MachineArgs { ssh, host, push, prometheus, .. } = &self.machine;
         let shows = matches!(self.command, Command::Smi(_) | Command::Top(_) | Command::Mem(_));
         let wrong = |why: &str| Err(Failure::error(Exit::Usage, why));
         match &self.command {
+            Command::Mem(_) if prometheus.is_some() => {
+                wrong("--prometheus goes with smi and top: Prometheus is not told of buffers")
+            }
             _ if !shows && self.machine.is_far() => {
-                let option = if host.is_empty() { "--ssh" } else { "--host" };
+                let option = match prometheus {
+                    Some(_) => "--prometheus",
+                    None if host.is_empty() => "--ssh",
+                    None => "--host",
+                };
                 wrong(&format!("{option} goes with smi, top and mem: the other commands are about this machine"))
             }
             _ if *push && ssh.is_empty() => wrong("--push goes with --ssh: it brings ttmon along"),
             Command::Smi(_) | Command::Top(_) | Command::Mem(_)
-                if host.is_empty() && (self.machine.token_file.is_some() || self.machine.ca.is_some()) =>
+                if host.is_empty()
+                    && prometheus.is_none()
+                    && (self.machine.token_file.is_some() || self.machine.ca.is_some()) =>
             {
-                wrong("--token-file and --ca go with --host: they are for its service")
+                wrong("--token-file and --ca go with --host and --prometheus: they are for who is asked there")
             }
             Command::Top(top) if self.machine.is_far() && top.replay.is_some() => {
                 wrong("--replay shows a file: leave out the other machines")
@@ -174,6 +200,9 @@ pub enum Command {
     /// Serve the device memory of all processes to everybody, and remember what the dead held
     #[command(after_help = AFTER_HELP_SERVE)]
     Serve(ServeArgs),
+    /// Print what a scrape of the service would say, for Prometheus or OpenMetrics
+    #[command(after_help = AFTER_HELP_METRICS)]
+    Metrics(MetricsArgs),
     /// Record everything to a file, or print such a file
     #[command(after_help = AFTER_HELP_RECORD)]
     Record(RecordArgs),
@@ -298,6 +327,44 @@ pub struct ServeArgs {
     /// Serve other machines without a certificate or a token, too: whoever reaches the port may look
     #[arg(long)]
     pub insecure: bool,
+    #[command(flatten)]
+    pub metrics: MetricOptions,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct MetricsArgs {
+    /// OpenMetrics instead of Prometheus text
+    #[arg(long, conflicts_with = "textfile")]
+    pub openmetrics: bool,
+    /// Write to PATH instead, whole or not at all
+    #[arg(long, value_name = "PATH")]
+    pub textfile: Option<PathBuf>,
+    #[command(flatten)]
+    pub options: MetricOptions,
+}
+
+/// What is wanted of a scrape.
+#[derive(Debug, Clone, Args)]
+pub struct MetricOptions {
+    /// The most series of single processes in a scrape; the largest are kept, the others summed
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub max_process_series: usize,
+    /// Say the same under another program's names, too
+    #[arg(long, value_name = "PROGRAM")]
+    pub compat: Option<Compat>,
+}
+
+/// Other programs whose names of metrics are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Compat {
+    TtTelemetry,
+}
+
+impl MetricOptions {
+    pub fn wanted(&self) -> web::metrics::Options {
+        let tt_telemetry = self.compat == Some(Compat::TtTelemetry);
+        web::metrics::Options { max_process_series: self.max_process_series, tt_telemetry }
+    }
 }
 
 #[derive(Debug, Clone, Args)]
@@ -432,8 +499,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// The command line, with the command that the program's name or its absence stands for put in. Without any it is the monitor on
 /// a terminal, and a table elsewhere.
 pub fn arguments(arguments: impl Iterator<Item = OsString>, is_terminal: bool) -> Vec<OsString> {
-    const COMMANDS: [&str; 12] =
-        ["smi", "top", "config", "mem", "serve", "record", "sim", "help", "-h", "--help", "-V", "--version"];
+    const COMMANDS: [&str; 13] =
+        ["smi", "top", "config", "mem", "serve", "metrics", "record", "sim", "help", "-h", "--help", "-V", "--version"];
     let mut arguments: Vec<OsString> = arguments.collect();
     let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
     // The program's name may stand for a command.
@@ -482,7 +549,8 @@ fn join_sim(arguments: &mut Vec<OsString>) {
 
 /// Whether there is nothing but which machine to look at.
 fn tells_only_of_the_machine(arguments: &[OsString]) -> bool {
-    const WITH_VALUE: [&str; 7] = ["--root", "--service", "--deadline-ms", "--host", "--ssh", "--token-file", "--ca"];
+    const WITH_VALUE: [&str; 8] =
+        ["--root", "--service", "--deadline-ms", "--host", "--ssh", "--prometheus", "--token-file", "--ca"];
     let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str()).peekable();
     let mut all = arguments.len().saturating_sub(1);
     while let Some(word) = words.next() {
@@ -502,8 +570,18 @@ fn tells_only_of_the_machine(arguments: &[OsString]) -> bool {
 
 /// How many words are our own when the command is `run`: those before the command that it shall run.
 fn words_before_a_command(arguments: &[OsString]) -> Option<usize> {
-    const WITH_VALUE: [&str; 9] =
-        ["--root", "--service", "--deadline-ms", "--host", "--ssh", "--token-file", "--ca", "--json", "--interval-ms"];
+    const WITH_VALUE: [&str; 10] = [
+        "--root",
+        "--service",
+        "--deadline-ms",
+        "--host",
+        "--ssh",
+        "--prometheus",
+        "--token-file",
+        "--ca",
+        "--json",
+        "--interval-ms",
+    ];
     let is_value = |at: usize| {
         let is_spec = || arguments[at].to_str().is_some_and(is_spec);
         WITH_VALUE.iter().any(|option| arguments[at - 1] == *option) || (arguments[at - 1] == "--sim" && is_spec())

@@ -66,6 +66,24 @@ impl Http {
         body(request.call())
     }
 
+    /// The body of an answer, be it an error's: what asks in JSON is told in JSON why not. One that is no JSON is what [`get`](Http::get)
+    /// makes of it.
+    pub fn get_whatever(&self, url: &str) -> anyhow::Result<Vec<u8>> {
+        let mut request = self.agent.get(url);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let mut answer = request.call()?;
+        let is_json =
+            answer.headers().get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        if !is_json {
+            return body(Ok(answer));
+        }
+        let mut bytes = Vec::new();
+        answer.body_mut().as_reader().take(LONGEST).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
     /// The body of an answer and its tag, unless it is still what a tag stands for.
     pub fn get_new(&self, url: &str, tag: Option<&str>) -> anyhow::Result<Option<(Vec<u8>, Option<String>)>> {
         let mut request = self.agent.get(url);

@@ -13,7 +13,9 @@ mod handover;
 mod http;
 mod machine;
 mod mem;
+mod metrics;
 mod record;
+mod replace;
 mod run;
 mod sampling;
 mod serve;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Mem(mem) => mem::run(&cli.machine, &mem),
         Command::Run(run) => return run::run(&cli.machine, &run),
         Command::Serve(serve) => serve::run(&cli.machine, &serve),
+        Command::Metrics(metrics) => metrics::run(&cli.machine, &metrics),
         Command::Record(record) => record::run(&cli.machine, &record),
         Command::Config(config) => config::run(&config),
         Command::Sim(sim) => sim_command::run(&sim),

@@ -65,6 +65,9 @@ pub struct Device {
     pub heartbeat: Option<u32>,
     /// Shutdowns by critical temperature since the last power cycle.
     pub thermal_trips: Option<u32>,
+    /// The same, counted on when a power cycle has set it back while it was watched.
+    #[serde(default)]
+    pub thermal_trips_total: Option<u64>,
     /// Who holds tt-umd's lock on the chip.
     pub in_use_by_pid: Option<u32>,
     /// Openers of the device that cannot be named here: they live in a PID namespace that this one does not see.
@@ -125,6 +128,13 @@ pub struct Link {
     /// From the second sample on.
     #[serde(rename = "device_to_host_bytes_per_second")]
     pub device_to_host: Option<BytesPerSecond>,
+    /// What has gone that way since the counters were first read; it never falls, whatever the chip's counters do. What went
+    /// while nobody could look is missing.
+    #[serde(default, rename = "host_to_device_bytes_total")]
+    pub host_to_device_total: Option<Bytes>,
+    /// Likewise.
+    #[serde(default, rename = "device_to_host_bytes_total")]
+    pub device_to_host_total: Option<Bytes>,
 }
 
 /// Firmware versions as the driver spells them.
@@ -202,6 +212,7 @@ impl Device {
             arcclk: None,
             heartbeat: None,
             thermal_trips: None,
+            thermal_trips_total: None,
             in_use_by_pid: None,
             foreign_holders: 0,
             pcie: Link::default(),

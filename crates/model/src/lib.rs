@@ -25,7 +25,7 @@ pub use id::{DeviceId, PciAddress, Selector};
 pub use identity::{ChipMatch, chip_match, chip_with_number};
 pub use process::{BankFigures, Exact, Held, KindFigures, Process, Runtime, Source, Usage};
 pub use process_memory::{ChipMemory, LiveBuffer, ProcessMemory};
-pub use rates::{Counters, Traffic, cpu_percent, traffic};
+pub use rates::{Counters, Traffic, Transferred, cpu_percent, traffic};
 pub use snapshot::{Fault, Host, SCHEMA, Snapshot};
 pub use time::Timestamp;
 pub use topology::{EthernetLink, Placed, Topology, TopologyError, TopologySource};

@@ -1,6 +1,6 @@
 //! Rates from raw counters: arithmetic on two samples.
 
-use crate::{Arch, BytesPerSecond, Link};
+use crate::{Arch, Bytes, BytesPerSecond, Link};
 
 /// The raw 32-bit flit counters of a chip's PCIe tile, by direction: each of three kinds of traffic on each of two NoCs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,12 +27,8 @@ pub struct Traffic {
 /// A counter that wrapped counts on; one that restarted gives no rate. The two look alike: a reset is told by a heartbeat
 /// that fell. A driver too old to have a heartbeat gets no rate from a counter that fell, whatever the cause.
 pub fn traffic(earlier: &Counters, later: &Counters, seconds: f64, arch: Arch, link: &Link) -> Traffic {
-    let all = |c: &Counters| c.host_to_device.into_iter().chain(c.device_to_host);
-    let restarted = match (earlier.heartbeat, later.heartbeat) {
-        (Some(a), Some(b)) => b < a && a - b < u32::MAX / 2,
-        _ => all(earlier).zip(all(later)).any(|(a, b)| b < a),
-    };
-    let dead = all(later).all(|n| n == u32::MAX);
+    let restarted = has_restarted(earlier, later).unwrap_or_else(|| has_fallen(earlier, later));
+    let dead = is_dead(later);
     let most = link_bytes_per_second(link);
     let flit = flit_bytes(arch);
     // A single counter must not be able to wrap twice unseen.
@@ -50,6 +46,58 @@ pub fn traffic(earlier: &Counters, later: &Counters, seconds: f64, arch: Arch, l
         host_to_device: rate(&earlier.host_to_device, &later.host_to_device),
         device_to_host: rate(&earlier.device_to_host, &later.device_to_host),
     }
+}
+
+/// What went over a link in all.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Transferred {
+    /// Written by the host or read by the device.
+    pub host_to_device: Bytes,
+    /// Read by the host or written by the device.
+    pub device_to_host: Bytes,
+}
+
+impl Transferred {
+    /// Adds what went between two readings of the counters: at least so much, since nobody sees what a counter had before it
+    /// was set back. `unbroken` if the device was well at every sample in between.
+    pub fn add(&mut self, earlier: &Counters, later: &Counters, seconds: f64, unbroken: bool, arch: Arch, link: &Link) {
+        if is_dead(later) {
+            return;
+        }
+        let step: fn(u32, u32) -> u32 = match has_restarted(earlier, later) {
+            Some(true) => |_, later| later,
+            Some(false) if unbroken => |earlier, later| later.wrapping_sub(earlier),
+            // It wrapped, or it was set back and has come this far since.
+            _ => |earlier, later| later.checked_sub(earlier).unwrap_or(later),
+        };
+        let most = link_bytes_per_second(link) * seconds * 2.0;
+        let bytes = |earlier: &[u32; 6], later: &[u32; 6]| {
+            let flits: u64 = earlier.iter().zip(later).map(|(a, b)| u64::from(step(*a, *b))).sum();
+            let bytes = flits * flit_bytes(arch) as u64;
+            // More than the link can carry is no measurement.
+            Bytes(if bytes as f64 <= most { bytes } else { 0 })
+        };
+        self.host_to_device += bytes(&earlier.host_to_device, &later.host_to_device);
+        self.device_to_host += bytes(&earlier.device_to_host, &later.device_to_host);
+    }
+}
+
+/// Whether the chip was reset between two readings, which its heartbeat tells.
+fn has_restarted(earlier: &Counters, later: &Counters) -> Option<bool> {
+    let (earlier, later) = (earlier.heartbeat?, later.heartbeat?);
+    Some(later < earlier && earlier - later < u32::MAX / 2)
+}
+
+fn has_fallen(earlier: &Counters, later: &Counters) -> bool {
+    all(earlier).zip(all(later)).any(|(earlier, later)| later < earlier)
+}
+
+fn is_dead(counters: &Counters) -> bool {
+    all(counters).all(|n| n == u32::MAX)
+}
+
+fn all(counters: &Counters) -> impl Iterator<Item = u32> {
+    counters.host_to_device.into_iter().chain(counters.device_to_host)
 }
 
 /// Bytes per counted flit. Blackhole's is its NoC's width; it has not been verified on hardware.
@@ -89,6 +137,8 @@ mod tests {
         max_width: None,
         host_to_device: None,
         device_to_host: None,
+        host_to_device_total: None,
+        device_to_host_total: None,
     };
 
     fn counters(host_to_device: u32, heartbeat: u32) -> Counters {
@@ -151,6 +201,34 @@ mod tests {
     fn a_dead_chip_gives_no_rate() {
         let dead = Counters { host_to_device: [u32::MAX; 6], device_to_host: [u32::MAX; 6], heartbeat: None };
         assert_eq!(traffic(&counters(1, 1), &dead, 1.0, Arch::Wormhole, &GEN4), Traffic::default());
+    }
+
+    fn sum(steps: &[(u32, u32, bool)]) -> u64 {
+        let mut sum = Transferred::default();
+        for pair in steps.windows(2) {
+            let [(a, beat, _), (b, next_beat, unbroken)] = [pair[0], pair[1]];
+            sum.add(&counters(a, beat), &counters(b, next_beat), 10.0, unbroken, Arch::Wormhole, &GEN4);
+        }
+        sum.host_to_device.0 / 32
+    }
+
+    #[test]
+    fn a_sum_goes_on_over_wraps_and_resets() {
+        assert_eq!(sum(&[(1000, 10, true), (1500, 20, true), (1500, 30, true)]), 500);
+        assert_eq!(sum(&[(u32::MAX - 499, 10, true), (500, 20, true)]), 1000, "a counter that wraps");
+        // The sevens in the other five counters are traffic since the reset, too.
+        assert_eq!(sum(&[(3_000_000_000, 5000, true), (10, 3, true)]), 10 + 5 * 7, "a chip that was reset");
+        assert_eq!(sum(&[(3_000_000_000, 5000, true), (10, 6000, false)]), 10, "a reset that nobody saw");
+        assert_eq!(sum(&[(1000, 10, true), (1700, 900, false)]), 700, "a device that was silent for a while");
+    }
+
+    #[test]
+    fn what_a_link_cannot_carry_adds_nothing() {
+        let mut sum = Transferred::default();
+        sum.add(&counters(0, 10), &counters(2_500_000_000, 20), 1.0, true, Arch::Wormhole, &GEN4);
+        let dead = Counters { host_to_device: [u32::MAX; 6], device_to_host: [u32::MAX; 6], heartbeat: None };
+        sum.add(&counters(1, 1), &dead, 1e6, true, Arch::Wormhole, &GEN4);
+        assert_eq!(sum, Transferred::default());
     }
 
     #[test]

@@ -172,13 +172,13 @@ fn read_device(shared: &Mutex<Shared>, n: u32, rates: bool, add: &dyn Fn(Job)) {
         let (Some(address), Some(class)) = (shared.addresses.get(&n).cloned(), shared.class.clone()) else { return };
         (shared.chips.remove(&n), address, class, shared.lists.clone())
     };
-    chip = chip.filter(|chip| chip.is(&address));
     let mut trouble = Trouble::default();
-    let remembered = chip.as_mut().map(|chip| chip.read(rates)).filter(|reading| reading.device.state != State::Lost);
+    let same = chip.as_mut().filter(|chip| chip.is(&address));
+    let remembered = same.map(|chip| chip.read(rates)).filter(|reading| reading.device.state != State::Lost);
     let reading = match remembered {
         Some(reading) => Ok(reading),
         // The folders of a device that was removed stay empty for good, though it may be back under its name.
-        None => Chip::open(&class, n, &address).map(|opened| chip.insert(opened).read(rates)),
+        None => Chip::open(&class, n, &address, chip.as_ref()).map(|opened| chip.insert(opened).read(rates)),
     };
     match reading {
         Ok(reading) => drop(lock(shared).readings.insert(n, (reading, Instant::now()))),

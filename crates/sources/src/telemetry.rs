@@ -6,7 +6,7 @@
 use crate::dir::{Dir, Trouble};
 use crate::pids::{self, Holders};
 use crate::{devices, hwmon, pcie};
-use model::{Board, Counters, Device, DeviceId, Megahertz, PciAddress, State, Version, traffic};
+use model::{Board, Counters, Device, DeviceId, Megahertz, PciAddress, State, Transferred, Version, traffic};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,47 @@ pub(crate) struct Chip {
     seldom: Option<Instant>,
     beat: Option<(u32, Instant)>,
     earlier: Option<(Counters, Instant)>,
+    totals: Totals,
+}
+
+/// Sums that go on whatever happens to the chip's own counters.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Totals {
+    transferred: Transferred,
+    /// The last counters that were read, and whether the device was well ever since.
+    counted: Option<(Counters, Instant, bool)>,
+    /// The last count of thermal trips, and their sum.
+    trips: Option<(u32, u64)>,
+}
+
+impl Totals {
+    fn add_traffic(&mut self, now: Option<(Counters, Instant)>, device: &Device) {
+        let (Some((counters, when)), Some(arch)) = (now, device.arch) else {
+            return self.is_broken();
+        };
+        if let Some((earlier, then, unbroken)) = self.counted {
+            let seconds = (when - then).as_secs_f64();
+            self.transferred.add(&earlier, &counters, seconds, unbroken, arch, &device.pcie);
+        }
+        self.counted = Some((counters, when, true));
+    }
+
+    /// The device was not well, or away.
+    fn is_broken(&mut self) {
+        self.counted = self.counted.map(|(counters, when, _)| (counters, when, false));
+    }
+
+    fn add_trips(&mut self, trips: u32) {
+        let (last, sum) = self.trips.unwrap_or_default();
+        self.trips = Some((trips, sum + u64::from(trips.checked_sub(last).unwrap_or(trips))));
+    }
+
+    fn show(&self, device: &mut Device) {
+        device.thermal_trips_total = self.trips.map(|(_, sum)| sum);
+        let transferred = self.counted.map(|_| self.transferred);
+        device.pcie.host_to_device_total = transferred.map(|sum| sum.host_to_device);
+        device.pcie.device_to_host_total = transferred.map(|sum| sum.device_to_host);
+    }
 }
 
 /// What one reading of a device gave.
@@ -41,13 +82,16 @@ pub(crate) struct Reading {
 }
 
 impl Chip {
-    pub fn open(all: &Dir, n: u32, address: &PciAddress) -> Result<Chip, Errno> {
+    /// `before` is what the folder that stood here until now is remembered by.
+    pub fn open(all: &Dir, n: u32, address: &PciAddress, before: Option<&Chip>) -> Result<Chip, Errno> {
         let class = all.open_dir(format!("tenstorrent!{n}"))?;
         let pci = class.open_dir("device")?;
         let hwmon = hwmon::find(&pci);
         let address = address.clone();
         let (counters, list, known, seldom, beat, earlier) = (None, None, None, None, None, None);
-        Ok(Chip { n, address, class, pci, hwmon, counters, list, known, seldom, beat, earlier })
+        let mut totals = before.filter(|chip| chip.address == address).map(|chip| chip.totals).unwrap_or_default();
+        totals.is_broken();
+        Ok(Chip { n, address, class, pci, hwmon, counters, list, known, seldom, beat, earlier, totals })
     }
 
     /// Whether this is still the device with that ordinal, and its folder the one to look in.
@@ -104,6 +148,9 @@ impl Chip {
         self.explain(&device, &mut trouble);
         if rates {
             self.read_traffic(&mut device, &mut trouble, now);
+        }
+        if let Some(trips) = device.thermal_trips.filter(|_| device.state == State::Ok) {
+            self.totals.add_trips(trips);
         }
         self.finish(device, trouble, known)
     }
@@ -169,6 +216,7 @@ impl Chip {
             _ => None,
         };
         let later = counters.map(|counters| (counters, now));
+        self.totals.add_traffic(later, device);
         if let (Some((earlier, then)), Some((later, _)), Some(arch)) = (&self.earlier, &later, device.arch) {
             let traffic = traffic(earlier, later, (now - *then).as_secs_f64(), arch, &device.pcie);
             device.pcie.host_to_device = traffic.host_to_device;
@@ -226,6 +274,7 @@ impl Chip {
         let capacity = device.board.as_deref().and_then(Board::named).and_then(|board| board.capacity(bundle));
         device.memory.dram_total = capacity.map(|capacity| capacity.dram);
         device.memory.l1_total = capacity.and_then(|capacity| capacity.l1);
+        self.totals.show(&mut device);
         self.known = Some(device.clone());
         Reading { device, trouble }
     }

@@ -25,6 +25,12 @@ pub struct Board {
     pub(crate) clients: AtomicUsize,
     /// Requests that were answered.
     pub(crate) requests: AtomicU64,
+    /// Faults in all samples.
+    faults: AtomicU64,
+    /// Processes that died.
+    deaths: AtomicU64,
+    /// What is wanted of a scrape.
+    metrics: metrics::Options,
 }
 
 #[derive(Debug)]
@@ -63,8 +69,9 @@ pub struct Sample {
 
 impl Board {
     /// With a first sample, of which more shall follow at this interval.
-    pub fn new(first: Arc<Snapshot>, interval: Duration, news: Vec<Event>) -> Board {
+    pub fn new(first: Arc<Snapshot>, interval: Duration, metrics: metrics::Options, news: Vec<Event>) -> Board {
         let started_at = now();
+        let faults = AtomicU64::new(first.faults.len() as u64);
         let (mut events, mut history) = (Log::default(), History::up_to(HISTORY));
         events.extend(news);
         history.push(&first);
@@ -78,11 +85,15 @@ impl Board {
             interval_ms: AtomicU64::new(interval.as_millis() as u64),
             clients: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
+            faults,
+            deaths: AtomicU64::new(0),
+            metrics,
         }
     }
 
     /// Takes the place of the sample before. `taken` is when it was begun with, `news` what has happened since.
     pub fn publish(&self, snapshot: Arc<Snapshot>, taken: Instant, news: Vec<Event>) {
+        self.faults.fetch_add(snapshot.faults.len() as u64, Relaxed);
         let mut shown = self.lock();
         shown.history.push(&snapshot);
         shown.events.extend(news);
@@ -149,6 +160,11 @@ impl Board {
         self.interval_ms.store(interval.as_millis() as u64, Relaxed);
     }
 
+    /// How many processes have died until now.
+    pub fn set_deaths(&self, deaths: u64) {
+        self.deaths.store(deaths, Relaxed);
+    }
+
     pub(crate) fn interval_ms(&self) -> u64 {
         self.interval_ms.load(Relaxed)
     }
@@ -165,20 +181,34 @@ impl Board {
     /// What the service can say of itself.
     pub(crate) fn counts(&self) -> Counts {
         Counts {
-            samples: self.sample().number,
-            requests: self.requests.load(Relaxed),
-            clients: self.clients.load(Relaxed) as u64,
+            samples: Some(self.sample().number),
+            faults: Some(self.faults.load(Relaxed)),
+            deaths: Some(self.deaths.load(Relaxed)),
+            requests: Some(self.requests.load(Relaxed)),
+            clients: Some(self.clients.load(Relaxed) as u64),
         }
     }
 
-    /// The metrics of the last sample. What counts requests is as old as the sample.
+    /// The metrics of the last sample, written once for all who ask while it is as new as it should be. What counts requests is as
+    /// old as the sample.
     pub(crate) fn with_metrics<T>(&self, format: Format, then: impl FnOnce(&Sample, &Text) -> T) -> T {
         let sample = self.sample();
-        let text = sample.metrics[format as usize].get_or_init(|| {
-            let counts = self.counts();
-            Text::new(metrics::write(&Figures { snapshot: &sample.snapshot, counts: &counts }, format))
-        });
-        then(&sample, text)
+        let age = sample.age();
+        let write = || {
+            let figures = Figures {
+                snapshot: &sample.snapshot,
+                version: env!("CARGO_PKG_VERSION"),
+                sample_age_seconds: Some((age.as_secs_f64() * 1e3).round() / 1e3),
+                counts: self.counts(),
+                options: self.metrics,
+            };
+            Text::new(metrics::write(&figures, format))
+        };
+        // One that is late says at each request how late.
+        match age > 2 * Duration::from_millis(self.interval_ms()) {
+            true => then(&sample, &write()),
+            false => then(&sample, sample.metrics[format as usize].get_or_init(write)),
+        }
     }
 
     fn tell(&self) {

@@ -4,10 +4,10 @@ mod file;
 
 use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::exit::{Exit, Failure};
+use crate::replace::replace_file;
 use crate::top::settings::Settings;
 pub use file::Problem;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Runs the command.
@@ -74,20 +74,7 @@ pub fn save(path: &Path, settings: &Settings) -> Result<(), String> {
     if let Some(folder) = target.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
-    // Written beside it and moved there whole, so that a full disk costs nothing.
-    let mut beside = target.clone().into_os_string();
-    beside.push(format!(".{}", std::process::id()));
-    let written = std::fs::File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o644)
-        .open(&beside)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&beside, &target));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&beside);
-        failed(error)
-    })
+    replace_file(&target, text.as_bytes()).map_err(failed)
 }
 
 /// A problem in one sentence.

@@ -1,6 +1,7 @@
 //! One other machine, in the place of this one; and how machines that the command line names are begun with.
 
 use super::http::{PATIENCE, Service};
+use super::prometheus::Source;
 use super::watch::{Watch, Ways};
 use super::{HostView, place};
 use crate::cli::MachineArgs;
@@ -31,6 +32,9 @@ pub fn ways(args: &MachineArgs) -> anyhow::Result<Ways> {
         return Ok(Ways::Ssh { hosts: place::ssh(&args.ssh)?, push: args.push });
     }
     let http = Http::new(&options(args)).map_err(|error| Failure::error(Exit::Usage, format!("{error:#}")))?;
+    if let Some(url) = &args.prometheus {
+        return Ok(Ways::Prometheus(Source::at(url, http)?));
+    }
     Ok(Ways::Http(place::http(&args.host)?, http))
 }
 
@@ -43,7 +47,7 @@ impl Far {
         let ways = ways(args)?;
         let service = match &ways {
             Ways::Http(places, http) => places.first().map(|place| (http.clone(), place.base.clone())),
-            Ways::Ssh { .. } => None,
+            Ways::Prometheus(_) | Ways::Ssh { .. } => None,
         };
         Ok(Far { watch: Watch::start(ways, Duration::from_secs(1))?, service, host: None })
     }

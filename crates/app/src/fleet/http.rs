@@ -168,7 +168,7 @@ pub fn read(bytes: &[u8]) -> anyhow::Result<Snapshot> {
 }
 
 /// Letters that have no meaning of their own in a URL.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let letter = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
         other => format!("%{other:02X}"),
@@ -177,7 +177,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Why there is no answer, in words.
-fn reason(error: &anyhow::Error) -> String {
+pub fn reason(error: &anyhow::Error) -> String {
     let said = format!("{error:#}");
     match error.downcast_ref::<ureq::Error>() {
         Some(ureq::Error::Timeout(_)) => format!("no answer within {} s", PATIENCE.as_secs()),

@@ -1,7 +1,7 @@
 //! Other machines: several seen at once, each with its own state, whether it answers or not.
 //!
 //! What is known is plain data, a [`Fleet`] of [`HostView`]s. `watch.rs` keeps it up to date in threads of its own; `http.rs` asks
-//! services (`ttmon serve`), `ssh.rs` starts `ttmon` on the far side.
+//! services (`ttmon serve`), `ssh.rs` starts `ttmon` on the far side, `prometheus/` asks one Prometheus for all of them.
 
 #[cfg(test)]
 pub mod example;
@@ -9,6 +9,7 @@ pub mod far;
 pub mod http;
 mod past;
 pub mod place;
+pub mod prometheus;
 mod push;
 mod ssh;
 pub mod summary;

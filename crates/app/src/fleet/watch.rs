@@ -1,7 +1,7 @@
 //! Keeps an eye on several machines, each in a thread of its own: one that hangs holds up nobody else.
 
 use super::place::HttpPlace;
-use super::{Alert, Closer, Fleet, HostView, Reach, Wish, http, ssh};
+use super::{Alert, Closer, Fleet, HostView, Reach, Wish, http, prometheus, ssh};
 use crate::http::Http;
 use model::Snapshot;
 use std::io;
@@ -18,6 +18,8 @@ pub struct Watch {
 pub enum Ways {
     /// Their services are asked.
     Http(Vec<HttpPlace>, Http),
+    /// A Prometheus that scrapes them is asked.
+    Prometheus(prometheus::Source),
     /// `ttmon` is started there; the program itself is brought along when `push` is set.
     Ssh { hosts: Vec<String>, push: bool },
 }
@@ -67,6 +69,8 @@ impl Watch {
     pub fn start(ways: Ways, interval: Duration) -> io::Result<Watch> {
         let views: Vec<HostView> = match &ways {
             Ways::Http(places, _) => places.iter().map(|place| HostView::new(&place.name, &place.base)).collect(),
+            // It tells which there are.
+            Ways::Prometheus(source) => vec![source.placeholder()],
             Ways::Ssh { hosts, .. } => hosts.iter().map(|host| HostView::new(host, host)).collect(),
         };
         // A connection or a few pipes for each of them.
@@ -81,6 +85,7 @@ impl Watch {
                     watch.begin(move |board| http::follow(board, at, &asking, &place))?;
                 }
             }
+            Ways::Prometheus(source) => watch.begin(move |board| prometheus::follow(board, &source))?,
             Ways::Ssh { hosts, push } => {
                 for (at, host) in hosts.into_iter().enumerate() {
                     watch.begin(move |board| ssh::follow(board, at, &host, push))?;
@@ -282,14 +287,32 @@ impl Board {
 
     /// Waits until it is time to ask a machine again, after it has answered or has failed so many times in a row.
     pub fn rest(&self, at: usize, failures: u32) -> Next {
+        let is_asked_for = |shared: &Shared| shared.hosts.get(at).is_some_and(|seen| seen.answered < shared.round);
+        self.rest_until(failures, true, |shared| shared.wish_for(at), is_asked_for)
+    }
+
+    /// The same for somebody who knows of all machines at once.
+    pub fn rest_for_all(&self, failures: u32) -> Next {
+        let is_asked_for = |shared: &Shared| shared.hosts.iter().any(|seen| seen.answered < shared.round);
+        self.rest_until(failures, false, |shared| shared.wish.clone(), is_asked_for)
+    }
+
+    /// Whoever is alone with a machine that somebody looks at hurries.
+    fn rest_until(
+        &self,
+        failures: u32,
+        hurries: bool,
+        wished: impl Fn(&Shared) -> Option<Wish>,
+        is_asked_for: impl Fn(&Shared) -> bool,
+    ) -> Next {
         let began = Instant::now();
         let mut shared = self.lock();
-        let (wish, interval) = (shared.wish_for(at), shared.interval);
+        let (wish, interval) = (wished(&shared), shared.interval);
         loop {
-            let now = shared.wish_for(at);
-            let pause = shared.pause(now.is_some(), failures);
+            let now = wished(&shared);
+            let pause = shared.pause(hurries && now.is_some(), failures);
             let left = (began + pause).saturating_duration_since(Instant::now());
-            let is_asked_for = shared.hosts.get(at).is_some_and(|seen| seen.answered < shared.round);
+            let is_asked_for = is_asked_for(&shared);
             let is_new = now.is_some() && now != wish;
             match () {
                 () if shared.is_over => return Next::Over,

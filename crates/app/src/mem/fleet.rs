@@ -28,7 +28,7 @@ pub fn run(
     let ways = ways(machine)?;
     let services: HashMap<String, Http> = match &ways {
         Ways::Http(places, http) => places.iter().map(|place| (place.base.clone(), http.clone())).collect(),
-        Ways::Ssh { .. } => HashMap::new(),
+        Ways::Prometheus(_) | Ways::Ssh { .. } => HashMap::new(),
     };
     let watch = Watch::start(ways, every.unwrap_or(Duration::from_secs(1)))?;
     let mut keys = screen.is_in_place().then(Keys::listen).flatten();

@@ -42,7 +42,7 @@ pub struct Death {
 pub struct Deaths {
     all: VecDeque<Death>,
     most: usize,
-    /// How many there ever were.
+    /// How many there were, remembered or not.
     pub total: u64,
 }
 
@@ -60,8 +60,8 @@ impl Deaths {
     }
 
     pub fn add(&mut self, death: Death) {
-        self.all.push_front(death);
         self.total += 1;
+        self.all.push_front(death);
         self.all.truncate(self.most);
     }
 

@@ -26,6 +26,7 @@ use web::{Ask, Asker, Board, Options, Order, Question, Server};
 pub struct Entrance {
     listeners: Vec<TcpListener>,
     keys: Keys,
+    metrics: web::metrics::Options,
 }
 
 /// What is served over HTTP. Without a listener it is nothing but a board that nobody looks at.
@@ -59,14 +60,14 @@ impl Entrance {
         let wrong = |message: String| Failure::error(Exit::Usage, message);
         let tls = args.tls_cert.clone().zip(args.tls_key.clone());
         let keys = Keys { tls, token: args.token_file.clone() };
-        let mut listeners = Vec::new();
+        let (mut listeners, metrics) = (Vec::new(), args.metrics.wanted());
         let usual = [USUAL.to_owned()];
         let named = if args.listen.is_empty() { &usual[..] } else { &args.listen[..] };
         if named.iter().any(|place| place == "off") {
             if named.len() > 1 {
                 return Err(wrong("--listen off: leave the other addresses out, or this".into()));
             }
-            return Ok(Entrance { listeners, keys });
+            return Ok(Entrance { listeners, keys, metrics });
         }
         // Read here only to tell what is wrong with them before anything else is done.
         keys.read()?;
@@ -96,7 +97,7 @@ impl Entrance {
                 }
             }
         }
-        Ok(Entrance { listeners, keys })
+        Ok(Entrance { listeners, keys, metrics })
     }
 }
 
@@ -122,11 +123,12 @@ impl Keys {
 impl Web {
     /// Begins to answer.
     pub fn start(entrance: Entrance, first: Arc<Snapshot>, interval: Duration) -> anyhow::Result<Web> {
-        let Entrance { listeners, keys } = entrance;
+        let Entrance { listeners, keys, metrics } = entrance;
         let mut events = Events::default();
         let nothing = Moment::default();
         events.notice(nothing.seen(), Seen { snapshot: &first, deaths: &[] });
-        let board = Arc::new(Board::new(first.clone(), interval, events.take().into_iter().map(told_of).collect()));
+        let board =
+            Arc::new(Board::new(first.clone(), interval, metrics, events.take().into_iter().map(told_of).collect()));
         let (questions, wake) = UnixStream::pair()?;
         questions.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
@@ -156,6 +158,7 @@ impl Web {
         let dead: Vec<client::Death> = deaths.latest(Some(news)).into_iter().map(Death::in_short).collect();
         let (before, now) = (Seen { snapshot: &before, deaths: &[] }, Seen { snapshot: &snapshot, deaths: &dead });
         self.events.notice(before, now);
+        self.board.set_deaths(deaths.total);
         self.board.publish(snapshot.clone(), began, self.events.take().into_iter().map(told_of).collect());
     }
 

@@ -67,6 +67,7 @@ fn p150a() -> Device {
     device.arcclk = Some(Megahertz(800));
     device.heartbeat = Some(482_113);
     device.thermal_trips = Some(0);
+    device.thermal_trips_total = Some(0);
     device.in_use_by_pid = Some(4711);
     device.pcie = Link {
         generation: Some(5),
@@ -75,6 +76,8 @@ fn p150a() -> Device {
         max_width: Some(16),
         host_to_device: Some(BytesPerSecond(3.2e9)),
         device_to_host: Some(BytesPerSecond(4.5e6)),
+        host_to_device_total: Some(Bytes(7_812_345_678_912)),
+        device_to_host_total: Some(Bytes(96_123_456)),
     };
     device.firmware.bundle = Some("19.6.0.0".into());
     device.firmware.dm_app = Some("0.24.0.0".into());

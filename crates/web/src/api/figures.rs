@@ -33,10 +33,8 @@ pub fn health(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
 }
 
 pub fn metrics(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
-    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let is_open =
-        accept.flat_map(|value| value.split(',')).any(|one| one.trim().starts_with("application/openmetrics-text"));
-    let format = if is_open { Format::OpenMetrics } else { Format::Prometheus };
+    let accept: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let format = Format::wanted(Some(&accept.join(",")));
     Ok(board.with_metrics(format, |_, text| {
         Answer { content_type: format.content_type(), text, tag: None }.response(headers)
     }))

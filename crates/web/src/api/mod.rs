@@ -127,7 +127,7 @@ async fn of_a_route(
             Ok(Answer { content_type: JSON, text: &text, tag: Some(tag) }.response(headers))
         }
         What::Streamed => {
-            let since = query.number("since", "number of an event")?;
+            let since = query.count("since")?;
             let mut response = Response::new(Sent::Stream(stream::begin(board.clone(), since)));
             let fields = response.headers_mut();
             fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -20,7 +20,7 @@ const AN_HOUR: i64 = 3_600_000;
 const LONGEST: i64 = 2 * 86_400_000;
 
 pub fn events(board: &Board, query: &Query, headers: &HeaderMap) -> Answered {
-    let since = query.number("since", "number of an event")?.unwrap_or(0);
+    let since = query.count("since")?.unwrap_or(0);
     let (limit, _) = query.page()?;
     let text = Text::new(board.events(since, limit.unwrap_or(MOST)));
     Ok(Answer { content_type: JSON, tag: Some(tag_of(&text)), text: &text }.response(headers))

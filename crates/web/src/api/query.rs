@@ -58,7 +58,18 @@ impl Query {
             let value = limit.unwrap_or_default();
             return Err(refuse(format!("limit={value} is no {LIMIT}")));
         }
-        Ok((limit, self.number("offset", "whole number from 0 on")?.unwrap_or(0)))
+        Ok((limit, self.count("offset")?.unwrap_or(0) as usize))
+    }
+
+    /// A value that counts something. As large as whatever reads JSON takes it for.
+    pub fn count(&self, name: &str) -> Result<Option<u64>, Refusal> {
+        let what = "whole number from 0 on";
+        let value = self.number::<i64>(name, what)?;
+        match value.map(u64::try_from) {
+            None => Ok(None),
+            Some(Ok(value)) => Ok(Some(value)),
+            Some(Err(_)) => Err(refuse(format!("{name}={} is no {what}", value.unwrap_or_default()))),
+        }
     }
 }
 

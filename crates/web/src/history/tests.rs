@@ -1,5 +1,5 @@
 use super::*;
-use model::{Bytes, Device, SCHEMA, Timestamp, Watts};
+use model::{Bytes, BytesPerSecond, Celsius, Device, Megahertz, Rpm, SCHEMA, Timestamp, Watts};
 
 /// A machine whose devices all have this power at that time.
 fn machine(seconds: i64, devices: u32, watts: Option<f64>) -> Snapshot {
@@ -123,9 +123,36 @@ fn it_never_takes_more_than_it_may() {
 fn what_stands_still_takes_next_to_nothing() {
     let (mut still, mut moving) = (History::up_to(16 << 20), History::up_to(16 << 20));
     for time in 0..7200 {
-        still.push(&machine(time, 4, Some(30.0)));
-        moving.push(&machine(time, 4, Some(f64::from((time % 61) as u32))));
+        still.push(&machine(time, 32, Some(30.0)));
+        moving.push(&machine(time, 32, Some(f64::from((time % 61) as u32))));
     }
-    assert!(still.bytes() * 4 < moving.bytes(), "{} and {}", still.bytes(), moving.bytes());
+    assert!(still.bytes() * 2 < moving.bytes(), "{} and {}", still.bytes(), moving.bytes());
     assert_eq!(told(&still, span(7000, 7002, 1)), "7000..7002 by 1: [[30,30,30],[30,30,30]]");
+}
+
+#[test]
+fn a_day_of_32_devices_fits_with_all_its_steps() {
+    let mut history = History::up_to(16 << 20);
+    let day = 86_400;
+    // As often as each part of the day is kept: more would change nothing but the time that this takes.
+    let times = (0..day - 21_600).step_by(30).chain((day - 21_600..day - 3600).step_by(5)).chain(day - 3600..day);
+    for time in times {
+        let mut snapshot = machine(time, 32, Some(f64::from((time * 7919 % 997) as u32)));
+        for device in &mut snapshot.devices {
+            device.asic_temp = Some(Celsius(f64::from((time * 7919 % 499) as u32) / 4.0));
+            device.aiclk = Some(Megahertz(800 + (time % 501) as u32));
+            device.fan = Some(Rpm(1000 + (time % 503) as u32));
+            device.memory.dram_used = Some(Bytes(time as u64));
+            device.memory.l1_used = Some(Bytes(time as u64 * 2));
+            device.pcie.host_to_device = Some(BytesPerSecond(time as f64));
+            device.pcie.device_to_host = Some(BytesPerSecond(time as f64 * 3.0));
+        }
+        history.push(&snapshot);
+    }
+    let bytes = history.bytes();
+    println!("a day of 32 devices takes {bytes} bytes");
+    assert!(bytes <= 16 << 20, "{bytes}");
+    assert_eq!(history.oldest(), Some(0), "nothing had to go");
+    assert!(told(&history, span(day - 3600, day - 3590, 1)).starts_with("82800..82810 by 1: [["));
+    assert!(told(&history, span(day - 21_600, day - 21_500, 1)).starts_with("64800..64900 by 10: [["));
 }

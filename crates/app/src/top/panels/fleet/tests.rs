@@ -112,6 +112,8 @@ fn a_machine_is_entered_and_left_again() {
     press(&mut state, &[KeyCode::Char('2')]);
     assert_eq!(state.view, View::Memory);
     press(&mut state, &[KeyCode::Esc]);
+    assert_eq!(state.view, View::Overview);
+    press(&mut state, &[KeyCode::Esc]);
     assert_eq!((state.view, selected(&state).as_str()), (View::Fleet, "lab-7"));
     press(&mut state, &[KeyCode::Esc]);
     assert_eq!((state.view, &state.effects[..]), (View::Fleet, &[][..]), "going back once more does not end it");

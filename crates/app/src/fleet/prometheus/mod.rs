@@ -1,0 +1,203 @@
+//! The machines that a Prometheus knows, from a few instant queries: it scrapes them, so nobody else has to ask them.
+
+mod answers;
+#[cfg(test)]
+mod tests;
+
+use super::watch::{Board, Next};
+use super::{HostView, Reach, Wish};
+use crate::exit::{Exit, Failure};
+use crate::http::Http;
+use answers::{Figure, Labels, Machines, rows};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use ureq::http::Uri;
+
+/// A Prometheus.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// What paths are put behind.
+    base: String,
+    http: Http,
+}
+
+/// What one round of questions gave.
+pub struct Told {
+    states: Vec<u8>,
+    figures: Vec<u8>,
+    facts: Vec<u8>,
+    gone: Vec<u8>,
+    alerts: Vec<u8>,
+    /// Everything about the machine that somebody looks at, and what went over PCIe there.
+    closer: Option<[Vec<u8>; 3]>,
+}
+
+/// Only what a page of machines needs, and of each series only the labels that tell it from the others.
+const STATES: &str = "ttmon_device_state == 1";
+const FIGURES: &str = "max by (__name__, job, instance, device, kind) ({__name__=~\"ttmon_device_(temperature_celsius|\
+                       temperature_limit_celsius|power_watts|power_limit_watts|memory_used_bytes|memory_total_bytes|\
+                       untracked_processes)\",kind=~\"dram|\"})";
+const FACTS: &str = "{__name__=~\"ttmon_host_info|ttmon_sample_timestamp_seconds\"} \
+                     or group by (job, instance, pid, user, name) (ttmon_process_memory_bytes{pid!=\"other\"})";
+const GONE: &str = "last_over_time(ttmon_sample_timestamp_seconds[6h]) unless ttmon_sample_timestamp_seconds";
+const ALERTS: &str = "ALERTS{alertstate=\"firing\"} and on (job, instance) ttmon_build_info";
+/// What was scraped within this time is as new as it can be.
+const RECENT: Duration = Duration::from_secs(60);
+
+impl Source {
+    /// The one at a URL, which may have a path.
+    pub fn at(url: &str, http: Http) -> anyhow::Result<Source> {
+        let wrong = |why: &str| Failure::error(Exit::Usage, format!("--prometheus {url:?}: {why}"));
+        let full = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+        let parsed: Uri = full.parse().map_err(|_| wrong("that is no URL, which is like http://HOST:9090"))?;
+        if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none_or(str::is_empty) {
+            return Err(wrong("a URL begins with http:// or https:// and names a host"));
+        }
+        if parsed.query().is_some() {
+            return Err(wrong("leave out what stands behind the question mark"));
+        }
+        Ok(Source { base: full.trim_end_matches('/').to_owned(), http })
+    }
+
+    /// What stands for it until it has answered.
+    pub fn placeholder(&self) -> HostView {
+        HostView::new(&self.base, &self.base)
+    }
+
+    fn ask(&self, query: &str) -> anyhow::Result<Vec<u8>> {
+        let url = format!("{}/api/v1/query?query={}", self.base, super::http::escaped(query));
+        self.http.get_whatever(&url)
+    }
+
+    /// Asks all that is needed for a page.
+    fn told(&self, closer: Option<&HostView>) -> anyhow::Result<Told> {
+        let closer = closer.map(|host| {
+            let of = matcher(host);
+            let rate = |metric: &str| format!("rate(ttmon_device_pcie_{metric}_bytes_total{{{of}}}[2m])");
+            anyhow::Ok([
+                self.ask(&format!("{{__name__=~\"ttmon_.+\",{of}}}"))?,
+                self.ask(&rate("host_to_device"))?,
+                self.ask(&rate("device_to_host"))?,
+            ])
+        });
+        Ok(Told {
+            states: self.ask(STATES)?,
+            figures: self.ask(FIGURES)?,
+            facts: self.ask(FACTS)?,
+            gone: self.ask(GONE)?,
+            alerts: self.ask(ALERTS)?,
+            closer: closer.transpose()?,
+        })
+    }
+}
+
+/// Chooses one machine's series. Where one job alone has the name, any job will do.
+fn matcher(host: &HostView) -> String {
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    match host.place.rsplit_once('#').and_then(|(_, place)| place.split_once('/')) {
+        Some((job, instance)) => format!("job=\"{}\",instance=\"{}\"", quoted(job), quoted(instance)),
+        None => format!("instance=\"{}\"", quoted(&host.name)),
+    }
+}
+
+/// The machines that an answer tells of. What was known of those that are gone stays with them.
+pub fn hosts(told: &Told, base: &str, before: &[HostView]) -> Result<Vec<HostView>, String> {
+    let mut machines = Machines::default();
+    machines.add_states(&rows::<Labels>(&told.states)?);
+    machines.add_figures(&rows::<Figure>(&told.figures)?);
+    machines.add_facts(&rows::<Labels>(&told.facts)?);
+    if let Some([everything, to_device, to_host]) = &told.closer {
+        machines.add_facts(&rows::<Labels>(everything)?);
+        machines.add_rates(&rows::<Labels>(to_device)?, "ttmon_device_pcie_host_to_device_rate");
+        machines.add_rates(&rows::<Labels>(to_host)?, "ttmon_device_pcie_device_to_host_rate");
+    }
+    machines.add_gone(&rows::<Labels>(&told.gone)?);
+    let mut alerts = answers::alerts(&rows::<Labels>(&told.alerts)?);
+    let all = machines.finish();
+    let mut times: HashMap<&str, u32> = HashMap::new();
+    all.iter().for_each(|(machine, _)| *times.entry(&machine.instance).or_default() += 1);
+    let known: HashMap<&str, &HostView> = before.iter().map(|host| (host.place.as_str(), host)).collect();
+    let mut hosts = Vec::with_capacity(all.len());
+    for (machine, is_there) in &all {
+        let (job, instance) = (&machine.job, &machine.instance);
+        let is_only = times.get(instance.as_str()) == Some(&1);
+        let name = if is_only { instance.clone() } else { format!("{instance} ({job})") };
+        let mut host = HostView::new(name, format!("{base}#{job}/{instance}"));
+        let age = Duration::try_from_secs_f64(machine.age_seconds).unwrap_or_default();
+        if *is_there {
+            host.state = Reach::Reached;
+            host.snapshot = Some(Arc::new(machine.snapshot.clone()));
+            host.age = Some(if age > RECENT { age } else { Duration::ZERO });
+            host.alerts = alerts.remove(&(job.clone(), instance.clone())).unwrap_or_default();
+        } else {
+            let why = "Prometheus hears nothing of it any more".into();
+            host.state = Reach::Unreachable { why, since: age };
+            host.snapshot = known.get(host.place.as_str()).and_then(|host| host.snapshot.clone());
+            host.age = host.snapshot.as_ref().map(|_| age);
+        }
+        hosts.push(host);
+    }
+    Ok(hosts)
+}
+
+/// Asks again and again, and puts what it tells on the board.
+pub fn follow(board: &Board, source: &Source) {
+    let (mut failures, mut known) = (0, Vec::new());
+    let mut wish: Option<Wish> = None;
+    loop {
+        let looked_at = wish.as_ref().and_then(|wish| known.iter().find(|host: &&HostView| host.name == wish.host));
+        let told = source.told(looked_at).map_err(|error| reason(&error));
+        match told.and_then(|told| hosts(&told, &source.base, &known)) {
+            Ok(hosts) => {
+                failures = 0;
+                known = if hosts.is_empty() { vec![nobody(source)] } else { hosts };
+            }
+            Err(why) => {
+                failures += 1;
+                if known.is_empty() {
+                    known.push(source.placeholder());
+                }
+                known.iter_mut().for_each(|host| lose(host, &why));
+            }
+        }
+        let told_at = Instant::now();
+        board.all(known.clone());
+        match board.rest_for_all(failures) {
+            Next::Ask(next) => wish = next,
+            Next::Over => return,
+        }
+        age(&mut known, told_at.elapsed());
+    }
+}
+
+/// What is shown of a Prometheus that knows no machine.
+fn nobody(source: &Source) -> HostView {
+    let mut host = source.placeholder();
+    lose(&mut host, "it scrapes no `ttmon serve`: there is no series ttmon_device_state");
+    host
+}
+
+fn lose(host: &mut HostView, why: &str) {
+    let since = match &host.state {
+        Reach::Unreachable { since, .. } => *since,
+        Reach::Waiting | Reach::Reached => Duration::ZERO,
+    };
+    host.state = Reach::Unreachable { why: why.to_owned(), since };
+}
+
+/// Time goes by for what is not told anew.
+fn age(hosts: &mut [HostView], time: Duration) {
+    for host in hosts {
+        host.age = host.age.map(|age| age + time);
+        if let Reach::Unreachable { since, .. } = &mut host.state {
+            *since += time;
+        }
+    }
+}
+
+/// Why there is no answer, in words.
+fn reason(error: &anyhow::Error) -> String {
+    let said = super::http::reason(error);
+    said.replace("`ttmon serve` does not run there", "Prometheus does not run there")
+}

@@ -1,0 +1,198 @@
+//! `ttmon serve` over HTTP: where it listens, with which keys, what it tells, and what ten thousand callers leave behind.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use serde_json::Value;
+use sim::tree::Chip;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+use support::service::{Service, wait_for};
+use support::{Machine, TTMON, run};
+
+fn start(options: &[&str]) -> Service {
+    let options = [&["--listen", "127.0.0.1:0"], options].concat();
+    Service::start_with(Machine::with(&[Chip::p150a(0), Chip::p150a(1)]), &options)
+}
+
+fn address(service: &Service) -> String {
+    let log = service.log();
+    let (_, rest) = log.split_once("address=").unwrap_or_else(|| panic!("{log}"));
+    rest.lines().next().unwrap().to_owned()
+}
+
+fn connect(service: &Service) -> TcpStream {
+    let stream = TcpStream::connect(address(service)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+}
+
+/// Status and body.
+fn ask(service: &Service, path: &str, token: &str) -> (u16, Vec<u8>) {
+    let mut stream = connect(service);
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let head = answer.windows(4).position(|part| part == b"\r\n\r\n").unwrap();
+    let status = std::str::from_utf8(&answer[9..12]).unwrap().parse().unwrap();
+    (status, answer.split_off(head + 4))
+}
+
+fn get(service: &Service, path: &str) -> Value {
+    let (status, body) = ask(service, path, "");
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    serde_json::from_slice(&body).unwrap()
+}
+
+#[test]
+fn the_snapshot_is_what_smi_prints() {
+    let service = start(&[]);
+    let (_, body) = ask(&service, "/api/v1/snapshot", "");
+    let snapshot: model::Snapshot = serde_json::from_slice(&body).unwrap();
+    assert_eq!(serde_json::to_vec(&snapshot).unwrap(), body);
+    let printed = run(Command::new(TTMON).args(["smi", "--json", "--service"]).arg(service.socket()));
+    let printed: model::Snapshot = serde_json::from_str(&printed.out).unwrap();
+    assert_eq!((printed.devices.len(), printed.host), (2, snapshot.host));
+    let first = get(&service, "/api/v1/status");
+    assert_eq!(first["interval_ms"], 1000);
+    wait_for(|| get(&service, "/api/v1/snapshot")["taken_at"] != first["started_at"], || "no second sample".into());
+}
+
+#[test]
+fn a_process_that_dies_is_told_of() {
+    let service = start(&[]);
+    let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+    service.machine.set_pids(0, &[child.id()]);
+    wait_for(|| get(&service, "/api/v1/processes")["total"] == 1, || "it is not seen".into());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    service.machine.set_pids(0, &[]);
+    wait_for(|| get(&service, "/api/v1/deaths")["total"] == 1, || "nobody has died".into());
+    assert_eq!(get(&service, "/api/v1/deaths")["deaths"][0]["pid"], child.id());
+    let has = |text: &str| {
+        get(&service, "/api/v1/events").to_string().contains(&format!("pid {} (sleep) {text}", child.id()))
+    };
+    wait_for(|| has("uses device 0") && has("has died"), || get(&service, "/api/v1/events").to_string());
+    assert_eq!(get(&service, "/api/v1/buffers?limit=5")["total"], 0);
+    assert_eq!(get(&service, "/api/v1/topology")["chips"][1]["id"], "1");
+}
+
+#[test]
+fn other_machines_are_served_with_keys_or_insecure_and_else_not_at_all() {
+    let machine = Machine::with(&[Chip::p150a(0)]);
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |options: &[&str]| {
+        let mut command = Command::new(TTMON);
+        command
+            .args(["serve", "--poc-socket", "off", "--root", machine.root(), "--socket"])
+            .arg(folder.path().join("s"));
+        let run = run(command.args(options));
+        assert_eq!(run.code, Some(2), "{}", run.err);
+        run.err
+    };
+    assert_eq!(
+        refused(&["--listen", "0.0.0.0:0"]),
+        "error: --listen 0.0.0.0:0: other machines are served with --tls-cert, --tls-key and --token-file, or with --insecure, \
+         which lets everybody look who reaches the port\n"
+    );
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = taken.local_addr().unwrap().to_string();
+    assert_eq!(
+        refused(&["--listen", &place]),
+        format!("error: --listen {place}: cannot listen there: Address already in use (os error 98)\n")
+    );
+    assert!(refused(&["--listen", "nowhere"]).ends_with("name an address and a port, as 127.0.0.1:9746, or off\n"));
+    assert_eq!(
+        refused(&["--listen", "off", "--listen", &place]),
+        "error: --listen off: leave the other addresses out, or this\n"
+    );
+    let empty = folder.path().join("empty");
+    std::fs::write(&empty, "\n").unwrap();
+    let empty = empty.to_str().unwrap();
+    assert_eq!(refused(&["--token-file", empty]), format!("error: {empty}: the first line is no token\n"));
+    assert!(refused(&["--tls-cert", empty, "--tls-key", empty]).contains("there is no certificate in it"));
+    let insecure = start(&["--listen", "0.0.0.0:0", "--insecure"]);
+    assert!(insecure.log().contains("level=warning event=insecure address=0.0.0.0:0"), "{}", insecure.log());
+}
+
+#[test]
+fn the_usual_port_is_done_without_when_it_is_taken() {
+    // Taken by this, or by somebody else already.
+    let _taken = TcpListener::bind("127.0.0.1:9746");
+    let (machine, folder) = (Machine::with(&[Chip::p150a(0)]), tempfile::tempdir().unwrap());
+    let log = folder.path().join("log");
+    let mut child = Command::new(TTMON)
+        .args(["serve", "--poc-socket", "off", "--root", machine.root(), "--socket"])
+        .arg(folder.path().join("s"))
+        .stderr(std::fs::File::create(&log).unwrap())
+        .env_remove("JOURNAL_STREAM")
+        .spawn()
+        .unwrap();
+    let text = || std::fs::read_to_string(&log).unwrap();
+    wait_for(|| text().contains("event=ready"), text);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(text().contains("level=warning event=not-listening address=127.0.0.1:9746"), "{}", text());
+}
+
+#[test]
+fn a_token_is_read_again_at_sighup() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "first\nnot this\n").unwrap();
+    let service = start(&["--token-file", file.to_str().unwrap()]);
+    let status = |token| ask(&service, "/api/v1/snapshot", token).0;
+    assert_eq!((status("first"), status("second")), (200, 401));
+    assert!(service.log().contains("event=open-secret"), "others can read it: {}", service.log());
+    std::fs::write(&file, "second\n").unwrap();
+    service.signal(Signal::HUP);
+    wait_for(|| service.log().contains("event=reloaded"), || service.log());
+    wait_for(|| status("second") == 200, || service.log());
+    std::fs::write(&file, "").unwrap();
+    service.signal(Signal::HUP);
+    wait_for(|| service.log().contains("event=keys-not-reloaded"), || service.log());
+    assert_eq!(status("second"), 200, "all stays as it was");
+}
+
+#[test]
+fn ten_thousand_connections_leave_nothing_behind() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let service = start(&[]);
+    let pid = service.child.id();
+    let files = || std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    let memory = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap().trim().to_owned();
+        line.split(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let crowd = |number: usize| {
+        let mut kept = Vec::new();
+        for _ in 0..number {
+            let mut stream = connect(&service);
+            // Whoever was sent away may hear of it before a word was said.
+            let _ = stream.write_all(b"GET /api/v1/stream HTTP/1.1\r\nhost: localhost\r\n\r\n");
+            if kept.len() < 1000 {
+                kept.push(stream);
+            }
+        }
+        assert!(files() < 600, "{} files are open", files());
+    };
+    let is_calm =
+        |before: usize| wait_for(|| files() <= before, || format!("{} files are open, {before} before", files()));
+    let before = files();
+    crowd(1000);
+    is_calm(before);
+    let warm = memory();
+    crowd(10_000);
+    is_calm(before);
+    assert_eq!(ask(&service, "/healthz", "").0, 200);
+    let grown = memory().saturating_sub(warm);
+    assert!(grown < 4096, "{grown} KiB more than after the first thousand");
+}

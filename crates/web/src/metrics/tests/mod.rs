@@ -1,0 +1,160 @@
+//! What a scrape says of made-up machines.
+
+mod parser;
+mod properties;
+mod readers;
+
+use super::*;
+use expect_test::{expect, expect_file};
+use model::{Bytes, DeviceId, Held, Host, Process, SCHEMA, Source, State, Timestamp, Usage};
+use parser::{Line, lines};
+
+/// The machine of the other views' goldens.
+fn machine() -> Snapshot {
+    serde_json::from_str(include_str!("../../../../app/src/smi/golden/snapshot.json")).unwrap()
+}
+
+fn bare(devices: Vec<Device>, processes: Vec<Process>) -> Snapshot {
+    let (taken_at, host) = (Timestamp(1_767_323_045_678), Host::default());
+    Snapshot { schema: SCHEMA, taken_at, host, devices, processes, faults: Vec::new() }
+}
+
+fn process(pid: u32, devices: &[(u32, u64)]) -> Process {
+    let held = |&(n, dram): &(u32, u64)| {
+        let usage = Usage { dram: Some(Bytes(dram)), ..Usage::default() };
+        Held { id: DeviceId::Local(n), usage, source: Some(Source::Shm), exact: None }
+    };
+    Process { devices: devices.iter().map(held).collect(), ..Process::new(pid) }
+}
+
+fn figures(snapshot: &Snapshot) -> Figures<'_> {
+    let counts =
+        Counts { samples: Some(86_400), faults: Some(12), deaths: Some(3), requests: Some(5760), clients: Some(2) };
+    Figures { snapshot, version: "0.1.0", sample_age_seconds: Some(0.25), counts, options: Options::default() }
+}
+
+fn with_options(snapshot: &Snapshot, max_process_series: usize, tt_telemetry: bool) -> String {
+    let options = Options { max_process_series, tt_telemetry };
+    write(&Figures { options, ..figures(snapshot) }, Format::Prometheus)
+}
+
+#[test]
+fn both_formats_say_the_same_of_a_machine() {
+    let snapshot = machine();
+    let prometheus = write(&figures(&snapshot), Format::Prometheus);
+    let openmetrics = write(&figures(&snapshot), Format::OpenMetrics);
+    expect_file!["golden/prometheus.txt"].assert_eq(&prometheus);
+    expect_file!["golden/openmetrics.txt"].assert_eq(&openmetrics);
+    let samples =
+        |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(samples(&prometheus), samples(&openmetrics));
+}
+
+#[test]
+fn tt_telemetry_finds_its_names() {
+    let text = with_options(&machine(), 500, true);
+    let at = text.find("# HELP tt_").unwrap();
+    expect_file!["golden/tt-telemetry.txt"].assert_eq(&text[at..]);
+}
+
+#[test]
+fn what_was_not_measured_has_no_line() {
+    let snapshot = bare(vec![Device::new(DeviceId::Local(3))], vec![]);
+    let text = write(
+        &Figures { sample_age_seconds: None, counts: Counts::default(), ..figures(&snapshot) },
+        Format::Prometheus,
+    );
+    expect![[r#"
+        ttmon_build_info{version="0.1.0"} 1
+        ttmon_host_info{simulated="false"} 1
+        ttmon_sample_timestamp_seconds 1767323045.678
+        ttmon_faults 0
+        ttmon_devices 1
+        ttmon_processes 0
+        ttmon_device_info{device="3",asic_id=""} 1
+        ttmon_device_state{device="3",state="ok"} 1
+        ttmon_device_state{device="3",state="resetting"} 0
+        ttmon_device_state{device="3",state="hung"} 0
+        ttmon_device_state{device="3",state="silent"} 0
+        ttmon_device_state{device="3",state="lost"} 0
+        ttmon_device_state{device="3",state="no driver"} 0
+        ttmon_device_state{device="3",state="remote"} 0
+        ttmon_device_untracked_processes{device="3"} 0
+    "#]]
+    .assert_eq(&text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect::<String>());
+}
+
+#[test]
+fn each_state_is_one_of_those_that_are_told() {
+    for state in [State::Ok, State::Resetting, State::Hung, State::Silent, State::Lost, State::NoDriver, State::Remote]
+    {
+        let snapshot = bare(vec![Device { state, ..Device::new(DeviceId::Local(0)) }], vec![]);
+        let text = write(&figures(&snapshot), Format::Prometheus);
+        let states = lines(&text).into_iter().filter(|line| line.name == "ttmon_device_state");
+        let is_in: Vec<Line> = states.filter(|line| line.value == 1.0).collect();
+        assert_eq!(is_in.len(), 1);
+        assert_eq!(is_in[0].labels["state"], state.name());
+    }
+}
+
+#[test]
+fn beyond_the_limit_the_largest_stay_and_the_others_are_summed() {
+    let processes = vec![process(7, &[(0, 100), (1, 1)]), process(8, &[(0, 5)]), process(9, &[(0, 3), (1, 200)])];
+    let text = with_options(&bare(vec![], processes), 2, false);
+    let of_processes = text.lines().filter(|line| line.starts_with("ttmon_process_memory_bytes{"));
+    expect![[r#"
+        ttmon_process_memory_bytes{device="0",pid="7",source="shm",kind="dram"} 100
+        ttmon_process_memory_bytes{device="1",pid="9",source="shm",kind="dram"} 200
+        ttmon_process_memory_bytes{device="0",pid="other",user="other",container="other",name="other",source="other",kind="dram"} 8
+        ttmon_process_memory_bytes{device="1",pid="other",user="other",container="other",name="other",source="other",kind="dram"} 1
+    "#]]
+    .assert_eq(&of_processes.map(|line| format!("{line}\n")).collect::<String>());
+}
+
+#[test]
+fn thirty_two_devices_and_their_processes_are_no_large_answer() {
+    let example = machine();
+    let numbered = |n: u32| Device { id: DeviceId::Local(n), ..example.devices[2].clone() };
+    let held = |n: u32| Held { id: DeviceId::Local(n), ..example.processes[0].devices[0].clone() };
+    let devices: Vec<Device> = (0..32).map(numbered).collect();
+    let everywhere: Vec<Held> = (0..32).map(held).collect();
+    let process = |n: u32| Process { pid: 40_000 + n, devices: everywhere.clone(), ..example.processes[0].clone() };
+    let text = write(&figures(&bare(devices, (0..64).map(process).collect())), Format::OpenMetrics);
+    assert!(text.len() < 300_000, "{}", text.len());
+}
+
+#[test]
+fn names_carry_their_units_and_are_there_once() {
+    let mut seen = std::collections::BTreeSet::new();
+    for metric in table::METRICS.iter().chain(tt_telemetry::METRICS) {
+        assert!(seen.insert(metric.name), "{} twice", metric.name);
+        assert!(metric.unit.is_none_or(|unit| metric.name.ends_with(&format!("_{unit}"))), "{}", metric.name);
+        assert!(!metric.help.contains(['"', '\\', '\n']) && metric.help.ends_with('.'), "{}", metric.name);
+    }
+}
+
+#[test]
+fn the_client_says_which_format_it_likes() {
+    let prometheus_2 = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
+                        text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+    let prometheus_3 = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
+                        application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,\
+                        text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+    for (accept, format) in [
+        (prometheus_2, Format::OpenMetrics),
+        (prometheus_3, Format::OpenMetrics),
+        ("", Format::Prometheus),
+        ("*/*", Format::Prometheus),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", Format::Prometheus),
+        ("application/openmetrics-text", Format::OpenMetrics),
+        ("Application/OpenMetrics-Text; Version=\"1.0.0\" ; Q=0.9, text/plain;q=0.8", Format::OpenMetrics),
+        ("application/openmetrics-text;q=0.2, text/plain;q=0.8", Format::Prometheus),
+        ("application/openmetrics-text;q=0, */*", Format::Prometheus),
+        ("application/openmetrics-text;version=2.0.0", Format::Prometheus),
+        ("application/openmetrics-text;q=much", Format::Prometheus),
+        (",;=,;;q", Format::Prometheus),
+    ] {
+        assert_eq!(Format::wanted(Some(accept)), format, "{accept}");
+    }
+    assert_eq!(Format::wanted(None), Format::Prometheus);
+}
