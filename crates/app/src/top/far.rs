@@ -35,7 +35,7 @@ impl FarFeed {
     /// Begins with the machines that the command line names.
     pub fn open(machine: &MachineArgs, state: &mut State) -> anyhow::Result<FarFeed> {
         let watch = Arc::new(watch(machine, Duration::from_millis(state.settings.interval_ms))?);
-        state.watch(watch.fleet());
+        state.watch(watch.fleet(), !machine.is_fleet());
         let (ready, tell) = UnixStream::pair()?;
         ready.set_nonblocking(true)?;
         tell.set_nonblocking(true)?;

@@ -100,9 +100,8 @@ impl Sort {
 }
 
 impl Hosts {
-    /// Of which nothing is known yet.
-    pub fn new(fleet: Fleet) -> Hosts {
-        let is_alone = fleet.hosts.len() == 1;
+    /// Of which nothing is known yet. `is_alone` if there is one, and never will be more.
+    pub fn new(fleet: Fleet, is_alone: bool) -> Hosts {
         let entered = fleet.hosts.first().filter(|_| is_alone).map(|host| host.name.clone());
         let mut hosts = Hosts {
             fleet: Fleet::default(),
@@ -341,7 +340,7 @@ mod tests {
     fn several() -> Hosts {
         let mut fleet = example::several();
         fleet.hosts.retain(|host| host.name.is_ascii());
-        Hosts::new(fleet)
+        Hosts::new(fleet, false)
     }
 
     fn again(hosts: &mut Hosts, change: impl FnOnce(&mut Fleet)) {

@@ -207,9 +207,9 @@ impl State {
         }
     }
 
-    /// Looks at other machines.
-    pub fn watch(&mut self, fleet: Fleet) {
-        let hosts = Hosts::new(fleet);
+    /// Looks at other machines, or at one alone.
+    pub fn watch(&mut self, fleet: Fleet, is_alone: bool) {
+        let hosts = Hosts::new(fleet, is_alone);
         self.view = if hosts.is_alone { View::Overview } else { View::Fleet };
         self.hosts = Some(hosts);
     }

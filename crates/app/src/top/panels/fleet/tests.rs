@@ -16,7 +16,7 @@ fn watching(fleet: Fleet) -> State {
     let mut state = State::new(Settings::default(), true);
     state.zone = TimeZone::UTC;
     state.area = Rect::new(0, 0, 80, 24);
-    state.watch(fleet.clone());
+    state.watch(fleet.clone(), fleet.hosts.len() == 1);
     again(&mut state, fleet);
     state
 }
@@ -92,7 +92,7 @@ fn a_screen_without_unicode_and_a_small_one_show_it_too() {
     let mut ascii = State::new(Settings { ascii: true, ..Settings::default() }, true);
     let mut fleet = example::several();
     fleet.hosts.retain(|host| host.name.is_ascii() && host.name != "lab-7");
-    ascii.watch(fleet);
+    ascii.watch(fleet, false);
     let text = drawn(&mut ascii, (100, 10));
     assert!(text.is_ascii(), "{text}");
     for (width, height) in (1..=130).step_by(3).flat_map(|w| (1..=40).step_by(3).map(move |h| (w, h))) {
@@ -214,4 +214,17 @@ fn a_filter_works_while_it_is_typed_and_escape_undoes_it() {
     app::handle(&mut state, &Event::Paste("bad\n".into()));
     assert!(matches!(state.overlay, Some(Overlay::Machines(_))));
     assert_eq!(state.hosts.as_ref().unwrap().filter(), "bad");
+}
+
+#[test]
+fn a_list_that_begins_with_one_machine_may_grow() {
+    let mut state = State::new(Settings::default(), true);
+    state.area = Rect::new(0, 0, 80, 24);
+    state.watch(Fleet { hosts: vec![HostView::new("http://prometheus:9090", "http://prometheus:9090")] }, false);
+    assert_eq!((state.view, state.hosts.as_ref().unwrap().entered.clone()), (View::Fleet, None));
+    again(&mut state, example::many(40));
+    press(&mut state, &[KeyCode::Down, KeyCode::Enter]);
+    assert_eq!((state.view, state.devices().len()), (View::Overview, 8));
+    press(&mut state, &[KeyCode::Esc]);
+    assert!(drawn(&mut state, (80, 24)).contains("Machines 40"));
 }
