@@ -142,6 +142,20 @@ fn the_usual_port_is_done_without_when_it_is_taken() {
 }
 
 #[test]
+fn a_service_that_does_not_listen_rests() {
+    let service = Service::start(Machine::with(&[Chip::p150a(0)]));
+    let ticks = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", service.child.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    let before = ticks();
+    std::thread::sleep(Duration::from_secs(2));
+    // Two hundred would be a core that is never idle.
+    assert!(ticks() - before < 50, "{} hundredths of a second in two", ticks() - before);
+}
+
+#[test]
 fn a_token_is_read_again_at_sighup() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");

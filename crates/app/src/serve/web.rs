@@ -41,6 +41,8 @@ pub struct Web {
     waiting: Receiver<Question>,
     /// Can be read when there are questions.
     pub questions: UnixStream,
+    /// Kept, since the other end of a closed pipe can always be read.
+    _ask: Asker,
 }
 
 /// Files with what callers have to know, and what we show them.
@@ -134,6 +136,7 @@ impl Web {
         questions.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
         let (put, waiting) = sync_channel(MOST_QUESTIONS);
+        let ask = asker(put, wake);
         let mut server = None;
         if !listeners.is_empty() {
             let (tls, token) = keys.read()?;
@@ -143,10 +146,10 @@ impl Web {
                 let address = listener.local_addr()?;
                 log(Level::Info, "listening", &[("protocol", &protocol), ("address", &address)]);
             }
-            let options = Options { listeners, tls, token, ask: asker(put, wake) };
+            let options = Options { listeners, tls, token, ask: ask.clone() };
             server = Some(Server::start(board.clone(), options)?);
         }
-        Ok(Web { board, events, before: (first, 0), server, keys, waiting, questions })
+        Ok(Web { board, events, before: (first, 0), server, keys, waiting, questions, _ask: ask })
     }
 
     /// Shows a new sample, and what has happened since the one before.
