@@ -77,11 +77,11 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
         if ready.contains(&ended) {
             break;
         }
-        if ready.contains(&sampled) {
-            if let Some((began, snapshot)) = service.take_sample(&sampling) {
-                web.publish(began, snapshot, &service.state.deaths);
-                web.show_alerts(&service.state.watch);
-            }
+        if ready.contains(&sampled)
+            && let Some((began, snapshot)) = service.take_sample(&sampling)
+        {
+            web.publish(began, snapshot, &service.state.deaths);
+            web.show_alerts(&service.state.watch);
         }
         if ready.contains(&asked) {
             web.answer(&service.state);
