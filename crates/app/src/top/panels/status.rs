@@ -46,13 +46,14 @@ fn message(state: &State) -> Option<(&str, Tone)> {
     let trouble = far.and_then(|host| host.trouble()).map(|why| (why, Tone::Bad));
     let newest = || if state.view == View::Fleet { None } else { newest() };
     let newest = || newest().map(|event| (event.text.as_str(), super::events::tone(event.weight)));
-    // What is wrong stays in view when it is no news any more.
+    // What is wrong stays in view when it is no news any more, and what is critical even beside other news.
     let firing = || {
         let worst = state.snapshot().alerts.first().filter(|_| state.view != View::Fleet)?;
         let tone = if worst.severity == Severity::Critical { Tone::Bad } else { Tone::Warning };
         Some((worst.text.as_str(), tone)).filter(|_| worst.severity > Severity::Info)
     };
-    notice.or(trouble).or_else(newest).or_else(firing)
+    let critical = || firing().filter(|(_, tone)| *tone == Tone::Bad);
+    notice.or(trouble).or_else(critical).or_else(newest).or_else(firing)
 }
 
 /// A message has all the room but that of the first key.
