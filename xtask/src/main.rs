@@ -1,10 +1,11 @@
-//! `cargo xtask bench [smi|watch|top|book|serve|web]`: what `ttmon smi --json` costs, beside a program that only reads the same files;
+//! `cargo xtask bench [smi|watch|top|book|serve|web|fleet]`: what `ttmon smi --json` costs, beside a program that only reads the same files;
 //! what watching costs, and the monitor; what it costs a process to keep a book; `ttmon serve` beside a server as the proof of
-//! concept had it; and what its answers over HTTP cost.
+//! concept had it; what its answers over HTTP cost; and a fleet that a Prometheus tells of.
 
 mod bench;
 mod book;
 mod counting;
+mod fleet;
 mod serve;
 mod top;
 mod web;
@@ -20,6 +21,7 @@ fn main() -> anyhow::Result<()> {
         ["bench", "book"] => book::run(),
         ["bench", "serve"] => serve::run(),
         ["bench", "web"] => web::run(),
+        ["bench", "fleet"] => fleet::run(),
         ["rusage", ..] => bench::rusage(),
         ["keep", live] => book::keeper::keep(live.parse()?),
         ["copy", path] => book::keeper::copy_for_ever(path),
@@ -28,6 +30,6 @@ fn main() -> anyhow::Result<()> {
         ["tell", path] => serve::tell(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
-        _ => bail!("usage: cargo xtask bench [smi|watch|top|book|serve|web]"),
+        _ => bail!("usage: cargo xtask bench [smi|watch|top|book|serve|web|fleet]"),
     }
 }

@@ -72,7 +72,7 @@ struct WithBook {
 
 impl Detailed {
     fn of(snapshot: Snapshot) -> Detailed {
-        let Snapshot { schema, taken_at, host, devices, processes, mut faults } = snapshot;
+        let Snapshot { schema, taken_at, host, devices, processes, mut faults, alerts: _ } = snapshot;
         let with_book = |process: Process| {
             // One that ended meanwhile, or is somebody else's, is shown without.
             let book = process.agent.as_ref().and_then(|_| match book_of(process.pid) {

@@ -58,8 +58,33 @@ Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads
   deaths = 1000                  # that are remembered
   interval_ms = 1000             # from one sample to the next
 
+These may stand under [serve]. Rules and receivers of alerts are in the same file (see `ttmon alerts --help`).
+
 Exit codes: 0 it was told to end; 2 a wrong word on the command line or in FILE, or somebody else serves at a socket; 4 not \
 permitted.";
+
+const AFTER_HELP_ALERTS: &str = "\
+`ttmon serve` follows the rules and tells the receivers, again and again until they have heard. `top` and `smi` show what fires: by the \
+service, or, without one, by the rules of your own file. There are rules from the start (`ttmon alerts list`).
+
+  [[alert]]
+  name = \"hot\"                  # that of a rule which is there changes it (off = true)
+  when = \"asic_temp > 85 for 30s until asic_temp < 80\"
+  severity = \"critical\"         # info, warning or critical
+  device = \"0\"                  # or a list; all, unless named
+  [[alerts.webhook]]
+  url = \"https://example.org/hook\"
+  [[alerts.alertmanager]]
+  url = \"http://127.0.0.1:9093\"
+  [[alerts.command]]
+  run = [\"/usr/local/bin/page\"] # JSON on its standard input
+  [alerts.desktop]               # notify-send
+
+A rule compares figures with numbers, or with a percentage of their limit, joined by and, or, parentheses: asic_temp, power, vcore, \
+current, fan, aiclk, dram, l1, trace, stale, state, sample_age, link_degraded, heartbeat, thermal_trips, untracked_processes; of processes \
+process_dram, process_l1, process_host_memory, process_cpu, left_at_exit; or increase(FIGURE, 10m).
+
+Exit codes: 0 all is well; 1 a receiver has not taken the test; 2 a wrong word on the command line, or in the file.";
 
 const AFTER_HELP_METRICS: &str = "\
 What was not measured has no line. A single sample has no counters of what went over PCIe: those are of the service (`ttmon serve`), \
@@ -148,6 +173,8 @@ impl Cli {
         let shows = matches!(self.command, Command::Smi(_) | Command::Top(_) | Command::Mem(_));
         let wrong = |why: &str| Err(Failure::error(Exit::Usage, why));
         match &self.command {
+            // Here the option says how the rules are printed.
+            Command::Alerts(AlertsArgs { command: AlertsCommand::Export { .. }, .. }) => Ok(()),
             Command::Mem(_) if prometheus.is_some() => {
                 wrong("--prometheus goes with smi and top: Prometheus is not told of buffers")
             }
@@ -206,6 +233,9 @@ pub enum Command {
     /// Record everything to a file, or print such a file
     #[command(after_help = AFTER_HELP_RECORD)]
     Record(RecordArgs),
+    /// Check, list or test the rules that tell when something is wrong, or export them to Prometheus
+    #[command(after_help = AFTER_HELP_ALERTS)]
+    Alerts(AlertsArgs),
     /// Print or check the configuration of `ttmon top`, or say where it is
     Config(ConfigArgs),
     /// Run a simulated machine in a folder, for other programs to look at with --root
@@ -235,6 +265,39 @@ pub struct TopArgs {
     /// A cluster descriptor, as tt-umd writes it: where chips are and how they are linked
     #[arg(long, value_name = "FILE")]
     pub topology: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct AlertsArgs {
+    #[command(subcommand)]
+    pub command: AlertsCommand,
+    /// The file; $XDG_CONFIG_HOME/ttmon/config.toml, unless named, or /etc/ttmon/config.toml where that is missing
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum AlertsCommand {
+    /// Name everything in the file that is wrong with rules and receivers, each with its line
+    Check,
+    /// List the rules and what they say now: of the service where there is one, else of one look at the machine
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell all receivers that this is a test, and print what each answers
+    Test {
+        /// In the name of this rule
+        name: Option<String>,
+    },
+    /// Print the rules for another program
+    Export {
+        /// As a file of alerting rules for Prometheus
+        // It stands in the place of the option that names a Prometheus, and so is of its type.
+        #[arg(long, num_args = 0, default_missing_value = "rules", required = true)]
+        prometheus: String,
+    },
 }
 
 #[derive(Debug, Clone, Args)]
@@ -309,7 +372,7 @@ pub struct ServeArgs {
     /// Listen there for clients of allocation_server_poc, or not at all; the default is /tmp/tt_allocation_server.sock
     #[arg(long, value_name = "PATH|off")]
     pub poc_socket: Option<PathBuf>,
-    /// Read limits from a TOML file
+    /// The configuration: limits, rules and receivers of alerts. /etc/ttmon/config.toml for root, else as for `ttmon top`
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Serve metrics, the API and the page over HTTP there, or not at all; may be given several times [default: 127.0.0.1:9746]
@@ -499,8 +562,22 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// The command line, with the command that the program's name or its absence stands for put in. Without any it is the monitor on
 /// a terminal, and a table elsewhere.
 pub fn arguments(arguments: impl Iterator<Item = OsString>, is_terminal: bool) -> Vec<OsString> {
-    const COMMANDS: [&str; 13] =
-        ["smi", "top", "config", "mem", "serve", "metrics", "record", "sim", "help", "-h", "--help", "-V", "--version"];
+    const COMMANDS: [&str; 14] = [
+        "smi",
+        "top",
+        "alerts",
+        "config",
+        "mem",
+        "serve",
+        "metrics",
+        "record",
+        "sim",
+        "help",
+        "-h",
+        "--help",
+        "-V",
+        "--version",
+    ];
     let mut arguments: Vec<OsString> = arguments.collect();
     let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
     // The program's name may stand for a command.

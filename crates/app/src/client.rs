@@ -1,5 +1,6 @@
 //! The service, where there is one: asked for what it knows, within a moment, and done without when it does not answer.
 
+use crate::alerts::Listed;
 use ledger::wire::{Frames, Hello, Request, VERSION, Wanted, frame};
 use model::{Bytes, Fault, Held, Snapshot, Timestamp};
 use rustix::net::sockopt::socket_peercred;
@@ -77,6 +78,7 @@ enum Told {
     Snapshot(Box<Snapshot>),
     Buffers(Buffers),
     Deaths(Vec<Death>),
+    Alerts(Listed),
     Error { reason: String },
 }
 
@@ -124,6 +126,14 @@ impl Client {
     pub fn deaths(&mut self, limit: usize) -> Option<Vec<Death>> {
         match self.ask(&Request::Deaths { limit: Some(limit) })? {
             Told::Deaths(deaths) => Some(deaths),
+            _ => self.fail("gave an answer to another question"),
+        }
+    }
+
+    /// The rules, and what they say.
+    pub fn alerts(&mut self) -> Option<Listed> {
+        match self.ask(&Request::Alerts {})? {
+            Told::Alerts(listed) => Some(listed),
             _ => self.fail("gave an answer to another question"),
         }
     }

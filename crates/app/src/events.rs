@@ -1,7 +1,7 @@
 //! What has happened: states that changed, resets, deaths, faults, limits that were crossed.
 
 use crate::client::Death;
-use model::{Bytes, Device, DeviceId, Fault, Process, Snapshot, State, Timestamp, Usage};
+use model::{Alert, Bytes, Device, DeviceId, Fault, Process, Severity, Snapshot, State, Timestamp, Usage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What has happened, the latest last.
@@ -79,6 +79,7 @@ impl Events {
             self.compare_processes(before, now);
         }
         self.tell_deaths(now, is_first);
+        self.tell_alerts(before.snapshot, now.snapshot);
         self.told - told
     }
 
@@ -217,6 +218,31 @@ impl Events {
             };
             let text = format!("{} does not use {} any more{rest}", called(process), devices_of(process));
             self.push(now.snapshot.taken_at, weight, only_device(process), text);
+        }
+    }
+
+    /// Tells of alerts that have begun to fire, and of those that are over.
+    fn tell_alerts(&mut self, before: &Snapshot, now: &Snapshot) {
+        let same = |a: &Alert, b: &Alert| (&a.name, &a.device, a.process) == (&b.name, &b.device, b.process);
+        let device = |snapshot: &Snapshot, alert: &Alert| {
+            let found = snapshot.devices.iter().find(|device| Some(device.id.to_string()) == alert.device);
+            found.map(|device| device.id.clone())
+        };
+        for alert in before.alerts.iter().filter(|alert| !now.alerts.iter().any(|other| same(alert, other))) {
+            self.push(
+                now.taken_at,
+                Weight::Good,
+                device(now, alert),
+                format!("{} is over: {}", alert.name, alert.text),
+            );
+        }
+        for alert in now.alerts.iter().filter(|alert| !before.alerts.iter().any(|other| same(alert, other))) {
+            let weight = match alert.severity {
+                Severity::Info => Weight::Note,
+                Severity::Warning => Weight::Warning,
+                Severity::Critical => Weight::Bad,
+            };
+            self.push(now.taken_at, weight, device(now, alert), format!("{}: {}", alert.name, alert.text));
         }
     }
 
@@ -396,6 +422,24 @@ mod tests {
         let before = told(std::slice::from_ref(&first)).len();
         let all = told(&[first, gone, later]).split_off(before);
         assert_eq!(all, ["Warning pid 4711 (python3) has died by SIGKILL, holding 1.0 GiB"]);
+    }
+
+    #[test]
+    fn an_alert_is_told_when_it_begins_and_when_it_is_over() {
+        let alert = Alert {
+            name: "hot".into(),
+            severity: Severity::Critical,
+            state: model::AlertState::Firing,
+            device: Some("0".into()),
+            process: None,
+            since: Timestamp(2000),
+            value: None,
+            text: "device 0: it is hot".into(),
+        };
+        let with = |time| moment(time, |now| now.alerts.push(alert.clone()));
+        let all = told(&[moment(1000, |_| {}), with(2000), with(3000), moment(4000, |_| {})]);
+        let all: Vec<&String> = all.iter().filter(|text| text.contains("hot")).collect();
+        assert_eq!(all, ["Bad hot: device 0: it is hot", "Good hot is over: device 0: it is hot"]);
     }
 
     #[test]

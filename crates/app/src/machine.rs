@@ -1,5 +1,7 @@
 //! The machine to look at: this one, a folder that looks like one, a simulated one, or another one that is asked over the network.
 
+use crate::alerts::Watch;
+use crate::alerts::settings::Settings;
 use crate::cli::MachineArgs;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
@@ -31,6 +33,8 @@ struct Here {
     service: Option<Client>,
     /// Whether the last sample is the service's.
     is_served: bool,
+    /// Rules for when there is no service, which has its own.
+    watch: Option<Watch>,
 }
 
 impl Machine {
@@ -57,7 +61,7 @@ impl Machine {
         let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates };
         let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
         let sampler = Sampler::new(root, options);
-        let here = Here { sampler, running, simulated, service: None, is_served: false };
+        let here = Here { sampler, running, simulated, service: None, is_served: false, watch: None };
         Ok(Machine { seen: Seen::Here(Box::new(here)) })
     }
 
@@ -69,6 +73,21 @@ impl Machine {
             here.service = Client::new(args.service.as_deref());
         }
         self
+    }
+
+    /// The same, with the rules of a configuration at work where no service has its own.
+    pub fn watched(mut self, settings: &Settings) -> Machine {
+        if let Seen::Here(here) = &mut self.seen {
+            here.watch = Some(Watch::new(settings));
+        }
+        self
+    }
+
+    pub fn watch(&self) -> Option<&Watch> {
+        match &self.seen {
+            Seen::Here(here) => here.watch.as_ref(),
+            Seen::Far(_) => None,
+        }
     }
 
     /// The service that has given the last sample.
@@ -139,6 +158,10 @@ impl Here {
         {
             let reason = format!("the simulated machine stands still: {failure}");
             snapshot.faults.insert(0, Fault::new(running.root().to_string_lossy(), reason));
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.observe(&snapshot, &[]);
+            snapshot.alerts = watch.firing().to_vec();
         }
         snapshot
     }

@@ -2,6 +2,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod alerts;
 mod cli;
 mod client;
 mod config;
@@ -9,7 +10,6 @@ mod events;
 mod exit;
 mod fleet;
 mod handover;
-#[expect(dead_code, reason = "for the issues at hand")]
 mod http;
 mod machine;
 mod mem;
@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(&cli.machine, &serve),
         Command::Metrics(metrics) => metrics::run(&cli.machine, &metrics),
         Command::Record(record) => record::run(&cli.machine, &record),
+        Command::Alerts(alerts) => alerts::run(&cli.machine, &alerts),
         Command::Config(config) => config::run(&config),
         Command::Sim(sim) => sim_command::run(&sim),
     };

@@ -45,7 +45,7 @@ fn promtool(arguments: &[&str]) -> Option<(bool, String)> {
 fn rules_and_dashboard_name_metrics_that_there_are() {
     let known: BTreeSet<String> = web::metrics::names().collect();
     let dashboard = read("grafana/ttmon.json");
-    let rules = read("prometheus/ttmon.rules.yml");
+    let rules = read("prometheus/ttmon.rules.yml") + &read("prometheus/ttmon-service.rules.yml");
     let expressions = rules.lines().filter(|line| !line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n");
     for (file, text) in [("dashboard", dashboard), ("rules", expressions)] {
         let named = metrics_in(&text);
@@ -85,8 +85,8 @@ fn prometheus_understands_the_rules_and_every_panel() {
     let rules = serde_json::json!({"groups": [{"name": "panels", "rules": records.collect::<Vec<_>>()}]});
     let panels = folder.path().join("panels.yml");
     std::fs::write(&panels, rules.to_string()).unwrap();
-    let shipped = packaging().join("prometheus/ttmon.rules.yml");
-    for file in [&shipped, &panels] {
+    let shipped = ["ttmon", "ttmon-service"].map(|name| packaging().join(format!("prometheus/{name}.rules.yml")));
+    for file in [&shipped[0], &shipped[1], &panels] {
         let Some((is_well, said)) = promtool(&["check", "rules", file.to_str().unwrap()]) else {
             return not_run(
                 "prometheus_understands_the_rules_and_every_panel",
@@ -98,10 +98,16 @@ fn prometheus_understands_the_rules_and_every_panel() {
 }
 
 #[test]
+fn the_rules_for_devices_are_those_that_the_program_exports() {
+    let exported = support::ttmon(&["alerts", "export", "--prometheus", "--config", "/nowhere/config.toml"]);
+    expect_test::expect_file!["../../../packaging/prometheus/ttmon.rules.yml"].assert_eq(&exported.out);
+}
+
+#[test]
 fn prometheus_understands_every_example() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().to_str().unwrap();
-    for file in ["ttmon.rules.yml", "ttmon-targets.yml"] {
+    for file in ["ttmon.rules.yml", "ttmon-service.rules.yml", "ttmon-targets.yml"] {
         std::fs::copy(packaging().join("prometheus").join(file), folder.path().join(file)).unwrap();
     }
     let key = rcgen::generate_simple_self_signed(["ttmon".to_owned()]).unwrap();

@@ -12,6 +12,7 @@
 //! → {"buffers": {"pid": 7, "device": "0", "kind": "dram", "label": "kv", "sort": "bytes", "offset": 0, "limit": 100}}
 //!                                        ← {"buffers": {"total": 3, "offset": 0, "buffers": […], "unlisted": 0, "faults": []}}
 //! → {"deaths": {"limit": 10}}            ← {"deaths": […]}       the latest first
+//! → {"alerts": {}}                       ← {"alerts": {"rules": [{"name", "severity", "when", "text"}], "alerts": […]}}
 //! → {"subscribe": {"interval_ms": 1000}} ← {"snapshot": {…}}     now, and again and again
 //! → {"book": {"pid": 7}}                 with the book's file beside it (SCM_RIGHTS); not answered when all is well
 //!                                        ← {"error": {"reason": "…"}}
@@ -65,6 +66,8 @@ pub enum Request {
         #[serde(default)]
         limit: Option<usize>,
     },
+    /// The rules of alerts, and what they say.
+    Alerts {},
     /// Everything.
     Snapshot {
         /// As it is now, not as it was when the service last looked.

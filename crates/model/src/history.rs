@@ -240,7 +240,15 @@ mod tests {
             ..Device::new(DeviceId::Local(*n))
         });
         let (devices, host) = (devices.collect(), Host::default());
-        Snapshot { schema: SCHEMA, taken_at: Timestamp(time), host, devices, processes: vec![], faults: vec![] }
+        Snapshot {
+            schema: SCHEMA,
+            taken_at: Timestamp(time),
+            host,
+            devices,
+            processes: vec![],
+            faults: vec![],
+            alerts: vec![],
+        }
     }
 
     fn powers(history: &History, n: u32) -> Vec<Option<f64>> {

@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod alert;
 mod board;
 mod device;
 mod history;
@@ -18,6 +19,7 @@ mod time;
 pub mod topology;
 mod units;
 
+pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
 pub use device::{Arch, Device, Firmware, Link, Memory, State};
 pub use history::{History, Metric, Series, Stretch};

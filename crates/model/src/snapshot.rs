@@ -1,6 +1,6 @@
 //! The narrow waist: everything that was found out about a machine at one moment.
 
-use crate::{Device, Process, Timestamp};
+use crate::{Alert, Device, Process, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form. Additions keep the number; a changed meaning raises it.
@@ -21,6 +21,9 @@ pub struct Snapshot {
     pub processes: Vec<Process>,
     /// What was tried and went wrong.
     pub faults: Vec<Fault>,
+    /// What the rules of whoever took it say is wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<Alert>,
 }
 
 /// The machine itself.

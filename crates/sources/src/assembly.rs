@@ -74,7 +74,7 @@ impl Assembly {
         trouble.faults.sort();
         trouble.faults.dedup();
         let (schema, taken_at, host) = (SCHEMA, now_on_the_wall(), host::host(root));
-        Snapshot { schema, taken_at, host, devices, processes, faults: trouble.faults }
+        Snapshot { schema, taken_at, host, devices, processes, faults: trouble.faults, alerts: Vec::new() }
     }
 
     /// Divides every region among its processes and adds up what each device has in use.

@@ -466,6 +466,44 @@ fn a_counter_that_wraps_counts_on_and_one_that_restarts_gives_no_rate() {
 }
 
 #[test]
+fn what_went_over_pcie_is_summed_over_wraps_resets_and_absences() {
+    let machine = p150a().with(&counters(u32::MAX - 99));
+    let mut sampler = machine.sampler(true);
+    let mut flits = || {
+        std::thread::sleep(Duration::from_millis(20));
+        // 64 bytes each, on each of six counters.
+        sampler.sample().devices[0].pcie.host_to_device_total.map(|bytes| bytes.0 / 64 / 6)
+    };
+    assert_eq!(flits(), Some(0), "what went before anybody looked is not known");
+    machine.set(&(counters(100) + "0/tt_heartbeat = 482114"));
+    assert_eq!(flits(), Some(200), "a wrap");
+    machine.set(&(counters(5) + "0/tt_heartbeat = 3"));
+    assert_eq!(flits(), Some(205), "a reset");
+    machine.set("0/tt_aiclk = 4294967295");
+    assert_eq!(flits(), Some(205), "a chip that is dead");
+    machine.set(&(counters(2) + "0/tt_aiclk = 1350\n0/tt_heartbeat = 900"));
+    assert_eq!(flits(), Some(207), "a reset that nobody saw");
+    std::fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
+    assert_eq!(flits(), Some(207), "a device that is gone");
+    std::fs::rename(machine.path("away"), machine.path("sys/class/tenstorrent")).unwrap();
+    machine.set(&(counters(10) + "0/tt_heartbeat = 901"));
+    assert_eq!(flits(), Some(215), "a device that is back");
+}
+
+#[test]
+fn thermal_trips_are_counted_on_when_the_chip_forgets_them() {
+    let machine = p150a().with("0/tt_therm_trip_count = 2");
+    let mut sampler = machine.sampler(false);
+    let mut trips = || {
+        let device = sampler.sample().devices[0].clone();
+        (device.thermal_trips, device.thermal_trips_total)
+    };
+    assert_eq!(trips(), (Some(2), Some(2)));
+    machine.set("0/tt_therm_trip_count = 1\n0/tt_heartbeat = 3");
+    assert_eq!(trips(), (Some(1), Some(3)));
+}
+
+#[test]
 fn the_holders_of_a_device_that_does_not_answer_are_still_there() {
     let machine = p150a();
     let mut holder = std::process::Command::new("sleep").arg("600").spawn().unwrap();

@@ -1,5 +1,6 @@
 //! The configuration file: TOML, read leniently and written so that comments stay.
 
+use crate::alerts::settings::TABLES;
 use crate::text::nearest;
 use crate::top::settings::{CHOICES, Choice, Kind, Settings, Value};
 use toml_edit::{Array, DocumentMut, Item, TableLike};
@@ -33,7 +34,9 @@ pub fn parse(text: &str) -> (Settings, Vec<Problem>) {
         };
         match item.as_table_like() {
             Some(table) if name == TABLE => read_table(text, table, &mut settings, &mut problems),
-            Some(_) => problem(format!("unknown table [{name}]: there is only [{TABLE}]")),
+            // What is in these is read where it is used.
+            _ if name == "serve" || TABLES.contains(&name) => {}
+            Some(_) => problem(format!("unknown table [{name}]: there are [{TABLE}], [serve], [alerts] and [[alert]]")),
             None => problem(format!("{name} stands outside of a table: put it under [{TABLE}]")),
         }
     }
@@ -143,7 +146,8 @@ pub fn print(settings: &Settings) -> String {
     text
 }
 
-fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
+/// The line of a place in a text, from one on.
+pub fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
     let start = span.map_or(0, |span| span.start.min(text.len()));
     text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1
 }
@@ -213,7 +217,10 @@ mod tests {
         assert_eq!(settings.charts, Settings::default().charts);
         assert_eq!(
             problems("theme = 1\n[tob]\n"),
-            ["1: theme stands outside of a table: put it under [top]", "2: unknown table [tob]: there is only [top]"]
+            [
+                "1: theme stands outside of a table: put it under [top]",
+                "2: unknown table [tob]: there are [top], [serve], [alerts] and [[alert]]"
+            ]
         );
         assert_eq!(problems("[top]\ncharts = [\"fan\", \"fan\"]"), ["2: charts: \"fan\" is there twice"]);
     }

@@ -2,11 +2,13 @@
 
 mod file;
 
+use crate::alerts;
 use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::exit::{Exit, Failure};
 use crate::replace::replace_file;
 use crate::top::settings::Settings;
-pub use file::Problem;
+pub use file::{Problem, line_of};
+use rustix::process::geteuid;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -27,7 +29,10 @@ pub fn run(args: &ConfigArgs) -> anyhow::Result<Exit> {
                 writeln!(out, "{}: there is no such file, so everything is as usual", path.display())?;
                 return Ok(Exit::Success);
             }
-            let (_, problems) = load(&path);
+            let (_, mut problems) = load(&path);
+            problems
+                .extend(alerts::load(&path).1.into_iter().filter(|one| !problems.contains(one)).collect::<Vec<_>>());
+            problems.sort_by_key(|problem| problem.line);
             if let [first, rest @ ..] = &problems[..] {
                 rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));
                 return Err(Failure::error(Exit::Usage, said(&path, first)));
@@ -48,6 +53,21 @@ pub fn path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let why =
         "neither XDG_CONFIG_HOME nor HOME is set, so there is no place for a configuration: name one with --config";
     folder.map(|folder| folder.join("ttmon/config.toml")).ok_or_else(|| Failure::error(Exit::Usage, why))
+}
+
+/// The file of the whole machine.
+const OF_THE_MACHINE: &str = "/etc/ttmon/config.toml";
+
+/// Where rules and receivers are, and the service's limits: where it was said; for the service of root in the machine's file; else in the
+/// user's, and in the machine's where the user has none.
+pub fn place(named: Option<&Path>, for_service: bool) -> anyhow::Result<PathBuf> {
+    let of_the_machine = PathBuf::from(OF_THE_MACHINE);
+    match path(named) {
+        Ok(path) if named.is_some() => Ok(path),
+        _ if for_service && geteuid().is_root() => Ok(of_the_machine),
+        Ok(path) if path.exists() || !of_the_machine.exists() => Ok(path),
+        _ => Ok(of_the_machine),
+    }
 }
 
 /// What the file chooses. One that is not there chooses nothing; one that cannot be read is a problem, and no more.

@@ -63,6 +63,7 @@ impl Far {
             devices: Vec::new(),
             processes: Vec::new(),
             faults: Vec::new(),
+            alerts: Vec::new(),
         })
     }
 

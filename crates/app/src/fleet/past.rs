@@ -60,6 +60,7 @@ pub fn snapshots(told: Told) -> Vec<Snapshot> {
         devices: devices.into_values().collect(),
         processes: Vec::new(),
         faults: Vec::new(),
+        alerts: Vec::new(),
     };
     moments.into_iter().map(moment).collect()
 }

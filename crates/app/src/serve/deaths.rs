@@ -6,6 +6,7 @@ use super::people::{Key, Person};
 use super::row::Row;
 use crate::client;
 use crate::handover::book_in;
+use alerts::Ended;
 use ledger::book;
 use ledger::poc::Account;
 use model::{Bytes, Device, DeviceId, Held, Process, Source, Timestamp, chip_with_number};
@@ -32,6 +33,9 @@ pub struct Death {
     in_its_own_time: Option<bool>,
     /// What it held on each chip.
     devices: Vec<Held>,
+    /// What it had not freed when it came to its own end, or closed a device. Absent when it was ended, or nobody told.
+    #[serde(skip)]
+    left: Option<Bytes>,
     /// How many buffers it had. Absent when nobody told.
     buffers: Option<usize>,
     /// The largest of them.
@@ -63,6 +67,11 @@ impl Deaths {
         self.total += 1;
         self.all.push_front(death);
         self.all.truncate(self.most);
+    }
+
+    /// Those that died since then, in milliseconds since 1970.
+    pub fn since(&self, time: i64) -> impl Iterator<Item = &Death> {
+        self.all.iter().take_while(move |death| death.died_at.0 >= time)
     }
 
     /// The latest first.
@@ -125,6 +134,7 @@ impl Death {
             signal: None,
             in_its_own_time: None,
             devices: Vec::new(),
+            left: None,
             buffers: None,
             largest_buffers: Vec::new(),
         }
@@ -136,6 +146,9 @@ impl Death {
         self.in_its_own_time = Some(book.is_closed);
         if !book.is_inexact {
             self.replace(held_by_book(&book, devices).into_iter());
+            let live = book.chips.iter().flat_map(|chip| chip.counters.iter().map(|counter| counter.bytes));
+            let lost = book.chips.iter().map(|chip| chip.left_bytes);
+            self.left = book.is_closed.then(|| Bytes(live.chain(lost).fold(0, u64::saturating_add)));
         }
         let mut entries = Vec::new();
         buffers::add_book(&mut entries, self.pid, file, &book, devices).ok()?;
@@ -153,6 +166,13 @@ impl Death {
     fn count(&mut self, entries: Option<Vec<Entry>>, now: u64) {
         self.buffers = entries.as_ref().map(Vec::len);
         self.largest_buffers = buffers::largest(entries.unwrap_or_default(), LARGEST, now);
+    }
+
+    /// It left something behind, for the rules of alerts.
+    pub fn ended(&self) -> Option<Ended> {
+        let left = self.left.filter(|left| left.0 > 0)?;
+        let device = self.devices.first().filter(|_| self.devices.len() == 1).map(|held| held.id.clone());
+        Some(Ended { pid: self.pid, started_at: self.started_at, name: self.name.clone(), device, left })
     }
 
     /// As clients hear of it.

@@ -149,7 +149,15 @@ mod tests {
         device.memory.dram_used = used.map(Bytes);
         device.memory.untracked_processes = untracked;
         let (host, taken_at) = (Host::default(), Timestamp(0));
-        Snapshot { schema: SCHEMA, taken_at, host, devices: vec![device], processes, faults: Vec::new() }
+        Snapshot {
+            schema: SCHEMA,
+            taken_at,
+            host,
+            devices: vec![device],
+            processes,
+            faults: Vec::new(),
+            alerts: Vec::new(),
+        }
     }
 
     fn used(snapshot: &Snapshot) -> (Option<u64>, u32) {

@@ -3,9 +3,10 @@
 //! One thread sees to all sockets and processes; another takes samples. `state.rs` has what is known, `poc.rs` and `native.rs` what
 //! is said on the two sockets.
 
+mod alerts;
 mod buffers;
 mod deaths;
-mod log;
+pub mod log;
 mod merge;
 mod native;
 mod outbox;
@@ -21,7 +22,10 @@ mod systemd;
 mod version;
 mod web;
 
+use crate::alerts::Watch;
+use crate::alerts::settings::Settings;
 use crate::cli::{MachineArgs, ServeArgs};
+use crate::config;
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
 use crate::sampling::Sampling;
@@ -45,7 +49,7 @@ pub const POC_SOCKET: &str = "/tmp/tt_allocation_server.sock";
 
 /// Serves until it is told to end.
 pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
-    let limits = Limits::read(args.config.as_deref())?;
+    let (limits, rules) = configuration(args)?;
     let end = on(&[SIGTERM, SIGINT])?;
     let reload = on(&[SIGHUP])?;
     let listeners = listeners(args)?;
@@ -53,7 +57,8 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
     allow_many_files();
     let mut machine = Machine::open(machine, true)?;
     let first = machine.sample();
-    let mut service = Service::new(State::new(Poller::new()?, &limits, first), limits);
+    let mut service = Service::new(State::new(Poller::new()?, &limits, Watch::new(&rules), first), limits);
+    service.set_alerts(&rules);
     for (door, listener) in listeners {
         let door_name = if door == Door::Poc { "poc" } else { "native" };
         log(Level::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
@@ -75,6 +80,7 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
         if ready.contains(&sampled) {
             if let Some((began, snapshot)) = service.take_sample(&sampling) {
                 web.publish(began, snapshot, &service.state.deaths);
+                web.show_alerts(&service.state.watch);
             }
         }
         if ready.contains(&asked) {
@@ -86,11 +92,12 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
         if ready.contains(&reloaded) {
             drain(&reload);
             systemd::notify(&systemd::reloading());
-            match Limits::read(args.config.as_deref()) {
-                Ok(limits) => {
+            match configuration(args) {
+                Ok((limits, rules)) => {
                     web.set_interval(limits.interval());
                     sampling.set_interval(limits.interval());
                     service.set_limits(limits);
+                    service.set_alerts(&rules);
                     log(Level::Info, "reloaded", &[]);
                 }
                 Err(error) => log(Level::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
@@ -106,6 +113,12 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
     drop(service);
     sampling.finish();
     Ok(Exit::Success)
+}
+
+/// Limits, rules and receivers, from one file.
+fn configuration(args: &ServeArgs) -> anyhow::Result<(Limits, Settings)> {
+    let limits = Limits::read(args.config.as_deref())?;
+    Ok((limits, crate::alerts::read(&config::place(args.config.as_deref(), true)?)?))
 }
 
 /// The sockets to listen at: those that systemd has made, and the others.

@@ -5,6 +5,7 @@ use super::outbox::Outbox;
 use super::people::Key;
 use super::state::State;
 use super::version::VERSION;
+use crate::alerts::Listed;
 use crate::handover::{Arrived, receive};
 use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, WireError, frame};
 use rustix::io::Errno;
@@ -174,6 +175,7 @@ impl Client {
             Request::Snapshot { .. } => self.say(&Told::Snapshot(Cow::Owned(state.snapshot()))),
             Request::Buffers(wanted) => self.push(state.buffers(&wanted)),
             Request::Deaths { limit } => self.say(&Told::Deaths(state.deaths.latest(limit))),
+            Request::Alerts {} => self.say(&Told::Alerts(Listed::of(Some(&state.watch)))),
             Request::Subscribe { interval_ms } => {
                 let interval = Duration::from_millis(interval_ms.min(86_400_000));
                 self.subscription = Some(Subscription { interval, due: Instant::now() + interval, missed: 0 });
@@ -260,6 +262,7 @@ pub enum Told<'a> {
     Processes(Vec<model::Process>),
     Snapshot(Cow<'a, model::Snapshot>),
     Deaths(Vec<&'a super::deaths::Death>),
+    Alerts(Listed),
 }
 
 fn other_version(theirs: u32) -> String {

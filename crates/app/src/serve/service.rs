@@ -1,5 +1,6 @@
 //! The loop: who has called, who has spoken, who has died, what time it is.
 
+use super::alerts;
 use super::log::{Level, log};
 use super::native::{self, Client, PATIENCE, Told};
 use super::poc::{self, Caller};
@@ -7,6 +8,8 @@ use super::poller::Token;
 use super::settings::Limits;
 use super::socket::Listener;
 use super::state::State;
+use crate::alerts::Delivery;
+use crate::alerts::settings::Settings;
 use crate::sampling::Sampling;
 use ledger::wire::frame;
 use model::Snapshot;
@@ -31,6 +34,8 @@ pub enum Door {
 pub struct Service {
     pub state: State,
     pub limits: Limits,
+    /// Who is told of alerts.
+    delivery: Delivery,
     doors: Vec<(Token, Door, Listener)>,
     callers: HashMap<Token, Caller>,
     clients: HashMap<Token, Client>,
@@ -53,6 +58,7 @@ impl Service {
         Service {
             state,
             limits,
+            delivery: Delivery::default(),
             doors: Vec::new(),
             callers: HashMap::new(),
             clients: HashMap::new(),
@@ -92,7 +98,9 @@ impl Service {
     pub fn take_sample(&mut self, sampling: &Sampling<Snapshot>) -> Option<(Instant, Arc<Snapshot>)> {
         let (began, sample) = sampling.take()?;
         self.state.take_sample(began, sample);
-        let (now, snapshot) = (Instant::now(), Arc::new(self.state.snapshot()));
+        let mut snapshot = self.state.snapshot();
+        alerts::follow(&mut self.state, &mut self.delivery, &mut snapshot);
+        let (now, snapshot) = (Instant::now(), Arc::new(snapshot));
         let mut written: Option<Arc<Vec<u8>>> = None;
         let mut write = || {
             written = written.take().or_else(|| frame(&Told::Snapshot(Cow::Borrowed(&*snapshot))).ok().map(Arc::new));
@@ -113,6 +121,11 @@ impl Service {
         self.state.accounts.set_most_buffers(limits.buffers_per_process);
         self.state.deaths.set_most(limits.deaths);
         self.limits = limits;
+    }
+
+    /// Other rules and receivers from now on.
+    pub fn set_alerts(&mut self, settings: &Settings) {
+        alerts::change(&mut self.state, &mut self.delivery, settings);
     }
 
     fn accept(&mut self, at: usize, most: usize) {

@@ -1,7 +1,10 @@
 //! Limits, from the command line's configuration file or as they are by nature.
 
+use crate::config;
 use crate::exit::{Exit, Failure};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,12 +29,16 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Reads the file, if there shall be one.
-    pub fn read(file: Option<&Path>) -> anyhow::Result<Limits> {
-        let Some(file) = file else { return Ok(Limits::default()) };
-        let wrong = |why: String| Failure::error(Exit::Usage, format!("--config {}: {why}", file.display()));
-        let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-        parse(&text).map_err(wrong)
+    /// Reads the file: the one that is named, or that which is there.
+    pub fn read(named: Option<&Path>) -> anyhow::Result<Limits> {
+        let file = config::place(named, true)?;
+        let option = if named.is_some() { "--config " } else { "" };
+        let wrong = |why: String| Failure::error(Exit::Usage, format!("{option}{}: {why}", file.display()));
+        match std::fs::read_to_string(&file) {
+            Ok(text) => parse(&text).map_err(wrong),
+            Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(Limits::default()),
+            Err(error) => Err(wrong(error.to_string())),
+        }
     }
 
     pub fn interval(&self) -> Duration {
@@ -39,11 +46,32 @@ impl Limits {
     }
 }
 
+/// The whole file: limits in `[serve]`, or at its top, and what others read.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Whole {
+    connections: Option<usize>,
+    buffers_per_process: Option<usize>,
+    deaths: Option<usize>,
+    interval_ms: Option<u64>,
+    serve: Limits,
+    top: IgnoredAny,
+    alert: IgnoredAny,
+    alerts: IgnoredAny,
+}
+
 fn parse(text: &str) -> Result<Limits, String> {
-    let limits: Limits = toml::from_str(text).map_err(|error| {
+    let whole: Whole = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         format!("line {line}: {}", error.message())
     })?;
+    let Whole { connections, buffers_per_process, deaths, interval_ms, serve, .. } = whole;
+    let limits = Limits {
+        connections: connections.unwrap_or(serve.connections),
+        buffers_per_process: buffers_per_process.unwrap_or(serve.buffers_per_process),
+        deaths: deaths.unwrap_or(serve.deaths),
+        interval_ms: interval_ms.unwrap_or(serve.interval_ms),
+    };
     match limits {
         Limits { interval_ms: 10..=3_600_000, .. } => Ok(limits),
         _ => Err(format!("interval_ms = {} is not from 10 to 3600000", limits.interval_ms)),
@@ -59,6 +87,8 @@ mod tests {
         let expected = Limits { connections: 7, interval_ms: 500, ..Limits::default() };
         assert_eq!(parse("connections = 7 # few\ninterval_ms = 500\n"), Ok(expected));
         assert_eq!(parse(""), Ok(Limits::default()));
+        let others = "[top]\ntheme = \"light\"\n[[alert]]\nname = \"x\"\n[alerts.desktop]\n[serve]\nconnections = 7\ninterval_ms = 500\n";
+        assert_eq!(parse(others).unwrap().connections, 7);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::merge;
 use super::people::{Key, People};
 use super::poller::Poller;
 use super::settings::Limits;
+use crate::alerts::Watch;
 use crate::handover::book_in;
 use ledger::book::BookError;
 use ledger::poc::{Accounts, DeviceInfo, Kinds};
@@ -24,6 +25,8 @@ pub struct State {
     pub people: People,
     pub accounts: Accounts<Key>,
     pub deaths: Deaths,
+    /// Rules, and what they have found.
+    pub watch: Watch,
     /// The last sample, without those who have died since.
     sample: Snapshot,
     /// When it was begun with.
@@ -53,7 +56,7 @@ impl Others {
 }
 
 impl State {
-    pub fn new(poller: Poller, limits: &Limits, sample: Snapshot) -> State {
+    pub fn new(poller: Poller, limits: &Limits, watch: Watch, sample: Snapshot) -> State {
         let accounts = Accounts::new(limits.buffers_per_process);
         let deaths = Deaths::up_to(limits.deaths);
         let empty = Snapshot { processes: Vec::new(), ..sample.clone() };
@@ -62,6 +65,7 @@ impl State {
             people: People::default(),
             accounts,
             deaths,
+            watch,
             sample: empty,
             sampled_at: Instant::now(),
             wants_sample: false,
@@ -192,6 +196,7 @@ impl State {
                 merge::overlay(&mut snapshot, &person.identity.process, all);
             }
         }
+        snapshot.alerts = self.watch.firing().to_vec();
         snapshot
     }
 

@@ -3,6 +3,7 @@
 use super::deaths::{Death, Deaths};
 use super::log::{Level, log};
 use super::state::State;
+use crate::alerts::Watch;
 use crate::cli::ServeArgs;
 use crate::client;
 use crate::events::{Event, Events, Seen, Weight};
@@ -160,6 +161,14 @@ impl Web {
         self.events.notice(before, now);
         self.board.set_deaths(deaths.total);
         self.board.publish(snapshot.clone(), began, self.events.take().into_iter().map(told_of).collect());
+    }
+
+    /// Shows what the rules say.
+    pub fn show_alerts(&self, watch: &Watch) {
+        if self.server.is_some() {
+            let alerts: Vec<serde_json::Value> = watch.alerts().iter().map(|alert| serde_json::json!(alert)).collect();
+            self.board.set_alerts(&alerts);
+        }
     }
 
     pub fn set_interval(&self, interval: Duration) {

@@ -20,6 +20,7 @@ mod tt_smi;
 #[cfg(test)]
 mod tt_smi_official;
 
+use crate::alerts;
 use crate::cli::{Format, MachineArgs, SmiArgs, Stream};
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
@@ -57,7 +58,8 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     if let Some(interrupt) = interrupt.as_mut().filter(|_| screen.is_in_place()) {
         interrupt.and_stop()?;
     }
-    let mut machine = Machine::open(machine, repetition.0.is_some())?.through_service(machine);
+    let machine = Machine::open(machine, repetition.0.is_some())?.through_service(machine);
+    let mut machine = machine.watched(&alerts::of_user(None));
     let result = repeat(&mut machine, &mut screen, args, &mut view, repetition, interrupt.as_ref());
     screen.close()?;
     machine.leave();
@@ -237,6 +239,8 @@ pub fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snap
         process.devices.retain(|held| snapshot.devices.iter().any(|device| device.id == held.id));
     }
     snapshot.processes.retain(|process| !process.devices.is_empty());
+    let is_there = |id: &String| snapshot.devices.iter().any(|device| device.id.to_string() == *id);
+    snapshot.alerts.retain(|alert| alert.device.as_ref().is_none_or(is_there));
     Ok(snapshot)
 }
 

@@ -64,6 +64,13 @@ pub fn text(snapshot: &Snapshot, sections: &[Section], time: &str) -> String {
         report.0 += &format!("\nDevice {}{address}\n", device.id);
         sections.iter().for_each(|section| report.section(snapshot, device, *section));
     }
+    if !snapshot.alerts.is_empty() {
+        report.0 += "\nAlerts\n";
+        for alert in &snapshot.alerts {
+            let (severity, name, text) = (alert.severity.name(), clean(&alert.name), clean(&alert.text));
+            report.0 += &format!("    {severity}: {name}: {text}, since {}\n", alert.since);
+        }
+    }
     if !snapshot.faults.is_empty() {
         report.0 += "\nNotes\n";
         for fault in &snapshot.faults {

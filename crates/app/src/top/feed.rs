@@ -4,6 +4,7 @@ use super::far::FarFeed;
 use super::mishap;
 use super::player::{Played, Player, Wish};
 use super::state::{Replay, State, View};
+use crate::alerts;
 use crate::cli::{MachineArgs, TopArgs};
 use crate::client::Death;
 use crate::events::Seen;
@@ -71,7 +72,8 @@ impl Source {
         if machine.is_far() {
             return Ok(Source::Far(FarFeed::open(machine, state)?));
         }
-        let machine = Machine::open(machine, true)?.through_service(machine);
+        let machine =
+            Machine::open(machine, true)?.through_service(machine).watched(&alerts::of_user(args.config.as_deref()));
         let mut recorder = Recording::Planned(args.record.clone());
         let wishes = Arc::new(Wishes::default());
         let wished = wishes.clone();
@@ -211,10 +213,9 @@ pub struct Wishes {
 
 impl Default for Moment {
     fn default() -> Moment {
-        let (host, taken_at) = (Host::default(), Timestamp(0));
-        let snapshot =
-            Snapshot { schema: SCHEMA, taken_at, host, devices: Vec::new(), processes: Vec::new(), faults: Vec::new() };
-        Moment::of(snapshot)
+        let (schema, host, taken_at) = (SCHEMA, Host::default(), Timestamp(0));
+        let (devices, processes, faults, alerts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Moment::of(Snapshot { schema, taken_at, host, devices, processes, faults, alerts })
     }
 }
 

@@ -27,6 +27,7 @@ mod terminal;
 pub mod theme;
 mod trails;
 
+use crate::alerts;
 use crate::cli::{MachineArgs, TopArgs};
 use crate::config;
 use crate::exit::{Exit, Failure};
@@ -60,7 +61,8 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
         return Err(Failure::error(Exit::Usage, why));
     }
     let file = config::path(args.config.as_deref());
-    let (mut settings, problems) = file.as_deref().map(config::load).unwrap_or_default();
+    let (mut settings, mut problems) = file.as_deref().map(config::load).unwrap_or_default();
+    problems.extend(file.iter().flat_map(|file| alerts::load(file).1));
     settings.read_only |= args.read_only;
     settings.ascii |= args.ascii;
     settings.interval_ms = args.interval.map_or(settings.interval_ms, |seconds| (seconds * 1000.0) as u64);

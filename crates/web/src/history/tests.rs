@@ -16,6 +16,7 @@ fn machine(seconds: i64, devices: u32, watts: Option<f64>) -> Snapshot {
         devices: (0..devices).map(device).collect(),
         processes: Vec::new(),
         faults: Vec::new(),
+        alerts: Vec::new(),
     }
 }
 

@@ -57,6 +57,7 @@ pub fn machine(seconds: i64, names: &[&str]) -> Arc<Snapshot> {
         devices: (0..2).map(device).collect(),
         processes: (100..).zip(names).map(process).collect(),
         faults: Vec::new(),
+        alerts: Vec::new(),
     })
 }
 

@@ -258,7 +258,8 @@ impl Machines {
         let at = self.all.len();
         self.places.entry(instance.to_owned()).or_default().insert(job.to_owned(), at);
         let (host, devices, processes, faults) = (Host::default(), Vec::new(), Vec::new(), Vec::new());
-        let snapshot = Snapshot { schema: SCHEMA, taken_at: Timestamp(0), host, devices, processes, faults };
+        let snapshot =
+            Snapshot { schema: SCHEMA, taken_at: Timestamp(0), host, devices, processes, faults, alerts: Vec::new() };
         let (job, instance) = (job.to_owned(), instance.to_owned());
         let (age_seconds, by_device) = (0.0, HashMap::new());
         self.all.push(Machine { job, instance, snapshot, age_seconds, is_there: false, by_device });

@@ -8,7 +8,7 @@ use super::watch::{Board, Next};
 use super::{HostView, Reach, Wish};
 use crate::exit::{Exit, Failure};
 use crate::http::Http;
-use answers::{Figure, Labels, Machines, rows};
+use answers::{Figure, Labels, Machine, Machines, rows};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,10 +36,11 @@ pub struct Told {
 /// Only what a page of machines needs, and of each series only the labels that tell it from the others.
 const STATES: &str = "ttmon_device_state == 1";
 const FIGURES: &str = "max by (__name__, job, instance, device, kind) ({__name__=~\"ttmon_device_(temperature_celsius|\
-                       temperature_limit_celsius|power_watts|power_limit_watts|memory_used_bytes|memory_total_bytes|\
-                       untracked_processes)\",kind=~\"dram|\"})";
+                       temperature_limit_celsius|power_watts|power_limit_watts|aiclk_hertz|memory_used_bytes|\
+                       memory_total_bytes|untracked_processes)\",kind=~\"dram|l1|\"})";
 const FACTS: &str = "{__name__=~\"ttmon_host_info|ttmon_sample_timestamp_seconds\"} \
-                     or group by (job, instance, pid, user, name) (ttmon_process_memory_bytes{pid!=\"other\"})";
+                     or max by (job, instance, device, pid, user, container, name, source, kind) \
+                     (ttmon_process_memory_bytes{pid!=\"other\",kind=~\"dram|l1\"})";
 const GONE: &str = "last_over_time(ttmon_sample_timestamp_seconds[6h]) unless ttmon_sample_timestamp_seconds";
 const ALERTS: &str = "ALERTS{alertstate=\"firing\"} and on (job, instance) ttmon_build_info";
 /// What was scraped within this time is as new as it can be.
@@ -115,21 +116,20 @@ pub fn hosts(told: &Told, base: &str, before: &[HostView]) -> Result<Vec<HostVie
     machines.add_gone(&rows::<Labels>(&told.gone)?);
     let mut alerts = answers::alerts(&rows::<Labels>(&told.alerts)?);
     let all = machines.finish();
-    let mut times: HashMap<&str, u32> = HashMap::new();
-    all.iter().for_each(|(machine, _)| *times.entry(&machine.instance).or_default() += 1);
+    let mut times: HashMap<String, u32> = HashMap::new();
+    all.iter().for_each(|(machine, _)| *times.entry(machine.instance.clone()).or_default() += 1);
     let known: HashMap<&str, &HostView> = before.iter().map(|host| (host.place.as_str(), host)).collect();
     let mut hosts = Vec::with_capacity(all.len());
-    for (machine, is_there) in &all {
-        let (job, instance) = (&machine.job, &machine.instance);
-        let is_only = times.get(instance.as_str()) == Some(&1);
+    for (Machine { job, instance, snapshot, age_seconds, .. }, is_there) in all {
+        let is_only = times.get(&instance) == Some(&1);
         let name = if is_only { instance.clone() } else { format!("{instance} ({job})") };
         let mut host = HostView::new(name, format!("{base}#{job}/{instance}"));
-        let age = Duration::try_from_secs_f64(machine.age_seconds).unwrap_or_default();
-        if *is_there {
+        let age = Duration::try_from_secs_f64(age_seconds).unwrap_or_default();
+        if is_there {
             host.state = Reach::Reached;
-            host.snapshot = Some(Arc::new(machine.snapshot.clone()));
+            host.snapshot = Some(Arc::new(snapshot));
             host.age = Some(if age > RECENT { age } else { Duration::ZERO });
-            host.alerts = alerts.remove(&(job.clone(), instance.clone())).unwrap_or_default();
+            host.alerts = alerts.remove(&(job, instance)).unwrap_or_default();
         } else {
             let why = "Prometheus hears nothing of it any more".into();
             host.state = Reach::Unreachable { why, since: age };

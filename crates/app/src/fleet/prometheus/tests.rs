@@ -75,7 +75,7 @@ fn lab_1() -> Told {
             ("__name__=ttmon_sample_timestamp_seconds,job=ttmon,instance=lab-9:9746", "1767323049"),
             ("__name__=ttmon_sample_timestamp_seconds,job=ttmon,instance=lab-10:9746", "1767322650"),
             ("__name__=ttmon_host_info,job=ttmon,instance=lab-1:9746,host=lab-1,driver=2.10.0,simulated=true", "1"),
-            ("job=ttmon,instance=lab-1:9746,pid=4711,user=ttuser,name=python3", "1"),
+            ("job=ttmon,instance=lab-1:9746,device=0,pid=4711,user=ttuser,name=python3,kind=dram", "13314398618"),
         ],
         &[("job=ttmon,instance=lab-3:9746", "1767319450")],
     )

@@ -14,7 +14,7 @@ mod rows;
 use super::style::{Style, Tone};
 use crate::text::{Align, clean, width};
 use grid::Page;
-use model::{Fault, Snapshot};
+use model::{Fault, Severity, Snapshot};
 
 /// More devices than this get a line each.
 const BLOCKS: usize = 8;
@@ -64,8 +64,17 @@ fn title(page: &mut Page, snapshot: &Snapshot) {
     page.line(&[left + &style.cell(&right, taken, Align::Right, tone)]);
 }
 
-/// What went wrong, below the tables.
+/// What is wrong and what went wrong, below the tables.
 fn notes(page: &mut Page, snapshot: &Snapshot) {
+    for alert in &snapshot.alerts {
+        let tone = match alert.severity {
+            Severity::Critical => Tone::Bad,
+            Severity::Warning => Tone::Warning,
+            Severity::Info => Tone::Plain,
+        };
+        page.text += &page.style.paint(&format!("{}: ", alert.severity.name()), tone);
+        page.text += &format!("{}: {}\n", clean(&alert.name), clean(&alert.text));
+    }
     let note = |fault: &Fault| format!("{}: {}", clean(&fault.path), clean(&fault.reason));
     list_notes(page, snapshot.faults.iter().map(note).collect());
 }

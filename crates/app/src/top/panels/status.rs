@@ -7,6 +7,7 @@ use crate::top::paint::{columns, put};
 use crate::top::state::{State, View};
 use crate::top::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use model::Severity;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -44,7 +45,14 @@ fn message(state: &State) -> Option<(&str, Tone)> {
     let far = state.hosts.as_ref().filter(|_| state.view != View::Fleet).and_then(|hosts| hosts.current());
     let trouble = far.and_then(|host| host.trouble()).map(|why| (why, Tone::Bad));
     let newest = || if state.view == View::Fleet { None } else { newest() };
-    notice.or(trouble).or_else(|| newest().map(|event| (event.text.as_str(), super::events::tone(event.weight))))
+    let newest = || newest().map(|event| (event.text.as_str(), super::events::tone(event.weight)));
+    // What is wrong stays in view when it is no news any more.
+    let firing = || {
+        let worst = state.snapshot().alerts.first().filter(|_| state.view != View::Fleet)?;
+        let tone = if worst.severity == Severity::Critical { Tone::Bad } else { Tone::Warning };
+        Some((worst.text.as_str(), tone)).filter(|_| worst.severity > Severity::Info)
+    };
+    notice.or(trouble).or_else(newest).or_else(firing)
 }
 
 /// A message has all the room but that of the first key.

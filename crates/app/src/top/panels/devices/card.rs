@@ -1,12 +1,12 @@
 //! A device in three lines, or in two.
 
 use super::{Widths, figures, selection};
-use crate::text::{Align, width};
+use crate::text::{Align, clean, width};
 use crate::top::paint::{bar, cell, columns, put};
 use crate::top::pieces::{self, Piece};
 use crate::top::state::State;
 use crate::top::theme::{Theme, Tone};
-use model::{Bytes, Device, State as DeviceState};
+use model::{Bytes, Device, Severity, State as DeviceState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -92,7 +92,11 @@ fn remarks(state: &State, device: &Device) -> impl Iterator<Item = Piece> {
         Piece::left(why, tone, 2)
     });
     let remarks = figures::remarks(device).into_iter().map(|remark| Piece::left(remark, Tone::Warning, 2));
-    why.into_iter().chain(remarks)
+    let firing = figures::alerts(state, device).map(|alert| {
+        let tone = if alert.severity == Severity::Critical { Tone::Bad } else { Tone::Warning };
+        Piece::left(format!("! {}", clean(&alert.name)), tone, 1)
+    });
+    firing.chain(why).chain(remarks)
 }
 
 /// `DRAM ████░░░░  12.4/32.0 GiB  L1 ██░░░░  24.0/180.0 MiB`

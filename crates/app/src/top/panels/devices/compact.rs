@@ -5,7 +5,7 @@ use crate::text::Align;
 use crate::top::paint::{bar, cell, put};
 use crate::top::state::State;
 use crate::top::theme::Tone;
-use model::{Device, State as DeviceState};
+use model::{Device, Severity, State as DeviceState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -32,8 +32,14 @@ pub fn draw(state: &State, device: &Device, names: usize, area: Rect, buf: &mut 
     let dot = if theme.unicode { "●" } else { "*" };
     let well = device.state == DeviceState::Ok && !figures::is_stale(device);
     // A remote chip cannot say more than it does; nothing is wrong with it.
-    let mark = if well || device.state == DeviceState::Remote { dot } else { "!" };
-    next(buf, 1, mark, Align::Left, figures::state_tone(device));
+    let worst = figures::alerts(state, device).map(|alert| alert.severity).max();
+    let is_fine = (well || device.state == DeviceState::Remote) && worst.is_none();
+    let tone = match worst {
+        Some(Severity::Critical) => Tone::Bad,
+        Some(_) if well => Tone::Warning,
+        _ => figures::state_tone(device),
+    };
+    next(buf, 1, if is_fine { dot } else { "!" }, Align::Left, tone);
     let mut x = if well {
         let (temperature, tone) = figures::temperature(device, state, false);
         next(buf, TEMPERATURE, &temperature, Align::Right, tone);

@@ -4,7 +4,7 @@ use crate::smi::style::{Style as Table, Tone as TableTone, against};
 use crate::smi::table::figures;
 use crate::top::state::State;
 use crate::top::theme::{Theme, Tone};
-use model::{Arch, Bytes, BytesPerSecond, Device, State as DeviceState};
+use model::{Alert, Arch, Bytes, BytesPerSecond, Device, Severity, State as DeviceState};
 
 /// Figures may be shared with the table of `ttmon smi`.
 fn table(theme: &Theme) -> Table {
@@ -30,6 +30,13 @@ pub fn name(device: &Device, theme: &Theme) -> String {
 
 pub fn board(device: &Device, theme: &Theme) -> String {
     figures::board(device, &table(theme))
+}
+
+/// What is wrong with a device, the worst first.
+pub fn alerts<'a>(state: &'a State, device: &Device) -> impl Iterator<Item = &'a Alert> {
+    let id = device.id.to_string();
+    let all = state.snapshot().alerts.iter().filter(|alert| alert.severity > Severity::Info && alert.process.is_none());
+    all.filter(move |alert| alert.device.as_ref() == Some(&id))
 }
 
 /// Whether what is known of it is of now. A chip that does not answer keeps its last figures; they are drawn faint.

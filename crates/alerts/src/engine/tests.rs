@@ -1,0 +1,185 @@
+use super::*;
+use expect_test::{Expect, expect};
+use model::{Bytes, Celsius, DeviceId, Held, Host, SCHEMA, Severity, State, Usage};
+
+fn rule(when: &str) -> Rule {
+    let (name, condition) = ("hot".into(), when.parse().unwrap());
+    Rule { name, condition, severity: Severity::Warning, devices: vec![], process: None, text: None }
+}
+
+fn snapshot(seconds: u64, devices: Vec<Device>) -> Snapshot {
+    let (host, taken_at) = (Host::default(), Timestamp(seconds as i64 * 1000));
+    Snapshot { schema: SCHEMA, taken_at, host, devices, processes: vec![], faults: vec![], alerts: vec![] }
+}
+
+fn at(celsius: Option<f64>) -> Device {
+    let mut device = Device::new(DeviceId::Local(0));
+    device.asic_temp = celsius.map(Celsius);
+    device
+}
+
+fn told(notices: &[Notice]) -> String {
+    let one = |notice: &Notice| {
+        let Notice { alert, fingerprint, started_at, ended_at, .. } = notice;
+        let ended = ended_at.map_or_else(String::new, |time| format!(" until {}", time.0 / 1000));
+        format!("[{}] {} since {}{ended}: {}", fingerprint, alert.state.name(), started_at.0 / 1000, alert.text)
+    };
+    notices.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Temperatures ten seconds apart, `_` where there is none, and what comes of them.
+fn check(when: &str, temperatures: &str, expected: Expect) {
+    let mut engine = Engine::new(vec![rule(when)]);
+    let mut text = String::new();
+    for (step, value) in temperatures.split_whitespace().enumerate() {
+        let now = step as u64 * 10;
+        let notices = engine.observe(Duration::from_secs(now), &snapshot(now, vec![at(value.parse().ok())]), &[]);
+        let states: Vec<&str> = engine.alerts(Duration::from_secs(now)).iter().map(|one| one.state.name()).collect();
+        text += &format!("{now:>4} {value:>3} {:<9}{}\n", states.join(" "), told(&notices));
+    }
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn what_is_so_for_long_enough_fires_until_it_is_well_below() {
+    check(
+        "asic_temp > 85 for 20s until asic_temp < 80",
+        "84 86 84 86 87 88 84 81 79 84 86",
+        expect![[r#"
+               0  84          
+              10  86 pending  
+              20  84          
+              30  86 pending  
+              40  87 pending  
+              50  88 firing   [hot device=0] firing since 50: device 0: hot (asic_temp 88.0 °C)
+              60  84 firing   
+              70  81 firing   
+              80  79 resolved [hot device=0] resolved since 50 until 80: device 0: it is over: hot (asic_temp 79.0 °C)
+              90  84 resolved 
+             100  86 pending  
+        "#]],
+    );
+}
+
+#[test]
+fn without_a_time_it_fires_at_once_and_without_until_it_ends_at_once() {
+    check(
+        "asic_temp > 85",
+        "84 86 85",
+        expect![[r#"
+               0  84          
+              10  86 firing   [hot device=0] firing since 10: device 0: hot (asic_temp 86.0 °C)
+              20  85 resolved [hot device=0] resolved since 10 until 20: device 0: it is over: hot (asic_temp 85.0 °C)
+        "#]],
+    );
+}
+
+#[test]
+fn a_missing_value_fires_nothing_and_resolves_nothing() {
+    check(
+        "asic_temp > 85 for 20s",
+        "86 86 _ 86 86 86 _ _ 86 _ 84",
+        expect![[r#"
+               0  86 pending  
+              10  86 pending  
+              20   _          
+              30  86 pending  
+              40  86 pending  
+              50  86 firing   [hot device=0] firing since 50: device 0: hot (asic_temp 86.0 °C)
+              60   _ firing   
+              70   _ firing   
+              80  86 firing   
+              90   _ firing   
+             100  84 resolved [hot device=0] resolved since 50 until 100: device 0: it is over: hot (asic_temp 84.0 °C)
+        "#]],
+    );
+}
+
+#[test]
+fn a_device_that_is_lost_does_not_resolve_silently() {
+    let mut engine = Engine::new(vec![rule("asic_temp > 85")]);
+    let mut lost = at(Some(90.0));
+    let fired = engine.observe(Duration::ZERO, &snapshot(0, vec![lost.clone()]), &[]);
+    assert_eq!(told(&fired), "[hot device=0] firing since 0: device 0: hot (asic_temp 90.0 °C)");
+    lost.state = State::Lost;
+    for second in 1..=300 {
+        // It shows what it said at last, and how old that is.
+        lost.sample_age_seconds = Some(second as f64);
+        let devices = if second % 2 == 0 { vec![] } else { vec![lost.clone()] };
+        assert_eq!(engine.observe(Duration::from_secs(second), &snapshot(second, devices), &[]), [], "{second}");
+    }
+    let over = engine.observe(Duration::from_secs(301), &snapshot(301, vec![]), &[]);
+    assert_eq!(
+        told(&over),
+        "[hot device=0] resolved since 0 until 301: device 0: nothing has been known of it for 5m, and at last: hot"
+    );
+}
+
+#[test]
+fn a_process_is_followed_by_its_beginning_and_ends_at_once() {
+    let mut engine = Engine::new(vec![Rule { process: Some("py*".into()), ..rule("process_dram > 1GiB") }]);
+    let usage = Usage::measured(2 << 30, 0, 0, 0, 0);
+    let held = Held { id: DeviceId::Local(0), usage, source: None, exact: None };
+    let process = |began, name: &str| Process {
+        started_at: Some(Timestamp(began)),
+        name: Some(name.into()),
+        devices: vec![held.clone()],
+        ..Process::new(7)
+    };
+    let mut see = |now: u64, processes: Vec<Process>| {
+        let snapshot = Snapshot { processes, ..snapshot(now, vec![at(None)]) };
+        told(&engine.observe(Duration::from_secs(now), &snapshot, &[]))
+    };
+    assert_eq!(see(0, vec![process(1, "cat")]), "");
+    let began = "began=1970-01-01T00:00:00.00";
+    assert_eq!(
+        see(1, vec![process(1, "python3")]),
+        format!(
+            "[hot device=0 pid=7 {began}1Z] firing since 1: pid 7 (python3) on device 0: hot (process_dram 2.0 GiB)"
+        )
+    );
+    let again = see(2, vec![process(2, "python3")]);
+    assert!(again.starts_with(&format!("[hot device=0 pid=7 {began}1Z] resolved since 1 until 2")), "{again}");
+    assert!(again.contains(&format!("[hot device=0 pid=7 {began}2Z] firing since 2")), "{again}");
+}
+
+#[test]
+fn what_a_process_left_behind_is_told_while_it_is_remembered() {
+    let mut engine = Engine::new(vec![rule("left_at_exit > 0")]);
+    let ended = Ended { pid: 7, started_at: None, name: Some("x".into()), device: None, left: Bytes(4096) };
+    let mut see = |now, ended: &[Ended]| told(&engine.observe(Duration::from_secs(now), &snapshot(now, vec![]), ended));
+    assert_eq!(
+        see(0, std::slice::from_ref(&ended)),
+        "[hot pid=7] firing since 0: pid 7 (x): hot (left_at_exit 4.0 KiB)"
+    );
+    assert_eq!(see(1, &[ended]), "");
+    assert_eq!(see(2, &[]), "[hot pid=7] resolved since 0 until 2: pid 7 (x): it has ended, and was told of: hot");
+}
+
+#[test]
+fn a_rule_that_is_changed_begins_anew_and_one_that_is_not_goes_on() {
+    let mut engine = Engine::new(vec![rule("asic_temp > 85"), Rule { name: "other".into(), ..rule("asic_temp > 80") }]);
+    let hot = |now| snapshot(now, vec![at(Some(90.0))]);
+    assert_eq!(engine.observe(Duration::ZERO, &hot(0), &[]).len(), 2);
+    let over = engine.set_rules(
+        vec![rule("asic_temp > 86"), Rule { name: "other".into(), ..rule("asic_temp > 80") }],
+        Timestamp(1000),
+    );
+    assert_eq!(told(&over), "[hot device=0] resolved since 0 until 1: device 0: the rule was changed");
+    let again = engine.observe(Duration::from_secs(2), &hot(2), &[]);
+    assert_eq!(told(&again), "[hot device=0] firing since 2: device 0: hot (asic_temp 90.0 °C)");
+    assert_eq!(engine.firing().len(), 2);
+}
+
+#[test]
+fn there_is_an_end_to_what_is_followed() {
+    let mut engine = Engine::new(vec![rule("asic_temp > 85")]);
+    let devices =
+        |from: u32| (from..from + 15_000).map(|id| Device { id: DeviceId::Local(id), ..at(Some(90.0)) }).collect();
+    engine.observe(Duration::ZERO, &snapshot(0, devices(0)), &[]);
+    engine.observe(Duration::from_secs(1), &snapshot(1, devices(100_000)), &[]);
+    assert_eq!((engine.firing().len(), engine.refused()), (20_000, 10_000));
+    engine.observe(Duration::from_secs(400), &snapshot(400, vec![]), &[]);
+    engine.observe(Duration::from_secs(2000), &snapshot(2000, vec![]), &[]);
+    assert_eq!(engine.tracks.len(), 0);
+}

@@ -1,0 +1,233 @@
+//! The real Prometheus fires at the same moments: made-up series go to the engine and, as a unit test of rules, to `promtool`.
+
+#![allow(clippy::unwrap_used)]
+
+use alerts::{Engine, Rule, built_in, prometheus};
+use model::{Bytes, Celsius, Device, DeviceId, Host, SCHEMA, Severity, Snapshot, State, Timestamp, Watts};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::process::Command;
+use std::time::Duration;
+
+const STEP: u64 = 10;
+const STEPS: u64 = 240;
+
+fn rule(name: &str, when: &str) -> Rule {
+    let condition = when.parse().unwrap();
+    Rule { name: name.into(), condition, severity: Severity::Warning, devices: vec![], process: None, text: None }
+}
+
+fn rules() -> Vec<Rule> {
+    let mut rules = built_in();
+    rules.extend([
+        rule("plain", "asic_temp > 85 for 30s until asic_temp < 80"),
+        rule("at-once", "asic_temp >= 85"),
+        rule("long", "power > 250 for 2m"),
+        rule("both", "asic_temp > 80 and power > 200 for 20s until asic_temp < 75 or power < 150"),
+        rule("either", "(asic_temp > 90 or power > 290) and dram > 40%"),
+        rule("not-ok", "state != ok for 20s"),
+        rule("straight", "link_degraded != true until asic_temp > 85"),
+        rule("trips", "increase(thermal_trips, 5m) >= 2 for 20s until increase(thermal_trips, 5m) < 1"),
+    ]);
+    rules
+}
+
+/// Numbers that look random, and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn up_to(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+
+    /// A walk between two values that goes far and stays there for a while, with gaps, some of which are longer than five minutes.
+    fn walk(&mut self, least: u64, most: u64) -> Vec<Option<f64>> {
+        let (mut at, mut aim, mut left, mut gap) = (least as f64, least as f64, 0, 0);
+        let mut walk = Vec::new();
+        for _ in 0..STEPS {
+            if left == 0 {
+                aim = (least + self.up_to(most - least + 1)) as f64;
+                left = 1 + self.up_to(12);
+                gap = match self.up_to(12) {
+                    0 => 1 + self.up_to(3),
+                    1 => 25 + self.up_to(20),
+                    _ => gap,
+                };
+            }
+            left -= 1;
+            at += (aim - at) / 2.0;
+            walk.push((gap == 0).then(|| (at * 4.0).round() / 4.0));
+            gap = gap.saturating_sub(1);
+        }
+        walk
+    }
+}
+
+/// What one device does: a list of values for each figure.
+struct Script {
+    temp: Vec<Option<f64>>,
+    power: Vec<Option<f64>>,
+    dram: Vec<Option<f64>>,
+    stale: Vec<Option<f64>>,
+    trips: Vec<Option<f64>>,
+    state: Vec<Option<f64>>,
+    link: Vec<Option<f64>>,
+}
+
+const STATES: [State; 7] =
+    [State::Ok, State::Resetting, State::Hung, State::Silent, State::Lost, State::NoDriver, State::Remote];
+
+impl Script {
+    fn new(seed: u64) -> Script {
+        let mut dice = Dice(seed);
+        let mut trips = 0.0;
+        let trip = |dice: &mut Dice, trips: &mut f64| {
+            // Now and then one more, and now and then the count begins anew.
+            match dice.up_to(60) {
+                0..=1 => *trips += 1.0,
+                2 => *trips = 0.0,
+                _ => {}
+            }
+            (dice.up_to(20) > 0).then_some(*trips)
+        };
+        let whole = |walk: Vec<Option<f64>>| walk.into_iter().map(|value| value.map(f64::round)).collect();
+        Script {
+            temp: dice.walk(60, 100),
+            power: dice.walk(100, 320),
+            dram: whole(dice.walk(0, 100)),
+            stale: dice.walk(0, 2).into_iter().map(|value| value.map(f64::floor)).collect(),
+            state: dice
+                .walk(0, 8)
+                .into_iter()
+                .map(|value| value.map(|v| if v > 6.0 { 0.0 } else { v.floor() }))
+                .collect(),
+            link: whole(dice.walk(0, 1)),
+            trips: (0..STEPS).map(|_| trip(&mut dice, &mut trips)).collect(),
+        }
+    }
+
+    fn device(&self, id: u32, step: usize) -> Option<Device> {
+        let mut device = Device::new(DeviceId::Local(id));
+        // A device whose state is not known is not there at all.
+        device.state = STATES[self.state[step]? as usize];
+        device.asic_temp = self.temp[step].map(Celsius);
+        device.asic_temp_max = Some(Celsius(90.0));
+        device.power = self.power[step].map(Watts);
+        device.power_max = Some(Watts(300.0));
+        device.memory.dram_used = self.dram[step].map(|value| Bytes(value as u64));
+        device.memory.dram_total = Some(Bytes(100));
+        device.memory.stale = self.stale[step].map(|value| Bytes(value as u64));
+        device.thermal_trips = self.trips[step].map(|value| value as u32);
+        device.pcie.width = self.link[step].map(|value| if value == 1.0 { 8 } else { 16 });
+        device.pcie.max_width = Some(16);
+        Some(device)
+    }
+
+    /// The same as series: what a scrape of `ttmon serve` brings.
+    fn series(&self, id: u32) -> Vec<(String, Vec<Option<f64>>)> {
+        let is_there = |step: usize| self.state[step].is_some();
+        let of = |value: &dyn Fn(usize) -> Option<f64>| -> Vec<Option<f64>> {
+            (0..STEPS as usize).map(|step| value(step).filter(|_| is_there(step))).collect()
+        };
+        let named = |name: &str, values| (format!("{name}{{device=\"{id}\",board=\"p150a\"}}"), values);
+        let kind = |name: &str, values| (format!("{name}{{device=\"{id}\",board=\"p150a\",kind=\"dram\"}}"), values);
+        let mut all = vec![
+            named("ttmon_device_temperature_celsius", of(&|step| self.temp[step])),
+            named("ttmon_device_temperature_limit_celsius", of(&|_| Some(90.0))),
+            named("ttmon_device_power_watts", of(&|step| self.power[step])),
+            named("ttmon_device_power_limit_watts", of(&|_| Some(300.0))),
+            kind("ttmon_device_memory_used_bytes", of(&|step| self.dram[step])),
+            kind("ttmon_device_memory_total_bytes", of(&|_| Some(100.0))),
+            named("ttmon_device_memory_stale_bytes", of(&|step| self.stale[step])),
+            named("ttmon_device_thermal_trips_total", of(&|step| self.trips[step])),
+            named("ttmon_device_pcie_degraded", of(&|step| self.link[step])),
+        ];
+        for (number, state) in STATES.iter().enumerate() {
+            let values = of(&|step| self.state[step].map(|at| f64::from(u8::from(at as usize == number))));
+            all.push((
+                format!("ttmon_device_state{{device=\"{id}\",board=\"p150a\",state=\"{}\"}}", state.name()),
+                values,
+            ));
+        }
+        all
+    }
+}
+
+/// As `promtool` writes series: a scrape that misses a line ends its series at once.
+fn written(values: &[Option<f64>]) -> String {
+    let mut text = String::new();
+    let mut was_there = false;
+    for value in values {
+        match value {
+            Some(value) => write!(text, "{value} ").unwrap(),
+            None if was_there => text += "stale ",
+            None => text += "_ ",
+        }
+        was_there = value.is_some();
+    }
+    text
+}
+
+/// Which alerts of which devices fire at each step, as the engine has it.
+fn fired(rules: &[Rule], scripts: &[Script]) -> Vec<Vec<(String, String)>> {
+    let mut engine = Engine::new(rules.to_vec());
+    let mut all = Vec::new();
+    for step in 0..STEPS as usize {
+        let devices = scripts.iter().enumerate().filter_map(|(id, script)| script.device(id as u32, step)).collect();
+        let taken_at = Timestamp(1_700_000_000_000 + (step as u64 * STEP * 1000) as i64);
+        let (host, processes, faults, alerts) = (Host::default(), vec![], vec![], vec![]);
+        let snapshot = Snapshot { schema: SCHEMA, taken_at, host, devices, processes, faults, alerts };
+        engine.observe(Duration::from_secs(step as u64 * STEP), &snapshot, &[]);
+        let names: BTreeMap<&str, &Rule> = rules.iter().map(|rule| (&rule.name[..], rule)).collect();
+        let name = |alert: &model::Alert| names[&alert.name[..]].alertname();
+        let mut firing: Vec<(String, String)> =
+            engine.firing().iter().map(|alert| (name(alert), alert.device.clone().unwrap())).collect();
+        firing.sort();
+        all.push(firing);
+    }
+    all
+}
+
+#[test]
+fn prometheus_fires_at_the_same_moments() {
+    if Command::new("promtool").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "promtool is missing: install the package prometheus");
+        eprintln!("NOT TESTED: promtool is missing: install the package prometheus");
+        return;
+    }
+    let (rules, folder) = (rules(), tempfile::tempdir().unwrap());
+    std::fs::write(folder.path().join("rules.yml"), prometheus(&rules)).unwrap();
+    let mut text = String::from("rule_files: [rules.yml]\nevaluation_interval: 10s\ntests:\n");
+    let (mut changes, mut firing) = (BTreeMap::<String, usize>::new(), 0);
+    for seed in 0..4 {
+        let scripts = [Script::new(seed * 2 + 1), Script::new(seed * 2 + 2)];
+        text += "- interval: 10s\n  input_series:\n";
+        for (name, values) in scripts.iter().enumerate().flat_map(|(id, script)| script.series(id as u32)) {
+            writeln!(text, "  - series: '{name}'\n    values: '{}'", written(&values)).unwrap();
+        }
+        text += "  promql_expr_test:\n";
+        let mut before = Vec::new();
+        for (step, now) in fired(&rules, &scripts).into_iter().enumerate() {
+            let expr = "sum by (alertname, device) (ALERTS{alertstate=\"firing\"})";
+            writeln!(text, "  - expr: '{expr}'\n    eval_time: {}s\n    exp_samples:", step as u64 * STEP).unwrap();
+            for (name, device) in &now {
+                writeln!(text, "    - {{labels: '{{alertname=\"{name}\",device=\"{device}\"}}', value: 1}}").unwrap();
+            }
+            for (name, _) in now.iter().filter(|one| !before.contains(*one)) {
+                *changes.entry(name.clone()).or_default() += 1;
+            }
+            firing += now.len();
+            before = now;
+        }
+    }
+    // What never fires proves nothing.
+    for rule in rules.iter().filter(|rule| rule.name != "left-at-exit") {
+        assert!(changes.contains_key(&rule.alertname()), "{} never fires: {changes:?}", rule.name);
+    }
+    eprintln!("{firing} alerts at {} moments, begun as in {changes:?}", 4 * STEPS);
+    std::fs::write(folder.path().join("tests.yml"), text).unwrap();
+    let output = Command::new("promtool").args(["test", "rules", "tests.yml"]).current_dir(&folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}", said.chars().take(4000).collect::<String>());
+}
