@@ -261,6 +261,8 @@ fn a_hung_device_is_named() {
     browser.wait_until("document.querySelector('.card.ill .id').textContent === '2'");
     browser.press("6");
     browser.wait_for_text("device 2: hung, was ok");
+    browser.wait_for_text("heartbeat-stopped");
+    browser.wait_for_text("firing for");
     assert_clean(&browser, &served);
 }
 

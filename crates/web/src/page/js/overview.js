@@ -36,14 +36,16 @@ export function make() {
     const { devices, processes } = snapshot;
     sums(tiles, devices, processes);
     const isRich = devices.length <= RICH;
+    // All of it fits on one screen.
+    const most = isRich ? 8 : 5;
     const range = RANGES[currentRange()][0];
     const trend = follow(["power_watts"], "", currentRange(), 4);
     cards.className = isRich ? "cards" : "heat";
     keyed(cards, devices.map((device) => ({ device, trend, range, isRich })), ({ device }) => `${device.id} ${isRich}`, ({ device }) => (isRich ? card(device) : small(device)));
-    keyed(largest.body, rowsOf(snapshot).sort((a, b) => (b.dram ?? -1) - (a.dram ?? -1)).slice(0, 8), (row) => row.pid, () => process(columns));
+    keyed(largest.body, rowsOf(snapshot).sort((a, b) => (b.dram ?? -1) - (a.dram ?? -1)).slice(0, most), (row) => row.pid, () => process(columns));
     put(nobody, processes.length ? "" : "No process uses a device.");
     largest.node.hidden = !processes.length;
-    keyed(events, happened.slice(-8).reverse(), (event) => event.seq, eventRow);
+    keyed(events, happened.slice(-most).reverse(), (event) => event.seq, eventRow);
     nothing.hidden = happened.length > 0;
     wrong.hidden = !snapshot.faults.length;
     put(failed, `${snapshot.faults.length} reading${snapshot.faults.length > 1 ? "s" : ""} failed`);
