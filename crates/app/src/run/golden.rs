@@ -7,8 +7,9 @@ use super::json;
 use super::receipt::{COLUMNS, duration, joules_and_hours, text, thousands};
 use crate::text::width;
 use expect_test::{Expect, expect, expect_file};
-use ledger::book::{Banks, Chips};
-use model::{Celsius, Timestamp, Watts};
+use ledger::book::{Banks, Chips, Kind};
+use model::{Celsius, Device, Timestamp, Watts};
+use std::time::Duration;
 
 /// Twelve seconds of these devices, at so many watts.
 fn metered(devices: &[(Device, f64)], gap: bool) -> Vec<Tally> {

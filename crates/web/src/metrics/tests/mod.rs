@@ -22,7 +22,7 @@ fn bare(devices: Vec<Device>, processes: Vec<Process>) -> Snapshot {
 fn process(pid: u32, devices: &[(u32, u64)]) -> Process {
     let held = |&(n, dram): &(u32, u64)| {
         let usage = Usage { dram: Some(Bytes(dram)), ..Usage::default() };
-        Held { id: DeviceId::Local(n), usage, source: Some(Source::Shm), exact: None }
+        Held { usage, source: Some(Source::Shm), ..Held::new(DeviceId::Local(n)) }
     };
     Process { devices: devices.iter().map(held).collect(), ..Process::new(pid) }
 }
