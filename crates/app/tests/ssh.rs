@@ -185,8 +185,11 @@ fn the_monitor_watches_over_ssh_and_calls_again_when_it_is_cut_off() {
     let Some(far) = Far::start("top over ssh", &[Chip::p150a(0), Chip::p150a(1)]) else { return };
     far.install();
     let path = far.path();
-    let start =
-        |arguments: &[&str]| Terminal::start_with(arguments, 160, 30, |command| drop(command.env("PATH", &path)));
+    let start = |arguments: &[&str]| {
+        Terminal::start_with(arguments, 160, 30, |command| {
+            command.env("PATH", &path);
+        })
+    };
     let mut terminal = start(&["top", "--ssh", "lab-7,lab-8,stranger"]);
     terminal.await_text("4/4 devices ok");
     let text = terminal.await_text("Permission denied");

@@ -86,7 +86,9 @@ fn act(state: &mut State, action: Action) {
     match action {
         Action::Suspend => state.effects.push(Effect::Suspend),
         Action::Redraw => state.effects.push(Effect::Redraw),
-        Action::Back | Action::Fleet if is_of_several(state) => state.view = View::Fleet,
+        Action::Fleet if is_of_several(state) => state.view = View::Fleet,
+        Action::Back if state.view != View::Overview => state.view = View::Overview,
+        Action::Back if is_of_several(state) => state.view = View::Fleet,
         Action::Quit | Action::Back => state.effects.push(Effect::Quit),
         Action::Help => state.overlay = Some(Overlay::Help { scroll: 0 }),
         Action::Setup => state.overlay = Some(Overlay::Setup(setup::Setup::new(state))),

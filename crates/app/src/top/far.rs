@@ -35,7 +35,6 @@ impl FarFeed {
     /// Begins with the machines that the command line names.
     pub fn open(machine: &MachineArgs, state: &mut State) -> anyhow::Result<FarFeed> {
         let watch = Arc::new(watch(machine, Duration::from_millis(state.settings.interval_ms))?);
-        // A Prometheus tells only later which machines there are.
         state.watch(watch.fleet(), !machine.is_fleet());
         let (ready, tell) = UnixStream::pair()?;
         ready.set_nonblocking(true)?;

@@ -100,7 +100,7 @@ impl Sort {
 }
 
 impl Hosts {
-    /// Of which nothing is known yet.
+    /// Of which nothing is known yet. `is_alone` if there is one, and never will be more.
     pub fn new(fleet: Fleet, is_alone: bool) -> Hosts {
         let entered = fleet.hosts.first().filter(|_| is_alone).map(|host| host.name.clone());
         let mut hosts = Hosts {

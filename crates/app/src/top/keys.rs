@@ -115,7 +115,7 @@ pub const BINDINGS: &[Binding] = bindings! {
     Memory "2" [key('2')] "memory: where it went, down to single buffers";
     Mesh "3" [key('3')] "mesh: chips at their places";
     Events "4" [key('4')] "events: what has changed, died or failed";
-    Fleet "F" [key('F')] "all machines, when several are looked at (Esc goes there, too)";
+    Fleet "F" [key('F')] "all machines, when several are looked at (Esc goes back there, too)";
     NextView "v" [key('v')] "the next view" => "View";
     NextDevice "Tab, n" [code(KeyCode::Tab), key('n')] "select the next device";
     PreviousDevice "Shift-Tab, N" [code(KeyCode::BackTab), key('N')] "select the previous device";

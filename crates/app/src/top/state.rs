@@ -207,7 +207,7 @@ impl State {
         }
     }
 
-    /// Looks at other machines.
+    /// Looks at other machines, or at one alone.
     pub fn watch(&mut self, fleet: Fleet, is_alone: bool) {
         let hosts = Hosts::new(fleet, is_alone);
         self.view = if hosts.is_alone { View::Overview } else { View::Fleet };

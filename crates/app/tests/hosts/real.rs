@@ -107,7 +107,7 @@ fn a_service_with_a_certificate_and_a_token_is_asked_with_both() {
     let run = ask(&["--ca", &ca, "--token-file", &token]);
     assert_eq!((run.code, run.out.lines().count()), (Some(0), 2), "{}", run.err);
     let run = ask(&["--ca", &ca]);
-    assert!(run.code == Some(7) && run.err.contains("wants a token: --token-file FILE"), "{}", run.err);
+    assert!(run.code == Some(7) && run.err.contains("wants a token, and was sent none"), "{}", run.err);
     let run = ask(&["--ca", &ca, "--token-file", &wrong]);
     assert!(run.code == Some(7) && run.err.contains("token"), "{}", run.err);
     let run = ask(&["--token-file", &token]);

@@ -41,7 +41,7 @@ fn a_machine_is_entered_with_all_its_views_and_left_again() {
     terminal.keys("2");
     let asked_for = |what: &str| other.asked().iter().any(|path| path.starts_with(&format!("/api/v1/{what}")));
     wait_for(|| asked_for("buffers?") && asked_for("history?series="), || format!("{:?}", other.asked()));
-    terminal.answer(ESC, "all machines", |text| text.contains("6/6 devices ok"));
+    terminal.answer("F", "all machines", |text| text.contains("6/6 devices ok"));
     terminal.answer("t", "all devices", |text| text.matches("p150a").count() == 6);
     assert!(!one.asked().iter().any(|path| path.starts_with("/api/v1/history")), "nobody looked at it");
 }

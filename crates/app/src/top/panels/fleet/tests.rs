@@ -112,6 +112,8 @@ fn a_machine_is_entered_and_left_again() {
     press(&mut state, &[KeyCode::Char('2')]);
     assert_eq!(state.view, View::Memory);
     press(&mut state, &[KeyCode::Esc]);
+    assert_eq!(state.view, View::Overview);
+    press(&mut state, &[KeyCode::Esc]);
     assert_eq!((state.view, selected(&state).as_str()), (View::Fleet, "lab-7"));
     press(&mut state, &[KeyCode::Esc]);
     assert_eq!((state.view, &state.effects[..]), (View::Fleet, &[][..]), "going back once more does not end it");
@@ -212,4 +214,17 @@ fn a_filter_works_while_it_is_typed_and_escape_undoes_it() {
     app::handle(&mut state, &Event::Paste("bad\n".into()));
     assert!(matches!(state.overlay, Some(Overlay::Machines(_))));
     assert_eq!(state.hosts.as_ref().unwrap().filter(), "bad");
+}
+
+#[test]
+fn a_list_that_begins_with_one_machine_may_grow() {
+    let mut state = State::new(Settings::default(), true);
+    state.area = Rect::new(0, 0, 80, 24);
+    state.watch(Fleet { hosts: vec![HostView::new("http://prometheus:9090", "http://prometheus:9090")] }, false);
+    assert_eq!((state.view, state.hosts.as_ref().unwrap().entered.clone()), (View::Fleet, None));
+    again(&mut state, example::many(40));
+    press(&mut state, &[KeyCode::Down, KeyCode::Enter]);
+    assert_eq!((state.view, state.devices().len()), (View::Overview, 8));
+    press(&mut state, &[KeyCode::Esc]);
+    assert!(drawn(&mut state, (80, 24)).contains("Machines 40"));
 }
