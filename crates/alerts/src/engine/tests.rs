@@ -119,7 +119,7 @@ fn a_device_that_is_lost_does_not_resolve_silently() {
 fn a_process_is_followed_by_its_beginning_and_ends_at_once() {
     let mut engine = Engine::new(vec![Rule { process: Some("py*".into()), ..rule("process_dram > 1GiB") }]);
     let usage = Usage::measured(2 << 30, 0, 0, 0, 0);
-    let held = Held { id: DeviceId::Local(0), usage, source: None, exact: None };
+    let held = Held { usage, ..Held::new(DeviceId::Local(0)) };
     let process = |began, name: &str| Process {
         started_at: Some(Timestamp(began)),
         name: Some(name.into()),
