@@ -16,7 +16,7 @@ fn machine() -> Snapshot {
 
 fn bare(devices: Vec<Device>, processes: Vec<Process>) -> Snapshot {
     let (taken_at, host) = (Timestamp(1_767_323_045_678), Host::default());
-    Snapshot { schema: SCHEMA, taken_at, host, devices, processes, faults: Vec::new() }
+    Snapshot { schema: SCHEMA, taken_at, host, devices, processes, faults: Vec::new(), alerts: Vec::new() }
 }
 
 fn process(pid: u32, devices: &[(u32, u64)]) -> Process {
