@@ -121,7 +121,8 @@ mod tests {
         drop(one);
         assert!(peers.admit(address("10.0.0.1")).is_some());
         drop(other);
-        assert_eq!((peers.lock().total, peers.lock().open.len()), (0, 0));
+        let known = peers.lock();
+        assert_eq!((known.total, known.open.len()), (0, 0));
     }
 
     #[test]
