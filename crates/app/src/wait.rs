@@ -31,7 +31,9 @@ impl Interrupt {
 
     /// From now on Ctrl-Z goes through this, too.
     pub fn and_stop(&mut self) -> io::Result<()> {
-        self.stop = Some(on(&[SIGTSTP])?);
+        let stop = on(&[SIGTSTP])?;
+        stop.set_nonblocking(true)?;
+        self.stop = Some(stop);
         Ok(())
     }
 
@@ -78,7 +80,6 @@ impl Interrupt {
 /// A pipe that can be read when one of the signals comes.
 pub fn on(signals: &[i32]) -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
-    read.set_nonblocking(true)?;
     for &signal in signals {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }

@@ -149,14 +149,14 @@ fn missing() -> Option<String> {
 }
 
 /// The shipped rules, which wait less before they fire.
-fn rules(to: &Path) {
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/prometheus/ttmon.rules.yml");
+fn rules(network: &Network, name: &str) {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/prometheus").join(name);
     let text = std::fs::read_to_string(shipped).unwrap();
-    let hurried = text.lines().map(|line| match line.trim_start().starts_with("for: ") {
-        true => "        for: 1s".to_owned(),
-        false => line.to_owned(),
+    let hurried = text.lines().map(|line| match line.split_once("for: ") {
+        Some((indent, _)) if indent.trim().is_empty() => format!("{indent}for: 1s"),
+        _ => line.to_owned(),
     });
-    std::fs::write(to, hurried.collect::<Vec<_>>().join("\n")).unwrap();
+    std::fs::write(network.path(name), hurried.collect::<Vec<_>>().join("\n")).unwrap();
 }
 
 fn configure(network: &Network) {
@@ -165,11 +165,12 @@ fn configure(network: &Network) {
     write("ttmon.crt", &key.cert.pem());
     write("ttmon.key", &key.signing_key.serialize_pem());
     write("ttmon.token", "s3cret\n");
-    rules(Path::new(&network.path("ttmon.rules.yml")));
+    rules(network, "ttmon.rules.yml");
+    rules(network, "ttmon-service.rules.yml");
     write("alertmanager.yml", "route: { receiver: nobody, group_wait: 1s }\nreceivers: [{ name: nobody }]\n");
     let config = r#"
 global: { scrape_interval: 1s, evaluation_interval: 1s }
-rule_files: [FOLDER/ttmon.rules.yml]
+rule_files: [FOLDER/ttmon*.rules.yml]
 alerting: { alertmanagers: [{ static_configs: [{ targets: ["127.0.0.1:9093"] }] }] }
 scrape_configs:
   - job_name: ttmon-tls
@@ -219,7 +220,7 @@ fn prometheus_scrapes_three_hosts_rules_fire_and_resolve_and_the_fleet_is_read_b
     network.wait_for("three targets that are up", |network| network.query("count(up == 1)").contains("=> 3 @"));
 
     let hung = |network: &Network| {
-        network.alerts().lines().any(|line| line.contains("TtmonDeviceHung") && line.contains("device=\"2\""))
+        network.alerts().lines().any(|line| line.contains("TtmonHeartbeatStopped") && line.contains("device=\"2\""))
     };
     network.wait_for("an alert on the hung device", hung);
     network.wait_for("the hung device in the fleet", |network| {
@@ -227,7 +228,7 @@ fn prometheus_scrapes_three_hosts_rules_fire_and_resolve_and_the_fleet_is_read_b
         state == "reached" && devices == ["ok", "ok", "hung", "ok"]
     });
     let table = network.said(TTMON, &["smi", "--prometheus", PROMETHEUS]);
-    assert!(table.contains("TtmonDeviceHung") || table.contains("device 2 is hung"), "{table}");
+    assert!(table.contains("TtmonHeartbeatStopped") || table.contains("device 2 is hung"), "{table}");
     let fleet = network.fleet();
     assert_eq!(host(&fleet, "10.99.2.2:9746").1, ["ok", "remote", "ok", "remote"]);
     let second = fleet["hosts"].as_array().unwrap().iter().find(|host| host["host"] == "10.99.2.2:9746").unwrap();

@@ -46,6 +46,9 @@ fn at_rest(mut snapshot: Value) -> Value {
         device["sample_age_seconds"] = Value::Null;
         device["pcie"]["host_to_device_bytes_per_second"] = Value::Null;
         device["pcie"]["device_to_host_bytes_per_second"] = Value::Null;
+        // A single sample cannot count what has gone by.
+        device["pcie"]["host_to_device_bytes_total"] = Value::Null;
+        device["pcie"]["device_to_host_bytes_total"] = Value::Null;
     }
     without_ages(&mut snapshot);
     snapshot

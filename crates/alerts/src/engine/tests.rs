@@ -35,7 +35,7 @@ fn check(when: &str, temperatures: &str, expected: Expect) {
         let now = step as u64 * 10;
         let notices = engine.observe(Duration::from_secs(now), &snapshot(now, vec![at(value.parse().ok())]), &[]);
         let states: Vec<&str> = engine.alerts(Duration::from_secs(now)).iter().map(|one| one.state.name()).collect();
-        text += &format!("{now:>4} {value:>3} {:<9}{}\n", states.join(" "), told(&notices));
+        text += &format!("{now:<4}{value:>3} {:<9}{}\n", states.join(" "), told(&notices));
     }
     expected.assert_eq(&text);
 }
@@ -46,17 +46,17 @@ fn what_is_so_for_long_enough_fires_until_it_is_well_below() {
         "asic_temp > 85 for 20s until asic_temp < 80",
         "84 86 84 86 87 88 84 81 79 84 86",
         expect![[r#"
-               0  84          
-              10  86 pending  
-              20  84          
-              30  86 pending  
-              40  87 pending  
-              50  88 firing   [hot device=0] firing since 50: device 0: hot (asic_temp 88.0 °C)
-              60  84 firing   
-              70  81 firing   
-              80  79 resolved [hot device=0] resolved since 50 until 80: device 0: it is over: hot (asic_temp 79.0 °C)
-              90  84 resolved 
-             100  86 pending  
+            0    84          
+            10   86 pending  
+            20   84          
+            30   86 pending  
+            40   87 pending  
+            50   88 firing   [hot device=0] firing since 50: device 0: hot (asic_temp 88.0 °C)
+            60   84 firing   
+            70   81 firing   
+            80   79 resolved [hot device=0] resolved since 50 until 80: device 0: it is over: hot (asic_temp 79.0 °C)
+            90   84 resolved 
+            100  86 pending  
         "#]],
     );
 }
@@ -67,9 +67,9 @@ fn without_a_time_it_fires_at_once_and_without_until_it_ends_at_once() {
         "asic_temp > 85",
         "84 86 85",
         expect![[r#"
-               0  84          
-              10  86 firing   [hot device=0] firing since 10: device 0: hot (asic_temp 86.0 °C)
-              20  85 resolved [hot device=0] resolved since 10 until 20: device 0: it is over: hot (asic_temp 85.0 °C)
+            0    84          
+            10   86 firing   [hot device=0] firing since 10: device 0: hot (asic_temp 86.0 °C)
+            20   85 resolved [hot device=0] resolved since 10 until 20: device 0: it is over: hot (asic_temp 85.0 °C)
         "#]],
     );
 }
@@ -80,17 +80,17 @@ fn a_missing_value_fires_nothing_and_resolves_nothing() {
         "asic_temp > 85 for 20s",
         "86 86 _ 86 86 86 _ _ 86 _ 84",
         expect![[r#"
-               0  86 pending  
-              10  86 pending  
-              20   _          
-              30  86 pending  
-              40  86 pending  
-              50  86 firing   [hot device=0] firing since 50: device 0: hot (asic_temp 86.0 °C)
-              60   _ firing   
-              70   _ firing   
-              80  86 firing   
-              90   _ firing   
-             100  84 resolved [hot device=0] resolved since 50 until 100: device 0: it is over: hot (asic_temp 84.0 °C)
+            0    86 pending  
+            10   86 pending  
+            20    _          
+            30   86 pending  
+            40   86 pending  
+            50   86 firing   [hot device=0] firing since 50: device 0: hot (asic_temp 86.0 °C)
+            60    _ firing   
+            70    _ firing   
+            80   86 firing   
+            90    _ firing   
+            100  84 resolved [hot device=0] resolved since 50 until 100: device 0: it is over: hot (asic_temp 84.0 °C)
         "#]],
     );
 }

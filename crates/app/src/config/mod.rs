@@ -62,10 +62,13 @@ const OF_THE_MACHINE: &str = "/etc/ttmon/config.toml";
 /// user's, and in the machine's where the user has none.
 pub fn place(named: Option<&Path>, for_service: bool) -> anyhow::Result<PathBuf> {
     let of_the_machine = PathBuf::from(OF_THE_MACHINE);
+    // HOME may still be that of somebody else: `setpriv`, `su` and containers leave it as it was.
+    let is_out_of_reach =
+        |path: &Path| path.metadata().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
     match path(named) {
         Ok(path) if named.is_some() => Ok(path),
         _ if for_service && geteuid().is_root() => Ok(of_the_machine),
-        Ok(path) if path.exists() || !of_the_machine.exists() => Ok(path),
+        Ok(path) if path.exists() || !(of_the_machine.exists() || is_out_of_reach(&path)) => Ok(path),
         _ => Ok(of_the_machine),
     }
 }

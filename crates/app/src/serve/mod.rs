@@ -54,6 +54,7 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
     let (limits, rules) = configuration(args)?;
     let end = on(&[SIGTERM, SIGINT])?;
     let reload = on(&[SIGHUP])?;
+    reload.set_nonblocking(true)?;
     let listeners = listeners(args)?;
     let entrance = Entrance::open(args)?;
     allow_many_files();

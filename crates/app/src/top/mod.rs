@@ -69,6 +69,7 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     let mut interrupt = Interrupt::new()?;
     interrupt.and_stop()?;
     let resized = on(&[SIGWINCH])?;
+    resized.set_nonblocking(true)?;
     let mut state = State::new(settings, locale_is_utf8());
     state.places = places;
     // A mistake in the file is told, and stops nobody.
