@@ -61,7 +61,7 @@ struct Whole {
 }
 
 fn parse(text: &str) -> Result<Limits, String> {
-    let whole: Whole = toml::from_str(text).map_err(|error| {
+    let whole: Whole = toml_edit::de::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         format!("line {line}: {}", error.message())
     })?;

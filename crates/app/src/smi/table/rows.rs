@@ -24,11 +24,11 @@ pub fn grid(devices: &[&Device], style: &Style) -> (Vec<Column>, Vec<Vec<Cell>>)
         Column::left("PCI", 7).rank(5),
         Column::left("State", 6),
         Column::right("Temp", 5),
-        Column::right("Power", 6),
+        Column::right("Power", 7),
         Column::right("MHz", 4).rank(4),
-        Column::left("DRAM", 8).stretching().rank(2),
+        Column::left("DRAM", 5).stretching().rank(2),
         Column::right("used/total", 10),
-        Column::right("L1", 9).rank(1),
+        Column::right("L1", 10).rank(1),
     ];
     if wide {
         columns.insert(4, Column::right("Fan", 5));
