@@ -12,6 +12,7 @@ use crate::rule::Rule;
 use crate::track::{Ended, Key, LOOK_BACK, Stand, Track};
 use model::{Alert, AlertState, Device, Process, Snapshot, Timestamp};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Rules, and where they stand.
@@ -66,7 +67,7 @@ impl Engine {
         let mut notices = Vec::new();
         for (key, track) in self.tracks.iter_mut().filter(|(key, _)| !stays(&key.rule)) {
             if let (Stand::Firing(since), Some(rule)) =
-                (track.stand, self.rules.iter().find(|rule| rule.name == key.rule))
+                (track.stand, self.rules.iter().find(|rule| *rule.name == *key.rule))
             {
                 track.text = format!("{}: the rule was changed", subject(key, track));
                 notices.push(notice(rule, key, track, AlertState::Resolved, at, since, Some(at)));
@@ -85,21 +86,26 @@ impl Engine {
         self.refused = 0;
         for rule in &rules {
             for (key, seen) in subjects(rule, snapshot, ended) {
-                if self.tracks.len() >= MOST && !self.tracks.contains_key(&key) {
-                    self.refused += 1;
-                    continue;
-                }
-                let track = self.tracks.entry(key.clone()).or_insert_with(|| Track::new(rule));
+                let is_full = self.tracks.len() >= MOST;
+                let track = match self.tracks.get_mut(&key) {
+                    Some(track) => track,
+                    None if is_full => {
+                        self.refused += 1;
+                        continue;
+                    }
+                    None => self.tracks.entry(key.clone()).or_insert_with(|| Track::new(rule)),
+                };
                 track.seen = now;
-                track.pci_address = seen.device.and_then(|device| device.pci_address.as_ref()).map(|at| at.0.clone());
-                track.process_name = seen.process.and_then(|process| process.name.clone());
-                track.process_name = track.process_name.take().or(seen.ended.and_then(|ended| ended.name.clone()));
+                let name = seen.process.and_then(|process| process.name.as_ref());
+                keep(&mut track.process_name, name.or(seen.ended.and_then(|ended| ended.name.as_ref())));
+                let address = seen.device.and_then(|device| device.pci_address.as_ref());
+                keep(&mut track.pci_address, address.map(|at| &at.0));
                 track.look(now, &seen);
                 notices.extend(step(rule, &key, track, now, snapshot.taken_at));
             }
         }
         for (key, track) in self.tracks.iter_mut().filter(|(_, track)| track.seen != now) {
-            let Some(rule) = rules.iter().find(|rule| rule.name == key.rule) else { continue };
+            let Some(rule) = rules.iter().find(|rule| *rule.name == *key.rule) else { continue };
             track.look(now, &Seen::default());
             notices.extend(step(rule, key, track, now, snapshot.taken_at));
         }
@@ -116,13 +122,13 @@ impl Engine {
     pub fn alerts(&self, now: Duration) -> Vec<Alert> {
         let mut all: Vec<(&Key, Alert)> = Vec::new();
         for (key, track) in &self.tracks {
-            let Some(rule) = self.rules.iter().find(|rule| rule.name == key.rule) else { continue };
             let (state, since) = match track.stand {
                 Stand::Pending(_, since) => (AlertState::Pending, since),
                 Stand::Firing(since) => (AlertState::Firing, since),
                 Stand::Resolved(_, at, since) if now.saturating_sub(at) <= SHOWN => (AlertState::Resolved, since),
                 Stand::Calm | Stand::Resolved(..) => continue,
             };
+            let Some(rule) = self.rules.iter().find(|rule| *rule.name == *key.rule) else { continue };
             all.push((key, alert(rule, key, track, state, since)));
         }
         let rank = |state: AlertState| match state {
@@ -149,10 +155,18 @@ impl Engine {
     }
 }
 
+/// Keeps a text, without a copy when it is the same.
+fn keep(text: &mut Option<String>, now: Option<&String>) {
+    if text.as_ref() != now {
+        *text = now.cloned();
+    }
+}
+
 /// Everything that a rule is about.
 fn subjects<'a>(rule: &Rule, snapshot: &'a Snapshot, ended: &'a [Ended]) -> Vec<(Key, Seen<'a>)> {
+    let name: Arc<str> = rule.name.as_str().into();
     let key = |device: Option<&Device>, process: Option<&Process>| Key {
-        rule: rule.name.clone(),
+        rule: name.clone(),
         device: device.map(|device| device.id.clone()),
         process: process.map(|process| (process.pid, process.started_at)),
     };
@@ -187,7 +201,7 @@ fn subjects<'a>(rule: &Rule, snapshot: &'a Snapshot, ended: &'a [Ended]) -> Vec<
                     return None;
                 }
                 let process = Some((ended.pid, ended.started_at));
-                let key = Key { rule: rule.name.clone(), device: ended.device.clone(), process };
+                let key = Key { rule: name.clone(), device: ended.device.clone(), process };
                 Some((key, Seen { device, ended: Some(ended), ..Seen::default() }))
             })
             .collect()

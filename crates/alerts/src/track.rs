@@ -5,6 +5,7 @@ use crate::figure::Seen;
 use crate::rule::Rule;
 use model::{Bytes, DeviceId, Timestamp};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A process that has come to its own end.
@@ -25,7 +26,7 @@ pub struct Ended {
 /// A rule, and what it is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
-    pub rule: String,
+    pub rule: Arc<str>,
     pub device: Option<DeviceId>,
     /// Pid and beginning.
     pub process: Option<(u32, Option<Timestamp>)>,
