@@ -1,6 +1,6 @@
 //! What a rule says: comparisons of figures, for how long, and until when.
 
-use crate::figure::{Figure, Kind, STATES, Scope};
+use crate::figure::{Figure, Kind, STATES, Scope, Seen};
 use crate::period;
 use std::fmt;
 use std::time::Duration;
@@ -123,6 +123,13 @@ impl Condition {
         all
     }
 
+    /// Whether the past must be known before it is so: for an increase, and for the last value of what ends it alone.
+    pub(crate) fn looks_back(&self) -> bool {
+        let (when, all) = (self.when.compares(), self.compares());
+        let comes_later = |compare: &&Compare| !when.iter().any(|other| other.looks_like(compare));
+        all.iter().any(|compare| compare.increase.is_some() || comes_later(compare))
+    }
+
     /// What it is about.
     pub fn scope(&self) -> Scope {
         let scopes = || self.compares().into_iter().map(|compare| compare.figure.scope);
@@ -163,9 +170,20 @@ impl Expr {
 }
 
 impl Compare {
+    /// What is compared, as it is now. An increase is not to be seen at one moment.
+    pub(crate) fn sees(&self, seen: &Seen) -> Option<f64> {
+        let value = (self.figure.read)(seen).filter(|value| value.is_finite() && self.increase.is_none())?;
+        if !self.value.is_percent() {
+            return Some(value);
+        }
+        let (most, _) = self.figure.most?;
+        Some(100.0 * value / most(seen).filter(|most| *most > 0.0)?)
+    }
+
     /// Whether both look at the same, whatever they compare it with.
     pub(crate) fn looks_like(&self, other: &Compare) -> bool {
-        self.figure == other.figure
+        // There is one of each.
+        std::ptr::eq(self.figure, other.figure)
             && self.increase == other.increase
             && self.value.is_percent() == other.value.is_percent()
     }

@@ -12,14 +12,15 @@ use crate::rule::Rule;
 use crate::track::{Ended, Key, LOOK_BACK, Stand, Track};
 use model::{Alert, AlertState, Device, Process, Snapshot, Timestamp};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 /// Rules, and where they stand.
 #[derive(Debug, Default)]
 pub struct Engine {
     rules: Vec<Rule>,
-    tracks: BTreeMap<Key, Track>,
+    /// What each of the rules is about.
+    tracks: Vec<BTreeMap<Key, Track>>,
     /// How many devices and processes were not followed for lack of room.
     refused: usize,
 }
@@ -53,7 +54,7 @@ const SHOWN: Duration = Duration::from_secs(900);
 impl Engine {
     /// With these rules, and nothing seen yet.
     pub fn new(rules: Vec<Rule>) -> Engine {
-        Engine { rules, ..Engine::default() }
+        Engine { tracks: vec![BTreeMap::new(); rules.len()], rules, refused: 0 }
     }
 
     /// The rules.
@@ -63,18 +64,21 @@ impl Engine {
 
     /// Other rules from now on. Those that stay as they were go on where they stand; what fires by another one is over.
     pub fn set_rules(&mut self, rules: Vec<Rule>, at: Timestamp) -> Vec<Notice> {
-        let stays = |name: &str| rules.iter().any(|rule| rule.name == name && self.rules.contains(rule));
         let mut notices = Vec::new();
-        for (key, track) in self.tracks.iter_mut().filter(|(key, _)| !stays(&key.rule)) {
-            if let (Stand::Firing(since), Some(rule)) =
-                (track.stand, self.rules.iter().find(|rule| *rule.name == *key.rule))
-            {
-                track.text = format!("{}: the rule was changed", subject(key, track));
-                notices.push(notice(rule, key, track, AlertState::Resolved, at, since, Some(at)));
+        let mut tracks = vec![BTreeMap::new(); rules.len()];
+        for (rule, mut followed) in self.rules.iter().zip(std::mem::take(&mut self.tracks)) {
+            if let Some(stays) = rules.iter().position(|new| new == rule) {
+                tracks[stays] = followed;
+                continue;
+            }
+            for (key, track) in &mut followed {
+                if let Stand::Firing(since) = track.stand {
+                    track.text = format!("{}: the rule was changed", subject(key, track));
+                    notices.push(notice(rule, key, track, AlertState::Resolved, at, since, Some(at)));
+                }
             }
         }
-        self.tracks.retain(|key, _| stays(&key.rule));
-        self.rules = rules;
+        (self.rules, self.tracks) = (rules, tracks);
         sorted(notices)
     }
 
@@ -82,53 +86,62 @@ impl Engine {
     /// a clock that only goes forward.
     pub fn observe(&mut self, now: Duration, snapshot: &Snapshot, ended: &[Ended]) -> Vec<Notice> {
         let mut notices = Vec::new();
-        let rules = std::mem::take(&mut self.rules);
+        let mut room = MOST.saturating_sub(self.tracks.iter().map(BTreeMap::len).sum());
         self.refused = 0;
-        for rule in &rules {
-            for (key, seen) in subjects(rule, snapshot, ended) {
-                let is_full = self.tracks.len() >= MOST;
-                let track = match self.tracks.get_mut(&key) {
-                    Some(track) => track,
-                    None if is_full => {
+        for (rule, tracks) in self.rules.iter().zip(&mut self.tracks) {
+            let (scope, looks_back) = (rule.scope(), rule.condition.looks_back());
+            for (key, seen) in subjects(rule, scope, snapshot, ended) {
+                // Most of the time nothing is so, and nothing of it need be remembered.
+                let is_so = || rule.condition.when.holds(&|compare| compare.sees(&seen));
+                if !looks_back && !tracks.contains_key(&key) && !is_so() {
+                    continue;
+                }
+                let track = match tracks.entry(key.clone()) {
+                    Entry::Occupied(track) => track.into_mut(),
+                    Entry::Vacant(_) if room == 0 => {
                         self.refused += 1;
                         continue;
                     }
-                    None => self.tracks.entry(key.clone()).or_insert_with(|| Track::new(rule)),
+                    Entry::Vacant(place) => {
+                        room -= 1;
+                        place.insert(Track::new(rule))
+                    }
                 };
                 track.seen = now;
                 let name = seen.process.and_then(|process| process.name.as_ref());
                 keep(&mut track.process_name, name.or(seen.ended.and_then(|ended| ended.name.as_ref())));
                 let address = seen.device.and_then(|device| device.pci_address.as_ref());
-                keep(&mut track.pci_address, address.map(|at| &at.0));
+                if track.pci_address.as_ref() != address {
+                    track.pci_address = address.cloned();
+                }
                 track.look(now, &seen);
-                notices.extend(step(rule, &key, track, now, snapshot.taken_at));
+                notices.extend(step(rule, scope, &key, track, now, snapshot.taken_at));
             }
+            for (key, track) in tracks.iter_mut().filter(|(_, track)| track.seen != now) {
+                track.look(now, &Seen::default());
+                notices.extend(step(rule, scope, key, track, now, snapshot.taken_at));
+            }
+            tracks.retain(|_, track| match track.stand {
+                Stand::Calm if !looks_back => false,
+                Stand::Calm => track.seen == now || now.saturating_sub(track.seen) <= LOOK_BACK.max(track.longest()),
+                Stand::Pending(..) | Stand::Firing(_) => true,
+                Stand::Resolved(_, at, _) => track.seen == now || now.saturating_sub(at) <= SHOWN,
+            });
         }
-        for (key, track) in self.tracks.iter_mut().filter(|(_, track)| track.seen != now) {
-            let Some(rule) = rules.iter().find(|rule| *rule.name == *key.rule) else { continue };
-            track.look(now, &Seen::default());
-            notices.extend(step(rule, key, track, now, snapshot.taken_at));
-        }
-        self.tracks.retain(|_, track| match track.stand {
-            Stand::Calm => track.seen == now || now.saturating_sub(track.seen) <= LOOK_BACK.max(track.longest()),
-            Stand::Pending(..) | Stand::Firing(_) => true,
-            Stand::Resolved(_, at, _) => track.seen == now || now.saturating_sub(at) <= SHOWN,
-        });
-        self.rules = rules;
         sorted(notices)
     }
 
     /// What is pending, firing, or over for less than a quarter of an hour; what matters most first.
     pub fn alerts(&self, now: Duration) -> Vec<Alert> {
         let mut all: Vec<(&Key, Alert)> = Vec::new();
-        for (key, track) in &self.tracks {
+        let tracks = self.rules.iter().zip(&self.tracks);
+        for (rule, (key, track)) in tracks.flat_map(|(rule, tracks)| tracks.iter().map(move |track| (rule, track))) {
             let (state, since) = match track.stand {
                 Stand::Pending(_, since) => (AlertState::Pending, since),
                 Stand::Firing(since) => (AlertState::Firing, since),
                 Stand::Resolved(_, at, since) if now.saturating_sub(at) <= SHOWN => (AlertState::Resolved, since),
                 Stand::Calm | Stand::Resolved(..) => continue,
             };
-            let Some(rule) = self.rules.iter().find(|rule| *rule.name == *key.rule) else { continue };
             all.push((key, alert(rule, key, track, state, since)));
         }
         let rank = |state: AlertState| match state {
@@ -137,7 +150,8 @@ impl Engine {
             AlertState::Resolved => 2,
         };
         all.sort_by(|(a, one), (b, other)| {
-            rank(one.state).cmp(&rank(other.state)).then(other.severity.cmp(&one.severity)).then(a.cmp(b))
+            let by_weight = rank(one.state).cmp(&rank(other.state)).then(other.severity.cmp(&one.severity));
+            by_weight.then_with(|| one.name.cmp(&other.name)).then_with(|| a.cmp(b))
         });
         all.into_iter().map(|(_, alert)| alert).collect()
     }
@@ -163,16 +177,14 @@ fn keep(text: &mut Option<String>, now: Option<&String>) {
 }
 
 /// Everything that a rule is about.
-fn subjects<'a>(rule: &Rule, snapshot: &'a Snapshot, ended: &'a [Ended]) -> Vec<(Key, Seen<'a>)> {
-    let name: Arc<str> = rule.name.as_str().into();
+fn subjects<'a>(rule: &Rule, scope: Scope, snapshot: &'a Snapshot, ended: &'a [Ended]) -> Vec<(Key, Seen<'a>)> {
     let key = |device: Option<&Device>, process: Option<&Process>| Key {
-        rule: name.clone(),
         device: device.map(|device| device.id.clone()),
         process: process.map(|process| (process.pid, process.started_at)),
     };
     let device_of = |held: &model::Held| snapshot.devices.iter().find(|device| device.id == held.id);
     let processes = || snapshot.processes.iter().filter(|process| rule.is_about_process(process));
-    match rule.scope() {
+    match scope {
         Scope::Device => {
             let devices = snapshot.devices.iter().filter(|device| rule.is_about_device(device));
             devices.map(|device| (key(Some(device), None), Seen { device: Some(device), ..Seen::default() })).collect()
@@ -201,7 +213,7 @@ fn subjects<'a>(rule: &Rule, snapshot: &'a Snapshot, ended: &'a [Ended]) -> Vec<
                     return None;
                 }
                 let process = Some((ended.pid, ended.started_at));
-                let key = Key { rule: name.clone(), device: ended.device.clone(), process };
+                let key = Key { device: ended.device.clone(), process };
                 Some((key, Seen { device, ended: Some(ended), ..Seen::default() }))
             })
             .collect()
@@ -210,9 +222,9 @@ fn subjects<'a>(rule: &Rule, snapshot: &'a Snapshot, ended: &'a [Ended]) -> Vec<
 }
 
 /// Goes from one stand to the next.
-fn step(rule: &Rule, key: &Key, track: &mut Track, now: Duration, at: Timestamp) -> Option<Notice> {
+fn step(rule: &Rule, scope: Scope, key: &Key, track: &mut Track, now: Duration, at: Timestamp) -> Option<Notice> {
     let condition = &rule.condition;
-    let look_back = if rule.scope() == Scope::Device { LOOK_BACK } else { Duration::ZERO };
+    let look_back = if scope == Scope::Device { LOOK_BACK } else { Duration::ZERO };
     let is_so = track.is_so(&condition.when);
     let stays = || is_so || track.was_so(&condition.stays(), now, look_back);
     let before = track.stand;
@@ -303,7 +315,7 @@ fn notice(
         fingerprint: format!("{}{device}{process}", rule.name),
         alertname: rule.alertname(),
         rule: rule.condition.to_string(),
-        pci_address: track.pci_address.clone(),
+        pci_address: track.pci_address.as_ref().map(ToString::to_string),
         process_name: track.process_name.clone(),
         started_at,
         ended_at,

@@ -3,9 +3,8 @@
 use crate::condition::{Compare, Expr, Value};
 use crate::figure::Seen;
 use crate::rule::Rule;
-use model::{Bytes, DeviceId, Timestamp};
+use model::{Bytes, DeviceId, PciAddress, Timestamp};
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A process that has come to its own end.
@@ -23,10 +22,9 @@ pub struct Ended {
     pub left: Bytes,
 }
 
-/// A rule, and what it is about.
+/// What a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
-    pub rule: Arc<str>,
     pub device: Option<DeviceId>,
     /// Pid and beginning.
     pub process: Option<(u32, Option<Timestamp>)>,
@@ -53,7 +51,7 @@ pub(crate) struct Track {
     pub seen: Duration,
     pub text: String,
     pub value: Option<f64>,
-    pub pci_address: Option<String>,
+    pub pci_address: Option<PciAddress>,
     pub process_name: Option<String>,
 }
 

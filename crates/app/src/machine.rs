@@ -120,6 +120,13 @@ impl Machine {
         }
     }
 
+    /// Whether what nobody watches closely may be some seconds old in the next samples.
+    pub fn set_calm(&mut self, calm: bool) {
+        if let Seen::Here(here) = &mut self.seen {
+            here.sampler.set_calm(calm);
+        }
+    }
+
     /// Everything there is to know now.
     pub fn sample(&mut self) -> Snapshot {
         match &mut self.seen {

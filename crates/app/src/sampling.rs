@@ -24,11 +24,11 @@ pub struct Sampling<T> {
 }
 
 impl<T: Send + 'static> Sampling<T> {
-    /// Begins, with the first sample after an interval.
+    /// Begins, with the first sample after an interval. `take` is told whether somebody wished for the sample.
     pub fn start(
         machine: Machine,
         interval: Duration,
-        take: impl FnMut(&mut Machine) -> T + Send + 'static,
+        take: impl FnMut(&mut Machine, bool) -> T + Send + 'static,
     ) -> io::Result<Sampling<T>> {
         let (ready, tell) = UnixStream::pair()?;
         ready.set_nonblocking(true)?;
@@ -74,17 +74,24 @@ impl<T: Send + 'static> Sampling<T> {
 
 fn sample<T>(
     mut machine: Machine,
-    mut take: impl FnMut(&mut Machine) -> T,
+    mut take: impl FnMut(&mut Machine, bool) -> T,
     pause: &AtomicU64,
     into: &Mutex<Latest<T>>,
     wished: &Receiver<()>,
     mut tell: &UnixStream,
 ) -> Machine {
-    while wished.recv_timeout(Duration::from_millis(pause.load(Relaxed))) != Err(RecvTimeoutError::Disconnected) {
+    loop {
+        let mut is_wished = match wished.recv_timeout(Duration::from_millis(pause.load(Relaxed))) {
+            Ok(()) => true,
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         // All wishes that came until now are one.
-        while wished.try_recv().is_ok() {}
+        while wished.try_recv().is_ok() {
+            is_wished = true;
+        }
         let began = Instant::now();
-        let snapshot = take(&mut machine);
+        let snapshot = take(&mut machine, is_wished);
         *into.lock().unwrap_or_else(PoisonError::into_inner) = Some((began, snapshot));
         let _ = tell.write(&[1]);
     }

@@ -176,6 +176,27 @@ pub fn hold(file: &File) -> io::Result<Held> {
     Ok(Held { _map: unsafe { Mmap::map(file)? } })
 }
 
+/// Gives back the pages of this program's code that are mapped now. What is used again comes back from the page cache at its first
+/// use: less of it than was mapped, since reading the command line and the configuration is over.
+pub fn forget_code() {
+    for (start, length) in std::fs::read_to_string("/proc/self/maps").unwrap_or_default().lines().filter_map(code) {
+        let start = std::ptr::with_exposed_provenance_mut(start);
+        // SAFETY: nobody writes to a private mapping of a file that may be executed and not be written, so its pages are those
+        // of the file, and the kernel reads them again when they are needed.
+        let _ = unsafe { rustix::mm::madvise(start, length, rustix::mm::Advice::LinuxDontNeed) };
+    }
+}
+
+/// Start and length of a mapping, if it is code of a file: `5581…-5582… r-xp 001b7000 fe:00 1234 /usr/bin/ttmon`.
+fn code(line: &str) -> Option<(usize, usize)> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let is_code = words.next() == Some("r-xp");
+    let is_file = words.nth(3).is_some_and(|path| path.starts_with('/'));
+    let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+    Some((start, end.checked_sub(start)?)).filter(|_| is_code && is_file)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,5 +293,33 @@ mod tests {
         assert!(mapped());
         drop(held);
         assert!(!mapped());
+    }
+
+    #[test]
+    fn only_code_of_files_is_given_back() {
+        assert_eq!(code("1000-3000 r-xp 001b7000 fe:00 1234    /usr/bin/ttmon"), Some((0x1000, 0x2000)));
+        for other in [
+            "1000-3000 r--p 001b7000 fe:00 1234    /usr/bin/ttmon",
+            "1000-3000 rwxp 001b7000 fe:00 1234    /usr/bin/ttmon",
+            "1000-3000 r-xs 001b7000 fe:00 1234    /usr/bin/ttmon",
+            "1000-3000 r-xp 00000000 00:00 0    [vdso]",
+            "1000-3000 r-xp 00000000 00:00 0",
+            "3000-1000 r-xp 001b7000 fe:00 1234    /usr/bin/ttmon",
+            "",
+        ] {
+            assert_eq!(code(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_program_goes_on_without_the_code_that_it_gave_back() {
+        let resident = || -> u64 {
+            let status = fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("RssFile:")).unwrap();
+            line.trim().trim_end_matches(" kB").parse().unwrap()
+        };
+        let before = resident();
+        forget_code();
+        assert!(resident() < before);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{Amperes, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Volts, Watts};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// One chip as it was at the moment of the snapshot. What was not measured is `None`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,11 +15,11 @@ pub struct Device {
     /// Chip generation.
     pub arch: Option<Arch>,
     /// Board name as the driver spells it: `p150a`, `n300`, `galaxy-wormhole`.
-    pub board: Option<String>,
+    pub board: Option<Arc<str>>,
     /// Board id, 16 hex digits. The chips of one board share it.
-    pub serial: Option<String>,
+    pub serial: Option<Arc<str>>,
     /// Chip id, 16 hex digits.
-    pub asic_id: Option<String>,
+    pub asic_id: Option<Arc<str>>,
     /// How it is.
     pub state: State,
     /// How old the readings are. Absent when there never were any.
@@ -141,17 +142,17 @@ pub struct Link {
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Firmware {
     /// The bundle, which names all the others.
-    pub bundle: Option<String>,
+    pub bundle: Option<Arc<str>>,
     /// Board management, application.
-    pub dm_app: Option<String>,
+    pub dm_app: Option<Arc<str>>,
     /// Board management, boot loader (Wormhole).
-    pub dm_bootloader: Option<String>,
+    pub dm_bootloader: Option<Arc<str>>,
     /// Chip management (Wormhole).
-    pub arc: Option<String>,
+    pub arc: Option<Arc<str>>,
     /// Ethernet (Wormhole).
-    pub ethernet: Option<String>,
+    pub ethernet: Option<Arc<str>>,
     /// The tt-flash that wrote the bundle (Wormhole).
-    pub tt_flash: Option<String>,
+    pub tt_flash: Option<Arc<str>>,
 }
 
 /// Device memory: what there is, and what living processes hold of it.

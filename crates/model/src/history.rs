@@ -58,12 +58,12 @@ pub struct History {
     limit: usize,
     // Ever later, so that a time can be looked up.
     times: VecDeque<Timestamp>,
-    columns: BTreeMap<(DeviceId, Metric), Column>,
+    devices: BTreeMap<DeviceId, [Option<Column>; Metric::ALL.len()]>,
 }
 
 #[derive(Debug, Clone)]
 struct Column {
-    // NaN is a gap: half the size of an Option, and it never leaves this file.
+    // NaN is a gap: half the size of an Option, and it never leaves this file. Gaps at the end may be missing.
     values: VecDeque<f32>,
     /// How many of them are no gaps.
     known: usize,
@@ -95,32 +95,35 @@ const LATE_MS: i64 = 1000;
 impl History {
     /// An empty history that keeps `limit` moments.
     pub fn new(limit: usize) -> History {
-        History { limit: limit.max(1), times: VecDeque::new(), columns: BTreeMap::new() }
+        History { limit: limit.max(1), times: VecDeque::new(), devices: BTreeMap::new() }
     }
 
     /// Adds a moment and drops the oldest when full. A value that is out of date is a gap, and so is a time in which
     /// nobody looked. When time goes back (a clock was set, a replay was rewound), what is no longer past is dropped.
     pub fn push(&mut self, snapshot: &Snapshot) {
         let time = snapshot.taken_at;
-        while self.times.back().is_some_and(|last| *last >= time) {
-            self.times.pop_back();
-            self.columns.values_mut().for_each(|column| column.forget(VecDeque::pop_back));
+        let past = self.place(time);
+        if past < self.times.len() {
+            self.times.truncate(past);
+            self.forget(|column| column.cut(past));
         }
         if let Some(gap) = self.gap_before(time) {
             self.begin(gap);
         }
         self.begin(time);
+        let (limit, newest) = (self.limit, self.times.len() - 1);
         for device in &snapshot.devices {
-            let fresh = device.sample_age_seconds.is_some_and(|age| age < 1.0);
-            for metric in Metric::ALL {
+            if device.sample_age_seconds.is_none_or(|age| age >= 1.0) {
+                continue;
+            }
+            let columns = match self.devices.get_mut(&device.id) {
+                Some(columns) => columns,
+                None => self.devices.entry(device.id.clone()).or_default(),
+            };
+            for (metric, column) in Metric::ALL.into_iter().zip(columns) {
                 let value = metric.of(device).map(|value| value as f32);
-                let Some(value) = value.filter(|value| fresh && value.is_finite()) else { continue };
-                let column = self.columns.entry((device.id.clone(), metric)).or_insert_with(|| Column::new(self.limit));
-                column.values.resize(self.times.len(), f32::NAN);
-                if let Some(newest) = column.values.back_mut() {
-                    column.known += usize::from(newest.is_nan());
-                    *newest = value;
-                }
+                let Some(value) = value.filter(|value| value.is_finite()) else { continue };
+                column.get_or_insert_with(|| Column::new(limit)).put(newest, value);
             }
         }
     }
@@ -138,11 +141,20 @@ impl History {
     fn begin(&mut self, time: Timestamp) {
         if self.times.len() == self.limit {
             self.times.pop_front();
-            self.columns.values_mut().for_each(|column| column.forget(VecDeque::pop_front));
+            self.forget(Column::drop_oldest);
         }
-        self.columns.retain(|_, column| column.known > 0);
         self.times.push_back(time);
-        self.columns.values_mut().for_each(|column| column.values.push_back(f32::NAN));
+    }
+
+    /// Drops values of every column, and the columns of which nothing is left.
+    fn forget(&mut self, drop: impl Fn(&mut Column)) {
+        self.devices.retain(|_, columns| {
+            for column in columns.iter_mut() {
+                column.iter_mut().for_each(&drop);
+                column.take_if(|column| column.known == 0);
+            }
+            columns.iter().any(Option::is_some)
+        });
     }
 
     /// How many moments there are.
@@ -167,7 +179,7 @@ impl History {
 
     /// One figure of one device.
     pub fn series(&self, id: &DeviceId, metric: Metric) -> Series<'_> {
-        let column = self.columns.get(&(id.clone(), metric));
+        let column = self.devices.get(id).and_then(|columns| columns[metric as usize].as_ref());
         Series { times: &self.times, values: column.map(|column| &column.values) }
     }
 }
@@ -178,9 +190,25 @@ impl Column {
         Column { values: VecDeque::with_capacity(limit), known: 0 }
     }
 
-    /// Drops a value at one end.
-    fn forget(&mut self, pop: impl Fn(&mut VecDeque<f32>) -> Option<f32>) {
-        self.known -= usize::from(pop(&mut self.values).is_some_and(|value| !value.is_nan()));
+    /// Sets the newest value, which is at this place.
+    fn put(&mut self, newest: usize, value: f32) {
+        if self.values.len() > newest {
+            self.values[newest] = value;
+            return;
+        }
+        self.values.resize(newest, f32::NAN);
+        self.values.push_back(value);
+        self.known += 1;
+    }
+
+    fn drop_oldest(&mut self) {
+        self.known -= usize::from(self.values.pop_front().is_some_and(|value| !value.is_nan()));
+    }
+
+    /// Keeps the oldest values alone.
+    fn cut(&mut self, kept: usize) {
+        self.known -= self.values.range(kept.min(self.values.len())..).filter(|value| !value.is_nan()).count();
+        self.values.truncate(kept);
     }
 }
 
@@ -211,15 +239,16 @@ impl Series<'_> {
     /// The moments at these places in short. Places that are not there are left out.
     pub fn stretch(&self, places: Range<usize>) -> Stretch {
         let Some(values) = self.values else { return Stretch::default() };
-        let end = places.end.min(values.len());
+        let end = places.end.min(self.times.len());
         let start = places.start.min(end);
-        let mut some = values.range(start..end);
+        if start == end {
+            return Stretch::default();
+        }
+        let some = values.range(start.min(values.len())..end.min(values.len()));
         // The lesser of a number and NaN is the number.
         let extent = |low: f32, high: f32, value: &f32| (low.min(*value), high.max(*value));
-        let (least, greatest) = some.clone().fold((f32::NAN, f32::NAN), |(low, high), value| extent(low, high, value));
-        let first = some.next().copied().and_then(known);
-        let last = if end - start == 1 { first } else { some.next_back().copied().and_then(known) };
-        Stretch { first, last, extent: known(least).zip(known(greatest)) }
+        let (least, greatest) = some.fold((f32::NAN, f32::NAN), |(low, high), value| extent(low, high, value));
+        Stretch { first: self.get(start), last: self.get(end - 1), extent: known(least).zip(known(greatest)) }
     }
 }
 
@@ -249,6 +278,10 @@ mod tests {
             faults: vec![],
             alerts: vec![],
         }
+    }
+
+    fn columns(history: &History) -> impl Iterator<Item = &Column> {
+        history.devices.values().flatten().flatten()
     }
 
     fn powers(history: &History, n: u32) -> Vec<Option<f64>> {
@@ -282,7 +315,7 @@ mod tests {
         let mut history = History::new(2);
         history.push(&snapshot(0, &[(0, Some(1.0))]));
         (1..10).for_each(|time| history.push(&snapshot(time, &[])));
-        assert_eq!((history.len(), history.columns.len()), (2, 0));
+        assert_eq!((history.len(), history.devices.len()), (2, 0));
     }
 
     #[test]
@@ -355,9 +388,9 @@ mod tests {
             galaxy.taken_at = Timestamp(second * 1000);
             history.push(&galaxy);
         }
-        let values: usize = history.columns.values().map(|column| column.values.capacity() * size_of::<f32>()).sum();
+        let values: usize = columns(&history).map(|column| column.values.capacity() * size_of::<f32>()).sum();
         let times = history.times.capacity() * size_of::<Timestamp>();
-        assert_eq!((history.len(), history.columns.len()), (3600, 256));
+        assert_eq!((history.len(), columns(&history).count()), (3600, 256));
         assert!(values + times < 4_000_000, "{values} + {times}");
     }
 
@@ -371,8 +404,8 @@ mod tests {
                 history.push(&snapshot(time, &[(0, power), (1, None)]));
                 let times: Vec<_> = history.times.iter().collect();
                 assert!(times.is_sorted() && times.len() <= 7);
-                for column in history.columns.values() {
-                    assert_eq!(column.values.len(), history.len());
+                for column in columns(&history) {
+                    assert!(column.values.len() <= history.len());
                     assert_eq!(column.known, column.values.iter().filter(|value| !value.is_nan()).count());
                 }
             }

@@ -3,11 +3,12 @@
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
+use std::sync::Arc;
 
 /// A device's place on the PCI bus, `0000:01:00.0`, as the kernel spells it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct PciAddress(pub String);
+pub struct PciAddress(pub Arc<str>);
 
 impl fmt::Display for PciAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,7 +95,7 @@ impl<'de> Deserialize<'de> for DeviceId {
         Ok(match (id.parse(), id.strip_suffix('R').and_then(|n| n.parse().ok())) {
             (Ok(n), _) => DeviceId::Local(n),
             (_, Some(n)) => DeviceId::Remote(n),
-            _ => DeviceId::NoDriver(PciAddress(id)),
+            _ => DeviceId::NoDriver(PciAddress(id.into())),
         })
     }
 }

@@ -167,7 +167,7 @@ impl Assembly {
             parent_pid: stat.parent,
             user: facts.user.clone(),
             name: Some(stat.name.clone()),
-            command: facts.command.clone(),
+            command: facts.command.0.clone(),
             container: facts.container.clone(),
             runtime: facts.maps.as_ref().ok().and_then(|maps| maps.runtime),
             started_at: Some(clock.timestamp(stat.start_ticks)),
@@ -206,9 +206,9 @@ fn all_devices(shared: &Shared, round: &Round, trouble: &mut Trouble) -> Vec<Dev
         }
         devices.push(device);
     }
-    for (n, address) in listed.iter().filter(|(n, _)| !shared.readings.contains_key(n)) {
+    for (n, link) in listed.iter().filter(|(n, _)| !shared.readings.contains_key(n)) {
         let mut device = Device::new(DeviceId::Local(*n));
-        device.pci_address = Some(address.clone());
+        device.pci_address = Some(link.address.clone());
         device.state = State::Silent;
         devices.push(device);
     }

@@ -13,18 +13,31 @@ pub(crate) fn class_dir(root: &Root, trouble: &mut Trouble) -> Option<Dir> {
     root.open(&path).map_err(|error| trouble.note(&path, error)).ok()
 }
 
-/// The devices that the driver has, by ordinal.
-pub(crate) fn with_driver(class: &Dir, trouble: &mut Trouble) -> BTreeMap<u32, PciAddress> {
+/// The link by which the driver's folder names a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub address: PciAddress,
+    /// Its inode. A device that was removed and is back under its name has another.
+    number: u64,
+}
+
+/// The devices that the driver has, by ordinal. A link that was there before leads where it led.
+pub(crate) fn with_driver(class: &Dir, before: &BTreeMap<u32, Link>, trouble: &mut Trouble) -> BTreeMap<u32, Link> {
     let mut found = BTreeMap::new();
-    let listed = class.list(|name| {
+    let listed = class.list_numbered(".", |name, number| {
         let Some(n) = name.to_str().and_then(|name| name.strip_prefix("tenstorrent!")).and_then(decimal) else {
             return;
         };
+        let same = |link: &&Link| link.number == number;
+        if let Some((n, link)) = u32::try_from(n).ok().and_then(|n| Some((n, before.get(&n).filter(same)?))) {
+            found.insert(n, link.clone());
+            return;
+        }
         // …/0000:01:00.0/tenstorrent/tenstorrent!0
         let link = class.read_link(name).unwrap_or_default();
         let address = link.rsplit(|&b| b == b'/').nth(2).and_then(|part| std::str::from_utf8(part).ok());
         if let (Ok(n), Some(address)) = (n.try_into(), address.filter(|address| is_pci_address(address))) {
-            found.insert(n, PciAddress(address.to_owned()));
+            found.insert(n, Link { address: PciAddress(address.into()), number });
         } else {
             trouble.add(&class.path_of(name), "does not lead to a PCI function");
         }
@@ -36,7 +49,7 @@ pub(crate) fn with_driver(class: &Dir, trouble: &mut Trouble) -> BTreeMap<u32, P
 }
 
 /// Tenstorrent's PCI functions that no driver is bound to.
-pub(crate) fn without_driver(root: &Root, known: &BTreeMap<u32, PciAddress>, trouble: &mut Trouble) -> Vec<Device> {
+pub(crate) fn without_driver(root: &Root, known: &BTreeMap<u32, Link>, trouble: &mut Trouble) -> Vec<Device> {
     // The kernel keeps one table of all functions; where it counts no more than the driver has, none is left over.
     if root.is_machine() && table_count("/proc/bus/pci/devices").is_some_and(|count| count <= known.len()) {
         return Vec::new();
@@ -47,7 +60,7 @@ pub(crate) fn without_driver(root: &Root, known: &BTreeMap<u32, PciAddress>, tro
     if let Err(error) = bus.list(|name| names.extend(name.to_str().map(str::to_owned))) {
         trouble.note(&path, error);
     }
-    names.retain(|name| is_pci_address(name) && !known.values().any(|address| address.0 == *name));
+    names.retain(|name| is_pci_address(name) && !known.values().any(|link| *link.address.0 == **name));
     names.sort();
     let unbound = |name: String| {
         let pci = bus.open_dir(&name).ok()?;
@@ -55,7 +68,7 @@ pub(crate) fn without_driver(root: &Root, known: &BTreeMap<u32, PciAddress>, tro
         if facts.vendor != Some(VENDOR) || facts.arch.is_none() {
             return None;
         }
-        let address = PciAddress(name);
+        let address = PciAddress(name.into());
         let mut device = Device::new(DeviceId::NoDriver(address.clone()));
         device.pci_address = Some(address);
         device.arch = facts.arch;

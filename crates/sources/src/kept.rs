@@ -22,6 +22,8 @@ struct Files {
 
 struct Entry {
     name: Box<str>,
+    /// Where the name was that it was last looked for by: most are written in the program, and always the same.
+    asked_at: usize,
     state: Was,
     reads: usize,
 }
@@ -42,12 +44,22 @@ const ANEW: usize = 100;
 /// After so many reads a file that was missing is looked for again. Those of sysfs come with their folder or never.
 const AGAIN: usize = 10;
 
+impl Entry {
+    fn new(name: &str, reads: usize) -> Entry {
+        Entry { name: name.into(), asked_at: name.as_ptr() as usize, state: Was::Unknown, reads }
+    }
+}
+
 impl Files {
     fn find(&mut self, name: &str) -> Option<&mut Entry> {
-        let (next, len) = (self.last + 1, self.all.len());
-        let mut places = (next..len).chain(0..next.min(len));
-        self.last = places.find(|place| *self.all[*place].name == *name)?;
-        Some(&mut self.all[self.last])
+        let (next, len, asked_at) = (self.last + 1, self.all.len(), name.as_ptr() as usize);
+        let places = || (next..len).chain(0..next.min(len));
+        let quick = places().find(|place| self.all[*place].asked_at == asked_at);
+        let is_it = |place: &usize| *self.all[*place].name == *name;
+        self.last = quick.filter(is_it).or_else(|| places().find(is_it))?;
+        let entry = &mut self.all[self.last];
+        entry.asked_at = asked_at;
+        Some(entry)
     }
 }
 
@@ -73,7 +85,7 @@ impl Kept {
             // The kernel gives the lowest free number, so the number tells how many are in use.
             Some(entry) if file.as_raw_fd() < most() => entry.state = Was::Open(Arc::new(file)),
             Some(entry) => entry.state = Was::Unknown,
-            None => files.all.push(Entry { name: name.into(), state: Was::Unknown, reads }),
+            None => files.all.push(Entry::new(name, reads)),
         }
     }
 
@@ -83,7 +95,7 @@ impl Kept {
         let reads = files.all.len();
         match files.find(name) {
             Some(entry) => entry.state = Was::Missing,
-            None => files.all.push(Entry { name: name.into(), state: Was::Unknown, reads }),
+            None => files.all.push(Entry::new(name, reads)),
         }
     }
 

@@ -197,7 +197,7 @@ mod tests {
     fn scene(holders: &[(u32, &[u32])], starts: &[(u32, u64)]) -> Scene {
         let device = |n: u32| {
             let mut device = Device::new(DeviceId::Local(n));
-            device.pci_address = Some(PciAddress(format!("0000:0{}:00.0", n + 1)));
+            device.pci_address = Some(PciAddress(format!("0000:0{}:00.0", n + 1).into()));
             device.memory.dram_total = Some(Bytes(1 << 30));
             device
         };

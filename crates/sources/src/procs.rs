@@ -22,7 +22,8 @@ pub(crate) struct ProcessFacts {
     pub stat: Stat,
     pub status: Status,
     pub user: Option<String>,
-    pub command: Option<String>,
+    /// With the moment when it was read.
+    pub command: (Option<String>, Instant),
     pub container: Option<String>,
     /// `Err` where we may not look into the process.
     pub maps: Result<Maps, Errno>,
@@ -56,7 +57,7 @@ impl ProcessFacts {
     }
 }
 
-/// A map that is settled is believed for so long. A process in the middle of inference has thousands of lines.
+/// A map that is settled is believed for so long, and a command line. A process in the middle of inference has thousands of lines.
 const SETTLED_FOR: Duration = Duration::from_secs(5);
 
 /// A map that shows something of ours and has said the same for so long is settled: regions and books come with the start.
@@ -81,7 +82,6 @@ pub(crate) fn read(
     // Hundreds of groups may come before what we look for.
     dir.read_records("status", &mut bytes).ok()?;
     let status = status(&bytes);
-    let command = dir.read_records("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes));
     let same = earlier.filter(|earlier| earlier.stat.start_ticks == stat.start_ticks);
     let (container, visible_devices) = match same {
         Some(earlier) => (earlier.container.clone(), earlier.visible_devices.clone()),
@@ -92,6 +92,13 @@ pub(crate) fn read(
         }
     };
     let now = Instant::now();
+    // It is in the memory of the process, which may have to wait while it is read.
+    let is_recent = |(_, when): &&(Option<String>, Instant)| now - *when < SETTLED_FOR;
+    let known = same.filter(|earlier| earlier.stat.name == stat.name).map(|earlier| &earlier.command);
+    let command = match known.filter(is_recent) {
+        Some(command) => command.clone(),
+        None => (dir.read_records("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes)), now),
+    };
     let (maps, maps_age) = match same.filter(|earlier| !map_anew && still_maps(earlier, &stat, now)) {
         Some(earlier) => (earlier.maps.clone(), earlier.maps_age),
         None => {
@@ -258,7 +265,7 @@ impl ProcessFacts {
             stat: Stat { name: "python3".into(), is_dead: false, parent: None, cpu_ticks: 0, start_ticks, mapped: 0 },
             status: Status { uid: Some(0), inner_pid: Some(inner_pid), resident: None },
             user: None,
-            command: None,
+            command: (None, Instant::now()),
             container: None,
             maps: Ok(Maps { regions: regions.iter().copied().collect(), ..Maps::default() }),
             maps_age: Age { read: Instant::now(), same: Instant::now() },

@@ -1,16 +1,16 @@
 //! Asks every source and puts the answers together, within a deadline.
 
 use crate::assembly::Assembly;
-use crate::devices;
+use crate::devices::{self, Link};
 use crate::dir::{Dir, Inject, Root, Trouble, reason};
 use crate::open_files::{Asking, OpenFiles, Told};
 use crate::pids::{self, Holders};
 use crate::pool::Pool;
 use crate::procs::{self, ProcessFacts};
 use crate::shm::{self, Shelf, Shm};
-use crate::telemetry::{Chip, Reading};
+use crate::telemetry::{Chip, How, Reading};
 use crate::users::Users;
-use model::{Device, Fault, PciAddress, Snapshot, State, Usage};
+use model::{Device, Fault, Snapshot, State, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,8 @@ pub struct Options {
     pub deadline: Duration,
     /// Whether to read the PCIe counters, of which a rate needs two samples.
     pub rates: bool,
-    /// Whether voltage, current and the limit of power may be five seconds old, since nobody watches them closely.
+    /// Whether what nobody watches closely may be some seconds old: voltage, current, the limit of power, whose lock a chip is
+    /// under. Rates are then over two seconds, and over four where there are many devices.
     pub calm: bool,
 }
 
@@ -42,7 +43,12 @@ pub struct Sampler {
     assembly: Assembly,
     shelf: Shelf,
     asking: Asking,
+    /// The devices without a driver, and when they were looked for.
+    unbound: Option<(Vec<Device>, Instant)>,
 }
+
+/// Whoever is calm looks so often for devices without a driver.
+const UNBOUND_FOR: Duration = Duration::from_secs(5);
 
 /// What is read in a thread of the pool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -58,12 +64,14 @@ pub(crate) enum Job {
 /// What the threads of the pool fill.
 #[derive(Default)]
 pub(crate) struct Shared {
-    addresses: BTreeMap<u32, PciAddress>,
+    /// The devices that the driver has.
+    links: BTreeMap<u32, Link>,
+    how: How,
     /// The folders of the devices, and of the lists of their holders.
     class: Option<Arc<Dir>>,
     lists: Option<Arc<Dir>>,
     /// Out while a thread reads it.
-    chips: HashMap<u32, Chip>,
+    chips: HashMap<u32, Box<Chip>>,
     pub readings: BTreeMap<u32, (Reading, Instant)>,
     pub holders: BTreeMap<u32, Holders>,
     pub processes: BTreeMap<u32, ProcessFacts>,
@@ -82,7 +90,7 @@ pub(crate) struct Shared {
 pub(crate) struct Round<'a> {
     pub began: Instant,
     /// The devices that the driver has now.
-    pub listed: BTreeMap<u32, PciAddress>,
+    pub listed: BTreeMap<u32, Link>,
     pub unbound: Vec<Device>,
     /// What did not answer in time.
     pub late: HashSet<Job>,
@@ -94,16 +102,21 @@ impl Sampler {
     /// A sampler of the machine at `root`.
     pub fn new(root: Root, options: Options) -> Sampler {
         let shared = Arc::new(Mutex::new(Shared::default()));
-        let (state, how, users) = (shared.clone(), options.clone(), Users::default());
+        let (state, users) = (shared.clone(), Users::default());
         let (inject, machine) = (root.inject.clone(), root.clone());
         let pool = Pool::new(move |job: &Job, add: &dyn Fn(Job)| match *job {
-            Job::Device(n) => read_device(&state, n, &how, add),
+            Job::Device(n) => read_device(&state, n, add),
             Job::Process(pid) => read_process(&state, pid, false, &users, inject.clone()),
             Job::Map(pid) => read_process(&state, pid, true, &users, inject.clone()),
             Job::Files(pid) => read_files(&state, pid, &machine),
         });
         let (assembly, shelf, asking) = (Assembly::default(), Shelf::default(), Asking::default());
-        Sampler { root, options, shared, pool, assembly, shelf, asking }
+        Sampler { root, options, shared, pool, assembly, shelf, asking, unbound: None }
+    }
+
+    /// Whether the next samples may be calm ([`Options::calm`]).
+    pub fn set_calm(&mut self, calm: bool) {
+        self.options.calm = calm;
     }
 
     /// Whether the driver is loaded on this machine.
@@ -122,12 +135,14 @@ impl Sampler {
         self.pool.warm_up();
         let mut trouble = Trouble::default();
         let class = devices::class_dir(&self.root, &mut trouble).map(Arc::new);
-        let listed = class.as_ref().map(|class| devices::with_driver(class, &mut trouble)).unwrap_or_default();
+        let before = std::mem::take(&mut lock(&self.shared).links);
+        let listed = class.as_ref().map(|class| devices::with_driver(class, &before, &mut trouble)).unwrap_or_default();
         let lists = pids::lists(&self.root).map(Arc::new);
         let driver_lists_holders = lists.is_some();
         {
             let mut shared = lock(&self.shared);
-            shared.addresses.clone_from(&listed);
+            shared.links.clone_from(&listed);
+            shared.how = How { rates: self.options.rates, calm: self.options.calm, devices: listed.len() };
             shared.class = class;
             shared.lists = lists;
             shared.faults.clear();
@@ -135,8 +150,8 @@ impl Sampler {
         }
         self.pool.begin(listed.keys().map(|&n| Job::Device(n)));
         // While the devices are read: the memory books, and whoever is named in them.
-        let unbound = devices::without_driver(&self.root, &listed, &mut trouble);
-        let mut shm = shm::find(&self.root, &mut self.shelf, &mut trouble);
+        let unbound = self.without_driver(&listed, listed != before, &mut trouble);
+        let mut shm = shm::find(&self.root, &mut self.shelf, self.options.calm, &mut trouble);
         self.pool.add(shm.slots().map(|slot| Job::Process(slot.pid)));
         // Holders known before are read even if their device does not answer this time.
         let known: Vec<Job> = {
@@ -190,20 +205,35 @@ impl Sampler {
     }
 }
 
+impl Sampler {
+    /// The devices that no driver is bound to. A device that came or went may have become one, or ceased to be.
+    fn without_driver(&mut self, listed: &BTreeMap<u32, Link>, anew: bool, trouble: &mut Trouble) -> Vec<Device> {
+        let is_recent = |(_, when): &&(Vec<Device>, Instant)| when.elapsed() < UNBOUND_FOR;
+        if let Some((known, _)) = self.unbound.as_ref().filter(|_| self.options.calm && !anew).filter(is_recent) {
+            return known.clone();
+        }
+        let faults = trouble.faults.len();
+        let unbound = devices::without_driver(&self.root, listed, trouble);
+        // What went wrong is tried, and told, every time.
+        self.unbound = (trouble.faults.len() == faults).then(|| (unbound.clone(), Instant::now()));
+        unbound
+    }
+}
+
 /// Reads one device and then its holders, whose details become jobs of their own.
-fn read_device(shared: &Mutex<Shared>, n: u32, how: &Options, add: &dyn Fn(Job)) {
-    let (mut chip, address, class, lists) = {
+fn read_device(shared: &Mutex<Shared>, n: u32, add: &dyn Fn(Job)) {
+    let (mut chip, link, class, lists, how) = {
         let mut shared = lock(shared);
-        let (Some(address), Some(class)) = (shared.addresses.get(&n).cloned(), shared.class.clone()) else { return };
-        (shared.chips.remove(&n), address, class, shared.lists.clone())
+        let (Some(link), Some(class)) = (shared.links.get(&n).cloned(), shared.class.clone()) else { return };
+        (shared.chips.remove(&n), link, class, shared.lists.clone(), shared.how)
     };
     let mut trouble = Trouble::default();
-    let same = chip.as_mut().filter(|chip| chip.is(&address));
+    let same = chip.as_mut().filter(|chip| chip.is(&link, how));
     let remembered = same.map(|chip| chip.read(how)).filter(|reading| reading.device.state != State::Lost);
     let reading = match remembered {
         Some(reading) => Ok(reading),
         // The folders of a device that was removed stay empty for good, though it may be back under its name.
-        None => Chip::open(&class, n, &address, chip.as_ref()).map(|opened| chip.insert(opened).read(how)),
+        None => Chip::open(&class, n, &link, chip.as_deref()).map(|opened| chip.insert(Box::new(opened)).read(how)),
     };
     match reading {
         Ok(reading) => drop(lock(shared).readings.insert(n, (reading, Instant::now()))),
@@ -259,7 +289,7 @@ fn read_files(shared: &Mutex<Shared>, pid: u32, root: &Root) {
 }
 
 /// The living processes that hold one of these devices.
-fn holders(shared: &Shared, listed: &BTreeMap<u32, PciAddress>) -> BTreeSet<u32> {
+fn holders(shared: &Shared, listed: &BTreeMap<u32, Link>) -> BTreeSet<u32> {
     let lists = shared.holders.iter().filter(|(n, _)| listed.contains_key(n));
     let pids = lists.flat_map(|(_, holders)| &holders.pids).copied();
     pids.filter(|pid| shared.processes.contains_key(pid)).collect()

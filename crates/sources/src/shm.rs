@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Size of a region.
 pub const SIZE: usize = 8576;
@@ -132,26 +133,46 @@ pub(crate) struct Shelf {
 
 struct Kept {
     file: OwnedFd,
+    inode: Inode,
     /// As the folder numbers it.
     number: u64,
     /// When it was last there.
     round: u64,
+    /// Of a lock: its owner, and when it was read.
+    owner: Option<(Option<u32>, Instant)>,
+}
+
+/// So long is the owner of a lock known to whoever is calm.
+const OWNED_FOR: Duration = Duration::from_secs(5);
+
+impl Kept {
+    /// Who has this lock.
+    fn owner(&mut self, calm: bool) -> Option<u32> {
+        if let Some((owner, _)) = self.owner.filter(|(_, when)| calm && when.elapsed() < OWNED_FOR) {
+            return owner;
+        }
+        let mut buffer = [0; 64];
+        let length = rustix::io::pread(&self.file, &mut buffer, 0).unwrap_or(0);
+        let owner = locks::owner_of(&buffer[..length]);
+        self.owner = Some((owner, Instant::now()));
+        owner
+    }
 }
 
 impl Shelf {
-    /// The file of this name and number, and which it is. One that was removed is never taken for another that has its name.
-    fn open(&mut self, folder: &Dir, name: &OsStr, number: u64) -> rustix::io::Result<(Inode, &OwnedFd)> {
+    /// The file of this name and number. One that was removed is never taken for another that has its name: as long as it is
+    /// open, its number is nobody else's.
+    fn open(&mut self, folder: &Dir, name: &OsStr, number: u64) -> rustix::io::Result<&mut Kept> {
         folder.ask(name.as_ref())?;
-        let known = self.files.remove(name).filter(|kept| kept.number == number).and_then(|kept| {
-            let stat = rustix::fs::fstat(&kept.file).ok().filter(|stat| stat.st_nlink > 0)?;
-            Some((inode(&stat), kept.file))
-        });
-        let (inode, file) = match known {
-            Some(known) => known,
-            None => folder.open_file(name).and_then(|file| Ok((inode_of(&file)?, file)))?,
-        };
-        let kept = self.files.entry(name.to_owned()).insert_entry(Kept { file, number, round: self.round });
-        Ok((inode, &kept.into_mut().file))
+        let round = self.round;
+        if self.files.get(name).is_none_or(|kept| kept.number != number) {
+            let file = folder.open_file(name)?;
+            let inode = inode_of(&file)?;
+            self.files.insert(name.to_owned(), Kept { file, inode, number, round, owner: None });
+        }
+        let kept = self.files.get_mut(name).ok_or(Errno::NOENT)?;
+        kept.round = round;
+        Ok(kept)
     }
 
     /// Closes what is not there any more, and what there is no room for.
@@ -162,8 +183,8 @@ impl Shelf {
     }
 }
 
-/// Looks through `/dev/shm`.
-pub(crate) fn find(root: &Root, shelf: &mut Shelf, trouble: &mut Trouble) -> Shm {
+/// Looks through `/dev/shm`. Who is calm reads the locks every few seconds.
+pub(crate) fn find(root: &Root, shelf: &mut Shelf, calm: bool, trouble: &mut Trouble) -> Shm {
     let mut shm = Shm::default();
     let path = root.dev.join("shm");
     let folder = match root.open(&path) {
@@ -178,10 +199,8 @@ pub(crate) fn find(root: &Root, shelf: &mut Shelf, trouble: &mut Trouble) -> Shm
             let opened = shelf.open(&folder, name, inode);
             add(&mut shm.regions, &folder, name.as_ref(), number, opened, trouble);
         } else if let Some(n) = name.to_str().and_then(locks::ordinal_of) {
-            let mut buffer = [0; 64];
-            let opened = shelf.open(&folder, name, inode);
-            let length = opened.and_then(|(_, file)| rustix::io::pread(file, &mut buffer, 0)).unwrap_or(0);
-            shm.locks.extend(locks::owner_of(&buffer[..length]).map(|pid| (n, pid)));
+            let owner = shelf.open(&folder, name, inode).ok().and_then(|lock| lock.owner(calm));
+            shm.locks.extend(owner.map(|pid| (n, pid)));
         }
     });
     shelf.tidy();
@@ -197,14 +216,14 @@ fn add(
     folder: &Dir,
     name: &Path,
     number: u64,
-    opened: rustix::io::Result<(Inode, &OwnedFd)>,
+    opened: rustix::io::Result<&mut Kept>,
     trouble: &mut Trouble,
 ) {
     let path = folder.path_of(name);
     match opened {
-        Ok((inode, file)) => {
-            let region = read(file, &path, trouble);
-            regions.insert(inode, Found { path, number, region });
+        Ok(kept) => {
+            let region = read(&kept.file, &path, trouble);
+            regions.insert(kept.inode, Found { path, number, region });
         }
         Err(Errno::NOENT) => {}
         Err(error) => {

@@ -3,32 +3,64 @@
 //! Reads `/sys/class/tenstorrent/tenstorrent!<N>/tt_*`: one decimal, hex or dotted value a file, clocks in MHz. The driver
 //! hides an attribute, or answers `ENODATA`, when the firmware lacks the telemetry tag.
 
+use crate::devices::Link;
 use crate::dir::{Dir, Trouble};
 use crate::kernel_processes::Processes;
 use crate::pids::{self, Holders};
-use crate::sampler::Options;
 use crate::{devices, hwmon, pcie};
 use model::{
-    Board, BytesPerSecond, Counters, Device, DeviceId, Megahertz, PciAddress, State, Transferred, Usage, Version,
-    traffic,
+    Board, BytesPerSecond, Counters, Device, DeviceId, Megahertz, State, Transferred, Usage, Version, traffic,
 };
 use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A heartbeat that stands still for so long has stopped. It moves ten times a second.
 const STILL: Duration = Duration::from_secs(3);
 
-/// What changes once in a while is read anew after so long: the chip's other clocks, its link, how often it got too hot.
+/// What changes once in a while is read anew after so long: the chip's other clocks, its link, how often it got too hot. Where
+/// there are many devices, whoever is calm waits twice as long.
 const SELDOM: Duration = Duration::from_secs(5);
+const SELDOM_OF_MANY: Duration = Duration::from_secs(10);
 
-/// Over so long a rate is taken, for whoever is calm. A little less than two seconds, which no sample is late for.
+/// Over so long a rate is taken, for whoever is calm: where there are few devices, and where there are many. A little less than
+/// two and four seconds, which no sample is late for.
 const RATE: Duration = Duration::from_millis(1900);
+const RATE_OF_MANY: Duration = Duration::from_millis(3900);
+
+/// More are many.
+const FEW: usize = 8;
+
+/// How to read a device.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct How {
+    pub rates: bool,
+    pub calm: bool,
+    /// How many devices there are.
+    pub devices: usize,
+}
+
+impl How {
+    /// After how long what changes seldom is read again.
+    fn seldom(self) -> Duration {
+        if self.calm && self.devices > FEW { SELDOM_OF_MANY } else { SELDOM }
+    }
+
+    /// Over how long a rate is taken at the least.
+    fn rate(self) -> Duration {
+        match self {
+            How { calm: false, .. } => Duration::ZERO,
+            How { devices: ..=FEW, .. } => RATE,
+            _ => RATE_OF_MANY,
+        }
+    }
+}
 
 /// One device, and what is remembered of it between samples.
 pub(crate) struct Chip {
     n: u32,
-    address: PciAddress,
+    link: Link,
     class: Dir,
     pci: Dir,
     hwmon: Option<Dir>,
@@ -95,18 +127,18 @@ pub(crate) struct Reading {
 
 impl Chip {
     /// `before` is what the folder that stood here until now is remembered by.
-    pub fn open(all: &Dir, n: u32, address: &PciAddress, before: Option<&Chip>) -> Result<Chip, Errno> {
+    pub fn open(all: &Dir, n: u32, link: &Link, before: Option<&Chip>) -> Result<Chip, Errno> {
         let class = all.open_dir(format!("tenstorrent!{n}"))?;
         let pci = class.open_dir("device")?;
         let hwmon = hwmon::find(&pci);
-        let address = address.clone();
         let (counters, list, known, seldom, beat, earlier) = (None, None, None, None, None, None);
         let processes = Processes::default();
-        let mut totals = before.filter(|chip| chip.address == address).map(|chip| chip.totals).unwrap_or_default();
+        let mut totals =
+            before.filter(|chip| chip.link.address == link.address).map(|chip| chip.totals).unwrap_or_default();
         totals.is_broken();
         Ok(Chip {
             n,
-            address,
+            link: link.clone(),
             class,
             pci,
             hwmon,
@@ -123,8 +155,18 @@ impl Chip {
     }
 
     /// Whether this is still the device with that ordinal, and its folder the one to look in.
-    pub fn is(&self, address: &PciAddress) -> bool {
-        self.address == *address && !self.class.is_removed()
+    pub fn is(&self, link: &Link, how: How) -> bool {
+        self.link == *link && !(self.may_be_gone(how) && self.class.is_removed())
+    }
+
+    /// Whether to look if its folders are still there. The driver's files tell by themselves, those of a simulated machine do not.
+    fn may_be_gone(&self, how: How) -> bool {
+        !how.calm || self.is_time(how)
+    }
+
+    /// Whether what changes seldom is to be read.
+    fn is_time(&self, how: How) -> bool {
+        self.seldom.is_none_or(|when| when.elapsed() >= how.seldom())
     }
 
     /// Who holds it. `None` when the driver does not tell.
@@ -151,17 +193,17 @@ impl Chip {
         self.processes.read(&self.class, &holders.pids, trouble)
     }
 
-    pub fn read(&mut self, how: &Options) -> Reading {
+    pub fn read(&mut self, how: How) -> Reading {
         let mut trouble = Trouble::default();
         let mut device = Device::new(DeviceId::Local(self.n));
-        device.pci_address = Some(self.address.clone());
+        device.pci_address = Some(self.link.address.clone());
         // The clock comes first: on a dead chip each read may stall, and one tells.
         device.aiclk = self.clock("tt_aiclk", &mut trouble);
         let known = self.known.take();
         if !trouble.dead {
             self.read_changing(&mut device, how, &mut trouble);
             let same = known.as_ref().filter(|known| still_true(known, &device, &trouble));
-            match same.filter(|_| device.aiclk.is_some() && self.seldom.is_some_and(|when| when.elapsed() < SELDOM)) {
+            match same.filter(|_| device.aiclk.is_some() && !self.is_time(how)) {
                 Some(known) => keep_seldom(&mut device, known, how),
                 None => self.read_seldom(&mut device, how, &mut trouble),
             }
@@ -188,9 +230,9 @@ impl Chip {
         self.finish(device, trouble, known)
     }
 
-    fn read_changing(&mut self, device: &mut Device, how: &Options, trouble: &mut Trouble) {
+    fn read_changing(&mut self, device: &mut Device, how: How, trouble: &mut Trouble) {
         device.heartbeat = self.class.number("tt_heartbeat", None, 0..=u64::from(u32::MAX), trouble).map(|n| n as u32);
-        if let Some(hwmon) = self.hwmon.as_ref().filter(|hwmon| !hwmon.is_removed()) {
+        if let Some(hwmon) = self.hwmon.as_ref().filter(|hwmon| !(self.may_be_gone(how) && hwmon.is_removed())) {
             hwmon::readings(hwmon, device, trouble);
         }
         // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.
@@ -205,7 +247,7 @@ impl Chip {
         }
     }
 
-    fn read_seldom(&mut self, device: &mut Device, how: &Options, trouble: &mut Trouble) {
+    fn read_seldom(&mut self, device: &mut Device, how: How, trouble: &mut Trouble) {
         let faults = trouble.faults.len();
         if let Some(hwmon) = self.hwmon.as_ref().filter(|_| how.calm) {
             hwmon::quiet(hwmon, device, trouble);
@@ -245,10 +287,10 @@ impl Chip {
         pcie::best(&self.pci, &mut device.pcie, trouble);
     }
 
-    fn read_traffic(&mut self, device: &mut Device, how: &Options, trouble: &mut Trouble, now: Instant) {
+    fn read_traffic(&mut self, device: &mut Device, how: How, trouble: &mut Trouble, now: Instant) {
         // Twelve of the twenty files that are read at every sample are counters: a rate over two seconds is enough to look at.
-        let is_recent = |(_, then): &(Counters, Instant)| now - *then < RATE;
-        if how.calm && device.state == State::Ok && self.earlier.as_ref().is_some_and(is_recent) {
+        let is_recent = |(_, then): &(Counters, Instant)| now - *then < how.rate();
+        if device.state == State::Ok && self.earlier.as_ref().is_some_and(is_recent) {
             (device.pcie.host_to_device, device.pcie.device_to_host) = self.rates;
             return;
         }
@@ -344,7 +386,7 @@ fn still_true(known: &Device, now: &Device, trouble: &Trouble) -> bool {
         && !restarted
 }
 
-fn keep_seldom(device: &mut Device, known: &Device, how: &Options) {
+fn keep_seldom(device: &mut Device, known: &Device, how: How) {
     if how.calm {
         device.power_max = known.power_max;
         device.vcore = known.vcore;
@@ -375,17 +417,17 @@ fn keep_identity(device: &mut Device, known: &Device) {
     device.firmware.clone_from(&known.firmware);
 }
 
-fn board(class: &Dir, trouble: &mut Trouble) -> Option<String> {
+fn board(class: &Dir, trouble: &mut Trouble) -> Option<Arc<str>> {
     let mut buffer = [0; 256];
     let text = class.text("tt_card_type", &mut buffer, trouble)?;
     if text.len() <= 32 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
-        return (text != "unknown").then(|| text.to_owned());
+        return (text != "unknown").then(|| text.into());
     }
     trouble.add(&class.path_of("tt_card_type"), format_args!("not a board name: {text:?}"));
     None
 }
 
-fn hex_id(class: &Dir, name: &str, trouble: &mut Trouble) -> Option<String> {
+fn hex_id(class: &Dir, name: &str, trouble: &mut Trouble) -> Option<Arc<str>> {
     let mut buffer = [0; 256];
     let text = class.text(name, &mut buffer, trouble)?;
     if text.len() != 16 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -396,10 +438,10 @@ fn hex_id(class: &Dir, name: &str, trouble: &mut Trouble) -> Option<String> {
         trouble.dead = true;
         return None;
     }
-    Some(text.to_ascii_uppercase())
+    Some(text.to_ascii_uppercase().into())
 }
 
-fn version(class: &Dir, name: &str, trouble: &mut Trouble) -> Option<String> {
+fn version(class: &Dir, name: &str, trouble: &mut Trouble) -> Option<Arc<str>> {
     let mut buffer = [0; 256];
     let text = class.text(name, &mut buffer, trouble)?;
     if Version::parse(text).is_none() {
@@ -410,5 +452,19 @@ fn version(class: &Dir, name: &str, trouble: &mut Trouble) -> Option<String> {
         }
         return None;
     }
-    Some(text.to_owned())
+    Some(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calm_read_less_often_and_with_many_devices_less_still() {
+        let how = |calm, devices| How { rates: true, calm, devices };
+        let seconds = |how: How| (how.rate().as_secs_f64().ceil(), how.seldom().as_secs());
+        assert_eq!(seconds(how(false, 32)), (0.0, 5));
+        assert_eq!(seconds(how(true, 8)), (2.0, 5));
+        assert_eq!(seconds(how(true, 9)), (4.0, 10));
+    }
 }

@@ -71,7 +71,7 @@ fn chip(device: &Device, snapshot: &Snapshot) -> Chip {
     Chip {
         index: device.id.index(),
         id: device.id.to_string(),
-        board: device.board.clone().or(device.arch.map(|arch| arch.name().to_owned())),
+        board: device.board.as_deref().or(device.arch.map(|arch| arch.name())).map(str::to_owned),
         state: Some(device.state),
         about: None,
         dram: Area::summed(memory.dram_total, dram),

@@ -243,8 +243,8 @@ pub mod tests {
         let mut device = Device::new(DeviceId::Local(n));
         device.arch = Some(Arch::Blackhole);
         device.board = Some("p150a".into());
-        device.pci_address = Some(PciAddress(format!("0000:0{}:00.0", n + 1)));
-        device.asic_id = Some(format!("{:016X}", asic(n)));
+        device.pci_address = Some(PciAddress(format!("0000:0{}:00.0", n + 1).into()));
+        device.asic_id = Some(format!("{:016X}", asic(n)).into());
         device
     }
 

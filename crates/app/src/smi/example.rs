@@ -30,7 +30,8 @@ pub fn galaxy() -> Snapshot {
         let mut chip = n300();
         chip.id = DeviceId::Local(n);
         chip.board = Some("galaxy-wormhole".into());
-        chip.pci_address = Some(PciAddress(format!("0000:{}{}:00.0", ["c", "8", "0", "4"][n as usize / 8], n % 8 + 1)));
+        chip.pci_address =
+            Some(PciAddress(format!("0000:{}{}:00.0", ["c", "8", "0", "4"][n as usize / 8], n % 8 + 1).into()));
         chip.asic_temp = Some(Celsius(40.0 + f64::from(n)));
         chip.power = Some(Watts(12.0 + f64::from(n) * 2.0));
         chip.memory.dram_used = Some(Bytes(u64::from(n) * 400_000_000));

@@ -3,14 +3,16 @@
 use model::Snapshot;
 use std::fmt::Write;
 
+const UNKNOWN: &str = "N/A";
+
 pub fn text(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     let simulated = if snapshot.host.simulated { " SIMULATED" } else { "" };
     for device in &snapshot.devices {
-        let known = |value: Option<String>| value.unwrap_or_else(|| "N/A".into());
-        let board = known(device.board.clone().or(device.arch.map(|arch| arch.name().into())));
-        let address = known(device.pci_address.as_ref().map(ToString::to_string));
-        let (serial, id) = (known(device.serial.clone()), known(device.uuid()));
+        let board = device.board.as_deref().or(device.arch.map(|arch| arch.name())).unwrap_or(UNKNOWN);
+        let address = device.pci_address.as_ref().map_or(UNKNOWN, |address| &address.0);
+        let serial = device.serial.as_deref().unwrap_or(UNKNOWN);
+        let id = device.uuid().unwrap_or_else(|| UNKNOWN.into());
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,

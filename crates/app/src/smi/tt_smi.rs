@@ -7,6 +7,7 @@
 use model::{Arch, Device, DeviceId, Snapshot, State};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// What tt-smi tells of the host beyond what a snapshot knows.
 pub struct Host {
@@ -110,7 +111,7 @@ fn device_info(device: &Device) -> Object {
 /// The raw telemetry words, as far as the driver's figures are the words themselves.
 fn smbus(device: &Device) -> Object {
     let number = |value: Option<f64>| value.map(|value| value.round() as u64);
-    let version = |text: &Option<String>| text.as_deref().and_then(packed);
+    let version = |text: &Option<Arc<str>>| text.as_deref().and_then(packed);
     let serial = device.serial_number();
     let firmware = &device.firmware;
     let known: Vec<(&str, Option<u64>)> = match device.arch {
@@ -241,7 +242,7 @@ fn gddr(device: &Device) -> Object {
 }
 
 fn firmwares(device: &Device) -> Object {
-    let text = |text: &Option<String>| Node::from(text.clone().unwrap_or_else(|| NA.into()));
+    let text = |text: &Option<Arc<str>>| Node::from(text.as_deref().unwrap_or(NA).to_owned());
     let firmware = &device.firmware;
     Object(vec![
         ("fw_bundle_version", text(&firmware.bundle)),
@@ -285,7 +286,7 @@ fn processes(snapshot: &Snapshot) -> Vec<Object> {
         }));
     }
     rows.sort_by_key(|(n, process)| (*n, process.pid));
-    let text = |text: &Option<String>| Node::from(text.clone().unwrap_or_else(|| "?".into()));
+    let text = |text: &Option<String>| Node::from(text.as_deref().unwrap_or("?").to_owned());
     let object = |(n, process): (u32, &model::Process)| {
         Object(vec![
             ("pid", Node::Value(process.pid.into())),

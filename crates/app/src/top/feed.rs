@@ -79,7 +79,7 @@ impl Source {
         let wishes = Arc::new(Wishes::default());
         let wished = wishes.clone();
         let interval = Duration::from_millis(state.settings.interval_ms);
-        let take = move |machine: &mut Machine| {
+        let take = move |machine: &mut Machine, _: bool| {
             mishap::maybe("sampling");
             let mut moment = take(machine, &wished);
             moment.nothing = recorder.keep(machine, &mut moment.snapshot).err();

@@ -94,6 +94,9 @@ fn places(file: &Path) -> anyhow::Result<Places> {
     Places::described(text).map_err(|why| wrong(why.to_string()))
 }
 
+/// By this picture the start is over.
+const SETTLED: u64 = 5;
+
 /// Draws, and waits for something to happen, until it is enough.
 fn watch(
     state: &mut State,
@@ -105,9 +108,12 @@ fn watch(
 ) -> anyhow::Result<()> {
     let stdin = io::stdin();
     let input = Input::listen()?;
-    loop {
+    for picture in 1u64.. {
         source.fill(state)?;
         screen.draw(state)?;
+        if picture == SETTLED {
+            ledger::forget_code();
+        }
         let (end, stop) = interrupt.pipes();
         let mut all = vec![
             // Only to know when the terminal is gone.
@@ -153,6 +159,7 @@ fn watch(
         // A view that was just opened does not wait for the next sample.
         source.wish(state);
     }
+    Ok(())
 }
 
 fn suspend(screen: &mut Screen, interrupt: &Interrupt) -> anyhow::Result<()> {

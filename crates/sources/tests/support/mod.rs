@@ -165,8 +165,8 @@ pub fn seen(snapshot: &Snapshot) -> String {
 fn words(device: &Device) -> Vec<String> {
     let mut words = vec![device.state.name().to_owned()];
     let mut add = |name: &str, value: Option<String>| words.extend(value.map(|value| format!("{name}={value}")));
-    add("board", device.board.clone());
-    add("serial", device.serial.clone());
+    add("board", device.board.as_deref().map(str::to_owned));
+    add("serial", device.serial.as_deref().map(str::to_owned));
     add("temp", device.asic_temp.map(|v| v.0.to_string()));
     add("temp_max", device.asic_temp_max.map(|v| v.0.to_string()));
     add("power", device.power.map(|v| v.0.to_string()));

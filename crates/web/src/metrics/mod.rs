@@ -154,7 +154,7 @@ impl Labelled<'_> {
                 text::label(&mut labels, name, value);
             }
         };
-        add("pci_address", device.pci_address.as_ref().map(|address| address.0.as_str()));
+        add("pci_address", device.pci_address.as_ref().map(|address| &*address.0));
         add("board", device.board.as_deref());
         add("serial", device.serial.as_deref());
         add("arch", device.arch.map(model::Arch::name));

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::Arc;
 
 /// A series of an instant vector: its labels, the time, and its value then.
 #[derive(Debug, Deserialize)]
@@ -327,7 +328,7 @@ fn device_id(name: &str) -> DeviceId {
     match (name.parse(), name.strip_suffix('R').and_then(|n| n.parse().ok())) {
         (Ok(n), _) => DeviceId::Local(n),
         (_, Some(n)) => DeviceId::Remote(n),
-        _ => DeviceId::NoDriver(PciAddress(name.to_owned())),
+        _ => DeviceId::NoDriver(PciAddress(name.into())),
     }
 }
 
@@ -336,13 +337,13 @@ fn text(label: &str) -> Option<String> {
 }
 
 fn identify(device: &mut Device, labels: &Labels<'_>) {
-    let put = |to: &mut Option<String>, label: &str| {
+    let put = |to: &mut Option<Arc<str>>, label: &str| {
         if let (None, false) = (&to, label.is_empty()) {
-            *to = Some(label.to_owned());
+            *to = Some(label.into());
         }
     };
     if device.pci_address.is_none() {
-        device.pci_address = text(&labels.pci_address).map(PciAddress);
+        device.pci_address = text(&labels.pci_address).map(|at| PciAddress(at.into()));
     }
     device.arch = device.arch.or_else(|| named(&labels.arch));
     put(&mut device.board, &labels.board);

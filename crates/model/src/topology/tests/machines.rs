@@ -72,7 +72,7 @@ fn the_boards_of_a_t3000_go_by_their_addresses() {
     let mut devices = n300s(4);
     for device in &mut devices {
         let bus = 9 - device.id.gateway().unwrap();
-        device.pci_address = Some(PciAddress(format!("0000:{bus:02x}:00.0")));
+        device.pci_address = Some(PciAddress(format!("0000:{bus:02x}:00.0").into()));
     }
     let topology = of_machine(&devices);
     let place = |n| topology.place(&DeviceId::Local(n)).map(|chip| (chip.column, chip.row)).unwrap();

@@ -11,9 +11,9 @@ fn any_device() -> impl Strategy<Value = Device> {
         (0..40u32, any::<bool>()).prop_map(|(n, local)| if local { DeviceId::Local(n) } else { DeviceId::Remote(n) });
     (id, board, proptest::option::of(any::<u8>()), proptest::option::of(0..4u8)).prop_map(|(id, board, bus, serial)| {
         let mut device = Device::new(id);
-        device.board = board.map(str::to_owned);
-        device.pci_address = bus.map(|bus| PciAddress(format!("0000:{bus:02x}:00.0")));
-        device.serial = serial.map(|serial| format!("010001461180080{serial}"));
+        device.board = board.map(Into::into);
+        device.pci_address = bus.map(|bus| PciAddress(format!("0000:{bus:02x}:00.0").into()));
+        device.serial = serial.map(|serial| format!("010001461180080{serial}").into());
         device
     })
 }

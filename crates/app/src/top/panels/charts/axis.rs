@@ -58,10 +58,11 @@ impl Scale {
 /// The next round number: 1, 2 or 5 and zeros, or a power of two.
 fn round_up(least: f64, binary: bool) -> f64 {
     let least = least.max(1.0);
+    let powers = |base: f64| std::iter::successors(Some(1.0), move |power| Some(power * base));
     if binary {
-        return 2f64.powi(least.log2().ceil() as i32);
+        return powers(2.0).find(|power| *power >= least).unwrap_or(least);
     }
-    let ten = 10f64.powi(least.log10().floor() as i32);
+    let ten = powers(10.0).take_while(|power| power.is_finite() && *power <= least).last().unwrap_or(1.0);
     [1.0, 2.0, 5.0].into_iter().map(|n| n * ten).find(|step| *step >= least * 0.999_999).unwrap_or(10.0 * ten)
 }
 

@@ -24,7 +24,7 @@ pub fn draw(state: &State, device: &Device, widths: Widths, area: Rect, buf: &mu
     let (theme, end) = (&state.theme, area.right().saturating_sub(GUTTER));
     let mut first = title(state, device, widths);
     if let Some(address) = &device.pci_address {
-        first.insert(1, Piece::left(address.0.as_str(), Tone::Faint, 3));
+        first.insert(1, Piece::left(&*address.0, Tone::Faint, 3));
     }
     first.extend(figures::link(device).map(|(text, tone)| Piece::right(text, tone, 2)));
     first.extend(figures::traffic(device, theme, false).map(|(text, tone)| Piece::right(text, tone, 1)));

@@ -87,7 +87,7 @@ fn draw_aside(state: &State, device: &Device, area: Rect, buf: &mut Buffer) {
     let group = group(state, &device.id).filter(|group| !group.contains(" serial "));
     lines.extend(group.map(|group| ("on", group, Tone::Plain)));
     lines.extend(device.pci_address.as_ref().map(|address| ("PCI", address.to_string(), Tone::Plain)));
-    lines.extend(device.serial.as_ref().map(|serial| ("serial", serial.clone(), Tone::Plain)));
+    lines.extend(device.serial.as_ref().map(|serial| ("serial", serial.to_string(), Tone::Plain)));
     lines.push(("", String::new(), Tone::Plain));
     lines.extend(figures_of(state, device));
     lines.push(("", String::new(), Tone::Plain));

@@ -21,7 +21,7 @@ fn card(id: DeviceId, board: &str, bus: u32, serial: &str) -> Device {
     device.arch =
         Some(if board.starts_with('n') || board.ends_with("wormhole") { Arch::Wormhole } else { Arch::Blackhole });
     device.board = Some(board.into());
-    device.pci_address = Some(PciAddress(format!("0000:{bus:02x}:00.0")));
+    device.pci_address = Some(PciAddress(format!("0000:{bus:02x}:00.0").into()));
     device.serial = Some(serial.into());
     device.sample_age_seconds = Some(0.0);
     device.memory.dram_total = Some(Bytes(12 << 30));
