@@ -3,6 +3,7 @@
 //! The answers are made up, in the form of the real ones: a local server gives the same ones again and again.
 
 use crate::bench::build;
+use crate::top::Terminal;
 use anyhow::Context;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,16 +18,23 @@ const DEVICES: usize = 8;
 /// Prints the whole benchmark.
 pub fn run() -> anyhow::Result<()> {
     let ttmon = build()?;
-    println!("ttmon smi --prometheus, {DEVICES} devices and as many processes a host, {RUNS} runs of each");
-    println!("{:>6} {:>9} | {:>27} | {:>13}", "hosts", "answers", "last byte to page: min/median", "page");
+    println!("a fleet from Prometheus, {DEVICES} devices and as many processes a host, {RUNS} runs of each");
+    println!("last byte of the answers to the page in ms, min / median: top in a terminal of 160x50, smi all devices");
+    println!("{:>6} {:>9} | {:>17} | {:>17} | {:>13}", "hosts", "answers", "top", "smi", "smi's page");
     for hosts in [10, 100, 1000] {
         let answers = Arc::new(Answers::of(hosts));
         let (address, last_byte) = serve(answers.clone())?;
-        let mut times = Vec::new();
+        let (mut shown, mut printed) = (Vec::new(), Vec::new());
         let mut page = 0;
+        let url = format!("http://{address}");
+        let last = || last_byte.lock().unwrap_or_else(PoisonError::into_inner).take().context("nothing was asked");
         for _ in 0..RUNS {
+            let terminal = Terminal::looking_for(b"galaxy-", &ttmon, &["--prometheus", &url], None)?;
+            let moment = terminal.first_moment()?;
+            shown.push((moment - last()?).as_secs_f64() * 1e3);
+            drop(terminal);
             let mut child = Command::new(&ttmon)
-                .args(["smi", "--prometheus", &format!("http://{address}")])
+                .args(["smi", "--prometheus", &url])
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null())
                 .spawn()?;
@@ -34,18 +42,15 @@ pub fn run() -> anyhow::Result<()> {
             child.stdout.take().context("no output")?.read_to_end(&mut text)?;
             let ended = Instant::now();
             child.wait()?;
-            let last = last_byte.lock().unwrap_or_else(PoisonError::into_inner).take().context("nothing was asked")?;
-            times.push((ended - last).as_secs_f64() * 1e3);
+            printed.push((ended - last()?).as_secs_f64() * 1e3);
             page = text.len();
         }
-        times.sort_by(f64::total_cmp);
-        println!(
-            "{hosts:>6} {:>6.1} MB | {:>14.1} / {:>7.1} ms | {:>10.1} kB",
-            answers.bytes() as f64 / 1e6,
-            times[0],
-            times[times.len() / 2],
-            page as f64 / 1e3,
-        );
+        let [shown, printed] = [shown, printed].map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            format!("{:>7.1} / {:>7.1}", times[0], times[times.len() / 2])
+        });
+        let (megabytes, kilobytes) = (answers.bytes() as f64 / 1e6, page as f64 / 1e3);
+        println!("{hosts:>6} {megabytes:>6.1} MB | {shown} | {printed} | {kilobytes:>10.1} kB");
     }
     Ok(())
 }
@@ -142,6 +147,8 @@ fn serve(answers: Arc<Answers>) -> anyhow::Result<(std::net::SocketAddr, LastByt
 }
 
 fn converse(mut stream: TcpStream, answers: &Answers, last: &Mutex<Option<Instant>>) -> std::io::Result<()> {
+    // As Prometheus does; else the body waits for the head to be acknowledged.
+    stream.set_nodelay(true)?;
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     while let Some(question) = lines.next().transpose()? {
         while lines.next().transpose()?.is_some_and(|line| !line.is_empty()) {}

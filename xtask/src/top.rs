@@ -173,6 +173,16 @@ impl Terminal {
 
     /// Looks at what these options name.
     pub fn looking(program: &Path, options: &[&str], config: Option<&str>) -> anyhow::Result<Terminal> {
+        Terminal::looking_for(b"", program, options, config)
+    }
+
+    /// The same, whose first picture is the first that has this text in it.
+    pub fn looking_for(
+        text: &'static [u8],
+        program: &Path,
+        options: &[&str],
+        config: Option<&str>,
+    ) -> anyhow::Result<Terminal> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&master)?;
         unlockpt(&master)?;
@@ -198,7 +208,8 @@ impl Terminal {
             let mut from = File::from(master);
             let mut buffer = vec![0; 1 << 16];
             // The end of the last read may be the begin of what is looked for.
-            let mut kept = 0;
+            let most = text.len().max(END_OF_FRAME.len()) - 1;
+            let (mut kept, mut has_text, mut is_told) = (0, text.is_empty(), false);
             while poll(&mut [PollFd::new(&from, PollFlags::IN)], None).is_ok()
                 && let Ok(bytes @ 1..) = from.read(&mut buffer[kept..])
             {
@@ -206,11 +217,14 @@ impl Terminal {
                 let all = &buffer[..kept + bytes];
                 let frames = all.windows(END_OF_FRAME.len()).filter(|bytes| *bytes == END_OF_FRAME).count();
                 into.bytes.fetch_add(bytes as u64, Relaxed);
-                if into.frames.fetch_add(frames as u64, Relaxed) == 0 && frames > 0 {
+                into.frames.fetch_add(frames as u64, Relaxed);
+                has_text |= all.windows(text.len().max(1)).any(|bytes| bytes == text);
+                if has_text && frames > 0 && !is_told {
+                    is_told = true;
                     let _ = tell.send(now);
                 }
                 let end = all.len();
-                kept = end.min(END_OF_FRAME.len() - 1);
+                kept = end.min(most);
                 buffer.copy_within(end - kept..end, 0);
             }
         });
@@ -218,8 +232,12 @@ impl Terminal {
     }
 
     pub fn first_frame(&self) -> anyhow::Result<Duration> {
-        let frame = self.first.recv_timeout(Duration::from_secs(20)).context("it draws nothing")?;
-        Ok(frame - self.began)
+        Ok(self.first_moment()? - self.began)
+    }
+
+    /// When the first picture was there.
+    pub fn first_moment(&self) -> anyhow::Result<Instant> {
+        self.first.recv_timeout(Duration::from_secs(20)).context("it draws nothing")
     }
 
     pub fn frames(&self) -> u64 {

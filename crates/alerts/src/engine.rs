@@ -21,6 +21,8 @@ pub struct Engine {
     rules: Vec<Rule>,
     /// What each of the rules is about.
     tracks: Vec<BTreeMap<Key, Track>>,
+    /// And what it takes to follow it.
+    needs: Vec<(Scope, bool)>,
     /// How many devices and processes were not followed for lack of room.
     refused: usize,
 }
@@ -54,7 +56,7 @@ const SHOWN: Duration = Duration::from_secs(900);
 impl Engine {
     /// With these rules, and nothing seen yet.
     pub fn new(rules: Vec<Rule>) -> Engine {
-        Engine { tracks: vec![BTreeMap::new(); rules.len()], rules, refused: 0 }
+        Engine { tracks: vec![BTreeMap::new(); rules.len()], needs: needs(&rules), rules, refused: 0 }
     }
 
     /// The rules.
@@ -78,7 +80,7 @@ impl Engine {
                 }
             }
         }
-        (self.rules, self.tracks) = (rules, tracks);
+        (self.needs, self.rules, self.tracks) = (needs(&rules), rules, tracks);
         sorted(notices)
     }
 
@@ -88,8 +90,7 @@ impl Engine {
         let mut notices = Vec::new();
         let mut room = MOST.saturating_sub(self.tracks.iter().map(BTreeMap::len).sum());
         self.refused = 0;
-        for (rule, tracks) in self.rules.iter().zip(&mut self.tracks) {
-            let (scope, looks_back) = (rule.scope(), rule.condition.looks_back());
+        for ((rule, tracks), &(scope, looks_back)) in self.rules.iter().zip(&mut self.tracks).zip(&self.needs) {
             for (key, seen) in subjects(rule, scope, snapshot, ended) {
                 // Most of the time nothing is so, and nothing of it need be remembered.
                 let is_so = || rule.condition.when.holds(&|compare| compare.sees(&seen));
@@ -167,6 +168,11 @@ impl Engine {
     pub fn refused(&self) -> usize {
         self.refused
     }
+}
+
+/// What each rule is about, and whether the past must be known.
+fn needs(rules: &[Rule]) -> Vec<(Scope, bool)> {
+    rules.iter().map(|rule| (rule.scope(), rule.condition.looks_back())).collect()
 }
 
 /// Keeps a text, without a copy when it is the same.

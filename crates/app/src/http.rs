@@ -79,7 +79,8 @@ impl Http {
         if !is_json {
             return body(Ok(answer));
         }
-        let mut bytes = Vec::new();
+        let length = answer.body().content_length().filter(|length| *length < LONGEST).unwrap_or_default();
+        let mut bytes = Vec::with_capacity(length as usize);
         answer.body_mut().as_reader().take(LONGEST).read_to_end(&mut bytes)?;
         Ok(bytes)
     }

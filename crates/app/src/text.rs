@@ -3,8 +3,16 @@
 use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+/// Whether every letter is harmless and takes one byte and one column, as nearly all do.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 /// Control characters, which could move a terminal's cursor or break a line, become `?`.
 pub fn clean(text: &str) -> Cow<'_, str> {
+    if is_plain(text) {
+        return text.into();
+    }
     let harmful = |c: char| {
         c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
@@ -18,12 +26,12 @@ pub fn signal(number: i32) -> String {
 
 /// How many columns a text takes.
 pub fn width(text: &str) -> usize {
-    text.width()
+    if is_plain(text) { text.len() } else { text.width() }
 }
 
 /// The text cut to a width, with a mark where something was cut off.
 pub fn cut(text: &str, columns: usize, mark: char) -> Cow<'_, str> {
-    if text.width() <= columns {
+    if width(text) <= columns {
         return text.into();
     }
     let mut kept = String::new();
@@ -51,9 +59,15 @@ pub enum Align {
 
 /// The text cleaned, cut and filled up to exactly so many columns.
 pub fn fit(text: &str, columns: usize, align: Align, mark: char) -> String {
+    if text.len() <= columns && is_plain(text) {
+        return match align {
+            Align::Left => format!("{text:<columns$}"),
+            Align::Right => format!("{text:>columns$}"),
+        };
+    }
     let text = clean(text);
     let text = cut(&text, columns, mark);
-    let blanks = " ".repeat(columns.saturating_sub(text.width()));
+    let blanks = " ".repeat(columns.saturating_sub(width(&text)));
     match align {
         Align::Left => format!("{text}{blanks}"),
         Align::Right => format!("{blanks}{text}"),

@@ -3,8 +3,7 @@
 use crate::attribution::{Baselines, Division, add, divide};
 use crate::books;
 use crate::chips::{chip_of_book, chips_of};
-use crate::dir::{Root, Trouble};
-use crate::host;
+use crate::dir::Trouble;
 use crate::kernel::{Figures, Kernel, Known};
 use crate::open_files::Asking;
 use crate::procs::{Clock, ProcessFacts};
@@ -37,7 +36,7 @@ struct Holding {
 }
 
 impl Assembly {
-    pub fn snapshot(&mut self, root: &Root, shared: &Shared, round: Round, mut trouble: Trouble) -> Snapshot {
+    pub fn snapshot(&mut self, shared: &Shared, round: Round, mut trouble: Trouble) -> Snapshot {
         let now = Instant::now();
         let clock = Clock::now();
         let waited = format!("no answer within {} ms", round.deadline.as_millis());
@@ -78,7 +77,7 @@ impl Assembly {
         self.cpu.retain(|(pid, _), _| shared.processes.contains_key(pid));
         trouble.faults.sort();
         trouble.faults.dedup();
-        let (schema, taken_at, host) = (SCHEMA, now_on_the_wall(), host::host(root));
+        let (schema, taken_at, host) = (SCHEMA, now_on_the_wall(), round.host);
         Snapshot { schema, taken_at, host, devices, processes, faults: trouble.faults, alerts: Vec::new() }
     }
 

@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod about;
+mod around;
 mod assembly;
 mod attribution;
 mod books;

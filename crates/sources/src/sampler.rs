@@ -1,5 +1,6 @@
 //! Asks every source and puts the answers together, within a deadline.
 
+use crate::around::Around;
 use crate::assembly::Assembly;
 use crate::devices::{self, Link};
 use crate::dir::{Dir, Inject, Root, Trouble, reason};
@@ -10,7 +11,7 @@ use crate::procs::{self, ProcessFacts};
 use crate::shm::{self, Shelf, Shm};
 use crate::telemetry::{Chip, How, Reading};
 use crate::users::Users;
-use model::{Device, Fault, Snapshot, State, Usage};
+use model::{Device, Fault, Host, Snapshot, State, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,12 +44,8 @@ pub struct Sampler {
     assembly: Assembly,
     shelf: Shelf,
     asking: Asking,
-    /// The devices without a driver, and when they were looked for.
-    unbound: Option<(Vec<Device>, Instant)>,
+    around: Option<Around>,
 }
-
-/// Whoever is calm looks so often for devices without a driver.
-const UNBOUND_FOR: Duration = Duration::from_secs(5);
 
 /// What is read in a thread of the pool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -96,6 +93,7 @@ pub(crate) struct Round<'a> {
     pub late: HashSet<Job>,
     pub deadline: Duration,
     pub asking: &'a Asking,
+    pub host: Host,
 }
 
 impl Sampler {
@@ -111,7 +109,7 @@ impl Sampler {
             Job::Files(pid) => read_files(&state, pid, &machine),
         });
         let (assembly, shelf, asking) = (Assembly::default(), Shelf::default(), Asking::default());
-        Sampler { root, options, shared, pool, assembly, shelf, asking, unbound: None }
+        Sampler { root, options, shared, pool, assembly, shelf, asking, around: None }
     }
 
     /// Whether the next samples may be calm ([`Options::calm`]).
@@ -134,23 +132,22 @@ impl Sampler {
         let began = Instant::now();
         self.pool.warm_up();
         let mut trouble = Trouble::default();
-        let class = devices::class_dir(&self.root, &mut trouble).map(Arc::new);
         let before = std::mem::take(&mut lock(&self.shared).links);
-        let listed = class.as_ref().map(|class| devices::with_driver(class, &before, &mut trouble)).unwrap_or_default();
-        let lists = pids::lists(&self.root).map(Arc::new);
-        let driver_lists_holders = lists.is_some();
+        let known = self.around.take().filter(|_| self.options.calm);
+        let (mut around, listed) = Around::now(known, &self.root, &before, &mut trouble);
+        let driver_lists_holders = around.lists.is_some();
         {
             let mut shared = lock(&self.shared);
             shared.links.clone_from(&listed);
             shared.how = How { rates: self.options.rates, calm: self.options.calm, devices: listed.len() };
-            shared.class = class;
-            shared.lists = lists;
+            shared.class.clone_from(&around.class);
+            shared.lists.clone_from(&around.lists);
             shared.faults.clear();
             shared.told.clear();
         }
         self.pool.begin(listed.keys().map(|&n| Job::Device(n)));
         // While the devices are read: the memory books, and whoever is named in them.
-        let unbound = self.without_driver(&listed, listed != before, &mut trouble);
+        let unbound = around.without_driver(&self.root, &listed, &mut trouble);
         let mut shm = shm::find(&self.root, &mut self.shelf, self.options.calm, &mut trouble);
         self.pool.add(shm.slots().map(|slot| Job::Process(slot.pid)));
         // Holders known before are read even if their device does not answer this time.
@@ -196,27 +193,14 @@ impl Sampler {
         shared.shm = shm;
         self.asking.learn(&shared.told, &holders, began);
         let deadline = self.options.deadline;
-        let round = Round { began, listed, unbound, late, deadline, asking: &self.asking };
-        let snapshot = self.assembly.snapshot(&self.root, &shared, round, trouble);
+        let host = around.host.clone();
+        let round = Round { began, listed, unbound, late, deadline, asking: &self.asking, host };
+        let snapshot = self.assembly.snapshot(&shared, round, trouble);
+        self.around = Some(around).filter(|around| around.class.is_some());
         self.asking.driver_is(snapshot.host.driver_version.as_deref());
         shared.files.retain(|pid, _| holders.contains(pid));
         shared.earlier = std::mem::take(&mut shared.processes);
         snapshot
-    }
-}
-
-impl Sampler {
-    /// The devices that no driver is bound to. A device that came or went may have become one, or ceased to be.
-    fn without_driver(&mut self, listed: &BTreeMap<u32, Link>, anew: bool, trouble: &mut Trouble) -> Vec<Device> {
-        let is_recent = |(_, when): &&(Vec<Device>, Instant)| when.elapsed() < UNBOUND_FOR;
-        if let Some((known, _)) = self.unbound.as_ref().filter(|_| self.options.calm && !anew).filter(is_recent) {
-            return known.clone();
-        }
-        let faults = trouble.faults.len();
-        let unbound = devices::without_driver(&self.root, listed, trouble);
-        // What went wrong is tried, and told, every time.
-        self.unbound = (trouble.faults.len() == faults).then(|| (unbound.clone(), Instant::now()));
-        unbound
     }
 }
 

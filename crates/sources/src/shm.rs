@@ -129,6 +129,8 @@ impl Shm {
 pub(crate) struct Shelf {
     files: HashMap<OsString, Kept>,
     round: u64,
+    /// The folder, and when it was opened.
+    folder: Option<(Dir, Instant)>,
 }
 
 struct Kept {
@@ -142,13 +144,13 @@ struct Kept {
     owner: Option<(Option<u32>, Instant)>,
 }
 
-/// So long is the owner of a lock known to whoever is calm.
-const OWNED_FOR: Duration = Duration::from_secs(5);
+/// So long whoever is calm keeps the folder open, and believes whose a lock is.
+const KEPT_FOR: Duration = Duration::from_secs(5);
 
 impl Kept {
     /// Who has this lock.
     fn owner(&mut self, calm: bool) -> Option<u32> {
-        if let Some((owner, _)) = self.owner.filter(|(_, when)| calm && when.elapsed() < OWNED_FOR) {
+        if let Some((owner, _)) = self.owner.filter(|(_, when)| calm && when.elapsed() < KEPT_FOR) {
             return owner;
         }
         let mut buffer = [0; 64];
@@ -187,7 +189,11 @@ impl Shelf {
 pub(crate) fn find(root: &Root, shelf: &mut Shelf, calm: bool, trouble: &mut Trouble) -> Shm {
     let mut shm = Shm::default();
     let path = root.dev.join("shm");
-    let folder = match root.open(&path) {
+    let (folder, opened) = match shelf.folder.take().filter(|(_, when)| calm && when.elapsed() < KEPT_FOR) {
+        Some(kept) => (Ok(kept.0), kept.1),
+        None => (root.open(&path), Instant::now()),
+    };
+    let folder = match folder {
         Ok(folder) => folder,
         Err(error) => {
             trouble.note(&path, error);
@@ -205,7 +211,10 @@ pub(crate) fn find(root: &Root, shelf: &mut Shelf, calm: bool, trouble: &mut Tro
     });
     shelf.tidy();
     match listed {
-        Ok(()) => shm.listed = true,
+        Ok(()) => {
+            shm.listed = true;
+            shelf.folder = Some((folder, opened));
+        }
         Err(error) => trouble.note(&path, error),
     }
     shm

@@ -54,6 +54,8 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs, mut view: View) -> anyhow::Res
         let exit = verdict(&fleet);
         let (Some(every), Some(interrupt)) = (every.filter(|_| count != Some(round)), &interrupt) else {
             screen.close()?;
+            // There may be a thousand machines in it, and the kernel clears up faster.
+            std::mem::forget(fleet);
             return Ok(exit);
         };
         next = (next + every).max(Instant::now());
@@ -72,7 +74,10 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs, mut view: View) -> anyhow::Res
 
 /// The devices that were named, on whatever machine they are. An error when none has any of them.
 fn chosen(mut fleet: Fleet, names: &[String]) -> anyhow::Result<Fleet> {
-    let (mut error, mut is_found) = (None, names.is_empty());
+    if names.is_empty() {
+        return Ok(fleet);
+    }
+    let (mut error, mut is_found) = (None, false);
     for host in &mut fleet.hosts {
         let Some(snapshot) = host.snapshot.take() else { continue };
         let nothing = || Snapshot { devices: Vec::new(), processes: Vec::new(), ..Snapshot::clone(&snapshot) };

@@ -121,7 +121,8 @@ impl Style {
 
     /// A cell of exactly so many columns.
     pub fn cell(&self, text: &str, columns: usize, align: Align, tone: Tone) -> String {
-        self.paint(&fit(text, columns, align, self.glyphs().cut), tone)
+        let text = fit(text, columns, align, self.glyphs().cut);
+        if self.color { self.paint(&text, tone) } else { text }
     }
 
     /// A bar that is filled to a part of one. An unknown part is drawn neither full nor empty.

@@ -153,14 +153,14 @@ pub struct Machine {
     pub age_seconds: f64,
     /// Whether there was anything about it now.
     is_there: bool,
-    by_device: HashMap<String, usize>,
 }
 
 /// All machines that were told of.
 #[derive(Debug, Default)]
 pub struct Machines {
     all: Vec<Machine>,
-    places: HashMap<String, HashMap<String, usize>>,
+    /// By instance; several jobs may have one of that name.
+    places: HashMap<String, Vec<usize>>,
 }
 
 impl Machines {
@@ -257,33 +257,29 @@ impl Machines {
 
     fn machine(&mut self, job: &str, instance: &str) -> &mut Machine {
         // Looked for with what is borrowed, since nearly all of them are known.
-        if let Some(&at) = self.places.get(instance).and_then(|jobs| jobs.get(job)) {
+        let places = self.places.get(instance);
+        if let Some(&at) = places.and_then(|places| places.iter().find(|at| self.all[**at].job == job)) {
             return &mut self.all[at];
         }
         let at = self.all.len();
-        self.places.entry(instance.to_owned()).or_default().insert(job.to_owned(), at);
+        self.places.entry(instance.to_owned()).or_default().push(at);
         let (host, devices, processes, faults) = (Host::default(), Vec::new(), Vec::new(), Vec::new());
         let snapshot =
             Snapshot { schema: SCHEMA, taken_at: Timestamp(0), host, devices, processes, faults, alerts: Vec::new() };
         let (job, instance) = (job.to_owned(), instance.to_owned());
-        let (age_seconds, by_device) = (0.0, HashMap::new());
-        self.all.push(Machine { job, instance, snapshot, age_seconds, is_there: false, by_device });
+        self.all.push(Machine { job, instance, snapshot, age_seconds: 0.0, is_there: false });
         &mut self.all[at]
     }
 }
 
 impl Machine {
     fn device(&mut self, name: &str) -> &mut Device {
-        let devices = &mut self.snapshot.devices;
-        if let Some(&at) = self.by_device.get(name) {
-            return &mut devices[at];
-        }
-        let at = devices.len();
-        self.by_device.insert(name.to_owned(), at);
-        let mut device = Device::new(device_id(name));
-        // It has no state until one is told.
-        device.state = State::Silent;
-        devices.push(device);
+        let (id, devices) = (device_id(name), &mut self.snapshot.devices);
+        let at = devices.iter().position(|device| device.id == id).unwrap_or_else(|| {
+            // It has no state until one is told.
+            devices.push(Device { state: State::Silent, ..Device::new(id) });
+            devices.len() - 1
+        });
         &mut devices[at]
     }
 

@@ -24,16 +24,25 @@ pub fn text(fleet: &Fleet, style: &Style, time: &str) -> String {
         .map(|(host, summary, snapshot)| (Some(heading(host, summary, &style)), devices_of(snapshot)))
         .collect();
     let devices: Vec<&Device> = machines.iter().flat_map(|(.., snapshot)| snapshot).flat_map(|s| &s.devices).collect();
-    let (inner, glyphs) = (style.columns - 2, style.glyphs());
-    page.rule(&[inner], glyphs.horizontal, glyphs.middle);
-    let (columns, cells) = rows::grid(&devices, &style);
-    page.groups(columns, cells, &groups);
-    page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
     let named: Vec<(Option<&str>, &Snapshot)> = machines
         .iter()
         .filter_map(|(host, _, snapshot)| Some((Some(host.name.as_str()), snapshot.as_ref()?)))
         .collect();
-    processes::draw_all(&mut page, &named);
+    let (inner, glyphs) = (style.columns - 2, style.glyphs());
+    page.rule(&[inner], glyphs.horizontal, glyphs.middle);
+    // Either may have thousands of lines: they are written beside each other.
+    let below = std::thread::scope(|scope| {
+        let below = scope.spawn(|| {
+            let mut below = Page::new(style);
+            processes::draw_all(&mut below, &named);
+            below.text
+        });
+        let (columns, cells) = rows::grid(&devices, &style);
+        page.groups(columns, cells, &groups);
+        below.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
+    page.text += &below;
     let notes = named.iter().flat_map(|(host, snapshot)| {
         let host = clean(host.unwrap_or_default());
         snapshot.faults.iter().map(move |fault| format!("{host}: {}: {}", clean(&fault.path), clean(&fault.reason)))

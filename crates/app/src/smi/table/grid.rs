@@ -65,12 +65,16 @@ impl Page {
     }
 
     fn grid_line(&mut self, columns: &[Column], widths: &[usize], cells: &[Cell]) {
-        let cell = |((column, &columns), cell): ((&Column, &usize), &Cell)| match cell {
-            Cell::Text(text, tone) => self.style.cell(text, columns, column.align, *tone),
-            Cell::Bar(part, tone) => self.style.bar(*part, columns, *tone),
-        };
-        let line: Vec<String> = columns.iter().zip(widths).zip(cells).map(cell).collect();
-        self.line(&[format!(" {} ", line.join(" "))]);
+        let bar = self.style.glyphs().vertical;
+        self.text.push(bar);
+        for ((column, &columns), cell) in columns.iter().zip(widths).zip(cells) {
+            self.text.push(' ');
+            self.text += &match cell {
+                Cell::Text(text, tone) => self.style.cell(text, columns, column.align, *tone),
+                Cell::Bar(part, tone) => self.style.bar(*part, columns, *tone),
+            };
+        }
+        self.text.extend([' ', bar, '\n']);
     }
 }
 
