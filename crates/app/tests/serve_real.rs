@@ -11,7 +11,7 @@ use sim::tree::Chip;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use support::harness::{Harness, built, number};
-use support::service::Service;
+use support::service::{Service, wait_for};
 use support::{Machine, not_run};
 
 /// A machine with a chip that the real tt-metal takes for its own, and where a service will be.
@@ -192,5 +192,35 @@ fn a_service_that_was_exchanged_for_one_of_another_version_knows_everything() {
             agree(&service, of_device, &mut program, &format!("version {before} again"));
             agree(&service, of_buffers, &mut program, &format!("version {before} again"));
         }
+    }
+}
+
+#[test]
+fn who_ends_without_freeing_is_told_of_and_who_freed_everything_is_not() {
+    for ttnn in wheels("who_ends_without_freeing_is_told_of_and_who_freed_everything_is_not") {
+        let bench = Bench::new();
+        let (mut tidy, mut careless) = (bench.program(&ttnn), bench.program(&ttnn));
+        for program in [&mut tidy, &mut careless] {
+            assert!(program.ask("alloc 1 2097152 2048 dram").starts_with("OK"));
+        }
+        bench.machine.set_pids(0, &[tidy.pid, careless.pid]);
+        let service = bench.serve();
+        a_second_later(&mut careless, "alloc 2 2048 2048 l1");
+        a_second_later(&mut tidy, "free 1");
+        for program in [&mut tidy, &mut careless] {
+            program.ask("close");
+            program.ask("quit");
+            program.child.wait().unwrap();
+        }
+        service.machine.set_pids(0, &[]);
+        let left = || -> Vec<Value> {
+            let alerts = service.snapshot()["alerts"].as_array().cloned().unwrap_or_default();
+            alerts.into_iter().filter(|alert| alert["name"] == "left-at-exit").collect()
+        };
+        wait_for(|| !left().is_empty() && service.deaths().len() == 2, || service.snapshot()["alerts"].to_string());
+        let alerts = left();
+        assert_eq!((alerts.len(), &alerts[0]["process"]), (1, &json!(careless.pid)));
+        let text = alerts[0]["text"].as_str().unwrap();
+        assert!(text.contains("it ended without freeing its device memory (left_at_exit 2.1 MiB)"), "{text}");
     }
 }

@@ -1,7 +1,7 @@
 //! `ttmon mem` over several machines: a part for each.
 
 use super::keys::Keys;
-use super::{Teller, chosen_of, draw, gather, told};
+use super::{Teller, chosen_of, draw, gather, rest, told};
 use crate::cli::{MachineArgs, MemArgs};
 use crate::exit::Exit;
 use crate::fleet::far::{LONGEST, ways};
@@ -13,7 +13,7 @@ use crate::smi::fleet::{Of, envelope, no_answer, verdict};
 use crate::smi::on_terminal;
 use crate::smi::screen::Screen;
 use crate::text::clean;
-use crate::wait::{Interrupt, Woken};
+use crate::wait::Interrupt;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -42,16 +42,8 @@ pub fn run(
         let exit = verdict(&fleet);
         let (Some(every), Some(interrupt)) = (every, interrupt) else { return Ok(exit) };
         next = (next + every).max(Instant::now());
-        match interrupt.wait(next.saturating_duration_since(Instant::now())) {
-            Woken::Time => {}
-            Woken::End => return Ok(Exit::Success),
-            Woken::Stop => {
-                screen.suspend()?;
-                // The terminal is given back as it was.
-                drop(keys.take());
-                interrupt.stop()?;
-                keys = Keys::listen();
-            }
+        if rest(next, interrupt, screen, &mut keys)? {
+            return Ok(Exit::Success);
         }
     }
 }

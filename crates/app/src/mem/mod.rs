@@ -85,18 +85,26 @@ fn repeat(
         let exit = verdict?;
         let (Some(every), Some(interrupt)) = (every, interrupt) else { return Ok(exit) };
         next = (next + every).max(Instant::now());
-        match interrupt.wait(next.saturating_duration_since(Instant::now())) {
-            Woken::Time => {}
-            Woken::End => return Ok(Exit::Success),
-            Woken::Stop => {
-                screen.suspend()?;
-                // The terminal is given back as it was.
-                drop(keys.take());
-                interrupt.stop()?;
-                keys = Keys::listen();
-            }
+        if rest(next, interrupt, screen, &mut keys)? {
+            return Ok(Exit::Success);
         }
     }
+}
+
+/// Waits for the next moment, or until the program goes on after Ctrl-Z. Returns whether it is time to end instead.
+fn rest(next: Instant, interrupt: &Interrupt, screen: &mut Screen, keys: &mut Option<Keys>) -> anyhow::Result<bool> {
+    match interrupt.wait(next.saturating_duration_since(Instant::now())) {
+        Woken::Time => {}
+        Woken::End => return Ok(true),
+        Woken::Stop => {
+            screen.suspend()?;
+            // The terminal is given back as it was.
+            drop(keys.take());
+            interrupt.stop()?;
+            *keys = Keys::listen();
+        }
+    }
+    Ok(false)
 }
 
 /// Where memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers. `all` has the other

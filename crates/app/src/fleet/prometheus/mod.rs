@@ -8,9 +8,11 @@ use super::watch::{Board, Next};
 use super::{HostView, Reach, Wish};
 use crate::exit::{Exit, Failure};
 use crate::http::Http;
-use answers::{Figure, Labels, Machine, Machines, rows};
+use answers::{Figure, Labels, Machine, Machines, Row, rows};
+use serde::Deserialize;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 use ureq::http::Uri;
 
@@ -22,15 +24,26 @@ pub struct Source {
     http: Http,
 }
 
-/// What one round of questions gave.
-pub struct Told {
-    states: Vec<u8>,
-    figures: Vec<u8>,
-    facts: Vec<u8>,
-    gone: Vec<u8>,
-    alerts: Vec<u8>,
+/// The answers of one round of questions.
+#[derive(Default)]
+struct Told {
+    states: OnceLock<Vec<u8>>,
+    figures: OnceLock<Vec<u8>>,
+    facts: OnceLock<Vec<u8>>,
+    gone: OnceLock<Vec<u8>>,
+    alerts: OnceLock<Vec<u8>>,
+    closer: [OnceLock<Vec<u8>>; 3],
+}
+
+/// What is in them.
+struct Rows<'a> {
+    states: Vec<Row<Labels<'a>>>,
+    figures: Vec<Row<Figure<'a>>>,
+    facts: Vec<Row<Labels<'a>>>,
+    gone: Vec<Row<Labels<'a>>>,
+    alerts: Vec<Row<Labels<'a>>>,
     /// Everything about the machine that somebody looks at, and what went over PCIe there.
-    closer: Option<[Vec<u8>; 3]>,
+    closer: Option<[Vec<Row<Labels<'a>>>; 3]>,
 }
 
 /// Only what a page of machines needs, and of each series only the labels that tell it from the others.
@@ -73,30 +86,50 @@ impl Source {
         self.http.get_whatever(&url)
     }
 
-    /// Several questions at the same time.
-    fn ask_all<const N: usize>(&self, queries: [&str; N]) -> anyhow::Result<[Vec<u8>; N]> {
-        let answers = std::thread::scope(|scope| {
-            let asked = queries.map(|query| scope.spawn(move || self.ask(query)));
-            asked.map(|one| one.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the question could not be put"))))
-        });
-        let mut told = [const { Vec::new() }; N];
-        for (told, answer) in told.iter_mut().zip(answers) {
-            *told = answer?;
-        }
-        Ok(told)
+    /// Asks, and reads the answer.
+    fn rows<'a, L: Deserialize<'a>>(&self, query: &str, told: &'a OnceLock<Vec<u8>>) -> Result<Vec<Row<L>>, String> {
+        let answer = self.ask(query).map_err(|error| reason(&error))?;
+        rows(told.get_or_init(|| answer))
     }
 
-    /// Asks all that is needed for a page, and more of the machine that somebody looks at.
-    fn told(&self, closer: Option<&HostView>) -> anyhow::Result<Told> {
-        let closer = closer.map(|host| {
-            let of = matcher(host);
-            let everything = format!("{{__name__=~\"ttmon_.+\",{of}}}");
-            let rate = |metric: &str| format!("rate(ttmon_device_pcie_{metric}_bytes_total{{{of}}}[2m])");
-            self.ask_all([&everything, &rate("host_to_device"), &rate("device_to_host")])
-        });
-        let [states, figures, facts, gone, alerts] = self.ask_all([STATES, FIGURES, FACTS, GONE, ALERTS])?;
-        Ok(Told { states, figures, facts, gone, alerts, closer: closer.transpose()? })
+    /// Asks all that is needed for a page, and more of the machine that somebody looks at: everything at the same time, and
+    /// each answer is read while the others are still on their way.
+    fn ask_all<'a>(&self, closer: Option<&HostView>, told: &'a Told) -> Result<Rows<'a>, String> {
+        std::thread::scope(|scope| {
+            let labels = |query: &'static str, told| scope.spawn(move || self.rows::<Labels>(query, told));
+            let figures = scope.spawn(|| self.rows::<Figure>(FIGURES, &told.figures));
+            let (states, facts) = (labels(STATES, &told.states), labels(FACTS, &told.facts));
+            let (gone, alerts) = (labels(GONE, &told.gone), labels(ALERTS, &told.alerts));
+            let closer = closer.map(|host| {
+                let [everything, to_device, to_host] = closely(host);
+                let [first, second, third] = &told.closer;
+                Ok::<_, String>([
+                    self.rows(&everything, first)?,
+                    self.rows(&to_device, second)?,
+                    self.rows(&to_host, third)?,
+                ])
+            });
+            Ok(Rows {
+                states: joined(states)?,
+                figures: joined(figures)?,
+                facts: joined(facts)?,
+                gone: joined(gone)?,
+                alerts: joined(alerts)?,
+                closer: closer.transpose()?,
+            })
+        })
     }
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, String>>) -> Result<T, String> {
+    thread.join().unwrap_or_else(|_| Err("its answer could not be read".into()))
+}
+
+/// Everything about one machine, and what goes over PCIe there, to the devices and from them.
+fn closely(host: &HostView) -> [String; 3] {
+    let of = matcher(host);
+    let rate = |metric: &str| format!("rate(ttmon_device_pcie_{metric}_bytes_total{{{of}}}[2m])");
+    [format!("{{__name__=~\"ttmon_.+\",{of}}}"), rate("host_to_device"), rate("device_to_host")]
 }
 
 /// Chooses one machine's series. Where one job alone has the name, any job will do.
@@ -108,24 +141,19 @@ fn matcher(host: &HostView) -> String {
     }
 }
 
-/// The machines that an answer tells of. What was known of those that are gone stays with them.
-pub fn hosts(told: &Told, base: &str, before: &[HostView]) -> Result<Vec<HostView>, String> {
+/// The machines that the answers tell of. What was known of those that are gone stays with them.
+fn hosts(rows: &Rows<'_>, base: &str, before: &[HostView]) -> Vec<HostView> {
     let mut machines = Machines::default();
-    let figures = std::thread::scope(|scope| {
-        // By far the longest of the answers is read beside the others.
-        let figures = scope.spawn(|| rows::<Figure>(&told.figures));
-        machines.add_states(&rows::<Labels>(&told.states)?);
-        machines.add_facts(&rows::<Labels>(&told.facts)?);
-        figures.join().unwrap_or_else(|_| Err("its answer could not be read".into()))
-    })?;
-    machines.add_figures(&figures);
-    if let Some([everything, to_device, to_host]) = &told.closer {
-        machines.add_facts(&rows::<Labels>(everything)?);
-        machines.add_rates(&rows::<Labels>(to_device)?, "ttmon_device_pcie_host_to_device_rate");
-        machines.add_rates(&rows::<Labels>(to_host)?, "ttmon_device_pcie_device_to_host_rate");
+    machines.add_states(&rows.states);
+    machines.add_figures(&rows.figures);
+    machines.add_facts(&rows.facts);
+    if let Some([everything, to_device, to_host]) = &rows.closer {
+        machines.add_facts(everything);
+        machines.add_rates(to_device, "ttmon_device_pcie_host_to_device_rate");
+        machines.add_rates(to_host, "ttmon_device_pcie_device_to_host_rate");
     }
-    machines.add_gone(&rows::<Labels>(&told.gone)?);
-    let mut alerts = answers::alerts(&rows::<Labels>(&told.alerts)?);
+    machines.add_gone(&rows.gone);
+    let mut alerts = answers::alerts(&rows.alerts);
     let all = machines.finish();
     let mut times: HashMap<String, u32> = HashMap::new();
     all.iter().for_each(|(machine, _)| *times.entry(machine.instance.clone()).or_default() += 1);
@@ -149,7 +177,7 @@ pub fn hosts(told: &Told, base: &str, before: &[HostView]) -> Result<Vec<HostVie
         }
         hosts.push(host);
     }
-    Ok(hosts)
+    hosts
 }
 
 /// Asks again and again, and puts what it tells on the board.
@@ -158,8 +186,8 @@ pub fn follow(board: &Board, source: &Source) {
     let mut wish: Option<Wish> = None;
     loop {
         let looked_at = wish.as_ref().and_then(|wish| known.iter().find(|host: &&HostView| host.name == wish.host));
-        let told = source.told(looked_at).map_err(|error| reason(&error));
-        match told.and_then(|told| hosts(&told, &source.base, &known)) {
+        let told = Told::default();
+        match source.ask_all(looked_at, &told).map(|rows| hosts(&rows, &source.base, &known)) {
             Ok(hosts) => {
                 failures = 0;
                 known = if hosts.is_empty() { vec![nobody(source)] } else { hosts };

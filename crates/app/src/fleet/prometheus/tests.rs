@@ -40,8 +40,28 @@ fn scraped(snapshot: &Snapshot, instance: &str) -> Vec<u8> {
 }
 
 fn told(states: &[(&str, &str)], figures: &[(&str, &str)], facts: &[(&str, &str)], gone: &[(&str, &str)]) -> Told {
-    let (states, figures, facts, gone) = (vector(states), vector(figures), vector(facts), vector(gone));
-    Told { states, figures, facts, gone, alerts: vector(&[]), closer: None }
+    let answer = |series: &[(&str, &str)]| OnceLock::from(vector(series));
+    let (states, figures, facts, gone) = (answer(states), answer(figures), answer(facts), answer(gone));
+    Told { states, figures, facts, gone, alerts: answer(&[]), ..Told::default() }
+}
+
+impl Told {
+    fn rows(&self) -> Result<Rows<'_>, String> {
+        let [everything, to_device, to_host] = &self.closer;
+        let closer = everything.get().map(|_| Ok::<_, String>([read(everything)?, read(to_device)?, read(to_host)?]));
+        Ok(Rows {
+            states: read(&self.states)?,
+            figures: rows(self.figures.get().unwrap())?,
+            facts: read(&self.facts)?,
+            gone: read(&self.gone)?,
+            alerts: read(&self.alerts)?,
+            closer: closer.transpose()?,
+        })
+    }
+}
+
+fn read(told: &OnceLock<Vec<u8>>) -> Result<Vec<Row<Labels<'_>>>, String> {
+    rows(told.get().unwrap())
 }
 
 fn lab_1() -> Told {
@@ -102,7 +122,7 @@ fn shown(hosts: &[HostView]) -> String {
 
 #[test]
 fn machines_stand_in_the_order_of_their_names_and_the_gone_are_among_them() {
-    let hosts = hosts(&lab_1(), "http://mon:9090", &[]).unwrap();
+    let hosts = hosts(&lab_1().rows().unwrap(), "http://mon:9090", &[]);
     expect![[r#"
         lab-1:9746 Bad 1/2 ["0:ok", "10:hung"] Some((Celsius(54.5), Some(Celsius(90.0)))) Some(Watts(61.2)) Some(Bytes(13314398618)) 1 age Some(0) Some("device 10 is hung")
         lab-3:9746 Unreachable 0/0 [] None None None 0 age None Some("Prometheus hears nothing of it any more")
@@ -115,9 +135,9 @@ fn machines_stand_in_the_order_of_their_names_and_the_gone_are_among_them() {
 
 #[test]
 fn what_was_known_of_a_machine_that_is_gone_stays() {
-    let before = hosts(&lab_1(), "http://mon:9090", &[]).unwrap();
+    let before = hosts(&lab_1().rows().unwrap(), "http://mon:9090", &[]);
     let gone = [("job=ttmon,instance=lab-1:9746", "1767323045.5")];
-    let after = hosts(&told(&[], &[], &[], &gone), "http://mon:9090", &before).unwrap();
+    let after = hosts(&told(&[], &[], &[], &gone).rows().unwrap(), "http://mon:9090", &before);
     assert_eq!(after.len(), 1);
     assert_eq!(after[0].snapshot.as_ref().unwrap().devices.len(), 2);
     assert_eq!(Summary::of(&after[0]).need, Need::Unreachable);
@@ -135,7 +155,7 @@ fn two_jobs_with_the_same_machine_are_told_apart() {
         &times.each_ref().map(|labels| (labels.as_str(), "1767323049")),
         &[],
     );
-    let hosts = hosts(&told, "http://mon:9090", &[]).unwrap();
+    let hosts = hosts(&told.rows().unwrap(), "http://mon:9090", &[]);
     assert_eq!(hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["lab-1:9746 (a)", "lab-1:9746 (b)"]);
     assert_eq!(matcher(&hosts[1]), r#"job="b",instance="lab-1:9746""#);
 }
@@ -150,8 +170,8 @@ fn a_machine_that_is_looked_at_shows_all_that_its_metrics_tell() {
         ("job=ttmon,instance=lab-7:9746,device=1", "0"),
     ]);
     let mut told = told(&[], &[], &[], &[]);
-    told.closer = Some([everything, rate, vector(&[])]);
-    let hosts = hosts(&told, "http://mon:9090", &[]).unwrap();
+    told.closer = [everything, rate, vector(&[])].map(OnceLock::from);
+    let hosts = hosts(&told.rows().unwrap(), "http://mon:9090", &[]);
     let seen = hosts[0].snapshot.as_deref().unwrap();
     assert_eq!(seen.taken_at, machine.taken_at);
     assert_eq!((&seen.host.name, &seen.host.kernel), (&machine.host.name, &machine.host.kernel));
@@ -178,8 +198,8 @@ fn a_machine_that_is_looked_at_shows_all_that_its_metrics_tell() {
 fn alerts_that_fire_are_their_machines() {
     let mut told = lab_1();
     let labels = "__name__=ALERTS,alertname=TtmonDeviceHung,alertstate=firing,severity=critical,job=ttmon,instance=lab-9:9746,device=0";
-    told.alerts = vector(&[(labels, "1")]);
-    let hosts = hosts(&told, "http://mon:9090", &[]).unwrap();
+    told.alerts = vector(&[(labels, "1")]).into();
+    let hosts = hosts(&told.rows().unwrap(), "http://mon:9090", &[]);
     let lab_9 = hosts.iter().find(|host| host.name == "lab-9:9746").unwrap();
     assert_eq!(Summary::of(lab_9).worst.as_deref(), Some("TtmonDeviceHung (device 0)"));
 }
@@ -222,8 +242,8 @@ proptest::proptest! {
             "pid": "7", "name": name, "kind": kind}, "value": [NOW, value]});
         let answer = json!({"status": "success", "data": {"resultType": "vector", "result": [row]}}).to_string();
         let facts = answer.into_bytes();
-        let told = Told { facts, ..told(&[], &[], &[], &[]) };
-        let known = hosts(&told, "http://mon:9090", &[]).unwrap();
+        let told = Told { facts: facts.into(), ..told(&[], &[], &[], &[]) };
+        let known = hosts(&told.rows().unwrap(), "http://mon:9090", &[]);
         proptest::prop_assert!(known.iter().all(|host| host.name == name));
     }
 }
