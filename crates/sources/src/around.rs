@@ -20,10 +20,17 @@ pub(crate) struct Around {
     pub lists: Option<Arc<Dir>>,
     pub host: Host,
     unbound: Option<Vec<Device>>,
+    /// When the devices were listed.
+    listed: Instant,
+    /// Whether all of them were well the last time.
+    pub all_are_well: bool,
 }
 
 /// So long it is believed.
 const AROUND_FOR: Duration = Duration::from_secs(5);
+
+/// Devices that are well are listed this often. That one of them goes away its own files tell; a new one can wait.
+const LISTED_FOR: Duration = Duration::from_millis(1900);
 
 impl Around {
     /// What is around now, and the devices that the driver has. What is known from before is believed for a while, as long as
@@ -34,17 +41,22 @@ impl Around {
         before: &BTreeMap<u32, Link>,
         trouble: &mut Trouble,
     ) -> (Around, BTreeMap<u32, Link>) {
-        if let Some(around) = known.filter(|around| around.when.elapsed() < AROUND_FOR) {
+        if let Some(mut around) = known.filter(|around| around.when.elapsed() < AROUND_FOR) {
+            if around.all_are_well && around.listed.elapsed() < LISTED_FOR {
+                return (around, before.clone());
+            }
             let mut found = Trouble::default();
             let listed = around.devices(before, &mut found);
             if listed == *before {
                 trouble.faults.append(&mut found.faults);
+                around.listed = Instant::now();
                 return (around, listed);
             }
         }
         let class = devices::class_dir(root, trouble).map(Arc::new);
         let lists = pids::lists(root).map(Arc::new);
-        let around = Around { when: Instant::now(), class, lists, host: host::host(root), unbound: None };
+        let (host, now) = (host::host(root), Instant::now());
+        let around = Around { when: now, class, lists, host, unbound: None, listed: now, all_are_well: false };
         let listed = around.devices(before, trouble);
         (around, listed)
     }

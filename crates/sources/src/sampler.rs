@@ -196,6 +196,8 @@ impl Sampler {
         let host = around.host.clone();
         let round = Round { began, listed, unbound, late, deadline, asking: &self.asking, host };
         let snapshot = self.assembly.snapshot(&shared, round, trouble);
+        let is_well = |device: &Device| matches!(device.state, State::Ok | State::Remote | State::NoDriver);
+        around.all_are_well = snapshot.faults.is_empty() && snapshot.devices.iter().all(is_well);
         self.around = Some(around).filter(|around| around.class.is_some());
         self.asking.driver_is(snapshot.host.driver_version.as_deref());
         shared.files.retain(|pid, _| holders.contains(pid));

@@ -131,6 +131,8 @@ pub(crate) struct Shelf {
     round: u64,
     /// The folder, and when it was opened.
     folder: Option<(Dir, Instant)>,
+    /// Whose the locks are, and when they were read.
+    locks: Option<(BTreeMap<u32, u32>, Instant)>,
 }
 
 struct Kept {
@@ -140,8 +142,6 @@ struct Kept {
     number: u64,
     /// When it was last there.
     round: u64,
-    /// Of a lock: its owner, and when it was read.
-    owner: Option<(Option<u32>, Instant)>,
 }
 
 /// So long whoever is calm keeps the folder open, and believes whose a lock is.
@@ -149,15 +149,10 @@ const KEPT_FOR: Duration = Duration::from_secs(5);
 
 impl Kept {
     /// Who has this lock.
-    fn owner(&mut self, calm: bool) -> Option<u32> {
-        if let Some((owner, _)) = self.owner.filter(|(_, when)| calm && when.elapsed() < KEPT_FOR) {
-            return owner;
-        }
+    fn owner(&self) -> Option<u32> {
         let mut buffer = [0; 64];
         let length = rustix::io::pread(&self.file, &mut buffer, 0).unwrap_or(0);
-        let owner = locks::owner_of(&buffer[..length]);
-        self.owner = Some((owner, Instant::now()));
-        owner
+        locks::owner_of(&buffer[..length])
     }
 }
 
@@ -170,17 +165,20 @@ impl Shelf {
         if self.files.get(name).is_none_or(|kept| kept.number != number) {
             let file = folder.open_file(name)?;
             let inode = inode_of(&file)?;
-            self.files.insert(name.to_owned(), Kept { file, inode, number, round, owner: None });
+            self.files.insert(name.to_owned(), Kept { file, inode, number, round });
         }
         let kept = self.files.get_mut(name).ok_or(Errno::NOENT)?;
         kept.round = round;
         Ok(kept)
     }
 
-    /// Closes what is not there any more, and what there is no room for.
-    fn tidy(&mut self) {
+    /// Closes what is not there any more, and what there is no room for. Nothing is known of locks that were not looked at.
+    fn tidy(&mut self, but_locks: bool) {
         let round = self.round;
-        self.files.retain(|_, kept| kept.round == round && kept.file.as_raw_fd() < kept::most());
+        let is_lock = |name: &OsStr| name.to_str().and_then(locks::ordinal_of).is_some();
+        self.files.retain(|name, kept| {
+            (kept.round == round || (but_locks && is_lock(name))) && kept.file.as_raw_fd() < kept::most()
+        });
         self.round += 1;
     }
 }
@@ -200,16 +198,20 @@ pub(crate) fn find(root: &Root, shelf: &mut Shelf, calm: bool, trouble: &mut Tro
             return shm;
         }
     };
+    let known = shelf.locks.take().filter(|(_, when)| calm && when.elapsed() < KEPT_FOR);
     let listed = folder.list_numbered(".", |name, inode| {
         if let Some(number) = region_number(name.as_encoded_bytes()) {
             let opened = shelf.open(&folder, name, inode);
             add(&mut shm.regions, &folder, name.as_ref(), number, opened, trouble);
-        } else if let Some(n) = name.to_str().and_then(locks::ordinal_of) {
-            let owner = shelf.open(&folder, name, inode).ok().and_then(|lock| lock.owner(calm));
+        } else if let (None, Some(n)) = (&known, name.to_str().and_then(locks::ordinal_of)) {
+            let owner = shelf.open(&folder, name, inode).ok().and_then(|lock| lock.owner());
             shm.locks.extend(owner.map(|pid| (n, pid)));
         }
     });
-    shelf.tidy();
+    shelf.tidy(known.is_some());
+    let (locks, read) = known.unwrap_or_else(|| (std::mem::take(&mut shm.locks), Instant::now()));
+    shm.locks.clone_from(&locks);
+    shelf.locks = Some((locks, read));
     match listed {
         Ok(()) => {
             shm.listed = true;

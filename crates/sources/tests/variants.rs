@@ -605,6 +605,8 @@ fn the_calm_look_for_devices_without_a_driver_when_one_with_a_driver_comes() {
     machine.function("0000:02:00.0", BLACKHOLE);
     assert_eq!(names(), ["0"], "nobody has looked");
     let _machine = machine.device(1, "0000:03:00.0", BLACKHOLE);
+    assert_eq!(names(), ["0"], "all were well a moment ago");
+    std::thread::sleep(Duration::from_secs(2));
     assert_eq!(names(), ["0", "1", "0000:02:00.0"]);
 }
 

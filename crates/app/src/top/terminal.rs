@@ -89,7 +89,7 @@ impl Screen {
         if is_new {
             queue!(self.out, ResetColor, Clear(ClearType::All))?;
         }
-        self.out.draw(self.shown.diff(&self.next).into_iter())?;
+        self.out.draw(self.shown.diff_iter(&self.next))?;
         std::mem::swap(&mut self.shown, &mut self.next);
         execute!(self.out, EndSynchronizedUpdate)
     }
