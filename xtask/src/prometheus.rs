@@ -8,6 +8,7 @@ use anyhow::Context;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -17,7 +18,11 @@ const DEVICES: usize = 8;
 
 /// Prints the whole benchmark.
 pub fn run() -> anyhow::Result<()> {
-    let ttmon = build()?;
+    of(&build()?)
+}
+
+/// The same of a program.
+pub fn of(ttmon: &Path) -> anyhow::Result<()> {
     println!("a fleet from Prometheus, {DEVICES} devices and as many processes a host, {RUNS} runs of each");
     println!("last byte of the answers to the page in ms, min / median: top in a terminal of 160x50, smi all devices");
     println!("{:>6} {:>9} | {:>17} | {:>17} | {:>13}", "hosts", "answers", "top", "smi", "smi's page");
@@ -29,11 +34,11 @@ pub fn run() -> anyhow::Result<()> {
         let url = format!("http://{address}");
         let last = || last_byte.lock().unwrap_or_else(PoisonError::into_inner).take().context("nothing was asked");
         for _ in 0..RUNS {
-            let terminal = Terminal::looking_for(b"galaxy-", &ttmon, &["--prometheus", &url], None)?;
+            let terminal = Terminal::looking_for(b"galaxy-", ttmon, &["--prometheus", &url], None)?;
             let moment = terminal.first_moment()?;
             shown.push((moment - last()?).as_secs_f64() * 1e3);
             drop(terminal);
-            let mut child = Command::new(&ttmon)
+            let mut child = Command::new(ttmon)
                 .args(["smi", "--prometheus", &url])
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null())

@@ -135,7 +135,7 @@ fn remembering(programs: &[(String, PathBuf)]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn moving(ttmon: &Path, spec: &str) -> anyhow::Result<Still> {
+pub fn moving(ttmon: &Path, spec: &str) -> anyhow::Result<Still> {
     let machine = Still::start(ttmon, spec)?;
     machine.go_on()?;
     Ok(machine)

@@ -3,8 +3,9 @@
 //! Everything is asked through real connections to the release build. The processor time is what the kernel's scheduler has counted for
 //! the threads of the service.
 
-use crate::bench::{Still, build};
-use crate::top::line_of;
+use crate::bench::build;
+use crate::prometheus;
+use crate::top::{line_of, moving};
 use anyhow::{Context, bail};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -24,14 +25,17 @@ const IDLE: Duration = Duration::from_secs(60);
 pub fn run() -> anyhow::Result<()> {
     let ttmon = build()?;
     let crowd = Sleepers::start(PROCESSES)?;
-    let machine = Still::start(&ttmon, "galaxy-bh")?;
+    let machine = moving(&ttmon, "galaxy-bh")?;
     crowd.hold(&machine.root, 32)?;
     let service = Service::start(&ttmon, &machine.root)?;
     answers(&service)?;
     load(&service)?;
     drop((service, machine, crowd));
-    let machine = Still::start(&ttmon, "p150x8")?;
-    idle(&Service::start(&ttmon, &machine.root)?)
+    let machine = moving(&ttmon, "p150x8")?;
+    idle(&Service::start(&ttmon, &machine.root)?)?;
+    drop(machine);
+    println!();
+    prometheus::of(&ttmon)
 }
 
 /// One who asks again and again.
