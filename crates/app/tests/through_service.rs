@@ -217,3 +217,23 @@ fn a_user_sees_the_memory_of_others_through_roots_service_and_believes_no_strang
     child.wait().unwrap();
     assert!(told.out.contains("a service of another user is not asked"), "{}", told.out);
 }
+
+#[test]
+fn who_asks_the_service_is_told_of_now_what_it_reads_seldom_when_nobody_asks() {
+    let service = Service::start(machine());
+    let folder = service.machine.0.path().join("sys/class/tenstorrent/tenstorrent!0/device/hwmon");
+    let file = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path().join("in0_input");
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    for millivolts in [700, 800, 710] {
+        std::fs::write(&file, format!("{millivolts}\n")).unwrap();
+        // A sample of the last tenth of a second will do for whoever asks, be it one for which nobody asked.
+        let volts = || {
+            service.native().ask(json!({"snapshot": {"fresh": true}}))["snapshot"]["devices"][0]["vcore_volts"].as_f64()
+        };
+        let seen = (0..20).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            volts() == Some(f64::from(millivolts) / 1000.0)
+        });
+        assert!(seen, "{millivolts} mV");
+    }
+}

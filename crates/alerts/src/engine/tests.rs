@@ -1,6 +1,6 @@
 use super::*;
 use expect_test::{Expect, expect};
-use model::{Bytes, Celsius, DeviceId, Held, Host, SCHEMA, Severity, State, Usage};
+use model::{Bytes, Celsius, DeviceId, Held, Host, SCHEMA, Severity, State, Usage, Watts};
 
 fn rule(when: &str) -> Rule {
     let (name, condition) = ("hot".into(), when.parse().unwrap());
@@ -59,6 +59,18 @@ fn what_is_so_for_long_enough_fires_until_it_is_well_below() {
             100  86 pending  
         "#]],
     );
+}
+
+#[test]
+fn what_ends_an_alert_counts_as_it_was_last_known_even_from_before_it_fired() {
+    let mut engine = Engine::new(vec![rule("asic_temp > 85 until power < 50")]);
+    let moments = [(60.0, Some(100.0)), (90.0, None), (60.0, None), (60.0, Some(40.0))];
+    let firing = moments.iter().enumerate().map(|(second, (celsius, watts))| {
+        let device = Device { power: watts.map(Watts), ..at(Some(*celsius)) };
+        engine.observe(Duration::from_secs(second as u64), &snapshot(second as u64, vec![device]), &[]);
+        engine.firing().len()
+    });
+    assert_eq!(firing.collect::<Vec<_>>(), [0, 1, 1, 0]);
 }
 
 #[test]
