@@ -1,6 +1,6 @@
 //! One chip.
 
-use crate::{Amperes, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Volts, Watts};
+use crate::{Amperes, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Usage, Volts, Watts};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -161,28 +161,37 @@ pub struct Memory {
     /// Physical DRAM of the chip.
     #[serde(rename = "dram_total_bytes")]
     pub dram_total: Option<Bytes>,
-    /// DRAM held by living processes.
+    /// DRAM held by running processes: buffers and traces.
     #[serde(rename = "dram_used_bytes")]
     pub dram_used: Option<Bytes>,
     /// L1 of the enabled Tensix cores.
     #[serde(rename = "l1_total_bytes")]
     pub l1_total: Option<Bytes>,
-    /// L1 buffers of living processes.
+    /// L1 held by running processes: buffers, the small region and circular buffers.
     #[serde(rename = "l1_used_bytes")]
     pub l1_used: Option<Bytes>,
-    /// Buffers in the small L1 region.
+    /// Part of the DRAM used: buffers.
+    #[serde(default, rename = "dram_bytes")]
+    pub dram: Option<Bytes>,
+    /// Part of the L1 used: buffers.
+    #[serde(default, rename = "l1_bytes")]
+    pub l1: Option<Bytes>,
+    /// Part of the L1 used: buffers in the small L1 region.
     #[serde(rename = "l1_small_used_bytes")]
     pub l1_small_used: Option<Bytes>,
-    /// Recorded command traces (in DRAM).
+    /// Part of the DRAM used: recorded command traces.
     #[serde(rename = "trace_used_bytes")]
     pub trace_used: Option<Bytes>,
-    /// Circular buffers (in L1).
+    /// Part of the L1 used: circular buffers.
     #[serde(rename = "cb_used_bytes")]
     pub cb_used: Option<Bytes>,
-    /// Bytes that the books still carry for processes that are dead. Never part of the used figures.
+    /// Kernel code, where a process reports it. Beside L1, not part of the L1 used.
+    #[serde(default, rename = "kernel_bytes")]
+    pub kernel: Option<Bytes>,
+    /// Memory still attributed to exited processes. Never part of the used figures.
     #[serde(rename = "stale_bytes")]
     pub stale: Option<Bytes>,
-    /// Processes that hold the device and tell nobody how much: the used figures lack theirs.
+    /// Processes that hold the device and do not report how much: the used figures are a lower bound.
     pub untracked_processes: u32,
 }
 
@@ -240,8 +249,54 @@ impl Device {
 
     /// Whether the link runs slower or narrower than slot and card could.
     pub fn link_is_degraded(&self) -> bool {
-        let below = |now: Option<u8>, max: Option<u8>| matches!((now, max), (Some(now), Some(max)) if now < max);
-        below(self.pcie.generation, self.pcie.max_generation) || below(self.pcie.width, self.pcie.max_width)
+        self.pcie.is_degraded() == Some(true)
+    }
+}
+
+impl Link {
+    /// Whether the link runs slower or narrower than slot and card could, where that is known.
+    pub fn is_degraded(&self) -> Option<bool> {
+        let below = |now: Option<u8>, max: Option<u8>| Some(now? < max?);
+        let (slower, narrower) = (below(self.generation, self.max_generation), below(self.width, self.max_width));
+        slower.or(narrower)?;
+        Some(slower == Some(true) || narrower == Some(true))
+    }
+
+    /// What the link carries in one direction, less what its line code takes.
+    pub fn capacity(&self) -> Option<BytesPerSecond> {
+        let lane = match self.generation? {
+            1 => 0.25e9,
+            2 => 0.5e9,
+            3 => 0.985e9,
+            4 => 1.969e9,
+            5 => 3.938e9,
+            6 => 7.563e9,
+            _ => return None,
+        };
+        Some(BytesPerSecond(lane * f64::from(self.width?))).filter(|capacity| capacity.0 > 0.0)
+    }
+}
+
+impl Memory {
+    /// Counts what the processes on the device hold. What the driver counts as used is used as it says.
+    pub fn count(&mut self, usage: Usage) {
+        let Usage { dram_used, l1_used, dram, l1, l1_small, trace, cb, kernel } = usage;
+        (self.dram_used, self.l1_used, self.dram, self.l1) = (dram_used, l1_used, dram, l1);
+        (self.l1_small_used, self.trace_used, self.cb_used, self.kernel) = (l1_small, trace, cb, kernel);
+    }
+
+    /// What the processes on the device hold together.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            dram_used: self.dram_used,
+            l1_used: self.l1_used,
+            dram: self.dram,
+            l1: self.l1,
+            l1_small: self.l1_small_used,
+            trace: self.trace_used,
+            cb: self.cb_used,
+            kernel: self.kernel,
+        }
     }
 }
 
@@ -250,18 +305,44 @@ fn number_of(hex: Option<&str>) -> Option<u64> {
 }
 
 impl Arch {
+    /// All generations.
+    pub const ALL: [Arch; 2] = [Arch::Wormhole, Arch::Blackhole];
+    /// Their names.
+    pub const NAMES: [&'static str; 2] = [Arch::Wormhole.name(), Arch::Blackhole.name()];
+
     /// The name that people and the driver use.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Arch::Wormhole => "wormhole",
             Arch::Blackhole => "blackhole",
         }
     }
+
+    /// The Tensix clock of a chip that works and is held back by nothing.
+    pub fn full_clock(self) -> Megahertz {
+        match self {
+            Arch::Wormhole => Megahertz(1000),
+            Arch::Blackhole => Megahertz(1350),
+        }
+    }
 }
 
 impl State {
+    /// All states.
+    pub const ALL: [State; 7] = [
+        State::Ok,
+        State::Resetting,
+        State::Hung,
+        State::Silent,
+        State::Lost,
+        State::NoDriver,
+        State::Remote,
+    ];
+    /// Their names.
+    pub const NAMES: [&'static str; 7] = names(State::ALL);
+
     /// As JSON, tables and queries spell it.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             State::Ok => "ok",
             State::Resetting => "resetting",
@@ -272,4 +353,14 @@ impl State {
             State::Remote => "remote",
         }
     }
+}
+
+const fn names<const N: usize>(states: [State; N]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut n = 0;
+    while n < N {
+        names[n] = states[n].name();
+        n += 1;
+    }
+    names
 }

@@ -1,6 +1,6 @@
 //! One process that uses a device.
 
-use crate::{Bytes, DeviceId, Timestamp};
+use crate::{Bytes, DeviceId, MemoryKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// A living process that holds a device or device memory.
@@ -109,9 +109,15 @@ pub struct BankFigures {
     pub age_seconds: Option<f64>,
 }
 
-/// Device memory by kind.
+/// Device memory in use, and the parts of it by kind.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
+    /// DRAM in use: buffers and traces.
+    #[serde(default, rename = "dram_used_bytes")]
+    pub dram_used: Option<Bytes>,
+    /// L1 in use: buffers, the small region and circular buffers.
+    #[serde(default, rename = "l1_used_bytes")]
+    pub l1_used: Option<Bytes>,
     /// Buffers in DRAM.
     #[serde(rename = "dram_bytes")]
     pub dram: Option<Bytes>,
@@ -127,6 +133,9 @@ pub struct Usage {
     /// Circular buffers (in L1).
     #[serde(rename = "cb_bytes")]
     pub cb: Option<Bytes>,
+    /// Kernel code. Beside the L1 in use, not part of it.
+    #[serde(default, rename = "kernel_bytes")]
+    pub kernel: Option<Bytes>,
 }
 
 /// Where a memory figure comes from, in order of accuracy.
@@ -185,59 +194,123 @@ impl Held {
 }
 
 impl Usage {
-    /// All kinds measured.
+    /// All kinds measured, but for kernel code.
     pub fn measured(dram: u64, l1: u64, l1_small: u64, trace: u64, cb: u64) -> Usage {
         let some = |n| Some(Bytes(n));
-        Usage { dram: some(dram), l1: some(l1), l1_small: some(l1_small), trace: some(trace), cb: some(cb) }
+        Usage::of_parts(Usage {
+            dram: some(dram),
+            l1: some(l1),
+            l1_small: some(l1_small),
+            trace: some(trace),
+            cb: some(cb),
+            ..Usage::default()
+        })
     }
 
-    /// Each kind added up; a kind that neither side knows stays unknown.
-    pub fn plus(self, other: Usage) -> Usage {
-        let add = |a: Option<Bytes>, b: Option<Bytes>| match (a, b) {
-            (Some(a), Some(b)) => Some(a + b),
-            (a, b) => a.or(b),
-        };
-        Usage {
-            dram: add(self.dram, other.dram),
-            l1: add(self.l1, other.l1),
-            l1_small: add(self.l1_small, other.l1_small),
-            trace: add(self.trace, other.trace),
-            cb: add(self.cb, other.cb),
+    /// What is in use, from the parts: the one meaning of used.
+    pub fn of_parts(parts: Usage) -> Usage {
+        let sum = |kinds: &[MemoryKind]| kinds.iter().map(|kind| parts.part(*kind)).fold(None, add);
+        Usage { dram_used: sum(&MemoryKind::DRAM_USED), l1_used: sum(&MemoryKind::L1_USED), ..parts }
+    }
+
+    /// The part of a kind.
+    pub fn part(&self, kind: MemoryKind) -> Option<Bytes> {
+        match kind {
+            MemoryKind::Dram => self.dram,
+            MemoryKind::L1 => self.l1,
+            MemoryKind::L1Small => self.l1_small,
+            MemoryKind::Trace => self.trace,
+            MemoryKind::Cb => self.cb,
+            MemoryKind::Kernel => self.kernel,
         }
     }
 
-    /// All kinds together.
+    /// The part of a kind, to be set.
+    pub fn part_mut(&mut self, kind: MemoryKind) -> &mut Option<Bytes> {
+        match kind {
+            MemoryKind::Dram => &mut self.dram,
+            MemoryKind::L1 => &mut self.l1,
+            MemoryKind::L1Small => &mut self.l1_small,
+            MemoryKind::Trace => &mut self.trace,
+            MemoryKind::Cb => &mut self.cb,
+            MemoryKind::Kernel => &mut self.kernel,
+        }
+    }
+
+    /// Everything added up; what neither side knows stays unknown.
+    pub fn plus(self, other: Usage) -> Usage {
+        self.combine(other, add)
+    }
+
+    /// Everything taken away that is known to have been part of it.
+    pub fn minus(self, other: Usage) -> Usage {
+        self.combine(other, |a, b| a.map(|a| Bytes(a.0.saturating_sub(b.map_or(0, |b| b.0)))))
+    }
+
+    fn combine(self, other: Usage, with: fn(Option<Bytes>, Option<Bytes>) -> Option<Bytes>) -> Usage {
+        let mut result = Usage {
+            dram_used: with(self.dram_used, other.dram_used),
+            l1_used: with(self.l1_used, other.l1_used),
+            ..Usage::default()
+        };
+        for kind in MemoryKind::ALL {
+            *result.part_mut(kind) = with(self.part(kind), other.part(kind));
+        }
+        result
+    }
+
+    /// DRAM and L1 in use together.
     pub fn total(self) -> Option<Bytes> {
-        let kinds = [self.dram, self.l1, self.l1_small, self.trace, self.cb];
-        kinds.iter().any(Option::is_some).then(|| kinds.into_iter().flatten().sum())
+        add(self.dram_used, self.l1_used)
+    }
+}
+
+fn add(a: Option<Bytes>, b: Option<Bytes>) -> Option<Bytes> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
     }
 }
 
 impl Exact {
-    /// The kinds that were used, with their names.
-    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, &KindFigures)> {
-        let kinds = [
-            ("DRAM", &self.dram),
-            ("L1", &self.l1),
-            ("L1_SMALL", &self.l1_small),
-            ("TRACE", &self.trace),
-            ("CB", &self.cb),
-            ("KERNEL", &self.kernel),
-        ];
-        kinds.into_iter().filter_map(|(name, figures)| Some((name, figures.as_ref()?)))
+    /// What is known of a kind.
+    pub fn kind(&self, kind: MemoryKind) -> Option<KindFigures> {
+        match kind {
+            MemoryKind::Dram => self.dram,
+            MemoryKind::L1 => self.l1,
+            MemoryKind::L1Small => self.l1_small,
+            MemoryKind::Trace => self.trace,
+            MemoryKind::Cb => self.cb,
+            MemoryKind::Kernel => self.kernel,
+        }
     }
 
-    /// The bytes of each kind; those of a kind that was never used are zero.
+    /// The kinds that were used.
+    pub fn kinds(&self) -> impl Iterator<Item = (MemoryKind, KindFigures)> + '_ {
+        MemoryKind::ALL.into_iter().filter_map(|kind| Some((kind, self.kind(kind)?)))
+    }
+
+    /// What is in use and its parts; a kind that was never used has zero bytes.
     pub fn usage(&self) -> Usage {
-        let bytes = |figures: &Option<KindFigures>| figures.map_or(0, |figures| figures.bytes.0);
-        let Exact { dram, l1, l1_small, trace, cb, .. } = self;
-        Usage::measured(bytes(dram), bytes(l1), bytes(l1_small), bytes(trace), bytes(cb))
+        let mut parts = Usage::default();
+        for kind in MemoryKind::ALL {
+            *parts.part_mut(kind) = Some(self.kind(kind).map_or(Bytes(0), |figures| figures.bytes));
+        }
+        // Kernel code is reported by few: a process that never did has no figure for it.
+        parts.kernel = self.kernel.map(|figures| figures.bytes);
+        Usage::of_parts(parts)
     }
 }
 
 impl Source {
+    /// All sources, the most accurate first.
+    pub const ALL: [Source; 4] = [Source::Exact, Source::Kernel, Source::Reported, Source::Shm];
+    /// Their names.
+    pub const NAMES: [&'static str; 4] =
+        [Source::Exact.name(), Source::Kernel.name(), Source::Reported.name(), Source::Shm.name()];
+
     /// As JSON, tables and queries spell it.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Source::Exact => "exact",
             Source::Kernel => "kernel",
@@ -248,8 +321,14 @@ impl Source {
 }
 
 impl Runtime {
+    /// All of them.
+    pub const ALL: [Runtime; 4] = [Runtime::Other, Runtime::Umd, Runtime::TtMetal, Runtime::Ttnn];
+    /// Their names.
+    pub const NAMES: [&'static str; 4] =
+        [Runtime::Other.name(), Runtime::Umd.name(), Runtime::TtMetal.name(), Runtime::Ttnn.name()];
+
     /// As JSON, tables and queries spell it.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Runtime::Other => "other",
             Runtime::Umd => "umd",

@@ -1,6 +1,7 @@
 //! Puts together what the sources have found: one snapshot out of readings, holders, processes and memory books.
 
-use crate::attribution::{Baselines, Division, add, divide};
+use crate::attribution::{self, Baselines, Division, divide};
+use crate::shm::Kinds;
 use crate::books;
 use crate::chips::{chip_of_book, chips_of};
 use crate::dir::Trouble;
@@ -411,40 +412,26 @@ fn add_up(device: &mut Device, books: &[Option<Division>], holding: Option<&Hold
     let somebody_tells = readable.iter().any(|division| !division.by_process.is_empty())
         || living.into_iter().flatten().any(|pid| tells(&pid));
     if somebody_tells || (holding.is_some() && memory.untracked_processes == 0) {
-        let used = used(&device.id, &readable, held);
-        let sum = |kind: usize| used[kind].map(Bytes);
-        memory.dram_used = sum(0);
-        memory.l1_used = sum(1);
-        memory.l1_small_used = sum(2);
-        memory.trace_used = sum(3);
-        memory.cb_used = sum(4);
+        memory.count(used(&device.id, &readable, held));
     }
     let all_known = books.len() == readable.len() && holding.is_some();
     memory.stale = readable.iter().map(|division| division.stale).sum::<Option<Bytes>>().filter(|_| all_known);
 }
 
 /// What all processes have on a chip, each by the best that is known of it.
-fn used(id: &DeviceId, divisions: &[&Division], held: &BTreeMap<u32, Vec<Held>>) -> [Option<u64>; 5] {
+fn used(id: &DeviceId, divisions: &[&Division], held: &BTreeMap<u32, Vec<Held>>) -> Usage {
     let here = |pid: &u32| held.get(pid).into_iter().flatten().find(|held| held.id == *id);
-    let mut used = [0; 5];
-    let (mut somebody_tells, mut told) = (false, [false; 5]);
-    for (Usage { dram, l1, l1_small, trace, cb }, source) in
-        held.keys().filter_map(here).map(|held| (held.usage, held.source))
-    {
-        let kinds = [dram, l1, l1_small, trace, cb];
-        add(&mut used, kinds.map(|bytes| bytes.map_or(0, |bytes| bytes.0)));
-        somebody_tells |= source.is_some();
-        told.iter_mut().zip(kinds).for_each(|(told, bytes)| *told |= bytes.is_some());
-    }
+    let holders = || held.keys().filter_map(here);
+    let mut used = holders().map(|held| held.usage).fold(Usage::default(), Usage::plus);
     for (owners, bytes) in divisions.iter().flat_map(|division| &division.shared) {
         let is_counted = |source: Source| source != Source::Shm;
         if owners.iter().any(|pid| !here(pid).and_then(|held| held.source).is_some_and(is_counted)) {
-            add(&mut used, *bytes);
-            told = [true; 5];
+            used = used.plus(attribution::usage(*bytes));
         }
     }
-    // A kind of which the driver does not tell is not known, where it alone tells.
-    std::array::from_fn(|kind| (told[kind] || !somebody_tells).then_some(used[kind]))
+    // Where no process reports, nothing is used; where only the driver counts, a kind that it leaves out is not known.
+    let nobody_reports = holders().all(|held| held.source.is_none());
+    if nobody_reports { used.plus(attribution::usage(Kinds::default())) } else { used }
 }
 
 fn now_on_the_wall() -> Timestamp {

@@ -153,7 +153,7 @@ impl Baselines {
     }
 }
 
-fn usage([dram, l1, l1_small, trace, cb]: Kinds) -> Usage {
+pub(crate) fn usage([dram, l1, l1_small, trace, cb]: Kinds) -> Usage {
     Usage::measured(dram, l1, l1_small, trace, cb)
 }
 

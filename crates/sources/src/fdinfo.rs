@@ -81,10 +81,18 @@ pub fn parse(bytes: &[u8]) -> Option<FdInfo> {
     Some(info)
 }
 
-/// Bytes by kind, in the order of [`KINDS`].
-pub(crate) fn usage([dram, l1, l1_small, trace, cb]: [Option<u64>; 5]) -> Usage {
+/// Bytes by kind, in the order of [`KINDS`]. What the driver counts as DRAM and L1 is what is in use, as it says; the others
+/// are parts of it.
+pub(crate) fn usage([dram_used, l1_used, l1_small, trace, cb]: [Option<u64>; 5]) -> Usage {
     let bytes = |kind: Option<u64>| kind.map(model::Bytes);
-    Usage { dram: bytes(dram), l1: bytes(l1), l1_small: bytes(l1_small), trace: bytes(trace), cb: bytes(cb) }
+    Usage {
+        dram_used: bytes(dram_used),
+        l1_used: bytes(l1_used),
+        l1_small: bytes(l1_small),
+        trace: bytes(trace),
+        cb: bytes(cb),
+        ..Usage::default()
+    }
 }
 
 /// The names of the kinds.
@@ -190,8 +198,8 @@ mod tests {
         let mut words = Vec::new();
         words.extend(info.pci_address.map(|address| format!("pdev={address}")));
         words.extend(info.client.map(|client| format!("client={client}")));
-        let Usage { dram, l1, l1_small, trace, cb } = info.usage;
-        for (name, bytes) in KINDS.iter().zip([dram, l1, l1_small, trace, cb]) {
+        let Usage { dram_used, l1_used, l1_small, trace, cb, .. } = info.usage;
+        for (name, bytes) in KINDS.iter().zip([dram_used, l1_used, l1_small, trace, cb]) {
             words.extend(bytes.map(|bytes| format!("{name}={}", bytes.0)));
         }
         for (name, engine) in info.engines {

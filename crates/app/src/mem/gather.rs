@@ -60,11 +60,11 @@ fn chip(device: &Device, snapshot: &Snapshot) -> Chip {
         kind(name, used, &held, memory.untracked_processes, of, usage)
     };
     let dram = vec![
-        kind("dram", memory.dram_used, |exact| exact.dram, |usage| usage.dram),
+        kind("dram", memory.dram, |exact| exact.dram, |usage| usage.dram),
         kind("trace", memory.trace_used, |exact| exact.trace, |usage| usage.trace),
     ];
     let l1 = vec![
-        kind("l1", memory.l1_used, |exact| exact.l1, |usage| usage.l1),
+        kind("l1", memory.l1, |exact| exact.l1, |usage| usage.l1),
         kind("cb", memory.cb_used, |exact| exact.cb, |usage| usage.cb),
         kind("l1_small", memory.l1_small_used, |exact| exact.l1_small, |usage| usage.l1_small),
     ];
@@ -74,8 +74,8 @@ fn chip(device: &Device, snapshot: &Snapshot) -> Chip {
         board: device.board.as_deref().or(device.arch.map(|arch| arch.name())).map(str::to_owned),
         state: Some(device.state),
         about: None,
-        dram: Area::summed(memory.dram_total, dram),
-        l1: Area::summed(memory.l1_total, l1),
+        dram: Area { used_bytes: memory.dram_used, ..Area::summed(memory.dram_total, dram) },
+        l1: Area { used_bytes: memory.l1_used, ..Area::summed(memory.l1_total, l1) },
         stale_bytes: memory.stale,
         processes: Some(held.len() as u32),
         untracked_processes: memory.untracked_processes,

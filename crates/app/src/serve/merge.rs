@@ -58,13 +58,15 @@ pub fn impossible(held: &Held, sampled: &[Held], devices: &[Device]) -> Option<S
 /// The kind of which a chip does not have so much.
 pub fn too_much(held: &Held, devices: &[Device]) -> Option<&'static str> {
     let memory = &devices.iter().find(|device| device.id == held.id)?.memory;
-    let Usage { dram, l1, l1_small, trace, .. } = held.usage;
-    let sum = |kinds: [Option<Bytes>; 2]| kinds.iter().flatten().fold(0u64, |sum, bytes| sum.saturating_add(bytes.0));
-    let most = |total: Option<Bytes>| total.map_or(u64::MAX, |total| total.0);
-    match () {
-        () if sum([dram, trace]) > most(memory.dram_total) => Some("DRAM"),
-        () if sum([l1, l1_small]) > most(memory.l1_total) => Some("L1"),
-        () => None,
+    let Usage { dram_used, l1, l1_small, .. } = held.usage;
+    let sum = |kinds: &[Option<Bytes>]| kinds.iter().flatten().copied().sum::<Bytes>();
+    let exceeds = |bytes: Bytes, total: Option<Bytes>| total.is_some_and(|total| bytes > total);
+    if exceeds(sum(&[dram_used]), memory.dram_total) {
+        Some("DRAM")
+    } else if exceeds(sum(&[l1, l1_small]), memory.l1_total) {
+        Some("L1")
+    } else {
+        None
     }
 }
 
@@ -90,24 +92,13 @@ fn exchange(memory: &mut Memory, before: Option<&Held>, after: Option<&Held>) {
         memory.untracked_processes = memory.untracked_processes.saturating_sub(1);
     }
     let usage = |held: Option<&Held>| held.map(|held| held.usage).unwrap_or_default();
-    let (less, more) = (usage(before), usage(after));
-    let each = |used: &mut Option<Bytes>, less: Option<Bytes>, more: Option<Bytes>| {
-        if used.is_some() || more.is_some() {
-            let number = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0);
-            *used = Some(Bytes(number(*used).saturating_sub(number(less)).saturating_add(number(more))));
-        }
-    };
-    each(&mut memory.dram_used, less.dram, more.dram);
-    each(&mut memory.l1_used, less.l1, more.l1);
-    each(&mut memory.l1_small_used, less.l1_small, more.l1_small);
-    each(&mut memory.trace_used, less.trace, more.trace);
-    each(&mut memory.cb_used, less.cb, more.cb);
+    memory.count(memory.usage().minus(usage(before)).plus(usage(after)));
 }
 
 /// What a process has reported of a chip.
 pub fn reported(id: DeviceId, kinds: ledger::poc::Kinds) -> Held {
-    let [dram, l1, l1_small, trace, cb, _] = kinds;
-    let usage = Usage::measured(dram, l1, l1_small, trace, cb);
+    let [dram, l1, l1_small, trace, cb, kernel] = kinds;
+    let usage = Usage { kernel: Some(Bytes(kernel)), ..Usage::measured(dram, l1, l1_small, trace, cb) };
     Held { usage, source: Some(Source::Reported), ..Held::new(id) }
 }
 

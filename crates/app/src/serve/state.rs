@@ -342,7 +342,9 @@ impl State {
 
 fn kinds(held: &Held) -> Kinds {
     let usage = held.usage;
-    let bytes = [usage.dram, usage.l1, usage.l1_small, usage.trace, usage.cb];
+    // What the driver counts has no parts: there it is all of what is in use.
+    let (dram, l1) = (usage.dram.or(usage.dram_used), usage.l1.or(usage.l1_used));
+    let bytes = [dram, l1, usage.l1_small, usage.trace, usage.cb];
     let [dram, l1, l1_small, trace, cb] = bytes.map(|bytes| bytes.map_or(0, |bytes| bytes.0));
     let kernel = held.exact.as_ref().and_then(|exact| exact.kernel).map_or(0, |kernel| kernel.bytes.0);
     [dram, l1, l1_small, trace, cb, kernel]

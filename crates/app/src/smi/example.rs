@@ -85,9 +85,12 @@ fn p150a() -> Device {
     device.firmware.dm_app = Some("0.24.0.0".into());
     device.memory = Memory {
         dram_total: Some(Bytes(32 << 30)),
-        dram_used: Some(Bytes(13_314_398_618)),
+        dram_used: Some(Bytes(13_314_398_618 + 8_192)),
         l1_total: Some(Bytes(188_743_680)),
-        l1_used: Some(Bytes(25_165_824)),
+        l1_used: Some(Bytes(25_165_824 + 32_768 + 1_351_680)),
+        dram: Some(Bytes(13_314_398_618)),
+        l1: Some(Bytes(25_165_824)),
+        kernel: None,
         l1_small_used: Some(Bytes(32_768)),
         trace_used: Some(Bytes(8_192)),
         cb_used: Some(Bytes(1_351_680)),

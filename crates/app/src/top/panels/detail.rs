@@ -123,7 +123,7 @@ fn describe(state: &State, process: &Process, lines: &mut Vec<Line>) {
     let heads: String = ["DRAM", "L1", "L1_SMALL", "TRACE", "CB"].map(|head| format!("{head:>11}")).concat();
     lines.push((format!("  {:<5}{heads}  from", "dev"), Tone::Faint));
     for held in &process.devices {
-        let Usage { dram, l1, l1_small, trace, cb } = held.usage;
+        let Usage { dram, l1, l1_small, trace, cb, .. } = held.usage;
         let cell = |bytes: Option<Bytes>| format!("{:>11}", or_absent(bytes.map(|bytes| bytes.to_string())));
         let figures: String = [dram, l1, l1_small, trace, cb].map(cell).concat();
         let source = held.source.map_or(absent, |source| source.name());
@@ -134,7 +134,8 @@ fn describe(state: &State, process: &Process, lines: &mut Vec<Line>) {
 
 /// Peaks, counts and what the allocator says of its banks.
 fn particulars(exact: &Exact, lines: &mut Vec<Line>) {
-    for (name, figures) in exact.kinds() {
+    for (kind, figures) in exact.kinds() {
+        let name = kind.title();
         let banks = figures.banks.map(|banks| {
             let fragmentation =
                 banks.fragmentation.map_or(String::new(), |part| format!(", {:.0} % of it in pieces", part * 100.0));

@@ -1,0 +1,119 @@
+//! Figures with one value per label: a memory kind, a GDDR channel, an Ethernet port, a command queue.
+
+use super::{Figure, Value};
+use crate::MemoryKind;
+use std::borrow::Cow;
+
+/// What the labels of a figure stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dimension {
+    /// Kinds of device memory, in the order of [`MemoryKind::ALL`].
+    MemoryKind,
+    /// GDDR channels.
+    GddrChannel,
+    /// Ethernet ports.
+    EthernetPort,
+    /// Command queues.
+    CommandQueue,
+}
+
+impl Dimension {
+    /// The name of the label in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dimension::MemoryKind => "kind",
+            Dimension::GddrChannel => "channel",
+            Dimension::EthernetPort => "port",
+            Dimension::CommandQueue => "queue",
+        }
+    }
+
+    /// How many labels there are at the most.
+    pub const fn len(self) -> usize {
+        match self {
+            Dimension::MemoryKind => MemoryKind::ALL.len(),
+            Dimension::GddrChannel => 8,
+            Dimension::EthernetPort => 16,
+            Dimension::CommandQueue => 8,
+        }
+    }
+
+    /// The label at a place.
+    pub fn label(self, place: usize) -> Cow<'static, str> {
+        match self {
+            Dimension::MemoryKind => MemoryKind::ALL.get(place).map_or("", |kind| kind.name()).into(),
+            _ => place.to_string().into(),
+        }
+    }
+
+    /// The place of a label.
+    pub fn place(self, label: &str) -> Option<usize> {
+        (0..self.len()).find(|place| self.label(*place) == label)
+    }
+}
+
+/// A figure with one of its labels: what a CSV field, a chart or a line of metrics is about.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Field<S: 'static> {
+    /// The figure.
+    pub figure: &'static Figure<S>,
+    /// The place of the label; 0 where the figure has none.
+    pub label: usize,
+}
+
+impl<S> Clone for Field<S> {
+    fn clone(&self) -> Field<S> {
+        *self
+    }
+}
+
+impl<S> Copy for Field<S> {}
+
+impl<S> Field<S> {
+    /// `power_watts`; with a memory kind `dram_peak_bytes`; with another label `gddr_temp_celsius.3`.
+    pub fn name(&self) -> Cow<'static, str> {
+        let name = self.figure.name;
+        match self.figure.dimension {
+            None => name.into(),
+            Some(kinds @ Dimension::MemoryKind) => format!("{}_{name}", kinds.label(self.label)).into(),
+            Some(dimension) => format!("{name}.{}", dimension.label(self.label)).into(),
+        }
+    }
+
+    /// For people: `Power`, `DRAM peak`, `GDDR temperature 3`.
+    pub fn title(&self) -> Cow<'static, str> {
+        let title = self.figure.title;
+        match self.figure.dimension {
+            None => title.into(),
+            Some(Dimension::MemoryKind) => format!("{} {title}", MemoryKind::ALL[self.label].title()).into(),
+            Some(dimension) => format!("{title} {}", dimension.label(self.label)).into(),
+        }
+    }
+
+    /// Its value.
+    pub fn value<'a>(&self, subject: &'a S) -> Option<Value<'a>> {
+        (self.figure.get)(subject, self.label)
+    }
+
+    /// Its number, in the figure's unit.
+    pub fn number(&self, subject: &S) -> Option<f64> {
+        self.value(subject)?.number()
+    }
+}
+
+impl<S> Figure<S> {
+    /// How many values it has at the most: 1 where there are no labels.
+    pub fn labels(&self) -> usize {
+        self.dimension.map_or(1, Dimension::len)
+    }
+
+    /// The figure with each of its labels.
+    pub fn fields(&'static self) -> impl Iterator<Item = Field<S>> + Clone {
+        (0..self.labels()).map(|label| Field { figure: self, label })
+    }
+
+    /// The figure itself, where it has no labels.
+    pub fn field(&'static self) -> Field<S> {
+        Field { figure: self, label: 0 }
+    }
+}

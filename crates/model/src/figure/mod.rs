@@ -1,0 +1,388 @@
+//! The table of figures: one row per figure of a device, of a process and of the machine.
+//!
+//! A row says everything about its figure once. JSON schema, `-q`, CSV, metrics and the way back from them, history, rules,
+//! charts, mesh, device detail, `dmon` and the page's facts are derived from it. Reading order:
+//!
+//! - this file: what a row consists of,
+//! - [`device`], [`process`], [`machine`]: the rows,
+//! - `value`: how a field becomes a [`Value`] and back,
+//! - `unit`: what a number is measured in, and how it is written,
+//! - `labels`: figures with one value per memory kind, GDDR channel, Ethernet port or command queue.
+
+pub mod device;
+mod labels;
+pub mod machine;
+pub mod process;
+mod unit;
+mod value;
+
+pub use labels::{Dimension, Field};
+pub use unit::Unit;
+pub use value::{FieldValue, Value};
+
+/// One figure of a subject `S`: a device, a process, a process on a device, or the machine.
+pub struct Figure<S: 'static> {
+    /// As JSON, CSV and queries spell it, with the unit. In JSON it may be inside of an object, see [`Figure::path`].
+    pub name: &'static str,
+    /// The JSON object inside of the subject that holds it.
+    pub object: Option<&'static str>,
+    /// Other names that a query may use.
+    pub aliases: &'static [&'static str],
+    /// For people, as the label of a row or the title of a chart.
+    pub title: &'static str,
+    /// The part of a report that it belongs to.
+    pub section: Section,
+    /// What a value is measured in.
+    pub unit: Unit,
+    /// One sentence for help, schema and metrics, without quotes and backslashes.
+    pub help: &'static str,
+    /// The values that a text can have. Empty: any text.
+    pub words: &'static [&'static str],
+    /// Whether there always is a value.
+    pub always: bool,
+    /// Whether JSON has a field for it. Otherwise it is computed from other fields.
+    pub in_json: bool,
+    /// The figure that is this one's limit or capacity.
+    pub limit: Option<&'static Figure<S>>,
+    /// How much of its limit is too much.
+    pub judge: Judge,
+    /// What counts as full activity where there is no limit, such as what a link can carry.
+    pub full_scale: Option<fn(&S) -> Option<f64>>,
+    /// One value, or one per label.
+    pub dimension: Option<Dimension>,
+    /// How often it is read.
+    pub freshness: Freshness,
+    /// Whether history keeps it.
+    pub history: bool,
+    /// Its column in `dmon` or `pmon`.
+    pub column: Option<Column>,
+    /// Its metric.
+    pub metric: Option<Metric>,
+    /// The word for it in rules.
+    pub rule: Option<&'static str>,
+    /// Its value; the second argument is the label, 0 where there is none.
+    pub get: Get<S>,
+    /// Sets the value.
+    pub set: Set<S>,
+}
+
+/// Finds a value, given the label.
+pub type Get<S> = for<'a> fn(&'a S, usize) -> Option<Value<'a>>;
+/// Sets a value, given the label. A value of the wrong type clears it.
+pub type Set<S> = fn(&mut S, usize, &Value<'_>);
+
+/// A part of a report, in the order of reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    /// What it is.
+    Identity,
+    /// How it is.
+    Health,
+    /// Temperature and cooling.
+    Temperature,
+    /// Power, voltage, current.
+    Power,
+    /// Clocks.
+    Clock,
+    /// The PCIe link and its traffic.
+    Pcie,
+    /// Device memory.
+    Memory,
+    /// Firmware versions.
+    Firmware,
+    /// Processes.
+    Pids,
+}
+
+impl Section {
+    /// All sections, in the order of reports.
+    pub const ALL: [Section; 9] = [
+        Section::Identity,
+        Section::Health,
+        Section::Temperature,
+        Section::Power,
+        Section::Clock,
+        Section::Pcie,
+        Section::Memory,
+        Section::Firmware,
+        Section::Pids,
+    ];
+
+    /// The heading. In capitals it is the word for `-d`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Section::Identity => "Identity",
+            Section::Health => "Health",
+            Section::Temperature => "Temperature",
+            Section::Power => "Power",
+            Section::Clock => "Clock",
+            Section::Pcie => "PCIe",
+            Section::Memory => "Memory",
+            Section::Firmware => "Firmware",
+            Section::Pids => "Pids",
+        }
+    }
+}
+
+/// How often a figure is read, and what it says while the chip does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// Once; again after a reset.
+    Fixed,
+    /// Every five seconds, also where every sample is wanted.
+    Seldom,
+    /// With every sample, but every five seconds in relaxed sampling.
+    Relaxed,
+    /// A rate: over at least two seconds in relaxed sampling.
+    Rate,
+    /// With every sample.
+    Sample,
+    /// With every sample, from the host alone: it is current even while the chip does not answer.
+    Host,
+}
+
+/// How a value is judged against its limit. The thresholds are in [`crate::judgement`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judge {
+    /// Any value is normal.
+    Never,
+    /// Near its limit the firmware throttles.
+    Heat,
+    /// It fills up a capacity.
+    Capacity,
+    /// Load: full load is normal, and being at the limit is worth a word.
+    Load,
+}
+
+/// A column of `dmon` or `pmon`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Column {
+    /// Its heading.
+    pub heading: &'static str,
+    /// The unit below the heading.
+    pub unit: &'static str,
+    /// How many of the figure's units are one of the column's.
+    pub scale: f64,
+    /// How many characters it takes.
+    pub width: usize,
+}
+
+/// Where Prometheus finds a figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Metric {
+    /// The family's name, without the suffix of its type.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: MetricKind,
+    /// A label with a fixed value, where several figures share a family; for an info, the label that has the text.
+    pub label: Option<(&'static str, &'static str)>,
+}
+
+/// The type of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Goes up and down.
+    Gauge,
+    /// Goes up.
+    Counter,
+    /// A text, as a label of a constant 1.
+    Info,
+    /// 1 for the word that holds, 0 for the others, in a label of that name.
+    OneOf,
+    /// Not written: the rate of the counter of this name.
+    RateOf,
+}
+
+impl MetricKind {
+    /// What follows the family's name in each line.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            MetricKind::Counter => "_total",
+            MetricKind::Info => "_info",
+            MetricKind::Gauge | MetricKind::OneOf | MetricKind::RateOf => "",
+        }
+    }
+}
+
+impl Metric {
+    /// A gauge.
+    pub const fn gauge(name: &'static str) -> Option<Metric> {
+        Some(Metric { name, kind: MetricKind::Gauge, label: None })
+    }
+
+    /// A gauge that shares its family with others.
+    pub const fn gauge_by(name: &'static str, label: (&'static str, &'static str)) -> Option<Metric> {
+        Some(Metric { name, kind: MetricKind::Gauge, label: Some(label) })
+    }
+
+    /// A counter.
+    pub const fn counter(name: &'static str) -> Option<Metric> {
+        Some(Metric { name, kind: MetricKind::Counter, label: None })
+    }
+
+    /// A text: the label of an info metric.
+    pub const fn info(name: &'static str, label: &'static str) -> Option<Metric> {
+        Some(Metric { name, kind: MetricKind::Info, label: Some((label, "")) })
+    }
+
+    /// A word out of several.
+    pub const fn one_of(name: &'static str, label: &'static str) -> Option<Metric> {
+        Some(Metric { name, kind: MetricKind::OneOf, label: Some((label, "")) })
+    }
+
+    /// The rate of a counter.
+    pub const fn rate_of(name: &'static str) -> Option<Metric> {
+        Some(Metric { name, kind: MetricKind::RateOf, label: None })
+    }
+}
+
+impl<S> Figure<S> {
+    /// A row with nothing but a name, a unit, help and access to its field. The rows add what else is to be said.
+    pub(crate) const fn new(name: &'static str, unit: Unit, help: &'static str, access: (Get<S>, Set<S>)) -> Figure<S> {
+        Figure {
+            name,
+            object: None,
+            aliases: &[],
+            title: "",
+            section: Section::Identity,
+            unit,
+            help,
+            words: &[],
+            always: false,
+            in_json: true,
+            limit: None,
+            judge: Judge::Never,
+            full_scale: None,
+            dimension: None,
+            freshness: Freshness::Sample,
+            history: false,
+            column: None,
+            metric: None,
+            rule: None,
+            get: access.0,
+            set: access.1,
+        }
+    }
+
+    /// The JSON key inside of [`Figure::object`]: the name, without a prefix that only repeats the object's name.
+    pub fn key(&self) -> &'static str {
+        let rest = self.object.and_then(|object| self.name.strip_prefix(object)?.strip_prefix('_'));
+        rest.unwrap_or(self.name)
+    }
+
+    /// Where JSON has it inside of the subject: `power_watts`, `memory.dram_used_bytes`.
+    pub fn path(&self) -> String {
+        match self.object {
+            Some(object) => format!("{object}.{}", self.key()),
+            None => self.key().to_owned(),
+        }
+    }
+
+    /// The value of a figure without labels.
+    pub fn value<'a>(&self, subject: &'a S) -> Option<Value<'a>> {
+        (self.get)(subject, 0)
+    }
+
+    /// The number of a figure without labels, in its own unit.
+    pub fn number(&self, subject: &S) -> Option<f64> {
+        self.value(subject)?.number()
+    }
+
+    /// What the limit or capacity is, where it is known and above zero.
+    pub fn limit_of(&self, subject: &S) -> Option<f64> {
+        self.limit?.number(subject).filter(|limit| limit.is_finite() && *limit > 0.0)
+    }
+
+    /// The value as a part of its limit or, where there is none, of full activity.
+    pub fn share(&self, subject: &S) -> Option<f64> {
+        let full = self.limit_of(subject).or_else(|| self.full_scale?(subject).filter(|full| *full > 0.0))?;
+        Some(self.number(subject)? / full)
+    }
+
+    /// The value for people, with its unit.
+    pub fn text(&self, subject: &S) -> Option<String> {
+        self.value(subject).map(|value| self.unit.text(&value))
+    }
+
+    /// All names that a query may use.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// Copies the value from one subject to another.
+    pub fn copy(&self, from: &S, to: &mut S) {
+        for label in 0..self.labels() {
+            match (self.get)(from, label) {
+                Some(value) => (self.set)(to, label, &value),
+                None => (self.set)(to, label, &Value::Absent),
+            }
+        }
+    }
+}
+
+impl<S> PartialEq for Figure<S> {
+    fn eq(&self, other: &Figure<S>) -> bool {
+        self.name == other.name
+    }
+}
+
+impl<S> Eq for Figure<S> {}
+
+impl<S> std::fmt::Debug for Figure<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Declares rows as statics, and the table of them all in the same order.
+macro_rules! figures {
+    ($(#[$table_doc:meta])* $table:ident: $subject:ty; $($(#[$doc:meta])* $row:ident = $figure:expr;)+) => {
+        $($(#[$doc])* pub static $row: Figure<$subject> = $figure;)+
+        $(#[$table_doc])*
+        pub static $table: &[&Figure<$subject>] = &[$(&$row),+];
+    };
+}
+
+/// Access to an optional field: `field!(power)`, `field!(pcie.width)`, `field!(gddr_temp[])` for one with labels.
+macro_rules! field {
+    ($($path:ident).+) => {
+        (
+            |subject, _| subject.$($path).+.as_ref().map($crate::figure::FieldValue::to_value),
+            |subject, _, value| subject.$($path).+ = $crate::figure::FieldValue::from_value(value),
+        )
+    };
+    ($($path:ident).+ []) => {
+        (
+            |subject, label| subject.$($path).+.get(label)?.as_ref().map($crate::figure::FieldValue::to_value),
+            |subject, label, value| {
+                let all = &mut subject.$($path).+;
+                let value = $crate::figure::FieldValue::from_value(value);
+                if label >= all.len() && value.is_some() {
+                    all.resize(label + 1, None);
+                }
+                if let Some(place) = all.get_mut(label) {
+                    *place = value;
+                }
+            },
+        )
+    };
+}
+
+/// Access to a field that always has a value.
+macro_rules! always {
+    ($($path:ident).+) => {
+        (
+            |subject, _| Some($crate::figure::FieldValue::to_value(&subject.$($path).+)),
+            |subject, _, value| {
+                if let Some(value) = $crate::figure::FieldValue::from_value(value) {
+                    subject.$($path).+ = value;
+                }
+            },
+        )
+    };
+}
+
+use {always, field, figures};
+
+#[cfg(test)]
+mod tests;
