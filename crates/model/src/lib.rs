@@ -16,6 +16,7 @@ mod process;
 mod process_memory;
 mod rates;
 mod snapshot;
+pub mod text;
 mod time;
 pub mod topology;
 mod units;
