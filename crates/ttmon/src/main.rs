@@ -4,30 +4,21 @@
 
 mod alerts;
 mod cli;
-mod client;
 mod config;
-mod events;
-mod exit;
-mod fleet;
-mod handover;
-mod http;
-mod machine;
 mod mem;
 mod metrics;
 mod record;
-mod replace;
 mod run;
-mod sampling;
 mod serve;
 mod sim_command;
 mod smi;
 mod top;
-mod wait;
 
 use clap::Parser;
 use cli::{Cli, Command};
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use watch::exit;
 
 fn main() -> ExitCode {
     sim::run_workload_if_asked();

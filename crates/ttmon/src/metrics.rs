@@ -1,11 +1,12 @@
 //! `ttmon metrics`: what a scrape of the service would say, once.
 
-use crate::cli::{MachineArgs, MetricsArgs};
-use crate::exit::{Exit, Failure};
-use crate::machine::Machine;
-use crate::replace::replace_file;
+use crate::cli::MetricsArgs;
 use show::text::clean;
 use std::io::{self, IsTerminal, Write};
+use watch::args::MachineArgs;
+use watch::atomic_file::replace_file;
+use watch::exit::{Exit, Failure};
+use watch::machine::Machine;
 use web::metrics::{Counts, Figures, Format};
 
 pub fn run(machine: &MachineArgs, args: &MetricsArgs) -> anyhow::Result<Exit> {

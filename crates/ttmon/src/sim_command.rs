@@ -1,11 +1,11 @@
 //! `ttmon sim`: a simulated machine for other programs to look at.
 
 use crate::cli::SimArgs;
-use crate::exit::Exit;
-use crate::machine::simulate;
-use crate::wait::{Interrupt, Woken};
 use std::io::Write;
 use std::time::Duration;
+use watch::exit::Exit;
+use watch::machine::simulate;
+use watch::wait::{Interrupt, Woken};
 
 /// Runs until Ctrl-C. Prints the folder first, alone on a line, for scripts.
 pub fn run(args: &SimArgs) -> anyhow::Result<Exit> {

@@ -1,38 +1,7 @@
 //! `ttmon alerts list`: the rules, and what they say now.
 
-use super::watch::Watch;
-use model::{Alert, Severity};
-use serde::{Deserialize, Serialize};
 use show::text::{Align, clean, fit, width};
-
-/// Rules, and what is pending, firing or over.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Listed {
-    pub rules: Vec<ListedRule>,
-    pub alerts: Vec<Alert>,
-}
-
-/// A rule.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ListedRule {
-    pub name: String,
-    pub severity: Severity,
-    pub when: String,
-    pub text: Option<String>,
-}
-
-impl Listed {
-    pub fn of(watch: Option<&Watch>) -> Listed {
-        let Some(watch) = watch else { return Listed::default() };
-        let rule = |rule: &alerts::Rule| ListedRule {
-            name: rule.name.clone(),
-            severity: rule.severity,
-            when: rule.condition.to_string(),
-            text: rule.text.clone(),
-        };
-        Listed { rules: watch.rules().iter().map(rule).collect(), alerts: watch.alerts() }
-    }
-}
+use watch::rules::Listed;
 
 /// For people: a line for each rule, and below it what it says.
 pub fn text(listed: &Listed) -> String {
@@ -51,8 +20,9 @@ pub fn text(listed: &Listed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alerts::settings::Settings;
+    use ::alerts::settings::Settings;
     use show::example;
+    use watch::rules::Watch;
 
     #[test]
     fn each_rule_has_a_line_and_what_it_says_stands_below() {

@@ -1,29 +1,20 @@
 //! Alerts: `ttmon alerts`, the rules of the configuration file at work, and telling whoever wants to know.
 
-mod delivery;
-#[cfg(test)]
-mod example;
 mod list;
-mod queue;
-mod receiver;
-pub mod settings;
-mod watch;
 
-use crate::cli::{AlertsArgs, AlertsCommand, MachineArgs};
-use crate::config;
-use crate::exit::{Exit, Failure};
-use crate::machine::Machine;
-use crate::mem::Teller;
-use crate::wait::Interrupt;
-use ::alerts::{Notice, prometheus};
-pub use delivery::{Delivery, wall};
-pub use list::Listed;
+use crate::cli::{AlertsArgs, AlertsCommand};
+use ::alerts::{Notice, host, prometheus, wall};
 use model::{Alert, AlertState};
+use watch::args::MachineArgs;
+use watch::config::{self, read_alerts as read};
+use watch::exit::{Exit, Failure};
+use watch::machine::Machine;
+use watch::machine::Teller;
+use watch::rules::Listed;
+use watch::wait::Interrupt;
 
-use settings::Settings;
 use std::io::{self, Write};
 use std::path::Path;
-pub use watch::Watch;
 
 /// Runs the command.
 pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
@@ -57,33 +48,6 @@ pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
     }
     out.flush()?;
     Ok(Exit::Success)
-}
-
-/// Rules and receivers of a file; the built-in rules where there is none. Each mistake is named, the first one last.
-pub fn read(file: &Path) -> anyhow::Result<Settings> {
-    let (settings, problems) = load(file);
-    if let [first, rest @ ..] = &problems[..] {
-        rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", config::said(file, problem)));
-        return Err(Failure::error(Exit::Usage, config::said(file, first)));
-    }
-    Ok(settings)
-}
-
-/// The rules of the user's file, or those that are built in. What is wrong with the file is told by `ttmon alerts check`.
-pub fn of_user(named: Option<&Path>) -> Settings {
-    config::place(named, false).map(|file| load(&file).0).unwrap_or_default()
-}
-
-/// The same, with what is wrong beside what is right.
-pub fn load(file: &Path) -> (Settings, Vec<config::Problem>) {
-    match std::fs::read_to_string(file) {
-        Ok(text) => settings::parse(&text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (Settings::default(), Vec::new()),
-        Err(error) => {
-            let what = format!("cannot be read: {error}");
-            (Settings::default(), vec![config::Problem { line: 0, what }])
-        }
-    }
 }
 
 /// Tells all receivers something that is clearly a test, and what each has answered.
@@ -127,7 +91,7 @@ fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result
     let host = host();
     let mut all_heard = true;
     for receiver in &settings.receivers {
-        let said = match receiver::Teller::new(receiver, &host).tell(std::slice::from_ref(&notice), now, true) {
+        let said = match ::alerts::Teller::new(receiver, &host).tell(std::slice::from_ref(&notice), now, true) {
             Ok(answer) => answer,
             Err(error) => {
                 all_heard = false;
@@ -141,11 +105,6 @@ fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result
         true => Ok(Exit::Success),
         false => Err(anyhow::anyhow!("not all receivers have taken it")),
     }
-}
-
-/// The name of this machine.
-pub fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

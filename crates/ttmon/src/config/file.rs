@@ -1,17 +1,10 @@
 //! The configuration file: TOML, read leniently and written so that comments stay.
 
-use crate::alerts::settings::TABLES;
 use crate::top::settings::{CHOICES, Choice, Kind, Settings, Value};
+use alerts::settings::TABLES;
+use alerts::{Problem, line_of};
 use show::text::nearest;
 use toml_edit::{Array, DocumentMut, Item, TableLike};
-
-/// Something in the file that was not understood.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// From one on.
-    pub line: usize,
-    pub what: String,
-}
 
 /// The table that the choices of `ttmon top` are in.
 const TABLE: &str = "top";
@@ -144,12 +137,6 @@ pub fn print(settings: &Settings) -> String {
         text += &format!("# {}\n{} = {}\n", choice.help, choice.name, value.trim());
     }
     text
-}
-
-/// The line of a place in a text, from one on.
-pub fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
-    let start = span.map_or(0, |span| span.start.min(text.len()));
-    text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 #[cfg(test)]

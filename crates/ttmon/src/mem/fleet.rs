@@ -1,22 +1,25 @@
 //! `ttmon mem` over several machines: a part for each.
 
 use super::keys::Keys;
-use super::{Teller, chosen_of, rest, told};
-use crate::cli::{MachineArgs, MemArgs};
-use crate::exit::Exit;
-use crate::fleet::far::{LONGEST, ways};
-use crate::fleet::http::Service;
-use crate::fleet::watch::{Watch, Ways};
-use crate::fleet::{Fleet, HostView};
-use crate::http::Http;
-use crate::smi::fleet::{Of, envelope, no_answer, verdict};
+use super::{chosen_of, rest};
+use crate::cli::MemArgs;
+use crate::smi::fleet::{Of, envelope};
 use crate::smi::screen::Screen;
-use crate::wait::Interrupt;
+use alerts::http::Http;
 use show::memory::{draw, gather};
 use show::terminal::on_terminal;
 use show::text::clean;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
+use watch::args::MachineArgs;
+use watch::exit::Exit;
+use watch::fleet::far::{LONGEST, ways};
+use watch::fleet::http::Service;
+use watch::fleet::watch::{Watch, Ways};
+use watch::fleet::{Fleet, HostView};
+use watch::memory::told;
+use watch::verdict::{no_answer, of_fleet};
+use watch::wait::Interrupt;
 
 /// Shows all machines until it is enough.
 pub fn run(
@@ -40,7 +43,7 @@ pub fn run(
             return Ok(Exit::Success);
         }
         screen.show(&text(&fleet, &services, args, screen, every.is_none()))?;
-        let exit = verdict(&fleet);
+        let exit = of_fleet(&fleet);
         let (Some(every), Some(interrupt)) = (every, interrupt) else { return Ok(exit) };
         next = (next + every).max(Instant::now());
         if rest(next, interrupt, screen, &mut keys)? {
@@ -55,8 +58,8 @@ fn text(fleet: &Fleet, services: &HashMap<String, Http>, args: &MemArgs, screen:
         let http = services.get(&host.place).filter(|_| host.trouble().is_none());
         Some(match http {
             Some(http) => {
-                let service = Service { http, base: &host.place };
-                told(&mut Teller::Far(service), &mut snapshot, args.device.is_empty(), super::LARGEST)
+                let mut service = Service { http, base: &host.place };
+                told(&mut service, &mut snapshot, args.device.is_empty(), super::LARGEST)
             }
             None => gather::view(&snapshot, Vec::new(), Vec::new()),
         })

@@ -1,24 +1,23 @@
 //! `ttmon mem`: where the memory of every chip went, once or live; of this machine, or of a report.
 
-mod books;
 mod fleet;
 mod keys;
 mod report;
-mod served;
 
-use crate::cli::{MachineArgs, MemArgs};
-use crate::exit::{Exit, Failure};
-use crate::machine::Machine;
+use crate::cli::MemArgs;
 use crate::smi::screen::{Output, Screen};
-use crate::smi::{selected, verdict};
-use crate::wait::{Interrupt, Woken};
 use keys::Keys;
 use model::{Snapshot, Timestamp};
-pub use served::Teller;
-use show::memory::view::{Buffer, Death, LARGEST, View};
-use show::memory::{draw, gather};
+use show::memory::draw;
+use show::memory::view::{LARGEST, View};
 use show::terminal::on_terminal;
 use std::time::{Duration, Instant};
+use watch::args::MachineArgs;
+use watch::exit::{Exit, Failure};
+use watch::look::look;
+use watch::machine::Machine;
+use watch::verdict::{selected, verdict};
+use watch::wait::{Interrupt, Woken};
 
 /// Runs the command.
 pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
@@ -100,60 +99,6 @@ fn rest(next: Instant, interrupt: &Interrupt, screen: &mut Screen, keys: &mut Op
         }
     }
     Ok(false)
-}
-
-/// Where memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers. `all` has the other
-/// devices, where some were chosen.
-pub fn look(machine: &mut Machine, snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> View {
-    let told = machine.teller().and_then(|mut service| served::ask(&mut service, snapshot, all.is_none(), most));
-    let (buffers, deaths, unlisted) = told.unwrap_or_else(|| without_service(machine, snapshot, all, most));
-    View { unlisted_buffers: unlisted, ..gather::view(snapshot, buffers, deaths) }
-}
-
-/// Where the memory of another machine went, as its service tells. `all` if these are all devices that it has.
-pub fn told(service: &mut Teller, snapshot: &mut Snapshot, all: bool, most: usize) -> View {
-    let (buffers, deaths, unlisted) = served::ask(service, snapshot, all, most).unwrap_or_default();
-    View { unlisted_buffers: unlisted, ..gather::view(snapshot, buffers, deaths) }
-}
-
-/// So many of the largest buffers of one process, as a service tells.
-pub fn told_of_process(service: &mut Teller, snapshot: &Snapshot, pid: u32, most: usize) -> Option<Vec<Buffer>> {
-    served::of_process(service, snapshot, pid, most)
-}
-
-/// The buffers where no service tells of them. The processes of another machine are none of this one.
-fn without_service(
-    machine: &Machine,
-    snapshot: &mut Snapshot,
-    all: Option<&Snapshot>,
-    most: usize,
-) -> (Vec<Buffer>, Vec<Death>, u64) {
-    if machine.is_far() { Default::default() } else { from_books(snapshot, all, most) }
-}
-
-/// The buffers on the devices of a snapshot, without a service. `all` has the other devices, where some were chosen.
-fn from_books(snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> (Vec<Buffer>, Vec<Death>, u64) {
-    let books = books::read(snapshot);
-    let buffers = gather::buffers(snapshot, all.unwrap_or(snapshot), &books, most);
-    let without_room = books.iter().map(|kept| kept.memory.unlisted_buffers).fold(0, u64::saturating_add);
-    let live: usize = books.iter().filter_map(|kept| kept.memory.buffers.as_ref()).map(Vec::len).sum();
-    let left_out = if buffers.len() == most { live.saturating_sub(most) } else { 0 };
-    let unlisted = without_room.saturating_add(left_out as u64);
-    (buffers, Vec::new(), unlisted)
-}
-
-/// So many of the largest buffers of one process.
-pub fn buffers_of(machine: &mut Machine, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer> {
-    let told = machine.teller().and_then(|mut service| served::of_process(&mut service, snapshot, pid, most));
-    told.unwrap_or_else(|| {
-        if machine.is_far() {
-            return Vec::new();
-        }
-        let mut its = snapshot.clone();
-        its.processes.retain(|process| process.pid == pid);
-        let books = books::read(&mut its);
-        gather::buffers(&its, snapshot, &books, most)
-    })
 }
 
 fn text(view: &View, args: &MemArgs, screen: &Screen, once: bool) -> String {

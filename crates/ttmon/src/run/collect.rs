@@ -3,7 +3,6 @@
 //! The agent speaks as to the service (`ledger::wire`): a hello and a book's frame, with the book's file beside it. Whose it is says
 //! the kernel, not the frame. The file stays here, so that the last state of a process can be read whatever ended it.
 
-use crate::handover::{self, Arrived, book_in};
 use ledger::book::BookError;
 use ledger::wire::{Frames, LONGEST_REQUEST, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,6 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use watch::handover::{self, Arrived, book_in};
 
 /// Takes books until it is told that it is enough.
 pub struct Collector {

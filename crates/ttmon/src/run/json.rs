@@ -2,7 +2,6 @@
 
 use super::account::{Account, ChipName, End, Fate, Process, Verdict};
 use super::energy::Tally;
-use crate::exit::{Exit, Failure};
 use ledger::book::{BankFigures, Buffer, Chip, Kind};
 use model::{Celsius, DeviceId, PciAddress, SCHEMA, Timestamp, Watts};
 use serde::Serialize;
@@ -10,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use watch::exit::{Exit, Failure};
 
 #[derive(Serialize)]
 struct Receipt<'a> {

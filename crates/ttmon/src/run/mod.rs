@@ -9,9 +9,7 @@ mod golden;
 mod json;
 mod receipt;
 
-use crate::cli::{MachineArgs, RunArgs};
-use crate::exit::{self, Exit, Failure};
-use crate::machine::Machine;
+use crate::cli::RunArgs;
 use account::{Account, End, Verdict};
 use collect::{Collected, Collector};
 use energy::{Meter, Tally};
@@ -24,6 +22,9 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use watch::args::MachineArgs;
+use watch::exit::{self, Exit, Failure};
+use watch::machine::Machine;
 
 /// Runs the command. The exit code is the command's own, unless something leaked.
 pub fn run(machine: &MachineArgs, args: &RunArgs) -> ExitCode {

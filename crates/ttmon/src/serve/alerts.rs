@@ -1,10 +1,10 @@
 //! The service follows the rules: at each sample, and with who has ended lately.
 
-use super::log::{Level, log};
 use super::state::State;
-use crate::alerts::settings::Settings;
-use crate::alerts::{Delivery, host, wall};
+use ::alerts::settings::Settings;
+use ::alerts::{Delivery, host, wall};
 use ::alerts::{Ended, Notice};
+use alerts::log::{Level, log};
 use model::{AlertState, Severity, Snapshot};
 
 /// What a process left behind is told for so long, in milliseconds.

@@ -4,8 +4,6 @@ use super::buffers::{self, Entry};
 use super::merge::{chip_of_number, reported};
 use super::people::{Key, Person};
 use super::row::Row;
-use crate::client;
-use crate::handover::book_in;
 use alerts::Ended;
 use ledger::book;
 use ledger::poc::Account;
@@ -14,6 +12,8 @@ use serde::Serialize;
 use sources::WaitStatus;
 use std::collections::VecDeque;
 use std::fs::File;
+use watch::client;
+use watch::handover::book_in;
 
 /// A process that has died.
 #[derive(Debug, Clone, Serialize)]

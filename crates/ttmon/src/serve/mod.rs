@@ -6,7 +6,6 @@
 mod alerts;
 mod buffers;
 mod deaths;
-pub mod log;
 mod merge;
 mod native;
 mod outbox;
@@ -22,16 +21,10 @@ mod systemd;
 mod version;
 mod web;
 
-use crate::alerts::Watch;
-use crate::alerts::settings::Settings;
-use crate::cli::{MachineArgs, ServeArgs};
-use crate::config;
-use crate::exit::{Exit, Failure};
-use crate::machine::Machine;
-use crate::sampling::Sampling;
-use crate::wait::on;
+use crate::cli::ServeArgs;
+use ::alerts::log::{Level, log};
+use ::alerts::settings::Settings;
 use ledger::wire::{OF_THE_MACHINE, OF_THE_USER};
-use log::{Level, log};
 use poller::Poller;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use service::{Door, Service};
@@ -44,6 +37,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use watch::args::MachineArgs;
+use watch::config;
+use watch::exit::{Exit, Failure};
+use watch::machine::Machine;
+use watch::rules::Watch;
+use watch::sampling::Sampling;
+use watch::wait::on;
 use web::{Entrance, Web};
 
 /// Where clients of the proof of concept look for their server.
@@ -134,7 +134,7 @@ pub fn run(machine: &MachineArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
 /// Limits, rules and receivers, from one file.
 fn configuration(args: &ServeArgs) -> anyhow::Result<(Limits, Settings)> {
     let limits = Limits::read(args.config.as_deref())?;
-    Ok((limits, crate::alerts::read(&config::place(args.config.as_deref(), true)?)?))
+    Ok((limits, config::read_alerts(&config::place(args.config.as_deref(), true)?)?))
 }
 
 /// The sockets to listen at: those that systemd has made, and the others.

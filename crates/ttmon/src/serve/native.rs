@@ -1,13 +1,10 @@
 //! A connection to the service's own socket: somebody who asks, or an agent with a book.
 
-use super::log::{Level, log};
 use super::outbox::Outbox;
 use super::people::Key;
 use super::state::State;
 use super::version::VERSION;
-use crate::alerts::Listed;
-use crate::client::program;
-use crate::handover::{Arrived, receive};
+use alerts::log::{Level, log};
 use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, WireError, frame};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -17,6 +14,9 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use watch::client::program;
+use watch::handover::{Arrived, receive};
+use watch::rules::Listed;
 
 /// A connection.
 pub struct Client {

@@ -1,9 +1,9 @@
 //! A connection of a client of the proof of concept: an instrumented tt-metal, its Python client, its monitor.
 
-use super::log::{Level, log};
 use super::outbox::Outbox;
 use super::people::Key;
 use super::state::State;
+use alerts::log::{Level, log};
 use ledger::poc::{Answer, FrameError, Length, Operation, Refusal, Request, Splitter};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;

@@ -1,16 +1,15 @@
 //! The loop: who has called, who has spoken, who has died, what time it is.
 
 use super::alerts;
-use super::log::{Level, log};
 use super::native::{self, Client, PATIENCE, Told};
 use super::poc::{self, Caller};
 use super::poller::Token;
 use super::settings::Limits;
 use super::socket::Listener;
 use super::state::State;
-use crate::alerts::Delivery;
-use crate::alerts::settings::Settings;
-use crate::sampling::Sampling;
+use ::alerts::Delivery;
+use ::alerts::log::{Level, log};
+use ::alerts::settings::Settings;
 use ledger::wire::frame;
 use model::Snapshot;
 use rustix::io::Errno;
@@ -22,6 +21,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use watch::sampling::Sampling;
 
 /// Which socket somebody calls at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

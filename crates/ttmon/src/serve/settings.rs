@@ -1,12 +1,12 @@
 //! Limits, from the command line's configuration file or as they are by nature.
 
-use crate::config;
-use crate::exit::{Exit, Failure};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
+use watch::config;
+use watch::exit::{Exit, Failure};
 
 /// What the service allows. The file is TOML, `connections = 2000`, and read again at SIGHUP.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -1,6 +1,5 @@
 //! A place in the file system to listen at. Whoever serves there already is left alone.
 
-use crate::exit::{Exit, Failure};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags, Stat, chmod, renameat_with, statat};
 use rustix::io::Errno;
 use rustix::net::{
@@ -8,6 +7,7 @@ use rustix::net::{
 };
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use watch::exit::{Exit, Failure};
 
 /// A socket that listens. Its file goes with it, unless somebody has put another in its place.
 pub struct Listener {

@@ -2,13 +2,11 @@
 
 use super::buffers;
 use super::deaths::{Death, Deaths, held_by_book};
-use super::log::{Level, log};
 use super::merge;
 use super::people::{Key, People};
 use super::poller::Poller;
 use super::settings::Limits;
-use crate::alerts::Watch;
-use crate::handover::book_in;
+use alerts::log::{Level, log};
 use ledger::book::BookError;
 use ledger::poc::{Accounts, DeviceInfo, Kinds};
 use ledger::wire::{Wanted, WireError};
@@ -18,6 +16,8 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use watch::handover::book_in;
+use watch::rules::Watch;
 
 /// All of it. Sockets are elsewhere.
 pub struct State {

@@ -1,15 +1,10 @@
 //! HTTP: where it listens, with which keys, and how its questions reach the service.
 
 use super::deaths::{Death, Deaths};
-use super::log::{Level, log};
 use super::state::State;
-use crate::alerts::Watch;
 use crate::cli::ServeArgs;
-use crate::client;
-use crate::events::{Event, Events, Seen, Weight};
-use crate::exit::{Exit, Failure};
-use crate::http;
-use crate::top::feed::Moment;
+use alerts::http;
+use alerts::log::{Level, log};
 use ledger::wire::{Sort, Wanted};
 use model::Snapshot;
 use serde::Serialize;
@@ -21,6 +16,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
+use watch::client;
+use watch::events::{Event, Events, Seen, Weight};
+use watch::exit::{Exit, Failure};
+use watch::moment::Moment;
+use watch::rules::Watch;
 use web::{Ask, Asker, Board, Options, Order, Question, Server};
 
 /// Where others are let in: sockets that listen, and what callers have to show.

@@ -3,11 +3,11 @@
 use super::device_fields::{DEVICE_FIELDS, DeviceField, DeviceRow};
 use super::field::{Field, Unit, Value};
 use super::process_fields::{ProcessField, ProcessRow, process_fields};
-use crate::exit::{Exit, Failure};
 use model::Snapshot;
 use show::text::{clean, nearest};
 use std::borrow::Cow;
 use std::fmt::Write;
+use watch::exit::{Exit, Failure};
 
 /// What to leave out.
 #[derive(Debug, Clone, Copy)]

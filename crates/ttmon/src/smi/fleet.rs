@@ -1,18 +1,20 @@
 //! `ttmon smi` over several machines: each view with the machine's name in it.
 
-use super::{View, csv, local, repetition, selected, table, usage};
-use crate::cli::{MachineArgs, SmiArgs};
-use crate::exit::Exit;
-use crate::fleet::far::{LONGEST, watch};
-use crate::fleet::{Fleet, HostView, Reach};
+use super::{View, csv, local, repetition, table, usage};
+use crate::cli::SmiArgs;
 use crate::smi::screen::{Output, Screen};
-use crate::wait::{Interrupt, Woken};
-use model::{SCHEMA, Snapshot, State, Timestamp};
+use model::{SCHEMA, Snapshot, Timestamp};
 use serde::Serialize;
 use show::style::Style;
 use show::text::{Align, clean, fit};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use watch::args::MachineArgs;
+use watch::exit::Exit;
+use watch::fleet::far::{LONGEST, watch};
+use watch::fleet::{Fleet, HostView, Reach};
+use watch::verdict::{no_answer, of_fleet, selected};
+use watch::wait::{Interrupt, Woken};
 
 /// The column of names in dmon and pmon.
 const NAME: usize = 16;
@@ -50,7 +52,7 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs, mut view: View) -> anyhow::Res
                 complaint = now;
             }
         }
-        let exit = verdict(&fleet);
+        let exit = of_fleet(&fleet);
         let (Some(every), Some(interrupt)) = (every.filter(|_| count != Some(round)), &interrupt) else {
             screen.close()?;
             // There may be a thousand machines in it, and the kernel clears up faster.
@@ -96,25 +98,6 @@ fn chosen(mut fleet: Fleet, names: &[String]) -> anyhow::Result<Fleet> {
         Some(error) => Err(error),
         None => Ok(fleet),
     }
-}
-
-/// The exit code of the worst.
-pub fn verdict(fleet: &Fleet) -> Exit {
-    let devices = || fleet.hosts.iter().flat_map(|host| &host.snapshot).flat_map(|snapshot| &snapshot.devices);
-    match () {
-        () if devices().any(|device| matches!(device.state, State::Hung | State::Lost | State::Silent)) => {
-            Exit::DeviceLost
-        }
-        () if fleet.hosts.iter().any(|host| host.state != Reach::Reached) => Exit::Unreachable,
-        () if devices().next().is_none() => Exit::NoDevice,
-        () => Exit::Success,
-    }
-}
-
-/// Why there is nothing to show of a machine.
-pub fn no_answer(host: &HostView) -> String {
-    let why = host.trouble().map_or_else(|| format!("no answer within {} s", LONGEST.as_secs()), str::to_owned);
-    format!("{}: {why}", host.place)
 }
 
 fn text(view: &mut View, fleet: &Fleet, style: &Style, round: u64) -> String {
@@ -242,10 +225,10 @@ pub enum Of<'a> {
 mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
-    use crate::fleet::example;
     use clap::Parser;
     use expect_test::expect_file;
     use serde_json::Value;
+    use watch::fleet::example;
 
     const TIME: &str = "Fri Jan  2 03:04:05 2026";
 
@@ -316,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_exit_code_is_that_of_the_worst() {
-        let code = |hosts: Vec<HostView>| verdict(&Fleet { hosts });
+        let code = |hosts: Vec<HostView>| of_fleet(&Fleet { hosts });
         let (well, gone) = (example::reached("a", example::calm(2)), example::unreachable("b", "x", 1));
         assert_eq!(code(vec![well.clone()]), Exit::Success);
         assert_eq!(code(vec![well.clone(), gone.clone()]), Exit::Unreachable);

@@ -17,17 +17,19 @@ mod tt_smi;
 #[cfg(test)]
 mod tt_smi_official;
 
-use crate::alerts;
-use crate::cli::{Format, MachineArgs, SmiArgs, Stream};
-use crate::exit::{Exit, Failure};
-use crate::machine::Machine;
-use crate::wait::{Interrupt, Woken};
-use model::{Selector, Snapshot, State, Timestamp};
+use crate::cli::{Format, SmiArgs, Stream};
+use model::{Snapshot, Timestamp};
 use screen::{Output, Screen};
 use show::style::Style;
 use show::terminal::on_terminal;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
+use watch::args::MachineArgs;
+use watch::config::alerts_of_user;
+use watch::exit::{Exit, Failure};
+use watch::machine::Machine;
+use watch::verdict::{selected, verdict};
+use watch::wait::{Interrupt, Woken};
 
 /// A rate needs two samples that are not far apart: a busy link's counters wrap in four seconds.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
@@ -57,7 +59,7 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
         interrupt.and_stop()?;
     }
     let machine = Machine::open(machine, repetition.0.is_some())?.through_service(machine);
-    let mut machine = machine.watched(&alerts::of_user(None));
+    let mut machine = machine.watched(&alerts_of_user(None));
     let result = repeat(&mut machine, &mut screen, args, &mut view, repetition, interrupt.as_ref());
     screen.close()?;
     machine.leave();
@@ -215,67 +217,4 @@ fn local_time(snapshot: &Snapshot, format: &str) -> String {
 fn local(time: Timestamp, format: &str) -> String {
     let time = jiff::Timestamp::from_millisecond(time.0).unwrap_or_default();
     time.to_zoned(jiff::tz::TimeZone::system()).strftime(format).to_string()
-}
-
-/// The snapshot with only the devices that were named, and the processes on them.
-pub fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snapshot> {
-    if names.is_empty() {
-        return Ok(snapshot);
-    }
-    let selectors: Vec<Selector> = names.iter().cloned().map(Selector).collect();
-    if let Some(missing) = selectors.iter().find(|selector| !snapshot.devices.iter().any(|d| selector.names(d))) {
-        let there: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
-        let there = match &there[..] {
-            [] => "there is none".into(),
-            [one] => format!("there is {one}"),
-            several => format!("there are {}", several.join(", ")),
-        };
-        return Err(Failure::error(Exit::NoDevice, format!("no device is called {:?}: {there}", missing.0)));
-    }
-    snapshot.devices.retain(|device| selectors.iter().any(|selector| selector.names(device)));
-    for process in &mut snapshot.processes {
-        process.devices.retain(|held| snapshot.devices.iter().any(|device| device.id == held.id));
-    }
-    snapshot.processes.retain(|process| !process.devices.is_empty());
-    let is_there = |id: &String| snapshot.devices.iter().any(|device| device.id.to_string() == *id);
-    snapshot.alerts.retain(|alert| alert.device.as_ref().is_none_or(is_there));
-    Ok(snapshot)
-}
-
-/// The exit code that the machine's state asks for. An error when no device can be read at all.
-pub fn verdict(snapshot: &Snapshot, machine: &Machine) -> anyhow::Result<Exit> {
-    let denied = |path: &str| {
-        snapshot.faults.iter().any(|fault| fault.path.ends_with(path) && fault.reason.starts_with("permission denied"))
-    };
-    if let Some(host) = machine.far().filter(|host| host.snapshot.is_none()) {
-        return Err(Failure::error(Exit::Unreachable, fleet::no_answer(host)));
-    }
-    let bad = |state: State| matches!(state, State::Hung | State::Lost | State::Silent);
-    let unbound = snapshot.devices.iter().all(|device| device.state == State::NoDriver);
-    match () {
-        () if denied("/class/tenstorrent") => Err(Failure::error(
-            Exit::Permission,
-            "/sys/class/tenstorrent may not be read: run as root, or mount /sys readable into the container",
-        )),
-        () if unbound && snapshot.host.driver_version.is_none() && !machine.driver_is_loaded() => {
-            Err(Failure::error(Exit::NoDriver, no_driver(snapshot)))
-        }
-        () if snapshot.devices.is_empty() => Err(Failure::error(
-            Exit::NoDevice,
-            "no Tenstorrent device was found: the driver is loaded, but has none (see lspci -d 1e52:)",
-        )),
-        () if snapshot.devices.iter().any(|device| bad(device.state)) => Ok(Exit::DeviceLost),
-        () => Ok(Exit::Success),
-    }
-}
-
-fn no_driver(snapshot: &Snapshot) -> String {
-    let hint = "load it with `modprobe tenstorrent` (package tenstorrent-dkms), or try `ttmon --sim`";
-    match &snapshot.devices[..] {
-        [] => format!("the tenstorrent driver is not loaded, and no Tenstorrent PCI device was found: {hint}"),
-        devices => {
-            let addresses: Vec<String> = devices.iter().map(|device| device.id.to_string()).collect();
-            format!("the tenstorrent driver is not loaded, so {} cannot be read: {hint}", addresses.join(", "))
-        }
-    }
 }

@@ -1,10 +1,10 @@
 //! `-q`: everything about every device, in words.
 
 use super::process_fields::ProcessRow;
-use crate::exit::{Exit, Failure};
 use model::{Bytes, Device, KindFigures, Runtime, Snapshot, Source};
 use show::text::{clean, nearest};
 use std::fmt::{Display, Write};
+use watch::exit::{Exit, Failure};
 
 /// A part of the report that can be chosen with `-d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

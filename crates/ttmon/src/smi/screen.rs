@@ -1,13 +1,13 @@
 //! Where the output goes: a file, a pipe, or a terminal that is drawn again in place without flicker.
 
 use crate::cli::Color;
-use crate::exit::{Exit, Failure};
 use show::style::Style;
 use show::terminal::{locale_is_utf8, on_terminal};
 use show::text::cut;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use watch::exit::{Exit, Failure};
 
 /// What a command wants of its output.
 #[derive(Debug, Clone)]

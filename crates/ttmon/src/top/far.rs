@@ -2,16 +2,16 @@
 
 use super::hosts::Hosts;
 use super::state::State;
-use crate::cli::MachineArgs;
-use crate::fleet::far::watch;
-use crate::fleet::summary::Summary;
-use crate::fleet::watch::Watch;
-use crate::fleet::{Fleet, Wish};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use watch::args::MachineArgs;
+use watch::fleet::far::watch;
+use watch::fleet::summary::Summary;
+use watch::fleet::watch::Watch;
+use watch::fleet::{Fleet, Wish};
 
 /// Everything that is known of other machines, again and again.
 pub struct FarFeed {

@@ -1,6 +1,5 @@
 //! Whole screens, pinned. Refresh with `UPDATE_EXPECT=1` and read the difference.
 
-use super::feed::Moment;
 use super::settings::Settings;
 use super::state::{Overlay, State, View};
 use super::{app, draw, keys, layout, paint};
@@ -13,6 +12,7 @@ use model::{
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::example;
+use watch::moment::Moment;
 
 const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 50), (320, 90)];
 

@@ -3,11 +3,11 @@
 //! Lines are made once per sample, order or filter, and not for every picture.
 
 use super::paint::columns;
-use crate::fleet::summary::{Need, Summary};
-use crate::fleet::{Fleet, HostView};
 use model::{Device, DeviceId};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use watch::fleet::summary::{Need, Summary};
+use watch::fleet::{Fleet, HostView};
 
 /// Several machines.
 #[derive(Debug)]
@@ -327,7 +327,7 @@ pub fn word(need: Need) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::example;
+    use watch::fleet::example;
 
     fn names(hosts: &Hosts) -> Vec<String> {
         let name = |(line, _): (Line, bool)| match line {

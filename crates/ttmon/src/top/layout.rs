@@ -73,11 +73,11 @@ fn charts_and_processes(state: &State, rest: Rect) -> (Rect, Rect) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::feed::Moment;
     use crate::top::settings::Settings;
     use expect_test::{Expect, expect};
     use ratatui::buffer::Buffer;
     use show::example;
+    use watch::moment::Moment;
 
     fn state(devices: usize) -> State {
         let mut snapshot = example::galaxy();

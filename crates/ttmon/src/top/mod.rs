@@ -27,11 +27,8 @@ mod terminal;
 pub mod theme;
 mod trails;
 
-use crate::alerts;
-use crate::cli::{MachineArgs, TopArgs};
+use crate::cli::TopArgs;
 use crate::config;
-use crate::exit::{Exit, Failure};
-use crate::wait::{Interrupt, on};
 use feed::Source;
 use input::Input;
 use layout::Panel;
@@ -52,6 +49,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 use terminal::Screen;
+use watch::args::MachineArgs;
+use watch::config::load_alerts;
+use watch::exit::{Exit, Failure};
+use watch::wait::{Interrupt, on};
 
 /// Runs the command.
 pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
@@ -60,9 +61,9 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
         let why = "`ttmon top` needs a terminal: use `ttmon smi`, or `ttmon record` to keep what it would show";
         return Err(Failure::error(Exit::Usage, why));
     }
-    let file = config::path(args.config.as_deref());
+    let file = watch::config::path(args.config.as_deref());
     let (mut settings, mut problems) = file.as_deref().map(config::load).unwrap_or_default();
-    problems.extend(file.iter().flat_map(|file| alerts::load(file).1));
+    problems.extend(file.iter().flat_map(|file| load_alerts(file).1));
     settings.read_only |= args.read_only;
     settings.ascii |= args.ascii;
     settings.interval_ms = args.interval.map_or(settings.interval_ms, |seconds| (seconds * 1000.0) as u64);
@@ -74,7 +75,7 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     state.places = places;
     // A mistake in the file is told, and stops nobody.
     if let (Ok(path), [first, ..]) = (&file, &problems[..]) {
-        state.notice = Some(config::said(path, first));
+        state.notice = Some(watch::config::said(path, first));
     }
     let source = Source::open(machine, args, &mut state)?;
     // The first picture has figures on it, unless a device keeps it waiting.

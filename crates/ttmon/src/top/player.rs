@@ -1,7 +1,5 @@
 //! A recording, played in a thread of its own: at the pace at which it was recorded, or faster, slower, or where somebody goes.
 
-use super::feed::Moment;
-use crate::record::Recording;
 use model::{Snapshot, Timestamp};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,6 +7,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use watch::moment::Moment;
+use watch::record::Recording;
 
 /// A recording that plays.
 pub struct Player {

@@ -2,7 +2,6 @@
 //!
 //! This is done once per moment, filter or order, and not for every picture.
 
-use super::feed::Moment;
 use super::query::{Query, parse};
 use super::settings::Settings;
 use super::table::Column;
@@ -11,6 +10,7 @@ use model::{Bytes, DeviceId, Held, Process, Snapshot, Usage};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
+use watch::moment::Moment;
 
 /// All rows, and which of them are shown in which order.
 #[derive(Debug, Default)]

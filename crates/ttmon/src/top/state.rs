@@ -1,7 +1,6 @@
 //! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
 
 use super::charts::Charts;
-use super::feed::{Closer, Moment};
 use super::hosts::Hosts;
 use super::panels::{detail, filter, fleet, memory, mesh, setup, signals, sort};
 use super::places::Places;
@@ -11,13 +10,14 @@ use super::settings::Settings;
 use super::table::Table;
 use super::theme::Theme;
 use super::trails::Trails;
-use crate::events::Events;
-use crate::fleet::summary::Summary;
-use crate::fleet::{self as fleet_data, Fleet};
 use jiff::tz::TimeZone;
 use model::{Device, DeviceId, History, Snapshot, Timestamp};
 use ratatui::layout::Rect;
 use std::sync::Arc;
+use watch::events::Events;
+use watch::fleet::summary::Summary;
+use watch::fleet::{self as fleet_data, Fleet};
+use watch::moment::{Closer, Moment};
 
 /// The whole state of the monitor.
 pub struct State {

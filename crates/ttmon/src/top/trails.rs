@@ -139,8 +139,8 @@ impl Trail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::feed::Moment;
     use model::{DeviceId, Usage};
+    use watch::moment::Moment;
 
     fn moment(seconds: f64, dram: Option<u64>) -> Snapshot {
         let usage = dram.map_or(Usage::default(), |dram| Usage::measured(dram, 0, 0, 0, 0));

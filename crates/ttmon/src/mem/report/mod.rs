@@ -5,13 +5,13 @@ mod groups;
 mod sqlite;
 mod summary;
 
-use crate::exit::{Exit, Failure};
 use groups::Files;
 use model::{Host, Timestamp};
 use show::memory::view::{Buffer, Chip, LARGEST, SCHEMA, View};
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use watch::exit::{Exit, Failure};
 
 /// What is wrong with a file, and in which line.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Several machines in one table: a heading for each, its devices below.
 
 use super::{NARROWEST, WIDEST, list_notes, processes, rows};
-use crate::fleet::summary::{Need, Summary, is_old, worst_first};
-use crate::fleet::{Fleet, HostView, Reach};
 use model::{Device, Snapshot};
 use show::grid::Page;
 use show::style::{Style, Tone};
 use show::text::{Align, clean, width};
 use std::time::Duration;
+use watch::fleet::summary::{Need, Summary, is_old, worst_first};
+use watch::fleet::{Fleet, HostView, Reach};
 
 /// The whole view, the machines that need somebody first.
 pub fn text(fleet: &Fleet, style: &Style, time: &str) -> String {

@@ -1,6 +1,5 @@
 //! What has happened, the newest at the top.
 
-use crate::events::{Event, Weight};
 use crate::top::keys::Action;
 use crate::top::paint::{frame, put};
 use crate::top::state::State;
@@ -9,6 +8,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::text::clean;
+use watch::events::{Event, Weight};
 
 pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
     let all = state.events.latest(state.now()).count();
@@ -80,10 +80,10 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::feed::Moment;
     use crate::top::paint::lines;
     use crate::top::settings::Settings;
     use show::example;
+    use watch::moment::Moment;
 
     fn state() -> State {
         let mut state = State::new(Settings::default(), true);

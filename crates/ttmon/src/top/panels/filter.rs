@@ -208,12 +208,12 @@ fn applied(state: &mut State, mut prompt: Prompt) -> Prompt {
 mod tests {
     use super::*;
     use crate::top::app::handle;
-    use crate::top::feed::Moment;
     use crate::top::paint::lines;
     use crate::top::settings::Settings;
     use crossterm::event::{Event, KeyEvent};
     use expect_test::expect;
     use show::example;
+    use watch::moment::Moment;
 
     fn start() -> State {
         let mut state = State::new(Settings::default(), true);

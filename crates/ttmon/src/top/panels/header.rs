@@ -2,7 +2,6 @@
 
 use super::devices::figures::short_time;
 use super::fleet;
-use crate::fleet::Reach;
 use crate::top::paint::put;
 use crate::top::pieces::{self, Piece};
 use crate::top::state::{State, View};
@@ -11,6 +10,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use watch::fleet::Reach;
 
 /// Between two pieces.
 const GAP: u16 = 2;
@@ -132,13 +132,13 @@ fn pieces(state: &State) -> Vec<Piece> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::feed::Moment;
     use crate::top::paint::lines;
     use crate::top::settings::Settings;
     use crate::top::state::Replay;
     use crossterm::event::KeyModifiers;
     use expect_test::expect;
     use show::example;
+    use watch::moment::Moment;
 
     fn state() -> State {
         let mut state = State::new(Settings::default(), true);

@@ -206,12 +206,12 @@ fn send_one(signal: i32, pid: u32, started_at: Option<Timestamp>) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::feed::Moment;
     use crate::top::paint::lines;
     use crate::top::settings::Settings;
     use crossterm::event::KeyModifiers;
     use show::example;
     use std::os::unix::process::ExitStatusExt;
+    use watch::moment::Moment;
 
     fn state() -> State {
         let mut state = State::new(Settings::default(), true);

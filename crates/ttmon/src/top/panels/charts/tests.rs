@@ -1,7 +1,6 @@
 //! Charts as people see them, pinned, and what must hold for any of them.
 
 use super::*;
-use crate::top::feed::Moment;
 use crate::top::keys::Action;
 use crate::top::paint::lines;
 use crate::top::settings::Settings;
@@ -11,6 +10,7 @@ use jiff::tz::TimeZone;
 use model::{BytesPerSecond, Celsius, DeviceId, Rpm, Snapshot, Watts};
 use proptest::prelude::*;
 use show::example;
+use watch::moment::Moment;
 
 /// A state that has seen so many seconds of a machine, as it was changed in each of them.
 fn state_of(machine: &Snapshot, seconds: i64, change: impl Fn(i64, &mut Snapshot)) -> State {

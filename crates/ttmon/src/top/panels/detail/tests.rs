@@ -1,5 +1,4 @@
 use super::*;
-use crate::top::feed::{Closer, Moment};
 use crate::top::paint;
 use crate::top::settings::Settings;
 use crossterm::event::{KeyModifiers, MouseButton};
@@ -8,6 +7,7 @@ use jiff::tz::TimeZone;
 use show::example;
 use show::memory::view;
 use sources::About;
+use watch::moment::{Closer, Moment};
 
 /// A state that has seen these moments, on a screen of this size.
 fn state_of(moments: Vec<Moment>, (width, height): (u16, u16)) -> State {

@@ -242,10 +242,10 @@ pub fn remarks(device: &Device) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::feed::Moment;
     use crate::top::settings::Settings;
     use model::{Celsius, Megahertz, Watts};
     use show::example;
+    use watch::moment::Moment;
 
     fn state() -> State {
         let mut state = State::new(Settings::default(), true);

@@ -1,13 +1,13 @@
 //! What the devices look like, pinned. Refresh with `UPDATE_EXPECT=1` and read the difference.
 
 use super::*;
-use crate::top::feed::Moment;
 use crate::top::paint::lines;
 use crate::top::settings::Settings;
 use crossterm::event::KeyModifiers;
 use expect_test::expect_file;
 use model::{BytesPerSecond, Device, DeviceId, Megahertz, Metric, Snapshot, State as DeviceState};
 use show::example;
+use watch::moment::Moment;
 
 const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 50), (320, 90)];
 

@@ -5,8 +5,6 @@ mod columns;
 pub mod prompt;
 
 use super::devices::figures;
-use crate::fleet::Reach;
-use crate::fleet::summary::{Need, Summary};
 use crate::top::hosts::{Hosts, Line, word};
 use crate::top::paint::{bar, cell, columns as width_of, fill, put, repeat};
 use crate::top::state::State;
@@ -17,6 +15,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use show::text::Align;
+use watch::fleet::Reach;
+use watch::fleet::summary::{Need, Summary};
 
 pub use act::{act, enter, mouse};
 
@@ -181,7 +181,7 @@ impl Row<'_> {
                         Reach::Unreachable { since, .. } => Some(*since),
                         Reach::Waiting | Reach::Reached => host.age,
                     };
-                    let old = summary.need == Need::Unreachable || crate::fleet::summary::is_old(host);
+                    let old = summary.need == Need::Unreachable || watch::fleet::summary::is_old(host);
                     let text = age.map_or(absent.to_owned(), |age| figures::short_time(age.as_secs_f64()));
                     (text, if old { Tone::Warning } else { Tone::Faint })
                 }

@@ -1,7 +1,5 @@
 //! The list of machines, pinned, and what keys and the mouse do in it.
 
-use crate::fleet::summary::Summary;
-use crate::fleet::{Fleet, HostView, example};
 use crate::top::settings::Settings;
 use crate::top::state::{Effect, Overlay, State, View};
 use crate::top::{app, draw, paint};
@@ -11,6 +9,8 @@ use jiff::tz::TimeZone;
 use model::DeviceId;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use watch::fleet::summary::Summary;
+use watch::fleet::{Fleet, HostView, example};
 
 fn watching(fleet: Fleet) -> State {
     let mut state = State::new(Settings::default(), true);
@@ -169,7 +169,7 @@ fn charts_go_on_from_what_the_service_remembers_and_stop_with_it() {
         snapshot
     };
     let closer =
-        crate::fleet::Closer { past: std::sync::Arc::new((1..60).rev().map(past).collect()), ..Default::default() };
+        watch::fleet::Closer { past: std::sync::Arc::new((1..60).rev().map(past).collect()), ..Default::default() };
     fleet.hosts[0].closer = Some(std::sync::Arc::new(closer));
     let mut state = watching(fleet.clone());
     assert_eq!(state.history.len(), 60);

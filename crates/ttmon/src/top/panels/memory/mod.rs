@@ -9,7 +9,6 @@ mod golden;
 mod list;
 mod rows;
 
-use crate::top::feed::Moment;
 use crate::top::keys::Action;
 use crate::top::paint::put;
 use crate::top::state::State;
@@ -22,6 +21,7 @@ use show::memory::of_snapshot;
 use show::memory::view::{Chip, View};
 use show::style::{Style, Tone as Said};
 use std::borrow::Cow;
+use watch::moment::Moment;
 
 /// What is chosen in this view.
 #[derive(Debug, Default, Clone, PartialEq)]

@@ -1,7 +1,6 @@
 //! What the view looks like, pinned. Refresh with `UPDATE_EXPECT=1` and read the difference.
 
 use super::*;
-use crate::top::feed::Moment;
 use crate::top::paint::lines;
 use crate::top::places::Places;
 use crate::top::settings::Settings;
@@ -9,6 +8,7 @@ use crossterm::event::KeyModifiers;
 use expect_test::{expect, expect_file};
 use model::{Arch, Bytes, BytesPerSecond, Celsius, Device, Link, Megahertz, PciAddress, Snapshot, Watts};
 use show::example;
+use watch::moment::Moment;
 
 const SIZES: [(u16, u16); 3] = [(80, 22), (120, 38), (160, 48)];
 const T3K: &str = include_str!("../../../../../harness/clusters/t3k.yaml");

@@ -1,6 +1,5 @@
 use super::*;
 use crate::top::app::handle;
-use crate::top::feed::Moment;
 use crate::top::layout::{self, Panel};
 use crate::top::paint::lines;
 use crate::top::settings::Settings;
@@ -11,6 +10,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, Mous
 use expect_test::{expect, expect_file};
 use model::{Bytes, DeviceId, Held, Snapshot, Source, Timestamp, Usage};
 use show::example;
+use watch::moment::Moment;
 
 const CODES: KeyModifiers = KeyModifiers::NONE;
 

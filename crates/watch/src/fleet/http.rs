@@ -3,10 +3,10 @@
 use super::place::HttpPlace;
 use super::watch::{Board, Next};
 use super::{Alert, Closer, Wish, past};
-use crate::client::{Buffers, Death};
+use crate::client::{Buffers, Death, MemoryService};
 use crate::events::Event;
-use crate::http::Http;
-use crate::mem::{self, Teller};
+use crate::memory;
+use alerts::http::Http;
 use ledger::wire::Wanted;
 use model::{SCHEMA, Snapshot};
 use serde::Deserialize;
@@ -106,27 +106,6 @@ impl Service<'_> {
         self.ask::<Told>("alerts").map(|told| told.alerts)
     }
 
-    /// Live buffers.
-    pub fn buffers(&self, wanted: &Wanted) -> Option<Buffers> {
-        let mut query = format!("buffers?limit={}", wanted.limit.unwrap_or(BUFFERS));
-        if let Some(pid) = wanted.pid {
-            query += &format!("&pid={pid}");
-        }
-        if let Some(device) = &wanted.device {
-            query += &format!("&device={}", escaped(device));
-        }
-        self.ask(&query)
-    }
-
-    /// The latest deaths, the last first.
-    pub fn deaths(&self, limit: usize) -> Option<Vec<Death>> {
-        #[derive(Deserialize)]
-        struct Told {
-            deaths: Vec<Death>,
-        }
-        self.ask::<Told>(&format!("deaths?limit={limit}")).map(|told| told.deaths)
-    }
-
     /// What was measured and what has happened before.
     fn before(&self, wish: &Wish) -> Before {
         let told = past::query(wish.past).and_then(|query| self.ask::<past::Told>(&query));
@@ -138,18 +117,39 @@ impl Service<'_> {
     }
 
     fn closer(&self, wish: &Wish, snapshot: Option<&Snapshot>, before: &Before) -> Closer {
-        let teller = || Teller::Far(Service { http: self.http, base: self.base });
+        let service = || Service { http: self.http, base: self.base };
         let memory = snapshot.filter(|_| wish.memory).map(|snapshot| {
             let mut snapshot = snapshot.clone();
-            mem::told(&mut teller(), &mut snapshot, true, BUFFERS)
+            memory::told(&mut service(), &mut snapshot, true, BUFFERS)
         });
         let process = wish.process.zip(snapshot).map(|(pid, snapshot)| {
-            let buffers = mem::told_of_process(&mut teller(), snapshot, pid, BUFFERS);
+            let buffers = memory::told_of_process(&mut service(), snapshot, pid, BUFFERS);
             (pid, buffers.unwrap_or_default())
         });
-        let deaths = self.deaths(DEATHS).unwrap_or_default();
+        let deaths = service().deaths(DEATHS).unwrap_or_default();
         let Before { past, events } = before.clone();
         Closer { memory, process, deaths, past, events }
+    }
+}
+
+impl MemoryService for Service<'_> {
+    fn buffers(&mut self, wanted: Wanted) -> Option<Buffers> {
+        let mut query = format!("buffers?limit={}", wanted.limit.unwrap_or(BUFFERS));
+        if let Some(pid) = wanted.pid {
+            query += &format!("&pid={pid}");
+        }
+        if let Some(device) = &wanted.device {
+            query += &format!("&device={}", escaped(device));
+        }
+        self.ask(&query)
+    }
+
+    fn deaths(&mut self, limit: usize) -> Option<Vec<Death>> {
+        #[derive(Deserialize)]
+        struct Told {
+            deaths: Vec<Death>,
+        }
+        self.ask::<Told>(&format!("deaths?limit={limit}")).map(|told| told.deaths)
     }
 }
 

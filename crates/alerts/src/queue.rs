@@ -1,6 +1,6 @@
 //! What a receiver has still to be told. The newest state of each alert waits until it was told, however often that fails.
 
-use alerts::Notice;
+use crate::engine::Notice;
 use model::AlertState;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -103,8 +103,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::example::notice;
     use super::*;
+    use crate::example::notice;
 
     fn told(batch: &[Notice]) -> Vec<String> {
         batch.iter().map(|one| format!("{} {}", one.fingerprint, one.alert.state.name())).collect()

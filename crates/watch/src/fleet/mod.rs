@@ -3,7 +3,7 @@
 //! What is known is plain data, a [`Fleet`] of [`HostView`]s. `watch.rs` keeps it up to date in threads of its own; `http.rs` asks
 //! services (`ttmon serve`), `ssh.rs` starts `ttmon` on the far side, `prometheus/` asks one Prometheus for all of them.
 
-#[cfg(test)]
+#[cfg(any(test, feature = "examples"))]
 pub mod example;
 pub mod far;
 pub mod http;

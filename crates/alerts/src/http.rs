@@ -35,6 +35,7 @@ pub struct Http {
 const LONGEST: u64 = 256 << 20;
 
 impl Http {
+    /// Reads the token and the certificates.
     pub fn new(options: &Options) -> anyhow::Result<Http> {
         let token = options.token_file.as_deref().map(token).transpose()?;
         let tls = TlsConfig::builder()

@@ -1,6 +1,6 @@
 //! The service, where there is one: asked for what it knows, within a moment, and done without when it does not answer.
 
-use crate::alerts::Listed;
+use crate::rules::Listed;
 use ledger::wire::{Frames, Hello, OF_THE_MACHINE, OF_THE_USER, Request, VERSION, Wanted, frame};
 use model::{Bytes, Fault, Held, Snapshot, Timestamp};
 use rustix::net::sockopt::socket_peercred;
@@ -10,6 +10,15 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// A service that tells of buffers and deaths: that of this machine, or that of another one.
+pub trait MemoryService {
+    /// Live buffers.
+    fn buffers(&mut self, wanted: Wanted) -> Option<Buffers>;
+
+    /// The latest deaths, the last first.
+    fn deaths(&mut self, limit: usize) -> Option<Vec<Death>>;
+}
 
 /// Somebody who asks the service.
 pub struct Client {
@@ -112,22 +121,6 @@ impl Client {
         }
     }
 
-    /// Live buffers.
-    pub fn buffers(&mut self, wanted: Wanted) -> Option<Buffers> {
-        match self.ask(&Request::Buffers(wanted))? {
-            Told::Buffers(buffers) => Some(buffers),
-            _ => self.fail("gave an answer to another question"),
-        }
-    }
-
-    /// The latest deaths, the last first.
-    pub fn deaths(&mut self, limit: usize) -> Option<Vec<Death>> {
-        match self.ask(&Request::Deaths { limit: Some(limit) })? {
-            Told::Deaths(deaths) => Some(deaths),
-            _ => self.fail("gave an answer to another question"),
-        }
-    }
-
     /// The rules, and what they say.
     pub fn alerts(&mut self) -> Option<Listed> {
         match self.ask(&Request::Alerts {})? {
@@ -226,6 +219,22 @@ impl Client {
         let reason = format!("the service {why}; read directly");
         self.complaint = Some(Fault::new(place.unwrap_or("ttmon serve".into()), reason));
         None
+    }
+}
+
+impl MemoryService for Client {
+    fn buffers(&mut self, wanted: Wanted) -> Option<Buffers> {
+        match self.ask(&Request::Buffers(wanted))? {
+            Told::Buffers(buffers) => Some(buffers),
+            _ => self.fail("gave an answer to another question"),
+        }
+    }
+
+    fn deaths(&mut self, limit: usize) -> Option<Vec<Death>> {
+        match self.ask(&Request::Deaths { limit: Some(limit) })? {
+            Told::Deaths(deaths) => Some(deaths),
+            _ => self.fail("gave an answer to another question"),
+        }
     }
 }
 

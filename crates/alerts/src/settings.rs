@@ -1,10 +1,12 @@
 //! Rules and receivers, from the configuration file: `[[alert]]`, `[alerts]` and what is under it.
 
-use crate::config::{Problem, line_of};
-use crate::record::duration;
-use alerts::{Rule, Scope, built_in};
+use crate::figure::Scope;
+use crate::parse::ParseError;
+use crate::period;
+use crate::problem::{Problem, line_of};
+use crate::rule::{Rule, built_in};
+use model::text::nearest;
 use model::{Selector, Severity};
-use show::text::nearest;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml_edit::{Document, Item, Table, TableLike};
@@ -12,13 +14,16 @@ use toml_edit::{Document, Item, Table, TableLike};
 /// What the file says of alerts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
+    /// What is watched.
     pub rules: Vec<Rule>,
+    /// Who is told.
     pub receivers: Vec<Receiver>,
 }
 
 /// Somebody to be told.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Receiver {
+    /// How.
     pub way: Way,
     /// Only of what matters as much.
     pub at_least: Severity,
@@ -28,10 +33,15 @@ pub struct Receiver {
 
 /// How somebody is told.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
 pub enum Way {
+    /// JSON is sent to a URL.
     Webhook { url: String, token_file: Option<PathBuf>, ca: Option<PathBuf> },
+    /// Alerts are sent to an Alertmanager.
     Alertmanager { url: String, token_file: Option<PathBuf>, ca: Option<PathBuf> },
+    /// A program is run, with JSON on its standard input.
     Command { run: Vec<String> },
+    /// `notify-send`.
     Desktop,
 }
 
@@ -195,7 +205,7 @@ fn rule(table: &Table, known: &[Rule]) -> Result<(Rule, bool), (&'static str, St
     let is_off = switch(table, "off").map_err(wrong("off"))?;
     let base = known.iter().find(|rule| rule.name == name);
     let condition = match (string(table, "when").map_err(wrong("when"))?, base) {
-        (Some(when), _) => when.parse().map_err(|error: alerts::ParseError| wrong("when")(format!("when: {error}")))?,
+        (Some(when), _) => when.parse().map_err(|error: ParseError| wrong("when")(format!("when: {error}")))?,
         (None, Some(base)) => base.condition.clone(),
         (None, None) => return Err(wrong("when")("when is missing".into())),
     };
@@ -259,7 +269,9 @@ fn about(table: &dyn TableLike) -> Read<(Severity, Duration)> {
     let at_least = severity(table, "at_least")?.unwrap_or(Severity::Info);
     let timeout = match string(table, "timeout")? {
         None => Duration::from_secs(10),
-        Some(text) => duration::parse(&text).map_err(|error| format!("timeout: {error}"))?,
+        Some(text) => period::parse(&text)
+            .filter(|time| !time.is_zero())
+            .ok_or("timeout: a duration like 90s, 10m, 1h30m or 250ms is needed")?,
     };
     match timeout.as_secs() {
         1..=300 => Ok((at_least, timeout)),

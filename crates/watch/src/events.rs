@@ -328,7 +328,7 @@ fn shown(value: Option<impl ToString>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::feed::Moment;
+    use crate::moment::Moment;
     use model::{Celsius, Held};
     use show::example;
 

@@ -1,8 +1,8 @@
 //! Telling somebody: over HTTP as JSON, to Alertmanager, to a command, on the desktop.
 
-use super::settings::{Receiver, Way};
+use crate::engine::Notice;
 use crate::http::{Http, Options};
-use alerts::Notice;
+use crate::settings::{Receiver, Way};
 use anyhow::{Context, bail};
 use model::{AlertState, Severity, Timestamp};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -29,6 +29,7 @@ const FORGOTTEN_MS: i64 = 4 * super::queue::REPEAT.as_millis() as i64;
 const LONGEST_COMPLAINT: u64 = 200;
 
 impl Teller {
+    /// Of a receiver, in the name of this machine.
     pub fn new(receiver: &Receiver, host: &str) -> Teller {
         Teller { receiver: receiver.clone(), host: host.to_owned(), http: None, running: Arc::default() }
     }
@@ -142,7 +143,7 @@ impl Teller {
 
 fn first_line(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
-    let line = show::text::clean(text.lines().next()?.trim()).chars().take(200).collect::<String>();
+    let line = model::text::clean(text.lines().next()?.trim()).chars().take(200).collect::<String>();
     (!line.is_empty()).then_some(line)
 }
 
@@ -205,7 +206,7 @@ fn notification(notice: &Notice, is_test: bool) -> Vec<String> {
     };
     let test = if is_test { "test: " } else { "" };
     let title = format!("{test}{} {}", alert.name, alert.state.name());
-    let text = show::text::clean(&alert.text).into_owned();
+    let text = model::text::clean(&alert.text).into_owned();
     // A name that a process has chosen is no option.
     ["notify-send", "--app-name=ttmon", &format!("--urgency={urgency}"), "--", &title, &text]
         .map(str::to_owned)
@@ -214,8 +215,8 @@ fn notification(notice: &Notice, is_test: bool) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::example::notice;
     use super::*;
+    use crate::example::notice;
     use expect_test::expect;
 
     fn command(run: &[&str], timeout: u64) -> anyhow::Result<String> {

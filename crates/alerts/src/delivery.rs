@@ -1,10 +1,10 @@
 //! Receivers are told in threads of their own, one for each: nobody waits for another, and the service for none.
 
-use super::queue::Queue;
-use super::receiver::Teller;
-use super::settings::{Receiver, Way};
-use crate::serve::log::{Level, log};
-use alerts::Notice;
+use crate::engine::Notice;
+use crate::log::{Level, log};
+use crate::queue::Queue;
+use crate::receiver::Teller;
+use crate::settings::{Receiver, Way};
 use model::Timestamp;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::HashMap;
@@ -149,4 +149,9 @@ fn work(shared: &Shared, mut teller: Teller, name: &str) {
 /// The time on the wall.
 pub fn wall() -> Timestamp {
     Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64))
+}
+
+/// The name of this machine.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

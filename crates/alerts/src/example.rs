@@ -1,6 +1,6 @@
 //! A made-up alert for tests, and what a test alert is made of.
 
-use alerts::Notice;
+use crate::engine::Notice;
 use model::{Alert, AlertState, Severity, Timestamp};
 
 /// About device 0, at made-up times.

@@ -3,9 +3,9 @@
 use super::http::{PATIENCE, Service};
 use super::watch::{Watch, Ways};
 use super::{HostView, place, prometheus};
-use crate::cli::MachineArgs;
+use crate::args::MachineArgs;
 use crate::exit::{Exit, Failure};
-use crate::http::{Http, Options};
+use alerts::http::{Http, Options};
 use model::{Host, SCHEMA, Snapshot, Timestamp};
 use std::time::Duration;
 

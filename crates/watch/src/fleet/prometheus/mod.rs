@@ -7,7 +7,7 @@ mod tests;
 use super::watch::{Board, Next};
 use super::{HostView, Reach, Wish};
 use crate::exit::{Exit, Failure};
-use crate::http::Http;
+use alerts::http::Http;
 use answers::{Figure, Labels, Machine, Machines, Row, rows};
 use serde::Deserialize;
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 use super::place::HttpPlace;
 use super::{Alert, Closer, Fleet, HostView, Reach, Wish, http, prometheus, ssh};
-use crate::http::Http;
+use alerts::http::Http;
 use model::Snapshot;
 use std::io;
 use std::process::Child;

@@ -1,8 +1,9 @@
 //! Rules at work: shown each sample, they tell what fires.
 
-use super::settings::Settings;
+use alerts::settings::Settings;
 use alerts::{Ended, Engine, Notice};
-use model::{Alert, Snapshot};
+use model::{Alert, Severity, Snapshot};
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// Rules, and what they have found.
@@ -26,7 +27,7 @@ impl Watch {
 
     /// Other rules from now on. Tells what is over for that.
     pub fn set_rules(&mut self, settings: &Settings) -> Vec<Notice> {
-        let notices = self.engine.set_rules(settings.rules.clone(), super::delivery::wall());
+        let notices = self.engine.set_rules(settings.rules.clone(), alerts::wall());
         self.firing = self.engine.firing();
         notices
     }
@@ -43,5 +44,34 @@ impl Watch {
 
     pub fn rules(&self) -> &[alerts::Rule] {
         self.engine.rules()
+    }
+}
+
+/// Rules, and what is pending, firing or over.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Listed {
+    pub rules: Vec<ListedRule>,
+    pub alerts: Vec<Alert>,
+}
+
+/// A rule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ListedRule {
+    pub name: String,
+    pub severity: Severity,
+    pub when: String,
+    pub text: Option<String>,
+}
+
+impl Listed {
+    pub fn of(watch: Option<&Watch>) -> Listed {
+        let Some(watch) = watch else { return Listed::default() };
+        let rule = |rule: &alerts::Rule| ListedRule {
+            name: rule.name.clone(),
+            severity: rule.severity,
+            when: rule.condition.to_string(),
+            text: rule.text.clone(),
+        };
+        Listed { rules: watch.rules().iter().map(rule).collect(), alerts: watch.alerts() }
     }
 }

@@ -1,14 +1,15 @@
 //! The machine to look at: this one, a folder that looks like one, a simulated one, or another one that is asked over the network.
 
-use crate::alerts::Watch;
-use crate::alerts::settings::Settings;
-use crate::cli::MachineArgs;
-use crate::client::Client;
+use crate::args::MachineArgs;
+use crate::client::{Buffers, Client, Death, MemoryService};
 use crate::exit::{Exit, Failure};
 use crate::fleet::HostView;
 use crate::fleet::far::Far;
-use crate::mem::Teller;
+use crate::fleet::http::Service;
+use crate::rules::Watch;
+use alerts::settings::Settings;
 use anyhow::Context;
+use ledger::wire::Wanted;
 use model::{Fault, Snapshot};
 use sources::{Options, Root, Sampler};
 use std::time::Duration;
@@ -35,6 +36,30 @@ struct Here {
     is_served: bool,
     /// Rules for when there is no service, which has its own.
     watch: Option<Watch>,
+}
+
+/// The service that has given a sample: that of this machine, or that of another one.
+pub enum Teller<'a> {
+    /// Asked through its socket.
+    Here(&'a mut Client),
+    /// Asked over HTTP.
+    Far(Service<'a>),
+}
+
+impl MemoryService for Teller<'_> {
+    fn buffers(&mut self, wanted: Wanted) -> Option<Buffers> {
+        match self {
+            Teller::Here(client) => client.buffers(wanted),
+            Teller::Far(service) => service.buffers(wanted),
+        }
+    }
+
+    fn deaths(&mut self, limit: usize) -> Option<Vec<Death>> {
+        match self {
+            Teller::Here(client) => client.deaths(limit),
+            Teller::Far(service) => service.deaths(limit),
+        }
+    }
 }
 
 impl Machine {

@@ -7,8 +7,11 @@ use std::sync::LazyLock;
 /// How much a line matters, as syslog numbers it.
 #[derive(Debug, Clone, Copy)]
 pub enum Level {
+    /// Something does not work.
     Error = 3,
+    /// Something may not work.
     Warning = 4,
+    /// Something has happened.
     Info = 6,
 }
 

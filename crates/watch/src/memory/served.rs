@@ -1,45 +1,21 @@
 //! Buffers and deaths as the service tells of them: those of all users.
 
-use crate::client::{self, Client};
-use crate::fleet::http::Service;
+use crate::client::{self, MemoryService};
 use ledger::wire::Wanted;
 use model::{Fault, Snapshot, Usage};
 use show::memory::view::{Buffer, Death};
 use show::text;
 use std::cmp::Reverse;
 
-/// A service that tells: that of this machine, or that of another one.
-pub enum Teller<'a> {
-    Here(&'a mut Client),
-    Far(Service<'a>),
-}
-
-impl Teller<'_> {
-    fn buffers(&mut self, wanted: Wanted) -> Option<client::Buffers> {
-        match self {
-            Teller::Here(client) => client.buffers(wanted),
-            Teller::Far(service) => service.buffers(&wanted),
-        }
-    }
-
-    /// The latest deaths, the last first.
-    pub fn deaths(&mut self, limit: usize) -> Option<Vec<client::Death>> {
-        match self {
-            Teller::Here(client) => client.deaths(limit),
-            Teller::Far(service) => service.deaths(limit),
-        }
-    }
-}
-
 /// So many deaths are asked for.
 const DEATHS: usize = 50;
 
 /// Buffers, deaths, and how many buffers are not listed.
-type Told = (Vec<Buffer>, Vec<Death>, u64);
+pub type Told = (Vec<Buffer>, Vec<Death>, u64);
 
 /// The largest buffers on the devices of a snapshot, the latest deaths there, and how many buffers are not listed. `all` if
 /// those are all devices that there are. None when the service does not answer.
-pub fn ask(service: &mut Teller, snapshot: &mut Snapshot, all: bool, most: usize) -> Option<Told> {
+pub fn ask(service: &mut dyn MemoryService, snapshot: &mut Snapshot, all: bool, most: usize) -> Option<Told> {
     let ids: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
     let wanted = |device: Option<String>| Wanted { device, limit: Some(most), ..Wanted::default() };
     let pages = if all { vec![wanted(None)] } else { ids.iter().cloned().map(|id| wanted(Some(id))).collect() };
@@ -60,7 +36,7 @@ pub fn ask(service: &mut Teller, snapshot: &mut Snapshot, all: bool, most: usize
 }
 
 /// The largest buffers of one process. None when the service does not answer.
-pub fn of_process(service: &mut Teller, snapshot: &Snapshot, pid: u32, most: usize) -> Option<Vec<Buffer>> {
+pub fn of_process(service: &mut dyn MemoryService, snapshot: &Snapshot, pid: u32, most: usize) -> Option<Vec<Buffer>> {
     let ids: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
     let told = service.buffers(Wanted { pid: Some(pid), limit: Some(most), ..Wanted::default() })?;
     Some(told.buffers.into_iter().map(|row| buffer(row, &ids)).collect())
