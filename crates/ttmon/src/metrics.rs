@@ -1,15 +1,36 @@
 //! `ttmon metrics`: what a scrape of the service would say, once.
 
-use crate::cli::MetricsArgs;
+use serve::MetricOptions;
 use show::text::clean;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use watch::args::MachineArgs;
 use watch::atomic_file::replace_file;
 use watch::exit::{Exit, Failure};
 use watch::machine::Machine;
 use web::metrics::{Counts, Figures, Format};
 
-pub fn run(machine: &MachineArgs, args: &MetricsArgs) -> anyhow::Result<Exit> {
+pub const AFTER_HELP: &str = "\
+What was not measured has no line. A single sample has no counters of what went over PCIe: those are of the service (`ttmon serve`), \
+which is asked when there is one. For node_exporter's textfile collector, every minute:
+
+  * * * * * root ttmon metrics --textfile /var/lib/prometheus/node-exporter/ttmon.prom
+
+Exit codes: 0 it is written, whatever the devices are like; 2 a wrong word on the command line; 4 not permitted.";
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// OpenMetrics instead of Prometheus text
+    #[arg(long, conflicts_with = "textfile")]
+    pub openmetrics: bool,
+    /// Write to PATH instead, whole or not at all
+    #[arg(long, value_name = "PATH")]
+    pub textfile: Option<PathBuf>,
+    #[command(flatten)]
+    pub options: MetricOptions,
+}
+
+pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     let mut opened = Machine::open(machine, false)?.through_service(machine);
     let snapshot = opened.sample();
     let figures = Figures {

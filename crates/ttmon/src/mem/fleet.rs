@@ -1,10 +1,10 @@
 //! `ttmon mem` over several machines: a part for each.
 
+use super::Args;
 use super::keys::Keys;
 use super::{chosen_of, rest};
-use crate::cli::MemArgs;
-use crate::smi::fleet::{Of, envelope};
-use crate::smi::screen::Screen;
+use crate::envelope::{Of, envelope};
+use crate::screen::Screen;
 use alerts::http::Http;
 use show::memory::{draw, gather};
 use show::terminal::on_terminal;
@@ -24,7 +24,7 @@ use watch::wait::Interrupt;
 /// Shows all machines until it is enough.
 pub fn run(
     machine: &MachineArgs,
-    args: &MemArgs,
+    args: &Args,
     screen: &mut Screen,
     every: Option<Duration>,
     interrupt: Option<&Interrupt>,
@@ -52,7 +52,7 @@ pub fn run(
     }
 }
 
-fn text(fleet: &Fleet, services: &HashMap<String, Http>, args: &MemArgs, screen: &Screen, once: bool) -> String {
+fn text(fleet: &Fleet, services: &HashMap<String, Http>, args: &Args, screen: &Screen, once: bool) -> String {
     let view = |host: &HostView| {
         let mut snapshot = chosen_of(host.aged()?, &args.device);
         let http = services.get(&host.place).filter(|_| host.trouble().is_none());

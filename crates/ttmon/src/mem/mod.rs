@@ -1,11 +1,12 @@
 //! `ttmon mem`: where the memory of every chip went, once or live; of this machine, or of a report.
 
+mod args;
 mod fleet;
 mod keys;
 mod report;
 
-use crate::cli::MemArgs;
-use crate::smi::screen::{Output, Screen};
+use crate::screen::{Output, Screen};
+pub use args::{AFTER_HELP, Args};
 use keys::Keys;
 use model::{Snapshot, Timestamp};
 use show::memory::draw;
@@ -20,7 +21,7 @@ use watch::verdict::{selected, verdict};
 use watch::wait::{Interrupt, Woken};
 
 /// Runs the command.
-pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
+pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     // A program that reads JSON asks for a stream by naming a period.
     let live = !args.once && args.report.is_none() && if args.json { args.refresh.is_some() } else { on_terminal() };
     let mut screen = Screen::new(Output {
@@ -57,7 +58,7 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
 fn repeat(
     machine: &mut Machine,
     screen: &mut Screen,
-    args: &MemArgs,
+    args: &Args,
     every: Option<Duration>,
     interrupt: Option<&Interrupt>,
 ) -> anyhow::Result<Exit> {
@@ -101,7 +102,7 @@ fn rest(next: Instant, interrupt: &Interrupt, screen: &mut Screen, keys: &mut Op
     Ok(false)
 }
 
-fn text(view: &View, args: &MemArgs, screen: &Screen, once: bool) -> String {
+fn text(view: &View, args: &Args, screen: &Screen, once: bool) -> String {
     if !args.json {
         return draw::text(view, &screen.style(), &view.taken_at.map(local_time).unwrap_or_default());
     }

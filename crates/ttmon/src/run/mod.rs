@@ -1,6 +1,7 @@
 //! `ttmon run`: runs a command with the agent in it, and prints a receipt of what it had of the devices.
 
 mod account;
+mod args;
 mod child;
 mod collect;
 mod energy;
@@ -9,8 +10,8 @@ mod golden;
 mod json;
 mod receipt;
 
-use crate::cli::RunArgs;
 use account::{Account, End, Verdict};
+pub use args::{AFTER_HELP, Args};
 use collect::{Collected, Collector};
 use energy::{Meter, Tally};
 use model::{Snapshot, State, Timestamp};
@@ -27,7 +28,7 @@ use watch::exit::{self, Exit, Failure};
 use watch::machine::Machine;
 
 /// Runs the command. The exit code is the command's own, unless something leaked.
-pub fn run(machine: &MachineArgs, args: &RunArgs) -> ExitCode {
+pub fn run(machine: &MachineArgs, args: &Args) -> ExitCode {
     match follow(machine, args) {
         Ok(code) => ExitCode::from(code),
         Err(error) => exit::code(Err(error)),
@@ -37,7 +38,7 @@ pub fn run(machine: &MachineArgs, args: &RunArgs) -> ExitCode {
 /// What leaks are worth.
 const LEAKS: u8 = 3;
 
-fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
+fn follow(machine: &MachineArgs, args: &Args) -> anyhow::Result<u8> {
     let target = args.json.as_deref().map(json::Target::open).transpose()?;
     let agent = if agent_is_off() { None } else { Some(agent()?) };
     // From here on nothing but our own end takes down what we set up.
@@ -89,7 +90,7 @@ fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
 }
 
 /// Prints the receipt, writes the JSON, and picks the exit code.
-fn tell(account: &Account, args: &RunArgs, target: Option<json::Target>) -> u8 {
+fn tell(account: &Account, args: &Args, target: Option<json::Target>) -> u8 {
     // Whoever closed standard error does not want to know.
     let _ = io::stderr().write_all(receipt::text(account, args.leaks).as_bytes());
     let written = target.map_or(Ok(()), |target| target.write(&json::text(account)));

@@ -1,10 +1,10 @@
 //! `ttmon smi` over several machines: each view with the machine's name in it.
 
+use super::Args;
 use super::{View, csv, local, repetition, table, usage};
-use crate::cli::SmiArgs;
-use crate::smi::screen::{Output, Screen};
-use model::{SCHEMA, Snapshot, Timestamp};
-use serde::Serialize;
+use crate::envelope::{Of, envelope};
+use crate::screen::{Output, Screen};
+use model::{Snapshot, Timestamp};
 use show::style::Style;
 use show::text::{Align, clean, fit};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use watch::args::MachineArgs;
 use watch::exit::Exit;
 use watch::fleet::far::{LONGEST, watch};
-use watch::fleet::{Fleet, HostView, Reach};
+use watch::fleet::{Fleet, HostView};
 use watch::verdict::{no_answer, of_fleet, selected};
 use watch::wait::{Interrupt, Woken};
 
@@ -20,7 +20,7 @@ use watch::wait::{Interrupt, Woken};
 const NAME: usize = 16;
 
 /// Runs the command.
-pub fn run(machine: &MachineArgs, args: &SmiArgs, mut view: View) -> anyhow::Result<Exit> {
+pub fn run(machine: &MachineArgs, args: &Args, mut view: View) -> anyhow::Result<Exit> {
     if matches!(view, View::TtSmi(_)) {
         return Err(usage("--tt-smi is of one machine: name one host, or use --json"));
     }
@@ -174,51 +174,6 @@ fn now() -> Timestamp {
 
 fn json(fleet: &Fleet, one_line: bool) -> String {
     envelope(fleet, one_line, |host| Of::Snapshot(host.snapshot.as_deref()))
-}
-
-/// All machines as one JSON object, with something of each.
-pub fn envelope<'a>(fleet: &'a Fleet, one_line: bool, of_each: impl Fn(&'a HostView) -> Of<'a>) -> String {
-    let host = |host: &'a HostView| Told {
-        host: host.name.clone(),
-        url: host.place.clone(),
-        state: match host.state {
-            Reach::Waiting => "waiting",
-            Reach::Reached => "reached",
-            Reach::Unreachable { .. } => "unreachable",
-        },
-        reason: host.trouble().map(str::to_owned),
-        age_seconds: host.age.map(|age| (age.as_secs_f64() * 1000.0).round() / 1000.0),
-        of: of_each(host),
-    };
-    let all = All { schema: SCHEMA, hosts: fleet.hosts.iter().map(host).collect() };
-    let written = if one_line { serde_json::to_string(&all) } else { serde_json::to_string_pretty(&all) };
-    // Strings, numbers and lists only, all of which JSON can write.
-    written.expect("machines are always JSON") + "\n"
-}
-
-#[derive(Serialize)]
-struct All<'a> {
-    schema: u32,
-    hosts: Vec<Told<'a>>,
-}
-
-#[derive(Serialize)]
-struct Told<'a> {
-    host: String,
-    url: String,
-    state: &'static str,
-    reason: Option<String>,
-    age_seconds: Option<f64>,
-    #[serde(flatten)]
-    of: Of<'a>,
-}
-
-/// What is told of a machine besides its state.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Of<'a> {
-    Snapshot(Option<&'a Snapshot>),
-    Memory(Option<Box<show::memory::view::View>>),
 }
 
 #[cfg(test)]

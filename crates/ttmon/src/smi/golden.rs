@@ -102,7 +102,7 @@ fn a_simulated_machine_says_so_wherever_a_person_looks() {
     let mut machine = example::machine();
     machine.host.simulated = true;
     let mut stream =
-        streams::Stream::new(&Stream::Dmon(crate::cli::StreamArgs { delay: 1.0, count: None, options: String::new() }));
+        streams::Stream::new(&Stream::Dmon(args::StreamArgs { delay: 1.0, count: None, options: String::new() }));
     for text in [
         table::text(&machine, &style(80), TIME),
         list::text(&machine),
@@ -181,10 +181,10 @@ fn json_lines_hold_one_snapshot_each_and_can_be_read_back() {
 
 #[test]
 fn dmon_and_pmon_stream_lines() {
-    let args = crate::cli::StreamArgs { delay: 1.0, count: None, options: "DT".into() };
+    let args = args::StreamArgs { delay: 1.0, count: None, options: "DT".into() };
     let mut text = String::new();
     let mut devices = streams::Stream::new(&Stream::Dmon(args.clone()));
-    let mut processes = streams::Stream::new(&Stream::Pmon(crate::cli::StreamArgs { options: String::new(), ..args }));
+    let mut processes = streams::Stream::new(&Stream::Pmon(args::StreamArgs { options: String::new(), ..args }));
     for second in 5..7 {
         text += &devices.text(&example::machine(), &format!("20260102 03:04:0{second}"));
     }
@@ -194,7 +194,7 @@ fn dmon_and_pmon_stream_lines() {
 
 #[test]
 fn a_stream_has_no_old_values() {
-    let args = crate::cli::StreamArgs { delay: 1.0, count: None, options: String::new() };
+    let args = args::StreamArgs { delay: 1.0, count: None, options: String::new() };
     let mut machine = example::machine();
     machine.devices[0].state = model::State::Silent;
     machine.devices[0].sample_age_seconds = Some(2.0);
@@ -205,7 +205,7 @@ fn a_stream_has_no_old_values() {
 
 #[test]
 fn a_stream_repeats_its_header_after_a_screenful() {
-    let args = crate::cli::StreamArgs { delay: 1.0, count: None, options: String::new() };
+    let args = args::StreamArgs { delay: 1.0, count: None, options: String::new() };
     let mut stream = streams::Stream::new(&Stream::Dmon(args));
     let text: String = (0..13).map(|_| stream.text(&example::machine(), "20260102 03:04:05")).collect();
     assert_eq!(text.matches("#  dev").count(), 3, "{text}");

@@ -1,5 +1,6 @@
 //! `ttmon smi`: every device and every process, once or again and again, in the form that was asked for.
 
+mod args;
 mod csv;
 mod device_fields;
 mod exact_fields;
@@ -10,16 +11,16 @@ mod golden;
 mod list;
 mod process_fields;
 mod report;
-pub mod screen;
 mod streams;
 pub mod table;
 mod tt_smi;
 #[cfg(test)]
 mod tt_smi_official;
 
-use crate::cli::{Format, SmiArgs, Stream};
+use crate::screen::{Output, Screen};
+pub use args::Args;
+use args::{Format, Stream};
 use model::{Snapshot, Timestamp};
-use screen::{Output, Screen};
 use show::style::Style;
 use show::terminal::on_terminal;
 use std::io::{self, Write};
@@ -35,7 +36,7 @@ use watch::wait::{Interrupt, Woken};
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
 /// Runs the command.
-pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
+pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     if args.help_query {
         let mut out = io::stdout().lock();
         out.write_all(csv::help().as_bytes())?;
@@ -70,7 +71,7 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
 fn repeat(
     machine: &mut Machine,
     screen: &mut Screen,
-    args: &SmiArgs,
+    args: &Args,
     view: &mut View,
     (every, count): (Option<Duration>, Option<u64>),
     interrupt: Option<&Interrupt>,
@@ -124,7 +125,7 @@ fn pause(
     }
 }
 
-fn repetition(args: &SmiArgs) -> (Option<Duration>, Option<u64>) {
+fn repetition(args: &Args) -> (Option<Duration>, Option<u64>) {
     if let Some(Stream::Dmon(stream) | Stream::Pmon(stream)) = &args.stream {
         return (Some(Duration::from_secs_f64(stream.delay)), stream.count.or(args.count));
     }
@@ -146,7 +147,7 @@ pub enum View {
 }
 
 impl View {
-    fn chosen(args: &SmiArgs, is_far: bool) -> anyhow::Result<View> {
+    fn chosen(args: &Args, is_far: bool) -> anyhow::Result<View> {
         let formats = args.format.as_deref().unwrap_or(&[]);
         let with = |format| formats.contains(&format);
         let queries = args.query_device.is_some() || args.query_processes.is_some();
@@ -160,15 +161,15 @@ impl View {
         let form = csv::Form { header: !with(Format::Noheader), units: !with(Format::Nounits) };
         let looping = other || args.count.is_some();
         Ok(match args {
-            SmiArgs { stream: Some(stream), .. } => View::Stream(streams::Stream::new(stream)),
-            SmiArgs { query_device: Some(fields), .. } => View::Csv(csv::Query::of_devices(fields, form)?),
-            SmiArgs { query_processes: Some(fields), .. } => View::Csv(csv::Query::of_processes(fields, form)?),
-            SmiArgs { list: true, .. } => View::List,
-            SmiArgs { query: true, .. } => View::Report(report::sections(&args.display)?),
+            Args { stream: Some(stream), .. } => View::Stream(streams::Stream::new(stream)),
+            Args { query_device: Some(fields), .. } => View::Csv(csv::Query::of_devices(fields, form)?),
+            Args { query_processes: Some(fields), .. } => View::Csv(csv::Query::of_processes(fields, form)?),
+            Args { list: true, .. } => View::List,
+            Args { query: true, .. } => View::Report(report::sections(&args.display)?),
             // A person gets it indented; a program reads it faster in one line.
-            SmiArgs { json: true, .. } => View::Json { lines: looping || !on_terminal() },
-            SmiArgs { tt_smi: true, .. } if is_far => View::TtSmi(tt_smi::Host::unknown()),
-            SmiArgs { tt_smi: true, .. } => View::TtSmi(tt_smi::Host::this()),
+            Args { json: true, .. } => View::Json { lines: looping || !on_terminal() },
+            Args { tt_smi: true, .. } if is_far => View::TtSmi(tt_smi::Host::unknown()),
+            Args { tt_smi: true, .. } => View::TtSmi(tt_smi::Host::this()),
             _ => View::Table,
         })
     }

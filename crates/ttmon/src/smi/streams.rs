@@ -1,7 +1,7 @@
 //! `dmon` and `pmon`: a line per device or process, again and again, for eyes and for awk.
 
+use super::args;
 use super::process_fields::ProcessRow;
-use crate::cli;
 use model::{Bytes, BytesPerSecond, Device, Runtime, Snapshot};
 use show::text::clean;
 
@@ -54,10 +54,10 @@ const PROCESS_COLUMNS: [Column; 12] = [
 ];
 
 impl Stream {
-    pub fn new(stream: &cli::Stream) -> Stream {
+    pub fn new(stream: &args::Stream) -> Stream {
         let (kind, args) = match stream {
-            cli::Stream::Dmon(args) => (Kind::Devices, args),
-            cli::Stream::Pmon(args) => (Kind::Processes, args),
+            args::Stream::Dmon(args) => (Kind::Devices, args),
+            args::Stream::Pmon(args) => (Kind::Processes, args),
         };
         let with = |letter| args.options.contains(letter);
         Stream { kind, with_date: with('D'), with_time: with('T'), lines: None }
