@@ -8,6 +8,7 @@
 
 mod condition;
 mod delivery;
+mod ended;
 mod engine;
 #[cfg(test)]
 mod example;
@@ -26,6 +27,7 @@ mod track;
 
 pub use condition::{Compare, Condition, Expr, Op, Value};
 pub use delivery::{Delivery, host, wall};
+pub use ended::Ended;
 pub use engine::{Engine, Notice};
 pub use figure::{FIGURES, Figure, Kind, Scope};
 pub use parse::ParseError;
@@ -34,4 +36,3 @@ pub use promql::{metric_names, prometheus};
 
 pub use receiver::Teller;
 pub use rule::{Rule, built_in};
-pub use track::Ended;

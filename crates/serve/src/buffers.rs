@@ -1,8 +1,9 @@
 //! Live buffers of all processes: gathered, chosen, put in order, and a part of them written down.
 
+use super::entry::{Banked, Entry, Places};
 use super::merge::chip_of_number;
 use super::row::{self, Row, json};
-use ledger::book::{self, Book, BookError, Kind};
+use ledger::book::{self, Book, BookError};
 use ledger::poc::Account;
 use ledger::wire::{Sort, Wanted, WireError, framed};
 use model::{Device, Source, chip_with_number};
@@ -14,48 +15,6 @@ use std::rc::Rc;
 const USUAL: usize = 1000;
 /// And at the most.
 const MOST: usize = 100_000;
-
-/// A live buffer.
-#[derive(Debug, Clone)]
-pub struct Entry {
-    pub pid: u32,
-    pub devices: Rc<Places>,
-    pub kind: Kind,
-    pub id: u64,
-    pub address: u64,
-    /// On each of its devices.
-    pub bytes: u64,
-    /// Absent when nobody told.
-    pub banked: Option<Banked>,
-    /// ns since 1970; zero when it is not known.
-    pub time: u64,
-    pub label: Option<Box<str>>,
-    pub source: Source,
-}
-
-/// What only a book tells.
-#[derive(Debug, Clone, Copy)]
-pub struct Banked {
-    pub per_bank: u64,
-    /// What was asked for.
-    pub logical: u64,
-    pub banks: u32,
-}
-
-/// The chips that have a buffer, as snapshots name them. Many buffers share them.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Places {
-    pub names: Vec<String>,
-    /// The same, written down.
-    pub json: String,
-}
-
-impl Places {
-    pub fn of(names: Vec<String>) -> Places {
-        let json = serde_json::to_string(&names).unwrap_or_default();
-        Places { names, json }
-    }
-}
 
 /// A part of the buffers that were asked for.
 pub struct Page {
@@ -213,6 +172,7 @@ pub fn largest(all: Vec<Entry>, number: usize, now: u64) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ledger::book::Kind;
 
     fn entry(pid: u32, id: u64, bytes: u64, time: u64, device: &str, label: Option<&str>) -> Entry {
         Entry {

@@ -1,6 +1,7 @@
 //! Who has died, and what was held at that moment.
 
-use super::buffers::{self, Entry};
+use super::buffers;
+use super::entry::Entry;
 use super::merge::{chip_of_number, reported};
 use super::people::{Key, Person};
 use super::row::Row;

@@ -9,6 +9,7 @@ mod alerts;
 mod args;
 mod buffers;
 mod deaths;
+mod entry;
 mod merge;
 mod native;
 mod outbox;
@@ -28,16 +29,15 @@ use ::alerts::log::{Level, log};
 use ::alerts::settings::Settings;
 pub use args::{AFTER_HELP, Args, Compat, MetricOptions};
 use ledger::wire::{OF_THE_MACHINE, OF_THE_USER};
-use poller::Poller;
+use poller::{Poller, drain};
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use service::{Door, Service};
 use settings::Limits;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use socket::Listener;
 use state::State;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use watch::args::MachineArgs;
@@ -187,9 +187,4 @@ fn native_socket(args: &Args) -> anyhow::Result<PathBuf> {
 fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-}
-
-/// However many signals came while nobody looked, it is one wish.
-fn drain(mut pipe: &UnixStream) {
-    while matches!(pipe.read(&mut [0; 64]), Ok(1..)) {}
 }

@@ -4,7 +4,9 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::{Errno, Result};
 use std::cell::Cell;
+use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// What tells one thing that is waited for from all others, closed ones included.
@@ -49,4 +51,9 @@ impl Poller {
         ready.extend(events.iter().map(|event| event.data.u64()));
         Ok(())
     }
+}
+
+/// However many signals came while nobody looked, it is one wish.
+pub fn drain(mut pipe: &UnixStream) {
+    while matches!(pipe.read(&mut [0; 64]), Ok(1..)) {}
 }

@@ -1,6 +1,6 @@
 //! A live buffer as it is told: as plain data for an obituary, and as text for a hundred thousand of them at once.
 
-use super::buffers::Entry;
+use super::entry::Entry;
 use model::{Bytes, Source, Timestamp};
 use serde::Serialize;
 
@@ -121,7 +121,7 @@ fn age_ms(entry: &Entry, now: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::buffers::{Banked, Places};
+    use super::super::entry::{Banked, Places};
     use super::*;
     use ledger::book::Kind;
     use proptest::prelude::*;

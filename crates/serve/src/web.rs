@@ -1,6 +1,7 @@
 //! HTTP: where it listens, with which keys, and how its questions reach the service.
 
 use super::deaths::{Death, Deaths};
+use super::poller::drain;
 use super::state::State;
 use crate::args::Args;
 use alerts::http;
@@ -180,7 +181,7 @@ impl Web {
 
     /// Answers what was asked since.
     pub fn answer(&self, state: &State) {
-        super::drain(&self.questions);
+        drain(&self.questions);
         for Question { ask, answer } in self.waiting.try_iter().filter(|question| !question.answer.is_closed()) {
             // Whoever has gone away meanwhile needs no answer.
             let _ = answer.send(told(ask, state));

@@ -1,8 +1,8 @@
 //! What keys and the mouse do to the state.
 
 use super::keys::{self, Action, Key};
-use super::layout::{self, Panel};
 use super::mishap;
+use super::panels::layout::{self, Panel};
 use super::panels::{
     charts, detail, devices, events, filter, fleet, help, memory, mesh, processes, setup, signals, sort,
 };
@@ -154,7 +154,7 @@ fn mouse(state: &mut State, event: MouseEvent) {
         state.overlay = state.overlay.take().or(next);
         return;
     }
-    if super::is_too_small(state.area) {
+    if super::panels::is_too_small(state.area) {
         return;
     }
     let panels = layout::of(state, state.area);
@@ -168,6 +168,10 @@ fn mouse(state: &mut State, event: MouseEvent) {
         Panel::Mesh => mesh::mouse(state, area, event),
         Panel::Events => events::mouse(state, area, event),
         Panel::Fleet => fleet::mouse(state, area, event),
-        Panel::Status => super::panels::status::mouse(state, area, event),
+        Panel::Status => {
+            if let Some(action) = super::panels::status::mouse(state, area, event) {
+                act_on(state, action);
+            }
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Whole screens, pinned. Refresh with `UPDATE_EXPECT=1` and read the difference.
 
+use super::panels::{draw, layout};
 use super::settings::Settings;
 use super::state::{Overlay, State, View};
-use super::{app, draw, keys, layout, paint};
+use super::{app, keys, paint};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use expect_test::expect_file;
 use jiff::tz::TimeZone;

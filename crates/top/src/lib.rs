@@ -7,6 +7,7 @@
 mod app;
 mod args;
 mod charts;
+mod column;
 pub mod config;
 mod far;
 mod feed;
@@ -15,14 +16,15 @@ mod golden;
 mod hosts;
 mod input;
 mod keys;
-mod layout;
 mod mishap;
+mod overlay;
 mod paint;
 mod panels;
 mod pieces;
 mod places;
 mod player;
 mod query;
+mod row;
 mod rows;
 mod settings;
 mod state;
@@ -34,18 +36,12 @@ mod trails;
 pub use args::Args;
 use feed::Source;
 use input::Input;
-use layout::Panel;
-use panels::{
-    charts as chart_panel, detail, devices, events as event_panel, filter, fleet, header, help, memory, mesh,
-};
-use panels::{processes, setup, signals, sort, status};
+use panels::signals;
 use places::Places;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, poll};
 use show::terminal::locale_is_utf8;
 use signal_hook::consts::SIGWINCH;
-use state::{Effect, Overlay, State};
+use state::{Effect, State};
 use std::fs;
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::net::UnixStream;
@@ -171,42 +167,4 @@ fn suspend(screen: &mut Screen, interrupt: &Interrupt) -> anyhow::Result<()> {
     interrupt.stop()?;
     screen.enter()?;
     Ok(())
-}
-
-/// Draws the whole screen.
-fn draw(state: &State, area: Rect, buf: &mut Buffer) {
-    if is_too_small(area) {
-        let (columns, rows) = layout::SMALLEST;
-        let text = format!("too small: {columns}x{rows} at least");
-        paint::put(buf, area.x, area.y, area.right(), &text, state.theme.style(theme::Tone::Plain));
-        return;
-    }
-    for (panel, area) in layout::of(state, area) {
-        match panel {
-            Panel::Header => header::draw(state, area, buf),
-            Panel::Devices => devices::draw(state, area, buf),
-            Panel::Charts => chart_panel::draw(state, area, buf),
-            Panel::Processes => processes::draw(state, area, buf),
-            Panel::Memory => memory::draw(state, area, buf),
-            Panel::Mesh => mesh::draw(state, area, buf),
-            Panel::Events => event_panel::draw(state, area, buf),
-            Panel::Fleet => fleet::draw(state, area, buf),
-            Panel::Status => status::draw(state, area, buf),
-        }
-    }
-    match &state.overlay {
-        Some(Overlay::Help { scroll }) => help::draw(state, *scroll, area, buf),
-        Some(Overlay::Setup(overlay)) => setup::draw(state, overlay, area, buf),
-        Some(Overlay::Sort(menu)) => sort::draw(state, menu, area, buf),
-        Some(Overlay::Signals(menu)) => signals::draw(state, menu, area, buf),
-        Some(Overlay::Filter(prompt)) => filter::draw(state, prompt, area, buf),
-        Some(Overlay::Machines(prompt)) => fleet::prompt::draw(state, prompt, area, buf),
-        Some(Overlay::Detail(overlay)) => detail::draw(state, overlay, area, buf),
-        None => {}
-    }
-}
-
-/// Whether there is no room for anything but saying so.
-fn is_too_small(area: Rect) -> bool {
-    area.width < layout::SMALLEST.0 || area.height < layout::SMALLEST.1
 }

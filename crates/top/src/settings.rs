@@ -1,7 +1,7 @@
 //! What people choose: how it looks, how often it looks, what is shown. The configuration file, `ttmon config` and the setup
 //! window all come from the table of choices.
 
-use super::table::Column;
+use super::column::Column;
 use super::theme::Scheme;
 use model::Metric;
 

@@ -2,7 +2,7 @@
 
 use super::charts::Charts;
 use super::hosts::Hosts;
-use super::panels::{detail, filter, fleet, memory, mesh, setup, signals, sort};
+use super::overlay::{Detail, FilterPrompt, MachinePrompt, MemoryChosen, MeshChosen, Setup, SignalMenu, SortMenu};
 use super::places::Places;
 use super::player::Wish;
 use super::rows::Rows;
@@ -47,8 +47,8 @@ pub struct State {
     pub table: Table,
     /// The process table as it is shown.
     pub rows: Rows,
-    pub memory: memory::Chosen,
-    pub mesh: mesh::Chosen,
+    pub memory: MemoryChosen,
+    pub mesh: MeshChosen,
     pub overlay: Option<Overlay>,
     pub paused: bool,
     /// Other machines that are looked at instead of this one.
@@ -83,12 +83,12 @@ pub enum View {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Overlay {
     Help { scroll: usize },
-    Setup(setup::Setup),
-    Sort(sort::Menu),
-    Signals(signals::Menu),
-    Filter(filter::Prompt),
-    Machines(fleet::prompt::Prompt),
-    Detail(detail::Detail),
+    Setup(Setup),
+    Sort(SortMenu),
+    Signals(SignalMenu),
+    Filter(FilterPrompt),
+    Machines(MachinePrompt),
+    Detail(Detail),
 }
 
 /// What only the shell can do.
@@ -169,8 +169,8 @@ impl State {
             charts: Charts::default(),
             table: Table::default(),
             rows: Rows::default(),
-            memory: memory::Chosen::default(),
-            mesh: mesh::Chosen::default(),
+            memory: MemoryChosen::default(),
+            mesh: MeshChosen::default(),
             overlay: None,
             paused: false,
             hosts: None,

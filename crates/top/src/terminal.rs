@@ -84,7 +84,7 @@ impl Screen {
         state.area = area;
         self.next.reset();
         // Nothing is on its way to the terminal while this may panic.
-        super::draw(state, area, &mut self.next);
+        super::panels::draw(state, area, &mut self.next);
         queue!(self.out, BeginSynchronizedUpdate)?;
         if is_new {
             queue!(self.out, ResetColor, Clear(ClearType::All))?;

@@ -1,6 +1,7 @@
 //! One process in detail: what it holds, its buffers, its past, its surroundings.
 
 use crate::keys::Key;
+pub use crate::overlay::Detail;
 use crate::paint::{clear, frame, put};
 use crate::state::{Overlay, State};
 use crate::theme::Tone;
@@ -9,13 +10,6 @@ use model::{Bytes, Exact, Process, Runtime, Timestamp, Usage};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::text::clean;
-
-/// The process, and how far its description is scrolled.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Detail {
-    pub pid: u32,
-    scroll: usize,
-}
 
 /// A line of the description.
 type Line = (String, Tone);

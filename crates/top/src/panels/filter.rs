@@ -1,26 +1,14 @@
 //! The line in which a filter is typed. It works while it is typed; Enter keeps it, Esc brings back the former one.
 
 use crate::keys::Key;
+pub use crate::overlay::FilterPrompt as Prompt;
 use crate::paint::{self, clear, put};
-use crate::query::{Wrong, parse};
+use crate::query::parse;
 use crate::state::{Overlay, State};
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-
-/// What was typed so far.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prompt {
-    text: Vec<char>,
-    /// The character that the cursor is on.
-    cursor: usize,
-    wrong: Option<Wrong>,
-    /// The filter and the selected process before.
-    former: (String, Option<u32>),
-    /// Which of the earlier filters is shown, and what was typed before that.
-    recalled: Option<(usize, Vec<char>)>,
-}
 
 /// A filter is no longer than this, and no more of them are remembered.
 const LONGEST: usize = 1000;

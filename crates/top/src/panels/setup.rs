@@ -1,6 +1,7 @@
 //! The setup window. What is chosen can be seen at once behind it.
 
 use crate::keys::Key;
+pub use crate::overlay::Setup;
 use crate::paint::{cell, clear, columns, fill, frame, put};
 use crate::settings::{CHOICES, Choice, Kind, Settings, Value};
 use crate::state::{Effect, Overlay, State};
@@ -9,17 +10,6 @@ use crossterm::event::{KeyCode, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use show::text::Align;
-
-/// What is chosen in it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Setup {
-    /// As it was, to go back to.
-    before: Settings,
-    /// The choice that the cursor is on.
-    at: usize,
-    /// The word that the cursor is on, where a choice is a list.
-    word: usize,
-}
 
 /// Columns for the names.
 const NAMES: u16 = 16;

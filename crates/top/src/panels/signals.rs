@@ -1,6 +1,7 @@
 //! The menu of signals. It asks before it sends, and names whom it is for.
 
 use crate::keys::Key;
+pub use crate::overlay::{SignalMenu as Menu, SignalTarget as Target};
 use crate::paint::{cell, clear, fill, frame, put};
 use crate::state::{Effect, Overlay, State};
 use crate::theme::Tone;
@@ -14,25 +15,6 @@ use show::text::{self, Align, clean};
 
 /// What is said instead where the processes are those of another machine.
 pub const FAR: &str = "processes of another machine get their signals there: go to it with ssh";
-
-/// Where the cursor is, and whom the signal is for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Menu {
-    to: Vec<Target>,
-    signal: i32,
-    /// Digits typed so far.
-    typed: String,
-    /// The signal is chosen; whether to send it is asked.
-    is_asking: bool,
-}
-
-/// A process that the signal is for.
-#[derive(Debug, Clone, PartialEq)]
-struct Target {
-    pid: u32,
-    started_at: Option<Timestamp>,
-    name: String,
-}
 
 /// The signals of this system that have a name, by number.
 const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;

@@ -1,21 +1,17 @@
 //! The menu of columns to sort by.
 
 use super::processes::direction;
+use crate::column::Column;
 use crate::keys::Key;
+pub use crate::overlay::SortMenu as Menu;
 use crate::paint::{clear, fill, frame, put};
 use crate::settings::Settings;
 use crate::state::{Overlay, State};
-use crate::table::{Column, sort_by};
+use crate::table::sort_by;
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-
-/// Where the cursor is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Menu {
-    at: usize,
-}
 
 impl Menu {
     pub fn new(settings: &Settings) -> Menu {

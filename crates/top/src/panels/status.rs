@@ -1,6 +1,5 @@
 //! The last line: the newest event or notice, and the keys.
 
-use crate::app;
 use crate::keys::{Action, BINDINGS, Binding};
 use crate::paint::{columns, put};
 use crate::state::{State, View};
@@ -25,13 +24,10 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
 }
 
 /// A click on a key does what the key does.
-pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
-    if event.kind == MouseEventKind::Down(MouseButton::Left) {
-        let hit = keys(state, area).into_iter().find(|(_, x, end)| (*x..*end).contains(&event.column));
-        if let Some((binding, _, _)) = hit {
-            app::act_on(state, binding.action);
-        }
-    }
+pub fn mouse(state: &State, area: Rect, event: MouseEvent) -> Option<Action> {
+    let is_click = event.kind == MouseEventKind::Down(MouseButton::Left);
+    let hit = keys(state, area).into_iter().find(|(_, x, end)| (*x..*end).contains(&event.column));
+    hit.filter(|_| is_click).map(|(binding, _, _)| binding.action)
 }
 
 /// So long an event is news.

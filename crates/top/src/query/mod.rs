@@ -11,7 +11,7 @@
 
 mod parse;
 
-use super::rows::Row;
+use super::row::Row;
 use model::{Process, Runtime, Source};
 use std::fmt;
 
@@ -141,7 +141,7 @@ impl Text {
             Text::User => process.user.as_deref().is_some_and(is),
             // The whole, or the id that is shown of it.
             Text::Container => {
-                process.container.as_deref().is_some_and(|container| is(container) || is(super::rows::short(container)))
+                process.container.as_deref().is_some_and(|container| is(container) || is(super::row::short(container)))
             }
             Text::Name => process.name.as_deref().is_some_and(is),
             Text::Command => process.command.as_deref().is_some_and(is),

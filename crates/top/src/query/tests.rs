@@ -1,5 +1,5 @@
 use super::*;
-use crate::rows::Row;
+use crate::row::Row;
 use crate::trails::Trails;
 use proptest::prelude::*;
 use show::example;

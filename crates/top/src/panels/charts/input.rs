@@ -4,7 +4,7 @@ use super::window::Window;
 use super::{Chart, charts, end};
 use crate::charts::Held;
 use crate::keys::Action;
-use crate::layout::{self, Panel};
+use crate::panels::layout::{self, Panel};
 use crate::state::State;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::{Metric, Timestamp};
@@ -80,7 +80,7 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
 
 /// The chart that counts when a key is pressed: the first.
 fn first(state: &State) -> Option<Chart> {
-    if crate::is_too_small(state.area) {
+    if crate::panels::is_too_small(state.area) {
         return None;
     }
     let (_, area) = layout::of(state, state.area).into_iter().find(|(panel, _)| *panel == Panel::Charts)?;

@@ -7,8 +7,8 @@ pub(super) mod figures;
 mod golden;
 mod heat;
 
-use crate::layout::LEAST_PROCESSES;
 use crate::paint::put;
+use crate::panels::layout::LEAST_PROCESSES;
 use crate::state::State;
 use crate::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};

@@ -4,7 +4,7 @@ use super::columns::placed;
 use super::{HEAD, MARK, prompt, room};
 use crate::hosts::Sort;
 use crate::keys::Action;
-use crate::layout::{self, Panel};
+use crate::panels::layout::{self, Panel};
 use crate::state::{Overlay, State, View};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
@@ -71,7 +71,7 @@ pub fn enter(state: &mut State, view: View) {
 
 /// For how many lines there is room on the screen.
 fn shown_lines(state: &State) -> usize {
-    if crate::is_too_small(state.area) {
+    if crate::panels::is_too_small(state.area) {
         return 0;
     }
     let panels = layout::of(state, state.area);

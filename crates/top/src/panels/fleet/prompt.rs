@@ -1,19 +1,13 @@
 //! The line in which a filter for machines is typed. It works while it is typed.
 
 use crate::keys::Key;
+pub use crate::overlay::MachinePrompt as Prompt;
 use crate::paint::{clear, put};
 use crate::state::{Overlay, State};
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-
-/// What was typed so far, and the filter before.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prompt {
-    text: String,
-    former: String,
-}
 
 /// A filter is no longer than this.
 const LONGEST: usize = 200;

@@ -1,8 +1,9 @@
 //! The list of machines, pinned, and what keys and the mouse do in it.
 
+use crate::panels::draw;
 use crate::settings::Settings;
 use crate::state::{Effect, Overlay, State, View};
-use crate::{app, draw, paint};
+use crate::{app, paint};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use expect_test::expect_file;
 use jiff::tz::TimeZone;

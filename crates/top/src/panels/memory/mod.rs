@@ -10,6 +10,7 @@ mod list;
 mod rows;
 
 use crate::keys::Action;
+use crate::overlay::MemoryChosen as Chosen;
 use crate::paint::put;
 use crate::state::State;
 use crate::theme::{Theme, Tone};
@@ -22,24 +23,6 @@ use show::memory::view::{Chip, View};
 use show::style::{Style, Tone as Said};
 use std::borrow::Cow;
 use watch::moment::Moment;
-
-/// What is chosen in this view.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub struct Chosen {
-    tab: Tab,
-    /// Only buffers of this process.
-    pid: Option<u32>,
-    /// Only buffers of this kind.
-    kind: Option<&'static str>,
-    /// What the cursor is on. By what it is, so that it stays there when the order changes.
-    key: Option<Key>,
-    /// Where that was, for when it is gone.
-    at: usize,
-    /// The first row that is drawn.
-    scroll: usize,
-    /// The buffer that is looked at from closer.
-    closer: Option<Key>,
-}
 
 /// The kinds of buffers, in the order in which a key shows them alone.
 const KINDS: [&str; 5] = ["dram", "trace", "l1", "cb", "l1_small"];

@@ -1,24 +1,11 @@
 //! The rows of the lists, in plain data.
 
 use super::selected_chip;
+pub use crate::overlay::{MemoryKey as Key, MemoryTab as Tab};
 use crate::state::State;
-use model::{Bytes, Timestamp};
+use model::Bytes;
 use show::memory::view::{Buffer, Chip, Death, Holder, Part, View};
 use std::cmp::Reverse;
-
-/// A list.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Tab {
-    #[default]
-    Processes,
-    Buffers,
-    Deaths,
-    Left,
-}
-
-impl Tab {
-    pub const ALL: [Tab; 4] = [Tab::Processes, Tab::Buffers, Tab::Deaths, Tab::Left];
-}
 
 /// A row of a list.
 #[derive(Debug, Clone, Copy)]
@@ -36,15 +23,6 @@ pub enum Row<'a> {
         bytes: Bytes,
         death: Option<&'a Death>,
     },
-}
-
-/// What a row is about.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Key {
-    Process(u32),
-    Buffer { pid: Option<u32>, kind: String, address: u64, devices: Vec<String> },
-    Death(u32, Timestamp),
-    Chip(String),
 }
 
 impl Row<'_> {

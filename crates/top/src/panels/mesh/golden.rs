@@ -6,7 +6,7 @@ use crate::places::Places;
 use crate::settings::Settings;
 use crossterm::event::KeyModifiers;
 use expect_test::{expect, expect_file};
-use model::{Arch, Bytes, BytesPerSecond, Celsius, Device, Link, Megahertz, PciAddress, Snapshot, Watts};
+use model::{Arch, Bytes, BytesPerSecond, Celsius, Device, Link, Megahertz, Metric, PciAddress, Snapshot, Watts};
 use show::example;
 use watch::moment::Moment;
 

@@ -16,25 +16,12 @@ use crate::theme::{Theme, Tone};
 use chip::Chip;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::topology::{Placed, TopologySource};
-use model::{DeviceId, Metric, State as DeviceState};
+use model::{DeviceId, State as DeviceState};
 use plan::Plan;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use show::text::width;
 use std::borrow::Cow;
-
-/// What is chosen in this view.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Chosen {
-    /// The figure that chips are coloured by.
-    pub metric: Metric,
-}
-
-impl Default for Chosen {
-    fn default() -> Chosen {
-        Chosen { metric: Metric::AsicTemp }
-    }
-}
 
 pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);

@@ -3,7 +3,7 @@
 use super::columns::placed;
 use super::{HEAD, room};
 use crate::keys::Action;
-use crate::layout::{self, Panel};
+use crate::panels::layout::{self, Panel};
 use crate::panels::{detail, filter, signals, sort};
 use crate::state::{Overlay, State};
 use crate::table::sort_by;
@@ -81,7 +81,7 @@ fn select(state: &mut State, at: usize) {
 
 /// For how many rows there is room on the screen.
 fn shown_rows(state: &State) -> usize {
-    if crate::is_too_small(state.area) {
+    if crate::panels::is_too_small(state.area) {
         return 0;
     }
     let panels = layout::of(state, state.area);

@@ -1,8 +1,8 @@
 //! What the cells say.
 
+use crate::column::Column;
 use crate::paint;
-use crate::rows::{Row, short};
-use crate::table::Column;
+use crate::row::{Row, short};
 use crate::theme::{Theme, Tone};
 use model::{Bytes, Process};
 use std::borrow::Cow;

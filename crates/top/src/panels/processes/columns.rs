@@ -1,8 +1,8 @@
 //! Which columns there is room for, and where they are.
 
+use crate::column::Column;
 use crate::rows::Widths;
 use crate::state::State;
-use crate::table::Column;
 use ratatui::layout::Rect;
 use show::text::Align;
 

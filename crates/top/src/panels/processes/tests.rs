@@ -1,10 +1,10 @@
 use super::*;
 use crate::app::handle;
-use crate::layout::{self, Panel};
+use crate::column::Column;
 use crate::paint::lines;
+use crate::panels::layout::{self, Panel};
 use crate::settings::Settings;
 use crate::state::Overlay;
-use crate::table::Column;
 use crate::theme::Scheme;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use expect_test::{expect, expect_file};

@@ -1,7 +1,7 @@
 //! Which panel is where.
 
-use super::panels::{charts, devices};
-use super::state::{State, View};
+use super::{charts, devices};
+use crate::state::{State, View};
 use ratatui::layout::Rect;
 
 /// A part of the screen.
@@ -158,7 +158,7 @@ mod tests {
         for (width, height) in (1..=130).step_by(3).flat_map(|w| (1..=60).step_by(3).map(move |h| (w, h))) {
             state.view = View::ALL[usize::from(width + height) % View::ALL.len()];
             let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
-            crate::draw(&state, buf.area, &mut buf);
+            crate::panels::draw(&state, buf.area, &mut buf);
             of(&state, buf.area);
         }
     }
