@@ -7,9 +7,10 @@
 //! forgotten. It does not resolve anything at once, either: a device's last value counts for five minutes. Then the alert is
 //! resolved, and its text says that nothing is known. Processes that are gone resolve at once.
 
+use crate::ended::Ended;
 use crate::figure::{Scope, Seen};
 use crate::rule::Rule;
-use crate::track::{Ended, Key, LOOK_BACK, Stand, Track};
+use crate::track::{Key, LOOK_BACK, Stand, Track};
 use model::{Alert, AlertState, Device, Process, Snapshot, Timestamp};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,6 +1,6 @@
 //! The figures that a rule can compare, in one table.
 
-use crate::track::Ended;
+use crate::ended::Ended;
 use model::{Bytes, Device, Held, Process, State};
 
 /// Something that a rule can compare.

@@ -3,24 +3,9 @@
 use crate::condition::{Compare, Expr, Value};
 use crate::figure::Seen;
 use crate::rule::Rule;
-use model::{Bytes, DeviceId, PciAddress, Timestamp};
+use model::{DeviceId, PciAddress, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
-
-/// A process that has come to its own end.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
-    /// As it was called.
-    pub pid: u32,
-    /// When it began.
-    pub started_at: Option<Timestamp>,
-    /// Its short name.
-    pub name: Option<String>,
-    /// The chip, where it is one.
-    pub device: Option<DeviceId>,
-    /// What it had not freed.
-    pub left: Bytes,
-}
 
 /// What a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,6 @@ use crate::counted::{Count, Counted, Counting};
 use crate::device::{Device, State};
 use crate::inject::{Inject, Troubles};
 use crate::plan;
-use crate::running::Running;
 use crate::spec::{Boards, Event, Spec, What};
 use crate::tree::{self, Chip, Writer};
 use crate::wave::{self, TICKS_PER_SECOND};
@@ -92,11 +91,6 @@ impl Machine {
     /// What to ask before each read of a file.
     pub fn inject(&self) -> Inject {
         self.troubles.inject(self.root())
-    }
-
-    /// Lets the machine move with real time, until the answer is dropped.
-    pub fn run(self) -> Running {
-        Running::new(self)
     }
 
     fn start_workers(&mut self, program: &Path) -> io::Result<()> {

@@ -11,7 +11,7 @@ use parser::{Line, lines};
 
 /// The machine of the other views' goldens.
 fn machine() -> Snapshot {
-    serde_json::from_str(include_str!("../../../../app/src/smi/golden/snapshot.json")).unwrap()
+    serde_json::from_str(include_str!("../../../../ttmon/src/smi/golden/snapshot.json")).unwrap()
 }
 
 fn bare(devices: Vec<Device>, processes: Vec<Process>) -> Snapshot {

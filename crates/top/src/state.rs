@@ -1,0 +1,386 @@
+//! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
+
+use super::charts::Charts;
+use super::hosts::Hosts;
+use super::overlay::{Detail, FilterPrompt, MachinePrompt, MemoryChosen, MeshChosen, Setup, SignalMenu, SortMenu};
+use super::places::Places;
+use super::player::Wish;
+use super::rows::Rows;
+use super::settings::Settings;
+use super::table::Table;
+use super::theme::Theme;
+use super::trails::Trails;
+use jiff::tz::TimeZone;
+use model::{Device, DeviceId, History, Snapshot, Timestamp};
+use ratatui::layout::Rect;
+use std::sync::Arc;
+use watch::events::Events;
+use watch::fleet::summary::Summary;
+use watch::fleet::{self as fleet_data, Fleet};
+use watch::moment::{Closer, Moment};
+
+/// The whole state of the monitor.
+pub struct State {
+    pub settings: Settings,
+    pub theme: Theme,
+    /// Whether the terminal shows characters beyond ASCII.
+    unicode: bool,
+    /// Where the clocks are that people here look at.
+    pub zone: TimeZone,
+    /// What was sampled last.
+    pub latest: Arc<Moment>,
+    /// What is on the screen: the same, unless the picture is held.
+    pub shown: Arc<Moment>,
+    pub history: History,
+    pub trails: Trails,
+    /// Where the chips are.
+    pub places: Places,
+    pub events: Events,
+    /// How far the list of events is scrolled back.
+    pub events_back: usize,
+    /// The last part of a recording that was looked through for events.
+    scanned: Moment,
+    pub view: View,
+    /// The device that is selected, everywhere.
+    pub device: Option<DeviceId>,
+    pub charts: Charts,
+    pub table: Table,
+    /// The process table as it is shown.
+    pub rows: Rows,
+    pub memory: MemoryChosen,
+    pub mesh: MeshChosen,
+    pub overlay: Option<Overlay>,
+    pub paused: bool,
+    /// Other machines that are looked at instead of this one.
+    pub hosts: Option<Hosts>,
+    /// What was taken last of the machine that is looked at.
+    taken: Option<Taken>,
+    /// Whether the charts have what was measured there before anybody looked.
+    has_past: bool,
+    /// The past that is shown instead of the present.
+    pub replay: Option<Replay>,
+    /// One line for people, until the next key.
+    pub notice: Option<String>,
+    /// What the shell around this shall do.
+    pub effects: Vec<Effect>,
+    /// Where it was drawn last: what a click means depends on it.
+    pub area: Rect,
+}
+
+/// What fills the screen.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    #[default]
+    Overview,
+    Memory,
+    Mesh,
+    Events,
+    /// Several machines, of which one can be looked at.
+    Fleet,
+}
+
+/// What lies over it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Overlay {
+    Help { scroll: usize },
+    Setup(Setup),
+    Sort(SortMenu),
+    Signals(SignalMenu),
+    Filter(FilterPrompt),
+    Machines(MachinePrompt),
+    Detail(Detail),
+}
+
+/// What only the shell can do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    Quit,
+    Suspend,
+    /// Everything is drawn anew.
+    Redraw,
+    /// The settings are written to the configuration file.
+    Save,
+    /// The time between samples has changed.
+    Interval,
+    /// A signal goes to these processes: pid and, where it is known, when each began.
+    Send {
+        signal: i32,
+        to: Vec<(u32, Option<Timestamp>)>,
+    },
+    /// The replay goes somewhere, or at another pace.
+    Play(Wish),
+}
+
+/// Where a replay is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    pub file: String,
+    pub at: usize,
+    pub len: usize,
+    /// How many times faster than it was.
+    pub speed: f64,
+}
+
+/// What a machine told last, and what more is known of it.
+type Taken = (Arc<Snapshot>, Option<Arc<fleet_data::Closer>>);
+
+/// As many moments as the charts can show.
+fn moments(settings: &Settings) -> usize {
+    (settings.history_seconds * 1000 / settings.interval_ms.max(1)).clamp(60, 100_000) as usize
+}
+
+impl View {
+    /// The views of one machine.
+    pub const ALL: [View; 4] = [View::Overview, View::Memory, View::Mesh, View::Events];
+    /// The same, behind that of all machines.
+    pub const OF_SEVERAL: [View; 5] = [View::Fleet, View::Overview, View::Memory, View::Mesh, View::Events];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            View::Overview => "Overview",
+            View::Memory => "Memory",
+            View::Mesh => "Mesh",
+            View::Events => "Events",
+            View::Fleet => "Fleet",
+        }
+    }
+}
+
+impl State {
+    pub fn new(settings: Settings, unicode: bool) -> State {
+        let theme = Theme { scheme: settings.theme, unicode: unicode && !settings.ascii };
+        let moments = moments(&settings);
+        let empty = Arc::new(Moment::default());
+        State {
+            settings,
+            theme,
+            unicode,
+            zone: TimeZone::system(),
+            latest: empty.clone(),
+            shown: empty,
+            history: History::new(moments),
+            trails: Trails::default(),
+            places: Places::default(),
+            events: Events::default(),
+            events_back: 0,
+            scanned: Moment::default(),
+            view: View::default(),
+            device: None,
+            charts: Charts::default(),
+            table: Table::default(),
+            rows: Rows::default(),
+            memory: MemoryChosen::default(),
+            mesh: MeshChosen::default(),
+            overlay: None,
+            paused: false,
+            hosts: None,
+            taken: None,
+            has_past: false,
+            replay: None,
+            notice: None,
+            effects: Vec::new(),
+            area: Rect::default(),
+        }
+    }
+
+    /// A new sample.
+    pub fn take(&mut self, moment: Moment) {
+        let before = self.latest.clone();
+        let moment = Arc::new(moment);
+        self.history.push(&moment.snapshot);
+        self.trails.push(&moment.snapshot);
+        self.places.notice(&moment.snapshot.devices);
+        let told = self.events.notice(before.seen(), moment.seen());
+        self.keep_scroll(told);
+        self.latest = moment;
+        if !self.paused {
+            self.shown = self.latest.clone();
+        }
+        self.keep_selection();
+        self.refresh_rows();
+    }
+
+    /// Makes the process table anew where what is shown, the filter or the order have changed.
+    pub fn refresh_rows(&mut self) {
+        if self.rows.update(&self.shown, &self.trails, &self.table.filter, &self.settings) {
+            self.table.keep(&self.rows);
+        }
+    }
+
+    /// Looks at other machines, or at one alone.
+    pub fn watch(&mut self, fleet: Fleet, is_alone: bool) {
+        let hosts = Hosts::new(fleet, is_alone);
+        self.view = if hosts.is_alone { View::Overview } else { View::Fleet };
+        self.hosts = Some(hosts);
+    }
+
+    /// What is known of other machines now.
+    pub fn take_fleet(&mut self, fleet: Fleet, summaries: Vec<Summary>) {
+        if self.paused {
+            return;
+        }
+        if let Some(hosts) = &mut self.hosts {
+            hosts.take(fleet, summaries);
+        }
+        self.take_current();
+    }
+
+    /// What is known of the machine that is looked at.
+    fn take_current(&mut self) {
+        let Some(host) = self.hosts.as_ref().and_then(Hosts::current) else { return };
+        let answers = host.trouble().is_none();
+        let now = host.snapshot.clone().map(|snapshot| (snapshot, host.closer.clone()));
+        // That others have told something is nothing new of this one.
+        let is_same = |(a, b): (&Taken, &Taken)| {
+            Arc::ptr_eq(&a.0, &b.0) && a.1.as_ref().map(Arc::as_ptr) == b.1.as_ref().map(Arc::as_ptr)
+        };
+        if answers && self.taken.as_ref().zip(now.as_ref()).is_some_and(is_same) {
+            return;
+        }
+        let (Some(snapshot), closer) = (host.aged(), host.closer.clone()) else { return };
+        self.taken = now.filter(|_| answers);
+        let mut moment = Moment::of(snapshot);
+        if let Some(closer) = &closer {
+            moment.memory = closer.memory.clone();
+            moment.process = closer.process.as_ref().map(|(pid, buffers)| Closer::far(*pid, buffers.clone()));
+            moment.deaths = closer.deaths.clone();
+        }
+        if let Some(closer) = closer.filter(|_| !self.has_past) {
+            self.has_past = true;
+            if !closer.past.is_empty() {
+                self.history = History::new(moments(&self.settings));
+            }
+            let before = closer.past.iter().filter(|past| past.taken_at < moment.snapshot.taken_at);
+            before.for_each(|past| self.history.push(past));
+            self.events.begin_with(&closer.events);
+        }
+        if answers {
+            return self.take(moment);
+        }
+        // What is old is shown, but was not measured again.
+        let told = self.events.notice(self.latest.seen(), moment.seen());
+        self.keep_scroll(told);
+        self.latest = Arc::new(moment);
+        self.shown = self.latest.clone();
+        self.keep_selection();
+        self.refresh_rows();
+    }
+
+    /// Goes to a machine. What was known of another one is forgotten.
+    pub fn enter(&mut self, name: &str) {
+        let Some(hosts) = self.hosts.as_mut().filter(|hosts| hosts.entered.as_deref() != Some(name)) else { return };
+        hosts.entered = Some(name.to_owned());
+        let fresh = State::new(self.settings.clone(), self.unicode);
+        let (hosts, zone, area) = (self.hosts.take(), self.zone.clone(), self.area);
+        let (effects, theme) = (std::mem::take(&mut self.effects), self.theme);
+        *self = State { hosts, zone, area, effects, theme, ..fresh };
+        self.take_current();
+    }
+
+    /// The views that there are.
+    pub fn views(&self) -> &'static [View] {
+        match &self.hosts {
+            Some(hosts) if !hosts.is_alone => &View::OF_SEVERAL,
+            _ => &View::ALL,
+        }
+    }
+
+    /// Who reads an old event goes on reading it when there are more.
+    fn keep_scroll(&mut self, more: usize) {
+        if self.events_back > 0 {
+            self.events_back += more;
+        }
+    }
+
+    /// A part of a recording, for charts and events.
+    pub fn take_past(&mut self, snapshots: Vec<Snapshot>) {
+        for snapshot in snapshots {
+            self.history.push(&snapshot);
+            let moment = Moment::of(snapshot);
+            let before = std::mem::replace(&mut self.scanned, moment);
+            let told = self.events.notice(before.seen(), self.scanned.seen());
+            self.keep_scroll(told);
+        }
+    }
+
+    /// The sample of a recording that is to be shown.
+    pub fn take_played(&mut self, at: usize, moment: Moment) {
+        if moment.snapshot.taken_at < self.latest.snapshot.taken_at {
+            self.trails = Trails::default();
+        }
+        self.trails.push(&moment.snapshot);
+        self.places.notice(&moment.snapshot.devices);
+        if let Some(replay) = &mut self.replay {
+            replay.at = at;
+        }
+        self.latest = Arc::new(moment);
+        self.shown = self.latest.clone();
+        self.keep_selection();
+        self.refresh_rows();
+    }
+
+    /// The moment until which there is something to tell: the past of a recording has a future.
+    pub fn now(&self) -> Timestamp {
+        if self.replay.is_some() { self.snapshot().taken_at } else { Timestamp(i64::MAX) }
+    }
+
+    /// A moment as the clocks here show it.
+    pub fn local(&self, moment: Timestamp) -> jiff::Zoned {
+        jiff::Timestamp::from_millisecond(moment.0).unwrap_or_default().to_zoned(self.zone.clone())
+    }
+
+    /// What is on the screen.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.shown.snapshot
+    }
+
+    pub fn devices(&self) -> &[Device] {
+        &self.shown.snapshot.devices
+    }
+
+    /// The device that is selected.
+    pub fn selected_device(&self) -> Option<&Device> {
+        let id = self.device.as_ref()?;
+        self.devices().iter().find(|device| device.id == *id)
+    }
+
+    /// Selects another device, so many places further, and round the ends.
+    pub fn step_device(&mut self, steps: isize) {
+        let devices = self.devices();
+        if devices.is_empty() {
+            return;
+        }
+        let at = self.device.as_ref().and_then(|id| devices.iter().position(|device| device.id == *id));
+        let to = at.map_or(0, |at| (at as isize + steps).rem_euclid(devices.len() as isize) as usize);
+        self.device = Some(devices[to].id.clone());
+    }
+
+    /// The process that is looked at from closer.
+    pub fn process_in_detail(&self) -> Option<u32> {
+        match &self.overlay {
+            Some(Overlay::Detail(detail)) => Some(detail.pid),
+            _ => None,
+        }
+    }
+
+    /// A selection means something that is there.
+    fn keep_selection(&mut self) {
+        if self.selected_device().is_none() {
+            self.device = self.devices().first().map(|device| device.id.clone());
+        }
+        let lives = |pid: &u32| self.latest.snapshot.processes.iter().any(|process| process.pid == *pid);
+        let tagged = std::mem::take(&mut self.table.tagged);
+        self.table.tagged = tagged.into_iter().filter(lives).collect();
+    }
+
+    /// As many moments as a recording has are remembered, within reason.
+    pub fn keep_moments(&mut self, number: usize) {
+        self.history = History::new(number.clamp(60, 100_000));
+    }
+
+    /// After the settings have changed.
+    pub fn set_theme(&mut self) {
+        self.theme.scheme = self.settings.theme;
+        self.theme.unicode = self.unicode && !self.settings.ascii;
+    }
+}
