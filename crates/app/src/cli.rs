@@ -80,11 +80,15 @@ service, or, without one, by the rules of your own file. There are rules from th
   run = [\"/usr/local/bin/page\"] # JSON on its standard input
   [alerts.desktop]               # notify-send
 
-A rule compares figures with numbers, or with a percentage of their limit, joined by and, or, parentheses: asic_temp, power, vcore, \
-current, fan, aiclk, dram, l1, trace, stale, state, sample_age, link_degraded, heartbeat, thermal_trips, untracked_processes; of processes \
-process_dram, process_l1, process_host_memory, process_cpu, left_at_exit; or increase(FIGURE, 10m).
+A rule compares figures, or increase(FIGURE, 10m), with numbers, words, or a percentage of their limit, joined by and, or, parentheses:
+
+FIGURES
 
 Exit codes: 0 all is well; 1 a receiver has not taken the test; 2 a wrong word on the command line, or in the file.";
+
+fn after_help_alerts() -> String {
+    AFTER_HELP_ALERTS.replace("FIGURES\n", &::alerts::figure_help())
+}
 
 const AFTER_HELP_METRICS: &str = "\
 What was not measured has no line. A single sample has no counters of what went over PCIe: those are of the service (`ttmon serve`), \
@@ -234,7 +238,7 @@ pub enum Command {
     #[command(after_help = AFTER_HELP_RECORD)]
     Record(RecordArgs),
     /// Check, list or test the rules that tell when something is wrong, or export them to Prometheus
-    #[command(after_help = AFTER_HELP_ALERTS)]
+    #[command(after_help = after_help_alerts())]
     Alerts(AlertsArgs),
     /// Print or check the configuration of `ttmon top`, or say where it is
     Config(ConfigArgs),

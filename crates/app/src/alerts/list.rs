@@ -30,7 +30,7 @@ impl Listed {
             when: rule.condition.to_string(),
             text: rule.text.clone(),
         };
-        Listed { rules: watch.rules().iter().map(rule).collect(), alerts: watch.alerts() }
+        Listed { rules: watch.rules().map(rule).collect(), alerts: watch.alerts() }
     }
 }
 

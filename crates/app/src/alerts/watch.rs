@@ -41,7 +41,7 @@ impl Watch {
         self.engine.alerts(self.started.elapsed())
     }
 
-    pub fn rules(&self) -> &[alerts::Rule] {
+    pub fn rules(&self) -> impl Iterator<Item = &alerts::Rule> {
         self.engine.rules()
     }
 }
