@@ -146,16 +146,16 @@ fn number<S>(row: &'static Figure<S>, subject: &S) -> Option<f64> {
     numbers.filter(|number| number.is_finite()).reduce(f64::max)
 }
 
-/// A line for each figure: its word, what it is compared with, and a sentence.
+/// A line for each figure: its word, its unit, `%` where it has a limit, and a sentence.
 pub fn figure_help() -> String {
     let line = |figure: RuleFigure| {
-        let values = match (figure.words(), figure.limit()) {
-            (words, _) if !words.is_empty() => words.join("|"),
-            (_, Some(_)) => format!("{}, %", figure.unit().symbol()),
-            (_, None) => figure.unit().symbol().to_owned(),
+        let symbol = figure.unit().symbol();
+        let unit = if figure.limit().is_some() { format!("{symbol}, %") } else { symbol.to_owned() };
+        let words = match figure.words() {
+            words if words.is_empty() => String::new(),
+            words => format!(" One of {}.", words.join(", ")),
         };
-        let help = format!("  {:<19}  {values:<5}  {}", figure.word(), figure.help());
-        help.trim_end().to_owned() + "\n"
+        format!("  {:<19}  {unit:<5}  {}{words}\n", figure.word(), figure.help())
     };
     RuleFigure::all().map(line).collect()
 }
