@@ -1,41 +1,28 @@
-//! From what was typed to a query, or to what is wrong with it.
+//! From a text to a filter, or to what is wrong with it.
 
-use super::{Amount, Comparison, Number, Query, Text, lower};
+use super::fields::FilterField;
+use super::{Amount, Comparison, FilterError, Node, lower};
+use crate::figure::Unit;
 use crate::text::nearest;
-use std::fmt;
 
-/// What is wrong, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
-    /// So many characters come before it.
-    pub at: usize,
-    pub what: String,
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {}: {}", self.at + 1, self.what)
-    }
-}
-
-/// Brackets and `not` in each other go no deeper.
+/// How deep brackets and `not` may be nested: the stack has an end.
 const DEEPEST: usize = 50;
 
-/// Reads a query. An empty one is true of everything.
-pub fn parse(text: &str) -> Result<Query, Wrong> {
-    let mut reader = Reader { rest: text.chars().collect(), at: 0, depth: 0 };
-    reader.skip_blanks();
-    if reader.peek().is_none() {
-        return Ok(Query::default());
+/// Reads a filter. An empty one matches everything.
+pub fn parse(text: &str) -> Result<Node, FilterError> {
+    let mut parser = FilterParser { rest: text.chars().collect(), at: 0, depth: 0 };
+    parser.skip_blanks();
+    if parser.peek().is_none() {
+        return Ok(Node::default());
     }
-    let query = reader.any()?;
-    match reader.peek() {
-        None => Ok(query),
-        Some(_) => Err(reader.wrong(reader.at, "this bracket was never opened")),
+    let node = parser.any()?;
+    match parser.peek() {
+        None => Ok(node),
+        Some(_) => Err(parser.wrong(parser.at, "this bracket was not opened")),
     }
 }
 
-/// A text as it must be typed to be read as itself. A word that stands alone must not look like anything else.
+/// A text as it must be typed to be read as itself. A word alone must not look like anything else.
 pub fn quoted(text: &str, alone: bool) -> String {
     let taken = |text: &str| {
         let is_operator = |c: char| matches!(c, ':' | '~' | '<' | '>');
@@ -59,15 +46,20 @@ fn is_connective(word: &str) -> bool {
     ["and", "or", "not"].iter().any(|connective| word.eq_ignore_ascii_case(connective))
 }
 
-struct Reader {
+struct FilterParser {
     rest: Vec<char>,
     at: usize,
     depth: usize,
 }
 
-impl Reader {
-    fn wrong(&self, at: usize, what: impl Into<String>) -> Wrong {
-        Wrong { at, what: what.into() }
+impl FilterParser {
+    fn wrong(&self, at: usize, what: impl Into<String>) -> FilterError {
+        FilterError { at, what: what.into(), is_incomplete: false }
+    }
+
+    /// The text ends too early.
+    fn incomplete(&self, at: usize, what: impl Into<String>) -> FilterError {
+        FilterError { is_incomplete: true, ..self.wrong(at, what) }
     }
 
     fn peek(&self) -> Option<char> {
@@ -97,21 +89,21 @@ impl Reader {
         self.rest[self.at..].iter().position(ends).map_or(self.rest.len(), |n| self.at + n)
     }
 
-    fn any(&mut self) -> Result<Query, Wrong> {
+    fn any(&mut self) -> Result<Node, FilterError> {
         let mut any = vec![self.all()?];
         while self.connective("or") {
             any.push(self.all()?);
         }
-        Ok(single(any, Query::Any))
+        Ok(single(any, Node::Any))
     }
 
-    fn all(&mut self) -> Result<Query, Wrong> {
+    fn all(&mut self) -> Result<Node, FilterError> {
         let mut all = vec![self.term()?];
         loop {
             let joined = self.connective("and");
             let ends = self.peek().is_none_or(|c| c == ')') || self.is_before("or");
             if ends && !joined {
-                return Ok(single(all, Query::All));
+                return Ok(single(all, Node::All));
             }
             all.push(self.term()?);
         }
@@ -121,93 +113,96 @@ impl Reader {
         self.rest[self.at..self.word_end()].iter().collect::<String>().eq_ignore_ascii_case(word)
     }
 
-    fn term(&mut self) -> Result<Query, Wrong> {
+    fn term(&mut self) -> Result<Node, FilterError> {
         let at = self.at;
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(self.wrong(at, "too many brackets or `not`s in each other"));
+            return Err(self.wrong(at, "too many nested brackets or `not`s"));
         }
-        let query = self.term_within();
+        let node = self.term_within();
         self.depth -= 1;
         self.skip_blanks();
-        query
+        node
     }
 
-    fn term_within(&mut self) -> Result<Query, Wrong> {
+    fn term_within(&mut self) -> Result<Node, FilterError> {
         let at = self.at;
-        let Some(c) = self.peek() else { return Err(self.wrong(at, "something to look for is missing")) };
+        let Some(c) = self.peek() else { return Err(self.incomplete(at, "expected a term")) };
         if self.connective("not") {
-            return Ok(Query::Not(Box::new(self.term()?)));
+            return Ok(Node::Not(Box::new(self.term()?)));
         }
         if is_connective(&self.rest[at..self.word_end()].iter().collect::<String>()) {
-            return Err(self.wrong(at, "something to look for is missing before this"));
+            return Err(self.wrong(at, "expected a term before this"));
         }
         match c {
             '-' => {
                 self.at += 1;
                 if self.peek().is_none_or(char::is_whitespace) {
-                    return Err(self.wrong(at, "a term must follow `-`"));
+                    let is_incomplete = self.peek().is_none();
+                    return Err(FilterError { is_incomplete, ..self.wrong(at, "expected a term after `-`") });
                 }
-                Ok(Query::Not(Box::new(self.term()?)))
+                Ok(Node::Not(Box::new(self.term()?)))
             }
             '(' => {
                 self.at += 1;
                 self.skip_blanks();
                 if self.peek() == Some(')') {
-                    return Err(self.wrong(at, "nothing is between these brackets"));
+                    return Err(self.wrong(at, "expected a term between these brackets"));
                 }
-                let query = self.any()?;
+                let node = self.any()?;
                 if self.peek() != Some(')') {
-                    return Err(self.wrong(at, "this bracket is never closed"));
+                    return Err(self.incomplete(at, "this bracket is not closed"));
                 }
                 self.at += 1;
-                Ok(query)
+                Ok(node)
             }
-            ')' => Err(self.wrong(at, "something to look for is missing before this bracket")),
+            ')' => Err(self.wrong(at, "expected a term before this bracket")),
             _ => self.test(),
         }
     }
 
-    /// A field and what it shall be, or a word.
-    fn test(&mut self) -> Result<Query, Wrong> {
-        let at = self.at;
-        if self.peek() == Some('"') {
-            return Ok(Query::Word(lower(&self.text()?)));
-        }
-        let end = self.word_end();
+    /// A field with a text or a number, or a word.
+    fn test(&mut self) -> Result<Node, FilterError> {
+        let (at, end) = (self.at, self.word_end());
         let is_operator = |c: &char| matches!(c, ':' | '~' | '<' | '>');
-        let Some(n) = self.rest[at..end].iter().position(is_operator) else {
-            return Ok(Query::Word(lower(&self.text()?)));
+        let Some(operator_at) = self.rest[at..end].iter().position(is_operator).map(|n| at + n) else {
+            return Ok(Node::Word(lower(&self.text()?)));
         };
-        let name: String = self.rest[at..at + n].iter().collect();
-        self.at += n;
+        let name: String = self.rest[at..operator_at].iter().collect();
+        self.at = operator_at;
         let operator = self.operator();
-        let same = |field: &str| field.eq_ignore_ascii_case(&name);
-        if let Some(&field) = Text::ALL.iter().find(|field| same(field.name())) {
-            let value_at = self.at;
-            let value = lower(&self.text()?);
-            return match operator {
-                ":" if value.is_empty() => Err(self.wrong(value_at, format!("a text must follow `{name}:`"))),
-                ":" => Ok(Query::Equals(field, value)),
-                "~" => Ok(Query::Contains(field, value)),
-                _ => Err(self.wrong(at + n, format!("`{}` takes `:` or `~`, as it is no number", field.name()))),
-            };
+        match FilterField::named(&name) {
+            Some(field) if field.unit().is_number() => self.comparison(field, operator, operator_at),
+            Some(field) => self.match_of(field, operator, operator_at),
+            None if name.is_empty() => Err(self.wrong(at, format!("expected a field before `{operator}`"))),
+            None => Err(self.wrong(at, unknown(&name))),
         }
-        if let Some(&field) = Number::ALL.iter().find(|field| same(field.name())) {
-            let comparison = Comparison::ALL.iter().copied().find(|comparison| comparison.name() == operator);
-            let fits = |comparison: &Comparison| *comparison != Comparison::Equal || field == Number::Pid;
-            let Some(comparison) = comparison.filter(fits) else {
-                return Err(self.wrong(at + n, format!("`{}` takes > < >= or <=, as it is a number", field.name())));
-            };
-            return Ok(Query::Compare(field, comparison, self.amount(field)?));
+    }
+
+    /// What a text must be or contain.
+    fn match_of(&mut self, field: &'static FilterField, operator: &str, at: usize) -> Result<Node, FilterError> {
+        let (word, value_at) = (field.word(), self.at);
+        let value = lower(&self.text()?);
+        match operator {
+            ":" if value.is_empty() => {
+                let is_incomplete = self.peek().is_none();
+                Err(FilterError { is_incomplete, ..self.wrong(value_at, format!("expected a text after `{word}:`")) })
+            }
+            ":" => Ok(Node::Equals(field, value)),
+            "~" => Ok(Node::Contains(field, value)),
+            _ => Err(self.wrong(at, format!("`{word}` is a text; expected `:` or `~`"))),
         }
-        let names = || Text::ALL.iter().map(|field| field.name()).chain(Number::ALL.iter().map(|field| field.name()));
-        let what = match nearest(&lower(&name), names()) {
-            _ if name.is_empty() => format!("a field must come before `{operator}`"),
-            Some(near) => format!("unknown field \"{name}\": did you mean {near}?"),
-            None => format!("unknown field \"{name}\": {}", names().collect::<Vec<_>>().join(" ")),
+    }
+
+    /// What a number is compared with.
+    fn comparison(&mut self, field: &'static FilterField, operator: &str, at: usize) -> Result<Node, FilterError> {
+        let comparison = Comparison::ALL.into_iter().find(|comparison| comparison.sign() == operator);
+        // What is measured is hardly ever equal.
+        let fits = |comparison: &Comparison| *comparison != Comparison::Equal || field.unit() == Unit::Count;
+        let Some(comparison) = comparison.filter(fits) else {
+            return Err(self.wrong(at, format!("`{}` is a number; expected > < >= or <=", field.word())));
         };
-        Err(self.wrong(at, what))
+        Ok(Node::Compare(field, comparison, self.amount(field)?))
     }
 
     /// Reads the operator that is here.
@@ -226,7 +221,7 @@ impl Reader {
     }
 
     /// Reads a word, or a text in quotes.
-    fn text(&mut self) -> Result<String, Wrong> {
+    fn text(&mut self) -> Result<String, FilterError> {
         let at = self.at;
         let mut text = String::new();
         let in_quotes = self.peek() == Some('"');
@@ -249,39 +244,51 @@ impl Reader {
             }
             self.at += 1;
         }
-        if in_quotes { Err(self.wrong(at, "this quote is never closed")) } else { Ok(text) }
+        if in_quotes { Err(self.incomplete(at, "this quote is not closed")) } else { Ok(text) }
     }
 
-    fn amount(&mut self, field: Number) -> Result<Amount, Wrong> {
-        let at = self.at;
-        let end = self.word_end();
+    fn amount(&mut self, field: &FilterField) -> Result<Amount, FilterError> {
+        let (at, end) = (self.at, self.word_end());
         let typed: String = self.rest[at..end].iter().collect();
         self.at = end;
         let digits = typed.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
         let number = digits.parse::<f64>().ok().filter(|number| number.is_finite());
         let number = number.filter(|_| digits.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-')));
+        let (units, example) = units(field.unit());
         let letters = &typed[digits.len()..];
         // `1G`, `1GB` and `1GiB` are the same here, as everywhere in this program.
-        let letter = letters.strip_suffix(['B', 'b']).filter(|_| field.units().contains(&'K')).unwrap_or(letters);
+        let letter = letters.strip_suffix(['B', 'b']).filter(|_| units.contains(&'K')).unwrap_or(letters);
         let letter = if letter.len() > 1 { letter.strip_suffix('i').unwrap_or(letter) } else { letter };
-        let unit = field.units().iter().copied().find(|unit| unit.to_string().eq_ignore_ascii_case(letter));
+        let unit = units.iter().copied().find(|unit| unit.to_string().eq_ignore_ascii_case(letter));
         match number {
             Some(number) if letter.is_empty() || unit.is_some() => Ok(Amount { number, unit }),
             _ => {
-                let example = match field {
-                    Number::Pid => "4711",
-                    Number::Cpu | Number::Share | Number::Utilization => "50",
-                    Number::Age => "90, 10s, 5m, 2h or 1d",
-                    _ => "4096, 512K, 100M, 1.5G or 1T",
-                };
-                Err(self.wrong(at, format!("`{}` is compared with a number, as in {example}", field.name())))
+                let is_incomplete = end == self.rest.len() && matches!(&typed[..], "" | "-" | "." | "-.");
+                let what = format!("expected a number after `{}`, such as {example}", field.word());
+                Err(FilterError { is_incomplete, ..self.wrong(at, what) })
             }
         }
     }
 }
 
-/// What stands alone needs no list.
-fn single(mut all: Vec<Query>, many: fn(Vec<Query>) -> Query) -> Query {
+/// The letters that may follow a number, and an example.
+fn units(unit: Unit) -> (&'static [char], &'static str) {
+    match unit {
+        Unit::Bytes | Unit::BytesPerSecond => (&['K', 'M', 'G', 'T'], "4096, 512K, 100M, 1.5G or 1T"),
+        Unit::Percent => (&['%'], "50"),
+        Unit::Seconds => (&['s', 'm', 'h', 'd'], "90, 10s, 5m, 2h or 1d"),
+        _ => (&[], "4711"),
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let words = || FilterField::all().iter().map(FilterField::word);
+    let hint = nearest(&lower(name), words()).map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+    format!("unknown field {name:?}{hint}; expected one of {}", words().collect::<Vec<_>>().join(", "))
+}
+
+/// A single term needs no list.
+fn single(mut all: Vec<Node>, many: fn(Vec<Node>) -> Node) -> Node {
     match (all.len(), all.pop()) {
         (1, Some(one)) => one,
         (_, last) => {
