@@ -40,9 +40,9 @@ struct SnapshotTime {
     at: Timestamp,
 }
 
-/// So many subjects are followed at the most, of all rules together.
+/// How many subjects are followed at most, of all rules together.
 const MOST: usize = 20_000;
-/// A resolved alert is shown for so long.
+/// How long a resolved alert is shown.
 const SHOWN: Duration = Duration::from_secs(900);
 
 impl Engine {

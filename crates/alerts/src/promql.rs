@@ -1,7 +1,7 @@
 //! The same rules for Prometheus, over the metrics of `ttmon serve`.
 //!
 //! A rule that fires keeps firing until what ends it is known to hold. PromQL can express that, since a rule may look at its own
-//! past in `ALERTS`; the last known values of five minutes stand in for missing ones, as in the engine. Both fire at the same
+//! past in `ALERTS`; the last known values of five minutes replace missing ones, as in the engine. Both fire at the same
 //! moments when they see the same values at the same times.
 
 use crate::condition::{Compare, Expr, Threshold};

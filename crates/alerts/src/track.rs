@@ -45,8 +45,7 @@ struct ComparedValue {
     window: VecDeque<(Duration, f64)>,
 }
 
-/// The last known value of a device stands in for a missing one for so long, but only for a rule that fires already. As long as
-/// PromQL looks back.
+/// How long the last known value of a device replaces a missing one, for a rule that fires already. As long as PromQL looks back.
 pub(crate) const LOOK_BACK: Duration = Duration::from_secs(300);
 
 impl Track {

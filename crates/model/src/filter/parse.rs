@@ -143,22 +143,26 @@ impl FilterParser {
                 }
                 Ok(Node::Not(Box::new(self.term()?)))
             }
-            '(' => {
-                self.at += 1;
-                self.skip_blanks();
-                if self.peek() == Some(')') {
-                    return Err(self.wrong(at, "expected a term between these brackets"));
-                }
-                let node = self.any()?;
-                if self.peek() != Some(')') {
-                    return Err(self.incomplete(at, "this bracket is not closed"));
-                }
-                self.at += 1;
-                Ok(node)
-            }
+            '(' => self.bracket(),
             ')' => Err(self.wrong(at, "expected a term before this bracket")),
             _ => self.test(),
         }
+    }
+
+    /// A filter in brackets.
+    fn bracket(&mut self) -> Result<Node, FilterError> {
+        let at = self.at;
+        self.at += 1;
+        self.skip_blanks();
+        if self.peek() == Some(')') {
+            return Err(self.wrong(at, "expected a term between these brackets"));
+        }
+        let node = self.any()?;
+        if self.peek() != Some(')') {
+            return Err(self.incomplete(at, "this bracket is not closed"));
+        }
+        self.at += 1;
+        Ok(node)
     }
 
     /// A field with a text or a number, or a word.

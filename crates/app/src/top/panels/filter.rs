@@ -292,7 +292,7 @@ mod tests {
         type_in(&mut state, "pid:81 drm>1");
         expect![[r#"
             | Filter: pid:81 drm>1
-            | at 8: unknown field "drm": did you mean dram?
+            | at 8: unknown field "drm" (did you mean dram?); expected on
         "#]]
         .assert_eq(&drawn(&state, 60));
         assert_eq!((state.table.filter.as_str(), pids(&state)), ("pid:81 drm", vec![]));
