@@ -7,9 +7,10 @@
 //! becomes inactive. It does not resolve anything at once, either: a device's last known value counts for five minutes. Then the
 //! alert is resolved, and its text says why. Processes that have exited resolve at once.
 
+use crate::ended::Ended;
 use crate::notice::{Notice, alert, describe, notice};
 use crate::rule::Rule;
-use crate::subject::{Ended, Scope, Subject, SubjectId, subjects};
+use crate::subject::{Scope, Subject, SubjectId, subjects};
 use crate::track::{LOOK_BACK, RuleState, Track};
 use model::{Alert, AlertState, Snapshot, Timestamp};
 use std::collections::BTreeMap;

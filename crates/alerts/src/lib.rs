@@ -7,7 +7,7 @@
 //! - `rule_figure`: the figures that rules compare, from the tables of the model,
 //! - `condition`: what a rule consists of; `parse` reads it, `period` its times,
 //! - `rule`: a rule with its name, and the built-in rules,
-//! - `subject`: the devices and processes that a rule is about,
+//! - `subject`: the devices and processes that a rule is about, `ended` one that has exited,
 //! - `track`: the state of one rule for one subject,
 //! - `engine`: all rules for all subjects; `notice`: what is said of a change,
 //! - `promql`: the export.
@@ -15,6 +15,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod condition;
+mod ended;
 mod engine;
 mod notice;
 mod parse;
@@ -26,10 +27,11 @@ mod subject;
 mod track;
 
 pub use condition::{Compare, Condition, Expr, Operator, Threshold};
+pub use ended::Ended;
 pub use engine::Engine;
 pub use notice::Notice;
 pub use parse::ParseError;
 pub use promql::{metric_names, prometheus};
 pub use rule::{Rule, built_in};
 pub use rule_figure::{RuleFigure, figure_help};
-pub use subject::{Ended, Scope};
+pub use subject::Scope;

@@ -1,6 +1,7 @@
 //! The figures that a rule can compare: the rows of the tables of figures that have a word for rules.
 
-use crate::subject::{Ended, Scope, Subject};
+use crate::ended::Ended;
+use crate::subject::{Scope, Subject};
 use model::figure::device::DEVICE_FIGURES;
 use model::figure::process::{HELD_FIGURES, PROCESS_FIGURES};
 use model::figure::{Dimension, Figure, Freshness, Metric, MetricKind, Unit, Value};

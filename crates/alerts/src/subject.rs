@@ -1,7 +1,8 @@
 //! What a rule is about: a device, a process, a process on a device, or a process that has exited.
 
+use crate::ended::Ended;
 use crate::rule::Rule;
-use model::{Bytes, Device, DeviceId, Held, Process, Snapshot, Timestamp};
+use model::{Device, DeviceId, Held, Process, Snapshot, Timestamp};
 
 /// What a figure is a figure of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,21 +15,6 @@ pub enum Scope {
     Held,
     /// A process that has exited. Only the service knows.
     Ended,
-}
-
-/// A process that exited by itself or was killed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
-    /// Its process id.
-    pub pid: u32,
-    /// When it started.
-    pub started_at: Option<Timestamp>,
-    /// Its short name.
-    pub name: Option<String>,
-    /// The chip, where it used only one.
-    pub device: Option<DeviceId>,
-    /// What it had not freed.
-    pub left: Bytes,
 }
 
 /// One device or process of a snapshot, as a rule sees it. Empty when it is not in the snapshot.
