@@ -1,7 +1,7 @@
 //! What windows and views remember of themselves: where a cursor is, what was typed, what is chosen.
 
-use super::query::Wrong;
 use super::settings::Settings;
+use model::filter::FilterError;
 use model::{Metric, Timestamp};
 
 /// The process, and how far its description is scrolled.
@@ -17,7 +17,7 @@ pub struct FilterPrompt {
     pub text: Vec<char>,
     /// The character that the cursor is on.
     pub cursor: usize,
-    pub wrong: Option<Wrong>,
+    pub wrong: Option<FilterError>,
     /// The filter and the selected process before.
     pub former: (String, Option<u32>),
     /// Which of the earlier filters is shown, and what was typed before that.

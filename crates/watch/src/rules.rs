@@ -42,7 +42,7 @@ impl Watch {
         self.engine.alerts(self.started.elapsed())
     }
 
-    pub fn rules(&self) -> &[alerts::Rule] {
+    pub fn rules(&self) -> impl Iterator<Item = &alerts::Rule> {
         self.engine.rules()
     }
 }
@@ -72,6 +72,6 @@ impl Listed {
             when: rule.condition.to_string(),
             text: rule.text.clone(),
         };
-        Listed { rules: watch.rules().iter().map(rule).collect(), alerts: watch.alerts() }
+        Listed { rules: watch.rules().map(rule).collect(), alerts: watch.alerts() }
     }
 }
