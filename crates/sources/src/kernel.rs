@@ -172,10 +172,12 @@ fn busy(
 fn too_much(n: u32, usage: Usage, devices: &[Device]) -> Option<&'static str> {
     let memory = &devices.iter().find(|device| device.id == DeviceId::Local(n))?.memory;
     let exceeds = |bytes: Option<model::Bytes>, total: Option<model::Bytes>| matches!((bytes, total), (Some(b), Some(t)) if b > t);
-    match () {
-        () if exceeds(usage.dram, memory.dram_total) => Some("DRAM"),
-        () if exceeds(usage.l1, memory.l1_total) => Some("L1"),
-        () => None,
+    if exceeds(usage.dram_used, memory.dram_total) {
+        Some("DRAM")
+    } else if exceeds(usage.l1_used, memory.l1_total) {
+        Some("L1")
+    } else {
+        None
     }
 }
 
@@ -236,7 +238,7 @@ mod tests {
             let figures = self.kernel.figures(&told, &BTreeMap::new(), &known, &mut trouble);
             let mut words = Vec::new();
             for ((pid, n), Figures { usage, percent }) in figures {
-                let dram = usage.dram.map_or("?".into(), |bytes| bytes.0.to_string());
+                let dram = usage.dram_used.map_or("?".into(), |bytes| bytes.0.to_string());
                 words.push(format!("{pid}@{n}={dram}{}", percent.map(|p| format!(" {p}%")).unwrap_or_default()));
             }
             words.extend(trouble.faults.iter().map(|fault| format!("{}: {}", fault.path, fault.reason)));

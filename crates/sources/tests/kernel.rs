@@ -75,8 +75,8 @@ fn seen(snapshot: &Snapshot, holders: &[&Holder]) -> String {
                 "{}@{} dram {} l1 {} {source}{busy}\n",
                 process.pid,
                 held.id,
-                bytes(usage.dram),
-                bytes(usage.l1)
+                bytes(usage.dram_used),
+                bytes(usage.l1_used)
             );
         }
     }
@@ -268,7 +268,7 @@ fn a_driver_that_counts_is_asked_every_time_and_its_files_stay_open() {
     for n in 1..=5 {
         say(&machine, &a, 3, &format!("{FIRST}; memory-dram {n}"));
         let snapshot = sampler.sample();
-        assert_eq!(snapshot.processes[0].devices[0].usage.dram, Some(model::Bytes(n)));
+        assert_eq!(snapshot.processes[0].devices[0].usage.dram_used, Some(model::Bytes(n)));
     }
     assert_eq!(reads.load(Ordering::Relaxed), 5);
 }
