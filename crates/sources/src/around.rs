@@ -3,7 +3,7 @@
 //! None of it changes from one second to the next: whoever is calm looks around every few seconds, or when a device has come or
 //! gone.
 
-use crate::devices::{self, Link};
+use crate::devices::{self, DeviceLink};
 use crate::dir::{Dir, Root, Trouble};
 use crate::{host, pids};
 use model::{Device, Host};
@@ -38,9 +38,9 @@ impl Around {
     pub fn now(
         known: Option<Around>,
         root: &Root,
-        before: &BTreeMap<u32, Link>,
+        before: &BTreeMap<u32, DeviceLink>,
         trouble: &mut Trouble,
-    ) -> (Around, BTreeMap<u32, Link>) {
+    ) -> (Around, BTreeMap<u32, DeviceLink>) {
         if let Some(mut around) = known.filter(|around| around.when.elapsed() < AROUND_FOR) {
             if around.all_are_well && around.listed.elapsed() < LISTED_FOR {
                 return (around, before.clone());
@@ -61,12 +61,17 @@ impl Around {
         (around, listed)
     }
 
-    fn devices(&self, before: &BTreeMap<u32, Link>, trouble: &mut Trouble) -> BTreeMap<u32, Link> {
+    fn devices(&self, before: &BTreeMap<u32, DeviceLink>, trouble: &mut Trouble) -> BTreeMap<u32, DeviceLink> {
         self.class.as_ref().map(|class| devices::with_driver(class, before, trouble)).unwrap_or_default()
     }
 
     /// The devices that no driver is bound to.
-    pub fn without_driver(&mut self, root: &Root, listed: &BTreeMap<u32, Link>, trouble: &mut Trouble) -> Vec<Device> {
+    pub fn without_driver(
+        &mut self,
+        root: &Root,
+        listed: &BTreeMap<u32, DeviceLink>,
+        trouble: &mut Trouble,
+    ) -> Vec<Device> {
         if let Some(unbound) = &self.unbound {
             return unbound.clone();
         }

@@ -316,20 +316,12 @@ impl Dir {
         }
     }
 
-    /// A decimal attribute. `dead` is what the driver prints when the bus answers all-ones; what is outside of
-    /// `plausible` is no measurement.
-    pub fn number(
-        &self,
-        name: &str,
-        dead: Option<u64>,
-        plausible: std::ops::RangeInclusive<u64>,
-        trouble: &mut Trouble,
-    ) -> Option<u64> {
+    /// A decimal attribute of at most this value.
+    pub fn number(&self, name: &str, most: u64, trouble: &mut Trouble) -> Option<u64> {
         let mut buffer = [0; 256];
         let text = self.text(name, &mut buffer, trouble)?;
         match decimal(text) {
-            Some(value) if Some(value) == dead => trouble.dead = true,
-            Some(value) if plausible.contains(&value) => return Some(value),
+            Some(value) if value <= most => return Some(value),
             Some(value) => trouble.add(&self.path_of(name), format_args!("implausible value {value}")),
             None => trouble.add(&self.path_of(name), format_args!("not a number: {text:?}")),
         }

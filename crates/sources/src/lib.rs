@@ -16,17 +16,15 @@ mod devices;
 mod dir;
 mod fdinfo;
 mod host;
-mod hwmon;
 mod identify;
 mod kept;
 mod kernel;
-mod kernel_processes;
 mod locks;
 mod maps;
 mod open_files;
-mod pcie;
 mod pids;
 mod pool;
+mod process_folders;
 mod process_memory;
 mod procs;
 mod sampler;
@@ -41,6 +39,7 @@ pub use kept::make_room_for_files;
 pub use process_memory::process_memory;
 pub use procs::whole_book;
 pub use sampler::{Options, Sampler};
+pub use telemetry::attributes::{ATTRIBUTES, Attribute, Folder};
 
 /// Decoders of foreign bytes, open to fuzzing and to property tests.
 pub mod decode {

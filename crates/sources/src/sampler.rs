@@ -2,14 +2,14 @@
 
 use crate::around::Around;
 use crate::assembly::Assembly;
-use crate::devices::{self, Link};
+use crate::devices::{self, DeviceLink};
 use crate::dir::{Dir, Inject, Root, Trouble, reason};
 use crate::open_files::{Asking, OpenFiles, Told};
-use crate::pids::{self, Holders};
+use crate::pids::{self, HolderList, Holders};
 use crate::pool::Pool;
 use crate::procs::{self, ProcessFacts};
 use crate::shm::{self, Shelf, Shm};
-use crate::telemetry::{Chip, How, Reading};
+use crate::telemetry::{DeviceReader, ReadMode, Reading};
 use crate::users::Users;
 use model::{Device, Fault, Host, Snapshot, State, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,10 +17,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How to sample.
+/// ReadMode to sample.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long a sample may take at the most.
+    /// ReadMode long a sample may take at the most.
     pub deadline: Duration,
     /// Whether to read the PCIe counters, of which a rate needs two samples.
     pub rates: bool,
@@ -62,13 +62,13 @@ pub(crate) enum Job {
 #[derive(Default)]
 pub(crate) struct Shared {
     /// The devices that the driver has.
-    links: BTreeMap<u32, Link>,
-    how: How,
+    links: BTreeMap<u32, DeviceLink>,
+    how: ReadMode,
     /// The folders of the devices, and of the lists of their holders.
     class: Option<Arc<Dir>>,
     lists: Option<Arc<Dir>>,
     /// Out while a thread reads it.
-    chips: HashMap<u32, Box<Chip>>,
+    chips: HashMap<u32, Box<DeviceReader>>,
     pub readings: BTreeMap<u32, (Reading, Instant)>,
     pub holders: BTreeMap<u32, Holders>,
     pub processes: BTreeMap<u32, ProcessFacts>,
@@ -87,7 +87,7 @@ pub(crate) struct Shared {
 pub(crate) struct Round<'a> {
     pub began: Instant,
     /// The devices that the driver has now.
-    pub listed: BTreeMap<u32, Link>,
+    pub listed: BTreeMap<u32, DeviceLink>,
     pub unbound: Vec<Device>,
     /// What did not answer in time.
     pub late: HashSet<Job>,
@@ -139,7 +139,7 @@ impl Sampler {
         {
             let mut shared = lock(&self.shared);
             shared.links.clone_from(&listed);
-            shared.how = How { rates: self.options.rates, calm: self.options.calm, devices: listed.len() };
+            shared.how = ReadMode { rates: self.options.rates, relaxed: self.options.calm, devices: listed.len() };
             shared.class.clone_from(&around.class);
             shared.lists.clone_from(&around.lists);
             shared.faults.clear();
@@ -214,12 +214,14 @@ fn read_device(shared: &Mutex<Shared>, n: u32, add: &dyn Fn(Job)) {
         (shared.chips.remove(&n), link, class, shared.lists.clone(), shared.how)
     };
     let mut trouble = Trouble::default();
-    let same = chip.as_mut().filter(|chip| chip.is(&link, how));
+    let same = chip.as_mut().filter(|chip| chip.is_for(&link, how));
     let remembered = same.map(|chip| chip.read(how)).filter(|reading| reading.device.state != State::Lost);
     let reading = match remembered {
         Some(reading) => Ok(reading),
         // The folders of a device that was removed stay empty for good, though it may be back under its name.
-        None => Chip::open(&class, n, &link, chip.as_deref()).map(|opened| chip.insert(Box::new(opened)).read(how)),
+        None => {
+            DeviceReader::open(&class, n, &link, chip.as_deref()).map(|opened| chip.insert(Box::new(opened)).read(how))
+        }
     };
     match reading {
         Ok(reading) => drop(lock(shared).readings.insert(n, (reading, Instant::now()))),
@@ -227,7 +229,7 @@ fn read_device(shared: &Mutex<Shared>, n: u32, add: &dyn Fn(Job)) {
     }
     let holders = lists.and_then(|lists| match &mut chip {
         Some(chip) => chip.holders(&lists, &mut trouble),
-        None => pids::listed(&pids::list(&lists, n, &mut trouble)?, &mut trouble),
+        None => HolderList::default().read(&lists, n, &mut trouble),
     });
     for &pid in holders.iter().flat_map(|holders| &holders.pids) {
         add(Job::Process(pid));
@@ -275,7 +277,7 @@ fn read_files(shared: &Mutex<Shared>, pid: u32, root: &Root) {
 }
 
 /// The living processes that hold one of these devices.
-fn holders(shared: &Shared, listed: &BTreeMap<u32, Link>) -> BTreeSet<u32> {
+fn holders(shared: &Shared, listed: &BTreeMap<u32, DeviceLink>) -> BTreeSet<u32> {
     let lists = shared.holders.iter().filter(|(n, _)| listed.contains_key(n));
     let pids = lists.flat_map(|(_, holders)| &holders.pids).copied();
     pids.filter(|pid| shared.processes.contains_key(pid)).collect()

@@ -16,14 +16,14 @@ const BELIEVED_FOR: Duration = Duration::from_secs(60);
 
 /// One device's folder of processes, remembered between samples.
 #[derive(Default)]
-pub(crate) struct Processes {
+pub(crate) struct ProcessFolders {
     folder: Option<Dir>,
     looked: Option<Instant>,
-    open: BTreeMap<u32, Process>,
+    open: BTreeMap<u32, ProcessFolder>,
 }
 
 /// The folder of one process.
-struct Process {
+struct ProcessFolder {
     folder: Dir,
     /// The files that tell of each kind.
     kinds: [Option<String>; 5],
@@ -31,7 +31,7 @@ struct Process {
     unknown: Vec<String>,
 }
 
-impl Processes {
+impl ProcessFolders {
     /// What each holder has, as far as the driver tells.
     pub fn read(&mut self, class: &Dir, holders: &BTreeSet<u32>, trouble: &mut Trouble) -> BTreeMap<u32, Usage> {
         if self.folder.is_none() && self.looked.is_none_or(|when| when.elapsed() >= BELIEVED_FOR) {
@@ -50,13 +50,13 @@ impl Processes {
             if !self.open.contains_key(pid) {
                 // Who holds a device need not have anything on it.
                 let Ok(process) = folder.open_dir(pid.to_string()) else { continue };
-                self.open.insert(*pid, Process::of(process));
+                self.open.insert(*pid, ProcessFolder::of(process));
             }
-            let Some(Process { folder, kinds, unknown }) = self.open.get(pid) else { continue };
+            let Some(ProcessFolder { folder, kinds, unknown }) = self.open.get(pid) else { continue };
             for name in unknown {
                 trouble.add(&folder.path_of(name), "not a kind of device memory that is known here: left out");
             }
-            let kinds = kinds.each_ref().map(|name| folder.number(name.as_ref()?, None, 0..=u64::MAX, trouble));
+            let kinds = kinds.each_ref().map(|name| folder.number(name.as_ref()?, u64::MAX, trouble));
             if kinds.iter().any(Option::is_some) {
                 told.insert(*pid, usage(kinds));
             } else {
@@ -68,8 +68,8 @@ impl Processes {
     }
 }
 
-impl Process {
-    fn of(folder: Dir) -> Process {
+impl ProcessFolder {
+    fn of(folder: Dir) -> ProcessFolder {
         let mut kinds = [const { None }; 5];
         let mut unknown = Vec::new();
         // One that ends meanwhile has no files.
@@ -81,7 +81,7 @@ impl Process {
                 None => unknown.push(name.to_owned()),
             }
         });
-        Process { folder, kinds, unknown }
+        ProcessFolder { folder, kinds, unknown }
     }
 }
 
