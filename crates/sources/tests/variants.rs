@@ -146,14 +146,20 @@ fn each_sentinel_alone_gives_the_chip_away() {
     for sentinel in [
         "0/tt_aiclk = 4294967295",
         "0/tt_axiclk = 4294967295",
+        "0/tt_arcclk = 4294967295",
+        "0/tt_therm_trip_count = 4294967295",
         "0/tt_serial = FFFFFFFFFFFFFFFF",
+        "0/tt_asic_id = FFFFFFFFFFFFFFFF",
         "0/tt_fw_bundle_ver = 255.255.255.255",
+        "0/tt_m3app_fw_ver = 255.255.255.255",
         "0/hwmon2/temp1_input = 65535999",
         "0/hwmon2/temp1_max = 4294966296",
         "0/hwmon2/in0_input = 4294967295",
         "0/hwmon2/in0_max = 65535",
         "0/hwmon2/curr1_input = 4294966296",
+        "0/hwmon2/curr1_max = 4294966296",
         "0/hwmon2/power1_input = 4293967296",
+        "0/hwmon2/power1_max = 4293967296",
     ] {
         let seen = seen(&p150a().with(sentinel).sample());
         assert!(seen.starts_with("0 hung used=0 stale=0\n"), "{sentinel}: {seen}");
