@@ -42,9 +42,9 @@ struct Remembered {
 #[derive(Debug, Clone, Copy)]
 enum Owner {
     /// It lives, and began then.
-    Lives(u64),
+    Alive(u64),
     /// Nobody alive can be it.
-    Dead,
+    Exited,
     /// It may be somebody whom we could not look at this time.
     Unclear,
 }
@@ -84,15 +84,15 @@ pub(crate) fn divide(
         }
         let started = |pid: u32| processes[&pid].stat.start_ticks;
         let owner = match owners[..] {
-            [pid] if slot.updated >= clock.nanoseconds(started(pid)) => Owner::Lives(started(pid)),
+            [pid] if slot.updated >= clock.nanoseconds(started(pid)) => Owner::Alive(started(pid)),
             // Last written before that process began: by a dead one with its pid.
-            [_] => Owner::Dead,
-            [] if !nameless => Owner::Dead,
+            [_] => Owner::Exited,
+            [] if !nameless => Owner::Exited,
             _ => Owner::Unclear,
         };
         let bytes = baselines.own_bytes(inode, slot, owner);
         match (owner, &owners[..]) {
-            (Owner::Lives(_), [pid, ..]) => {
+            (Owner::Alive(_), [pid, ..]) => {
                 division.by_process.insert(*pid, Some(usage(bytes)));
                 stale = stale.saturating_add(total(slot.bytes).saturating_sub(total(bytes)));
             }
@@ -126,12 +126,12 @@ impl Baselines {
             *entry = fresh;
         }
         match owner {
-            Owner::Lives(start) if entry.owner == Some(start) => entry.left = None,
+            Owner::Alive(start) if entry.owner == Some(start) => entry.left = None,
             // Whether a predecessor left its bytes behind is only known if it was seen dead.
-            Owner::Lives(start) => {
+            Owner::Alive(start) => {
                 *entry = Remembered { owner: Some(start), inherited: entry.left.unwrap_or([0; 5]), ..fresh };
             }
-            Owner::Dead => entry.left = Some(slot.bytes),
+            Owner::Exited => entry.left = Some(slot.bytes),
             Owner::Unclear => {}
         }
         // When a count falls below what was found, the region was begun anew.

@@ -21,12 +21,11 @@ pub(crate) struct DeviceLink {
     number: u64,
 }
 
-/// The devices that the driver has, by ordinal. A link that was there before leads where it led.
-pub(crate) fn with_driver(
-    class: &Dir,
-    before: &BTreeMap<u32, DeviceLink>,
-    trouble: &mut Trouble,
-) -> BTreeMap<u32, DeviceLink> {
+/// The devices that the driver has, by ordinal.
+pub(crate) type Links = BTreeMap<u32, DeviceLink>;
+
+/// Lists the devices that the driver has. A link that was there before leads where it led.
+pub(crate) fn with_driver(class: &Dir, before: &Links, trouble: &mut Trouble) -> Links {
     let mut found = BTreeMap::new();
     let listed = class.list_numbered(".", |name, number| {
         let Some(n) = name.to_str().and_then(|name| name.strip_prefix("tenstorrent!")).and_then(decimal) else {
@@ -53,7 +52,7 @@ pub(crate) fn with_driver(
 }
 
 /// Tenstorrent's PCI functions that no driver is bound to.
-pub(crate) fn without_driver(root: &Root, known: &BTreeMap<u32, DeviceLink>, trouble: &mut Trouble) -> Vec<Device> {
+pub(crate) fn without_driver(root: &Root, known: &Links, trouble: &mut Trouble) -> Vec<Device> {
     // The kernel keeps one table of all functions; where it counts no more than the driver has, none is left over.
     if root.is_machine() && table_count("/proc/bus/pci/devices").is_some_and(|count| count <= known.len()) {
         return Vec::new();

@@ -1,9 +1,9 @@
 //! How files are read: every read of a source goes through [`Dir`], and tests can put faults in its way.
 //!
 //! A directory is opened once and its files relative to it, which spares the kernel the long walk through sysfs. What is read
-//! again and again stays open ([`Kept`]).
+//! again and again stays open ([`OpenFiles`]).
 
-use crate::kept::{Kept, Was};
+use crate::open_files::{CachedFile, OpenFiles};
 use model::Fault;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
@@ -110,7 +110,7 @@ pub(crate) struct Dir {
     fd: OwnedFd,
     path: PathBuf,
     inject: Option<Inject>,
-    kept: Kept,
+    kept: OpenFiles,
 }
 
 impl fmt::Debug for Dir {
@@ -124,13 +124,13 @@ const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CL
 impl Dir {
     pub fn open(path: &Path, inject: Option<Inject>) -> rustix::io::Result<Dir> {
         let fd = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
-        Ok(Dir { fd, path: path.to_owned(), inject, kept: Kept::default() })
+        Ok(Dir { fd, path: path.to_owned(), inject, kept: OpenFiles::default() })
     }
 
     pub fn open_dir(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<Dir> {
         let name = name.as_ref();
         let fd = rustix::fs::openat(&self.fd, name, DIRECTORY, Mode::empty())?;
-        Ok(Dir { fd, path: self.path.join(name), inject: self.inject.clone(), kept: Kept::default() })
+        Ok(Dir { fd, path: self.path.join(name), inject: self.inject.clone(), kept: OpenFiles::default() })
     }
 
     pub fn path(&self) -> &Path {
@@ -175,14 +175,14 @@ impl Dir {
     pub fn read_start<'a>(&self, name: &str, buffer: &'a mut [u8]) -> rustix::io::Result<&'a [u8]> {
         self.ask(name.as_ref())?;
         match self.kept.get(name) {
-            Was::Open(file) => match rustix::io::retry_on_intr(|| rustix::io::pread(&*file, &mut *buffer, 0)) {
+            CachedFile::Open(file) => match rustix::io::retry_on_intr(|| rustix::io::pread(&*file, &mut *buffer, 0)) {
                 Ok(length) if buffer[..length].contains(&b'\n') => return Ok(&buffer[..length]),
                 // That is the driver's answer during a reset. All other errors may be those of a file that was removed.
                 Err(Errno::NODATA) => return Err(Errno::NODATA),
                 _ => self.kept.forget(name),
             },
-            Was::Missing => return Err(Errno::NOENT),
-            Was::Unknown => {}
+            CachedFile::Missing => return Err(Errno::NOENT),
+            CachedFile::Unknown => {}
         }
         let file = open_file(&self.fd, name.as_ref()).inspect_err(|error| {
             if *error == Errno::NOENT {
@@ -197,7 +197,7 @@ impl Dir {
     /// Reads a whole file of short records, up to 16 MiB.
     pub fn read_records(&self, name: &str, into: &mut Vec<u8>) -> rustix::io::Result<()> {
         self.ask(name.as_ref())?;
-        if let Was::Open(file) = self.kept.get(name) {
+        if let CachedFile::Open(file) = self.kept.get(name) {
             match read_again(&file, into) {
                 Ok(()) => return Ok(()),
                 Err(_) => self.kept.forget(name),
@@ -258,9 +258,9 @@ pub(crate) struct Trouble {
     /// Attributes that answered `ENODATA`, as all do during a reset.
     pub no_data: u32,
     /// The device was removed while we read.
-    pub gone: bool,
+    pub removed: bool,
     /// A reading was all-ones, which is what the bus answers for a dead chip.
-    pub dead: bool,
+    pub all_ones: bool,
 }
 
 impl Trouble {
@@ -273,7 +273,7 @@ impl Trouble {
         match error {
             Errno::NOENT => {}
             Errno::NODATA => self.no_data += 1,
-            Errno::NODEV => self.gone = true,
+            Errno::NODEV => self.removed = true,
             error => self.add(path, reason(error)),
         }
     }

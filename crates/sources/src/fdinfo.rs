@@ -72,9 +72,9 @@ pub fn parse(bytes: &[u8]) -> Option<FdInfo> {
     for (name, sizes) in regions {
         let Some(bytes) = sizes.resident.or(sizes.total) else { continue };
         match region(name) {
-            Region::Device(kind) => kinds[kind] = Some(kinds[kind].unwrap_or(0).saturating_add(bytes)),
-            Region::Host => {}
-            Region::Unknown => drop(info.unknown_regions.insert(name.to_owned())),
+            MemoryPlace::Device(kind) => kinds[kind] = Some(kinds[kind].unwrap_or(0).saturating_add(bytes)),
+            MemoryPlace::Host => {}
+            MemoryPlace::Unknown => drop(info.unknown_regions.insert(name.to_owned())),
         }
     }
     info.usage = usage(kinds);
@@ -100,7 +100,7 @@ pub(crate) const KINDS: [&str; 5] = ["dram", "l1", "l1_small", "trace", "cb"];
 
 /// Where a region is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Region {
+enum MemoryPlace {
     /// On the device: which of the [`KINDS`].
     Device(usize),
     /// In the host's memory. `memory` is reserved for that; the others are what drivers call it.
@@ -109,16 +109,16 @@ enum Region {
     Unknown,
 }
 
-fn region(name: &str) -> Region {
+fn region(name: &str) -> MemoryPlace {
     // Drivers with several of them count them: `vram0`.
     match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
-        "dram" | "vram" => return Region::Device(0),
+        "dram" | "vram" => return MemoryPlace::Device(0),
         _ => {}
     }
     match KINDS.iter().position(|kind| *kind == name.replace('-', "_")) {
-        Some(kind) => Region::Device(kind),
-        None if matches!(name, "memory" | "system" | "gtt" | "cpu") => Region::Host,
-        None => Region::Unknown,
+        Some(kind) => MemoryPlace::Device(kind),
+        None if matches!(name, "memory" | "system" | "gtt" | "cpu") => MemoryPlace::Host,
+        None => MemoryPlace::Unknown,
     }
 }
 

@@ -1,6 +1,6 @@
-//! Who a process is, for the service that is called by one: from `/proc/<pid>/`, without a look into its memory.
+//! ProcessId a process is, for the service that is called by one: from `/proc/<pid>/`, without a look into its memory.
 
-use crate::books::{self, Who};
+use crate::books::{self, ProcessId};
 use crate::container::container_of;
 use crate::dir::Dir;
 use crate::procs::{Clock, command_line, stat, status};
@@ -44,7 +44,7 @@ pub fn identify(pid: u32) -> Option<Identity> {
     let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
     let mut bytes = Vec::new();
     dir.read_all("stat", &mut bytes).ok()?;
-    let stat = stat(&bytes).filter(|stat| !stat.is_dead)?;
+    let stat = stat(&bytes).filter(|stat| !stat.has_exited)?;
     dir.read_all("status", &mut bytes).ok()?;
     let status = status(&bytes);
     let command = dir.read_all("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes));
@@ -75,17 +75,17 @@ pub fn identify(pid: u32) -> Option<Identity> {
 /// The book that a process keeps, opened, so that it can be read even after its end.
 pub fn open_book(pid: u32, identity: &Identity) -> Option<Arc<File>> {
     let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
-    books::open(&dir, Who { pid: identity.inner_pid, start_ticks: identity.start_ticks })
+    books::open(&dir, ProcessId { pid: identity.inner_pid, start_ticks: identity.start_ticks })
 }
 
 /// How a process ended, as long as nobody has waited for it and we may know.
 pub fn wait_status(pid: u32, start_ticks: u64) -> Option<WaitStatus> {
     let bytes = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let found = stat(&bytes).filter(|stat| stat.is_dead && stat.start_ticks == start_ticks);
+    let found = stat(&bytes).filter(|stat| stat.has_exited && stat.start_ticks == start_ticks);
     found.and_then(|_| ending(&bytes))
 }
 
-/// The last field of a `stat` file, as `waitpid` spells it. Who may not look into the process is told zero, as of a good end.
+/// The last field of a `stat` file, as `waitpid` spells it. ProcessId may not look into the process is told zero, as of a good end.
 fn ending(stat: &[u8]) -> Option<WaitStatus> {
     let text = std::str::from_utf8(&stat[stat.iter().rposition(|&b| b == b')')?..]).ok()?;
     // Field 52 of the manual page, counted from the end of the name, which is field 2.

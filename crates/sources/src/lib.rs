@@ -6,19 +6,21 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod about;
-mod around;
+mod accounting;
 mod assembly;
 mod attribution;
 mod books;
 mod chips;
+mod collected;
 mod container;
+mod device_fds;
 mod devices;
 mod dir;
 mod fdinfo;
 mod host;
 mod identify;
-mod kept;
-mod kernel;
+mod inventory;
+mod jobs;
 mod locks;
 mod maps;
 mod open_files;
@@ -35,7 +37,7 @@ mod users;
 pub use about::{About, about, started_at};
 pub use dir::{Inject, Root};
 pub use identify::{Identity, WaitStatus, identify, open_book, user_name, wait_status};
-pub use kept::make_room_for_files;
+pub use open_files::make_room_for_files;
 pub use process_memory::process_memory;
 pub use procs::whole_book;
 pub use sampler::{Options, Sampler};

@@ -3,7 +3,7 @@
 //! `stat` (name, parent, start, CPU time), `status` (owner, pids in inner namespaces, resident memory), `cmdline`, `cgroup`, and where
 //! we may look `maps`, `environ` and the book that it keeps.
 
-use crate::books::{self, Who};
+use crate::books::{self, ProcessId};
 use crate::container::container_of;
 use crate::dir::{Dir, Inject, decimal};
 use crate::maps::{self, Inode, Maps};
@@ -27,18 +27,18 @@ pub(crate) struct ProcessFacts {
     pub container: Option<String>,
     /// `Err` where we may not look into the process.
     pub maps: Result<Maps, Errno>,
-    pub maps_age: Age,
+    pub maps_age: MapAge,
     /// What `TT_VISIBLE_DEVICES` was set to when it started. `Err` where we may not look.
     pub visible_devices: Result<Option<String>, Errno>,
     /// The book that it keeps. `Err` where we may not look.
-    pub book: Result<Option<books::Found>, Errno>,
+    pub book: Result<Option<books::FoundBook>, Errno>,
     /// Its open folder, for the next time.
     pub folder: Option<Arc<Dir>>,
 }
 
 /// How old it is what a map says.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Age {
+pub(crate) struct MapAge {
     /// When the map was read.
     read: Instant,
     /// Since when it has said the same.
@@ -68,7 +68,7 @@ const SETTLES_IN: Duration = Duration::from_secs(10);
 pub(crate) fn read(
     pid: u32,
     earlier: Option<&ProcessFacts>,
-    map_anew: bool,
+    force_map: bool,
     users: &Users,
     inject: Option<Inject>,
 ) -> Option<ProcessFacts> {
@@ -99,15 +99,15 @@ pub(crate) fn read(
         Some(command) => command.clone(),
         None => (dir.read_records("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes)), now),
     };
-    let (maps, maps_age) = match same.filter(|earlier| !map_anew && still_maps(earlier, &stat, now)) {
+    let (maps, maps_age) = match same.filter(|earlier| !force_map && still_maps(earlier, &stat, now)) {
         Some(earlier) => (earlier.maps.clone(), earlier.maps_age),
         None => {
             let maps = dir.read_all("maps", &mut bytes).map(|()| maps::parse(&bytes));
             let since = same.filter(|earlier| earlier.maps == maps).map_or(now, |earlier| earlier.maps_age.same);
-            (maps, Age { read: now, same: since })
+            (maps, MapAge { read: now, same: since })
         }
     };
-    let who = Who { pid: status.inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks };
+    let who = ProcessId { pid: status.inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks };
     let known = same.and_then(|earlier| earlier.book.as_ref().ok()?.as_ref());
     let book = maps.as_ref().map_err(|error| *error).and_then(|maps| books::find(&dir, maps, who, known));
     let user = status.uid.map(|uid| users.name(uid));
@@ -117,7 +117,7 @@ pub(crate) fn read(
 
 fn stat_of(dir: &Dir) -> Option<Stat> {
     let mut buffer = [0; 4096];
-    stat(dir.read_start("stat", &mut buffer).ok()?).filter(|stat| !stat.is_dead)
+    stat(dir.read_start("stat", &mut buffer).ok()?).filter(|stat| !stat.has_exited)
 }
 
 /// Whether a map need not be read again: nothing was mapped since, as far as its size tells, or it is settled.
@@ -137,10 +137,10 @@ pub fn whole_book(pid: u32) -> Result<Option<(Book, Table)>, String> {
     let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).map_err(|_| gone())?;
     let mut bytes = Vec::new();
     dir.read_all("stat", &mut bytes).map_err(|_| gone())?;
-    let stat = stat(&bytes).filter(|stat| !stat.is_dead).ok_or_else(gone)?;
+    let stat = stat(&bytes).filter(|stat| !stat.has_exited).ok_or_else(gone)?;
     dir.read_all("status", &mut bytes).map_err(|_| gone())?;
     let inner_pid = status(&bytes).inner_pid;
-    books::whole(&dir, Who { pid: inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks })
+    books::whole(&dir, ProcessId { pid: inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks })
 }
 
 /// What matters of `/proc/<pid>/stat`.
@@ -149,7 +149,7 @@ pub struct Stat {
     /// The short name. May hold any bytes; those that are not UTF-8 are replaced.
     pub name: String,
     /// Whether it is a zombie.
-    pub is_dead: bool,
+    pub has_exited: bool,
     /// The parent; absent where it is outside of this PID namespace.
     pub parent: Option<u32>,
     /// CPU time in clock ticks.
@@ -171,7 +171,7 @@ pub fn stat(bytes: &[u8]) -> Option<Stat> {
     let number = |field: usize| decimal(fields.get(field - 3)?);
     Some(Stat {
         name,
-        is_dead: matches!(*fields.first()?, "Z" | "X"),
+        has_exited: matches!(*fields.first()?, "Z" | "X"),
         parent: number(4)?.try_into().ok().filter(|&pid| pid != 0),
         cpu_ticks: number(14)?.saturating_add(number(15)?),
         start_ticks: number(22)?,
@@ -262,13 +262,20 @@ impl ProcessFacts {
     pub fn made_up(pid: u32, inner_pid: u32, start_ticks: u64, regions: &[(Inode, u64)]) -> ProcessFacts {
         ProcessFacts {
             pid,
-            stat: Stat { name: "python3".into(), is_dead: false, parent: None, cpu_ticks: 0, start_ticks, mapped: 0 },
+            stat: Stat {
+                name: "python3".into(),
+                has_exited: false,
+                parent: None,
+                cpu_ticks: 0,
+                start_ticks,
+                mapped: 0,
+            },
             status: Status { uid: Some(0), inner_pid: Some(inner_pid), resident: None },
             user: None,
             command: (None, Instant::now()),
             container: None,
             maps: Ok(Maps { regions: regions.iter().copied().collect(), ..Maps::default() }),
-            maps_age: Age { read: Instant::now(), same: Instant::now() },
+            maps_age: MapAge { read: Instant::now(), same: Instant::now() },
             visible_devices: Ok(None),
             book: Ok(None),
             folder: None,
@@ -293,7 +300,7 @@ mod tests {
         let line = b"4711 (a (b) c) S 1 4711 4711 0 -1 4194304 1 2 3 4 250 50 0 0 20 0 9 0 123456 1 2 3";
         let expected = Stat {
             name: "a (b) c".into(),
-            is_dead: false,
+            has_exited: false,
             parent: Some(1),
             cpu_ticks: 300,
             start_ticks: 123_456,

@@ -5,17 +5,17 @@ use std::sync::{Mutex, PoisonError};
 
 /// Names already looked up.
 #[derive(Default)]
-pub(crate) struct Users(Mutex<Known>);
+pub(crate) struct Users(Mutex<UserNames>);
 
 #[derive(Default)]
-struct Known {
+struct UserNames {
     local: Option<HashMap<u32, String>>,
     others: HashMap<u32, String>,
     /// Those whom somebody is asking for.
     asked: HashSet<u32>,
 }
 
-impl Known {
+impl UserNames {
     fn local(&mut self) -> &HashMap<u32, String> {
         self.local.get_or_insert_with(|| parse(&std::fs::read("/etc/passwd").unwrap_or_default()))
     }

@@ -280,7 +280,7 @@ fn a_read_that_never_returns_delays_nobody_and_is_remembered() {
         }
         None
     };
-    let options = Options { deadline: Duration::from_secs(2), rates: false, calm: false };
+    let options = Options { deadline: Duration::from_secs(2), rates: false, relaxed: false };
     let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), options);
     assert_eq!(sampler.sample().devices[0].state.name(), "ok");
     stuck.store(true, Ordering::Relaxed);
@@ -522,7 +522,7 @@ fn the_holders_of_a_device_that_does_not_answer_are_still_there() {
         }
         None
     };
-    let options = Options { deadline: Duration::from_millis(300), rates: false, calm: false };
+    let options = Options { deadline: Duration::from_millis(300), rates: false, relaxed: false };
     let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), options);
     sampler.sample();
     stuck.store(true, Ordering::Relaxed);
@@ -555,7 +555,7 @@ fn bytes_of_a_process_that_cannot_be_read_in_time_are_not_called_stale() {
         }
         None
     };
-    let options = Options { deadline: Duration::from_millis(300), rates: false, calm: false };
+    let options = Options { deadline: Duration::from_millis(300), rates: false, relaxed: false };
     let snapshot = Sampler::new(machine.root().with_faults(Arc::new(inject)), options).sample();
     holder.kill().unwrap();
     holder.wait().unwrap();

@@ -59,7 +59,7 @@ pub static ATTRIBUTES: &[Attribute] = &[
     hwmon("curr1_input", &CURRENT, Parse::Number(MILLIAMPERES)),
     class("tt_axiclk", &AXICLK, Parse::Number(MEGAHERTZ)),
     class("tt_arcclk", &ARCCLK, Parse::Number(MEGAHERTZ)),
-    class("tt_therm_trip_count", &THERMAL_TRIPS, Parse::Number(Number { dead: Some(ALL_ONES), ..Number::COUNT })),
+    class("tt_therm_trip_count", &THERMAL_TRIPS, Parse::Number(Number { all_ones: Some(ALL_ONES), ..Number::COUNT })),
     pci("current_link_speed", &PCIE_GENERATION, Parse::Text(parse::link_speed)),
     pci("current_link_width", &PCIE_WIDTH, Parse::Text(parse::link_width)),
     class("tt_card_type", &BOARD, Parse::Text(parse::board_name)),
@@ -74,7 +74,7 @@ pub static ATTRIBUTES: &[Attribute] = &[
     wormhole("tt_eth_fw_ver", &FIRMWARE_ETHERNET),
     wormhole("tt_ttflash_ver", &FIRMWARE_TT_FLASH),
     hwmon("temp1_max", &ASIC_TEMP_MAX, Parse::Number(MILLIDEGREES)),
-    hwmon("in0_max", &VCORE_MAX, Parse::Number(Number { dead: Some(65_535), ..MILLIVOLTS })),
+    hwmon("in0_max", &VCORE_MAX, Parse::Number(Number { all_ones: Some(65_535), ..MILLIVOLTS })),
     hwmon("curr1_max", &CURRENT_MAX, Parse::Number(MILLIAMPERES)),
     pci("max_link_speed", &PCIE_MAX_GENERATION, Parse::Special(pcie::max_generation)),
     pci("max_link_width", &PCIE_MAX_WIDTH, Parse::Special(pcie::max_width)),
@@ -85,16 +85,16 @@ const ALL_ONES: u64 = u32::MAX as u64;
 const ALL_ONES_KILO: u64 = 4_294_966_296;
 const ALL_ONES_MEGA: u64 = 4_293_967_296;
 
-const MEGAHERTZ: Number = Number { dead: Some(ALL_ONES), plausible: 0..=9_999, ..Number::COUNT };
+const MEGAHERTZ: Number = Number { all_ones: Some(ALL_ONES), plausible: 0..=9_999, ..Number::COUNT };
 const MILLIDEGREES: Number =
-    Number { dead: Some(ALL_ONES_KILO), plausible: 0..=150_000, per_unit: 1e3, ..Number::COUNT };
+    Number { all_ones: Some(ALL_ONES_KILO), plausible: 0..=150_000, per_unit: 1e3, ..Number::COUNT };
 const TEMPERATURE: Number =
-    Number { dead: Some(65_535_999), plausible: -40_000..=150_000, signed: true, ..MILLIDEGREES };
+    Number { all_ones: Some(65_535_999), plausible: -40_000..=150_000, signed: true, ..MILLIDEGREES };
 const MICROWATTS: Number =
-    Number { dead: Some(ALL_ONES_MEGA), plausible: 0..=999_999_999, per_unit: 1e6, ..Number::COUNT };
-const MILLIVOLTS: Number = Number { dead: Some(ALL_ONES), plausible: 1..=1_999, per_unit: 1e3, ..Number::COUNT };
+    Number { all_ones: Some(ALL_ONES_MEGA), plausible: 0..=999_999_999, per_unit: 1e6, ..Number::COUNT };
+const MILLIVOLTS: Number = Number { all_ones: Some(ALL_ONES), plausible: 1..=1_999, per_unit: 1e3, ..Number::COUNT };
 const MILLIAMPERES: Number =
-    Number { dead: Some(ALL_ONES_KILO), plausible: 0..=999_999, per_unit: 1e3, ..Number::COUNT };
+    Number { all_ones: Some(ALL_ONES_KILO), plausible: 0..=999_999, per_unit: 1e3, ..Number::COUNT };
 /// All-ones is not a dead chip here: the firmware says that it controls no fan.
 const FAN_SPEED: Number = Number { absent: Some(ALL_ONES), plausible: 0..=29_999, ..Number::COUNT };
 

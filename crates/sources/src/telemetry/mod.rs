@@ -114,7 +114,7 @@ impl DeviceReader {
         device.pci_address = Some(self.link.address.clone());
         let known = self.known.take();
         self.read_changing(&mut device, mode, &mut trouble);
-        if !trouble.dead {
+        if !trouble.all_ones {
             self.read_due(&mut device, known.as_ref(), mode, &mut trouble);
         }
         let heartbeat_stopped = self.heartbeat.has_stopped(device.heartbeat, Instant::now());
@@ -139,7 +139,7 @@ impl DeviceReader {
         }
         for row in rows() {
             self.read_row(row, device, trouble);
-            if trouble.dead {
+            if trouble.all_ones {
                 return;
             }
         }
@@ -191,7 +191,7 @@ impl DeviceReader {
 
     /// A device that cannot answer keeps the identity that it had, and shows no readings that are not its own.
     fn finish(&mut self, mut device: Device, trouble: Trouble, known: Option<Device>) -> Reading {
-        if trouble.dead {
+        if trouble.all_ones {
             device = Device { state: device.state, pci_address: device.pci_address, ..Device::new(device.id) };
         }
         if device.state != State::Ok {

@@ -23,7 +23,7 @@ pub(crate) enum Parsed<'a> {
     /// There is no such value on this machine.
     Absent,
     /// What the bus answers for a chip that does not respond.
-    Dead,
+    AllOnes,
     /// Nothing that can be right, for this reason.
     Wrong(String),
 }
@@ -32,7 +32,7 @@ pub(crate) enum Parsed<'a> {
 #[derive(Debug)]
 pub(crate) struct Number {
     /// What the driver prints when the bus answers all-ones.
-    pub dead: Option<u64>,
+    pub all_ones: Option<u64>,
     /// What the firmware says where there is no such thing.
     pub absent: Option<u64>,
     /// Whether the firmware's number has a sign in 16 bits before the point, which the driver prints as if it had none.
@@ -46,13 +46,13 @@ pub(crate) struct Number {
 impl Number {
     /// Any count of 32 bits.
     pub const COUNT: Number =
-        Number { dead: None, absent: None, signed: false, plausible: 0..=u32::MAX as i64, per_unit: 1.0 };
+        Number { all_ones: None, absent: None, signed: false, plausible: 0..=u32::MAX as i64, per_unit: 1.0 };
 
     /// The value of a text of digits.
     pub fn parse(&self, text: &str) -> Parsed<'static> {
         let Some(raw) = decimal(text) else { return Parsed::Wrong(format!("not a number: {text:?}")) };
-        if Some(raw) == self.dead {
-            return Parsed::Dead;
+        if Some(raw) == self.all_ones {
+            return Parsed::AllOnes;
         }
         if Some(raw) == self.absent {
             return Parsed::Absent;
@@ -81,7 +81,7 @@ pub(crate) fn read<'a>(
     match parse(folder.text(file, buffer, trouble)?) {
         Parsed::Value(value) => return Some(value),
         Parsed::Absent => {}
-        Parsed::Dead => trouble.dead = true,
+        Parsed::AllOnes => trouble.all_ones = true,
         Parsed::Wrong(reason) => trouble.add(&folder.path_of(file), reason),
     }
     None
@@ -101,7 +101,7 @@ pub(crate) fn hex_id(text: &str) -> Parsed<'_> {
         return Parsed::Wrong(format!("not 16 hex digits: {text:?}"));
     }
     if text.bytes().all(|b| b.eq_ignore_ascii_case(&b'F')) {
-        return Parsed::Dead;
+        return Parsed::AllOnes;
     }
     Parsed::Value(Value::text(text.to_ascii_uppercase()))
 }
@@ -110,7 +110,7 @@ pub(crate) fn hex_id(text: &str) -> Parsed<'_> {
 pub(crate) fn version(text: &str) -> Parsed<'_> {
     match Version::parse(text) {
         Some(_) => Parsed::Value(Value::text(text)),
-        None if text.starts_with("255.") => Parsed::Dead,
+        None if text.starts_with("255.") => Parsed::AllOnes,
         None => Parsed::Wrong(format!("not a version: {text:?}")),
     }
 }
@@ -149,9 +149,10 @@ mod tests {
 
     #[test]
     fn a_number_is_scaled_and_its_sentinels_are_no_values() {
-        let volts = Number { dead: Some(99), absent: Some(98), plausible: 1..=1_999, per_unit: 1e3, ..Number::COUNT };
+        let volts =
+            Number { all_ones: Some(99), absent: Some(98), plausible: 1..=1_999, per_unit: 1e3, ..Number::COUNT };
         assert_eq!(volts.parse("742"), Parsed::Value(Value::Real(0.742)));
-        assert_eq!([volts.parse("99"), volts.parse("98")], [Parsed::Dead, Parsed::Absent]);
+        assert_eq!([volts.parse("99"), volts.parse("98")], [Parsed::AllOnes, Parsed::Absent]);
         assert_eq!(volts.parse("0"), Parsed::Wrong("implausible value 0".into()));
         assert_eq!(volts.parse("18446744073709551615"), Parsed::Wrong("implausible value 18446744073709551615".into()));
         assert_eq!(volts.parse("-1"), Parsed::Wrong("not a number: \"-1\"".into()));
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn an_id_of_all_ones_is_a_chip_that_does_not_respond() {
         assert_eq!(hex_id("00000403319140af"), Parsed::Value(Value::text("00000403319140AF")));
-        assert_eq!([hex_id("FFFFffffFFFFffff"), version("255.255.255.255")], [const { Parsed::Dead }; 2]);
+        assert_eq!([hex_id("FFFFffffFFFFffff"), version("255.255.255.255")], [const { Parsed::AllOnes }; 2]);
         assert_eq!(board_name("unknown"), Parsed::Absent);
         assert_eq!(numa_node("-1"), Parsed::Absent);
     }

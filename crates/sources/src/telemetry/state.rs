@@ -30,9 +30,9 @@ pub(crate) fn decide(device: &Device, trouble: &Trouble, heartbeat_stopped: bool
     let is_silenced = trouble.no_data > 0 && device.aiclk.is_none() && device.asic_temp.is_none();
     // Not even the link answers: the folder is that of a device that was removed.
     let nothing_answers = trouble.answers + trouble.no_data == 0;
-    if trouble.gone {
+    if trouble.removed {
         State::Lost
-    } else if trouble.dead {
+    } else if trouble.all_ones {
         State::Hung
     } else if nothing_answers {
         State::Lost
@@ -48,7 +48,7 @@ pub(crate) fn decide(device: &Device, trouble: &Trouble, heartbeat_stopped: bool
 /// Why a device is not ok.
 pub(crate) fn reason(state: State, trouble: &Trouble) -> Option<&'static str> {
     match state {
-        State::Hung if trouble.dead => Some("PCIe not responding (all readings are all-ones)"),
+        State::Hung if trouble.all_ones => Some("PCIe not responding (all readings are all-ones)"),
         State::Hung => Some("firmware heartbeat stopped"),
         State::Resetting => Some("reset in progress"),
         State::Lost => Some("device was removed while it was read"),
@@ -64,7 +64,7 @@ pub(crate) fn is_unchanged(known: &Device, now: &Device, trouble: &Trouble) -> b
         && known.serial.is_some()
         && limits_came
         && trouble.no_data == 0
-        && !trouble.gone
+        && !trouble.removed
         && !restarted
 }
 
@@ -83,8 +83,8 @@ mod tests {
         let answering = || Trouble { answers: 9, ..Trouble::default() };
         assert_eq!(state(answering(), false), "ok");
         assert_eq!(state(answering(), true), "hung");
-        assert_eq!(state(Trouble { dead: true, ..answering() }, false), "hung");
-        assert_eq!(state(Trouble { gone: true, dead: true, ..answering() }, true), "lost");
+        assert_eq!(state(Trouble { all_ones: true, ..answering() }, false), "hung");
+        assert_eq!(state(Trouble { removed: true, all_ones: true, ..answering() }, true), "lost");
         assert_eq!(state(Trouble::default(), false), "lost", "nothing answers");
         assert_eq!(state(Trouble { no_data: 1, ..answering() }, false), "ok", "one tag is missing");
         let silenced = Trouble { no_data: 9, ..answering() };

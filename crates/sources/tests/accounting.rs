@@ -196,7 +196,7 @@ fn what_may_not_be_read_is_named_and_costs_nobody_else_anything() {
     let root = machine.root().with_faults(Arc::new(move |path: &Path| {
         path.to_string_lossy().contains(&closed).then(|| io::Error::from_raw_os_error(13))
     }));
-    let mut sampler = Sampler::new(root, Options { rates: false, calm: false, deadline: Duration::from_secs(10) });
+    let mut sampler = Sampler::new(root, Options { rates: false, relaxed: false, deadline: Duration::from_secs(10) });
     for _ in 0..2 {
         let snapshot = sampler.sample();
         let user = snapshot.processes[0].user.clone().unwrap();
@@ -235,7 +235,7 @@ fn counting(machine: &Machine, words: &'static [&'static str]) -> (Sampler, Arc<
         }
         None
     }));
-    (Sampler::new(root, Options { rates: false, calm: false, deadline: Duration::from_secs(10) }), reads)
+    (Sampler::new(root, Options { rates: false, relaxed: false, deadline: Duration::from_secs(10) }), reads)
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_driver_that_does_not_answer_costs_its_own_figures_and_nothing_else() {
         }
         None
     }));
-    let mut sampler = Sampler::new(root, Options { rates: false, calm: false, deadline: Duration::from_secs(2) });
+    let mut sampler = Sampler::new(root, Options { rates: false, relaxed: false, deadline: Duration::from_secs(2) });
     for _ in 0..2 {
         let seen = seen(&sampler.sample(), &[&a]);
         assert!(seen.contains("A@0 dram - l1 - -"), "{seen}");

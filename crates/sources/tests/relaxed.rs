@@ -1,4 +1,4 @@
-//! What whoever is calm believes for a while, and when it is read again.
+//! What whoever is relaxed believes for a while, and when it is read again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,8 +8,8 @@ use sources::{Options, Sampler};
 use std::time::Duration;
 use support::{BLACKHOLE, Machine, p150a};
 
-fn looking(machine: &Machine, calm: bool) -> Sampler {
-    Sampler::new(machine.root(), Options { deadline: Duration::from_secs(10), rates: false, calm })
+fn looking(machine: &Machine, relaxed: bool) -> Sampler {
+    Sampler::new(machine.root(), Options { deadline: Duration::from_secs(10), rates: false, relaxed })
 }
 
 #[test]
@@ -51,10 +51,11 @@ fn the_calm_believe_for_a_while_whose_a_lock_is_and_others_do_not() {
         machine.bytes("dev/shm/TT_UMD_LOCK.CHIP_IN_USE_0_PCIe", &bytes);
     };
     lock(parent);
-    let (mut calm, mut keen) = (looking(&machine, true), looking(&machine, false));
-    let owners =
-        |calm: &mut Sampler, keen: &mut Sampler| [calm, keen].map(|sampler| sampler.sample().devices[0].in_use_by_pid);
-    assert_eq!(owners(&mut calm, &mut keen), [Some(parent); 2]);
+    let (mut relaxed, mut keen) = (looking(&machine, true), looking(&machine, false));
+    let owners = |relaxed: &mut Sampler, keen: &mut Sampler| {
+        [relaxed, keen].map(|sampler| sampler.sample().devices[0].in_use_by_pid)
+    };
+    assert_eq!(owners(&mut relaxed, &mut keen), [Some(parent); 2]);
     lock(0);
-    assert_eq!(owners(&mut calm, &mut keen), [Some(parent), None]);
+    assert_eq!(owners(&mut relaxed, &mut keen), [Some(parent), None]);
 }

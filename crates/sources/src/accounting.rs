@@ -3,8 +3,8 @@
 //! One opening of a device is one client, however many descriptors lead to it and in however many processes: it counts once, for the
 //! process that the driver names as a holder, and of several for the eldest.
 
+use crate::device_fds::{DeviceFd, FdinfoReply};
 use crate::dir::Trouble;
-use crate::open_files::{OpenFile, Told};
 use crate::procs::ProcessFacts;
 use model::{Device, DeviceId, EngineCounters, Usage, engine_percent};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// What the driver counts for one process on one chip.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct Figures {
+pub(crate) struct Accounted {
     pub usage: Usage,
     /// How busy it keeps the busiest engine.
     pub percent: Option<f64>,
@@ -21,7 +21,7 @@ pub(crate) struct Figures {
 
 /// What the next sample needs of the last: the engines' counters of each client.
 #[derive(Default)]
-pub(crate) struct Kernel {
+pub(crate) struct Accounting {
     engines: HashMap<(u32, Client, String), (EngineCounters, Instant)>,
 }
 
@@ -38,22 +38,22 @@ enum Client {
 const CATCHES_UP: Duration = Duration::from_secs(10);
 
 /// All that is known of who holds what.
-pub(crate) struct Known<'a> {
+pub(crate) struct Facts<'a> {
     pub devices: &'a [Device],
-    pub holders: &'a BTreeMap<u32, &'a BTreeSet<u32>>,
+    pub holders: &'a BTreeMap<u32, BTreeSet<u32>>,
     pub processes: &'a BTreeMap<u32, ProcessFacts>,
 }
 
-impl Kernel {
+impl Accounting {
     /// The figures by process and device: of open files where they tell, else of the folders of processes, by device.
     pub fn figures(
         &mut self,
-        told: &BTreeMap<u32, Told>,
+        told: &BTreeMap<u32, FdinfoReply>,
         folders: &BTreeMap<u32, BTreeMap<u32, Usage>>,
-        known: &Known,
+        known: &Facts,
         trouble: &mut Trouble,
-    ) -> BTreeMap<(u32, u32), Figures> {
-        let mut figures: BTreeMap<(u32, u32), Figures> = BTreeMap::new();
+    ) -> BTreeMap<(u32, u32), Accounted> {
+        let mut figures: BTreeMap<(u32, u32), Accounted> = BTreeMap::new();
         let mut percents: BTreeMap<(u32, u32, String), Option<f64>> = BTreeMap::new();
         let mut earlier = std::mem::take(&mut self.engines);
         for ((n, client), (pid, file)) in clients(told, known, trouble) {
@@ -92,11 +92,11 @@ impl Kernel {
 
 /// Every client once, with the process that it counts for and one of its files there.
 fn clients<'a>(
-    told: &'a BTreeMap<u32, Told>,
-    known: &Known,
+    told: &'a BTreeMap<u32, FdinfoReply>,
+    known: &Facts,
     trouble: &mut Trouble,
-) -> BTreeMap<(u32, Client), (u32, &'a OpenFile)> {
-    let mut clients: BTreeMap<(u32, Client), (u32, &OpenFile)> = BTreeMap::new();
+) -> BTreeMap<(u32, Client), (u32, &'a DeviceFd)> {
+    let mut clients: BTreeMap<(u32, Client), (u32, &DeviceFd)> = BTreeMap::new();
     let mut remarks: BTreeMap<String, PathBuf> = BTreeMap::new();
     for (pid, file) in files(told) {
         let mut remark = |why: String| {
@@ -135,16 +135,16 @@ fn clients<'a>(
     clients
 }
 
-fn files(told: &BTreeMap<u32, Told>) -> impl Iterator<Item = (u32, &OpenFile)> {
+fn files(told: &BTreeMap<u32, FdinfoReply>) -> impl Iterator<Item = (u32, &DeviceFd)> {
     let files = told.iter().filter_map(|(pid, told)| match told {
-        Told::Files(files) => Some((pid, files)),
+        FdinfoReply::Files(files) => Some((pid, files)),
         _ => None,
     });
     files.flat_map(|(pid, files)| files.iter().map(|file| (*pid, file)))
 }
 
 /// The device of a file: the one with the address that it tells, or the one of its name.
-fn device_of(file: &OpenFile, devices: &[Device]) -> Option<u32> {
+fn device_of(file: &DeviceFd, devices: &[Device]) -> Option<u32> {
     let is_it = |device: &&Device| match (&file.info.pci_address, &device.pci_address) {
         (Some(told), Some(address)) => told.eq_ignore_ascii_case(&address.0),
         (Some(_), None) => false,
@@ -192,7 +192,7 @@ mod tests {
         devices: Vec<Device>,
         holders: BTreeMap<u32, BTreeSet<u32>>,
         processes: BTreeMap<u32, ProcessFacts>,
-        kernel: Kernel,
+        kernel: Accounting,
         start: Instant,
     }
 
@@ -207,7 +207,7 @@ mod tests {
             devices: vec![device(0), device(1)],
             holders: holders.iter().map(|(n, pids)| (*n, pids.iter().copied().collect())).collect(),
             processes: starts.iter().map(|(pid, at)| (*pid, ProcessFacts::made_up(*pid, *pid, *at, &[]))).collect(),
-            kernel: Kernel::default(),
+            kernel: Accounting::default(),
             start: Instant::now(),
         }
     }
@@ -215,29 +215,28 @@ mod tests {
     impl Scene {
         /// What is made of files, each `pid n: key value; key value`, read so many milliseconds after the start.
         fn told(&mut self, milliseconds: u64, files: &[&str]) -> String {
-            let mut told: BTreeMap<u32, Told> = BTreeMap::new();
+            let mut told: BTreeMap<u32, FdinfoReply> = BTreeMap::new();
             for (fd, line) in files.iter().enumerate() {
                 let (whose, text) = line.split_once(": ").unwrap();
                 let (pid, n) = whose.split_once(' ').unwrap();
                 let lines: String =
                     text.split("; ").map(|line| format!("drm-{}\n", line.replacen(' ', ": ", 1))).collect();
-                let file = OpenFile {
+                let file = DeviceFd {
                     path: PathBuf::from(format!("/proc/{pid}/fdinfo/{fd}")),
                     n: n.parse().unwrap(),
                     info: fdinfo::parse(format!("drm-driver: tenstorrent\n{lines}").as_bytes()).unwrap(),
                     read: self.start + Duration::from_millis(milliseconds),
                 };
-                match told.entry(pid.parse().unwrap()).or_insert(Told::Files(Vec::new())) {
-                    Told::Files(files) => files.push(file),
+                match told.entry(pid.parse().unwrap()).or_insert(FdinfoReply::Files(Vec::new())) {
+                    FdinfoReply::Files(files) => files.push(file),
                     _ => unreachable!(),
                 }
             }
             let mut trouble = Trouble::default();
-            let holders: BTreeMap<u32, &BTreeSet<u32>> = self.holders.iter().map(|(n, pids)| (*n, pids)).collect();
-            let known = Known { devices: &self.devices, holders: &holders, processes: &self.processes };
+            let known = Facts { devices: &self.devices, holders: &self.holders, processes: &self.processes };
             let figures = self.kernel.figures(&told, &BTreeMap::new(), &known, &mut trouble);
             let mut words = Vec::new();
-            for ((pid, n), Figures { usage, percent }) in figures {
+            for ((pid, n), Accounted { usage, percent }) in figures {
                 let dram = usage.dram_used.map_or("?".into(), |bytes| bytes.0.to_string());
                 words.push(format!("{pid}@{n}={dram}{}", percent.map(|p| format!(" {p}%")).unwrap_or_default()));
             }
