@@ -8,7 +8,7 @@ use crate::pool::Late;
 use crate::procs::ProcessFacts;
 use crate::shm::Shm;
 use crate::telemetry::{DeviceReader, Reading};
-use model::{Fault, Usage};
+use model::{DriverUsed, Fault, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Instant;
 
@@ -21,6 +21,8 @@ pub(crate) struct Collected {
     pub holders: BTreeMap<u32, Holders>,
     /// What the driver counts for processes, by device.
     pub counted: BTreeMap<u32, BTreeMap<u32, Usage>>,
+    /// What the driver counts for whole devices.
+    pub used: BTreeMap<u32, DriverUsed>,
     /// The processes of this sample.
     pub processes: BTreeMap<u32, ProcessFacts>,
     /// What the driver counts for the open files of processes.
@@ -37,9 +39,11 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
-    /// Begins a sample. Returns the processes of the one before.
-    pub fn begin(&mut self, late_answers: impl Iterator<Item = Answer>) -> BTreeMap<u32, ProcessFacts> {
-        late_answers.for_each(|answer| self.add(answer));
+    /// Begins a sample of a machine with these devices. Returns the processes of the one before.
+    pub fn begin(&mut self, links: &Links, late: impl Iterator<Item = Answer>) -> BTreeMap<u32, ProcessFacts> {
+        late.for_each(|answer| self.add(answer));
+        self.counted.retain(|n, _| links.contains_key(n));
+        self.used.retain(|n, _| links.contains_key(n));
         self.fdinfo.clear();
         self.late.clear();
         self.faults.clear();
@@ -59,10 +63,11 @@ impl Collected {
     }
 
     fn add_device(&mut self, answer: DeviceAnswer) {
-        let DeviceAnswer { n, reader, reading, holders, counted, faults } = answer;
+        let DeviceAnswer { n, reader, reading, holders, counted, used, faults } = answer;
         self.readers.extend(reader.map(|reader| (n, reader)));
         self.readings.extend(reading.map(|reading| (n, reading)));
         self.counted.insert(n, counted);
+        self.used.insert(n, used);
         self.faults.extend(faults);
         match holders {
             Some(holders) => drop(self.holders.insert(n, holders)),
@@ -115,9 +120,8 @@ impl Collected {
         self.known_holders(links).filter(|pid| self.processes.contains_key(pid)).collect()
     }
 
-    /// Forgets what is of no use for the next sample.
-    pub fn end(&mut self, links: &Links, holders: &BTreeSet<u32>) {
+    /// Closes the files of processes that hold no device any more.
+    pub fn close_files_but_of(&mut self, holders: &BTreeSet<u32>) {
         self.files.retain(|pid, _| holders.contains(pid));
-        self.counted.retain(|n, _| links.contains_key(n));
     }
 }

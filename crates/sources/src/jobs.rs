@@ -9,7 +9,7 @@ use crate::pids::{HolderList, Holders};
 use crate::procs::{self, ProcessFacts};
 use crate::telemetry::{DeviceReader, ReadMode, Reading};
 use crate::users::Users;
-use model::{Fault, State, Usage};
+use model::{DriverUsed, Fault, State, Usage};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -73,6 +73,8 @@ pub(crate) struct DeviceAnswer {
     pub holders: Option<Holders>,
     /// What the driver counts for the holders.
     pub counted: BTreeMap<u32, Usage>,
+    /// What the driver counts for the whole device.
+    pub used: DriverUsed,
     pub faults: Vec<Fault>,
 }
 
@@ -145,8 +147,16 @@ fn read_device(
         add(ReadJob::Process(pid), Task::Process { pid, context: context.clone() });
     }
     let counted = reader.as_mut().zip(holders.as_ref()).map(|(reader, holders)| reader.counted(holders, &mut trouble));
-    let faults = trouble.faults;
-    DeviceAnswer { n, reader, reading, holders, counted: counted.unwrap_or_default(), faults }
+    let used = reader.as_mut().map(|reader| reader.used(&mut trouble));
+    DeviceAnswer {
+        n,
+        reader,
+        reading,
+        holders,
+        counted: counted.unwrap_or_default(),
+        used: used.unwrap_or_default(),
+        faults: trouble.faults,
+    }
 }
 
 /// Reads a device, with a new reader where the old one has lost it.

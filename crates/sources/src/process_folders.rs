@@ -6,19 +6,15 @@
 
 use crate::dir::{Dir, Trouble};
 use crate::fdinfo::{KINDS, usage};
+use crate::rare_folder::RareFolder;
 use model::Usage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// So long it is believed that there is no such folder.
-const BELIEVED_FOR: Duration = Duration::from_secs(60);
 
 /// One device's folder of processes, remembered between samples.
 #[derive(Default)]
 pub(crate) struct ProcessFolders {
-    folder: Option<Dir>,
-    looked: Option<Instant>,
+    folder: RareFolder,
     open: BTreeMap<u32, ProcessFolder>,
 }
 
@@ -34,11 +30,7 @@ struct ProcessFolder {
 impl ProcessFolders {
     /// What each holder has, as far as the driver tells.
     pub fn read(&mut self, class: &Dir, holders: &BTreeSet<u32>, trouble: &mut Trouble) -> BTreeMap<u32, Usage> {
-        if self.folder.is_none() && self.looked.is_none_or(|when| when.elapsed() >= BELIEVED_FOR) {
-            self.looked = Some(Instant::now());
-            self.folder = class.open_dir("processes").ok();
-        }
-        let Some(folder) = &self.folder else { return BTreeMap::new() };
+        let Some(folder) = self.folder.get(class, "processes") else { return BTreeMap::new() };
         if is_in_a_namespace(class) {
             let why = "it counts processes as the host does, and this is a container: run on the host to see them";
             trouble.add(folder.path(), why);

@@ -114,7 +114,7 @@ impl Sampler {
             links: inventory.links.clone(),
             class: inventory.class.clone(),
             lists: inventory.lists.clone(),
-            earlier: self.collected.begin(self.pool.answers()),
+            earlier: self.collected.begin(&inventory.links, self.pool.answers()),
         };
         let (context, deadline) = (Arc::new(context), began + deadline);
         Sample { began, deadline, inventory, unbound: Vec::new(), context, holders: BTreeSet::new(), trouble }
@@ -193,7 +193,7 @@ impl Sampler {
         inventory.all_are_well = snapshot.faults.is_empty() && snapshot.devices.iter().all(is_well);
         self.inventory = Some(inventory).filter(|inventory| inventory.class.is_some());
         self.fdinfo.set_driver(snapshot.host.driver_version.as_deref());
-        self.collected.end(&context.links, &holders);
+        self.collected.close_files_but_of(&holders);
         snapshot
     }
 }

@@ -225,6 +225,69 @@ fn a_process_that_closes_a_file_or_ends_meanwhile_is_no_fault() {
     assert!(!seen.contains("fdinfo"), "{seen}");
 }
 
+/// What device 0 has in use, its parts, how many processes are untracked, and the faults.
+fn used(snapshot: &Snapshot) -> String {
+    let memory = &snapshot.devices[0].memory;
+    let bytes = |bytes: Option<model::Bytes>| bytes.map_or("-".into(), |bytes| bytes.0.to_string());
+    let mut text = format!("dram {} l1 {}", bytes(memory.dram_used), bytes(memory.l1_used));
+    text += &format!(" buffers {} untracked {}", bytes(memory.dram), memory.untracked_processes);
+    for fault in &snapshot.faults {
+        let path: Vec<&str> = fault.path.rsplit('/').take(2).collect();
+        text += &format!(", {}/{}: {}", path[1], path[0], fault.reason);
+    }
+    text
+}
+
+#[test]
+fn what_the_driver_counts_for_a_device_is_its_used_figure_and_no_lower_bound() {
+    let a = Holder::start();
+    let machine = machine(&[&a]);
+    assert_eq!(used(&machine.sample()), "dram - l1 - buffers - untracked 1", "no source");
+    machine.set("0/memory/dram_used = 5000\n0/memory/l1_used = 70");
+    assert_eq!(used(&machine.sample()), "dram 5000 l1 70 buffers - untracked 0");
+    assert_eq!(machine.sample().devices[1].memory.dram_used, None, "of the other device nothing is counted");
+    machine.set(&format!("0/processes/{}/dram_allocated = 4000", a.pid()));
+    let snapshot = machine.sample();
+    assert_eq!(used(&snapshot), "dram 5000 l1 70 buffers - untracked 0", "as it says, whatever the processes add up to");
+    assert_eq!(snapshot.processes[0].devices[0].usage.dram_used, Some(model::Bytes(4000)));
+}
+
+#[test]
+fn either_folder_counts_and_what_one_lacks_the_other_may_have() {
+    let a = Holder::start();
+    let machine = machine(&[&a]).with("0/memory_stats/dram_used = 7");
+    assert_eq!(used(&machine.sample()), "dram 7 l1 - buffers - untracked 1", "for L1 it is still a lower bound");
+    machine.set("0/memory_stats/l1_used = 9\n0/memory/dram_used = 8");
+    assert_eq!(used(&machine.sample()), "dram 8 l1 9 buffers - untracked 0");
+}
+
+#[test]
+fn a_count_that_cannot_be_right_is_named_and_not_shown() {
+    let machine = p150a().with("0/memory/dram_used = 99999999999999\n0/memory/l1_used = much");
+    assert_eq!(
+        used(&machine.sample()),
+        "dram 0 l1 0 buffers 0 untracked 0, memory/dram_used: implausible value 99999999999999, \
+         memory/l1_used: not a number: \"much\""
+    );
+}
+
+#[test]
+fn counts_of_a_device_are_read_with_every_sample_and_looked_for_once_a_minute() {
+    let machine = p150a();
+    let mut early = machine.sampler(false);
+    early.sample();
+    machine.set("0/memory/dram_used = 1\n0/memory/l1_used = 1");
+    assert_eq!(early.sample().devices[0].memory.driver, model::DriverUsed::default(), "it was not there");
+    let mut sampler = machine.sampler(false);
+    for n in 1..=4 {
+        machine.set(&format!("0/memory/dram_used = {n}"));
+        assert_eq!(sampler.sample().devices[0].memory.dram_used, Some(model::Bytes(n)));
+    }
+    fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
+    let lost = sampler.sample();
+    assert_eq!((lost.devices[0].state.name(), lost.devices[0].memory.dram_used), ("lost", None));
+}
+
 /// A machine's sampler, and how often a file whose path has these words was read.
 fn counting(machine: &Machine, words: &'static [&'static str]) -> (Sampler, Arc<AtomicUsize>) {
     let reads = Arc::new(AtomicUsize::new(0));

@@ -1,7 +1,7 @@
 //! How much device memory each process has, and each device in all.
 //!
 //! One process on one chip takes its figure from the best source that it has: the book of an agent, then what the driver counts, then
-//! tt-metal's shared memory. The device's figure is the sum over living processes.
+//! tt-metal's shared memory. The device's figure is the sum over living processes, unless the driver counts it.
 
 use super::{Draft, wall_clock};
 use crate::accounting::{Accounted, Accounting, Facts};
@@ -12,7 +12,7 @@ use crate::maps::Inode;
 use crate::procs::ProcessFacts;
 use crate::shm::{FoundRegion, Kinds};
 use ledger::book::{Chip, Kind};
-use model::{Bytes, Device, DeviceId, Held, Source, Usage, chip_match};
+use model::{Bytes, Device, DeviceId, DriverUsed, Held, Source, Usage, chip_match};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The divided regions of each chip. `None` for one that cannot be read.
@@ -172,13 +172,19 @@ impl Draft<'_> {
         let untracked = self.untracked(device, gateway, living, &readable);
         let somebody_reports = readable.iter().any(|division| !division.by_process.is_empty())
             || living.into_iter().flatten().any(|pid| self.reports(*pid, &device.id));
+        let is_known = somebody_reports || (living.is_some() && untracked == 0);
+        let sum = is_known.then(|| used(&device.id, &readable, &self.held)).unwrap_or_default();
         let memory = &mut device.memory;
-        memory.untracked_processes = untracked;
-        if somebody_reports || (living.is_some() && untracked == 0) {
-            memory.count(used(&device.id, &readable, &self.held));
-        }
+        memory.driver = self.driver_used(&device.id);
+        memory.untracked_processes = if memory.driver.is_complete() { 0 } else { untracked };
+        memory.count(sum);
         let all_known = regions.len() == readable.len() && living.is_some();
         memory.stale = readable.iter().map(|division| division.stale).sum::<Option<Bytes>>().filter(|_| all_known);
+    }
+
+    /// What the driver counts for a chip that it drives.
+    fn driver_used(&self, id: &DeviceId) -> DriverUsed {
+        id.index().and_then(|n| self.collected.used.get(&n)).copied().unwrap_or_default()
     }
 
     /// How many processes hold a chip and do not report how much they use.

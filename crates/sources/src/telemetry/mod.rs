@@ -21,13 +21,14 @@ mod traffic;
 
 pub(crate) use read_mode::ReadMode;
 
+use crate::device_memory::DeviceMemory;
 use crate::devices::{self, DeviceLink};
 use crate::dir::{Dir, Trouble};
 use crate::pids::{HolderList, Holders};
 use crate::process_folders::ProcessFolders;
 use attributes::{ATTRIBUTES, Attribute, Folder};
 use model::figure::{Freshness, Section};
-use model::{Board, Device, DeviceId, State, Usage, Version};
+use model::{Board, Device, DeviceId, DriverUsed, Memory, State, Usage, Version};
 use rustix::io::Errno;
 use state::Heartbeat;
 use std::collections::BTreeMap;
@@ -44,6 +45,7 @@ pub(crate) struct DeviceReader {
     hwmon: Option<Dir>,
     holders: HolderList,
     processes: ProcessFolders,
+    memory: DeviceMemory,
     /// The last reading: what is not due is taken from here.
     known: Option<Device>,
     /// When what changes seldom was read.
@@ -75,6 +77,7 @@ impl DeviceReader {
             pci,
             holders: HolderList::default(),
             processes: ProcessFolders::default(),
+            memory: DeviceMemory::default(),
             known: None,
             seldom_read: None,
             heartbeat: Heartbeat::default(),
@@ -105,6 +108,13 @@ impl DeviceReader {
     /// What the driver counts for each of the holders, where it does.
     pub fn counted(&mut self, holders: &Holders, trouble: &mut Trouble) -> BTreeMap<u32, Usage> {
         self.processes.read(&self.class, &holders.pids, trouble)
+    }
+
+    /// What the driver counts as used on the device, where it does.
+    pub fn used(&mut self, trouble: &mut Trouble) -> DriverUsed {
+        let unknown = Memory::default();
+        let memory = self.known.as_ref().map_or(&unknown, |known| &known.memory);
+        self.memory.read(&self.class, memory, trouble)
     }
 
     /// Reads everything that is due, and keeps the rest.
