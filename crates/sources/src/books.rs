@@ -1,6 +1,6 @@
 //! The book that a process keeps of its device memory, where an agent is in it.
 //!
-//! A book is a memfd that its process has mapped and open. The map tells that there is one, `/proc/<pid>/fd` leads to it.
+//! A book is a memfd that its process has mapped and open. The map shows that there is one, `/proc/<pid>/fd` leads to it.
 //! It is another process's word: whatever does not add up is a reason, never a number.
 
 use crate::dir::{Dir, reason};
@@ -52,7 +52,7 @@ pub(crate) fn find(
         path: process.path_of("fd"),
         inode: Inode { device: (0, 0), inode: 0 },
         file: None,
-        book: Err("it keeps a book, but has closed the file of it: nobody else can read it".into()),
+        book: Err("the process has closed the file of its memory book: no other process can read it".into()),
     };
     Ok(Some(found.unwrap_or_else(closed)))
 }

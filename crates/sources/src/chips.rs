@@ -1,6 +1,6 @@
 //! Which chip a region or a page of a book belongs to.
 //!
-//! Its number alone tells for most boards. Where several chips share the possible numbers (p300, Wormhole Galaxy), the
+//! Its number alone is enough for most boards. Where several chips share the possible numbers (p300, Wormhole Galaxy), the
 //! devices that its processes hold are compared, then the logical device number that the last of them wrote into it, which
 //! counts the chips of one architecture in the order of their PCI addresses.
 
@@ -42,7 +42,7 @@ pub(crate) fn chip_of_book(
     if let Some(number) = chip.unique_id {
         return named(number, Some(chip.device_id), devices, holders, &[process]);
     }
-    // Without a number only its place tells, and only where every chip has a place of its own.
+    // Without a number only its place identifies it, and only where every chip has a place of its own.
     let has_remote =
         |device: &Device| device.board.as_deref().and_then(Board::named).is_none_or(Board::has_remote_chip);
     if devices.iter().any(has_remote) {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_chips_the_logical_number_tells_in_the_order_of_pci_addresses() {
+    fn of_two_chips_the_logical_number_counts_in_the_order_of_pci_addresses() {
         assert_eq!(chip(&[0, 1], 0, Ok(None)).as_deref(), Some("1"));
         assert_eq!(chip(&[0, 1], 1, Ok(None)).as_deref(), Some("0"));
     }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_not_guessed() {
+    fn what_is_not_known_is_not_guessed() {
         assert_eq!(chip(&[0, 1], 0, Err(rustix::io::Errno::ACCESS)), None);
         assert_eq!(chip(&[0, 1], 5, Ok(None)), None);
         assert_eq!(chip(&[], 0, Ok(None)), None);

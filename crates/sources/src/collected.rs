@@ -34,7 +34,7 @@ pub(crate) struct Collected {
     pub shm: Shm,
     /// The readers of the devices, but for those that a thread has.
     readers: HashMap<u32, Box<DeviceReader>>,
-    /// Open files of processes, likewise.
+    /// Open files of processes, but for those that a thread has.
     files: BTreeMap<u32, Box<DeviceFds>>,
 }
 

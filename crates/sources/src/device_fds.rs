@@ -1,7 +1,7 @@
 //! The files that a holder of devices has open, and what the driver counts for each.
 //!
 //! Reads the links in `/proc/<pid>/fd/`, never what they lead to, and for those to `/dev/tenstorrent/<N>` the text in
-//! `/proc/<pid>/fdinfo/<fd>`. Today's driver counts nothing: then a process is asked once, and one of them again after a minute.
+//! `/proc/<pid>/fdinfo/<fd>`. Today's driver counts nothing: then each process is asked once, and one of them again after a minute.
 
 use crate::dir::{Dir, Root, decimal};
 use crate::fdinfo::{self, FdInfo};
@@ -21,7 +21,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// One process's open files of devices, remembered between samples.
 pub(crate) struct DeviceFds {
-    /// Its folder in `/proc`, which is this process for good.
+    /// Its folder in `/proc`, which never becomes that of another process.
     process: Arc<Dir>,
     started: u64,
     texts: Option<Dir>,
@@ -30,7 +30,7 @@ pub(crate) struct DeviceFds {
     listed: Option<Instant>,
 }
 
-/// An open file of a device, as the driver tells of it.
+/// An open file of a device, as the driver describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DeviceFd {
     pub path: PathBuf,
@@ -49,7 +49,7 @@ pub(crate) enum FdinfoReply {
     NotCounted,
     /// It has no such file open, or has ended meanwhile.
     Unclear,
-    /// It may not be looked into.
+    /// It may not be read.
     Forbidden,
 }
 
@@ -68,7 +68,7 @@ impl DeviceFds {
     /// Reads what the driver counts for each; when it counts nothing for the first, that is the answer.
     pub fn read(&mut self, nodes: &Path) -> FdinfoReply {
         match self.try_read(nodes) {
-            Ok(told) => told,
+            Ok(reply) => reply,
             Err(Errno::ACCESS | Errno::PERM) => FdinfoReply::Forbidden,
             Err(_) => FdinfoReply::Unclear,
         }
@@ -191,8 +191,8 @@ impl FdinfoPolicy {
 mod tests {
     use super::*;
 
-    fn told(told: &[(u32, FdinfoReply)]) -> BTreeMap<u32, FdinfoReply> {
-        told.iter().cloned().collect()
+    fn replies(replies: &[(u32, FdinfoReply)]) -> BTreeMap<u32, FdinfoReply> {
+        replies.iter().cloned().collect()
     }
 
     #[test]
@@ -202,9 +202,12 @@ mod tests {
         let after = |seconds| start + Duration::from_secs(seconds);
         policy.set_driver(Some("2.10.0"));
         assert_eq!(policy.processes_to_ask(&holders, start), [7, 9]);
-        policy.record(&told(&[(7, FdinfoReply::Unclear), (9, FdinfoReply::NotCounted)]), &holders, start);
+        policy.record(&replies(&[(7, FdinfoReply::Unclear), (9, FdinfoReply::NotCounted)]), &holders, start);
         assert!(policy.processes_to_ask(&holders, after(59)).is_empty());
-        assert!(policy.processes_to_ask(&BTreeSet::from([1, 2, 3]), after(59)).is_empty(), "whoever comes meanwhile");
+        assert!(
+            policy.processes_to_ask(&BTreeSet::from([1, 2, 3]), after(59)).is_empty(),
+            "processes that come meanwhile"
+        );
         assert_eq!(policy.processes_to_ask(&holders, after(60)), [9]);
         assert_eq!(policy.processes_to_ask(&BTreeSet::from([1, 2]), after(60)), [1, 2], "that one is gone");
         policy.set_driver(Some("2.10.0"));
@@ -214,26 +217,26 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_counts_is_asked_for_everybody_every_time() {
+    fn a_driver_that_counts_is_asked_for_every_process_every_time() {
         let (mut policy, holders) = (FdinfoPolicy::default(), BTreeSet::from([7, 8, 9]));
         let now = Instant::now();
         policy.record(
-            &told(&[(7, FdinfoReply::Files(vec![])), (8, FdinfoReply::Unclear), (9, FdinfoReply::Forbidden)]),
+            &replies(&[(7, FdinfoReply::Files(vec![])), (8, FdinfoReply::Unclear), (9, FdinfoReply::Forbidden)]),
             &holders,
             now,
         );
-        assert_eq!(policy.processes_to_ask(&holders, now), [7, 8], "but not for whom it may not be asked");
+        assert_eq!(policy.processes_to_ask(&holders, now), [7, 8], "but not for those that may not be read");
         assert!(policy.is_forbidden(9) && !policy.is_forbidden(7));
         assert_eq!(policy.processes_to_ask(&holders, now + RETRY_AFTER), [7, 8, 9]);
-        policy.record(&told(&[(7, FdinfoReply::NotCounted)]), &holders, now);
+        policy.record(&replies(&[(7, FdinfoReply::NotCounted)]), &holders, now);
         assert!(policy.processes_to_ask(&holders, now).is_empty(), "it was replaced by one that does not");
     }
 
     #[test]
-    fn whoever_may_not_be_looked_into_is_not_asked_every_time() {
+    fn a_process_that_may_not_be_read_is_not_asked_every_time() {
         let (mut policy, holders) = (FdinfoPolicy::default(), BTreeSet::from([7, 9]));
         let now = Instant::now();
-        policy.record(&told(&[(7, FdinfoReply::Forbidden), (9, FdinfoReply::Forbidden)]), &holders, now);
+        policy.record(&replies(&[(7, FdinfoReply::Forbidden), (9, FdinfoReply::Forbidden)]), &holders, now);
         assert!(policy.processes_to_ask(&holders, now).is_empty());
         assert_eq!(policy.processes_to_ask(&BTreeSet::from([7, 9, 11]), now), [11]);
     }

@@ -140,7 +140,7 @@ pub(crate) fn driver_version(root: &Root) -> Option<String> {
     (text.len() <= 64).then(|| text.to_owned())
 }
 
-/// Whether the driver is loaded, even one that does not tell its version.
+/// Whether the driver is loaded, even one that does not give its version.
 pub(crate) fn driver_is_loaded(root: &Root) -> bool {
     root.sys.join("module/tenstorrent").is_dir() || root.sys.join("class/tenstorrent").is_dir()
 }

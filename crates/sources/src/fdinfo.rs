@@ -15,9 +15,9 @@ const DRIVER: &str = "tenstorrent";
 pub struct FdInfo {
     /// The device's PCI address (`drm-pdev`).
     pub pci_address: Option<String>,
-    /// What tells this opening of the device from others, however many descriptors it has (`drm-client-id`).
+    /// What distinguishes this opening of the device from others, however many descriptors it has (`drm-client-id`).
     pub client: Option<u64>,
-    /// Bytes by kind, as far as they are told.
+    /// Bytes by kind, as far as they are given.
     pub usage: Usage,
     /// Engines by name.
     pub engines: BTreeMap<String, EngineCounters>,
@@ -309,10 +309,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_driver_or_of_none_tells_nothing() {
+    fn a_file_of_another_driver_or_of_none_says_nothing() {
         assert_eq!(understood("pos:\t0\nflags:\t0100002\nmnt_id:\t26\nino:\t685\n"), "nothing");
         assert_eq!(understood("drm-driver:\tamdgpu\ndrm-memory-vram:\t5 KiB\n"), "nothing");
-        assert_eq!(understood("drm-memory-dram:\t5 KiB\n"), "nothing", "whose driver does not even tell its name");
+        assert_eq!(understood("drm-memory-dram:\t5 KiB\n"), "nothing", "whose driver does not give its name");
     }
 
     proptest::proptest! {

@@ -1,7 +1,14 @@
 //! The only code that reads `/sys`, `/proc` and `/dev/shm`. One file per source; nothing here opens a device.
 //!
-//! [`Sampler`] is the way in: it asks every source and returns a [`model::Snapshot`], within a deadline, whatever the
-//! kernel does meanwhile.
+//! [`Sampler`] is the way in: it asks every source and returns a [`model::Snapshot`] within a deadline, even if a read blocks. In
+//! reading order:
+//!
+//! - `sampler`: the four steps of a sample; `inventory`, `jobs`, `pool`, `collected`, `assembly`: what they consist of,
+//! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`, `host`: which devices there are, and the machine,
+//! - `pids`, `procs`, `maps`, `container`, `users`: who holds a device, and what is known of a process,
+//! - `books`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
+//! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
+//! - `dir`, `open_files`, `rare_folder`: how files are read.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -2,7 +2,7 @@
 //!
 //! Of the three system calls that a small file costs, opening and closing are the dear ones. A file that is read a second
 //! time will be read a third time: from then on it stays open and one `pread` from its start is enough, for which sysfs and
-//! procfs make the text anew. Who reads once keeps nothing.
+//! procfs make a new text. A file that is read once is not kept.
 
 use rustix::fd::OwnedFd;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -39,7 +39,7 @@ pub(crate) enum CachedFile {
     Missing,
 }
 
-/// After so many reads a file is opened anew: another may have taken its name. On a real machine none does.
+/// After so many reads a file is opened again: another may have taken its name. On a real machine none does.
 const REOPEN_AFTER: usize = 100;
 /// After so many reads a file that was missing is looked for again. Those of sysfs come with their folder or never.
 const RETRY_MISSING_AFTER: usize = 10;
@@ -64,7 +64,7 @@ impl Files {
 }
 
 impl OpenFiles {
-    /// What is known of a file that is about to be read. Nobody else waits while it is read.
+    /// What is known of a file that is about to be read. No other thread waits while it is read.
     pub fn get(&self, name: &str) -> CachedFile {
         let mut files = self.lock();
         let Some(entry) = files.find(name) else { return CachedFile::Unknown };
@@ -82,7 +82,7 @@ impl OpenFiles {
         // Not all of them in the same sample.
         let reads = files.all.len();
         match files.find(name) {
-            // The kernel gives the lowest free number, so the number tells how many are in use.
+            // The kernel gives the lowest free number, so the number shows how many are in use.
             Some(entry) if file.as_raw_fd() < limit() => entry.state = CachedFile::Open(Arc::new(file)),
             Some(entry) => entry.state = CachedFile::Unknown,
             None => files.all.push(Entry::new(name, reads)),
@@ -144,64 +144,64 @@ mod tests {
         std::fs::File::open("/proc/self/stat").unwrap().into()
     }
 
-    fn is_open(kept: &OpenFiles, name: &str) -> bool {
-        matches!(kept.get(name), CachedFile::Open(_))
+    fn is_open(files: &OpenFiles, name: &str) -> bool {
+        matches!(files.get(name), CachedFile::Open(_))
     }
 
-    fn is_missing(kept: &OpenFiles, name: &str) -> bool {
-        matches!(kept.get(name), CachedFile::Missing)
+    fn is_missing(files: &OpenFiles, name: &str) -> bool {
+        matches!(files.get(name), CachedFile::Missing)
     }
 
     #[test]
     fn what_is_read_once_is_not_kept() {
-        let kept = OpenFiles::default();
-        kept.offer("tt_aiclk", some_file());
-        assert!(!is_open(&kept, "tt_aiclk"));
-        kept.offer("tt_aiclk", some_file());
-        assert!(is_open(&kept, "tt_aiclk"));
-        assert!(!is_open(&kept, "tt_axiclk"));
-        kept.forget("tt_aiclk");
-        assert!(!is_open(&kept, "tt_aiclk"));
-        kept.offer("tt_aiclk", some_file());
-        assert!(is_open(&kept, "tt_aiclk"));
+        let files = OpenFiles::default();
+        files.offer("tt_aiclk", some_file());
+        assert!(!is_open(&files, "tt_aiclk"));
+        files.offer("tt_aiclk", some_file());
+        assert!(is_open(&files, "tt_aiclk"));
+        assert!(!is_open(&files, "tt_axiclk"));
+        files.forget("tt_aiclk");
+        assert!(!is_open(&files, "tt_aiclk"));
+        files.offer("tt_aiclk", some_file());
+        assert!(is_open(&files, "tt_aiclk"));
     }
 
     #[test]
     fn what_was_missing_twice_is_looked_for_every_tenth_time() {
-        let kept = OpenFiles::default();
-        kept.miss("fan1_input");
-        assert!(!is_missing(&kept, "fan1_input"));
-        kept.miss("fan1_input");
+        let files = OpenFiles::default();
+        files.miss("fan1_input");
+        assert!(!is_missing(&files, "fan1_input"));
+        files.miss("fan1_input");
         let looked = (0..100)
             .filter(|_| {
-                !is_missing(&kept, "fan1_input") && {
-                    kept.miss("fan1_input");
+                !is_missing(&files, "fan1_input") && {
+                    files.miss("fan1_input");
                     true
                 }
             })
             .count();
         assert_eq!(looked, 10);
-        kept.offer("fan1_input", some_file());
-        assert!(is_open(&kept, "fan1_input"));
+        files.offer("fan1_input", some_file());
+        assert!(is_open(&files, "fan1_input"));
     }
 
     #[test]
-    fn a_file_is_opened_anew_now_and_then() {
-        let kept = OpenFiles::default();
-        (0..2).for_each(|_| kept.offer("tt_aiclk", some_file()));
-        let held = (0..REOPEN_AFTER).filter(|_| is_open(&kept, "tt_aiclk")).count();
+    fn a_file_is_opened_again_now_and_then() {
+        let files = OpenFiles::default();
+        (0..2).for_each(|_| files.offer("tt_aiclk", some_file()));
+        let held = (0..REOPEN_AFTER).filter(|_| is_open(&files, "tt_aiclk")).count();
         assert_eq!(held, REOPEN_AFTER - 1);
-        kept.offer("tt_aiclk", some_file());
-        assert!(is_open(&kept, "tt_aiclk"));
+        files.offer("tt_aiclk", some_file());
+        assert!(is_open(&files, "tt_aiclk"));
     }
 
     #[test]
     fn where_there_is_no_room_nothing_is_kept() {
-        let kept = OpenFiles::default();
-        kept.offer("tt_aiclk", some_file());
+        let files = OpenFiles::default();
+        files.offer("tt_aiclk", some_file());
         let high = rustix::io::fcntl_dupfd_cloexec(some_file(), limit());
-        // The limit may be lower than its half by now only if somebody else changed it.
-        kept.offer("tt_aiclk", high.unwrap());
-        assert!(!is_open(&kept, "tt_aiclk"));
+        // The limit may be lower than its half by now only if it was changed elsewhere.
+        files.offer("tt_aiclk", high.unwrap());
+        assert!(!is_open(&files, "tt_aiclk"));
     }
 }

@@ -1,7 +1,7 @@
 //! Which processes hold a device.
 //!
 //! Reads `/proc/driver/tenstorrent/<N>/pids` (driver 2.5 and later): one decimal pid a line and open file, `0` for an
-//! opener in a PID namespace that this one does not see. Older drivers tell nothing; then the open files of all processes
+//! opener in a PID namespace that this one does not see. Older drivers have no list; then the open files of all processes
 //! are searched for `/dev/tenstorrent/<N>` in `/proc/*/fd`, as far as permissions go.
 
 use crate::dir::{Dir, Root, Trouble, decimal, reason};

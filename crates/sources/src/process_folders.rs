@@ -21,23 +21,24 @@ pub(crate) struct ProcessFolders {
 /// The folder of one process.
 struct ProcessFolder {
     folder: Dir,
-    /// The files that tell of each kind.
+    /// The file of each kind.
     kinds: [Option<String>; 5],
-    /// Sizes of other names, which are told of and not guessed at.
+    /// Files of other kinds, which are reported and not guessed at.
     unknown: Vec<String>,
 }
 
 impl ProcessFolders {
-    /// What each holder has, as far as the driver tells.
+    /// What each holder has, as far as the driver counts.
     pub fn read(&mut self, class: &Dir, holders: &BTreeSet<u32>, trouble: &mut Trouble) -> BTreeMap<u32, Usage> {
         let Some(folder) = self.folder.get(class, "processes") else { return BTreeMap::new() };
         if is_in_a_namespace(class) {
-            let why = "it counts processes as the host does, and this is a container: run on the host to see them";
+            let why =
+                "counts processes by their pids on the host, and this is a container: run on the host to see them";
             trouble.add(folder.path(), why);
             return BTreeMap::new();
         }
         self.open.retain(|pid, _| holders.contains(pid));
-        let mut told = BTreeMap::new();
+        let mut counted = BTreeMap::new();
         for pid in holders {
             if !self.open.contains_key(pid) {
                 // Who holds a device need not have anything on it.
@@ -46,17 +47,17 @@ impl ProcessFolders {
             }
             let Some(ProcessFolder { folder, kinds, unknown }) = self.open.get(pid) else { continue };
             for name in unknown {
-                trouble.add(&folder.path_of(name), "not a kind of device memory that is known here: left out");
+                trouble.add(&folder.path_of(name), "unknown kind of device memory: ignored");
             }
             let kinds = kinds.each_ref().map(|name| folder.number(name.as_ref()?, u64::MAX, trouble));
             if kinds.iter().any(Option::is_some) {
-                told.insert(*pid, usage(kinds));
+                counted.insert(*pid, usage(kinds));
             } else {
                 // It has ended, and another may get its number.
                 self.open.remove(pid);
             }
         }
-        told
+        counted
     }
 }
 
@@ -77,7 +78,7 @@ impl ProcessFolder {
     }
 }
 
-/// The first PID namespace of a machine has this number for good.
+/// The first PID namespace of a machine always has this number.
 const FIRST_NAMESPACE: &[u8] = b"pid:[4026531836]";
 
 /// Whether the numbers of processes differ from those of the driver, which names its folders once for all.

@@ -57,13 +57,13 @@ impl ProcessFacts {
     }
 }
 
-/// A map that is settled is believed for so long, and a command line. A process in the middle of inference has thousands of lines.
+/// A settled map and a command line are used this long. A process in the middle of inference has thousands of lines.
 const SETTLED_FOR: Duration = Duration::from_secs(5);
 
-/// A map that shows something of ours and has said the same for so long is settled: regions and books come with the start.
+/// A map with a region or a book that has not changed for this long is settled: regions and books come with the start.
 const SETTLES_IN: Duration = Duration::from_secs(10);
 
-/// Reads a process. `None` when it is gone, or dead and not yet waited for. Its map is read again if that may show something
+/// Reads a process. `None` when it is gone, or exited and not yet waited for. Its map is read again if that may show something
 /// new, or if asked for.
 pub(crate) fn read(
     pid: u32,
@@ -72,12 +72,7 @@ pub(crate) fn read(
     users: &Users,
     inject: Option<Inject>,
 ) -> Option<ProcessFacts> {
-    // The open folder is this process for good: when it dies, reads fail instead of telling of a successor.
-    let known = earlier.and_then(|earlier| earlier.folder.clone()).and_then(|dir| Some((stat_of(&dir)?, dir)));
-    let (stat, dir) = known.or_else(|| {
-        let dir = Arc::new(Dir::open(Path::new(&format!("/proc/{pid}")), inject).ok()?);
-        Some((stat_of(&dir)?, dir))
-    })?;
+    let (stat, dir) = open(pid, earlier, inject)?;
     let mut bytes = Vec::new();
     // Hundreds of groups may come before what we look for.
     dir.read_records("status", &mut bytes).ok()?;
@@ -92,13 +87,7 @@ pub(crate) fn read(
         }
     };
     let now = Instant::now();
-    // It is in the memory of the process, which may have to wait while it is read.
-    let is_recent = |(_, when): &&(Option<String>, Instant)| now - *when < SETTLED_FOR;
-    let known = same.filter(|earlier| earlier.stat.name == stat.name).map(|earlier| &earlier.command);
-    let command = match known.filter(is_recent) {
-        Some(command) => command.clone(),
-        None => (dir.read_records("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes)), now),
-    };
+    let command = read_command(&dir, same, &stat, now, &mut bytes);
     let (maps, maps_age) = match same.filter(|earlier| !force_map && still_maps(earlier, &stat, now)) {
         Some(earlier) => (earlier.maps.clone(), earlier.maps_age),
         None => {
@@ -115,12 +104,37 @@ pub(crate) fn read(
     Some(ProcessFacts { pid, stat, status, user, command, container, maps, maps_age, visible_devices, book, folder })
 }
 
+/// Opens the folder of a process, or uses the one of the sample before.
+fn open(pid: u32, earlier: Option<&ProcessFacts>, inject: Option<Inject>) -> Option<(Stat, Arc<Dir>)> {
+    // The open folder never becomes that of another process: when this one exits, reads fail.
+    let known = earlier.and_then(|earlier| earlier.folder.clone()).and_then(|dir| Some((stat_of(&dir)?, dir)));
+    known.or_else(|| {
+        let dir = Arc::new(Dir::open(Path::new(&format!("/proc/{pid}")), inject).ok()?);
+        Some((stat_of(&dir)?, dir))
+    })
+}
+
+/// The command line, with the moment when it was read. It is in the memory of the process, which may have to wait meanwhile.
+fn read_command(
+    dir: &Dir,
+    earlier: Option<&ProcessFacts>,
+    stat: &Stat,
+    now: Instant,
+    bytes: &mut Vec<u8>,
+) -> (Option<String>, Instant) {
+    let known = earlier.filter(|earlier| earlier.stat.name == stat.name).map(|earlier| &earlier.command);
+    match known.filter(|(_, when)| now - *when < SETTLED_FOR) {
+        Some(command) => command.clone(),
+        None => (dir.read_records("cmdline", bytes).ok().and_then(|()| command_line(bytes)), now),
+    }
+}
+
 fn stat_of(dir: &Dir) -> Option<Stat> {
     let mut buffer = [0; 4096];
     stat(dir.read_start("stat", &mut buffer).ok()?).filter(|stat| !stat.has_exited)
 }
 
-/// Whether a map need not be read again: nothing was mapped since, as far as its size tells, or it is settled.
+/// Whether a map need not be read again: nothing was mapped since, as far as its size shows, or it is settled.
 fn still_maps(earlier: &ProcessFacts, stat: &Stat, now: Instant) -> bool {
     let Ok(maps) = &earlier.maps else { return false };
     let has_ours = !maps.regions.is_empty() || !maps.books.is_empty();
@@ -355,7 +369,7 @@ mod tests {
         let mut facts = ProcessFacts::made_up(9, 9, 1, &[(region, 7)]);
         assert!(after(&facts, 4, 0), "nothing was mapped since");
         assert!(!after(&facts, 1, 4096), "something was");
-        assert!(!after(&facts, 5, 0), "the size alone is not believed for long");
+        assert!(!after(&facts, 5, 0), "the size alone is not enough for long");
         facts.maps_age.same -= Duration::from_secs(10);
         assert!(after(&facts, 4, 4096), "settled");
         assert!(!after(&facts, 5, 4096));

@@ -1,4 +1,4 @@
-//! Figures of processes that the driver counts, on the day when it does.
+//! Figures of processes and devices that a future driver counts.
 
 #![allow(clippy::unwrap_used)]
 
@@ -62,7 +62,7 @@ fn say(machine: &Machine, holder: &Holder, fd: u32, keys: &str) {
     machine.bytes(&path, format!("pos:\t0\nflags:\t02\n{lines}").as_bytes());
 }
 
-/// What each process has where and by whom that is told, what the devices have in use, and the faults; pids as letters.
+/// What each process has where and from which source, what the devices have in use, and the faults; pids as letters.
 fn seen(snapshot: &Snapshot, holders: &[&Holder]) -> String {
     let mut text = String::new();
     for process in &snapshot.processes {
@@ -152,11 +152,11 @@ fn engine_time_becomes_utilisation() {
     say(&machine, &a, 3, &at(5000));
     let second = sampler.sample();
     assert_eq!(second.processes[0].devices[0].utilization_percent, Some(25.0));
-    assert_eq!(second.processes[0].devices[0].source, None, "of memory nobody tells");
+    assert_eq!(second.processes[0].devices[0].source, None, "memory has no source");
 }
 
 #[test]
-fn a_folder_for_each_process_tells_too_and_open_files_come_first() {
+fn a_folder_for_each_process_counts_too_and_open_files_come_first() {
     let (a, b) = (Holder::start(), Holder::start());
     let machine = machine(&[&a, &b]);
     let (of_a, of_b) = (a.pid(), b.pid());
@@ -180,14 +180,14 @@ fn a_folder_for_each_process_tells_too_and_open_files_come_first() {
             B@1 dram - l1 - -
             device 0 dram 4296 trace - untracked 0
             device 1 dram - trace - untracked 2
-            fault : not a kind of device memory that is known here: left out
+            fault : unknown kind of device memory: ignored
             fault : not a number: "garbage"
         "#]],
     );
 }
 
 #[test]
-fn what_may_not_be_read_is_named_and_costs_nobody_else_anything() {
+fn what_may_not_be_read_is_named_and_costs_no_other_process_anything() {
     let (a, b) = (Holder::start(), Holder::start());
     let machine = machine(&[&a, &b]);
     open(&machine, &a, 3, 0, &format!("{FIRST}; memory-dram 100"));
@@ -248,7 +248,11 @@ fn what_the_driver_counts_for_a_device_is_its_used_figure_and_no_lower_bound() {
     assert_eq!(machine.sample().devices[1].memory.dram_used, None, "of the other device nothing is counted");
     machine.set(&format!("0/processes/{}/dram_allocated = 4000", a.pid()));
     let snapshot = machine.sample();
-    assert_eq!(used(&snapshot), "dram 5000 l1 70 buffers - untracked 0", "as it says, whatever the processes add up to");
+    assert_eq!(
+        used(&snapshot),
+        "dram 5000 l1 70 buffers - untracked 0",
+        "as it says, whatever the processes add up to"
+    );
     assert_eq!(snapshot.processes[0].devices[0].usage.dram_used, Some(model::Bytes(4000)));
 }
 
@@ -318,8 +322,8 @@ fn a_driver_that_counts_nothing_is_asked_once() {
         open(&machine, &a, fd, fd % 2, &format!("{SECOND}{fd}"));
     }
     sampler.sample();
-    let told = sampler.sample();
-    assert_eq!(told.processes.iter().flat_map(|p| &p.devices).filter(|held| held.source.is_some()).count(), 1);
+    let counted = sampler.sample();
+    assert_eq!(counted.processes.iter().flat_map(|p| &p.devices).filter(|held| held.source.is_some()).count(), 1);
 }
 
 #[test]

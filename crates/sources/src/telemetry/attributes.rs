@@ -46,7 +46,7 @@ pub enum Folder {
 
 /// All attributes, in the order in which they are read.
 ///
-/// The clock comes first: on a dead chip each read may stall, and one read is enough to know.
+/// The clock comes first: on a chip that does not respond each read may stall, and one read is enough to know.
 pub static ATTRIBUTES: &[Attribute] = &[
     class("tt_aiclk", &AICLK, Parse::Number(MEGAHERTZ)),
     class("tt_heartbeat", &HEARTBEAT, Parse::Number(Number::COUNT)),
@@ -95,7 +95,7 @@ const MICROWATTS: Number =
 const MILLIVOLTS: Number = Number { all_ones: Some(ALL_ONES), plausible: 1..=1_999, per_unit: 1e3, ..Number::COUNT };
 const MILLIAMPERES: Number =
     Number { all_ones: Some(ALL_ONES_KILO), plausible: 0..=999_999, per_unit: 1e3, ..Number::COUNT };
-/// All-ones is not a dead chip here: the firmware says that it controls no fan.
+/// All-ones does not mean a chip that does not respond here: the firmware says that it controls no fan.
 const FAN_SPEED: Number = Number { absent: Some(ALL_ONES), plausible: 0..=29_999, ..Number::COUNT };
 
 const fn row(folder: Folder, file: &'static str, figure: &'static Figure<Device>, parse: Parse) -> Attribute {

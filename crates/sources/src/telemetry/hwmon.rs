@@ -4,7 +4,7 @@
 
 use crate::dir::{Dir, decimal};
 
-/// The node of a PCI function. Old drivers leave a dead one behind at each reset: the newest counts.
+/// The node of a PCI function. Old drivers leave an unused one behind at each reset: the newest counts.
 pub(crate) fn find(pci: &Dir) -> Option<Dir> {
     let mut newest = None;
     let listed = pci.list_in("hwmon", |name| {

@@ -141,7 +141,7 @@ impl DeviceReader {
         self.finish(device, trouble, known)
     }
 
-    /// Reads what changes all the time. Stops at the first sign of a dead chip.
+    /// Reads what changes all the time. Stops at the first sign that the chip does not respond.
     fn read_changing(&mut self, device: &mut Device, mode: ReadMode, trouble: &mut Trouble) {
         let rows = || ATTRIBUTES.iter().filter(|row| row.figure.freshness == Freshness::Sample);
         if self.may_be_removed(mode) {
