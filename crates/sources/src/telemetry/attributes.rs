@@ -121,16 +121,14 @@ const fn wormhole(file: &'static str, figure: &'static Figure<Device>) -> Attrib
 
 impl Attribute {
     /// Reads the file and sets the figure, or clears it where there is no value.
-    pub(crate) fn read(&self, folder: &Dir, device: &mut Device, trouble: &mut Trouble) {
-        if self.only.is_some_and(|arch| device.arch != Some(arch)) {
-            return;
-        }
+    pub(crate) fn read(&self, folder: Option<&Dir>, device: &mut Device, trouble: &mut Trouble) {
+        let exists = self.only.is_none_or(|arch| device.arch == Some(arch));
         let mut buffer = [0; 256];
-        let value = match &self.parse {
+        let value = folder.filter(|_| exists).and_then(|folder| match &self.parse {
             Parse::Special(read) => read(folder, device, trouble),
             Parse::Number(number) => parse::read(folder, self.file, |text| number.parse(text), &mut buffer, trouble),
             Parse::Text(parse) => parse::read(folder, self.file, parse, &mut buffer, trouble),
-        };
+        });
         (self.figure.set)(device, self.label, &value.unwrap_or(Value::Absent));
     }
 }

@@ -46,7 +46,9 @@ pub(crate) struct DeviceReader {
     holders: HolderList,
     processes: ProcessFolders,
     memory: DeviceMemory,
-    /// The last reading: what is not due is taken from here.
+    /// What was read once, and nothing else: every sample begins with it. Its texts are shared, not copied.
+    fixed: Device,
+    /// The last reading: what else is not due is taken from here.
     known: Option<Device>,
     /// When what changes seldom was read.
     seldom_read: Option<Instant>,
@@ -78,6 +80,7 @@ impl DeviceReader {
             holders: HolderList::default(),
             processes: ProcessFolders::default(),
             memory: DeviceMemory::default(),
+            fixed: Device { pci_address: Some(link.address.clone()), ..Device::new(DeviceId::Local(n)) },
             known: None,
             seldom_read: None,
             heartbeat: Heartbeat::default(),
@@ -120,8 +123,7 @@ impl DeviceReader {
     /// Reads everything that is due, and keeps the rest.
     pub fn read(&mut self, mode: ReadMode) -> Reading {
         let mut trouble = Trouble::default();
-        let mut device = Device::new(DeviceId::Local(self.n));
-        device.pci_address = Some(self.link.address.clone());
+        let mut device = self.fixed.clone();
         let known = self.known.take();
         self.read_changing(&mut device, mode, &mut trouble);
         if !trouble.all_ones {
@@ -143,11 +145,10 @@ impl DeviceReader {
 
     /// Reads what changes all the time. Stops at the first sign that the chip does not respond.
     fn read_changing(&mut self, device: &mut Device, mode: ReadMode, trouble: &mut Trouble) {
-        let rows = || ATTRIBUTES.iter().filter(|row| row.figure.freshness == Freshness::Sample);
         if self.may_be_removed(mode) {
             self.hwmon.take_if(|hwmon| hwmon.is_removed());
         }
-        for row in rows() {
+        for row in rows(|freshness| freshness == Freshness::Sample) {
             self.read_row(row, device, trouble);
             if trouble.all_ones {
                 return;
@@ -156,35 +157,50 @@ impl DeviceReader {
         // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.
         if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data == 0 {
             self.hwmon = hwmon::find(&self.pci);
-            rows().filter(|row| row.folder == Folder::Hwmon).for_each(|row| self.read_row(row, device, trouble));
+            let sensors = rows(|freshness| freshness == Freshness::Sample).filter(|row| row.folder == Folder::Hwmon);
+            sensors.for_each(|row| self.read_row(row, device, trouble));
         }
     }
 
-    /// Reads the other attributes if they are due. What is not due is as it was known, unless the chip was reset.
+    /// Reads the other attributes if they are due, which all are after a reset.
     fn read_due(&mut self, device: &mut Device, known: Option<&Device>, mode: ReadMode, trouble: &mut Trouble) {
         let unchanged = known.filter(|known| state::is_unchanged(known, device, trouble));
         if known.is_some() && unchanged.is_none() {
             // A reset may have left an old node behind a new one.
             self.hwmon = hwmon::find(&self.pci);
         }
-        let seldom_due = unchanged.is_none() || device.aiclk.is_none() || self.is_seldom_due(mode);
-        let mut failed = false;
-        for row in ATTRIBUTES.iter().filter(|row| row.figure.freshness != Freshness::Sample) {
-            let freshness = row.figure.freshness;
-            let is_seldom = freshness != Freshness::Fixed && !mode.reads_always(freshness);
-            let is_due = mode.reads_always(freshness) || (is_seldom && seldom_due);
-            match unchanged.filter(|_| !is_due) {
+        self.read_seldom(device, unchanged, mode, trouble);
+        if unchanged.is_none() {
+            self.read_fixed(device, trouble);
+        }
+    }
+
+    /// Reads what changes seldom. What is not due is as it was known.
+    fn read_seldom(&mut self, device: &mut Device, unchanged: Option<&Device>, mode: ReadMode, trouble: &mut Trouble) {
+        let is_due = unchanged.is_none() || device.aiclk.is_none() || self.is_seldom_due(mode);
+        let mut has_failed = false;
+        for row in rows(|freshness| matches!(freshness, Freshness::Relaxed | Freshness::Seldom)) {
+            let always = mode.reads_always(row.figure.freshness);
+            match unchanged.filter(|_| !always && !is_due) {
                 Some(known) => row.figure.copy(known, device),
                 None => {
                     let faults = trouble.faults.len();
                     self.read_row(row, device, trouble);
-                    failed |= is_seldom && trouble.faults.len() > faults;
+                    has_failed |= !always && trouble.faults.len() > faults;
                 }
             }
         }
-        if seldom_due {
+        if is_due {
             // What went wrong is tried, and reported, every time.
-            self.seldom_read = (!failed).then(Instant::now);
+            self.seldom_read = (!has_failed).then(Instant::now);
+        }
+    }
+
+    /// Reads what stays the same until a reset. The next samples begin with it.
+    fn read_fixed(&mut self, device: &mut Device, trouble: &mut Trouble) {
+        for row in rows(|freshness| freshness == Freshness::Fixed) {
+            self.read_row(row, device, trouble);
+            row.figure.copy(device, &mut self.fixed);
         }
     }
 
@@ -194,9 +210,7 @@ impl DeviceReader {
             Folder::Hwmon => self.hwmon.as_ref(),
             Folder::Pci => Some(&self.pci),
         };
-        if let Some(folder) = folder {
-            row.read(folder, device, trouble);
-        }
+        row.read(folder, device, trouble);
     }
 
     /// A device that cannot answer keeps the identity that it had, and shows no readings that are not its own.
@@ -220,6 +234,11 @@ impl DeviceReader {
         self.known = Some(device.clone());
         Reading { device, trouble }
     }
+}
+
+/// The attributes of figures that are read this often.
+fn rows(is_wanted: impl Fn(Freshness) -> bool) -> impl Iterator<Item = &'static Attribute> {
+    ATTRIBUTES.iter().filter(move |row| is_wanted(row.figure.freshness))
 }
 
 /// Keeps what the device is called, and its firmware.
