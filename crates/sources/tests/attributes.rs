@@ -70,7 +70,7 @@ fn lay(machine: &Machine, which: usize, except: &Figure<Device>) {
 }
 
 fn sampler(machine: &Machine, relaxed: bool) -> Sampler {
-    Sampler::new(machine.root(), Options { deadline: Duration::from_secs(10), rates: false, relaxed: relaxed })
+    Sampler::new(machine.root(), Options { deadline: Duration::from_secs(10), rates: false, relaxed })
 }
 
 /// A chip on which every attribute exists. Its board has no known name, so that the PCI function is asked for the chip.
@@ -232,7 +232,7 @@ fn figures(device: &Device) -> Vec<(&'static str, Option<String>)> {
 
 /// Samples a machine on which nothing changes but the heartbeat, up to when everything is due again.
 fn check_still(machine: &Machine, relaxed: bool) {
-    let options = Options { deadline: Duration::from_secs(10), rates: true, relaxed: relaxed };
+    let options = Options { deadline: Duration::from_secs(10), rates: true, relaxed };
     let mut sampler = Sampler::new(machine.root(), options);
     let mut beat = 1001;
     let mut sample = || {

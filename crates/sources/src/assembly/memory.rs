@@ -173,7 +173,7 @@ impl Draft<'_> {
         let somebody_reports = readable.iter().any(|division| !division.by_process.is_empty())
             || living.into_iter().flatten().any(|pid| self.reports(*pid, &device.id));
         let is_known = somebody_reports || (living.is_some() && untracked == 0);
-        let sum = is_known.then(|| used(&device.id, &readable, &self.held)).unwrap_or_default();
+        let sum = if is_known { used(&device.id, &readable, &self.held) } else { Usage::default() };
         let memory = &mut device.memory;
         memory.driver = self.driver_used(&device.id);
         memory.untracked_processes = if memory.driver.is_complete() { 0 } else { untracked };
