@@ -28,7 +28,7 @@ mod units;
 
 pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
-pub use device::{Arch, Device, Firmware, Link, Memory, State};
+pub use device::{Arch, Device, DriverUsed, Firmware, Link, Memory, State};
 pub use engines::{EngineCounters, engine_percent};
 pub use history::{History, Metric, Series, Stretch};
 pub use id::{DeviceId, PciAddress};

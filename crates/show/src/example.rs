@@ -96,6 +96,7 @@ fn p150a() -> Device {
         cb_used: Some(Bytes(1_351_680)),
         stale: Some(Bytes(1_048_576)),
         untracked_processes: 1,
+        ..Memory::default()
     };
     device
 }

@@ -143,7 +143,7 @@ fn a_process_cannot_put_figures_on_a_device_that_it_does_not_hold() {
     let snapshot = machine.json(&[]);
     assert_eq!(used(&snapshot), json!([truth[0], truth[1], truth[2], 0]));
     let fault = &snapshot["faults"][0];
-    assert_eq!(fault["reason"], "it tells of device 0, which the process does not hold");
+    assert_eq!(fault["reason"], "reports memory on device 0, which the process does not hold");
     assert!(fault["path"].as_str().unwrap().starts_with(&format!("/proc/{}/fd/", liar.pid)));
 }
 
@@ -156,7 +156,7 @@ fn a_process_cannot_have_more_than_there_is() {
     machine.set_pids(0, &[honest.pid, liar.pid]);
     let snapshot = machine.json(&[]);
     assert_eq!(used(&snapshot), json!([truth[0], truth[1], truth[2], 1]), "one does not tell");
-    assert_eq!(snapshot["faults"][0]["reason"], "it tells of more DRAM than device 0 has");
+    assert_eq!(snapshot["faults"][0]["reason"], "reports more DRAM than device 0 has");
 }
 
 #[test]

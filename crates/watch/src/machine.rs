@@ -92,7 +92,7 @@ impl Machine {
         if rates {
             sources::make_room_for_files();
         }
-        let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates, calm };
+        let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates, relaxed: calm };
         let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
         let sampler = Sampler::new(root, options);
         let here = Here { sampler, running, simulated, service: None, is_served: false, watch: None };
@@ -149,7 +149,7 @@ impl Machine {
     /// Whether what nobody watches closely may be some seconds old in the next samples.
     pub fn set_calm(&mut self, calm: bool) {
         if let Seen::Here(here) = &mut self.seen {
-            here.sampler.set_calm(calm);
+            here.sampler.set_relaxed(calm);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Figures of processes that the driver counts, on the day when it does.
+//! Figures of processes and devices that a future driver counts.
 
 #![allow(clippy::unwrap_used)]
 
@@ -62,7 +62,7 @@ fn say(machine: &Machine, holder: &Holder, fd: u32, keys: &str) {
     machine.bytes(&path, format!("pos:\t0\nflags:\t02\n{lines}").as_bytes());
 }
 
-/// What each process has where and by whom that is told, what the devices have in use, and the faults; pids as letters.
+/// What each process has where and from which source, what the devices have in use, and the faults; pids as letters.
 fn seen(snapshot: &Snapshot, holders: &[&Holder]) -> String {
     let mut text = String::new();
     for process in &snapshot.processes {
@@ -75,8 +75,8 @@ fn seen(snapshot: &Snapshot, holders: &[&Holder]) -> String {
                 "{}@{} dram {} l1 {} {source}{busy}\n",
                 process.pid,
                 held.id,
-                bytes(usage.dram),
-                bytes(usage.l1)
+                bytes(usage.dram_used),
+                bytes(usage.l1_used)
             );
         }
     }
@@ -152,11 +152,11 @@ fn engine_time_becomes_utilisation() {
     say(&machine, &a, 3, &at(5000));
     let second = sampler.sample();
     assert_eq!(second.processes[0].devices[0].utilization_percent, Some(25.0));
-    assert_eq!(second.processes[0].devices[0].source, None, "of memory nobody tells");
+    assert_eq!(second.processes[0].devices[0].source, None, "memory has no source");
 }
 
 #[test]
-fn a_folder_for_each_process_tells_too_and_open_files_come_first() {
+fn a_folder_for_each_process_counts_too_and_open_files_come_first() {
     let (a, b) = (Holder::start(), Holder::start());
     let machine = machine(&[&a, &b]);
     let (of_a, of_b) = (a.pid(), b.pid());
@@ -180,14 +180,14 @@ fn a_folder_for_each_process_tells_too_and_open_files_come_first() {
             B@1 dram - l1 - -
             device 0 dram 4296 trace - untracked 0
             device 1 dram - trace - untracked 2
-            fault : not a kind of device memory that is known here: left out
+            fault : unknown kind of device memory: ignored
             fault : not a number: "garbage"
         "#]],
     );
 }
 
 #[test]
-fn what_may_not_be_read_is_named_and_costs_nobody_else_anything() {
+fn what_may_not_be_read_is_named_and_costs_no_other_process_anything() {
     let (a, b) = (Holder::start(), Holder::start());
     let machine = machine(&[&a, &b]);
     open(&machine, &a, 3, 0, &format!("{FIRST}; memory-dram 100"));
@@ -196,7 +196,7 @@ fn what_may_not_be_read_is_named_and_costs_nobody_else_anything() {
     let root = machine.root().with_faults(Arc::new(move |path: &Path| {
         path.to_string_lossy().contains(&closed).then(|| io::Error::from_raw_os_error(13))
     }));
-    let mut sampler = Sampler::new(root, Options { rates: false, calm: false, deadline: Duration::from_secs(10) });
+    let mut sampler = Sampler::new(root, Options { rates: false, relaxed: false, deadline: Duration::from_secs(10) });
     for _ in 0..2 {
         let snapshot = sampler.sample();
         let user = snapshot.processes[0].user.clone().unwrap();
@@ -225,6 +225,73 @@ fn a_process_that_closes_a_file_or_ends_meanwhile_is_no_fault() {
     assert!(!seen.contains("fdinfo"), "{seen}");
 }
 
+/// What device 0 has in use, its parts, how many processes are untracked, and the faults.
+fn used(snapshot: &Snapshot) -> String {
+    let memory = &snapshot.devices[0].memory;
+    let bytes = |bytes: Option<model::Bytes>| bytes.map_or("-".into(), |bytes| bytes.0.to_string());
+    let mut text = format!("dram {} l1 {}", bytes(memory.dram_used), bytes(memory.l1_used));
+    text += &format!(" buffers {} untracked {}", bytes(memory.dram), memory.untracked_processes);
+    for fault in &snapshot.faults {
+        let path: Vec<&str> = fault.path.rsplit('/').take(2).collect();
+        text += &format!(", {}/{}: {}", path[1], path[0], fault.reason);
+    }
+    text
+}
+
+#[test]
+fn what_the_driver_counts_for_a_device_is_its_used_figure_and_no_lower_bound() {
+    let a = Holder::start();
+    let machine = machine(&[&a]);
+    assert_eq!(used(&machine.sample()), "dram - l1 - buffers - untracked 1", "no source");
+    machine.set("0/memory/dram_used = 5000\n0/memory/l1_used = 70");
+    assert_eq!(used(&machine.sample()), "dram 5000 l1 70 buffers - untracked 0");
+    assert_eq!(machine.sample().devices[1].memory.dram_used, None, "of the other device nothing is counted");
+    machine.set(&format!("0/processes/{}/dram_allocated = 4000", a.pid()));
+    let snapshot = machine.sample();
+    assert_eq!(
+        used(&snapshot),
+        "dram 5000 l1 70 buffers - untracked 0",
+        "as it says, whatever the processes add up to"
+    );
+    assert_eq!(snapshot.processes[0].devices[0].usage.dram_used, Some(model::Bytes(4000)));
+}
+
+#[test]
+fn either_folder_counts_and_what_one_lacks_the_other_may_have() {
+    let a = Holder::start();
+    let machine = machine(&[&a]).with("0/memory_stats/dram_used = 7");
+    assert_eq!(used(&machine.sample()), "dram 7 l1 - buffers - untracked 1", "for L1 it is still a lower bound");
+    machine.set("0/memory_stats/l1_used = 9\n0/memory/dram_used = 8");
+    assert_eq!(used(&machine.sample()), "dram 8 l1 9 buffers - untracked 0");
+}
+
+#[test]
+fn a_count_that_cannot_be_right_is_named_and_not_shown() {
+    let machine = p150a().with("0/memory/dram_used = 99999999999999\n0/memory/l1_used = much");
+    assert_eq!(
+        used(&machine.sample()),
+        "dram 0 l1 0 buffers 0 untracked 0, memory/dram_used: implausible value 99999999999999, \
+         memory/l1_used: not a number: \"much\""
+    );
+}
+
+#[test]
+fn counts_of_a_device_are_read_with_every_sample_and_looked_for_once_a_minute() {
+    let machine = p150a();
+    let mut early = machine.sampler(false);
+    early.sample();
+    machine.set("0/memory/dram_used = 1\n0/memory/l1_used = 1");
+    assert_eq!(early.sample().devices[0].memory.driver, model::DriverUsed::default(), "it was not there");
+    let mut sampler = machine.sampler(false);
+    for n in 1..=4 {
+        machine.set(&format!("0/memory/dram_used = {n}"));
+        assert_eq!(sampler.sample().devices[0].memory.dram_used, Some(model::Bytes(n)));
+    }
+    fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
+    let lost = sampler.sample();
+    assert_eq!((lost.devices[0].state.name(), lost.devices[0].memory.dram_used), ("lost", None));
+}
+
 /// A machine's sampler, and how often a file whose path has these words was read.
 fn counting(machine: &Machine, words: &'static [&'static str]) -> (Sampler, Arc<AtomicUsize>) {
     let reads = Arc::new(AtomicUsize::new(0));
@@ -235,7 +302,7 @@ fn counting(machine: &Machine, words: &'static [&'static str]) -> (Sampler, Arc<
         }
         None
     }));
-    (Sampler::new(root, Options { rates: false, calm: false, deadline: Duration::from_secs(10) }), reads)
+    (Sampler::new(root, Options { rates: false, relaxed: false, deadline: Duration::from_secs(10) }), reads)
 }
 
 #[test]
@@ -255,8 +322,8 @@ fn a_driver_that_counts_nothing_is_asked_once() {
         open(&machine, &a, fd, fd % 2, &format!("{SECOND}{fd}"));
     }
     sampler.sample();
-    let told = sampler.sample();
-    assert_eq!(told.processes.iter().flat_map(|p| &p.devices).filter(|held| held.source.is_some()).count(), 1);
+    let counted = sampler.sample();
+    assert_eq!(counted.processes.iter().flat_map(|p| &p.devices).filter(|held| held.source.is_some()).count(), 1);
 }
 
 #[test]
@@ -268,7 +335,7 @@ fn a_driver_that_counts_is_asked_every_time_and_its_files_stay_open() {
     for n in 1..=5 {
         say(&machine, &a, 3, &format!("{FIRST}; memory-dram {n}"));
         let snapshot = sampler.sample();
-        assert_eq!(snapshot.processes[0].devices[0].usage.dram, Some(model::Bytes(n)));
+        assert_eq!(snapshot.processes[0].devices[0].usage.dram_used, Some(model::Bytes(n)));
     }
     assert_eq!(reads.load(Ordering::Relaxed), 5);
 }
@@ -285,7 +352,7 @@ fn a_driver_that_does_not_answer_costs_its_own_figures_and_nothing_else() {
         }
         None
     }));
-    let mut sampler = Sampler::new(root, Options { rates: false, calm: false, deadline: Duration::from_secs(2) });
+    let mut sampler = Sampler::new(root, Options { rates: false, relaxed: false, deadline: Duration::from_secs(2) });
     for _ in 0..2 {
         let seen = seen(&sampler.sample(), &[&a]);
         assert!(seen.contains("A@0 dram - l1 - -"), "{seen}");

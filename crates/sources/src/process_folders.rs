@@ -6,70 +6,63 @@
 
 use crate::dir::{Dir, Trouble};
 use crate::fdinfo::{KINDS, usage};
+use crate::rare_folder::RareFolder;
 use model::Usage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// So long it is believed that there is no such folder.
-const BELIEVED_FOR: Duration = Duration::from_secs(60);
 
 /// One device's folder of processes, remembered between samples.
 #[derive(Default)]
-pub(crate) struct Processes {
-    folder: Option<Dir>,
-    looked: Option<Instant>,
-    open: BTreeMap<u32, Process>,
+pub(crate) struct ProcessFolders {
+    folder: RareFolder,
+    open: BTreeMap<u32, ProcessFolder>,
 }
 
 /// The folder of one process.
-struct Process {
+struct ProcessFolder {
     folder: Dir,
-    /// The files that tell of each kind.
+    /// The file of each kind.
     kinds: [Option<String>; 5],
-    /// Sizes of other names, which are told of and not guessed at.
+    /// Files of other kinds, which are reported and not guessed at.
     unknown: Vec<String>,
 }
 
-impl Processes {
-    /// What each holder has, as far as the driver tells.
+impl ProcessFolders {
+    /// What each holder has, as far as the driver counts.
     pub fn read(&mut self, class: &Dir, holders: &BTreeSet<u32>, trouble: &mut Trouble) -> BTreeMap<u32, Usage> {
-        if self.folder.is_none() && self.looked.is_none_or(|when| when.elapsed() >= BELIEVED_FOR) {
-            self.looked = Some(Instant::now());
-            self.folder = class.open_dir("processes").ok();
-        }
-        let Some(folder) = &self.folder else { return BTreeMap::new() };
+        let Some(folder) = self.folder.get(class, "processes") else { return BTreeMap::new() };
         if is_in_a_namespace(class) {
-            let why = "it counts processes as the host does, and this is a container: run on the host to see them";
+            let why =
+                "counts processes by their pids on the host, and this is a container: run on the host to see them";
             trouble.add(folder.path(), why);
             return BTreeMap::new();
         }
         self.open.retain(|pid, _| holders.contains(pid));
-        let mut told = BTreeMap::new();
+        let mut counted = BTreeMap::new();
         for pid in holders {
             if !self.open.contains_key(pid) {
                 // Who holds a device need not have anything on it.
                 let Ok(process) = folder.open_dir(pid.to_string()) else { continue };
-                self.open.insert(*pid, Process::of(process));
+                self.open.insert(*pid, ProcessFolder::of(process));
             }
-            let Some(Process { folder, kinds, unknown }) = self.open.get(pid) else { continue };
+            let Some(ProcessFolder { folder, kinds, unknown }) = self.open.get(pid) else { continue };
             for name in unknown {
-                trouble.add(&folder.path_of(name), "not a kind of device memory that is known here: left out");
+                trouble.add(&folder.path_of(name), "unknown kind of device memory: ignored");
             }
-            let kinds = kinds.each_ref().map(|name| folder.number(name.as_ref()?, None, 0..=u64::MAX, trouble));
+            let kinds = kinds.each_ref().map(|name| folder.number(name.as_ref()?, u64::MAX, trouble));
             if kinds.iter().any(Option::is_some) {
-                told.insert(*pid, usage(kinds));
+                counted.insert(*pid, usage(kinds));
             } else {
                 // It has ended, and another may get its number.
                 self.open.remove(pid);
             }
         }
-        told
+        counted
     }
 }
 
-impl Process {
-    fn of(folder: Dir) -> Process {
+impl ProcessFolder {
+    fn of(folder: Dir) -> ProcessFolder {
         let mut kinds = [const { None }; 5];
         let mut unknown = Vec::new();
         // One that ends meanwhile has no files.
@@ -81,11 +74,11 @@ impl Process {
                 None => unknown.push(name.to_owned()),
             }
         });
-        Process { folder, kinds, unknown }
+        ProcessFolder { folder, kinds, unknown }
     }
 }
 
-/// The first PID namespace of a machine has this number for good.
+/// The first PID namespace of a machine always has this number.
 const FIRST_NAMESPACE: &[u8] = b"pid:[4026531836]";
 
 /// Whether the numbers of processes differ from those of the driver, which names its folders once for all.
