@@ -1,32 +1,27 @@
 //! What was measured before: bounded series with gaps.
 
+use crate::figure::Field;
+use crate::figure::device::{self, kept_in_history};
 use crate::{Device, DeviceId, Snapshot, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// A figure that is kept over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the rows that they map to are documented")]
 pub enum Metric {
-    /// Chip temperature in °C.
     AsicTemp,
-    /// Power in watts.
     Power,
-    /// Tensix clock in MHz.
     Aiclk,
-    /// Fan speed in rpm.
     Fan,
-    /// DRAM of living processes in bytes.
     DramUsed,
-    /// L1 of living processes in bytes.
     L1Used,
-    /// PCIe in bytes per second.
     HostToDevice,
-    /// PCIe in bytes per second.
     DeviceToHost,
 }
 
 impl Metric {
-    /// All of them, in the order of their slots.
+    /// All metrics.
     pub const ALL: [Metric; 8] = [
         Metric::AsicTemp,
         Metric::Power,
@@ -37,28 +32,33 @@ impl Metric {
         Metric::HostToDevice,
         Metric::DeviceToHost,
     ];
+}
 
-    fn of(self, device: &Device) -> Option<f64> {
-        match self {
-            Metric::AsicTemp => device.asic_temp.map(|v| v.0),
-            Metric::Power => device.power.map(|v| v.0),
-            Metric::Aiclk => device.aiclk.map(|v| f64::from(v.0)),
-            Metric::Fan => device.fan.map(|v| f64::from(v.0)),
-            Metric::DramUsed => device.memory.dram_used.map(|v| v.0 as f64),
-            Metric::L1Used => device.memory.l1_used.map(|v| v.0 as f64),
-            Metric::HostToDevice => device.pcie.host_to_device.map(|v| v.0),
-            Metric::DeviceToHost => device.pcie.device_to_host.map(|v| v.0),
-        }
+impl From<Metric> for Field<Device> {
+    fn from(metric: Metric) -> Field<Device> {
+        let figure = match metric {
+            Metric::AsicTemp => &device::ASIC_TEMP,
+            Metric::Power => &device::POWER,
+            Metric::Aiclk => &device::AICLK,
+            Metric::Fan => &device::FAN,
+            Metric::DramUsed => &device::DRAM_USED,
+            Metric::L1Used => &device::L1_USED,
+            Metric::HostToDevice => &device::HOST_TO_DEVICE,
+            Metric::DeviceToHost => &device::DEVICE_TO_HOST,
+        };
+        figure.field()
     }
 }
 
-/// The last `limit` snapshots of every device, one column per metric. A moment without a value is a gap.
+/// The last `limit` snapshots of every device: a column for each field of [`kept_in_history`]. A moment without a value is a gap.
 #[derive(Debug, Clone)]
 pub struct History {
     limit: usize,
+    fields: Vec<Field<Device>>,
     // Ever later, so that a time can be looked up.
     times: VecDeque<Timestamp>,
-    devices: BTreeMap<DeviceId, [Option<Column>; Metric::ALL.len()]>,
+    /// By field.
+    devices: BTreeMap<DeviceId, Vec<Option<Column>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ pub struct Stretch {
     pub extent: Option<(f64, f64)>,
 }
 
-/// Nobody has looked for a while when a moment comes so many times later than the one before it did,
+/// No sample was taken for a while when a moment comes so many times later than the one before it did,
 const LATE: i64 = 3;
 /// and this many milliseconds on top.
 const LATE_MS: i64 = 1000;
@@ -95,11 +95,16 @@ const LATE_MS: i64 = 1000;
 impl History {
     /// An empty history that keeps `limit` moments.
     pub fn new(limit: usize) -> History {
-        History { limit: limit.max(1), times: VecDeque::new(), devices: BTreeMap::new() }
+        History {
+            limit: limit.max(1),
+            fields: kept_in_history().collect(),
+            times: VecDeque::new(),
+            devices: BTreeMap::new(),
+        }
     }
 
     /// Adds a moment and drops the oldest when full. A value that is out of date is a gap, and so is a time in which
-    /// nobody looked. When time goes back (a clock was set, a replay was rewound), what is no longer past is dropped.
+    /// no sample was taken. When time goes back (a clock was set, a replay was rewound), what is no longer past is dropped.
     pub fn push(&mut self, snapshot: &Snapshot) {
         let time = snapshot.taken_at;
         let past = self.place(time);
@@ -118,17 +123,17 @@ impl History {
             }
             let columns = match self.devices.get_mut(&device.id) {
                 Some(columns) => columns,
-                None => self.devices.entry(device.id.clone()).or_default(),
+                None => self.devices.entry(device.id.clone()).or_insert(vec![None; self.fields.len()]),
             };
-            for (metric, column) in Metric::ALL.into_iter().zip(columns) {
-                let value = metric.of(device).map(|value| value as f32);
+            for (field, column) in self.fields.iter().zip(columns) {
+                let value = field.number(device).map(|value| value as f32);
                 let Some(value) = value.filter(|value| value.is_finite()) else { continue };
                 column.get_or_insert_with(|| Column::new(limit)).put(newest, value);
             }
         }
     }
 
-    /// When nobody looked, if it was long before this moment.
+    /// The time of the gap, if the last sample was long before this moment.
     fn gap_before(&self, time: Timestamp) -> Option<Timestamp> {
         let newest = self.times.back()?;
         let before = self.times.get(self.times.len().checked_sub(2)?)?;
@@ -177,9 +182,11 @@ impl History {
         self.times.get(place).copied()
     }
 
-    /// One figure of one device.
-    pub fn series(&self, id: &DeviceId, metric: Metric) -> Series<'_> {
-        let column = self.devices.get(id).and_then(|columns| columns[metric as usize].as_ref());
+    /// One field of one device. What history does not keep is a gap everywhere.
+    pub fn series(&self, id: &DeviceId, field: impl Into<Field<Device>>) -> Series<'_> {
+        let field = field.into();
+        let place = self.fields.iter().position(|kept| *kept == field);
+        let column = place.and_then(|place| self.devices.get(id)?.get(place)?.as_ref());
         Series { times: &self.times, values: column.map(|column| &column.values) }
     }
 }
@@ -260,6 +267,7 @@ fn known(value: f32) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::device::{FAN, POWER};
     use crate::{Host, SCHEMA, Watts};
 
     fn snapshot(time: i64, powers: &[(u32, Option<f64>)]) -> Snapshot {
@@ -285,7 +293,7 @@ mod tests {
     }
 
     fn powers(history: &History, n: u32) -> Vec<Option<f64>> {
-        history.series(&DeviceId::Local(n), Metric::Power).iter().map(|(_, value)| value).collect()
+        history.series(&DeviceId::Local(n), POWER.field()).iter().map(|(_, value)| value).collect()
     }
 
     #[test]
@@ -295,9 +303,9 @@ mod tests {
             history.push(&snapshot(time, &[(0, power)]));
         }
         assert_eq!(powers(&history, 0), [None, Some(30.0), Some(40.0)]);
-        let series = history.series(&DeviceId::Local(0), Metric::Power);
+        let series = history.series(&DeviceId::Local(0), POWER.field());
         assert_eq!((series.last(), series.range()), (Some(40.0), Some((30.0, 35.0, 40.0))));
-        assert_eq!(history.series(&DeviceId::Local(0), Metric::Fan).range(), None);
+        assert_eq!(history.series(&DeviceId::Local(0), FAN.field()).range(), None);
     }
 
     #[test]
@@ -353,7 +361,7 @@ mod tests {
             history.push(&snapshot(time as i64, &[(0, Some(power))]));
         }
         assert_eq!(powers(&history, 0)[3], Some(7.0));
-        assert_eq!(history.series(&DeviceId::Local(0), Metric::Power).range(), Some((7.0, 7.0, 7.0)));
+        assert_eq!(history.series(&DeviceId::Local(0), POWER.field()).range(), Some((7.0, 7.0, 7.0)));
     }
 
     #[test]
@@ -362,7 +370,7 @@ mod tests {
         for (time, power) in [Some(3.0), Some(9.0), None, Some(1.0), None].into_iter().enumerate() {
             history.push(&snapshot(time as i64 * 10, &[(0, power)]));
         }
-        let series = history.series(&DeviceId::Local(0), Metric::Power);
+        let series = history.series(&DeviceId::Local(0), POWER.field());
         let stretch = |places| series.stretch(places);
         let (first, last) = (Some(3.0), None);
         assert_eq!(stretch(0..5), Stretch { first, last, extent: Some((1.0, 9.0)) });

@@ -50,7 +50,7 @@ impl Judge {
         match self {
             Judge::Heat => Some((WARM, HOT)),
             Judge::Capacity => Some((TIGHT, FULL)),
-            Judge::Never | Judge::Load => None,
+            Judge::Never | Judge::Load | Judge::Link => None,
         }
     }
 
@@ -59,7 +59,19 @@ impl Judge {
         match self.thresholds() {
             Some((_, critical)) if share >= critical => Judgement::Critical,
             Some((warning, _)) if share >= warning => Judgement::Warning,
+            None if self == Judge::Link && share < 1.0 => Judgement::Warning,
             _ => Judgement::Normal,
+        }
+    }
+
+    /// As JSON spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Judge::Never => "never",
+            Judge::Heat => "heat",
+            Judge::Capacity => "capacity",
+            Judge::Load => "load",
+            Judge::Link => "link",
         }
     }
 
@@ -70,6 +82,7 @@ impl Judge {
             (Judge::Capacity, Judgement::Warning) => "tight",
             (Judge::Capacity, Judgement::Critical) => "full",
             (Judge::Heat, Judgement::Warning) => "warm",
+            (Judge::Link, Judgement::Warning) => "degraded",
             (_, judgement) => judgement.name(),
         }
     }
@@ -112,11 +125,10 @@ impl State {
     }
 }
 
-/// The worst that is to be said of a device: its state, the figures that are judged, and its link.
+/// The worst that is to be said of a device: its state, and the figures that are judged.
 pub fn of_device(device: &Device) -> Judgement {
     let figures = crate::figure::device::DEVICE_FIGURES.iter().filter_map(|figure| figure.judge(device));
-    let link = if device.link_is_degraded() { Judgement::Warning } else { Judgement::Normal };
-    figures.chain([device.state.judge(), link]).max().unwrap_or(Judgement::Normal)
+    figures.chain([device.state.judge()]).max().unwrap_or(Judgement::Normal)
 }
 
 #[cfg(test)]

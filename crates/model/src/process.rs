@@ -91,7 +91,7 @@ pub struct KindFigures {
 }
 
 /// What an allocator says of one bank; all banks of a kind are alike.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BankFigures {
     /// How many banks there are.
     pub count: u32,
@@ -316,6 +316,16 @@ impl Source {
             Source::Kernel => "kernel",
             Source::Reported => "reported",
             Source::Shm => "shm",
+        }
+    }
+
+    /// What the source means, in a sentence for people.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Source::Exact => "What the allocator reserved, to the byte, from the agent in the process.",
+            Source::Kernel => "What the driver counts for the process.",
+            Source::Reported => "What the process reported to the service.",
+            Source::Shm => "Logical bytes in the shared memory of tt-metal, of the thread that it tracks.",
         }
     }
 }

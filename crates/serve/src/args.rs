@@ -78,8 +78,8 @@ pub enum Compat {
 
 impl MetricOptions {
     /// The same for whoever writes metrics.
-    pub fn wanted(&self) -> web::metrics::Options {
+    pub fn wanted(&self) -> web::metrics::MetricsOptions {
         let tt_telemetry = self.compat == Some(Compat::TtTelemetry);
-        web::metrics::Options { max_process_series: self.max_process_series, tt_telemetry }
+        web::metrics::MetricsOptions { max_process_series: self.max_process_series, tt_telemetry }
     }
 }

@@ -28,7 +28,7 @@ use web::{Ask, Asker, Board, Options, Order, Question, Server};
 pub struct Entrance {
     listeners: Vec<TcpListener>,
     keys: Keys,
-    metrics: web::metrics::Options,
+    metrics: web::metrics::MetricsOptions,
 }
 
 /// What is served over HTTP. Without a listener it is nothing but a board that nobody looks at.

@@ -8,7 +8,7 @@ use watch::args::MachineArgs;
 use watch::atomic_file::replace_file;
 use watch::exit::{Exit, Failure};
 use watch::machine::Machine;
-use web::metrics::{Counts, Figures, Format};
+use web::metrics::{Format, MetricsInput, ServiceFigures};
 
 pub const AFTER_HELP: &str = "\
 What was not measured has no line. A single sample has no counters of what went over PCIe: those are of the service (`ttmon serve`), \
@@ -33,15 +33,11 @@ pub struct Args {
 pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     let mut opened = Machine::open(machine, false)?.through_service(machine);
     let snapshot = opened.sample();
-    let figures = Figures {
-        snapshot: &snapshot,
-        version: env!("CARGO_PKG_VERSION"),
-        // It was taken for this.
-        sample_age_seconds: Some(0.0),
-        counts: Counts::default(),
-        options: args.options.wanted(),
-    };
-    let text = web::metrics::write(&figures, if args.openmetrics { Format::OpenMetrics } else { Format::Prometheus });
+    // The sample was taken for this.
+    let (version, sample_age_seconds) = (env!("CARGO_PKG_VERSION"), Some(0.0));
+    let service = ServiceFigures { version, sample_age_seconds, ..ServiceFigures::default() };
+    let input = MetricsInput { snapshot: &snapshot, service, options: args.options.wanted() };
+    let text = web::metrics::write(&input, if args.openmetrics { Format::OpenMetrics } else { Format::Prometheus });
     let written = match &args.textfile {
         Some(path) => replace_file(path, text.as_bytes()).map_err(|error| {
             let exit = if error.kind() == io::ErrorKind::PermissionDenied { Exit::Permission } else { Exit::Usage };

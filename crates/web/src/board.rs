@@ -1,8 +1,8 @@
 //! What the service has published, for all who ask: the last sample, written down when somebody wants it.
 
 use crate::events::{Event, Log};
-use crate::history::History;
-use crate::metrics::{self, Counts, Figures, Format};
+use crate::history::PastValues;
+use crate::metrics::{self, Format, MetricsInput, MetricsOptions, ServiceFigures};
 use crate::text::Text;
 use hyper::body::Bytes;
 use model::{Snapshot, Timestamp};
@@ -30,7 +30,7 @@ pub struct Board {
     /// Processes that died.
     deaths: AtomicU64,
     /// What is wanted of a scrape.
-    metrics: metrics::Options,
+    metrics: MetricsOptions,
 }
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct Shown {
     /// Frames of the stream with events, by the number that they begin behind. Most who listen want the same.
     told: Option<(u64, u64, Bytes)>,
     alerts: Alerts,
-    history: History,
+    history: PastValues,
 }
 
 /// Alerts as they were handed over, written down.
@@ -69,10 +69,10 @@ pub struct Sample {
 
 impl Board {
     /// With a first sample, of which more shall follow at this interval.
-    pub fn new(first: Arc<Snapshot>, interval: Duration, metrics: metrics::Options, news: Vec<Event>) -> Board {
+    pub fn new(first: Arc<Snapshot>, interval: Duration, metrics: MetricsOptions, news: Vec<Event>) -> Board {
         let started_at = now();
         let faults = AtomicU64::new(first.faults.len() as u64);
-        let (mut events, mut history) = (Log::default(), History::up_to(HISTORY));
+        let (mut events, mut history) = (Log::default(), PastValues::up_to(HISTORY));
         events.extend(news);
         history.push(&first);
         let sample = Arc::new(Sample::new(1, first, Instant::now()));
@@ -151,7 +151,7 @@ impl Board {
     }
 
     /// Looks at the past. Publishing waits for it, so it shall be short.
-    pub(crate) fn with_history<T>(&self, look: impl FnOnce(&History) -> T) -> T {
+    pub(crate) fn with_history<T>(&self, look: impl FnOnce(&PastValues) -> T) -> T {
         look(&self.lock().history)
     }
 
@@ -178,10 +178,12 @@ impl Board {
         self.changes.subscribe()
     }
 
-    /// What the service can say of itself.
-    pub(crate) fn counts(&self) -> Counts {
-        Counts {
-            samples: Some(self.sample().number),
+    /// What the service knows of itself.
+    fn service(&self, sample: &Sample) -> ServiceFigures {
+        ServiceFigures {
+            version: env!("CARGO_PKG_VERSION"),
+            sample_age_seconds: Some((sample.age().as_secs_f64() * 1e3).round() / 1e3),
+            samples: Some(sample.number),
             faults: Some(self.faults.load(Relaxed)),
             deaths: Some(self.deaths.load(Relaxed)),
             requests: Some(self.requests.load(Relaxed)),
@@ -195,14 +197,9 @@ impl Board {
         let sample = self.sample();
         let age = sample.age();
         let write = || {
-            let figures = Figures {
-                snapshot: &sample.snapshot,
-                version: env!("CARGO_PKG_VERSION"),
-                sample_age_seconds: Some((age.as_secs_f64() * 1e3).round() / 1e3),
-                counts: self.counts(),
-                options: self.metrics,
-            };
-            Text::new(metrics::write(&figures, format))
+            let service = self.service(&sample);
+            let input = MetricsInput { snapshot: &sample.snapshot, service, options: self.metrics };
+            Text::new(metrics::write(&input, format))
         };
         // One that is late says at each request how late.
         match age > 2 * Duration::from_millis(self.interval_ms()) {

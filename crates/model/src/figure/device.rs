@@ -180,7 +180,7 @@ figures! {
     /// PCIe generation now.
     PCIE_GENERATION = Figure {
         title: "Generation", section: Section::Pcie, object: Some("pcie"), aliases: &["pcie.link.gen.current"],
-        limit: Some(&PCIE_MAX_GENERATION), freshness: Freshness::Seldom, metric: Metric::gauge("ttmon_device_pcie_generation"),
+        limit: Some(&PCIE_MAX_GENERATION), judge: Judge::Link, freshness: Freshness::Seldom, metric: Metric::gauge("ttmon_device_pcie_generation"),
         ..Figure::new("pcie_generation", Unit::Count, "PCIe generation of the link now.", field!(pcie.generation))
     };
     /// Best PCIe generation.
@@ -192,7 +192,7 @@ figures! {
     /// PCIe lanes now.
     PCIE_WIDTH = Figure {
         title: "Lanes", section: Section::Pcie, object: Some("pcie"), aliases: &["pcie.link.width.current"],
-        limit: Some(&PCIE_MAX_WIDTH), freshness: Freshness::Seldom, metric: Metric::gauge("ttmon_device_pcie_lanes"),
+        limit: Some(&PCIE_MAX_WIDTH), judge: Judge::Link, freshness: Freshness::Seldom, metric: Metric::gauge("ttmon_device_pcie_lanes"),
         ..Figure::new("pcie_width", Unit::Count, "PCIe lanes of the link now.", field!(pcie.width))
     };
     /// Most PCIe lanes.

@@ -1,6 +1,6 @@
 //! Figures with one value per label: a memory kind, a GDDR channel, an Ethernet port, a command queue.
 
-use super::{Figure, Value};
+use super::{Figure, LABEL, Value};
 use crate::MemoryKind;
 use std::borrow::Cow;
 
@@ -87,6 +87,15 @@ impl<S> Field<S> {
             None => title.into(),
             Some(Dimension::MemoryKind) => format!("{} {title}", MemoryKind::ALL[self.label].title()).into(),
             Some(dimension) => format!("{title} {}", dimension.label(self.label)).into(),
+        }
+    }
+
+    /// Where JSON has it inside of the subject: `power_watts`, `exact.dram.peak_bytes`, `gddr_temp_celsius.3`.
+    pub fn path(&self) -> String {
+        let path = self.figure.path();
+        match self.figure.dimension {
+            None => path,
+            Some(dimension) => path.replace(LABEL, &dimension.label(self.label)),
         }
     }
 

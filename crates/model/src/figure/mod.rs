@@ -24,7 +24,7 @@ pub use value::{FieldValue, Value};
 pub struct Figure<S: 'static> {
     /// As JSON, CSV and queries spell it, with the unit. In JSON it may be inside of an object, see [`Figure::path`].
     pub name: &'static str,
-    /// The JSON object inside of the subject that holds it.
+    /// The JSON object inside of the subject that holds it: `memory`, or `exact.{label}` with an object per label.
     pub object: Option<&'static str>,
     /// Other names that a query may use.
     pub aliases: &'static [&'static str],
@@ -65,6 +65,9 @@ pub struct Figure<S: 'static> {
     /// Sets the value.
     pub set: Set<S>,
 }
+
+/// What stands for the label in the path of a figure with labels.
+pub const LABEL: &str = "{label}";
 
 /// Finds a value, given the label.
 pub type Get<S> = for<'a> fn(&'a S, usize) -> Option<Value<'a>>;
@@ -152,6 +155,8 @@ pub enum Judge {
     Capacity,
     /// Load: full load is normal, and being at the limit is worth a word.
     Load,
+    /// A link: below its limit it is degraded.
+    Link,
 }
 
 /// A column of `dmon` or `pmon`.
@@ -238,7 +243,7 @@ impl Metric {
 
 impl<S> Figure<S> {
     /// A row with nothing but a name, a unit, help and access to its field. The rows add what else is to be said.
-    pub(crate) const fn new(name: &'static str, unit: Unit, help: &'static str, access: (Get<S>, Set<S>)) -> Figure<S> {
+    pub const fn new(name: &'static str, unit: Unit, help: &'static str, access: (Get<S>, Set<S>)) -> Figure<S> {
         Figure {
             name,
             object: None,
@@ -264,17 +269,29 @@ impl<S> Figure<S> {
         }
     }
 
-    /// The JSON key inside of [`Figure::object`]: the name, without a prefix that only repeats the object's name.
+    /// The JSON key inside of [`Figure::object`]: the name, without a prefix that only repeats the object's name. The figure
+    /// that is called as its object is the count of what is in it: `banks` is `banks.count`, `bank_free_bytes` is
+    /// `banks.free_bytes`.
     pub fn key(&self) -> &'static str {
-        let rest = self.object.and_then(|object| self.name.strip_prefix(object)?.strip_prefix('_'));
-        rest.unwrap_or(self.name)
+        let Some(object) = self.object.and_then(|object| object.rsplit('.').next()) else { return self.name };
+        if self.name == object {
+            return "count";
+        }
+        let one = object.strip_suffix('s').unwrap_or(object);
+        self.name.strip_prefix(one).and_then(|rest| rest.strip_prefix('_')).unwrap_or(self.name)
     }
 
-    /// Where JSON has it inside of the subject: `power_watts`, `memory.dram_used_bytes`.
+    /// Where JSON has it inside of the subject: `power_watts`, `memory.dram_used_bytes`. A figure with labels has `{label}` in
+    /// it: `{label}_bytes`, `exact.{label}.peak_bytes`, `gddr_temp_celsius.{label}`.
     pub fn path(&self) -> String {
-        match self.object {
-            Some(object) => format!("{object}.{}", self.key()),
-            None => self.key().to_owned(),
+        let key = self.key();
+        match (self.object, self.dimension) {
+            (Some(object), None) => format!("{object}.{key}"),
+            (Some(object), Some(_)) if object.contains(LABEL) => format!("{object}.{key}"),
+            (Some(object), Some(_)) => format!("{object}.{key}.{LABEL}"),
+            (None, Some(Dimension::MemoryKind)) => format!("{LABEL}_{key}"),
+            (None, Some(_)) => format!("{key}.{LABEL}"),
+            (None, None) => key.to_owned(),
         }
     }
 

@@ -85,15 +85,32 @@ fn bytes<'a>(bytes: Bytes) -> Option<Value<'a>> {
 }
 
 /// A figure of the account that an agent keeps, one per memory kind. It is only read.
-const fn by_kind(name: &'static str, title: &'static str, unit: Unit, help: &'static str, get: super::Get<Held>) -> Figure<Held> {
+const fn by_kind(
+    name: &'static str,
+    title: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: super::Get<Held>,
+) -> Figure<Held> {
     Figure {
         title,
-        object: Some("exact"),
+        object: Some("exact.{label}"),
         section: Section::Pids,
         dimension: Some(Dimension::MemoryKind),
         freshness: Freshness::Host,
         ..Figure::new(name, unit, help, (get, |_, _, _| {}))
     }
+}
+
+/// A figure of the banks of one memory kind, as the agent has it from the allocator.
+const fn by_bank(
+    name: &'static str,
+    title: &'static str,
+    unit: Unit,
+    help: &'static str,
+    get: super::Get<Held>,
+) -> Figure<Held> {
+    Figure { object: Some("exact.{label}.banks"), ..by_kind(name, title, unit, help, get) }
 }
 
 figures! {
@@ -155,17 +172,17 @@ figures! {
     /// Frees.
     FREES = by_kind("frees", "frees", Unit::Count, "Frees so far.", |held, kind| Some(Value::Whole(of_kind(held, kind)?.frees)));
     /// Banks.
-    BANKS = by_kind("banks", "banks", Unit::Count, "Banks.", |held, kind| Some(Value::Whole(of_banks(held, kind)?.count.into())));
+    BANKS = by_bank("banks", "banks", Unit::Count, "Banks.", |held, kind| Some(Value::Whole(of_banks(held, kind)?.count.into())));
     /// What a bank can hold.
-    BANK_ALLOCATABLE = by_kind("bank_allocatable_bytes", "allocatable per bank", Unit::Bytes, "What the allocator can hand out in a bank.", |held, kind| bytes(of_banks(held, kind)?.allocatable_bytes));
+    BANK_ALLOCATABLE = by_bank("bank_allocatable_bytes", "allocatable per bank", Unit::Bytes, "What the allocator can hand out in a bank.", |held, kind| bytes(of_banks(held, kind)?.allocatable_bytes));
     /// What is handed out.
-    BANK_ALLOCATED = by_kind("bank_allocated_bytes", "allocated per bank", Unit::Bytes, "What is handed out in a bank.", |held, kind| bytes(of_banks(held, kind)?.allocated_bytes));
+    BANK_ALLOCATED = by_bank("bank_allocated_bytes", "allocated per bank", Unit::Bytes, "What is handed out in a bank.", |held, kind| bytes(of_banks(held, kind)?.allocated_bytes));
     /// What is left.
-    BANK_FREE = by_kind("bank_free_bytes", "free per bank", Unit::Bytes, "What is free in a bank.", |held, kind| bytes(of_banks(held, kind)?.free_bytes));
+    BANK_FREE = by_bank("bank_free_bytes", "free per bank", Unit::Bytes, "What is free in a bank.", |held, kind| bytes(of_banks(held, kind)?.free_bytes));
     /// The largest free block.
-    BANK_LARGEST_FREE = by_kind("bank_largest_free_bytes", "largest free block per bank", Unit::Bytes, "Largest free block in a bank.", |held, kind| bytes(of_banks(held, kind)?.largest_free_bytes));
+    BANK_LARGEST_FREE = by_bank("bank_largest_free_bytes", "largest free block per bank", Unit::Bytes, "Largest free block in a bank.", |held, kind| bytes(of_banks(held, kind)?.largest_free_bytes));
     /// Fragmentation.
-    FRAGMENTATION = by_kind("fragmentation", "fragmentation", Unit::Share, "Part of the free memory of a bank that a single buffer cannot have: 0 when it is in one block.", |held, kind| of_banks(held, kind)?.fragmentation.map(Value::Real));
+    FRAGMENTATION = by_bank("fragmentation", "fragmentation", Unit::Share, "Part of the free memory of a bank that a single buffer cannot have: 0 when it is in one block.", |held, kind| of_banks(held, kind)?.fragmentation.map(Value::Real));
     /// Age of the last two.
-    BANK_AGE = by_kind("bank_age_seconds", "bank figures age", Unit::Seconds, "How old the largest free block and the fragmentation are, when something was allocated or freed since.", |held, kind| of_banks(held, kind)?.age_seconds.map(Value::Real));
+    BANK_AGE = by_bank("bank_age_seconds", "bank figures age", Unit::Seconds, "How old the largest free block and the fragmentation are, when something was allocated or freed since.", |held, kind| of_banks(held, kind)?.age_seconds.map(Value::Real));
 }

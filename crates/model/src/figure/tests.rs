@@ -2,7 +2,7 @@ use super::device::{DEVICE_FIGURES, kept_in_history};
 use super::machine::MACHINE_FIGURES;
 use super::process::{HELD_FIGURES, PROCESS_FIGURES};
 use super::*;
-use crate::{Device, DeviceId, Held, Host, Process, SCHEMA, Snapshot, Timestamp};
+use crate::{BankFigures, Device, DeviceId, Exact, Held, Host, KindFigures, Process, SCHEMA, Snapshot, Timestamp};
 use std::collections::BTreeSet;
 
 fn each_name_once<S>(table: &'static [&'static Figure<S>]) {
@@ -52,19 +52,12 @@ fn paths(value: &serde_json::Value, prefix: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-fn rows_and_json_agree<S: serde::Serialize>(table: &[&Figure<S>], subject: &S, not_figures: &[&str]) {
+fn rows_and_json_agree<S: serde::Serialize>(table: &[&'static Figure<S>], subject: &S, not_figures: &[&str]) {
     let mut json = BTreeSet::new();
     paths(&serde_json::to_value(subject).unwrap(), "", &mut json);
     not_figures.iter().for_each(|path| assert!(json.remove(*path), "{path}"));
-    let rows = table.iter().filter(|figure| figure.in_json && figure.object != Some("exact"));
-    let rows: BTreeSet<String> = rows
-        .flat_map(|figure| match figure.dimension {
-            Some(Dimension::MemoryKind) => {
-                (0..figure.labels()).map(|n| format!("{}_{}", Dimension::MemoryKind.label(n), figure.name)).collect()
-            }
-            _ => vec![figure.path()],
-        })
-        .collect();
+    let rows = table.iter().filter(|figure| figure.in_json).flat_map(|figure| figure.fields());
+    let rows: BTreeSet<String> = rows.map(|field| field.path()).collect();
     assert_eq!(rows, json);
 }
 
@@ -78,7 +71,14 @@ fn snapshot() -> Snapshot {
 fn json_has_a_field_for_every_row_and_a_row_for_every_field() {
     rows_and_json_agree(DEVICE_FIGURES, &Device::new(DeviceId::Local(0)), &[]);
     rows_and_json_agree(PROCESS_FIGURES, &Process::new(1), &["devices"]);
-    rows_and_json_agree(HELD_FIGURES, &Held::new(DeviceId::Local(0)), &["index", "exact"]);
+    let kind = || Some(KindFigures { banks: Some(BankFigures::default()), ..KindFigures::default() });
+    let exact = Exact { dram: kind(), l1: kind(), l1_small: kind(), trace: kind(), cb: kind(), kernel: kind() };
+    let held = Held { exact: Some(Box::new(exact)), ..Held::new(DeviceId::Local(0)) };
+    // What the allocator has reserved of a kind is the same figure as the part of that kind.
+    let reserved =
+        process::HELD_BYTES.fields().map(|field| format!("exact.{}.bytes", Dimension::MemoryKind.label(field.label)));
+    let not_rows: Vec<String> = reserved.chain(["index".into()]).collect();
+    rows_and_json_agree(HELD_FIGURES, &held, &not_rows.iter().map(String::as_str).collect::<Vec<_>>());
     rows_and_json_agree(MACHINE_FIGURES, &snapshot(), &["schema", "devices", "processes", "faults"]);
 }
 

@@ -5,11 +5,13 @@ use super::figures::named;
 use super::query::{MOST, Query, refuse};
 use super::{json, tag_of};
 use crate::board::{Board, now};
-use crate::history::{self, Name, Span};
+use crate::history::{self, Span};
 use crate::text::Text;
 use hyper::Response;
 use hyper::header::HeaderMap;
-use model::DeviceId;
+use model::figure::Field;
+use model::figure::device::kept_in_history;
+use model::{Device, DeviceId};
 use std::fmt::Write;
 
 type Answered = Result<Response<Sent>, Refusal>;
@@ -38,39 +40,46 @@ pub fn topology(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
 }
 
 pub fn history(board: &Board, query: &Query, headers: &HeaderMap) -> Answered {
-    let names = query.list("series").into_iter().map(|text| {
-        let known = || Name::ALL.map(|name| name.about().0).join(", ");
-        Name::named(text).ok_or_else(|| refuse(format!("there is no series {text:?}: known are {}", known())))
-    });
-    let mut names = names.collect::<Result<Vec<Name>, Refusal>>()?;
-    if names.is_empty() {
-        names = Name::ALL.to_vec();
-    }
-    names.dedup();
+    let fields = fields(&query.list("series"))?;
     let sample = board.sample();
     let devices: Vec<DeviceId> =
         named(&sample.snapshot, &query.list("device"))?.into_iter().map(|device| device.id.clone()).collect();
     let wanted = span(query, now().0)?;
     // What is kept is copied, and written down when nobody waits for it.
     let (span, all) = board.with_history(|history| {
-        let span = history.fit(wanted, names.len() * devices.len());
-        let mut all = Vec::with_capacity(names.len() * devices.len());
+        let span = history.fit(wanted, fields.len() * devices.len());
+        let mut all = Vec::with_capacity(fields.len() * devices.len());
         for id in &devices {
-            all.extend(names.iter().map(|name| (id, *name, history.series(id, *name, span))));
+            all.extend(fields.iter().map(|field| (id, *field, history.series(id, *field, span))));
         }
         (span, all)
     });
     let mut text = format!(r#"{{"from_ms":{},"to_ms":{},"step_ms":{},"series":["#, span.from, span.to, span.step);
-    for (at, (id, name, points)) in all.iter().enumerate() {
-        let (called, unit) = name.about();
+    for (at, (id, field, points)) in all.iter().enumerate() {
+        let (name, unit) = (field.name(), field.figure.unit.symbol());
         let comma = if at > 0 { "," } else { "" };
         let id = serde_json::Value::String(id.to_string());
-        let _ = write!(text, r#"{comma}{{"device":{id},"name":"{called}","unit":"{unit}","points":"#);
-        history::write(*name, points, &mut text);
+        let _ = write!(text, r#"{comma}{{"device":{id},"name":"{name}","unit":"{unit}","points":"#);
+        history::write(*field, points, &mut text);
         text.push('}');
     }
     text.push_str("]}");
     Ok(Answer { content_type: JSON, text: &Text::new(text), tag: None }.response(headers))
+}
+
+/// The fields that are meant, each once; all that are kept when none is named.
+fn fields(names: &[&str]) -> Result<Vec<Field<Device>>, Refusal> {
+    let mut fields: Vec<Field<Device>> = Vec::new();
+    for name in names {
+        let field = kept_in_history().find(|field| field.name() == *name).ok_or_else(|| {
+            let known: Vec<_> = kept_in_history().map(|field| field.name()).collect();
+            refuse(format!("there is no series {name:?}: known are {}", known.join(", ")))
+        })?;
+        if !fields.contains(&field) {
+            fields.push(field);
+        }
+    }
+    Ok(if fields.is_empty() { kept_in_history().collect() } else { fields })
 }
 
 /// From when until when. A time that is not after 1970 is so long before now.

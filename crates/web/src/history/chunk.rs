@@ -1,6 +1,6 @@
 //! Sixty steps of one figure. What stands still takes next to nothing, and what was measured once in a step a third.
 
-use super::Figures;
+use super::Spread;
 
 /// Steps in a chunk.
 pub const STEPS: usize = 60;
@@ -15,11 +15,11 @@ pub enum Chunk {
     /// One value in each.
     Plain(Box<[f32; STEPS]>),
     /// Least, mean and greatest.
-    Full(Box<[Figures; STEPS]>),
+    Full(Box<[Spread; STEPS]>),
 }
 
 impl Chunk {
-    pub fn get(&self, at: usize) -> Option<Figures> {
+    pub fn get(&self, at: usize) -> Option<Spread> {
         let figures = match self {
             Chunk::Empty => return None,
             Chunk::Same(value) => [*value; 3],
@@ -29,7 +29,7 @@ impl Chunk {
         (!figures[1].is_nan()).then_some(figures)
     }
 
-    pub fn set(&mut self, at: usize, figures: Figures) {
+    pub fn set(&mut self, at: usize, figures: Spread) {
         let [least, mean, greatest] = figures;
         let is_plain = least == mean && mean == greatest;
         match self {

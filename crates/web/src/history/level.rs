@@ -1,7 +1,7 @@
 //! All figures in steps of one length, as far back as that is kept.
 
 use super::chunk::{Chunk, STEPS};
-use super::{Figures, Span};
+use super::{Span, Spread};
 use std::collections::VecDeque;
 
 /// Slices of sixty steps each, the oldest first.
@@ -147,7 +147,7 @@ impl Level {
     }
 
     /// Fills in what is known of a figure. The mean of several steps is the mean of their means.
-    pub fn gather(&self, series: usize, span: Span, points: &mut [Option<Figures>]) {
+    pub fn gather(&self, series: usize, span: Span, points: &mut [Option<Spread>]) {
         let mut counts = vec![0u32; points.len()];
         for slice in &self.slices {
             let begin = slice.number * self.length();

@@ -2,20 +2,21 @@
 
 mod chunk;
 mod level;
-mod series;
-
-pub use series::Name;
 
 use level::Level;
+use model::figure::Field;
+use model::figure::device::kept_in_history;
 use model::{Device, DeviceId, Snapshot};
 use std::collections::HashMap;
 
 /// The least, the mean and the greatest of what was measured in one step.
-pub type Figures = [f32; 3];
+pub type Spread = [f32; 3];
 
 /// The last day of every device.
 #[derive(Debug)]
-pub struct History {
+pub struct PastValues {
+    /// What is kept of each device.
+    fields: Vec<Field<Device>>,
     /// Finest first.
     levels: [Level; 3],
     /// Which number each device has here.
@@ -40,10 +41,15 @@ const MOST_POINTS: i64 = 2000;
 /// and of all of them.
 const MOST_IN_ALL: i64 = 100_000;
 
-impl History {
+impl PastValues {
     /// That takes so many bytes at the most.
-    pub fn up_to(budget: usize) -> History {
-        History { levels: STEPS.map(|(step, buckets)| Level::new(step, buckets)), devices: HashMap::new(), budget }
+    pub fn up_to(budget: usize) -> PastValues {
+        PastValues {
+            fields: kept_in_history().collect(),
+            levels: STEPS.map(|(step, buckets)| Level::new(step, buckets)),
+            devices: HashMap::new(),
+            budget,
+        }
     }
 
     /// Adds a moment. A value that is out of date is a gap.
@@ -53,10 +59,10 @@ impl History {
         for device in snapshot.devices.iter().filter(fresh) {
             let count = self.devices.len();
             let number = *self.devices.entry(device.id.clone()).or_insert(count);
-            for (at, name) in Name::ALL.into_iter().enumerate() {
-                let value = name.of(device).map(|value| value as f32).filter(|value| value.is_finite());
+            for (at, field) in self.fields.iter().enumerate() {
+                let value = field.number(device).map(|value| value as f32).filter(|value| value.is_finite());
                 let Some(value) = value else { continue };
-                self.levels.iter_mut().for_each(|level| level.push(time, number * Name::ALL.len() + at, value));
+                self.levels.iter_mut().for_each(|level| level.push(time, number * self.fields.len() + at, value));
             }
         }
         // The finest goes first when there is no room, but some of it stays.
@@ -99,27 +105,29 @@ impl History {
     }
 
     /// What is known of a device in a span that fits.
-    pub fn series(&self, id: &DeviceId, name: Name, span: Span) -> Vec<Option<Figures>> {
+    pub fn series(&self, id: &DeviceId, field: Field<Device>, span: Span) -> Vec<Option<Spread>> {
         let count = ((span.to - span.from) / span.step) as usize;
         let mut points = vec![None; count];
-        let Some(number) = self.devices.get(id) else { return points };
+        let at = self.fields.iter().position(|kept| *kept == field);
+        let (Some(number), Some(at)) = (self.devices.get(id), at) else { return points };
         let level = self.levels.iter().rev().find(|level| level.step <= span.step).unwrap_or(&self.levels[0]);
-        level.gather(number * Name::ALL.len() + name as usize, span, &mut points);
+        level.gather(number * self.fields.len() + at, span, &mut points);
         points
     }
 }
 
 /// Points as JSON: `[[min,mean,max],null,…]`.
-pub fn write(name: Name, points: &[Option<Figures>], into: &mut String) {
+pub fn write(field: Field<Device>, points: &[Option<Spread>], into: &mut String) {
     use std::fmt::Write;
+    let is_whole = field.figure.unit.decimals() == 0;
     into.push('[');
     for (at, point) in points.iter().enumerate() {
         into.push_str(if at > 0 { "," } else { "" });
-        let _ = match (point, name.is_whole()) {
+        let _ = match (point, is_whole) {
             (None, _) => write!(into, "null"),
             (Some([least, mean, greatest]), false) => write!(into, "[{least},{mean},{greatest}]"),
-            (Some(figures), true) => {
-                let [least, mean, greatest] = figures.map(|figure| f64::from(figure).round());
+            (Some(spread), true) => {
+                let [least, mean, greatest] = spread.map(|value| f64::from(value).round());
                 write!(into, "[{least},{mean},{greatest}]")
             }
         };

@@ -1,4 +1,5 @@
 use super::*;
+use model::figure::device::POWER;
 use model::{Bytes, BytesPerSecond, Celsius, Device, Megahertz, Rpm, SCHEMA, Timestamp, Watts};
 
 /// A machine whose devices all have this power at that time.
@@ -20,10 +21,10 @@ fn machine(seconds: i64, devices: u32, watts: Option<f64>) -> Snapshot {
     }
 }
 
-fn told(history: &History, wanted: Span) -> String {
+fn told(history: &PastValues, wanted: Span) -> String {
     let span = history.fit(wanted, 1);
     let mut text = format!("{}..{} by {}: ", span.from / 1000, span.to / 1000, span.step / 1000);
-    write(Name::Power, &history.series(&DeviceId::Local(0), Name::Power, span), &mut text);
+    write(POWER.field(), &history.series(&DeviceId::Local(0), POWER.field(), span), &mut text);
     text
 }
 
@@ -33,7 +34,7 @@ fn span(from: i64, to: i64, step: i64) -> Span {
 
 #[test]
 fn what_was_measured_is_told_and_what_was_not_is_a_gap() {
-    let mut history = History::up_to(1 << 20);
+    let mut history = PastValues::up_to(1 << 20);
     for (time, watts) in [(100, Some(10.0)), (101, Some(20.5)), (102, None), (103, Some(30.0)), (106, Some(40.0))] {
         history.push(&machine(time, 1, watts));
     }
@@ -47,7 +48,7 @@ fn what_was_measured_is_told_and_what_was_not_is_a_gap() {
 
 #[test]
 fn several_in_a_second_keep_their_extremes() {
-    let mut history = History::up_to(1 << 20);
+    let mut history = PastValues::up_to(1 << 20);
     for (millis, watts) in [(100_000, 10.0), (100_300, 50.0), (100_600, 30.0)] {
         let snapshot = Snapshot { taken_at: Timestamp(millis), ..machine(0, 1, Some(watts)) };
         history.push(&snapshot);
@@ -57,7 +58,7 @@ fn several_in_a_second_keep_their_extremes() {
 
 #[test]
 fn what_is_out_of_date_is_no_measurement() {
-    let mut history = History::up_to(1 << 20);
+    let mut history = PastValues::up_to(1 << 20);
     let mut stale = machine(100, 1, Some(10.0));
     stale.devices[0].sample_age_seconds = Some(3.0);
     history.push(&stale);
@@ -67,7 +68,7 @@ fn what_is_out_of_date_is_no_measurement() {
 
 #[test]
 fn a_clock_that_was_set_back_takes_the_future_with_it() {
-    let mut history = History::up_to(1 << 20);
+    let mut history = PastValues::up_to(1 << 20);
     for time in [100, 101, 102, 500, 101] {
         history.push(&machine(time, 1, Some(time as f64)));
     }
@@ -77,7 +78,7 @@ fn a_clock_that_was_set_back_takes_the_future_with_it() {
 
 #[test]
 fn the_older_the_coarser() {
-    let mut history = History::up_to(64 << 20);
+    let mut history = PastValues::up_to(64 << 20);
     let day = 86_400;
     for time in 0..=day + 7200 {
         history.push(&machine(time, 1, Some(f64::from((time % 60) as u32))));
@@ -92,7 +93,7 @@ fn the_older_the_coarser() {
 
 #[test]
 fn an_answer_has_so_many_points_at_the_most() {
-    let history = History::up_to(1 << 20);
+    let history = PastValues::up_to(1 << 20);
     let fits = |wanted, series| {
         let span = history.fit(wanted, series);
         ((span.to - span.from) / span.step, span.step)
@@ -105,7 +106,7 @@ fn an_answer_has_so_many_points_at_the_most() {
 
 #[test]
 fn it_never_takes_more_than_it_may() {
-    let mut history = History::up_to(300_000);
+    let mut history = PastValues::up_to(300_000);
     for time in 0..9000 {
         // Never the same twice, and twice a second: this takes the most room.
         for half in [0, 500] {
@@ -122,7 +123,7 @@ fn it_never_takes_more_than_it_may() {
 
 #[test]
 fn what_stands_still_takes_next_to_nothing() {
-    let (mut still, mut moving) = (History::up_to(16 << 20), History::up_to(16 << 20));
+    let (mut still, mut moving) = (PastValues::up_to(16 << 20), PastValues::up_to(16 << 20));
     for time in 0..7200 {
         still.push(&machine(time, 32, Some(30.0)));
         moving.push(&machine(time, 32, Some(f64::from((time % 61) as u32))));
@@ -133,7 +134,7 @@ fn what_stands_still_takes_next_to_nothing() {
 
 #[test]
 fn a_day_of_32_devices_fits_with_all_its_steps() {
-    let mut history = History::up_to(16 << 20);
+    let mut history = PastValues::up_to(16 << 20);
     let day = 86_400;
     // As often as each part of the day is kept: more would change nothing but the time that this takes.
     let times = (0..day - 21_600).step_by(30).chain((day - 21_600..day - 3600).step_by(5)).chain(day - 3600..day);

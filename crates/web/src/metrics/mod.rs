@@ -1,61 +1,59 @@
-//! What a scrape says: one table of metrics, written as Prometheus text 0.0.4 or as OpenMetrics 1.0.
+//! Metrics: the tables of figures, written as Prometheus text 0.0.4 or as OpenMetrics 1.0.
 //!
-//! Names carry base units. What was not measured has no line. Counters never fall while the service lives.
+//! Names carry base units. What was not measured has no line. Counters never fall while the service runs. Reading order:
+//!
+//! - this file: what a scrape consists of,
+//! - `family`: metrics out of tables of figures,
+//! - `text`: lines of the two formats,
+//! - `processes`: the series of processes, of which there may be too many,
+//! - `service`: the figures of the service itself,
+//! - `tt_telemetry`: our figures under the names of tt-telemetry,
+//! - `accept`: which format a client prefers.
 
 mod accept;
+mod family;
 mod processes;
-mod table;
+mod service;
 #[cfg(test)]
 mod tests;
 mod text;
 mod tt_telemetry;
 
-use model::{Device, Snapshot};
-use table::Of;
-use text::Text;
+pub use service::ServiceFigures;
 
-/// What there is to say.
+use family::{Family, families};
+use model::figure::device::{ARCH, BOARD, DEVICE_FIGURES, PCI_ADDRESS, SERIAL};
+use model::figure::machine::MACHINE_FIGURES;
+use model::figure::process::{HELD_FIGURES, PROCESS_FIGURES};
+use model::figure::{Figure, Freshness, MetricKind, Value};
+use model::{Device, Held, Process, Snapshot};
+use service::SERVICE_FIGURES;
+use std::sync::LazyLock;
+use text::MetricsText;
+
+/// What metrics are written of.
 #[derive(Debug, Clone, Copy)]
-pub struct Figures<'a> {
+pub struct MetricsInput<'a> {
     /// The last sample.
     pub snapshot: &'a Snapshot,
-    /// The version of the program.
-    pub version: &'a str,
-    /// How long ago the sample was taken.
-    pub sample_age_seconds: Option<f64>,
-    /// What was counted since the program began; absent where nobody counts.
-    pub counts: Counts,
+    /// What the service knows of itself.
+    pub service: ServiceFigures,
     /// What is wanted.
-    pub options: Options,
-}
-
-/// What is counted since the program began.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
-    /// Samples that were taken.
-    pub samples: Option<u64>,
-    /// Faults in all of them together.
-    pub faults: Option<u64>,
-    /// Processes that died while they used a device.
-    pub deaths: Option<u64>,
-    /// Requests that were answered over HTTP.
-    pub requests: Option<u64>,
-    /// Connections that are open.
-    pub clients: Option<u64>,
+    pub options: MetricsOptions,
 }
 
 /// What is wanted of a scrape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// The most series that tell of single processes. The largest are kept; what is left is summed by device and kind.
+pub struct MetricsOptions {
+    /// The most series of single processes. Those of the largest are kept; the others are summed by device and kind.
     pub max_process_series: usize,
-    /// Whether to say what tt-telemetry would say, too, under its names.
+    /// Whether to write what tt-telemetry writes, too, under its names.
     pub tt_telemetry: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { max_process_series: 500, tt_telemetry: false }
+impl Default for MetricsOptions {
+    fn default() -> MetricsOptions {
+        MetricsOptions { max_process_series: 500, tt_telemetry: false }
     }
 }
 
@@ -69,7 +67,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What the client likes best of the two, from its `Accept` header.
+    /// What the client prefers of the two, from its `Accept` header.
     pub fn wanted(accept: Option<&str>) -> Format {
         accept::wanted(accept.unwrap_or_default())
     }
@@ -83,81 +81,115 @@ impl Format {
     }
 }
 
-/// Everything that there is to say, as text.
-pub fn write(now: &Figures<'_>, format: Format) -> String {
-    let devices: Vec<Labelled> = now.snapshot.devices.iter().map(Labelled::new).collect();
-    let lines = devices.len() * 48 + now.options.max_process_series.min(now.snapshot.processes.len() * 8);
-    let mut text = Text::with_capacity(format, (16 << 10) + lines * 176);
-    let theirs = if now.options.tt_telemetry { tt_telemetry::METRICS } else { &[] };
-    for metric in table::METRICS.iter().chain(theirs) {
-        let mut family = text.family(metric);
-        match metric.of {
-            Of::Machine(value) => family.line("", None, value(now)),
-            Of::MachineInfo(facts) => {
-                let known = facts.iter().filter_map(|(label, fact)| Some((*label, fact(now)?)));
-                family.info("", known);
-            }
-            Of::Device(value) => {
-                for Labelled { device, labels } in devices.iter().filter(|one| is_of_now(metric, one.device)) {
-                    family.line(labels, None, value(device));
-                }
-            }
-            Of::DeviceBy(label, values) => {
-                for Labelled { device, labels } in devices.iter().filter(|one| is_of_now(metric, one.device)) {
-                    for (name, value) in values {
-                        family.line(labels, Some((label, *name)), value(device));
-                    }
-                }
-            }
-            Of::DeviceInfo(facts) => {
-                for Labelled { device, labels } in &devices {
-                    let known = facts.iter().filter_map(|(label, fact)| Some((*label, fact(device)?)));
-                    family.info(labels, known);
-                }
-            }
-            Of::Processes => processes::write(&mut family, now),
-        }
+/// All families of metrics.
+struct Families {
+    machine: Vec<Family<Snapshot>>,
+    service: Vec<Family<ServiceFigures>>,
+    devices: Vec<Family<Device>>,
+    processes: Vec<Family<Process>>,
+    held: Vec<Family<Held>>,
+    their_machine: Vec<Family<Snapshot>>,
+    their_devices: Vec<Family<Device>>,
+}
+
+static FAMILIES: LazyLock<Families> = LazyLock::new(|| Families {
+    machine: families(MACHINE_FIGURES),
+    service: families(SERVICE_FIGURES),
+    devices: families(DEVICE_FIGURES),
+    processes: families(PROCESS_FIGURES),
+    held: families(HELD_FIGURES),
+    their_machine: families(tt_telemetry::MACHINE),
+    their_devices: families(tt_telemetry::DEVICES),
+});
+
+/// All metrics, as text.
+pub fn write(input: &MetricsInput<'_>, format: Format) -> String {
+    let (snapshot, all) = (input.snapshot, &*FAMILIES);
+    let lines = snapshot.devices.len() * 56 + input.options.max_process_series.min(snapshot.processes.len() * 8);
+    let mut text = MetricsText::with_capacity(format, (16 << 10) + lines * 176);
+    let devices: Vec<(&Device, String)> = snapshot.devices.iter().map(|device| (device, labels_of(device))).collect();
+    write_one(&mut text, &all.service, &input.service);
+    write_one(&mut text, &all.machine, snapshot);
+    write_devices(&mut text, &all.devices, &devices);
+    processes::write(&mut text, all, input);
+    if input.options.tt_telemetry {
+        write_one(&mut text, &all.their_machine, snapshot);
+        write_devices(&mut text, &all.their_devices, &devices);
     }
     text.finish()
 }
 
-/// What is told of a device that did not answer: all but its last readings, which are none of now.
-const WITHOUT_READINGS: [&str; 4] = [
-    "ttmon_device_state",
-    "ttmon_device_sample_age_seconds",
-    "ttmon_device_memory_",
-    "ttmon_device_untracked_processes",
-];
+/// What there is one of: the machine, the service.
+fn write_one<S>(text: &mut MetricsText, families: &[Family<S>], subject: &S) {
+    for family in families {
+        let mut lines = text.lines(family);
+        if family.kind == MetricKind::Info {
+            lines.info("", facts(family, subject));
+            continue;
+        }
+        for series in &family.series {
+            lines.line("", &series.labels, series.number(subject));
+        }
+    }
+}
 
-fn is_of_now(metric: &table::Metric, device: &Device) -> bool {
-    device.sample_age_seconds.is_none_or(|age| age <= 0.0)
-        || WITHOUT_READINGS.iter().any(|name| metric.name.starts_with(name))
+fn write_devices(text: &mut MetricsText, families: &[Family<Device>], devices: &[(&Device, String)]) {
+    for family in families {
+        let mut lines = text.lines(family);
+        let names_devices = family.series.iter().any(|series| IDENTITY.contains(&series.figure));
+        for (device, labels) in devices {
+            match family.kind {
+                // The labels that all series have are in it already, and every device has it.
+                MetricKind::Info if names_devices => {
+                    let others = family.series.iter().filter(|series| !IDENTITY.contains(&series.figure));
+                    lines.info(
+                        labels,
+                        others.map(|series| (series.info_label(), series.value(device).unwrap_or(Value::Absent))),
+                    );
+                }
+                MetricKind::Info => lines.info(labels, facts(family, device)),
+                _ => {
+                    for series in family.series.iter().filter(|series| is_current(series.figure, device)) {
+                        lines.line(labels, &series.labels, series.number(device));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The labels of an info that are known.
+fn facts<'a, S>(family: &'a Family<S>, subject: &'a S) -> impl Iterator<Item = (&'static str, Value<'a>)> {
+    family.series.iter().filter_map(|series| Some((series.info_label(), series.value(subject)?)))
+}
+
+/// Whether the figure has a value of now: while a device does not answer, only what the host knows has.
+fn is_current(figure: &Figure<Device>, device: &Device) -> bool {
+    figure.freshness == Freshness::Host || device.sample_age_seconds.is_none_or(|age| age <= 0.0)
 }
 
 /// The names under which series are found, as a query writes them.
 pub fn names() -> impl Iterator<Item = String> {
-    table::METRICS.iter().chain(tt_telemetry::METRICS).map(|metric| format!("{}{}", metric.name, metric.kind.suffix()))
-}
-
-/// A device, and the labels that all its lines have.
-struct Labelled<'a> {
-    device: &'a Device,
-    labels: String,
-}
-
-impl Labelled<'_> {
-    fn new(device: &Device) -> Labelled<'_> {
-        let mut labels = String::with_capacity(128);
-        text::label(&mut labels, "device", &device.id.to_string());
-        let mut add = |name, value: Option<&str>| {
-            if let Some(value) = value {
-                text::label(&mut labels, name, value);
-            }
-        };
-        add("pci_address", device.pci_address.as_ref().map(|address| &*address.0));
-        add("board", device.board.as_deref());
-        add("serial", device.serial.as_deref());
-        add("arch", device.arch.map(model::Arch::name));
-        Labelled { device, labels }
+    fn of<S>(families: &[Family<S>]) -> impl Iterator<Item = String> {
+        families.iter().map(|family| format!("{}{}", family.name, family.kind.suffix()))
     }
+    let all = &*FAMILIES;
+    let ours =
+        of(&all.machine).chain(of(&all.service)).chain(of(&all.devices)).chain(of(&all.processes)).chain(of(&all.held));
+    ours.chain(of(&all.their_machine)).chain(of(&all.their_devices))
+}
+
+/// The figures that, with the name, are labels of every series of a device.
+const IDENTITY: [&Figure<Device>; 4] = [&PCI_ADDRESS, &BOARD, &SERIAL, &ARCH];
+
+/// The labels of every series of a device.
+fn labels_of(device: &Device) -> String {
+    let mut labels = String::with_capacity(128);
+    text::label(&mut labels, "device", &device.id.to_string());
+    for figure in IDENTITY {
+        if let (Some((name, _)), Some(value)) = (figure.metric.and_then(|metric| metric.label), figure.value(device)) {
+            text::label_of(&mut labels, name, &value);
+        }
+    }
+    labels
 }

@@ -1,87 +1,134 @@
-//! The memory of single processes: as many series as are allowed, the largest ones, and the sum of the others.
+//! The figures of processes, and of processes on devices: as many series as are allowed, those of the largest, and the sum of the others.
 
-use super::Figures;
-use super::text::{Family, label};
-use model::{Bytes, DeviceId, Held, Process, Usage};
+use super::family::Family;
+use super::text::{Lines, MetricsText, label, label_of};
+use super::{Families, MetricsInput};
+use model::figure::process::{CONTAINER, NAME, PID, SOURCE, USER};
+use model::figure::{Figure, Unit, Value};
+use model::{DeviceId, Held, Process};
 use std::cmp::Reverse;
 
-const KINDS: [&str; 5] = ["dram", "l1", "l1_small", "trace", "cb"];
+/// The figures of a process that are labels of its series.
+const LABELS: [&Figure<Process>; 4] = [&PID, &USER, &CONTAINER, &NAME];
 
-/// One series: what a process has of a kind on a device.
-struct One<'a> {
-    bytes: u64,
-    /// Where it stands among all.
-    order: usize,
+/// A process on a device.
+struct Holding<'a> {
     process: &'a Process,
     held: &'a Held,
-    /// Which of the devices.
-    device: usize,
-    kind: usize,
+    /// How many bytes all its series say together: the more, the more it matters.
+    bytes: f64,
+    series: usize,
 }
 
-pub fn write(family: &mut Family<'_>, now: &Figures<'_>) {
-    let mut devices: Vec<&DeviceId> = now.snapshot.devices.iter().map(|device| &device.id).collect();
-    let mut all = Vec::with_capacity(now.snapshot.processes.len() * KINDS.len());
-    for process in &now.snapshot.processes {
-        for held in &process.devices {
-            let device = devices.iter().position(|id| **id == held.id).unwrap_or_else(|| {
-                devices.push(&held.id);
-                devices.len() - 1
-            });
-            for (kind, bytes) in by_kind(held.usage).into_iter().enumerate() {
-                let order = all.len();
-                all.extend(bytes.map(|bytes| One { bytes: bytes.0, order, process, held, device, kind }));
+pub fn write(text: &mut MetricsText, families: &Families, input: &MetricsInput<'_>) {
+    let mut kept = Vec::new();
+    for process in &input.snapshot.processes {
+        kept.extend(process.devices.iter().map(|held| Holding::new(&families.held, process, held)));
+    }
+    let others = over_the_limit(&mut kept, input.options.max_process_series);
+    for family in &families.processes {
+        let mut lines = text.lines(family);
+        for of_process in kept.chunk_by(|a, b| std::ptr::eq(a.process, b.process)) {
+            let (process, mut labels) = (of_process[0].process, String::new());
+            add_labels(&mut labels, process);
+            family.series.iter().for_each(|series| lines.line(&labels, &series.labels, series.number(process)));
+        }
+    }
+    let labels: Vec<String> = kept.iter().map(labels_of).collect();
+    let rest = Rest::new(input, &others);
+    for family in &families.held {
+        let mut lines = text.lines(family);
+        for (holding, labels) in kept.iter().zip(&labels) {
+            for series in &family.series {
+                lines.line(labels, &series.labels, series.number(holding.held));
+            }
+        }
+        rest.write(&mut lines);
+    }
+}
+
+impl<'a> Holding<'a> {
+    fn new(families: &[Family<Held>], process: &'a Process, held: &'a Held) -> Holding<'a> {
+        let mut holding = Holding { process, held, bytes: 0.0, series: 0 };
+        for series in families.iter().flat_map(|family| &family.series) {
+            let Some(number) = series.number(held).and_then(|number| number.number()) else { continue };
+            holding.series += 1;
+            holding.bytes += if series.figure.unit == Unit::Bytes { number } else { 0.0 };
+        }
+        holding
+    }
+}
+
+/// Takes out those that there is no room for: the largest stay.
+fn over_the_limit<'a>(all: &mut Vec<Holding<'a>>, limit: usize) -> Vec<Holding<'a>> {
+    if all.iter().map(|holding| holding.series).sum::<usize>() <= limit {
+        return Vec::new();
+    }
+    let mut by_size: Vec<usize> = (0..all.len()).collect();
+    by_size.sort_by_key(|at| (Reverse(all[*at].bytes.to_bits()), *at));
+    let mut series = 0;
+    let fits = |at: &&usize| {
+        series += all[**at].series;
+        series <= limit
+    };
+    let kept = by_size.iter().take_while(fits).count();
+    let mut is_kept = vec![false; all.len()];
+    by_size[..kept].iter().for_each(|at| is_kept[*at] = true);
+    let mut is_kept = is_kept.into_iter();
+    all.extract_if(.., |_| is_kept.next() == Some(false)).collect()
+}
+
+fn labels_of(holding: &Holding<'_>) -> String {
+    let mut labels = String::with_capacity(128);
+    label(&mut labels, "device", &holding.held.id.to_string());
+    add_labels(&mut labels, holding.process);
+    if let Some(source) = SOURCE.value(holding.held) {
+        label_of(&mut labels, SOURCE.name, &source);
+    }
+    labels
+}
+
+fn add_labels(labels: &mut String, process: &Process) {
+    for figure in LABELS {
+        if let Some(value) = figure.value(process) {
+            label_of(labels, figure.name, &value);
+        }
+    }
+}
+
+/// Those that have no series of their own, by device: their sums keep sums over all processes right.
+struct Rest<'a>(Vec<(String, Vec<&'a Held>)>);
+
+impl<'a> Rest<'a> {
+    fn new(input: &MetricsInput<'a>, others: &[Holding<'a>]) -> Rest<'a> {
+        let mut devices: Vec<&DeviceId> = input.snapshot.devices.iter().map(|device| &device.id).collect();
+        for holding in others {
+            if !devices.contains(&&holding.held.id) {
+                devices.push(&holding.held.id);
+            }
+        }
+        let of_device = |id: &DeviceId| {
+            let mut labels = String::new();
+            label(&mut labels, "device", &id.to_string());
+            let names = LABELS.iter().map(|figure| figure.name).chain([SOURCE.name]);
+            names.for_each(|name| label(&mut labels, name, "other"));
+            (labels, others.iter().map(|holding| holding.held).filter(|held| held.id == *id).collect())
+        };
+        Rest(if others.is_empty() { Vec::new() } else { devices.into_iter().map(of_device).collect() })
+    }
+
+    /// Only bytes add up over processes.
+    fn write(&self, lines: &mut Lines<'_, Held>) {
+        let family = lines.family;
+        for (labels, held) in &self.0 {
+            for series in family.series.iter().filter(|series| series.figure.unit == Unit::Bytes) {
+                let numbers = held.iter().filter_map(|held| match series.number(held) {
+                    Some(Value::Whole(bytes)) => Some(bytes),
+                    _ => None,
+                });
+                let sum = numbers.fold(None, |sum: Option<u64>, bytes| Some(sum.unwrap_or(0).saturating_add(bytes)));
+                lines.line(labels, &series.labels, sum.map(Value::Whole));
             }
         }
     }
-    let most = now.options.max_process_series.min(all.len());
-    if most < all.len() {
-        all.select_nth_unstable_by_key(most, |one| (Reverse(one.bytes), one.order));
-    }
-    let (kept, others) = all.split_at_mut(most);
-    kept.sort_unstable_by_key(|one| one.order);
-    write_single(family, kept);
-    write_sums(family, others, &devices);
-}
-
-fn write_single(family: &mut Family<'_>, kept: &[One<'_>]) {
-    let mut labels = String::new();
-    for alike in kept.chunk_by(|a, b| std::ptr::eq(a.held, b.held)) {
-        let One { process, held, .. } = alike[0];
-        labels.clear();
-        label(&mut labels, "device", &held.id.to_string());
-        label(&mut labels, "pid", &process.pid.to_string());
-        let facts = [("user", &process.user), ("container", &process.container), ("name", &process.name)];
-        for (name, value) in facts.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))) {
-            label(&mut labels, name, value);
-        }
-        if let Some(source) = held.source {
-            label(&mut labels, "source", source.name());
-        }
-        for one in alike {
-            family.line(&labels, Some(("kind", KINDS[one.kind])), Some(one.bytes.into()));
-        }
-    }
-}
-
-/// What is left, by device and kind, so that sums over all processes stay right.
-fn write_sums(family: &mut Family<'_>, others: &[One<'_>], devices: &[&DeviceId]) {
-    let mut sums = vec![[None::<u64>; KINDS.len()]; devices.len()];
-    for one in others {
-        let sum = &mut sums[one.device][one.kind];
-        *sum = Some(sum.unwrap_or(0).saturating_add(one.bytes));
-    }
-    let mut labels = String::new();
-    for (device, sums) in devices.iter().zip(sums) {
-        labels.clear();
-        label(&mut labels, "device", &device.to_string());
-        ["pid", "user", "container", "name", "source"].iter().for_each(|name| label(&mut labels, name, "other"));
-        for (kind, sum) in KINDS.iter().zip(sums) {
-            family.line(&labels, Some(("kind", kind)), sum.map(Into::into));
-        }
-    }
-}
-
-fn by_kind(usage: Usage) -> [Option<Bytes>; 5] {
-    [usage.dram, usage.l1, usage.l1_small, usage.trace, usage.cb]
 }

@@ -1,66 +1,24 @@
 //! Lines of the two text formats. They differ in the names of families and in how the text ends.
 
 use super::Format;
-use super::table::{Kind, Metric};
+use super::family::Family;
+use model::figure::{MetricKind, Value};
 use std::fmt::Write;
 
-/// A value of a line.
-#[derive(Debug, Clone, Copy)]
-pub enum Value {
-    Whole(u64),
-    Real(f64),
-}
-
-impl From<u64> for Value {
-    fn from(value: u64) -> Value {
-        Value::Whole(value)
-    }
-}
-
-impl From<u32> for Value {
-    fn from(value: u32) -> Value {
-        Value::Whole(u64::from(value))
-    }
-}
-
-impl From<u8> for Value {
-    fn from(value: u8) -> Value {
-        Value::Whole(u64::from(value))
-    }
-}
-
-impl From<usize> for Value {
-    fn from(value: usize) -> Value {
-        Value::Whole(value as u64)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(value: bool) -> Value {
-        Value::Whole(u64::from(value))
-    }
-}
-
-impl From<f64> for Value {
-    fn from(value: f64) -> Value {
-        Value::Real(value)
-    }
-}
-
 /// The text as far as it is written.
-pub struct Text {
+pub struct MetricsText {
     format: Format,
     written: String,
 }
 
-impl Text {
-    pub fn with_capacity(format: Format, capacity: usize) -> Text {
-        Text { format, written: String::with_capacity(capacity) }
+impl MetricsText {
+    pub fn with_capacity(format: Format, capacity: usize) -> MetricsText {
+        MetricsText { format, written: String::with_capacity(capacity) }
     }
 
-    /// Lines of one metric. Nothing is written of one that has no lines.
-    pub fn family(&mut self, metric: &'static Metric) -> Family<'_> {
-        Family { text: self, metric, is_begun: false }
+    /// Lines of one family. Nothing is written of a family without lines.
+    pub fn lines<'a, S>(&'a mut self, family: &'a Family<S>) -> Lines<'a, S> {
+        Lines { text: self, family, is_begun: false }
     }
 
     pub fn finish(mut self) -> String {
@@ -71,34 +29,33 @@ impl Text {
     }
 }
 
-/// One metric's lines.
-pub struct Family<'a> {
-    text: &'a mut Text,
-    metric: &'static Metric,
+/// The lines of one family.
+pub struct Lines<'a, S: 'static> {
+    text: &'a mut MetricsText,
+    pub family: &'a Family<S>,
     is_begun: bool,
 }
 
-impl Family<'_> {
-    /// A line with labels that are written already, and one more. Without a value there is none.
-    pub fn line(&mut self, labels: &str, more: Option<(&str, &str)>, value: Option<Value>) {
-        let Some(value) = value.filter(|value| !matches!(value, Value::Real(real) if !real.is_finite())) else {
+impl<S> Lines<'_, S> {
+    /// A line with two groups of labels that are written already. Without a number there is none.
+    pub fn line(&mut self, labels: &str, more: &str, number: Option<Value<'_>>) {
+        let Some(number) = number.filter(|number| !matches!(number, Value::Real(real) if !real.is_finite())) else {
             return;
         };
         let written = self.begin_line();
         let start = written.len();
         written.push_str(labels);
-        if let Some((name, value)) = more {
-            label(written, name, value);
-        }
+        written.push_str(more);
         end_labels(written, start);
-        let _ = match value {
+        let _ = match number {
             Value::Whole(whole) => writeln!(written, "{whole}"),
             Value::Real(real) => writeln!(written, "{real}"),
+            Value::YesNo(_) | Value::Text(_) | Value::Absent => Ok(()),
         };
     }
 
-    /// A line that tells by its labels. Without any of its own there is none.
-    pub fn info<'f>(&mut self, labels: &str, facts: impl Iterator<Item = (&'static str, &'f str)>) {
+    /// A line that says what it says in labels. Without any of its own there is none.
+    pub fn info<'f>(&mut self, labels: &str, facts: impl Iterator<Item = (&'static str, Value<'f>)>) {
         let mut facts = facts.peekable();
         if facts.peek().is_none() {
             return;
@@ -106,31 +63,30 @@ impl Family<'_> {
         let written = self.begin_line();
         let start = written.len();
         written.push_str(labels);
-        facts.for_each(|(name, value)| label(written, name, value));
+        facts.for_each(|(name, value)| label_of(written, name, &value));
         end_labels(written, start);
         written.push_str("1\n");
     }
 
-    /// The metric's name and a bracket, with what stands above all its lines before the first.
+    /// The name and a bracket, with what is above all lines of the family before the first.
     fn begin_line(&mut self) -> &mut String {
         if !std::mem::replace(&mut self.is_begun, true) {
             self.head();
         }
         let written = &mut self.text.written;
-        written.push_str(self.metric.name);
-        written.push_str(self.metric.kind.suffix());
+        written.push_str(self.family.name);
+        written.push_str(self.family.kind.suffix());
         written.push('{');
         written
     }
 
     fn head(&mut self) {
-        let Metric { name, help, unit, kind, .. } = *self.metric;
+        let Family { name, help, unit, kind, .. } = self.family;
         let written = &mut self.text.written;
         let _ = match self.text.format {
             // Here a counter is called as its lines are, and an info is just a gauge.
             Format::Prometheus => {
-                let (suffix, kind) =
-                    (kind.suffix(), if kind == Kind::Counter { Kind::Counter } else { Kind::Gauge }.name());
+                let (suffix, kind) = (kind.suffix(), if *kind == MetricKind::Counter { "counter" } else { "gauge" });
                 write!(written, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n")
             }
             Format::OpenMetrics => {
@@ -138,7 +94,12 @@ impl Family<'_> {
                     Some(unit) => writeln!(written, "# UNIT {name} {unit}"),
                     None => Ok(()),
                 };
-                writeln!(written, "# TYPE {name} {}", kind.name())
+                let kind = match kind {
+                    MetricKind::Counter => "counter",
+                    MetricKind::Info => "info",
+                    MetricKind::Gauge | MetricKind::OneOf | MetricKind::RateOf => "gauge",
+                };
+                writeln!(written, "# TYPE {name} {kind}")
                     .and_then(|()| unit_line(written))
                     .and_then(|()| writeln!(written, "# HELP {name} {help}"))
             }
@@ -162,6 +123,17 @@ pub fn label(to: &mut String, name: &str, value: &str) {
     }
     to.push_str(rest);
     to.push_str("\",");
+}
+
+/// Adds a label with the value of a figure.
+pub fn label_of(to: &mut String, name: &str, value: &Value<'_>) {
+    let _ = match value {
+        Value::Text(text) => return label(to, name, text),
+        Value::Whole(number) => write!(to, "{name}=\"{number}\","),
+        Value::Real(number) => write!(to, "{name}=\"{number}\","),
+        Value::YesNo(yes) => write!(to, "{name}=\"{yes}\","),
+        Value::Absent => write!(to, "{name}=\"\","),
+    };
 }
 
 /// Ends what began at `start`: no comma behind the last label, and no brackets around none.

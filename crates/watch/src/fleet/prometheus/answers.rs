@@ -211,7 +211,8 @@ impl Machines {
                     identify(device, labels);
                     device.state = named(&labels.state).unwrap_or(device.state);
                 }
-                "ttmon_process_memory_bytes" | "" if !labels.pid.is_empty() => machine.process(labels, value),
+                "ttmon_process_memory_used_bytes" | "" if !labels.pid.is_empty() => machine.process(labels, value, true),
+                "ttmon_process_memory_bytes" if !labels.pid.is_empty() => machine.process(labels, value, false),
                 name if !labels.device.is_empty() => fill(machine.device(&labels.device), name, &labels.kind, value),
                 _ => {}
             }
@@ -283,7 +284,7 @@ impl Machine {
         &mut devices[at]
     }
 
-    fn process(&mut self, labels: &Labels<'_>, bytes: f64) {
+    fn process(&mut self, labels: &Labels<'_>, bytes: f64, is_used: bool) {
         // Those that are too many to be told one by one.
         let Ok(pid) = labels.pid.parse::<u32>() else { return };
         let processes = &mut self.snapshot.processes;
@@ -302,12 +303,15 @@ impl Machine {
             process.devices.len() - 1
         });
         let usage = &mut process.devices[at].usage;
-        let kind = match &*labels.kind {
-            "dram" => &mut usage.dram,
-            "l1" => &mut usage.l1,
-            "l1_small" => &mut usage.l1_small,
-            "trace" => &mut usage.trace,
-            "cb" => &mut usage.cb,
+        let kind = match (&*labels.kind, is_used) {
+            ("dram", true) => &mut usage.dram_used,
+            ("l1", true) => &mut usage.l1_used,
+            ("dram", false) => &mut usage.dram,
+            ("l1", false) => &mut usage.l1,
+            ("l1_small", false) => &mut usage.l1_small,
+            ("trace", false) => &mut usage.trace,
+            ("cb", false) => &mut usage.cb,
+            ("kernel", false) => &mut usage.kernel,
             _ => return,
         };
         *kind = Some(Bytes(bytes as u64));
@@ -385,9 +389,12 @@ fn fill(device: &mut Device, name: &str, kind: &str, value: f64) {
         ("pcie_device_to_host_rate", _) => link.device_to_host = Some(BytesPerSecond(value)),
         ("memory_used_bytes", "dram") => memory.dram_used = Some(bytes),
         ("memory_used_bytes", "l1") => memory.l1_used = Some(bytes),
-        ("memory_used_bytes", "l1_small") => memory.l1_small_used = Some(bytes),
-        ("memory_used_bytes", "trace") => memory.trace_used = Some(bytes),
-        ("memory_used_bytes", "cb") => memory.cb_used = Some(bytes),
+        ("memory_bytes", "dram") => memory.dram = Some(bytes),
+        ("memory_bytes", "l1") => memory.l1 = Some(bytes),
+        ("memory_bytes", "l1_small") => memory.l1_small_used = Some(bytes),
+        ("memory_bytes", "trace") => memory.trace_used = Some(bytes),
+        ("memory_bytes", "cb") => memory.cb_used = Some(bytes),
+        ("memory_bytes", "kernel") => memory.kernel = Some(bytes),
         ("memory_total_bytes", "dram") => memory.dram_total = Some(bytes),
         ("memory_total_bytes", "l1") => memory.l1_total = Some(bytes),
         ("memory_stale_bytes", _) => memory.stale = Some(bytes),

@@ -53,7 +53,7 @@ const FIGURES: &str = "max by (__name__, job, instance, device, kind) ({__name__
                        memory_total_bytes|untracked_processes)\",kind=~\"dram|l1|\"})";
 const FACTS: &str = "{__name__=~\"ttmon_host_info|ttmon_sample_timestamp_seconds\"} \
                      or max by (job, instance, device, pid, user, container, name, source, kind) \
-                     (ttmon_process_memory_bytes{pid!=\"other\",kind=~\"dram|l1\"})";
+                     (ttmon_process_memory_used_bytes{pid!=\"other\"})";
 const GONE: &str = "last_over_time(ttmon_sample_timestamp_seconds[6h]) unless ttmon_sample_timestamp_seconds";
 const ALERTS: &str = "ALERTS{alertstate=\"firing\"} and on (job, instance) ttmon_build_info";
 /// For the whole of an answer, which may be of a thousand machines.

@@ -9,9 +9,9 @@ use expect_test::{expect, expect_file};
 use model::{Bytes, DeviceId, Held, Host, Process, SCHEMA, Source, State, Timestamp, Usage};
 use parser::{Line, lines};
 
-/// The machine of the other views' goldens.
+/// A busy p150a, a hung p150b, an n300 with its remote chip, and processes of all sorts.
 fn machine() -> Snapshot {
-    serde_json::from_str(include_str!("../../../../ttmon/src/smi/golden/snapshot.json")).unwrap()
+    serde_json::from_str(include_str!("../../golden/machine.json")).unwrap()
 }
 
 fn bare(devices: Vec<Device>, processes: Vec<Process>) -> Snapshot {
@@ -27,22 +27,29 @@ fn process(pid: u32, devices: &[(u32, u64)]) -> Process {
     Process { devices: devices.iter().map(held).collect(), ..Process::new(pid) }
 }
 
-fn figures(snapshot: &Snapshot) -> Figures<'_> {
-    let counts =
-        Counts { samples: Some(86_400), faults: Some(12), deaths: Some(3), requests: Some(5760), clients: Some(2) };
-    Figures { snapshot, version: "0.1.0", sample_age_seconds: Some(0.25), counts, options: Options::default() }
+fn input(snapshot: &Snapshot) -> MetricsInput<'_> {
+    let service = ServiceFigures {
+        version: "0.1.0",
+        sample_age_seconds: Some(0.25),
+        samples: Some(86_400),
+        faults: Some(12),
+        deaths: Some(3),
+        requests: Some(5760),
+        clients: Some(2),
+    };
+    MetricsInput { snapshot, service, options: MetricsOptions::default() }
 }
 
 fn with_options(snapshot: &Snapshot, max_process_series: usize, tt_telemetry: bool) -> String {
-    let options = Options { max_process_series, tt_telemetry };
-    write(&Figures { options, ..figures(snapshot) }, Format::Prometheus)
+    let options = MetricsOptions { max_process_series, tt_telemetry };
+    write(&MetricsInput { options, ..input(snapshot) }, Format::Prometheus)
 }
 
 #[test]
 fn both_formats_say_the_same_of_a_machine() {
     let snapshot = machine();
-    let prometheus = write(&figures(&snapshot), Format::Prometheus);
-    let openmetrics = write(&figures(&snapshot), Format::OpenMetrics);
+    let prometheus = write(&input(&snapshot), Format::Prometheus);
+    let openmetrics = write(&input(&snapshot), Format::OpenMetrics);
     expect_file!["golden/prometheus.txt"].assert_eq(&prometheus);
     expect_file!["golden/openmetrics.txt"].assert_eq(&openmetrics);
     let samples =
@@ -60,17 +67,15 @@ fn tt_telemetry_finds_its_names() {
 #[test]
 fn what_was_not_measured_has_no_line() {
     let snapshot = bare(vec![Device::new(DeviceId::Local(3))], vec![]);
-    let text = write(
-        &Figures { sample_age_seconds: None, counts: Counts::default(), ..figures(&snapshot) },
-        Format::Prometheus,
-    );
+    let service = ServiceFigures { version: "0.1.0", ..ServiceFigures::default() };
+    let text = write(&MetricsInput { service, ..input(&snapshot) }, Format::Prometheus);
     expect![[r#"
         ttmon_build_info{version="0.1.0"} 1
-        ttmon_host_info{simulated="false"} 1
         ttmon_sample_timestamp_seconds 1767323045.678
-        ttmon_faults 0
+        ttmon_host_info{simulated="false"} 1
         ttmon_devices 1
         ttmon_processes 0
+        ttmon_faults 0
         ttmon_device_info{device="3",asic_id=""} 1
         ttmon_device_state{device="3",state="ok"} 1
         ttmon_device_state{device="3",state="resetting"} 0
@@ -89,7 +94,7 @@ fn each_state_is_one_of_those_that_are_told() {
     for state in [State::Ok, State::Resetting, State::Hung, State::Silent, State::Lost, State::NoDriver, State::Remote]
     {
         let snapshot = bare(vec![Device { state, ..Device::new(DeviceId::Local(0)) }], vec![]);
-        let text = write(&figures(&snapshot), Format::Prometheus);
+        let text = write(&input(&snapshot), Format::Prometheus);
         let states = lines(&text).into_iter().filter(|line| line.name == "ttmon_device_state");
         let is_in: Vec<Line> = states.filter(|line| line.value == 1.0).collect();
         assert_eq!(is_in.len(), 1);
@@ -105,8 +110,8 @@ fn beyond_the_limit_the_largest_stay_and_the_others_are_summed() {
     expect![[r#"
         ttmon_process_memory_bytes{device="0",pid="7",source="shm",kind="dram"} 100
         ttmon_process_memory_bytes{device="1",pid="9",source="shm",kind="dram"} 200
-        ttmon_process_memory_bytes{device="0",pid="other",user="other",container="other",name="other",source="other",kind="dram"} 8
         ttmon_process_memory_bytes{device="1",pid="other",user="other",container="other",name="other",source="other",kind="dram"} 1
+        ttmon_process_memory_bytes{device="0",pid="other",user="other",container="other",name="other",source="other",kind="dram"} 8
     "#]]
     .assert_eq(&of_processes.map(|line| format!("{line}\n")).collect::<String>());
 }
@@ -119,18 +124,24 @@ fn thirty_two_devices_and_their_processes_are_no_large_answer() {
     let devices: Vec<Device> = (0..32).map(numbered).collect();
     let everywhere: Vec<Held> = (0..32).map(held).collect();
     let process = |n: u32| Process { pid: 40_000 + n, devices: everywhere.clone(), ..example.processes[0].clone() };
-    let text = write(&figures(&bare(devices, (0..64).map(process).collect())), Format::OpenMetrics);
+    let text = write(&input(&bare(devices, (0..64).map(process).collect())), Format::OpenMetrics);
     assert!(text.len() < 300_000, "{}", text.len());
 }
 
 #[test]
 fn names_carry_their_units_and_are_there_once() {
     let mut seen = std::collections::BTreeSet::new();
-    for metric in table::METRICS.iter().chain(tt_telemetry::METRICS) {
-        assert!(seen.insert(metric.name), "{} twice", metric.name);
-        assert!(metric.unit.is_none_or(|unit| metric.name.ends_with(&format!("_{unit}"))), "{}", metric.name);
-        assert!(!metric.help.contains(['"', '\\', '\n']) && metric.help.ends_with('.'), "{}", metric.name);
-    }
+    let mut check = |name: &'static str, unit: Option<&str>, help: &str| {
+        assert!(seen.insert(name), "{name} twice");
+        assert!(unit.is_none_or(|unit| name.ends_with(&format!("_{unit}"))), "{name}");
+        assert!(!help.contains(['"', '\\', '\n']) && help.ends_with('.'), "{name}");
+    };
+    FAMILIES.machine.iter().for_each(|family| check(family.name, family.unit, &family.help));
+    FAMILIES.service.iter().for_each(|family| check(family.name, family.unit, &family.help));
+    FAMILIES.devices.iter().for_each(|family| check(family.name, family.unit, &family.help));
+    FAMILIES.held.iter().for_each(|family| check(family.name, family.unit, &family.help));
+    FAMILIES.their_machine.iter().for_each(|family| check(family.name, None, &family.help));
+    FAMILIES.their_devices.iter().for_each(|family| check(family.name, None, &family.help));
 }
 
 #[test]

@@ -15,7 +15,7 @@ proptest! {
         let one = Process { name: Some(name.clone()), user: user.clone(), ..process(7, &[(0, 1)]) };
         let snapshot = bare(vec![Device::new(DeviceId::Local(0))], vec![one]);
         for format in [Format::Prometheus, Format::OpenMetrics] {
-            let all = lines(&write(&figures(&snapshot), format));
+            let all = lines(&write(&input(&snapshot), format));
             let line = all.iter().find(|line| line.name == "ttmon_process_memory_bytes").unwrap();
             prop_assert_eq!(&line.labels["name"], &name);
             prop_assert_eq!(line.labels.get("user"), user.as_ref());

@@ -35,14 +35,14 @@ fn everything(format: Format) -> String {
         user: Some("\r\t\u{1b}[2J".into()),
         ..process(9, &[(0, 1 << 40)])
     });
-    let options = Options { max_process_series: 4, tt_telemetry: true };
-    write(&Figures { options, ..figures(&snapshot) }, format)
+    let options = MetricsOptions { max_process_series: 4, tt_telemetry: true };
+    write(&MetricsInput { options, ..input(&snapshot) }, format)
 }
 
 #[test]
 fn promtool_has_no_complaint() {
     // Its remarks on other people's names are not ours to mend.
-    let ours = write(&figures(&machine()), Format::Prometheus);
+    let ours = write(&input(&machine()), Format::Prometheus);
     let Some(said) = said("promtool", &["check", "metrics"], &ours) else {
         return not_run("promtool_has_no_complaint", "prometheus");
     };

@@ -1,0 +1,97 @@
+//! Families of metrics, made of tables of figures: once, so that writing a line allocates nothing.
+
+use super::text;
+use model::figure::{Figure, MetricKind, Value};
+
+/// All lines of one metric name.
+pub struct Family<S: 'static> {
+    /// With its unit, and without the suffix of its kind.
+    pub name: &'static str,
+    pub unit: Option<&'static str>,
+    pub kind: MetricKind,
+    /// The sentences of its figures.
+    pub help: String,
+    pub series: Vec<Series<S>>,
+}
+
+/// One figure with one of its labels, or with one of the words that it can be.
+pub struct Series<S: 'static> {
+    pub figure: &'static Figure<S>,
+    place: usize,
+    /// Its labels, written already.
+    pub labels: String,
+    /// How many base units are in one of the figure's.
+    scale: f64,
+    /// The word that this line is about.
+    word: Option<&'static str>,
+}
+
+/// The families of a table, in the order of their first figures. Of a rate there is none: its counter is written.
+pub fn families<S>(table: &[&'static Figure<S>]) -> Vec<Family<S>> {
+    let mut all: Vec<Family<S>> = Vec::new();
+    for figure in table {
+        let Some(metric) = figure.metric.filter(|metric| metric.kind != MetricKind::RateOf) else { continue };
+        let at = all.iter().position(|family| family.name == metric.name).unwrap_or_else(|| {
+            let (unit, help) = (figure.unit.base().0, String::new());
+            all.push(Family { name: metric.name, unit, kind: metric.kind, help, series: Vec::new() });
+            all.len() - 1
+        });
+        all[at].add(figure);
+    }
+    all
+}
+
+impl<S> Family<S> {
+    fn add(&mut self, figure: &'static Figure<S>) {
+        if !self.help.contains(figure.help) {
+            self.help.push_str(if self.help.is_empty() { "" } else { " " });
+            self.help.push_str(figure.help);
+        }
+        match self.kind {
+            MetricKind::OneOf => {
+                for word in figure.words {
+                    self.series.push(Series::new(figure, 0, Some(word)));
+                }
+            }
+            _ => self.series.extend((0..figure.labels()).map(|place| Series::new(figure, place, None))),
+        }
+    }
+}
+
+impl<S> Series<S> {
+    fn new(figure: &'static Figure<S>, place: usize, word: Option<&'static str>) -> Series<S> {
+        let mut labels = String::new();
+        let fixed = figure.metric.and_then(|metric| metric.label);
+        match (fixed, word) {
+            (Some((name, _)), Some(word)) => text::label(&mut labels, name, word),
+            (Some((name, value)), None) if !value.is_empty() => text::label(&mut labels, name, value),
+            _ => {}
+        }
+        if let Some(dimension) = figure.dimension {
+            text::label(&mut labels, dimension.name(), &dimension.label(place));
+        }
+        Series { figure, place, labels, scale: figure.unit.base().1, word }
+    }
+
+    /// The label that has the text of an info.
+    pub fn info_label(&self) -> &'static str {
+        self.figure.metric.and_then(|metric| metric.label).map_or("", |(name, _)| name)
+    }
+
+    /// The figure's value, as it is.
+    pub fn value<'a>(&self, subject: &'a S) -> Option<Value<'a>> {
+        (self.figure.get)(subject, self.place)
+    }
+
+    /// The number of this line, in base units.
+    pub fn number(&self, subject: &S) -> Option<Value<'static>> {
+        match (self.value(subject)?, self.word) {
+            (Value::Text(text), Some(word)) => Some(Value::Whole(u64::from(text == word))),
+            (Value::YesNo(yes), _) => Some(Value::Whole(u64::from(yes))),
+            (Value::Whole(number), _) if self.scale.fract() == 0.0 => {
+                Some(Value::Whole(number.saturating_mul(self.scale as u64)))
+            }
+            (value, _) => value.number().map(|number| Value::Real(number * self.scale)),
+        }
+    }
+}
