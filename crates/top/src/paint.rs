@@ -116,6 +116,21 @@ pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, parts: Option<&[(
 }
 
 /// The lines of a buffer as text, for tests.
+/// Lines of so many columns, parted at blanks.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width(line) + width(word) < columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 pub fn lines(buf: &Buffer) -> String {
     let mut text = String::new();

@@ -15,7 +15,7 @@ pub struct Player {
     /// Can be read when there is something new.
     pub ready: UnixStream,
     played: Receiver<Played>,
-    wishes: Sender<Wish>,
+    wishes: Sender<PlayCommand>,
     thread: JoinHandle<()>,
     pub len: usize,
 }
@@ -32,7 +32,7 @@ pub enum Played {
 
 /// What somebody wants of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Wish {
+pub enum PlayCommand {
     /// So many samples on, or back.
     Step(isize),
     /// So many milliseconds on, or back.
@@ -76,7 +76,7 @@ impl Player {
         self.thread.is_finished()
     }
 
-    pub fn wish(&self, wish: Wish) {
+    pub fn wish(&self, wish: PlayCommand) {
         let _ = self.wishes.send(wish);
     }
 }
@@ -95,7 +95,7 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(&mut self, wished: &Receiver<Wish>) {
+    fn run(&mut self, wished: &Receiver<PlayCommand>) {
         let mut shown = Instant::now();
         self.show(0);
         loop {
@@ -107,12 +107,12 @@ impl Thread {
             };
             match wished.recv_timeout(wait) {
                 Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Wish::Pace(pace)) => self.pace = pace,
-                Ok(Wish::Step(by)) => {
+                Ok(PlayCommand::Pace(pace)) => self.pace = pace,
+                Ok(PlayCommand::Step(by)) => {
                     self.show(self.at.saturating_add_signed(by));
                     shown = Instant::now();
                 }
-                Ok(Wish::Skip(milliseconds)) => {
+                Ok(PlayCommand::Skip(milliseconds)) => {
                     let here = self.playing.snapshot(self.at).map_or(0, |snapshot| snapshot.taken_at.0);
                     let to = self.playing.index_at(Timestamp(here.saturating_add(milliseconds)));
                     self.show(to);

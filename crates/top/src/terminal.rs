@@ -1,6 +1,6 @@
 //! The terminal: taken, drawn on, and given back as it was, whatever happens.
 
-use super::state::State;
+use super::state::TopState;
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
 use crossterm::style::ResetColor;
@@ -18,7 +18,7 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// A terminal that is ours until this is dropped.
-pub struct Screen {
+pub struct TerminalScreen {
     out: CrosstermBackend<BufWriter<Stdout>>,
     mouse: bool,
     /// What the terminal shows; of no size when that is not known.
@@ -29,8 +29,8 @@ pub struct Screen {
 /// Whether somebody must give the terminal back.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-impl Screen {
-    pub fn take(mouse: bool) -> io::Result<Screen> {
+impl TerminalScreen {
+    pub fn take(mouse: bool) -> io::Result<TerminalScreen> {
         // A panic must not leave the terminal unusable, and its message must be seen.
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -39,7 +39,8 @@ impl Screen {
         }));
         let out = BufWriter::with_capacity(64 << 10, io::stdout());
         let nothing = Buffer::empty(Rect::ZERO);
-        let mut screen = Screen { out: CrosstermBackend::new(out), mouse, shown: nothing.clone(), next: nothing };
+        let mut screen =
+            TerminalScreen { out: CrosstermBackend::new(out), mouse, shown: nothing.clone(), next: nothing };
         screen.enter()?;
         Ok(screen)
     }
@@ -68,7 +69,7 @@ impl Screen {
     }
 
     /// Draws what has changed.
-    pub fn draw(&mut self, state: &mut State) -> io::Result<()> {
+    pub fn draw(&mut self, state: &mut TopState) -> io::Result<()> {
         // Another thread that fails gives the terminal back: not in the middle of a picture, and none comes after.
         let _alone = io::stdout().lock();
         if !is_taken() {
@@ -95,7 +96,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for TerminalScreen {
     fn drop(&mut self) {
         give_back();
     }

@@ -1,7 +1,7 @@
 //! Other machines as a source of samples: a thread sums up what is new, as often as a screen needs it.
 
 use super::hosts::Hosts;
-use super::state::State;
+use super::state::TopState;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use watch::fleet::watch::Watch;
 use watch::fleet::{Fleet, Wish};
 
 /// Everything that is known of other machines, again and again.
-pub struct FarFeed {
+pub struct RemoteFeed {
     /// Can be read when there is something new.
     pub ready: UnixStream,
     watch: Arc<Watch>,
@@ -31,9 +31,9 @@ const TICK: Duration = Duration::from_secs(1);
 const TOGETHER: Duration = Duration::from_millis(30);
 const TOGETHER_EACH: Duration = Duration::from_micros(400);
 
-impl FarFeed {
+impl RemoteFeed {
     /// Begins with the machines that the command line names.
-    pub fn open(machine: &MachineArgs, state: &mut State) -> anyhow::Result<FarFeed> {
+    pub fn open(machine: &MachineArgs, state: &mut TopState) -> anyhow::Result<RemoteFeed> {
         let watch = Arc::new(watch(machine, Duration::from_millis(state.settings.interval_ms))?);
         state.watch(watch.fleet(), !machine.is_fleet());
         let (ready, tell) = UnixStream::pair()?;
@@ -43,7 +43,7 @@ impl FarFeed {
         let (watched, into) = (watch.clone(), Arc::clone(&latest));
         let run = move || gather(&watched, &into, &tell);
         let thread = std::thread::Builder::new().name("ttmon-fleet".into()).spawn(run)?;
-        Ok(FarFeed { ready, watch, latest, thread })
+        Ok(RemoteFeed { ready, watch, latest, thread })
     }
 
     /// What is new, if it was not taken yet.
@@ -63,7 +63,7 @@ impl FarFeed {
     }
 
     /// Says what is looked at.
-    pub fn wish(&self, state: &State, memory: bool, process: Option<u32>) {
+    pub fn wish(&self, state: &TopState, memory: bool, process: Option<u32>) {
         let past = Duration::from_secs(state.settings.history_seconds);
         let host = state.hosts.as_ref().and_then(Hosts::current).map(|host| host.name.clone());
         self.watch.wish(host.map(|host| Wish { host, memory, process, past }));
