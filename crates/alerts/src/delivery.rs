@@ -1,7 +1,7 @@
 //! Receivers are told in threads of their own, one for each: nobody waits for another, and the service for none.
 
-use crate::engine::Notice;
 use crate::log::{Level, log};
+use crate::notice::Notice;
 use crate::queue::Queue;
 use crate::receiver::Teller;
 use crate::settings::{Receiver, Way};

@@ -1,6 +1,6 @@
 //! A made-up alert for tests, and what a test alert is made of.
 
-use crate::engine::Notice;
+use crate::notice::Notice;
 use model::{Alert, AlertState, Severity, Timestamp};
 
 /// About device 0, at made-up times.

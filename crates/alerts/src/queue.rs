@@ -1,6 +1,6 @@
 //! What a receiver has still to be told. The newest state of each alert waits until it was told, however often that fails.
 
-use crate::engine::Notice;
+use crate::notice::Notice;
 use model::AlertState;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Telling somebody: over HTTP as JSON, to Alertmanager, to a command, on the desktop.
 
-use crate::engine::Notice;
 use crate::http::{Http, Options};
+use crate::notice::Notice;
 use crate::settings::{Receiver, Way};
 use anyhow::{Context, bail};
 use model::{AlertState, Severity, Timestamp};

@@ -10,6 +10,7 @@ mod board;
 mod device;
 mod engines;
 pub mod figure;
+pub mod filter;
 mod history;
 mod id;
 mod identity;

@@ -4,6 +4,7 @@ use crate::style::{Style, Tone, against};
 use crate::text::clean;
 use model::{Bytes, Device, DeviceId, State};
 
+/// What people call it.
 pub fn name(device: &Device, style: &Style) -> String {
     match &device.id {
         DeviceId::NoDriver(_) => style.glyphs().absent.to_owned(),
@@ -17,6 +18,7 @@ pub fn board(device: &Device, style: &Style) -> String {
     device.board.as_deref().map(|board| clean(board).into_owned()).or(arch).unwrap_or(style.glyphs().absent.to_owned())
 }
 
+/// Its place on the PCI bus.
 pub fn address(device: &Device, style: &Style) -> String {
     device.pci_address.as_ref().map_or(style.glyphs().absent.to_owned(), |address| clean(&address.0).into_owned())
 }
@@ -29,10 +31,12 @@ pub fn link(device: &Device) -> String {
     }
 }
 
+/// A link that could be better is marked.
 pub fn link_tone(device: &Device) -> Tone {
     if device.link_is_degraded() { Tone::Warning } else { Tone::Plain }
 }
 
+/// `3210rpm`
 pub fn fan(device: &Device, style: &Style) -> String {
     device.fan.map_or(style.glyphs().absent.to_owned(), |fan| format!("{}rpm", fan.0))
 }
@@ -42,6 +46,7 @@ pub fn temperature(device: &Device, style: &Style) -> String {
     with_limit(device.asic_temp.map(|v| v.0), device.asic_temp_max.map(|v| v.0), style)
 }
 
+/// Against the limit.
 pub fn temperature_tone(device: &Device) -> Tone {
     against(device.asic_temp.map(|v| v.0), device.asic_temp_max.map(|v| v.0), 0.85, 0.95)
 }
@@ -51,6 +56,7 @@ pub fn power(device: &Device, style: &Style) -> String {
     with_limit(device.power.map(|v| v.0), device.power_max.map(|v| v.0), style)
 }
 
+/// Against the limit.
 pub fn power_tone(device: &Device) -> Tone {
     against(device.power.map(|v| v.0), device.power_max.map(|v| v.0), 0.90, 0.98)
 }
@@ -63,10 +69,12 @@ fn with_limit(value: Option<f64>, limit: Option<f64>, style: &Style) -> String {
     }
 }
 
+/// In MHz.
 pub fn clock(device: &Device, style: &Style) -> String {
     device.aiclk.map_or(style.glyphs().absent.to_owned(), |clock| clock.0.to_string())
 }
 
+/// How a state is marked.
 pub fn state_tone(state: State) -> Tone {
     match state {
         State::Ok => Tone::Good,
@@ -76,6 +84,7 @@ pub fn state_tone(state: State) -> Tone {
     }
 }
 
+/// How much of it is in use, as a part of one.
 pub fn part(used: Option<Bytes>, total: Option<Bytes>) -> Option<f64> {
     Some(used?.0 as f64 / total.filter(|total| total.0 > 0)?.0 as f64)
 }

@@ -5,11 +5,14 @@ use crate::text::{Align, width};
 
 /// A page that is being drawn.
 pub struct Page {
+    /// How it is drawn.
     pub style: Style,
+    /// What is drawn so far.
     pub text: String,
 }
 
 impl Page {
+    /// An empty one.
     pub fn new(style: Style) -> Page {
         Page { style, text: String::new() }
     }
@@ -80,7 +83,9 @@ impl Page {
 
 /// A column of a table.
 pub struct Column {
+    /// Its name.
     pub head: &'static str,
+    /// To which side.
     pub align: Align,
     /// It is never narrower than this.
     pub least: usize,
@@ -91,18 +96,22 @@ pub struct Column {
 }
 
 impl Column {
+    /// Of text.
     pub fn left(head: &'static str, least: usize) -> Column {
         Column { head, align: Align::Left, least, stretches: false, rank: 0 }
     }
 
+    /// Of numbers.
     pub fn right(head: &'static str, least: usize) -> Column {
         Column { head, align: Align::Right, least, stretches: false, rank: 0 }
     }
 
+    /// Takes what room is left.
     pub fn stretching(self) -> Column {
         Column { stretches: true, ..self }
     }
 
+    /// The higher, the sooner it is left out.
     pub fn rank(self, rank: u8) -> Column {
         Column { rank, ..self }
     }
@@ -111,11 +120,14 @@ impl Column {
 /// A cell of a table.
 #[derive(Clone)]
 pub enum Cell {
+    /// A text.
     Text(String, Tone),
+    /// A bar that is filled to a part of one.
     Bar(Option<f64>, Tone),
 }
 
 impl Cell {
+    /// A text without a tone.
     pub fn plain(text: impl Into<String>) -> Cell {
         Cell::Text(text.into(), Tone::Plain)
     }

@@ -3,7 +3,6 @@
 //! [`text`] and [`style`] come first; [`grid`] draws tables with them, [`figures`] has what stands in their cells, and [`memory`] has
 //! the memory of chips as data and as text.
 
-#![allow(missing_docs)]
 #![cfg_attr(any(test, feature = "examples"), allow(clippy::unwrap_used))]
 
 #[cfg(any(test, feature = "examples"))]

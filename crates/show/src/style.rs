@@ -5,28 +5,39 @@ use crate::text::{Align, fit};
 /// The characters and colours that the output may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
+    /// How wide the output is.
     pub columns: usize,
     /// How many lines can be seen at once, where that matters.
     pub rows: Option<usize>,
+    /// Whether colours are used.
     pub color: bool,
+    /// Whether characters beyond ASCII are used.
     pub unicode: bool,
 }
 
 /// What a colour means here, rather than what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
+    /// Nothing to say.
     Plain,
+    /// All is well.
     Good,
+    /// Worth a look.
     Warning,
+    /// Something is wrong.
     Bad,
+    /// Of no matter.
     Faint,
+    /// A heading.
     Strong,
     /// The second and the third part of a bar.
     Second,
+    /// The third part of a bar.
     Third,
 }
 
 /// The characters of a frame.
+#[allow(missing_docs)]
 pub struct Glyphs {
     pub horizontal: char,
     pub double: char,
@@ -88,12 +99,14 @@ const ASCII: Glyphs = Glyphs {
 };
 
 impl Glyphs {
+    /// Those of Unicode, or those of ASCII.
     pub fn of(unicode: bool) -> &'static Glyphs {
         if unicode { &UNICODE } else { &ASCII }
     }
 }
 
 impl Style {
+    /// The characters.
     pub fn glyphs(&self) -> &'static Glyphs {
         Glyphs::of(self.unicode)
     }

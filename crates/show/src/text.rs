@@ -43,7 +43,9 @@ pub fn cut(text: &str, columns: usize, mark: char) -> Cow<'_, str> {
 /// Which side the blanks go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
+    /// The text is at the left.
     Left,
+    /// The text is at the right.
     Right,
 }
 

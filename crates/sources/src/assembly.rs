@@ -1,7 +1,6 @@
 //! Puts together what the sources have found: one snapshot out of readings, holders, processes and memory books.
 
 use crate::attribution::{self, Baselines, Division, divide};
-use crate::shm::Kinds;
 use crate::books;
 use crate::chips::{chip_of_book, chips_of};
 use crate::dir::Trouble;
@@ -9,6 +8,7 @@ use crate::kernel::{Figures, Kernel, Known};
 use crate::open_files::Asking;
 use crate::procs::{Clock, ProcessFacts};
 use crate::sampler::{Job, Round, Shared};
+use crate::shm::Kinds;
 use ledger::book::Kind;
 use model::{
     Board, Bytes, Device, DeviceId, Fault, Held, Process, SCHEMA, Snapshot, Source, State, Timestamp, Usage,

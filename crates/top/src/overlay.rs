@@ -1,9 +1,9 @@
 //! What windows and views remember of themselves: where a cursor is, what was typed, what is chosen.
 
-use super::query::Wrong;
 use super::settings::TopSettings;
 use model::figure::Field;
 use model::figure::device::ASIC_TEMP;
+use model::filter::FilterError;
 use model::{Device, Timestamp};
 
 /// The process, and how far its description is scrolled.
@@ -19,7 +19,7 @@ pub struct FilterPrompt {
     pub text: Vec<char>,
     /// The character that the cursor is on.
     pub cursor: usize,
-    pub wrong: Option<Wrong>,
+    pub wrong: Option<FilterError>,
     /// The filter and the selected process before.
     pub former: (String, Option<u32>),
     /// Which of the earlier filters is shown, and what was typed before that.

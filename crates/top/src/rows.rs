@@ -3,10 +3,11 @@
 //! This is done once per moment, filter or order, and not for every picture.
 
 use super::column::ProcessColumn;
-use super::query::{Query, parse};
+use super::query;
 use super::row::{Partial, Row, short};
 use super::settings::TopSettings;
 use super::trails::Trails;
+use model::filter::Filter;
 use model::{Bytes, DeviceId, Held, Process, Snapshot, Usage};
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ pub struct ProcessRows {
     moment: Arc<Moment>,
     filter: String,
     /// The last valid filter.
-    query: Query,
+    query: Filter,
     order: RowOrder,
     /// One for each process of the moment, in its order.
     all: Vec<Row>,
@@ -89,7 +90,7 @@ impl ProcessRows {
         }
         if filter != self.filter {
             self.filter = filter.to_owned();
-            if let Ok(query) = parse(filter) {
+            if let Ok(query) = Filter::parse(filter) {
                 self.query = query;
             }
         }
@@ -99,9 +100,10 @@ impl ProcessRows {
     }
 
     fn arrange(&mut self) {
-        let processes = &self.moment.snapshot.processes;
+        let snapshot = &self.moment.snapshot;
+        let processes = &snapshot.processes;
         let both = self.all.iter().zip(processes).enumerate();
-        let matching = both.filter(|(_, (row, process))| self.query.matches(row, process));
+        let matching = both.filter(|(_, (row, process))| query::matches(&self.query, row, process, snapshot));
         let mut sorted: Vec<(usize, Option<SortKey>)> =
             matching.map(|(n, (row, process))| (n, SortKey::of(row, process, self.order.sort))).collect();
         // Absent values come last in both directions, and equal ones keep the order of their pids.

@@ -123,7 +123,7 @@ pub enum Command {
     #[command(after_help = record::AFTER_HELP)]
     Record(record::Args),
     /// Check, list or test the rules that tell when something is wrong, or export them to Prometheus
-    #[command(after_help = alerts::AFTER_HELP)]
+    #[command(after_help = alerts::after_help())]
     Alerts(alerts::Args),
     /// Print or check the configuration of `ttmon top`, or say where it is
     Config(config::Args),

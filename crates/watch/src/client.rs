@@ -35,6 +35,7 @@ pub struct Client {
 /// A part of the live buffers.
 #[derive(Debug, Deserialize)]
 pub struct Buffers {
+    /// In the order that was asked for.
     pub buffers: Vec<Row>,
     /// All that match, whether they are in this part or not.
     #[serde(default)]
@@ -42,6 +43,7 @@ pub struct Buffers {
     /// Those that the books of their processes had no room for.
     #[serde(default)]
     pub unlisted: u64,
+    /// What could not be read.
     #[serde(default)]
     pub faults: Vec<String>,
 }
@@ -49,20 +51,31 @@ pub struct Buffers {
 /// A live buffer.
 #[derive(Debug, Deserialize)]
 pub struct Row {
+    /// Its number.
     pub pid: u32,
+    /// The chips that it holds.
     pub devices: Vec<String>,
+    /// Which kind of memory.
     pub kind: String,
+    /// Its number in the process.
     pub id: u64,
+    /// Where it begins.
     pub address: u64,
+    /// On each chip.
     pub bytes: Bytes,
+    /// What was asked for.
     #[serde(default)]
     pub logical_bytes: Option<Bytes>,
+    /// In each bank.
     #[serde(default)]
     pub bank_bytes: Option<Bytes>,
+    /// How many banks it lies in.
     #[serde(default)]
     pub banks: Option<u32>,
+    /// How old it is.
     #[serde(default)]
     pub age_seconds: Option<f64>,
+    /// What the program calls it.
     #[serde(default)]
     pub label: Option<String>,
 }
@@ -70,13 +83,21 @@ pub struct Row {
 /// A process that has died.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Death {
+    /// Its number.
     pub pid: u32,
+    /// Who runs it.
     pub user: Option<String>,
+    /// What it is called.
     pub name: Option<String>,
+    /// Its command line.
     pub command: Option<String>,
+    /// When it ended.
     pub died_at: Timestamp,
+    /// With which it ended.
     pub exit_code: Option<i32>,
+    /// That ended it.
     pub signal: Option<i32>,
+    /// The chips that it holds.
     pub devices: Vec<Held>,
 }
 

@@ -22,25 +22,35 @@ pub struct Events {
 /// What is looked at: a moment of a machine, and who has died.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
+    /// What was measured.
     pub snapshot: &'a Snapshot,
+    /// Processes that have ended.
     pub deaths: &'a [Death],
 }
 
 /// One thing that has happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
+    /// When.
     pub time: Timestamp,
+    /// How much it matters.
     pub weight: Weight,
+    /// Which one, where it is one.
     pub device: Option<DeviceId>,
+    /// For people.
     pub text: String,
 }
 
 /// How much it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
+    /// Just so.
     Note,
+    /// Something is well again.
     Good,
+    /// Worth a look.
     Warning,
+    /// Something is wrong.
     Bad,
 }
 

@@ -117,6 +117,7 @@ impl Machine {
         self
     }
 
+    /// The rules that are at work here.
     pub fn watch(&self) -> Option<&Watch> {
         match &self.seen {
             Seen::Here(here) => here.watch.as_ref(),

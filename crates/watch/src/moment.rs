@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 /// What is known of one moment.
 #[derive(Debug)]
 pub struct Moment {
+    /// What was measured.
     pub snapshot: Snapshot,
     /// Where memory went, buffers included; only while somebody looks at it.
     pub memory: Option<show::memory::view::View>,
@@ -25,7 +26,9 @@ pub struct Moment {
 /// One process seen from closer.
 #[derive(Debug)]
 pub struct Closer {
+    /// Its number.
     pub pid: u32,
+    /// What the kernel says of it.
     pub about: About,
     /// Its largest buffers.
     pub buffers: Vec<show::memory::view::Buffer>,

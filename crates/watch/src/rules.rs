@@ -14,6 +14,7 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// With the rules of a configuration.
     pub fn new(settings: &Settings) -> Watch {
         Watch { engine: Engine::new(settings.rules.clone()), started: Instant::now(), firing: Vec::new() }
     }
@@ -42,7 +43,8 @@ impl Watch {
         self.engine.alerts(self.started.elapsed())
     }
 
-    pub fn rules(&self) -> &[alerts::Rule] {
+    /// The rules.
+    pub fn rules(&self) -> impl Iterator<Item = &alerts::Rule> {
         self.engine.rules()
     }
 }
@@ -50,20 +52,27 @@ impl Watch {
 /// Rules, and what is pending, firing or over.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Listed {
+    /// The rules.
     pub rules: Vec<ListedRule>,
+    /// What they say.
     pub alerts: Vec<Alert>,
 }
 
 /// A rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ListedRule {
+    /// What it is called.
     pub name: String,
+    /// How much it matters.
     pub severity: Severity,
+    /// Its condition.
     pub when: String,
+    /// For people.
     pub text: Option<String>,
 }
 
 impl Listed {
+    /// Those at work here; none where there are no rules.
     pub fn of(watch: Option<&Watch>) -> Listed {
         let Some(watch) = watch else { return Listed::default() };
         let rule = |rule: &alerts::Rule| ListedRule {
@@ -72,6 +81,6 @@ impl Listed {
             when: rule.condition.to_string(),
             text: rule.text.clone(),
         };
-        Listed { rules: watch.rules().iter().map(rule).collect(), alerts: watch.alerts() }
+        Listed { rules: watch.rules().map(rule).collect(), alerts: watch.alerts() }
     }
 }

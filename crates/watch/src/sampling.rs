@@ -59,6 +59,7 @@ impl<T: Send + 'static> Sampling<T> {
         let _ = self.wishes.send(());
     }
 
+    /// Waits so long between two from now on.
     pub fn set_interval(&self, interval: Duration) {
         self.interval_ms.store(interval.as_millis() as u64, Relaxed);
     }

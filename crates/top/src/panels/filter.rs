@@ -3,10 +3,10 @@
 use crate::keys::Key;
 pub use crate::overlay::FilterPrompt as Prompt;
 use crate::paint::{self, clear, put};
-use crate::query::parse;
 use crate::state::{Overlay, TopState};
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, KeyModifiers};
+use model::filter::{self, Filter};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -17,10 +17,8 @@ const REMEMBERED: usize = 100;
 const LABEL: &str = " Filter: ";
 
 /// What is allowed, as long as nothing is wrong; the shorter the narrower.
-const HELP: [&str; 3] = [
-    "word  field:is  field~has  dram>1G  age<5m  or not ( )  fields: dev pid user container name command source runtime \
-     dram l1 l1_small trace cb total rss growth cpu share util age",
-    "word  user:me  name~vllm  dram>1G  growth>1M  age<5m  dev:0  a or b  not (a b)   Enter keeps, Esc undoes",
+const HELP: [&str; 2] = [
+    "word  user:me  name~vllm  dram>1G  growth>1M  age<5m  dev:0  a or b  not (a b)   Enter: apply, Esc: revert",
     "user:me name~vllm dram>1G age<5m or not ( )",
 ];
 
@@ -70,21 +68,28 @@ pub fn draw(state: &TopState, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
         let c = prompt.text.get(n).copied().unwrap_or(' ');
         let tone = match &prompt.wrong {
             _ if n == prompt.cursor => Tone::Selected,
-            Some(wrong) if n >= wrong.at => Tone::Bad,
+            Some(wrong) if n >= wrong.at && !wrong.is_incomplete => Tone::Bad,
             _ => Tone::Plain,
         };
         put(buf, end - (room - x) as u16, y, end, c.encode_utf8(&mut [0; 4]), theme.style(tone));
     }
     if y + 1 < area.bottom() {
         let (text, tone) = match &prompt.wrong {
+            // Half a filter is no mistake yet.
+            Some(wrong) if wrong.is_incomplete => (wrong.to_string(), Tone::Faint),
             Some(wrong) => (wrong.to_string(), Tone::Bad),
-            None => {
-                let fits = |help: &&&str| help.len() + 2 <= usize::from(area.width);
-                (HELP.iter().find(fits).unwrap_or(&HELP[HELP.len() - 1]).to_string(), Tone::Faint)
-            }
+            None => (help(area.width.into()), Tone::Faint),
         };
         put(buf, area.x + 1, y + 1, end, &text, theme.style(tone));
     }
+}
+
+/// As much of the help as there is room for: at best with all fields.
+fn help(width: usize) -> String {
+    let fields: Vec<&str> = Filter::fields().collect();
+    let whole = format!("{}  fields: {}", filter::SYNTAX, fields.join(" "));
+    let fits = |help: &&str| help.len() + 2 <= width;
+    [whole.as_str()].into_iter().chain(HELP).find(fits).unwrap_or(HELP[HELP.len() - 1]).to_owned()
 }
 
 /// How many columns a character of the line takes; what would be harmful is drawn as one.
@@ -184,7 +189,7 @@ pub fn paste(state: &mut TopState, text: &str) {
 /// Puts the filter in force, unless something is wrong with it.
 fn applied(state: &mut TopState, mut prompt: Prompt) -> Prompt {
     let text = prompt.typed();
-    prompt.wrong = parse(&text).err();
+    prompt.wrong = Filter::parse(&text).err();
     if prompt.wrong.is_none() {
         state.table.filter = text.trim().to_owned();
     }
@@ -275,7 +280,7 @@ mod tests {
         type_in(&mut state, "pid:81 drm>1");
         expect![[r#"
             | Filter: pid:81 drm>1
-            | at 8: unknown field "drm": did you mean dram?
+            | at 8: unknown field "drm" (did you mean dram?); expected on
         "#]]
         .assert_eq(&drawn(&state, 60));
         assert_eq!((state.table.filter.as_str(), pids(&state)), ("pid:81 drm", vec![]));
@@ -328,7 +333,7 @@ mod tests {
         .assert_eq(&drawn(&state, 50));
         expect![[r#"
             | Filter:
-            | word  user:me  name~vllm  dram>1G  growth>1M  age<5m  dev:0  a or b  not (a b)   Enter keeps, Esc undoes
+            | word  user:me  name~vllm  dram>1G  growth>1M  age<5m  dev:0  a or b  not (a b)   Enter: apply, Esc: revert
         "#]]
         .assert_eq(&drawn(&state, 120));
         type_in(&mut state, "name~日本語日本語 or name~abcdefghij");

@@ -107,7 +107,9 @@ mod tests {
     fn click(state: &mut TopState, column: u16) {
         let kind = MouseEventKind::Down(MouseButton::Left);
         let event = MouseEvent { kind, column, row: 0, modifiers: KeyModifiers::NONE };
-        mouse(state, Rect::new(0, 0, 80, 1), event);
+        if let Some(action) = mouse(state, Rect::new(0, 0, 80, 1), event) {
+            crate::app::act_on(state, action);
+        }
     }
 
     #[test]

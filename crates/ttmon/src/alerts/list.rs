@@ -32,19 +32,20 @@ mod tests {
         watch.observe(&machine, &[]);
         expect_test::expect![[r#"
             lost               critical  state == lost
-              firing since 2026-01-02T03:04:05.678Z: device 1: it was there and is gone (state lost)
+              firing since 2026-01-02T03:04:05.678Z: device 1: disappeared from the bus (state lost)
             heartbeat-stopped  critical  state == hung
             silent             warning   state == silent for 15s
             thermal-trip       critical  increase(thermal_trips, 10m) > 0
-            throttling         warning   asic_temp >= 100% or power >= 100% for 30s until asic_temp < 97% and power < 97%
-            hot                warning   asic_temp > 95% for 30s until asic_temp < 90%
-              pending since 2026-01-02T03:04:05.678Z: device 2: it is near its temperature limit (asic_temp 98.0 %)
-            memory-full        warning   dram > 95% for 30s until dram < 90%
+            throttling         warning   asic_temp >= 100% for 30s until asic_temp < 95%
+            hot                warning   asic_temp >= 95% for 30s until asic_temp < 90%
+              pending since 2026-01-02T03:04:05.678Z: device 2: near its temperature limit (asic_temp 98.0 %)
+            power-limit        info      power >= 98% for 30s until power < 93%
+            memory-full        warning   dram >= 95% for 30s until dram < 90%
             leak-after-exit    warning   stale > 0 for 1m
-              pending since 2026-01-02T03:04:05.678Z: device 0: memory is booked for processes that are dead (stale 1.0 MiB)
+              pending since 2026-01-02T03:04:05.678Z: device 0: memory still attributed to exited processes (stale 1.0 MiB)
             left-at-exit       info      left_at_exit > 0
             degraded-link      warning   link_degraded for 1m
-              pending since 2026-01-02T03:04:05.678Z: device 0: PCIe runs slower or narrower than it could (link_degraded)
+              pending since 2026-01-02T03:04:05.678Z: device 0: PCIe link runs slower or narrower than slot and card support (link_degraded)
         "#]].assert_eq(&text(&Listed::of(Some(&watch))));
     }
 }

@@ -16,7 +16,7 @@ use clap::Subcommand;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-pub const AFTER_HELP: &str = "\
+const AFTER_HELP: &str = "\
 `ttmon serve` follows the rules and tells the receivers, again and again until they have heard. `top` and `smi` show what fires: by the \
 service, or, without one, by the rules of your own file. There are rules from the start (`ttmon alerts list`).
 
@@ -33,11 +33,16 @@ service, or, without one, by the rules of your own file. There are rules from th
   run = [\"/usr/local/bin/page\"] # JSON on its standard input
   [alerts.desktop]               # notify-send
 
-A rule compares figures with numbers, or with a percentage of their limit, joined by and, or, parentheses: asic_temp, power, vcore, \
-current, fan, aiclk, dram, l1, trace, stale, state, sample_age, link_degraded, heartbeat, thermal_trips, untracked_processes; of processes \
-process_dram, process_l1, process_host_memory, process_cpu, left_at_exit; or increase(FIGURE, 10m).
+A rule compares figures, or increase(FIGURE, 10m), with numbers, words, or a percentage of their limit, joined by and, or, parentheses:
+
+FIGURES
 
 Exit codes: 0 all is well; 1 a receiver has not taken the test; 2 a wrong word on the command line, or in the file.";
+
+/// The help below the options, with the figures of the tables.
+pub fn after_help() -> String {
+    AFTER_HELP.replace("FIGURES\n", &::alerts::figure_help())
+}
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
@@ -169,7 +174,7 @@ mod tests {
     fn every_metric_that_a_rule_names_is_told() {
         let told: Vec<String> = web::metrics::names().collect();
         for name in ::alerts::metric_names() {
-            assert!(told.iter().any(|one| one == name), "{name}");
+            assert!(told.contains(&name), "{name}");
         }
     }
 }

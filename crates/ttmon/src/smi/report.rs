@@ -200,7 +200,11 @@ impl Report {
             if row.process.agent.is_some() {
                 self.row(3, "Agent", row.process.agent.as_deref());
             }
-            row.held.exact.iter().flat_map(|exact| exact.kinds()).for_each(|(kind, figures)| self.kind(kind.title(), &figures));
+            row.held
+                .exact
+                .iter()
+                .flat_map(|exact| exact.kinds())
+                .for_each(|(kind, figures)| self.kind(kind.title(), &figures));
         }
         if device.foreign_holders > 0 {
             self.row(2, "Openers in other PID namespaces", Some(device.foreign_holders));

@@ -24,6 +24,7 @@ pub fn calm(devices: u32) -> Snapshot {
     snapshot
 }
 
+/// One that answers.
 pub fn reached(name: &str, snapshot: Snapshot) -> HostView {
     HostView {
         state: Reach::Reached,
@@ -33,6 +34,7 @@ pub fn reached(name: &str, snapshot: Snapshot) -> HostView {
     }
 }
 
+/// One that has not answered for so long.
 pub fn unreachable(name: &str, why: &str, seconds: u64) -> HostView {
     let state = Reach::Unreachable { why: why.into(), since: Duration::from_secs(seconds) };
     HostView { state, ..HostView::new(name, format!("http://{name}:9746")) }

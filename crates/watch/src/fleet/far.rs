@@ -44,6 +44,7 @@ fn options(args: &MachineArgs) -> Options {
 }
 
 impl Far {
+    /// The machine that the command line names.
     pub fn open(args: &MachineArgs) -> anyhow::Result<Far> {
         let ways = ways(args)?;
         let service = match &ways {

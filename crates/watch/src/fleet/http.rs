@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 /// A service on another machine.
 pub struct Service<'a> {
+    /// With which it is asked.
     pub http: &'a Http,
     /// What paths are put behind.
     pub base: &'a str,

@@ -36,6 +36,7 @@ pub struct HostView {
     pub name: String,
     /// Where it is: a URL, or a name that ssh knows.
     pub place: String,
+    /// Whether it answers.
     pub state: Reach,
     /// What it told last. It stays when the machine does not answer any more.
     pub snapshot: Option<Arc<Snapshot>>,
@@ -52,8 +53,11 @@ pub struct HostView {
 pub enum Reach {
     /// It was asked for the first time, and there is no answer yet.
     Waiting,
+    /// It answers.
     Reached,
+    /// It does not answer.
     Unreachable {
+        /// For people.
         why: String,
         /// For how long.
         since: Duration,
@@ -63,13 +67,16 @@ pub enum Reach {
 /// Something that one of its rules has found.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Alert {
+    /// What it is called.
     pub name: String,
     /// `info`, `warning` or `critical`.
     pub severity: String,
     /// `pending`, `firing` or `resolved`.
     pub state: String,
+    /// Which one, where it is one.
     #[serde(default)]
     pub device: Option<String>,
+    /// For people.
     #[serde(default)]
     pub text: String,
 }
@@ -81,6 +88,7 @@ pub struct Closer {
     pub memory: Option<show::memory::view::View>,
     /// The largest buffers of one process, when that was wished for.
     pub process: Option<(u32, Vec<show::memory::view::Buffer>)>,
+    /// Processes that have ended.
     pub deaths: Vec<Death>,
     /// What was measured before anybody looked, the oldest first.
     pub past: Arc<Vec<Snapshot>>,
@@ -93,7 +101,9 @@ pub struct Closer {
 pub struct Wish {
     /// Which machine is looked at, by its name.
     pub host: String,
+    /// Where memory went.
     pub memory: bool,
+    /// The process that is looked at.
     pub process: Option<u32>,
     /// How far the past is wished for.
     pub past: Duration,
@@ -140,10 +150,12 @@ impl HostView {
 }
 
 impl Alert {
+    /// Whether it fires now.
     pub fn is_firing(&self) -> bool {
         self.state == "firing"
     }
 
+    /// Whether it is of the worst kind.
     pub fn is_critical(&self) -> bool {
         self.severity == "critical"
     }

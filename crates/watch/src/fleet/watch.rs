@@ -21,7 +21,12 @@ pub enum Ways {
     /// A Prometheus that scrapes them is asked.
     Prometheus(prometheus::Source),
     /// `ttmon` is started there; the program itself is brought along when `push` is set.
-    Ssh { hosts: Vec<String>, push: bool },
+    Ssh {
+        /// Names that ssh knows.
+        hosts: Vec<String>,
+        /// For machines that have none.
+        push: bool,
+    },
 }
 
 /// Where all threads put what they learn.
@@ -141,6 +146,7 @@ impl Watch {
         }
     }
 
+    /// Waits so long between two from now on.
     pub fn set_interval(&self, interval: Duration) {
         self.board.lock().interval = interval;
         self.board.wanted.notify_all();
@@ -232,6 +238,7 @@ impl Board {
         });
     }
 
+    /// Puts in what is only asked of the machine that somebody looks at.
     pub fn closer(&self, at: usize, closer: Option<Closer>) {
         self.change(at, |seen| seen.view.closer = closer.map(Arc::new));
     }

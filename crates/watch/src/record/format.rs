@@ -39,9 +39,11 @@ pub struct Header {
     pub frame: u32,
     /// Length of the text in it.
     pub text: u32,
+    /// How many there are.
     pub snapshots: u32,
     /// When the first snapshot was taken.
     pub first: Timestamp,
+    /// When the last was taken.
     pub last: Timestamp,
 }
 
@@ -60,6 +62,7 @@ impl Header {
         HEADER as u64 + u64::from(self.frame)
     }
 
+    /// As it is written.
     pub fn to_bytes(self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..4].copy_from_slice(&MARK);

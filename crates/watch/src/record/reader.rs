@@ -88,7 +88,6 @@ impl Recording {
     }
 
     /// Never; an empty recording cannot be opened.
-    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

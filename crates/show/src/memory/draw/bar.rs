@@ -17,7 +17,9 @@ pub enum Fill {
     Free,
     /// Free, but in smaller pieces.
     Pieces,
+    /// The ring of kernel code.
     KernelRing,
+    /// What no allocator hands out.
     Reserved,
     /// Where the peak was.
     Peak,
@@ -33,6 +35,7 @@ impl Fill {
         }
     }
 
+    /// Its character.
     pub fn glyph(self, style: &Style) -> char {
         let [unicode, ascii] = match self {
             Fill::Buffers => ['█', '#'],
@@ -47,6 +50,7 @@ impl Fill {
         if style.unicode { unicode } else { ascii }
     }
 
+    /// Its tone, where what is used has this one.
     pub fn tone(self, used: Tone) -> Tone {
         match self {
             Fill::Buffers => used,
@@ -61,17 +65,24 @@ impl Fill {
 /// The sizes that a bar is drawn from: of the whole chip, or of one bank where only that is known.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Sizes {
+    /// All of it.
     pub total: u64,
+    /// What is in use, by kind.
     pub used: Vec<(Fill, u64)>,
     /// Free, but not for a single buffer.
     pub pieces: u64,
+    /// The ring of kernel code.
     pub ring: u64,
+    /// What no allocator hands out.
     pub reserved: u64,
+    /// The most that was in use.
     pub peak: Option<u64>,
+    /// Whether these are figures of one bank.
     pub is_of_bank: bool,
 }
 
 impl Sizes {
+    /// Those of an area, where they are known.
     pub fn of(area: &Area) -> Option<Sizes> {
         Sizes::of_chip(area).or_else(|| Sizes::of_bank(area)).filter(|sizes| sizes.total > 0)
     }

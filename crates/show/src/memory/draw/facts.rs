@@ -11,15 +11,19 @@ use model::Bytes;
 pub struct Fact {
     /// The character that stands for it in the bar.
     pub glyph: Option<(char, Tone)>,
+    /// What it says.
     pub text: String,
+    /// How it is marked.
     pub tone: Tone,
 }
 
 impl Fact {
+    /// A text in a tone.
     pub fn new(text: impl Into<String>, tone: Tone) -> Fact {
         Fact { glyph: None, text: text.into(), tone }
     }
 
+    /// How many columns it takes.
     pub fn width(&self) -> usize {
         width(&self.text) + if self.glyph.is_some() { 2 } else { 0 }
     }
@@ -141,6 +145,7 @@ pub fn percent(part: f64) -> String {
     }
 }
 
+/// How a part is marked that a single buffer cannot have.
 pub fn fragmentation_tone(part: f64) -> Tone {
     match part {
         part if part >= 0.75 => Tone::Bad,

@@ -11,6 +11,7 @@ use model::Bytes;
 pub struct Lists([usize; 3]);
 
 impl Lists {
+    /// Those of a view.
     pub fn of(view: &View) -> Lists {
         Lists([view.processes.len(), view.buffers.len(), view.deaths.len()])
     }
@@ -62,6 +63,7 @@ impl Lists {
         (!words.is_empty()).then(|| format!("{} not shown: {hint}", words.join(", ")))
     }
 
+    /// Draws so many rows of each.
     pub fn draw(&self, page: &mut Page, view: &View, &[processes, buffers, deaths]: &[usize; 3]) {
         let (style, glyphs) = (page.style, page.style.glyphs());
         let rule = |page: &mut Page| page.rule(&[style.columns - 2], glyphs.horizontal, glyphs.middle);
@@ -143,6 +145,7 @@ fn without_empty(columns: Vec<Column>, mut rows: Vec<Vec<Cell>>, style: &Style) 
     (columns, rows)
 }
 
+/// What is said of buffers.
 pub fn buffer_columns(view: &View) -> Vec<Column> {
     let pid = view.buffers.iter().filter_map(|buffer| Some(buffer.pid?.to_string().len())).max();
     vec![
@@ -158,6 +161,7 @@ pub fn buffer_columns(view: &View) -> Vec<Column> {
     ]
 }
 
+/// A row.
 pub fn buffer_cells(buffer: &Buffer, style: &Style) -> Vec<Cell> {
     let absent = || Cell::Text(style.glyphs().absent.into(), Tone::Faint);
     let or_absent = |text: Option<String>| text.map_or_else(absent, Cell::plain);
@@ -178,6 +182,7 @@ pub fn buffer_cells(buffer: &Buffer, style: &Style) -> Vec<Cell> {
     ]
 }
 
+/// What is said of processes that have ended.
 pub fn death_columns() -> Vec<Column> {
     vec![
         Column::right("Dev", 3),
@@ -192,6 +197,7 @@ pub fn death_columns() -> Vec<Column> {
     ]
 }
 
+/// A row.
 pub fn death_cells(death: &Death, view: &View, style: &Style) -> Vec<Cell> {
     let ago = view.taken_at.map(|now| (now.0 - death.died_at.0).max(0) as f64 / 1000.0);
     vec![
@@ -207,6 +213,7 @@ pub fn death_cells(death: &Death, view: &View, style: &Style) -> Vec<Cell> {
     ]
 }
 
+/// A text, or that there is none.
 pub fn words(text: Option<&str>, style: &Style) -> Cell {
     match text {
         Some(text) => Cell::plain(clean(text)),
@@ -214,6 +221,7 @@ pub fn words(text: Option<&str>, style: &Style) -> Cell {
     }
 }
 
+/// A number of bytes, or that there is none.
 pub fn bytes(bytes: Option<Bytes>, style: &Style) -> Cell {
     match bytes {
         Some(Bytes(0)) => Cell::Text("0".into(), Tone::Faint),

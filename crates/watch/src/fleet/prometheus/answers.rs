@@ -15,6 +15,7 @@ use std::sync::Arc;
 /// A series of an instant vector: its labels, the time, and its value then.
 #[derive(Debug, Deserialize)]
 pub struct Row<L> {
+    /// Its labels.
     pub metric: L,
     value: (f64, Number),
 }
@@ -146,8 +147,11 @@ const NOT_PROMETHEUS: &str = "answers, but not as Prometheus does";
 /// A machine, as the series tell of it.
 #[derive(Debug, Clone)]
 pub struct Machine {
+    /// As Prometheus calls it.
     pub job: String,
+    /// As Prometheus calls it.
     pub instance: String,
+    /// What was measured.
     pub snapshot: Snapshot,
     /// When its sample was taken, before the moment of the answer.
     pub age_seconds: f64,
@@ -174,6 +178,7 @@ impl Machines {
         }
     }
 
+    /// Puts figures where they belong.
     pub fn add_figures(&mut self, rows: &[Row<Figure<'_>>]) {
         for row in rows.iter().filter(|row| !row.metric.device.is_empty()) {
             let Some(value) = row.value.1.0 else { continue };
