@@ -74,7 +74,7 @@ impl ProcessColumn {
         !matches!(self, Devices | Pid | User | Container | Source | Command)
     }
 
-    /// What stands above it.
+    /// Its heading.
     pub fn head(self) -> &'static str {
         match self {
             ProcessColumn::Devices => "DEV",

@@ -1,4 +1,4 @@
-//! Several machines: what is known of them, in which order they stand, and which one is looked at.
+//! Several machines: what is known of them, their order, and which one is shown.
 //!
 //! Lines are made once per sample, order or filter, and not for every picture.
 
@@ -30,7 +30,7 @@ pub struct Hosts {
     selected: Option<(String, Option<DeviceId>)>,
     /// Where that is.
     at: usize,
-    /// Whether somebody has moved the cursor. Until then it stays on the first line.
+    /// Whether the cursor was moved. Until then it stays on the first line.
     is_chosen: bool,
     /// The first line that is drawn.
     scroll: usize,
@@ -38,7 +38,7 @@ pub struct Hosts {
     is_away: bool,
     /// The machine that is looked at, by name.
     pub entered: Option<String>,
-    /// Whether there is only one, which then stands in the place of this machine.
+    /// Whether there is only one, which is then shown in the place of this machine.
     pub is_alone: bool,
 }
 
@@ -141,7 +141,7 @@ impl Hosts {
         self.arrange();
     }
 
-    /// Makes the lines anew.
+    /// Updates the lines.
     pub fn arrange(&mut self) {
         let Hosts { fleet, summaries, sort, reversed, .. } = self;
         let words: Vec<String> = self.filter.to_lowercase().split_whitespace().map(str::to_owned).collect();

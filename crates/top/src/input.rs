@@ -21,9 +21,9 @@ pub struct Input {
 
 impl Input {
     pub fn listen() -> io::Result<Input> {
-        let (ready, mut tell) = UnixStream::pair()?;
+        let (ready, mut notify) = UnixStream::pair()?;
         ready.set_nonblocking(true)?;
-        tell.set_nonblocking(true)?;
+        notify.set_nonblocking(true)?;
         let (send, events) = channel();
         let thread = std::thread::Builder::new().name("ttmon-input".into()).spawn(move || {
             while let Ok(event) = read() {
@@ -33,8 +33,8 @@ impl Input {
                     return;
                 }
                 // A pipe that is full says so already.
-                let _ = tell.write(&[1]);
-                // The reader is told of keys once, and forgets the rest of them after a new size or more than a thousand.
+                let _ = notify.write(&[1]);
+                // The reader gets a notice of keys once, and forgets the rest of them after a new size or more than a thousand.
                 if matches!(crossterm::event::poll(Duration::ZERO), Ok(false)) && terminal::has_keys() {
                     terminal::tell_again();
                 }

@@ -21,7 +21,6 @@ mod panels;
 mod pieces;
 mod places;
 mod player;
-mod query;
 mod remote;
 mod row;
 mod rows;

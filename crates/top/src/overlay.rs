@@ -83,7 +83,7 @@ pub struct MemoryChosen {
     pub at: usize,
     /// The first row that is drawn.
     pub scroll: usize,
-    /// The buffer that is looked at from closer.
+    /// The buffer whose details are shown.
     pub closer: Option<MemoryKey>,
 }
 

@@ -13,7 +13,7 @@ pub fn put(buf: &mut Buffer, x: u16, y: u16, end: u16, text: &str, style: Style)
     if y < area.top() || y >= area.bottom() || x >= end {
         return x;
     }
-    // Most texts are of letters that each take one cell, whatever stands beside them.
+    // Most texts are of letters that each take one cell, whatever is beside them.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         let end = end.min(x.saturating_add(text.len().min(usize::from(u16::MAX)) as u16));
         for (x, byte) in (x..end).zip(text.bytes()) {

@@ -1,4 +1,4 @@
-//! Where the chips are. Made anew when other chips are there or more is known of them, not with every picture.
+//! Where the chips are. Computed again when the chips or the facts about them change, not for every frame.
 
 use model::topology::{Topology, TopologyError, from_descriptor, of_machine};
 use model::{Device, DeviceId};
@@ -6,10 +6,10 @@ use model::{Device, DeviceId};
 /// The places of the chips, and what they were made of.
 pub struct ChipPlaces {
     pub topology: Topology,
-    /// A cluster descriptor, where somebody has given one.
+    /// A cluster descriptor, where one was given.
     descriptor: Option<String>,
     ids: Vec<DeviceId>,
-    /// How many facts were known that tell where a chip is.
+    /// How many facts about positions were known.
     known: usize,
 }
 
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(places.topology, before);
         devices.pop();
         places.notice(&devices);
-        assert_eq!(places.topology.chips.len(), 3, "another machine is laid out anew");
+        assert_eq!(places.topology.chips.len(), 3, "another machine has a layout of its own");
         assert_eq!(places.topology.links, []);
         devices[2].board = Some("n300".into());
         devices[2].serial = Some("010001451170C0C4".into());

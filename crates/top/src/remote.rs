@@ -25,7 +25,7 @@ pub struct RemoteFeed {
 /// All machines, with a summary of each.
 type Latest = Option<(Fleet, Vec<Summary>)>;
 
-/// Ages are told anew this often, whether there is something new or not.
+/// Ages are updated this often, with or without news.
 const TICK: Duration = Duration::from_secs(1);
 /// What comes within this time makes one picture; the more machines there are, the longer it is.
 const TOGETHER: Duration = Duration::from_millis(30);
@@ -36,12 +36,12 @@ impl RemoteFeed {
     pub fn open(machine: &MachineArgs, state: &mut TopState) -> anyhow::Result<RemoteFeed> {
         let watch = Arc::new(watch(machine, Duration::from_millis(state.settings.interval_ms))?);
         state.watch(watch.fleet(), !machine.is_fleet());
-        let (ready, tell) = UnixStream::pair()?;
+        let (ready, notify) = UnixStream::pair()?;
         ready.set_nonblocking(true)?;
-        tell.set_nonblocking(true)?;
+        notify.set_nonblocking(true)?;
         let latest = Arc::default();
         let (watched, into) = (watch.clone(), Arc::clone(&latest));
-        let run = move || gather(&watched, &into, &tell);
+        let run = move || gather(&watched, &into, &notify);
         let thread = std::thread::Builder::new().name("ttmon-fleet".into()).spawn(run)?;
         Ok(RemoteFeed { ready, watch, latest, thread })
     }
@@ -75,7 +75,7 @@ impl RemoteFeed {
     }
 }
 
-fn gather(watch: &Watch, into: &Mutex<Latest>, mut tell: &UnixStream) {
+fn gather(watch: &Watch, into: &Mutex<Latest>, mut notify: &UnixStream) {
     let (mut version, mut machines) = (0, 1);
     while let Some(now) = watch.await_news(version, TICK) {
         // Several machines answer at about the same time; a picture for each would be too many.
@@ -85,6 +85,6 @@ fn gather(watch: &Watch, into: &Mutex<Latest>, mut tell: &UnixStream) {
         machines = fleet.hosts.len() as u32;
         let summaries = fleet.hosts.iter().map(Summary::of).collect();
         *into.lock().unwrap_or_else(PoisonError::into_inner) = Some((fleet, summaries));
-        let _: io::Result<usize> = tell.write(&[1]);
+        let _: io::Result<usize> = notify.write(&[1]);
     }
 }

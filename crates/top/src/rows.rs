@@ -3,11 +3,10 @@
 //! This is done once per moment, filter or order, and not for every picture.
 
 use super::column::ProcessColumn;
-use super::query;
-use super::row::{Partial, Row, short};
+use super::row::{Partial, ProcessRow, short};
 use super::settings::TopSettings;
 use super::trails::Trails;
-use model::filter::Filter;
+use model::filter::{Filter, FilterContext};
 use model::{Bytes, DeviceId, Held, Process, Snapshot, Usage};
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -23,7 +22,7 @@ pub struct ProcessRows {
     query: Filter,
     order: RowOrder,
     /// One for each process of the moment, in its order.
-    all: Vec<Row>,
+    all: Vec<ProcessRow>,
     shown: Vec<ShownRow>,
     pub widths: ColumnWidths,
 }
@@ -85,7 +84,7 @@ impl ProcessRows {
         }
         if is_new {
             self.moment = moment.clone();
-            self.all = Row::all(&moment.snapshot, trails);
+            self.all = ProcessRow::all(&moment.snapshot, trails);
             self.widths = ColumnWidths::of(&moment.snapshot, &self.all);
         }
         if filter != self.filter {
@@ -103,7 +102,8 @@ impl ProcessRows {
         let snapshot = &self.moment.snapshot;
         let processes = &snapshot.processes;
         let both = self.all.iter().zip(processes).enumerate();
-        let matching = both.filter(|(_, (row, process))| query::matches(&self.query, row, process, snapshot));
+        let context = |row: &ProcessRow| FilterContext { snapshot, growth: row.growth };
+        let matching = both.filter(|(_, (row, process))| self.query.matches(process, &context(row)));
         let mut sorted: Vec<(usize, Option<SortKey>)> =
             matching.map(|(n, (row, process))| (n, SortKey::of(row, process, self.order.sort))).collect();
         // Absent values come last in both directions, and equal ones keep the order of their pids.
@@ -134,7 +134,7 @@ impl ProcessRows {
     }
 
     /// The shown rows from one on.
-    pub fn from(&self, first: usize) -> impl Iterator<Item = (&Row, &Process, Branch)> {
+    pub fn from(&self, first: usize) -> impl Iterator<Item = (&ProcessRow, &Process, Branch)> {
         let shown = self.shown.get(first..).unwrap_or_default();
         shown.iter().map(|place| (&self.all[place.row], &self.moment.snapshot.processes[place.row], place.branch))
     }
@@ -150,15 +150,15 @@ impl ProcessRows {
     }
 }
 
-impl Row {
+impl ProcessRow {
     /// A row for each process, in the order of the snapshot.
-    pub fn all(snapshot: &Snapshot, trails: &Trails) -> Vec<Row> {
+    pub fn all(snapshot: &Snapshot, trails: &Trails) -> Vec<ProcessRow> {
         let devices = snapshot.devices.iter();
         let totals = devices.filter_map(|device| Some((&device.id, device.memory.dram_total?))).collect();
-        snapshot.processes.iter().map(|process| Row::of(process, snapshot, &totals, trails)).collect()
+        snapshot.processes.iter().map(|process| ProcessRow::of(process, snapshot, &totals, trails)).collect()
     }
 
-    fn of(process: &Process, snapshot: &Snapshot, totals: &HashMap<&DeviceId, Bytes>, trails: &Trails) -> Row {
+    fn of(process: &Process, snapshot: &Snapshot, totals: &HashMap<&DeviceId, Bytes>, trails: &Trails) -> ProcessRow {
         let held = &process.devices;
         let usage = held.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
         let partial = |kind: fn(&Usage) -> Option<Bytes>| {
@@ -170,7 +170,7 @@ impl Row {
         let total: Option<Bytes> = held.iter().map(|held| totals.get(&held.id).copied()).sum();
         let share = usage.dram_used.zip(total.filter(|total| total.0 > 0));
         let age = process.started_at.map(|started| snapshot.taken_at.0.saturating_sub(started.0) as f64 / 1000.0);
-        Row {
+        ProcessRow {
             pid: process.pid,
             devices: devices(held),
             usage,
@@ -208,7 +208,7 @@ fn devices(held: &[Held]) -> String {
 }
 
 impl ColumnWidths {
-    fn of(snapshot: &Snapshot, rows: &[Row]) -> ColumnWidths {
+    fn of(snapshot: &Snapshot, rows: &[ProcessRow]) -> ColumnWidths {
         let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0).min(999) as u16;
         let processes = &snapshot.processes;
         ColumnWidths {
@@ -232,7 +232,7 @@ enum SortKey<'a> {
 }
 
 impl SortKey<'_> {
-    fn of<'a>(row: &Row, process: &'a Process, column: ProcessColumn) -> Option<SortKey<'a>> {
+    fn of<'a>(row: &ProcessRow, process: &'a Process, column: ProcessColumn) -> Option<SortKey<'a>> {
         let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| SortKey::Number(bytes.0 as f64));
         match column {
             ProcessColumn::Devices => {
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_process_is_one_row_with_all_its_devices() {
-        let all = Row::all(&example::machine(), &Trails::default());
+        let all = ProcessRow::all(&example::machine(), &Trails::default());
         assert_eq!(all[0].devices, "2,2R");
         assert_eq!(all[0].usage.dram, Some(Bytes(11_811_160_064)));
         assert_eq!(all[0].usage.l1_small, Some(Bytes(65_536)));
@@ -383,7 +383,7 @@ mod tests {
         process.devices =
             vec![held(DeviceId::Local(0), Usage::measured(5, 0, 0, 0, 0)), held(DeviceId::Local(1), Usage::default())];
         let snapshot = Snapshot { processes: vec![process], ..example::machine() };
-        let row = &Row::all(&snapshot, &Trails::default())[0];
+        let row = &ProcessRow::all(&snapshot, &Trails::default())[0];
         assert_eq!((row.usage.dram, row.partial.dram), (Some(Bytes(5)), true));
     }
 

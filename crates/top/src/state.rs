@@ -102,7 +102,7 @@ pub enum Overlay {
 pub enum Effect {
     Quit,
     Suspend,
-    /// Everything is drawn anew.
+    /// Everything is redrawn.
     Redraw,
     /// The settings are written to the configuration file.
     Save,
@@ -127,7 +127,7 @@ pub struct Replay {
     pub speed: f64,
 }
 
-/// What a machine told last, and what more is known of it.
+/// The last answer of a machine, and its details.
 type Taken = (Arc<Snapshot>, Option<Arc<fleet_data::Closer>>);
 
 /// As many moments as the charts can show.
@@ -197,8 +197,8 @@ impl TopState {
         self.history.push(&moment.snapshot);
         self.trails.push(&moment.snapshot);
         self.places.notice(&moment.snapshot.devices);
-        let told = self.events.notice(before.seen(), moment.seen());
-        self.keep_scroll(told);
+        let more = self.events.notice(before.seen(), moment.seen());
+        self.keep_scroll(more);
         self.latest = moment;
         if !self.paused {
             self.shown = self.latest.clone();
@@ -207,7 +207,7 @@ impl TopState {
         self.refresh_rows();
     }
 
-    /// Makes the process table anew where what is shown, the filter or the order have changed.
+    /// Updates the process table when what is shown, the filter or the order has changed.
     pub fn refresh_rows(&mut self) {
         if self.rows.update(&self.shown, &self.trails, &self.table.filter, &self.settings) {
             self.table.keep(&self.rows);
@@ -237,7 +237,7 @@ impl TopState {
         let Some(host) = self.hosts.as_ref().and_then(Hosts::current) else { return };
         let answers = host.trouble().is_none();
         let now = host.snapshot.clone().map(|snapshot| (snapshot, host.closer.clone()));
-        // That others have told something is nothing new of this one.
+        // News of other machines is no news of this one.
         let is_same = |(a, b): (&Taken, &Taken)| {
             Arc::ptr_eq(&a.0, &b.0) && a.1.as_ref().map(Arc::as_ptr) == b.1.as_ref().map(Arc::as_ptr)
         };
@@ -265,8 +265,8 @@ impl TopState {
             return self.take(moment);
         }
         // What is old is shown, but was not measured again.
-        let told = self.events.notice(self.latest.seen(), moment.seen());
-        self.keep_scroll(told);
+        let more = self.events.notice(self.latest.seen(), moment.seen());
+        self.keep_scroll(more);
         self.latest = Arc::new(moment);
         self.shown = self.latest.clone();
         self.keep_selection();
@@ -305,8 +305,8 @@ impl TopState {
             self.history.push(&snapshot);
             let moment = Moment::of(snapshot);
             let before = std::mem::replace(&mut self.scanned, moment);
-            let told = self.events.notice(before.seen(), self.scanned.seen());
-            self.keep_scroll(told);
+            let more = self.events.notice(before.seen(), self.scanned.seen());
+            self.keep_scroll(more);
         }
     }
 
@@ -326,7 +326,7 @@ impl TopState {
         self.refresh_rows();
     }
 
-    /// The moment until which there is something to tell: the past of a recording has a future.
+    /// The moment until which events are shown: a replay is in the past.
     pub fn now(&self) -> Timestamp {
         if self.replay.is_some() { self.snapshot().taken_at } else { Timestamp(i64::MAX) }
     }
@@ -362,7 +362,7 @@ impl TopState {
         self.device = Some(devices[to].id.clone());
     }
 
-    /// The process that is looked at from closer.
+    /// The process whose details are shown.
     pub fn process_in_detail(&self) -> Option<u32> {
         match &self.overlay {
             Some(Overlay::Detail(detail)) => Some(detail.pid),

@@ -28,7 +28,7 @@ pub struct ProcessTable {
     pub filters: Vec<String>,
     /// Where the cursor is. When its process ends, the one at its place gets it.
     pub at: usize,
-    /// Whether somebody has moved the cursor. Until then it stays on the first row.
+    /// Whether the cursor was moved. Until then it stays on the first row.
     pub is_chosen: bool,
     /// Whether the wheel has turned the table away from the cursor.
     pub is_away: bool,

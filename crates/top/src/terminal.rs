@@ -26,7 +26,7 @@ pub struct TerminalScreen {
     next: Buffer,
 }
 
-/// Whether somebody must give the terminal back.
+/// Whether the terminal is to be restored.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl TerminalScreen {
@@ -63,7 +63,7 @@ impl TerminalScreen {
         give_back();
     }
 
-    /// Everything is sent anew with the next picture.
+    /// The next frame is drawn completely.
     pub fn forget(&mut self) {
         self.shown = Buffer::empty(Rect::ZERO);
     }
@@ -102,13 +102,13 @@ impl Drop for TerminalScreen {
     }
 }
 
-/// Whether there are keys that nobody has read.
+/// Whether there are keys that were not read.
 pub fn has_keys() -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(&io::stdin(), PollFlags::IN)], Some(&now)) == Ok(1)
 }
 
-/// Has whoever waits for keys told of them once more: setting a terminal to what it is does that.
+/// Wakes the thread that waits for keys: setting a terminal to what it is does that.
 pub fn tell_again() {
     let _alone = io::stdout().lock();
     let stdin = io::stdin();
@@ -124,7 +124,7 @@ pub fn is_taken() -> bool {
     TAKEN.load(SeqCst)
 }
 
-/// Makes the terminal what it was before. There is nobody left to tell when that fails.
+/// Makes the terminal what it was before. There is no way to report a failure.
 fn give_back() {
     let mut out = io::stdout().lock();
     if TAKEN.swap(false, SeqCst) {

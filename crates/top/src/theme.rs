@@ -34,7 +34,7 @@ pub enum Tone {
     Tagged,
     /// Keys in the last line, and whatever can be pressed.
     Key,
-    /// Parts of a bar: buffers, traces or circular buffers, the small region, what is free, what nobody hands out.
+    /// Parts of a bar: buffers, traces or circular buffers, the small region, what is free, what cannot be allocated.
     Buffers,
     Second,
     Third,

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_stands_at_the_top() {
+    fn the_newest_is_at_the_top() {
         let text = drawn(&state(), 80, 6);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("┌ ") && lines[0].contains("events, the newest first"), "{text}");

@@ -26,7 +26,7 @@ pub const LEAST_PROCESSES: u16 = 5;
 const LEAST_CHARTS: u16 = 4;
 /// Both get this before one of them gets more.
 const GOOD: u16 = 6;
-/// From so many columns on, charts and processes stand side by side.
+/// From so many columns on, charts and processes are side by side.
 const WIDE: u16 = 240;
 
 /// The panels of a view, from top to bottom.

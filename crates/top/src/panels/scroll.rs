@@ -17,7 +17,7 @@ pub fn pressed(code: KeyCode, at: usize, page: usize, last: usize) -> usize {
     to.min(last)
 }
 
-/// The key that the mouse stands for: the wheel scrolls, a click above the window closes it.
+/// What the mouse does, as a key: the wheel scrolls, a click above the window closes it.
 pub fn turned(event: MouseEvent, area: Rect) -> Option<KeyCode> {
     match event.kind {
         MouseEventKind::ScrollUp => Some(KeyCode::Up),

@@ -21,7 +21,7 @@ const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
 const TERM: i32 = 15;
 
 impl Menu {
-    /// For the tagged processes, or else the selected one. None when there is nobody.
+    /// For the tagged processes, or else the selected one. `None` when there is none.
     pub fn for_processes(state: &TopState) -> Option<Menu> {
         let tagged = &state.table.tagged;
         let wanted =

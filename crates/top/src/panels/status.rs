@@ -63,7 +63,7 @@ fn shown(binding: &Binding) -> &'static str {
     binding.shown.split(", ").next().unwrap_or(binding.shown)
 }
 
-/// The keys for which there is room, and from where to where each stands.
+/// The keys for which there is room, and from where to where each goes.
 fn keys(state: &TopState, area: Rect) -> Vec<(&'static Binding, u16, u16)> {
     let said = message(state).map_or(0, |(text, _)| columns(text).min(room_for_message(area)) + 2);
     let mut x = area.x + 1 + said;

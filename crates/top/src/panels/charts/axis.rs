@@ -27,7 +27,7 @@ impl Scale {
         }
         let lacking = text.least_span() - (high - low);
         if lacking > 0.0 {
-            // What is constant lies in the middle, or stands on the ground.
+            // What is constant is in the middle, or at the bottom.
             low -= if text.begins_at_zero() { 0.0 } else { lacking / 2.0 };
             high += if text.begins_at_zero() { lacking } else { lacking / 2.0 };
         }

@@ -75,12 +75,12 @@ fn with_closer(closer: Closer) -> Moment {
 }
 
 #[test]
-fn everything_that_is_known_of_a_process_is_told() {
+fn everything_that_is_known_of_a_process_is_shown() {
     let state = state_of(vec![with_closer(closer(4711))], (110, 50));
     let text = drawn(&state, &Detail::of(4711));
     assert!(!text.contains('\x1b'));
     expect_file!["../../golden/detail.txt"].assert_eq(&text);
-    // The same until somebody looked closer.
+    // The same before details were read.
     let early = drawn(&state_of(vec![Moment::of(example::machine())], (110, 20)), &Detail::of(4711));
     assert!(early.contains("Agent      ttmon-agent 0.1.0") && !early.contains("Buffers"), "{early}");
 }
@@ -139,8 +139,8 @@ fn a_process_that_has_ended_keeps_its_past_and_nothing_else() {
     assert!(text.contains("pid 4711 has ended: "), "{text}");
     assert!(text.contains("This process has ended, or no longer uses a device."), "{text}");
     assert!(!text.contains("Command"), "{text}");
-    let nobody = drawn(&state_of(vec![Moment::of(example::machine())], (80, 10)), &Detail::of(99));
-    assert!(nobody.contains("pid 99 has ended: ") && !nobody.contains("All device memory"), "{nobody}");
+    let ended = drawn(&state_of(vec![Moment::of(example::machine())], (80, 10)), &Detail::of(99));
+    assert!(ended.contains("pid 99 has ended: ") && !ended.contains("All device memory"), "{ended}");
 }
 
 #[test]

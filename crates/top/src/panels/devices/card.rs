@@ -16,7 +16,7 @@ use show::text::{Align, clean, width};
 const GAP: u16 = 2;
 /// Between two cards.
 const GUTTER: u16 = 2;
-/// What follows the first line stands under its name.
+/// What follows the first line is below its name.
 const INDENT: u16 = 2;
 /// `≥123.4/180.0 MiB`
 const USED: u16 = 16;

@@ -1,4 +1,4 @@
-//! A device in one line, of which several stand side by side.
+//! A device in one line, several of which are side by side.
 
 use super::{figures, selection};
 use crate::paint::{bar, cell, put};

@@ -28,7 +28,7 @@ enum DeviceForm {
     Heat,
 }
 
-/// How long the longest are, so that what follows stands in columns.
+/// How long the longest are, so that what follows is aligned.
 #[derive(Debug, Clone, Copy)]
 struct NameWidths {
     names: usize,

@@ -44,7 +44,7 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
         Action::Events => enter(state, TopView::Events),
         Action::NextView if hosts.entered.is_none() => enter(state, TopView::Overview),
         Action::Back if !hosts.filter().is_empty() => hosts.set_filter(String::new()),
-        // Somebody who goes back once too often does not want to end.
+        // One Esc too many does not quit.
         Action::Back => state.notice = Some("q ends".into()),
         Action::Signal => state.notice = Some(super::super::signals::REMOTE.into()),
         _ => return false,

@@ -1,4 +1,4 @@
-//! The columns of the list of machines, and where each stands.
+//! The columns of the list of machines, and the place of each.
 
 use crate::hosts::HostSort;
 use ratatui::layout::Rect;
@@ -27,7 +27,7 @@ pub struct PlacedFleetColumn {
     pub width: u16,
 }
 
-/// All of them with the least width, in the order in which they stand; and what goes first where there is no room.
+/// All of them with the least width, in their order; and what goes first where there is no room.
 const COLUMNS: [(FleetColumn, u16, u8); 10] = [
     (FleetColumn::Host, NARROWEST_NAME, 0),
     (FleetColumn::State, 9, 0),

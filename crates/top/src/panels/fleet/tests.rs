@@ -74,7 +74,7 @@ fn machines_fit_every_terminal() {
 }
 
 #[test]
-fn one_machine_stands_in_the_place_of_this_one() {
+fn one_machine_is_shown_in_the_place_of_this_one() {
     let mut text = String::new();
     let alone = |host: HostView| Fleet { hosts: vec![host] };
     for host in [
@@ -175,11 +175,11 @@ fn charts_go_on_from_what_the_service_remembers_and_stop_with_it() {
     let mut state = watching(fleet.clone());
     assert_eq!(state.history.len(), 60);
     again(&mut state, fleet.clone());
-    assert_eq!(state.history.len(), 60, "the same moment is not told twice");
+    assert_eq!(state.history.len(), 60, "the same moment is not added twice");
     let gone = HostView { snapshot: fleet.hosts[0].snapshot.clone(), ..example::unreachable("lab-1", "x", 5) };
     again(&mut state, Fleet { hosts: vec![gone] });
     assert_eq!(state.history.len(), 60);
-    assert_eq!(state.devices()[0].state, model::State::Silent, "nobody knows that it is well");
+    assert_eq!(state.devices()[0].state, model::State::Silent, "its state is not known");
 }
 
 #[test]

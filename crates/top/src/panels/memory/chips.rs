@@ -8,7 +8,7 @@ use model::{Judgement, State as ChipState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use show::memory::draw::bar::Sizes;
-use show::memory::draw::facts::percent;
+use show::memory::draw::facts::{percent, short_board};
 use show::memory::draw::short_figures;
 use show::memory::view::{Area, Chip, View};
 use show::text::Align::{Left, Right};
@@ -24,7 +24,7 @@ enum ChipForm {
     Cell,
 }
 
-/// Where chips stand: neighbours by number below each other.
+/// Where chips are: neighbours by number below each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChipGrid {
     form: ChipForm,
@@ -73,7 +73,7 @@ impl ChipGrid {
         area.width / self.across.max(1)
     }
 
-    /// Where a chip stands, unless it cannot be seen.
+    /// Where a chip is, unless it cannot be seen.
     pub fn place(&self, area: Rect, at: usize) -> Option<Rect> {
         let down = usize::from(self.down.max(1));
         let row = ((at % down) as u16).checked_sub(self.first)?.checked_add(1).filter(|row| *row < self.rows)?;
@@ -163,7 +163,7 @@ fn draw_chip(state: &TopState, chip: &Chip, form: ChipForm, area: Rect, buf: &mu
         x = x.saturating_add(1);
     }
     if form == ChipForm::Line {
-        let board = chip.board.as_deref().map(|board| board.replace("wormhole", "wh").replace("blackhole", "bh"));
+        let board = short_board(chip);
         let word = chip.state.filter(|_| sick.is_some()).map(ChipState::name).or(board.as_deref());
         let tone = sick.unwrap_or(Tone::Plain);
         cell(buf, (x, area.y), LEAD - 6, word.unwrap_or_default(), Left, theme.style(tone), theme);

@@ -38,14 +38,14 @@ pub enum MemoryLine {
     Cells(Vec<(String, u16, Align, Tone)>),
 }
 
-/// A few words, and the character that stands for them in a bar.
+/// A few words, and their character in a bar.
 pub struct Word {
     glyph: Option<(char, Tone)>,
     text: String,
     tone: Tone,
 }
 
-/// Facts stand under the bar, behind the area's name.
+/// Facts are under the bar, behind the area's name.
 const INDENT: u16 = 6;
 /// Below this a table of the kinds has not enough columns to be one.
 const TABLE: u16 = 100;
@@ -107,21 +107,11 @@ fn bars(chip: &Chip, theme: &Theme, width: u16, with_facts: bool) -> Vec<MemoryL
 }
 
 fn title(chip: &Chip) -> MemoryLine {
-    let count = |n: u64, one: &str, many: &str| match n {
-        0 => format!("no {one}"),
-        1 => format!("1 {one}"),
-        n => format!("{n} {many}"),
-    };
-    let kinds = chip.dram.kinds.iter().chain(&chip.l1.kinds);
-    let buffers = kinds.filter_map(|kind| kind.buffers).reduce(u64::saturating_add).filter(|n| *n > 0);
-    let processes = chip.processes.map(|n| count(n.into(), "process", "processes"));
-    let right: Vec<String> =
-        [processes, buffers.map(|n| count(n, "buffer", "buffers"))].into_iter().flatten().collect();
     let mut left = vec![(chip.id.clone(), Tone::Title)];
     left.extend(chip.board.clone().map(|board| (board, Tone::Strong)));
     let tone = state_tone(chip.state).unwrap_or(Tone::Good);
     left.extend(chip.state.map(|state| (state.name().to_owned(), tone)));
-    MemoryLine::Title { left, right: right.join(", ") }
+    MemoryLine::Title { left, right: facts::counts(chip) }
 }
 
 /// What no figure says.

@@ -168,7 +168,7 @@ fn a_key_shows_one_kind_alone() {
 }
 
 #[test]
-fn where_there_are_no_buffers_it_says_why() {
+fn without_buffers_it_says_why() {
     let mut state = state_of_snapshot(show::example::machine());
     do_all(&mut state, &[Action::Right]);
     assert!(drawn(&state, (80, 22)).contains("reading …"));

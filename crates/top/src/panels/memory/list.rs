@@ -9,9 +9,11 @@ use model::Bytes;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::grid::{Cell, Column, fitted};
-use show::memory::draw::lists::{buffer_cells, buffer_columns, bytes, death_cells, death_columns, words};
-use show::memory::draw::{age, joined};
-use show::memory::view::{Chip, Death, Holder, Part, View};
+use show::memory::draw::age;
+use show::memory::draw::lists::{
+    buffer_cells, buffer_columns, bytes, death_cells, death_columns, process_cells, process_columns, words,
+};
+use show::memory::view::{Chip, Death, Holder, View};
 use show::style::{Style, Tone as Said};
 use show::text::Align;
 
@@ -23,7 +25,7 @@ const PREVIEW: u16 = 5;
 /// How per-buffer data comes about.
 const REMEDY: &str = "run programs with `ttmon run`, or install the Python package";
 
-/// The names of the lists, and from where to where each stands.
+/// The names of the lists, and from where to where each goes.
 fn names(state: &TopState, view: &View, area: Rect) -> Vec<(Tab, String, u16, u16)> {
     let mut x = area.x.saturating_add(2);
     let place = |tab: &Tab| {
@@ -157,7 +159,7 @@ fn table(
     let style = style_of(theme, area.width);
     let seen = &rows[..rows.len().min(usize::from(area.height.saturating_sub(1)).max(1))];
     let mut columns = match tab {
-        Tab::Processes => process_columns(rows),
+        Tab::Processes => process_columns(pids(rows)),
         Tab::Buffers => buffer_columns(view),
         Tab::Deaths => death_columns(),
         Tab::Left => left_columns(),
@@ -185,52 +187,19 @@ fn table(
 
 fn cells(row: &MemoryRow, view: &View, style: &Style) -> Vec<Cell> {
     match row {
-        MemoryRow::Process { holder, part } => process_cells(holder, part, style),
+        MemoryRow::Process { holder, part } => process_cells(holder, part.usage, part.source.as_deref(), style),
         MemoryRow::Buffer(buffer) => buffer_cells(buffer, style),
         MemoryRow::Death(death) => death_cells(death, view, style),
         MemoryRow::Left { chip, bytes, death } => left_cells(chip, *bytes, *death, view, style),
     }
 }
 
-fn process_columns(rows: &[MemoryRow]) -> Vec<Column> {
-    let pid = rows.iter().filter_map(|row| match row {
-        MemoryRow::Process { holder, .. } => Some(holder.pid.to_string().len()),
+/// The pids of a list of processes.
+fn pids(rows: &[MemoryRow]) -> impl Iterator<Item = u32> {
+    rows.iter().filter_map(|row| match row {
+        MemoryRow::Process { holder, .. } => Some(holder.pid),
         _ => None,
-    });
-    vec![
-        Column::right("PID", pid.max().unwrap_or(0).max(5)),
-        Column::left("User", 6).rank(3),
-        Column::left("Process", 8).stretching(),
-        Column::right("Total", 6),
-        Column::right("DRAM", 6).rank(1),
-        Column::right("TRACE", 6).rank(6),
-        Column::right("L1", 6).rank(2),
-        Column::right("CB", 6).rank(4),
-        Column::right("L1_SMALL", 8).rank(7),
-        Column::left("From", 5),
-        Column::left("on chips", 8).rank(5),
-    ]
-}
-
-/// What it holds of the selected chip.
-fn process_cells(holder: &Holder, part: &Part, style: &Style) -> Vec<Cell> {
-    let ids: Vec<String> = holder.devices.iter().map(|part| part.id.clone()).collect();
-    let command = holder.command.as_deref().or(holder.name.as_deref());
-    let name = if style.columns >= 104 { command } else { holder.name.as_deref().or(command) };
-    let usage = part.usage;
-    vec![
-        Cell::Text(holder.pid.to_string(), Said::Strong),
-        words(holder.user.as_deref(), style),
-        words(name, style),
-        bytes(usage.total(), style),
-        bytes(usage.dram_used, style),
-        bytes(usage.trace, style),
-        bytes(usage.l1_used, style),
-        bytes(usage.cb, style),
-        bytes(usage.l1_small, style),
-        words(part.source.as_deref(), style),
-        Cell::plain(joined(&ids)),
-    ]
+    })
 }
 
 fn left_columns() -> Vec<Column> {

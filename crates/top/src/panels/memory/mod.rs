@@ -221,7 +221,7 @@ fn select(chosen: &mut Chosen, rows: &[MemoryRow], at: usize, page: usize) {
     chosen.at = at;
     chosen.key = rows.get(at).map(MemoryRow::key);
     chosen.scroll = first_row(chosen, at, rows.len(), page);
-    // What is looked at from closer goes along.
+    // The details follow the cursor.
     if chosen.closer.is_some() {
         chosen.closer = chosen.key.clone();
     }

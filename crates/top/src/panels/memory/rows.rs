@@ -17,7 +17,7 @@ pub enum MemoryRow<'a> {
     },
     Buffer(&'a Buffer),
     Death(&'a Death),
-    /// A chip with memory that is counted for dead processes, and who died there last.
+    /// A chip with memory still attributed to exited processes, and the last of them.
     Left {
         chip: &'a Chip,
         bytes: Bytes,
@@ -88,7 +88,7 @@ pub fn processes<'a>(state: &TopState, view: &'a View) -> Vec<MemoryRow<'a>> {
     all.into_iter().map(|(holder, part)| MemoryRow::Process { holder, part }).collect()
 }
 
-/// Those on the selected chip, as they come: the largest first. One whose chip could not be told is on every chip that its
+/// Those on the selected chip, as they come: the largest first. One whose chip is not known is on every chip that its
 /// process holds.
 pub fn buffers<'a>(
     state: &TopState,
@@ -111,7 +111,7 @@ pub fn buffers<'a>(
         .filter(is_here)
 }
 
-/// The chips where something is counted for dead processes.
+/// The chips with memory still attributed to exited processes.
 fn left(view: &View) -> impl Iterator<Item = MemoryRow<'_>> {
     view.chips.iter().filter_map(|chip| {
         let bytes = chip.stale_bytes.filter(|bytes| bytes.0 > 0)?;

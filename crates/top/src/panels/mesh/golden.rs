@@ -149,7 +149,7 @@ fn sick_chips_say_so_at_their_places() {
 }
 
 #[test]
-fn a_descriptor_tells_all_links_and_far_ones_are_told_in_words() {
+fn a_descriptor_has_all_links_and_distant_ones_are_listed() {
     let mut text = at_all_sizes("T3000", &described(T3K, machine(n300s(4))));
     text += &at_all_sizes("torus", &described(&torus(), machine(wormhole_galaxy())));
     text += &at_all_sizes("another machine", &described(N300, machine(blackhole_galaxy())));

@@ -1,4 +1,4 @@
-//! The links between cells that are neighbours. Others are told in words.
+//! The links between cells that are neighbours. Others are listed in words.
 
 use super::plan::Plan;
 use crate::state::TopState;

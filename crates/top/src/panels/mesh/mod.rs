@@ -215,7 +215,7 @@ fn draw_legend(state: &TopState, plan: &Plan, buf: &mut Buffer) {
         }
     }
     let from = |source| links.iter().any(|link| link.source == source);
-    let told = match (from(TopologySource::Descriptor), from(TopologySource::Board), topology.source) {
+    let source = match (from(TopologySource::Descriptor), from(TopologySource::Board), topology.source) {
         (true, true, _) => "links from the cluster descriptor and the boards",
         (true, false, _) => "links from the cluster descriptor",
         (false, true, TopologySource::Assumed) => "links on boards; cables are not known",
@@ -224,7 +224,7 @@ fn draw_legend(state: &TopState, plan: &Plan, buf: &mut Buffer) {
         (false, false, _) if topology.chips.len() == 1 => "no links known",
         (false, false, _) => "no links known: pass --topology FILE to show them",
     };
-    line.push(Piece::left(told, Tone::Faint, 1));
+    line.push(Piece::left(source, Tone::Faint, 1));
     let far = links.iter().filter(|link| links::neighbours(topology, link).is_none()).count();
     if far > 0 {
         line.push(Piece::left(format!("{far} to other groups, not drawn"), Tone::Faint, 3));

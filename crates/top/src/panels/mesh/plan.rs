@@ -10,7 +10,7 @@ use std::ops::Range;
 pub struct Plan {
     pub title: Rect,
     pub facts: Rect,
-    /// Whether the facts stand beside the grid, not below it.
+    /// Whether the facts are beside the grid, not below it.
     pub aside: bool,
     pub legend: Rect,
     grid: Rect,

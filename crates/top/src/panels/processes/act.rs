@@ -54,7 +54,7 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
             }
         }
         Action::UntagAll => state.table.tagged.clear(),
-        // Whoever has such a pid today is somebody else.
+        // A process with this pid is another one today.
         Action::Signal if state.replay.is_some() => state.notice = Some("signals cannot be sent in a replay".into()),
         Action::Signal if state.hosts.is_some() => state.notice = Some(signals::REMOTE.into()),
         Action::Signal if state.settings.read_only => {

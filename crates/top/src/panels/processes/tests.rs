@@ -180,7 +180,7 @@ fn a_part_of_a_sum_is_no_sum() {
 #[test]
 fn the_cursor_stays_with_its_process_and_its_place_when_that_ends() {
     let mut state = usual(many(5));
-    assert_eq!(state.table.selected, Some(1004), "the first, until somebody moves it");
+    assert_eq!(state.table.selected, Some(1004), "the first, until it is moved");
     let mut grown = many(5);
     grown.processes[0].devices[0].usage = Usage::measured(1 << 40, 0, 0, 0, 0);
     state.take(Moment { snapshot: grown.clone(), ..Moment::default() });
@@ -263,7 +263,7 @@ fn a_click_selects_and_a_second_opens() {
     click(&mut state, 10, area.y + 3);
     assert_eq!(state.overlay, None, "that was long ago");
     click(&mut state, 10, area.y + 12);
-    assert_eq!(state.table.selected, Some(1003), "there is nobody");
+    assert_eq!(state.table.selected, Some(1003), "there is no row");
 }
 
 #[test]
