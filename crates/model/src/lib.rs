@@ -30,7 +30,7 @@ pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
 pub use device::{Arch, Device, DriverUsed, Firmware, Link, Memory, State};
 pub use engines::{EngineCounters, engine_percent};
-pub use history::{History, Metric, Series, Stretch};
+pub use history::{History, Series, Stretch};
 pub use id::{DeviceId, PciAddress};
 pub use identity::{ChipMatch, chip_match, chip_with_number};
 pub use judgement::Judgement;

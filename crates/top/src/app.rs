@@ -1,18 +1,19 @@
 //! What keys and the mouse do to the state.
 
 use super::keys::{self, Action, Key};
-use super::mishap;
 use super::panels::layout::{self, Panel};
 use super::panels::{
-    charts, detail, devices, events, filter, fleet, help, memory, mesh, processes, setup, signals, sort,
+    charts, detail, device, devices, events, filter, fleet, help, memory, mesh, processes, setup, signals, sort,
 };
-use super::player::Wish;
-use super::state::{Effect, Overlay, State, View};
+use super::player::PlayCommand;
+use super::state::{Effect, Overlay, TopState, TopView};
+#[cfg(debug_assertions)]
+use super::test_panic;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEvent};
 use ratatui::layout::Position;
 
 /// Sees to one event of the terminal.
-pub fn handle(state: &mut State, event: &Event) {
+pub fn handle(state: &mut TopState, event: &Event) {
     match event {
         Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
         Event::Key(KeyEvent { code, modifiers, .. }) => press(state, (*code, *modifiers)),
@@ -29,9 +30,10 @@ pub fn handle(state: &mut State, event: &Event) {
     state.refresh_rows();
 }
 
-fn press(state: &mut State, key: Key) {
+fn press(state: &mut TopState, key: Key) {
+    #[cfg(debug_assertions)]
     if key == (KeyCode::Char('p'), KeyModifiers::CONTROL) {
-        mishap::maybe("keys");
+        test_panic::maybe("keys");
     }
     state.notice = None;
     let action = keys::action(key);
@@ -51,6 +53,7 @@ fn press(state: &mut State, key: Key) {
             Overlay::Filter(prompt) => filter::press(state, prompt, key),
             Overlay::Machines(prompt) => fleet::prompt::press(state, prompt, key),
             Overlay::Detail(detail) => detail::press(state, detail, key),
+            Overlay::Device { scroll } => device::press(state, scroll, key),
         };
         // An overlay may have opened another one.
         state.overlay = state.overlay.take().or(next);
@@ -62,14 +65,14 @@ fn press(state: &mut State, key: Key) {
 }
 
 /// Does what a key asks for, as if it was pressed and nothing lay over the view.
-pub fn act_on(state: &mut State, action: Action) {
+pub fn act_on(state: &mut TopState, action: Action) {
     state.notice = None;
     let is_done = match state.view {
-        View::Overview => charts::act(state, action) || processes::act(state, action),
-        View::Memory => memory::act(state, action),
-        View::Mesh => mesh::act(state, action),
-        View::Events => events::act(state, action),
-        View::Fleet => fleet::act(state, action),
+        TopView::Overview => charts::act(state, action) || processes::act(state, action),
+        TopView::Memory => memory::act(state, action),
+        TopView::Mesh => mesh::act(state, action),
+        TopView::Events => events::act(state, action),
+        TopView::Fleet => fleet::act(state, action),
     };
     if !is_done {
         act(state, action);
@@ -77,38 +80,39 @@ pub fn act_on(state: &mut State, action: Action) {
 }
 
 /// Whether there is a way back to other machines.
-fn is_of_several(state: &State) -> bool {
-    state.views().contains(&View::Fleet)
+fn is_of_several(state: &TopState) -> bool {
+    state.views().contains(&TopView::Fleet)
 }
 
 /// What means the same everywhere.
-fn act(state: &mut State, action: Action) {
+fn act(state: &mut TopState, action: Action) {
     match action {
         Action::Suspend => state.effects.push(Effect::Suspend),
         Action::Redraw => state.effects.push(Effect::Redraw),
-        Action::Fleet if is_of_several(state) => state.view = View::Fleet,
-        Action::Back if state.view != View::Overview => state.view = View::Overview,
-        Action::Back if is_of_several(state) => state.view = View::Fleet,
+        Action::Fleet if is_of_several(state) => state.view = TopView::Fleet,
+        Action::Back if state.view != TopView::Overview => state.view = TopView::Overview,
+        Action::Back if is_of_several(state) => state.view = TopView::Fleet,
         Action::Quit | Action::Back => state.effects.push(Effect::Quit),
         Action::Help => state.overlay = Some(Overlay::Help { scroll: 0 }),
         Action::Setup => state.overlay = Some(Overlay::Setup(setup::Setup::new(state))),
         Action::Save => state.effects.push(Effect::Save),
-        Action::Overview => state.view = View::Overview,
-        Action::Memory => state.view = View::Memory,
-        Action::Mesh => state.view = View::Mesh,
-        Action::Events => state.view = View::Events,
+        Action::Overview => state.view = TopView::Overview,
+        Action::Memory => state.view = TopView::Memory,
+        Action::Mesh => state.view = TopView::Mesh,
+        Action::Events => state.view = TopView::Events,
         Action::NextView => {
             let views = state.views();
             let at = views.iter().position(|view| *view == state.view).unwrap_or(0);
             state.view = views[(at + 1) % views.len()];
         }
+        Action::Device => device::open(state),
         Action::NextDevice => state.step_device(1),
         Action::PreviousDevice => state.step_device(-1),
         Action::Pause => {
             state.paused = !state.paused;
             if let Some(replay) = &state.replay {
                 let pace = if state.paused { 0.0 } else { replay.speed };
-                state.effects.push(Effect::Play(Wish::Pace(pace)));
+                state.effects.push(Effect::Play(PlayCommand::Pace(pace)));
             } else if !state.paused {
                 state.shown = state.latest.clone();
             }
@@ -118,28 +122,28 @@ fn act(state: &mut State, action: Action) {
             if let Some(replay) = &mut state.replay {
                 replay.speed = if faster { replay.speed * 2.0 } else { replay.speed / 2.0 }.clamp(0.125, 1024.0);
                 let (pace, speed) = (if state.paused { 0.0 } else { replay.speed }, replay.speed);
-                state.effects.push(Effect::Play(Wish::Pace(pace)));
-                state.notice = Some(format!("{speed} times as fast"));
+                state.effects.push(Effect::Play(PlayCommand::Pace(pace)));
+                state.notice = Some(format!("replay speed: {speed}x"));
             } else {
                 let interval = state.settings.interval_ms;
                 state.settings.interval_ms = if faster { interval / 2 } else { interval * 2 }.clamp(100, 60_000);
                 state.effects.push(Effect::Interval);
-                state.notice = Some(format!("a sample every {:.1} s", state.settings.interval_ms as f64 / 1000.0));
+                state.notice = Some(format!("sampling interval: {:.1} s", state.settings.interval_ms as f64 / 1000.0));
             }
         }
         Action::PreviousFrame | Action::NextFrame if state.replay.is_some() => {
             let by = if action == Action::NextFrame { 1 } else { -1 };
-            state.effects.push(Effect::Play(Wish::Step(by)));
+            state.effects.push(Effect::Play(PlayCommand::Step(by)));
         }
         Action::BackMinute | Action::OnMinute if state.replay.is_some() => {
             let milliseconds = if action == Action::OnMinute { 60_000 } else { -60_000 };
-            state.effects.push(Effect::Play(Wish::Skip(milliseconds)));
+            state.effects.push(Effect::Play(PlayCommand::Skip(milliseconds)));
         }
         _ => {}
     }
 }
 
-fn mouse(state: &mut State, event: MouseEvent) {
+fn mouse(state: &mut TopState, event: MouseEvent) {
     let position = Position { x: event.column, y: event.row };
     if let Some(overlay) = state.overlay.take() {
         let next = match overlay {
@@ -150,6 +154,7 @@ fn mouse(state: &mut State, event: MouseEvent) {
             Overlay::Filter(prompt) => Some(Overlay::Filter(prompt)),
             Overlay::Machines(prompt) => Some(Overlay::Machines(prompt)),
             Overlay::Detail(detail) => detail::mouse(state, detail, event),
+            Overlay::Device { scroll } => device::mouse(state, scroll, event),
         };
         state.overlay = state.overlay.take().or(next);
         return;

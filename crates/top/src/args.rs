@@ -2,28 +2,28 @@
 
 use std::path::PathBuf;
 
-/// What `ttmon top` is told.
+/// The arguments of `ttmon top`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Write everything to FILE, too, for --replay
+    /// Also write every sample to FILE, for --replay
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Show what was recorded in FILE instead of a machine
+    /// Show the recording in FILE instead of a machine
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "sim", "root", "service"])]
     pub replay: Option<PathBuf>,
     /// Seconds from one sample to the next
     #[arg(short, long, value_name = "SEC", value_parser = pause)]
     pub interval: Option<f64>,
-    /// The configuration; $XDG_CONFIG_HOME/ttmon/config.toml, unless named
+    /// Configuration file; default: $XDG_CONFIG_HOME/ttmon/config.toml
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Send no signals to processes, whatever is pressed
+    /// Never send signals to processes
     #[arg(long)]
     pub read_only: bool,
     /// Draw with ASCII characters only
     #[arg(long)]
     pub ascii: bool,
-    /// A cluster descriptor, as tt-umd writes it: where chips are and how they are linked
+    /// Cluster descriptor of tt-umd, with the positions and links of the chips
     #[arg(long, value_name = "FILE")]
     pub topology: Option<PathBuf>,
 }
@@ -31,6 +31,6 @@ pub struct Args {
 fn pause(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.1..=60.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number of seconds from 0.1 to 60 is needed".into()),
+        _ => Err("expected a number of seconds from 0.1 to 60".into()),
     }
 }

@@ -1,6 +1,6 @@
 //! The choices of `ttmon top` in the configuration file: TOML, read leniently and written so that comments stay.
 
-use crate::settings::{CHOICES, Choice, Kind, Settings, Value};
+use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings, of_former_word};
 use alerts::settings::TABLES;
 use alerts::{Problem, line_of};
 use show::text::nearest;
@@ -14,8 +14,8 @@ use watch::config::said;
 const TABLE: &str = "top";
 
 /// What a text chooses, and what of it is wrong. A mistake costs nothing but itself; a text that is no TOML chooses nothing.
-fn parse(text: &str) -> (Settings, Vec<Problem>) {
-    let mut settings = Settings::default();
+fn parse(text: &str) -> (TopSettings, Vec<Problem>) {
+    let mut settings = TopSettings::default();
     let document = match text.parse::<toml_edit::Document<String>>() {
         Ok(document) => document,
         Err(error) => {
@@ -34,13 +34,13 @@ fn parse(text: &str) -> (Settings, Vec<Problem>) {
             // What is in these is read where it is used.
             _ if name == "serve" || TABLES.contains(&name) => {}
             Some(_) => problem(format!("unknown table [{name}]: there are [{TABLE}], [serve], [alerts] and [[alert]]")),
-            None => problem(format!("{name} stands outside of a table: put it under [{TABLE}]")),
+            None => problem(format!("{name} is outside of any table; put it under [{TABLE}]")),
         }
     }
     (settings, problems)
 }
 
-fn read_table(text: &str, table: &dyn TableLike, settings: &mut Settings, problems: &mut Vec<Problem>) {
+fn read_table(text: &str, table: &dyn TableLike, settings: &mut TopSettings, problems: &mut Vec<Problem>) {
     for (name, item) in table.iter() {
         let span = table.get_key_value(name).and_then(|(key, item)| key.span().or(item.span()));
         let mut problem = |what: String| problems.push(Problem { line: line_of(text, span.clone()), what });
@@ -57,40 +57,41 @@ fn read_table(text: &str, table: &dyn TableLike, settings: &mut Settings, proble
     }
 }
 
-fn value_of(choice: &Choice, item: &Item) -> Result<Value, String> {
+fn value_of(choice: &Choice, item: &Item) -> Result<ChoiceValue, String> {
     let known = |words: &'static [&'static str], word: &str| {
+        let word = of_former_word(word).filter(|new| words.contains(new)).unwrap_or(word);
         let found = words.iter().copied().find(|known| *known == word);
-        found.ok_or_else(|| format!("{word:?} is none of {}", words.join(", ")))
+        found.ok_or_else(|| format!("unknown word {word:?}; expected one of {}", words.join(", ")))
     };
     match choice.kind {
-        Kind::Switch => item.as_bool().map(Value::Switch).ok_or_else(|| "true or false is needed".into()),
-        Kind::Number(least, most, _) => {
+        ChoiceKind::Switch => item.as_bool().map(ChoiceValue::Switch).ok_or_else(|| "expected true or false".into()),
+        ChoiceKind::Number(least, most, _) => {
             let number = item.as_integer().and_then(|number| u64::try_from(number).ok());
             let number = number.filter(|number| (least..=most).contains(number));
-            number.map(Value::Number).ok_or_else(|| format!("a number from {least} to {most} is needed"))
+            number.map(ChoiceValue::Number).ok_or_else(|| format!("expected a number from {least} to {most}"))
         }
-        Kind::OneOf(words) => match item.as_str() {
-            Some(word) => Ok(Value::Word(known(words, word)?)),
-            None => Err(format!("one of {} is needed, in quotes", words.join(", "))),
+        ChoiceKind::OneOf(words) => match item.as_str() {
+            Some(word) => Ok(ChoiceValue::Word(known(words, word)?)),
+            None => Err(format!("expected one of {}, in quotes", words.join(", "))),
         },
-        Kind::SomeOf(words) => {
-            let needed = || format!("a list of some of {} is needed", words.join(", "));
+        ChoiceKind::SomeOf(words) => {
+            let needed = || format!("expected a list of some of {}", words.join(", "));
             let mut all: Vec<&'static str> = Vec::new();
             for one in item.as_array().ok_or_else(needed)?.iter() {
                 let word = known(words, one.as_str().ok_or_else(needed)?)?;
                 if all.contains(&word) {
-                    return Err(format!("{word:?} is there twice"));
+                    return Err(format!("duplicate word {word:?}"));
                 }
                 all.push(word);
             }
-            Ok(Value::Words(all))
+            Ok(ChoiceValue::Words(all))
         }
     }
 }
 
 /// The text with these settings in it. What already says so, and every comment, stays as it is. The reason when the text is
 /// no TOML, and would be lost.
-fn with(text: &str, settings: &Settings) -> Result<String, Problem> {
+fn with(text: &str, settings: &TopSettings) -> Result<String, Problem> {
     let mut document = text.parse::<DocumentMut>().map_err(|error| Problem {
         line: line_of(text, error.span()),
         what: error.message().lines().collect::<Vec<_>>().join(", "),
@@ -101,7 +102,7 @@ fn with(text: &str, settings: &Settings) -> Result<String, Problem> {
     let Some(table) = table.as_table_like_mut() else {
         return Err(Problem { line: 1, what: format!("{TABLE} is no table") });
     };
-    for choice in CHOICES {
+    for choice in CHOICES.iter() {
         let value = choice.get(settings);
         if value == choice.get(&now) {
             continue;
@@ -123,26 +124,26 @@ fn with(text: &str, settings: &Settings) -> Result<String, Problem> {
     Ok(document.to_string())
 }
 
-fn item_of(value: &Value) -> Item {
+fn item_of(value: &ChoiceValue) -> Item {
     match value {
-        Value::Switch(on) => toml_edit::value(*on),
-        Value::Number(number) => toml_edit::value(i64::try_from(*number).unwrap_or(i64::MAX)),
-        Value::Word(word) => toml_edit::value(*word),
-        Value::Words(words) => toml_edit::value(words.iter().copied().collect::<Array>()),
+        ChoiceValue::Switch(on) => toml_edit::value(*on),
+        ChoiceValue::Number(number) => toml_edit::value(i64::try_from(*number).unwrap_or(i64::MAX)),
+        ChoiceValue::Word(word) => toml_edit::value(*word),
+        ChoiceValue::Words(words) => toml_edit::value(words.iter().copied().collect::<Array>()),
     }
 }
 
 /// What the file chooses. One that is not there chooses nothing; one that cannot be read is a problem, and no more.
-pub fn load(path: &Path) -> (Settings, Vec<Problem>) {
+pub fn load(path: &Path) -> (TopSettings, Vec<Problem>) {
     match std::fs::read_to_string(path) {
         Ok(text) => parse(&text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (Settings::default(), Vec::new()),
-        Err(error) => (Settings::default(), vec![Problem { line: 0, what: format!("cannot be read: {error}") }]),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (TopSettings::default(), Vec::new()),
+        Err(error) => (TopSettings::default(), vec![Problem { line: 0, what: format!("cannot be read: {error}") }]),
     }
 }
 
 /// Writes the settings into the file, and nothing else. The reason when that cannot be done; the file is then as it was.
-pub(crate) fn save(path: &Path, settings: &Settings) -> Result<(), String> {
+pub(crate) fn save(path: &Path, settings: &TopSettings) -> Result<(), String> {
     let failed = |error: io::Error| format!("not saved: {}: {error}", path.display());
     // A file that is a link stays one.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -160,9 +161,9 @@ pub(crate) fn save(path: &Path, settings: &Settings) -> Result<(), String> {
 }
 
 /// Everything with its explanation, as a file.
-pub fn print(settings: &Settings) -> String {
+pub fn print(settings: &TopSettings) -> String {
     let mut text = format!("[{TABLE}]\n");
-    for choice in CHOICES {
+    for choice in CHOICES.iter() {
         let item = item_of(&choice.get(settings));
         let value = item.as_value().map(ToString::to_string).unwrap_or_default();
         text += &format!("# {}\n{} = {}\n", choice.help, choice.name, value.trim());
@@ -182,8 +183,8 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_what_is_read() {
-        let text = print(&Settings::default());
-        assert_eq!(parse(&text), (Settings::default(), vec![]));
+        let text = print(&TopSettings::default());
+        assert_eq!(parse(&text), (TopSettings::default(), vec![]));
         expect![[r#"
             [top]
             # colours: dark, light, high-contrast or monochrome
@@ -194,10 +195,10 @@ mod tests {
             fahrenheit = false
             # milliseconds from one sample to the next
             interval_ms = 1000
-            # how much of the past is kept for the charts; from the next start on
+            # how much history the charts keep; takes effect on the next start
             history_seconds = 3600
             # the charts of the overview, in their order
-            charts = ["power", "temperature", "dram"]
+            charts = ["power", "asic_temp", "dram"]
             # all devices in one chart, instead of the selected one
             overlaid = false
             # charts as areas instead of lines
@@ -212,9 +213,9 @@ mod tests {
             descending = true
             # processes as a tree
             tree = false
-            # send no signals, whatever is pressed
+            # never send signals
             read_only = false
-            # hear the mouse; without it, the terminal selects text as usual
+            # enable the mouse; without it, the terminal selects text as usual
             mouse = true
         "#]]
         .assert_eq(&text);
@@ -225,43 +226,43 @@ mod tests {
         let text = "[top]\ntheme = \"light\"\nthem = 1\ninterval_ms = 5\ncharts = [\"power\", \"powr\"]\ntree = 1\nsort = 3\nfilled = true\n";
         expect![[r#"
             3: unknown key them: did you mean theme?
-            4: interval_ms: a number from 100 to 60000 is needed
-            5: charts: "powr" is none of temperature, power, aiclk, fan, dram, l1, pcie-in, pcie-out
-            6: tree: true or false is needed
-            7: sort: one of dev, pid, user, container, dram, l1, l1_small, trace, cb, source, util, share, growth, cpu, rss, age, command is needed, in quotes"#]]
+            4: interval_ms: expected a number from 100 to 60000
+            5: charts: unknown word "powr"; expected one of asic_temp, fan, power, aiclk, host_to_device_bytes_per_second, device_to_host_bytes_per_second, dram, l1
+            6: tree: expected true or false
+            7: sort: expected one of dev, pid, user, container, dram, l1, l1_small, trace, cb, source, util, share, growth, cpu, rss, age, command, in quotes"#]]
         .assert_eq(&problems(text).join("\n"));
         let settings = parse(text).0;
         assert_eq!((settings.theme.name(), settings.filled), ("light", true));
-        assert_eq!(settings.charts, Settings::default().charts);
+        assert_eq!(settings.charts, TopSettings::default().charts);
         assert_eq!(
             problems("theme = 1\n[tob]\n"),
             [
-                "1: theme stands outside of a table: put it under [top]",
+                "1: theme is outside of any table; put it under [top]",
                 "2: unknown table [tob]: there are [top], [serve], [alerts] and [[alert]]"
             ]
         );
-        assert_eq!(problems("[top]\ncharts = [\"fan\", \"fan\"]"), ["2: charts: \"fan\" is there twice"]);
+        assert_eq!(problems("[top]\ncharts = [\"fan\", \"fan\"]"), ["2: charts: duplicate word \"fan\""]);
     }
 
     #[test]
     fn a_broken_file_chooses_nothing_and_is_not_written() {
         let text = "[top]\ntheme = \"light\"\noops\n";
         let (settings, problems) = parse(text);
-        assert_eq!(settings, Settings::default());
+        assert_eq!(settings, TopSettings::default());
         assert_eq!(problems[0].line, 3, "{problems:?}");
-        assert_eq!(with(text, &Settings { tree: true, ..Settings::default() }).unwrap_err().line, 3);
+        assert_eq!(with(text, &TopSettings { tree: true, ..TopSettings::default() }).unwrap_err().line, 3);
     }
 
     #[test]
     fn comments_and_whatever_is_not_changed_stay() {
         let text = "# mine\n[top] # all of it\n# warm\ntheme   =   \"light\" # bright\nstrange = 3\ntree = true\n";
-        let settings = Settings { fahrenheit: true, ..parse(text).0 };
-        let settings = Settings { theme: crate::theme::Scheme::Monochrome, ..settings };
+        let settings = TopSettings { fahrenheit: true, ..parse(text).0 };
+        let settings = TopSettings { theme: crate::theme::Scheme::Monochrome, ..settings };
         assert_eq!(
             with(text, &settings).unwrap(),
             "# mine\n[top] # all of it\n# warm\ntheme   =   \"monochrome\" # bright\nstrange = 3\ntree = true\nfahrenheit = true\n"
         );
-        assert_eq!(with("", &Settings::default()).unwrap(), "");
+        assert_eq!(with("", &TopSettings::default()).unwrap(), "");
         assert_eq!(with(text, &parse(text).0).unwrap(), text);
     }
 
@@ -269,7 +270,7 @@ mod tests {
         #[test]
         fn any_text_is_a_configuration_or_a_problem(text in "\\PC*|(\\[top\\]\n)?([a-z_]{1,12} = [\\[\\]\"a-z0-9, -]{0,20}\n){0,5}") {
             let (settings, _) = parse(&text);
-            if let Ok(written) = with(&text, &Settings { tree: !settings.tree, ..settings.clone() }) {
+            if let Ok(written) = with(&text, &TopSettings { tree: !settings.tree, ..settings.clone() }) {
                 assert_eq!(parse(&written).0.tree, !settings.tree);
             }
         }

@@ -1,9 +1,10 @@
 //! Where samples come from: the machine or a recording, in a thread of its own.
 
-use super::far::FarFeed;
-use super::mishap;
-use super::player::{Played, Player, Wish};
-use super::state::{Replay, State, View};
+use super::player::{PlayCommand, Played, Player};
+use super::remote::RemoteFeed;
+use super::state::{Replay, TopState, TopView};
+#[cfg(debug_assertions)]
+use super::test_panic;
 use crate::args::Args;
 use model::{Fault, Snapshot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,49 +21,50 @@ use watch::sampling::Sampling;
 use watch::verdict::verdict;
 
 /// Where samples come from.
-pub enum Source {
+pub enum SampleFeed {
     Live(Sampling<Moment>, Arc<Wishes>),
     Past(Player),
-    Far(FarFeed),
+    Remote(RemoteFeed),
 }
 
-impl Source {
+impl SampleFeed {
     /// Begins with what the command line names.
-    pub fn open(machine: &MachineArgs, args: &Args, state: &mut State) -> anyhow::Result<Source> {
+    pub fn open(machine: &MachineArgs, args: &Args, state: &mut TopState) -> anyhow::Result<SampleFeed> {
         if let Some(path) = &args.replay {
             let player = Player::open(path)?;
             let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
             state.replay = Some(Replay { file, at: 0, len: player.len, speed: 1.0 });
             state.keep_moments(player.len);
-            return Ok(Source::Past(player));
+            return Ok(SampleFeed::Past(player));
         }
         if machine.is_far() {
-            return Ok(Source::Far(FarFeed::open(machine, state)?));
+            return Ok(SampleFeed::Remote(RemoteFeed::open(machine, state)?));
         }
         // A recording has everything in it, as fresh as can be.
         let opened = if args.record.is_some() { Machine::open(machine, true) } else { Machine::open_calm(machine) };
         let machine = opened?.through_service(machine).watched(&alerts_of_user(args.config.as_deref()));
-        let mut recorder = Recording::Planned(args.record.clone());
+        let mut recorder = RecordingWriter::Planned(args.record.clone());
         let wishes = Arc::new(Wishes::default());
         let wished = wishes.clone();
         let interval = Duration::from_millis(state.settings.interval_ms);
         let take = move |machine: &mut Machine, _: bool| {
-            mishap::maybe("sampling");
+            #[cfg(debug_assertions)]
+            test_panic::maybe("sampling");
             let mut moment = take(machine, &wished);
             moment.nothing = recorder.keep(machine, &mut moment.snapshot).err();
             moment
         };
         let sampling = Sampling::start(machine, interval, take)?;
         sampling.hurry();
-        Ok(Source::Live(sampling, wishes))
+        Ok(SampleFeed::Live(sampling, wishes))
     }
 
     /// Can be read when there is something new.
     pub fn ready(&self) -> &UnixStream {
         match self {
-            Source::Live(sampling, _) => &sampling.ready,
-            Source::Past(player) => &player.ready,
-            Source::Far(feed) => &feed.ready,
+            SampleFeed::Live(sampling, _) => &sampling.ready,
+            SampleFeed::Past(player) => &player.ready,
+            SampleFeed::Remote(feed) => &feed.ready,
         }
     }
 
@@ -73,27 +75,27 @@ impl Source {
     }
 
     /// Puts what is new into the state. The reason when there is nothing to show at all.
-    pub fn fill(&self, state: &mut State) -> anyhow::Result<()> {
+    pub fn fill(&self, state: &mut TopState) -> anyhow::Result<()> {
         let is_over = match self {
-            Source::Live(sampling, _) => sampling.is_over(),
-            Source::Past(player) => player.is_over(),
-            Source::Far(feed) => feed.is_over(),
+            SampleFeed::Live(sampling, _) => sampling.is_over(),
+            SampleFeed::Past(player) => player.is_over(),
+            SampleFeed::Remote(feed) => feed.is_over(),
         };
         // A picture that never changes again would be a lie.
-        anyhow::ensure!(!is_over, "there are no more samples: the part of ttmon that takes them has failed");
+        anyhow::ensure!(!is_over, "sampling has failed: there are no more samples");
         match self {
-            Source::Live(sampling, _) => {
+            SampleFeed::Live(sampling, _) => {
                 if let Some((_, mut moment)) = sampling.take() {
                     moment.nothing.take().map_or(Ok(()), Err)?;
                     state.take(moment);
                 }
             }
-            Source::Far(feed) => {
+            SampleFeed::Remote(feed) => {
                 if let Some((fleet, summaries)) = feed.take() {
                     state.take_fleet(fleet, summaries);
                 }
             }
-            Source::Past(player) => {
+            SampleFeed::Past(player) => {
                 for played in player.take() {
                     match played {
                         Played::Past(snapshots) => state.take_past(snapshots),
@@ -108,64 +110,64 @@ impl Source {
 
     pub fn set_interval(&self, interval: Duration) {
         match self {
-            Source::Live(sampling, _) => {
+            SampleFeed::Live(sampling, _) => {
                 sampling.set_interval(interval);
                 sampling.hurry();
             }
-            Source::Far(feed) => feed.set_interval(interval),
-            Source::Past(_) => {}
+            SampleFeed::Remote(feed) => feed.set_interval(interval),
+            SampleFeed::Past(_) => {}
         }
     }
 
-    pub fn play(&self, wish: Wish) {
-        if let Source::Past(player) = self {
+    pub fn play(&self, wish: PlayCommand) {
+        if let SampleFeed::Past(player) = self {
             player.wish(wish);
         }
     }
 
     /// Says what is looked at. Whatever was not looked at before does not wait for the next sample.
-    pub fn wish(&self, state: &State) {
-        let (memory, process) = (state.view == View::Memory, state.process_in_detail());
+    pub fn wish(&self, state: &TopState) {
+        let (memory, process) = (state.view == TopView::Memory, state.process_in_detail());
         match self {
-            Source::Live(sampling, wishes) if wishes.set(memory, process) => sampling.hurry(),
-            Source::Far(feed) => feed.wish(state, memory, process),
-            Source::Live(..) | Source::Past(_) => {}
+            SampleFeed::Live(sampling, wishes) if wishes.set(memory, process) => sampling.hurry(),
+            SampleFeed::Remote(feed) => feed.wish(state, memory, process),
+            SampleFeed::Live(..) | SampleFeed::Past(_) => {}
         }
     }
 
     pub fn finish(self) {
         match self {
-            Source::Live(sampling, _) => sampling.finish(),
-            Source::Far(feed) => feed.finish(),
-            Source::Past(_) => {}
+            SampleFeed::Live(sampling, _) => sampling.finish(),
+            SampleFeed::Remote(feed) => feed.finish(),
+            SampleFeed::Past(_) => {}
         }
     }
 }
 
 /// The file that everything is written to, besides.
-enum Recording {
+enum RecordingWriter {
     /// Before the first sample. No file for a machine without devices.
     Planned(Option<PathBuf>),
     Running(Recorder),
     Over,
 }
 
-impl Recording {
+impl RecordingWriter {
     /// Writes a sample, if that is wanted. One that cannot be written ends the recording, and says so. The reason when there is
     /// nothing from the start: it is worth more than an empty screen.
     fn keep(&mut self, machine: &Machine, snapshot: &mut Snapshot) -> anyhow::Result<()> {
-        if let Recording::Planned(path) = self {
+        if let RecordingWriter::Planned(path) = self {
             verdict(snapshot, machine)?;
             *self = match path {
-                Some(path) => Recording::Running(Recorder::create(path)?),
-                None => Recording::Over,
+                Some(path) => RecordingWriter::Running(Recorder::create(path)?),
+                None => RecordingWriter::Over,
             };
         }
-        if let Recording::Running(recorder) = self
+        if let RecordingWriter::Running(recorder) = self
             && let Err(error) = recorder.push(snapshot)
         {
-            *self = Recording::Over;
-            snapshot.faults.push(Fault::new("--record", format!("the recording has ended: {error}")));
+            *self = RecordingWriter::Over;
+            snapshot.faults.push(Fault::new("--record", format!("recording stopped: {error}")));
         }
         Ok(())
     }

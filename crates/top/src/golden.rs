@@ -1,8 +1,8 @@
 //! Whole screens, pinned. Refresh with `UPDATE_EXPECT=1` and read the difference.
 
 use super::panels::{draw, layout};
-use super::settings::Settings;
-use super::state::{Overlay, State, View};
+use super::settings::TopSettings;
+use super::state::{Overlay, TopState, TopView};
 use super::{app, keys, paint};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use expect_test::expect_file;
@@ -15,7 +15,10 @@ use ratatui::layout::Rect;
 use show::example;
 use watch::moment::Moment;
 
-const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 50), (320, 90)];
+/// Pinned.
+const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
+/// Not pinned, but nothing is missing.
+const LARGE: [(u16, u16); 3] = [(160, 50), (200, 60), (320, 90)];
 
 /// So many chips: those of the example machine, then those of a Galaxy.
 fn machine(count: usize) -> Snapshot {
@@ -29,8 +32,8 @@ fn machine(count: usize) -> Snapshot {
 }
 
 /// A state that has seen half a minute of a machine at work.
-fn watching(snapshot: &Snapshot, settings: Settings, unicode: bool) -> State {
-    let mut state = State::new(settings, unicode);
+fn watching(snapshot: &Snapshot, settings: TopSettings, unicode: bool) -> TopState {
+    let mut state = TopState::new(settings, unicode);
     state.zone = TimeZone::UTC;
     state.area = Rect::new(0, 0, 120, 40);
     for second in 0..30 {
@@ -46,24 +49,24 @@ fn watching(snapshot: &Snapshot, settings: Settings, unicode: bool) -> State {
     state
 }
 
-fn usual(snapshot: &Snapshot) -> State {
-    watching(snapshot, Settings::default(), true)
+fn usual(snapshot: &Snapshot) -> TopState {
+    watching(snapshot, TopSettings::default(), true)
 }
 
-fn drawn(state: &mut State, (width, height): (u16, u16)) -> String {
+fn drawn(state: &mut TopState, (width, height): (u16, u16)) -> String {
     state.area = Rect::new(0, 0, width, height);
     let mut buf = Buffer::empty(state.area);
     draw(state, buf.area, &mut buf);
     paint::lines(&buf)
 }
 
-fn press(state: &mut State, keys: &[KeyCode]) {
+fn press(state: &mut TopState, keys: &[KeyCode]) {
     for code in keys {
         app::handle(state, &Event::Key(KeyEvent::new(*code, KeyModifiers::NONE)));
     }
 }
 
-fn typed(state: &mut State, text: &str) {
+fn typed(state: &mut TopState, text: &str) {
     press(state, &text.chars().map(KeyCode::Char).collect::<Vec<_>>());
 }
 
@@ -91,7 +94,7 @@ fn crowd(count: u32) -> Snapshot {
 }
 
 #[test]
-fn what_is_wrong_stands_at_its_device_and_in_the_last_line() {
+fn an_alert_is_at_its_device_and_in_the_last_line() {
     for count in [4, 32] {
         let mut machine = machine(count);
         machine.alerts = vec![model::Alert {
@@ -102,12 +105,12 @@ fn what_is_wrong_stands_at_its_device_and_in_the_last_line() {
             process: None,
             since: machine.taken_at,
             value: None,
-            text: "device 0: it is near its temperature limit".into(),
+            text: "device 0: near its temperature limit".into(),
         }];
         let calm = drawn(&mut usual(&Snapshot { alerts: vec![], ..machine.clone() }), (160, 50));
         let text = drawn(&mut usual(&machine), (160, 50));
         assert_eq!((text.matches('!').count() - calm.matches('!').count(), count), (1, count), "{text}");
-        assert!(text.lines().last().unwrap().contains("device 0: it is near its temperature limit"), "{text}");
+        assert!(text.lines().last().unwrap().contains("device 0: near its temperature limit"), "{text}");
     }
 }
 
@@ -139,18 +142,40 @@ fn the_overview_fits_every_terminal_with_any_number_of_devices() {
 }
 
 #[test]
+fn a_large_terminal_shows_every_chip_and_every_process() {
+    for size in LARGE {
+        for count in [1, 4, 8, 32] {
+            let mut state = usual(&machine(count));
+            let text = drawn(&mut state, size);
+            assert_eq!(text.lines().count(), usize::from(size.1), "{text}");
+            assert!(text.lines().all(|line| show::text::width(line) <= usize::from(size.0)), "{text}");
+            let words: Vec<&str> = text.split([' ', '▸', '│', '\n']).collect();
+            for device in state.devices() {
+                assert!(words.contains(&device.id.to_string().as_str()), "{}: {text}", device.id);
+            }
+            for process in &state.snapshot().processes {
+                assert!(words.contains(&process.pid.to_string().as_str()), "{}: {text}", process.pid);
+            }
+            assert!(text.contains("Power of device 0") && text.contains("Processes"), "{text}");
+        }
+        let crowded = drawn(&mut usual(&crowd(500)), size);
+        assert!(crowded.contains("500") && !crowded.contains('\x1b'), "{crowded}");
+    }
+}
+
+#[test]
 fn what_is_missing_or_does_not_answer_is_seen_at_once() {
     let mut text = drawn(&mut usual(&sick()), (80, 24));
-    text += &drawn(&mut usual(&sick()), (160, 50));
-    text += &drawn(&mut watching(&sick(), Settings { ascii: true, ..Settings::default() }, true), (80, 24));
-    text += &drawn(&mut State::new(Settings::default(), true), (80, 24));
+    text += &drawn(&mut usual(&sick()), (120, 40));
+    text += &drawn(&mut watching(&sick(), TopSettings { ascii: true, ..TopSettings::default() }, true), (80, 24));
+    text += &drawn(&mut TopState::new(TopSettings::default(), true), (80, 24));
     expect_file!["golden/screen-sick.txt"].assert_eq(&text);
 }
 
 #[test]
 fn five_hundred_processes_with_strange_names_and_none_at_all() {
     let mut text = drawn(&mut usual(&crowd(500)), (80, 24));
-    text += &drawn(&mut usual(&crowd(500)), (160, 50));
+    text += &drawn(&mut usual(&crowd(500)), (120, 40));
     text += &drawn(&mut usual(&crowd(0)), (120, 40));
     assert!(!text.contains('\x1b') && !text.contains('\u{202e}'));
     expect_file!["golden/screen-crowd.txt"].assert_eq(&text);
@@ -174,6 +199,7 @@ fn windows_lie_over_it() {
         ("question", opened(&[KeyCode::Home, KeyCode::F(9), KeyCode::Char('9'), KeyCode::Enter])),
         ("filter", filter),
         ("detail", opened(&[KeyCode::Home, KeyCode::Enter])),
+        ("device", opened(&[KeyCode::Char('d')])),
         ("events", opened(&[KeyCode::Char('4')])),
     ] {
         text += &format!("{name}\n{}", drawn(&mut state, (100, 30)));
@@ -194,9 +220,9 @@ fn help_lists_every_key() {
     press(&mut state, &[KeyCode::End; 9]);
     drawn(&mut state, (100, 20));
     let end = drawn(&mut state, (100, 20));
-    assert!(end.contains("fg comes back"), "{end}");
+    assert!(end.contains("fg resumes"), "{end}");
     press(&mut state, &[KeyCode::Up]);
-    assert!(!drawn(&mut state, (100, 20)).contains("fg comes back"));
+    assert!(!drawn(&mut state, (100, 20)).contains("fg resumes"));
 }
 
 #[test]
@@ -212,7 +238,7 @@ fn a_screen_that_is_too_small_says_what_it_needs() {
 #[test]
 fn nothing_is_drawn_outside_at_any_size() {
     let signals = [KeyCode::Home, KeyCode::F(9)];
-    let overlays: [&[KeyCode]; 7] = [
+    let overlays: [&[KeyCode]; 8] = [
         &[],
         &[KeyCode::Char('?')],
         &[KeyCode::F(2)],
@@ -220,6 +246,7 @@ fn nothing_is_drawn_outside_at_any_size() {
         &signals,
         &[KeyCode::Char('/'), KeyCode::Char('日'), KeyCode::Char('本')],
         &[KeyCode::Home, KeyCode::Enter],
+        &[KeyCode::Char('d')],
     ];
     let mut states = Vec::new();
     for (n, keys) in overlays.into_iter().enumerate() {
@@ -228,7 +255,7 @@ fn nothing_is_drawn_outside_at_any_size() {
         assert_eq!(state.overlay.is_some(), !keys.is_empty());
         states.push(state);
     }
-    for view in View::ALL {
+    for view in TopView::ALL {
         let mut state = usual(&crowd(40));
         state.view = view;
         states.push(state);

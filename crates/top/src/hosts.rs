@@ -1,4 +1,4 @@
-//! Several machines: what is known of them, in which order they stand, and which one is looked at.
+//! Several machines: what is known of them, their order, and which one is shown.
 //!
 //! Lines are made once per sample, order or filter, and not for every picture.
 
@@ -18,8 +18,8 @@ pub struct Hosts {
     /// The columns that the widest name takes.
     name_width: u16,
     /// What is shown, from top to bottom.
-    lines: Vec<Line>,
-    pub sort: Sort,
+    lines: Vec<HostLine>,
+    pub sort: HostSort,
     /// Whether the order is the other way round than people most likely want it.
     pub reversed: bool,
     /// What a machine must have in what is said of it, word by word.
@@ -30,7 +30,7 @@ pub struct Hosts {
     selected: Option<(String, Option<DeviceId>)>,
     /// Where that is.
     at: usize,
-    /// Whether somebody has moved the cursor. Until then it stays on the first line.
+    /// Whether the cursor was moved. Until then it stays on the first line.
     is_chosen: bool,
     /// The first line that is drawn.
     scroll: usize,
@@ -38,13 +38,13 @@ pub struct Hosts {
     is_away: bool,
     /// The machine that is looked at, by name.
     pub entered: Option<String>,
-    /// Whether there is only one, which then stands in the place of this machine.
+    /// Whether there is only one, which is then shown in the place of this machine.
     pub is_alone: bool,
 }
 
 /// A line of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line {
+pub enum HostLine {
     Host(usize),
     /// A device of a machine, by its place there.
     Device(usize, usize),
@@ -52,7 +52,7 @@ pub enum Line {
 
 /// What machines are sorted by.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
+pub enum HostSort {
     #[default]
     Need,
     Name,
@@ -64,20 +64,28 @@ pub enum Sort {
     Age,
 }
 
-impl Sort {
-    pub const ALL: [Sort; 8] =
-        [Sort::Need, Sort::Name, Sort::Devices, Sort::Temperature, Sort::Power, Sort::Dram, Sort::Processes, Sort::Age];
+impl HostSort {
+    pub const ALL: [HostSort; 8] = [
+        HostSort::Need,
+        HostSort::Name,
+        HostSort::Devices,
+        HostSort::Temperature,
+        HostSort::Power,
+        HostSort::Dram,
+        HostSort::Processes,
+        HostSort::Age,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Sort::Need => "need",
-            Sort::Name => "name",
-            Sort::Devices => "devices",
-            Sort::Temperature => "temperature",
-            Sort::Power => "power",
-            Sort::Dram => "DRAM",
-            Sort::Processes => "processes",
-            Sort::Age => "age",
+            HostSort::Need => "need",
+            HostSort::Name => "name",
+            HostSort::Devices => "devices",
+            HostSort::Temperature => "temperature",
+            HostSort::Power => "power",
+            HostSort::Dram => "DRAM",
+            HostSort::Processes => "processes",
+            HostSort::Age => "age",
         }
     }
 
@@ -87,14 +95,14 @@ impl Sort {
             b.partial_cmp(&a).unwrap_or(Ordering::Equal)
         }
         match self {
-            Sort::Need => x.need.cmp(&y.need),
-            Sort::Name => a.name.cmp(&b.name),
-            Sort::Devices => largest(Some(x.devices), Some(y.devices)),
-            Sort::Temperature => largest(x.hottest.map(|(temp, _)| temp.0), y.hottest.map(|(temp, _)| temp.0)),
-            Sort::Power => largest(x.power.map(|power| power.0), y.power.map(|power| power.0)),
-            Sort::Dram => largest(x.dram_used, y.dram_used),
-            Sort::Processes => largest(Some(x.processes), Some(y.processes)),
-            Sort::Age => largest(a.age, b.age),
+            HostSort::Need => x.need.cmp(&y.need),
+            HostSort::Name => a.name.cmp(&b.name),
+            HostSort::Devices => largest(Some(x.devices), Some(y.devices)),
+            HostSort::Temperature => largest(x.hottest.map(|(temp, _)| temp.0), y.hottest.map(|(temp, _)| temp.0)),
+            HostSort::Power => largest(x.power.map(|power| power.0), y.power.map(|power| power.0)),
+            HostSort::Dram => largest(x.dram_used, y.dram_used),
+            HostSort::Processes => largest(Some(x.processes), Some(y.processes)),
+            HostSort::Age => largest(a.age, b.age),
         }
     }
 }
@@ -108,7 +116,7 @@ impl Hosts {
             summaries: Vec::new(),
             name_width: 0,
             lines: Vec::new(),
-            sort: Sort::default(),
+            sort: HostSort::default(),
             reversed: false,
             filter: String::new(),
             expanded: BTreeSet::new(),
@@ -133,7 +141,7 @@ impl Hosts {
         self.arrange();
     }
 
-    /// Makes the lines anew.
+    /// Updates the lines.
     pub fn arrange(&mut self) {
         let Hosts { fleet, summaries, sort, reversed, .. } = self;
         let words: Vec<String> = self.filter.to_lowercase().split_whitespace().map(str::to_owned).collect();
@@ -148,10 +156,10 @@ impl Hosts {
         });
         self.lines.clear();
         for at in order {
-            self.lines.push(Line::Host(at));
+            self.lines.push(HostLine::Host(at));
             if self.expanded.contains(&self.fleet.hosts[at].name) {
                 let devices = self.fleet.hosts[at].snapshot.as_ref().map_or(0, |snapshot| snapshot.devices.len());
-                self.lines.extend((0..devices).map(|n| Line::Device(at, n)));
+                self.lines.extend((0..devices).map(|n| HostLine::Device(at, n)));
             }
         }
         let followed = self.selected.as_ref().filter(|_| self.is_chosen).and_then(|selected| self.position(selected));
@@ -161,23 +169,24 @@ impl Hosts {
     }
 
     fn position(&self, (name, device): &(String, Option<DeviceId>)) -> Option<usize> {
-        let is_it = |line: &Line| match *line {
-            Line::Host(at) => device.is_none() && self.fleet.hosts[at].name == *name,
-            Line::Device(at, _) => {
+        let is_it = |line: &HostLine| match *line {
+            HostLine::Host(at) => device.is_none() && self.fleet.hosts[at].name == *name,
+            HostLine::Device(at, _) => {
                 device.is_some()
                     && self.fleet.hosts[at].name == *name
                     && self.device(*line).map(|one| &one.id) == device.as_ref()
             }
         };
         // A device that is gone leaves the cursor on its machine.
-        let host =
-            || self.lines.iter().position(|line| matches!(line, Line::Host(at) if self.fleet.hosts[*at].name == *name));
+        let host = || {
+            self.lines.iter().position(|line| matches!(line, HostLine::Host(at) if self.fleet.hosts[*at].name == *name))
+        };
         self.lines.iter().position(is_it).or_else(host)
     }
 
     fn key_at(&self, at: usize) -> Option<(String, Option<DeviceId>)> {
         let line = *self.lines.get(at)?;
-        let (Line::Host(host) | Line::Device(host, _)) = line;
+        let (HostLine::Host(host) | HostLine::Device(host, _)) = line;
         Some((self.fleet.hosts[host].name.clone(), self.device(line).map(|device| device.id.clone())))
     }
 
@@ -187,7 +196,7 @@ impl Hosts {
     }
 
     /// The lines from one on, with whether the cursor is on it.
-    pub fn from(&self, first: usize) -> impl Iterator<Item = (Line, bool)> + '_ {
+    pub fn from(&self, first: usize) -> impl Iterator<Item = (HostLine, bool)> + '_ {
         self.lines.iter().enumerate().skip(first).map(|(n, line)| (*line, n == self.at))
     }
 
@@ -200,10 +209,10 @@ impl Hosts {
     }
 
     /// The device of a line.
-    pub fn device(&self, line: Line) -> Option<&Device> {
+    pub fn device(&self, line: HostLine) -> Option<&Device> {
         match line {
-            Line::Host(_) => None,
-            Line::Device(host, n) => self.fleet.hosts[host].snapshot.as_ref()?.devices.get(n),
+            HostLine::Host(_) => None,
+            HostLine::Device(host, n) => self.fleet.hosts[host].snapshot.as_ref()?.devices.get(n),
         }
     }
 
@@ -213,7 +222,7 @@ impl Hosts {
 
     /// How many machines match the filter.
     pub fn shown(&self) -> usize {
-        self.lines.iter().filter(|line| matches!(line, Line::Host(_))).count()
+        self.lines.iter().filter(|line| matches!(line, HostLine::Host(_))).count()
     }
 
     /// The machine that is looked at.
@@ -272,10 +281,8 @@ impl Hosts {
     /// Shows the devices of all machines, or of none.
     pub fn expand_all(&mut self) {
         let is_all = self.fleet.hosts.iter().all(|host| self.expanded.contains(&host.name));
-        self.expanded = match is_all {
-            true => BTreeSet::new(),
-            false => self.fleet.hosts.iter().map(|host| host.name.clone()).collect(),
-        };
+        let all = self.fleet.hosts.iter().filter(|_| !is_all);
+        self.expanded = all.map(|host| host.name.clone()).collect();
         self.arrange();
     }
 
@@ -284,7 +291,7 @@ impl Hosts {
     }
 
     /// Sorts by something; by the same again, the other way.
-    pub fn sort_by(&mut self, sort: Sort) {
+    pub fn sort_by(&mut self, sort: HostSort) {
         self.reversed = self.sort == sort && !self.reversed;
         self.sort = sort;
         self.arrange();
@@ -330,9 +337,9 @@ mod tests {
     use watch::fleet::example;
 
     fn names(hosts: &Hosts) -> Vec<String> {
-        let name = |(line, _): (Line, bool)| match line {
-            Line::Host(at) => hosts.host(at).0.name.clone(),
-            Line::Device(at, n) => format!("{}/{n}", hosts.host(at).0.name),
+        let name = |(line, _): (HostLine, bool)| match line {
+            HostLine::Host(at) => hosts.host(at).0.name.clone(),
+            HostLine::Device(at, n) => format!("{}/{n}", hosts.host(at).0.name),
         };
         hosts.from(0).map(name).collect()
     }
@@ -384,13 +391,13 @@ mod tests {
     #[test]
     fn any_figure_sorts_and_what_is_unknown_comes_last() {
         let mut hosts = several();
-        hosts.sort_by(Sort::Name);
+        hosts.sort_by(HostSort::Name);
         assert_eq!(names(&hosts), ["lab-1", "lab-10", "lab-7", "lab-8", "lab-9"]);
-        hosts.sort_by(Sort::Name);
+        hosts.sort_by(HostSort::Name);
         assert_eq!(names(&hosts)[0], "lab-9");
-        hosts.sort_by(Sort::Power);
+        hosts.sort_by(HostSort::Power);
         assert_eq!(names(&hosts)[..3], ["lab-7", "lab-1", "lab-9"]);
-        hosts.sort_by(Sort::Age);
+        hosts.sort_by(HostSort::Age);
         assert_eq!(names(&hosts)[0], "lab-9");
     }
 

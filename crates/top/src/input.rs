@@ -1,7 +1,9 @@
 //! Keys and the mouse, read in a thread of their own: a terminal that is closed in the middle makes a reader of its input go
 //! round in circles, and must not take the program with it.
 
-use super::{mishap, terminal};
+use super::terminal;
+#[cfg(debug_assertions)]
+use super::test_panic;
 use crossterm::event::{Event, read};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -19,19 +21,20 @@ pub struct Input {
 
 impl Input {
     pub fn listen() -> io::Result<Input> {
-        let (ready, mut tell) = UnixStream::pair()?;
+        let (ready, mut notify) = UnixStream::pair()?;
         ready.set_nonblocking(true)?;
-        tell.set_nonblocking(true)?;
+        notify.set_nonblocking(true)?;
         let (send, events) = channel();
         let thread = std::thread::Builder::new().name("ttmon-input".into()).spawn(move || {
             while let Ok(event) = read() {
-                mishap::maybe("input");
+                #[cfg(debug_assertions)]
+                test_panic::maybe("input");
                 if send.send(event).is_err() {
                     return;
                 }
                 // A pipe that is full says so already.
-                let _ = tell.write(&[1]);
-                // The reader is told of keys once, and forgets the rest of them after a new size or more than a thousand.
+                let _ = notify.write(&[1]);
+                // The reader gets a notice of keys once, and forgets the rest of them after a new size or more than a thousand.
                 if matches!(crossterm::event::poll(Duration::ZERO), Ok(false)) && terminal::has_keys() {
                     terminal::tell_again();
                 }

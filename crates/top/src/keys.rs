@@ -18,6 +18,7 @@ pub enum Action {
     Events,
     Fleet,
     NextView,
+    Device,
     NextDevice,
     PreviousDevice,
     Up,
@@ -102,21 +103,22 @@ macro_rules! bindings {
 /// All keys, in the order of help.
 pub const BINDINGS: &[Binding] = bindings! {
     Help "?" [key('?'), f(1)] "this help" => "Help";
-    Setup "F2" [f(2), key('S')] "choose how everything looks" => "Setup";
+    Setup "F2" [f(2), key('S')] "settings" => "Setup";
     Filter "/" [key('/'), f(4)] "show only processes that match, as in: user:me dram>1G name~vllm" => "Filter";
-    Redraw "F5, Ctrl-L" [f(5), (KeyCode::Char('l'), CONTROL)] "draw everything anew";
+    Redraw "F5, Ctrl-L" [f(5), (KeyCode::Char('l'), CONTROL)] "redraw";
     SortMenu "F6" [f(6), key('s')] "choose the column to sort by" => "Sort";
     Ascending "+" [key('+')] "sort the smallest first";
     Descending "-" [key('-')] "sort the largest first";
     Signal "F9" [f(9), key('K')] "send a signal to the tagged processes, or to the selected one" => "Signal";
     Save "F12" [f(12), key('W')] "save the settings";
-    Quit "q, F10" [key('q'), f(10), (KeyCode::Char('c'), CONTROL)] "end" => "Quit";
+    Quit "q, F10" [key('q'), f(10), (KeyCode::Char('c'), CONTROL)] "quit" => "Quit";
     Overview "1" [key('1')] "overview: devices, charts, processes";
-    Memory "2" [key('2')] "memory: where it went, down to single buffers";
+    Memory "2" [key('2')] "memory: who holds it, down to single buffers";
     Mesh "3" [key('3')] "mesh: chips at their places";
-    Events "4" [key('4')] "events: what has changed, died or failed";
-    Fleet "F" [key('F')] "all machines, when several are looked at (Esc goes back there, too)";
+    Events "4" [key('4')] "events: state changes, exits, faults, limits";
+    Fleet "F" [key('F')] "all machines, when several are watched (also Esc)";
     NextView "v" [key('v')] "the next view" => "View";
+    Device "d" [key('d')] "everything about the selected device" => "Device";
     NextDevice "Tab, n" [code(KeyCode::Tab), key('n')] "select the next device";
     PreviousDevice "Shift-Tab, N" [code(KeyCode::BackTab), key('N')] "select the previous device";
     Up "Up, k" [code(KeyCode::Up), key('k')] "up";
@@ -127,29 +129,29 @@ pub const BINDINGS: &[Binding] = bindings! {
     PageDown "PgDn" [code(KeyCode::PageDown), (KeyCode::Char('d'), CONTROL)] "a page down";
     Home "Home, g" [code(KeyCode::Home), key('g')] "to the first";
     End "End, G" [code(KeyCode::End), key('G')] "to the last";
-    Enter "Enter" [code(KeyCode::Enter)] "details";
+    Enter "Enter" [code(KeyCode::Enter)] "details of the selected process, machine, buffer or chip";
     Back "Esc" [code(KeyCode::Esc)] "back";
     Tree "t" [key('t')] "processes as a tree";
     Tag "Space" [key(' ')] "tag a process";
     UntagAll "U" [key('U')] "untag all";
-    Pause "p" [key('p')] "hold the picture; sampling goes on" => "Pause";
+    Pause "p" [key('p')] "pause the display; sampling continues" => "Pause";
     ZoomIn "z" [key('z')] "charts: a shorter time";
     ZoomOut "Z, x" [key('Z'), key('x')] "charts: a longer time";
     Older "," [key(',')] "charts: back in time";
-    Newer "." [key('.')] "charts: forth in time";
+    Newer "." [key('.')] "charts: forward in time";
     Now "0" [key('0')] "charts: to the present";
-    Cursor "c" [key('c')] "charts: a cursor that reads out values";
-    Metric "m" [key('m')] "charts and mesh: the next figure; memory: the next kind of buffers";
+    Cursor "c" [key('c')] "charts: a cursor that shows values";
+    Metric "m" [key('m')] "charts and mesh: next metric; memory: next kind of buffers";
     Overlay "o" [key('o')] "charts: all devices in one, or the selected one";
     Filled "f" [key('f')] "charts: lines or areas";
     Reversed "r" [key('r')] "charts: the newest at the left or at the right";
     Faster ">" [key('>')] "sample more often; replay faster";
     Slower "<" [key('<')] "sample less often; replay slower";
     PreviousFrame "[" [key('[')] "replay: one sample back";
-    NextFrame "]" [key(']')] "replay: one sample on";
+    NextFrame "]" [key(']')] "replay: one sample forward";
     BackMinute "{" [key('{')] "replay: one minute back";
-    OnMinute "}" [key('}')] "replay: one minute on";
-    Suspend "Ctrl-Z" [(KeyCode::Char('z'), CONTROL)] "to the shell; fg comes back";
+    OnMinute "}" [key('}')] "replay: one minute forward";
+    Suspend "Ctrl-Z" [(KeyCode::Char('z'), CONTROL)] "suspend; fg resumes";
 };
 
 /// What a key asks for.

@@ -1,53 +1,54 @@
 //! `ttmon top`: the interactive monitor.
 //!
-//! One thread draws and listens to keys; another takes samples. What is drawn is a pure function of [`State`].
+//! One thread draws and listens to keys; another takes samples. What is drawn is a pure function of [`TopState`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod app;
 mod args;
-mod charts;
+mod chart_window;
 mod column;
 pub mod config;
-mod far;
 mod feed;
 #[cfg(test)]
 mod golden;
 mod hosts;
 mod input;
 mod keys;
-mod mishap;
 mod overlay;
 mod paint;
 mod panels;
 mod pieces;
 mod places;
 mod player;
-mod query;
+mod remote;
 mod row;
 mod rows;
 mod settings;
 mod state;
 mod table;
 mod terminal;
+#[cfg(debug_assertions)]
+mod test_panic;
 mod theme;
 mod trails;
+mod unit_text;
 
 pub use args::Args;
-use feed::Source;
+use feed::SampleFeed;
 use input::Input;
 use panels::signals;
-use places::Places;
+use places::ChipPlaces;
 use rustix::event::{PollFd, PollFlags, poll};
 use show::terminal::locale_is_utf8;
 use signal_hook::consts::SIGWINCH;
-use state::{Effect, State};
+use state::{Effect, TopState};
 use std::fs;
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
-use terminal::Screen;
+use terminal::TerminalScreen;
 use watch::args::MachineArgs;
 use watch::config::load_alerts;
 use watch::exit::{Exit, Failure};
@@ -57,7 +58,7 @@ use watch::wait::{Interrupt, on};
 pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     let places = args.topology.as_deref().map(places).transpose()?.unwrap_or_default();
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-        let why = "`ttmon top` needs a terminal: use `ttmon smi`, or `ttmon record` to keep what it would show";
+        let why = "`ttmon top` needs a terminal: use `ttmon smi`, or `ttmon record` to record samples";
         return Err(Failure::error(Exit::Usage, why));
     }
     let file = watch::config::path(args.config.as_deref());
@@ -70,17 +71,17 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     interrupt.and_stop()?;
     let resized = on(&[SIGWINCH])?;
     resized.set_nonblocking(true)?;
-    let mut state = State::new(settings, locale_is_utf8());
+    let mut state = TopState::new(settings, locale_is_utf8());
     state.places = places;
-    // A mistake in the file is told, and stops nobody.
+    // A mistake in the file is shown, and stops nothing.
     if let (Ok(path), [first, ..]) = (&file, &problems[..]) {
         state.notice = Some(watch::config::said(path, first));
     }
-    let source = Source::open(machine, args, &mut state)?;
+    let source = SampleFeed::open(machine, args, &mut state)?;
     // The first picture has figures on it, unless a device keeps it waiting.
     source.wait(Duration::from_millis(25));
     let result = source.fill(&mut state).and_then(|()| {
-        let mut screen = Screen::take(state.settings.mouse)?;
+        let mut screen = TerminalScreen::take(state.settings.mouse)?;
         watch(&mut state, &mut screen, &source, &interrupt, &resized, file.as_deref().ok())
     });
     source.finish();
@@ -88,10 +89,10 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// Where chips are by a cluster descriptor.
-fn places(file: &Path) -> anyhow::Result<Places> {
+fn places(file: &Path) -> anyhow::Result<ChipPlaces> {
     let wrong = |why: String| Failure::error(Exit::Usage, format!("--topology {}: {why}", file.display()));
     let text = fs::read_to_string(file).map_err(|why| wrong(why.to_string()))?;
-    Places::described(text).map_err(|why| wrong(why.to_string()))
+    ChipPlaces::described(text).map_err(|why| wrong(why.to_string()))
 }
 
 /// By this picture the start is over.
@@ -99,9 +100,9 @@ const SETTLED: u64 = 5;
 
 /// Draws, and waits for something to happen, until it is enough.
 fn watch(
-    state: &mut State,
-    screen: &mut Screen,
-    source: &Source,
+    state: &mut TopState,
+    screen: &mut TerminalScreen,
+    source: &SampleFeed,
     interrupt: &Interrupt,
     mut resized: &UnixStream,
     file: Option<&Path>,
@@ -136,7 +137,7 @@ fn watch(
         if came.get(5) == Some(&true) {
             suspend(screen, interrupt)?;
         }
-        anyhow::ensure!(!input.is_over(), "keys cannot be read any more");
+        anyhow::ensure!(!input.is_over(), "cannot read keys");
         // What was typed while a picture was drawn is seen to before the next one.
         input.take().for_each(|event| app::handle(state, &event));
         for effect in std::mem::take(&mut state.effects) {
@@ -145,11 +146,11 @@ fn watch(
                 Effect::Suspend => suspend(screen, interrupt)?,
                 Effect::Redraw => screen.forget(),
                 Effect::Interval => source.set_interval(Duration::from_millis(state.settings.interval_ms)),
-                // Whoever has such a pid here is somebody else.
-                Effect::Send { .. } if state.hosts.is_some() => state.notice = Some(signals::FAR.into()),
+                // A process with this pid here is another one.
+                Effect::Send { .. } if state.hosts.is_some() => state.notice = Some(signals::REMOTE.into()),
                 Effect::Send { signal, to } => state.notice = Some(signals::send(signal, &to)),
                 Effect::Save => {
-                    let saved = file.ok_or_else(|| "there is no place for a configuration".into());
+                    let saved = file.ok_or_else(|| "no configuration directory".into());
                     let saved = saved.and_then(|file| config::save(file, &state.settings).map(|()| file));
                     state.notice = Some(saved.map_or_else(|why| why, |file| format!("saved to {}", file.display())));
                 }
@@ -162,7 +163,7 @@ fn watch(
     Ok(())
 }
 
-fn suspend(screen: &mut Screen, interrupt: &Interrupt) -> anyhow::Result<()> {
+fn suspend(screen: &mut TerminalScreen, interrupt: &Interrupt) -> anyhow::Result<()> {
     screen.leave();
     interrupt.stop()?;
     screen.enter()?;

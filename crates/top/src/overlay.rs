@@ -1,8 +1,10 @@
 //! What windows and views remember of themselves: where a cursor is, what was typed, what is chosen.
 
-use super::settings::Settings;
+use super::settings::TopSettings;
+use model::figure::Field;
+use model::figure::device::ASIC_TEMP;
 use model::filter::FilterError;
-use model::{Metric, Timestamp};
+use model::{Device, Timestamp};
 
 /// The process, and how far its description is scrolled.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +37,7 @@ pub struct MachinePrompt {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
     /// As it was, to go back to.
-    pub before: Settings,
+    pub before: TopSettings,
     /// The choice that the cursor is on.
     pub at: usize,
     /// The word that the cursor is on, where a choice is a list.
@@ -81,7 +83,7 @@ pub struct MemoryChosen {
     pub at: usize,
     /// The first row that is drawn.
     pub scroll: usize,
-    /// The buffer that is looked at from closer.
+    /// The buffer whose details are shown.
     pub closer: Option<MemoryKey>,
 }
 
@@ -112,11 +114,11 @@ pub enum MemoryKey {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeshChosen {
     /// The figure that chips are coloured by.
-    pub metric: Metric,
+    pub metric: Field<Device>,
 }
 
 impl Default for MeshChosen {
     fn default() -> MeshChosen {
-        MeshChosen { metric: Metric::AsicTemp }
+        MeshChosen { metric: ASIC_TEMP.field() }
     }
 }

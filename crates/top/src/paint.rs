@@ -13,7 +13,7 @@ pub fn put(buf: &mut Buffer, x: u16, y: u16, end: u16, text: &str, style: Style)
     if y < area.top() || y >= area.bottom() || x >= end {
         return x;
     }
-    // Most texts are of letters that each take one cell, whatever stands beside them.
+    // Most texts are of letters that each take one cell, whatever is beside them.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         let end = end.min(x.saturating_add(text.len().min(usize::from(u16::MAX)) as u16));
         for (x, byte) in (x..end).zip(text.bytes()) {
@@ -116,6 +116,21 @@ pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, parts: Option<&[(
 }
 
 /// The lines of a buffer as text, for tests.
+/// Lines of so many columns, parted at blanks.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width(line) + width(word) < columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 pub fn lines(buf: &Buffer) -> String {
     let mut text = String::new();

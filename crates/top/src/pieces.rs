@@ -12,7 +12,7 @@ pub struct Piece {
     pub tone: Tone,
     /// The lowest comes first where there is no room for all; zero is never left out.
     pub rank: u8,
-    /// Stands at the right end.
+    /// At the right end.
     pub right: bool,
 }
 

@@ -1,29 +1,29 @@
-//! Where the chips are. Made anew when other chips are there or more is known of them, not with every picture.
+//! Where the chips are. Computed again when the chips or the facts about them change, not for every frame.
 
 use model::topology::{Topology, TopologyError, from_descriptor, of_machine};
 use model::{Device, DeviceId};
 
 /// The places of the chips, and what they were made of.
-pub struct Places {
+pub struct ChipPlaces {
     pub topology: Topology,
-    /// A cluster descriptor, where somebody has given one.
+    /// A cluster descriptor, where one was given.
     descriptor: Option<String>,
     ids: Vec<DeviceId>,
-    /// How many facts were known that tell where a chip is.
+    /// How many facts about positions were known.
     known: usize,
 }
 
-impl Default for Places {
-    fn default() -> Places {
-        Places { topology: of_machine(&[]), descriptor: None, ids: Vec::new(), known: 0 }
+impl Default for ChipPlaces {
+    fn default() -> ChipPlaces {
+        ChipPlaces { topology: of_machine(&[]), descriptor: None, ids: Vec::new(), known: 0 }
     }
 }
 
-impl Places {
+impl ChipPlaces {
     /// Takes places from a cluster descriptor, from the next sample on.
-    pub fn described(text: String) -> Result<Places, TopologyError> {
+    pub fn described(text: String) -> Result<ChipPlaces, TopologyError> {
         let topology = from_descriptor(&text, &[])?;
-        Ok(Places { topology, descriptor: Some(text), ..Places::default() })
+        Ok(ChipPlaces { topology, descriptor: Some(text), ..ChipPlaces::default() })
     }
 
     /// Looks whether the chips are still the same.
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_chip_that_forgets_its_serial_stays_where_it_is() {
         let mut devices = example::machine().devices;
-        let mut places = Places::default();
+        let mut places = ChipPlaces::default();
         places.notice(&devices);
         let before = places.topology.clone();
         assert_eq!(before.links.len(), 1);
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(places.topology, before);
         devices.pop();
         places.notice(&devices);
-        assert_eq!(places.topology.chips.len(), 3, "another machine is laid out anew");
+        assert_eq!(places.topology.chips.len(), 3, "another machine has a layout of its own");
         assert_eq!(places.topology.links, []);
         devices[2].board = Some("n300".into());
         devices[2].serial = Some("010001451170C0C4".into());

@@ -1,4 +1,4 @@
-//! A recording, played in a thread of its own: at the pace at which it was recorded, or faster, slower, or where somebody goes.
+//! A recording, played in a thread of its own: at the pace at which it was recorded, or faster, slower, or at a chosen place.
 
 use model::{Snapshot, Timestamp};
 use std::io::{self, Read, Write};
@@ -15,7 +15,7 @@ pub struct Player {
     /// Can be read when there is something new.
     pub ready: UnixStream,
     played: Receiver<Played>,
-    wishes: Sender<Wish>,
+    wishes: Sender<PlayCommand>,
     thread: JoinHandle<()>,
     pub len: usize,
 }
@@ -30,14 +30,14 @@ pub enum Played {
     Broken(String),
 }
 
-/// What somebody wants of it.
+/// What the player shall do.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Wish {
+pub enum PlayCommand {
     /// So many samples on, or back.
     Step(isize),
     /// So many milliseconds on, or back.
     Skip(i64),
-    /// How many times faster than it was; zero stands still.
+    /// How many times faster than it was; zero is paused.
     Pace(f64),
 }
 
@@ -50,16 +50,16 @@ impl Player {
     pub fn open(path: &Path) -> anyhow::Result<Player> {
         // One to play, and one to read ahead for the charts: each remembers the part that it is in.
         let (playing, scanning) = (Recording::open(path)?, Recording::open(path)?);
-        let (ready, tell) = UnixStream::pair()?;
+        let (ready, notify) = UnixStream::pair()?;
         ready.set_nonblocking(true)?;
-        tell.set_nonblocking(true)?;
+        notify.set_nonblocking(true)?;
         let (send, played) = channel();
         let (wishes, wished) = channel();
         let len = playing.len();
         if let Some(remark) = playing.remark() {
             let _ = send.send(Played::Broken(remark.to_owned()));
         }
-        let mut thread = Thread { playing, scanning, scanned: 0, at: 0, pace: 1.0, next: None, send, tell };
+        let mut thread = Thread { playing, scanning, scanned: 0, at: 0, pace: 1.0, next: None, send, notify };
         let thread = std::thread::Builder::new().name("ttmon-player".into()).spawn(move || thread.run(&wished))?;
         Ok(Player { ready, played, wishes, thread, len })
     }
@@ -76,7 +76,7 @@ impl Player {
         self.thread.is_finished()
     }
 
-    pub fn wish(&self, wish: Wish) {
+    pub fn wish(&self, wish: PlayCommand) {
         let _ = self.wishes.send(wish);
     }
 }
@@ -91,11 +91,11 @@ struct Thread {
     /// The next one, and how long after the one that is shown it was taken.
     next: Option<(Snapshot, Duration)>,
     send: Sender<Played>,
-    tell: UnixStream,
+    notify: UnixStream,
 }
 
 impl Thread {
-    fn run(&mut self, wished: &Receiver<Wish>) {
+    fn run(&mut self, wished: &Receiver<PlayCommand>) {
         let mut shown = Instant::now();
         self.show(0);
         loop {
@@ -107,12 +107,12 @@ impl Thread {
             };
             match wished.recv_timeout(wait) {
                 Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Wish::Pace(pace)) => self.pace = pace,
-                Ok(Wish::Step(by)) => {
+                Ok(PlayCommand::Pace(pace)) => self.pace = pace,
+                Ok(PlayCommand::Step(by)) => {
                     self.show(self.at.saturating_add_signed(by));
                     shown = Instant::now();
                 }
-                Ok(Wish::Skip(milliseconds)) => {
+                Ok(PlayCommand::Skip(milliseconds)) => {
                     let here = self.playing.snapshot(self.at).map_or(0, |snapshot| snapshot.taken_at.0);
                     let to = self.playing.index_at(Timestamp(here.saturating_add(milliseconds)));
                     self.show(to);
@@ -130,7 +130,7 @@ impl Thread {
         }
     }
 
-    /// When the next one is to be shown. None at the end, and when it stands still.
+    /// When the next one is to be shown. None at the end, and when it is paused.
     fn due(&self, shown: Instant) -> Option<Instant> {
         let (_, after) = self.next.as_ref()?;
         (self.pace > 0.0).then(|| shown + after.div_f64(self.pace).min(LONGEST_WAIT))
@@ -178,7 +178,7 @@ impl Thread {
 
     fn say(&mut self, played: Played) {
         if self.send.send(played).is_ok() {
-            let _ = self.tell.write(&[1]);
+            let _ = self.notify.write(&[1]);
         }
     }
 }

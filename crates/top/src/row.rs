@@ -4,7 +4,7 @@ use model::Usage;
 
 /// One process with all its devices.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct ProcessRow {
     pub pid: u32,
     /// `0-3`, `0,2`.
     pub devices: String,
@@ -31,7 +31,7 @@ pub struct Partial {
     pub cb: bool,
 }
 
-/// The id of a container alone. Engine and pod come before it, and do not tell one container from another.
+/// The id of a container alone. Engine and pod come before it, and do not distinguish containers.
 pub fn short(container: &str) -> &str {
     container.rsplit(['/', ':']).next().unwrap_or(container)
 }

@@ -2,12 +2,11 @@
 //!
 //! This is done once per moment, filter or order, and not for every picture.
 
-use super::column::Column;
-use super::query;
-use super::row::{Partial, Row, short};
-use super::settings::Settings;
+use super::column::ProcessColumn;
+use super::row::{Partial, ProcessRow, short};
+use super::settings::TopSettings;
 use super::trails::Trails;
-use model::filter::Filter;
+use model::filter::{Filter, FilterContext};
 use model::{Bytes, DeviceId, Held, Process, Snapshot, Usage};
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -16,28 +15,28 @@ use watch::moment::Moment;
 
 /// All rows, and which of them are shown in which order.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub struct ProcessRows {
     moment: Arc<Moment>,
     filter: String,
     /// The last valid filter.
     query: Filter,
-    order: Order,
+    order: RowOrder,
     /// One for each process of the moment, in its order.
-    all: Vec<Row>,
-    shown: Vec<Place>,
-    pub widths: Widths,
+    all: Vec<ProcessRow>,
+    shown: Vec<ShownRow>,
+    pub widths: ColumnWidths,
 }
 
 /// What the widest of all rows needs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Widths {
+pub struct ColumnWidths {
     pub devices: u16,
     pub pid: u16,
     pub user: u16,
     /// Zero where nothing runs in a container.
     pub container: u16,
     pub source: u16,
-    /// Whether the driver tells of anybody how busy he keeps a device.
+    /// Whether the driver counts for any process how busy it keeps a device.
     pub has_utilization: bool,
 }
 
@@ -54,14 +53,14 @@ pub struct Branch {
 
 /// A row that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct ShownRow {
     row: usize,
     branch: Branch,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Order {
-    sort: Column,
+struct RowOrder {
+    sort: ProcessColumn,
     descending: bool,
     tree: bool,
 }
@@ -69,24 +68,24 @@ struct Order {
 /// What is deeper is drawn as if it were no deeper.
 const DEEPEST: u8 = 16;
 
-impl Default for Order {
-    fn default() -> Order {
-        Order { sort: Column::Dram, descending: true, tree: false }
+impl Default for RowOrder {
+    fn default() -> RowOrder {
+        RowOrder { sort: ProcessColumn::Dram, descending: true, tree: false }
     }
 }
 
-impl Rows {
-    /// Makes the rows anew where something has changed. Returns whether it has.
-    pub fn update(&mut self, moment: &Arc<Moment>, trails: &Trails, filter: &str, settings: &Settings) -> bool {
-        let order = Order { sort: settings.sort, descending: settings.descending, tree: settings.tree };
+impl ProcessRows {
+    /// Makes new rows where something has changed. Returns whether it has.
+    pub fn update(&mut self, moment: &Arc<Moment>, trails: &Trails, filter: &str, settings: &TopSettings) -> bool {
+        let order = RowOrder { sort: settings.sort, descending: settings.descending, tree: settings.tree };
         let is_new = !Arc::ptr_eq(moment, &self.moment);
         if !is_new && order == self.order && filter == self.filter {
             return false;
         }
         if is_new {
             self.moment = moment.clone();
-            self.all = Row::all(&moment.snapshot, trails);
-            self.widths = Widths::of(&moment.snapshot, &self.all);
+            self.all = ProcessRow::all(&moment.snapshot, trails);
+            self.widths = ColumnWidths::of(&moment.snapshot, &self.all);
         }
         if filter != self.filter {
             self.filter = filter.to_owned();
@@ -103,9 +102,10 @@ impl Rows {
         let snapshot = &self.moment.snapshot;
         let processes = &snapshot.processes;
         let both = self.all.iter().zip(processes).enumerate();
-        let matching = both.filter(|(_, (row, process))| query::matches(&self.query, row, process, snapshot));
-        let mut sorted: Vec<(usize, Option<Key>)> =
-            matching.map(|(n, (row, process))| (n, Key::of(row, process, self.order.sort))).collect();
+        let context = |row: &ProcessRow| FilterContext { snapshot, growth: row.growth };
+        let matching = both.filter(|(_, (row, process))| self.query.matches(process, &context(row)));
+        let mut sorted: Vec<(usize, Option<SortKey>)> =
+            matching.map(|(n, (row, process))| (n, SortKey::of(row, process, self.order.sort))).collect();
         // Absent values come last in both directions, and equal ones keep the order of their pids.
         sorted.sort_by(|(a, one), (b, other)| {
             let order = match (one, other) {
@@ -116,9 +116,10 @@ impl Rows {
             order.then_with(|| self.all[*a].pid.cmp(&self.all[*b].pid))
         });
         let sorted: Vec<usize> = sorted.into_iter().map(|(n, _)| n).collect();
-        self.shown = match self.order.tree {
-            true => tree(&sorted, processes),
-            false => sorted.into_iter().map(|row| Place { row, branch: Branch::default() }).collect(),
+        self.shown = if self.order.tree {
+            tree(&sorted, processes)
+        } else {
+            sorted.into_iter().map(|row| ShownRow { row, branch: Branch::default() }).collect()
         };
     }
 
@@ -133,7 +134,7 @@ impl Rows {
     }
 
     /// The shown rows from one on.
-    pub fn from(&self, first: usize) -> impl Iterator<Item = (&Row, &Process, Branch)> {
+    pub fn from(&self, first: usize) -> impl Iterator<Item = (&ProcessRow, &Process, Branch)> {
         let shown = self.shown.get(first..).unwrap_or_default();
         shown.iter().map(|place| (&self.all[place.row], &self.moment.snapshot.processes[place.row], place.branch))
     }
@@ -149,15 +150,15 @@ impl Rows {
     }
 }
 
-impl Row {
+impl ProcessRow {
     /// A row for each process, in the order of the snapshot.
-    pub fn all(snapshot: &Snapshot, trails: &Trails) -> Vec<Row> {
+    pub fn all(snapshot: &Snapshot, trails: &Trails) -> Vec<ProcessRow> {
         let devices = snapshot.devices.iter();
         let totals = devices.filter_map(|device| Some((&device.id, device.memory.dram_total?))).collect();
-        snapshot.processes.iter().map(|process| Row::of(process, snapshot, &totals, trails)).collect()
+        snapshot.processes.iter().map(|process| ProcessRow::of(process, snapshot, &totals, trails)).collect()
     }
 
-    fn of(process: &Process, snapshot: &Snapshot, totals: &HashMap<&DeviceId, Bytes>, trails: &Trails) -> Row {
+    fn of(process: &Process, snapshot: &Snapshot, totals: &HashMap<&DeviceId, Bytes>, trails: &Trails) -> ProcessRow {
         let held = &process.devices;
         let usage = held.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
         let partial = |kind: fn(&Usage) -> Option<Bytes>| {
@@ -167,15 +168,15 @@ impl Row {
         let mut sources: Vec<&'static str> = held.iter().filter_map(|held| held.source).map(|s| s.name()).collect();
         sources.dedup();
         let total: Option<Bytes> = held.iter().map(|held| totals.get(&held.id).copied()).sum();
-        let share = usage.dram.zip(total.filter(|total| total.0 > 0));
+        let share = usage.dram_used.zip(total.filter(|total| total.0 > 0));
         let age = process.started_at.map(|started| snapshot.taken_at.0.saturating_sub(started.0) as f64 / 1000.0);
-        Row {
+        ProcessRow {
             pid: process.pid,
             devices: devices(held),
             usage,
             partial: Partial {
-                dram: partial(|usage| usage.dram),
-                l1: partial(|usage| usage.l1),
+                dram: partial(|usage| usage.dram_used),
+                l1: partial(|usage| usage.l1_used),
                 l1_small: partial(|usage| usage.l1_small),
                 trace: partial(|usage| usage.trace),
                 cb: partial(|usage| usage.cb),
@@ -206,11 +207,11 @@ fn devices(held: &[Held]) -> String {
     parts.join(",")
 }
 
-impl Widths {
-    fn of(snapshot: &Snapshot, rows: &[Row]) -> Widths {
+impl ColumnWidths {
+    fn of(snapshot: &Snapshot, rows: &[ProcessRow]) -> ColumnWidths {
         let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0).min(999) as u16;
         let processes = &snapshot.processes;
-        Widths {
+        ColumnWidths {
             devices: widest(&mut rows.iter().map(|row| row.devices.len())),
             pid: widest(&mut rows.iter().map(|row| row.pid.checked_ilog10().unwrap_or(0) as usize + 1)),
             user: widest(&mut processes.iter().filter_map(|process| Some(show::text::width(process.user.as_ref()?)))),
@@ -224,46 +225,46 @@ impl Widths {
 }
 
 /// What a row is sorted by.
-enum Key<'a> {
+enum SortKey<'a> {
     Number(f64),
     Text(&'a str),
     Device(&'a DeviceId, usize),
 }
 
-impl Key<'_> {
-    fn of<'a>(row: &Row, process: &'a Process, column: Column) -> Option<Key<'a>> {
-        let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| Key::Number(bytes.0 as f64));
+impl SortKey<'_> {
+    fn of<'a>(row: &ProcessRow, process: &'a Process, column: ProcessColumn) -> Option<SortKey<'a>> {
+        let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| SortKey::Number(bytes.0 as f64));
         match column {
-            Column::Devices => {
-                process.devices.iter().map(|held| &held.id).min().map(|id| Key::Device(id, process.devices.len()))
+            ProcessColumn::Devices => {
+                process.devices.iter().map(|held| &held.id).min().map(|id| SortKey::Device(id, process.devices.len()))
             }
-            Column::Pid => Some(Key::Number(process.pid.into())),
-            Column::User => process.user.as_deref().map(Key::Text),
-            Column::Container => process.container.as_deref().map(short).map(Key::Text),
-            Column::Dram => bytes(row.usage.dram),
-            Column::L1 => bytes(row.usage.l1),
-            Column::L1Small => bytes(row.usage.l1_small),
-            Column::Trace => bytes(row.usage.trace),
-            Column::Cb => bytes(row.usage.cb),
-            Column::Source => row.source.map(Key::Text),
-            Column::Utilization => row.utilization.map(Key::Number),
-            Column::Share => row.share.map(Key::Number),
-            Column::Growth => row.growth.map(Key::Number),
-            Column::Cpu => process.host_cpu_percent.map(Key::Number),
-            Column::HostMemory => bytes(process.host_memory),
-            Column::Age => row.age_seconds.map(Key::Number),
-            Column::Command => process.command.as_deref().or(process.name.as_deref()).map(Key::Text),
+            ProcessColumn::Pid => Some(SortKey::Number(process.pid.into())),
+            ProcessColumn::User => process.user.as_deref().map(SortKey::Text),
+            ProcessColumn::Container => process.container.as_deref().map(short).map(SortKey::Text),
+            ProcessColumn::Dram => bytes(row.usage.dram_used),
+            ProcessColumn::L1 => bytes(row.usage.l1_used),
+            ProcessColumn::L1Small => bytes(row.usage.l1_small),
+            ProcessColumn::Trace => bytes(row.usage.trace),
+            ProcessColumn::Cb => bytes(row.usage.cb),
+            ProcessColumn::Source => row.source.map(SortKey::Text),
+            ProcessColumn::Utilization => row.utilization.map(SortKey::Number),
+            ProcessColumn::Share => row.share.map(SortKey::Number),
+            ProcessColumn::Growth => row.growth.map(SortKey::Number),
+            ProcessColumn::Cpu => process.host_cpu_percent.map(SortKey::Number),
+            ProcessColumn::HostMemory => bytes(process.host_memory),
+            ProcessColumn::Age => row.age_seconds.map(SortKey::Number),
+            ProcessColumn::Command => process.command.as_deref().or(process.name.as_deref()).map(SortKey::Text),
         }
     }
 
-    fn cmp(&self, other: &Key) -> Ordering {
+    fn cmp(&self, other: &SortKey) -> Ordering {
         match (self, other) {
-            (Key::Number(one), Key::Number(other)) => one.total_cmp(other),
-            (Key::Text(one), Key::Text(other)) => {
+            (SortKey::Number(one), SortKey::Number(other)) => one.total_cmp(other),
+            (SortKey::Text(one), SortKey::Text(other)) => {
                 let lower = |text| str::chars(text).flat_map(char::to_lowercase);
                 lower(one).cmp(lower(other))
             }
-            (Key::Device(one, n), Key::Device(other, m)) => one.cmp(other).then(n.cmp(m)),
+            (SortKey::Device(one, n), SortKey::Device(other, m)) => one.cmp(other).then(n.cmp(m)),
             // A column has keys of one sort.
             _ => Ordering::Equal,
         }
@@ -271,7 +272,7 @@ impl Key<'_> {
 }
 
 /// Parents above their children, which keep their order among each other. A process whose parent is not shown is a root.
-fn tree(sorted: &[usize], processes: &[Process]) -> Vec<Place> {
+fn tree(sorted: &[usize], processes: &[Process]) -> Vec<ShownRow> {
     let places: HashMap<u32, usize> = sorted.iter().enumerate().map(|(at, &row)| (processes[row].pid, at)).collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); sorted.len()];
     let mut roots = Vec::new();
@@ -290,7 +291,7 @@ fn tree(sorted: &[usize], processes: &[Process]) -> Vec<Place> {
             if std::mem::replace(&mut is_placed[at], true) {
                 continue;
             }
-            all.push(Place { row: sorted[at], branch });
+            all.push(ShownRow { row: sorted[at], branch });
             let last = children[at].last();
             let below = children[at].iter().rev();
             next.extend(below.map(|child| (*child, branch.below(Some(child) == last))));
@@ -338,12 +339,12 @@ mod tests {
     }
 
     /// The pids in their order.
-    fn pids(rows: &Rows) -> Vec<u32> {
+    fn pids(rows: &ProcessRows) -> Vec<u32> {
         rows.from(0).map(|(row, ..)| row.pid).collect()
     }
 
-    fn rows(moment: &Arc<Moment>, filter: &str, settings: &Settings) -> Rows {
-        let mut rows = Rows::default();
+    fn rows(moment: &Arc<Moment>, filter: &str, settings: &TopSettings) -> ProcessRows {
+        let mut rows = ProcessRows::default();
         rows.update(moment, &Trails::default(), filter, settings);
         rows
     }
@@ -366,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_process_is_one_row_with_all_its_devices() {
-        let all = Row::all(&example::machine(), &Trails::default());
+        let all = ProcessRow::all(&example::machine(), &Trails::default());
         assert_eq!(all[0].devices, "2,2R");
         assert_eq!(all[0].usage.dram, Some(Bytes(11_811_160_064)));
         assert_eq!(all[0].usage.l1_small, Some(Bytes(65_536)));
@@ -382,21 +383,25 @@ mod tests {
         process.devices =
             vec![held(DeviceId::Local(0), Usage::measured(5, 0, 0, 0, 0)), held(DeviceId::Local(1), Usage::default())];
         let snapshot = Snapshot { processes: vec![process], ..example::machine() };
-        let row = &Row::all(&snapshot, &Trails::default())[0];
+        let row = &ProcessRow::all(&snapshot, &Trails::default())[0];
         assert_eq!((row.usage.dram, row.partial.dram), (Some(Bytes(5)), true));
     }
 
     #[test]
     fn every_column_sorts_and_what_is_absent_comes_last() {
         let moment = moment(example::machine().processes);
-        let by = |sort, descending| pids(&rows(&moment, "", &Settings { sort, descending, ..Settings::default() }));
-        assert_eq!(by(Column::Dram, true), [4711, 81, 5120]);
-        assert_eq!(by(Column::Dram, false), [81, 4711, 5120]);
-        assert_eq!(by(Column::User, false), [81, 4711, 5120]);
-        assert_eq!(by(Column::Pid, true), [5120, 4711, 81]);
-        assert_eq!(by(Column::Devices, false), [4711, 5120, 81]);
-        assert_eq!(by(Column::Growth, true), [81, 4711, 5120], "nothing is known: by pid");
-        for sort in Column::ALL.into_iter().filter(|column| !matches!(column, Column::Devices | Column::Pid)) {
+        let by =
+            |sort, descending| pids(&rows(&moment, "", &TopSettings { sort, descending, ..TopSettings::default() }));
+        assert_eq!(by(ProcessColumn::Dram, true), [4711, 81, 5120]);
+        assert_eq!(by(ProcessColumn::Dram, false), [81, 4711, 5120]);
+        assert_eq!(by(ProcessColumn::User, false), [81, 4711, 5120]);
+        assert_eq!(by(ProcessColumn::Pid, true), [5120, 4711, 81]);
+        assert_eq!(by(ProcessColumn::Devices, false), [4711, 5120, 81]);
+        assert_eq!(by(ProcessColumn::Growth, true), [81, 4711, 5120], "nothing is known: by pid");
+        for sort in ProcessColumn::ALL
+            .into_iter()
+            .filter(|column| !matches!(column, ProcessColumn::Devices | ProcessColumn::Pid))
+        {
             assert_eq!((by(sort, true)[2], by(sort, false)[2]), (5120, 5120), "{sort:?}");
         }
     }
@@ -406,7 +411,8 @@ mod tests {
     }
 
     fn drawn(moment: &Arc<Moment>, filter: &str, unicode: bool) -> Vec<String> {
-        let settings = Settings { tree: true, sort: Column::Pid, descending: false, ..Settings::default() };
+        let settings =
+            TopSettings { tree: true, sort: ProcessColumn::Pid, descending: false, ..TopSettings::default() };
         let rows = rows(moment, filter, &settings);
         rows.from(0).map(|(row, _, branch)| format!("{}{}", branch.prefix(unicode), row.pid)).collect()
     }
@@ -431,8 +437,8 @@ mod tests {
     #[test]
     fn rows_are_made_once_and_an_invalid_filter_leaves_the_last_in_force() {
         let moment = moment(example::machine().processes);
-        let (trails, settings) = (Trails::default(), Settings::default());
-        let mut rows = Rows::default();
+        let (trails, settings) = (Trails::default(), TopSettings::default());
+        let mut rows = ProcessRows::default();
         assert!(rows.update(&moment, &trails, "user:ttuser", &settings));
         assert!(!rows.update(&moment, &trails, "user:ttuser", &settings));
         assert!(rows.update(&moment, &trails, "user:ttuser (", &settings));

@@ -1,13 +1,13 @@
 //! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
 
-use super::charts::Charts;
+use super::chart_window::Charts;
 use super::hosts::Hosts;
 use super::overlay::{Detail, FilterPrompt, MachinePrompt, MemoryChosen, MeshChosen, Setup, SignalMenu, SortMenu};
-use super::places::Places;
-use super::player::Wish;
-use super::rows::Rows;
-use super::settings::Settings;
-use super::table::Table;
+use super::places::ChipPlaces;
+use super::player::PlayCommand;
+use super::rows::ProcessRows;
+use super::settings::TopSettings;
+use super::table::ProcessTable;
 use super::theme::Theme;
 use super::trails::Trails;
 use jiff::tz::TimeZone;
@@ -20,8 +20,8 @@ use watch::fleet::{self as fleet_data, Fleet};
 use watch::moment::{Closer, Moment};
 
 /// The whole state of the monitor.
-pub struct State {
-    pub settings: Settings,
+pub struct TopState {
+    pub settings: TopSettings,
     pub theme: Theme,
     /// Whether the terminal shows characters beyond ASCII.
     unicode: bool,
@@ -34,19 +34,19 @@ pub struct State {
     pub history: History,
     pub trails: Trails,
     /// Where the chips are.
-    pub places: Places,
+    pub places: ChipPlaces,
     pub events: Events,
     /// How far the list of events is scrolled back.
     pub events_back: usize,
     /// The last part of a recording that was looked through for events.
     scanned: Moment,
-    pub view: View,
+    pub view: TopView,
     /// The device that is selected, everywhere.
     pub device: Option<DeviceId>,
     pub charts: Charts,
-    pub table: Table,
+    pub table: ProcessTable,
     /// The process table as it is shown.
-    pub rows: Rows,
+    pub rows: ProcessRows,
     pub memory: MemoryChosen,
     pub mesh: MeshChosen,
     pub overlay: Option<Overlay>,
@@ -69,7 +69,7 @@ pub struct State {
 
 /// What fills the screen.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum View {
+pub enum TopView {
     #[default]
     Overview,
     Memory,
@@ -82,13 +82,19 @@ pub enum View {
 /// What lies over it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Overlay {
-    Help { scroll: usize },
+    Help {
+        scroll: usize,
+    },
     Setup(Setup),
     Sort(SortMenu),
     Signals(SignalMenu),
     Filter(FilterPrompt),
     Machines(MachinePrompt),
     Detail(Detail),
+    /// The selected device.
+    Device {
+        scroll: usize,
+    },
 }
 
 /// What only the shell can do.
@@ -96,7 +102,7 @@ pub enum Overlay {
 pub enum Effect {
     Quit,
     Suspend,
-    /// Everything is drawn anew.
+    /// Everything is redrawn.
     Redraw,
     /// The settings are written to the configuration file.
     Save,
@@ -108,7 +114,7 @@ pub enum Effect {
         to: Vec<(u32, Option<Timestamp>)>,
     },
     /// The replay goes somewhere, or at another pace.
-    Play(Wish),
+    Play(PlayCommand),
 }
 
 /// Where a replay is.
@@ -121,37 +127,38 @@ pub struct Replay {
     pub speed: f64,
 }
 
-/// What a machine told last, and what more is known of it.
+/// The last answer of a machine, and its details.
 type Taken = (Arc<Snapshot>, Option<Arc<fleet_data::Closer>>);
 
 /// As many moments as the charts can show.
-fn moments(settings: &Settings) -> usize {
+fn moments(settings: &TopSettings) -> usize {
     (settings.history_seconds * 1000 / settings.interval_ms.max(1)).clamp(60, 100_000) as usize
 }
 
-impl View {
+impl TopView {
     /// The views of one machine.
-    pub const ALL: [View; 4] = [View::Overview, View::Memory, View::Mesh, View::Events];
+    pub const ALL: [TopView; 4] = [TopView::Overview, TopView::Memory, TopView::Mesh, TopView::Events];
     /// The same, behind that of all machines.
-    pub const OF_SEVERAL: [View; 5] = [View::Fleet, View::Overview, View::Memory, View::Mesh, View::Events];
+    pub const OF_SEVERAL: [TopView; 5] =
+        [TopView::Fleet, TopView::Overview, TopView::Memory, TopView::Mesh, TopView::Events];
 
     pub fn name(self) -> &'static str {
         match self {
-            View::Overview => "Overview",
-            View::Memory => "Memory",
-            View::Mesh => "Mesh",
-            View::Events => "Events",
-            View::Fleet => "Fleet",
+            TopView::Overview => "Overview",
+            TopView::Memory => "Memory",
+            TopView::Mesh => "Mesh",
+            TopView::Events => "Events",
+            TopView::Fleet => "Fleet",
         }
     }
 }
 
-impl State {
-    pub fn new(settings: Settings, unicode: bool) -> State {
+impl TopState {
+    pub fn new(settings: TopSettings, unicode: bool) -> TopState {
         let theme = Theme { scheme: settings.theme, unicode: unicode && !settings.ascii };
         let moments = moments(&settings);
         let empty = Arc::new(Moment::default());
-        State {
+        TopState {
             settings,
             theme,
             unicode,
@@ -160,15 +167,15 @@ impl State {
             shown: empty,
             history: History::new(moments),
             trails: Trails::default(),
-            places: Places::default(),
+            places: ChipPlaces::default(),
             events: Events::default(),
             events_back: 0,
             scanned: Moment::default(),
-            view: View::default(),
+            view: TopView::default(),
             device: None,
             charts: Charts::default(),
-            table: Table::default(),
-            rows: Rows::default(),
+            table: ProcessTable::default(),
+            rows: ProcessRows::default(),
             memory: MemoryChosen::default(),
             mesh: MeshChosen::default(),
             overlay: None,
@@ -190,8 +197,8 @@ impl State {
         self.history.push(&moment.snapshot);
         self.trails.push(&moment.snapshot);
         self.places.notice(&moment.snapshot.devices);
-        let told = self.events.notice(before.seen(), moment.seen());
-        self.keep_scroll(told);
+        let more = self.events.notice(before.seen(), moment.seen());
+        self.keep_scroll(more);
         self.latest = moment;
         if !self.paused {
             self.shown = self.latest.clone();
@@ -200,7 +207,7 @@ impl State {
         self.refresh_rows();
     }
 
-    /// Makes the process table anew where what is shown, the filter or the order have changed.
+    /// Updates the process table when what is shown, the filter or the order has changed.
     pub fn refresh_rows(&mut self) {
         if self.rows.update(&self.shown, &self.trails, &self.table.filter, &self.settings) {
             self.table.keep(&self.rows);
@@ -210,7 +217,7 @@ impl State {
     /// Looks at other machines, or at one alone.
     pub fn watch(&mut self, fleet: Fleet, is_alone: bool) {
         let hosts = Hosts::new(fleet, is_alone);
-        self.view = if hosts.is_alone { View::Overview } else { View::Fleet };
+        self.view = if hosts.is_alone { TopView::Overview } else { TopView::Fleet };
         self.hosts = Some(hosts);
     }
 
@@ -230,7 +237,7 @@ impl State {
         let Some(host) = self.hosts.as_ref().and_then(Hosts::current) else { return };
         let answers = host.trouble().is_none();
         let now = host.snapshot.clone().map(|snapshot| (snapshot, host.closer.clone()));
-        // That others have told something is nothing new of this one.
+        // News of other machines is no news of this one.
         let is_same = |(a, b): (&Taken, &Taken)| {
             Arc::ptr_eq(&a.0, &b.0) && a.1.as_ref().map(Arc::as_ptr) == b.1.as_ref().map(Arc::as_ptr)
         };
@@ -258,8 +265,8 @@ impl State {
             return self.take(moment);
         }
         // What is old is shown, but was not measured again.
-        let told = self.events.notice(self.latest.seen(), moment.seen());
-        self.keep_scroll(told);
+        let more = self.events.notice(self.latest.seen(), moment.seen());
+        self.keep_scroll(more);
         self.latest = Arc::new(moment);
         self.shown = self.latest.clone();
         self.keep_selection();
@@ -270,18 +277,18 @@ impl State {
     pub fn enter(&mut self, name: &str) {
         let Some(hosts) = self.hosts.as_mut().filter(|hosts| hosts.entered.as_deref() != Some(name)) else { return };
         hosts.entered = Some(name.to_owned());
-        let fresh = State::new(self.settings.clone(), self.unicode);
+        let fresh = TopState::new(self.settings.clone(), self.unicode);
         let (hosts, zone, area) = (self.hosts.take(), self.zone.clone(), self.area);
         let (effects, theme) = (std::mem::take(&mut self.effects), self.theme);
-        *self = State { hosts, zone, area, effects, theme, ..fresh };
+        *self = TopState { hosts, zone, area, effects, theme, ..fresh };
         self.take_current();
     }
 
     /// The views that there are.
-    pub fn views(&self) -> &'static [View] {
+    pub fn views(&self) -> &'static [TopView] {
         match &self.hosts {
-            Some(hosts) if !hosts.is_alone => &View::OF_SEVERAL,
-            _ => &View::ALL,
+            Some(hosts) if !hosts.is_alone => &TopView::OF_SEVERAL,
+            _ => &TopView::ALL,
         }
     }
 
@@ -298,8 +305,8 @@ impl State {
             self.history.push(&snapshot);
             let moment = Moment::of(snapshot);
             let before = std::mem::replace(&mut self.scanned, moment);
-            let told = self.events.notice(before.seen(), self.scanned.seen());
-            self.keep_scroll(told);
+            let more = self.events.notice(before.seen(), self.scanned.seen());
+            self.keep_scroll(more);
         }
     }
 
@@ -319,7 +326,7 @@ impl State {
         self.refresh_rows();
     }
 
-    /// The moment until which there is something to tell: the past of a recording has a future.
+    /// The moment until which events are shown: a replay is in the past.
     pub fn now(&self) -> Timestamp {
         if self.replay.is_some() { self.snapshot().taken_at } else { Timestamp(i64::MAX) }
     }
@@ -355,7 +362,7 @@ impl State {
         self.device = Some(devices[to].id.clone());
     }
 
-    /// The process that is looked at from closer.
+    /// The process whose details are shown.
     pub fn process_in_detail(&self) -> Option<u32> {
         match &self.overlay {
             Some(Overlay::Detail(detail)) => Some(detail.pid),

@@ -1,20 +1,20 @@
 //! What is chosen in the process table.
 
-use super::column::Column;
-use super::rows::Rows;
-use super::settings::Settings;
+use super::column::ProcessColumn;
+use super::rows::ProcessRows;
+use super::settings::TopSettings;
 use model::Timestamp;
 use std::collections::BTreeSet;
 
 /// Sorts by a column, the way people most likely want it; by the same column again, the other way.
-pub fn sort_by(settings: &mut Settings, column: Column) {
+pub fn sort_by(settings: &mut TopSettings, column: ProcessColumn) {
     settings.descending = if settings.sort == column { !settings.descending } else { column.is_number() };
     settings.sort = column;
 }
 
 /// What is chosen in the process table. Sort, columns and tree are settings.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Table {
+pub struct ProcessTable {
     /// The process that the cursor is on. By pid, so that it stays there when the order changes.
     pub selected: Option<u32>,
     /// The first row that is drawn.
@@ -28,7 +28,7 @@ pub struct Table {
     pub filters: Vec<String>,
     /// Where the cursor is. When its process ends, the one at its place gets it.
     pub at: usize,
-    /// Whether somebody has moved the cursor. Until then it stays on the first row.
+    /// Whether the cursor was moved. Until then it stays on the first row.
     pub is_chosen: bool,
     /// Whether the wheel has turned the table away from the cursor.
     pub is_away: bool,
@@ -36,9 +36,9 @@ pub struct Table {
     pub clicked: Option<(u32, Timestamp)>,
 }
 
-impl Table {
+impl ProcessTable {
     /// Keeps the cursor on its process, or at its place.
-    pub fn keep(&mut self, rows: &Rows) {
+    pub fn keep(&mut self, rows: &ProcessRows) {
         let followed = self.selected.filter(|_| self.is_chosen).and_then(|pid| rows.position(pid));
         let kept = if self.is_chosen { self.at } else { 0 };
         self.at = followed.unwrap_or(kept.min(rows.len().saturating_sub(1)));
@@ -46,7 +46,7 @@ impl Table {
     }
 
     /// Puts the cursor on a row, or on the last one.
-    pub fn select(&mut self, rows: &Rows, at: usize) {
+    pub fn select(&mut self, rows: &ProcessRows, at: usize) {
         self.is_chosen = true;
         self.is_away = false;
         self.at = at.min(rows.len().saturating_sub(1));
@@ -54,7 +54,7 @@ impl Table {
     }
 
     /// The first row that is drawn when there is room for so many: no row is wasted, and the cursor is in view.
-    pub fn first(&self, rows: &Rows, room: usize) -> usize {
+    pub fn first(&self, rows: &ProcessRows, room: usize) -> usize {
         let most = rows.len().saturating_sub(room);
         if self.is_away || room == 0 {
             return self.scroll.min(most);

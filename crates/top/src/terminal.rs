@@ -1,6 +1,6 @@
 //! The terminal: taken, drawn on, and given back as it was, whatever happens.
 
-use super::state::State;
+use super::state::TopState;
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
 use crossterm::style::ResetColor;
@@ -18,7 +18,7 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// A terminal that is ours until this is dropped.
-pub struct Screen {
+pub struct TerminalScreen {
     out: CrosstermBackend<BufWriter<Stdout>>,
     mouse: bool,
     /// What the terminal shows; of no size when that is not known.
@@ -26,11 +26,11 @@ pub struct Screen {
     next: Buffer,
 }
 
-/// Whether somebody must give the terminal back.
+/// Whether the terminal is to be restored.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-impl Screen {
-    pub fn take(mouse: bool) -> io::Result<Screen> {
+impl TerminalScreen {
+    pub fn take(mouse: bool) -> io::Result<TerminalScreen> {
         // A panic must not leave the terminal unusable, and its message must be seen.
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -39,7 +39,8 @@ impl Screen {
         }));
         let out = BufWriter::with_capacity(64 << 10, io::stdout());
         let nothing = Buffer::empty(Rect::ZERO);
-        let mut screen = Screen { out: CrosstermBackend::new(out), mouse, shown: nothing.clone(), next: nothing };
+        let mut screen =
+            TerminalScreen { out: CrosstermBackend::new(out), mouse, shown: nothing.clone(), next: nothing };
         screen.enter()?;
         Ok(screen)
     }
@@ -62,13 +63,13 @@ impl Screen {
         give_back();
     }
 
-    /// Everything is sent anew with the next picture.
+    /// The next frame is drawn completely.
     pub fn forget(&mut self) {
         self.shown = Buffer::empty(Rect::ZERO);
     }
 
     /// Draws what has changed.
-    pub fn draw(&mut self, state: &mut State) -> io::Result<()> {
+    pub fn draw(&mut self, state: &mut TopState) -> io::Result<()> {
         // Another thread that fails gives the terminal back: not in the middle of a picture, and none comes after.
         let _alone = io::stdout().lock();
         if !is_taken() {
@@ -95,19 +96,19 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for TerminalScreen {
     fn drop(&mut self) {
         give_back();
     }
 }
 
-/// Whether there are keys that nobody has read.
+/// Whether there are keys that were not read.
 pub fn has_keys() -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(&io::stdin(), PollFlags::IN)], Some(&now)) == Ok(1)
 }
 
-/// Has whoever waits for keys told of them once more: setting a terminal to what it is does that.
+/// Wakes the thread that waits for keys: setting a terminal to what it is does that.
 pub fn tell_again() {
     let _alone = io::stdout().lock();
     let stdin = io::stdin();
@@ -123,7 +124,7 @@ pub fn is_taken() -> bool {
     TAKEN.load(SeqCst)
 }
 
-/// Makes the terminal what it was before. There is nobody left to tell when that fails.
+/// Makes the terminal what it was before. There is no way to report a failure.
 fn give_back() {
     let mut out = io::stdout().lock();
     if TAKEN.swap(false, SeqCst) {

@@ -1,5 +1,7 @@
 //! Colours by what they mean, and characters by what the terminal can show.
 
+use model::figure::Field;
+use model::{Device, Judgement, State as DeviceState};
 use ratatui::style::{Color, Modifier, Style};
 use serde::{Deserialize, Serialize};
 use show::style::Glyphs;
@@ -32,7 +34,7 @@ pub enum Tone {
     Tagged,
     /// Keys in the last line, and whatever can be pressed.
     Key,
-    /// Parts of a bar: buffers, traces or circular buffers, the small region, what is free, what nobody hands out.
+    /// Parts of a bar: buffers, traces or circular buffers, the small region, what is free, what cannot be allocated.
     Buffers,
     Second,
     Third,
@@ -46,6 +48,45 @@ pub struct Theme {
     pub scheme: Scheme,
     /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
+}
+
+impl From<Judgement> for Tone {
+    /// The one place where a judgement gets its colour.
+    fn from(judgement: Judgement) -> Tone {
+        match judgement {
+            Judgement::Normal => Tone::Good,
+            Judgement::Warning => Tone::Warning,
+            Judgement::Critical => Tone::Bad,
+        }
+    }
+}
+
+impl Tone {
+    /// The tone of a device's state. A remote chip cannot say how it is.
+    pub fn of_state(state: DeviceState) -> Tone {
+        if state == DeviceState::Remote { Tone::Faint } else { state.judge().into() }
+    }
+
+    /// The tone of a figure in a text, where only what is not normal stands out.
+    pub fn of_figure(judgement: Option<Judgement>, is_known: bool) -> Tone {
+        match judgement {
+            Some(judgement) if judgement > Judgement::Normal => judgement.into(),
+            _ if is_known => Tone::Plain,
+            _ => Tone::Faint,
+        }
+    }
+
+    /// The tone of a bar or a block that shows a field, where more is drawn higher.
+    pub fn of_level(field: Field<Device>, device: &Device) -> Tone {
+        match (field.judge(device), field.share(device)) {
+            (_, Some(share)) if share <= 0.0 => Tone::Faint,
+            (Some(judgement), _) => judgement.into(),
+            (None, Some(share)) if share >= 0.5 => Tone::Good,
+            (None, Some(_)) => Tone::Buffers,
+            (None, None) if field.number(device).is_some() => Tone::Plain,
+            (None, None) => Tone::Faint,
+        }
+    }
 }
 
 impl Scheme {
@@ -108,21 +149,6 @@ impl Theme {
                 let series = self.colors().series;
                 Style::new().fg(series[n % series.len()])
             }
-        }
-    }
-
-    /// A colour on a scale from cold to hot, for a part of one.
-    pub fn heat(&self, part: f64) -> Style {
-        self.style(Theme::heat_tone(part))
-    }
-
-    /// The same as a tone.
-    pub fn heat_tone(part: f64) -> Tone {
-        match part {
-            part if part >= 0.9 => Tone::Bad,
-            part if part >= 0.7 => Tone::Warning,
-            part if part > 0.0 => Tone::Good,
-            _ => Tone::Faint,
         }
     }
 

@@ -41,7 +41,7 @@ const LEAST_MS: i64 = 10_000;
 /// Of moments that are nearer to each other only the later one is kept.
 const NEAR_MS: i64 = 500;
 
-/// The same start as two samples tell it: the clock may have been set a little in between.
+/// The same start in two samples: the clock may have been set a little in between.
 const SAME_START_MS: u64 = 1000;
 
 impl Trails {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_told_per_minute_once_ten_seconds_are_known() {
+    fn growth_is_per_minute_once_ten_seconds_are_known() {
         let growth =
             |seconds: u32| after(0..=seconds, |n| 1000 + u64::from(n) * 10).growth(7, Timestamp(seconds as i64 * 1000));
         assert_eq!(growth(0), None);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_forgotten_and_a_pid_s_next_owner_begins_anew() {
+    fn who_is_gone_is_forgotten_and_a_pid_s_next_owner_begins_again() {
         let mut trails = after(0..=20, |_| 100);
         let mut other = moment(21.0, Some(5000));
         other.processes[0].started_at = Some(Timestamp(20_500));

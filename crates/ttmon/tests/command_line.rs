@@ -470,7 +470,7 @@ fn the_configuration_is_printed_found_and_checked() {
     assert_eq!(done(&["check"]), format!("{name}: all is well\n"));
     std::fs::write(&file, "[top]\nfahrenheit = true\nthem = \"light\"\ninterval_ms = 5\n").unwrap();
     let unknown = format!("{name}:3: unknown key them: did you mean theme?");
-    let number = format!("{name}:4: interval_ms: a number from 100 to 60000 is needed");
+    let number = format!("{name}:4: interval_ms: expected a number from 100 to 60000");
     let check = config(&["check"]);
     assert_eq!((check.code, check.out.as_str()), (Some(2), ""));
     assert!(check.err.contains(&unknown) && check.err.contains(&number), "{}", check.err);

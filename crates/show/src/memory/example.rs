@@ -8,11 +8,6 @@ use model::*;
 pub fn machine() -> View {
     let mut snapshot = crate::example::machine();
     let p150a = &mut snapshot.devices[0].memory;
-    p150a.dram_used = Some(Bytes(13_314_398_618));
-    p150a.trace_used = Some(Bytes(8_192));
-    p150a.l1_used = Some(Bytes(25_165_824));
-    p150a.cb_used = Some(Bytes(1_351_680));
-    p150a.l1_small_used = Some(Bytes(32_768));
     p150a.stale = Some(Bytes(3 << 20));
     view(&snapshot, buffers(&snapshot, &snapshot, &[book(&snapshot)], LARGEST), vec![])
 }
@@ -37,8 +32,11 @@ pub fn galaxy() -> View {
     let mut snapshot = crate::example::galaxy();
     let mut process = crate::example::machine().processes[1].clone();
     for device in &mut snapshot.devices {
+        let l1 = device.memory.dram_used.map_or(0, |used| used.0 / 200);
+        device.memory.dram = device.memory.dram_used;
+        device.memory.l1 = Some(Bytes(l1));
         device.memory.cb_used = Some(Bytes(1_351_680));
-        device.memory.l1_used = Some(Bytes(device.memory.dram_used.map_or(0, |used| used.0 / 200)));
+        device.memory.l1_used = Some(Bytes(l1 + 1_351_680));
     }
     process.devices = snapshot.devices.iter().map(held_of).collect();
     snapshot.processes = vec![process];
@@ -63,8 +61,8 @@ fn held_of(device: &Device) -> Held {
     };
     let memory = &device.memory;
     let exact = Exact {
-        dram: figures(memory.dram_used, 12, 1_072_693_184),
-        l1: figures(memory.l1_used, 72, 1_393_312),
+        dram: figures(memory.dram, 12, 1_072_693_184),
+        l1: figures(memory.l1, 72, 1_393_312),
         cb: Some(KindFigures { bytes: memory.cb_used.unwrap_or_default(), ..KindFigures::default() }),
         ..Exact::default()
     };

@@ -287,7 +287,7 @@ mod tests {
         let mut neighbour = snapshot.processes[1].devices[0].clone();
         neighbour.exact = None;
         snapshot.processes[2].devices = vec![neighbour];
-        snapshot.devices[0].memory.dram_used = Some(Bytes(30_000_000_000));
+        snapshot.devices[0].memory.dram = Some(Bytes(30_000_000_000));
         assert_eq!(peak(&snapshot), (30_000_000_000, true), "at least what is in use now");
     }
 

@@ -1,18 +1,19 @@
 //! One process in detail: what it holds, its buffers, its past, its surroundings.
 
+use super::scroll;
 use crate::keys::Key;
 pub use crate::overlay::Detail;
 use crate::paint::{clear, frame, put};
-use crate::state::{Overlay, State};
+use crate::state::{Overlay, TopState};
 use crate::theme::Tone;
-use crossterm::event::{KeyCode, MouseEvent, MouseEventKind};
-use model::{Bytes, Exact, Process, Runtime, Timestamp, Usage};
+use crossterm::event::{KeyCode, KeyModifiers, MouseEvent};
+use model::{Bytes, Exact, MemoryKind, Process, Runtime, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::text::clean;
 
 /// A line of the description.
-type Line = (String, Tone);
+type DetailLine = (String, Tone);
 
 impl Detail {
     pub fn of(pid: u32) -> Detail {
@@ -20,12 +21,12 @@ impl Detail {
     }
 }
 
-pub fn draw(state: &State, detail: &Detail, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, detail: &Detail, area: Rect, buf: &mut Buffer) {
     let area = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
     clear(buf, area);
     let process = state.snapshot().processes.iter().find(|process| process.pid == detail.pid);
     let name = process.map_or("has ended", |process| process.name.as_deref().unwrap_or(state.theme.glyphs().absent));
-    let title = format!("pid {} {}: Up and Down scroll, Esc closes", detail.pid, clean(name));
+    let title = format!("pid {} {}: Up, Down: scroll; Esc: close", detail.pid, clean(name));
     let inner = frame(buf, area, &title, &state.theme);
     let lines = lines(state, detail.pid, usize::from(inner.width.saturating_sub(2)));
     let scroll = detail.scroll.min(lines.len().saturating_sub(usize::from(inner.height)));
@@ -35,13 +36,13 @@ pub fn draw(state: &State, detail: &Detail, area: Rect, buf: &mut Buffer) {
 }
 
 /// Everything that there is to say.
-fn lines(state: &State, pid: u32, width: usize) -> Vec<Line> {
+fn lines(state: &TopState, pid: u32, width: usize) -> Vec<DetailLine> {
     let absent = state.theme.glyphs().absent;
     let mut lines = Vec::new();
     let process = state.snapshot().processes.iter().find(|process| process.pid == pid);
     match process {
         Some(process) => describe(state, process, &mut lines),
-        None => lines.push(("This process has ended, or uses no device any more.".into(), Tone::Warning)),
+        None => lines.push(("This process has ended, or no longer uses a device.".into(), Tone::Warning)),
     }
     history(state, pid, width, &mut lines);
     let closer = state.shown.process.as_ref().filter(|closer| closer.pid == pid);
@@ -85,12 +86,12 @@ fn lines(state: &State, pid: u32, width: usize) -> Vec<Line> {
     lines
 }
 
-fn heading(text: &str, lines: &mut Vec<Line>) {
+fn heading(text: &str, lines: &mut Vec<DetailLine>) {
     lines.push((String::new(), Tone::Plain));
     lines.push((text.into(), Tone::Title));
 }
 
-fn describe(state: &State, process: &Process, lines: &mut Vec<Line>) {
+fn describe(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
     let absent = state.theme.glyphs().absent;
     let or_absent = |text: Option<String>| text.unwrap_or_else(|| absent.into());
     let now = state.snapshot().taken_at;
@@ -104,35 +105,48 @@ fn describe(state: &State, process: &Process, lines: &mut Vec<Line>) {
     let since = process
         .started_at
         .map(|start| format!("{}, {} ago", state.local(start).strftime("%Y-%m-%d %H:%M:%S"), age(seconds(start, now))));
-    lines.push((format!("Began      {}", or_absent(since)), Tone::Plain));
+    lines.push((format!("Started    {}", or_absent(since)), Tone::Plain));
     let cpu = or_absent(process.host_cpu_percent.map(|cpu| format!("{cpu:.0} % of a core")));
-    let memory = or_absent(process.host_memory.map(|bytes| bytes.to_string()));
+    let resident = or_absent(process.host_memory.map(|bytes| bytes.to_string()));
     let about = state.shown.process.as_ref().filter(|closer| closer.pid == process.pid).map(|closer| &closer.about);
     let threads = about.and_then(|about| about.threads).map(|threads| format!(", threads {threads}"));
-    lines.push((format!("Host       CPU {cpu}, memory {memory}{}", threads.unwrap_or_default()), Tone::Plain));
+    lines.push((format!("Host       CPU {cpu}, memory {resident}{}", threads.unwrap_or_default()), Tone::Plain));
     if let Some(agent) = &process.agent {
         lines.push((format!("Agent      {agent}"), Tone::Plain));
     }
-    heading("Device memory", lines);
-    let heads: String = ["DRAM", "L1", "L1_SMALL", "TRACE", "CB"].map(|head| format!("{head:>11}")).concat();
-    lines.push((format!("  {:<5}{heads}  from", "dev"), Tone::Faint));
+    memory(state, process, lines);
+}
+
+/// What it uses on each device, and the parts of that: KERNEL is a part beside what is used.
+fn memory(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
+    let absent = state.theme.glyphs().absent;
+    let cell = |bytes: Option<Bytes>| format!("{:>11}", bytes.map_or(absent.into(), |bytes| bytes.to_string()));
+    heading("Device memory used", lines);
+    lines.push((format!("  {:<5}{:>11}{:>11}  from", "dev", "DRAM", "L1"), Tone::Faint));
     for held in &process.devices {
-        let Usage { dram, l1, l1_small, trace, cb, .. } = held.usage;
-        let cell = |bytes: Option<Bytes>| format!("{:>11}", or_absent(bytes.map(|bytes| bytes.to_string())));
-        let figures: String = [dram, l1, l1_small, trace, cb].map(cell).concat();
+        let figures = cell(held.usage.dram_used) + &cell(held.usage.l1_used);
         let source = held.source.map_or(absent, |source| source.name());
         lines.push((format!("  {:<5}{figures}  {source}", held.id.to_string()), Tone::Plain));
+    }
+    heading("Parts of it: DRAM = buffers + TRACE, L1 = buffers + L1_SMALL + CB; KERNEL is beside L1", lines);
+    let part =
+        |kind: &MemoryKind| matches!(kind, MemoryKind::Dram | MemoryKind::L1).then(|| format!("{} buf.", kind.title()));
+    let heads = MemoryKind::ALL.iter().map(|kind| format!("{:>11}", part(kind).unwrap_or(kind.title().into())));
+    lines.push((format!("  {:<5}{}", "dev", heads.collect::<String>()), Tone::Faint));
+    for held in &process.devices {
+        let figures: String = MemoryKind::ALL.iter().map(|kind| cell(held.usage.part(*kind))).collect();
+        lines.push((format!("  {:<5}{figures}", held.id.to_string()), Tone::Plain));
         held.exact.iter().for_each(|exact| particulars(exact, lines));
     }
 }
 
 /// Peaks, counts and what the allocator says of its banks.
-fn particulars(exact: &Exact, lines: &mut Vec<Line>) {
+fn particulars(exact: &Exact, lines: &mut Vec<DetailLine>) {
     for (kind, figures) in exact.kinds() {
         let name = kind.title();
         let banks = figures.banks.map(|banks| {
             let fragmentation =
-                banks.fragmentation.map_or(String::new(), |part| format!(", {:.0} % of it in pieces", part * 100.0));
+                banks.fragmentation.map_or(String::new(), |part| format!(", fragmentation {:.0} %", part * 100.0));
             format!("{} banks, largest free block {} in each{fragmentation}", banks.count, banks.largest_free_bytes)
         });
         let noun = if figures.buffers == 1 { "buffer" } else { "buffers" };
@@ -146,7 +160,7 @@ fn particulars(exact: &Exact, lines: &mut Vec<Line>) {
 }
 
 /// Its device memory over time, a column for each piece of it.
-fn history(state: &State, pid: u32, width: usize, lines: &mut Vec<Line>) {
+fn history(state: &TopState, pid: u32, width: usize, lines: &mut Vec<DetailLine>) {
     let points: Vec<(Timestamp, u64)> =
         state.trails.series(pid).into_iter().map(|(time, bytes)| (time, bytes.0)).collect();
     let (Some((from, _)), Some((to, _))) = (points.first(), points.last()) else { return };
@@ -160,10 +174,9 @@ fn history(state: &State, pid: u32, width: usize, lines: &mut Vec<Line>) {
 
 /// A line of small bars. A column without a point is as the one before; the largest point of a column counts.
 fn sparks(points: &[(Timestamp, u64)], width: usize, unicode: bool) -> String {
-    let levels: &[char] = match unicode {
-        true => &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
-        false => &['_', '.', ':', '-', '=', '+', '*', '#'],
-    };
+    const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const ASCII_LEVELS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
+    let levels = if unicode { LEVELS } else { ASCII_LEVELS };
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
     let span = (last.0.0 - first.0.0).max(1) as f64;
     let most = points.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0).max(1) as f64;
@@ -198,33 +211,23 @@ fn age(seconds: f64) -> String {
     }
 }
 
-/// A key was pressed. Nothing closes it.
-pub fn press(state: &mut State, mut detail: Detail, (code, _): Key) -> Option<Overlay> {
+/// A key was pressed. `None` closes the window.
+pub fn press(state: &mut TopState, mut detail: Detail, (code, _): Key) -> Option<Overlay> {
+    if matches!(code, KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q')) {
+        return None;
+    }
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
     let width = usize::from(state.area.width.saturating_sub(4));
     let last = lines(state, detail.pid, width).len().saturating_sub(page);
-    let to = match code {
-        KeyCode::Up | KeyCode::Char('k') => detail.scroll.saturating_sub(1),
-        KeyCode::Down | KeyCode::Char('j') => detail.scroll + 1,
-        KeyCode::PageUp => detail.scroll.saturating_sub(page),
-        KeyCode::PageDown | KeyCode::Char(' ') => detail.scroll + page,
-        KeyCode::Home | KeyCode::Char('g') => 0,
-        KeyCode::End | KeyCode::Char('G') => last,
-        KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q') => return None,
-        _ => detail.scroll,
-    };
-    detail.scroll = to.min(last);
+    detail.scroll = scroll::pressed(code, detail.scroll, page, last);
     Some(Overlay::Detail(detail))
 }
 
-pub fn mouse(state: &mut State, detail: Detail, event: MouseEvent) -> Option<Overlay> {
-    let code = match event.kind {
-        MouseEventKind::ScrollUp => KeyCode::Up,
-        MouseEventKind::ScrollDown => KeyCode::Down,
-        MouseEventKind::Down(_) if event.row <= state.area.y => KeyCode::Esc,
-        _ => return Some(Overlay::Detail(detail)),
-    };
-    press(state, detail, (code, crossterm::event::KeyModifiers::NONE))
+pub fn mouse(state: &mut TopState, detail: Detail, event: MouseEvent) -> Option<Overlay> {
+    match scroll::turned(event, state.area) {
+        Some(code) => press(state, detail, (code, KeyModifiers::NONE)),
+        None => Some(Overlay::Detail(detail)),
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::keys::Action;
 use crate::paint::{frame, put};
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
@@ -10,7 +10,7 @@ use ratatui::layout::Rect;
 use show::text::clean;
 use watch::events::{Event, Weight};
 
-pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let all = state.events.latest(state.now()).count();
     let title = match all {
         0 => "Events".into(),
@@ -19,7 +19,7 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
     };
     let inner = frame(buf, area, &title, &state.theme);
     if all == 0 {
-        let text = "nothing yet: changes of state, resets, deaths, faults and crossed limits will be listed here";
+        let text = "no events yet: state changes, resets, exits, faults and limits will be listed here";
         put(buf, inner.x + 1, inner.y, inner.right(), text, state.theme.style(Tone::Faint));
     }
     for (event, y) in state.events.latest(state.now()).skip(state.events_back).zip(inner.top()..inner.bottom()) {
@@ -40,12 +40,12 @@ pub fn tone(weight: Weight) -> Tone {
 }
 
 /// The local time of an event.
-fn clock(state: &State, event: &Event) -> String {
+fn clock(state: &TopState, event: &Event) -> String {
     state.local(event.time).strftime("%b %e %H:%M:%S").to_string()
 }
 
 /// Whether the action meant something here.
-pub fn act(state: &mut State, action: Action) -> bool {
+pub fn act(state: &mut TopState, action: Action) -> bool {
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
     let last = state.events.latest(state.now()).count().saturating_sub(1);
     let scroll = state.events_back;
@@ -63,7 +63,7 @@ pub fn act(state: &mut State, action: Action) -> bool {
 }
 
 /// The wheel scrolls; a click selects the device that an event is about.
-pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
+pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     match event.kind {
         MouseEventKind::ScrollUp => drop(act(state, Action::Up)),
         MouseEventKind::ScrollDown => drop(act(state, Action::Down)),
@@ -81,12 +81,12 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
 mod tests {
     use super::*;
     use crate::paint::lines;
-    use crate::settings::Settings;
+    use crate::settings::TopSettings;
     use show::example;
     use watch::moment::Moment;
 
-    fn state() -> State {
-        let mut state = State::new(Settings::default(), true);
+    fn state() -> TopState {
+        let mut state = TopState::new(TopSettings::default(), true);
         let mut snapshot = example::machine();
         state.take(Moment::of(snapshot.clone()));
         snapshot.taken_at.0 += 1000;
@@ -95,14 +95,14 @@ mod tests {
         state
     }
 
-    fn drawn(state: &State, width: u16, height: u16) -> String {
+    fn drawn(state: &TopState, width: u16, height: u16) -> String {
         let mut buf = Buffer::empty(Rect { x: 0, y: 0, width, height });
         draw(state, buf.area, &mut buf);
         lines(&buf)
     }
 
     #[test]
-    fn the_newest_stands_at_the_top() {
+    fn the_newest_is_at_the_top() {
         let text = drawn(&state(), 80, 6);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("┌ ") && lines[0].contains("events, the newest first"), "{text}");
@@ -119,6 +119,6 @@ mod tests {
         for (width, height) in [(1, 1), (2, 2), (3, 9), (300, 3), (8, 1)] {
             drawn(&state, width, height);
         }
-        assert!(drawn(&State::new(Settings::default(), true), 80, 4).contains("nothing yet"));
+        assert!(drawn(&TopState::new(TopSettings::default(), true), 80, 4).contains("no events yet"));
     }
 }

@@ -3,7 +3,7 @@
 use crate::keys::Key;
 pub use crate::overlay::FilterPrompt as Prompt;
 use crate::paint::{self, clear, put};
-use crate::state::{Overlay, State};
+use crate::state::{Overlay, TopState};
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, KeyModifiers};
 use model::filter::{self, Filter};
@@ -18,13 +18,13 @@ const LABEL: &str = " Filter: ";
 
 /// What is allowed, as long as nothing is wrong; the shorter the narrower.
 const HELP: [&str; 2] = [
-    "word  user:me  name~vllm  dram>1G  growth>1M  age<5m  dev:0  a or b  not (a b)   Enter keeps, Esc undoes",
+    "word  user:me  name~vllm  dram>1G  growth>1M  age<5m  dev:0  a or b  not (a b)   Enter: apply, Esc: revert",
     "user:me name~vllm dram>1G age<5m or not ( )",
 ];
 
 impl Prompt {
     /// With the filter that is in force, to be changed.
-    pub fn new(state: &State) -> Prompt {
+    pub fn new(state: &TopState) -> Prompt {
         let text: Vec<char> = state.table.filter.chars().collect();
         let former = (state.table.filter.clone(), state.table.selected);
         Prompt { cursor: text.len(), text, wrong: None, former, recalled: None }
@@ -54,7 +54,7 @@ impl Prompt {
 }
 
 /// The prompt lies over the line above the last, and its help over the last.
-pub fn draw(state: &State, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     if area.is_empty() {
         return;
@@ -119,7 +119,7 @@ fn seen(prompt: &Prompt, room: usize) -> impl Iterator<Item = usize> {
 }
 
 /// A key was pressed. Nothing closes it.
-pub fn press(state: &mut State, mut prompt: Prompt, (code, modifiers): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): Key) -> Option<Overlay> {
     let with_control = modifiers.contains(KeyModifiers::CONTROL);
     match code {
         KeyCode::Esc => {
@@ -176,7 +176,7 @@ pub fn press(state: &mut State, mut prompt: Prompt, (code, modifiers): Key) -> O
 }
 
 /// Text came in one piece. Lines become one line.
-pub fn paste(state: &mut State, text: &str) {
+pub fn paste(state: &mut TopState, text: &str) {
     match state.overlay.take() {
         Some(Overlay::Filter(mut prompt)) => {
             text.trim().chars().for_each(|c| prompt.insert(if c.is_control() { ' ' } else { c }));
@@ -187,7 +187,7 @@ pub fn paste(state: &mut State, text: &str) {
 }
 
 /// Puts the filter in force, unless something is wrong with it.
-fn applied(state: &mut State, mut prompt: Prompt) -> Prompt {
+fn applied(state: &mut TopState, mut prompt: Prompt) -> Prompt {
     let text = prompt.typed();
     prompt.wrong = Filter::parse(&text).err();
     if prompt.wrong.is_none() {
@@ -202,39 +202,39 @@ mod tests {
     use super::*;
     use crate::app::handle;
     use crate::paint::lines;
-    use crate::settings::Settings;
+    use crate::settings::TopSettings;
     use crossterm::event::{Event, KeyEvent};
     use expect_test::expect;
     use show::example;
     use watch::moment::Moment;
 
-    fn start() -> State {
-        let mut state = State::new(Settings::default(), true);
+    fn start() -> TopState {
+        let mut state = TopState::new(TopSettings::default(), true);
         state.area = Rect::new(0, 0, 80, 24);
         state.take(Moment { snapshot: example::machine(), ..Moment::default() });
         press_all(&mut state, &[KeyCode::Char('/')]);
         state
     }
 
-    fn press_all(state: &mut State, keys: &[KeyCode]) {
+    fn press_all(state: &mut TopState, keys: &[KeyCode]) {
         for code in keys {
             handle(state, &Event::Key(KeyEvent::new(*code, KeyModifiers::NONE)));
         }
     }
 
-    fn control(state: &mut State, c: char) {
+    fn control(state: &mut TopState, c: char) {
         handle(state, &Event::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)));
     }
 
-    fn type_in(state: &mut State, text: &str) {
+    fn type_in(state: &mut TopState, text: &str) {
         press_all(state, &text.chars().map(KeyCode::Char).collect::<Vec<_>>());
     }
 
-    fn pids(state: &State) -> Vec<u32> {
+    fn pids(state: &TopState) -> Vec<u32> {
         state.rows.from(0).map(|(row, ..)| row.pid).collect()
     }
 
-    fn typed(state: &State) -> String {
+    fn typed(state: &TopState) -> String {
         match &state.overlay {
             Some(Overlay::Filter(prompt)) => prompt.typed(),
             other => panic!("{other:?}"),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     /// With the edge of the screen, so that blanks at the beginning are seen.
-    fn drawn(state: &State, columns: u16) -> String {
+    fn drawn(state: &TopState, columns: u16) -> String {
         let Some(Overlay::Filter(prompt)) = &state.overlay else { panic!("no prompt") };
         let mut buf = Buffer::empty(Rect::new(0, 0, columns, 2));
         draw(state, prompt, buf.area, &mut buf);
@@ -333,7 +333,7 @@ mod tests {
         .assert_eq(&drawn(&state, 50));
         expect![[r#"
             | Filter:
-            | word  user:me  name~vllm  dram>1G  growth>1M  age<5m  dev:0  a or b  not (a b)   Enter keeps, Esc undoes
+            | word  user:me  name~vllm  dram>1G  growth>1M  age<5m  dev:0  a or b  not (a b)   Enter: apply, Esc: revert
         "#]]
         .assert_eq(&drawn(&state, 120));
         type_in(&mut state, "name~日本語日本語 or name~abcdefghij");

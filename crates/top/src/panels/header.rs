@@ -4,7 +4,7 @@ use super::devices::figures::short_time;
 use super::fleet;
 use crate::paint::put;
 use crate::pieces::{self, Piece};
-use crate::state::{State, View};
+use crate::state::{TopState, TopView};
 use crate::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::Timestamp;
@@ -17,7 +17,7 @@ const GAP: u16 = 2;
 /// What is worth less than this goes before the tabs lose their names.
 const WORTH_MORE_THAN_TABS: u8 = 3;
 
-pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let theme = &state.theme;
     let end = area.right().saturating_sub(1);
     let (tabs, pieces) = fitted(state, area);
@@ -30,12 +30,12 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
 }
 
 /// A click on a tab opens its view.
-pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
+pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     if event.kind == MouseEventKind::Down(MouseButton::Left) {
         let hit = fitted(state, area).0.into_iter().find(|(_, _, place)| place.contains(&event.column));
         match hit {
             // Of no machine there is nothing to see.
-            Some((view, _, _)) if state.view == View::Fleet && view != View::Fleet => fleet::enter(state, view),
+            Some((view, _, _)) if state.view == TopView::Fleet && view != TopView::Fleet => fleet::enter(state, view),
             Some((view, _, _)) => state.view = view,
             None => {}
         }
@@ -43,10 +43,10 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
 }
 
 /// A view, what its tab says, and where.
-type Tab = (View, String, std::ops::Range<u16>);
+type Tab = (TopView, String, std::ops::Range<u16>);
 
 /// The tabs and the pieces beside them for which there is room.
-fn fitted(state: &State, area: Rect) -> (Vec<Tab>, Vec<Piece>) {
+fn fitted(state: &TopState, area: Rect) -> (Vec<Tab>, Vec<Piece>) {
     let room =
         |tabs: &[Tab]| area.right().saturating_sub(2).saturating_sub(tabs.last().map_or(area.x, |tab| tab.2.end));
     let tabs = tabs(state, area, true);
@@ -65,12 +65,12 @@ fn fitted(state: &State, area: Rect) -> (Vec<Tab>, Vec<Piece>) {
 }
 
 /// All tabs. Where there is little room, only the open one has its name.
-fn tabs(state: &State, area: Rect, named: bool) -> Vec<Tab> {
+fn tabs(state: &TopState, area: Rect, named: bool) -> Vec<Tab> {
     let mut x = area.x;
     let views = state.views();
     let mut tabs = Vec::with_capacity(views.len());
     for view in views.iter().copied() {
-        let n = View::ALL.iter().position(|one| *one == view).map_or("F".to_owned(), |n| (n + 1).to_string());
+        let n = TopView::ALL.iter().position(|one| *one == view).map_or("F".to_owned(), |n| (n + 1).to_string());
         let text = if named || view == state.view { format!(" {n} {} ", view.name()) } else { format!(" {n} ") };
         let end = x.saturating_add(text.len() as u16);
         tabs.push((view, text, x..end));
@@ -79,13 +79,13 @@ fn tabs(state: &State, area: Rect, named: bool) -> Vec<Tab> {
     tabs
 }
 
-fn pieces(state: &State) -> Vec<Piece> {
+fn pieces(state: &TopState) -> Vec<Piece> {
     let host = &state.snapshot().host;
     let mut pieces = Vec::new();
     if state.paused {
         pieces.push(Piece::right("PAUSED", Tone::Warning, 0));
     }
-    let hosts = state.hosts.as_ref().filter(|_| state.view == View::Fleet);
+    let hosts = state.hosts.as_ref().filter(|_| state.view == TopView::Fleet);
     let any_simulated = hosts.is_some_and(|hosts| {
         hosts.all().filter_map(|(host, _)| host.snapshot.as_ref()).any(|snapshot| snapshot.host.simulated)
     });
@@ -99,7 +99,7 @@ fn pieces(state: &State) -> Vec<Piece> {
         pieces.push(Piece::right(format!("replay {at}/{len}"), Tone::Strong, 1));
         pieces.push(Piece::right(format!("{speed}x"), Tone::Plain, 2));
     }
-    if state.view == View::Fleet {
+    if state.view == TopView::Fleet {
         return pieces;
     }
     if let Some(far) = state.hosts.as_ref().and_then(|hosts| hosts.current()) {
@@ -133,22 +133,22 @@ fn pieces(state: &State) -> Vec<Piece> {
 mod tests {
     use super::*;
     use crate::paint::lines;
-    use crate::settings::Settings;
+    use crate::settings::TopSettings;
     use crate::state::Replay;
     use crossterm::event::KeyModifiers;
     use expect_test::expect;
     use show::example;
     use watch::moment::Moment;
 
-    fn state() -> State {
-        let mut state = State::new(Settings::default(), true);
+    fn state() -> TopState {
+        let mut state = TopState::new(TopSettings::default(), true);
         state.zone = jiff::tz::TimeZone::UTC;
         state.take(Moment::of(example::machine()));
         state
     }
 
     /// The line at several widths.
-    fn drawn(state: &State) -> String {
+    fn drawn(state: &TopState) -> String {
         let mut text = String::new();
         for width in [160, 120, 80, 60, 40, 20] {
             let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
@@ -177,7 +177,7 @@ mod tests {
         snapshot.host.simulated = true;
         state.take(Moment::of(snapshot));
         state.paused = true;
-        state.view = View::Events;
+        state.view = TopView::Events;
         expect![[r#"
             | 1 Overview  2 Memory  3 Mesh  4 Events                                                                       PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
             | 1 Overview  2 Memory  3 Mesh  4 Events                               PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
@@ -212,12 +212,12 @@ mod tests {
             | 1 Overview  2 Memory  3 Mesh  4 Events
             | 1 Overview  2  3  4
         "#]]
-        .assert_eq(&drawn(&State::new(Settings::default(), true)));
+        .assert_eq(&drawn(&TopState::new(TopSettings::default(), true)));
     }
 
     #[test]
     fn a_click_on_a_tab_opens_it_whether_it_has_its_name_or_not() {
-        for (width, column, view) in [(160, 23, View::Mesh), (40, 13, View::Memory), (40, 19, View::Events)] {
+        for (width, column, view) in [(160, 23, TopView::Mesh), (40, 13, TopView::Memory), (40, 19, TopView::Events)] {
             let (mut state, area) = (state(), Rect::new(0, 0, width, 1));
             state.paused = true;
             let kind = MouseEventKind::Down(MouseButton::Left);

@@ -2,7 +2,7 @@
 
 use crate::keys::{BINDINGS, Key};
 use crate::paint::{cell, clear, frame, put};
-use crate::state::{Overlay, State};
+use crate::state::{Overlay, TopState};
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
@@ -12,12 +12,12 @@ use show::text::Align;
 /// The widest name of a key.
 const NAMES: u16 = 14;
 
-pub fn draw(state: &State, scroll: usize, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
     let width = area.width.min(90);
     let height = area.height.min(BINDINGS.len() as u16 + 2);
     let area = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     clear(buf, area);
-    let inner = frame(buf, area, "Keys: any other key closes this", &state.theme);
+    let inner = frame(buf, area, "Keys (any other key closes this)", &state.theme);
     let scroll = scroll.min(BINDINGS.len().saturating_sub(usize::from(inner.height)));
     for (binding, y) in BINDINGS.iter().skip(scroll).zip(inner.top()..inner.bottom()) {
         cell(buf, (inner.x, y), NAMES, binding.shown, Align::Right, state.theme.style(Tone::Strong), &state.theme);
@@ -26,12 +26,12 @@ pub fn draw(state: &State, scroll: usize, area: Rect, buf: &mut Buffer) {
 }
 
 /// How far it can be scrolled.
-fn most(state: &State) -> usize {
+fn most(state: &TopState) -> usize {
     BINDINGS.len().saturating_sub(usize::from(state.area.height.saturating_sub(2)))
 }
 
 /// Arrows scroll; any other key closes it.
-pub fn press(state: &State, scroll: usize, (code, _): Key) -> Option<Overlay> {
+pub fn press(state: &TopState, scroll: usize, (code, _): Key) -> Option<Overlay> {
     let most = most(state);
     let scroll = match code {
         KeyCode::Up | KeyCode::Char('k') => scroll.saturating_sub(1),
@@ -43,7 +43,7 @@ pub fn press(state: &State, scroll: usize, (code, _): Key) -> Option<Overlay> {
     Some(Overlay::Help { scroll })
 }
 
-pub fn mouse(state: &State, scroll: usize, event: MouseEvent) -> Option<Overlay> {
+pub fn mouse(state: &TopState, scroll: usize, event: MouseEvent) -> Option<Overlay> {
     match event.kind {
         MouseEventKind::ScrollUp => Some(Overlay::Help { scroll: scroll.saturating_sub(3) }),
         MouseEventKind::ScrollDown => Some(Overlay::Help { scroll: (scroll + 3).min(most(state)) }),

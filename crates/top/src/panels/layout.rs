@@ -1,7 +1,7 @@
 //! Which panel is where.
 
 use super::{charts, devices};
-use crate::state::{State, View};
+use crate::state::{TopState, TopView};
 use ratatui::layout::Rect;
 
 /// A part of the screen.
@@ -26,16 +26,16 @@ pub const LEAST_PROCESSES: u16 = 5;
 const LEAST_CHARTS: u16 = 4;
 /// Both get this before one of them gets more.
 const GOOD: u16 = 6;
-/// From so many columns on, charts and processes stand side by side.
+/// From so many columns on, charts and processes are side by side.
 const WIDE: u16 = 240;
 
 /// The panels of a view, from top to bottom.
-pub fn of(state: &State, area: Rect) -> Vec<(Panel, Rect)> {
+pub fn of(state: &TopState, area: Rect) -> Vec<(Panel, Rect)> {
     let row = |y: u16, height: u16| Rect { x: area.x, y: area.y + y, width: area.width, height };
     let body = row(1.min(area.height), area.height.saturating_sub(2));
     let mut panels = vec![(Panel::Header, row(0, area.height.min(1)))];
     match state.view {
-        View::Overview => {
+        TopView::Overview => {
             let height = devices::height(state, area).min(body.height);
             panels.push((Panel::Devices, row(1, height)));
             let rest = Rect { y: body.y + height, height: body.height - height, ..body };
@@ -43,10 +43,10 @@ pub fn of(state: &State, area: Rect) -> Vec<(Panel, Rect)> {
             panels.push((Panel::Charts, charts));
             panels.push((Panel::Processes, processes));
         }
-        View::Memory => panels.push((Panel::Memory, body)),
-        View::Mesh => panels.push((Panel::Mesh, body)),
-        View::Events => panels.push((Panel::Events, body)),
-        View::Fleet => panels.push((Panel::Fleet, body)),
+        TopView::Memory => panels.push((Panel::Memory, body)),
+        TopView::Mesh => panels.push((Panel::Mesh, body)),
+        TopView::Events => panels.push((Panel::Events, body)),
+        TopView::Fleet => panels.push((Panel::Fleet, body)),
     }
     panels.push((Panel::Status, row(area.height.saturating_sub(1), area.height.min(1))));
     panels.retain(|(_, area)| area.height > 0 && area.width > 0);
@@ -54,7 +54,7 @@ pub fn of(state: &State, area: Rect) -> Vec<(Panel, Rect)> {
 }
 
 /// One above the other, or side by side where the terminal is very wide. Charts are left out when there is no room.
-fn charts_and_processes(state: &State, rest: Rect) -> (Rect, Rect) {
+fn charts_and_processes(state: &TopState, rest: Rect) -> (Rect, Rect) {
     let wanted = charts::height(state, rest.height);
     if rest.width >= WIDE && rest.height >= LEAST_CHARTS && wanted > 0 {
         let left = rest.width / 2;
@@ -73,16 +73,16 @@ fn charts_and_processes(state: &State, rest: Rect) -> (Rect, Rect) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Settings;
+    use crate::settings::TopSettings;
     use expect_test::{Expect, expect};
     use ratatui::buffer::Buffer;
     use show::example;
     use watch::moment::Moment;
 
-    fn state(devices: usize) -> State {
+    fn state(devices: usize) -> TopState {
         let mut snapshot = example::galaxy();
         snapshot.devices.truncate(devices);
-        let mut state = State::new(Settings::default(), true);
+        let mut state = TopState::new(TopSettings::default(), true);
         state.take(Moment::of(snapshot));
         state
     }
@@ -156,7 +156,7 @@ mod tests {
     fn no_screen_is_too_small_to_draw() {
         let mut state = state(8);
         for (width, height) in (1..=130).step_by(3).flat_map(|w| (1..=60).step_by(3).map(move |h| (w, h))) {
-            state.view = View::ALL[usize::from(width + height) % View::ALL.len()];
+            state.view = TopView::ALL[usize::from(width + height) % TopView::ALL.len()];
             let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
             crate::panels::draw(&state, buf.area, &mut buf);
             of(&state, buf.area);

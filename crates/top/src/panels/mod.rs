@@ -2,6 +2,7 @@
 
 pub mod charts;
 pub mod detail;
+pub mod device;
 pub mod devices;
 pub mod events;
 pub mod filter;
@@ -12,20 +13,21 @@ pub mod layout;
 pub mod memory;
 pub mod mesh;
 pub mod processes;
+mod scroll;
 pub mod setup;
 pub mod signals;
 pub mod sort;
 pub mod status;
 
 use crate::paint;
-use crate::state::{Overlay, State};
+use crate::state::{Overlay, TopState};
 use crate::theme::Tone;
 use layout::Panel;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// Draws the whole screen.
-pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     if is_too_small(area) {
         let (columns, rows) = layout::SMALLEST;
         let text = format!("too small: {columns}x{rows} at least");
@@ -53,6 +55,7 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
         Some(Overlay::Filter(prompt)) => filter::draw(state, prompt, area, buf),
         Some(Overlay::Machines(prompt)) => fleet::prompt::draw(state, prompt, area, buf),
         Some(Overlay::Detail(overlay)) => detail::draw(state, overlay, area, buf),
+        Some(Overlay::Device { scroll }) => device::draw(state, *scroll, area, buf),
         None => {}
     }
 }

@@ -3,8 +3,8 @@
 use crate::keys::Key;
 pub use crate::overlay::Setup;
 use crate::paint::{cell, clear, columns, fill, frame, put};
-use crate::settings::{CHOICES, Choice, Kind, Settings, Value};
-use crate::state::{Effect, Overlay, State};
+use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings};
+use crate::state::{Effect, Overlay, TopState};
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
@@ -15,7 +15,7 @@ use show::text::Align;
 const NAMES: u16 = 16;
 
 impl Setup {
-    pub fn new(state: &State) -> Setup {
+    pub fn new(state: &TopState) -> Setup {
         Setup { before: state.settings.clone(), at: 0, word: 0 }
     }
 }
@@ -39,7 +39,7 @@ fn window(inner: Rect, at: usize) -> (usize, usize) {
     (at.saturating_sub(rows - 1), rows)
 }
 
-pub fn draw(state: &State, setup: &Setup, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, setup: &Setup, area: Rect, buf: &mut Buffer) {
     let theme = &state.theme;
     clear(buf, place(area));
     frame(buf, place(area), "Setup", theme);
@@ -59,28 +59,28 @@ pub fn draw(state: &State, setup: &Setup, area: Rect, buf: &mut Buffer) {
         cell(buf, (inner.x + 1, y), NAMES, choice.name, Align::Left, plain, theme);
         let x = inner.x + NAMES + 2;
         match choice.get(&state.settings) {
-            Value::Switch(on) => put(buf, x, y, inner.right(), if on { "on" } else { "off" }, plain),
-            Value::Number(number) => put(buf, x, y, inner.right(), &number.to_string(), plain),
-            Value::Word(word) => put(buf, x, y, inner.right(), word, plain),
-            Value::Words(words) => put(buf, x, y, inner.right(), &words.join(" "), plain),
+            ChoiceValue::Switch(on) => put(buf, x, y, inner.right(), if on { "on" } else { "off" }, plain),
+            ChoiceValue::Number(number) => put(buf, x, y, inner.right(), &number.to_string(), plain),
+            ChoiceValue::Word(word) => put(buf, x, y, inner.right(), word, plain),
+            ChoiceValue::Words(words) => put(buf, x, y, inner.right(), &words.join(" "), plain),
         };
     }
     let foot = inner.bottom().saturating_sub(4).max(inner.y);
     let choice = &CHOICES[setup.at.min(CHOICES.len() - 1)];
     put(buf, inner.x + 1, foot, inner.right(), choice.help, theme.style(Tone::Faint));
-    if let Kind::SomeOf(words) = choice.kind {
+    if let ChoiceKind::SomeOf(words) = choice.kind {
         draw_words(state, setup, choice, words, Rect { y: foot + 1, height: 2, ..inner }, buf);
     }
     let keys = match choice.kind {
-        Kind::SomeOf(_) => "Space on or off, + - moves; Enter keeps, Esc undoes, F12 saves",
-        _ => "Left Right changes; Enter keeps, Esc undoes, F12 saves",
+        ChoiceKind::SomeOf(_) => "Space: on/off, + -: move, Enter: apply, Esc: revert, F12: save",
+        _ => "Left, Right: change, Enter: apply, Esc: revert, F12: save",
     };
     put(buf, inner.x + 1, inner.bottom().saturating_sub(1), inner.right(), keys, theme.style(Tone::Faint));
 }
 
 /// All words of a list in two lines, those that are on first and in their order.
 fn draw_words(
-    state: &State,
+    state: &TopState,
     setup: &Setup,
     choice: &Choice,
     words: &'static [&'static str],
@@ -96,18 +96,18 @@ fn draw_words(
         if y >= area.bottom() {
             return;
         }
-        let tone = match () {
-            () if n == setup.word => Tone::Selected,
-            () if n < on.len() => Tone::Strong,
-            () => Tone::Faint,
+        let tone = match n {
+            n if n == setup.word => Tone::Selected,
+            n if n < on.len() => Tone::Strong,
+            _ => Tone::Faint,
         };
         x = put(buf, x, y, area.right(), word, state.theme.style(tone)) + 1;
     }
 }
 
-fn on_words(choice: &Choice, settings: &Settings) -> Vec<&'static str> {
+fn on_words(choice: &Choice, settings: &TopSettings) -> Vec<&'static str> {
     match choice.get(settings) {
-        Value::Words(words) => words,
+        ChoiceValue::Words(words) => words,
         _ => Vec::new(),
     }
 }
@@ -117,7 +117,7 @@ fn ordered(words: &'static [&'static str], on: &[&'static str]) -> Vec<&'static 
 }
 
 /// A key was pressed. Nothing closes it.
-pub fn press(state: &mut State, mut setup: Setup, (code, _): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut setup: Setup, (code, _): Key) -> Option<Overlay> {
     let last = CHOICES.len() - 1;
     match code {
         KeyCode::Esc | KeyCode::Char('q') | KeyCode::F(10) => {
@@ -141,7 +141,7 @@ pub fn press(state: &mut State, mut setup: Setup, (code, _): Key) -> Option<Over
     Some(Overlay::Setup(setup))
 }
 
-pub fn mouse(state: &mut State, mut setup: Setup, event: MouseEvent) -> Option<Overlay> {
+pub fn mouse(state: &mut TopState, mut setup: Setup, event: MouseEvent) -> Option<Overlay> {
     let position = Position { x: event.column, y: event.row };
     let inner = inside(state.area);
     match event.kind {
@@ -165,7 +165,7 @@ pub fn mouse(state: &mut State, mut setup: Setup, event: MouseEvent) -> Option<O
 }
 
 /// Changes settings, and whatever follows from them.
-fn choose(state: &mut State, change: impl FnOnce(&mut Settings)) {
+fn choose(state: &mut TopState, change: impl FnOnce(&mut TopSettings)) {
     let interval = state.settings.interval_ms;
     change(&mut state.settings);
     state.set_theme();
@@ -175,24 +175,24 @@ fn choose(state: &mut State, change: impl FnOnce(&mut Settings)) {
 }
 
 /// The next or the previous value, or word of a list.
-fn step(state: &mut State, setup: &mut Setup, by: isize) {
+fn step(state: &mut TopState, setup: &mut Setup, by: isize) {
     let choice = &CHOICES[setup.at];
     let turned = |at: usize, len: usize| (at as isize + by).rem_euclid(len as isize) as usize;
     let value = match (choice.kind, choice.get(&state.settings)) {
-        (Kind::Switch, Value::Switch(on)) => Value::Switch(!on),
-        (Kind::Number(least, most, steps), Value::Number(now)) => {
+        (ChoiceKind::Switch, ChoiceValue::Switch(on)) => ChoiceValue::Switch(!on),
+        (ChoiceKind::Number(least, most, steps), ChoiceValue::Number(now)) => {
             let next = if by > 0 {
                 steps.iter().copied().find(|step| *step > now).unwrap_or(most)
             } else {
                 steps.iter().rev().copied().find(|step| *step < now).unwrap_or(least)
             };
-            Value::Number(next)
+            ChoiceValue::Number(next)
         }
-        (Kind::OneOf(words), Value::Word(now)) => {
+        (ChoiceKind::OneOf(words), ChoiceValue::Word(now)) => {
             let at = words.iter().position(|word| *word == now).unwrap_or(0);
-            Value::Word(words[turned(at, words.len())])
+            ChoiceValue::Word(words[turned(at, words.len())])
         }
-        (Kind::SomeOf(words), _) => {
+        (ChoiceKind::SomeOf(words), _) => {
             setup.word = turned(setup.word, words.len());
             return;
         }
@@ -202,9 +202,9 @@ fn step(state: &mut State, setup: &mut Setup, by: isize) {
 }
 
 /// Turns a switch, or a word of a list, on or off.
-fn toggle(state: &mut State, setup: &mut Setup) {
+fn toggle(state: &mut TopState, setup: &mut Setup) {
     let choice = &CHOICES[setup.at];
-    let Kind::SomeOf(words) = choice.kind else { return step(state, setup, 1) };
+    let ChoiceKind::SomeOf(words) = choice.kind else { return step(state, setup, 1) };
     let mut on = on_words(choice, &state.settings);
     let Some(word) = ordered(words, &on).get(setup.word).copied() else { return };
     match on.iter().position(|one| *one == word) {
@@ -213,18 +213,18 @@ fn toggle(state: &mut State, setup: &mut Setup) {
     }
     // The cursor stays on the word.
     setup.word = ordered(words, &on).iter().position(|one| *one == word).unwrap_or(0);
-    choose(state, |settings| choice.set(settings, &Value::Words(on)));
+    choose(state, |settings| choice.set(settings, &ChoiceValue::Words(on)));
 }
 
 /// Moves a word of a list.
-fn shift(state: &mut State, setup: &mut Setup, by: isize) {
+fn shift(state: &mut TopState, setup: &mut Setup, by: isize) {
     let choice = &CHOICES[setup.at];
     let mut on = on_words(choice, &state.settings);
     let to = setup.word as isize + by;
     if setup.word < on.len() && (0..on.len() as isize).contains(&to) {
         on.swap(setup.word, to as usize);
         setup.word = to as usize;
-        choose(state, |settings| choice.set(settings, &Value::Words(on)));
+        choose(state, |settings| choice.set(settings, &ChoiceValue::Words(on)));
     }
 }
 
@@ -235,23 +235,23 @@ mod tests {
     use crate::theme::Scheme;
     use crossterm::event::KeyModifiers;
     use expect_test::expect;
-    use model::Metric;
+    use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
 
-    fn pressed(state: &mut State, keys: &[KeyCode]) {
+    fn pressed(state: &mut TopState, keys: &[KeyCode]) {
         for key in keys {
             let Some(Overlay::Setup(setup)) = state.overlay.take() else { panic!("it is closed") };
             state.overlay = press(state, setup, (*key, KeyModifiers::NONE));
         }
     }
 
-    fn opened() -> State {
-        let mut state = State::new(Settings::default(), true);
+    fn opened() -> TopState {
+        let mut state = TopState::new(TopSettings::default(), true);
         state.overlay = Some(Overlay::Setup(Setup::new(&state)));
         state
     }
 
     /// With the cursor on a choice.
-    fn at(name: &str) -> State {
+    fn at(name: &str) -> TopState {
         let mut state = opened();
         let down = CHOICES.iter().position(|choice| choice.name == name).unwrap();
         pressed(&mut state, &vec![KeyCode::Down; down]);
@@ -293,9 +293,9 @@ mod tests {
     fn words_of_a_list_can_be_turned_on_and_moved() {
         let mut state = at("charts");
         pressed(&mut state, &[KeyCode::Char(' ')]);
-        assert_eq!(state.settings.charts, [Metric::AsicTemp, Metric::DramUsed]);
+        assert_eq!(state.settings.charts, [ASIC_TEMP.field(), DRAM_USED.field()]);
         pressed(&mut state, &[KeyCode::Char(' '), KeyCode::Char('-'), KeyCode::Char('-')]);
-        assert_eq!(state.settings.charts, [Metric::Power, Metric::AsicTemp, Metric::DramUsed]);
+        assert_eq!(state.settings.charts, [POWER.field(), ASIC_TEMP.field(), DRAM_USED.field()]);
     }
 
     #[test]
@@ -306,27 +306,27 @@ mod tests {
         draw(&state, setup, buf.area, &mut buf);
         expect![[r#"
 
-              ┌ Setup ───────────────────────────────────────────────────────────┐
-              │ theme            dark                                            │
-              │ ascii            off                                             │
-              │ fahrenheit       off                                             │
-              │ interval_ms      1000                                            │
-              │ history_seconds  3600                                            │
-              │ charts           power temperature dram                          │
-              │ overlaid         off                                             │
-              │ filled           off                                             │
-              │ reversed         off                                             │
-              │ columns          dev pid user container dram l1 l1_small trace cb│
-              │ sort             dram                                            │
-              │ descending       on                                              │
-              │ tree             off                                             │
-              │ read_only        off                                             │
-              │ mouse            on                                              │
-              │ the charts of the overview, in their order                       │
-              │ power temperature dram aiclk fan l1 pcie-in pcie-out             │
-              │                                                                  │
-              │ Space on or off, + - moves; Enter keeps, Esc undoes, F12 saves   │
-              └──────────────────────────────────────────────────────────────────┘
+            ┌ Setup ───────────────────────────────────────────────────────────┐
+            │ theme            dark                                            │
+            │ ascii            off                                             │
+            │ fahrenheit       off                                             │
+            │ interval_ms      1000                                            │
+            │ history_seconds  3600                                            │
+            │ charts           power asic_temp dram                            │
+            │ overlaid         off                                             │
+            │ filled           off                                             │
+            │ reversed         off                                             │
+            │ columns          dev pid user container dram l1 l1_small trace cb│
+            │ sort             dram                                            │
+            │ descending       on                                              │
+            │ tree             off                                             │
+            │ read_only        off                                             │
+            │ mouse            on                                              │
+            │ the charts of the overview, in their order                       │
+            │ power asic_temp dram fan aiclk host_to_device_bytes_per_second   │
+            │ device_to_host_bytes_per_second l1                               │
+            │ Space: on/off, + -: move, Enter: apply, Esc: revert, F12: save   │
+            └──────────────────────────────────────────────────────────────────┘
 
 
         "#]]

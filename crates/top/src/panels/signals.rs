@@ -3,7 +3,7 @@
 use crate::keys::Key;
 pub use crate::overlay::{SignalMenu as Menu, SignalTarget as Target};
 use crate::paint::{cell, clear, fill, frame, put};
-use crate::state::{Effect, Overlay, State};
+use crate::state::{Effect, Overlay, TopState};
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, MouseButton, MouseEvent, MouseEventKind};
 use model::Timestamp;
@@ -14,19 +14,18 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use show::text::{self, Align, clean};
 
 /// What is said instead where the processes are those of another machine.
-pub const FAR: &str = "processes of another machine get their signals there: go to it with ssh";
+pub const REMOTE: &str = "this process is on another machine: log in there to send signals";
 
 /// The signals of this system that have a name, by number.
 const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
 const TERM: i32 = 15;
 
 impl Menu {
-    /// For the tagged processes, or else the selected one. None when there is nobody.
-    pub fn for_processes(state: &State) -> Option<Menu> {
-        let wanted = |pid: u32| match state.table.tagged.is_empty() {
-            true => state.table.selected == Some(pid),
-            false => state.table.tagged.contains(&pid),
-        };
+    /// For the tagged processes, or else the selected one. `None` when there is none.
+    pub fn for_processes(state: &TopState) -> Option<Menu> {
+        let tagged = &state.table.tagged;
+        let wanted =
+            |pid: u32| if tagged.is_empty() { state.table.selected == Some(pid) } else { tagged.contains(&pid) };
         let processes = state.snapshot().processes.iter().filter(|process| wanted(process.pid));
         let to: Vec<Target> = processes
             .map(|process| Target {
@@ -64,7 +63,7 @@ fn first(signal: i32, rows: u16) -> i32 {
     (signal - i32::from(rows) + 1).max(*SIGNALS.start())
 }
 
-pub fn draw(state: &State, menu: &Menu, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, menu: &Menu, area: Rect, buf: &mut Buffer) {
     let theme = &state.theme;
     clear(buf, place(area));
     let inner = frame(buf, place(area), "Send signal", theme);
@@ -77,21 +76,17 @@ pub fn draw(state: &State, menu: &Menu, area: Rect, buf: &mut Buffer) {
         cell(buf, (inner.x, y), 3, &signal.to_string(), Align::Right, style, theme);
         put(buf, inner.x + 4, y, inner.right(), &text::signal(signal), style);
     }
-    let question = match menu.is_asking {
-        true => menu.question(),
-        false => format!(
-            "{} chooses; Enter goes on, Esc does not",
-            if theme.unicode { "↑↓ or a number" } else { "Up, Down or a number" }
-        ),
-    };
+    let keys = if theme.unicode { "↑↓ or a number" } else { "Up, Down or a number" };
+    let choose = || format!("{keys}: choose, Enter: continue, Esc: cancel");
+    let question = if menu.is_asking { menu.question() } else { choose() };
     let line = Rect { x: area.x, y: area.bottom().saturating_sub(1), width: area.width, height: 1 };
     clear(buf, line);
     let tone = if menu.is_asking { Tone::Bad } else { Tone::Strong };
     put(buf, line.x + 1, line.y, line.right(), &question, theme.style(tone));
 }
 
-/// A key was pressed. Nothing closes it.
-pub fn press(state: &mut State, mut menu: Menu, (code, _): Key) -> Option<Overlay> {
+/// A key was pressed. `None` closes the menu.
+pub fn press(state: &mut TopState, mut menu: Menu, (code, _): Key) -> Option<Overlay> {
     if menu.is_asking {
         match code {
             KeyCode::Char('y' | 'Y') => state.effects.push(menu.effect()),
@@ -129,7 +124,7 @@ pub fn press(state: &mut State, mut menu: Menu, (code, _): Key) -> Option<Overla
 }
 
 /// The wheel moves the cursor, a click chooses, a click elsewhere closes it.
-pub fn mouse(state: &mut State, mut menu: Menu, event: MouseEvent) -> Option<Overlay> {
+pub fn mouse(state: &mut TopState, mut menu: Menu, event: MouseEvent) -> Option<Overlay> {
     let area = place(state.area);
     let code = match event.kind {
         MouseEventKind::ScrollUp => KeyCode::Up,
@@ -170,18 +165,18 @@ pub fn send(signal: i32, to: &[(u32, Option<Timestamp>)]) -> String {
 
 fn send_one(signal: i32, pid: u32, started_at: Option<Timestamp>) -> Result<(), String> {
     let why = |error: Errno| match error {
-        Errno::PERM => "is another user's: not permitted".to_owned(),
-        Errno::SRCH => "has ended already".to_owned(),
-        error => format!("got nothing: {error}"),
+        Errno::PERM => "belongs to another user: not permitted".to_owned(),
+        Errno::SRCH => "has already exited".to_owned(),
+        error => format!("signal not sent: {error}"),
     };
     let number = Pid::from_raw(pid.cast_signed()).ok_or("is no pid")?;
     // From here on the descriptor means one process, whatever becomes of its number.
     let process = pidfd_open(number, PidfdFlags::empty()).map_err(why)?;
-    let began = sources::started_at(pid).ok_or("has ended already")?;
+    let began = sources::started_at(pid).ok_or("has already exited")?;
     if started_at.is_some_and(|started_at| started_at.0.abs_diff(began.0) > 1000) {
-        return Err("is another process by now".into());
+        return Err("is a different process now".into());
     }
-    let signal = Signal::from_named_raw(signal).ok_or("cannot be sent that")?;
+    let signal = Signal::from_named_raw(signal).ok_or("invalid signal")?;
     pidfd_send_signal(&process, signal).map_err(why)
 }
 
@@ -189,20 +184,20 @@ fn send_one(signal: i32, pid: u32, started_at: Option<Timestamp>) -> Result<(), 
 mod tests {
     use super::*;
     use crate::paint::lines;
-    use crate::settings::Settings;
+    use crate::settings::TopSettings;
     use crossterm::event::KeyModifiers;
     use show::example;
     use std::os::unix::process::ExitStatusExt;
     use watch::moment::Moment;
 
-    fn state() -> State {
-        let mut state = State::new(Settings::default(), true);
+    fn state() -> TopState {
+        let mut state = TopState::new(TopSettings::default(), true);
         state.take(Moment::of(example::machine()));
         state.table.selected = Some(4711);
         state
     }
 
-    fn pressed(state: &mut State, keys: &[KeyCode]) -> Option<Menu> {
+    fn pressed(state: &mut TopState, keys: &[KeyCode]) -> Option<Menu> {
         let mut menu = Menu::for_processes(state);
         for key in keys {
             match press(state, menu.take().unwrap(), (*key, KeyModifiers::NONE)) {
@@ -232,7 +227,7 @@ mod tests {
     #[test]
     fn numbers_choose_a_signal() {
         let mut state = state();
-        let chosen = |state: &mut State, keys: &str| {
+        let chosen = |state: &mut TopState, keys: &str| {
             pressed(state, &keys.chars().map(KeyCode::Char).collect::<Vec<_>>()).unwrap().signal
         };
         assert_eq!(["9", "15", "199", "2j"].map(|keys| chosen(&mut state, keys)), [9, 15, 9, 3]);
@@ -254,11 +249,14 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let began = sources::started_at(child.id()).unwrap();
         let earlier = Timestamp(began.0 - 60_000);
-        assert_eq!(send(TERM, &[(child.id(), Some(earlier))]), format!("pid {} is another process by now", child.id()));
+        assert_eq!(
+            send(TERM, &[(child.id(), Some(earlier))]),
+            format!("pid {} is a different process now", child.id())
+        );
         assert_eq!(child.try_wait().unwrap(), None);
         assert_eq!(send(TERM, &[(child.id(), Some(began))]), "SIGTERM was sent");
         assert_eq!(child.wait().unwrap().signal(), Some(TERM));
-        assert_eq!(send(TERM, &[(child.id(), Some(began))]), format!("pid {} has ended already", child.id()));
+        assert_eq!(send(TERM, &[(child.id(), Some(began))]), format!("pid {} has already exited", child.id()));
     }
 
     #[test]

@@ -18,20 +18,20 @@ fn labels(text: &str) -> String {
 fn keys_and_the_mouse_change_what_charts_show() {
     // With ASCII a column is a sample: there is soon more than fits.
     let terminal = Terminal::start(&["top", "--sim", "--ascii", "--interval", "0.1"], 80, 40);
-    terminal.await_text("+ power of device 0: ");
-    let first_chart = terminal.place("+ power of device 0: ");
+    terminal.await_text("+ Power of device 0: ");
+    let first_chart = terminal.place("+ Power of device 0: ");
     let place = (first_chart.0 + 25, first_chart.1 + 3);
 
     terminal.keys("m");
     terminal.await_that("another figure first", |text| {
-        !text.contains("+ power of device 0: ") || text.find("temperature of") < text.find("power of")
+        !text.contains("+ Power of device 0: ") || text.find("Temperature of") < text.find("Power of")
     });
     terminal.keys("mmmmmmm");
-    terminal.await_that("the first figure first again", |text| text.contains("+ power of device 0: "));
+    terminal.await_that("the first figure first again", |text| text.contains("+ Power of device 0: "));
     terminal.keys("o");
-    terminal.await_that("all devices in one", |text| text.contains("power  0: ") || text.contains("power  max"));
+    terminal.await_that("all devices in one", |text| text.contains("Power  0: ") || text.contains("Power  max"));
     terminal.keys("o");
-    terminal.await_text("+ power of device 0: ");
+    terminal.await_text("+ Power of device 0: ");
     terminal.keys("f");
     terminal.await_text(":::::");
     terminal.keys("f");
@@ -72,8 +72,8 @@ fn keys_and_the_mouse_change_what_charts_show() {
     terminal.answer(key::ESC, "the present", |text| !is_past(text));
 
     terminal.keys("c");
-    terminal.await_text("power at ");
-    let time = |text: &str| text.split("power at ").nth(1).map(|rest| rest[..8].to_owned());
+    terminal.await_text("Power at ");
+    let time = |text: &str| text.split("Power at ").nth(1).map(|rest| rest[..8].to_owned());
     let then = time(&terminal.text());
     terminal.keys(&key::LEFT.repeat(15));
     terminal.await_that("the cursor further back", |text| time(text).is_some_and(|now| Some(now) < then));
@@ -88,5 +88,5 @@ fn keys_and_the_mouse_change_what_charts_show() {
     terminal.await_that("the past by dragging", is_past);
     terminal.answer("0", "the present", |text| !is_past(text));
     terminal.click(place.0, place.1);
-    terminal.await_text("power at ");
+    terminal.await_text("Power at ");
 }

@@ -150,7 +150,7 @@ fn keys_move_through_the_table_sort_tag_and_filter_it() {
     terminal.keys(key::HOME);
     terminal.await_text("Command    worker-07");
     terminal.keys(key::ESC);
-    terminal.await_no_text("Esc closes");
+    terminal.await_no_text("Esc: close");
     terminal.keys(key::ESC);
     terminal.await_text("Processes 30");
 }
@@ -190,7 +190,7 @@ fn the_mouse_selects_sorts_scrolls_and_opens() {
     terminal.mouse(65, 30, 10, true);
     terminal.await_no_text("Command    worker-02");
     terminal.click(30, 0);
-    terminal.await_no_text("Esc closes");
+    terminal.await_no_text("Esc: close");
     terminal.resize(120, 40);
     terminal.await_that("a high window", |_| terminal.find(" Processes ").is_some_and(|(_, row)| row > 14));
 
@@ -248,11 +248,11 @@ fn a_read_only_session_sends_nothing() {
     selects(&terminal, key::HOME, 0);
     for keys in [key::F9, "K"] {
         terminal.keys(keys);
-        terminal.await_text("signals are switched off: this is a read-only session");
+        terminal.await_text("read-only: signals are disabled");
         terminal.keys(&[key::ENTER, "y"].concat());
-        terminal.await_text("Esc closes");
+        terminal.await_text("Esc: close");
         terminal.keys(key::ESC);
-        terminal.await_no_text("Esc closes");
+        terminal.await_no_text("Esc: close");
     }
     assert!(!terminal.text().contains("F9"));
     assert_eq!(workers.children[0].try_wait().unwrap(), None);

@@ -33,12 +33,12 @@ fn a_recording_is_played_at_any_pace_and_in_both_directions() {
     shows("]", len);
     shows("{", 1);
     terminal.keys("<<");
-    terminal.await_text("0.25 times as fast");
+    terminal.await_text("replay speed: 0.25x");
     terminal.keys(">>>>>>>");
-    terminal.await_text("32 times as fast");
+    terminal.await_text("replay speed: 32x");
     // Whoever has these pids today is somebody else.
     terminal.keys(&[key::HOME, key::F9].concat());
-    terminal.await_text("a recording has nobody to send signals to");
+    terminal.await_text("signals cannot be sent in a replay");
     terminal.keys("p");
     terminal.await_that("the end of it", |text| at(text) == Some(len));
     terminal.keys("q");

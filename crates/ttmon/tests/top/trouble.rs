@@ -83,8 +83,8 @@ fn a_failure_of_its_own_gives_the_terminal_back_and_is_told() {
     }
     for (place, keys, said) in [
         ("keys", "\x10", ""),
-        ("sampling", "", "error: there are no more samples: the part of ttmon that takes them has failed"),
-        ("input", "j", "error: keys cannot be read any more"),
+        ("sampling", "", "error: sampling has failed: there are no more samples"),
+        ("input", "j", "error: cannot read keys"),
     ] {
         let change = |command: &mut Command| {
             command.env("TTMON_TEST_PANIC", place).env("RUST_BACKTRACE", "0");

@@ -46,7 +46,7 @@ fn devices_are_selected_with_keys_and_the_mouse_and_charts_follow() {
     let terminal = top(120, 40);
     let selects = |n: char| {
         terminal.await_that(&format!("device {n} selected"), |text| {
-            device(text) == Some(n) && text.contains(&format!("power of device {n}"))
+            device(text) == Some(n) && text.contains(&format!("Power of device {n}"))
         });
     };
     selects('0');
@@ -57,6 +57,19 @@ fn devices_are_selected_with_keys_and_the_mouse_and_charts_follow() {
     let (column, row) = terminal.place(" 2 p150a");
     terminal.click(column + 4, row);
     selects('2');
+    // A second click, or d, shows everything about it.
+    terminal.click(column + 4, row);
+    terminal.await_text("device 2, p150a: ");
+    terminal.keys(key::ESC);
+    terminal.await_no_text("Esc: close");
+    terminal.keys("d");
+    terminal.await_text("NUMA node");
+    terminal.keys(key::PAGE_DOWN);
+    terminal.await_text("Core voltage");
+    terminal.keys(key::TAB);
+    terminal.await_text("device 3, p150a: ");
+    terminal.keys(key::ESC);
+    selects('3');
 }
 
 #[test]
@@ -114,9 +127,9 @@ fn the_picture_can_be_held_while_sampling_goes_on_and_the_pace_changed() {
     let passed = (seconds(clock(&text)) + 86_400 - seconds(held)) % 86_400;
     assert!(passed >= 2, "{passed} s");
     terminal.keys("<");
-    terminal.await_text("a sample every 0.4 s");
+    terminal.await_text("sampling interval: 0.4 s");
     terminal.keys(">");
-    terminal.await_text("a sample every 0.2 s");
+    terminal.await_text("sampling interval: 0.2 s");
     terminal.keys(">>>>");
-    terminal.await_text("a sample every 0.1 s");
+    terminal.await_text("sampling interval: 0.1 s");
 }

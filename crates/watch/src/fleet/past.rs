@@ -125,7 +125,8 @@ fn set(device: &mut Device, name: &str, value: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{History, Metric};
+    use model::History;
+    use model::figure::device::{DRAM_USED, POWER};
 
     #[test]
     fn the_past_fills_the_charts_and_its_gaps_stay_gaps() {
@@ -139,9 +140,9 @@ mod tests {
             history.push(&snapshot);
         }
         let values =
-            |id, metric| history.series(&id, metric).iter().map(|(at, value)| (at.0, value)).collect::<Vec<_>>();
-        assert_eq!(values(DeviceId::Local(0), Metric::Power), [(5000, Some(2.0)), (6000, None), (7000, Some(8.0))]);
-        let remote = values(DeviceId::Remote(2), Metric::DramUsed);
+            |id, field| history.series(&id, field).iter().map(|(at, value)| (at.0, value)).collect::<Vec<_>>();
+        assert_eq!(values(DeviceId::Local(0), POWER.field()), [(5000, Some(2.0)), (6000, None), (7000, Some(8.0))]);
+        let remote = values(DeviceId::Remote(2), DRAM_USED.field());
         assert_eq!(remote, [(5000, Some(0.0)), (6000, Some(6.0)), (7000, None)]);
     }
 

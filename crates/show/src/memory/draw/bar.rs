@@ -100,7 +100,7 @@ impl Sizes {
         });
         Some(Sizes {
             total: total.0,
-            used: by_kind(area, |kind| kind.used_bytes),
+            used: used_by_kind(area),
             pieces: pieces.unwrap_or(0),
             ring: area.kernel_ring_bytes.map_or(0, |bytes| bytes.0),
             reserved: area.reserved_bytes.map_or(0, |bytes| bytes.0),
@@ -132,6 +132,19 @@ impl Sizes {
     pub fn part(&self) -> f64 {
         self.all_used() as f64 / self.total as f64
     }
+}
+
+/// What is used by kind. What is used beyond the known kinds is drawn as buffers.
+fn used_by_kind(area: &Area) -> Vec<(Fill, u64)> {
+    let mut used = by_kind(area, |kind| kind.used_bytes);
+    let known: u64 = used.iter().map(|(_, bytes)| bytes).fold(0, |sum, bytes| sum.saturating_add(*bytes));
+    let rest = area.used_bytes.map_or(0, |all| all.0.saturating_sub(known));
+    match used.first_mut() {
+        Some((Fill::Buffers, bytes)) => *bytes = bytes.saturating_add(rest),
+        _ if rest > 0 => used.insert(0, (Fill::Buffers, rest)),
+        _ => {}
+    }
+    used
 }
 
 fn by_kind(area: &Area, bytes: fn(&Kind) -> Option<Bytes>) -> Vec<(Fill, u64)> {

@@ -43,17 +43,7 @@ fn head(chip: &Chip, columns: usize, style: &Style) -> String {
     let board = chip.board.as_deref().map(clean).unwrap_or_default();
     let state = chip.state.map_or("", |state| state.name());
     let about = chip.about.as_deref().map(clean).unwrap_or_default();
-    let kinds = chip.dram.kinds.iter().chain(&chip.l1.kinds);
-    let buffers = kinds.filter_map(|kind| kind.buffers).reduce(u64::saturating_add);
-    let count = |n: u64, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
-    let right: Vec<String> = [
-        chip.processes.map(|n| if n == 0 { "no process".into() } else { count(n.into(), "process", "processes") }),
-        buffers.filter(|n| *n > 0 || chip.processes.is_none()).map(|n| count(n, "buffer", "buffers")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let right = right.join(", ") + " ";
+    let right = facts::counts(chip) + " ";
     let id = format!(" {}", clean(&chip.id));
     let board = if board.is_empty() { String::new() } else { format!("  {board}") };
     let words = [

@@ -2,7 +2,7 @@
 
 use super::bar::Fill;
 use crate::figures::used_of_total;
-use crate::memory::view::{Area, Banks, Kind};
+use crate::memory::view::{Area, Banks, Chip, Kind};
 use crate::style::{Style, Tone};
 use crate::text::width;
 use model::Bytes;
@@ -154,8 +154,24 @@ pub fn fragmentation_tone(part: f64) -> Tone {
     }
 }
 
+/// `1 process, 812 buffers`
+pub fn counts(chip: &Chip) -> String {
+    let kinds = chip.dram.kinds.iter().chain(&chip.l1.kinds);
+    let buffers = kinds.filter_map(|kind| kind.buffers).reduce(u64::saturating_add);
+    let count = |n: u64, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
+    let processes = chip.processes.map(u64::from);
+    let processes = processes.map(|n| if n == 0 { "no process".into() } else { count(n, "process", "processes") });
+    let buffers = buffers.filter(|n| *n > 0 || chip.processes.is_none()).map(|n| count(n, "buffer", "buffers"));
+    processes.into_iter().chain(buffers).collect::<Vec<_>>().join(", ")
+}
+
+/// The board in few columns.
+pub fn short_board(chip: &Chip) -> Option<String> {
+    chip.board.as_deref().map(|board| board.replace("wormhole", "wh").replace("blackhole", "bh"))
+}
+
 /// What a person should know of the chip that no figure says.
-pub fn remarks(chip: &crate::memory::view::Chip) -> Vec<Fact> {
+pub fn remarks(chip: &Chip) -> Vec<Fact> {
     let mut facts = Vec::new();
     if let Some(stale) = chip.stale_bytes.filter(|stale| *stale > Bytes(0)) {
         facts.push(Fact::new(format!("{stale} stale: of processes that are dead"), Tone::Warning));

@@ -5,7 +5,7 @@ use crate::grid::{Cell, Column, Page};
 use crate::memory::view::{Buffer, Death, Holder, View};
 use crate::style::{Style, Tone};
 use crate::text::{Align, clean};
-use model::Bytes;
+use model::{Bytes, Usage};
 
 /// How many rows each list has: processes, buffers, deaths.
 pub struct Lists([usize; 3]);
@@ -69,8 +69,10 @@ impl Lists {
         let rule = |page: &mut Page| page.rule(&[style.columns - 2], glyphs.horizontal, glyphs.middle);
         if processes > 0 {
             rule(page);
-            let rows = view.processes.iter().take(processes).map(|process| process_cells(process, &style)).collect();
-            page.grid(process_columns(view), rows);
+            let rows = view.processes.iter().take(processes);
+            let rows =
+                rows.map(|process| process_cells(process, process.usage, process.source.as_deref(), &style)).collect();
+            page.grid(process_columns(view.processes.iter().map(|process| process.pid)), rows);
         } else if view.processes.is_empty() && view.report.is_none() && style.rows.is_none() {
             rule(page);
             let inner = style.columns - 2;
@@ -90,8 +92,9 @@ impl Lists {
     }
 }
 
-fn process_columns(view: &View) -> Vec<Column> {
-    let pid = view.processes.iter().map(|process| process.pid.to_string().len()).max().unwrap_or(0).max(5);
+/// The columns of processes with these pids.
+pub fn process_columns(pids: impl Iterator<Item = u32>) -> Vec<Column> {
+    let pid = pids.map(|pid| pid.to_string().len()).max().unwrap_or(0).max(5);
     vec![
         Column::right("Dev", 3),
         Column::right("PID", pid),
@@ -107,23 +110,23 @@ fn process_columns(view: &View) -> Vec<Column> {
     ]
 }
 
-fn process_cells(process: &Holder, style: &Style) -> Vec<Cell> {
+/// A process: what it uses of all chips or of one, where that is known from, and the parts of it.
+pub fn process_cells(process: &Holder, usage: Usage, source: Option<&str>, style: &Style) -> Vec<Cell> {
     let ids: Vec<String> = process.devices.iter().map(|part| part.id.clone()).collect();
     let name =
         if style.columns >= 104 { process.command.as_ref().or(process.name.as_ref()) } else { process.name.as_ref() };
-    let usage = process.usage;
     vec![
         Cell::Text(joined(&ids), Tone::Strong),
         Cell::plain(process.pid.to_string()),
         words(process.user.as_deref(), style),
         words(name.map(String::as_str), style),
         bytes(usage.total(), style),
-        bytes(usage.dram, style),
+        bytes(usage.dram_used, style),
         bytes(usage.trace, style),
-        bytes(usage.l1, style),
+        bytes(usage.l1_used, style),
         bytes(usage.cb, style),
         bytes(usage.l1_small, style),
-        words(process.source.as_deref(), style),
+        words(source, style),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! A line for each chip.
 
 use super::bar::{Sizes, bar};
-use super::facts::{fragmentation_tone, percent};
+use super::facts::{fragmentation_tone, percent, short_board};
 use super::{short_figures, state_tone};
 use crate::grid::Page;
 use crate::memory::view::{Area, Chip, View};
@@ -90,7 +90,7 @@ fn row(chip: &Chip, widths: &Widths, style: &Style) -> String {
 
 /// The board; what is the matter with the chip, where something is.
 fn board(chip: &Chip) -> String {
-    let board = chip.board.as_deref().map(|board| board.replace("wormhole", "wh").replace("blackhole", "bh"));
+    let board = short_board(chip);
     match chip.state {
         Some(State::Ok | State::Remote) | None => board.or_else(|| chip.about.clone()).unwrap_or_default(),
         Some(state) => state.name().to_owned(),

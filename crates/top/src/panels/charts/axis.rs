@@ -1,7 +1,7 @@
 //! Axes: round values, and round times.
 
-use super::figure::Figure;
 use super::window::Window;
+use crate::unit_text::UnitText;
 use jiff::tz::TimeZone;
 use model::Timestamp;
 
@@ -18,28 +18,28 @@ const NEAR: f64 = 0.6;
 
 impl Scale {
     /// A scale for values between these (as they are stored), on so many rows.
-    pub fn new(figure: &Figure, (least, greatest): (f64, f64), limit: Option<f64>, rows: u16) -> Scale {
+    pub fn new(text: UnitText, (least, greatest): (f64, f64), limit: Option<f64>, rows: u16) -> Scale {
         let near = limit.filter(|limit| greatest > NEAR * limit);
-        let mut high = figure.shown(near.map_or(greatest, |limit| greatest.max(limit)));
-        let mut low = figure.shown(least);
-        if figure.begins_at_zero() {
+        let mut high = text.shown(near.map_or(greatest, |limit| greatest.max(limit)));
+        let mut low = text.shown(least);
+        if text.begins_at_zero() {
             low = low.min(0.0);
         }
-        let lacking = figure.least_span() - (high - low);
+        let lacking = text.least_span() - (high - low);
         if lacking > 0.0 {
-            // What is constant lies in the middle, or stands on the ground.
-            low -= if figure.begins_at_zero() { 0.0 } else { lacking / 2.0 };
-            high += if figure.begins_at_zero() { lacking } else { lacking / 2.0 };
+            // What is constant is in the middle, or at the bottom.
+            low -= if text.begins_at_zero() { 0.0 } else { lacking / 2.0 };
+            high += if text.begins_at_zero() { lacking } else { lacking / 2.0 };
         }
         // At least two steps: one alone could not hold what lies on both sides of zero.
         let most = f64::from(rows.saturating_sub(1) / 2).clamp(2.0, 8.0);
-        let mut step = round_up((high - low) / most, figure.is_binary());
+        let mut step = round_up((high - low) / most, text.unit.is_binary());
         loop {
             let (bottom, top) = ((low / step).floor() * step, (high / step).ceil() * step);
             if (top - bottom) / step <= most + 0.5 {
                 return Scale { low: bottom, high: top, step };
             }
-            step = round_up(step * 1.01, figure.is_binary());
+            step = round_up(step * 1.01, text.unit.is_binary());
         }
     }
 
@@ -141,31 +141,34 @@ pub fn moment(time: Timestamp, today: Timestamp, zone: &TimeZone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Metric;
+    use model::figure::Unit;
     use proptest::prelude::*;
 
-    fn scale(metric: Metric, least: f64, greatest: f64, limit: Option<f64>, rows: u16) -> (f64, f64, f64) {
-        let figure = Figure { metric, fahrenheit: false, unicode: true };
-        let Scale { low, high, step } = Scale::new(&figure, (least, greatest), limit, rows);
+    fn scale(unit: Unit, least: f64, greatest: f64, limit: Option<f64>, rows: u16) -> (f64, f64, f64) {
+        let text = UnitText { unit, fahrenheit: false, unicode: true };
+        let Scale { low, high, step } = Scale::new(text, (least, greatest), limit, rows);
         (low, high, step)
     }
 
+    const UNITS: [Unit; 7] =
+        [Unit::Celsius, Unit::Watts, Unit::Megahertz, Unit::Rpm, Unit::Bytes, Unit::BytesPerSecond, Unit::Count];
+
     #[test]
     fn scales_are_round() {
-        assert_eq!(scale(Metric::Power, 12.0, 65.0, Some(150.0), 12), (0.0, 80.0, 20.0));
-        assert_eq!(scale(Metric::Power, 12.0, 95.0, Some(150.0), 12), (0.0, 150.0, 50.0), "the limit is near");
-        assert_eq!(scale(Metric::AsicTemp, 54.0, 54.0, Some(100.0), 12), (45.0, 60.0, 5.0), "constant");
-        assert_eq!(scale(Metric::AsicTemp, 41.0, 53.0, None, 3), (40.0, 60.0, 10.0), "three rows have three labels");
-        assert_eq!(scale(Metric::AsicTemp, -3.0, 53.0, None, 3), (-100.0, 100.0, 100.0));
-        assert_eq!(scale(Metric::DramUsed, 0.0, 0.0, None, 12), (0.0, 1_048_576.0, 262_144.0));
+        assert_eq!(scale(Unit::Watts, 12.0, 65.0, Some(150.0), 12), (0.0, 80.0, 20.0));
+        assert_eq!(scale(Unit::Watts, 12.0, 95.0, Some(150.0), 12), (0.0, 150.0, 50.0), "the limit is near");
+        assert_eq!(scale(Unit::Celsius, 54.0, 54.0, Some(100.0), 12), (45.0, 60.0, 5.0), "constant");
+        assert_eq!(scale(Unit::Celsius, 41.0, 53.0, None, 3), (40.0, 60.0, 10.0), "three rows have three labels");
+        assert_eq!(scale(Unit::Celsius, -3.0, 53.0, None, 3), (-100.0, 100.0, 100.0));
+        assert_eq!(scale(Unit::Bytes, 0.0, 0.0, None, 12), (0.0, 1_048_576.0, 262_144.0));
         let gib = 1024.0 * 1024.0 * 1024.0;
-        assert_eq!(scale(Metric::DramUsed, 0.0, 12.4 * gib, Some(32.0 * gib), 12), (0.0, 16.0 * gib, 4.0 * gib));
-        assert_eq!(scale(Metric::Aiclk, 500.0, 1350.0, None, 12), (400.0, 1400.0, 200.0));
+        assert_eq!(scale(Unit::Bytes, 0.0, 12.4 * gib, Some(32.0 * gib), 12), (0.0, 16.0 * gib, 4.0 * gib));
+        assert_eq!(scale(Unit::Megahertz, 500.0, 1350.0, None, 12), (400.0, 1400.0, 200.0));
     }
 
     #[test]
     fn a_new_sample_inside_the_scale_does_not_move_it() {
-        let mut tops: Vec<f64> = (51..60).map(|n| scale(Metric::AsicTemp, 42.0, f64::from(n), None, 9).1).collect();
+        let mut tops: Vec<f64> = (51..60).map(|n| scale(Unit::Celsius, 42.0, f64::from(n), None, 9).1).collect();
         tops.dedup();
         assert_eq!(tops, [55.0, 60.0]);
     }
@@ -173,14 +176,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_scale_holds_what_it_is_for(
-            a in -3e38..3e38f64, b in 0.0..1e6f64, small: bool, metric in 0usize..8, rows in 0u16..100,
+            a in -3e38..3e38f64, b in 0.0..1e6f64, small: bool, unit in 0usize..UNITS.len(), rows in 0u16..100,
             limit in proptest::option::of(0.1..1e12f64), fahrenheit: bool,
         ) {
-            let figure = Figure { metric: Metric::ALL[metric], fahrenheit, unicode: true };
+            let text = UnitText { unit: UNITS[unit], fahrenheit, unicode: true };
             let a = if small { a / 1e35 } else { a };
             let (least, greatest) = (a.min(b), a.max(b));
-            let scale = Scale::new(&figure, (least, greatest), limit, rows);
-            prop_assert!(scale.part(figure.shown(least)) >= -1e-9 && scale.part(figure.shown(greatest)) <= 1.0 + 1e-9);
+            let scale = Scale::new(text, (least, greatest), limit, rows);
+            prop_assert!(scale.part(text.shown(least)) >= -1e-9 && scale.part(text.shown(greatest)) <= 1.0 + 1e-9);
             prop_assert!(scale.ticks().count() <= 10, "{:?}", scale);
         }
 

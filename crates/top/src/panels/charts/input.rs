@@ -2,19 +2,20 @@
 
 use super::window::Window;
 use super::{Chart, charts, end};
-use crate::charts::Held;
+use crate::chart_window::PressedMoment;
 use crate::keys::Action;
 use crate::panels::layout::{self, Panel};
-use crate::state::State;
+use crate::state::TopState;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
-use model::{Metric, Timestamp};
+use model::Timestamp;
+use model::figure::device::kept_in_history;
 use ratatui::layout::{Position, Rect};
 
 /// The shortest time that charts show, in seconds, unless samples come so often that there is a column for each in less.
 const SHORTEST: f64 = 15.0;
 
 /// Whether the action meant something here.
-pub fn act(state: &mut State, action: Action) -> bool {
+pub fn act(state: &mut TopState, action: Action) -> bool {
     match action {
         Action::ZoomIn => zoom_at_cursor(state, 0.5),
         Action::ZoomOut => zoom_at_cursor(state, 2.0),
@@ -37,7 +38,7 @@ pub fn act(state: &mut State, action: Action) -> bool {
         }
         Action::Back if state.charts.cursor.is_some() => state.charts.cursor = None,
         Action::Back if state.charts.end.is_some() => state.charts.end = None,
-        Action::Metric => state.charts.first = (state.charts.first + 1) % Metric::ALL.len(),
+        Action::Metric => state.charts.first = (state.charts.first + 1) % kept_in_history().count().max(1),
         Action::Overlay => state.settings.overlaid = !state.settings.overlaid,
         Action::Filled => state.settings.filled = !state.settings.filled,
         Action::Reversed => state.settings.reversed = !state.settings.reversed,
@@ -46,7 +47,7 @@ pub fn act(state: &mut State, action: Action) -> bool {
     true
 }
 
-pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
+pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     let position = Position { x: event.column, y: event.row };
     let Some(chart) = charts(state, area).into_iter().find(|chart| chart.area.contains(position)) else { return };
     if chart.plot.is_empty() {
@@ -57,7 +58,7 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
         MouseEventKind::ScrollUp => zoom(state, &chart, 0.5, Some(column)),
         MouseEventKind::ScrollDown => zoom(state, &chart, 2.0, Some(column)),
         MouseEventKind::Down(MouseButton::Left) if chart.plot.contains(position) => {
-            state.charts.held = Some(Held { moment: chart.window.time(column), dragged: false });
+            state.charts.held = Some(PressedMoment { moment: chart.window.time(column), dragged: false });
         }
         MouseEventKind::Drag(MouseButton::Left) => {
             let Some(held) = &mut state.charts.held else { return };
@@ -79,7 +80,7 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
 }
 
 /// The chart that counts when a key is pressed: the first.
-fn first(state: &State) -> Option<Chart> {
+fn first(state: &TopState) -> Option<Chart> {
     if crate::panels::is_too_small(state.area) {
         return None;
     }
@@ -87,7 +88,7 @@ fn first(state: &State) -> Option<Chart> {
     charts(state, area).into_iter().find(|chart| !chart.plot.is_empty())
 }
 
-fn zoom_at_cursor(state: &mut State, factor: f64) {
+fn zoom_at_cursor(state: &mut TopState, factor: f64) {
     if let Some(chart) = first(state) {
         let column = state.charts.cursor.and_then(|cursor| chart.window.column(cursor));
         zoom(state, &chart, factor, column);
@@ -95,7 +96,7 @@ fn zoom_at_cursor(state: &mut State, factor: f64) {
 }
 
 /// Shows so many times the time that it did. What was drawn in the column stays there.
-fn zoom(state: &mut State, chart: &Chart, factor: f64, column: Option<u16>) {
+fn zoom(state: &mut TopState, chart: &Chart, factor: f64, column: Option<u16>) {
     let now = state.charts.span.unwrap_or(chart.window.span_ms() as f64 / 1000.0);
     let oldest = state.history.time(0).map_or(0.0, |oldest| (state.snapshot().taken_at.0 - oldest.0) as f64 / 1000.0);
     let longest = oldest.max(state.settings.history_seconds as f64).max(SHORTEST);
@@ -113,7 +114,7 @@ fn zoom(state: &mut State, chart: &Chart, factor: f64, column: Option<u16>) {
 }
 
 /// Moves by a quarter of what is shown.
-fn pan(state: &mut State, direction: i64) {
+fn pan(state: &mut TopState, direction: i64) {
     if let Some(chart) = first(state) {
         let quarter = (chart.window.span_ms() / 4 / chart.window.column_ms()).max(1) * chart.window.column_ms();
         let to = Timestamp(chart.window.end().0 + direction * quarter);
@@ -122,7 +123,7 @@ fn pan(state: &mut State, direction: i64) {
 }
 
 /// The charts end where this window does, as far as there is anything. At the newest sample they follow the present.
-fn end_with(state: &mut State, window: &Window) {
+fn end_with(state: &mut TopState, window: &Window) {
     let newest = state.snapshot().taken_at;
     let oldest = state.history.time(0).unwrap_or(newest);
     let earliest = oldest.0.saturating_add(window.span_ms() - window.column_ms());
@@ -131,7 +132,7 @@ fn end_with(state: &mut State, window: &Window) {
 }
 
 /// To the present; from there, to the zoom that was at first.
-fn to_now(state: &mut State) {
+fn to_now(state: &mut TopState) {
     if state.charts.end.is_none() {
         state.charts.span = None;
     }
@@ -140,7 +141,7 @@ fn to_now(state: &mut State) {
 }
 
 /// Moves the cursor by a column, towards the present or the past.
-fn step(state: &mut State, direction: i64) {
+fn step(state: &mut TopState, direction: i64) {
     let (Some(chart), Some(cursor)) = (first(state), state.charts.cursor) else { return };
     let window = &chart.window;
     let to = if window.column(cursor).is_some() {
@@ -153,7 +154,7 @@ fn step(state: &mut State, direction: i64) {
 }
 
 /// Puts the cursor somewhere, and the charts where it can be seen.
-fn put_cursor(state: &mut State, to: Timestamp) {
+fn put_cursor(state: &mut TopState, to: Timestamp) {
     let newest = state.snapshot().taken_at;
     let oldest = state.history.time(0).unwrap_or(newest).min(newest);
     let to = to.clamp(oldest, newest);

@@ -2,7 +2,7 @@
 
 mod axis;
 mod canvas;
-mod figure;
+mod chart_figure;
 mod input;
 mod plot;
 mod readout;
@@ -10,11 +10,13 @@ mod readout;
 mod tests;
 mod window;
 
-use crate::state::State;
+use crate::state::TopState;
 use canvas::Canvas;
-use figure::Figure;
+use chart_figure::ChartFigure;
 pub use input::{act, mouse};
-use model::{Device, Metric, Timestamp};
+use model::figure::Field;
+use model::figure::device::kept_in_history;
+use model::{Device, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use window::Window;
@@ -27,12 +29,12 @@ const PROCESSES: u16 = 6;
 const LABELLED: u16 = 24;
 
 /// How many of so many rows the charts take.
-pub fn height(state: &State, rest: u16) -> u16 {
+pub fn height(state: &TopState, rest: u16) -> u16 {
     let rows = (rest / 2).min(rest.saturating_sub(PROCESSES));
     if rows < LEAST.1 || state.settings.charts.is_empty() { 0 } else { rows }
 }
 
-pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     for chart in charts(state, area.intersection(buf.area)) {
         plot::draw(state, &chart, buf);
     }
@@ -41,7 +43,7 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
 /// One chart: what it shows, and where.
 #[derive(Debug, Clone, Copy)]
 struct Chart {
-    figure: Figure,
+    figure: ChartFigure,
     /// With its frame.
     area: Rect,
     /// Only the lines.
@@ -50,19 +52,19 @@ struct Chart {
 }
 
 /// The charts for which there is room. All show the same time.
-fn charts(state: &State, area: Rect) -> Vec<Chart> {
-    let metrics = figures(state);
-    let areas = places(area, metrics.len().min(state.settings.charts.len()));
-    let figure = |metric| Figure { metric, fahrenheit: state.settings.fahrenheit, unicode: state.theme.unicode };
-    let figures: Vec<Figure> = metrics.into_iter().take(areas.len()).map(figure).collect();
-    let labels = figures.iter().map(Figure::label_columns).max().unwrap_or(0);
+fn charts(state: &TopState, area: Rect) -> Vec<Chart> {
+    let fields = figures(state);
+    let areas = places(area, fields.len().min(state.settings.charts.len()));
+    let figures: Vec<ChartFigure> =
+        fields.into_iter().take(areas.len()).map(|field| ChartFigure::new(field, state)).collect();
+    let labels = figures.iter().map(|figure| figure.text.label_columns()).max().unwrap_or(0);
     let plots: Vec<Rect> = areas.iter().map(|area| inside(*area, labels)).collect();
     let dots = Canvas::dots_across(state.theme.unicode);
     let narrowest = plots.iter().map(|plot| plot.width).min().unwrap_or(1);
     let span = state.charts.span.map(|span| span * 1000.0);
     let span = span.unwrap_or(f64::from(narrowest) * f64::from(dots) * state.settings.interval_ms as f64);
     let (end, reversed) = (end(state), state.settings.reversed);
-    let chart = |((figure, area), plot): ((Figure, Rect), Rect)| Chart {
+    let chart = |((figure, area), plot): ((ChartFigure, Rect), Rect)| Chart {
         figure,
         area,
         plot,
@@ -72,16 +74,16 @@ fn charts(state: &State, area: Rect) -> Vec<Chart> {
 }
 
 /// The moment at which the charts end.
-fn end(state: &State) -> Timestamp {
+fn end(state: &TopState) -> Timestamp {
     state.charts.end.unwrap_or(state.snapshot().taken_at)
 }
 
 /// All figures, from the one that comes first: those that were chosen, then the others.
-fn figures(state: &State) -> Vec<Metric> {
-    let mut all: Vec<Metric> = Vec::with_capacity(Metric::ALL.len());
-    for metric in state.settings.charts.iter().chain(&Metric::ALL) {
-        if !all.contains(metric) {
-            all.push(*metric);
+fn figures(state: &TopState) -> Vec<Field<Device>> {
+    let mut all: Vec<Field<Device>> = Vec::new();
+    for field in state.settings.charts.iter().copied().chain(kept_in_history()) {
+        if !all.contains(&field) {
+            all.push(field);
         }
     }
     let first = state.charts.first % all.len().max(1);
@@ -128,7 +130,7 @@ fn inside(area: Rect, labels: u16) -> Rect {
 }
 
 /// The devices whose lines are drawn.
-fn shown(state: &State) -> Vec<&Device> {
+fn shown(state: &TopState) -> Vec<&Device> {
     if state.settings.overlaid {
         state.devices().iter().collect()
     } else {

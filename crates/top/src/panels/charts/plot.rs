@@ -4,8 +4,9 @@ use super::axis::{self, Scale};
 use super::canvas::Canvas;
 use super::{Chart, readout, shown};
 use crate::paint::{cell, columns, frame, put};
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::{Scheme, Tone};
+use model::figure::Judge;
 use model::{Device, Series, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::style::{Modifier, Style};
@@ -14,31 +15,31 @@ use show::text::{Align, width};
 /// More devices than this do not get a colour each.
 pub const COLOURS: usize = 8;
 
-pub fn draw(state: &State, chart: &Chart, buf: &mut Buffer) {
+pub fn draw(state: &TopState, chart: &Chart, buf: &mut Buffer) {
     frame(buf, chart.area, "", &state.theme);
     if chart.plot.is_empty() {
         return;
     }
     let devices = shown(state);
     let series: Vec<Series<'_>> =
-        devices.iter().map(|device| state.history.series(&device.id, chart.figure.metric)).collect();
+        devices.iter().map(|device| state.history.series(&device.id, chart.figure.field)).collect();
     // A held picture does not show what came later.
     let until = state.history.place(Timestamp(state.snapshot().taken_at.0.saturating_add(1)));
     let starts: Vec<usize> =
         (0..=chart.window.dots()).map(|dot| state.history.place(chart.window.dot_time(dot)).min(until)).collect();
     readout::draw(state, chart, &devices, &series, until, buf);
     time_axis(state, chart, buf);
-    // Lines come from the last sample before the window, and go to the first one after it.
+    // PlotLines come from the last sample before the window, and go to the first one after it.
     let (oldest, newest) = (starts[0].saturating_sub(1), (starts[starts.len() - 1] + 1).min(until));
     let extents = series.iter().filter_map(|series| series.stretch(oldest..newest).extent);
     let Some(extent) = extents.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else {
         return message(state, chart, &series, buf);
     };
     let limit = common_limit(chart, &devices);
-    let scale = Scale::new(&chart.figure, extent, limit, chart.plot.height);
+    let scale = Scale::new(chart.figure.text, extent, limit, chart.plot.height);
     let mut canvas = Canvas::new(chart.plot, state.theme.unicode, state.settings.reversed);
     let selected = devices.iter().position(|device| state.device.as_ref() == Some(&device.id)).unwrap_or(0);
-    let lines = Lines { state, chart, scale: &scale, starts: &starts, until };
+    let lines = PlotLines { state, chart, scale: &scale, starts: &starts, until };
     if state.settings.filled {
         lines.draw(&series[selected], selected, true, &mut canvas);
     }
@@ -52,10 +53,10 @@ pub fn draw(state: &State, chart: &Chart, buf: &mut Buffer) {
 }
 
 /// How the line of a device looks.
-pub fn line_style(state: &State, chart: &Chart, n: usize, selected: usize, count: usize) -> Style {
+pub fn line_style(state: &TopState, chart: &Chart, n: usize, selected: usize, count: usize) -> Style {
     let theme = &state.theme;
     if !state.settings.overlaid {
-        return theme.series(model::Metric::ALL.iter().position(|metric| *metric == chart.figure.metric).unwrap_or(0));
+        return theme.series(chart.figure.place());
     }
     if count <= COLOURS && theme.scheme != Scheme::Monochrome {
         return theme.series(n);
@@ -64,8 +65,8 @@ pub fn line_style(state: &State, chart: &Chart, n: usize, selected: usize, count
 }
 
 /// What a line needs to be drawn.
-struct Lines<'a> {
-    state: &'a State,
+struct PlotLines<'a> {
+    state: &'a TopState,
     chart: &'a Chart,
     scale: &'a Scale,
     /// The place of the first sample of each dot.
@@ -73,7 +74,7 @@ struct Lines<'a> {
     until: usize,
 }
 
-impl Lines<'_> {
+impl PlotLines<'_> {
     /// Draws a series. Where many samples share a dot, from the least to the greatest, so that no peak is lost.
     fn draw(&self, series: &Series<'_>, line: usize, filled: bool, canvas: &mut Canvas) {
         let line = line.min(255) as u8;
@@ -106,7 +107,7 @@ impl Lines<'_> {
     }
 
     fn height(&self, value: f64, canvas: &Canvas) -> f64 {
-        canvas.height(self.scale.part(self.chart.figure.shown(value)))
+        canvas.height(self.scale.part(self.chart.figure.text.shown(value)))
     }
 }
 
@@ -130,13 +131,14 @@ pub fn common_limit(chart: &Chart, devices: &[&Device]) -> Option<f64> {
 }
 
 /// The axis at the left, its labels, and the limit across.
-fn value_axis(state: &State, chart: &Chart, scale: &Scale, limit: Option<f64>, canvas: &Canvas, buf: &mut Buffer) {
+fn value_axis(state: &TopState, chart: &Chart, scale: &Scale, limit: Option<f64>, canvas: &Canvas, buf: &mut Buffer) {
     let (theme, glyphs, plot) = (&state.theme, state.theme.glyphs(), chart.plot);
     let room = plot.x - chart.area.x - 2;
-    let limit = limit.map(|limit| chart.figure.shown(limit)).filter(|limit| (0.0..=1.0).contains(&scale.part(*limit)));
+    let limit =
+        limit.map(|limit| chart.figure.text.shown(limit)).filter(|limit| (0.0..=1.0).contains(&scale.part(*limit)));
     let limit_row = limit.map(|limit| canvas.row(scale.part(limit)));
     let mut label = |row: u16, value: f64, tone: Tone| {
-        let (y, text) = (plot.y + row, chart.figure.label(value));
+        let (y, text) = (plot.y + row, chart.figure.text.label(value));
         if room > 0 {
             cell(buf, (chart.area.x + 1, y), room, &text, Align::Right, theme.style(tone), theme);
             buf[(plot.x - 1, y)].set_char(glyphs.middle[2]).set_style(theme.style(Tone::Border));
@@ -149,16 +151,18 @@ fn value_axis(state: &State, chart: &Chart, scale: &Scale, limit: Option<f64>, c
         }
     }
     if let (Some(limit), Some(row)) = (limit, limit_row) {
-        label(row, limit, Tone::Warning);
+        // Only heat gets dangerous at its limit: full power is normal, and a capacity is what there is.
+        let tone = if chart.figure.field.figure.judge == Judge::Heat { Tone::Warning } else { Tone::Faint };
+        label(row, limit, tone);
         let dash = if theme.unicode { '┄' } else { '-' };
         for column in (0..plot.width).filter(|column| canvas.is_blank(*column, row)) {
-            buf[(plot.x + column, plot.y + row)].set_char(dash).set_style(theme.style(Tone::Warning));
+            buf[(plot.x + column, plot.y + row)].set_char(dash).set_style(theme.style(tone));
         }
     }
 }
 
 /// The line of the axis, and times in the lower edge of the frame.
-fn time_axis(state: &State, chart: &Chart, buf: &mut Buffer) {
+fn time_axis(state: &TopState, chart: &Chart, buf: &mut Buffer) {
     let (theme, glyphs, plot) = (&state.theme, state.theme.glyphs(), chart.plot);
     let (border, y) = (theme.style(Tone::Border), chart.area.bottom() - 1);
     if plot.x > chart.area.x + 2 {
@@ -188,7 +192,7 @@ fn time_axis(state: &State, chart: &Chart, buf: &mut Buffer) {
 }
 
 /// Why there is no line.
-fn message(state: &State, chart: &Chart, series: &[Series<'_>], buf: &mut Buffer) {
+fn message(state: &TopState, chart: &Chart, series: &[Series<'_>], buf: &mut Buffer) {
     let (plot, absent) = (chart.plot, state.theme.glyphs().absent);
     let ever = series.iter().any(|series| series.stretch(0..state.history.len()).extent.is_some());
     let text = if series.is_empty() {
@@ -202,7 +206,7 @@ fn message(state: &State, chart: &Chart, series: &[Series<'_>], buf: &mut Buffer
     put(buf, x, plot.y + plot.height / 2, plot.right(), &text, state.theme.style(Tone::Faint));
 }
 
-fn cursor(state: &State, chart: &Chart, canvas: &Canvas, buf: &mut Buffer) {
+fn cursor(state: &TopState, chart: &Chart, canvas: &Canvas, buf: &mut Buffer) {
     let Some(column) = state.charts.cursor.and_then(|cursor| chart.window.column(cursor)) else { return };
     let (theme, plot) = (&state.theme, chart.plot);
     for row in 0..plot.height {

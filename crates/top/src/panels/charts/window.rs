@@ -1,4 +1,4 @@
-//! Columns and the times they stand for.
+//! Columns and their times.
 
 use model::Timestamp;
 

@@ -1,31 +1,32 @@
 use super::*;
 use crate::paint;
-use crate::settings::Settings;
-use crossterm::event::{KeyModifiers, MouseButton};
+use crate::settings::TopSettings;
+use crossterm::event::{MouseButton, MouseEventKind};
 use expect_test::{expect, expect_file};
 use jiff::tz::TimeZone;
+use model::Usage;
 use show::example;
 use show::memory::view;
 use sources::About;
 use watch::moment::{Closer, Moment};
 
 /// A state that has seen these moments, on a screen of this size.
-fn state_of(moments: Vec<Moment>, (width, height): (u16, u16)) -> State {
-    let mut state = State::new(Settings::default(), true);
+fn state_of(moments: Vec<Moment>, (width, height): (u16, u16)) -> TopState {
+    let mut state = TopState::new(TopSettings::default(), true);
     state.zone = TimeZone::UTC;
     state.area = Rect::new(0, 0, width, height);
     moments.into_iter().for_each(|moment| state.take(moment));
     state
 }
 
-fn drawn(state: &State, detail: &Detail) -> String {
+fn drawn(state: &TopState, detail: &Detail) -> String {
     let mut buf = Buffer::empty(state.area);
     draw(state, detail, buf.area, &mut buf);
     paint::lines(&buf)
 }
 
 /// Presses keys, and returns what is shown then. None when it was closed.
-fn pressed(state: &mut State, detail: &Detail, keys: &[KeyCode]) -> Option<Detail> {
+fn pressed(state: &mut TopState, detail: &Detail, keys: &[KeyCode]) -> Option<Detail> {
     keys.iter().try_fold(detail.clone(), |detail, code| match press(state, detail, (*code, KeyModifiers::NONE)) {
         Some(Overlay::Detail(detail)) => Some(detail),
         _ => None,
@@ -74,12 +75,12 @@ fn with_closer(closer: Closer) -> Moment {
 }
 
 #[test]
-fn everything_that_is_known_of_a_process_is_told() {
+fn everything_that_is_known_of_a_process_is_shown() {
     let state = state_of(vec![with_closer(closer(4711))], (110, 50));
     let text = drawn(&state, &Detail::of(4711));
     assert!(!text.contains('\x1b'));
     expect_file!["../../golden/detail.txt"].assert_eq(&text);
-    // The same until somebody looked closer.
+    // The same before details were read.
     let early = drawn(&state_of(vec![Moment::of(example::machine())], (110, 20)), &Detail::of(4711));
     assert!(early.contains("Agent      ttmon-agent 0.1.0") && !early.contains("Buffers"), "{early}");
 }
@@ -91,22 +92,22 @@ fn what_is_not_known_is_said_to_be_unknown() {
     let state = state_of(vec![with_closer(stranger)], (80, 20));
     expect![[r#"
 
-        ┌ pid 5120 –: Up and Down scroll, Esc closes ──────────────────────────────────┐
+        ┌ pid 5120 –: Up, Down: scroll; Esc: close ────────────────────────────────────┐
         │ Command    –                                                                 │
         │ User       –                                                                 │
-        │ Began      –                                                                 │
+        │ Started    –                                                                 │
         │ Host       CPU –, memory –                                                   │
         │                                                                              │
-        │ Device memory                                                                │
-        │   dev         DRAM         L1   L1_SMALL      TRACE         CB  from         │
-        │   0              –          –          –          –          –  –            │
+        │ Device memory used                                                           │
+        │   dev         DRAM         L1  from                                          │
+        │   0              –          –  –                                             │
+        │                                                                              │
+        │ Parts of it: DRAM = buffers + TRACE, L1 = buffers + L1_SMALL + CB; KERNEL is │
+        │   dev    DRAM buf.    L1 buf.   L1_SMALL      TRACE         CB     KERNEL    │
+        │   0              –          –          –          –          –          –    │
         │                                                                              │
         │ Buffers, the largest first                                                   │
         │   unknown: this process runs without ttmon's agent (see `ttmon run --help`)  │
-        │                                                                              │
-        │ Environment                                                                  │
-        │   unknown: it is another user's                                              │
-        │                                                                              │
         │                                                                              │
         └──────────────────────────────────────────────────────────────────────────────┘
 
@@ -136,10 +137,10 @@ fn a_process_that_has_ended_keeps_its_past_and_nothing_else() {
     let moments = vec![Moment::of(example::machine()), Moment::of(later), Moment::of(much_later)];
     let text = drawn(&state_of(moments, (80, 10)), &Detail::of(4711));
     assert!(text.contains("pid 4711 has ended: "), "{text}");
-    assert!(text.contains("This process has ended, or uses no device any more."), "{text}");
+    assert!(text.contains("This process has ended, or no longer uses a device."), "{text}");
     assert!(!text.contains("Command"), "{text}");
-    let nobody = drawn(&state_of(vec![Moment::of(example::machine())], (80, 10)), &Detail::of(99));
-    assert!(nobody.contains("pid 99 has ended: ") && !nobody.contains("All device memory"), "{nobody}");
+    let ended = drawn(&state_of(vec![Moment::of(example::machine())], (80, 10)), &Detail::of(99));
+    assert!(ended.contains("pid 99 has ended: ") && !ended.contains("All device memory"), "{ended}");
 }
 
 #[test]
@@ -185,7 +186,7 @@ fn scrolling_ends_at_the_ends() {
         "{text}"
     );
     use KeyCode::{Char, Down, Home, PageDown, PageUp, Up};
-    let shown = |state: &mut State, keys: &[KeyCode]| pressed(state, &start, keys).unwrap();
+    let shown = |state: &mut TopState, keys: &[KeyCode]| pressed(state, &start, keys).unwrap();
     assert_eq!(shown(&mut state, &[KeyCode::End, Down, PageDown, Char(' '), Char('j')]), end);
     assert_eq!(shown(&mut state, &[KeyCode::End, Home]), start);
     assert_eq!(shown(&mut state, &[Up, PageUp, Char('k')]), start);

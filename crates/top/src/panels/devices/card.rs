@@ -1,11 +1,13 @@
 //! A device in three lines, or in two.
 
-use super::{Widths, figures, selection};
+use super::{NameWidths, figures, selection};
 use crate::paint::{bar, cell, columns, put};
 use crate::pieces::{self, Piece};
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::{Theme, Tone};
-use model::{Bytes, Device, Severity, State as DeviceState};
+use model::figure::Figure;
+use model::figure::device::{DRAM_USED, L1_USED};
+use model::{Device, Severity, State as DeviceState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::text::{Align, clean, width};
@@ -14,13 +16,13 @@ use show::text::{Align, clean, width};
 const GAP: u16 = 2;
 /// Between two cards.
 const GUTTER: u16 = 2;
-/// What follows the first line stands under its name.
+/// What follows the first line is below its name.
 const INDENT: u16 = 2;
 /// `≥123.4/180.0 MiB`
 const USED: u16 = 16;
 
 /// Three lines: who it is and its link, what it measures, its memory.
-pub fn draw(state: &State, device: &Device, widths: Widths, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, device: &Device, widths: NameWidths, area: Rect, buf: &mut Buffer) {
     let (theme, end) = (&state.theme, area.right().saturating_sub(GUTTER));
     let mut first = title(state, device, widths);
     if let Some(address) = &device.pci_address {
@@ -37,7 +39,7 @@ pub fn draw(state: &State, device: &Device, widths: Widths, area: Rect, buf: &mu
 }
 
 /// Two lines: who it is and what it measures, its memory and what goes over its link.
-pub fn draw_low(state: &State, device: &Device, widths: Widths, area: Rect, buf: &mut Buffer) {
+pub fn draw_low(state: &TopState, device: &Device, widths: NameWidths, area: Rect, buf: &mut Buffer) {
     let (theme, end) = (&state.theme, area.right().saturating_sub(GUTTER));
     let mut first = title(state, device, widths);
     first.extend(measured(state, device));
@@ -56,10 +58,10 @@ pub fn draw_low(state: &State, device: &Device, widths: Widths, area: Rect, buf:
 }
 
 /// `▸0 p150a  ok`
-fn title(state: &State, device: &Device, widths: Widths) -> Vec<Piece> {
+fn title(state: &TopState, device: &Device, widths: NameWidths) -> Vec<Piece> {
     let (mark, tone) = selection(state, device);
     let (name, board) = (figures::name(device, &state.theme), figures::board(device, &state.theme));
-    let Widths { names, states, .. } = widths;
+    let NameWidths { names, states, .. } = widths;
     let blanks = " ".repeat(widths.boards.saturating_sub(width(&board)));
     vec![
         Piece::left(format!("{mark}{name:>names$} {board}{blanks}"), tone, 0),
@@ -68,7 +70,7 @@ fn title(state: &State, device: &Device, widths: Widths) -> Vec<Piece> {
 }
 
 /// Temperature, power, clock and fan, each of one width, so that nothing moves.
-fn measured(state: &State, device: &Device) -> Vec<Piece> {
+fn measured(state: &TopState, device: &Device) -> Vec<Piece> {
     let theme = &state.theme;
     if device.state == DeviceState::Remote {
         return vec![Piece::left("reached through its neighbour: memory only", Tone::Faint, 3)];
@@ -77,7 +79,7 @@ fn measured(state: &State, device: &Device) -> Vec<Piece> {
     let degrees = if state.settings.fahrenheit { 9 } else { 7 };
     [
         (figures::temperature(device, state, true), degrees, 1),
-        (figures::power(device, theme, true), 8, 1),
+        (figures::power(device, state, true), 8, 1),
         (figures::clock(device, theme, "MHz"), 7, 1),
         (figures::fan(device, theme), 7, 3),
     ]
@@ -86,11 +88,8 @@ fn measured(state: &State, device: &Device) -> Vec<Piece> {
     .collect()
 }
 
-fn remarks(state: &State, device: &Device) -> impl Iterator<Item = Piece> {
-    let why = figures::why_slow(device, state).map(|why| {
-        let tone = if why.starts_with("idle") { Tone::Faint } else { Tone::Warning };
-        Piece::left(why, tone, 2)
-    });
+fn remarks(state: &TopState, device: &Device) -> impl Iterator<Item = Piece> {
+    let why = figures::why_slow(device, state).map(|(why, tone)| Piece::left(why, tone, 2));
     let remarks = figures::remarks(device).into_iter().map(|remark| Piece::left(remark, Tone::Warning, 2));
     let firing = figures::alerts(state, device).map(|alert| {
         let tone = if alert.severity == Severity::Critical { Tone::Bad } else { Tone::Warning };
@@ -101,13 +100,12 @@ fn remarks(state: &State, device: &Device) -> impl Iterator<Item = Piece> {
 
 /// `DRAM ████░░░░  12.4/32.0 GiB  L1 ██░░░░  24.0/180.0 MiB`
 fn memory(buf: &mut Buffer, (x, y): (u16, u16), end: u16, device: &Device, theme: &Theme) {
-    let held = &device.memory;
     let room = end.saturating_sub(x).saturating_sub(GAP);
     // The names take five and three columns.
     let bars = room.saturating_sub(5 + 3 + 2 * (USED + 1));
     let dram = bars * 3 / 5;
-    let x = one(buf, (x, y), end, ("DRAM ", dram), (device, held.dram_used, held.dram_total), theme) + GAP;
-    one(buf, (x, y), end, ("L1 ", bars - dram), (device, held.l1_used, held.l1_total), theme);
+    let x = one(buf, (x, y), end, ("DRAM ", dram), (device, &DRAM_USED), theme) + GAP;
+    one(buf, (x, y), end, ("L1 ", bars - dram), (device, &L1_USED), theme);
 }
 
 /// Draws one kind of memory, and returns where it ended.
@@ -116,16 +114,16 @@ fn one(
     (x, y): (u16, u16),
     end: u16,
     (name, bar_columns): (&str, u16),
-    (device, used, total): (&Device, Option<Bytes>, Option<Bytes>),
+    (device, figure): (&Device, &Figure<Device>),
     theme: &Theme,
 ) -> u16 {
     let x = put(buf, x, y, end, name, theme.style(Tone::Faint));
-    let (part, tone) = figures::part(device, used, total);
+    let (part, tone) = figures::part(device, figure);
     let parts = part.map(|part| [(part, tone)]);
     let bar_columns = bar_columns.min(end.saturating_sub(x));
     bar(buf, (x, y), bar_columns, parts.as_ref().map(|parts| &parts[..]), theme);
     let x = x + bar_columns + 1;
-    let (text, tone) = figures::used_of_total(device, used, total, theme);
+    let (text, tone) = figures::used_of_total(device, figure, theme);
     let room = USED.min(end.saturating_sub(x));
     cell(buf, (x, y), room, &text, Align::Right, theme.style(tone), theme);
     x + room

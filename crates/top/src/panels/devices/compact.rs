@@ -1,9 +1,10 @@
-//! A device in one line, of which several stand side by side.
+//! A device in one line, several of which are side by side.
 
 use super::{figures, selection};
 use crate::paint::{bar, cell, put};
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::Tone;
+use model::figure::device::{DRAM_USED, L1_USED};
 use model::{Device, Severity, State as DeviceState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -16,7 +17,7 @@ const CLOCK: u16 = 4;
 const USED: u16 = 6;
 const L1: u16 = 3;
 
-pub fn draw(state: &State, device: &Device, names: usize, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &mut Buffer) {
     let (theme, y, end) = (&state.theme, area.y, area.right());
     let names = names.max(2);
     let mut x = area.x;
@@ -43,7 +44,7 @@ pub fn draw(state: &State, device: &Device, names: usize, area: Rect, buf: &mut 
     let mut x = if well {
         let (temperature, tone) = figures::temperature(device, state, false);
         next(buf, TEMPERATURE, &temperature, Align::Right, tone);
-        let (power, tone) = figures::power(device, theme, false);
+        let (power, tone) = figures::power(device, state, false);
         next(buf, POWER, &power, Align::Right, tone);
         let (clock, tone) = figures::clock(device, theme, "");
         next(buf, CLOCK, &clock, Align::Right, tone)
@@ -51,25 +52,23 @@ pub fn draw(state: &State, device: &Device, names: usize, area: Rect, buf: &mut 
         // What is wrong is worth more than old figures.
         next(buf, TEMPERATURE + POWER + CLOCK + 2, &brief_state(device), Align::Left, figures::state_tone(device))
     };
-    let memory = &device.memory;
     let room = end.saturating_sub(x).saturating_sub(1);
     // With some room more, L1 has its name and its figure too.
     let with_l1 = room >= 5 * USED;
     let bars = room.saturating_sub(if with_l1 { 2 * (USED + 2) + L1 } else { USED + 2 });
     let dram_bar = (bars + 1) * 2 / 3;
-    for (name, used, total, columns, figure) in [
-        ("", memory.dram_used, memory.dram_total, dram_bar, true),
-        ("L1 ", memory.l1_used, memory.l1_total, bars - dram_bar, with_l1),
-    ] {
+    for (name, used, columns, with_figure) in
+        [("", &DRAM_USED, dram_bar, true), ("L1 ", &L1_USED, bars - dram_bar, with_l1)]
+    {
         if with_l1 {
             x = put(buf, x, y, end, name, theme.style(Tone::Faint));
         }
-        let (part, tone) = figures::part(device, used, total);
+        let (part, tone) = figures::part(device, used);
         let parts = part.map(|part| [(part, tone)]);
         bar(buf, (x, y), columns, parts.as_ref().map(|parts| &parts[..]), theme);
         x += columns + 1;
-        if figure {
-            let (text, tone) = figures::used(device, used, total, theme);
+        if with_figure {
+            let (text, tone) = figures::used(device, used, theme);
             cell(buf, (x, y), USED.min(end.saturating_sub(x)), &text, Align::Right, theme.style(tone), theme);
             x += USED + 1;
         }

@@ -1,27 +1,17 @@
 //! What a device shows of itself, as text and tone.
 
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::{Theme, Tone};
-use model::{Alert, Arch, Bytes, BytesPerSecond, Device, Severity, State as DeviceState};
+use crate::unit_text::UnitText;
+use model::figure::device::{AICLK, ASIC_TEMP, DEVICE_FIGURES, FAN, POWER};
+use model::figure::{Field, Figure, Freshness, Judge};
+use model::{Alert, Bytes, BytesPerSecond, Device, Severity, State as DeviceState};
 use show::figures;
-use show::style::{Style as Table, Tone as TableTone, against};
+use show::style::Style as TableStyle;
 
 /// Figures may be shared with the table of `ttmon smi`.
-fn table(theme: &Theme) -> Table {
-    Table { columns: 0, rows: None, color: false, unicode: theme.unicode }
-}
-
-fn tone_of(tone: TableTone) -> Tone {
-    match tone {
-        TableTone::Plain => Tone::Plain,
-        TableTone::Good => Tone::Good,
-        TableTone::Warning => Tone::Warning,
-        TableTone::Bad => Tone::Bad,
-        TableTone::Faint => Tone::Faint,
-        TableTone::Strong => Tone::Strong,
-        TableTone::Second => Tone::Second,
-        TableTone::Third => Tone::Third,
-    }
+fn table(theme: &Theme) -> TableStyle {
+    TableStyle { columns: 0, rows: None, color: false, unicode: theme.unicode }
 }
 
 pub fn name(device: &Device, theme: &Theme) -> String {
@@ -33,7 +23,7 @@ pub fn board(device: &Device, theme: &Theme) -> String {
 }
 
 /// What is wrong with a device, the worst first.
-pub fn alerts<'a>(state: &'a State, device: &Device) -> impl Iterator<Item = &'a Alert> {
+pub fn alerts<'a>(state: &'a TopState, device: &Device) -> impl Iterator<Item = &'a Alert> {
     let id = device.id.to_string();
     let all = state.snapshot().alerts.iter().filter(|alert| alert.severity > Severity::Info && alert.process.is_none());
     all.filter(move |alert| alert.device.as_ref() == Some(&id))
@@ -45,9 +35,19 @@ pub fn is_stale(device: &Device) -> bool {
     aged || !matches!(device.state, DeviceState::Ok | DeviceState::Remote)
 }
 
+/// Whether the chip gives this figure now. What the host knows of a remote chip is known, though the chip itself cannot answer.
+pub fn is_known(device: &Device, field: Field<Device>) -> bool {
+    let speaks = device.state == DeviceState::Ok && !is_stale(device);
+    speaks || (field.figure.freshness == Freshness::Host && device.state == DeviceState::Remote)
+}
+
 /// The tone of a figure, unless it is an old one.
-fn unless_stale(device: &Device, tone: TableTone) -> Tone {
-    if is_stale(device) { Tone::Faint } else { tone_of(tone) }
+fn figure_tone(device: &Device, figure: &Figure<Device>) -> Tone {
+    unless_stale(device, Tone::of_figure(figure.judge(device), figure.value(device).is_some()))
+}
+
+fn unless_stale(device: &Device, tone: Tone) -> Tone {
+    if is_stale(device) { Tone::Faint } else { tone }
 }
 
 /// `silent`, and how long ago it was otherwise.
@@ -71,76 +71,63 @@ pub fn short_time(seconds: f64) -> String {
 pub fn state_tone(device: &Device) -> Tone {
     match device.state {
         DeviceState::Ok if is_stale(device) => Tone::Warning,
-        state => tone_of(figures::state_tone(state)),
+        state => Tone::of_state(state),
     }
 }
 
 /// `54/90°C`. Without its limit when there is little room.
-pub fn temperature(device: &Device, state: &State, with_limit: bool) -> (String, Tone) {
-    let chosen = |celsius: f64| if state.settings.fahrenheit { celsius * 1.8 + 32.0 } else { celsius };
-    let unit = match (state.settings.fahrenheit, state.theme.unicode) {
-        (false, _) => state.theme.glyphs().degree,
-        (true, true) => "°F",
-        (true, false) => "F",
-    };
-    let value = device.asic_temp.map(|v| chosen(v.0));
-    let limit = device.asic_temp_max.map(|v| chosen(v.0)).filter(|_| with_limit);
-    (of_limit(value, limit, unit, &state.theme), unless_stale(device, figures::temperature_tone(device)))
+pub fn temperature(device: &Device, state: &TopState, with_limit: bool) -> (String, Tone) {
+    of_limit(device, &ASIC_TEMP, state, with_limit)
 }
 
 /// `65/150W`
-pub fn power(device: &Device, theme: &Theme, with_limit: bool) -> (String, Tone) {
-    let limit = device.power_max.map(|v| v.0).filter(|_| with_limit);
-    let text = of_limit(device.power.map(|v| v.0), limit, "W", theme);
-    (text, unless_stale(device, figures::power_tone(device)))
+pub fn power(device: &Device, state: &TopState, with_limit: bool) -> (String, Tone) {
+    of_limit(device, &POWER, state, with_limit)
 }
 
-fn of_limit(value: Option<f64>, limit: Option<f64>, unit: &str, theme: &Theme) -> String {
-    match (value, limit) {
-        (Some(value), Some(limit)) => format!("{value:.0}/{limit:.0}{unit}"),
-        (Some(value), None) => format!("{value:.0}{unit}"),
-        (None, _) => format!("{}{unit}", theme.glyphs().absent),
-    }
+fn of_limit(device: &Device, figure: &Figure<Device>, state: &TopState, with_limit: bool) -> (String, Tone) {
+    let text = UnitText::new(figure.unit, state);
+    let unit = text.symbol();
+    let text = match (figure.number(device), figure.limit_of(device).filter(|_| with_limit)) {
+        (Some(value), Some(limit)) => format!("{}/{}{unit}", text.short_number(value), text.short_number(limit)),
+        (Some(value), None) => format!("{}{unit}", text.short_number(value)),
+        (None, _) => format!("{}{unit}", state.theme.glyphs().absent),
+    };
+    (text, figure_tone(device, figure))
 }
 
+/// `1350MHz`
 pub fn clock(device: &Device, theme: &Theme, unit: &str) -> (String, Tone) {
-    let tone = if device.aiclk.is_some() { TableTone::Plain } else { TableTone::Faint };
-    let text = device.aiclk.map_or(theme.glyphs().absent.to_owned(), |clock| clock.0.to_string());
-    (text + unit, unless_stale(device, tone))
+    with_unit(device, &AICLK, theme, unit)
 }
 
+/// `2100rpm`
 pub fn fan(device: &Device, theme: &Theme) -> (String, Tone) {
-    let tone = if device.fan.is_some() { TableTone::Plain } else { TableTone::Faint };
-    let text = device.fan.map_or(theme.glyphs().absent.to_owned(), |fan| fan.0.to_string());
-    (text + "rpm", unless_stale(device, tone))
+    with_unit(device, &FAN, theme, FAN.unit.symbol())
 }
 
-/// The clock of a chip that works and is held back by nothing.
-pub fn full_clock(arch: Arch) -> u32 {
-    match arch {
-        Arch::Wormhole => 1000,
-        Arch::Blackhole => 1350,
-    }
+fn with_unit(device: &Device, figure: &Figure<Device>, theme: &Theme, unit: &str) -> (String, Tone) {
+    let text = figure.number(device).map_or(theme.glyphs().absent.to_owned(), |value| format!("{value:.0}"));
+    (text + unit, figure_tone(device, figure))
 }
 
-/// Why the clock is low, where the figures say so.
-pub fn why_slow(device: &Device, state: &State) -> Option<&'static str> {
-    let is_low = device.aiclk?.0 < full_clock(device.arch?);
+/// Why the clock is low, where the figures say so. Full power is normal: it is a reason, not a warning.
+pub fn why_slow(device: &Device, state: &TopState) -> Option<(String, Tone)> {
+    let is_low = device.aiclk?.0 < device.arch?.full_clock().0;
     if !is_low || is_stale(device) {
         return None;
     }
-    let at_limit = |value: Option<f64>, limit: Option<f64>| against(value, limit, 0.98, 0.98) == TableTone::Bad;
-    if at_limit(device.asic_temp.map(|v| v.0), device.asic_temp_max.map(|v| v.0)) {
-        return Some("temperature at its limit");
-    }
-    if at_limit(device.power.map(|v| v.0), device.power_max.map(|v| v.0)) {
-        return Some("power at its limit");
+    let holds_back = |figure: &&&Figure<Device>| matches!(figure.judge, Judge::Heat | Judge::Load);
+    let at_limit = DEVICE_FIGURES.iter().filter(holds_back).find(|figure| figure.is_at_limit(device));
+    if let Some(figure) = at_limit {
+        let tone = Tone::of_figure(figure.judge(device), true);
+        return Some((format!("{} at its limit", figure.title.to_lowercase()), tone));
     }
     // What is used is known only when the holders are: no process is not the same as none that can be seen.
     let memory = &device.memory;
     let all_seen = memory.dram_used.is_some() && memory.untracked_processes == 0 && device.foreign_holders == 0;
     let holds = || state.snapshot().processes.iter().any(|process| process.devices.iter().any(|h| h.id == device.id));
-    (all_seen && device.in_use_by_pid.is_none() && !holds()).then_some("idle: no process")
+    (all_seen && device.in_use_by_pid.is_none() && !holds()).then(|| ("idle: no process".to_owned(), Tone::Faint))
 }
 
 /// `Gen4 x8 of Gen5 x16`: what it could be is said where it is better.
@@ -149,7 +136,7 @@ pub fn link(device: &Device) -> Option<(String, Tone)> {
     let (generation, width) = (link.generation?, link.width?);
     let mut text = format!("Gen{generation} x{width}");
     if !device.link_is_degraded() {
-        return Some((text, unless_stale(device, TableTone::Plain)));
+        return Some((text, unless_stale(device, Tone::Plain)));
     }
     text += " of";
     if let Some(best) = link.max_generation.filter(|best| *best > generation) {
@@ -158,7 +145,7 @@ pub fn link(device: &Device) -> Option<(String, Tone)> {
     if let Some(best) = link.max_width.filter(|best| *best > width) {
         text += &format!(" x{best}");
     }
-    Some((text, unless_stale(device, TableTone::Warning)))
+    Some((text, unless_stale(device, Tone::Warning)))
 }
 
 /// `→ 3.0 GiB/s  ← 4.3 MiB/s`, of one width, so that nothing moves. Short it is `→ 3.0G/s ← 4.3M/s`.
@@ -179,62 +166,64 @@ pub fn traffic(device: &Device, theme: &Theme, short: bool) -> Option<(String, T
     } else {
         format!("{} {there:>12}  {} {back:>12}", glyphs.to_device, glyphs.to_host)
     };
-    Some((text, unless_stale(device, TableTone::Plain)))
+    Some((text, unless_stale(device, Tone::Plain)))
 }
 
-/// How much of so much, as a part of one, and its tone.
-pub fn part(device: &Device, used: Option<Bytes>, total: Option<Bytes>) -> (Option<f64>, Tone) {
-    (figures::part(used, total), unless_gone(device, figures::memory_tone(used, total)))
+/// A bar of a capacity: how much of it is used, as a part of one, and the tone of that.
+pub fn part(device: &Device, figure: &Figure<Device>) -> (Option<f64>, Tone) {
+    let tone = figure.judge(device).map_or(Tone::Faint, Tone::from);
+    (figure.share(device), unless_gone(device, tone))
 }
 
 /// Memory is known from elsewhere than from the chip: it is old only when the chip is gone.
-fn unless_gone(device: &Device, tone: TableTone) -> Tone {
-    if matches!(device.state, DeviceState::Lost | DeviceState::NoDriver) { Tone::Faint } else { tone_of(tone) }
+fn unless_gone(device: &Device, tone: Tone) -> Tone {
+    if matches!(device.state, DeviceState::Lost | DeviceState::NoDriver) { Tone::Faint } else { tone }
+}
+
+fn bytes(number: Option<f64>) -> Option<Bytes> {
+    number.map(|bytes| Bytes(bytes as u64))
 }
 
 /// `≥12.4/32.0 GiB`
-pub fn used_of_total(device: &Device, used: Option<Bytes>, total: Option<Bytes>, theme: &Theme) -> (String, Tone) {
+pub fn used_of_total(device: &Device, figure: &Figure<Device>, theme: &Theme) -> (String, Tone) {
+    let (used, total) = (bytes(figure.number(device)), bytes(figure.limit_of(device)));
     let text = figures::used_of_total(used, total, device.memory.untracked_processes, &table(theme));
-    (text, figure_tone(device, used, total))
+    (text, used_tone(device, figure))
 }
 
 /// `≥12.4G`
-pub fn used(device: &Device, used: Option<Bytes>, total: Option<Bytes>, theme: &Theme) -> (String, Tone) {
+pub fn used(device: &Device, figure: &Figure<Device>, theme: &Theme) -> (String, Tone) {
     let glyphs = theme.glyphs();
-    let text = match used {
+    let text = match bytes(figure.number(device)) {
         Some(used) if device.memory.untracked_processes > 0 => format!("{}{}", glyphs.at_least, used.short()),
         Some(used) => used.short(),
         None => glyphs.absent.to_owned(),
     };
-    (text, figure_tone(device, used, total))
+    (text, used_tone(device, figure))
 }
 
 /// A bar says that all is well; a figure need not say it again.
-fn figure_tone(device: &Device, used: Option<Bytes>, total: Option<Bytes>) -> Tone {
-    match part(device, used, total).1 {
-        Tone::Good => Tone::Plain,
-        _ if used.is_none() => Tone::Faint,
-        tone => tone,
-    }
+fn used_tone(device: &Device, figure: &Figure<Device>) -> Tone {
+    unless_gone(device, Tone::of_figure(figure.judge(device), figure.value(device).is_some()))
 }
 
 /// What a person should know that no figure says.
 pub fn remarks(device: &Device) -> Vec<String> {
     let mut remarks = Vec::new();
     match device.state {
-        DeviceState::NoDriver => remarks.push("no driver is bound to it".to_owned()),
+        DeviceState::NoDriver => remarks.push("no driver is bound".to_owned()),
         DeviceState::Silent | DeviceState::Lost if device.sample_age_seconds.is_none() => {
-            remarks.push("has not answered yet".to_owned());
+            remarks.push("no answer yet".to_owned());
         }
         _ => {}
     }
     if let Some(stale) = device.memory.stale.filter(|stale| stale.0 > 0) {
-        remarks.push(format!("{} stale (dead owner)", stale.short()));
+        remarks.push(format!("{} stale (exited owner)", stale.short()));
     }
     match device.memory.untracked_processes {
         0 => {}
-        1 => remarks.push("1 process untracked".to_owned()),
-        n => remarks.push(format!("{n} processes untracked")),
+        1 => remarks.push("1 process not reporting".to_owned()),
+        n => remarks.push(format!("{n} processes not reporting")),
     }
     remarks
 }
@@ -242,13 +231,13 @@ pub fn remarks(device: &Device) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Settings;
+    use crate::settings::TopSettings;
     use model::{Celsius, Megahertz, Watts};
     use show::example;
     use watch::moment::Moment;
 
-    fn state() -> State {
-        let mut state = State::new(Settings::default(), true);
+    fn state() -> TopState {
+        let mut state = TopState::new(TopSettings::default(), true);
         state.take(Moment::of(example::machine()));
         state
     }
@@ -260,16 +249,16 @@ mod tests {
         let slow =
             Device { aiclk: Some(Megahertz(500)), power: Some(Watts(20.0)), asic_temp: Some(Celsius(40.0)), ..n300() };
         assert_eq!(why_slow(&n300(), &state), None, "it runs at full clock");
-        assert_eq!(why_slow(&slow, &state), None, "a process holds it, and nobody says why it is slow");
+        assert_eq!(why_slow(&slow, &state), None, "a process holds it, and no figure says why it is slow");
         let hot = Device { asic_temp: Some(Celsius(75.0)), ..slow.clone() };
-        assert_eq!(why_slow(&hot, &state), Some("temperature at its limit"));
-        let thirsty = Device { power: Some(Watts(84.5)), ..slow.clone() };
-        assert_eq!(why_slow(&thirsty, &state), Some("power at its limit"));
+        assert_eq!(why_slow(&hot, &state), Some(("temperature at its limit".into(), Tone::Bad)));
+        let loaded = Device { power: Some(Watts(84.5)), ..slow.clone() };
+        assert_eq!(why_slow(&loaded, &state), Some(("power at its limit".into(), Tone::Plain)));
         let idle = Device { id: model::DeviceId::Local(7), ..slow.clone() };
-        assert_eq!(why_slow(&idle, &state), Some("idle: no process"));
+        assert_eq!(why_slow(&idle, &state), Some(("idle: no process".into(), Tone::Faint)));
         let mut unseen = idle.clone();
         unseen.memory.untracked_processes = 1;
-        assert_eq!(why_slow(&unseen, &state), None, "somebody may be there");
+        assert_eq!(why_slow(&unseen, &state), None, "another process may hold it");
         assert_eq!(why_slow(&Device { foreign_holders: 1, ..idle.clone() }, &state), None);
         assert_eq!(why_slow(&Device { arch: None, ..idle.clone() }, &state), None);
         assert_eq!(why_slow(&Device { sample_age_seconds: Some(2.0), ..idle }, &state), None);
@@ -295,7 +284,7 @@ mod tests {
         device.sample_age_seconds = Some(4.2);
         assert_eq!(super::state(&device), "ok, 4.2s ago");
         assert_eq!(state_tone(&device), Tone::Warning);
-        assert_eq!(power(&device, &state().theme, true), ("65/150W".into(), Tone::Faint));
+        assert_eq!(power(&device, &state(), true), ("65/150W".into(), Tone::Faint));
         assert_eq!([5.0, 42.0, 120.0, 7200.0].map(short_time), ["5.0s", "42s", "2m", "2h"]);
     }
 

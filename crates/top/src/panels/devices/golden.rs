@@ -2,17 +2,18 @@
 
 use super::*;
 use crate::paint::lines;
-use crate::settings::Settings;
+use crate::settings::TopSettings;
 use crossterm::event::KeyModifiers;
 use expect_test::expect_file;
-use model::{BytesPerSecond, Device, DeviceId, Megahertz, Metric, Snapshot, State as DeviceState};
+use model::figure::device::{ASIC_TEMP, kept_in_history};
+use model::{BytesPerSecond, Device, DeviceId, Megahertz, Snapshot, State as DeviceState};
 use show::example;
 use watch::moment::Moment;
 
-const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 50), (320, 90)];
+const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
 
-fn state_of(snapshot: Snapshot, settings: Settings, unicode: bool) -> State {
-    let mut state = State::new(settings, unicode);
+fn state_of(snapshot: Snapshot, settings: TopSettings, unicode: bool) -> TopState {
+    let mut state = TopState::new(settings, unicode);
     state.take(Moment::of(snapshot));
     state
 }
@@ -31,14 +32,14 @@ fn machine_of(count: usize) -> Snapshot {
 }
 
 /// The rows that the devices take of a screen, and nothing else.
-fn drawn(state: &State, (width, screen): (u16, u16)) -> String {
+fn drawn(state: &TopState, (width, screen): (u16, u16)) -> String {
     let rows = height(state, Rect::new(0, 0, width, screen));
     let mut buf = Buffer::empty(Rect::new(0, 0, width, rows));
     draw(state, buf.area, &mut buf);
     lines(&buf)
 }
 
-fn at_all_sizes(state: &State) -> String {
+fn at_all_sizes(state: &TopState) -> String {
     SIZES.iter().map(|(w, h)| format!("{w}x{h}\n{}", drawn(state, (*w, *h)))).collect()
 }
 
@@ -46,7 +47,7 @@ fn at_all_sizes(state: &State) -> String {
 fn devices_are_drawn_as_richly_as_there_is_room() {
     let mut text = String::new();
     for count in [0, 1, 4, 8, 32] {
-        let state = state_of(machine_of(count), Settings::default(), true);
+        let state = state_of(machine_of(count), TopSettings::default(), true);
         text += &format!("{count} devices, {}", at_all_sizes(&state));
     }
     expect_file!["../../golden/devices.txt"].assert_eq(&text);
@@ -73,7 +74,7 @@ fn a_sick_chip_says_so_and_never_shows_an_old_figure_as_a_new_one() {
             ..Device::new(DeviceId::Local(9))
         },
     ];
-    let mut state = state_of(snapshot, Settings::default(), true);
+    let mut state = state_of(snapshot, TopSettings::default(), true);
     state.step_device(2);
     let mut text = at_all_sizes(&state);
     text += &format!("in cells\n{}", drawn(&state, (80, 9)));
@@ -84,14 +85,14 @@ fn a_sick_chip_says_so_and_never_shows_an_old_figure_as_a_new_one() {
 fn what_is_missing_is_absent_everywhere() {
     let mut snapshot = example::machine();
     snapshot.devices = (0..4).map(|n| Device::new(DeviceId::Local(n))).collect();
-    let state = state_of(snapshot, Settings::default(), true);
+    let state = state_of(snapshot, TopSettings::default(), true);
     let mut text = at_all_sizes(&state);
-    for metric in Metric::ALL {
-        let mut settings = Settings::default();
-        settings.charts.insert(0, metric);
+    for field in kept_in_history() {
+        let mut settings = TopSettings::default();
+        settings.charts.insert(0, field);
         let state = state_of(state.snapshot().clone(), settings, true);
         let cells = drawn(&state, (45, 8));
-        text += &format!("{metric:?}\n{cells}");
+        text += &format!("{}\n{cells}", field.title());
         assert!(!cells.contains(['▁', '█']), "{cells}");
     }
     expect_file!["../../golden/devices-missing.txt"].assert_eq(&text);
@@ -100,12 +101,12 @@ fn what_is_missing_is_absent_everywhere() {
 #[test]
 fn a_cell_shows_the_figure_of_the_first_chart() {
     let mut text = String::new();
-    for metric in Metric::ALL {
-        let mut settings = Settings { fahrenheit: metric == Metric::AsicTemp, ..Settings::default() };
-        settings.charts.insert(0, metric);
+    for field in kept_in_history() {
+        let mut settings = TopSettings { fahrenheit: field == ASIC_TEMP.field(), ..TopSettings::default() };
+        settings.charts.insert(0, field);
         let mut state = state_of(machine_of(32), settings, true);
         state.step_device(20);
-        text += &format!("{metric:?}\n{}", drawn(&state, (80, 24)));
+        text += &format!("{}\n{}", field.title(), drawn(&state, (80, 24)));
     }
     expect_file!["../../golden/devices-cells.txt"].assert_eq(&text);
 }
@@ -114,10 +115,10 @@ fn a_cell_shows_the_figure_of_the_first_chart() {
 fn a_terminal_without_unicode_gets_ascii() {
     let mut text = String::new();
     for count in [1, 4, 8, 32] {
-        let mut state = state_of(machine_of(count), Settings::default(), false);
+        let mut state = state_of(machine_of(count), TopSettings::default(), false);
         state.step_device(1);
         text += &drawn(&state, (80, 24));
-        text += &drawn(&state, (160, 50));
+        text += &drawn(&state, (120, 40));
     }
     assert!(text.is_ascii(), "{text}");
     expect_file!["../../golden/devices-ascii.txt"].assert_eq(&text);
@@ -131,7 +132,7 @@ fn a_low_clock_is_explained() {
     }
     snapshot.processes.clear();
     snapshot.devices[0].memory.untracked_processes = 0;
-    let text = drawn(&state_of(snapshot, Settings::default(), true), (100, 60));
+    let text = drawn(&state_of(snapshot, TopSettings::default(), true), (100, 60));
     assert!(text.contains("idle: no process"), "{text}");
     assert!(text.contains("temperature at its limit"), "{text}");
     let hung = text.lines().find(|line| line.contains("hung")).unwrap();
@@ -140,7 +141,7 @@ fn a_low_clock_is_explained() {
 
 #[test]
 fn too_many_devices_scroll_to_the_selected_one() {
-    let mut state = state_of(machine_of(32), Settings::default(), true);
+    let mut state = state_of(machine_of(32), TopSettings::default(), true);
     assert!(drawn(&state, (40, 8)).starts_with("▸ 0 "), "{}", drawn(&state, (40, 8)));
     state.step_device(31);
     let text = drawn(&state, (40, 8));
@@ -150,7 +151,7 @@ fn too_many_devices_scroll_to_the_selected_one() {
 #[test]
 fn no_size_is_too_small_to_draw() {
     for (count, unicode) in [(0, true), (1, true), (4, true), (8, false), (32, true)] {
-        let state = state_of(machine_of(count), Settings::default(), unicode);
+        let state = state_of(machine_of(count), TopSettings::default(), unicode);
         for (width, screen) in (1..=130).step_by(3).flat_map(|w| (1..=60).step_by(3).map(move |h| (w, h))) {
             let area = Rect::new(0, 0, width, screen);
             let rows = height(&state, area);
@@ -165,7 +166,7 @@ fn no_size_is_too_small_to_draw() {
 #[test]
 fn a_click_selects_what_is_there_and_the_wheel_goes_on() {
     for (size, count) in [((80, 24), 32), ((160, 50), 32), ((160, 50), 8), ((320, 90), 32), ((40, 8), 32)] {
-        let mut state = state_of(machine_of(count), Settings::default(), true);
+        let mut state = state_of(machine_of(count), TopSettings::default(), true);
         let area = Rect::new(0, 1, size.0, height(&state, Rect::new(0, 0, size.0, size.1)));
         let event = |kind, column, row| MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
         let place = grid(&state, area.width, area.height).unwrap().place(area, 2);
@@ -185,7 +186,7 @@ fn a_click_selects_what_is_there_and_the_wheel_goes_on() {
 #[test]
 fn the_form_of_a_panel_is_that_for_which_its_height_was_chosen() {
     for count in [1, 2, 4, 8, 17, 32] {
-        let state = state_of(machine_of(count), Settings::default(), true);
+        let state = state_of(machine_of(count), TopSettings::default(), true);
         for (width, screen) in (40..=400).step_by(7).flat_map(|w| (8..=120).map(move |h| (w, h))) {
             let rows = height(&state, Rect::new(0, 0, width, screen));
             let most = (screen / 3).min(screen - 7).max(1);

@@ -8,8 +8,9 @@ mod golden;
 mod heat;
 
 use crate::paint::put;
+use crate::panels::device;
 use crate::panels::layout::LEAST_PROCESSES;
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
@@ -18,7 +19,7 @@ use show::text::width;
 
 /// How a device is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum DeviceForm {
     /// Three lines.
     Card,
     /// Two lines.
@@ -27,9 +28,9 @@ enum Form {
     Heat,
 }
 
-/// How long the longest are, so that what follows stands in columns.
+/// How long the longest are, so that what follows is aligned.
 #[derive(Debug, Clone, Copy)]
-struct Widths {
+struct NameWidths {
     names: usize,
     boards: usize,
     states: usize,
@@ -37,8 +38,8 @@ struct Widths {
 
 /// Places of one size, in rows from left to right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Grid {
-    form: Form,
+struct DeviceGrid {
+    form: DeviceForm,
     columns: u16,
     /// Columns and rows of a place.
     place: (u16, u16),
@@ -48,34 +49,34 @@ struct Grid {
 }
 
 /// The rows that the devices take of a screen: a third of it at most, so that charts and processes have room.
-pub fn height(state: &State, area: Rect) -> u16 {
+pub fn height(state: &TopState, area: Rect) -> u16 {
     let rest = area.height.saturating_sub(2 + LEAST_PROCESSES);
     let most = (area.height / 3).min(rest).max(1);
     grid(state, area.width, most).map_or(1, |grid| grid.rows * grid.place.1)
 }
 
-pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     let Some(grid) = grid(state, area.width, area.height) else {
         put(buf, area.x, area.y, area.right(), &nothing(state), state.theme.style(Tone::Faint));
         return;
     };
-    let widths = Widths::of(state);
+    let widths = NameWidths::of(state);
     let first = usize::from(grid.first * grid.columns);
     let seen = usize::from(grid.rows * grid.columns);
     for (at, device) in state.devices().iter().enumerate().skip(first).take(seen) {
         let area = grid.place(area, at);
         match grid.form {
-            Form::Card => card::draw(state, device, widths, area, buf),
-            Form::LowCard => card::draw_low(state, device, widths, area, buf),
-            Form::Compact => compact::draw(state, device, widths.names, area, buf),
-            Form::Heat => heat::draw(state, device, widths.names, area, buf),
+            DeviceForm::Card => card::draw(state, device, widths, area, buf),
+            DeviceForm::LowCard => card::draw_low(state, device, widths, area, buf),
+            DeviceForm::Compact => compact::draw(state, device, widths.names, area, buf),
+            DeviceForm::Heat => heat::draw(state, device, widths.names, area, buf),
         }
     }
 }
 
-/// A click selects a device, the wheel another one.
-pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
+/// A click selects a device, a second one shows its details. The wheel selects another one.
+pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     match event.kind {
         MouseEventKind::ScrollUp => state.step_device(-1),
         MouseEventKind::ScrollDown => state.step_device(1),
@@ -83,16 +84,18 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
             let Some(grid) = grid(state, area.width, area.height) else { return };
             let position = Position { x: event.column, y: event.row };
             let hit = (0..state.devices().len()).find(|at| grid.place(area, *at).contains(position));
-            if let Some(at) = hit {
-                state.device = Some(state.devices()[at].id.clone());
+            let Some(hit) = hit.map(|at| state.devices()[at].id.clone()) else { return };
+            if state.device.as_ref() == Some(&hit) {
+                device::open(state);
             }
+            state.device = Some(hit);
         }
         _ => {}
     }
 }
 
 /// What is said where there is no device.
-pub fn nothing(state: &State) -> String {
+pub fn nothing(state: &TopState) -> String {
     let snapshot = state.snapshot();
     let why = match &snapshot.host.driver_version {
         _ if snapshot.taken_at.0 == 0 => "waiting for the first sample",
@@ -103,24 +106,25 @@ pub fn nothing(state: &State) -> String {
 }
 
 /// The richest form for which there is room.
-fn grid(state: &State, width: u16, most: u16) -> Option<Grid> {
+fn grid(state: &TopState, width: u16, most: u16) -> Option<DeviceGrid> {
     let count = u16::try_from(state.devices().len()).unwrap_or(u16::MAX);
     if count == 0 || width == 0 || most == 0 {
         return None;
     }
-    let columns = |form: Form| width / form.least().0;
+    let columns = |form: DeviceForm| width / form.least().0;
     // A few lines may as well be long.
-    let long = columns(Form::Compact).min(count.div_ceil(if count <= 16 { 4 } else { 8 }));
+    let long = columns(DeviceForm::Compact).min(count.div_ceil(if count <= 16 { 4 } else { 8 }));
     let forms = [
-        (Form::Card, columns(Form::Card)),
-        (Form::LowCard, columns(Form::LowCard)),
-        (Form::Compact, long),
-        (Form::Compact, columns(Form::Compact)),
+        (DeviceForm::Card, columns(DeviceForm::Card)),
+        (DeviceForm::LowCard, columns(DeviceForm::LowCard)),
+        (DeviceForm::Compact, long),
+        (DeviceForm::Compact, columns(DeviceForm::Compact)),
     ];
     let grids = forms.into_iter().filter(|(_, columns)| *columns > 0);
-    let mut grids = grids.map(|(form, columns)| Grid::new(form, columns, width, count));
+    let mut grids = grids.map(|(form, columns)| DeviceGrid::new(form, columns, width, count));
     let fitting = grids.find(|grid| grid.rows.saturating_mul(grid.place.1) <= most);
-    let mut grid = fitting.unwrap_or_else(|| Grid::new(Form::Heat, columns(Form::Heat), width, count));
+    let mut grid =
+        fitting.unwrap_or_else(|| DeviceGrid::new(DeviceForm::Heat, columns(DeviceForm::Heat), width, count));
     if grid.rows > most {
         let selected = state.devices().iter().position(|device| Some(&device.id) == state.device.as_ref());
         grid.rows = most;
@@ -129,48 +133,48 @@ fn grid(state: &State, width: u16, most: u16) -> Option<Grid> {
     Some(grid)
 }
 
-impl Widths {
-    fn of(state: &State) -> Widths {
-        let mut widths = Widths { names: 1, boards: 0, states: 0 };
+impl NameWidths {
+    fn of(state: &TopState) -> NameWidths {
+        let mut widths = NameWidths { names: 1, boards: 0, states: 0 };
         for device in state.devices() {
             widths.names = widths.names.max(width(&figures::name(device, &state.theme)));
             widths.boards = widths.boards.max(width(&figures::board(device, &state.theme)));
             widths.states = widths.states.max(width(device.state.name()));
         }
-        Widths { names: widths.names.min(8), boards: widths.boards.min(16), ..widths }
+        NameWidths { names: widths.names.min(8), boards: widths.boards.min(16), ..widths }
     }
 }
 
-impl Form {
+impl DeviceForm {
     /// The least columns of a place, and its rows.
     fn least(self) -> (u16, u16) {
         match self {
-            Form::Card => (78, 3),
-            Form::LowCard => (78, 2),
-            Form::Compact => (39, 1),
-            Form::Heat => (10, 1),
+            DeviceForm::Card => (78, 3),
+            DeviceForm::LowCard => (78, 2),
+            DeviceForm::Compact => (39, 1),
+            DeviceForm::Heat => (10, 1),
         }
     }
 
     /// A place is not stretched beyond this.
     fn widest(self) -> u16 {
         match self {
-            Form::Card | Form::LowCard => 160,
-            Form::Compact => 80,
-            Form::Heat => 20,
+            DeviceForm::Card | DeviceForm::LowCard => 160,
+            DeviceForm::Compact => 80,
+            DeviceForm::Heat => 20,
         }
     }
 }
 
-impl Grid {
-    fn new(form: Form, columns: u16, width: u16, count: u16) -> Grid {
+impl DeviceGrid {
+    fn new(form: DeviceForm, columns: u16, width: u16, count: u16) -> DeviceGrid {
         let mut columns = columns.clamp(1, count);
         // Eight chips are a tray of a Galaxy.
-        if form == Form::Heat && columns > 8 {
+        if form == DeviceForm::Heat && columns > 8 {
             columns -= columns % 8;
         }
         let place = ((width / columns).min(form.widest()), form.least().1);
-        Grid { form, columns, place, rows: count.div_ceil(columns), first: 0 }
+        DeviceGrid { form, columns, place, rows: count.div_ceil(columns), first: 0 }
     }
 
     /// Where a device is; nowhere when it cannot be seen.
@@ -185,7 +189,7 @@ impl Grid {
 }
 
 /// The mark in front of the selected device, and the tone of its name.
-fn selection(state: &State, device: &model::Device) -> (&'static str, Tone) {
+fn selection(state: &TopState, device: &model::Device) -> (&'static str, Tone) {
     match (state.device.as_ref() == Some(&device.id), state.theme.unicode) {
         (true, true) => ("▸", Tone::Selected),
         (true, false) => (">", Tone::Selected),

@@ -2,10 +2,10 @@
 
 use super::columns::placed;
 use super::{HEAD, MARK, prompt, room};
-use crate::hosts::Sort;
+use crate::hosts::HostSort;
 use crate::keys::Action;
 use crate::panels::layout::{self, Panel};
-use crate::state::{Overlay, State, View};
+use crate::state::{Overlay, TopState, TopView};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
@@ -13,7 +13,7 @@ use ratatui::layout::Rect;
 const NOTCH: usize = 3;
 
 /// Whether the action meant something here.
-pub fn act(state: &mut State, action: Action) -> bool {
+pub fn act(state: &mut TopState, action: Action) -> bool {
     let shown = shown_lines(state);
     let Some(hosts) = &mut state.hosts else { return false };
     let at = hosts.at();
@@ -32,37 +32,37 @@ pub fn act(state: &mut State, action: Action) -> bool {
         Action::Ascending => sorted(state, |hosts| hosts.reversed = true),
         Action::Descending => sorted(state, |hosts| hosts.reversed = false),
         Action::SortMenu => sorted(state, |hosts| {
-            let at = Sort::ALL.iter().position(|sort| *sort == hosts.sort).unwrap_or(0);
-            hosts.sort = Sort::ALL[(at + 1) % Sort::ALL.len()];
+            let at = HostSort::ALL.iter().position(|sort| *sort == hosts.sort).unwrap_or(0);
+            hosts.sort = HostSort::ALL[(at + 1) % HostSort::ALL.len()];
             hosts.reversed = false;
         }),
         Action::Filter => state.overlay = Some(Overlay::Machines(prompt::Prompt::new(hosts.filter()))),
-        Action::Enter => enter(state, View::Overview),
-        Action::Overview => enter(state, View::Overview),
-        Action::Memory => enter(state, View::Memory),
-        Action::Mesh => enter(state, View::Mesh),
-        Action::Events => enter(state, View::Events),
-        Action::NextView if hosts.entered.is_none() => enter(state, View::Overview),
+        Action::Enter => enter(state, TopView::Overview),
+        Action::Overview => enter(state, TopView::Overview),
+        Action::Memory => enter(state, TopView::Memory),
+        Action::Mesh => enter(state, TopView::Mesh),
+        Action::Events => enter(state, TopView::Events),
+        Action::NextView if hosts.entered.is_none() => enter(state, TopView::Overview),
         Action::Back if !hosts.filter().is_empty() => hosts.set_filter(String::new()),
-        // Somebody who goes back once too often does not want to end.
+        // One Esc too many does not quit.
         Action::Back => state.notice = Some("q ends".into()),
-        Action::Signal => state.notice = Some(super::super::signals::FAR.into()),
+        Action::Signal => state.notice = Some(super::super::signals::REMOTE.into()),
         _ => return false,
     }
     true
 }
 
-fn sorted(state: &mut State, change: impl FnOnce(&mut crate::hosts::Hosts)) {
+fn sorted(state: &mut TopState, change: impl FnOnce(&mut crate::hosts::Hosts)) {
     if let Some(hosts) = &mut state.hosts {
         change(hosts);
         hosts.arrange();
-        let way = if hosts.reversed { ", the other way round" } else { "" };
+        let way = if hosts.reversed { ", reversed" } else { "" };
         state.notice = Some(format!("sorted by {}{way}", hosts.sort.name()));
     }
 }
 
 /// Goes to the machine that the cursor is on, and to its device where it is on one.
-pub fn enter(state: &mut State, view: View) {
+pub fn enter(state: &mut TopState, view: TopView) {
     let Some((name, device)) = state.hosts.as_ref().and_then(|hosts| hosts.selected().cloned()) else { return };
     state.enter(&name);
     state.view = view;
@@ -70,7 +70,7 @@ pub fn enter(state: &mut State, view: View) {
 }
 
 /// For how many lines there is room on the screen.
-fn shown_lines(state: &State) -> usize {
+fn shown_lines(state: &TopState) -> usize {
     if crate::panels::is_too_small(state.area) {
         return 0;
     }
@@ -78,7 +78,7 @@ fn shown_lines(state: &State) -> usize {
     panels.iter().find(|(panel, _)| *panel == Panel::Fleet).map_or(0, |(_, area)| room(*area))
 }
 
-pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
+pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     let Some(hosts) = &mut state.hosts else { return };
     let (room, first) = (room(area), hosts.first(room(area)));
     let line = event.row.saturating_sub(area.y);
@@ -100,7 +100,7 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
             if at < hosts.len() {
                 hosts.select(at, room);
                 if is_again {
-                    enter(state, View::Overview);
+                    enter(state, TopView::Overview);
                 }
             }
         }

@@ -5,11 +5,12 @@ mod columns;
 pub mod prompt;
 
 use super::devices::figures;
-use crate::hosts::{Hosts, Line, word};
+use crate::hosts::{HostLine, Hosts, word};
 use crate::paint::{bar, cell, columns as width_of, fill, put, repeat};
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::{Theme, Tone};
-use columns::{Column, Placed, placed};
+use columns::{FleetColumn, PlacedFleetColumn, placed};
+use model::figure::Judge;
 use model::{Bytes, Device};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -23,7 +24,7 @@ pub use act::{act, enter, mouse};
 /// The rows above the machines: the title, and the names of the columns.
 const HEAD: u16 = 2;
 
-/// The columns of what stands before a name.
+/// The columns in front of a name.
 const MARK: u16 = 2;
 
 /// For how many lines there is room.
@@ -31,7 +32,7 @@ fn room(area: Rect) -> usize {
     usize::from(area.height.saturating_sub(HEAD))
 }
 
-pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     let Some(hosts) = state.hosts.as_ref().filter(|_| !area.is_empty()) else { return };
     let columns = placed(area, hosts.name_width() + MARK);
@@ -46,10 +47,10 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
         if let Some(style) = whole {
             fill(buf, Rect { y, height: 1, ..area }, style);
         }
-        let row = Row { state, y, whole };
+        let row = FleetRow { state, y, whole };
         match line {
-            Line::Host(at) => row.host(hosts, at, &columns, area, buf),
-            Line::Device(..) => {
+            HostLine::Host(at) => row.host(hosts, at, &columns, area, buf),
+            HostLine::Device(..) => {
                 if let Some(device) = hosts.device(line) {
                     row.device(device, &columns, buf);
                 }
@@ -57,13 +58,13 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
         }
     }
     if hosts.len() == 0 && rows.start < rows.end {
-        let why = "no machine matches the filter: Esc or / to change it";
+        let why = "No machine matches the filter (Esc or /: change it)";
         put(buf, area.x + 1, rows.start, area.right(), why, state.theme.style(Tone::Faint));
     }
 }
 
 /// How many there are, and what they have together.
-fn title(state: &State, hosts: &Hosts, first: usize, area: Rect, buf: &mut Buffer) {
+fn title(state: &TopState, hosts: &Hosts, first: usize, area: Rect, buf: &mut Buffer) {
     let (theme, end) = (&state.theme, area.right());
     repeat(buf, area.x, area.y, end, theme.glyphs().horizontal, theme.style(Tone::Border));
     let (mut all, mut answer, mut devices, mut ok, mut power) = (0, 0, 0, 0, None);
@@ -103,7 +104,7 @@ fn title(state: &State, hosts: &Hosts, first: usize, area: Rect, buf: &mut Buffe
 }
 
 /// The names of the columns. The mark of the sorted one is in the gap beside its name, so that nothing moves.
-fn heads(state: &State, hosts: &Hosts, columns: &[Placed], area: Rect, buf: &mut Buffer) {
+fn heads(state: &TopState, hosts: &Hosts, columns: &[PlacedFleetColumn], area: Rect, buf: &mut Buffer) {
     let y = area.y + 1;
     let mark = match (state.theme.unicode, hosts.reversed) {
         (true, false) => "▼",
@@ -127,23 +128,23 @@ fn heads(state: &State, hosts: &Hosts, columns: &[Placed], area: Rect, buf: &mut
 }
 
 /// One line, and how all of it is drawn when the cursor is on it.
-struct Row<'a> {
-    state: &'a State,
+struct FleetRow<'a> {
+    state: &'a TopState,
     y: u16,
     whole: Option<Style>,
 }
 
-impl Row<'_> {
+impl FleetRow<'_> {
     fn theme(&self) -> &Theme {
         &self.state.theme
     }
 
-    fn put(&self, place: &Placed, text: &str, tone: Tone, buf: &mut Buffer) {
+    fn put(&self, place: &PlacedFleetColumn, text: &str, tone: Tone, buf: &mut Buffer) {
         let style = self.whole.unwrap_or_else(|| self.theme().style(tone));
         cell(buf, (place.x, self.y), place.width, text, place.column.align(), style, self.theme());
     }
 
-    fn host(&self, hosts: &Hosts, at: usize, columns: &[Placed], area: Rect, buf: &mut Buffer) {
+    fn host(&self, hosts: &Hosts, at: usize, columns: &[PlacedFleetColumn], area: Rect, buf: &mut Buffer) {
         let (host, summary) = hosts.host(at);
         let absent = self.theme().glyphs().absent;
         let state_tone = tone(summary.need);
@@ -152,7 +153,7 @@ impl Row<'_> {
         let plain = if is_old { Tone::Faint } else { Tone::Plain };
         for place in columns {
             let (text, tone) = match place.column {
-                Column::Host => {
+                FleetColumn::Host => {
                     let mark = match (self.theme().unicode, hosts.is_expanded(&host.name)) {
                         (true, true) => "▾",
                         (true, false) => "▸",
@@ -161,22 +162,22 @@ impl Row<'_> {
                     };
                     (format!("{mark} {}", host.name), Tone::Strong)
                 }
-                Column::State => (word(summary.need).to_owned(), state_tone),
-                Column::Devices if summary.devices == 0 => (absent.to_owned(), Tone::Faint),
-                Column::Devices => {
+                FleetColumn::State => (word(summary.need).to_owned(), state_tone),
+                FleetColumn::Devices if summary.devices == 0 => (absent.to_owned(), Tone::Faint),
+                FleetColumn::Devices => {
                     let tone = if summary.ok < summary.devices && !is_old { Tone::Warning } else { plain };
                     (format!("{}/{}", summary.ok, summary.devices), tone)
                 }
-                Column::Temperature => self.hottest(summary, is_old),
-                Column::Power => (summary.power.map_or(absent.to_owned(), |power| watts_text(power.0)), plain),
-                Column::DramBar => {
+                FleetColumn::Temperature => self.hottest(summary, is_old),
+                FleetColumn::Power => (summary.power.map_or(absent.to_owned(), |power| watts_text(power.0)), plain),
+                FleetColumn::DramBar => {
                     self.dram_bar(place, summary.dram_used, summary.dram_total, is_old, buf);
                     continue;
                 }
-                Column::Dram => (dram(summary, self.theme()), plain),
-                Column::Processes if host.snapshot.is_none() => (absent.to_owned(), Tone::Faint),
-                Column::Processes => (summary.processes.to_string(), plain),
-                Column::Age => {
+                FleetColumn::Dram => (dram(summary, self.theme()), plain),
+                FleetColumn::Processes if host.snapshot.is_none() => (absent.to_owned(), Tone::Faint),
+                FleetColumn::Processes => (summary.processes.to_string(), plain),
+                FleetColumn::Age => {
                     let age = match &host.state {
                         Reach::Unreachable { since, .. } => Some(*since),
                         Reach::Waiting | Reach::Reached => host.age,
@@ -185,14 +186,14 @@ impl Row<'_> {
                     let text = age.map_or(absent.to_owned(), |age| figures::short_time(age.as_secs_f64()));
                     (text, if old { Tone::Warning } else { Tone::Faint })
                 }
-                Column::Worst => (summary.worst.clone().unwrap_or_default(), state_tone),
+                FleetColumn::Worst => (summary.worst.clone().unwrap_or_default(), state_tone),
             };
             self.put(place, &text, tone, buf);
         }
         // Where there is no column for it, the reason takes the place of figures that are not there.
-        let has_worst = columns.iter().any(|place| place.column == Column::Worst && place.width >= 24);
+        let has_worst = columns.iter().any(|place| place.column == FleetColumn::Worst && place.width >= 24);
         if let Some(why) = host.trouble().filter(|_| host.snapshot.is_none() && !has_worst)
-            && let Some(place) = columns.iter().find(|place| place.column == Column::Devices)
+            && let Some(place) = columns.iter().find(|place| place.column == FleetColumn::Devices)
         {
             let columns = area.right().saturating_sub(place.x);
             let style = self.whole.unwrap_or_else(|| self.theme().style(state_tone));
@@ -204,47 +205,55 @@ impl Row<'_> {
         let Some((temp, limit)) = summary.hottest else {
             return (self.theme().glyphs().absent.to_owned(), Tone::Faint);
         };
-        let device = Device { asic_temp: Some(temp), asic_temp_max: limit, sample_age_seconds: Some(0.0), ..nobody() };
+        let device = Device {
+            asic_temp: Some(temp),
+            asic_temp_max: limit,
+            sample_age_seconds: Some(0.0),
+            ..Device::new(model::DeviceId::Local(0))
+        };
         let (text, tone) = figures::temperature(&device, self.state, true);
         (text, if is_old { Tone::Faint } else { tone })
     }
 
-    fn dram_bar(&self, place: &Placed, used: Option<Bytes>, total: Option<Bytes>, is_old: bool, buf: &mut Buffer) {
-        let (part, tone) = figures::part(&nobody(), used, total);
-        let parts = part.map(|part| [(part, if is_old { Tone::Faint } else { tone })]);
+    fn dram_bar(
+        &self,
+        place: &PlacedFleetColumn,
+        used: Option<Bytes>,
+        total: Option<Bytes>,
+        is_old: bool,
+        buf: &mut Buffer,
+    ) {
+        let part = used.zip(total).map(|(used, total)| used.0 as f64 / total.0.max(1) as f64);
+        let tone = |part| if is_old { Tone::Faint } else { Judge::Capacity.judge(part).into() };
+        let parts = part.map(|part| [(part, tone(part))]);
         bar(buf, (place.x, self.y), place.width, parts.as_ref().map(|parts| &parts[..]), self.theme());
     }
 
-    fn device(&self, device: &Device, columns: &[Placed], buf: &mut Buffer) {
+    fn device(&self, device: &Device, columns: &[PlacedFleetColumn], buf: &mut Buffer) {
         let theme = self.theme();
         let memory = &device.memory;
         for place in columns {
             let (text, tone) = match place.column {
-                Column::Host => {
+                FleetColumn::Host => {
                     (format!("    {} {}", figures::name(device, theme), figures::board(device, theme)), Tone::Plain)
                 }
-                Column::State => (device.state.name().to_owned(), figures::state_tone(device)),
-                Column::Temperature => figures::temperature(device, self.state, true),
-                Column::Power => figures::power(device, theme, false),
-                Column::DramBar => {
+                FleetColumn::State => (device.state.name().to_owned(), figures::state_tone(device)),
+                FleetColumn::Temperature => figures::temperature(device, self.state, true),
+                FleetColumn::Power => figures::power(device, self.state, false),
+                FleetColumn::DramBar => {
                     let is_old = figures::is_stale(device);
                     self.dram_bar(place, memory.dram_used, memory.dram_total, is_old, buf);
                     continue;
                 }
-                Column::Dram => {
+                FleetColumn::Dram => {
                     short_of_total(memory.dram_used, memory.dram_total, memory.untracked_processes > 0, theme)
                 }
-                Column::Worst => (figures::remarks(device).join(", "), Tone::Warning),
-                Column::Devices | Column::Processes | Column::Age => continue,
+                FleetColumn::Worst => (figures::remarks(device).join(", "), Tone::Warning),
+                FleetColumn::Devices | FleetColumn::Processes | FleetColumn::Age => continue,
             };
             self.put(place, &text, tone, buf);
         }
     }
-}
-
-/// A device of which nothing is known, for figures that are of no single one.
-fn nobody() -> Device {
-    Device::new(model::DeviceId::Local(0))
 }
 
 fn tone(need: Need) -> Tone {

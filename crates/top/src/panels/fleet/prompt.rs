@@ -3,7 +3,7 @@
 use crate::keys::Key;
 pub use crate::overlay::MachinePrompt as Prompt;
 use crate::paint::{clear, put};
-use crate::state::{Overlay, State};
+use crate::state::{Overlay, TopState};
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::buffer::Buffer;
@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 /// A filter is no longer than this.
 const LONGEST: usize = 200;
 const LABEL: &str = " Machines: ";
-const HELP: &str = "words of name, state or trouble; -word for those without it   Enter keeps, Esc undoes";
+const HELP: &str = "words of name, state or problem; -word: without it   Enter: apply, Esc: revert";
 
 impl Prompt {
     pub fn new(filter: &str) -> Prompt {
@@ -27,7 +27,7 @@ impl Prompt {
 }
 
 /// The prompt lies over the line above the last, and its help over the last.
-pub fn draw(state: &State, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     if area.is_empty() {
         return;
@@ -44,7 +44,7 @@ pub fn draw(state: &State, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
 }
 
 /// Enter keeps what was typed, Esc brings back the former filter.
-pub fn press(state: &mut State, mut prompt: Prompt, (code, modifiers): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): Key) -> Option<Overlay> {
     let with_control = modifiers.contains(KeyModifiers::CONTROL);
     match code {
         KeyCode::Enter => return None,
@@ -62,13 +62,13 @@ pub fn press(state: &mut State, mut prompt: Prompt, (code, modifiers): Key) -> O
 }
 
 /// Text came in one piece.
-pub fn paste(state: &mut State, mut prompt: Prompt, text: &str) -> Overlay {
+pub fn paste(state: &mut TopState, mut prompt: Prompt, text: &str) -> Overlay {
     text.trim().chars().for_each(|c| prompt.insert(c));
     apply(state, &prompt.text);
     Overlay::Machines(prompt)
 }
 
-fn apply(state: &mut State, filter: &str) {
+fn apply(state: &mut TopState, filter: &str) {
     if let Some(hosts) = &mut state.hosts {
         hosts.set_filter(filter.trim().to_owned());
     }

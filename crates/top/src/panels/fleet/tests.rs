@@ -1,8 +1,8 @@
 //! The list of machines, pinned, and what keys and the mouse do in it.
 
 use crate::panels::draw;
-use crate::settings::Settings;
-use crate::state::{Effect, Overlay, State, View};
+use crate::settings::TopSettings;
+use crate::state::{Effect, Overlay, TopState, TopView};
 use crate::{app, paint};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use expect_test::expect_file;
@@ -13,8 +13,8 @@ use ratatui::layout::Rect;
 use watch::fleet::summary::Summary;
 use watch::fleet::{Fleet, HostView, example};
 
-fn watching(fleet: Fleet) -> State {
-    let mut state = State::new(Settings::default(), true);
+fn watching(fleet: Fleet) -> TopState {
+    let mut state = TopState::new(TopSettings::default(), true);
     state.zone = TimeZone::UTC;
     state.area = Rect::new(0, 0, 80, 24);
     state.watch(fleet.clone(), fleet.hosts.len() == 1);
@@ -22,36 +22,36 @@ fn watching(fleet: Fleet) -> State {
     state
 }
 
-fn again(state: &mut State, fleet: Fleet) {
+fn again(state: &mut TopState, fleet: Fleet) {
     let summaries = fleet.hosts.iter().map(Summary::of).collect();
     state.take_fleet(fleet, summaries);
 }
 
-fn drawn(state: &mut State, (width, height): (u16, u16)) -> String {
+fn drawn(state: &mut TopState, (width, height): (u16, u16)) -> String {
     state.area = Rect::new(0, 0, width, height);
     let mut buf = Buffer::empty(state.area);
     draw(state, buf.area, &mut buf);
     paint::lines(&buf)
 }
 
-fn press(state: &mut State, keys: &[KeyCode]) {
+fn press(state: &mut TopState, keys: &[KeyCode]) {
     for code in keys {
         app::handle(state, &Event::Key(KeyEvent::new(*code, KeyModifiers::NONE)));
     }
 }
 
-fn typed(state: &mut State, text: &str) {
+fn typed(state: &mut TopState, text: &str) {
     press(state, &text.chars().map(KeyCode::Char).collect::<Vec<_>>());
 }
 
-fn selected(state: &State) -> String {
+fn selected(state: &TopState) -> String {
     let (name, device) = state.hosts.as_ref().unwrap().selected().unwrap();
     device.as_ref().map_or_else(|| name.clone(), |id| format!("{name}/{id}"))
 }
 
 #[test]
 fn machines_fit_every_terminal() {
-    for size in [(80, 24), (160, 50)] {
+    for size in [(80, 24), (120, 40)] {
         let mut text = String::new();
         let fleets = [
             ("several", example::several()),
@@ -74,7 +74,7 @@ fn machines_fit_every_terminal() {
 }
 
 #[test]
-fn one_machine_stands_in_the_place_of_this_one() {
+fn one_machine_is_shown_in_the_place_of_this_one() {
     let mut text = String::new();
     let alone = |host: HostView| Fleet { hosts: vec![host] };
     for host in [
@@ -90,7 +90,7 @@ fn one_machine_stands_in_the_place_of_this_one() {
 
 #[test]
 fn a_screen_without_unicode_and_a_small_one_show_it_too() {
-    let mut ascii = State::new(Settings { ascii: true, ..Settings::default() }, true);
+    let mut ascii = TopState::new(TopSettings { ascii: true, ..TopSettings::default() }, true);
     let mut fleet = example::several();
     fleet.hosts.retain(|host| host.name.is_ascii() && host.name != "lab-7");
     ascii.watch(fleet, false);
@@ -104,24 +104,24 @@ fn a_screen_without_unicode_and_a_small_one_show_it_too() {
 #[test]
 fn a_machine_is_entered_and_left_again() {
     let mut state = watching(example::several());
-    assert_eq!((state.view, selected(&state).as_str()), (View::Fleet, "lab-8"));
+    assert_eq!((state.view, selected(&state).as_str()), (TopView::Fleet, "lab-8"));
     press(&mut state, &[KeyCode::Down, KeyCode::Down]);
     assert_eq!(selected(&state), "lab-7");
     press(&mut state, &[KeyCode::Enter]);
-    assert_eq!((state.view, state.devices().len()), (View::Overview, 4));
+    assert_eq!((state.view, state.devices().len()), (TopView::Overview, 4));
     assert!(drawn(&mut state, (120, 40)).contains("lab-7"));
     press(&mut state, &[KeyCode::Char('2')]);
-    assert_eq!(state.view, View::Memory);
+    assert_eq!(state.view, TopView::Memory);
     press(&mut state, &[KeyCode::Esc]);
-    assert_eq!(state.view, View::Overview);
+    assert_eq!(state.view, TopView::Overview);
     press(&mut state, &[KeyCode::Esc]);
-    assert_eq!((state.view, selected(&state).as_str()), (View::Fleet, "lab-7"));
+    assert_eq!((state.view, selected(&state).as_str()), (TopView::Fleet, "lab-7"));
     press(&mut state, &[KeyCode::Esc]);
-    assert_eq!((state.view, &state.effects[..]), (View::Fleet, &[][..]), "going back once more does not end it");
+    assert_eq!((state.view, &state.effects[..]), (TopView::Fleet, &[][..]), "going back once more does not end it");
     press(&mut state, &[KeyCode::Char('4')]);
-    assert_eq!((state.view, state.hosts.as_ref().unwrap().entered.as_deref()), (View::Events, Some("lab-7")));
+    assert_eq!((state.view, state.hosts.as_ref().unwrap().entered.as_deref()), (TopView::Events, Some("lab-7")));
     press(&mut state, &[KeyCode::Char('F'), KeyCode::Char('q')]);
-    assert_eq!((state.view, &state.effects[..]), (View::Fleet, &[Effect::Quit][..]));
+    assert_eq!((state.view, &state.effects[..]), (TopView::Fleet, &[Effect::Quit][..]));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_device_is_entered_as_such() {
     assert!(selected(&state).ends_with("/0"), "{}", selected(&state));
     press(&mut state, &[KeyCode::Home, KeyCode::Down, KeyCode::Down, KeyCode::Char(' ')]);
     press(&mut state, &[KeyCode::Down, KeyCode::Down, KeyCode::Down, KeyCode::Enter]);
-    assert_eq!((state.view, state.device.clone()), (View::Overview, Some(DeviceId::Local(2))));
+    assert_eq!((state.view, state.device.clone()), (TopView::Overview, Some(DeviceId::Local(2))));
 }
 
 #[test]
@@ -146,14 +146,14 @@ fn what_is_known_of_one_machine_is_not_shown_of_another() {
 }
 
 #[test]
-fn nobody_gets_a_signal_on_another_machine() {
+fn no_signal_is_sent_to_another_machine() {
     let mut state = watching(example::several());
     press(&mut state, &[KeyCode::Down, KeyCode::Down, KeyCode::Enter]);
     assert!(state.table.selected.is_some(), "there is a process");
     for key in [KeyCode::F(9), KeyCode::Char('K')] {
         press(&mut state, &[key]);
         assert_eq!((state.overlay.is_none(), state.effects.is_empty()), (true, true));
-        assert!(state.notice.as_deref().is_some_and(|notice| notice.contains("ssh")));
+        assert!(state.notice.as_deref().is_some_and(|notice| notice.contains("another machine")));
     }
     assert!(!drawn(&mut state, (200, 40)).contains("F9 Signal"));
     press(&mut state, &[KeyCode::Char('F'), KeyCode::F(9)]);
@@ -175,17 +175,17 @@ fn charts_go_on_from_what_the_service_remembers_and_stop_with_it() {
     let mut state = watching(fleet.clone());
     assert_eq!(state.history.len(), 60);
     again(&mut state, fleet.clone());
-    assert_eq!(state.history.len(), 60, "the same moment is not told twice");
+    assert_eq!(state.history.len(), 60, "the same moment is not added twice");
     let gone = HostView { snapshot: fleet.hosts[0].snapshot.clone(), ..example::unreachable("lab-1", "x", 5) };
     again(&mut state, Fleet { hosts: vec![gone] });
     assert_eq!(state.history.len(), 60);
-    assert_eq!(state.devices()[0].state, model::State::Silent, "nobody knows that it is well");
+    assert_eq!(state.devices()[0].state, model::State::Silent, "its state is not known");
 }
 
 #[test]
 fn the_wheel_turns_and_clicks_choose_sort_and_open() {
     let mut state = watching(example::many(100));
-    let mouse = |state: &mut State, kind, column, row| {
+    let mouse = |state: &mut TopState, kind, column, row| {
         app::handle(state, &Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
     };
     mouse(&mut state, MouseEventKind::ScrollDown, 10, 10);
@@ -196,7 +196,7 @@ fn the_wheel_turns_and_clicks_choose_sort_and_open() {
     mouse(&mut state, MouseEventKind::Down(MouseButton::Left), 10, 5);
     assert_eq!(selected(&state), "node-0002");
     mouse(&mut state, MouseEventKind::Down(MouseButton::Left), 10, 5);
-    assert_eq!(state.view, View::Overview);
+    assert_eq!(state.view, TopView::Overview);
 }
 
 #[test]
@@ -219,13 +219,13 @@ fn a_filter_works_while_it_is_typed_and_escape_undoes_it() {
 
 #[test]
 fn a_list_that_begins_with_one_machine_may_grow() {
-    let mut state = State::new(Settings::default(), true);
+    let mut state = TopState::new(TopSettings::default(), true);
     state.area = Rect::new(0, 0, 80, 24);
     state.watch(Fleet { hosts: vec![HostView::new("http://prometheus:9090", "http://prometheus:9090")] }, false);
-    assert_eq!((state.view, state.hosts.as_ref().unwrap().entered.clone()), (View::Fleet, None));
+    assert_eq!((state.view, state.hosts.as_ref().unwrap().entered.clone()), (TopView::Fleet, None));
     again(&mut state, example::many(40));
     press(&mut state, &[KeyCode::Down, KeyCode::Enter]);
-    assert_eq!((state.view, state.devices().len()), (View::Overview, 8));
+    assert_eq!((state.view, state.devices().len()), (TopView::Overview, 8));
     press(&mut state, &[KeyCode::Esc]);
     assert!(drawn(&mut state, (80, 24)).contains("Machines 40"));
 }

@@ -2,20 +2,20 @@
 
 use super::detail::{bar, part_tone};
 use crate::paint::{cell, put};
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::Tone;
-use model::State as ChipState;
+use model::{Judgement, State as ChipState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use show::memory::draw::bar::Sizes;
-use show::memory::draw::facts::percent;
+use show::memory::draw::facts::{percent, short_board};
 use show::memory::draw::short_figures;
 use show::memory::view::{Area, Chip, View};
 use show::text::Align::{Left, Right};
 
 /// How a chip is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ChipForm {
     /// Board, bars, figures.
     Line,
     /// Bars and percentages.
@@ -24,10 +24,10 @@ enum Form {
     Cell,
 }
 
-/// Where chips stand: neighbours by number below each other.
+/// Where chips are: neighbours by number below each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grid {
-    form: Form,
+pub struct ChipGrid {
+    form: ChipForm,
     across: u16,
     /// So many rows are drawn, a head included, beginning with this one.
     pub rows: u16,
@@ -41,21 +41,24 @@ const LEAD: u16 = 15;
 /// `12.4G/32G` with its mark, and the blanks around.
 const FIGURES: u16 = 13;
 
-impl Grid {
-    pub fn of(state: &State, view: &View, area: Rect) -> Grid {
+impl ChipGrid {
+    pub fn of(state: &TopState, view: &View, area: Rect) -> ChipGrid {
         let count = view.chips.len().min(4096) as u16;
         let most = (area.height / 3 + 1).min(area.height);
-        let grid = |form: Form, least: u16| {
+        let grid = |form: ChipForm, least: u16| {
             let across = (area.width / least).clamp(1, count.max(1));
-            Grid { form, across, rows: 0, first: 0, down: count.div_ceil(across) }
+            ChipGrid { form, across, rows: 0, first: 0, down: count.div_ceil(across) }
         };
-        let forms =
-            [Grid { across: 1, down: count, ..grid(Form::Line, 1) }, grid(Form::Tile, 38), grid(Form::Cell, 15)];
-        let fits = |grid: &&Grid| grid.down < most && (grid.form != Form::Line || area.width >= 70);
+        let forms = [
+            ChipGrid { across: 1, down: count, ..grid(ChipForm::Line, 1) },
+            grid(ChipForm::Tile, 38),
+            grid(ChipForm::Cell, 15),
+        ];
+        let fits = |grid: &&ChipGrid| grid.down < most && (grid.form != ChipForm::Line || area.width >= 70);
         let mut grid = *forms.iter().find(fits).unwrap_or(&forms[2]);
         // One chip has its detail, and needs no list.
         if count <= 1 {
-            return Grid { rows: 0, ..grid };
+            return ChipGrid { rows: 0, ..grid };
         }
         let visible = (most.saturating_sub(1)).clamp(1, grid.down.max(1));
         let selected = state.device.as_ref().map(ToString::to_string);
@@ -70,7 +73,7 @@ impl Grid {
         area.width / self.across.max(1)
     }
 
-    /// Where a chip stands, unless it cannot be seen.
+    /// Where a chip is, unless it cannot be seen.
     pub fn place(&self, area: Rect, at: usize) -> Option<Rect> {
         let down = usize::from(self.down.max(1));
         let row = ((at % down) as u16).checked_sub(self.first)?.checked_add(1).filter(|row| *row < self.rows)?;
@@ -84,7 +87,7 @@ impl Grid {
     }
 }
 
-pub fn draw(state: &State, view: &View, grid: &Grid, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, view: &View, grid: &ChipGrid, area: Rect, buf: &mut Buffer) {
     if grid.rows == 0 || area.height == 0 {
         return;
     }
@@ -94,7 +97,7 @@ pub fn draw(state: &State, view: &View, grid: &Grid, area: Rect, buf: &mut Buffe
     }
     let hidden = grid.down.saturating_sub(grid.rows - 1);
     if hidden > 0 {
-        let text = format!("  {} chips, Tab goes on ", view.chips.len());
+        let text = format!("  {} chips, Tab: next ", view.chips.len());
         let x = area.right().saturating_sub(text.len() as u16);
         put(buf, x, area.y, area.right(), &text, state.theme.style(Tone::Faint));
     }
@@ -106,16 +109,16 @@ pub fn draw(state: &State, view: &View, grid: &Grid, area: Rect, buf: &mut Buffe
 }
 
 /// The widths of the two bars.
-fn bars(form: Form, width: u16) -> [u16; 2] {
+fn bars(form: ChipForm, width: u16) -> [u16; 2] {
     let rest = match form {
-        Form::Line => width.saturating_sub(LEAD + 2 * (FIGURES + 5) + 2),
-        Form::Tile => width.saturating_sub(6 + 2 * 6 + 1),
-        Form::Cell => 0,
+        ChipForm::Line => width.saturating_sub(LEAD + 2 * (FIGURES + 5) + 2),
+        ChipForm::Tile => width.saturating_sub(6 + 2 * 6 + 1),
+        ChipForm::Cell => 0,
     };
     [rest - rest * 2 / 5, rest * 2 / 5]
 }
 
-fn head(state: &State, grid: &Grid, area: Rect, buf: &mut Buffer) {
+fn head(state: &TopState, grid: &ChipGrid, area: Rect, buf: &mut Buffer) {
     let style = state.theme.style(Tone::Faint);
     let [dram, l1] = bars(grid.form, area.width);
     let mut write = |x: u16, columns: u16, text: &str, align| {
@@ -123,7 +126,7 @@ fn head(state: &State, grid: &Grid, area: Rect, buf: &mut Buffer) {
         cell(buf, (area.x.saturating_add(x), area.y), columns, text, align, style, &state.theme);
     };
     match grid.form {
-        Form::Line => {
+        ChipForm::Line => {
             write(0, LEAD, " Dev Board", Left);
             let mut x = LEAD;
             for (name, bar) in [("DRAM", dram), ("L1", l1)] {
@@ -133,16 +136,16 @@ fn head(state: &State, grid: &Grid, area: Rect, buf: &mut Buffer) {
                 x += bar + FIGURES + 5 + 1;
             }
         }
-        Form::Tile => {
+        ChipForm::Tile => {
             write(0, 6, " Dev", Left);
             write(6, dram, "DRAM", Left);
             write(6 + dram + 6, l1, "L1", Left);
         }
-        Form::Cell => write(0, 15, " Dev DRAM   L1", Left),
+        ChipForm::Cell => write(0, 15, " Dev DRAM   L1", Left),
     }
 }
 
-fn draw_chip(state: &State, chip: &Chip, form: Form, area: Rect, buf: &mut Buffer) {
+fn draw_chip(state: &TopState, chip: &Chip, form: ChipForm, area: Rect, buf: &mut Buffer) {
     let theme = &state.theme;
     let is_selected = state.device.as_ref().is_some_and(|id| id.to_string() == chip.id);
     let mark = match (is_selected, theme.unicode) {
@@ -152,15 +155,15 @@ fn draw_chip(state: &State, chip: &Chip, form: Form, area: Rect, buf: &mut Buffe
     };
     let sick = state_tone(chip.state);
     // Too narrow for words: something is the matter with it.
-    let id = format!("{mark}{:>3}{}", chip.id, if sick.is_some() && form != Form::Line { "!" } else { " " });
+    let id = format!("{mark}{:>3}{}", chip.id, if sick.is_some() && form != ChipForm::Line { "!" } else { " " });
     let tone = if is_selected { Tone::Selected } else { sick.unwrap_or(Tone::Strong) };
     let mut x = put(buf, area.x, area.y, area.right(), &id, theme.style(tone));
     let widths = bars(form, area.width);
-    if form == Form::Tile {
+    if form == ChipForm::Tile {
         x = x.saturating_add(1);
     }
-    if form == Form::Line {
-        let board = chip.board.as_deref().map(|board| board.replace("wormhole", "wh").replace("blackhole", "bh"));
+    if form == ChipForm::Line {
+        let board = short_board(chip);
         let word = chip.state.filter(|_| sick.is_some()).map(ChipState::name).or(board.as_deref());
         let tone = sick.unwrap_or(Tone::Plain);
         cell(buf, (x, area.y), LEAD - 6, word.unwrap_or_default(), Left, theme.style(tone), theme);
@@ -177,7 +180,7 @@ fn draw_chip(state: &State, chip: &Chip, form: Form, area: Rect, buf: &mut Buffe
             cell(buf, (x, area.y), columns, text, Right, theme.style(tone), theme);
             x = x.saturating_add(columns);
         };
-        if form == Form::Line {
+        if form == ChipForm::Line {
             let style = super::style_of(theme, area.width);
             write(FIGURES, &short_figures(memory, chip.untracked_processes, &style), tone);
             let (text, tone) = fragmentation(memory, theme.glyphs().absent);
@@ -186,7 +189,7 @@ fn draw_chip(state: &State, chip: &Chip, form: Form, area: Rect, buf: &mut Buffe
         } else {
             let text = sizes.as_ref().map_or(theme.glyphs().absent.into(), |sizes| percent(sizes.part()));
             write(5, &text.replace(' ', ""), tone);
-            x = x.saturating_add(u16::from(form == Form::Tile));
+            x = x.saturating_add(u16::from(form == ChipForm::Tile));
         }
     }
 }
@@ -199,9 +202,5 @@ fn fragmentation(area: &Area, absent: &str) -> (String, Tone) {
 
 /// The tone of a state that is not as it should be.
 pub fn state_tone(state: Option<ChipState>) -> Option<Tone> {
-    match state? {
-        ChipState::Ok | ChipState::Remote => None,
-        ChipState::Resetting | ChipState::NoDriver | ChipState::Silent => Some(Tone::Warning),
-        ChipState::Hung | ChipState::Lost => Some(Tone::Bad),
-    }
+    state.filter(|state| state.judge() > Judgement::Normal).map(Tone::of_state)
 }

@@ -3,14 +3,15 @@
 use super::chips::state_tone;
 use super::{GOOD_LIST, rule, style_of, tone_of};
 use crate::paint::{cell, columns, put};
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::{Theme, Tone};
-use model::Bytes;
+use model::figure::Judge;
+use model::{Bytes, Judgement};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::figures::used_of_total;
 use show::grid::{Cell, Column, fitted};
-use show::memory::draw::bar::{Fill, Sizes, cells, tone};
+use show::memory::draw::bar::{Fill, Sizes, cells};
 use show::memory::draw::facts::{self, Fact, fill_of_banks, fragmentation_tone, percent};
 use show::memory::view::{Chip, Kind};
 use show::style::{Style, Tone as Said};
@@ -18,7 +19,7 @@ use show::text::Align;
 use show::text::Align::Right;
 
 /// A line of the detail.
-pub enum Line {
+pub enum MemoryLine {
     Title {
         left: Vec<(String, Tone)>,
         right: String,
@@ -37,20 +38,20 @@ pub enum Line {
     Cells(Vec<(String, u16, Align, Tone)>),
 }
 
-/// A few words, and the character that stands for them in a bar.
+/// A few words, and their character in a bar.
 pub struct Word {
     glyph: Option<(char, Tone)>,
     text: String,
     tone: Tone,
 }
 
-/// Facts stand under the bar, behind the area's name.
+/// Facts are under the bar, behind the area's name.
 const INDENT: u16 = 6;
 /// Below this a table of the kinds has not enough columns to be one.
 const TABLE: u16 = 100;
 
 /// The fullest form that leaves room for a list.
-pub fn lines(state: &State, chip: &Chip, room: Rect) -> Vec<Line> {
+pub fn lines(state: &TopState, chip: &Chip, room: Rect) -> Vec<MemoryLine> {
     let theme = &state.theme;
     if room.width >= TABLE && has_particulars(chip) {
         let mut full = bars(chip, theme, room.width, false);
@@ -72,7 +73,7 @@ pub fn lines(state: &State, chip: &Chip, room: Rect) -> Vec<Line> {
     brief
 }
 
-/// Whether somebody tells more than what is used, so that a table would not be empty.
+/// Whether more is known than what is used, so that a table would not be empty.
 fn has_particulars(chip: &Chip) -> bool {
     let mut kinds = chip.dram.kinds.iter().chain(&chip.l1.kinds);
     kinds.any(|kind| kind.peak_bytes.is_some() || kind.buffers.is_some() || kind.banks.is_some())
@@ -80,24 +81,24 @@ fn has_particulars(chip: &Chip) -> bool {
 
 /// At most so many lines: words under a bar go first, beginning with the last ones of the bar that has most. Nothing where even
 /// its first words would have to go.
-fn shortened(mut lines: Vec<Line>, most: usize) -> Option<Vec<Line>> {
+fn shortened(mut lines: Vec<MemoryLine>, most: usize) -> Option<Vec<MemoryLine>> {
     while lines.len() > most {
-        let is_fact = |line: &&Line| matches!(line, Line::Words { remark: false, .. });
+        let is_fact = |line: &&MemoryLine| matches!(line, MemoryLine::Words { remark: false, .. });
         let facts = |at: usize| lines[at + 1..].iter().take_while(is_fact).count();
-        let bars = (0..lines.len()).filter(|at| matches!(lines[*at], Line::Bar { .. }));
+        let bars = (0..lines.len()).filter(|at| matches!(lines[*at], MemoryLine::Bar { .. }));
         let (words, at) = bars.map(|at| (facts(at), at)).filter(|(words, _)| *words > 1).max()?;
         lines.remove(at + words);
     }
     Some(lines)
 }
 
-fn bars(chip: &Chip, theme: &Theme, width: u16, with_facts: bool) -> Vec<Line> {
+fn bars(chip: &Chip, theme: &Theme, width: u16, with_facts: bool) -> Vec<MemoryLine> {
     let style = style_of(theme, width);
     let mut lines = vec![title(chip)];
     for (name, area) in [("DRAM", &chip.dram), ("L1", &chip.l1)] {
         let sizes = Sizes::of(area);
         let figures = used_of_total(area.used_bytes, area.total_bytes, chip.untracked_processes, &style);
-        lines.push(Line::Bar { name, sizes, figures });
+        lines.push(MemoryLine::Bar { name, sizes, figures });
         if with_facts {
             lines.extend(flow(facts::of(area, &style), width, theme, false));
         }
@@ -105,30 +106,20 @@ fn bars(chip: &Chip, theme: &Theme, width: u16, with_facts: bool) -> Vec<Line> {
     lines
 }
 
-fn title(chip: &Chip) -> Line {
-    let count = |n: u64, one: &str, many: &str| match n {
-        0 => format!("no {one}"),
-        1 => format!("1 {one}"),
-        n => format!("{n} {many}"),
-    };
-    let kinds = chip.dram.kinds.iter().chain(&chip.l1.kinds);
-    let buffers = kinds.filter_map(|kind| kind.buffers).reduce(u64::saturating_add).filter(|n| *n > 0);
-    let processes = chip.processes.map(|n| count(n.into(), "process", "processes"));
-    let right: Vec<String> =
-        [processes, buffers.map(|n| count(n, "buffer", "buffers"))].into_iter().flatten().collect();
+fn title(chip: &Chip) -> MemoryLine {
     let mut left = vec![(chip.id.clone(), Tone::Title)];
     left.extend(chip.board.clone().map(|board| (board, Tone::Strong)));
     let tone = state_tone(chip.state).unwrap_or(Tone::Good);
     left.extend(chip.state.map(|state| (state.name().to_owned(), tone)));
-    Line::Title { left, right: right.join(", ") }
+    MemoryLine::Title { left, right: facts::counts(chip) }
 }
 
 /// What no figure says.
-fn remarks(chip: &Chip, theme: &Theme, width: u16) -> Vec<Line> {
+fn remarks(chip: &Chip, theme: &Theme, width: u16) -> Vec<MemoryLine> {
     flow(facts::remarks(chip), width, theme, true)
 }
 
-fn flow(facts: Vec<Fact>, width: u16, theme: &Theme, remark: bool) -> Vec<Line> {
+fn flow(facts: Vec<Fact>, width: u16, theme: &Theme, remark: bool) -> Vec<MemoryLine> {
     let room = usize::from(width.saturating_sub(INDENT + 1));
     let mut lines: Vec<(usize, Vec<Word>)> = Vec::new();
     for fact in facts {
@@ -143,7 +134,7 @@ fn flow(facts: Vec<Fact>, width: u16, theme: &Theme, remark: bool) -> Vec<Line> 
             _ => lines.push((taken, vec![word])),
         }
     }
-    lines.into_iter().map(|(_, words)| Line::Words { words, remark }).collect()
+    lines.into_iter().map(|(_, words)| MemoryLine::Words { words, remark }).collect()
 }
 
 /// A character of a legend has the tone that it has in the bar.
@@ -158,7 +149,7 @@ fn glyph_tone(glyph: char, tone: Said, theme: &Theme) -> Tone {
 }
 
 /// A line for each kind of which something is known.
-fn table(chip: &Chip, theme: &Theme, width: u16) -> Vec<Line> {
+fn table(chip: &Chip, theme: &Theme, width: u16) -> Vec<MemoryLine> {
     // Fewer banks are drawn where the line would not hold them all.
     let style = style_of(theme, if width < 150 { TABLE } else { width });
     let mut columns = vec![
@@ -200,7 +191,7 @@ fn table(chip: &Chip, theme: &Theme, width: u16) -> Vec<Line> {
             };
             (text, *width as u16, column.align, tone)
         });
-        Line::Cells(cells.collect())
+        MemoryLine::Cells(cells.collect())
     };
     rows.into_iter().map(line).collect()
 }
@@ -232,7 +223,7 @@ fn kind_cells(area: &str, n: usize, kind: &Kind, is_at_least: bool, style: &Styl
 
 fn fixed_cells(fill: Fill, name: &str, bytes: Bytes, style: &Style) -> Vec<Cell> {
     let empty = || Cell::plain("");
-    let about = if fill == Fill::KernelRing { "fixed: how full nobody knows" } else { "never handed out" };
+    let about = if fill == Fill::KernelRing { "fixed size; use unknown" } else { "not allocatable" };
     vec![
         Cell::Text(fill.glyph(style).to_string(), Said::Faint),
         Cell::Text(name.into(), Said::Faint),
@@ -246,16 +237,16 @@ fn fixed_cells(fill: Fill, name: &str, bytes: Bytes, style: &Style) -> Vec<Cell>
     ]
 }
 
-pub fn draw(state: &State, lines: &[Line], area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, lines: &[MemoryLine], area: Rect, buf: &mut Buffer) {
     for (line, y) in lines.iter().zip(area.top()..area.bottom()) {
         draw_line(line, Rect { y, height: 1, ..area }, &state.theme, buf);
     }
 }
 
-fn draw_line(line: &Line, area: Rect, theme: &Theme, buf: &mut Buffer) {
+fn draw_line(line: &MemoryLine, area: Rect, theme: &Theme, buf: &mut Buffer) {
     let (y, end) = (area.y, area.right());
     match line {
-        Line::Title { left, right } => {
+        MemoryLine::Title { left, right } => {
             rule(buf, area, theme);
             let mut x = area.x.saturating_add(2);
             for (text, tone) in left {
@@ -266,7 +257,7 @@ fn draw_line(line: &Line, area: Rect, theme: &Theme, buf: &mut Buffer) {
                 put(buf, at, y, end, &format!(" {right} "), theme.style(Tone::Plain));
             }
         }
-        Line::Bar { name, sizes, figures } => {
+        MemoryLine::Bar { name, sizes, figures } => {
             put(buf, area.x.saturating_add(1), y, end, name, theme.style(Tone::Strong));
             let figures_width = columns(figures).saturating_add(1).max(17);
             let width = area.width.saturating_sub(INDENT + figures_width + 7);
@@ -278,7 +269,7 @@ fn draw_line(line: &Line, area: Rect, theme: &Theme, buf: &mut Buffer) {
             let part = sizes.as_ref().map(|sizes| percent(sizes.part())).unwrap_or_default();
             cell(buf, (x, y), 6.min(end.saturating_sub(x)), &part, Right, theme.style(tone), theme);
         }
-        Line::Words { words, .. } => {
+        MemoryLine::Words { words, .. } => {
             let mut x = area.x.saturating_add(INDENT);
             for word in words {
                 if let Some((glyph, tone)) = word.glyph {
@@ -287,7 +278,7 @@ fn draw_line(line: &Line, area: Rect, theme: &Theme, buf: &mut Buffer) {
                 x = put(buf, x, y, end, &word.text, theme.style(word.tone)).saturating_add(2);
             }
         }
-        Line::Cells(cells) => {
+        MemoryLine::Cells(cells) => {
             let mut x = area.x.saturating_add(INDENT);
             for (text, width, align, tone) in cells {
                 let width = (*width).min(end.saturating_sub(x));
@@ -325,9 +316,8 @@ pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), width: u16, sizes: Option<&Size
 
 /// Memory that is nearly full is worth a warning.
 pub fn part_tone(part: f64, usual: Tone) -> Tone {
-    match tone(part) {
-        Said::Warning => Tone::Warning,
-        Said::Bad => Tone::Bad,
-        _ => usual,
+    match Judge::Capacity.judge(part) {
+        Judgement::Normal => usual,
+        judgement => judgement.into(),
     }
 }

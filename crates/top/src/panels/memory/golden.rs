@@ -5,17 +5,17 @@ use show::memory::example;
 use show::memory::view::Buffer as Live;
 
 use crate::paint::lines;
-use crate::settings::Settings;
+use crate::settings::TopSettings;
 use crate::state::Replay;
 use crossterm::event::KeyModifiers;
 use expect_test::expect_file;
 use model::{Bytes, Device, DeviceId, Snapshot};
 
-const SIZES: [(u16, u16); 3] = [(80, 22), (120, 38), (160, 48)];
+const SIZES: [(u16, u16); 2] = [(80, 22), (120, 38)];
 
 /// The devices of a view are those of the snapshot.
-fn state_of(view: View, unicode: bool) -> State {
-    let mut state = State::new(Settings::default(), unicode);
+fn state_of(view: View, unicode: bool) -> TopState {
+    let mut state = TopState::new(TopSettings::default(), unicode);
     let mut snapshot = show::example::machine();
     let device = |chip: &Chip| match chip.id.strip_suffix('R') {
         Some(number) => Device::new(DeviceId::Remote(number.parse().unwrap())),
@@ -27,8 +27,8 @@ fn state_of(view: View, unicode: bool) -> State {
     state
 }
 
-fn state_of_snapshot(snapshot: Snapshot) -> State {
-    let mut state = State::new(Settings::default(), true);
+fn state_of_snapshot(snapshot: Snapshot) -> TopState {
+    let mut state = TopState::new(TopSettings::default(), true);
     state.take(Moment::of(snapshot));
     state.area = Rect::new(0, 0, 80, 24);
     state
@@ -55,17 +55,17 @@ fn with_buffers(count: u64) -> View {
     view
 }
 
-fn drawn(state: &State, (width, height): (u16, u16)) -> String {
+fn drawn(state: &TopState, (width, height): (u16, u16)) -> String {
     let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
     draw(state, buf.area, &mut buf);
     lines(&buf)
 }
 
-fn at_all_sizes(state: &State) -> String {
+fn at_all_sizes(state: &TopState) -> String {
     SIZES.iter().map(|(w, h)| format!("{w}x{h}\n{}", drawn(state, (*w, *h)))).collect()
 }
 
-fn do_all(state: &mut State, actions: &[Action]) {
+fn do_all(state: &mut TopState, actions: &[Action]) {
     for action in actions {
         assert!(act(state, *action), "{action:?}");
     }
@@ -124,7 +124,7 @@ fn a_buffer_that_is_gone_is_not_mistaken_for_another() {
     fewer.buffers.remove(0);
     state.take(Moment { memory: Some(fewer), ..Moment::of(state.snapshot().clone()) });
     let text = drawn(&state, (80, 22));
-    assert!(text.contains("it is gone") && !text.contains("Per bank"), "{text}");
+    assert!(text.contains("freed, or no longer") && !text.contains("Per bank"), "{text}");
 }
 
 #[test]
@@ -168,20 +168,20 @@ fn a_key_shows_one_kind_alone() {
 }
 
 #[test]
-fn where_there_are_no_buffers_it_says_why() {
+fn without_buffers_it_says_why() {
     let mut state = state_of_snapshot(show::example::machine());
     do_all(&mut state, &[Action::Right]);
     assert!(drawn(&state, (80, 22)).contains("reading …"));
     state.replay = Some(Replay { file: "x".into(), at: 0, len: 1, speed: 1.0 });
-    assert!(drawn(&state, (80, 22)).contains("a recording keeps no single buffers"));
+    assert!(drawn(&state, (80, 22)).contains("recordings have no per-buffer data"));
     let mut view = example::machine();
     view.buffers.clear();
     view.processes.iter_mut().for_each(|process| process.agent = None);
     let mut state = state_of(view, true);
     do_all(&mut state, &[Action::Right]);
     let text = drawn(&state, (80, 22));
-    assert!(text.contains("no process keeps a book") && text.contains("`ttmon run`"), "{text}");
-    let text = drawn(&State::new(Settings::default(), true), (80, 22));
+    assert!(text.contains("no per-buffer data") && text.contains("`ttmon run`"), "{text}");
+    let text = drawn(&TopState::new(TopSettings::default(), true), (80, 22));
     assert!(text.contains("reading"), "{text}");
 }
 
@@ -229,7 +229,7 @@ fn clicks_select_a_chip_a_list_and_a_row_and_the_wheel_goes_on() {
         let area = Rect::new(0, 1, size.0, size.1);
         let event = |kind, column, row| MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
         let down = MouseEventKind::Down(MouseButton::Left);
-        let places = |state: &State| Places::of(state, &view_of(&state.shown), area);
+        let places = |state: &TopState| MemoryLayout::of(state, &view_of(&state.shown), area);
         let place = places(&state).grid.place(places(&state).chips, 2).unwrap();
         mouse(&mut state, area, event(down, place.x + 3, place.y));
         assert_eq!(state.device, Some(state.devices()[2].id.clone()), "{size:?}");

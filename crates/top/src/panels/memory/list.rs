@@ -1,37 +1,39 @@
 //! The list of processes, buffers, deaths or leftovers: its names in a line, its rows below.
 
-use super::rows::{self, Row, Tab};
+use super::rows::{self, MemoryRow, Tab};
 use super::{cursor, first_row, rule, selected_chip, style_of, tone_of};
 use crate::paint::{cell, columns, fill, put};
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::Tone;
 use model::Bytes;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::grid::{Cell, Column, fitted};
-use show::memory::draw::lists::{buffer_cells, buffer_columns, bytes, death_cells, death_columns, words};
-use show::memory::draw::{age, joined};
-use show::memory::view::{Chip, Death, Holder, Part, View};
+use show::memory::draw::age;
+use show::memory::draw::lists::{
+    buffer_cells, buffer_columns, bytes, death_cells, death_columns, process_cells, process_columns, words,
+};
+use show::memory::view::{Chip, Death, Holder, View};
 use show::style::{Style, Tone as Said};
 use show::text::Align;
 
-/// Notes that stand below a list, where there is room.
+/// Notes that are below a list, where there is room.
 const NOTES: usize = 3;
 /// The buffers of a process are shown below the list where there are so many lines: a title, a head and some rows.
 const PREVIEW: u16 = 5;
 
-/// How a process comes to keep a book.
+/// How per-buffer data comes about.
 const REMEDY: &str = "run programs with `ttmon run`, or install the Python package";
 
-/// The names of the lists, and from where to where each stands.
-fn names(state: &State, view: &View, area: Rect) -> Vec<(Tab, String, u16, u16)> {
+/// The names of the lists, and from where to where each goes.
+fn names(state: &TopState, view: &View, area: Rect) -> Vec<(Tab, String, u16, u16)> {
     let mut x = area.x.saturating_add(2);
     let place = |tab: &Tab| {
         let n = rows::count(state, view, *tab);
         let name = match tab {
             Tab::Processes => "Processes".into(),
             Tab::Buffers => buffers_name(state),
-            Tab::Deaths => "Deaths".into(),
+            Tab::Deaths => "Exited".into(),
             Tab::Left => "Stale".to_owned(),
         };
         let text = if *tab == Tab::Buffers && state.shown.memory.is_none() {
@@ -48,7 +50,7 @@ fn names(state: &State, view: &View, area: Rect) -> Vec<(Tab, String, u16, u16)>
     Tab::ALL.iter().map(place).collect()
 }
 
-fn buffers_name(state: &State) -> String {
+fn buffers_name(state: &TopState) -> String {
     let chosen = &state.memory;
     let kind = chosen.kind.map(|kind| format!("{} ", kind.to_uppercase())).unwrap_or_default();
     let of = chosen.pid.map(|pid| format!(" of {pid}")).unwrap_or_default();
@@ -56,11 +58,11 @@ fn buffers_name(state: &State) -> String {
 }
 
 /// The list whose name is in a column.
-pub fn tab_at(state: &State, view: &View, area: Rect, column: u16) -> Option<Tab> {
+pub fn tab_at(state: &TopState, view: &View, area: Rect, column: u16) -> Option<Tab> {
     names(state, view, area).into_iter().find(|(_, _, from, to)| (*from..*to).contains(&column)).map(|(tab, ..)| tab)
 }
 
-pub fn tabs(state: &State, view: &View, area: Rect, buf: &mut Buffer) {
+pub fn tabs(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
     let theme = &state.theme;
     rule(buf, area, theme);
     if area.height == 0 {
@@ -72,9 +74,9 @@ pub fn tabs(state: &State, view: &View, area: Rect, buf: &mut Buffer) {
         x = put(buf, from, area.y, area.right(), &text, theme.style(tone));
     }
     let hints = match (state.memory.tab, state.memory.pid) {
-        (Tab::Processes, _) => [" Left, Right: other lists   Enter: its buffers ", " Left, Right   Enter: closer "],
-        (Tab::Buffers, None) => [" m: by kind   Enter: closer ", " Enter: closer "],
-        (Tab::Buffers, Some(_)) => [" m: by kind   Enter: closer   Esc: back ", " Esc: back "],
+        (Tab::Processes, _) => [" Left, Right: other lists   Enter: its buffers ", " Left, Right   Enter: buffers "],
+        (Tab::Buffers, None) => [" m: by kind   Enter: details ", " Enter: details "],
+        (Tab::Buffers, Some(_)) => [" m: by kind   Enter: details   Esc: back ", " Esc: back "],
         (Tab::Deaths, _) => [" of all chips "; 2],
         (Tab::Left, _) => [" of all chips   Enter: select the chip ", " Enter: select the chip "],
     };
@@ -84,7 +86,7 @@ pub fn tabs(state: &State, view: &View, area: Rect, buf: &mut Buffer) {
     put(buf, at, area.y, area.right(), hint, theme.style(Tone::Faint));
 }
 
-pub fn draw(state: &State, view: &View, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
     if area.height == 0 || area.width < 2 {
         return;
     }
@@ -112,7 +114,7 @@ pub fn draw(state: &State, view: &View, area: Rect, buf: &mut Buffer) {
         );
         rest = below(rest, 1);
     }
-    if let Some(Row::Process { holder, .. }) = rows.get(at) {
+    if let Some(MemoryRow::Process { holder, .. }) = rows.get(at) {
         preview(state, view, holder, below(rest, 1), buf);
     }
 }
@@ -123,15 +125,15 @@ fn below(area: Rect, rows: u16) -> Rect {
 }
 
 /// The buffers of the process that the cursor is on, where there is room for some.
-fn preview(state: &State, view: &View, holder: &Holder, area: Rect, buf: &mut Buffer) {
-    let buffers: Vec<Row> = rows::buffers(state, view, Some(holder.pid), None).map(Row::Buffer).collect();
+fn preview(state: &TopState, view: &View, holder: &Holder, area: Rect, buf: &mut Buffer) {
+    let buffers: Vec<MemoryRow> = rows::buffers(state, view, Some(holder.pid), None).map(MemoryRow::Buffer).collect();
     if area.height < PREVIEW || state.shown.memory.is_none() {
         return;
     }
     if buffers.is_empty() {
         let lines = match holder.agent {
             Some(_) => [format!("{} has no buffers on this chip", holder.pid), String::new()],
-            None => [format!("{} keeps no book of its buffers:", holder.pid), REMEDY.into()],
+            None => [format!("no per-buffer data for process {}:", holder.pid), REMEDY.into()],
         };
         for (line, y) in lines.iter().zip(area.y..) {
             put(buf, area.x + 1, y, area.right(), line, state.theme.style(Tone::Faint));
@@ -145,10 +147,10 @@ fn preview(state: &State, view: &View, holder: &Holder, area: Rect, buf: &mut Bu
 
 /// The rows that can be seen, below their head. Returns how many lines that makes.
 fn table(
-    state: &State,
+    state: &TopState,
     view: &View,
     tab: Tab,
-    rows: &[Row],
+    rows: &[MemoryRow],
     selected: Option<usize>,
     area: Rect,
     buf: &mut Buffer,
@@ -157,7 +159,7 @@ fn table(
     let style = style_of(theme, area.width);
     let seen = &rows[..rows.len().min(usize::from(area.height.saturating_sub(1)).max(1))];
     let mut columns = match tab {
-        Tab::Processes => process_columns(rows),
+        Tab::Processes => process_columns(pids(rows)),
         Tab::Buffers => buffer_columns(view),
         Tab::Deaths => death_columns(),
         Tab::Left => left_columns(),
@@ -183,54 +185,21 @@ fn table(
     1 + seen.len() as u16
 }
 
-fn cells(row: &Row, view: &View, style: &Style) -> Vec<Cell> {
+fn cells(row: &MemoryRow, view: &View, style: &Style) -> Vec<Cell> {
     match row {
-        Row::Process { holder, part } => process_cells(holder, part, style),
-        Row::Buffer(buffer) => buffer_cells(buffer, style),
-        Row::Death(death) => death_cells(death, view, style),
-        Row::Left { chip, bytes, death } => left_cells(chip, *bytes, *death, view, style),
+        MemoryRow::Process { holder, part } => process_cells(holder, part.usage, part.source.as_deref(), style),
+        MemoryRow::Buffer(buffer) => buffer_cells(buffer, style),
+        MemoryRow::Death(death) => death_cells(death, view, style),
+        MemoryRow::Left { chip, bytes, death } => left_cells(chip, *bytes, *death, view, style),
     }
 }
 
-fn process_columns(rows: &[Row]) -> Vec<Column> {
-    let pid = rows.iter().filter_map(|row| match row {
-        Row::Process { holder, .. } => Some(holder.pid.to_string().len()),
+/// The pids of a list of processes.
+fn pids(rows: &[MemoryRow]) -> impl Iterator<Item = u32> {
+    rows.iter().filter_map(|row| match row {
+        MemoryRow::Process { holder, .. } => Some(holder.pid),
         _ => None,
-    });
-    vec![
-        Column::right("PID", pid.max().unwrap_or(0).max(5)),
-        Column::left("User", 6).rank(3),
-        Column::left("Process", 8).stretching(),
-        Column::right("Total", 6),
-        Column::right("DRAM", 6).rank(1),
-        Column::right("TRACE", 6).rank(6),
-        Column::right("L1", 6).rank(2),
-        Column::right("CB", 6).rank(4),
-        Column::right("L1_SMALL", 8).rank(7),
-        Column::left("From", 5),
-        Column::left("on chips", 8).rank(5),
-    ]
-}
-
-/// What it holds of the selected chip.
-fn process_cells(holder: &Holder, part: &Part, style: &Style) -> Vec<Cell> {
-    let ids: Vec<String> = holder.devices.iter().map(|part| part.id.clone()).collect();
-    let command = holder.command.as_deref().or(holder.name.as_deref());
-    let name = if style.columns >= 104 { command } else { holder.name.as_deref().or(command) };
-    let usage = part.usage;
-    vec![
-        Cell::Text(holder.pid.to_string(), Said::Strong),
-        words(holder.user.as_deref(), style),
-        words(name, style),
-        bytes(usage.total(), style),
-        bytes(usage.dram, style),
-        bytes(usage.trace, style),
-        bytes(usage.l1, style),
-        bytes(usage.cb, style),
-        bytes(usage.l1_small, style),
-        words(part.source.as_deref(), style),
-        Cell::plain(joined(&ids)),
-    ]
+    })
 }
 
 fn left_columns() -> Vec<Column> {
@@ -238,7 +207,7 @@ fn left_columns() -> Vec<Column> {
         Column::right("Dev", 3),
         Column::right("stale", 10),
         Column::left("board", 8).rank(2),
-        Column::left("who died there last", 20).stretching(),
+        Column::left("last exited process", 20).stretching(),
         Column::right("held", 6).rank(1),
         Column::right("Ago", 6),
         Column::left("How", 8),
@@ -260,39 +229,39 @@ fn left_cells(chip: &Chip, stale: Bytes, death: Option<&Death>, view: &View, sty
 }
 
 /// Why there is nothing to list.
-fn nothing(state: &State, view: &View) -> Vec<String> {
+fn nothing(state: &TopState, view: &View) -> Vec<String> {
     let has_books = view.processes.iter().any(|holder| holder.agent.is_some());
     let text = match state.memory.tab {
         Tab::Processes if selected_chip(state, view).is_none() => "no chip is selected",
         Tab::Processes => "no process holds this chip",
-        Tab::Buffers if state.shown.memory.is_none() && state.replay.is_some() => "a recording keeps no single buffers",
+        Tab::Buffers if state.shown.memory.is_none() && state.replay.is_some() => "recordings have no per-buffer data",
         Tab::Buffers if state.shown.memory.is_none() && state.hosts.is_some() => {
-            "single buffers come from the machine's own service (--host)"
+            "per-buffer data needs the machine's own service (--host)"
         }
         Tab::Buffers if state.shown.memory.is_none() => "reading …",
         Tab::Buffers if rows::processes(state, view).is_empty() => "no process holds this chip",
         Tab::Buffers if !has_books => {
-            return vec!["no process keeps a book of its buffers:".into(), REMEDY.into()];
+            return vec!["no per-buffer data for any process here:".into(), REMEDY.into()];
         }
-        Tab::Buffers if state.memory.kind.is_some() => "no buffer of this kind: m shows the next kind, Esc all",
+        Tab::Buffers if state.memory.kind.is_some() => "no buffer of this kind (m: next kind, Esc: all)",
         Tab::Buffers => "no buffer on this chip",
-        Tab::Deaths if state.replay.is_some() => "a recording keeps no deaths",
+        Tab::Deaths if state.replay.is_some() => "recordings have no exited processes",
         Tab::Deaths => {
             return vec![
-                "nobody is known to have died with device memory:".into(),
-                "only the service (`ttmon serve`) remembers who did".into(),
+                "no process is known to have exited while it held device memory:".into(),
+                "only the service (`ttmon serve`) keeps a record of them".into(),
             ];
         }
         Tab::Left if view.chips.iter().all(|chip| chip.stale_bytes.is_none()) => {
-            "unknown: nobody counts for processes that are dead"
+            "unknown: no source counts memory of exited processes"
         }
-        Tab::Left => "no chip has memory that is counted for a dead process",
+        Tab::Left => "no memory is attributed to exited processes",
     };
     vec![text.into()]
 }
 
 /// How many buffers the list leaves out.
-pub fn foot(state: &State, view: &View, area: Rect, buf: &mut Buffer) {
+pub fn foot(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
     if area.height == 0 {
         return;
     }
@@ -305,7 +274,7 @@ pub fn foot(state: &State, view: &View, area: Rect, buf: &mut Buffer) {
 }
 
 /// What could not be read.
-fn notes(state: &State, view: &View) -> Vec<String> {
+fn notes(state: &TopState, view: &View) -> Vec<String> {
     if !matches!(state.memory.tab, Tab::Processes | Tab::Buffers) {
         return Vec::new();
     }

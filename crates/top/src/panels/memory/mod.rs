@@ -1,8 +1,8 @@
 //! Where memory went, down to single buffers and banks: the chips, the selected one in detail, and a list of its processes or
-//! buffers, of deaths, or of what dead processes left.
+//! buffers, of exited processes, or of memory still attributed to those.
 
+mod buffer_window;
 mod chips;
-mod closer;
 mod detail;
 #[cfg(test)]
 mod golden;
@@ -12,12 +12,12 @@ mod rows;
 use crate::keys::Action;
 use crate::overlay::MemoryChosen as Chosen;
 use crate::paint::put;
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::{Theme, Tone};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use rows::{Key, Row, Tab};
+use rows::{Key, MemoryRow, Tab};
 use show::memory::of_snapshot;
 use show::memory::view::{Chip, View};
 use show::style::{Style, Tone as Said};
@@ -32,20 +32,20 @@ const GOOD_LIST: u16 = 8;
 const WHEEL: isize = 3;
 
 /// Which part is where.
-struct Places {
-    grid: chips::Grid,
+struct MemoryLayout {
+    grid: chips::ChipGrid,
     chips: Rect,
     detail: Rect,
-    lines: Vec<detail::Line>,
+    lines: Vec<detail::MemoryLine>,
     tabs: Rect,
     list: Rect,
     /// What the list leaves out.
     foot: Rect,
 }
 
-impl Places {
-    fn of(state: &State, view: &View, area: Rect) -> Places {
-        let grid = chips::Grid::of(state, view, area);
+impl MemoryLayout {
+    fn of(state: &TopState, view: &View, area: Rect) -> MemoryLayout {
+        let grid = chips::ChipGrid::of(state, view, area);
         let height = grid.rows.min(area.height);
         let chips = Rect { height, ..area };
         let rest = Rect { y: area.y + height, height: area.height - height, ..area };
@@ -58,7 +58,7 @@ impl Places {
         let says_more = state.memory.tab == Tab::Buffers && view.unlisted_buffers > 0 && list.height >= 4;
         let list = Rect { height: list.height - u16::from(says_more), ..list };
         let foot = Rect { y: list.bottom(), height: u16::from(says_more), ..list };
-        Places { grid, chips, detail, lines, tabs, list, foot }
+        MemoryLayout { grid, chips, detail, lines, tabs, list, foot }
     }
 
     /// How many rows the list shows: all but its head.
@@ -67,7 +67,7 @@ impl Places {
     }
 }
 
-/// What is known of memory: with buffers once they were read, else what the snapshot tells.
+/// What is known of memory: with buffers once they were read, else what the snapshot has.
 fn view_of(moment: &Moment) -> Cow<'_, View> {
     match &moment.memory {
         Some(view) => Cow::Borrowed(view),
@@ -75,7 +75,7 @@ fn view_of(moment: &Moment) -> Cow<'_, View> {
     }
 }
 
-fn selected_chip<'a>(state: &State, view: &'a View) -> Option<&'a Chip> {
+fn selected_chip<'a>(state: &TopState, view: &'a View) -> Option<&'a Chip> {
     let id = state.device.as_ref()?.to_string();
     view.chips.iter().find(|chip| chip.id == id)
 }
@@ -107,32 +107,32 @@ fn rule(buf: &mut Buffer, area: Rect, theme: &Theme) {
     }
 }
 
-pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     let view = view_of(&state.shown);
     if view.chips.is_empty() {
-        let text = if state.snapshot().taken_at.0 == 0 { "reading …" } else { "there is no device" };
+        let text = if state.snapshot().taken_at.0 == 0 { "reading …" } else { "no device" };
         put(buf, area.x.saturating_add(1), area.y, area.right(), text, state.theme.style(Tone::Faint));
         return;
     }
-    let places = Places::of(state, &view, area);
+    let places = MemoryLayout::of(state, &view, area);
     chips::draw(state, &view, &places.grid, places.chips, buf);
     detail::draw(state, &places.lines, places.detail, buf);
     list::tabs(state, &view, places.tabs, buf);
     list::draw(state, &view, places.list, buf);
     list::foot(state, &view, places.foot, buf);
     if let Some(key) = &state.memory.closer {
-        closer::draw(state, &view, key, area, places.list, buf);
+        buffer_window::draw(state, &view, key, area, places.list, buf);
     }
 }
 
 /// Whether the action meant something here.
-pub fn act(state: &mut State, action: Action) -> bool {
+pub fn act(state: &mut TopState, action: Action) -> bool {
     let moment = state.shown.clone();
     let view = view_of(&moment);
     let area = state.area;
     let body = Rect { y: area.y.saturating_add(1), height: area.height.saturating_sub(2), ..area };
-    let page = Places::of(state, &view, body).page();
+    let page = MemoryLayout::of(state, &view, body).page();
     let rows = rows::of(state, &view);
     let at = cursor(&state.memory, &rows);
     let last = rows.len().saturating_sub(1);
@@ -169,21 +169,21 @@ fn open(chosen: &mut Chosen, tab: Tab) {
 }
 
 /// A closer look at what the cursor is on.
-fn enter(state: &mut State, rows: &[Row], at: usize) -> bool {
+fn enter(state: &mut TopState, rows: &[MemoryRow], at: usize) -> bool {
     if state.memory.closer.take().is_some() {
         return true;
     }
     match rows.get(at) {
-        Some(Row::Process { holder, .. }) => {
+        Some(MemoryRow::Process { holder, .. }) => {
             open(&mut state.memory, Tab::Buffers);
             state.memory.pid = Some(holder.pid);
         }
-        Some(row @ Row::Buffer(_)) => state.memory.closer = Some(row.key()),
-        Some(Row::Left { chip, .. }) => {
+        Some(row @ MemoryRow::Buffer(_)) => state.memory.closer = Some(row.key()),
+        Some(MemoryRow::Left { chip, .. }) => {
             let device = state.devices().iter().find(|device| device.id.to_string() == chip.id);
             state.device = device.map(|device| device.id.clone()).or(state.device.take());
         }
-        Some(Row::Death(_)) | None => {}
+        Some(MemoryRow::Death(_)) | None => {}
     }
     true
 }
@@ -205,7 +205,7 @@ fn back(chosen: &mut Chosen) -> bool {
 }
 
 /// The row that the cursor is on.
-fn cursor(chosen: &Chosen, rows: &[Row]) -> usize {
+fn cursor(chosen: &Chosen, rows: &[MemoryRow]) -> usize {
     let there = chosen.key.as_ref().and_then(|key| rows.iter().position(|row| row.is(key)));
     there.unwrap_or(chosen.at).min(rows.len().saturating_sub(1))
 }
@@ -216,22 +216,22 @@ fn first_row(chosen: &Chosen, at: usize, rows: usize, page: usize) -> usize {
     first.min(rows.saturating_sub(page))
 }
 
-fn select(chosen: &mut Chosen, rows: &[Row], at: usize, page: usize) {
+fn select(chosen: &mut Chosen, rows: &[MemoryRow], at: usize, page: usize) {
     let at = at.min(rows.len().saturating_sub(1));
     chosen.at = at;
-    chosen.key = rows.get(at).map(Row::key);
+    chosen.key = rows.get(at).map(MemoryRow::key);
     chosen.scroll = first_row(chosen, at, rows.len(), page);
-    // What is looked at from closer goes along.
+    // The details follow the cursor.
     if chosen.closer.is_some() {
         chosen.closer = chosen.key.clone();
     }
 }
 
 /// A click selects a chip, a list or a row, and a second one looks closer. The wheel goes through what is under it.
-pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
+pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     let moment = state.shown.clone();
     let view = view_of(&moment);
-    let places = Places::of(state, &view, area);
+    let places = MemoryLayout::of(state, &view, area);
     let position = Position { x: event.column, y: event.row };
     let steps = match event.kind {
         MouseEventKind::ScrollUp => -1,

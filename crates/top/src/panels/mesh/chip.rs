@@ -1,11 +1,12 @@
 //! One chip: a frame with its name and its figures, or a single line.
 
-use super::super::devices::figures;
-use super::figure::{self, Figure};
+use super::super::devices::figures::{self, is_known};
+use super::chip_figure::ChipFigure;
 use crate::paint::{bar, cell, frame, put};
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::{Theme, Tone};
-use model::{Device, Metric, State as DeviceState};
+use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
+use model::{Device, Judgement, State as DeviceState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::text::{Align, width};
@@ -15,7 +16,7 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 const ASCII_LEVELS: [char; 8] = ['.', ':', '-', '=', '+', '*', '%', '#'];
 
 /// A chip and what it is to the selected one.
-pub struct Chip<'a> {
+pub struct MeshChip<'a> {
     /// Absent when the picture is older than the chip.
     pub device: Option<&'a Device>,
     pub name: String,
@@ -26,17 +27,17 @@ pub struct Chip<'a> {
 
 /// A character for how it is, and its tone.
 pub fn mark(device: &Device, theme: &Theme) -> (&'static str, Tone) {
-    let [good, doubtful, bad, far] = if theme.unicode { ["●", "▲", "✗", "○"] } else { ["*", "!", "X", "o"] };
+    let [good, doubtful, bad, remote] = if theme.unicode { ["●", "▲", "✗", "○"] } else { ["*", "!", "X", "o"] };
     match device.state {
         DeviceState::Ok if !figures::is_stale(device) => (good, Tone::Good),
-        DeviceState::Ok | DeviceState::Silent | DeviceState::Resetting => (doubtful, Tone::Warning),
-        DeviceState::Hung | DeviceState::Lost | DeviceState::NoDriver => (bad, Tone::Bad),
-        DeviceState::Remote => (far, Tone::Faint),
+        DeviceState::Ok => (doubtful, Tone::Warning),
+        DeviceState::Remote => (remote, Tone::Faint),
+        state => (if state.judge() == Judgement::Critical { bad } else { doubtful }, Tone::of_state(state)),
     }
 }
 
 /// With a frame, in three lines or more.
-pub fn draw_framed(state: &State, chip: &Chip<'_>, area: Rect, buf: &mut Buffer) {
+pub fn draw_framed(state: &TopState, chip: &MeshChip<'_>, area: Rect, buf: &mut Buffer) {
     let (theme, end) = (&state.theme, area.right().saturating_sub(1));
     let inner = frame(buf, area, "", theme);
     if inner.is_empty() {
@@ -57,11 +58,11 @@ pub fn draw_framed(state: &State, chip: &Chip<'_>, area: Rect, buf: &mut Buffer)
         put(buf, x, area.y, end, &format!(" {board} "), theme.style(Tone::Faint));
     }
     put(buf, end.saturating_sub(1).max(x), area.y, end, mark, theme.style(tone));
-    let figure = figure::of(device, state.mesh.metric, state);
+    let figure = ChipFigure::of(device, state.mesh.metric, state);
     for (y, line) in (inner.top()..inner.bottom()).zip(0..) {
         let area = Rect { y, height: 1, ..inner };
         // In a single line there is no room for a bar.
-        if inner.height == 1 && figure::is_known(device, state.mesh.metric) {
+        if inner.height == 1 && is_known(device, state.mesh.metric) {
             draw_level(state, &figure, inner.x, y, inner.right(), buf);
         } else {
             draw_line(state, device, &figure, line, area, buf);
@@ -70,13 +71,13 @@ pub fn draw_framed(state: &State, chip: &Chip<'_>, area: Rect, buf: &mut Buffer)
 }
 
 /// One of the lines within the frame: the figure, its bar, other figures, who is there.
-fn draw_line(state: &State, device: &Device, figure: &Figure, line: u16, area: Rect, buf: &mut Buffer) {
+fn draw_line(state: &TopState, device: &Device, figure: &ChipFigure, line: u16, area: Rect, buf: &mut Buffer) {
     let (theme, x, y) = (&state.theme, area.x, area.y);
-    let is_known = figure::is_known(device, state.mesh.metric);
+    let knows = is_known(device, state.mesh.metric);
     let text = |buf: &mut Buffer, text: &str, tone| {
         cell(buf, (x, y), area.width, text, Align::Left, theme.style(tone), theme);
     };
-    match (line, is_known) {
+    match (line, knows) {
         (0, false) => text(buf, word(device.state, area.width), figures::state_tone(device)),
         (0, true) => text(buf, figure.text(area.width), figure.tone),
         (1, true) => {
@@ -96,14 +97,14 @@ fn draw_line(state: &State, device: &Device, figure: &Figure, line: u16, area: R
 }
 
 /// In a single line, without a frame.
-pub fn draw_bare(state: &State, chip: &Chip<'_>, names: usize, area: Rect, buf: &mut Buffer) {
+pub fn draw_bare(state: &TopState, chip: &MeshChip<'_>, names: usize, area: Rect, buf: &mut Buffer) {
     let (theme, y, end) = (&state.theme, area.y, area.right());
     let tone = if chip.is_linked && !chip.is_selected { Tone::Title } else { name_tone(chip) };
     let name = format!("{}{:>names$}", selection(chip, theme), chip.name);
     let x = put(buf, area.x, y, end, &name, theme.style(tone)).saturating_add(1);
     let Some(device) = chip.device else { return };
-    if figure::is_known(device, state.mesh.metric) {
-        draw_level(state, &figure::of(device, state.mesh.metric, state), x, y, end, buf);
+    if is_known(device, state.mesh.metric) {
+        draw_level(state, &ChipFigure::of(device, state.mesh.metric, state), x, y, end, buf);
     } else {
         let room = end.saturating_sub(x);
         let word = word(device.state, room);
@@ -112,7 +113,7 @@ pub fn draw_bare(state: &State, chip: &Chip<'_>, names: usize, area: Rect, buf: 
 }
 
 /// A block as high as the figure, and the figure.
-fn draw_level(state: &State, figure: &Figure, x: u16, y: u16, end: u16, buf: &mut Buffer) {
+fn draw_level(state: &TopState, figure: &ChipFigure, x: u16, y: u16, end: u16, buf: &mut Buffer) {
     let theme = &state.theme;
     let style = theme.style(figure.tone);
     let room = end.saturating_sub(x);
@@ -130,7 +131,7 @@ fn draw_level(state: &State, figure: &Figure, x: u16, y: u16, end: u16, buf: &mu
     cell(buf, (at, y), taken, text, Align::Left, style, theme);
 }
 
-fn selection(chip: &Chip<'_>, theme: &Theme) -> &'static str {
+fn selection(chip: &MeshChip<'_>, theme: &Theme) -> &'static str {
     match (chip.is_selected, theme.unicode) {
         (true, true) => "▸",
         (true, false) => ">",
@@ -138,11 +139,11 @@ fn selection(chip: &Chip<'_>, theme: &Theme) -> &'static str {
     }
 }
 
-fn named(chip: &Chip<'_>, theme: &Theme) -> String {
+fn named(chip: &MeshChip<'_>, theme: &Theme) -> String {
     format!("{}{} ", selection(chip, theme), chip.name)
 }
 
-fn name_tone(chip: &Chip<'_>) -> Tone {
+fn name_tone(chip: &MeshChip<'_>) -> Tone {
     if chip.is_selected { Tone::Selected } else { Tone::Strong }
 }
 
@@ -158,12 +159,11 @@ fn word(state: DeviceState, columns: u16) -> &'static str {
 }
 
 /// Two figures that are not the chosen one, where the chip gives them.
-fn others(state: &State, device: &Device, columns: u16) -> String {
-    let metrics = [Metric::AsicTemp, Metric::Power, Metric::DramUsed];
+fn others(state: &TopState, device: &Device, columns: u16) -> String {
+    let fields = [&ASIC_TEMP, &POWER, &DRAM_USED].map(|figure| figure.field());
     let mut text = String::new();
-    for metric in metrics.into_iter().filter(|metric| *metric != state.mesh.metric && figure::is_known(device, *metric))
-    {
-        let figure = figure::of(device, metric, state);
+    for field in fields.into_iter().filter(|field| *field != state.mesh.metric && is_known(device, *field)) {
+        let figure = ChipFigure::of(device, field, state);
         let more = match figure.brief(5) {
             "0" => "0B",
             more => more,
@@ -177,7 +177,7 @@ fn others(state: &State, device: &Device, columns: u16) -> String {
 }
 
 /// Who holds it.
-fn holders(state: &State, device: &Device, columns: u16) -> String {
+fn holders(state: &TopState, device: &Device, columns: u16) -> String {
     let holds = |process: &&model::Process| process.devices.iter().any(|held| held.id == device.id);
     let mut all = state.snapshot().processes.iter().filter(holds);
     match (all.next(), all.count()) {

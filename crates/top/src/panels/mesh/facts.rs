@@ -4,22 +4,23 @@ use super::super::devices::figures;
 use super::chip::mark;
 use super::links;
 use super::plan::Plan;
-use crate::paint::{frame, put};
+use crate::paint::{frame, put, wrapped};
 use crate::pieces::{self, Piece};
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::Tone;
+use model::figure::device::{DRAM_USED, L1_USED};
 use model::topology::TopologySource;
 use model::{Device, DeviceId, Process};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-pub fn draw(state: &State, plan: &Plan, buf: &mut Buffer) {
+pub fn draw(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     let Some(device) = state.selected_device() else { return };
     if plan.aside { draw_aside(state, device, plan.facts, buf) } else { draw_below(state, device, plan.facts, buf) }
 }
 
 /// A rule with its name, then the figures, the links, the processes and the remarks, as many as there is room for.
-fn draw_below(state: &State, device: &Device, area: Rect, buf: &mut Buffer) {
+fn draw_below(state: &TopState, device: &Device, area: Rect, buf: &mut Buffer) {
     if area.height < 2 {
         return;
     }
@@ -45,7 +46,7 @@ fn draw_below(state: &State, device: &Device, area: Rect, buf: &mut Buffer) {
         figures.collect(),
         vec![Piece::left(format!("links: {}", links_of(state, &device.id)), Tone::Plain, 0)],
         vec![match &processes[..] {
-            [] => Piece::left("no process is known to hold it", Tone::Faint, 0),
+            [] => Piece::left("no process", Tone::Faint, 0),
             all => Piece::left(format!("held by {}", all.join(", ")), Tone::Plain, 0),
         }],
     ];
@@ -70,13 +71,13 @@ fn draw_below(state: &State, device: &Device, area: Rect, buf: &mut Buffer) {
 fn more(count: usize, remarks: &[String]) -> String {
     match remarks {
         [only] => only.clone(),
-        _ if count == remarks.len() => format!("{count} remarks about the places; a larger terminal shows them"),
+        _ if count == remarks.len() => format!("{count} remarks about positions (needs a larger terminal)"),
         _ => format!("and {count} more remarks"),
     }
 }
 
 /// One fact in a line, in a frame of its own.
-fn draw_aside(state: &State, device: &Device, area: Rect, buf: &mut Buffer) {
+fn draw_aside(state: &TopState, device: &Device, area: Rect, buf: &mut Buffer) {
     let theme = &state.theme;
     let inner = frame(buf, area, &title(state, device), theme);
     let (x, end) = (inner.x.saturating_add(1), inner.right());
@@ -97,7 +98,7 @@ fn draw_aside(state: &State, device: &Device, area: Rect, buf: &mut Buffer) {
     let before = lines.len();
     lines.extend(processes(state, device).map(|process| ("", format!("held by {process}"), Tone::Plain)));
     if lines.len() == before {
-        lines.push(("", "no process is known to hold it".into(), Tone::Faint));
+        lines.push(("", "no process".into(), Tone::Faint));
     }
     let remarks = &state.places.topology.remarks;
     let remarks: Vec<String> = remarks.iter().flat_map(|remark| wrapped(remark, columns)).collect();
@@ -120,44 +121,29 @@ fn draw_aside(state: &State, device: &Device, area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// Lines of so many columns, parted at blanks.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if show::text::width(line) + show::text::width(word) < columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
-fn title(state: &State, device: &Device) -> String {
+fn title(state: &TopState, device: &Device) -> String {
     format!("chip {}, {}", device.id, figures::board(device, &state.theme))
 }
 
 /// What it is on, where that has a name of its own.
-fn group(state: &State, id: &DeviceId) -> Option<String> {
+fn group(state: &TopState, id: &DeviceId) -> Option<String> {
     let topology = &state.places.topology;
     let chip = topology.place(id)?;
     Some(topology.groups.get(chip.group)?.name.clone())
 }
 
 /// Names, texts and tones of the figures that the chip can give.
-fn figures_of(state: &State, device: &Device) -> Vec<(&'static str, String, Tone)> {
-    let (theme, memory) = (&state.theme, &device.memory);
+fn figures_of(state: &TopState, device: &Device) -> Vec<(&'static str, String, Tone)> {
+    let theme = &state.theme;
     let mut all = Vec::new();
     let mut push = |name, (text, tone)| all.push((name, text, tone));
     if device.state != model::State::Remote {
         push("temperature", figures::temperature(device, state, true));
-        push("power", figures::power(device, theme, true));
+        push("power", figures::power(device, state, true));
         push("clock", figures::clock(device, theme, " MHz"));
     }
-    push("DRAM", figures::used_of_total(device, memory.dram_used, memory.dram_total, theme));
-    push("L1", figures::used_of_total(device, memory.l1_used, memory.l1_total, theme));
+    push("DRAM", figures::used_of_total(device, &DRAM_USED, theme));
+    push("L1", figures::used_of_total(device, &L1_USED, theme));
     if let Some(traffic) = figures::traffic(device, theme, true) {
         push("PCIe", traffic);
     }
@@ -165,7 +151,7 @@ fn figures_of(state: &State, device: &Device) -> Vec<(&'static str, String, Tone
 }
 
 /// `0R ×2, 1 ×2 (assumed), 8 ×4 (not drawn), outside ×2`
-fn links_of(state: &State, id: &DeviceId) -> String {
+fn links_of(state: &TopState, id: &DeviceId) -> String {
     let topology = &state.places.topology;
     let times = if state.theme.unicode { "×" } else { "x" };
     let mut all: Vec<String> = Vec::new();
@@ -189,7 +175,7 @@ fn links_of(state: &State, id: &DeviceId) -> String {
 }
 
 /// `4711 python3 12.4G`
-fn processes<'a>(state: &'a State, device: &'a Device) -> impl Iterator<Item = String> + 'a {
+fn processes<'a>(state: &'a TopState, device: &'a Device) -> impl Iterator<Item = String> + 'a {
     let absent = state.theme.glyphs().absent;
     let holding = |process: &'a Process| Some((process, process.devices.iter().find(|held| held.id == device.id)?));
     state.snapshot().processes.iter().filter_map(holding).map(move |(process, held)| {

@@ -2,15 +2,17 @@
 
 use super::*;
 use crate::paint::lines;
-use crate::places::Places;
-use crate::settings::Settings;
+use crate::places::ChipPlaces;
+use crate::settings::TopSettings;
+use crate::state::Overlay;
 use crossterm::event::KeyModifiers;
 use expect_test::{expect, expect_file};
-use model::{Arch, Bytes, BytesPerSecond, Celsius, Device, Link, Megahertz, Metric, PciAddress, Snapshot, Watts};
+use model::figure::device::{ASIC_TEMP, DRAM_USED};
+use model::{Arch, Bytes, BytesPerSecond, Celsius, Device, Link, Megahertz, PciAddress, Snapshot, Watts};
 use show::example;
 use watch::moment::Moment;
 
-const SIZES: [(u16, u16); 3] = [(80, 22), (120, 38), (160, 48)];
+const SIZES: [(u16, u16); 2] = [(80, 22), (120, 38)];
 const T3K: &str = include_str!("../../../../harness/clusters/t3k.yaml");
 const N300: &str = include_str!("../../../../harness/clusters/n300.yaml");
 
@@ -90,26 +92,26 @@ fn machine(devices: Vec<Device>) -> Snapshot {
     Snapshot { devices, ..example::machine() }
 }
 
-fn state(snapshot: Snapshot) -> State {
-    let mut state = State::new(Settings::default(), true);
+fn state(snapshot: Snapshot) -> TopState {
+    let mut state = TopState::new(TopSettings::default(), true);
     state.take(Moment::of(snapshot));
     state
 }
 
-fn described(text: &str, snapshot: Snapshot) -> State {
-    let mut state = State::new(Settings::default(), true);
-    state.places = Places::described(text.to_owned()).unwrap();
+fn described(text: &str, snapshot: Snapshot) -> TopState {
+    let mut state = TopState::new(TopSettings::default(), true);
+    state.places = ChipPlaces::described(text.to_owned()).unwrap();
     state.take(Moment::of(snapshot));
     state
 }
 
-fn drawn(state: &State, width: u16, height: u16) -> String {
+fn drawn(state: &TopState, width: u16, height: u16) -> String {
     let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
     draw(state, buf.area, &mut buf);
     lines(&buf)
 }
 
-fn at_all_sizes(name: &str, state: &State) -> String {
+fn at_all_sizes(name: &str, state: &TopState) -> String {
     SIZES.iter().map(|(w, h)| format!("{name} {w}x{h}\n{}", drawn(state, *w, *h))).collect()
 }
 
@@ -128,7 +130,7 @@ fn a_galaxy_is_drawn_as_its_trays() {
     let mut wormhole = state(machine(wormhole_galaxy()));
     wormhole.device = Some(DeviceId::Local(13));
     let mut blackhole = state(machine(blackhole_galaxy()));
-    blackhole.mesh.metric = Metric::DramUsed;
+    blackhole.mesh.metric = DRAM_USED.field();
     let text = at_all_sizes("wormhole", &wormhole) + &at_all_sizes("blackhole", &blackhole);
     expect_file!["../../golden/mesh-galaxy.txt"].assert_eq(&text);
 }
@@ -147,7 +149,7 @@ fn sick_chips_say_so_at_their_places() {
 }
 
 #[test]
-fn a_descriptor_tells_all_links_and_far_ones_are_told_in_words() {
+fn a_descriptor_has_all_links_and_distant_ones_are_listed() {
     let mut text = at_all_sizes("T3000", &described(T3K, machine(n300s(4))));
     text += &at_all_sizes("torus", &described(&torus(), machine(wormhole_galaxy())));
     text += &at_all_sizes("another machine", &described(N300, machine(blackhole_galaxy())));
@@ -169,9 +171,9 @@ fn a_small_terminal_shows_a_part_and_says_so() {
 fn a_terminal_without_unicode_gets_ascii() {
     let mut text = String::new();
     for (descriptor, devices) in [(None, n300s(4)), (Some(torus()), wormhole_galaxy())] {
-        let mut state = State::new(Settings { ascii: true, fahrenheit: true, ..Settings::default() }, true);
+        let mut state = TopState::new(TopSettings { ascii: true, fahrenheit: true, ..TopSettings::default() }, true);
         if let Some(descriptor) = descriptor {
-            state.places = Places::described(descriptor).unwrap();
+            state.places = ChipPlaces::described(descriptor).unwrap();
         }
         state.take(Moment::of(Snapshot { processes: vec![], ..machine(devices) }));
         text += &drawn(&state, 80, 22);
@@ -203,7 +205,7 @@ fn arrows_go_to_the_nearest_chip_and_stop_at_the_edge() {
     }
     expect!["0R 0R 1R 1 3 3R 3R 2R 2R 0 3R "].assert_eq(&walk);
     assert!(act(&mut state, Action::Enter));
-    assert_eq!(state.view, View::Overview);
+    assert_eq!(state.overlay.take(), Some(Overlay::Device { scroll: 0 }));
     assert!(!act(&mut state, Action::Quit));
 }
 
@@ -243,11 +245,11 @@ fn a_click_selects_a_chip_and_the_title_changes_the_figure() {
     }
     let area = Rect::new(0, 1, 80, 22);
     mouse(&mut state, area, event(down, 3, 1));
-    assert_eq!(state.mesh.metric, Metric::Power);
+    assert_eq!(state.mesh.metric, chip_figure::next(ASIC_TEMP.field(), 1));
     mouse(&mut state, area, event(MouseEventKind::ScrollUp, 3, 1));
-    assert_eq!(state.mesh.metric, Metric::AsicTemp);
+    assert_eq!(state.mesh.metric, ASIC_TEMP.field());
     act(&mut state, Action::Metric);
-    assert_eq!(state.mesh.metric, Metric::Power);
+    assert_eq!(state.mesh.metric, chip_figure::next(ASIC_TEMP.field(), 1));
 }
 
 #[test]
@@ -266,7 +268,7 @@ fn no_screen_is_too_small_and_no_figure_too_long() {
     ];
     for mut state in states {
         for (width, height) in (1..=200).step_by(11).flat_map(|w| (1..=60).step_by(2).map(move |h| (w, h))) {
-            state.mesh.metric = figure::next(state.mesh.metric, 1);
+            state.mesh.metric = chip_figure::next(state.mesh.metric, 1);
             state.step_device(1);
             let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
             draw(&state, buf.area, &mut buf);

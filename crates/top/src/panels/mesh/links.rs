@@ -1,7 +1,7 @@
-//! The links between cells that are neighbours. Others are told in words.
+//! The links between cells that are neighbours. Others are listed in words.
 
 use super::plan::Plan;
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::{Theme, Tone};
 use model::topology::{EthernetLink, Placed, Topology, TopologySource};
 use ratatui::buffer::Buffer;
@@ -9,12 +9,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// How a link looks, from left to right and from top to bottom.
-pub struct Line {
+pub struct LinkLine {
     pub across: char,
     pub down: char,
 }
 
-pub fn line(link: &EthernetLink, theme: &Theme) -> Line {
+pub fn line(link: &EthernetLink, theme: &Theme) -> LinkLine {
     let (across, down) = match (link.source, link.count, theme.unicode) {
         (TopologySource::Assumed, _, true) => ('┄', '┊'),
         (TopologySource::Assumed, _, false) => ('.', ':'),
@@ -23,7 +23,7 @@ pub fn line(link: &EthernetLink, theme: &Theme) -> Line {
         (_, _, true) => ('═', '║'),
         (_, _, false) => ('=', '#'),
     };
-    Line { across, down }
+    LinkLine { across, down }
 }
 
 /// Both ends, the left or upper one first, where one is next to the other.
@@ -35,7 +35,7 @@ pub fn neighbours<'a>(topology: &'a Topology, link: &EthernetLink) -> Option<[&'
     matches!(steps, (1, 0) | (0, 1)).then_some(ends)
 }
 
-pub fn draw(state: &State, plan: &Plan, buf: &mut Buffer) {
+pub fn draw(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     let topology = &state.places.topology;
     for link in &topology.links {
         let Some([one, other]) = neighbours(topology, link) else { continue };

@@ -1,8 +1,8 @@
 //! Chips at their places, coloured by a figure, and the links between them.
 
 mod chip;
+mod chip_figure;
 mod facts;
-mod figure;
 #[cfg(test)]
 mod golden;
 mod links;
@@ -10,10 +10,11 @@ mod plan;
 
 use crate::keys::Action;
 use crate::paint::put;
+use crate::panels::device;
 use crate::pieces::{self, Piece};
-use crate::state::{State, View};
+use crate::state::TopState;
 use crate::theme::{Theme, Tone};
-use chip::Chip;
+use chip::MeshChip;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::topology::{Placed, TopologySource};
 use model::{DeviceId, State as DeviceState};
@@ -23,7 +24,7 @@ use ratatui::layout::{Position, Rect};
 use show::text::width;
 use std::borrow::Cow;
 
-pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     let topology = &state.places.topology;
     if topology.chips.is_empty() {
@@ -40,7 +41,7 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
 }
 
 /// Whether the action meant something here.
-pub fn act(state: &mut State, action: Action) -> bool {
+pub fn act(state: &mut TopState, action: Action) -> bool {
     match action {
         Action::Up => step(state, 0, -1),
         Action::Down => step(state, 0, 1),
@@ -48,22 +49,22 @@ pub fn act(state: &mut State, action: Action) -> bool {
         Action::Right => step(state, 1, 0),
         Action::Home => select(state, state.places.topology.chips.first().map(|chip| chip.id.clone())),
         Action::End => select(state, state.places.topology.chips.last().map(|chip| chip.id.clone())),
-        Action::Metric => state.mesh.metric = figure::next(state.mesh.metric, 1),
-        Action::Enter => state.view = View::Overview,
+        Action::Metric => state.mesh.metric = chip_figure::next(state.mesh.metric, 1),
+        Action::Enter => device::open(state),
         _ => return false,
     }
     true
 }
 
 /// A click selects a chip, the wheel another one. In the title they choose the figure.
-pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
+pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     let plan = Plan::of(state, area);
     let position = Position { x: event.column, y: event.row };
     let in_title = plan.title.contains(position);
     match event.kind {
-        MouseEventKind::ScrollUp if in_title => state.mesh.metric = figure::next(state.mesh.metric, -1),
+        MouseEventKind::ScrollUp if in_title => state.mesh.metric = chip_figure::next(state.mesh.metric, -1),
         MouseEventKind::ScrollDown | MouseEventKind::Down(MouseButton::Left) if in_title => {
-            state.mesh.metric = figure::next(state.mesh.metric, 1);
+            state.mesh.metric = chip_figure::next(state.mesh.metric, 1);
         }
         MouseEventKind::ScrollUp => state.step_device(-1),
         MouseEventKind::ScrollDown => state.step_device(1),
@@ -76,12 +77,12 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
     }
 }
 
-fn select(state: &mut State, id: Option<DeviceId>) {
+fn select(state: &mut TopState, id: Option<DeviceId>) {
     state.device = id.or(state.device.take());
 }
 
 /// Selects the nearest chip in a direction; one that is straight ahead is nearer than one that is not.
-fn step(state: &mut State, across: i64, down: i64) {
+fn step(state: &mut TopState, across: i64, down: i64) {
     let topology = &state.places.topology;
     let Some(from) = state.device.as_ref().and_then(|id| topology.place(id)) else { return };
     let distance = |chip: &Placed| {
@@ -95,14 +96,14 @@ fn step(state: &mut State, across: i64, down: i64) {
 }
 
 /// How many chips there are, what their colours mean, and how many are sick or cannot be seen.
-fn draw_title(state: &State, plan: &Plan, buf: &mut Buffer) {
+fn draw_title(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     let topology = &state.places.topology;
     let count = topology.chips.len();
     let chips = if count == 1 { "1 chip".to_owned() } else { format!("{count} chips") };
     let mut line = vec![
         Piece::left(chips, Tone::Title, 2),
-        Piece::left(format!("by {}", figure::name(state.mesh.metric)), Tone::Strong, 0),
-        Piece::left("m: the next figure", Tone::Faint, 4),
+        Piece::left(format!("by {}", state.mesh.metric.title()), Tone::Strong, 0),
+        Piece::left("m: next metric", Tone::Faint, 4),
     ];
     let hidden = topology.chips.iter().filter(|chip| plan.place(chip).is_none()).count();
     if hidden > 0 {
@@ -112,7 +113,7 @@ fn draw_title(state: &State, plan: &Plan, buf: &mut Buffer) {
         [DeviceState::Hung, DeviceState::Lost, DeviceState::NoDriver, DeviceState::Silent, DeviceState::Resetting];
     for sick in states {
         let count = state.devices().iter().filter(|device| device.state == sick).count();
-        let tone = if matches!(sick, DeviceState::Silent | DeviceState::Resetting) { Tone::Warning } else { Tone::Bad };
+        let tone = Tone::of_state(sick);
         if count > 0 {
             line.push(Piece::right(format!("{count} {}", sick.name()), tone, 3));
         }
@@ -122,7 +123,7 @@ fn draw_title(state: &State, plan: &Plan, buf: &mut Buffer) {
 }
 
 /// The name of each board or tray above its first chip.
-fn draw_groups(state: &State, plan: &Plan, buf: &mut Buffer) {
+fn draw_groups(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     if plan.gap.1 == 0 {
         return;
     }
@@ -145,7 +146,7 @@ fn draw_groups(state: &State, plan: &Plan, buf: &mut Buffer) {
 }
 
 /// The first column at the right of a chip's own where a link comes down from above.
-fn crossing(state: &State, plan: &Plan, chip: &Placed) -> Option<u16> {
+fn crossing(state: &TopState, plan: &Plan, chip: &Placed) -> Option<u16> {
     let topology = &state.places.topology;
     let down = topology.links.iter().filter_map(|link| links::neighbours(topology, link));
     let comes = |[upper, lower]: [&Placed; 2]| {
@@ -169,7 +170,7 @@ fn short_name<'a>(name: &'a str, columns: u16, theme: &Theme) -> Cow<'a, str> {
     if width(&both) <= columns { both.into() } else { first.into() }
 }
 
-fn draw_chips(state: &State, plan: &Plan, buf: &mut Buffer) {
+fn draw_chips(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     let topology = &state.places.topology;
     let name = |id: &DeviceId| match id {
         DeviceId::NoDriver(_) => state.theme.glyphs().absent.to_owned(),
@@ -180,7 +181,7 @@ fn draw_chips(state: &State, plan: &Plan, buf: &mut Buffer) {
         state.device.iter().flat_map(|id| topology.neighbours(id).map(|(other, _)| other)).collect();
     for placed in &topology.chips {
         let Some(place) = plan.place(placed) else { continue };
-        let chip = Chip {
+        let chip = MeshChip {
             device: state.devices().iter().find(|device| device.id == placed.id),
             name: name(&placed.id),
             is_selected: state.device.as_ref() == Some(&placed.id),
@@ -195,7 +196,7 @@ fn draw_chips(state: &State, plan: &Plan, buf: &mut Buffer) {
 }
 
 /// What lines between chips mean, and from where they are known.
-fn draw_legend(state: &State, plan: &Plan, buf: &mut Buffer) {
+fn draw_legend(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     if plan.legend.is_empty() {
         return;
     }
@@ -214,19 +215,19 @@ fn draw_legend(state: &State, plan: &Plan, buf: &mut Buffer) {
         }
     }
     let from = |source| links.iter().any(|link| link.source == source);
-    let told = match (from(TopologySource::Descriptor), from(TopologySource::Board), topology.source) {
-        (true, true, _) => "links as the cluster descriptor and the boards tell",
-        (true, false, _) => "links as the cluster descriptor tells",
-        (false, true, TopologySource::Assumed) => "links on boards are known, cables are not",
-        (false, true, _) => "links on boards are known, others need --topology",
-        (false, false, TopologySource::Descriptor) => "the cluster descriptor names no links",
-        (false, false, _) if topology.chips.len() == 1 => "no links are known",
-        (false, false, _) => "no links are known: a cluster descriptor tells them (--topology FILE)",
+    let source = match (from(TopologySource::Descriptor), from(TopologySource::Board), topology.source) {
+        (true, true, _) => "links from the cluster descriptor and the boards",
+        (true, false, _) => "links from the cluster descriptor",
+        (false, true, TopologySource::Assumed) => "links on boards; cables are not known",
+        (false, true, _) => "links on boards; pass --topology FILE to show others",
+        (false, false, TopologySource::Descriptor) => "the cluster descriptor has no links",
+        (false, false, _) if topology.chips.len() == 1 => "no links known",
+        (false, false, _) => "no links known: pass --topology FILE to show them",
     };
-    line.push(Piece::left(told, Tone::Faint, 1));
+    line.push(Piece::left(source, Tone::Faint, 1));
     let far = links.iter().filter(|link| links::neighbours(topology, link).is_none()).count();
     if far > 0 {
-        line.push(Piece::left(format!("{far} lead further and are not drawn"), Tone::Faint, 3));
+        line.push(Piece::left(format!("{far} to other groups, not drawn"), Tone::Faint, 3));
     }
     pieces::draw(buf, (plan.legend.x + 1, plan.legend.y), plan.legend.right(), line, 2, theme);
 }

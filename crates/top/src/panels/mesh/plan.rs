@@ -1,6 +1,6 @@
 //! Where everything of the view is: the title, the cells of the grid, the facts of one chip, the legend.
 
-use crate::state::State;
+use crate::state::TopState;
 use model::topology::{Placed, Shape};
 use ratatui::layout::Rect;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::ops::Range;
 pub struct Plan {
     pub title: Rect,
     pub facts: Rect,
-    /// Whether the facts stand beside the grid, not below it.
+    /// Whether the facts are beside the grid, not below it.
     pub aside: bool,
     pub legend: Rect,
     grid: Rect,
@@ -35,7 +35,7 @@ const ASIDE: u16 = 42;
 const LEAST_FACTS: u16 = 4;
 
 impl Plan {
-    pub fn of(state: &State, area: Rect) -> Plan {
+    pub fn of(state: &TopState, area: Rect) -> Plan {
         let shape = state.places.topology.shape;
         let title = Rect { height: area.height.min(1), ..area };
         let has_legend = u16::from(area.height >= 5);
@@ -63,7 +63,7 @@ impl Plan {
     }
 
     /// The largest cells for which there is room; bare ones, and not all of them, where there is little.
-    fn choose(&mut self, shape: Shape, state: &State) {
+    fn choose(&mut self, shape: Shape, state: &TopState) {
         let (width, height) = (self.grid.width, self.grid.height);
         if shape.columns == 0 || shape.rows == 0 || width == 0 || height == 0 {
             return;

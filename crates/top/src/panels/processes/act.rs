@@ -5,7 +5,7 @@ use super::{HEAD, room};
 use crate::keys::Action;
 use crate::panels::layout::{self, Panel};
 use crate::panels::{detail, filter, signals, sort};
-use crate::state::{Overlay, State};
+use crate::state::{Overlay, TopState};
 use crate::table::sort_by;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
@@ -20,7 +20,7 @@ const NOTCH: usize = 3;
 const DOUBLE_CLICK_MS: u64 = 500;
 
 /// Whether the action meant something here.
-pub fn act(state: &mut State, action: Action) -> bool {
+pub fn act(state: &mut TopState, action: Action) -> bool {
     state.refresh_rows();
     let at = state.table.at;
     let last = state.rows.len().saturating_sub(1);
@@ -54,13 +54,11 @@ pub fn act(state: &mut State, action: Action) -> bool {
             }
         }
         Action::UntagAll => state.table.tagged.clear(),
-        // Whoever has such a pid today is somebody else.
-        Action::Signal if state.replay.is_some() => {
-            state.notice = Some("a recording has nobody to send signals to".into())
-        }
-        Action::Signal if state.hosts.is_some() => state.notice = Some(signals::FAR.into()),
+        // A process with this pid is another one today.
+        Action::Signal if state.replay.is_some() => state.notice = Some("signals cannot be sent in a replay".into()),
+        Action::Signal if state.hosts.is_some() => state.notice = Some(signals::REMOTE.into()),
         Action::Signal if state.settings.read_only => {
-            state.notice = Some("signals are switched off: this is a read-only session".into());
+            state.notice = Some("read-only: signals are disabled".into());
         }
         Action::Signal => match signals::Menu::for_processes(state) {
             Some(menu) => state.overlay = Some(Overlay::Signals(menu)),
@@ -73,14 +71,14 @@ pub fn act(state: &mut State, action: Action) -> bool {
     true
 }
 
-fn select(state: &mut State, at: usize) {
+fn select(state: &mut TopState, at: usize) {
     let shown = shown_rows(state);
     state.table.select(&state.rows, at);
     state.table.scroll = state.table.first(&state.rows, shown);
 }
 
 /// For how many rows there is room on the screen.
-fn shown_rows(state: &State) -> usize {
+fn shown_rows(state: &TopState) -> usize {
     if crate::panels::is_too_small(state.area) {
         return 0;
     }
@@ -88,13 +86,13 @@ fn shown_rows(state: &State) -> usize {
     panels.iter().find(|(panel, _)| *panel == Panel::Processes).map_or(0, |(_, area)| room(*area))
 }
 
-fn open(state: &mut State) {
+fn open(state: &mut TopState) {
     if let Some(pid) = state.table.selected {
         state.overlay = Some(Overlay::Detail(detail::Detail::of(pid)));
     }
 }
 
-pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
+pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     state.refresh_rows();
     let first = state.table.first(&state.rows, room(area));
     let line = event.row.saturating_sub(area.y);
@@ -117,13 +115,13 @@ pub fn mouse(state: &mut State, area: Rect, event: MouseEvent) {
     state.refresh_rows();
 }
 
-fn turn(state: &mut State, first: usize) {
+fn turn(state: &mut TopState, first: usize) {
     state.table.scroll = first;
     state.table.is_away = true;
 }
 
 /// Selects a row; the second click on it opens it.
-fn click(state: &mut State, at: usize) {
+fn click(state: &mut TopState, at: usize) {
     let Some(pid) = state.rows.pid_at(at) else { return };
     let now = state.latest.snapshot.taken_at;
     let between = state.settings.interval_ms.max(DOUBLE_CLICK_MS);

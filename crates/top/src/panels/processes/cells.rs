@@ -1,14 +1,19 @@
 //! What the cells say.
 
-use crate::column::Column;
+use crate::column::ProcessColumn;
 use crate::paint;
-use crate::row::{Row, short};
+use crate::row::{ProcessRow, short};
 use crate::theme::{Theme, Tone};
 use model::{Bytes, Process};
 use std::borrow::Cow;
 
 /// A cell's text and what it is. The command is drawn elsewhere.
-pub fn text<'a>(column: Column, row: &'a Row, process: &'a Process, theme: &Theme) -> (Cow<'a, str>, Tone) {
+pub fn text<'a>(
+    column: ProcessColumn,
+    row: &'a ProcessRow,
+    process: &'a Process,
+    theme: &Theme,
+) -> (Cow<'a, str>, Tone) {
     let glyphs = theme.glyphs();
     let absent = || (Cow::Borrowed(glyphs.absent), Tone::Faint);
     let plain = |text: Option<Cow<'a, str>>, tone| text.map_or_else(absent, |text| (text, tone));
@@ -22,24 +27,26 @@ pub fn text<'a>(column: Column, row: &'a Row, process: &'a Process, theme: &Them
     };
     let (usage, partial) = (&row.usage, &row.partial);
     match column {
-        Column::Devices => {
+        ProcessColumn::Devices => {
             plain(Some(Cow::Borrowed(row.devices.as_str())).filter(|text| !text.is_empty()), Tone::Plain)
         }
-        Column::Pid => (row.pid.to_string().into(), Tone::Strong),
-        Column::User => plain(process.user.as_deref().map(Cow::Borrowed), Tone::Plain),
-        Column::Container => plain(process.container.as_deref().map(short).map(Cow::Borrowed), Tone::Plain),
-        Column::Dram => bytes(usage.dram, partial.dram, Tone::Strong),
-        Column::L1 => bytes(usage.l1, partial.l1, Tone::Plain),
-        Column::L1Small => bytes(usage.l1_small, partial.l1_small, Tone::Plain),
-        Column::Trace => bytes(usage.trace, partial.trace, Tone::Plain),
-        Column::Cb => bytes(usage.cb, partial.cb, Tone::Plain),
-        Column::Source => plain(row.source.map(Cow::Borrowed), Tone::Faint),
-        Column::Utilization => plain(row.utilization.map(|percent| format!("{percent:.1}%").into()), Tone::Plain),
-        Column::Share => {
+        ProcessColumn::Pid => (row.pid.to_string().into(), Tone::Strong),
+        ProcessColumn::User => plain(process.user.as_deref().map(Cow::Borrowed), Tone::Plain),
+        ProcessColumn::Container => plain(process.container.as_deref().map(short).map(Cow::Borrowed), Tone::Plain),
+        ProcessColumn::Dram => bytes(usage.dram_used, partial.dram, Tone::Strong),
+        ProcessColumn::L1 => bytes(usage.l1_used, partial.l1, Tone::Plain),
+        ProcessColumn::L1Small => bytes(usage.l1_small, partial.l1_small, Tone::Plain),
+        ProcessColumn::Trace => bytes(usage.trace, partial.trace, Tone::Plain),
+        ProcessColumn::Cb => bytes(usage.cb, partial.cb, Tone::Plain),
+        ProcessColumn::Source => plain(row.source.map(Cow::Borrowed), Tone::Faint),
+        ProcessColumn::Utilization => {
+            plain(row.utilization.map(|percent| format!("{percent:.1}%").into()), Tone::Plain)
+        }
+        ProcessColumn::Share => {
             let mark = if partial.dram { glyphs.at_least } else { "" };
             plain(row.share.map(|share| format!("{mark}{share:.1}%").into()), Tone::Plain)
         }
-        Column::Growth => match row.growth {
+        ProcessColumn::Growth => match row.growth {
             None => absent(),
             Some(growth) if growth.abs() < 1.0 => (Cow::Borrowed("0"), Tone::Faint),
             Some(growth) => {
@@ -47,10 +54,10 @@ pub fn text<'a>(column: Column, row: &'a Row, process: &'a Process, theme: &Them
                 (format!("{sign}{}/m", Bytes(growth.abs() as u64).short()).into(), Tone::Plain)
             }
         },
-        Column::Cpu => plain(process.host_cpu_percent.map(percent).map(Cow::Owned), Tone::Plain),
-        Column::HostMemory => bytes(process.host_memory, false, Tone::Plain),
-        Column::Age => plain(row.age_seconds.map(|age| duration(age).into()), Tone::Plain),
-        Column::Command => absent(),
+        ProcessColumn::Cpu => plain(process.host_cpu_percent.map(percent).map(Cow::Owned), Tone::Plain),
+        ProcessColumn::HostMemory => bytes(process.host_memory, false, Tone::Plain),
+        ProcessColumn::Age => plain(row.age_seconds.map(|age| duration(age).into()), Tone::Plain),
+        ProcessColumn::Command => absent(),
     }
 }
 

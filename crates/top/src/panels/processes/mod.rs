@@ -6,9 +6,9 @@ mod columns;
 
 use crate::paint::{cell, columns as width_of, fill, put, repeat};
 use crate::rows::Branch;
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::Tone;
-use columns::{Placed, placed};
+use columns::{PlacedColumn, placed};
 use model::Process;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -25,7 +25,7 @@ fn room(area: Rect) -> usize {
     usize::from(area.height.saturating_sub(HEAD))
 }
 
-pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     if area.is_empty() {
         return;
@@ -69,16 +69,16 @@ pub fn draw(state: &State, area: Rect, buf: &mut Buffer) {
     }
 }
 
-fn why_empty(state: &State) -> &'static str {
+fn why_empty(state: &TopState) -> &'static str {
     match state.rows.all_len() {
         _ if state.snapshot().taken_at.0 == 0 => "no sample yet",
         0 => "no process uses a device",
-        _ => "no process matches the filter: Esc or / to change it",
+        _ => "No process matches the filter (Esc or /: change it)",
     }
 }
 
 /// How many there are, which of them are shown, and what is not to be seen otherwise.
-fn title(state: &State, area: Rect, first: usize, columns: &[Placed], buf: &mut Buffer) {
+fn title(state: &TopState, area: Rect, first: usize, columns: &[PlacedColumn], buf: &mut Buffer) {
     let (theme, rows, end) = (&state.theme, &state.rows, area.right());
     let (border, faint) = (theme.style(Tone::Border), theme.style(Tone::Faint));
     repeat(buf, area.x, area.y, end, theme.glyphs().horizontal, border);
@@ -116,7 +116,7 @@ fn title(state: &State, area: Rect, first: usize, columns: &[Placed], buf: &mut 
 }
 
 /// The mark of the sorted column.
-pub fn direction(state: &State) -> &'static str {
+pub fn direction(state: &TopState) -> &'static str {
     match (state.theme.unicode, state.settings.descending) {
         (true, true) => "▼",
         (true, false) => "▲",
@@ -126,7 +126,7 @@ pub fn direction(state: &State) -> &'static str {
 }
 
 /// The names of the columns. The mark of the sorted one is in the gap beside its name, so that nothing moves.
-fn heads(state: &State, area: Rect, columns: &[Placed], buf: &mut Buffer) {
+fn heads(state: &TopState, area: Rect, columns: &[PlacedColumn], buf: &mut Buffer) {
     let y = area.y + 1;
     for place in columns {
         let is_sorted = place.column == state.settings.sort;
@@ -145,10 +145,10 @@ fn heads(state: &State, area: Rect, columns: &[Placed], buf: &mut Buffer) {
 
 /// The command, scrolled sideways, behind its place in the tree.
 fn draw_command(
-    state: &State,
+    state: &TopState,
     process: &Process,
     branch: Branch,
-    place: &Placed,
+    place: &PlacedColumn,
     y: u16,
     whole: Option<Style>,
     buf: &mut Buffer,

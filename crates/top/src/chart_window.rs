@@ -14,12 +14,12 @@ pub struct Charts {
     /// The first of the figures that is shown.
     pub first: usize,
     /// What the mouse holds.
-    pub held: Option<Held>,
+    pub held: Option<PressedMoment>,
 }
 
 /// A moment that was pressed upon and not let go of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct PressedMoment {
     pub moment: Timestamp,
     /// Whether it was dragged: then it was no click.
     pub dragged: bool,

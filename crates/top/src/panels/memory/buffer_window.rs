@@ -2,7 +2,7 @@
 
 use super::rows::{Key, is_buffer};
 use crate::paint::{clear, frame, put};
-use crate::state::State;
+use crate::state::TopState;
 use crate::theme::Tone;
 use model::Bytes;
 use ratatui::buffer::Buffer;
@@ -16,15 +16,15 @@ const HEIGHT: u16 = 11;
 const NAMES: u16 = 11;
 
 /// Lies over the list, and over more where that is low.
-pub fn draw(state: &State, view: &View, key: &Key, area: Rect, list: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, view: &View, key: &Key, area: Rect, list: Rect, buf: &mut Buffer) {
     let height = HEIGHT.min(area.height);
     let y = list.y.min(area.bottom().saturating_sub(height));
     let area = Rect { y, height, ..area };
     clear(buf, area);
-    let inner = frame(buf, area, "Buffer: Up and Down show others, Esc closes", &state.theme);
+    let inner = frame(buf, area, "Buffer (Up, Down: others, Esc: close)", &state.theme);
     let end = inner.right();
     let Some(buffer) = view.buffers.iter().find(|buffer| is_buffer(buffer, key)) else {
-        let text = "it is gone: freed, or no longer among those that are listed";
+        let text = "freed, or no longer among the listed buffers";
         put(buf, inner.x.saturating_add(1), inner.y, end, text, state.theme.style(Tone::Warning));
         return;
     };
@@ -48,7 +48,7 @@ fn facts(buffer: &Live, view: &View, absent: &str) -> Vec<(&'static str, String)
     let owner = buffer.pid.map(|pid| format!("pid {pid}  {}", command.unwrap_or(absent)));
     let user = holder.and_then(|holder| holder.user.as_deref()).map(|user| format!("  user {user}"));
     let chips = match &buffer.devices[..] {
-        [] => "one of its process: which one cannot be told".to_owned(),
+        [] => "one of its process; which one is not known".to_owned(),
         [one] => one.clone(),
         several => format!("{}, the same on each", several.join(", ")),
     };
