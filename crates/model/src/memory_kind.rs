@@ -22,14 +22,8 @@ pub enum MemoryKind {
 
 impl MemoryKind {
     /// All kinds, in the order of reports.
-    pub const ALL: [MemoryKind; 6] = [
-        MemoryKind::Dram,
-        MemoryKind::L1,
-        MemoryKind::L1Small,
-        MemoryKind::Trace,
-        MemoryKind::Cb,
-        MemoryKind::Kernel,
-    ];
+    pub const ALL: [MemoryKind; 6] =
+        [MemoryKind::Dram, MemoryKind::L1, MemoryKind::L1Small, MemoryKind::Trace, MemoryKind::Cb, MemoryKind::Kernel];
 
     /// The kinds that DRAM in use consists of.
     pub const DRAM_USED: [MemoryKind; 2] = [MemoryKind::Dram, MemoryKind::Trace];
@@ -57,6 +51,20 @@ impl MemoryKind {
             MemoryKind::Trace => "TRACE",
             MemoryKind::Cb => "CB",
             MemoryKind::Kernel => "KERNEL",
+        }
+    }
+
+    /// Its heading in tables of processes, where columns are narrow: `L1SML`.
+    pub fn heading(self) -> &'static str {
+        if self == MemoryKind::L1Small { "L1SML" } else { self.title() }
+    }
+
+    /// Its heading in `pmon`, which has a column for each part of what is used apart from the buffers.
+    pub fn column_of_part(self) -> Option<&'static str> {
+        match self {
+            MemoryKind::L1Small => Some("l1sml"),
+            MemoryKind::Trace | MemoryKind::Cb => Some(self.name()),
+            MemoryKind::Dram | MemoryKind::L1 | MemoryKind::Kernel => None,
         }
     }
 }

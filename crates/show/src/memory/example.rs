@@ -1,23 +1,17 @@
-//! Machines for tests: a busy p150a with books, a hung p150b, an n300 without; and a Galaxy.
+//! Machines for tests: a busy p150a with the agent, a hung p150b, an n300 without; and a Galaxy.
 
 use super::gather::{Kept, buffers, view};
 use super::view::{Death, LARGEST, View};
 use model::*;
 
-/// The machine of smi's tests, with the buffers of the process that keeps a book.
+/// The machine of smi's tests, with the buffers of the process that runs with the agent.
 pub fn machine() -> View {
     let mut snapshot = crate::example::machine();
-    let p150a = &mut snapshot.devices[0].memory;
-    p150a.dram_used = Some(Bytes(13_314_398_618));
-    p150a.trace_used = Some(Bytes(8_192));
-    p150a.l1_used = Some(Bytes(25_165_824));
-    p150a.cb_used = Some(Bytes(1_351_680));
-    p150a.l1_small_used = Some(Bytes(32_768));
-    p150a.stale = Some(Bytes(3 << 20));
+    snapshot.devices[0].memory.stale = Some(Bytes(3 << 20));
     view(&snapshot, buffers(&snapshot, &snapshot, &[book(&snapshot)], LARGEST), vec![])
 }
 
-/// The same with somebody who died.
+/// The same with an exited process.
 pub fn with_a_death() -> View {
     let mut view = machine();
     view.deaths.push(Death {
@@ -32,13 +26,17 @@ pub fn with_a_death() -> View {
     view
 }
 
-/// 32 chips, and a process on all of them that keeps a book.
+/// 32 chips, and a process on all of them that runs with the agent.
 pub fn galaxy() -> View {
     let mut snapshot = crate::example::galaxy();
     let mut process = crate::example::machine().processes[1].clone();
     for device in &mut snapshot.devices {
-        device.memory.cb_used = Some(Bytes(1_351_680));
-        device.memory.l1_used = Some(Bytes(device.memory.dram_used.map_or(0, |used| used.0 / 200)));
+        let dram = device.memory.dram.map_or(0, |bytes| bytes.0);
+        device.memory.count(Usage {
+            trace: None,
+            l1_small: None,
+            ..Usage::measured(dram, dram / 200, 0, 0, 1_351_680)
+        });
     }
     process.devices = snapshot.devices.iter().map(held_of).collect();
     snapshot.processes = vec![process];
@@ -63,8 +61,8 @@ fn held_of(device: &Device) -> Held {
     };
     let memory = &device.memory;
     let exact = Exact {
-        dram: figures(memory.dram_used, 12, 1_072_693_184),
-        l1: figures(memory.l1_used, 72, 1_393_312),
+        dram: figures(memory.dram, 12, 1_072_693_184),
+        l1: figures(memory.l1, 72, 1_393_312),
         cb: Some(KindFigures { bytes: memory.cb_used.unwrap_or_default(), ..KindFigures::default() }),
         ..Exact::default()
     };

@@ -1,6 +1,6 @@
 //! What `ttmon mem` shows, in plain data: of a machine, or of a report. What is not known is absent.
 
-use model::{Bytes, Fault, Host, State, Timestamp, Usage};
+use model::{Bytes, Fault, Host, MemoryKind, State, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form. Additions keep the number; a changed meaning raises it.
@@ -12,7 +12,7 @@ pub const LARGEST: usize = 50;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct View {
     pub schema: u32,
-    /// Absent where a report does not tell.
+    /// Absent where a report does not have it.
     pub taken_at: Option<Timestamp>,
     pub host: Host,
     /// The report that it comes from, where it is not this machine now.
@@ -22,10 +22,10 @@ pub struct View {
     pub processes: Vec<Holder>,
     /// The largest ones.
     pub buffers: Vec<Buffer>,
-    /// Those that there was no room for, here or in the books.
+    /// Those that there was no room for, here or in the agents' tables.
     #[serde(skip)]
     pub unlisted_buffers: u64,
-    /// Processes that ended with device memory; only a service remembers them.
+    /// Processes that exited with device memory; only a service keeps a record of them.
     pub deaths: Vec<Death>,
     pub faults: Vec<Fault>,
 }
@@ -41,11 +41,11 @@ pub struct Chip {
     pub about: Option<String>,
     pub dram: Area,
     pub l1: Area,
-    /// Counted for processes that are dead; never part of what is used.
+    /// Still attributed to exited processes; never part of what is used.
     pub stale_bytes: Option<Bytes>,
     /// How many processes hold it; absent in a report.
     pub processes: Option<u32>,
-    /// Those of them that tell nobody how much.
+    /// Those of them that do not report how much.
     pub untracked_processes: u32,
 }
 
@@ -54,13 +54,13 @@ pub struct Chip {
 pub struct Area {
     /// What the chip has.
     pub total_bytes: Option<Bytes>,
-    /// All kinds together.
+    /// What is used: all kinds together, but for `kernel`.
     pub used_bytes: Option<Bytes>,
     /// `dram` and `trace`, or `l1`, `cb`, `l1_small` and `kernel`; the buffers come first.
     pub kinds: Vec<Kind>,
-    /// A fixed reservation of each core that holds the code of running kernels; how much of it is in use nobody knows.
+    /// A fixed reservation of each core that holds the code of running kernels; how much of it is in use is not known.
     pub kernel_ring_bytes: Option<Bytes>,
-    /// What no allocator hands out besides: firmware, dispatch cores, regions that nobody has used.
+    /// What no allocator hands out besides: firmware, dispatch cores, regions that were never used.
     pub reserved_bytes: Option<Bytes>,
 }
 
@@ -71,9 +71,9 @@ pub struct Kind {
     pub used_bytes: Option<Bytes>,
     /// What the programs asked for.
     pub logical_bytes: Option<Bytes>,
-    /// The most that was in use at one time, as far as books and reports reach.
+    /// The most that was in use at one time, as far as agents and reports know.
     pub peak_bytes: Option<Bytes>,
-    /// It may have been more: somebody keeps no book, or several do, each for itself.
+    /// It may have been more: a process has no agent, or several have one each.
     pub peak_is_at_least: bool,
     pub buffers: Option<u64>,
     pub banks: Option<Banks>,
@@ -86,7 +86,7 @@ pub struct Banks {
     pub allocatable_bytes: Option<Bytes>,
     /// The sum over the allocators.
     pub allocated_bytes: Option<Bytes>,
-    /// Somebody else has memory of this kind, whose allocator nobody could ask.
+    /// Another process has memory of this kind, whose allocator could not be asked.
     #[serde(default)]
     pub allocated_is_at_least: bool,
     pub free_bytes: Option<Bytes>,
@@ -112,7 +112,7 @@ pub struct Holder {
     /// On all of these chips together.
     #[serde(flatten)]
     pub usage: Usage,
-    /// Where the figures come from; absent when nobody tells.
+    /// Where the figures come from; absent where the process does not report.
     pub source: Option<String>,
     pub devices: Vec<Part>,
 }
@@ -136,7 +136,7 @@ pub struct Buffer {
     /// On each chip.
     pub bytes: Option<Bytes>,
     pub logical_bytes: Option<Bytes>,
-    /// In each bank; absent where nobody tells of banks.
+    /// In each bank; absent where banks are not known.
     pub bank_bytes: Option<Bytes>,
     pub banks: Option<u32>,
     /// In each bank.
@@ -148,7 +148,7 @@ pub struct Buffer {
     pub label: Option<String>,
 }
 
-/// A process that ended with device memory.
+/// A process that exited with device memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Death {
     pub pid: u32,
@@ -168,7 +168,7 @@ const KERNEL_RING_PER_CORE: u64 = 69 * 1024;
 impl Area {
     /// The area with what follows from its kinds: the sum, and what no allocator hands out.
     pub fn summed(total_bytes: Option<Bytes>, kinds: Vec<Kind>) -> Area {
-        let known: Vec<Bytes> = kinds.iter().filter_map(|kind| kind.used_bytes).collect();
+        let known: Vec<Bytes> = kinds.iter().filter(|kind| kind.is_used()).filter_map(|kind| kind.used_bytes).collect();
         let used_bytes = (!known.is_empty()).then(|| known.into_iter().sum());
         let mut area = Area { total_bytes, used_bytes, kinds, ..Area::default() };
         area.reserve();
@@ -195,6 +195,11 @@ impl Area {
 }
 
 impl Kind {
+    /// Whether it is part of what is used: kernel code is beside it.
+    pub fn is_used(&self) -> bool {
+        self.kind != MemoryKind::Kernel.name()
+    }
+
     /// What its allocator can hand out at all, in all banks.
     pub fn allocatable(&self) -> Option<Bytes> {
         let banks = self.banks.as_ref()?;

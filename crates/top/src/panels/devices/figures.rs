@@ -3,8 +3,9 @@
 use crate::state::State;
 use crate::theme::{Theme, Tone};
 use model::{Alert, Arch, Bytes, BytesPerSecond, Device, Severity, State as DeviceState};
+use model::judgement::AT_LIMIT;
 use show::figures;
-use show::style::{Style as Table, Tone as TableTone, against};
+use show::style::{Style as Table, Tone as TableTone};
 
 /// Figures may be shared with the table of `ttmon smi`.
 fn table(theme: &Theme) -> Table {
@@ -16,11 +17,12 @@ fn tone_of(tone: TableTone) -> Tone {
         TableTone::Plain => Tone::Plain,
         TableTone::Good => Tone::Good,
         TableTone::Warning => Tone::Warning,
-        TableTone::Bad => Tone::Bad,
+        TableTone::Critical => Tone::Bad,
         TableTone::Faint => Tone::Faint,
         TableTone::Strong => Tone::Strong,
         TableTone::Second => Tone::Second,
         TableTone::Third => Tone::Third,
+        _ => Tone::Plain,
     }
 }
 
@@ -129,7 +131,7 @@ pub fn why_slow(device: &Device, state: &State) -> Option<&'static str> {
     if !is_low || is_stale(device) {
         return None;
     }
-    let at_limit = |value: Option<f64>, limit: Option<f64>| against(value, limit, 0.98, 0.98) == TableTone::Bad;
+    let at_limit = |value: Option<f64>, limit: Option<f64>| matches!((value, limit), (Some(value), Some(limit)) if value >= limit * AT_LIMIT);
     if at_limit(device.asic_temp.map(|v| v.0), device.asic_temp_max.map(|v| v.0)) {
         return Some("temperature at its limit");
     }

@@ -10,7 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::figures::used_of_total;
 use show::grid::{Cell, Column, fitted};
-use show::memory::draw::bar::{Fill, Sizes, cells, tone};
+use show::memory::draw::bar::{Fill, Sizes, cells};
 use show::memory::draw::facts::{self, Fact, fill_of_banks, fragmentation_tone, percent};
 use show::memory::view::{Chip, Kind};
 use show::style::{Style, Tone as Said};
@@ -325,9 +325,9 @@ pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), width: u16, sizes: Option<&Size
 
 /// Memory that is nearly full is worth a warning.
 pub fn part_tone(part: f64, usual: Tone) -> Tone {
-    match tone(part) {
+    match show::figures::capacity_tone(part) {
         Said::Warning => Tone::Warning,
-        Said::Bad => Tone::Bad,
+        Said::Critical => Tone::Bad,
         _ => usual,
     }
 }
