@@ -53,4 +53,18 @@ impl MemoryKind {
             MemoryKind::Kernel => "KERNEL",
         }
     }
+
+    /// Its heading in tables of processes, where columns are narrow: `L1SML`.
+    pub fn heading(self) -> &'static str {
+        if self == MemoryKind::L1Small { "L1SML" } else { self.title() }
+    }
+
+    /// Its heading in `pmon`, which has a column for each part of what is used apart from the buffers.
+    pub fn column_of_part(self) -> Option<&'static str> {
+        match self {
+            MemoryKind::L1Small => Some("l1sml"),
+            MemoryKind::Trace | MemoryKind::Cb => Some(self.name()),
+            MemoryKind::Dram | MemoryKind::L1 | MemoryKind::Kernel => None,
+        }
+    }
 }

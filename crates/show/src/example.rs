@@ -34,7 +34,8 @@ pub fn galaxy() -> Snapshot {
             Some(PciAddress(format!("0000:{}{}:00.0", ["c", "8", "0", "4"][n as usize / 8], n % 8 + 1).into()));
         chip.asic_temp = Some(Celsius(40.0 + f64::from(n)));
         chip.power = Some(Watts(12.0 + f64::from(n) * 2.0));
-        chip.memory.dram_used = Some(Bytes(u64::from(n) * 400_000_000));
+        chip.memory.dram = Some(Bytes(u64::from(n) * 400_000_000));
+        chip.memory.dram_used = chip.memory.dram;
         chip.memory.l1_total = Some(Bytes(119_930_880));
         match n {
             5 => Device { state: State::Hung, asic_temp: None, power: None, aiclk: None, ..chip },
@@ -146,9 +147,11 @@ fn n300() -> Device {
         tt_flash: Some("3.6.1.0".into()),
     };
     device.memory.dram_total = Some(Bytes(12 << 30));
-    device.memory.dram_used = Some(Bytes(0));
+    device.memory.dram = Some(Bytes(0));
+    device.memory.dram_used = device.memory.dram;
     device.memory.l1_total = Some(Bytes(95_944_704));
-    device.memory.l1_used = Some(Bytes(2_048));
+    device.memory.l1 = Some(Bytes(2_048));
+    device.memory.l1_used = device.memory.l1;
     device.memory.stale = Some(Bytes(0));
     device
 }
@@ -162,9 +165,11 @@ fn n300_right() -> Device {
     device.state = State::Remote;
     device.sample_age_seconds = Some(0.0);
     device.memory.dram_total = Some(Bytes(12 << 30));
-    device.memory.dram_used = Some(Bytes(11_811_160_064));
+    device.memory.dram = Some(Bytes(11_811_160_064));
+    device.memory.dram_used = device.memory.dram;
     device.memory.l1_total = Some(Bytes(95_944_704));
-    device.memory.l1_used = Some(Bytes(0));
+    device.memory.l1 = Some(Bytes(0));
+    device.memory.l1_used = device.memory.l1;
     device
 }
 

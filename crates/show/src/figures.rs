@@ -1,8 +1,11 @@
-//! Figures of a device as they stand in a table, and the tone that goes with each.
+//! Figures of a device as tables show them, and the tone of each, which follows from the one judgement.
 
-use crate::style::{Style, Tone, against};
+use crate::style::{Style, Tone};
 use crate::text::clean;
-use model::{Bytes, Device, DeviceId, State};
+use model::figure::Figure;
+use model::figure::Judge;
+use model::figure::device::{ASIC_TEMP, POWER};
+use model::{Bytes, Device, DeviceId, Judgement, State};
 
 /// What people call it.
 pub fn name(device: &Device, style: &Style) -> String {
@@ -48,7 +51,7 @@ pub fn temperature(device: &Device, style: &Style) -> String {
 
 /// Against the limit.
 pub fn temperature_tone(device: &Device) -> Tone {
-    against(device.asic_temp.map(|v| v.0), device.asic_temp_max.map(|v| v.0), 0.85, 0.95)
+    tone(&ASIC_TEMP, device)
 }
 
 /// `65/150`
@@ -56,9 +59,18 @@ pub fn power(device: &Device, style: &Style) -> String {
     with_limit(device.power.map(|v| v.0), device.power_max.map(|v| v.0), style)
 }
 
-/// Against the limit.
+/// Full power is normal load.
 pub fn power_tone(device: &Device) -> Tone {
-    against(device.power.map(|v| v.0), device.power_max.map(|v| v.0), 0.90, 0.98)
+    tone(&POWER, device)
+}
+
+/// The tone of a figure: faint where it is not known, plain where it is normal.
+pub fn tone(figure: &Figure<Device>, device: &Device) -> Tone {
+    match (figure.judge(device), figure.value(device)) {
+        (Some(judgement), _) => judgement.into(),
+        (None, Some(_)) => Tone::Plain,
+        (None, None) => Tone::Faint,
+    }
 }
 
 fn with_limit(value: Option<f64>, limit: Option<f64>, style: &Style) -> String {
@@ -76,11 +88,9 @@ pub fn clock(device: &Device, style: &Style) -> String {
 
 /// How a state is marked.
 pub fn state_tone(state: State) -> Tone {
-    match state {
-        State::Ok => Tone::Good,
-        State::Resetting | State::NoDriver | State::Silent => Tone::Warning,
-        State::Hung | State::Lost => Tone::Bad,
-        State::Remote => Tone::Faint,
+    match (state.judge(), state) {
+        (Judgement::Normal, State::Remote) => Tone::Faint,
+        (judgement, _) => Tone::of_bar(judgement),
     }
 }
 
@@ -91,13 +101,15 @@ pub fn part(used: Option<Bytes>, total: Option<Bytes>) -> Option<f64> {
 
 /// Plain figures of memory are drawn as a good bar.
 pub fn memory_tone(used: Option<Bytes>, total: Option<Bytes>) -> Tone {
-    match against(part(used, total), Some(1.0), 0.80, 0.95) {
-        Tone::Plain => Tone::Good,
-        tone => tone,
-    }
+    part(used, total).map_or(if used.is_some() { Tone::Good } else { Tone::Faint }, capacity_tone)
 }
 
-/// `12.4/32.0 GiB`: both in the unit of the total. At least so much, where a process does not tell.
+/// The tone of a capacity that is filled to a part of one.
+pub fn capacity_tone(part: f64) -> Tone {
+    Tone::of_bar(Judge::Capacity.judge(part))
+}
+
+/// `12.4/32.0 GiB`: both in the unit of the total. At least so much, where a process does not report.
 pub fn used_of_total(used: Option<Bytes>, total: Option<Bytes>, untracked: u32, style: &Style) -> String {
     let mark = if untracked > 0 && used.is_some() { style.glyphs().at_least } else { "" };
     let total = match (used, total) {
@@ -127,8 +139,8 @@ pub fn remark(device: &Device) -> Option<String> {
             Some(age) => format!("last answer {age:.1} s ago"),
             None => "has not answered yet".into(),
         }),
-        State::NoDriver => Some("no driver is bound to it".into()),
-        _ if device.foreign_holders > 0 => Some(format!("{} openers cannot be named", device.foreign_holders)),
-        _ => stale.map(|stale| format!("{stale} stale (dead owner)")),
+        State::NoDriver => Some("no driver is bound".into()),
+        _ if device.foreign_holders > 0 => Some(format!("{} openers in other PID namespaces", device.foreign_holders)),
+        _ => stale.map(|stale| format!("{stale} stale (exited processes)")),
     }
 }

@@ -1,6 +1,7 @@
 //! How things are drawn: characters, colours, width.
 
 use crate::text::{Align, fit};
+use model::Judgement;
 
 /// The characters and colours that the output may use.
 #[derive(Debug, Clone, Copy)]
@@ -15,25 +16,59 @@ pub struct Style {
     pub unicode: bool,
 }
 
-/// What a colour means here, rather than what it is.
+/// What a text is, rather than how it looks. The one palette of `smi`, `mem` and `top`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// Nothing to say.
     Plain,
-    /// All is well.
-    Good,
-    /// Worth a look.
-    Warning,
-    /// Something is wrong.
-    Bad,
-    /// Of no matter.
+    /// Of little importance, or out of date.
     Faint,
     /// A heading.
     Strong,
-    /// The second and the third part of a bar.
+    /// The title of a frame.
+    Title,
+    /// Lines of frames and tables.
+    Border,
+    /// As it should be.
+    Good,
+    /// Worth a look.
+    Warning,
+    /// Needs somebody.
+    Critical,
+    /// The row or chip that is selected.
+    Selected,
+    /// A row that is tagged.
+    Tagged,
+    /// Keys in the last line, and whatever can be pressed.
+    Key,
+    /// The first part of a bar: buffers.
+    Buffers,
+    /// The second part of a bar: traces or circular buffers.
     Second,
     /// The third part of a bar.
     Third,
+    /// The part of a bar that is free.
+    Free,
+    /// The part of a bar that no allocator hands out.
+    Reserved,
+}
+
+/// The one place where a judgement becomes a tone.
+impl From<Judgement> for Tone {
+    fn from(judgement: Judgement) -> Tone {
+        match judgement {
+            Judgement::Normal => Tone::Plain,
+            Judgement::Warning => Tone::Warning,
+            Judgement::Critical => Tone::Critical,
+        }
+    }
+}
+
+impl Tone {
+    /// The tone of a bar: a normal one is drawn as good.
+    pub fn of_bar(judgement: Judgement) -> Tone {
+        if judgement == Judgement::Normal { Tone::Good } else { judgement.into() }
+    }
 }
 
 /// The characters of a frame.
@@ -114,14 +149,16 @@ impl Style {
     /// The text in a tone. Its width stays the same.
     pub fn paint(&self, text: &str, tone: Tone) -> String {
         let code = match tone {
-            Tone::Good => "32",
+            Tone::Good | Tone::Buffers => "32",
             Tone::Warning => "33",
-            Tone::Bad => "1;31",
-            Tone::Faint => "2",
-            Tone::Strong => "1",
+            Tone::Critical => "1;31",
+            Tone::Faint | Tone::Free | Tone::Reserved => "2",
+            Tone::Strong | Tone::Title => "1",
+            Tone::Tagged => "1;33",
+            Tone::Selected | Tone::Key => "7",
             Tone::Second => "36",
             Tone::Third => "35",
-            Tone::Plain => "",
+            Tone::Plain | Tone::Border => "",
         };
         if !self.color || code.is_empty() || text.trim().is_empty() {
             return text.to_owned();
@@ -156,16 +193,6 @@ impl Style {
     }
 }
 
-/// The tone of a value against its limit.
-pub fn against(value: Option<f64>, limit: Option<f64>, warn: f64, bad: f64) -> Tone {
-    match (value, limit) {
-        (Some(value), Some(limit)) if limit > 0.0 && value >= limit * bad => Tone::Bad,
-        (Some(value), Some(limit)) if limit > 0.0 && value >= limit * warn => Tone::Warning,
-        (Some(_), _) => Tone::Plain,
-        (None, _) => Tone::Faint,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,14 +215,5 @@ mod tests {
         let style = Style { color: true, ..PLAIN };
         assert_eq!(style.paint("  ok ", Tone::Good), "  \x1b[32mok\x1b[0m ");
         assert_eq!(PLAIN.paint("ok", Tone::Good), "ok");
-    }
-
-    #[test]
-    fn a_value_is_judged_against_its_limit() {
-        assert_eq!(against(Some(86.0), Some(90.0), 0.85, 0.95), Tone::Bad);
-        assert_eq!(against(Some(80.0), Some(90.0), 0.85, 0.95), Tone::Warning);
-        assert_eq!(against(Some(40.0), Some(90.0), 0.85, 0.95), Tone::Plain);
-        assert_eq!(against(Some(40.0), None, 0.85, 0.95), Tone::Plain);
-        assert_eq!(against(None, Some(90.0), 0.85, 0.95), Tone::Faint);
     }
 }

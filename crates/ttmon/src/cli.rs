@@ -1,6 +1,6 @@
 //! The command line: which command it is, and that it is run.
 
-use crate::{alerts, config, mem, metrics, record, run, sim, smi, words};
+use crate::{alerts, command_words, config, mem, metrics, record, run, sim, smi};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -8,14 +8,14 @@ use watch::args::MachineArgs;
 use watch::exit::{self, Exit, Failure};
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 all is well; 2 a wrong word on the command line; 4 not permitted; 6 no such device, or none at all; \
-7 another machine does not answer; 9 the driver is not loaded; 15 a device is hung or lost.
+Exit codes: 0 success; 2 invalid arguments; 4 permission denied; 6 no such device, or no device; \
+7 a remote machine does not answer; 9 the driver is not loaded; 15 a device is hung or lost.
 
-Nothing here opens /dev/tenstorrent, sends a message to a device, or writes to a file that you did not name.
+ttmon does not open /dev/tenstorrent, does not send messages to a device, and writes only to files that you name.
 
-No Tenstorrent device at hand? Try:  ttmon --sim";
+Without a Tenstorrent device, try:  ttmon --sim";
 
-/// Monitor for Tenstorrent AI accelerators: how are they, who uses them, and where did the memory go?
+/// Monitor for Tenstorrent AI accelerators: state, processes and memory of every device
 ///
 /// Without a command this is `ttmon top` on a terminal, and `ttmon smi` elsewhere.
 #[derive(Debug, Parser)]
@@ -28,11 +28,11 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// What the words of the command line say. Ends the program where they are wrong, or ask for help.
+    /// Parses the command line. Ends the program where it is invalid, or asks for help.
     pub fn of(arguments: impl Iterator<Item = OsString>, is_terminal: bool) -> Cli {
         let mut definition = Cli::command();
         definition.build();
-        let arguments = words::completed(arguments, is_terminal, &definition);
+        let arguments = command_words::completed(arguments, is_terminal, &definition);
         Cli::from_arg_matches(&definition.get_matches_from(arguments)).unwrap_or_else(|error| error.exit())
     }
 
@@ -56,16 +56,16 @@ impl Cli {
         })
     }
 
-    /// Finds what does not go together and which no single argument can tell.
+    /// Finds options that do not go together.
     fn check(&self) -> anyhow::Result<()> {
         let MachineArgs { ssh, host, push, prometheus, .. } = &self.machine;
         let shows = matches!(self.command, Command::Smi(_) | Command::Top(_) | Command::Mem(_));
         let wrong = |why: &str| Err(Failure::error(Exit::Usage, why));
         match &self.command {
             // Here the option says how the rules are printed.
-            Command::Alerts(alerts::Args { command: alerts::Command::Export { .. }, .. }) => Ok(()),
+            Command::Alerts(alerts::AlertsArgs { command: alerts::AlertsCommand::Export { .. }, .. }) => Ok(()),
             Command::Mem(_) if prometheus.is_some() => {
-                wrong("--prometheus goes with smi and top: Prometheus is not told of buffers")
+                wrong("--prometheus goes with smi and top: Prometheus has no buffers")
             }
             _ if !shows && self.machine.is_far() => {
                 let option = match prometheus {
@@ -75,13 +75,13 @@ impl Cli {
                 };
                 wrong(&format!("{option} goes with smi, top and mem: the other commands are about this machine"))
             }
-            _ if *push && ssh.is_empty() => wrong("--push goes with --ssh: it brings ttmon along"),
+            _ if *push && ssh.is_empty() => wrong("--push goes with --ssh: it copies ttmon to the other machine"),
             Command::Smi(_) | Command::Top(_) | Command::Mem(_)
                 if host.is_empty()
                     && prometheus.is_none()
                     && (self.machine.token_file.is_some() || self.machine.ca.is_some()) =>
             {
-                wrong("--token-file and --ca go with --host and --prometheus: they are for who is asked there")
+                wrong("--token-file and --ca go with --host and --prometheus: they are for remote services")
             }
             Command::Top(top) if self.machine.is_far() && top.replay.is_some() => {
                 wrong("--replay shows a file: leave out the other machines")
@@ -102,33 +102,33 @@ impl Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show all devices and processes, in the manner of nvidia-smi
+    /// Show all devices and processes, like nvidia-smi
     #[command(after_help = AFTER_HELP)]
-    Smi(Box<smi::Args>),
+    Smi(Box<smi::SmiArgs>),
     /// Watch devices, processes and memory, with charts of the past
     Top(top::Args),
     /// Show where device memory went: chips, processes and buffers, live
     #[command(after_help = mem::AFTER_HELP)]
-    Mem(mem::Args),
+    Mem(mem::MemArgs),
     /// Run a command and print a receipt: its device memory, what it left behind, energy and power
     #[command(after_help = run::AFTER_HELP, override_usage = "ttmon run [OPTIONS] [--] CMD...")]
-    Run(run::Args),
-    /// Serve the device memory of all processes to everybody, and remember what the dead held
+    Run(run::RunArgs),
+    /// Serve device memory, metrics and a page, and keep a record of memory held by exited processes
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::Args),
-    /// Print what a scrape of the service would say, for Prometheus or OpenMetrics
+    /// Print metrics once, as Prometheus text or OpenMetrics
     #[command(after_help = metrics::AFTER_HELP)]
-    Metrics(metrics::Args),
+    Metrics(metrics::MetricsArgs),
     /// Record everything to a file, or print such a file
     #[command(after_help = record::AFTER_HELP)]
-    Record(record::Args),
-    /// Check, list or test the rules that tell when something is wrong, or export them to Prometheus
+    Record(record::RecordArgs),
+    /// Check, list or test alert rules, or export them to Prometheus
     #[command(after_help = alerts::after_help())]
-    Alerts(alerts::Args),
-    /// Print or check the configuration of `ttmon top`, or say where it is
-    Config(config::Args),
-    /// Run a simulated machine in a folder, for other programs to look at with --root
-    Sim(sim::Args),
+    Alerts(alerts::AlertsArgs),
+    /// Print or check the configuration of `ttmon top`, or print its path
+    Config(config::ConfigArgs),
+    /// Run a simulated machine in a folder, for other programs to read with --root
+    Sim(sim::SimArgs),
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
     fn completed(line: &str, is_terminal: bool) -> Vec<OsString> {
         let mut definition = Cli::command();
         definition.build();
-        words::completed(line.split(' ').map(OsString::from), is_terminal, &definition)
+        command_words::completed(line.split(' ').map(OsString::from), is_terminal, &definition)
     }
 
     #[test]

@@ -7,16 +7,16 @@ use watch::config::{load_alerts, path, said};
 use watch::exit::{Exit, Failure};
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct ConfigArgs {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: ConfigCommand,
     /// The file; $XDG_CONFIG_HOME/ttmon/config.toml, unless named
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum Command {
+pub enum ConfigCommand {
     /// Print all that can be chosen, as it is now, with explanations
     Print,
     /// Print where the file is
@@ -26,20 +26,20 @@ pub enum Command {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &ConfigArgs) -> anyhow::Result<Exit> {
     let path = path(args.config.as_deref())?;
     let mut out = io::stdout().lock();
     match args.command {
-        Command::Path => writeln!(out, "{}", path.display())?,
-        Command::Print => {
+        ConfigCommand::Path => writeln!(out, "{}", path.display())?,
+        ConfigCommand::Print => {
             let (settings, problems) = top::config::load(&path);
             out.write_all(top::config::print(&settings).as_bytes())?;
             out.flush()?;
             problems.iter().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));
         }
-        Command::Check => {
+        ConfigCommand::Check => {
             if !path.exists() {
-                writeln!(out, "{}: there is no such file, so everything is as usual", path.display())?;
+                writeln!(out, "{}: not found; using the defaults", path.display())?;
                 return Ok(Exit::Success);
             }
             let (_, mut problems) = top::config::load(&path);
@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
                 rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));
                 return Err(Failure::error(Exit::Usage, said(&path, first)));
             }
-            writeln!(out, "{}: all is well", path.display())?;
+            writeln!(out, "{}: ok", path.display())?;
         }
     }
     Ok(Exit::Success)

@@ -4,8 +4,9 @@
 
 mod alerts;
 mod cli;
+mod command_words;
 mod config;
-mod envelope;
+mod fleet_json;
 mod mem;
 mod metrics;
 mod record;
@@ -13,7 +14,6 @@ mod run;
 mod screen;
 mod sim;
 mod smi;
-mod words;
 
 use cli::Cli;
 use std::io::IsTerminal;

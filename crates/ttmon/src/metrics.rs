@@ -11,26 +11,26 @@ use watch::machine::Machine;
 use web::metrics::{Format, MetricsInput, ServiceFigures};
 
 pub const AFTER_HELP: &str = "\
-What was not measured has no line. A single sample has no counters of what went over PCIe: those are of the service (`ttmon serve`), \
-which is asked when there is one. For node_exporter's textfile collector, every minute:
+What was not measured has no line. A single sample has no PCIe counters: the service (`ttmon serve`) has them, \
+and is used when it runs. For node_exporter's textfile collector, every minute:
 
   * * * * * root ttmon metrics --textfile /var/lib/prometheus/node-exporter/ttmon.prom
 
-Exit codes: 0 it is written, whatever the devices are like; 2 a wrong word on the command line; 4 not permitted.";
+Exit codes: 0 written, whatever the state of the devices; 2 invalid arguments; 4 permission denied.";
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct MetricsArgs {
     /// OpenMetrics instead of Prometheus text
     #[arg(long, conflicts_with = "textfile")]
     pub openmetrics: bool,
-    /// Write to PATH instead, whole or not at all
+    /// Write to PATH instead, atomically
     #[arg(long, value_name = "PATH")]
     pub textfile: Option<PathBuf>,
     #[command(flatten)]
     pub options: MetricOptions,
 }
 
-pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
+pub fn run(machine: &MachineArgs, args: &MetricsArgs) -> anyhow::Result<Exit> {
     let mut opened = Machine::open(machine, false)?.through_service(machine);
     let snapshot = opened.sample();
     // The sample was taken for this.

@@ -14,34 +14,34 @@ use watch::verdict::verdict;
 use watch::wait::{Interrupt, Woken};
 
 pub const AFTER_HELP: &str = "\
-Needs no terminal. Ctrl-C and SIGTERM end the recording as --for does; one line on standard error then says how many samples there are, \
-and how large the file is. A recording that was cut off, by SIGKILL or a full disk, lacks its last ten seconds at the \
+Needs no terminal. Ctrl-C and SIGTERM end the recording as --for does; one line on standard error then gives the number of samples \
+and the size of the file. A recording that was cut off, by SIGKILL or a full disk, lacks its last ten seconds at the \
 most. An existing file is never written over.
 
   ttmon record -o night.ttmon --for 8h
-  ttmon record --dump night.ttmon | jq '.devices[0].power_watts'
+  ttmon record --dump night.ttmon | jq '.devices[0].state'
 
-Exit codes: as for `ttmon smi`; 1 the file cannot be written any more; 2 a wrong word on the command line, or a file that is no \
+Exit codes: as for `ttmon smi`; 1 the file can no longer be written; 2 invalid arguments, or a file that is not a \
 recording.";
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct RecordArgs {
     /// Write the recording to FILE, which must be new or empty
     #[arg(short, long, value_name = "FILE", required_unless_present = "dump", conflicts_with = "dump")]
     pub output: Option<PathBuf>,
-    /// End after this time, as 90s, 10m or 1h30m; else it goes on until Ctrl-C
+    /// Stop after this time, such as 90s, 10m or 1h30m (default: on Ctrl-C)
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, conflicts_with = "dump")]
     pub length: Option<Duration>,
     /// Take a sample this often
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::period, conflicts_with = "dump")]
     pub every: Duration,
-    /// Print the samples of a recording as JSON, an object a line
+    /// Print the samples of a recording as JSON, one object per line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sim", "root"])]
     pub dump: Option<PathBuf>,
 }
 
 /// Runs the command.
-pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
+pub fn run(machine: &MachineArgs, args: &RecordArgs) -> anyhow::Result<Exit> {
     let Some(output) = &args.output else { return dump(args.dump.as_deref().unwrap_or(Path::new("-"))) };
     let interrupt = Interrupt::new()?;
     let mut machine = Machine::open(machine, true)?.through_service(machine);
@@ -51,17 +51,17 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// Records until it is enough, and says how much there is.
-fn record(machine: &mut Machine, args: &Args, path: &Path, interrupt: &Interrupt) -> anyhow::Result<Exit> {
+fn record(machine: &mut Machine, args: &RecordArgs, path: &Path, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let mut snapshot = machine.sample();
     // Where there is nothing to record, the reason is worth more than a file. Later a device may be lost.
     verdict(&snapshot, machine)?;
     let mut recorder = Recorder::create(path)?;
-    let told = || format!("{}: the recording ends here, because it cannot be written", path.display());
+    let why = || format!("{}: the recording ends here, because it cannot be written", path.display());
     let began = Instant::now();
     let end = args.length.and_then(|length| began.checked_add(length));
     let (mut next, mut samples) = (began, 0);
     loop {
-        recorder.push(&snapshot).with_context(told)?;
+        recorder.push(&snapshot).with_context(why)?;
         samples += 1;
         next = (next + args.every).max(Instant::now());
         let until = end.map_or(next, |end| end.min(next));
@@ -71,7 +71,7 @@ fn record(machine: &mut Machine, args: &Args, path: &Path, interrupt: &Interrupt
         }
         snapshot = machine.sample();
     }
-    recorder.finish().with_context(told)?;
+    recorder.finish().with_context(why)?;
     let bytes = Bytes(std::fs::metadata(path)?.len());
     let (length, path) = (duration::text(began.elapsed()), path.display());
     let samples = if samples == 1 { "1 sample".into() } else { format!("{samples} samples") };

@@ -20,7 +20,7 @@ pub enum Color {
 /// What a command wants of its output.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// Standard output, unless named.
+    /// Default: standard output.
     pub path: Option<PathBuf>,
     pub color: Color,
     pub ascii: bool,
@@ -31,17 +31,17 @@ pub struct Output {
 }
 
 /// The place that texts are shown at.
-pub struct Screen {
+pub struct OutputScreen {
     /// Opened when there is something to write, so that an error leaves a file as it was.
     out: Option<Box<dyn Write>>,
     path: Option<PathBuf>,
-    options: Options,
+    options: ScreenOptions,
     /// The last text drawn in place, to be left behind at the end.
     last: Option<String>,
 }
 
 #[derive(Clone, Copy)]
-struct Options {
+struct ScreenOptions {
     in_place: bool,
     terminal: bool,
     color: bool,
@@ -56,8 +56,8 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 const BEGIN: &str = "\x1b[?2026h\x1b[H";
 const END: &str = "\x1b[J\x1b[?2026l";
 
-impl Screen {
-    pub fn new(output: Output) -> Screen {
+impl OutputScreen {
+    pub fn new(output: Output) -> OutputScreen {
         let Output { path, color, ascii, in_place, choose } = output;
         let path = path.filter(|path| path.as_os_str() != "-");
         let terminal = on_terminal() && path.is_none();
@@ -68,8 +68,8 @@ impl Screen {
             Color::Auto => terminal && !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
         };
         let in_place = terminal && in_place;
-        let options = Options { in_place, terminal, color, unicode: !ascii && locale_is_utf8(), choose };
-        Screen { out: None, path, options, last: None }
+        let options = ScreenOptions { in_place, terminal, color, unicode: !ascii && locale_is_utf8(), choose };
+        OutputScreen { out: None, path, options, last: None }
     }
 
     fn out(&mut self) -> anyhow::Result<&mut Box<dyn Write>> {
@@ -99,7 +99,7 @@ impl Screen {
 
     /// How to draw, for the size that the terminal has now.
     pub fn style(&self) -> Style {
-        let Options { color, unicode, .. } = self.options;
+        let ScreenOptions { color, unicode, .. } = self.options;
         let size = self.size();
         let rows = size.map(|(_, rows)| rows - 1).filter(|_| self.options.in_place);
         Style { columns: size.map_or(80, |(columns, _)| columns), rows, color, unicode }
@@ -137,9 +137,9 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for OutputScreen {
     fn drop(&mut self) {
-        // After an error or a panic there is nobody left to tell that the terminal is gone, too.
+        // After an error or a panic, nothing can be done about a failure here.
         let _ = self.close();
     }
 }

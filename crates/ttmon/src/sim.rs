@@ -7,14 +7,14 @@ use watch::machine::simulate;
 use watch::wait::{Interrupt, Woken};
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct SimArgs {
     /// What to simulate, as for --sim
     #[arg(default_value = "p150x4")]
     pub spec: String,
 }
 
 /// Runs until Ctrl-C. Prints the folder first, alone on a line, for scripts.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &SimArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::new()?;
     let machine = simulate(&args.spec)?.run();
     let mut out = std::io::stdout().lock();

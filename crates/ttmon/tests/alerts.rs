@@ -257,7 +257,7 @@ fn check_test_and_export_say_what_is_wrong_and_what_was_answered() {
     let file = file.to_str().unwrap();
     let with = |arguments: &[&str]| ttmon(&[&["alerts"], arguments, &["--config", file]].concat());
     let checked = with(&["check"]);
-    assert_eq!(checked.out, format!("{file}: all is well with 1 rules and 1 receivers\n"), "{}", checked.err);
+    assert_eq!(checked.out, format!("{file}: ok, 1 rules and 1 receivers\n"), "{}", checked.err);
     let tested = with(&["test", "hot"]);
     assert_eq!((tested.out, tested.code), (format!("webhook http://{}/…: taken: so\n", hook.address), Some(0)));
     let heard = hook.heard.lock().unwrap()[0].clone();

@@ -159,16 +159,16 @@ fn what_does_not_go_together_is_said_in_one_sentence() {
         error: --host goes with smi, top and mem: the other commands are about this machine
         error: --ssh goes with smi, top and mem: the other commands are about this machine
         error: --host goes with smi, top and mem: the other commands are about this machine
-        error: --push goes with --ssh: it brings ttmon along
-        error: --token-file and --ca go with --host and --prometheus: they are for who is asked there
-        error: --token-file and --ca go with --host and --prometheus: they are for who is asked there
+        error: --push goes with --ssh: it copies ttmon to the other machine
+        error: --token-file and --ca go with --host and --prometheus: they are for remote services
+        error: --token-file and --ca go with --host and --prometheus: they are for remote services
         error: /nonexistent: No such file or directory (os error 2)
         error: /nonexistent: No such file or directory (os error 2)
         error: the argument '--host <URL>' cannot be used with '--sim[=<SPEC>]'
         error: the argument '--host <URL>' cannot be used with '--ssh <HOST>'
         error: --host "a/b": a name has no path: write it as http://… or https://…
         error: --ssh "-oProxyCommand=x": is no machine: HOST, USER@HOST or a name of your ssh configuration is needed
-        error: --tt-smi is of one machine: name one host, or use --json
+        error: --tt-smi shows one machine: name one host, or use --json
         error: --replay shows a file: leave out the other machines
         error: --record is of this machine alone: run `ttmon record` on the other ones
         error: --report shows files: leave out the other machines

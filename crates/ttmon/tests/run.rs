@@ -272,7 +272,7 @@ fn a_book_that_was_handed_over_is_in_the_receipt() {
     started.say("0");
     let Run { code, err, .. } = started.end();
     assert_eq!(code, Some(3), "{err}");
-    assert!(err.contains("exit code 0 after ") && err.contains(", 1 process kept a book\n"), "{err}");
+    assert!(err.contains("exit code 0 after ") && err.contains(", 1 process ran with the agent\n"), "{err}");
     assert!(err.contains("\ndevice 0  p150a 0000:"), "{err}");
     let pid = std::process::id();
     assert!(err.contains(&format!("\n  device 0  DRAM  32.0 KiB  pid {pid}  age ")), "{err}");
@@ -425,7 +425,7 @@ fn two_real_processes_have_a_book_each() {
     assert_eq!((code, processes.len()), (Some(0), 2), "{err}");
     let peaks: Vec<&Value> = processes.iter().map(|p| &p["chips"][0]["kinds"]["dram"]["peak_bytes"]).collect();
     assert_eq!(peaks, [2_097_152, 1_048_576]);
-    assert!(err.contains(" ≤ 3.0 MiB ") && err.contains(", 2 processes kept a book\n"), "{err}");
+    assert!(err.contains(" ≤ 3.0 MiB ") && err.contains(", 2 processes ran with the agent\n"), "{err}");
 }
 
 /// A simulated p150a that a real tt-metal under the real agent takes for its own.

@@ -117,7 +117,7 @@ fn only_the_service_knows_what_was_reported_and_who_has_died() {
     let socket = service.socket();
     let drawn =
         support::ttmon(&["mem", "--once", "--root", service.machine.root(), "--service", socket.to_str().unwrap()]);
-    assert!(drawn.out.contains("Died with device memory") && drawn.out.contains("SIGKILL"), "{}", drawn.out);
+    assert!(drawn.out.contains("Exited with device memory") && drawn.out.contains("SIGKILL"), "{}", drawn.out);
 }
 
 #[test]

@@ -13,8 +13,8 @@ fn link_capacity(device: &Device) -> Option<f64> {
     device.pcie.capacity().map(|capacity| capacity.0)
 }
 
-const fn column(heading: &'static str, unit: &'static str, scale: f64, width: usize) -> Option<Column> {
-    Some(Column { heading, unit, scale, width })
+const fn column(heading: &'static str, unit: &'static str, scale: f64, width: usize, position: u8) -> Option<Column> {
+    Some(Column { heading, unit, scale, width, position })
 }
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -26,7 +26,7 @@ figures! {
     /// What people call it.
     ID = Figure {
         title: "Id", aliases: &["device"], always: true, freshness: Freshness::Host,
-        column: column("dev", "Id", 1.0, 5),
+        column: column("dev", "Id", 1.0, 5, 0),
         ..Figure::new("id", Unit::Text, "What the device is called here: its number, or NR for the chip behind N.", always!(id))
     };
     /// The ordinal of its device node.
@@ -68,7 +68,7 @@ figures! {
     /// How it is.
     STATE = Figure {
         title: "State", section: Section::Health, words: &State::NAMES, always: true, freshness: Freshness::Host,
-        column: column("state", "", 1.0, 9), metric: Metric::one_of("ttmon_device_state", "state"), rule: Some("state"),
+        column: column("state", "", 1.0, 9, 90), metric: Metric::one_of("ttmon_device_state", "state"), rule: Some("state"),
         ..Figure::new("state", Unit::Text, "Condition of the device.", always!(state))
     };
     /// How old the readings are.
@@ -107,7 +107,7 @@ figures! {
     /// Chip temperature.
     ASIC_TEMP = Figure {
         title: "Temperature", section: Section::Temperature, limit: Some(&ASIC_TEMP_MAX), judge: Judge::Heat, history: true,
-        column: column("temp", "C", 1.0, 6), metric: Metric::gauge("ttmon_device_temperature_celsius"), rule: Some("asic_temp"),
+        column: column("temp", "C", 1.0, 6, 20), metric: Metric::gauge("ttmon_device_temperature_celsius"), rule: Some("asic_temp"),
         ..Figure::new("asic_temp_celsius", Unit::Celsius, "Chip temperature.", field!(asic_temp))
     };
     /// Throttle limit.
@@ -119,14 +119,14 @@ figures! {
     /// Fan speed.
     FAN = Figure {
         title: "Fan", section: Section::Temperature, history: true,
-        column: column("fan", "rpm", 1.0, 6), metric: Metric::gauge("ttmon_device_fan_rpm"), rule: Some("fan"),
+        column: column("fan", "rpm", 1.0, 6, 30), metric: Metric::gauge("ttmon_device_fan_rpm"), rule: Some("fan"),
         ..Figure::new("fan_rpm", Unit::Rpm, "Fan speed. Absent on passively cooled boards and on Wormhole.", field!(fan))
     };
 
     /// Power of the chip.
     POWER = Figure {
         title: "Power", section: Section::Power, limit: Some(&POWER_MAX), judge: Judge::Load, history: true,
-        column: column("pwr", "W", 1.0, 6), metric: Metric::gauge("ttmon_device_power_watts"), rule: Some("power"),
+        column: column("pwr", "W", 1.0, 6, 10), metric: Metric::gauge("ttmon_device_power_watts"), rule: Some("power"),
         ..Figure::new("power_watts", Unit::Watts, "Power of the chip (not of the board).", field!(power))
     };
     /// Power limit.
@@ -163,7 +163,7 @@ figures! {
     /// Clock of the Tensix cores.
     AICLK = Figure {
         title: "AICLK", section: Section::Clock, full_scale: Some(full_clock), history: true,
-        column: column("aiclk", "MHz", 1.0, 6), metric: Metric::gauge("ttmon_device_aiclk_hertz"), rule: Some("aiclk"),
+        column: column("aiclk", "MHz", 1.0, 6, 40), metric: Metric::gauge("ttmon_device_aiclk_hertz"), rule: Some("aiclk"),
         ..Figure::new("aiclk_megahertz", Unit::Megahertz, "Clock of the Tensix cores.", field!(aiclk))
     };
     /// Clock of the AXI bus.
@@ -210,14 +210,14 @@ figures! {
     /// Traffic to the device.
     HOST_TO_DEVICE = Figure {
         title: "PCIe to device", section: Section::Pcie, object: Some("pcie"), full_scale: Some(link_capacity),
-        freshness: Freshness::Rate, history: true, column: column("rxpci", "MB/s", 1e6, 8),
+        freshness: Freshness::Rate, history: true, column: column("rxpci", "MB/s", 1e6, 8, 70),
         metric: Metric::rate_of("ttmon_device_pcie_host_to_device_bytes"),
         ..Figure::new("host_to_device_bytes_per_second", Unit::BytesPerSecond, "PCIe traffic to the device. From the second sample of a loop on.", field!(pcie.host_to_device))
     };
     /// Traffic from the device.
     DEVICE_TO_HOST = Figure {
         title: "PCIe to host", section: Section::Pcie, object: Some("pcie"), full_scale: Some(link_capacity),
-        freshness: Freshness::Rate, history: true, column: column("txpci", "MB/s", 1e6, 8),
+        freshness: Freshness::Rate, history: true, column: column("txpci", "MB/s", 1e6, 8, 80),
         metric: Metric::rate_of("ttmon_device_pcie_device_to_host_bytes"),
         ..Figure::new("device_to_host_bytes_per_second", Unit::BytesPerSecond, "PCIe traffic from the device. From the second sample of a loop on.", field!(pcie.device_to_host))
     };
@@ -237,7 +237,7 @@ figures! {
     /// DRAM in use.
     DRAM_USED = Figure {
         title: "DRAM used", section: Section::Memory, object: Some("memory"), limit: Some(&DRAM_TOTAL), judge: Judge::Capacity,
-        freshness: Freshness::Host, history: true, column: column("dram", "MiB", MIB, 8),
+        freshness: Freshness::Host, history: true, column: column("dram", "MiB", MIB, 8, 50),
         metric: Metric::gauge_by("ttmon_device_memory_used_bytes", ("kind", "dram")), rule: Some("dram"),
         ..Figure::new("dram_used_bytes", Unit::Bytes, "DRAM that running processes hold: buffers and traces.", field!(memory.dram_used))
     };
@@ -262,7 +262,7 @@ figures! {
     /// L1 in use.
     L1_USED = Figure {
         title: "L1 used", section: Section::Memory, object: Some("memory"), limit: Some(&L1_TOTAL), judge: Judge::Capacity,
-        freshness: Freshness::Host, history: true, column: column("l1", "KiB", 1024.0, 8),
+        freshness: Freshness::Host, history: true, column: column("l1", "KiB", 1024.0, 8, 60),
         metric: Metric::gauge_by("ttmon_device_memory_used_bytes", ("kind", "l1")), rule: Some("l1"),
         ..Figure::new("l1_used_bytes", Unit::Bytes, "L1 that running processes hold: buffers, L1_SMALL and circular buffers.", field!(memory.l1_used))
     };

@@ -170,6 +170,8 @@ pub struct Column {
     pub scale: f64,
     /// How many characters it takes.
     pub width: usize,
+    /// Where it is: columns are in the order of this number.
+    pub position: u8,
 }
 
 /// Where Prometheus finds a figure.

@@ -3,8 +3,8 @@
 use super::{Column, Dimension, Figure, Freshness, Metric, Section, Unit, Value, always, field, figures};
 use crate::{BankFigures, Bytes, Held, KindFigures, MemoryKind, Process, Runtime, Source};
 
-const fn column(heading: &'static str, unit: &'static str, scale: f64, width: usize) -> Option<Column> {
-    Some(Column { heading, unit, scale, width })
+const fn column(heading: &'static str, unit: &'static str, scale: f64, width: usize, position: u8) -> Option<Column> {
+    Some(Column { heading, unit, scale, width, position })
 }
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -16,7 +16,7 @@ figures! {
 
     /// Process id.
     PID = Figure {
-        title: "Process id", section: Section::Pids, always: true, freshness: Freshness::Host, column: column("pid", "#", 1.0, 8),
+        title: "Process id", section: Section::Pids, always: true, freshness: Freshness::Host, column: column("pid", "#", 1.0, 8, 10),
         ..Figure::new("pid", Unit::Count, "Process id.", always!(pid))
     };
     /// Parent.
@@ -26,12 +26,12 @@ figures! {
     };
     /// Owner.
     USER = Figure {
-        title: "User", section: Section::Pids, freshness: Freshness::Host, column: column("user", "name", 1.0, 9),
+        title: "User", section: Section::Pids, freshness: Freshness::Host, column: column("user", "name", 1.0, 9, 20),
         ..Figure::new("user", Unit::Text, "User that it runs as.", field!(user))
     };
     /// Short name.
     NAME = Figure {
-        title: "Name", section: Section::Pids, freshness: Freshness::Host, column: column("command", "name", 1.0, 0),
+        title: "Name", section: Section::Pids, freshness: Freshness::Host, column: column("command", "name", 1.0, 0, 90),
         ..Figure::new("name", Unit::Text, "Short name of the process.", field!(name))
     };
     /// Command line.
@@ -46,7 +46,7 @@ figures! {
     };
     /// What it uses the device with.
     RUNTIME = Figure {
-        title: "Runtime", section: Section::Pids, words: &Runtime::NAMES, freshness: Freshness::Host, column: column("via", "", 1.0, 9),
+        title: "Runtime", section: Section::Pids, words: &Runtime::NAMES, freshness: Freshness::Host, column: column("via", "", 1.0, 9, 30),
         ..Figure::new("runtime", Unit::Text, "What it uses the device with: ttnn, tt-metal, umd or other.", field!(runtime))
     };
     /// Start time.
@@ -61,7 +61,7 @@ figures! {
     };
     /// Host CPU.
     HOST_CPU = Figure {
-        title: "Host CPU", section: Section::Pids, aliases: &["cpu"], freshness: Freshness::Host, rule: Some("process_cpu"), column: column("cpu", "%", 1.0, 6),
+        title: "Host CPU", section: Section::Pids, aliases: &["cpu"], freshness: Freshness::Host, rule: Some("process_cpu"), column: column("cpu", "%", 1.0, 6, 70),
         ..Figure::new("host_cpu_percent", Unit::Percent, "Host CPU, 100 for one core. From the second sample of a loop on.", field!(host_cpu_percent))
     };
     /// The agent.
@@ -120,25 +120,25 @@ figures! {
     /// The device.
     DEVICE = Figure {
         title: "Device", section: Section::Pids, aliases: &["dev", "device", "index"], always: true, freshness: Freshness::Host,
-        column: column("dev", "Id", 1.0, 5),
+        column: column("dev", "Id", 1.0, 5, 0),
         ..Figure::new("id", Unit::Text, "The device: its number, or NR for the chip behind N.", always!(id))
     };
     /// DRAM in use by the process.
     HELD_DRAM_USED = Figure {
-        title: "DRAM used", section: Section::Pids, aliases: &["dram"], freshness: Freshness::Host, column: column("dram", "MiB", MIB, 8),
+        title: "DRAM used", section: Section::Pids, aliases: &["dram"], freshness: Freshness::Host, column: column("dram", "MiB", MIB, 8, 40),
         metric: Metric::gauge_by("ttmon_process_memory_used_bytes", ("kind", "dram")), rule: Some("process_dram"),
         ..Figure::new("dram_used_bytes", Unit::Bytes, "DRAM that it holds on the device: buffers and traces.", field!(usage.dram_used))
     };
     /// L1 in use by the process.
     HELD_L1_USED = Figure {
-        title: "L1 used", section: Section::Pids, aliases: &["l1"], freshness: Freshness::Host, column: column("l1", "KiB", KIB, 8),
+        title: "L1 used", section: Section::Pids, aliases: &["l1"], freshness: Freshness::Host, column: column("l1", "KiB", KIB, 8, 50),
         metric: Metric::gauge_by("ttmon_process_memory_used_bytes", ("kind", "l1")), rule: Some("process_l1"),
         ..Figure::new("l1_used_bytes", Unit::Bytes, "L1 that it holds on the device: buffers, L1_SMALL and circular buffers.", field!(usage.l1_used))
     };
     /// Parts by kind.
     HELD_BYTES = Figure {
         title: "part", section: Section::Pids, dimension: Some(Dimension::MemoryKind), freshness: Freshness::Host,
-        metric: Metric::gauge("ttmon_process_memory_bytes"),
+        metric: Metric::gauge("ttmon_process_memory_bytes"), column: column("part", "KiB", KIB, 8, 60),
         ..Figure::new(
             "bytes", Unit::Bytes, "Its memory of this kind on the device: a part of what is used.",
             (
@@ -158,7 +158,7 @@ figures! {
     };
     /// Utilization of the device by the process.
     UTILIZATION = Figure {
-        title: "Utilization", section: Section::Pids, aliases: &["util"], freshness: Freshness::Host, column: column("util", "%", 1.0, 6),
+        title: "Utilization", section: Section::Pids, aliases: &["util"], freshness: Freshness::Host, column: column("util", "%", 1.0, 6, 80),
         ..Figure::new("utilization_percent", Unit::Percent, "How busy it keeps the busiest engine of the device, where the driver counts that. From the second sample of a loop on.", field!(utilization_percent))
     };
     /// What the program asked for.
@@ -184,5 +184,5 @@ figures! {
     /// Fragmentation.
     FRAGMENTATION = by_bank("fragmentation", "fragmentation", Unit::Share, "Part of the free memory of a bank that a single buffer cannot have: 0 when it is in one block.", |held, kind| of_banks(held, kind)?.fragmentation.map(Value::Real));
     /// Age of the last two.
-    BANK_AGE = by_bank("bank_age_seconds", "bank figures age", Unit::Seconds, "How old the largest free block and the fragmentation are, when something was allocated or freed since.", |held, kind| of_banks(held, kind)?.age_seconds.map(Value::Real));
+    BANK_AGE = by_bank("bank_age_seconds", "bank figures age", Unit::Seconds, "How old the largest free block and the fragmentation are: 0 unless something was allocated or freed since.", |held, kind| Some(Value::Real(of_banks(held, kind)?.age_seconds.unwrap_or(0.0))));
 }

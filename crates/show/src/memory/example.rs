@@ -1,18 +1,17 @@
-//! Machines for tests: a busy p150a with books, a hung p150b, an n300 without; and a Galaxy.
+//! Machines for tests: a busy p150a with the agent, a hung p150b, an n300 without; and a Galaxy.
 
 use super::gather::{Kept, buffers, view};
 use super::view::{Death, LARGEST, View};
 use model::*;
 
-/// The machine of smi's tests, with the buffers of the process that keeps a book.
+/// The machine of smi's tests, with the buffers of the process that runs with the agent.
 pub fn machine() -> View {
     let mut snapshot = crate::example::machine();
-    let p150a = &mut snapshot.devices[0].memory;
-    p150a.stale = Some(Bytes(3 << 20));
+    snapshot.devices[0].memory.stale = Some(Bytes(3 << 20));
     view(&snapshot, buffers(&snapshot, &snapshot, &[book(&snapshot)], LARGEST), vec![])
 }
 
-/// The same with somebody who died.
+/// The same with an exited process.
 pub fn with_a_death() -> View {
     let mut view = machine();
     view.deaths.push(Death {
@@ -27,16 +26,17 @@ pub fn with_a_death() -> View {
     view
 }
 
-/// 32 chips, and a process on all of them that keeps a book.
+/// 32 chips, and a process on all of them that runs with the agent.
 pub fn galaxy() -> View {
     let mut snapshot = crate::example::galaxy();
     let mut process = crate::example::machine().processes[1].clone();
     for device in &mut snapshot.devices {
-        let l1 = device.memory.dram_used.map_or(0, |used| used.0 / 200);
-        device.memory.dram = device.memory.dram_used;
-        device.memory.l1 = Some(Bytes(l1));
-        device.memory.cb_used = Some(Bytes(1_351_680));
-        device.memory.l1_used = Some(Bytes(l1 + 1_351_680));
+        let dram = device.memory.dram.map_or(0, |bytes| bytes.0);
+        device.memory.count(Usage {
+            trace: None,
+            l1_small: None,
+            ..Usage::measured(dram, dram / 200, 0, 0, 1_351_680)
+        });
     }
     process.devices = snapshot.devices.iter().map(held_of).collect();
     snapshot.processes = vec![process];

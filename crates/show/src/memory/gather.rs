@@ -1,8 +1,8 @@
-//! From a snapshot and the books of its processes to what is shown.
+//! From a snapshot and what the agents of its processes say to what is shown.
 
 use super::view::{Area, Banks, Buffer, Chip, Death, Holder, Kind, Part, SCHEMA, View};
 use model::{
-    BankFigures, Bytes, ChipMatch, Device, DeviceId, Exact, Held, KindFigures, Process, ProcessMemory, Snapshot,
+    BankFigures, Bytes, ChipMatch, Device, DeviceId, Held, KindFigures, MemoryKind, Process, ProcessMemory, Snapshot,
     Source, Timestamp, Usage, chip_match,
 };
 use std::cmp::Reverse;
@@ -36,7 +36,7 @@ pub fn view(snapshot: &Snapshot, buffers: Vec<Buffer>, deaths: Vec<Death>) -> Vi
 fn holder(process: &Process) -> Holder {
     let name = |source: Option<Source>| source.map(|source| source.name().to_owned());
     let part = |held: &Held| Part { id: held.id.to_string(), usage: held.usage, source: name(held.source) };
-    // Of several sources the first that tells; all chips of a process have the same in practice.
+    // Of several sources the first; all chips of a process have the same in practice.
     let source = process.devices.iter().find_map(|held| held.source);
     Holder {
         pid: process.pid,
@@ -58,18 +58,13 @@ fn chip(device: &Device, snapshot: &Snapshot) -> Chip {
         .filter_map(|process| process.devices.iter().find(|held| held.id == device.id))
         .collect();
     let memory = &device.memory;
-    let kind = |name: &str, used, of: fn(&Exact) -> Option<KindFigures>, usage: fn(&Usage) -> Option<Bytes>| {
-        kind(name, used, &held, memory.untracked_processes, of, usage)
-    };
-    let dram = vec![
-        kind("dram", memory.dram, |exact| exact.dram, |usage| usage.dram),
-        kind("trace", memory.trace_used, |exact| exact.trace, |usage| usage.trace),
-    ];
-    let l1 = vec![
-        kind("l1", memory.l1, |exact| exact.l1, |usage| usage.l1),
-        kind("cb", memory.cb_used, |exact| exact.cb, |usage| usage.cb),
-        kind("l1_small", memory.l1_small_used, |exact| exact.l1_small, |usage| usage.l1_small),
-    ];
+    let kind = |of: MemoryKind| kind(of, memory.usage().part(of), &held, memory.untracked_processes);
+    let dram = MemoryKind::DRAM_USED.map(kind).to_vec();
+    // In a bar, circular buffers follow the buffers, and the small region comes last.
+    let mut l1 = [MemoryKind::L1, MemoryKind::Cb, MemoryKind::L1Small].map(kind).to_vec();
+    if memory.kernel.is_some() {
+        l1.push(kind(MemoryKind::Kernel));
+    }
     Chip {
         index: device.id.index(),
         id: device.id.to_string(),
@@ -84,16 +79,9 @@ fn chip(device: &Device, snapshot: &Snapshot) -> Chip {
     }
 }
 
-fn kind(
-    name: &str,
-    used_bytes: Option<Bytes>,
-    held: &[&Held],
-    untracked: u32,
-    of: fn(&Exact) -> Option<KindFigures>,
-    usage: fn(&Usage) -> Option<Bytes>,
-) -> Kind {
-    let books: Vec<KindFigures> = held.iter().filter_map(|held| of(held.exact.as_deref()?)).collect();
-    let without_book = |held: &&&Held| held.exact.is_none() && usage(&held.usage).is_some_and(|bytes| bytes.0 > 0);
+fn kind(kind: MemoryKind, used_bytes: Option<Bytes>, held: &[&Held], untracked: u32) -> Kind {
+    let books: Vec<KindFigures> = held.iter().filter_map(|held| held.exact.as_deref()?.kind(kind)).collect();
+    let without_book = |held: &&&Held| held.exact.is_none() && held.usage.part(kind).is_some_and(|bytes| bytes.0 > 0);
     let others = untracked > 0 || held.iter().any(|held| without_book(&held));
     let sum = |of: fn(&KindFigures) -> u64| {
         (!books.is_empty() && !others).then(|| books.iter().map(of).fold(0, u64::saturating_add))
@@ -103,7 +91,7 @@ fn kind(
     let holding = books.iter().filter(|figures| figures.bytes.0 > 0 || figures.banks.is_some()).count();
     let is_at_least = others || books.len() > 1;
     Kind {
-        kind: name.into(),
+        kind: kind.name().into(),
         used_bytes,
         logical_bytes: sum(|figures| figures.logical_bytes.0).map(Bytes),
         peak_bytes: if is_at_least { peak.max(used_bytes.filter(|_| peak.is_some())) } else { peak },
@@ -113,7 +101,7 @@ fn kind(
     }
 }
 
-/// One allocator's figures, or several added up. Each of them believes to be alone with the chip.
+/// One allocator's figures, or several added up. Each of them assumes that it has the chip alone.
 fn banks(all: &[BankFigures]) -> Option<Banks> {
     let first = all.first()?;
     let count = first.count;
@@ -149,19 +137,19 @@ pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept], most: usize)
         let names = device_names(&kept.memory, process, &all.devices);
         let live = kept.memory.buffers.iter().flatten();
         let on_shown = live.filter_map(|buffer| {
-            let places: Vec<&Place> = names
+            let places: Vec<&ChipPlace> = names
                 .iter()
                 .filter(|(number, _)| buffer.device_ids.contains(number))
                 .map(|(_, place)| place)
                 .filter(|place| match place {
-                    Place::Here(id) => is_shown(id),
-                    Place::Elsewhere => false,
-                    Place::Unknown => true,
+                    ChipPlace::Here(id) => is_shown(id),
+                    ChipPlace::Elsewhere => false,
+                    ChipPlace::Unknown => true,
                 })
                 .collect();
             let named = places.iter().filter_map(|place| match place {
-                Place::Here(id) => Some(id.to_string()),
-                Place::Elsewhere | Place::Unknown => None,
+                ChipPlace::Here(id) => Some(id.to_string()),
+                ChipPlace::Elsewhere | ChipPlace::Unknown => None,
             });
             (!places.is_empty()).then(|| Buffer {
                 pid: Some(process.pid),
@@ -192,36 +180,36 @@ fn age(now: Timestamp, then: Timestamp) -> Option<f64> {
 
 /// Where a chip of a book is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum ChipPlace {
     Here(DeviceId),
     /// On none of the devices that the process holds.
     Elsewhere,
-    /// On one of several that cannot be told apart.
+    /// On one of several that cannot be distinguished.
     Unknown,
 }
 
 /// What a process calls its chips, and which devices they are.
-fn device_names(memory: &ProcessMemory, process: &Process, devices: &[Device]) -> Vec<(u32, Place)> {
+fn device_names(memory: &ProcessMemory, process: &Process, devices: &[Device]) -> Vec<(u32, ChipPlace)> {
     let held: Vec<&Device> =
         devices.iter().filter(|device| process.devices.iter().any(|held| held.id == device.id)).collect();
     let place = |chip: &model::ChipMemory| {
         let Some(number) = chip.unique_id.as_deref().and_then(|id| id.parse().ok()) else {
-            return if held.is_empty() { Place::Elsewhere } else { Place::Unknown };
+            return if held.is_empty() { ChipPlace::Elsewhere } else { ChipPlace::Unknown };
         };
         let mut of_board: Vec<&DeviceId> = Vec::new();
         for device in &held {
             // A chip without PCIe has the numbers of its gateway, too.
             let is_remote = matches!(device.id, DeviceId::Remote(_));
             match chip_match(device, number) {
-                Some(ChipMatch::Chip) if !is_remote => return Place::Here(device.id.clone()),
-                Some(ChipMatch::Remote) if is_remote => return Place::Here(device.id.clone()),
+                Some(ChipMatch::Chip) if !is_remote => return ChipPlace::Here(device.id.clone()),
+                Some(ChipMatch::Remote) if is_remote => return ChipPlace::Here(device.id.clone()),
                 Some(ChipMatch::OneOfBoard) => of_board.push(&device.id),
                 _ => {}
             }
         }
         match &of_board[..] {
-            [] => Place::Elsewhere,
-            [one] => Place::Here((*one).clone()),
+            [] => ChipPlace::Elsewhere,
+            [one] => ChipPlace::Here((*one).clone()),
             _ => same_figures(chip, &of_board, process),
         }
     };
@@ -229,12 +217,12 @@ fn device_names(memory: &ProcessMemory, process: &Process, devices: &[Device]) -
 }
 
 /// The one of several devices of a board on which the process holds just what its book says of the chip.
-fn same_figures(chip: &model::ChipMemory, ids: &[&DeviceId], process: &Process) -> Place {
+fn same_figures(chip: &model::ChipMemory, ids: &[&DeviceId], process: &Process) -> ChipPlace {
     let usage = chip.kinds.usage();
     let mut same = process.devices.iter().filter(|held| ids.contains(&&held.id) && held.usage == usage);
     match (same.next(), same.next()) {
-        (Some(held), None) => Place::Here(held.id.clone()),
-        _ => Place::Unknown,
+        (Some(held), None) => ChipPlace::Here(held.id.clone()),
+        _ => ChipPlace::Unknown,
     }
 }
 
@@ -256,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn one_allocator_is_believed_as_it_is_and_several_are_added_up() {
+    fn one_allocator_is_taken_as_it_is_and_several_are_added_up() {
         assert_eq!(banks(&[]), None);
         let one = banks(&[figures(200, 600)]).unwrap();
         assert_eq!(
@@ -292,7 +280,7 @@ mod tests {
     }
 
     /// A process with a book of chips of these numbers, on the devices of a board.
-    fn places(devices: &[Device], numbers: &[u64], usage: &[Usage]) -> Vec<Place> {
+    fn places(devices: &[Device], numbers: &[u64], usage: &[Usage]) -> Vec<ChipPlace> {
         let mut process = example::machine().processes[1].clone();
         let held = process.devices[0].clone();
         process.devices = devices
@@ -304,9 +292,9 @@ mod tests {
             device_id: n as u32,
             unique_id: Some(number.to_string()),
             left_bytes: Bytes(0),
-            kinds: Exact {
+            kinds: model::Exact {
                 dram: Some(KindFigures { bytes: Bytes(n as u64), ..KindFigures::default() }),
-                ..Exact::default()
+                ..model::Exact::default()
             },
         });
         let memory = ProcessMemory {
@@ -331,12 +319,12 @@ mod tests {
         let serial = machine.devices[2].serial_number().unwrap();
         let low = ((serial >> 4) & 0xF000_0000) | (serial & 0x0FFF_FFFF);
         let numbers = [2 << 32 | low, 3 << 32 | low, 77];
-        let [left, right] = [DeviceId::Local(2), DeviceId::Remote(2)].map(Place::Here);
+        let [left, right] = [DeviceId::Local(2), DeviceId::Remote(2)].map(ChipPlace::Here);
         let none = [Usage::default(); 2];
         let all = places(&machine.devices[2..], &numbers, &none);
-        assert_eq!(all, [left, right.clone(), Place::Elsewhere]);
+        assert_eq!(all, [left, right.clone(), ChipPlace::Elsewhere]);
         let remote_only = places(&machine.devices[3..], &numbers, &none);
-        assert_eq!(remote_only, [Place::Elsewhere, right, Place::Elsewhere], "-d 2R");
+        assert_eq!(remote_only, [ChipPlace::Elsewhere, right, ChipPlace::Elsewhere], "-d 2R");
     }
 
     #[test]
@@ -350,13 +338,13 @@ mod tests {
         let devices = [p300(0), p300(1)];
         let number = devices[0].serial_number().unwrap() << 5;
         let bytes = |n| Usage::measured(n, 0, 0, 0, 0);
-        let told = places(&devices, &[number, number | 1], &[bytes(1), bytes(0)]);
-        assert_eq!(told, [Place::Here(DeviceId::Local(1)), Place::Here(DeviceId::Local(0))]);
+        let by_usage = places(&devices, &[number, number | 1], &[bytes(1), bytes(0)]);
+        assert_eq!(by_usage, [ChipPlace::Here(DeviceId::Local(1)), ChipPlace::Here(DeviceId::Local(0))]);
         let alike = places(&devices, &[number], &[bytes(0), bytes(0)]);
-        assert_eq!(alike, [Place::Unknown]);
+        assert_eq!(alike, [ChipPlace::Unknown]);
         assert_eq!(
             places(&devices[..1], &[number], &[bytes(5)]),
-            [Place::Here(DeviceId::Local(0))],
+            [ChipPlace::Here(DeviceId::Local(0))],
             "the only one it holds"
         );
     }

@@ -70,8 +70,8 @@ fn a_galaxy_has_a_line_for_each_of_its_32_chips_or_half_of_one() {
 #[test]
 fn deaths_are_shown_when_there_are_any() {
     let text = framed(&example::with_a_death(), style(120));
-    assert!(text.contains("Died with device memory") && text.contains("SIGKILL") && text.contains("60 s"), "{text}");
-    assert!(!framed(&example::machine(), style(120)).contains("Died"));
+    assert!(text.contains("Exited with device memory") && text.contains("SIGKILL") && text.contains("60 s"), "{text}");
+    assert!(!framed(&example::machine(), style(120)).contains("Exited"));
 }
 
 #[test]

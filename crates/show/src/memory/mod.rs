@@ -11,7 +11,7 @@ pub mod view;
 use model::Snapshot;
 use view::View;
 
-/// What a snapshot alone tells: no buffers, and nobody who died.
+/// What follows from a snapshot alone: no buffers and no exited processes.
 pub fn of_snapshot(snapshot: &Snapshot) -> View {
     gather::view(snapshot, Vec::new(), Vec::new())
 }

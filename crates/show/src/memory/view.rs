@@ -1,6 +1,6 @@
 //! What `ttmon mem` shows, in plain data: of a machine, or of a report. What is not known is absent.
 
-use model::{Bytes, Fault, Host, State, Timestamp, Usage};
+use model::{Bytes, Fault, Host, MemoryKind, State, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form. Additions keep the number; a changed meaning raises it.
@@ -13,7 +13,7 @@ pub const LARGEST: usize = 50;
 pub struct View {
     /// Version of the form.
     pub schema: u32,
-    /// Absent where a report does not tell.
+    /// Absent where a report does not have it.
     pub taken_at: Option<Timestamp>,
     /// The machine.
     pub host: Host,
@@ -25,10 +25,10 @@ pub struct View {
     pub processes: Vec<Holder>,
     /// The largest ones.
     pub buffers: Vec<Buffer>,
-    /// Those that there was no room for, here or in the books.
+    /// Those that there was no room for, here or in the agents' tables.
     #[serde(skip)]
     pub unlisted_buffers: u64,
-    /// Processes that ended with device memory; only a service remembers them.
+    /// Processes that exited with device memory; only a service keeps a record of them.
     pub deaths: Vec<Death>,
     /// What could not be read.
     pub faults: Vec<Fault>,
@@ -51,11 +51,11 @@ pub struct Chip {
     pub dram: Area,
     /// Its L1.
     pub l1: Area,
-    /// Counted for processes that are dead; never part of what is used.
+    /// Still attributed to exited processes; never part of what is used.
     pub stale_bytes: Option<Bytes>,
     /// How many processes hold it; absent in a report.
     pub processes: Option<u32>,
-    /// Those of them that tell nobody how much.
+    /// Those of them that do not report how much.
     pub untracked_processes: u32,
 }
 
@@ -64,13 +64,13 @@ pub struct Chip {
 pub struct Area {
     /// What the chip has.
     pub total_bytes: Option<Bytes>,
-    /// All kinds together.
+    /// What is used: all kinds together, but for `kernel`.
     pub used_bytes: Option<Bytes>,
     /// `dram` and `trace`, or `l1`, `cb`, `l1_small` and `kernel`; the buffers come first.
     pub kinds: Vec<Kind>,
-    /// A fixed reservation of each core that holds the code of running kernels; how much of it is in use nobody knows.
+    /// A fixed reservation of each core that holds the code of running kernels; how much of it is in use is not known.
     pub kernel_ring_bytes: Option<Bytes>,
-    /// What no allocator hands out besides: firmware, dispatch cores, regions that nobody has used.
+    /// What no allocator hands out besides: firmware, dispatch cores, regions that were never used.
     pub reserved_bytes: Option<Bytes>,
 }
 
@@ -83,9 +83,9 @@ pub struct Kind {
     pub used_bytes: Option<Bytes>,
     /// What the programs asked for.
     pub logical_bytes: Option<Bytes>,
-    /// The most that was in use at one time, as far as books and reports reach.
+    /// The most that was in use at one time, as far as agents and reports know.
     pub peak_bytes: Option<Bytes>,
-    /// It may have been more: somebody keeps no book, or several do, each for itself.
+    /// It may have been more: a process has no agent, or several have one each.
     pub peak_is_at_least: bool,
     /// How many there are.
     pub buffers: Option<u64>,
@@ -102,7 +102,7 @@ pub struct Banks {
     pub allocatable_bytes: Option<Bytes>,
     /// The sum over the allocators.
     pub allocated_bytes: Option<Bytes>,
-    /// Somebody else has memory of this kind, whose allocator nobody could ask.
+    /// Another process has memory of this kind, whose allocator could not be asked.
     #[serde(default)]
     pub allocated_is_at_least: bool,
     /// What is left.
@@ -135,7 +135,7 @@ pub struct Holder {
     /// On all of these chips together.
     #[serde(flatten)]
     pub usage: Usage,
-    /// Where the figures come from; absent when nobody tells.
+    /// Where the figures come from; absent where the process does not report.
     pub source: Option<String>,
     /// The chips that it holds.
     pub devices: Vec<Part>,
@@ -166,7 +166,7 @@ pub struct Buffer {
     pub bytes: Option<Bytes>,
     /// What was asked for.
     pub logical_bytes: Option<Bytes>,
-    /// In each bank; absent where nobody tells of banks.
+    /// In each bank; absent where banks are not known.
     pub bank_bytes: Option<Bytes>,
     /// What allocators say.
     pub banks: Option<u32>,
@@ -181,7 +181,7 @@ pub struct Buffer {
     pub label: Option<String>,
 }
 
-/// A process that ended with device memory.
+/// A process that exited with device memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Death {
     /// Its number.
@@ -207,7 +207,7 @@ const KERNEL_RING_PER_CORE: u64 = 69 * 1024;
 impl Area {
     /// The area with what follows from its kinds: the sum, and what no allocator hands out.
     pub fn summed(total_bytes: Option<Bytes>, kinds: Vec<Kind>) -> Area {
-        let known: Vec<Bytes> = kinds.iter().filter_map(|kind| kind.used_bytes).collect();
+        let known: Vec<Bytes> = kinds.iter().filter(|kind| kind.is_used()).filter_map(|kind| kind.used_bytes).collect();
         let used_bytes = (!known.is_empty()).then(|| known.into_iter().sum());
         let mut area = Area { total_bytes, used_bytes, kinds, ..Area::default() };
         area.reserve();
@@ -234,6 +234,11 @@ impl Area {
 }
 
 impl Kind {
+    /// Whether it is part of what is used: kernel code is beside it.
+    pub fn is_used(&self) -> bool {
+        self.kind != MemoryKind::Kernel.name()
+    }
+
     /// What its allocator can hand out at all, in all banks.
     pub fn allocatable(&self) -> Option<Bytes> {
         let banks = self.banks.as_ref()?;

@@ -1,4 +1,4 @@
-//! Alerts: `ttmon alerts`, the rules of the configuration file at work, and telling whoever wants to know.
+//! `ttmon alerts`: checks, lists, tests and exports the rules of the configuration file.
 
 mod list;
 
@@ -16,15 +16,15 @@ use clap::Subcommand;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-const AFTER_HELP: &str = "\
-`ttmon serve` follows the rules and tells the receivers, again and again until they have heard. `top` and `smi` show what fires: by the \
-service, or, without one, by the rules of your own file. There are rules from the start (`ttmon alerts list`).
+const ABOUT_RULES: &str = "\
+`ttmon serve` evaluates the rules and notifies the receivers, with retries. `top` and `smi` show firing alerts: those of the \
+service or, without one, of the rules in your own file. There are built-in rules (`ttmon alerts list`).
 
   [[alert]]
-  name = \"hot\"                  # that of a rule which is there changes it (off = true)
+  name = \"hot\"                  # the name of a built-in rule changes it (off = true)
   when = \"asic_temp > 85 for 30s until asic_temp < 80\"
   severity = \"critical\"         # info, warning or critical
-  device = \"0\"                  # or a list; all, unless named
+  device = \"0\"                  # or a list; default: all devices
   [[alerts.webhook]]
   url = \"https://example.org/hook\"
   [[alerts.alertmanager]]
@@ -33,37 +33,37 @@ service, or, without one, by the rules of your own file. There are rules from th
   run = [\"/usr/local/bin/page\"] # JSON on its standard input
   [alerts.desktop]               # notify-send
 
-A rule compares figures, or increase(FIGURE, 10m), with numbers, words, or a percentage of their limit, joined by and, or, parentheses:
+A rule compares figures with numbers, or with a percentage of their limit, joined by and, or, parentheses; \
+increase(FIGURE, 10m) is how much a figure has grown.";
 
-FIGURES
+const EXIT_CODES: &str = "\
+Exit codes: 0 success; 1 a receiver did not accept the test; 2 invalid arguments, or an error in the file.";
 
-Exit codes: 0 all is well; 1 a receiver has not taken the test; 2 a wrong word on the command line, or in the file.";
-
-/// The help below the options, with the figures of the tables.
+/// What follows the options in the help: an example, and the figures of the tables.
 pub fn after_help() -> String {
-    AFTER_HELP.replace("FIGURES\n", &::alerts::figure_help())
+    format!("{ABOUT_RULES}\n\n{}\n{EXIT_CODES}", ::alerts::figure_help())
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct AlertsArgs {
     #[command(subcommand)]
-    pub command: Command,
-    /// The file; $XDG_CONFIG_HOME/ttmon/config.toml, unless named, or /etc/ttmon/config.toml where that is missing
+    pub command: AlertsCommand,
+    /// The file (default: $XDG_CONFIG_HOME/ttmon/config.toml, or /etc/ttmon/config.toml where that is missing)
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum Command {
-    /// Name everything in the file that is wrong with rules and receivers, each with its line
+pub enum AlertsCommand {
+    /// Report all errors in rules and receivers, each with its line
     Check,
-    /// List the rules and what they say now: of the service where there is one, else of one look at the machine
+    /// List the rules and their state now: from the service where it runs, else from one sample
     List {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Tell all receivers that this is a test, and print what each answers
+    /// Send a test to all receivers, and print what each answers
     Test {
         /// In the name of this rule
         name: Option<String>,
@@ -71,25 +71,26 @@ pub enum Command {
     /// Print the rules for another program
     Export {
         /// As a file of alerting rules for Prometheus
-        // It stands in the place of the option that names a Prometheus, and so is of its type.
+        // It takes the place of the option that names a Prometheus, and so is of its type.
         #[arg(long, num_args = 0, default_missing_value = "rules", required = true)]
         prometheus: String,
     },
 }
 
 /// Runs the command.
-pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
+pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
     let file = config::place(args.config.as_deref(), false)?;
     let mut out = io::stdout().lock();
     match &args.command {
-        Command::Check => {
+        AlertsCommand::Check => {
             let settings = read(&file)?;
             let (rules, receivers) = (settings.rules.len(), settings.receivers.len());
-            let place =
-                if file.exists() { file.display().to_string() } else { format!("{} is not there", file.display()) };
-            writeln!(out, "{place}: all is well with {rules} rules and {receivers} receivers")?;
+            match file.exists() {
+                true => writeln!(out, "{}: ok, {rules} rules and {receivers} receivers", file.display())?,
+                false => writeln!(out, "{} not found; using the {rules} built-in rules", file.display())?,
+            }
         }
-        Command::List { json } => {
+        AlertsCommand::List { json } => {
             let _interrupt = machine.sim.is_some().then(Interrupt::new).transpose()?;
             let settings = read(&file)?;
             let mut machine = Machine::open(machine, false)?.through_service(machine).watched(&settings);
@@ -104,8 +105,8 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
             machine.leave();
             out.write_all(text.as_bytes())?;
         }
-        Command::Test { name } => return test(&file, name.as_deref(), &mut out),
-        Command::Export { prometheus: _ } => out.write_all(prometheus(&read(&file)?.rules).as_bytes())?,
+        AlertsCommand::Test { name } => return test(&file, name.as_deref(), &mut out),
+        AlertsCommand::Export { prometheus: _ } => out.write_all(prometheus(&read(&file)?.rules).as_bytes())?,
     }
     out.flush()?;
     Ok(Exit::Success)
@@ -125,8 +126,7 @@ fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result
         }
     };
     if settings.receivers.is_empty() {
-        let why =
-            format!("nobody would be told: there is no receiver in {} (see `ttmon alerts --help`)", file.display());
+        let why = format!("there is no receiver in {} (see `ttmon alerts --help`)", file.display());
         return Err(Failure::error(Exit::Usage, why));
     }
     let now = wall();
@@ -164,7 +164,7 @@ fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result
     }
     match all_heard {
         true => Ok(Exit::Success),
-        false => Err(anyhow::anyhow!("not all receivers have taken it")),
+        false => Err(anyhow::anyhow!("not all receivers accepted the test")),
     }
 }
 

@@ -1,10 +1,10 @@
 //! `ttmon mem` over several machines: a part for each.
 
-use super::Args;
-use super::keys::Keys;
+use super::MemArgs;
+use super::quit_key::QuitKey;
 use super::{chosen_of, rest};
-use crate::envelope::{Of, envelope};
-use crate::screen::Screen;
+use crate::fleet_json::{HostContent, fleet_json};
+use crate::screen::OutputScreen;
 use alerts::http::Http;
 use show::memory::{draw, gather};
 use show::terminal::on_terminal;
@@ -24,8 +24,8 @@ use watch::wait::Interrupt;
 /// Shows all machines until it is enough.
 pub fn run(
     machine: &MachineArgs,
-    args: &Args,
-    screen: &mut Screen,
+    args: &MemArgs,
+    screen: &mut OutputScreen,
     every: Option<Duration>,
     interrupt: Option<&Interrupt>,
 ) -> anyhow::Result<Exit> {
@@ -35,7 +35,7 @@ pub fn run(
         Ways::Prometheus(_) | Ways::Ssh { .. } => HashMap::new(),
     };
     let watch = Watch::start(ways, every.unwrap_or(Duration::from_secs(1)))?;
-    let mut keys = screen.is_in_place().then(Keys::listen).flatten();
+    let mut keys = screen.is_in_place().then(QuitKey::listen).flatten();
     let mut next = Instant::now();
     loop {
         let fleet = watch.round(LONGEST);
@@ -52,7 +52,7 @@ pub fn run(
     }
 }
 
-fn text(fleet: &Fleet, services: &HashMap<String, Http>, args: &Args, screen: &Screen, once: bool) -> String {
+fn text(fleet: &Fleet, services: &HashMap<String, Http>, args: &MemArgs, screen: &OutputScreen, once: bool) -> String {
     let view = |host: &HostView| {
         let mut snapshot = chosen_of(host.aged()?, &args.device);
         let http = services.get(&host.place).filter(|_| host.trouble().is_none());
@@ -65,7 +65,7 @@ fn text(fleet: &Fleet, services: &HashMap<String, Http>, args: &Args, screen: &S
         })
     };
     if args.json {
-        return envelope(fleet, !(once && on_terminal()), |host| Of::Memory(view(host).map(Box::new)));
+        return fleet_json(fleet, !(once && on_terminal()), |host| HostContent::Memory(view(host).map(Box::new)));
     }
     let style = screen.style();
     let part = |host: &HostView| {

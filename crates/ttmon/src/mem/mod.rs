@@ -2,13 +2,13 @@
 
 mod args;
 mod fleet;
-mod keys;
+mod quit_key;
 mod report;
 
-use crate::screen::{Output, Screen};
-pub use args::{AFTER_HELP, Args};
-use keys::Keys;
+use crate::screen::{Output, OutputScreen};
+pub use args::{AFTER_HELP, MemArgs};
 use model::{Snapshot, Timestamp};
+use quit_key::QuitKey;
 use show::memory::draw;
 use show::memory::view::{LARGEST, View};
 use show::terminal::on_terminal;
@@ -21,10 +21,10 @@ use watch::verdict::{selected, verdict};
 use watch::wait::{Interrupt, Woken};
 
 /// Runs the command.
-pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
+pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
     // A program that reads JSON asks for a stream by naming a period.
     let live = !args.once && args.report.is_none() && if args.json { args.refresh.is_some() } else { on_terminal() };
-    let mut screen = Screen::new(Output {
+    let mut screen = OutputScreen::new(Output {
         path: None,
         color: args.color,
         ascii: args.ascii,
@@ -57,12 +57,12 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
 /// Samples and shows until it is enough.
 fn repeat(
     machine: &mut Machine,
-    screen: &mut Screen,
-    args: &Args,
+    screen: &mut OutputScreen,
+    args: &MemArgs,
     every: Option<Duration>,
     interrupt: Option<&Interrupt>,
 ) -> anyhow::Result<Exit> {
-    let mut keys = screen.is_in_place().then(Keys::listen).flatten();
+    let mut keys = screen.is_in_place().then(QuitKey::listen).flatten();
     let mut next = Instant::now();
     loop {
         let all = machine.sample();
@@ -87,7 +87,12 @@ fn repeat(
 }
 
 /// Waits for the next moment, or until the program goes on after Ctrl-Z. Returns whether it is time to end instead.
-fn rest(next: Instant, interrupt: &Interrupt, screen: &mut Screen, keys: &mut Option<Keys>) -> anyhow::Result<bool> {
+fn rest(
+    next: Instant,
+    interrupt: &Interrupt,
+    screen: &mut OutputScreen,
+    keys: &mut Option<QuitKey>,
+) -> anyhow::Result<bool> {
     match interrupt.wait(next.saturating_duration_since(Instant::now())) {
         Woken::Time => {}
         Woken::End => return Ok(true),
@@ -96,13 +101,13 @@ fn rest(next: Instant, interrupt: &Interrupt, screen: &mut Screen, keys: &mut Op
             // The terminal is given back as it was.
             drop(keys.take());
             interrupt.stop()?;
-            *keys = Keys::listen();
+            *keys = QuitKey::listen();
         }
     }
     Ok(false)
 }
 
-fn text(view: &View, args: &Args, screen: &Screen, once: bool) -> String {
+fn text(view: &View, args: &MemArgs, screen: &OutputScreen, once: bool) -> String {
     if !args.json {
         return draw::text(view, &screen.style(), &view.taken_at.map(local_time).unwrap_or_default());
     }

@@ -1,4 +1,4 @@
-//! What is known when the command has ended: plain data, which the receipt and the JSON tell in their own ways.
+//! What is known when the command has ended: plain data, which the receipt and the JSON show.
 
 use super::collect::{Collected, Received};
 use super::energy::Tally;
@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// All of it.
-pub struct Account {
+pub struct RunAccount {
     pub command: Vec<String>,
     pub began: Timestamp,
     pub duration: Duration,
     pub end: End,
     /// `false` when the agent was switched off.
     pub is_followed: bool,
-    pub processes: Vec<Process>,
+    pub processes: Vec<RunProcess>,
     pub devices: Vec<Tally>,
     /// Why nothing is known of any device.
     pub no_device: Option<&'static str>,
@@ -32,7 +32,7 @@ pub enum End {
 }
 
 /// A process that kept a book, and its last state.
-pub struct Process {
+pub struct RunProcess {
     pub pid: u32,
     pub name: Option<String>,
     pub fate: Fate,
@@ -47,11 +47,11 @@ pub struct Process {
 /// What became of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It ended in its own time.
+    /// It ended normally.
     Clean,
     /// It ended without having said so: by a signal, or by `_exit`.
     Abrupt,
-    /// It began anew as another program, by `exec`.
+    /// It became another program, by `exec`.
     Replaced,
     /// It runs still.
     Running,
@@ -73,7 +73,7 @@ pub enum ChipName {
 pub enum Verdict {
     Clean,
     Leaks,
-    /// Nobody can say, and why.
+    /// It cannot be said, and why.
     None(&'static str),
 }
 
@@ -87,19 +87,19 @@ impl End {
     }
 }
 
-impl Process {
+impl RunProcess {
     /// Buffers that went only because their device was closed.
     pub fn left(&self) -> u64 {
         self.book.chips.iter().flat_map(|chip| &chip.counters).map(|counter| counter.left).sum()
     }
 
-    /// Buffers that were still allocated, whether the table tells of them or not.
+    /// Buffers that were still allocated, whether the table lists them or not.
     pub fn live(&self) -> u64 {
         let tabled = self.table.as_ref().map(|table| table.buffers.len() as u64 + table.unreadable);
         tabled.unwrap_or(self.book.tabled).saturating_add(self.book.untabled)
     }
 
-    /// Those that the table tells of.
+    /// Those that the table lists.
     pub fn buffers(&self) -> &[Buffer] {
         self.table.as_ref().map_or(&[], |table| &table.buffers)
     }
@@ -121,7 +121,7 @@ impl Fate {
     }
 }
 
-impl Account {
+impl RunAccount {
     /// Whether something was still allocated at a clean end, or when a device was closed.
     pub fn verdict(&self) -> Verdict {
         let ended = |fate| self.processes.iter().any(|process| process.fate == fate);
@@ -132,23 +132,23 @@ impl Account {
             End::Code(0) if self.processes.iter().any(|p| p.fate == Fate::Clean && p.live() + p.left() > 0) => {
                 Verdict::Leaks
             }
-            End::Code(0) if !self.remarks.is_empty() => Verdict::None("a book could not be read"),
-            End::Code(0) if self.processes.is_empty() => Verdict::None("no process kept a book"),
+            End::Code(0) if !self.remarks.is_empty() => Verdict::None("the agent's data could not be read"),
+            End::Code(0) if self.processes.is_empty() => Verdict::None("no process ran with the agent"),
             End::Code(0) if self.processes.iter().any(|process| process.book.is_inexact) => {
-                Verdict::None("a book is incomplete")
+                Verdict::None("the agent's data is incomplete")
             }
             End::Code(0) if self.processes.iter().any(|p| p.fate == Fate::Abrupt && p.live() > 0) => {
                 Verdict::None("a process ended abruptly with buffers allocated")
             }
             End::Code(0) if ended(Fate::Clean) => Verdict::Clean,
             End::Code(0) if ended(Fate::Running) => Verdict::None("no process has ended yet"),
-            End::Code(0) => Verdict::None("no process ended in its own time"),
+            End::Code(0) => Verdict::None("no process ended normally"),
         }
     }
 
     /// Of each chip the processes that used it, with the place that it has in their books.
-    pub fn chips(&self) -> BTreeMap<&ChipName, Vec<(&Process, usize)>> {
-        let mut chips: BTreeMap<&ChipName, Vec<(&Process, usize)>> = BTreeMap::new();
+    pub fn chips(&self) -> BTreeMap<&ChipName, Vec<(&RunProcess, usize)>> {
+        let mut chips: BTreeMap<&ChipName, Vec<(&RunProcess, usize)>> = BTreeMap::new();
         for process in &self.processes {
             for (at, name) in process.chips.iter().enumerate() {
                 chips.entry(name).or_default().push((process, at));
@@ -167,7 +167,7 @@ pub enum Peak {
 }
 
 /// Adds up the peaks of the processes that were there at the same time.
-pub fn peak(users: &[(&Process, usize)], kind: Kind) -> Peak {
+pub fn peak(users: &[(&RunProcess, usize)], kind: Kind) -> Peak {
     let spans: Vec<(u64, u64, u64)> = users
         .iter()
         .map(|(process, chip)| {
@@ -189,14 +189,14 @@ pub fn peak(users: &[(&Process, usize)], kind: Kind) -> Peak {
 }
 
 /// Reads the books, and says what became of their processes.
-pub fn processes(collected: Collected, devices: &[Device], now: u64) -> (Vec<Process>, Vec<String>) {
+pub fn processes(collected: Collected, devices: &[Device], now: u64) -> (Vec<RunProcess>, Vec<String>) {
     let Collected { books, mut remarks } = collected;
-    let mut processes: Vec<Process> = Vec::new();
+    let mut processes: Vec<RunProcess> = Vec::new();
     for received in books {
         let pid = received.pid;
         match process(received, devices, now) {
             Ok(process) => processes.push(process),
-            Err(error) => remarks.push(format!("the book of pid {pid} cannot be read: {error}")),
+            Err(error) => remarks.push(format!("pid {pid}: the agent's data cannot be read: {error}")),
         }
     }
     // A process that began a second book has become another program.
@@ -210,7 +210,7 @@ pub fn processes(collected: Collected, devices: &[Device], now: u64) -> (Vec<Pro
     (processes, remarks)
 }
 
-fn process(received: Received, devices: &[Device], now: u64) -> Result<Process, book::BookError> {
+fn process(received: Received, devices: &[Device], now: u64) -> Result<RunProcess, book::BookError> {
     let Received { pid, name, file, died, .. } = received;
     let book = book::read(book::of_file(&file))?;
     let table = book::table(book::of_file(&file), &book).map_err(|error| error.to_string());
@@ -221,7 +221,7 @@ fn process(received: Received, devices: &[Device], now: u64) -> Result<Process, 
     };
     let until = if book.is_closed { book.changed } else { died.unwrap_or(now) };
     let chips = book.chips.iter().map(|chip| chip_name(chip, pid, devices)).collect();
-    Ok(Process { pid, name, fate, until, book, chips, table })
+    Ok(RunProcess { pid, name, fate, until, book, chips, table })
 }
 
 /// The device that a chip is, if that can be said; otherwise the best name that there is.
@@ -270,7 +270,7 @@ pub mod tests {
     }
 
     /// What a process is after it has written its book: begun at second 100, ended at second 112.
-    pub fn process_of(pid: u32, fate: Fate, devices: &[Device], write: impl FnOnce(&Writer)) -> Process {
+    pub fn process_of(pid: u32, fate: Fate, devices: &[Device], write: impl FnOnce(&Writer)) -> RunProcess {
         let writer = Writer::create("ttmon-agent 0.1.0, ttnn 0.81.1").unwrap();
         write(&writer);
         if fate == Fate::Clean {
@@ -288,7 +288,7 @@ pub mod tests {
         }
         let chips = book.chips.iter().map(|chip| chip_name(chip, pid, devices)).collect();
         let name = Some("python3".into());
-        Process { pid, name, fate, until: 112 * SECOND, book, chips, table: Ok(table) }
+        RunProcess { pid, name, fate, until: 112 * SECOND, book, chips, table: Ok(table) }
     }
 
     #[test]
@@ -319,7 +319,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_verdict_is_given_only_by_who_knows() {
+    fn a_verdict_is_given_only_where_it_is_known() {
         let live = |fate| {
             process_of(1, fate, &[], |writer| {
                 let chip = writer.chip(0, None).unwrap();
@@ -332,8 +332,19 @@ pub mod tests {
             let (began, duration, devices) = (Timestamp(0), Duration::ZERO, vec![]);
             let (is_followed, is_simulated, no_device) = (true, false, None);
             let command = vec!["true".into()];
-            Account { command, began, duration, end, is_followed, processes, devices, no_device, is_simulated, remarks }
-                .verdict()
+            RunAccount {
+                command,
+                began,
+                duration,
+                end,
+                is_followed,
+                processes,
+                devices,
+                no_device,
+                is_simulated,
+                remarks,
+            }
+            .verdict()
         };
         let ok = End::Code(0);
         assert_eq!(of(ok, vec![empty(Fate::Clean), live(Fate::Clean)], &[]), Verdict::Leaks);
@@ -346,11 +357,11 @@ pub mod tests {
         let mut inexact = empty(Fate::Clean);
         inexact.book.is_inexact = true;
         for (end, processes, remarks, why) in [
-            (ok, vec![], &[][..], "no process kept a book"),
-            (ok, vec![empty(Fate::Clean)], &["torn"], "a book could not be read"),
-            (ok, vec![inexact], &[], "a book is incomplete"),
+            (ok, vec![], &[][..], "no process ran with the agent"),
+            (ok, vec![empty(Fate::Clean)], &["torn"], "the agent's data could not be read"),
+            (ok, vec![inexact], &[], "the agent's data is incomplete"),
             (ok, vec![live(Fate::Running)], &[], "no process has ended yet"),
-            (ok, vec![empty(Fate::Abrupt)], &[], "no process ended in its own time"),
+            (ok, vec![empty(Fate::Abrupt)], &[], "no process ended normally"),
             (ok, vec![empty(Fate::Clean), live(Fate::Abrupt)], &[], "a process ended abruptly with buffers allocated"),
             (End::Code(1), vec![live(Fate::Clean)], &[], "the command failed"),
             (End::Signal(15), vec![live(Fate::Clean)], &[], "the command was killed"),
@@ -369,8 +380,9 @@ pub mod tests {
             (process.book.created, process.until) = (from, until);
             process
         };
-        let peak_of =
-            |processes: &[Process]| peak(&processes.iter().map(|process| (process, 0)).collect::<Vec<_>>(), Kind::Dram);
+        let peak_of = |processes: &[RunProcess]| {
+            peak(&processes.iter().map(|process| (process, 0)).collect::<Vec<_>>(), Kind::Dram)
+        };
         assert_eq!(peak_of(&[of(0, 10, 5), of(11, 20, 7)]), Peak::Exact(7), "one after the other");
         assert_eq!(peak_of(&[of(0, 10, 5), of(9, 20, 7)]), Peak::AtMost(12));
         assert_eq!(peak_of(&[of(0, 10, 5), of(9, 20, 7), of(30, 40, 100)]), Peak::Exact(100));

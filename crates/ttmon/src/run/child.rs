@@ -52,7 +52,7 @@ pub fn wait(child: &mut Child, signals: &Signals) -> io::Result<ExitStatus> {
         }
         let came: Vec<bool> = sources.iter().map(|source| !source.revents().is_empty()).collect();
         for ((signal, pipe), _) in signals.0.iter().zip(&came[1..]).filter(|(_, came)| **came) {
-            // However many came while nobody looked, it is one wish.
+            // However many came since the last time, they count as one.
             let mut pipe = pipe;
             while matches!(pipe.read(&mut [0; 64]), Ok(1..)) {}
             if !(matches!(*signal, Signal::INT | Signal::QUIT) && is_in_foreground()) {

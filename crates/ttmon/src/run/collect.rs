@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use watch::handover::{self, Arrived, book_in};
 
-/// Takes books until it is told that it is enough.
+/// Takes books until it is stopped.
 pub struct Collector {
     folder: Folder,
     stop: UnixStream,
@@ -53,7 +53,7 @@ pub struct Received {
 }
 
 /// A process that has called, but not yet handed over a book.
-struct Caller {
+struct BookSender {
     socket: OwnedFd,
     frames: Frames,
     file: Option<File>,
@@ -69,7 +69,8 @@ impl Collector {
     pub fn start() -> io::Result<Collector> {
         let (folder, listener) = listener()?;
         let (stop, stopped) = UnixStream::pair()?;
-        let collect = move || Desk { listener, stopped, callers: Vec::new(), collected: Collected::default() }.run();
+        let collect =
+            move || BookReceiver { listener, stopped, callers: Vec::new(), collected: Collected::default() }.run();
         let thread = std::thread::Builder::new().name("ttmon-books".into()).spawn(collect)?;
         Ok(Collector { folder, stop, thread })
     }
@@ -133,19 +134,19 @@ fn listener_in(place: &Path) -> io::Result<(Folder, OwnedFd)> {
 }
 
 /// Where books are handed over.
-struct Desk {
+struct BookReceiver {
     listener: OwnedFd,
     stopped: UnixStream,
     /// Processes that have called, but not yet spoken.
-    callers: Vec<Caller>,
+    callers: Vec<BookSender>,
     collected: Collected,
 }
 
-impl Desk {
+impl BookReceiver {
     fn run(mut self) -> Collected {
         let mut wait = None;
         while !self.turn(true, wait) {
-            // Without a free file descriptor there is nobody to be accepted for a while.
+            // Without a free file descriptor no connection can be accepted for a while.
             wait = self.accept().err().map(|_| Duration::from_millis(50));
         }
         let until = Instant::now() + GRACE;
@@ -197,7 +198,7 @@ impl Desk {
         loop {
             match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => {
-                    self.callers.push(Caller { socket, frames: Frames::up_to(LONGEST_REQUEST), file: None });
+                    self.callers.push(BookSender { socket, frames: Frames::up_to(LONGEST_REQUEST), file: None });
                 }
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
@@ -235,7 +236,7 @@ enum Waiting {
 }
 
 /// The book that a caller hands over. Whatever else it sends is of no interest.
-fn receive(caller: &mut Caller) -> Result<Option<Received>, Waiting> {
+fn receive(caller: &mut BookSender) -> Result<Option<Received>, Waiting> {
     let mut bytes = [0; 512];
     let Some(pid) = sockopt::socket_peercred(&caller.socket).ok().map(|peer| peer.pid) else { return Ok(None) };
     let number = pid.as_raw_nonzero().get().cast_unsigned();

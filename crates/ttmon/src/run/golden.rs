@@ -1,7 +1,7 @@
 //! Receipts as people read them.
 
 use super::account::tests::{SECOND, asic, new, p150a, process_of};
-use super::account::{Account, End, Fate, Process};
+use super::account::{End, Fate, RunAccount, RunProcess};
 use super::energy::{Meter, Tally};
 use super::json;
 use super::receipt::{COLUMNS, duration, joules_and_hours, text, thousands};
@@ -27,8 +27,8 @@ fn metered(devices: &[(Device, f64)], gap: bool) -> Vec<Tally> {
     meter.tallies()
 }
 
-fn account(processes: Vec<Process>, devices: Vec<Tally>) -> Account {
-    Account {
+fn account(processes: Vec<RunProcess>, devices: Vec<Tally>) -> RunAccount {
+    RunAccount {
         command: ["/usr/bin/python3", "serve.py", "--model", "llama 3"].map(str::to_owned).to_vec(),
         began: Timestamp(1_767_323_045_678),
         duration: Duration::from_millis(12_020),
@@ -42,14 +42,14 @@ fn account(processes: Vec<Process>, devices: Vec<Tally>) -> Account {
     }
 }
 
-fn check(account: &Account, leaks: bool, expected: Expect) {
+fn check(account: &RunAccount, leaks: bool, expected: Expect) {
     let text = text(account, leaks);
     let widest = text.lines().map(width).max().unwrap();
     assert!(widest <= COLUMNS, "{widest}: {text}");
     expected.assert_eq(&text);
 }
 
-fn server(pid: u32, fate: Fate) -> Process {
+fn server(pid: u32, fate: Fate) -> RunProcess {
     process_of(pid, fate, &[p150a(0), p150a(1)], |writer| {
         let first = Chips::one(writer.chip(0, Some(asic(0))).unwrap());
         let both = first | Chips::one(writer.chip(1, Some(asic(1))).unwrap());
@@ -76,7 +76,7 @@ fn a_server_that_leaks() {
         true,
         expect![[r#"
             ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
-            exit code 0 after 12.0 s, 1 process kept a book
+            exit code 0 after 12.0 s, 1 process ran with the agent
             device 0  p150a 0000:01:00.0                  peak        at exit    allocations
               DRAM                                   512.0 MiB      512.0 MiB          3,901
               L1                                     384.0 KiB      384.0 KiB              2
@@ -84,7 +84,7 @@ fn a_server_that_leaks() {
             device 1  p150a 0000:02:00.0
               DRAM                                   512.0 MiB      512.0 MiB              1
               energy 312.0 J (0.087 Wh), peak 32.0 W, 61.2 °C
-            2 other devices, of which no book tells: energy 576.0 J (0.160 Wh)
+            2 other devices, not used with the agent: energy 576.0 J (0.160 Wh)
             still allocated at exit: 3 buffers, 1.0 GiB
               2 chips   DRAM    1.0 GiB  pid 4711  age 11.9 s  kv-cache
               device 0  L1    256.0 KiB  pid 4711  age 11.7 s
@@ -112,23 +112,23 @@ fn two_processes_on_one_chip_of_which_one_was_killed() {
         &killed,
         true,
         expect![[r#"
-        ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
-        killed by SIGKILL, exit code 137 after 12.0 s, 2 processes kept a book
-        device 0  p150a 0000:01:00.0                  peak        at exit    allocations
-          DRAM                                   ≤ 1.0 GiB        1.0 GiB          7,802
-          L1                                   ≤ 768.0 KiB      768.0 KiB              4
-          energy 536.0 J (0.149 Wh) in 8.0 s that are known, peak 72.0 W, 61.2 °C
-        device 1  p150a 0000:02:00.0
-          DRAM                                   ≤ 1.0 GiB        1.0 GiB              2
-          energy 216.0 J (0.060 Wh) in 8.0 s that are known, peak 32.0 W, 61.2 °C
-        1 process ended abruptly, by a signal or _exit: what was held is no leak
-        held until then: 3 buffers, 1.0 GiB
-          2 chips   DRAM    1.0 GiB  pid 4711  age 11.9 s  kv-cache
-          device 0  L1    256.0 KiB  pid 4711  age 11.7 s
-          device 0  L1    128.0 KiB  pid 4711  age 11.8 s  attention ?[2J mask
-        1 process still runs: its figures are as of now
-        leaks: no verdict, because the command was killed
-    "#]],
+            ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
+            killed by SIGKILL, exit code 137 after 12.0 s, 2 processes ran with the agent
+            device 0  p150a 0000:01:00.0                  peak        at exit    allocations
+              DRAM                                   ≤ 1.0 GiB        1.0 GiB          7,802
+              L1                                   ≤ 768.0 KiB      768.0 KiB              4
+              energy 536.0 J (0.149 Wh) in 8.0 s that are known, peak 72.0 W, 61.2 °C
+            device 1  p150a 0000:02:00.0
+              DRAM                                   ≤ 1.0 GiB        1.0 GiB              2
+              energy 216.0 J (0.060 Wh) in 8.0 s that are known, peak 32.0 W, 61.2 °C
+            1 process ended abruptly, by a signal or _exit: what was held is no leak
+            held until then: 3 buffers, 1.0 GiB
+              2 chips   DRAM    1.0 GiB  pid 4711  age 11.9 s  kv-cache
+              device 0  L1    256.0 KiB  pid 4711  age 11.7 s
+              device 0  L1    128.0 KiB  pid 4711  age 11.8 s  attention ?[2J mask
+            1 process still runs: its figures are as of now
+            leaks: no verdict, because the command was killed
+        "#]],
     );
 }
 
@@ -152,7 +152,7 @@ fn a_device_that_was_closed_under_its_buffers_and_many_that_leak() {
         false,
         expect![[r#"
             ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
-            exit code 0 after 12.0 s, 1 process kept a book
+            exit code 0 after 12.0 s, 1 process ran with the agent
             the program's device 0                        peak        at exit    allocations
               L1                                       2.6 MiB        2.6 MiB          1,073
               TRACE                                   32.0 KiB            0 B              1
@@ -199,7 +199,7 @@ fn nothing_is_made_up() {
             exit code 0 after 3 ms
             memory: no process of it used tt-metal with the agent in it
             energy: there is no Tenstorrent device here
-            leaks: no verdict, because no process kept a book
+            leaks: no verdict, because no process ran with the agent
         "#]],
     );
     nothing.is_followed = false;
@@ -210,7 +210,7 @@ fn nothing_is_made_up() {
         expect![[r#"
         ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
         exit code 1 after 3 ms
-        memory was not followed: TTMON_AGENT switches the agent off
+        memory was not followed: TTMON_AGENT disables the agent
         energy: there is no Tenstorrent device here
     "#]],
     );
@@ -252,27 +252,27 @@ fn doubts_are_told() {
         &doubtful,
         true,
         expect![[r#"
-        ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
-        exit code 0 after 12.0 s, 2 processes kept a book
-        chip 000000000000ABCD                         peak        at exit    allocations
-          DRAM                                     8.0 KiB        8.0 KiB              1
-        energy: there is no Tenstorrent device here
-        still allocated at exit: 3 buffers, at least 8.0 KiB
-          chip …ABCD  DRAM  8.0 KiB  pid 4711  age 11.9 s
-          and 2 more
-        1 book ended when a process became another program, by exec
-        pid 4711: the library has no accessors that this agent knows of, and its layouts
-          could not be learnt
-        pid 4711: the book is incomplete, and its figures are not exact
-        pid 4711: the list had no room for 2 buffers; the sums above count them
-        pid 4711: 1 buffer was freed of which the book did not know
-        pid 4711: caught in the middle of a change; its sums may be one event apart
-        pid 4711: the list of live buffers is not of one moment
-        pid 4712: the list of live buffers cannot be read: the record at byte 135168 is
-          broken
-        the book of pid 4713 was not taken: is torn
-        leaks: found, so the exit code is 3
-    "#]],
+            ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
+            exit code 0 after 12.0 s, 2 processes ran with the agent
+            chip 000000000000ABCD                         peak        at exit    allocations
+              DRAM                                     8.0 KiB        8.0 KiB              1
+            energy: there is no Tenstorrent device here
+            still allocated at exit: 3 buffers, at least 8.0 KiB
+              chip …ABCD  DRAM  8.0 KiB  pid 4711  age 11.9 s
+              and 2 more
+            1 book ended when a process became another program, by exec
+            pid 4711: the library has no accessors that this agent knows of, and its layouts
+              could not be learnt
+            pid 4711: the agent's data is incomplete, and its figures are not exact
+            pid 4711: the list had no room for 2 buffers; the sums above count them
+            pid 4711: 1 buffer was freed that the agent had not seen allocated
+            pid 4711: caught in the middle of a change; its sums may be one event apart
+            pid 4711: the list of live buffers is not of one moment
+            pid 4712: the list of live buffers cannot be read: the record at byte 135168 is
+              broken
+            the book of pid 4713 was not taken: is torn
+            leaks: found, so the exit code is 3
+        "#]],
     );
 }
 

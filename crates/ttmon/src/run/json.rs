@@ -1,6 +1,6 @@
 //! The receipt for programs: one object, in base units, which the names carry.
 
-use super::account::{Account, ChipName, End, Fate, Process, Verdict};
+use super::account::{ChipName, End, Fate, RunAccount, RunProcess, Verdict};
 use super::energy::Tally;
 use ledger::book::{BankFigures, Buffer, Chip, Kind};
 use model::{Celsius, DeviceId, PciAddress, SCHEMA, Timestamp, Watts};
@@ -23,7 +23,7 @@ struct Receipt<'a> {
     simulated: bool,
     memory_followed: bool,
     leaks: Leaks,
-    devices: Vec<Device<'a>>,
+    devices: Vec<ReceiptDevice<'a>>,
     processes: Vec<ProcessJson<'a>>,
     remarks: &'a [String],
 }
@@ -36,7 +36,7 @@ struct Leaks {
 }
 
 #[derive(Serialize)]
-struct Device<'a> {
+struct ReceiptDevice<'a> {
     #[serde(flatten)]
     id: &'a DeviceId,
     pci_address: Option<&'a PciAddress>,
@@ -63,7 +63,7 @@ struct ProcessJson<'a> {
     untabled_buffers: u64,
     unknown_frees: u64,
     chips: Vec<ChipJson<'a>>,
-    /// What a process that ended in its own time had still allocated.
+    /// What a process that ended normally had still allocated.
     leaks: Vec<BufferJson<'a>>,
     /// What any other had at last.
     held: Vec<BufferJson<'a>>,
@@ -91,12 +91,12 @@ struct KindJson {
     peak_bytes: u64,
     allocations: u64,
     frees: u64,
-    banks: Option<Banks>,
+    banks: Option<ReceiptBanks>,
 }
 
 /// Bytes are those of one bank; all are alike.
 #[derive(Serialize)]
-struct Banks {
+struct ReceiptBanks {
     banks: u32,
     allocatable_bytes: u64,
     allocated_bytes: u64,
@@ -127,7 +127,7 @@ struct BufferJson<'a> {
 }
 
 /// All of it, on several lines.
-pub fn text(account: &Account) -> String {
+pub fn text(account: &RunAccount) -> String {
     let (verdict, reason) = match account.verdict() {
         Verdict::Clean => ("none", None),
         Verdict::Leaks => ("found", None),
@@ -151,9 +151,9 @@ pub fn text(account: &Account) -> String {
     serde_json::to_string_pretty(&receipt).expect("a receipt is always JSON") + "\n"
 }
 
-fn device(tally: &Tally) -> Device<'_> {
+fn device(tally: &Tally) -> ReceiptDevice<'_> {
     let device = &tally.device;
-    Device {
+    ReceiptDevice {
         id: &device.id,
         pci_address: device.pci_address.as_ref(),
         board: device.board.as_deref(),
@@ -166,7 +166,7 @@ fn device(tally: &Tally) -> Device<'_> {
     }
 }
 
-fn process(process: &Process) -> ProcessJson<'_> {
+fn process(process: &RunProcess) -> ProcessJson<'_> {
     let book = &process.book;
     let buffers: Vec<BufferJson> = process.buffers().iter().map(|one| buffer(process, one)).collect();
     let (leaks, held) = if process.fate == Fate::Clean { (buffers, vec![]) } else { (vec![], buffers) };
@@ -217,9 +217,9 @@ fn chip<'a>(chip: &Chip, name: &ChipName) -> ChipJson<'a> {
     }
 }
 
-fn figures(figures: BankFigures) -> Banks {
+fn figures(figures: BankFigures) -> ReceiptBanks {
     let banks = figures.banks;
-    Banks {
+    ReceiptBanks {
         banks: banks.banks,
         allocatable_bytes: banks.allocatable,
         allocated_bytes: banks.allocated,
@@ -230,7 +230,7 @@ fn figures(figures: BankFigures) -> Banks {
     }
 }
 
-fn buffer<'a>(process: &Process, buffer: &'a Buffer) -> BufferJson<'a> {
+fn buffer<'a>(process: &RunProcess, buffer: &'a Buffer) -> BufferJson<'a> {
     let chips: Vec<u8> = buffer.chips.iter().collect();
     let device = match chips[..] {
         [one] => process.chips.get(usize::from(one)).and_then(device_name),

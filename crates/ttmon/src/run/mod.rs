@@ -10,8 +10,8 @@ mod golden;
 mod json;
 mod receipt;
 
-use account::{Account, End, Verdict};
-pub use args::{AFTER_HELP, Args};
+use account::{End, RunAccount, Verdict};
+pub use args::{AFTER_HELP, RunArgs};
 use collect::{Collected, Collector};
 use energy::{Meter, Tally};
 use model::{Snapshot, State, Timestamp};
@@ -28,7 +28,7 @@ use watch::exit::{self, Exit, Failure};
 use watch::machine::Machine;
 
 /// Runs the command. The exit code is the command's own, unless something leaked.
-pub fn run(machine: &MachineArgs, args: &Args) -> ExitCode {
+pub fn run(machine: &MachineArgs, args: &RunArgs) -> ExitCode {
     match follow(machine, args) {
         Ok(code) => ExitCode::from(code),
         Err(error) => exit::code(Err(error)),
@@ -38,13 +38,13 @@ pub fn run(machine: &MachineArgs, args: &Args) -> ExitCode {
 /// What leaks are worth.
 const LEAKS: u8 = 3;
 
-fn follow(machine: &MachineArgs, args: &Args) -> anyhow::Result<u8> {
+fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     let target = args.json.as_deref().map(json::Target::open).transpose()?;
     let agent = if agent_is_off() { None } else { Some(agent()?) };
     // From here on nothing but our own end takes down what we set up.
     let signals = child::Signals::take()?;
     let collector = agent.as_ref().map(|_| Collector::start()).transpose()?;
-    let sampler = Sampling::start(machine, Duration::from_millis(args.interval_ms))?;
+    let sampler = PowerSampling::start(machine, Duration::from_millis(args.interval_ms))?;
 
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
@@ -66,13 +66,13 @@ fn follow(machine: &MachineArgs, args: &Args) -> anyhow::Result<u8> {
     let status = child::wait(&mut child, &signals)?;
     let duration = began.elapsed();
 
-    // Both end at the same time, so that the command's end is not told later than need be.
+    // Both end at the same time, so that the command's end is not reported later than need be.
     let sampled = sampler.stop();
     let collected = collector.map_or_else(Collected::default, Collector::finish);
     let now = collect::now();
     let Sampled { machine, tallies, last } = wait_for(sampled);
     let (processes, remarks) = account::processes(collected, &last.devices, now);
-    let account = Account {
+    let account = RunAccount {
         command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         began: began_at,
         duration,
@@ -90,7 +90,7 @@ fn follow(machine: &MachineArgs, args: &Args) -> anyhow::Result<u8> {
 }
 
 /// Prints the receipt, writes the JSON, and picks the exit code.
-fn tell(account: &Account, args: &Args, target: Option<json::Target>) -> u8 {
+fn tell(account: &RunAccount, args: &RunArgs, target: Option<json::Target>) -> u8 {
     // Whoever closed standard error does not want to know.
     let _ = io::stderr().write_all(receipt::text(account, args.leaks).as_bytes());
     let written = target.map_or(Ok(()), |target| target.write(&json::text(account)));
@@ -123,7 +123,7 @@ fn no_device(tallies: &[Tally], last: &Snapshot) -> Option<&'static str> {
         devices if devices.iter().all(|device| device.state == State::NoDriver) => {
             Some("energy: not known, because the tenstorrent driver is not loaded")
         }
-        _ => Some("energy: no device told its power"),
+        _ => Some("energy: no device reported its power"),
     }
 }
 
@@ -176,7 +176,7 @@ fn preload(agent: &Path, others: Option<&OsStr>) -> OsString {
 }
 
 /// The devices are looked at in a thread of their own, so that nothing about them keeps the command waiting.
-struct Sampling {
+struct PowerSampling {
     stop: Sender<()>,
     thread: JoinHandle<Sampled>,
 }
@@ -187,14 +187,14 @@ struct Sampled {
     last: Snapshot,
 }
 
-impl Sampling {
-    fn start(args: &MachineArgs, every: Duration) -> anyhow::Result<Sampling> {
+impl PowerSampling {
+    fn start(args: &MachineArgs, every: Duration) -> anyhow::Result<PowerSampling> {
         let machine = Machine::open(args, false)?;
         let longest = (every + Duration::from_millis(args.deadline_ms)) * 2;
         let (stop, stopped) = mpsc::channel();
         let sample = move || sample(machine, every, longest, &stopped);
         let thread = std::thread::Builder::new().name("ttmon-samples".into()).spawn(sample)?;
-        Ok(Sampling { stop, thread })
+        Ok(PowerSampling { stop, thread })
     }
 
     /// Lets the last sample be taken: within the deadline, as any.

@@ -1,6 +1,6 @@
 //! The receipt: what the command had of the devices, in words, within 80 columns.
 
-use super::account::{Account, ChipName, End, Fate, Peak, Process, Verdict, peak};
+use super::account::{ChipName, End, Fate, Peak, RunAccount, RunProcess, Verdict, peak};
 use super::energy::Tally;
 use ledger::book::{Buffer, Kind};
 use model::{Bytes, Device, DeviceId};
@@ -13,8 +13,8 @@ pub const COLUMNS: usize = 80;
 const BUFFERS: usize = 20;
 
 /// All of it. `leaks` when a verdict was asked for.
-pub fn text(account: &Account, leaks: bool) -> String {
-    let mut lines = Lines(vec![heading(&account.command)]);
+pub fn text(account: &RunAccount, leaks: bool) -> String {
+    let mut lines = ReceiptLines(vec![heading(&account.command)]);
     lines.say(&summary(account));
     if account.is_simulated {
         lines.say("the devices are simulated");
@@ -33,9 +33,9 @@ pub fn text(account: &Account, leaks: bool) -> String {
     lines.0.join("\n") + "\n"
 }
 
-struct Lines(Vec<String>);
+struct ReceiptLines(Vec<String>);
 
-impl Lines {
+impl ReceiptLines {
     /// A sentence, broken where it must be.
     fn say(&mut self, text: &str) {
         let mut line = String::new();
@@ -73,7 +73,7 @@ fn shown(at: usize, word: &str) -> String {
     }
 }
 
-fn summary(account: &Account) -> String {
+fn summary(account: &RunAccount) -> String {
     let end = match account.end {
         End::Code(code) => format!("exit code {code}"),
         End::Signal(signal) => format!("killed by {}, exit code {}", text::signal(signal), account.end.code()),
@@ -83,14 +83,14 @@ fn summary(account: &Account) -> String {
     pids.dedup();
     let books = match pids.len() {
         0 => String::new(),
-        n => format!(", {} kept a book", counted(n as u64, "process", "processes")),
+        n => format!(", {} ran with the agent", counted(n as u64, "process", "processes")),
     };
     format!("{end} after {}{books}", duration(account.duration))
 }
 
-fn memory(account: &Account, lines: &mut Lines) {
+fn memory(account: &RunAccount, lines: &mut ReceiptLines) {
     if !account.is_followed {
-        lines.say("memory was not followed: TTMON_AGENT switches the agent off");
+        lines.say("memory was not followed: TTMON_AGENT disables the agent");
     } else if account.processes.is_empty() && account.remarks.is_empty() {
         lines.say("memory: no process of it used tt-metal with the agent in it");
     }
@@ -140,21 +140,21 @@ fn memory(account: &Account, lines: &mut Lines) {
     }
 }
 
-/// The devices that no book tells of.
-fn energy(account: &Account, lines: &mut Lines) {
+/// The devices that no process used with the agent.
+fn energy(account: &RunAccount, lines: &mut ReceiptLines) {
     if let Some(why) = account.no_device {
         lines.say(why);
     }
     let chips = account.chips();
-    let is_told = |tally: &&Tally| chips.contains_key(&ChipName::Device(tally.device.id.clone()));
+    let is_shown = |tally: &&Tally| chips.contains_key(&ChipName::Device(tally.device.id.clone()));
     let others: Vec<&Tally> =
-        account.devices.iter().filter(|tally| tally.is_known()).filter(|tally| !is_told(tally)).collect();
-    // When it is known which devices the command used, the others have their own story.
+        account.devices.iter().filter(|tally| tally.is_known()).filter(|tally| !is_shown(tally)).collect();
+    // When it is known which devices the command used, the others are summed up.
     let all_named = !chips.is_empty() && chips.keys().all(|name| matches!(name, ChipName::Device(_)));
     if all_named && others.len() > 1 {
         let joules: f64 = others.iter().filter_map(|tally| tally.energy).map(|energy| energy.0).sum();
         lines.say(&format!(
-            "{} other devices, of which no book tells: energy {}",
+            "{} other devices, not used with the agent: energy {}",
             others.len(),
             joules_and_hours(joules)
         ));
@@ -178,10 +178,10 @@ fn energy(account: &Account, lines: &mut Lines) {
 }
 
 /// What was still allocated, and how the processes ended.
-fn endings(account: &Account, lines: &mut Lines) {
+fn endings(account: &RunAccount, lines: &mut ReceiptLines) {
     let of = |fate: Fate| account.processes.iter().filter(move |process| process.fate == fate);
     list(lines, "still allocated at exit", &of(Fate::Clean).collect::<Vec<_>>());
-    let abrupt: Vec<&Process> = of(Fate::Abrupt).collect();
+    let abrupt: Vec<&RunProcess> = of(Fate::Abrupt).collect();
     if !abrupt.is_empty() {
         let ended = counted(abrupt.len() as u64, "process", "processes");
         lines.say(&format!("{ended} ended abruptly, by a signal or _exit: what was held is no leak"));
@@ -199,7 +199,7 @@ fn endings(account: &Account, lines: &mut Lines) {
     }
 }
 
-fn list(lines: &mut Lines, title: &str, processes: &[&Process]) {
+fn list(lines: &mut ReceiptLines, title: &str, processes: &[&RunProcess]) {
     let count: u64 = processes.iter().map(|process| process.live()).sum();
     if count == 0 {
         return;
@@ -209,16 +209,16 @@ fn list(lines: &mut Lines, title: &str, processes: &[&Process]) {
     let bytes = if count == all().count() as u64 { bytes.to_string() } else { format!("at least {bytes}") };
     lines.say(&format!("{title}: {}, {bytes}", counted(count, "buffer", "buffers")));
     let alike = alike(all());
-    let told = &alike[..alike.len().min(BUFFERS)];
-    let rows: Vec<[String; 5]> = told.iter().map(Alike::row).collect();
+    let listed = &alike[..alike.len().min(BUFFERS)];
+    let rows: Vec<[String; 5]> = listed.iter().map(Alike::row).collect();
     let widest = |at: usize| rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
     let widths: [usize; 5] = std::array::from_fn(widest);
-    for (row, alike) in rows.iter().zip(told) {
+    for (row, alike) in rows.iter().zip(listed) {
         let column = |at: usize| fit(&row[at], widths[at], if at == 2 { Align::Right } else { Align::Left }, '…');
         let columns: [String; 5] = std::array::from_fn(column);
         lines.row(&format!("  {}  {}", columns.join("  "), clean(alike.label)));
     }
-    if let Some(more @ 1..) = count.checked_sub(told.iter().map(|alike| alike.count).sum()) {
+    if let Some(more @ 1..) = count.checked_sub(listed.iter().map(|alike| alike.count).sum()) {
         lines.row(&format!("  and {} more", thousands(more)));
     }
 }
@@ -235,7 +235,7 @@ struct Alike<'a> {
 }
 
 /// The largest first, all that are alike together.
-fn alike<'a>(buffers: impl Iterator<Item = (&'a Process, &'a Buffer)>) -> Vec<Alike<'a>> {
+fn alike<'a>(buffers: impl Iterator<Item = (&'a RunProcess, &'a Buffer)>) -> Vec<Alike<'a>> {
     let mut groups: BTreeMap<(u32, u64, Kind, u64, &str), Alike> = BTreeMap::new();
     for (process, buffer) in buffers {
         let label = buffer.label.as_deref().unwrap_or_default();
@@ -265,7 +265,7 @@ impl Alike<'_> {
 }
 
 /// Where a buffer is.
-fn place(process: &Process, buffer: &Buffer) -> String {
+fn place(process: &RunProcess, buffer: &Buffer) -> String {
     let mut chips = buffer.chips.iter().filter_map(|at| process.chips.get(usize::from(at)));
     match (chips.next(), chips.count()) {
         (Some(ChipName::Device(id)), 0) => format!("device {id}"),
@@ -280,15 +280,15 @@ fn size(buffer: &Buffer) -> Bytes {
     Bytes(buffer.bytes().saturating_mul(buffer.chips.0.count_ones().into()))
 }
 
-/// One line for each thing that a reader should know before believing the figures.
-fn notes(account: &Account, lines: &mut Lines) {
+/// One line for each thing that a reader should know before trusting the figures.
+fn notes(account: &RunAccount, lines: &mut ReceiptLines) {
     for process in &account.processes {
-        let Process { pid, book, .. } = process;
+        let RunProcess { pid, book, .. } = process;
         if let Some(remark) = &book.remark {
             lines.say(&format!("pid {pid}: {remark}"));
         }
         if book.is_inexact {
-            lines.say(&format!("pid {pid}: the book is incomplete, and its figures are not exact"));
+            lines.say(&format!("pid {pid}: the agent's data is incomplete, and its figures are not exact"));
         }
         if book.untabled > 0 {
             let buffers = counted(book.untabled, "buffer", "buffers");
@@ -296,7 +296,7 @@ fn notes(account: &Account, lines: &mut Lines) {
         }
         if book.unknown_frees > 0 {
             let frees = counted(book.unknown_frees, "buffer was", "buffers were");
-            lines.say(&format!("pid {pid}: {frees} freed of which the book did not know"));
+            lines.say(&format!("pid {pid}: {frees} freed that the agent had not seen allocated"));
         }
         if !book.is_of_one_moment {
             lines.say(&format!("pid {pid}: caught in the middle of a change; its sums may be one event apart"));
@@ -318,7 +318,7 @@ fn notes(account: &Account, lines: &mut Lines) {
     account.remarks.iter().for_each(|remark| lines.say(remark));
 }
 
-fn device_of<'a>(account: &'a Account, name: &ChipName) -> Option<&'a Tally> {
+fn device_of<'a>(account: &'a RunAccount, name: &ChipName) -> Option<&'a Tally> {
     let ChipName::Device(id) = name else { return None };
     account.devices.iter().find(|tally| tally.device.id == *id)
 }

@@ -5,8 +5,8 @@ use clap::{Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// Draw again every SEC seconds, in place
+pub struct SmiArgs {
+    /// Redraw every SEC seconds, in place
     #[arg(short, long, value_name = "SEC", num_args = 0..=1, default_missing_value = "1", value_parser = seconds, conflicts_with_all = ["loop_seconds", "loop_ms"])]
     pub watch: Option<f64>,
     /// Print again every SEC seconds
@@ -15,7 +15,7 @@ pub struct Args {
     /// Print again every MS milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=86_400_000))]
     pub loop_ms: Option<u64>,
-    /// Stop after N times; every second, unless told otherwise
+    /// Stop after N times (default interval: 1 second)
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Only these devices: number, PCI address, serial or ASIC id, separated by commas
@@ -24,7 +24,7 @@ pub struct Args {
     /// One line per device
     #[arg(short = 'L', long, group = "view")]
     pub list: bool,
-    /// Everything about every device, in words
+    /// Everything about every device, as text
     #[arg(short, long, group = "view")]
     pub query: bool,
     /// With -q: only these sections, separated by commas
@@ -38,14 +38,14 @@ pub struct Args {
     pub query_processes: Option<Vec<String>>,
     /// With a query: csv, and any of noheader, nounits
     #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
-    pub format: Option<Vec<Format>>,
+    pub format: Option<Vec<CsvOption>>,
     /// List all fields that can be queried
     #[arg(long, alias = "help-query-gpu", alias = "help-query-compute-apps", group = "view")]
     pub help_query: bool,
-    /// Everything as JSON: indented on a terminal, else one object a line
+    /// Everything as JSON: indented on a terminal, else one object per line
     #[arg(long, group = "view")]
     pub json: bool,
-    /// The JSON of the official `tt-smi -s`, as far as the driver tells without opening a device
+    /// The JSON of the official `tt-smi -s`, as far as the driver provides it without opening a device
     #[arg(short = 's', long, alias = "snapshot", group = "view")]
     pub tt_smi: bool,
     /// Write to FILE instead of standard output
@@ -58,14 +58,14 @@ pub struct Args {
     #[arg(long, global = true)]
     pub ascii: bool,
     #[command(subcommand)]
-    pub stream: Option<Stream>,
+    pub stream: Option<StreamCommand>,
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum Stream {
-    /// A line per device and second
+pub enum StreamCommand {
+    /// Print a line per device, every second
     Dmon(StreamArgs),
-    /// A line per process and second
+    /// Print a line per process, every second
     Pmon(StreamArgs),
 }
 
@@ -83,7 +83,7 @@ pub struct StreamArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum CsvOption {
     Csv,
     Noheader,
     Nounits,
@@ -92,6 +92,6 @@ pub enum Format {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number of seconds from 0.01 to 86400 is needed".into()),
+        _ => Err("expected a number of seconds from 0.01 to 86400".into()),
     }
 }

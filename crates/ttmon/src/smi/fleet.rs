@@ -1,9 +1,9 @@
 //! `ttmon smi` over several machines: each view with the machine's name in it.
 
-use super::Args;
-use super::{View, csv, local, repetition, table, usage};
-use crate::envelope::{Of, envelope};
-use crate::screen::{Output, Screen};
+use super::SmiArgs;
+use super::{SmiView, csv, local, repetition, table, usage};
+use crate::fleet_json::{HostContent, fleet_json};
+use crate::screen::{Output, OutputScreen};
 use model::{Snapshot, Timestamp};
 use show::style::Style;
 use show::text::{Align, clean, fit};
@@ -20,12 +20,12 @@ use watch::wait::{Interrupt, Woken};
 const NAME: usize = 16;
 
 /// Runs the command.
-pub fn run(machine: &MachineArgs, args: &Args, mut view: View) -> anyhow::Result<Exit> {
-    if matches!(view, View::TtSmi(_)) {
-        return Err(usage("--tt-smi is of one machine: name one host, or use --json"));
+pub fn run(machine: &MachineArgs, args: &SmiArgs, mut view: SmiView) -> anyhow::Result<Exit> {
+    if matches!(view, SmiView::TtSmi(_)) {
+        return Err(usage("--tt-smi shows one machine: name one host, or use --json"));
     }
     let (every, count) = repetition(args);
-    let mut screen = Screen::new(Output {
+    let mut screen = OutputScreen::new(Output {
         path: args.filename.clone(),
         color: args.color,
         ascii: args.ascii,
@@ -45,7 +45,7 @@ pub fn run(machine: &MachineArgs, args: &Args, mut view: View) -> anyhow::Result
         }
         screen.show(&text(&mut view, &fleet, &screen.style(), round))?;
         // Lines for programs have no place for it.
-        if matches!(view, View::Csv(_) | View::Stream(_)) {
+        if matches!(view, SmiView::Csv(_) | SmiView::Stream(_)) {
             let now = silent(&fleet, |host| host.trouble().is_some());
             if now != complaint {
                 eprint!("{now}");
@@ -100,14 +100,14 @@ fn chosen(mut fleet: Fleet, names: &[String]) -> anyhow::Result<Fleet> {
     }
 }
 
-fn text(view: &mut View, fleet: &Fleet, style: &Style, round: u64) -> String {
+fn text(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String {
     match view {
-        View::Table => table::fleet::text(fleet, style, &local(now(), "%a %b %e %H:%M:%S %Y")),
-        View::Json { lines } => json(fleet, *lines),
-        View::Csv(_) => {
+        SmiView::Table => table::fleet::text(fleet, style, &local(now(), "%a %b %e %H:%M:%S %Y")),
+        SmiView::Json { lines } => json(fleet, *lines),
+        SmiView::Csv(_) => {
             let mut text = String::new();
             let mut is_first = round == 1;
-            for (host, snapshot) in told(fleet) {
+            for (host, snapshot) in answering(fleet) {
                 let lines = view.text(&snapshot, style, if is_first { 1 } else { 2 });
                 for (n, line) in lines.lines().enumerate() {
                     let is_header = is_first && n == 0 && view.has_header();
@@ -118,9 +118,9 @@ fn text(view: &mut View, fleet: &Fleet, style: &Style, round: u64) -> String {
             }
             text
         }
-        View::Stream(_) => {
+        SmiView::Stream(_) => {
             let mut text = String::new();
-            for (host, snapshot) in told(fleet) {
+            for (host, snapshot) in answering(fleet) {
                 for (n, line) in view.text(&snapshot, style, round).lines().enumerate() {
                     let heads = ["host", "name"];
                     let (mark, name) = match line.strip_prefix('#') {
@@ -136,29 +136,29 @@ fn text(view: &mut View, fleet: &Fleet, style: &Style, round: u64) -> String {
             }
             text
         }
-        View::List => lines_of_each(view, fleet, style, round),
-        View::Report(_) | View::TtSmi(_) => {
+        SmiView::List => lines_of_each(view, fleet, style, round),
+        SmiView::Report(_) | SmiView::TtSmi(_) => {
             let part = |(host, snapshot): (&HostView, Snapshot)| {
                 let text = view.text(&snapshot, style, round);
                 format!("{:<54} : {}\n{text}\n", "Machine", clean(&host.name))
             };
-            told(fleet).map(part).collect::<String>() + &silent(fleet, |host| host.snapshot.is_none())
+            answering(fleet).map(part).collect::<String>() + &silent(fleet, |host| host.snapshot.is_none())
         }
     }
 }
 
 /// Each line behind the machine's name, and a line for each machine that does not answer.
-fn lines_of_each(view: &mut View, fleet: &Fleet, style: &Style, round: u64) -> String {
+fn lines_of_each(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String {
     let mut text = String::new();
-    for (host, snapshot) in told(fleet) {
+    for (host, snapshot) in answering(fleet) {
         let name = clean(&host.name);
         view.text(&snapshot, style, round).lines().for_each(|line| text += &format!("{name}: {line}\n"));
     }
     text + &silent(fleet, |host| host.snapshot.is_none())
 }
 
-/// Machines that have told something, as it is to be shown.
-fn told(fleet: &Fleet) -> impl Iterator<Item = (&HostView, Snapshot)> {
+/// Machines that have answered, as they are to be shown.
+fn answering(fleet: &Fleet) -> impl Iterator<Item = (&HostView, Snapshot)> {
     fleet.hosts.iter().filter_map(|host| Some((host, host.aged()?)))
 }
 
@@ -173,7 +173,7 @@ fn now() -> Timestamp {
 }
 
 fn json(fleet: &Fleet, one_line: bool) -> String {
-    envelope(fleet, one_line, |host| Of::Snapshot(host.snapshot.as_deref()))
+    fleet_json(fleet, one_line, |host| HostContent::Snapshot(host.snapshot.as_deref()))
 }
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
         let Command::Smi(args) = Cli::parse_from(["ttmon", "smi"].into_iter().chain(words.split(' '))).command else {
             panic!("{words}");
         };
-        text(&mut View::chosen(&args, true).unwrap(), fleet, &style(80), 1)
+        text(&mut SmiView::chosen(&args, true).unwrap(), fleet, &style(80), 1)
     }
 
     #[test]

@@ -14,13 +14,13 @@ fn style(columns: usize) -> Style {
 
 fn device_query(fields: &str, header: bool, units: bool) -> String {
     let fields: Vec<String> = fields.split(',').map(str::to_owned).collect();
-    let query = csv::Query::of_devices(&fields, csv::Form { header, units }).unwrap();
+    let query = csv::CsvQuery::of_devices(&fields, csv::CsvForm { header, units }).unwrap();
     query.text(&example::machine(), "2026/01/02 03:04:05.678", true)
 }
 
 fn process_query(fields: &str) -> String {
     let fields: Vec<String> = fields.split(',').map(str::to_owned).collect();
-    let query = csv::Query::of_processes(&fields, csv::Form { header: true, units: true }).unwrap();
+    let query = csv::CsvQuery::of_processes(&fields, csv::CsvForm { header: true, units: true }).unwrap();
     query.text(&example::machine(), "2026/01/02 03:04:05.678", true)
 }
 
@@ -65,7 +65,7 @@ fn how_busy_processes_keep_a_device_is_told_where_the_driver_counts() {
     let processes: Vec<&str> = table.lines().filter(|line| line.contains("Util") || line.contains('%')).collect();
     expect_test::expect![[r#"
         │ Dev   PID User      Via   Name      DRAM    L1 L1SML TRACE    CB Util From   │
-        │   2    81 a-rather… metal 日本語…      0    2K   32K    8K     –  62% kernel │"#]]
+        │   2    81 a-rather… metal 日本語…     8K  1.3M   32K    8K     –  62% kernel │"#]]
     .assert_eq(&processes.join("\n"));
 }
 
@@ -101,8 +101,11 @@ fn a_galaxy_has_a_line_for_each_of_its_32_chips() {
 fn a_simulated_machine_says_so_wherever_a_person_looks() {
     let mut machine = example::machine();
     machine.host.simulated = true;
-    let mut stream =
-        streams::Stream::new(&Stream::Dmon(args::StreamArgs { delay: 1.0, count: None, options: String::new() }));
+    let mut stream = streams::Stream::new(&StreamCommand::Dmon(args::StreamArgs {
+        delay: 1.0,
+        count: None,
+        options: String::new(),
+    }));
     for text in [
         table::text(&machine, &style(80), TIME),
         list::text(&machine),
@@ -147,13 +150,15 @@ fn nvidia_smi_s_fields_are_answered_in_its_form() {
 
 #[test]
 fn every_device_field_has_an_answer() {
-    let all: Vec<&str> = device_fields::DEVICE_FIELDS.iter().map(|field| field.name).collect();
+    let fields = csv_fields::device_fields();
+    let all: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
     expect_file!["golden/query-device-all.csv"].assert_eq(&device_query(&all.join(","), true, true));
 }
 
 #[test]
 fn every_process_field_has_an_answer() {
-    let all: Vec<&str> = process_fields::process_fields().map(|field| field.name).collect();
+    let fields = csv_fields::process_fields();
+    let all: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
     expect_file!["golden/query-processes-all.csv"].assert_eq(&process_query(&all.join(",")));
 }
 
@@ -183,8 +188,8 @@ fn json_lines_hold_one_snapshot_each_and_can_be_read_back() {
 fn dmon_and_pmon_stream_lines() {
     let args = args::StreamArgs { delay: 1.0, count: None, options: "DT".into() };
     let mut text = String::new();
-    let mut devices = streams::Stream::new(&Stream::Dmon(args.clone()));
-    let mut processes = streams::Stream::new(&Stream::Pmon(args::StreamArgs { options: String::new(), ..args }));
+    let mut devices = streams::Stream::new(&StreamCommand::Dmon(args.clone()));
+    let mut processes = streams::Stream::new(&StreamCommand::Pmon(args::StreamArgs { options: String::new(), ..args }));
     for second in 5..7 {
         text += &devices.text(&example::machine(), &format!("20260102 03:04:0{second}"));
     }
@@ -198,7 +203,7 @@ fn a_stream_has_no_old_values() {
     let mut machine = example::machine();
     machine.devices[0].state = model::State::Silent;
     machine.devices[0].sample_age_seconds = Some(2.0);
-    let text = streams::Stream::new(&Stream::Dmon(args)).text(&machine, "20260102 03:04:05");
+    let text = streams::Stream::new(&StreamCommand::Dmon(args)).text(&machine, "20260102 03:04:05");
     let words: Vec<&str> = text.lines().nth(2).unwrap().split_whitespace().collect();
     assert_eq!(words, ["0", "-", "-", "-", "-", "-", "-", "-", "-", "silent"]);
 }
@@ -206,7 +211,7 @@ fn a_stream_has_no_old_values() {
 #[test]
 fn a_stream_repeats_its_header_after_a_screenful() {
     let args = args::StreamArgs { delay: 1.0, count: None, options: String::new() };
-    let mut stream = streams::Stream::new(&Stream::Dmon(args));
+    let mut stream = streams::Stream::new(&StreamCommand::Dmon(args));
     let text: String = (0..13).map(|_| stream.text(&example::machine(), "20260102 03:04:05")).collect();
     assert_eq!(text.matches("#  dev").count(), 3, "{text}");
 }
@@ -214,7 +219,7 @@ fn a_stream_repeats_its_header_after_a_screenful() {
 #[test]
 fn the_official_tt_smi_snapshot_is_matched() {
     let host =
-        tt_smi::Host { distro: "Ubuntu 24.04 LTS".into(), platform: "x86_64".into(), memory: "503.51 GB".into() };
+        tt_smi::TtSmiHost { distro: "Ubuntu 24.04 LTS".into(), platform: "x86_64".into(), memory: "503.51 GB".into() };
     let text = tt_smi::text(&example::machine(), &host, "2026-01-02T03:04:05.678000");
     assert!(text.is_ascii());
     serde_json::from_str::<serde_json::Value>(&text).unwrap();
@@ -230,7 +235,7 @@ proptest::proptest! {
         machine.processes[0].name = Some(command.clone());
         machine.processes[0].user = Some(command);
         assert_eq!(serde_json::from_str::<Snapshot>(&json(&machine, true)).unwrap(), machine);
-        let host = tt_smi::Host { distro: String::new(), platform: String::new(), memory: String::new() };
+        let host = tt_smi::TtSmiHost { distro: String::new(), platform: String::new(), memory: String::new() };
         serde_json::from_str::<serde_json::Value>(&tt_smi::text(&machine, &host, "")).unwrap();
         let text = table::text(&machine, &style(columns), TIME);
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()));

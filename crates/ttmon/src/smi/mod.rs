@@ -2,14 +2,13 @@
 
 mod args;
 mod csv;
-mod device_fields;
-mod exact_fields;
-mod field;
+mod csv_fields;
 pub mod fleet;
 #[cfg(test)]
 mod golden;
 mod list;
-mod process_fields;
+mod nvidia;
+mod process_row;
 mod report;
 mod streams;
 pub mod table;
@@ -17,9 +16,9 @@ mod tt_smi;
 #[cfg(test)]
 mod tt_smi_official;
 
-use crate::screen::{Output, Screen};
-pub use args::Args;
-use args::{Format, Stream};
+use crate::screen::{Output, OutputScreen};
+pub use args::SmiArgs;
+use args::{CsvOption, StreamCommand};
 use model::{Snapshot, Timestamp};
 use show::style::Style;
 use show::terminal::on_terminal;
@@ -36,18 +35,18 @@ use watch::wait::{Interrupt, Woken};
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
 /// Runs the command.
-pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
+pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     if args.help_query {
         let mut out = io::stdout().lock();
         out.write_all(csv::help().as_bytes())?;
         return Ok(Exit::Success);
     }
-    let mut view = View::chosen(args, machine.is_far())?;
+    let mut view = SmiView::chosen(args, machine.is_far())?;
     if machine.is_fleet() {
         return fleet::run(machine, args, view);
     }
     let repetition = repetition(args);
-    let mut screen = Screen::new(Output {
+    let mut screen = OutputScreen::new(Output {
         path: args.filename.clone(),
         color: args.color,
         ascii: args.ascii,
@@ -70,9 +69,9 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
 /// Samples and shows until it is enough.
 fn repeat(
     machine: &mut Machine,
-    screen: &mut Screen,
-    args: &Args,
-    view: &mut View,
+    screen: &mut OutputScreen,
+    args: &SmiArgs,
+    view: &mut SmiView,
     (every, count): (Option<Duration>, Option<u64>),
     interrupt: Option<&Interrupt>,
 ) -> anyhow::Result<Exit> {
@@ -85,7 +84,7 @@ fn repeat(
         let snapshot = selected(snapshot, &args.id)?;
         let verdict = verdict(&snapshot, machine);
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
-        if !snapshot.devices.is_empty() || matches!(view, View::Json { .. } | View::TtSmi(_)) {
+        if !snapshot.devices.is_empty() || matches!(view, SmiView::Json { .. } | SmiView::TtSmi(_)) {
             screen.show(&view.text(&snapshot, &screen.style(), round))?;
         }
         let exit = verdict?;
@@ -101,7 +100,7 @@ fn repeat(
 /// Waits for the next moment. Returns whether it is time to end instead.
 fn pause(
     machine: &mut Machine,
-    screen: &mut Screen,
+    screen: &mut OutputScreen,
     interrupt: Option<&Interrupt>,
     next: Instant,
 ) -> anyhow::Result<bool> {
@@ -125,8 +124,8 @@ fn pause(
     }
 }
 
-fn repetition(args: &Args) -> (Option<Duration>, Option<u64>) {
-    if let Some(Stream::Dmon(stream) | Stream::Pmon(stream)) = &args.stream {
+fn repetition(args: &SmiArgs) -> (Option<Duration>, Option<u64>) {
+    if let Some(StreamCommand::Dmon(stream) | StreamCommand::Pmon(stream)) = &args.stream {
         return (Some(Duration::from_secs_f64(stream.delay)), stream.count.or(args.count));
     }
     let seconds = args.watch.or(args.loop_seconds).map(Duration::from_secs_f64);
@@ -136,18 +135,18 @@ fn repetition(args: &Args) -> (Option<Duration>, Option<u64>) {
 }
 
 /// What to print.
-pub enum View {
+pub enum SmiView {
     Table,
     List,
-    Report(Vec<report::Section>),
-    Csv(csv::Query),
+    Report(Vec<model::figure::Section>),
+    Csv(csv::CsvQuery),
     Json { lines: bool },
-    TtSmi(tt_smi::Host),
+    TtSmi(tt_smi::TtSmiHost),
     Stream(streams::Stream),
 }
 
-impl View {
-    fn chosen(args: &Args, is_far: bool) -> anyhow::Result<View> {
+impl SmiView {
+    fn chosen(args: &SmiArgs, is_far: bool) -> anyhow::Result<SmiView> {
         let formats = args.format.as_deref().unwrap_or(&[]);
         let with = |format| formats.contains(&format);
         let queries = args.query_device.is_some() || args.query_processes.is_some();
@@ -156,41 +155,41 @@ impl View {
         }
         let other = args.watch.is_some() || args.loop_seconds.is_some() || args.loop_ms.is_some();
         if args.stream.is_some() && (other || queries || args.list || args.query || args.json || args.tt_smi) {
-            return Err(usage("dmon and pmon have a form of their own: leave out the other one"));
+            return Err(usage("dmon and pmon cannot be combined with other output formats"));
         }
-        let form = csv::Form { header: !with(Format::Noheader), units: !with(Format::Nounits) };
+        let form = csv::CsvForm { header: !with(CsvOption::Noheader), units: !with(CsvOption::Nounits) };
         let looping = other || args.count.is_some();
         Ok(match args {
-            Args { stream: Some(stream), .. } => View::Stream(streams::Stream::new(stream)),
-            Args { query_device: Some(fields), .. } => View::Csv(csv::Query::of_devices(fields, form)?),
-            Args { query_processes: Some(fields), .. } => View::Csv(csv::Query::of_processes(fields, form)?),
-            Args { list: true, .. } => View::List,
-            Args { query: true, .. } => View::Report(report::sections(&args.display)?),
+            SmiArgs { stream: Some(stream), .. } => SmiView::Stream(streams::Stream::new(stream)),
+            SmiArgs { query_device: Some(fields), .. } => SmiView::Csv(csv::CsvQuery::of_devices(fields, form)?),
+            SmiArgs { query_processes: Some(fields), .. } => SmiView::Csv(csv::CsvQuery::of_processes(fields, form)?),
+            SmiArgs { list: true, .. } => SmiView::List,
+            SmiArgs { query: true, .. } => SmiView::Report(report::sections(&args.display)?),
             // A person gets it indented; a program reads it faster in one line.
-            Args { json: true, .. } => View::Json { lines: looping || !on_terminal() },
-            Args { tt_smi: true, .. } if is_far => View::TtSmi(tt_smi::Host::unknown()),
-            Args { tt_smi: true, .. } => View::TtSmi(tt_smi::Host::this()),
-            _ => View::Table,
+            SmiArgs { json: true, .. } => SmiView::Json { lines: looping || !on_terminal() },
+            SmiArgs { tt_smi: true, .. } if is_far => SmiView::TtSmi(tt_smi::TtSmiHost::unknown()),
+            SmiArgs { tt_smi: true, .. } => SmiView::TtSmi(tt_smi::TtSmiHost::this()),
+            _ => SmiView::Table,
         })
     }
 
     /// Whether the first line of its text names what is in the others.
     fn has_header(&self) -> bool {
-        matches!(self, View::Csv(query) if query.has_header())
+        matches!(self, SmiView::Csv(query) if query.has_header())
     }
 
     fn text(&mut self, snapshot: &Snapshot, style: &Style, round: u64) -> String {
         let plain = |text: String| if style.unicode { text } else { text.replace("°C", "C") };
         match self {
-            View::Table => table::text(snapshot, style, &local_time(snapshot, "%a %b %e %H:%M:%S %Y")),
-            View::List => list::text(snapshot),
-            View::Report(sections) => {
+            SmiView::Table => table::text(snapshot, style, &local_time(snapshot, "%a %b %e %H:%M:%S %Y")),
+            SmiView::List => list::text(snapshot),
+            SmiView::Report(sections) => {
                 plain(report::text(snapshot, sections, &local_time(snapshot, "%a %b %e %H:%M:%S %Y")))
             }
-            View::Csv(query) => query.text(snapshot, &local_time(snapshot, "%Y/%m/%d %H:%M:%S%.3f"), round == 1),
-            View::Json { lines } => json(snapshot, *lines),
-            View::TtSmi(host) => tt_smi::text(snapshot, host, &local_time(snapshot, "%Y-%m-%dT%H:%M:%S%.6f")),
-            View::Stream(stream) => stream.text(snapshot, &local_time(snapshot, "%Y%m%d %H:%M:%S")),
+            SmiView::Csv(query) => query.text(snapshot, &local_time(snapshot, "%Y/%m/%d %H:%M:%S%.3f"), round == 1),
+            SmiView::Json { lines } => json(snapshot, *lines),
+            SmiView::TtSmi(host) => tt_smi::text(snapshot, host, &local_time(snapshot, "%Y-%m-%dT%H:%M:%S%.6f")),
+            SmiView::Stream(stream) => stream.text(snapshot, &local_time(snapshot, "%Y%m%d %H:%M:%S")),
         }
     }
 }

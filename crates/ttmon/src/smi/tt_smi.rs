@@ -1,6 +1,6 @@
 //! `--tt-smi`: the JSON of the official `tt-smi -s` 6.8, for programs that read it.
 //!
-//! The layout, the padding of its strings and the order of its keys are its own. What the driver tells without a device being
+//! The layout, the padding of its strings and the order of its keys are its own. What the driver provides without a device being
 //! opened is filled in; the rest is `null` where it has a raw value and `"N/A"` where it has text. Two of its bugs are left
 //! out: a made-up `cm_fw_date` on Blackhole, and processes numbered differently from the devices.
 
@@ -9,28 +9,28 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What tt-smi tells of the host beyond what a snapshot knows.
-pub struct Host {
+/// What tt-smi says of the host beyond what a snapshot knows.
+pub struct TtSmiHost {
     pub distro: String,
     pub platform: String,
     pub memory: String,
 }
 
-impl Host {
+impl TtSmiHost {
     /// Another one, of which a snapshot is all that is known.
-    pub fn unknown() -> Host {
-        Host { distro: NA.into(), platform: NA.into(), memory: NA.into() }
+    pub fn unknown() -> TtSmiHost {
+        TtSmiHost { distro: NA.into(), platform: NA.into(), memory: NA.into() }
     }
 
     /// This host.
-    pub fn this() -> Host {
+    pub fn this() -> TtSmiHost {
         let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
         let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
         let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let kib = memory
             .lines()
             .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<f64>().ok());
-        Host {
+        TtSmiHost {
             distro: name.map_or(NA.into(), |name| name.trim_matches('"').to_owned()),
             platform: rustix::system::uname().machine().to_string_lossy().into_owned(),
             memory: kib.map_or(NA.into(), |kib| format!("{:.2} GB", kib / 1024.0 / 1024.0)),
@@ -41,9 +41,9 @@ impl Host {
 const NA: &str = "N/A";
 
 /// A JSON object that keeps the order of its keys.
-struct Object(Vec<(&'static str, Node)>);
+struct Object(Vec<(&'static str, JsonNode)>);
 
-enum Node {
+enum JsonNode {
     Value(Value),
     Object(Object),
     List(Vec<Object>),
@@ -54,23 +54,23 @@ impl Serialize for Object {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (key, node) in &self.0 {
             match node {
-                Node::Value(value) => map.serialize_entry(key, value)?,
-                Node::Object(object) => map.serialize_entry(key, object)?,
-                Node::List(list) => map.serialize_entry(key, list)?,
+                JsonNode::Value(value) => map.serialize_entry(key, value)?,
+                JsonNode::Object(object) => map.serialize_entry(key, object)?,
+                JsonNode::List(list) => map.serialize_entry(key, list)?,
             }
         }
         map.end()
     }
 }
 
-impl<T: Into<Value>> From<T> for Node {
-    fn from(value: T) -> Node {
-        Node::Value(value.into())
+impl<T: Into<Value>> From<T> for JsonNode {
+    fn from(value: T) -> JsonNode {
+        JsonNode::Value(value.into())
     }
 }
 
 /// The whole snapshot. `time` is local, without a zone, to the microsecond.
-pub fn text(snapshot: &Snapshot, host: &Host, time: &str) -> String {
+pub fn text(snapshot: &Snapshot, host: &TtSmiHost, time: &str) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| NA.into());
     let driver = snapshot.host.driver_version.as_ref().map_or(NA.into(), |version| format!("TT-KMD {version}"));
     let host_info = Object(vec![
@@ -89,22 +89,22 @@ pub fn text(snapshot: &Snapshot, host: &Host, time: &str) -> String {
     devices.sort_by_key(|device| (device.state == State::Remote, device.pci_address.clone()));
     let root = Object(vec![
         ("time", time.into()),
-        ("host_info", Node::Object(host_info)),
-        ("host_sw_vers", Node::Object(Object(versions.into()))),
-        ("device_info", Node::List(devices.into_iter().map(device_info).collect())),
-        ("processes", Node::List(processes(snapshot))),
+        ("host_info", JsonNode::Object(host_info)),
+        ("host_sw_vers", JsonNode::Object(Object(versions.into()))),
+        ("device_info", JsonNode::List(devices.into_iter().map(device_info).collect())),
+        ("processes", JsonNode::List(processes(snapshot))),
     ]);
     ascii(&pretty(&root))
 }
 
 fn device_info(device: &Device) -> Object {
     Object(vec![
-        ("smbus_telem", Node::Object(smbus(device))),
-        ("board_info", Node::Object(board_info(device))),
-        ("telemetry", Node::Object(telemetry(device))),
-        ("gddr_telemetry", Node::Object(gddr(device))),
-        ("firmwares", Node::Object(firmwares(device))),
-        ("limits", Node::Object(limits(device))),
+        ("smbus_telem", JsonNode::Object(smbus(device))),
+        ("board_info", JsonNode::Object(board_info(device))),
+        ("telemetry", JsonNode::Object(telemetry(device))),
+        ("gddr_telemetry", JsonNode::Object(gddr(device))),
+        ("firmwares", JsonNode::Object(firmwares(device))),
+        ("limits", JsonNode::Object(limits(device))),
     ])
 }
 
@@ -156,7 +156,7 @@ fn smbus(device: &Device) -> Object {
     let tags = if device.arch == Some(Arch::Wormhole) { &WORMHOLE_TAGS[..] } else { &BLACKHOLE_TAGS[..] };
     let word = |tag: &&'static str| {
         let value = known.iter().find(|(name, _)| name == tag).and_then(|(_, value)| *value);
-        (*tag, Node::Value(value.map_or(Value::Null, |value| format!("{value:#x}").into())))
+        (*tag, JsonNode::Value(value.map_or(Value::Null, |value| format!("{value:#x}").into())))
     };
     Object(tags.iter().map(word).collect())
 }
@@ -175,9 +175,9 @@ fn board_info(device: &Device) -> Object {
         ("board_type", format!("{}{suffix}", serial.map_or(NA, board_type)).into()),
         ("board_id", serial.map_or(NA.into(), |serial| format!("{serial:016x}")).into()),
         ("coords", NA.into()),
-        ("dram_status", Node::Value(Value::Null)),
+        ("dram_status", JsonNode::Value(Value::Null)),
         ("dram_speed", NA.into()),
-        ("pcie_speed", device.pcie.generation.map_or(NA.into(), |generation| Node::Value(generation.into()))),
+        ("pcie_speed", device.pcie.generation.map_or(NA.into(), |generation| JsonNode::Value(generation.into()))),
         ("pcie_width", device.pcie.width.map_or(NA.into(), |width| width.to_string()).into()),
     ])
 }
@@ -204,7 +204,7 @@ fn board_type(serial: u64) -> &'static str {
 }
 
 fn telemetry(device: &Device) -> Object {
-    let text = |text: Option<String>| Node::from(text.unwrap_or_else(|| NA.into()));
+    let text = |text: Option<String>| JsonNode::from(text.unwrap_or_else(|| NA.into()));
     // tt-smi slows the counter down to about one step per refresh of its screen.
     let per_step = if device.arch == Some(Arch::Wormhole) { 5 } else { 6 };
     Object(vec![
@@ -223,9 +223,9 @@ fn gddr(device: &Device) -> Object {
     let channels: u64 = if device.arch == Some(Arch::Wormhole) { 6 } else { 8 };
     let channel = |channel: u64| {
         let mut keys = vec![
-            ("channel", Node::Value(channel.into())),
-            ("harvested", Node::Value(Value::Null)),
-            ("enabled", Node::Value(Value::Null)),
+            ("channel", JsonNode::Value(channel.into())),
+            ("harvested", JsonNode::Value(Value::Null)),
+            ("enabled", JsonNode::Value(Value::Null)),
             ("training", "n/a".into()),
             ("bist", "n/a".into()),
         ];
@@ -237,12 +237,12 @@ fn gddr(device: &Device) -> Object {
         ("speed", NA.into()),
         ("max_temp", NA.into()),
         ("enabled_mask", NA.into()),
-        ("channels", Node::List((0..channels).map(channel).collect())),
+        ("channels", JsonNode::List((0..channels).map(channel).collect())),
     ])
 }
 
 fn firmwares(device: &Device) -> Object {
-    let text = |text: &Option<Arc<str>>| Node::from(text.as_deref().unwrap_or(NA).to_owned());
+    let text = |text: &Option<Arc<str>>| JsonNode::from(text.as_deref().unwrap_or(NA).to_owned());
     let firmware = &device.firmware;
     Object(vec![
         ("fw_bundle_version", text(&firmware.bundle)),
@@ -257,7 +257,7 @@ fn firmwares(device: &Device) -> Object {
 }
 
 fn limits(device: &Device) -> Object {
-    let text = |text: Option<String>| Node::Value(text.map_or(Value::Null, Value::from));
+    let text = |text: Option<String>| JsonNode::Value(text.map_or(Value::Null, Value::from));
     let throttle = text(device.asic_temp_max.map(|v| format!("{:2.0}", v.0)));
     let (first, second) = match device.arch {
         Some(Arch::Wormhole) => (text(None), throttle),
@@ -271,8 +271,8 @@ fn limits(device: &Device) -> Object {
         ("asic_fmax", text(None)),
         ("therm_trip_l1_limit", first),
         ("thm_limit", second),
-        ("bus_peak_limit", Node::Value(0.into())),
-        ("fan_rpm_limit", Node::Value(0.into())),
+        ("bus_peak_limit", JsonNode::Value(0.into())),
+        ("fan_rpm_limit", JsonNode::Value(0.into())),
         ("board_power_limit", text(None)),
     ])
 }
@@ -286,12 +286,12 @@ fn processes(snapshot: &Snapshot) -> Vec<Object> {
         }));
     }
     rows.sort_by_key(|(n, process)| (*n, process.pid));
-    let text = |text: &Option<String>| Node::from(text.as_deref().unwrap_or("?").to_owned());
+    let text = |text: &Option<String>| JsonNode::from(text.as_deref().unwrap_or("?").to_owned());
     let object = |(n, process): (u32, &model::Process)| {
         Object(vec![
-            ("pid", Node::Value(process.pid.into())),
+            ("pid", JsonNode::Value(process.pid.into())),
             ("user", text(&process.user)),
-            ("device", Node::Value(n.into())),
+            ("device", JsonNode::Value(n.into())),
             ("cmdline", text(&process.command)),
         ])
     };

@@ -1,6 +1,6 @@
-//! What the official `tt-smi -s` 6.8 prints for a Blackhole and a Wormhole, line by line, for all that the driver tells too.
+//! What the official `tt-smi -s` 6.8 prints for a Blackhole and a Wormhole, line by line, for all that the driver provides as well.
 
-use super::tt_smi::{Host, text};
+use super::tt_smi::{TtSmiHost, text};
 use model::*;
 
 /// The chip that the official program was shown.
@@ -120,10 +120,10 @@ const WORMHOLE: &str = r#"
                 "thm_limit": "75",
 "#;
 
-/// Every official line must stand in our text, in the same order.
+/// Every official line must be in our text, in the same order.
 fn check(device: Device, official: &str) {
     let snapshot = Snapshot { devices: vec![device], processes: vec![], faults: vec![], ..show::example::machine() };
-    let host = Host { distro: "x".into(), platform: "x".into(), memory: "x".into() };
+    let host = TtSmiHost { distro: "x".into(), platform: "x".into(), memory: "x".into() };
     let ours = text(&snapshot, &host, "");
     let mut lines = ours.lines();
     for line in official.lines().filter(|line| !line.is_empty()) {

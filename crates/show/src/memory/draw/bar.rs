@@ -1,5 +1,6 @@
 //! A bar of several parts: what is used, by kind; what is free, in one piece or not; what is reserved.
 
+use crate::figures::capacity_tone;
 use crate::memory::view::{Area, Kind};
 use crate::style::{Style, Tone};
 use model::Bytes;
@@ -149,28 +150,19 @@ fn used_by_kind(area: &Area) -> Vec<(Fill, u64)> {
 
 fn by_kind(area: &Area, bytes: fn(&Kind) -> Option<Bytes>) -> Vec<(Fill, u64)> {
     let of_kind = |kind: &Kind| (Fill::of_kind(&kind.kind), bytes(kind).map_or(0, |bytes| bytes.0));
-    area.kinds.iter().map(of_kind).collect()
+    area.kinds.iter().filter(|kind| kind.is_used()).map(of_kind).collect()
 }
 
 /// The bar. Where nothing is known it is drawn neither full nor empty.
 pub fn bar(sizes: Option<&Sizes>, columns: usize, style: &Style) -> String {
     let Some(sizes) = sizes else { return style.bar(None, columns, Tone::Faint) };
-    let used = tone(sizes.part());
+    let used = capacity_tone(sizes.part());
     let mut text = String::new();
     for run in cells(sizes, columns).chunk_by(|a, b| a == b) {
         let glyphs: String = run.iter().map(|fill| fill.glyph(style)).collect();
         text += &style.paint(&glyphs, run[0].tone(used));
     }
     text
-}
-
-/// Memory that is nearly full is worth a warning.
-pub fn tone(part: f64) -> Tone {
-    match part {
-        part if part >= 0.95 => Tone::Bad,
-        part if part >= 0.80 => Tone::Warning,
-        _ => Tone::Good,
-    }
 }
 
 /// What stands in each column.

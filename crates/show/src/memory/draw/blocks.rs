@@ -1,9 +1,8 @@
 //! A block for each chip, with all that is known of it.
 
-use super::bar::{Sizes, bar, tone};
+use super::bar::{Sizes, bar};
 use super::facts::{self, flow};
-use super::state_tone;
-use crate::figures::used_of_total;
+use crate::figures::{capacity_tone, state_tone, used_of_total};
 use crate::grid::Page;
 use crate::memory::view::{Area, Chip, View};
 use crate::style::{Style, Tone};
@@ -77,7 +76,7 @@ fn line(name: &str, area: &Area, untracked: u32, columns: usize, style: &Style) 
         ),
     };
     let (percent, tone) = match &sizes {
-        Some(sizes) => (facts::percent(sizes.part()), tone(sizes.part())),
+        Some(sizes) => (facts::percent(sizes.part()), capacity_tone(sizes.part())),
         None => (String::new(), Tone::Plain),
     };
     let tone = if tone == Tone::Good { Tone::Plain } else { tone };

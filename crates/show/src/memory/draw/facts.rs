@@ -1,11 +1,11 @@
-//! What is known of an area beside its bar, in few words that flow over the lines.
+//! What is known of an area beside its bar, in few words, filled into lines.
 
 use super::bar::Fill;
 use crate::figures::used_of_total;
 use crate::memory::view::{Area, Banks, Chip, Kind};
 use crate::style::{Style, Tone};
 use crate::text::width;
-use model::Bytes;
+use model::{Bytes, MemoryKind};
 
 /// A few words, and how they are painted.
 pub struct Fact {
@@ -59,7 +59,9 @@ pub fn of(area: &Area, style: &Style) -> Vec<Fact> {
         |fill: Fill, text: String, tone| Fact { glyph: Some((fill.glyph(style), fill.tone(Tone::Good))), text, tone };
     let mut facts = Vec::new();
     for (n, kind) in area.kinds.iter().enumerate() {
-        if let Some(used) = kind.used_bytes {
+        if let Some(bytes) = kind.used_bytes.filter(|_| !kind.is_used()) {
+            facts.push(with(Fill::KernelRing, format!("{} {bytes} (not in used)", name(kind, n)), Tone::Plain));
+        } else if let Some(used) = kind.used_bytes {
             let tone = if used.0 == 0 { Tone::Faint } else { Tone::Plain };
             facts.push(with(Fill::of_kind(&kind.kind), format!("{} {used}", name(kind, n)), tone));
         } else if let Some(bytes) = kind.banks.as_ref().and_then(|banks| banks.allocated_bytes) {
@@ -113,7 +115,7 @@ pub fn fill_of_banks(banks: &Banks, style: &Style) -> Option<Fact> {
     let heat = heat(fill, banks.count, style);
     let age = banks.age_seconds.map(|age| format!(", {} ago", super::age(age))).unwrap_or_default();
     let mark = if banks.allocated_is_at_least { style.glyphs().at_least } else { "" };
-    Some(Fact::new(format!("{count} {heat} {mark}{}{age}", percent(fill)), super::bar::tone(fill)))
+    Some(Fact::new(format!("{count} {heat} {mark}{}{age}", percent(fill)), crate::figures::capacity_tone(fill)))
 }
 
 /// A character for each bank, or for several where there are many. All are filled alike.
@@ -131,9 +133,10 @@ fn heat(fill: f64, count: Option<u32>, style: &Style) -> String {
 pub fn name(kind: &Kind, n: usize) -> String {
     match kind.kind.as_str() {
         _ if n == 0 => "buffers".into(),
-        "cb" => "CB".into(),
-        "l1_small" => "L1_SMALL".into(),
-        other => other.into(),
+        other => MemoryKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == other)
+            .map_or_else(|| other.to_owned(), |kind| kind.title().to_owned()),
     }
 }
 
@@ -148,7 +151,7 @@ pub fn percent(part: f64) -> String {
 /// How a part is marked that a single buffer cannot have.
 pub fn fragmentation_tone(part: f64) -> Tone {
     match part {
-        part if part >= 0.75 => Tone::Bad,
+        part if part >= 0.75 => Tone::Critical,
         part if part >= 0.40 => Tone::Warning,
         _ => Tone::Plain,
     }
@@ -174,12 +177,12 @@ pub fn short_board(chip: &Chip) -> Option<String> {
 pub fn remarks(chip: &Chip) -> Vec<Fact> {
     let mut facts = Vec::new();
     if let Some(stale) = chip.stale_bytes.filter(|stale| *stale > Bytes(0)) {
-        facts.push(Fact::new(format!("{stale} stale: of processes that are dead"), Tone::Warning));
+        facts.push(Fact::new(format!("{stale} stale: still attributed to exited processes"), Tone::Warning));
     }
     match chip.untracked_processes {
         0 => {}
-        1 => facts.push(Fact::new("1 process tells nobody what it holds", Tone::Warning)),
-        n => facts.push(Fact::new(format!("{n} processes tell nobody what they hold"), Tone::Warning)),
+        1 => facts.push(Fact::new("1 process does not report its memory", Tone::Warning)),
+        n => facts.push(Fact::new(format!("{n} processes do not report their memory"), Tone::Warning)),
     }
     facts
 }

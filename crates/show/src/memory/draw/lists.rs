@@ -1,13 +1,13 @@
-//! Processes, buffers and deaths, as far as there is room.
+//! Processes, buffers and exited processes, as far as there is room.
 
 use super::{AT_LEAST, LIST_FRAME, LISTED, age, joined};
 use crate::grid::{Cell, Column, Page};
 use crate::memory::view::{Buffer, Death, Holder, View};
 use crate::style::{Style, Tone};
 use crate::text::{Align, clean};
-use model::{Bytes, Usage};
+use model::{Bytes, MemoryKind, Usage};
 
-/// How many rows each list has: processes, buffers, deaths.
+/// How many rows each list has: processes, buffers, exited processes.
 pub struct Lists([usize; 3]);
 
 impl Lists {
@@ -54,7 +54,7 @@ impl Lists {
         let words: Vec<String> = [
             count(processes, "process", "processes"),
             count(buffers, "buffer", "buffers"),
-            count(deaths, "death", "deaths"),
+            count(deaths, "exited process", "exited processes"),
         ]
         .into_iter()
         .flatten()
@@ -102,10 +102,10 @@ pub fn process_columns(pids: impl Iterator<Item = u32>) -> Vec<Column> {
         Column::left("Process", 8).stretching(),
         Column::right("Total", 5),
         Column::right("DRAM", 5).rank(1),
-        Column::right("TRACE", 5).rank(6),
         Column::right("L1", 5).rank(2),
-        Column::right("CB", 5).rank(4),
-        Column::right("L1SML", 5).rank(7),
+        Column::right(MemoryKind::Trace.heading(), 5).rank(6),
+        Column::right(MemoryKind::Cb.heading(), 5).rank(4),
+        Column::right(MemoryKind::L1Small.heading(), 5).rank(7),
         Column::left("From", 5),
     ]
 }
@@ -122,15 +122,15 @@ pub fn process_cells(process: &Holder, usage: Usage, source: Option<&str>, style
         words(name.map(String::as_str), style),
         bytes(usage.total(), style),
         bytes(usage.dram_used, style),
-        bytes(usage.trace, style),
         bytes(usage.l1_used, style),
+        bytes(usage.trace, style),
         bytes(usage.cb, style),
         bytes(usage.l1_small, style),
         words(source, style),
     ]
 }
 
-/// What nobody has is no column.
+/// A column without any value is left out.
 fn without_empty(columns: Vec<Column>, mut rows: Vec<Vec<Cell>>, style: &Style) -> (Vec<Column>, Vec<Vec<Cell>>) {
     let is_absent = |cell: &Cell| matches!(cell, Cell::Text(text, _) if text == style.glyphs().absent);
     let keep: Vec<bool> = (0..columns.len()).map(|i| !rows.iter().all(|row| is_absent(&row[i]))).collect();
@@ -191,7 +191,7 @@ pub fn death_columns() -> Vec<Column> {
         Column::right("Dev", 3),
         Column::right("PID", 5),
         Column::left("User", 6).rank(2),
-        Column::left("Died with device memory", 12).stretching(),
+        Column::left("Exited with device memory", 12).stretching(),
         Column::right("Total", 5),
         Column::right("DRAM", 5).rank(1),
         Column::right("L1", 5).rank(1),
@@ -209,8 +209,8 @@ pub fn death_cells(death: &Death, view: &View, style: &Style) -> Vec<Cell> {
         words(death.user.as_deref(), style),
         words(death.command.as_deref(), style),
         bytes(death.usage.total(), style),
-        bytes(death.usage.dram, style),
-        bytes(death.usage.l1, style),
+        bytes(death.usage.dram_used, style),
+        bytes(death.usage.l1_used, style),
         words(ago.map(age).as_deref(), style),
         words(death.how.as_deref(), style),
     ]

@@ -14,7 +14,7 @@ use super::view::View;
 use crate::grid::Page;
 use crate::style::{Style, Tone};
 use crate::text::{Align, clean, cut, width};
-use model::{Bytes, State};
+use model::Bytes;
 
 /// More chips than this get a line each.
 const BLOCKS: usize = 8;
@@ -26,7 +26,7 @@ const LISTED: usize = 10;
 const AT_LEAST: usize = 3;
 /// Lines of a list besides its rows.
 const LIST_FRAME: usize = 3;
-/// Faults that are told of.
+/// Faults that are listed.
 const NOTES: usize = 6;
 
 /// The whole view.
@@ -102,16 +102,7 @@ fn notes(page: &mut Page, view: &View) {
     }
 }
 
-fn state_tone(state: State) -> Tone {
-    match state {
-        State::Ok => Tone::Good,
-        State::Resetting | State::NoDriver | State::Silent => Tone::Warning,
-        State::Hung | State::Lost => Tone::Bad,
-        State::Remote => Tone::Faint,
-    }
-}
-
-/// `12.4G/32G`, at least so much where a process does not tell.
+/// `12.4G/32G`, at least so much where a process does not report.
 pub fn short_figures(area: &super::view::Area, untracked: u32, style: &Style) -> String {
     let glyphs = style.glyphs();
     let mark = if untracked > 0 && area.used_bytes.is_some() { glyphs.at_least } else { "" };

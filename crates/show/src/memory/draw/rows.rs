@@ -2,7 +2,8 @@
 
 use super::bar::{Sizes, bar};
 use super::facts::{fragmentation_tone, percent, short_board};
-use super::{short_figures, state_tone};
+use super::short_figures;
+use crate::figures::{capacity_tone, state_tone};
 use crate::grid::Page;
 use crate::memory::view::{Area, Chip, View};
 use crate::style::{Style, Tone};
@@ -10,7 +11,7 @@ use crate::text::Align::{Left, Right};
 use crate::text::width;
 use model::{Bytes, State};
 
-struct Widths {
+struct RowWidths {
     id: usize,
     board: usize,
     figures: usize,
@@ -32,7 +33,7 @@ pub fn draw(page: &mut Page, view: &View) {
     }
 }
 
-fn widths(view: &View, inner: usize) -> Widths {
+fn widths(view: &View, inner: usize) -> RowWidths {
     let widest = |of: &dyn Fn(&Chip) -> usize, least: usize, most: usize| {
         view.chips.iter().map(of).max().unwrap_or(0).clamp(least, most)
     };
@@ -43,10 +44,10 @@ fn widths(view: &View, inner: usize) -> Widths {
     // Blanks: at both ends, and one between two columns.
     let taken = 5 + id + board + 2 * (2 + figures + peak + 5);
     let bars = inner.saturating_sub(taken);
-    Widths { id, board, figures, peak, bars: [bars - bars * 2 / 5, bars * 2 / 5] }
+    RowWidths { id, board, figures, peak, bars: [bars - bars * 2 / 5, bars * 2 / 5] }
 }
 
-fn header(widths: &Widths, style: &Style) -> String {
+fn header(widths: &RowWidths, style: &Style) -> String {
     let area = |name: &str, bar: usize| {
         [
             style.cell(name, bar, Left, Tone::Plain),
@@ -61,7 +62,7 @@ fn header(widths: &Widths, style: &Style) -> String {
     fitted(format!(" {id} {board} {} {}", area("DRAM", dram), area("L1", l1)), style)
 }
 
-fn row(chip: &Chip, widths: &Widths, style: &Style) -> String {
+fn row(chip: &Chip, widths: &RowWidths, style: &Style) -> String {
     let area = |area: &Area, columns: usize| {
         let first = area.buffers();
         let peak = first.and_then(|kind| Some((kind.peak_bytes?, kind.peak_is_at_least)));
@@ -71,7 +72,7 @@ fn row(chip: &Chip, widths: &Widths, style: &Style) -> String {
         let part = first.and_then(|kind| kind.banks.as_ref()?.fragmentation);
         let frag = part.map_or_else(|| style.glyphs().absent.to_owned(), percent);
         let sizes = Sizes::of(area);
-        let used = sizes.as_ref().map_or(Tone::Plain, |sizes| super::bar::tone(sizes.part()));
+        let used = sizes.as_ref().map_or(Tone::Plain, |sizes| capacity_tone(sizes.part()));
         let used = if used == Tone::Good { Tone::Plain } else { used };
         [
             bar(sizes.as_ref(), columns, style),

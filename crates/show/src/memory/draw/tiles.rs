@@ -1,7 +1,7 @@
 //! Several chips in a line, where there are more of them than lines.
 
-use super::bar::{Sizes, bar, tone};
-use super::state_tone;
+use super::bar::{Sizes, bar};
+use crate::figures::{capacity_tone, state_tone};
 use crate::grid::Page;
 use crate::memory::view::{Area, Chip, View};
 use crate::style::{Style, Tone};
@@ -40,7 +40,7 @@ fn tile(chip: &Chip, [dram, l1]: [usize; 2], style: &Style) -> String {
     let area = |area: &Area, columns: usize| {
         let sizes = Sizes::of(area);
         let (text, tone) = match &sizes {
-            Some(sizes) => (super::facts::percent(sizes.part()).replace(' ', ""), tone(sizes.part())),
+            Some(sizes) => (super::facts::percent(sizes.part()).replace(' ', ""), capacity_tone(sizes.part())),
             None => (style.glyphs().absent.to_owned(), Tone::Faint),
         };
         let tone = if tone == Tone::Good { Tone::Plain } else { tone };

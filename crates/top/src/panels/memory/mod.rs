@@ -91,11 +91,12 @@ fn tone_of(tone: Said) -> Tone {
         Said::Plain => Tone::Plain,
         Said::Good => Tone::Good,
         Said::Warning => Tone::Warning,
-        Said::Bad => Tone::Bad,
+        Said::Critical => Tone::Bad,
         Said::Faint => Tone::Faint,
         Said::Strong => Tone::Strong,
         Said::Second => Tone::Second,
         Said::Third => Tone::Third,
+        _ => Tone::Plain,
     }
 }
 

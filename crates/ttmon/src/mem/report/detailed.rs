@@ -6,14 +6,14 @@ use super::Broken;
 
 /// One program, or the state that was asked for.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Group {
+pub struct DetailedGroup {
     pub program: Option<String>,
-    pub kinds: Vec<Detailed>,
+    pub kinds: Vec<DetailedReport>,
 }
 
 /// One kind of memory.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Detailed {
+pub struct DetailedReport {
     /// `dram`, `l1` or `l1_small`.
     pub kind: String,
     /// In all banks together.
@@ -34,7 +34,7 @@ pub struct Block {
     pub is_allocated: bool,
 }
 
-impl Detailed {
+impl DetailedReport {
     /// The blocks fill one bank, the total is that of all.
     pub fn banks(&self) -> Option<u32> {
         let of_one = self.blocks.iter().try_fold(0u64, |sum, block| sum.checked_add(block.bytes))?;
@@ -45,8 +45,8 @@ impl Detailed {
 }
 
 /// Reads the file.
-pub fn parse(text: &str) -> Result<Vec<Group>, Broken> {
-    let mut groups: Vec<Group> = Vec::new();
+pub fn parse(text: &str) -> Result<Vec<DetailedGroup>, Broken> {
+    let mut groups: Vec<DetailedGroup> = Vec::new();
     let mut in_table = false;
     for (at, line) in text.lines().enumerate() {
         let broken = |what: &str| Broken::new(at + 1, what);
@@ -85,18 +85,18 @@ pub fn parse(text: &str) -> Result<Vec<Group>, Broken> {
     Ok(groups)
 }
 
-fn begin(groups: &mut Vec<Group>, program: &str, kind: &str) {
-    let has_it = |group: &Group| group.kinds.iter().any(|known| known.kind == kind);
+fn begin(groups: &mut Vec<DetailedGroup>, program: &str, kind: &str) {
+    let has_it = |group: &DetailedGroup| group.kinds.iter().any(|known| known.kind == kind);
     if !program.is_empty() || groups.last().is_none_or(has_it) {
         let program = Some(program.to_owned()).filter(|program| !program.is_empty());
-        groups.push(Group { program, kinds: Vec::new() });
+        groups.push(DetailedGroup { program, kinds: Vec::new() });
     }
     if let Some(group) = groups.last_mut() {
-        group.kinds.push(Detailed { kind: kind.to_owned(), ..Detailed::default() });
+        group.kinds.push(DetailedReport { kind: kind.to_owned(), ..DetailedReport::default() });
     }
 }
 
-fn last(groups: &mut [Group]) -> Option<&mut Detailed> {
+fn last(groups: &mut [DetailedGroup]) -> Option<&mut DetailedReport> {
     groups.last_mut()?.kinds.last_mut()
 }
 
@@ -161,7 +161,7 @@ Block table:
             let all: Vec<&str> = TEXT.lines().collect();
             let mixed: String = lines.iter().map(|i| format!("{}\n", all.get(*i).unwrap_or(&text.as_str()))).collect();
             for group in parse(&mixed.replace("1200", &number.to_string())).unwrap_or_default() {
-                let _ = group.kinds.iter().filter_map(Detailed::banks).count();
+                let _ = group.kinds.iter().filter_map(DetailedReport::banks).count();
             }
         }
     }

@@ -1,21 +1,21 @@
 //! The three files of a memory report put together: each program, or each state that was asked for, is shown as a chip.
 
-use super::detailed::{self, Detailed};
+use super::detailed::{self, DetailedReport};
 use super::summary::{self, KINDS};
 use model::Bytes;
 use show::memory::view::{Area, Banks, Buffer, Chip, Kind, fragmentation};
 
 /// The files of one prefix, as far as there are any.
 #[derive(Debug, Default)]
-pub struct Files {
+pub struct ReportFiles {
     pub prefix: String,
-    pub summary: Vec<summary::Group>,
+    pub summary: Vec<summary::SummaryGroup>,
     pub l1: Vec<summary::L1>,
-    pub detailed: Vec<detailed::Group>,
+    pub detailed: Vec<detailed::DetailedGroup>,
 }
 
 /// The groups as chips, and what is allocated in them.
-pub fn chips(files: &Files) -> Vec<(Chip, Vec<Buffer>)> {
+pub fn chips(files: &ReportFiles) -> Vec<(Chip, Vec<Buffer>)> {
     let mut names: Vec<(Option<&str>, usize)> = Vec::new();
     let programs = files.summary.iter().map(|group| group.program.as_deref());
     let programs = numbered(programs).into_iter().chain(numbered(files.l1.iter().map(|l1| l1.program.as_deref())));
@@ -40,7 +40,7 @@ fn numbered<'a>(programs: impl Iterator<Item = Option<&'a str>>) -> Vec<(Option<
         .collect()
 }
 
-fn chip(files: &Files, (program, nth): (Option<&str>, usize)) -> (Chip, Vec<Buffer>) {
+fn chip(files: &ReportFiles, (program, nth): (Option<&str>, usize)) -> (Chip, Vec<Buffer>) {
     let summary = files.summary.iter().filter(|group| group.program.as_deref() == program).nth(nth);
     let l1 = files.l1.iter().filter(|l1| l1.program.as_deref() == program).nth(nth);
     let detailed = files.detailed.iter().filter(|group| group.program.as_deref() == program).nth(nth);
@@ -72,7 +72,12 @@ fn chip(files: &Files, (program, nth): (Option<&str>, usize)) -> (Chip, Vec<Buff
 }
 
 /// One kind, from the three files.
-fn kind_of(name: &str, banks: Option<Banks>, l1: Option<&summary::L1>, detailed: Option<&Detailed>) -> Option<Kind> {
+fn kind_of(
+    name: &str,
+    banks: Option<Banks>,
+    l1: Option<&summary::L1>,
+    detailed: Option<&DetailedReport>,
+) -> Option<Kind> {
     let mut banks = match (banks, l1) {
         (Some(banks), _) => banks,
         (None, Some(l1)) if name == "l1" => {
@@ -86,7 +91,7 @@ fn kind_of(name: &str, banks: Option<Banks>, l1: Option<&summary::L1>, detailed:
         let (in_all, in_one) = (detailed?.allocatable?, banks.allocatable_bytes?.0);
         (in_all.checked_rem(in_one)? == 0).then(|| (in_all / in_one).try_into().ok())?
     };
-    banks.count = detailed.and_then(Detailed::banks).or_else(of_total).or(of_l1);
+    banks.count = detailed.and_then(DetailedReport::banks).or_else(of_total).or(of_l1);
     let in_all = |bytes: Option<Bytes>| Some(Bytes(bytes?.0.saturating_mul(banks.count?.into())));
     let used_bytes = detailed.and_then(|detailed| detailed.allocated).map(Bytes).or(in_all(banks.allocated_bytes));
     let blocks = detailed.map(|detailed| &detailed.blocks).filter(|blocks| !blocks.is_empty());
@@ -95,7 +100,7 @@ fn kind_of(name: &str, banks: Option<Banks>, l1: Option<&summary::L1>, detailed:
 }
 
 /// What the blocks of a bank say of it.
-fn of_blocks(detailed: &Detailed) -> Banks {
+fn of_blocks(detailed: &DetailedReport) -> Banks {
     if detailed.blocks.is_empty() {
         return Banks::default();
     }

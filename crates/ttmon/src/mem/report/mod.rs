@@ -5,7 +5,7 @@ mod groups;
 mod sqlite;
 mod summary;
 
-use groups::Files;
+use groups::ReportFiles;
 use model::{Host, Timestamp};
 use show::memory::view::{Buffer, Chip, LARGEST, SCHEMA, View};
 use std::cmp::Reverse;
@@ -40,7 +40,7 @@ pub fn read(path: &Path) -> anyhow::Result<View> {
     let files = files(path)?;
     let mut parts: Vec<(Chip, Vec<Buffer>)> = Vec::new();
     let mut taken_at = None;
-    for (file, _) in files.iter().filter(|(_, form)| *form == Form::Sqlite) {
+    for (file, _) in files.iter().filter(|(_, form)| *form == ReportFormat::Sqlite) {
         let (chips, time): Parts = sqlite::read(file).map_err(|what| broken(file, &what))?;
         parts.extend(chips);
         taken_at = taken_at.max(time);
@@ -67,33 +67,33 @@ pub fn read(path: &Path) -> anyhow::Result<View> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Form {
+enum ReportFormat {
     Summary,
     L1,
     Detailed,
     Sqlite,
 }
 
-impl Form {
-    const NAMES: [(Form, &str); 4] = [
-        (Form::Summary, "memory_usage_summary.csv"),
-        (Form::L1, "l1_usage_summary.csv"),
-        (Form::Detailed, "detailed_memory_usage.csv"),
-        (Form::Sqlite, ".sqlite"),
+impl ReportFormat {
+    const NAMES: [(ReportFormat, &str); 4] = [
+        (ReportFormat::Summary, "memory_usage_summary.csv"),
+        (ReportFormat::L1, "l1_usage_summary.csv"),
+        (ReportFormat::Detailed, "detailed_memory_usage.csv"),
+        (ReportFormat::Sqlite, ".sqlite"),
     ];
 
-    /// The form that a file's name tells, and what stands before it.
-    fn of(path: &Path) -> Option<(Form, String)> {
+    /// The format that follows from a file's name, and what is before it.
+    fn of(path: &Path) -> Option<(ReportFormat, String)> {
         let name = path.file_name()?.to_string_lossy().into_owned();
-        Form::NAMES.iter().find_map(|(form, end)| Some((*form, name.strip_suffix(end)?.to_owned())))
+        ReportFormat::NAMES.iter().find_map(|(form, end)| Some((*form, name.strip_suffix(end)?.to_owned())))
     }
 }
 
 /// The files of a report, by name.
-fn files(path: &Path) -> anyhow::Result<Vec<(PathBuf, Form)>> {
+fn files(path: &Path) -> anyhow::Result<Vec<(PathBuf, ReportFormat)>> {
     let refused = |message: String| Failure::error(Exit::Usage, format!("--report {}: {message}", path.display()));
     if path.is_file() {
-        return match Form::of(path) {
+        return match ReportFormat::of(path) {
             Some((form, _)) => Ok(vec![(path.to_owned(), form)]),
             None => Err(refused("a file of this name is no memory report".into())),
         };
@@ -104,11 +104,11 @@ fn files(path: &Path) -> anyhow::Result<Vec<(PathBuf, Form)>> {
         }
         _ => refused("is not a folder".into()),
     })?;
-    let mut files: Vec<(PathBuf, Form)> = listed
+    let mut files: Vec<(PathBuf, ReportFormat)> = listed
         .flatten()
         .map(|entry| entry.path())
         .filter(|file| file.is_file())
-        .filter_map(|file| Form::of(&file).map(|(form, _)| (file, form)))
+        .filter_map(|file| ReportFormat::of(&file).map(|(form, _)| (file, form)))
         .collect();
     files.sort();
     match files.is_empty() {
@@ -120,20 +120,20 @@ fn files(path: &Path) -> anyhow::Result<Vec<(PathBuf, Form)>> {
 }
 
 /// The CSV files, put together by what their names begin with.
-fn csv(files: &[(PathBuf, Form)]) -> anyhow::Result<Vec<Files>> {
-    let mut all: Vec<Files> = Vec::new();
-    for (file, form) in files.iter().filter(|(_, form)| *form != Form::Sqlite) {
-        let prefix = Form::of(file).map(|(_, prefix)| prefix).unwrap_or_default();
+fn csv(files: &[(PathBuf, ReportFormat)]) -> anyhow::Result<Vec<ReportFiles>> {
+    let mut all: Vec<ReportFiles> = Vec::new();
+    for (file, form) in files.iter().filter(|(_, form)| *form != ReportFormat::Sqlite) {
+        let prefix = ReportFormat::of(file).map(|(_, prefix)| prefix).unwrap_or_default();
         let at = all.iter().position(|files| files.prefix == prefix).unwrap_or(all.len());
         if at == all.len() {
-            all.push(Files { prefix, ..Files::default() });
+            all.push(ReportFiles { prefix, ..ReportFiles::default() });
         }
         let bytes = std::fs::read(file).map_err(|error| broken(file, &error))?;
         let text = String::from_utf8_lossy(&bytes);
         let place = &mut all[at];
         let read = match form {
-            Form::Summary => summary::parse(&text).map(|groups| place.summary = groups),
-            Form::L1 => summary::parse_l1(&text).map(|groups| place.l1 = groups),
+            ReportFormat::Summary => summary::parse(&text).map(|groups| place.summary = groups),
+            ReportFormat::L1 => summary::parse_l1(&text).map(|groups| place.l1 = groups),
             _ => detailed::parse(&text).map(|groups| place.detailed = groups),
         };
         read.map_err(|what| broken(file, &what))?;

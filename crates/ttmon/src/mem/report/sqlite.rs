@@ -80,7 +80,7 @@ fn column(
     Ok(if columns(connection, table)?.iter().any(|known| known == name) { name } else { otherwise })
 }
 
-struct Device {
+struct ReportDevice {
     rank: i64,
     id: i64,
     banks: Option<u32>,
@@ -88,14 +88,14 @@ struct Device {
     total: Option<u64>,
 }
 
-fn devices(connection: &Connection) -> rusqlite::Result<Vec<Device>> {
+fn devices(connection: &Connection) -> rusqlite::Result<Vec<ReportDevice>> {
     let rank = column(connection, "devices", "rank", "0")?;
     let total = column(connection, "devices", "total_l1_memory", "null")?;
     let mut statement = connection.prepare(&format!(
         "select {rank}, device_id, l1_num_banks, l1_bank_size, {total} from devices order by 1, 2"
     ))?;
     let device = |row: &Row| {
-        Ok(Device {
+        Ok(ReportDevice {
             rank: row.get(0)?,
             id: row.get(1)?,
             banks: positive(row, 2)?.and_then(|banks| banks.try_into().ok()),
@@ -111,7 +111,7 @@ fn positive(row: &Row, at: usize) -> rusqlite::Result<Option<u64>> {
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct BufferKey {
     rank: i64,
     device: i64,
     operation: i64,
@@ -119,7 +119,7 @@ struct Key {
 }
 
 /// Bytes of a bank and number of buffers.
-type Sums = BTreeMap<Key, (u64, u64)>;
+type Sums = BTreeMap<BufferKey, (u64, u64)>;
 
 fn sums(connection: &Connection) -> rusqlite::Result<Sums> {
     let rank = column(connection, "buffers", "rank", "0")?;
@@ -127,13 +127,13 @@ fn sums(connection: &Connection) -> rusqlite::Result<Sums> {
         "select {rank}, device_id, operation_id, buffer_type, sum(max_size_per_bank), count(*) from buffers group by 1, 2, 3, 4"
     ))?;
     let sum = |row: &Row| {
-        let key = Key { rank: row.get(0)?, device: row.get(1)?, operation: row.get(2)?, kind: row.get(3)? };
+        let key = BufferKey { rank: row.get(0)?, device: row.get(1)?, operation: row.get(2)?, kind: row.get(3)? };
         Ok((key, (positive(row, 4)?.unwrap_or(0), positive(row, 5)?.unwrap_or(0))))
     };
     statement.query_map([], sum)?.collect()
 }
 
-fn chip(device: &Device, id: &str, operation: Option<i64>, sums: &Sums, connection: &Connection) -> Chip {
+fn chip(device: &ReportDevice, id: &str, operation: Option<i64>, sums: &Sums, connection: &Connection) -> Chip {
     let of_device = || sums.iter().filter(|(key, _)| (key.rank, key.device) == (device.rank, device.id));
     let is_known = of_device().next().is_some();
     let kind = |number: i64| {
@@ -186,7 +186,7 @@ fn name_of(connection: &Connection, rank: i64, operation: i64) -> Option<String>
     connection.query_row(&query, [operation, rank], |row| row.get(0)).optional().ok().flatten()
 }
 
-fn buffers(connection: &Connection, device: &Device, id: &str, operation: i64) -> rusqlite::Result<Vec<Buffer>> {
+fn buffers(connection: &Connection, device: &ReportDevice, id: &str, operation: i64) -> rusqlite::Result<Vec<Buffer>> {
     let rank = column(connection, "buffers", "rank", "0")?;
     let mut statement = connection.prepare(&format!(
         "select buffer_type, max_size_per_bank, address from buffers where {rank} = ?1 and device_id = ?2 and operation_id = ?3"
@@ -214,7 +214,7 @@ fn buffers(connection: &Connection, device: &Device, id: &str, operation: i64) -
 }
 
 /// The tensor at an address, if there was only one in all the time.
-fn label(connection: &Connection, device: &Device, kind: i64, address: i64) -> Option<String> {
+fn label(connection: &Connection, device: &ReportDevice, kind: i64, address: i64) -> Option<String> {
     let rank = column(connection, "tensors", "rank", "0").ok()?;
     let mut statement = connection
         .prepare_cached(&format!(

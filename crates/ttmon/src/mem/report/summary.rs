@@ -12,18 +12,18 @@ pub const KINDS: [&str; 3] = ["dram", "l1", "l1_small"];
 
 /// One program, or the state that was asked for.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Group {
+pub struct SummaryGroup {
     pub program: Option<String>,
     /// In the order of [`KINDS`]; fewer where the file ends early.
     pub kinds: Vec<Banks>,
 }
 
 /// Reads `memory_usage_summary.csv`.
-pub fn parse(text: &str) -> Result<Vec<Group>, Broken> {
-    let mut groups: Vec<Group> = Vec::new();
+pub fn parse(text: &str) -> Result<Vec<SummaryGroup>, Broken> {
+    let mut groups: Vec<SummaryGroup> = Vec::new();
     for (line, program, [allocatable, allocated, free, largest]) in rows(text, "Total Allocatable Size (B)", 0)? {
         if groups.last().is_none_or(|group| group.kinds.len() == KINDS.len()) {
-            groups.push(Group { program: program.clone(), kinds: Vec::new() });
+            groups.push(SummaryGroup { program: program.clone(), kinds: Vec::new() });
         } else if program.is_some() {
             return Err(Broken::new(line, "a program begins where a line of the one before is missing"));
         }

@@ -51,7 +51,7 @@ pub fn text(fleet: &Fleet, style: &Style, time: &str) -> String {
     page.text
 }
 
-/// What a machine told last. That it does not answer is in its heading already.
+/// What a machine reported last. That it does not answer is in its heading already.
 fn as_shown(host: &HostView) -> Option<Snapshot> {
     let faults = host.snapshot.as_ref()?.faults.clone();
     Some(Snapshot { faults, ..host.aged()? })
@@ -78,7 +78,7 @@ fn heading(host: &HostView, summary: &Summary, style: &Style) -> String {
     let (said, tone) = match &host.state {
         Reach::Unreachable { why, since } => {
             let old = host.snapshot.as_ref().map_or("", |_| " (as it was)");
-            (format!("no answer for {}: {}{old}", time(*since), clean(why)), Tone::Bad)
+            (format!("no answer for {}: {}{old}", time(*since), clean(why)), Tone::Critical)
         }
         Reach::Waiting => ("no answer yet".to_owned(), Tone::Warning),
         Reach::Reached => {

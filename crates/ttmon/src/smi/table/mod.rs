@@ -66,7 +66,7 @@ fn title(page: &mut Page, snapshot: &Snapshot) {
 fn notes(page: &mut Page, snapshot: &Snapshot) {
     for alert in &snapshot.alerts {
         let tone = match alert.severity {
-            Severity::Critical => Tone::Bad,
+            Severity::Critical => Tone::Critical,
             Severity::Warning => Tone::Warning,
             Severity::Info => Tone::Plain,
         };

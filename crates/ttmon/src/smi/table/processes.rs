@@ -1,7 +1,7 @@
 //! The processes, by device.
 
-use crate::smi::process_fields::ProcessRow;
-use model::{Bytes, Runtime, Snapshot, Source};
+use crate::smi::process_row::ProcessRow;
+use model::{Bytes, MemoryKind, Runtime, Snapshot, Source};
 use show::grid::{Cell, Column, Page};
 use show::style::{Style, Tone};
 use show::text::{Align, clean, cut};
@@ -19,7 +19,7 @@ pub fn draw_all(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     let inner = style.columns - 2;
     let named: Vec<(Option<&str>, ProcessRow)> = machines
         .iter()
-        .flat_map(|(host, snapshot)| ProcessRow::all(snapshot, "").into_iter().map(move |row| (*host, row)))
+        .flat_map(|(host, snapshot)| ProcessRow::all(snapshot).into_iter().map(move |row| (*host, row)))
         .collect();
     let rows: Vec<&ProcessRow> = named.iter().map(|(_, row)| row).collect();
     page.text.push('\n');
@@ -34,7 +34,7 @@ pub fn draw_all(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     // With room to spare the whole command line is worth more than its first word.
     let wide = style.columns >= 104;
     let contained = rows.iter().any(|row| row.process.container.is_some());
-    let told = rows.iter().any(|row| row.held.source == Some(Source::Kernel));
+    let by_driver = rows.iter().any(|row| row.held.source == Some(Source::Kernel));
     let counted = rows.iter().any(|row| row.held.utilization_percent.is_some());
     let mut columns = vec![
         Column::right("Dev", 3),
@@ -44,10 +44,10 @@ pub fn draw_all(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
         Column::left(if wide { "Command" } else { "Name" }, 13 - pid.min(7)).stretching(),
         Column::right("DRAM", 5),
         Column::right("L1", 5).rank(1),
-        Column::right("L1SML", 5).rank(7),
-        Column::right("TRACE", 5).rank(5),
-        Column::right("CB", 5).rank(4),
-        Column::left("From", if told { 6 } else { 5 }).rank(2),
+        Column::right(MemoryKind::L1Small.heading(), 5).rank(7),
+        Column::right(MemoryKind::Trace.heading(), 5).rank(5),
+        Column::right(MemoryKind::Cb.heading(), 5).rank(4),
+        Column::left("From", if by_driver { 6 } else { 5 }).rank(2),
     ];
     if counted {
         columns.insert(columns.len() - 1, Column::right("Util", 4).rank(2));
@@ -84,8 +84,8 @@ fn cells(row: &ProcessRow, style: &Style, (contained, counted): (bool, bool), wi
         text(process.user.as_deref()),
         text(process.runtime.map(Runtime::name).map(|name| name.trim_start_matches("tt-"))),
         text(name),
-        bytes(usage.dram),
-        bytes(usage.l1),
+        bytes(usage.dram_used),
+        bytes(usage.l1_used),
         bytes(usage.l1_small),
         bytes(usage.trace),
         bytes(usage.cb),
@@ -96,7 +96,7 @@ fn cells(row: &ProcessRow, style: &Style, (contained, counted): (bool, bool), wi
         cells.insert(cells.len() - 1, text(percent.as_deref()));
     }
     if contained {
-        // Engine and pod come before the id, which alone tells one container from another.
+        // Engine and pod come before the id, which alone distinguishes containers.
         let id = process.container.as_deref().map(|container| container.rsplit(['/', ':']).next().unwrap_or(container));
         cells.insert(3, text(id));
     }

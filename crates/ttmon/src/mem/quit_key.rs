@@ -6,15 +6,15 @@ use std::io::{self, Read};
 use std::sync::Once;
 
 /// A terminal that passes keys on at once, without showing them. Dropping this gives it back as it was.
-pub struct Keys {
+pub struct QuitKey {
     before: Termios,
 }
 
 static READER: Once = Once::new();
 
-impl Keys {
+impl QuitKey {
     /// Nothing where standard input is no terminal, or where somebody else has it: a job in the background must not ask.
-    pub fn listen() -> Option<Keys> {
+    pub fn listen() -> Option<QuitKey> {
         let stdin = io::stdin();
         if !isatty(&stdin) || tcgetpgrp(&stdin).ok()? != getpgrp() {
             return None;
@@ -24,11 +24,11 @@ impl Keys {
         raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
         tcsetattr(&stdin, OptionalActions::Now, &raw).ok()?;
         READER.call_once(|| drop(std::thread::spawn(wait_for_q)));
-        Some(Keys { before })
+        Some(QuitKey { before })
     }
 }
 
-impl Drop for Keys {
+impl Drop for QuitKey {
     fn drop(&mut self) {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }

@@ -1,0 +1,79 @@
+//! nvidia-smi's names for figures, in nvidia-smi's units.
+
+use super::csv_fields::{CsvField, CsvRow, CsvValue, NumberForm};
+use model::Device;
+use model::figure::device::{AICLK, ASIC_TEMP, DRAM_TOTAL, DRAM_USED, PCI_ADDRESS, POWER, POWER_MAX, SERIAL};
+use model::figure::process::{HELD_DRAM_USED, NAME};
+use model::figure::{Field, Figure, Unit};
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+const fn field(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    help: &'static str,
+    form: NumberForm,
+    value: CsvValue,
+) -> CsvField {
+    use std::borrow::Cow::Borrowed;
+    CsvField { name: Borrowed(name), aliases, help: Borrowed(help), form, value }
+}
+
+const fn of(figure: &'static Figure<Device>) -> CsvValue {
+    CsvValue::Device(Field { figure, label: 0 })
+}
+
+const fn number(unit: &'static str, scale: f64, decimals: usize) -> NumberForm {
+    NumberForm::Nvidia { unit, scale, decimals }
+}
+
+const TEXT: NumberForm = NumberForm::Own(Unit::Text);
+
+/// Its names for figures of a device.
+#[rustfmt::skip]
+pub fn device_fields() -> Vec<CsvField> {
+    vec![
+        field("name", &["gpu_name"], "nvidia-smi's: maker and board.", TEXT, CsvValue::Composed(maker_and_board)),
+        field("uuid", &["gpu_uuid"], "nvidia-smi's: TT- and the chip id; -i accepts it.", TEXT, CsvValue::Composed(uuid)),
+        field("count", &[], "nvidia-smi's: how many devices are shown.", TEXT, CsvValue::Composed(|row| Some(row.snapshot.devices.len().to_string()))),
+        field("pci.bus_id", &["gpu_bus_id"], "nvidia-smi's: PCI address.", TEXT, of(&PCI_ADDRESS)),
+        field("temperature.gpu", &[], "nvidia-smi's: chip temperature in whole °C.", number("", 1.0, 0), of(&ASIC_TEMP)),
+        field("fan.speed", &[], "nvidia-smi's: not measured in percent; see the fan speed in rpm.", number("%", 1.0, 0), CsvValue::Unmeasured),
+        field("power.draw", &["power.draw.instant"], "nvidia-smi's: power of the chip.", number("W", 1.0, 2), of(&POWER)),
+        field("power.limit", &["enforced.power.limit", "power.max_limit"], "nvidia-smi's: power limit of the chip.", number("W", 1.0, 2), of(&POWER_MAX)),
+        field("clocks.gr", &["clocks.current.graphics", "clocks.sm", "clocks.current.sm"], "nvidia-smi's: clock of the Tensix cores.", number("MHz", 1.0, 0), of(&AICLK)),
+        field("memory.used", &[], "nvidia-smi's: DRAM used.", number("MiB", MIB, 0), of(&DRAM_USED)),
+        field("memory.total", &[], "nvidia-smi's: physical DRAM.", number("MiB", MIB, 0), of(&DRAM_TOTAL)),
+        field("memory.free", &[], "nvidia-smi's: physical DRAM less DRAM used.", number("MiB", MIB, 0), CsvValue::Composed(free)),
+        field("utilization.gpu", &[], "nvidia-smi's: not measured yet.", number("%", 1.0, 0), CsvValue::Unmeasured),
+        field("utilization.memory", &[], "nvidia-smi's: not measured.", number("%", 1.0, 0), CsvValue::Unmeasured),
+    ]
+}
+
+/// Its names for figures of a process on a device.
+#[rustfmt::skip]
+pub fn process_fields() -> Vec<CsvField> {
+    vec![
+        field("process_name", &[], "nvidia-smi's: short name.", TEXT, CsvValue::Process(Field { figure: &NAME, label: 0 })),
+        field("gpu_name", &[], "nvidia-smi's: maker and board.", TEXT, CsvValue::Composed(maker_and_board)),
+        field("gpu_uuid", &[], "nvidia-smi's: TT- and the chip id.", TEXT, CsvValue::Composed(uuid)),
+        field("gpu_bus_id", &[], "nvidia-smi's: PCI address.", TEXT, of(&PCI_ADDRESS)),
+        field("gpu_serial", &[], "nvidia-smi's: board id.", TEXT, of(&SERIAL)),
+        field("used_gpu_memory", &["used_memory"], "nvidia-smi's: DRAM used on the device.", number("MiB", MIB, 0), CsvValue::Held(Field { figure: &HELD_DRAM_USED, label: 0 })),
+    ]
+}
+
+fn maker_and_board(row: &CsvRow<'_>) -> Option<String> {
+    Some(format!("Tenstorrent {}", row.device?.board.as_ref()?))
+}
+
+fn uuid(row: &CsvRow<'_>) -> Option<String> {
+    row.device?.uuid()
+}
+
+/// Only where every process on the device reports what it uses.
+fn free(row: &CsvRow<'_>) -> Option<String> {
+    let memory = &row.device?.memory;
+    let (total, used) = (memory.dram_total?, memory.dram_used.filter(|_| memory.untracked_processes == 0)?);
+    Some((total.0.checked_sub(used.0)? >> 20).to_string())
+}
