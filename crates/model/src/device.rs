@@ -329,15 +329,8 @@ impl Arch {
 
 impl State {
     /// All states.
-    pub const ALL: [State; 7] = [
-        State::Ok,
-        State::Resetting,
-        State::Hung,
-        State::Silent,
-        State::Lost,
-        State::NoDriver,
-        State::Remote,
-    ];
+    pub const ALL: [State; 7] =
+        [State::Ok, State::Resetting, State::Hung, State::Silent, State::Lost, State::NoDriver, State::Remote];
     /// Their names.
     pub const NAMES: [&'static str; 7] = names(State::ALL);
 
