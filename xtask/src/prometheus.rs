@@ -85,7 +85,7 @@ impl Answers {
                 for (name, value) in FIGURES {
                     figures.push(row(&format!("\"__name__\":\"ttmon_device_{name},{device_label},{of}"), value));
                 }
-                let process = "\"kind\":\"dram\",\"name\":\"python3\",\"source\":\"shm\",\"user\":\"ttuser\"";
+                let process = "\"__name__\":\"ttmon_process_memory_used_bytes\",\"kind\":\"dram\",\"name\":\"python3\",\"source\":\"shm\",\"user\":\"ttuser\"";
                 fact(&format!("{device_label},{process},\"pid\":\"{}\"", 4000 + device), "13314398618");
             }
         }

@@ -44,6 +44,15 @@ impl DeviceId {
         }
     }
 
+    /// The device of this name: `N`, `NR`, or a PCI address.
+    pub fn named(name: &str) -> DeviceId {
+        match (name.parse(), name.strip_suffix('R').and_then(|n| n.parse().ok())) {
+            (Ok(n), _) => DeviceId::Local(n),
+            (_, Some(n)) => DeviceId::Remote(n),
+            _ => DeviceId::NoDriver(PciAddress(name.into())),
+        }
+    }
+
     fn sort_key(&self) -> (bool, u32, bool, Option<&PciAddress>) {
         match self {
             DeviceId::Local(n) => (false, *n, false, None),
@@ -91,12 +100,7 @@ impl<'de> Deserialize<'de> for DeviceId {
         struct Written {
             id: String,
         }
-        let Written { id } = Written::deserialize(deserializer)?;
-        Ok(match (id.parse(), id.strip_suffix('R').and_then(|n| n.parse().ok())) {
-            (Ok(n), _) => DeviceId::Local(n),
-            (_, Some(n)) => DeviceId::Remote(n),
-            _ => DeviceId::NoDriver(PciAddress(id.into())),
-        })
+        Ok(DeviceId::named(&Written::deserialize(deserializer)?.id))
     }
 }
 

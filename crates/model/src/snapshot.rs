@@ -26,6 +26,21 @@ pub struct Snapshot {
     pub alerts: Vec<Alert>,
 }
 
+impl Snapshot {
+    /// A machine of which nothing is known, at no time.
+    pub fn empty() -> Snapshot {
+        Snapshot {
+            schema: SCHEMA,
+            taken_at: Timestamp(0),
+            host: Host::default(),
+            devices: Vec::new(),
+            processes: Vec::new(),
+            faults: Vec::new(),
+            alerts: Vec::new(),
+        }
+    }
+}
+
 /// The machine itself.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {

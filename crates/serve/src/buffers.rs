@@ -1,12 +1,12 @@
 //! Live buffers of all processes: gathered, chosen, put in order, and a part of them written down.
 
-use super::entry::{Banked, Entry, Places};
+use super::buffer_entry::{Banked, BufferEntry, ChipNames};
+use super::buffer_row::{self, json, listed};
 use super::merge::chip_of_number;
-use super::row::{self, Row, json};
 use ledger::book::{self, Book, BookError};
 use ledger::poc::Account;
 use ledger::wire::{Sort, Wanted, WireError, framed};
-use model::{Device, Source, chip_with_number};
+use model::{Device, ListedBuffer, Source, chip_with_number};
 use std::collections::HashMap;
 use std::fs::File;
 use std::rc::Rc;
@@ -17,30 +17,36 @@ const USUAL: usize = 1000;
 const MOST: usize = 100_000;
 
 /// A part of the buffers that were asked for.
-pub struct Page {
-    all: Vec<Entry>,
-    /// The places of those that are told.
+pub struct BufferPage {
+    all: Vec<BufferEntry>,
+    /// The places of those that are listed.
     part: Vec<usize>,
     offset: usize,
     now: u64,
 }
 
-/// Adds the buffers that a book tells of. After an error it has added none.
-pub fn add_book(all: &mut Vec<Entry>, pid: u32, file: &File, book: &Book, devices: &[Device]) -> Result<(), BookError> {
+/// Adds the buffers that a book lists. After an error it has added none.
+pub fn add_book(
+    all: &mut Vec<BufferEntry>,
+    pid: u32,
+    file: &File,
+    book: &Book,
+    devices: &[Device],
+) -> Result<(), BookError> {
     let name = |chip: u8| {
         let chip = book.chips.get(usize::from(chip))?;
         let id = chip.unique_id.and_then(|number| chip_with_number(devices, number));
         // What the process calls it is better than nothing, but no name of a device of this machine.
         Some(id.map_or_else(|| format!("?{}", chip.device_id), |id| id.to_string()))
     };
-    let mut known: HashMap<u64, Rc<Places>> = HashMap::new();
+    let mut known: HashMap<u64, Rc<ChipNames>> = HashMap::new();
     let before = all.len();
     all.reserve(book.tabled as usize);
     let copied = book::each_buffer(book::of_file(file), book, |buffer| {
         let chips = buffer.chips;
         let devices =
-            known.entry(chips.0).or_insert_with(|| Rc::new(Places::of(chips.iter().filter_map(name).collect())));
-        all.push(Entry {
+            known.entry(chips.0).or_insert_with(|| Rc::new(ChipNames::of(chips.iter().filter_map(name).collect())));
+        all.push(BufferEntry {
             pid,
             devices: devices.clone(),
             kind: buffer.kind,
@@ -60,15 +66,15 @@ pub fn add_book(all: &mut Vec<Entry>, pid: u32, file: &File, book: &Book, device
 }
 
 /// Adds the buffers that a process has reported.
-pub fn add_account(all: &mut Vec<Entry>, pid: u32, account: &Account, devices: &[Device]) {
+pub fn add_account(all: &mut Vec<BufferEntry>, pid: u32, account: &Account, devices: &[Device]) {
     let name = |number| match chip_of_number(devices, number) {
         Some(device) => device.id.to_string(),
         None => format!("?{number}"),
     };
-    let mut known: HashMap<i32, Rc<Places>> = HashMap::new();
-    all.extend(account.buffers().map(|(device, id, buffer)| Entry {
+    let mut known: HashMap<i32, Rc<ChipNames>> = HashMap::new();
+    all.extend(account.buffers().map(|(device, id, buffer)| BufferEntry {
         pid,
-        devices: known.entry(device).or_insert_with(|| Rc::new(Places::of(vec![name(device)]))).clone(),
+        devices: known.entry(device).or_insert_with(|| Rc::new(ChipNames::of(vec![name(device)]))).clone(),
         kind: buffer.kind,
         id,
         address: id,
@@ -81,7 +87,7 @@ pub fn add_account(all: &mut Vec<Entry>, pid: u32, account: &Account, devices: &
 }
 
 /// The part that is wanted.
-pub fn page(mut all: Vec<Entry>, wanted: &Wanted, now: u64) -> Page {
+pub fn page(mut all: Vec<BufferEntry>, wanted: &Wanted, now: u64) -> BufferPage {
     let Wanted { pid, device, kind, label, sort, offset, limit } = wanted;
     all.retain(|entry| {
         pid.is_none_or(|pid| entry.pid == pid)
@@ -91,7 +97,7 @@ pub fn page(mut all: Vec<Entry>, wanted: &Wanted, now: u64) -> Page {
     });
     let ranks = if *sort == Sort::Device { ranks(&all) } else { HashMap::new() };
     // Buffers are too long to be moved about. What decides about their order, and at the end their place, fits into one number.
-    let key = |(at, entry): (usize, &Entry)| {
+    let key = |(at, entry): (usize, &BufferEntry)| {
         let (rank, first) = match sort {
             Sort::Bytes => (0, !entry.bytes),
             // Last what has no age.
@@ -114,20 +120,20 @@ pub fn page(mut all: Vec<Entry>, wanted: &Wanted, now: u64) -> Page {
         equals.sort_unstable_by_key(|key| all.get(place(key)).map(|entry| (entry.pid, entry.id)));
     }
     let part = keys.iter().skip(*offset).take(limit).map(place).collect();
-    Page { all, part, offset: *offset, now }
+    BufferPage { all, part, offset: *offset, now }
 }
 
 /// The order of the devices that buffers are on.
-fn ranks(all: &[Entry]) -> HashMap<&Places, u32> {
-    let mut ranks: HashMap<&Places, u32> = all.iter().map(|entry| (&*entry.devices, 0)).collect();
-    let mut places: Vec<&Places> = ranks.keys().copied().collect();
+fn ranks(all: &[BufferEntry]) -> HashMap<&ChipNames, u32> {
+    let mut ranks: HashMap<&ChipNames, u32> = all.iter().map(|entry| (&*entry.devices, 0)).collect();
+    let mut places: Vec<&ChipNames> = ranks.keys().copied().collect();
     places.sort_unstable();
     ranks.extend(places.into_iter().zip(0..));
     ranks
 }
 
-impl Page {
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
+impl BufferPage {
+    fn entries(&self) -> impl Iterator<Item = &BufferEntry> {
         self.part.iter().filter_map(|at| self.all.get(*at))
     }
 
@@ -153,7 +159,7 @@ impl Page {
             if at > 0 {
                 bytes.push(b',');
             }
-            row::write(bytes, entry, self.now);
+            buffer_row::write(bytes, entry, self.now);
         }
         bytes.extend_from_slice(br#"],"unlisted":"#);
         json(bytes, &unlisted);
@@ -163,10 +169,10 @@ impl Page {
     }
 }
 
-/// The largest, for an obituary.
-pub fn largest(all: Vec<Entry>, number: usize, now: u64) -> Vec<Row> {
+/// The largest, for the record of an exit.
+pub fn largest(all: Vec<BufferEntry>, number: usize, now: u64) -> Vec<ListedBuffer> {
     let page = page(all, &Wanted { limit: Some(number), ..Wanted::default() }, now);
-    page.entries().map(|entry| Row::of(entry, now)).collect()
+    page.entries().map(|entry| listed(entry, now)).collect()
 }
 
 #[cfg(test)]
@@ -174,10 +180,10 @@ mod tests {
     use super::*;
     use ledger::book::Kind;
 
-    fn entry(pid: u32, id: u64, bytes: u64, time: u64, device: &str, label: Option<&str>) -> Entry {
-        Entry {
+    fn entry(pid: u32, id: u64, bytes: u64, time: u64, device: &str, label: Option<&str>) -> BufferEntry {
+        BufferEntry {
             pid,
-            devices: Rc::new(Places::of(vec![device.to_owned()])),
+            devices: Rc::new(ChipNames::of(vec![device.to_owned()])),
             kind: if id.is_multiple_of(2) { Kind::Dram } else { Kind::L1 },
             id,
             address: id,
@@ -189,7 +195,7 @@ mod tests {
         }
     }
 
-    fn all() -> Vec<Entry> {
+    fn all() -> Vec<BufferEntry> {
         vec![
             entry(7, 1, 10, 300, "0", Some("kv-cache")),
             entry(7, 2, 30, 100, "1", None),
@@ -207,7 +213,7 @@ mod tests {
         fn pages_follow_each_other_without_a_gap(
             sizes in proptest::collection::vec((0u64..4, 0u64..4, 0u32..3), 0..60), limit in 1usize..9, sort in 0usize..3,
         ) {
-            let all = || -> Vec<Entry> {
+            let all = || -> Vec<BufferEntry> {
                 let one = |(id, (bytes, time, device)): (u64, &(u64, u64, u32))| {
                     entry(7 - device, id * 7919 % 61, *bytes, *time, &device.to_string(), None)
                 };

@@ -7,20 +7,20 @@
 
 mod alerts;
 mod args;
+mod buffer_entry;
+mod buffer_row;
 mod buffers;
-mod deaths;
-mod entry;
+mod exits;
+mod limits;
+mod live_processes;
 mod merge;
 mod native;
 mod outbox;
-mod people;
 mod poc;
 mod poller;
-mod row;
 mod service;
-mod settings;
+mod service_state;
 mod socket;
-mod state;
 mod systemd;
 mod version;
 mod web;
@@ -29,13 +29,13 @@ use ::alerts::log::{Level, log};
 use ::alerts::settings::Settings;
 pub use args::{AFTER_HELP, Args, Compat, MetricOptions};
 use ledger::wire::{OF_THE_MACHINE, OF_THE_USER};
+use limits::ServiceLimits;
 use poller::{Poller, drain};
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
-use service::{Door, Service};
-use settings::Limits;
+use service::{Endpoint, Service};
+use service_state::ServiceState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use socket::Listener;
-use state::State;
+use socket::UnixListenSocket;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -44,10 +44,10 @@ use watch::args::MachineArgs;
 use watch::config;
 use watch::exit::{Exit, Failure};
 use watch::machine::Machine;
-use watch::rules::Watch;
+use watch::rules::RuleWatch;
 use watch::sampling::Sampling;
 use watch::wait::on;
-use web::{Entrance, Web};
+use web::{HttpListeners, Web};
 
 /// Where clients of the proof of concept look for their server.
 const POC_SOCKET: &str = "/tmp/tt_allocation_server.sock";
@@ -62,21 +62,21 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     let reload = on(&[SIGHUP])?;
     reload.set_nonblocking(true)?;
     let listeners = listeners(args)?;
-    let entrance = Entrance::open(args)?;
+    let http_listeners = HttpListeners::open(args)?;
     allow_many_files();
     let mut machine = Machine::open(machine, true)?;
     let first = machine.sample();
-    let mut service = Service::new(State::new(Poller::new()?, &limits, Watch::new(&rules), first), limits);
+    let mut service = Service::new(ServiceState::new(Poller::new()?, &limits, RuleWatch::new(&rules), first), limits);
     service.set_alerts(&rules);
-    for (door, listener) in listeners {
-        let door_name = if door == Door::Poc { "poc" } else { "native" };
+    for (endpoint, listener) in listeners {
+        let door_name = if endpoint == Endpoint::Poc { "poc" } else { "native" };
         log(Level::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
-        service.open(door, listener)?;
+        service.open(endpoint, listener)?;
     }
-    let mut web = Web::start(entrance, Arc::new(service.state.snapshot()), service.limits.interval())?;
+    let mut web = Web::start(http_listeners, Arc::new(service.state.snapshot()), service.limits.interval())?;
     // Who asks gets figures of now; nobody minds a voltage of five seconds ago when nobody asks.
     let take = |machine: &mut Machine, is_wished: bool| {
-        machine.set_calm(!is_wished);
+        machine.set_relaxed(!is_wished);
         machine.sample()
     };
     let sampling = Sampling::start(machine, service.limits.interval(), take)?;
@@ -95,7 +95,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
         if ready.contains(&sampled)
             && let Some((began, snapshot)) = service.take_sample(&sampling)
         {
-            web.publish(began, snapshot, &service.state.deaths);
+            web.publish(began, snapshot, &service.state.exits);
             web.show_alerts(&service.state.watch);
             samples += 1;
             if samples == SETTLED {
@@ -121,7 +121,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
                 }
                 Err(error) => log(Level::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
             }
-            web.read_keys();
+            web.read_credentials();
             systemd::notify("READY=1");
         }
     }
@@ -134,33 +134,34 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Limits, rules and receivers, from one file.
-fn configuration(args: &Args) -> anyhow::Result<(Limits, Settings)> {
-    let limits = Limits::read(args.config.as_deref())?;
+/// ServiceLimits, rules and receivers, from one file.
+fn configuration(args: &Args) -> anyhow::Result<(ServiceLimits, Settings)> {
+    let limits = ServiceLimits::read(args.config.as_deref())?;
     Ok((limits, config::read_alerts(&config::place(args.config.as_deref(), true)?)?))
 }
 
 /// The sockets to listen at: those that systemd has made, and the others.
-fn listeners(args: &Args) -> anyhow::Result<Vec<(Door, Listener)>> {
+fn listeners(args: &Args) -> anyhow::Result<Vec<(Endpoint, UnixListenSocket)>> {
     let poc = match &args.poc_socket {
         Some(path) if path == Path::new("off") => None,
         Some(path) => Some(path.clone()),
         None => Some(PathBuf::from(POC_SOCKET)),
     };
-    let mut listeners: Vec<(Door, Listener)> = systemd::sockets()
+    let mut listeners: Vec<(Endpoint, UnixListenSocket)> = systemd::sockets()
         .into_iter()
         .map(|(socket, path)| {
             let is_poc = poc.as_ref() == Some(&path) || path.file_name() == Path::new(POC_SOCKET).file_name();
-            (if is_poc { Door::Poc } else { Door::Native }, Listener::handed(socket, path))
+            (if is_poc { Endpoint::Poc } else { Endpoint::Native }, UnixListenSocket::handed(socket, path))
         })
         .collect();
-    let has = |listeners: &[(Door, Listener)], door| listeners.iter().any(|(other, _)| *other == door);
-    if !has(&listeners, Door::Native) {
+    let has =
+        |listeners: &[(Endpoint, UnixListenSocket)], endpoint| listeners.iter().any(|(other, _)| *other == endpoint);
+    if !has(&listeners, Endpoint::Native) {
         let mode = if geteuid().is_root() { 0o666 } else { 0o600 };
-        listeners.push((Door::Native, Listener::claim(&native_socket(args)?, mode)?));
+        listeners.push((Endpoint::Native, UnixListenSocket::claim(&native_socket(args)?, mode)?));
     }
-    if let Some(path) = poc.filter(|_| !has(&listeners, Door::Poc)) {
-        listeners.push((Door::Poc, Listener::claim(&path, 0o666)?));
+    if let Some(path) = poc.filter(|_| !has(&listeners, Endpoint::Poc)) {
+        listeners.push((Endpoint::Poc, UnixListenSocket::claim(&path, 0o666)?));
     }
     Ok(listeners)
 }

@@ -1,9 +1,9 @@
-//! A connection to the service's own socket: somebody who asks, or an agent with a book.
+//! A connection to the service's own socket: a client that asks, or an agent with a book.
 
+use super::live_processes::Key;
 use super::outbox::Outbox;
-use super::people::Key;
-use super::state::State;
-use super::version::VERSION;
+use super::service_state::ServiceState;
+use super::version::version as own_version;
 use alerts::log::{Level, log};
 use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, WireError, frame};
 use rustix::io::Errno;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use watch::client::program;
 use watch::handover::{Arrived, receive};
-use watch::rules::Listed;
+use watch::rules::RulesReply;
 
 /// A connection.
-pub struct Client {
+pub struct NativeConnection {
     pub socket: OwnedFd,
     pid: u32,
     frames: Frames,
@@ -55,7 +55,7 @@ struct Subscription {
 
 /// What becomes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum AfterRequest {
     Stay,
     Close,
 }
@@ -71,9 +71,9 @@ const FRESH: Duration = Duration::from_millis(100);
 /// How many questions of one client are answered before the others have their turn.
 const TURN: usize = 16;
 
-impl Client {
-    pub fn new(socket: OwnedFd, pid: u32) -> Client {
-        Client {
+impl NativeConnection {
+    pub fn new(socket: OwnedFd, pid: u32) -> NativeConnection {
+        NativeConnection {
             socket,
             pid,
             frames: Frames::up_to(LONGEST_REQUEST),
@@ -105,10 +105,10 @@ impl Client {
     }
 
     /// Reads what there is, and answers some of it. The rest waits until the others have had their turn.
-    pub fn hear(&mut self, buffer: &mut [u8], state: &mut State) -> Next {
+    pub fn read(&mut self, buffer: &mut [u8], state: &mut ServiceState) -> AfterRequest {
         if self.may_be_answered() && !self.frames.has_frame() {
             match receive(&self.socket, buffer) {
-                Ok(Arrived { bytes: 0, .. }) => return Next::Close,
+                Ok(Arrived { bytes: 0, .. }) => return AfterRequest::Close,
                 Ok(Arrived { bytes, file, lost_a_file }) => {
                     if lost_a_file {
                         let reason = "this service has too many open files to take a book (see ulimit -n)";
@@ -119,7 +119,7 @@ impl Client {
                     self.frames.feed(&buffer[..bytes]);
                 }
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(_) => return Next::Close,
+                Err(_) => return AfterRequest::Close,
             }
         }
         for _ in 0..TURN {
@@ -136,24 +136,24 @@ impl Client {
     }
 
     /// Sends what waits.
-    pub fn send(&mut self) -> Next {
+    pub fn send(&mut self) -> AfterRequest {
         match self.outbox.send(&self.socket) {
-            Err(_) => Next::Close,
-            Ok(()) if self.is_leaving && self.outbox.is_empty() => Next::Close,
-            Ok(()) => Next::Stay,
+            Err(_) => AfterRequest::Close,
+            Ok(()) if self.is_leaving && self.outbox.is_empty() => AfterRequest::Close,
+            Ok(()) => AfterRequest::Stay,
         }
     }
 
-    fn answer(&mut self, request: Request, state: &mut State) {
+    fn answer(&mut self, request: Request, state: &mut ServiceState) {
         match (&self.greeting, &request) {
             (_, Request::Hello(_) | Request::Book { .. }) | (Greeting::Fine, _) => {}
             (Greeting::Missing, _) => {
-                return self.refuse(format!(r#"say hello first: {{"hello": {{"version": {}}}}}"#, *VERSION));
+                return self.refuse(format!(r#"say hello first: {{"hello": {{"version": {}}}}}"#, own_version()));
             }
             (Greeting::Other(theirs), _) => return self.refuse(other_version(*theirs)),
         }
         match request {
-            Request::Hello(Hello { version, .. }) if version == *VERSION => {
+            Request::Hello(Hello { version, .. }) if version == own_version() => {
                 self.greeting = Greeting::Fine;
                 self.say(&json!({ "hello": Hello { version, program: program() } }));
             }
@@ -161,27 +161,27 @@ impl Client {
                 self.greeting = Greeting::Other(version);
                 self.refuse(other_version(version));
             }
-            Request::Devices {} => self.say(&Told::Devices(state.snapshot().devices)),
-            Request::Processes {} => self.say(&Told::Processes(state.snapshot().processes)),
+            Request::Devices {} => self.say(&ServiceAnswer::Devices(state.snapshot().devices)),
+            Request::Processes {} => self.say(&ServiceAnswer::Processes(state.snapshot().processes)),
             Request::Snapshot { fresh: true } if state.age() > FRESH => {
                 self.awaiting += 1;
                 self.asked_at = Instant::now();
                 state.wants_sample = true;
             }
-            Request::Snapshot { .. } => self.say(&Told::Snapshot(Cow::Owned(state.snapshot()))),
+            Request::Snapshot { .. } => self.say(&ServiceAnswer::Snapshot(Cow::Owned(state.snapshot()))),
             Request::Buffers(wanted) => self.push(state.buffers(&wanted)),
-            Request::Deaths { limit } => self.say(&Told::Deaths(state.deaths.latest(limit))),
-            Request::Alerts {} => self.say(&Told::Alerts(Listed::of(Some(&state.watch)))),
+            Request::Deaths { limit } => self.say(&ServiceAnswer::Deaths(state.exits.latest(limit))),
+            Request::Alerts {} => self.say(&ServiceAnswer::Alerts(RulesReply::of(Some(&state.watch)))),
             Request::Subscribe { interval_ms } => {
                 let interval = Duration::from_millis(interval_ms.min(86_400_000));
                 self.subscription = Some(Subscription { interval, due: Instant::now() + interval, missed: 0 });
-                self.say(&Told::Snapshot(Cow::Owned(state.snapshot())));
+                self.say(&ServiceAnswer::Snapshot(Cow::Owned(state.snapshot())));
             }
             Request::Book { .. } => self.take_book(state),
         }
     }
 
-    fn take_book(&mut self, state: &mut State) {
+    fn take_book(&mut self, state: &mut ServiceState) {
         let Some(file) = self.file.take() else {
             return self.refuse("a book is handed over as a file beside its frame, and there was none");
         };
@@ -253,15 +253,15 @@ impl Client {
 /// An answer.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Told<'a> {
+pub enum ServiceAnswer<'a> {
     Devices(Vec<model::Device>),
     Processes(Vec<model::Process>),
     Snapshot(Cow<'a, model::Snapshot>),
-    Deaths(Vec<&'a super::deaths::Death>),
-    Alerts(Listed),
+    Deaths(Vec<&'a model::ExitRecord>),
+    Alerts(RulesReply),
 }
 
 fn other_version(theirs: u32) -> String {
-    let ours = *VERSION;
+    let ours = own_version();
     format!("this service speaks version {ours} and you speak version {theirs}: use a ttmon of the same version")
 }

@@ -1,24 +1,24 @@
 //! A connection of a client of the proof of concept: an instrumented tt-metal, its Python client, its monitor.
 
+use super::live_processes::Key;
 use super::outbox::Outbox;
-use super::people::Key;
-use super::state::State;
+use super::service_state::ServiceState;
 use alerts::log::{Level, log};
 use ledger::poc::{Answer, FrameError, Length, Operation, Refusal, Request, Splitter};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
 /// A connection.
-pub struct Caller {
+pub struct PocConnection {
     pub socket: OwnedFd,
     splitter: Splitter,
-    speaker: Speaker,
+    peer: PocPeer,
     /// Whether it is waited for to read its answers.
     pub was_behind: bool,
 }
 
 /// Who speaks, and what there is to say to it.
-struct Speaker {
+struct PocPeer {
     /// As the kernel says.
     pid: u32,
     /// As it calls itself, in its own PID namespace.
@@ -43,7 +43,7 @@ struct Remarked {
 
 /// What becomes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum AfterMessage {
     Stay,
     /// Half of what may be a whole message is there: a pause would tell.
     Pause,
@@ -57,16 +57,16 @@ const UNREAD: usize = 256 << 10;
 /// How often one connection is read from before the others have their turn.
 const TURNS: usize = 8;
 
-impl Caller {
+impl PocConnection {
     /// Somebody has called whose pid and user the kernel tells.
-    pub fn new(socket: OwnedFd, pid: u32, uid: u32, state: &mut State) -> Caller {
+    pub fn new(socket: OwnedFd, pid: u32, uid: u32, state: &mut ServiceState) -> PocConnection {
         let key = state.know(pid);
-        let person = key.and_then(|key| state.people.get_mut(key));
-        let inner_pid = person.as_ref().map_or(pid, |person| person.identity.inner_pid);
-        if let Some(person) = person {
-            person.connections += 1;
+        let live = key.and_then(|key| state.processes.get_mut(key));
+        let inner_pid = live.as_ref().map_or(pid, |live| live.identity.inner_pid);
+        if let Some(live) = live {
+            live.connections += 1;
         }
-        let speaker = Speaker {
+        let peer = PocPeer {
             pid,
             inner_pid,
             key,
@@ -77,70 +77,70 @@ impl Caller {
             remarked: Remarked::default(),
             mistakes: 0,
         };
-        Caller { socket, splitter: Splitter::default(), speaker, was_behind: false }
+        PocConnection { socket, splitter: Splitter::default(), peer, was_behind: false }
     }
 
     pub fn key(&self) -> Option<Key> {
-        self.speaker.key
+        self.peer.key
     }
 
     /// Whether answers wait to be sent.
     pub fn is_behind(&self) -> bool {
-        !self.speaker.outbox.is_empty()
+        !self.peer.outbox.is_empty()
     }
 
     /// Reads what there is, up to a limit, and answers.
-    pub fn hear(&mut self, buffer: &mut [u8], state: &mut State) -> Next {
+    pub fn read(&mut self, buffer: &mut [u8], state: &mut ServiceState) -> AfterMessage {
         for _ in 0..TURNS {
             match rustix::io::read(&self.socket, &mut *buffer) {
-                Ok(0) => return Next::Close,
+                Ok(0) => return AfterMessage::Close,
                 Ok(bytes) => {
-                    let speaker = &mut self.speaker;
-                    speaker.meet(state);
-                    self.splitter.feed(&buffer[..bytes], |request, length| speaker.says(request, length, state));
+                    let peer = &mut self.peer;
+                    peer.meet(state);
+                    self.splitter.feed(&buffer[..bytes], |request, length| peer.says(request, length, state));
                     if bytes < buffer.len() {
                         break;
                     }
                 }
                 Err(Errno::AGAIN | Errno::INTR) => break,
-                Err(_) => return Next::Close,
+                Err(_) => return AfterMessage::Close,
             }
         }
         self.next()
     }
 
     /// Nothing has come for a while.
-    pub fn pause(&mut self, state: &mut State) -> Next {
-        let speaker = &mut self.speaker;
-        speaker.meet(state);
-        self.splitter.pause(|request, length| speaker.says(request, length, state));
+    pub fn pause(&mut self, state: &mut ServiceState) -> AfterMessage {
+        let peer = &mut self.peer;
+        peer.meet(state);
+        self.splitter.pause(|request, length| peer.says(request, length, state));
         self.next()
     }
 
-    fn next(&mut self) -> Next {
-        let Speaker { outbox, mistakes, pid, .. } = &mut self.speaker;
+    fn next(&mut self) -> AfterMessage {
+        let PocPeer { outbox, mistakes, pid, .. } = &mut self.peer;
         if outbox.send(&self.socket).is_err() {
-            return Next::Close;
+            return AfterMessage::Close;
         }
         if outbox.waiting() > UNREAD {
             log(Level::Warning, "slow-reader", &[("pid", pid), ("unread_bytes", &outbox.waiting())]);
-            return Next::Close;
+            return AfterMessage::Close;
         }
         if *mistakes >= MISTAKES {
             log(Level::Warning, "not-a-client", &[("pid", pid), ("messages", mistakes)]);
-            return Next::Close;
+            return AfterMessage::Close;
         }
-        if self.splitter.is_waiting() { Next::Pause } else { Next::Stay }
+        if self.splitter.is_waiting() { AfterMessage::Pause } else { AfterMessage::Stay }
     }
 }
 
-impl Speaker {
+impl PocPeer {
     /// Makes sure that it still lives before anything is entered for it.
-    fn meet(&mut self, state: &State) {
-        self.key = self.key.filter(|key| state.people.get(*key).is_some());
+    fn meet(&mut self, state: &ServiceState) {
+        self.key = self.key.filter(|key| state.processes.get(*key).is_some());
     }
 
-    fn says(&mut self, request: Result<Request, FrameError>, length: Length, state: &mut State) {
+    fn says(&mut self, request: Result<Request, FrameError>, length: Length, state: &mut ServiceState) {
         let request = match request {
             Ok(request) => request,
             Err(error) => {
@@ -166,7 +166,7 @@ impl Speaker {
         }
     }
 
-    fn enter(&mut self, request: &Request, state: &mut State) {
+    fn enter(&mut self, request: &Request, state: &mut ServiceState) {
         let Some(key) = self.whose(request.pid, state) else { return };
         let result = if request.device < 0 {
             Err(format!("there is no device {}", request.device))
@@ -185,12 +185,13 @@ impl Speaker {
     }
 
     /// Whose message it is. What it claims counts for root only; a process that calls itself by its own number does not lie.
-    fn whose(&mut self, claimed: i32, state: &mut State) -> Option<Key> {
+    fn whose(&mut self, claimed: i32, state: &mut ServiceState) -> Option<Key> {
         let number = claimed.cast_unsigned();
         if claimed <= 0 || number == self.pid || number == self.inner_pid {
             return self.key;
         }
-        if let Some((_, key)) = self.other.filter(|(other, key)| *other == claimed && state.people.get(*key).is_some())
+        if let Some((_, key)) =
+            self.other.filter(|(other, key)| *other == claimed && state.processes.get(*key).is_some())
         {
             return Some(key);
         }

@@ -1,12 +1,12 @@
-//! The loop: who has called, who has spoken, who has died, what time it is.
+//! The loop: new connections, messages, exited processes, timers.
 
 use super::alerts;
-use super::native::{self, Client, PATIENCE, Told};
-use super::poc::{self, Caller};
+use super::limits::ServiceLimits;
+use super::native::{self, NativeConnection, PATIENCE, ServiceAnswer};
+use super::poc::{self, PocConnection};
 use super::poller::Token;
-use super::settings::Limits;
-use super::socket::Listener;
-use super::state::State;
+use super::service_state::ServiceState;
+use super::socket::UnixListenSocket;
 use ::alerts::Delivery;
 use ::alerts::log::{Level, log};
 use ::alerts::settings::Settings;
@@ -23,45 +23,45 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use watch::sampling::Sampling;
 
-/// Which socket somebody calls at.
+/// The sockets: our own protocol, and that of the proof of concept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
+pub enum Endpoint {
     Native,
     Poc,
 }
 
 /// The service.
 pub struct Service {
-    pub state: State,
-    pub limits: Limits,
-    /// Who is told of alerts.
+    pub state: ServiceState,
+    pub limits: ServiceLimits,
+    /// The receivers of alerts.
     delivery: Delivery,
-    doors: Vec<(Token, Door, Listener)>,
-    callers: HashMap<Token, Caller>,
-    clients: HashMap<Token, Client>,
-    /// When to look at a connection, though it says nothing.
+    endpoints: Vec<(Token, Endpoint, UnixListenSocket)>,
+    poc_connections: HashMap<Token, PocConnection>,
+    native_connections: HashMap<Token, NativeConnection>,
+    /// When to look at a connection, though nothing came.
     alarms: BTreeSet<(Instant, Token)>,
-    /// Given up for a moment when there are no descriptors left, so that callers can at least be sent away.
+    /// Given up for a moment when there are no descriptors left, so that poc_connections can at least be sent away.
     spare: Option<File>,
     buffer: Vec<u8>,
 }
 
 /// What looks like half a long message is a short one when nothing follows for so long.
 const PAUSE: Duration = Duration::from_millis(20);
-/// With so many who speak at the same time, those who are here are heard before many others are let in.
+/// With so many busy connections, those are read before many others are accepted.
 const BUSY: usize = 16;
 /// What is read at once.
 const BUFFER: usize = 128 << 10;
 
 impl Service {
-    pub fn new(state: State, limits: Limits) -> Service {
+    pub fn new(state: ServiceState, limits: ServiceLimits) -> Service {
         Service {
             state,
             limits,
             delivery: Delivery::default(),
-            doors: Vec::new(),
-            callers: HashMap::new(),
-            clients: HashMap::new(),
+            endpoints: Vec::new(),
+            poc_connections: HashMap::new(),
+            native_connections: HashMap::new(),
             alarms: BTreeSet::new(),
             spare: File::open("/dev/null").ok(),
             buffer: vec![0; BUFFER],
@@ -69,32 +69,32 @@ impl Service {
     }
 
     /// Listens at one more socket.
-    pub fn open(&mut self, door: Door, listener: Listener) -> rustix::io::Result<()> {
+    pub fn open(&mut self, endpoint: Endpoint, listener: UnixListenSocket) -> rustix::io::Result<()> {
         let token = self.state.poller.watch(&listener.socket)?;
-        self.doors.push((token, door, listener));
+        self.endpoints.push((token, endpoint, listener));
         Ok(())
     }
 
-    /// Waits for something to happen, and sees to it. What it does not know is left to the caller.
+    /// Waits for something to happen, and sees to it. What it does not know is left to the connection.
     pub fn turn(&mut self, ready: &mut Vec<Token>) -> rustix::io::Result<()> {
         let next = self.alarms.first().map(|(when, _)| when.saturating_duration_since(Instant::now()));
         self.state.poller.wait(ready, next)?;
         for token in ready.iter().copied() {
-            if self.callers.contains_key(&token) {
-                self.hear_caller(token);
-            } else if self.clients.contains_key(&token) {
-                self.hear_client(token);
-            } else if let Some(key) = self.state.people.whose(token) {
-                self.bury(key);
-            } else if let Some(at) = self.doors.iter().position(|(door, ..)| *door == token) {
+            if self.poc_connections.contains_key(&token) {
+                self.read_poc(token);
+            } else if self.native_connections.contains_key(&token) {
+                self.read_native(token);
+            } else if let Some(key) = self.state.processes.whose(token) {
+                self.on_exit(key);
+            } else if let Some(at) = self.endpoints.iter().position(|(endpoint, ..)| *endpoint == token) {
                 self.accept(at, if ready.len() > BUSY { 4 } else { 64 });
             }
         }
-        self.ring();
+        self.check_alarms();
         Ok(())
     }
 
-    /// A new sample goes to all who have subscribed. What is known with it is for whoever else wants it, and when it was begun with.
+    /// A new sample goes to all who have subscribed. Returns what is known with it, and when it was started.
     pub fn take_sample(&mut self, sampling: &Sampling<Snapshot>) -> Option<(Instant, Arc<Snapshot>)> {
         let (began, sample) = sampling.take()?;
         self.state.take_sample(began, sample);
@@ -103,39 +103,41 @@ impl Service {
         let (now, snapshot) = (Instant::now(), Arc::new(snapshot));
         let mut written: Option<Arc<Vec<u8>>> = None;
         let mut write = || {
-            written = written.take().or_else(|| frame(&Told::Snapshot(Cow::Borrowed(&*snapshot))).ok().map(Arc::new));
+            written = written
+                .take()
+                .or_else(|| frame(&ServiceAnswer::Snapshot(Cow::Borrowed(&*snapshot))).ok().map(Arc::new));
             written.clone()
         };
-        self.clients.values_mut().for_each(|client| client.publish(now, began, &mut write));
-        let tokens: Vec<Token> = self.clients.keys().copied().collect();
+        self.native_connections.values_mut().for_each(|client| client.publish(now, began, &mut write));
+        let tokens: Vec<Token> = self.native_connections.keys().copied().collect();
         for token in tokens {
-            if self.clients.get(&token).is_some_and(Client::is_behind) {
-                self.send_client(token);
+            if self.native_connections.get(&token).is_some_and(NativeConnection::is_behind) {
+                self.send_native(token);
             }
         }
         Some((began, snapshot))
     }
 
-    /// Other limits from now on. Whoever is beyond them already may stay.
-    pub fn set_limits(&mut self, limits: Limits) {
+    /// Changes the limits. What exceeds them already may stay.
+    pub fn set_limits(&mut self, limits: ServiceLimits) {
         self.state.accounts.set_most_buffers(limits.buffers_per_process);
-        self.state.deaths.set_most(limits.deaths);
+        self.state.exits.set_most(limits.deaths);
         self.limits = limits;
     }
 
-    /// Other rules and receivers from now on.
+    /// Changes rules and receivers.
     pub fn set_alerts(&mut self, settings: &Settings) {
         alerts::change(&mut self.state, &mut self.delivery, settings);
     }
 
     fn accept(&mut self, at: usize, most: usize) {
         for _ in 0..most {
-            let (_, door, listener) = &self.doors[at];
-            let door = *door;
+            let (_, endpoint, listener) = &self.endpoints[at];
+            let endpoint = *endpoint;
             match accept_with(&listener.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-                Ok(socket) => self.admit(door, socket),
+                Ok(socket) => self.add_connection(endpoint, socket),
                 Err(Errno::MFILE | Errno::NFILE) => {
-                    log(Level::Error, "too-many-files", &[("reason", &"a caller was sent away: see ulimit -n")]);
+                    log(Level::Error, "too-many-files", &[("reason", &"a connection was sent away: see ulimit -n")]);
                     self.spare = None;
                     drop(accept_with(&listener.socket, SocketFlags::CLOEXEC));
                     self.spare = File::open("/dev/null").ok();
@@ -147,15 +149,17 @@ impl Service {
         }
     }
 
-    fn admit(&mut self, door: Door, socket: OwnedFd) {
+    fn add_connection(&mut self, endpoint: Endpoint, socket: OwnedFd) {
         let Ok(peer) = sockopt::socket_peercred(&socket) else { return };
         let pid = peer.pid.as_raw_nonzero().get().cast_unsigned();
-        let (open, most) =
-            (if door == Door::Poc { self.callers.len() } else { self.clients.len() }, self.limits.connections);
+        let (open, most) = (
+            if endpoint == Endpoint::Poc { self.poc_connections.len() } else { self.native_connections.len() },
+            self.limits.connections,
+        );
         if open >= most {
-            let reason = format!("{open} connections are open, which is as many as this service allows");
+            let reason = format!("too many connections: {open} are open, the limit of this service");
             log(Level::Warning, "sent-away", &[("pid", &pid), ("reason", &reason)]);
-            if door == Door::Native
+            if endpoint == Endpoint::Native
                 && let Ok(frame) = frame(&json!({ "error": { "reason": reason } }))
             {
                 let _ = rustix::net::send(&socket, &frame, rustix::net::SendFlags::NOSIGNAL);
@@ -163,60 +167,60 @@ impl Service {
             return;
         }
         let Ok(token) = self.state.poller.watch(&socket) else { return };
-        match door {
-            Door::Poc => {
-                let caller = Caller::new(socket, pid, peer.uid.as_raw(), &mut self.state);
-                self.callers.insert(token, caller);
+        match endpoint {
+            Endpoint::Poc => {
+                let connection = PocConnection::new(socket, pid, peer.uid.as_raw(), &mut self.state);
+                self.poc_connections.insert(token, connection);
             }
-            Door::Native => drop(self.clients.insert(token, Client::new(socket, pid))),
+            Endpoint::Native => drop(self.native_connections.insert(token, NativeConnection::new(socket, pid))),
         }
     }
 
-    fn hear_caller(&mut self, token: Token) {
-        let Some(caller) = self.callers.get_mut(&token) else { return };
-        let next = caller.hear(&mut self.buffer, &mut self.state);
-        self.after_caller(token, next);
+    fn read_poc(&mut self, token: Token) {
+        let Some(connection) = self.poc_connections.get_mut(&token) else { return };
+        let next = connection.read(&mut self.buffer, &mut self.state);
+        self.after_poc(token, next);
     }
 
-    fn after_caller(&mut self, token: Token, next: poc::Next) {
-        let Some(caller) = self.callers.get_mut(&token) else { return };
+    fn after_poc(&mut self, token: Token, next: poc::AfterMessage) {
+        let Some(connection) = self.poc_connections.get_mut(&token) else { return };
         match next {
-            poc::Next::Close => return self.close_caller(token),
-            poc::Next::Pause => drop(self.alarms.insert((Instant::now() + PAUSE, token))),
-            poc::Next::Stay => {}
+            poc::AfterMessage::Close => return self.close_poc(token),
+            poc::AfterMessage::Pause => drop(self.alarms.insert((Instant::now() + PAUSE, token))),
+            poc::AfterMessage::Stay => {}
         }
-        if caller.was_behind != caller.is_behind() {
-            caller.was_behind = caller.is_behind();
-            let _ = self.state.poller.change(&caller.socket, token, true, caller.was_behind);
+        if connection.was_behind != connection.is_behind() {
+            connection.was_behind = connection.is_behind();
+            let _ = self.state.poller.change(&connection.socket, token, true, connection.was_behind);
         }
     }
 
-    fn close_caller(&mut self, token: Token) {
-        let key = self.callers.remove(&token).and_then(|caller| caller.key());
+    fn close_poc(&mut self, token: Token) {
+        let key = self.poc_connections.remove(&token).and_then(|connection| connection.key());
         if let Some(key) = key {
-            if let Some(person) = self.state.people.get_mut(key) {
-                person.connections = person.connections.saturating_sub(1);
+            if let Some(live) = self.state.processes.get_mut(key) {
+                live.connections = live.connections.saturating_sub(1);
             }
             self.state.forget_if_idle(key);
         }
     }
 
-    fn hear_client(&mut self, token: Token) {
-        let Some(client) = self.clients.get_mut(&token) else { return };
-        let next = client.hear(&mut self.buffer, &mut self.state);
-        self.after_client(token, next);
+    fn read_native(&mut self, token: Token) {
+        let Some(client) = self.native_connections.get_mut(&token) else { return };
+        let next = client.read(&mut self.buffer, &mut self.state);
+        self.after_native(token, next);
     }
 
-    fn send_client(&mut self, token: Token) {
-        let Some(client) = self.clients.get_mut(&token) else { return };
+    fn send_native(&mut self, token: Token) {
+        let Some(client) = self.native_connections.get_mut(&token) else { return };
         let next = client.send();
-        self.after_client(token, next);
+        self.after_native(token, next);
     }
 
-    fn after_client(&mut self, token: Token, next: native::Next) {
-        let Some(client) = self.clients.get_mut(&token) else { return };
-        if next == native::Next::Close {
-            self.clients.remove(&token);
+    fn after_native(&mut self, token: Token, next: native::AfterRequest) {
+        let Some(client) = self.native_connections.get_mut(&token) else { return };
+        if next == native::AfterRequest::Close {
+            self.native_connections.remove(&token);
             return;
         }
         let (reading, writing) = client.wants();
@@ -227,36 +231,40 @@ impl Service {
         }
     }
 
-    /// Sees to a process that has died: first to what it said at the last.
-    fn bury(&mut self, key: super::people::Key) {
-        let last: Vec<Token> =
-            self.callers.iter().filter(|(_, caller)| caller.key() == Some(key)).map(|(token, _)| *token).collect();
+    /// Handles a process that has exited: first its last messages.
+    fn on_exit(&mut self, key: super::live_processes::Key) {
+        let last: Vec<Token> = self
+            .poc_connections
+            .iter()
+            .filter(|(_, connection)| connection.key() == Some(key))
+            .map(|(token, _)| *token)
+            .collect();
         for token in last {
-            // A fork may hold the connection and go on speaking, but not for the dead.
-            if let Some(caller) = self.callers.get_mut(&token) {
-                let next = caller.hear(&mut self.buffer, &mut self.state);
-                self.after_caller(token, next);
+            // A fork may keep the connection open, but cannot speak for the process that exited.
+            if let Some(connection) = self.poc_connections.get_mut(&token) {
+                let next = connection.read(&mut self.buffer, &mut self.state);
+                self.after_poc(token, next);
             }
         }
-        self.state.end(key);
-        self.clients.retain(|_, client| client.owner != Some(key));
+        self.state.on_exit(key);
+        self.native_connections.retain(|_, client| client.owner != Some(key));
     }
 
-    /// Looks at the connections whose time has come.
-    fn ring(&mut self) {
+    /// Looks at the connections whose timers have expired.
+    fn check_alarms(&mut self) {
         let now = Instant::now();
         while let Some((when, token)) = self.alarms.first().copied()
             && when <= now
         {
             self.alarms.pop_first();
-            if let Some(caller) = self.callers.get_mut(&token) {
-                let next = caller.pause(&mut self.state);
-                self.after_caller(token, next);
-            } else if let Some(client) = self.clients.get_mut(&token) {
+            if let Some(connection) = self.poc_connections.get_mut(&token) {
+                let next = connection.pause(&mut self.state);
+                self.after_poc(token, next);
+            } else if let Some(client) = self.native_connections.get_mut(&token) {
                 if client.is_stuck() {
-                    let reason = "took nothing for ten seconds";
+                    let reason = "read nothing for ten seconds";
                     log(Level::Warning, "slow-reader", &[("pid", &client.pid()), ("reason", &reason)]);
-                    self.clients.remove(&token);
+                    self.native_connections.remove(&token);
                 } else if client.is_behind() {
                     self.alarms.insert((now + PATIENCE, token));
                 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use watch::exit::{Exit, Failure};
 
 /// A socket that listens. Its file goes with it, unless somebody has put another in its place.
-pub struct Listener {
+pub struct UnixListenSocket {
     pub socket: OwnedFd,
     pub path: PathBuf,
     /// The file that is ours to remove.
@@ -20,9 +20,9 @@ pub struct Listener {
 /// Connections that wait to be accepted. The kernel has a limit of its own.
 const BACKLOG: i32 = 4096;
 
-impl Listener {
+impl UnixListenSocket {
     /// Listens at a path that nobody serves.
-    pub fn claim(path: &Path, mode: u32) -> anyhow::Result<Listener> {
+    pub fn claim(path: &Path, mode: u32) -> anyhow::Result<UnixListenSocket> {
         let failure = |exit, why: String| Failure::error(exit, format!("{}: {why}", path.display()));
         let socket = new_socket()?;
         // Made beside it and moved there whole, so that nobody ever meets a socket that does not answer.
@@ -41,17 +41,17 @@ impl Listener {
         if moved.is_err() {
             let _ = std::fs::remove_file(&beside);
         }
-        Ok(Listener { socket, path: path.to_owned(), file: Some(moved?) })
+        Ok(UnixListenSocket { socket, path: path.to_owned(), file: Some(moved?) })
     }
 
     /// One that systemd has made, and keeps.
-    pub fn handed(socket: OwnedFd, path: PathBuf) -> Listener {
+    pub fn handed(socket: OwnedFd, path: PathBuf) -> UnixListenSocket {
         let _ = rustix::io::ioctl_fionbio(&socket, true);
-        Listener { socket, path, file: None }
+        UnixListenSocket { socket, path, file: None }
     }
 }
 
-impl Drop for Listener {
+impl Drop for UnixListenSocket {
     fn drop(&mut self) {
         if self.file.is_some() && place_of(&self.path).ok() == self.file {
             let _ = std::fs::remove_file(&self.path);
@@ -109,8 +109,8 @@ fn take_away_if_stale(path: &Path) -> anyhow::Result<()> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
         return failure(Exit::Usage, "is there already and is no socket: remove it, or name another place".into());
     }
-    let caller = new_socket()?;
-    match connect(&caller, &SocketAddrUnix::new(path)?) {
+    let connection = new_socket()?;
+    match connect(&connection, &SocketAddrUnix::new(path)?) {
         Err(Errno::CONNREFUSED) => {}
         Err(Errno::NOENT) => return Ok(()),
         Err(Errno::ACCESS) => {
@@ -119,7 +119,7 @@ fn take_away_if_stale(path: &Path) -> anyhow::Result<()> {
         Err(Errno::PROTOTYPE) => {
             return failure(Exit::Usage, "another program serves there: end it, or name another place".into());
         }
-        Ok(()) | Err(_) => return failure(Exit::Usage, served_by(&caller)),
+        Ok(()) | Err(_) => return failure(Exit::Usage, served_by(&connection)),
     }
     let me = rustix::process::geteuid();
     if stat.st_uid != me.as_raw() && !me.is_root() {
@@ -142,9 +142,9 @@ fn take_away_if_stale(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-fn served_by(caller: &OwnedFd) -> String {
+fn served_by(connection: &OwnedFd) -> String {
     let advice = "end it, or name another place with --socket or --poc-socket";
-    let Ok(peer) = sockopt::socket_peercred(caller) else {
+    let Ok(peer) = sockopt::socket_peercred(connection) else {
         return format!("another program serves there: {advice}");
     };
     let pid = peer.pid.as_raw_nonzero().get().cast_unsigned();
@@ -161,14 +161,14 @@ mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
 
     fn error(path: &Path) -> String {
-        Listener::claim(path, 0o600).err().unwrap().to_string()
+        UnixListenSocket::claim(path, 0o600).err().unwrap().to_string()
     }
 
     #[test]
     fn a_socket_is_there_with_its_mode_and_gone_with_its_listener() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sock");
-        let listener = Listener::claim(&path, 0o666).unwrap();
+        let listener = UnixListenSocket::claim(&path, 0o666).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o666);
         UnixStream::connect(&path).unwrap();
         drop(listener);
@@ -184,7 +184,7 @@ mod tests {
         assert!(why.contains(&format!("is served by pid {} (", std::process::id())), "{why}");
         UnixStream::connect(&path).unwrap();
         drop(other);
-        Listener::claim(&path, 0o600).unwrap();
+        UnixListenSocket::claim(&path, 0o600).unwrap();
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
     fn a_socket_that_was_replaced_is_not_ours_to_remove() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sock");
-        let listener = Listener::claim(&path, 0o600).unwrap();
+        let listener = UnixListenSocket::claim(&path, 0o600).unwrap();
         std::fs::remove_file(&path).unwrap();
         let _other = UnixListener::bind(&path).unwrap();
         drop(listener);

@@ -1,10 +1,15 @@
-//! Which version of its own protocol the service speaks.
+//! Which version of its own protocol the service uses: that of `ledger::wire`.
 
-use std::sync::LazyLock;
+/// The version.
+#[cfg(not(debug_assertions))]
+pub fn version() -> u32 {
+    ledger::wire::VERSION
+}
 
-/// That of `ledger::wire`. Tests of upgrades have the service speak another one with `TTMON_WIRE_VERSION`, which is read once: what
-/// it says is the same, under another number.
-pub static VERSION: LazyLock<u32> = LazyLock::new(|| {
-    let other = std::env::var("TTMON_WIRE_VERSION").ok().and_then(|number| number.parse().ok());
-    other.unwrap_or(ledger::wire::VERSION)
-});
+/// The version. Tests of upgrades run the debug build with another number in `TTMON_WIRE_VERSION`.
+#[cfg(debug_assertions)]
+pub fn version() -> u32 {
+    static OTHER: std::sync::LazyLock<Option<u32>> =
+        std::sync::LazyLock::new(|| std::env::var("TTMON_WIRE_VERSION").ok()?.parse().ok());
+    OTHER.unwrap_or(ledger::wire::VERSION)
+}

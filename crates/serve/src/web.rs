@@ -1,13 +1,13 @@
-//! HTTP: where it listens, with which keys, and how its questions reach the service.
+//! HTTP: where it listens, with which credentials, and how its requests reach the service.
 
-use super::deaths::{Death, Deaths};
+use super::exits::Exits;
 use super::poller::drain;
-use super::state::State;
+use super::service_state::ServiceState;
 use crate::args::Args;
 use alerts::http;
 use alerts::log::{Level, log};
 use ledger::wire::{Sort, Wanted};
-use model::Snapshot;
+use model::{ExitRecord, Snapshot};
 use serde::Serialize;
 use std::io::Write;
 use std::net::{TcpListener, ToSocketAddrs};
@@ -17,28 +17,27 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use watch::client;
-use watch::events::{Event, Events, Seen, Weight};
+use watch::events::{Events, Observation};
 use watch::exit::{Exit, Failure};
 use watch::moment::Moment;
-use watch::rules::Watch;
+use watch::rules::RuleWatch;
 use web::{Ask, Asker, Board, Options, Order, Question, Server};
 
-/// Where others are let in: sockets that listen, and what callers have to show.
-pub struct Entrance {
+/// Where others are let in: sockets that listen, and what poc_connections have to show.
+pub struct HttpListeners {
     listeners: Vec<TcpListener>,
-    keys: Keys,
+    credentials: Credentials,
     metrics: web::metrics::MetricsOptions,
 }
 
-/// What is served over HTTP. Without a listener it is nothing but a board that nobody looks at.
+/// What is served over HTTP. Without a listener, nothing is.
 pub struct Web {
     pub board: Arc<Board>,
     events: Events,
-    /// The sample before, and how many deaths there were until then.
+    /// The sample before, and how many exits there were until then.
     before: (Arc<Snapshot>, u64),
     server: Option<Server>,
-    keys: Keys,
+    credentials: Credentials,
     waiting: Receiver<Question>,
     /// Can be read when there are questions.
     pub questions: UnixStream,
@@ -46,66 +45,66 @@ pub struct Web {
     _ask: Asker,
 }
 
-/// Files with what callers have to know, and what we show them.
+/// Files with what poc_connections have to know, and what we show them.
 #[derive(Clone)]
-struct Keys {
+struct Credentials {
     tls: Option<(PathBuf, PathBuf)>,
     token: Option<PathBuf>,
 }
 
-/// Where to listen when nobody says it.
+/// Where to listen by default.
 const USUAL: &str = "127.0.0.1:9746";
-/// Questions that may wait.
+/// How many requests may wait.
 const MOST_QUESTIONS: usize = 64;
 
-impl Entrance {
-    /// Listens where the command line says. The usual place is done without when somebody else has it.
-    pub fn open(args: &Args) -> anyhow::Result<Entrance> {
+impl HttpListeners {
+    /// Listens where the command line says. A default address that is in use is skipped with a warning.
+    pub fn open(args: &Args) -> anyhow::Result<HttpListeners> {
         let wrong = |message: String| Failure::error(Exit::Usage, message);
         let tls = args.tls_cert.clone().zip(args.tls_key.clone());
-        let keys = Keys { tls, token: args.token_file.clone() };
+        let credentials = Credentials { tls, token: args.token_file.clone() };
         let (mut listeners, metrics) = (Vec::new(), args.metrics.wanted());
         let usual = [USUAL.to_owned()];
         let named = if args.listen.is_empty() { &usual[..] } else { &args.listen[..] };
         if named.iter().any(|place| place == "off") {
             if named.len() > 1 {
-                return Err(wrong("--listen off: leave the other addresses out, or this".into()));
+                return Err(wrong("--listen off cannot be combined with other addresses".into()));
             }
-            return Ok(Entrance { listeners, keys, metrics });
+            return Ok(HttpListeners { listeners, credentials, metrics });
         }
-        // Read here only to tell what is wrong with them before anything else is done.
-        keys.read()?;
+        // Read here only to report errors before anything else is done.
+        credentials.read()?;
         for place in named {
             let addresses = place.to_socket_addrs().map_err(|error| {
-                wrong(format!("--listen {place}: {error}: name an address and a port, as 127.0.0.1:9746, or off"))
+                wrong(format!("--listen {place}: {error}: expected ADDRESS:PORT, such as 127.0.0.1:9746, or off"))
             })?;
             for address in addresses {
-                let is_guarded = keys.tls.is_some() && keys.token.is_some();
+                let is_guarded = credentials.tls.is_some() && credentials.token.is_some();
                 if !address.ip().to_canonical().is_loopback() && !is_guarded {
                     if !args.insecure {
                         return Err(wrong(format!(
                             "--listen {place}: other machines are served with --tls-cert, --tls-key and --token-file, \
-                             or with --insecure, which lets everybody look who reaches the port"
+                             or with --insecure, which allows unauthenticated access"
                         )));
                     }
-                    let reason = "everybody who reaches this port may look, since --insecure is given";
+                    let reason = "unauthenticated access is allowed on this port (--insecure)";
                     log(Level::Warning, "insecure", &[("address", &address), ("reason", &reason)]);
                 }
                 match TcpListener::bind(address) {
                     Ok(listener) => listeners.push(listener),
                     Err(error) if args.listen.is_empty() => {
-                        let reason = format!("nothing is served over HTTP: {error} (see --listen)");
+                        let reason = format!("HTTP is disabled: {error} (see --listen)");
                         log(Level::Warning, "not-listening", &[("address", &address), ("reason", &reason)]);
                     }
                     Err(error) => return Err(wrong(format!("--listen {place}: cannot listen there: {error}"))),
                 }
             }
         }
-        Ok(Entrance { listeners, keys, metrics })
+        Ok(HttpListeners { listeners, credentials, metrics })
     }
 }
 
-impl Keys {
+impl Credentials {
     fn read(&self) -> anyhow::Result<(Option<Arc<rustls::ServerConfig>>, Option<String>)> {
         let wrong = |why: String| Failure::error(Exit::Usage, why);
         let tls = self.tls.as_ref().map(|(cert, key)| web::certificate(cert, key)).transpose();
@@ -113,11 +112,11 @@ impl Keys {
         Ok((tls.map_err(|error| wrong(error.to_string()))?, token.map_err(|error| wrong(format!("{error:#}")))?))
     }
 
-    /// Says so when others on this machine can read what they should not.
+    /// Warns when other users of this machine can read a secret.
     fn warn(&self) {
         for file in self.token.iter().chain(self.tls.as_ref().map(|(_, key)| key)) {
             if std::fs::metadata(file).is_ok_and(|about| about.permissions().mode() & 0o007 != 0) {
-                let reason = "everybody on this machine can read it: chmod o= would change that";
+                let reason = "readable by all users of this machine; use chmod o=";
                 log(Level::Warning, "open-secret", &[("path", &file.display()), ("reason", &reason)]);
             }
         }
@@ -125,14 +124,13 @@ impl Keys {
 }
 
 impl Web {
-    /// Begins to answer.
-    pub fn start(entrance: Entrance, first: Arc<Snapshot>, interval: Duration) -> anyhow::Result<Web> {
-        let Entrance { listeners, keys, metrics } = entrance;
+    /// Starts to serve.
+    pub fn start(listeners: HttpListeners, first: Arc<Snapshot>, interval: Duration) -> anyhow::Result<Web> {
+        let HttpListeners { listeners, credentials, metrics } = listeners;
         let mut events = Events::default();
         let nothing = Moment::default();
-        events.notice(nothing.seen(), Seen { snapshot: &first, deaths: &[] });
-        let board =
-            Arc::new(Board::new(first.clone(), interval, metrics, events.take().into_iter().map(told_of).collect()));
+        events.notice(nothing.observation(), Observation { snapshot: &first, exits: &[] });
+        let board = Arc::new(Board::new(first.clone(), interval, metrics, events.take().into()));
         let (questions, wake) = UnixStream::pair()?;
         questions.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
@@ -140,8 +138,8 @@ impl Web {
         let ask = asker(put, wake);
         let mut server = None;
         if !listeners.is_empty() {
-            let (tls, token) = keys.read()?;
-            keys.warn();
+            let (tls, token) = credentials.read()?;
+            credentials.warn();
             for listener in &listeners {
                 let protocol = if tls.is_some() { "https" } else { "http" };
                 let address = listener.local_addr()?;
@@ -150,25 +148,25 @@ impl Web {
             let options = Options { listeners, tls, token, ask: ask.clone() };
             server = Some(Server::start(board.clone(), options)?);
         }
-        Ok(Web { board, events, before: (first, 0), server, keys, waiting, questions, _ask: ask })
+        Ok(Web { board, events, before: (first, 0), server, credentials, waiting, questions, _ask: ask })
     }
 
-    /// Shows a new sample, and what has happened since the one before.
-    pub fn publish(&mut self, began: Instant, snapshot: Arc<Snapshot>, deaths: &Deaths) {
+    /// Publishes a new sample, and the events since the one before.
+    pub fn publish(&mut self, began: Instant, snapshot: Arc<Snapshot>, exits: &Exits) {
         if self.server.is_none() {
             return;
         }
-        let (before, told) = std::mem::replace(&mut self.before, (snapshot.clone(), deaths.total));
-        let news = usize::try_from(deaths.total - told).unwrap_or(usize::MAX);
-        let dead: Vec<client::Death> = deaths.latest(Some(news)).into_iter().map(Death::in_short).collect();
-        let (before, now) = (Seen { snapshot: &before, deaths: &[] }, Seen { snapshot: &snapshot, deaths: &dead });
-        self.events.notice(before, now);
-        self.board.set_deaths(deaths.total);
-        self.board.publish(snapshot.clone(), began, self.events.take().into_iter().map(told_of).collect());
+        let (before, known) = std::mem::replace(&mut self.before, (snapshot.clone(), exits.total));
+        let news = usize::try_from(exits.total - known).unwrap_or(usize::MAX);
+        let exited: Vec<ExitRecord> = exits.latest(Some(news)).into_iter().cloned().collect();
+        let before = Observation { snapshot: &before, exits: &[] };
+        self.events.notice(before, Observation { snapshot: &snapshot, exits: &exited });
+        self.board.set_deaths(exits.total);
+        self.board.publish(snapshot.clone(), began, self.events.take().into());
     }
 
-    /// Shows what the rules say.
-    pub fn show_alerts(&self, watch: &Watch) {
+    /// Publishes the alerts.
+    pub fn show_alerts(&self, watch: &RuleWatch) {
         if self.server.is_some() {
             let alerts: Vec<serde_json::Value> = watch.alerts().iter().map(|alert| serde_json::json!(alert)).collect();
             self.board.set_alerts(&alerts);
@@ -179,38 +177,27 @@ impl Web {
         self.board.set_interval(interval);
     }
 
-    /// Answers what was asked since.
-    pub fn answer(&self, state: &State) {
+    /// Answers the requests that wait.
+    pub fn answer(&self, state: &ServiceState) {
         drain(&self.questions);
         for Question { ask, answer } in self.waiting.try_iter().filter(|question| !question.answer.is_closed()) {
-            // Whoever has gone away meanwhile needs no answer.
-            let _ = answer.send(told(ask, state));
+            // A client that has disconnected needs no answer.
+            let _ = answer.send(answer_to(ask, state));
         }
     }
 
-    /// Reads certificate, key and token anew. With those that cannot be read all stays as it was.
-    pub fn read_keys(&self) {
+    /// Reads certificate, key and token again. Where that fails, the old ones stay.
+    pub fn read_credentials(&self) {
         let Some(server) = &self.server else { return };
-        match self.keys.read() {
+        match self.credentials.read() {
             Ok((tls, token)) => server.set_keys(tls, token),
             Err(error) => log(Level::Error, "keys-not-reloaded", &[("reason", &format!("{error:#}"))]),
         }
-        self.keys.warn();
+        self.credentials.warn();
     }
 }
 
-fn told_of(event: Event) -> web::Event {
-    let weight = match event.weight {
-        Weight::Note => "note",
-        Weight::Good => "good",
-        Weight::Warning => "warning",
-        Weight::Bad => "bad",
-    };
-    let device = event.device.map(|id| id.to_string());
-    web::Event { seq: 0, time: event.time, weight, device, text: event.text }
-}
-
-/// Puts a question where the service finds it, and wakes it up.
+/// Queues a request for the service, and wakes it up.
 fn asker(put: SyncSender<Question>, wake: UnixStream) -> Asker {
     Arc::new(move |question| {
         let is_put = put.try_send(question).is_ok();
@@ -220,7 +207,7 @@ fn asker(put: SyncSender<Question>, wake: UnixStream) -> Asker {
     })
 }
 
-fn told(ask: Ask, state: &State) -> Vec<u8> {
+fn answer_to(ask: Ask, state: &ServiceState) -> Vec<u8> {
     match ask {
         Ask::Buffers { pid, device, kind, order, limit, offset } => {
             let sort = match order {
@@ -236,13 +223,13 @@ fn told(ask: Ask, state: &State) -> Vec<u8> {
         }
         Ask::Deaths { limit, offset } => {
             #[derive(Serialize)]
-            struct Deaths<'a> {
+            struct ExitsPage<'a> {
                 total: usize,
-                deaths: Vec<&'a Death>,
+                deaths: Vec<&'a ExitRecord>,
             }
-            let all = state.deaths.latest(None);
+            let all = state.exits.latest(None);
             let deaths = all.into_iter().skip(offset).take(limit.unwrap_or(usize::MAX)).collect();
-            serde_json::to_vec(&Deaths { total: state.deaths.number(), deaths }).unwrap_or_default()
+            serde_json::to_vec(&ExitsPage { total: state.exits.number(), deaths }).unwrap_or_default()
         }
     }
 }

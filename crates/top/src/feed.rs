@@ -14,15 +14,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use watch::args::MachineArgs;
 use watch::config::alerts_of_user;
+use watch::exit_status;
 use watch::machine::Machine;
-use watch::moment::{Moment, Wishes, take};
+use watch::moment::{DetailWishes, Moment, take};
 use watch::record::Recorder;
 use watch::sampling::Sampling;
-use watch::verdict::verdict;
 
 /// Where samples come from.
 pub enum SampleFeed {
-    Live(Sampling<Moment>, Arc<Wishes>),
+    Live(Sampling<Moment>, Arc<DetailWishes>),
     Past(Player),
     Remote(RemoteFeed),
 }
@@ -37,14 +37,14 @@ impl SampleFeed {
             state.keep_moments(player.len);
             return Ok(SampleFeed::Past(player));
         }
-        if machine.is_far() {
+        if machine.is_remote() {
             return Ok(SampleFeed::Remote(RemoteFeed::open(machine, state)?));
         }
         // A recording has everything in it, as fresh as can be.
-        let opened = if args.record.is_some() { Machine::open(machine, true) } else { Machine::open_calm(machine) };
+        let opened = if args.record.is_some() { Machine::open(machine, true) } else { Machine::open_relaxed(machine) };
         let machine = opened?.through_service(machine).watched(&alerts_of_user(args.config.as_deref()));
         let mut recorder = RecordingWriter::Planned(args.record.clone());
-        let wishes = Arc::new(Wishes::default());
+        let wishes = Arc::new(DetailWishes::default());
         let wished = wishes.clone();
         let interval = Duration::from_millis(state.settings.interval_ms);
         let take = move |machine: &mut Machine, _: bool| {
@@ -157,7 +157,7 @@ impl RecordingWriter {
     /// nothing from the start: it is worth more than an empty screen.
     fn keep(&mut self, machine: &Machine, snapshot: &mut Snapshot) -> anyhow::Result<()> {
         if let RecordingWriter::Planned(path) = self {
-            verdict(snapshot, machine)?;
+            exit_status::of_machine(snapshot, machine)?;
             *self = match path {
                 Some(path) => RecordingWriter::Running(Recorder::create(path)?),
                 None => RecordingWriter::Over,

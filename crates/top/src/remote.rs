@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use watch::args::MachineArgs;
-use watch::fleet::far::watch;
+use watch::fleet::remote::watch;
 use watch::fleet::summary::Summary;
-use watch::fleet::watch::Watch;
-use watch::fleet::{Fleet, Wish};
+use watch::fleet::watcher::FleetWatcher;
+use watch::fleet::{DetailRequest, Fleet};
 
 /// Everything that is known of other machines, again and again.
 pub struct RemoteFeed {
     /// Can be read when there is something new.
     pub ready: UnixStream,
-    watch: Arc<Watch>,
+    watch: Arc<FleetWatcher>,
     latest: Arc<Mutex<Latest>>,
     thread: JoinHandle<()>,
 }
@@ -66,7 +66,7 @@ impl RemoteFeed {
     pub fn wish(&self, state: &TopState, memory: bool, process: Option<u32>) {
         let past = Duration::from_secs(state.settings.history_seconds);
         let host = state.hosts.as_ref().and_then(Hosts::current).map(|host| host.name.clone());
-        self.watch.wish(host.map(|host| Wish { host, memory, process, past }));
+        self.watch.request(host.map(|host| DetailRequest { host, memory, process, past }));
     }
 
     pub fn finish(self) {
@@ -75,7 +75,7 @@ impl RemoteFeed {
     }
 }
 
-fn gather(watch: &Watch, into: &Mutex<Latest>, mut notify: &UnixStream) {
+fn gather(watch: &FleetWatcher, into: &Mutex<Latest>, mut notify: &UnixStream) {
     let (mut version, mut machines) = (0, 1);
     while let Some(now) = watch.await_news(version, TICK) {
         // Several machines answer at about the same time; a picture for each would be too many.

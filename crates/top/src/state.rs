@@ -17,7 +17,7 @@ use std::sync::Arc;
 use watch::events::Events;
 use watch::fleet::summary::Summary;
 use watch::fleet::{self as fleet_data, Fleet};
-use watch::moment::{Closer, Moment};
+use watch::moment::{Moment, ProcessDetail};
 
 /// The whole state of the monitor.
 pub struct TopState {
@@ -128,7 +128,7 @@ pub struct Replay {
 }
 
 /// The last answer of a machine, and its details.
-type Taken = (Arc<Snapshot>, Option<Arc<fleet_data::Closer>>);
+type Taken = (Arc<Snapshot>, Option<Arc<fleet_data::HostDetail>>);
 
 /// As many moments as the charts can show.
 fn moments(settings: &TopSettings) -> usize {
@@ -197,7 +197,7 @@ impl TopState {
         self.history.push(&moment.snapshot);
         self.trails.push(&moment.snapshot);
         self.places.notice(&moment.snapshot.devices);
-        let more = self.events.notice(before.seen(), moment.seen());
+        let more = self.events.notice(before.observation(), moment.observation());
         self.keep_scroll(more);
         self.latest = moment;
         if !self.paused {
@@ -236,7 +236,7 @@ impl TopState {
     fn take_current(&mut self) {
         let Some(host) = self.hosts.as_ref().and_then(Hosts::current) else { return };
         let answers = host.trouble().is_none();
-        let now = host.snapshot.clone().map(|snapshot| (snapshot, host.closer.clone()));
+        let now = host.snapshot.clone().map(|snapshot| (snapshot, host.detail.clone()));
         // News of other machines is no news of this one.
         let is_same = |(a, b): (&Taken, &Taken)| {
             Arc::ptr_eq(&a.0, &b.0) && a.1.as_ref().map(Arc::as_ptr) == b.1.as_ref().map(Arc::as_ptr)
@@ -244,13 +244,13 @@ impl TopState {
         if answers && self.taken.as_ref().zip(now.as_ref()).is_some_and(is_same) {
             return;
         }
-        let (Some(snapshot), closer) = (host.aged(), host.closer.clone()) else { return };
+        let (Some(snapshot), closer) = (host.aged(), host.detail.clone()) else { return };
         self.taken = now.filter(|_| answers);
         let mut moment = Moment::of(snapshot);
         if let Some(closer) = &closer {
             moment.memory = closer.memory.clone();
-            moment.process = closer.process.as_ref().map(|(pid, buffers)| Closer::far(*pid, buffers.clone()));
-            moment.deaths = closer.deaths.clone();
+            moment.process = closer.process.as_ref().map(|(pid, buffers)| ProcessDetail::remote(*pid, buffers.clone()));
+            moment.exits = closer.exits.clone();
         }
         if let Some(closer) = closer.filter(|_| !self.has_past) {
             self.has_past = true;
@@ -265,7 +265,7 @@ impl TopState {
             return self.take(moment);
         }
         // What is old is shown, but was not measured again.
-        let more = self.events.notice(self.latest.seen(), moment.seen());
+        let more = self.events.notice(self.latest.observation(), moment.observation());
         self.keep_scroll(more);
         self.latest = Arc::new(moment);
         self.shown = self.latest.clone();
@@ -305,7 +305,7 @@ impl TopState {
             self.history.push(&snapshot);
             let moment = Moment::of(snapshot);
             let before = std::mem::replace(&mut self.scanned, moment);
-            let more = self.events.notice(before.seen(), self.scanned.seen());
+            let more = self.events.notice(before.observation(), self.scanned.observation());
             self.keep_scroll(more);
         }
     }

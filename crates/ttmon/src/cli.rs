@@ -67,7 +67,7 @@ impl Cli {
             Command::Mem(_) if prometheus.is_some() => {
                 wrong("--prometheus goes with smi and top: Prometheus has no buffers")
             }
-            _ if !shows && self.machine.is_far() => {
+            _ if !shows && self.machine.is_remote() => {
                 let option = match prometheus {
                     Some(_) => "--prometheus",
                     None if host.is_empty() => "--ssh",
@@ -83,16 +83,16 @@ impl Cli {
             {
                 wrong("--token-file and --ca go with --host and --prometheus: they are for remote services")
             }
-            Command::Top(top) if self.machine.is_far() && top.replay.is_some() => {
+            Command::Top(top) if self.machine.is_remote() && top.replay.is_some() => {
                 wrong("--replay shows a file: leave out the other machines")
             }
-            Command::Top(top) if self.machine.is_far() && top.record.is_some() => {
+            Command::Top(top) if self.machine.is_remote() && top.record.is_some() => {
                 wrong("--record is of this machine alone: run `ttmon record` on the other ones")
             }
-            Command::Top(top) if self.machine.is_far() && top.topology.is_some() => {
+            Command::Top(top) if self.machine.is_remote() && top.topology.is_some() => {
                 wrong("--topology is of one machine: leave it out, or run `ttmon top` there")
             }
-            Command::Mem(mem) if self.machine.is_far() && mem.report.is_some() => {
+            Command::Mem(mem) if self.machine.is_remote() && mem.report.is_some() => {
                 wrong("--report shows files: leave out the other machines")
             }
             _ => Ok(()),

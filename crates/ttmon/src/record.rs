@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use watch::args::MachineArgs;
 use watch::duration;
 use watch::exit::Exit;
+use watch::exit_status;
 use watch::machine::Machine;
 use watch::record::{Recorder, Recording};
-use watch::verdict::verdict;
 use watch::wait::{Interrupt, Woken};
 
 pub const AFTER_HELP: &str = "\
@@ -54,7 +54,7 @@ pub fn run(machine: &MachineArgs, args: &RecordArgs) -> anyhow::Result<Exit> {
 fn record(machine: &mut Machine, args: &RecordArgs, path: &Path, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let mut snapshot = machine.sample();
     // Where there is nothing to record, the reason is worth more than a file. Later a device may be lost.
-    verdict(&snapshot, machine)?;
+    exit_status::of_machine(&snapshot, machine)?;
     let mut recorder = Recorder::create(path)?;
     let why = || format!("{}: the recording ends here, because it cannot be written", path.display());
     let began = Instant::now();

@@ -42,7 +42,7 @@ pub struct MachineArgs {
 
 impl MachineArgs {
     /// Whether other machines are looked at.
-    pub fn is_far(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         !self.host.is_empty() || !self.ssh.is_empty() || self.prometheus.is_some()
     }
 

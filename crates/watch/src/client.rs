@@ -1,8 +1,8 @@
-//! The service, where there is one: asked for what it knows, within a moment, and done without when it does not answer.
+//! A client of the service on this machine: short timeouts, and without it ttmon reads everything itself.
 
-use crate::rules::Listed;
+use crate::rules::RulesReply;
 use ledger::wire::{Frames, Hello, OF_THE_MACHINE, OF_THE_USER, Request, VERSION, Wanted, frame};
-use model::{Bytes, Fault, Held, Snapshot, Timestamp};
+use model::{ExitRecord, Fault, ListedBuffer, Snapshot};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use serde::Deserialize;
@@ -11,22 +11,22 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A service that tells of buffers and deaths: that of this machine, or that of another one.
+/// A service that knows buffers and exited processes: that of this machine, or of another one.
 pub trait MemoryService {
     /// Live buffers.
-    fn buffers(&mut self, wanted: Wanted) -> Option<Buffers>;
+    fn buffers(&mut self, wanted: Wanted) -> Option<BuffersReply>;
 
-    /// The latest deaths, the last first.
-    fn deaths(&mut self, limit: usize) -> Option<Vec<Death>>;
+    /// The latest exits, the last first.
+    fn exits(&mut self, limit: usize) -> Option<Vec<ExitRecord>>;
 }
 
-/// Somebody who asks the service.
-pub struct Client {
+/// A client of the service.
+pub struct ServiceClient {
     places: Vec<PathBuf>,
-    /// That there is none is worth a word only where one was named.
+    /// A missing service is a fault only where one was named.
     is_named: bool,
     connection: Option<(UnixStream, Frames)>,
-    /// One that did not answer is left alone until then.
+    /// A service that did not answer is not asked again until then.
     not_before: Option<Instant>,
     /// Why the last answer did not come.
     complaint: Option<Fault>,
@@ -34,13 +34,13 @@ pub struct Client {
 
 /// A part of the live buffers.
 #[derive(Debug, Deserialize)]
-pub struct Buffers {
-    /// In the order that was asked for.
-    pub buffers: Vec<Row>,
+pub struct BuffersReply {
+    /// The buffers, in the order that was asked for.
+    pub buffers: Vec<ListedBuffer>,
     /// All that match, whether they are in this part or not.
     #[serde(default)]
     pub total: u64,
-    /// Those that the books of their processes had no room for.
+    /// Those that the agents of their processes had no room for.
     #[serde(default)]
     pub unlisted: u64,
     /// What could not be read.
@@ -48,80 +48,27 @@ pub struct Buffers {
     pub faults: Vec<String>,
 }
 
-/// A live buffer.
-#[derive(Debug, Deserialize)]
-pub struct Row {
-    /// Its number.
-    pub pid: u32,
-    /// The chips that it holds.
-    pub devices: Vec<String>,
-    /// Which kind of memory.
-    pub kind: String,
-    /// Its number in the process.
-    pub id: u64,
-    /// Where it begins.
-    pub address: u64,
-    /// On each chip.
-    pub bytes: Bytes,
-    /// What was asked for.
-    #[serde(default)]
-    pub logical_bytes: Option<Bytes>,
-    /// In each bank.
-    #[serde(default)]
-    pub bank_bytes: Option<Bytes>,
-    /// How many banks it lies in.
-    #[serde(default)]
-    pub banks: Option<u32>,
-    /// How old it is.
-    #[serde(default)]
-    pub age_seconds: Option<f64>,
-    /// What the program calls it.
-    #[serde(default)]
-    pub label: Option<String>,
-}
-
-/// A process that has died.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Death {
-    /// Its number.
-    pub pid: u32,
-    /// Who runs it.
-    pub user: Option<String>,
-    /// What it is called.
-    pub name: Option<String>,
-    /// Its command line.
-    pub command: Option<String>,
-    /// When it ended.
-    pub died_at: Timestamp,
-    /// With which it ended.
-    pub exit_code: Option<i32>,
-    /// That ended it.
-    pub signal: Option<i32>,
-    /// The chips that it holds.
-    pub devices: Vec<Held>,
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Told {
+enum ServiceReply {
     Hello(Hello),
     Snapshot(Box<Snapshot>),
-    Buffers(Buffers),
-    Deaths(Vec<Death>),
-    Alerts(Listed),
+    Buffers(BuffersReply),
+    Deaths(Vec<ExitRecord>),
+    Alerts(RulesReply),
     Error { reason: String },
 }
 
 /// A service takes half a second at the most for a sample in which a device does not answer.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// How long one that was silent is left alone.
+/// How long a service that did not answer is not asked again.
 const REST: Duration = Duration::from_secs(10);
-/// A longer answer is none.
+/// A longer answer is refused.
 const LONGEST: usize = 256 << 20;
 
-impl Client {
+impl ServiceClient {
     /// Of the service at this socket, or of that which is where services are. None for `off`.
-    pub fn new(named: Option<&Path>) -> Option<Client> {
+    pub fn new(named: Option<&Path>) -> Option<ServiceClient> {
         let places = match named {
             Some(path) if path == Path::new("off") => return None,
             Some(path) => vec![path.to_owned()],
@@ -131,54 +78,54 @@ impl Client {
                 [PathBuf::from(OF_THE_MACHINE)].into_iter().chain(of_the_user).collect()
             }
         };
-        Some(Client { places, is_named: named.is_some(), connection: None, not_before: None, complaint: None })
+        Some(ServiceClient { places, is_named: named.is_some(), connection: None, not_before: None, complaint: None })
     }
 
     /// Everything that the service knows now. None when there is no service, or none that answers.
     pub fn snapshot(&mut self) -> Option<Snapshot> {
         match self.ask(&Request::Snapshot { fresh: true })? {
-            Told::Snapshot(snapshot) => Some(*snapshot),
-            _ => self.fail("gave an answer to another question"),
+            ServiceReply::Snapshot(snapshot) => Some(*snapshot),
+            _ => self.fail("sent an answer to another request"),
         }
     }
 
     /// The rules, and what they say.
-    pub fn alerts(&mut self) -> Option<Listed> {
+    pub fn alerts(&mut self) -> Option<RulesReply> {
         match self.ask(&Request::Alerts {})? {
-            Told::Alerts(listed) => Some(listed),
-            _ => self.fail("gave an answer to another question"),
+            ServiceReply::Alerts(listed) => Some(listed),
+            _ => self.fail("sent an answer to another request"),
         }
     }
 
-    /// Why the last question was not answered, if somebody should know.
+    /// Why the last request was not answered, if that is worth a fault.
     pub fn complaint(&self) -> Option<Fault> {
         self.complaint.clone()
     }
 
-    fn ask(&mut self, request: &Request) -> Option<Told> {
+    fn ask(&mut self, request: &Request) -> Option<ServiceReply> {
         if self.not_before.is_some_and(|time| Instant::now() < time) {
             return None;
         }
         self.complaint = None;
-        // A service that was started again has closed the connection; then it is worth a second call.
+        // A service that was restarted has closed the connection: connect once more.
         let was_connected = self.connection.is_some();
         for attempt in 0..2 {
             self.connect()?;
             match self.exchange(request) {
-                Ok(Told::Error { reason }) => return self.fail(&format!("refused: {reason}")),
+                Ok(ServiceReply::Error { reason }) => return self.fail(&format!("refused: {reason}")),
                 Ok(told) => return Some(told),
                 Err(error) if is_late(&error) => {
                     self.not_before = Some(Instant::now() + REST);
                     return self.fail(&format!("did not answer within {:.1} s", PATIENCE.as_secs_f64()));
                 }
                 Err(_) if was_connected && attempt == 0 => self.connection = None,
-                Err(error) => return self.fail(&format!("broke off: {error}")),
+                Err(error) => return self.fail(&format!("closed the connection: {error}")),
             }
         }
         None
     }
 
-    /// Calls whoever serves, unless that is done. Only root and the user's own service are believed.
+    /// Connects, unless that is done. Only services of root and of the user are trusted.
     fn connect(&mut self) -> Option<()> {
         if self.connection.is_some() {
             return Some(());
@@ -187,32 +134,33 @@ impl Client {
             let stream = match UnixStream::connect(&place) {
                 Ok(stream) => stream,
                 Err(error) if self.is_named => {
-                    self.complaint = Some(Fault::new(place.to_string_lossy(), format!("no service answers: {error}")));
+                    self.complaint =
+                        Some(Fault::new(place.to_string_lossy(), format!("cannot connect to the service: {error}")));
                     continue;
                 }
                 Err(_) => continue,
             };
             let is_ours = |uid: rustix::process::Uid| uid.is_root() || uid == geteuid();
             if !socket_peercred(&stream).is_ok_and(|peer| is_ours(peer.uid)) {
-                let reason = "a service of another user is not asked";
+                let reason = "the service belongs to another user and is not trusted";
                 self.complaint = Some(Fault::new(place.to_string_lossy(), reason));
                 continue;
             }
             self.connection = Some((stream, Frames::up_to(LONGEST)));
             return match self.exchange(&Request::Hello(Hello::from(&program()))) {
-                Ok(Told::Hello(Hello { version: VERSION, .. })) => Some(()),
-                Ok(Told::Error { reason }) => self.fail(&format!("refused: {reason}")),
-                Ok(_) => self.fail("is no service of ttmon's"),
+                Ok(ServiceReply::Hello(Hello { version: VERSION, .. })) => Some(()),
+                Ok(ServiceReply::Error { reason }) => self.fail(&format!("refused: {reason}")),
+                Ok(_) => self.fail("is not a ttmon service"),
                 Err(error) => {
                     self.not_before = is_late(&error).then(|| Instant::now() + REST);
-                    self.fail(&format!("did not greet: {error}"))
+                    self.fail(&format!("did not complete the handshake: {error}"))
                 }
             };
         }
         None
     }
 
-    fn exchange(&mut self, request: &Request) -> io::Result<Told> {
+    fn exchange(&mut self, request: &Request) -> io::Result<ServiceReply> {
         let Some((stream, frames)) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
         let until = Instant::now() + PATIENCE;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -233,33 +181,33 @@ impl Client {
         Ok(serde_json::from_slice(&frame)?)
     }
 
-    /// Remembers why, and calls anew next time.
+    /// Remembers why, and connects again next time.
     fn fail<T>(&mut self, why: &str) -> Option<T> {
         let place = self.connection.take().and_then(|(stream, _)| stream.peer_addr().ok());
         let place = place.as_ref().and_then(|address| address.as_pathname()).map(|path| path.to_string_lossy());
-        let reason = format!("the service {why}; read directly");
+        let reason = format!("the service {why}; reading directly instead");
         self.complaint = Some(Fault::new(place.unwrap_or("ttmon serve".into()), reason));
         None
     }
 }
 
-impl MemoryService for Client {
-    fn buffers(&mut self, wanted: Wanted) -> Option<Buffers> {
+impl MemoryService for ServiceClient {
+    fn buffers(&mut self, wanted: Wanted) -> Option<BuffersReply> {
         match self.ask(&Request::Buffers(wanted))? {
-            Told::Buffers(buffers) => Some(buffers),
-            _ => self.fail("gave an answer to another question"),
+            ServiceReply::Buffers(buffers) => Some(buffers),
+            _ => self.fail("sent an answer to another request"),
         }
     }
 
-    fn deaths(&mut self, limit: usize) -> Option<Vec<Death>> {
+    fn exits(&mut self, limit: usize) -> Option<Vec<ExitRecord>> {
         match self.ask(&Request::Deaths { limit: Some(limit) })? {
-            Told::Deaths(deaths) => Some(deaths),
-            _ => self.fail("gave an answer to another question"),
+            ServiceReply::Deaths(exits) => Some(exits),
+            _ => self.fail("sent an answer to another request"),
         }
     }
 }
 
-/// As this program greets.
+/// What this program calls itself in the handshake.
 pub fn program() -> String {
     format!("ttmon {}", env!("CARGO_PKG_VERSION"))
 }

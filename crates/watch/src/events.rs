@@ -1,100 +1,66 @@
-//! What has happened: states that changed, resets, deaths, faults, limits that were crossed.
+//! What has happened: states that changed, resets, exits, faults, limits that were reached.
 
-use crate::client::Death;
-use model::{Alert, Bytes, Device, DeviceId, Fault, Process, Severity, Snapshot, State, Timestamp, Usage};
+use crate::limit_events::LimitEvents;
+use model::{Alert, Device, DeviceId, ExitRecord, Fault, Held, Process, Severity, Snapshot, State, Timestamp, Usage};
+pub use model::{Event, Weight};
 use show::text;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
-/// What has happened, the latest last.
+/// Events, the latest last.
 #[derive(Debug, Default)]
 pub struct Events {
     all: VecDeque<Event>,
     /// How many there ever were.
-    told: usize,
-    /// Limits that are exceeded now, so that each is told once.
-    exceeded: BTreeSet<(DeviceId, Limit)>,
-    /// When each fault was last there: one that comes and goes is not told each time.
+    count: usize,
+    limits: LimitEvents,
+    /// When each fault was last there: one that comes and goes is not reported each time.
     faults: BTreeMap<Fault, Timestamp>,
-    /// The latest death that was told.
-    mourned_until: Option<Timestamp>,
+    /// The latest exit that was reported.
+    reported_until: Option<Timestamp>,
 }
 
-/// What is looked at: a moment of a machine, and who has died.
+/// What events are found in: a snapshot, and the processes that exited.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
-    /// What was measured.
+pub struct Observation<'a> {
+    /// The sample.
     pub snapshot: &'a Snapshot,
-    /// Processes that have ended.
-    pub deaths: &'a [Death],
+    /// Processes that have exited.
+    pub exits: &'a [ExitRecord],
 }
 
-/// One thing that has happened.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Event {
-    /// When.
-    pub time: Timestamp,
-    /// How much it matters.
-    pub weight: Weight,
-    /// Which one, where it is one.
-    pub device: Option<DeviceId>,
-    /// For people.
-    pub text: String,
-}
-
-/// How much it matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
-    /// Just so.
-    Note,
-    /// Something is well again.
-    Good,
-    /// Worth a look.
-    Warning,
-    /// Something is wrong.
-    Bad,
-}
-
-/// A limit that can be crossed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Limit {
-    Temperature,
-    Power,
-    Dram,
-    Link,
-}
-
-/// So many are remembered.
+/// How many events are kept.
 const MOST: usize = 1000;
-/// A fault that was away for so long is told again, in milliseconds.
+/// A fault that was away for so long is reported again, in milliseconds.
 const FORGET_FAULT: i64 = 60_000;
-/// How full DRAM is when that is worth a word.
-const NEARLY_FULL: f64 = 0.95;
 
 impl Events {
-    /// Compares a moment with the one before. Tells how many events there are more.
-    pub fn notice(&mut self, before: Seen<'_>, now: Seen<'_>) -> usize {
-        let told = self.told;
-        let is_first = before.snapshot.taken_at.0 == 0;
-        // What a device says of itself comes later, and so is the newest.
-        self.tell_faults(now.snapshot);
+    /// Compares a snapshot with the one before. Returns how many events were added.
+    pub fn notice(&mut self, before: Observation<'_>, now: Observation<'_>) -> usize {
+        let count = self.count;
+        let (time, is_first) = (now.snapshot.taken_at, before.snapshot.taken_at.0 == 0);
+        // What is known of a device is more important, so it comes later, and is the newest.
+        self.report_faults(now.snapshot);
         for device in &now.snapshot.devices {
             let earlier = before.snapshot.devices.iter().find(|earlier| earlier.id == device.id);
-            self.compare(earlier, device, now.snapshot.taken_at, is_first);
+            self.compare(earlier, device, time, is_first);
+        }
+        for event in self.limits.notice(&now.snapshot.devices, time) {
+            self.push(event);
         }
         for device in &before.snapshot.devices {
             if !now.snapshot.devices.iter().any(|other| other.id == device.id) {
-                self.add(now.snapshot, Weight::Bad, Some(device), format!("device {} is gone", device.id));
+                self.add(time, Weight::Bad, Some(device.id.clone()), format!("device {} disappeared", device.id));
             }
         }
         if !is_first {
             self.compare_processes(before, now);
         }
-        self.tell_deaths(now, is_first);
-        self.tell_alerts(before.snapshot, now.snapshot);
-        self.told - told
+        self.report_exits(now, is_first);
+        self.report_alerts(before.snapshot, now.snapshot);
+        self.count - count
     }
 
-    /// Puts in front what somebody else has seen before.
+    /// Puts older events in front, which somebody else has found.
     pub fn begin_with(&mut self, older: &[Event]) {
         let first = self.all.front().map_or(Timestamp(i64::MAX), |event| event.time);
         for event in older.iter().rev().filter(|event| event.time < first) {
@@ -102,16 +68,16 @@ impl Events {
                 return;
             }
             self.all.push_front(event.clone());
-            self.told += 1;
+            self.count += 1;
         }
     }
 
-    /// Takes them out, the oldest first. What was told is not told again for that.
+    /// Takes them out, the oldest first. What was reported is not reported again.
     pub fn take(&mut self) -> VecDeque<Event> {
         std::mem::take(&mut self.all)
     }
 
-    /// Those until a moment, the latest first.
+    /// Those until a time, the latest first.
     pub fn latest(&self, until: Timestamp) -> impl Iterator<Item = &Event> {
         self.all.iter().rev().filter(move |event| event.time <= until)
     }
@@ -121,143 +87,78 @@ impl Events {
         self.latest(now).find(|event| event.weight > Weight::Note).filter(|event| now.0 - event.time.0 <= not_older_ms)
     }
 
-    fn add(&mut self, snapshot: &Snapshot, weight: Weight, device: Option<&Device>, text: String) {
-        self.push(snapshot.taken_at, weight, device.map(|device| device.id.clone()), text);
+    fn add(&mut self, time: Timestamp, weight: Weight, device: Option<DeviceId>, text: String) {
+        self.push(Event { time, weight, device, text });
     }
 
-    fn push(&mut self, time: Timestamp, weight: Weight, device: Option<DeviceId>, text: String) {
+    fn push(&mut self, event: Event) {
         if self.all.len() == MOST {
             self.all.pop_front();
         }
-        self.all.push_back(Event { time, weight, device, text });
-        self.told += 1;
+        self.all.push_back(event);
+        self.count += 1;
     }
 
     fn compare(&mut self, earlier: Option<&Device>, device: &Device, time: Timestamp, is_first: bool) {
-        let id = &device.id;
-        let tell = |events: &mut Events, weight, text| events.push(time, weight, Some(id.clone()), text);
-        let was = earlier.map(|earlier| earlier.state);
-        let is_fine = |state: State| matches!(state, State::Ok | State::Remote);
-        match was {
-            None if is_first && !is_fine(device.state) => {
-                tell(self, weight_of(device.state), format!("device {id} is {}", device.state.name()));
+        let (id, state) = (&device.id, device.state);
+        let mut report = |weight, text| self.add(time, weight, Some(id.clone()), text);
+        let Some(earlier) = earlier else {
+            let is_well = weight_of(state) == Weight::Good;
+            if is_first && !is_well {
+                report(weight_of(state), format!("device {id}: {}", state.name()));
+            } else if !is_first {
+                report(Weight::Good, format!("device {id} appeared ({})", state.name()));
             }
-            None if !is_first => {
-                tell(self, Weight::Good, format!("device {id} has appeared: {}", device.state.name()));
-            }
-            Some(was) if was != device.state => {
-                let text = format!("device {id}: {}, was {}", device.state.name(), was.name());
-                tell(self, weight_of(device.state), text);
-            }
-            _ => {}
+            return;
+        };
+        if earlier.state != state {
+            let text = format!("device {id}: {} → {}{}", earlier.state.name(), state.name(), why(earlier, device));
+            report(weight_of(state), text);
         }
-        let Some(earlier) = earlier else { return self.judge(device, time) };
         if let (Some(a), Some(b)) = (earlier.heartbeat, device.heartbeat)
             && b < a
             && a - b < u32::MAX / 2
         {
-            tell(self, Weight::Warning, format!("device {id} was reset: its heartbeat began anew"));
+            report(Weight::Warning, format!("device {id} was reset (heartbeat restarted)"));
         }
         if let (Some(a), Some(b)) = (earlier.thermal_trips, device.thermal_trips)
             && b > a
         {
-            tell(self, Weight::Bad, format!("device {id} has shut down by critical temperature ({b} times so far)"));
-        }
-        self.judge(device, time);
-    }
-
-    /// Tells of limits that are crossed. Each is told again only after it was well below.
-    fn judge(&mut self, device: &Device, time: Timestamp) {
-        if device.sample_age_seconds.is_none_or(|age| age > 0.0) && device.state != State::Remote {
-            return;
-        }
-        let part = |value: Option<f64>, most: Option<f64>| Some(value? / most.filter(|most| *most > 0.0)?);
-        let memory = &device.memory;
-        let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0 as f64);
-        let temperature = part(device.asic_temp.map(|v| v.0), device.asic_temp_max.map(|v| v.0));
-        self.cross(device, time, Limit::Temperature, temperature, 1.0, || {
-            format!("device {} is at its temperature limit: {}", device.id, shown(device.asic_temp))
-        });
-        let power = part(device.power.map(|v| v.0), device.power_max.map(|v| v.0));
-        self.cross(device, time, Limit::Power, power, 1.0, || {
-            format!("device {} is at its power limit: {}", device.id, shown(device.power))
-        });
-        let used = bytes(memory.dram_used).map(|used| used + bytes(memory.trace_used).unwrap_or(0.0));
-        let dram = part(used, bytes(memory.dram_total));
-        self.cross(device, time, Limit::Dram, dram, NEARLY_FULL, || {
-            format!("device {} has hardly any DRAM left: {} in use", device.id, shown(memory.dram_used))
-        });
-        let link = &device.pcie;
-        let lower = |now: Option<u8>, most: Option<u8>| matches!((now, most), (Some(now), Some(most)) if now < most);
-        let is_degraded = lower(link.generation, link.max_generation) || lower(link.width, link.max_width);
-        self.cross(device, time, Limit::Link, Some(f64::from(u8::from(is_degraded))), 1.0, || {
-            let gen_of = |n: Option<u8>| n.map_or("?".into(), |n| n.to_string());
-            format!(
-                "device {}: PCIe runs at Gen{} x{} instead of Gen{} x{}",
-                device.id,
-                gen_of(link.generation),
-                gen_of(link.width),
-                gen_of(link.max_generation),
-                gen_of(link.max_width)
-            )
-        });
-    }
-
-    fn cross(
-        &mut self,
-        device: &Device,
-        time: Timestamp,
-        limit: Limit,
-        part: Option<f64>,
-        most: f64,
-        text: impl Fn() -> String,
-    ) {
-        let key = (device.id.clone(), limit);
-        match part {
-            Some(part) if part >= most && self.exceeded.insert(key.clone()) => {
-                self.push(time, Weight::Warning, Some(device.id.clone()), text());
-            }
-            Some(part) if part < most * 0.95 => drop(self.exceeded.remove(&key)),
-            _ => {}
+            report(Weight::Bad, format!("device {id} shut down at critical temperature ({b} times so far)"));
         }
     }
 
-    fn compare_processes(&mut self, before: Seen<'_>, now: Seen<'_>) {
+    fn compare_processes(&mut self, before: Observation<'_>, now: Observation<'_>) {
+        let time = now.snapshot.taken_at;
         let same = |a: &Process, b: &Process| a.pid == b.pid && a.started_at == b.started_at;
         let has = |snapshot: &Snapshot, one: &Process| snapshot.processes.iter().any(|other| same(one, other));
         for process in now.snapshot.processes.iter().filter(|process| !has(before.snapshot, process)) {
-            let text = format!("{} uses {}", called(process), devices_of(process));
-            self.push(now.snapshot.taken_at, Weight::Note, only_device(process), text);
+            let text = format!("{} uses {}", name_of(process), devices_of(&process.devices));
+            self.add(time, Weight::Note, only_device(&process.devices), text);
         }
         for process in before.snapshot.processes.iter().filter(|process| !has(now.snapshot, process)) {
-            // The service knows more of it, and tells below.
-            if now.deaths.iter().any(|death| death.pid == process.pid && self.is_news(death)) {
+            // The service knows more of it, and that is reported instead.
+            if now.exits.iter().any(|exit| exit.pid == process.pid && self.is_news(exit)) {
                 continue;
             }
             let usage = process.devices.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
-            let (weight, rest) = match usage.total().filter(|bytes| bytes.0 > 0) {
-                Some(bytes) => (Weight::Warning, format!(", holding {bytes} until then")),
-                None => (Weight::Note, String::new()),
-            };
-            let text = format!("{} does not use {} any more{rest}", called(process), devices_of(process));
-            self.push(now.snapshot.taken_at, weight, only_device(process), text);
+            let held = held_text(usage);
+            let weight = if held.is_empty() { Weight::Note } else { Weight::Warning };
+            let text = format!("{} released {}{held}", name_of(process), devices_of(&process.devices));
+            self.add(time, weight, only_device(&process.devices), text);
         }
     }
 
-    /// Tells of alerts that have begun to fire, and of those that are over.
-    fn tell_alerts(&mut self, before: &Snapshot, now: &Snapshot) {
+    /// Reports alerts that began to fire, and those that are resolved.
+    fn report_alerts(&mut self, before: &Snapshot, now: &Snapshot) {
         let same = |a: &Alert, b: &Alert| (&a.name, &a.device, a.process) == (&b.name, &b.device, b.process);
-        let device = |snapshot: &Snapshot, alert: &Alert| {
-            let found = snapshot.devices.iter().find(|device| Some(device.id.to_string()) == alert.device);
+        let device = |alert: &Alert| {
+            let found = now.devices.iter().find(|device| Some(device.id.to_string()) == alert.device);
             found.map(|device| device.id.clone())
         };
         for alert in before.alerts.iter().filter(|alert| !now.alerts.iter().any(|other| same(alert, other))) {
-            self.push(
-                now.taken_at,
-                Weight::Good,
-                device(now, alert),
-                format!("{} is over: {}", alert.name, alert.text),
-            );
+            let text = format!("{} resolved: {}", alert.name, alert.text);
+            self.add(now.taken_at, Weight::Good, device(alert), text);
         }
         for alert in now.alerts.iter().filter(|alert| !before.alerts.iter().any(|other| same(alert, other))) {
             let weight = match alert.severity {
@@ -265,39 +166,41 @@ impl Events {
                 Severity::Warning => Weight::Warning,
                 Severity::Critical => Weight::Bad,
             };
-            self.push(now.taken_at, weight, device(now, alert), format!("{}: {}", alert.name, alert.text));
+            self.add(now.taken_at, weight, device(alert), format!("{}: {}", alert.name, alert.text));
         }
     }
 
-    fn is_news(&self, death: &Death) -> bool {
-        self.mourned_until.is_none_or(|until| death.died_at > until)
+    fn is_news(&self, exit: &ExitRecord) -> bool {
+        self.reported_until.is_none_or(|until| exit.died_at > until)
     }
 
-    fn tell_deaths(&mut self, now: Seen<'_>, is_first: bool) {
-        let mut news: Vec<&Death> = now.deaths.iter().filter(|death| self.is_news(death)).collect();
-        news.sort_by_key(|death| death.died_at);
-        for death in &news {
-            let usage = death.devices.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
-            let held = usage.total().filter(|bytes| bytes.0 > 0);
-            let how = match (death.signal, death.exit_code) {
-                (Some(signal), _) => format!(" by {}", text::signal(signal)),
-                (None, Some(code)) => format!(" with exit code {code}"),
-                (None, None) => String::new(),
+    fn report_exits(&mut self, now: Observation<'_>, is_first: bool) {
+        let mut news: Vec<&ExitRecord> = now.exits.iter().filter(|exit| self.is_news(exit)).collect();
+        news.sort_by_key(|exit| exit.died_at);
+        for exit in &news {
+            let held = held_text(exit.usage());
+            let how = match (exit.signal, exit.exit_code) {
+                (Some(signal), _) => format!("was killed by {}", text::signal(signal)),
+                (None, Some(code)) => format!("exited with code {code}"),
+                (None, None) => "exited".into(),
             };
-            let rest = held.map(|bytes| format!(", holding {bytes}")).unwrap_or_default();
-            let name = death.name.as_deref().or(death.command.as_deref()).unwrap_or("?");
-            let weight = if held.is_some() && !is_first { Weight::Warning } else { Weight::Note };
-            let device = death.devices.first().filter(|_| death.devices.len() == 1).map(|held| held.id.clone());
-            self.push(death.died_at, weight, device, format!("pid {} ({name}) has died{how}{rest}", death.pid));
+            let name = exit.name.as_deref().or(exit.command.as_deref()).unwrap_or("?");
+            let weight = if held.is_empty() || is_first { Weight::Note } else { Weight::Warning };
+            self.add(
+                exit.died_at,
+                weight,
+                only_device(&exit.devices),
+                format!("pid {} ({name}) {how}{held}", exit.pid),
+            );
         }
-        self.mourned_until = news.last().map(|death| death.died_at).or(self.mourned_until);
+        self.reported_until = news.last().map(|exit| exit.died_at).or(self.reported_until);
     }
 
-    fn tell_faults(&mut self, snapshot: &Snapshot) {
+    fn report_faults(&mut self, snapshot: &Snapshot) {
         let now = snapshot.taken_at;
         for fault in &snapshot.faults {
             if self.faults.insert(fault.clone(), now).is_none() {
-                self.push(now, Weight::Warning, None, format!("{}: {}", fault.path, fault.reason));
+                self.add(now, Weight::Warning, None, format!("{}: {}", fault.path, fault.reason));
             }
         }
         self.faults.retain(|_, seen| now.0 - seen.0 < FORGET_FAULT);
@@ -312,34 +215,55 @@ fn weight_of(state: State) -> Weight {
     }
 }
 
-fn called(process: &Process) -> String {
+/// What a state means, in brackets.
+fn why(earlier: &Device, device: &Device) -> &'static str {
+    match device.state {
+        State::Hung if earlier.heartbeat.is_some() && earlier.heartbeat == device.heartbeat => {
+            " (firmware heartbeat stopped)"
+        }
+        State::Hung => " (firmware heartbeat stopped, or PCIe not responding)",
+        State::Silent => " (did not answer in time)",
+        State::Lost => " (disappeared from the bus)",
+        State::Resetting => " (reset in progress)",
+        State::NoDriver => " (no driver is bound)",
+        State::Ok | State::Remote => "",
+    }
+}
+
+fn name_of(process: &Process) -> String {
     match &process.name {
         Some(name) => format!("pid {} ({name})", process.pid),
         None => format!("pid {}", process.pid),
     }
 }
 
-fn only_device(process: &Process) -> Option<DeviceId> {
-    process.devices.first().filter(|_| process.devices.len() == 1).map(|held| held.id.clone())
+fn held_text(usage: Usage) -> String {
+    usage.total().filter(|bytes| bytes.0 > 0).map(|bytes| format!(" (held {bytes})")).unwrap_or_default()
 }
 
-fn devices_of(process: &Process) -> String {
-    match &process.devices[..] {
+fn only_device(devices: &[Held]) -> Option<DeviceId> {
+    devices.first().filter(|_| devices.len() == 1).map(|held| held.id.clone())
+}
+
+fn devices_of(devices: &[Held]) -> String {
+    let follows =
+        |pair: &[Held]| matches!((&pair[0].id, &pair[1].id), (DeviceId::Local(a), DeviceId::Local(b)) if a + 1 == *b);
+    match devices {
         [] => "no device".into(),
         [one] => format!("device {}", one.id),
-        [first, .., last] => format!("{} devices ({} to {})", process.devices.len(), first.id, last.id),
+        [first, .., last] if devices.windows(2).all(follows) => format!("devices {}–{}", first.id, last.id),
+        several if several.len() <= 4 => {
+            let names: Vec<String> = several.iter().map(|held| held.id.to_string()).collect();
+            format!("devices {}", names.join(", "))
+        }
+        [first, .., last] => format!("{} devices ({} to {})", devices.len(), first.id, last.id),
     }
-}
-
-fn shown(value: Option<impl ToString>) -> String {
-    value.map_or("?".into(), |value| value.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::moment::Moment;
-    use model::{Celsius, Held};
     use show::example;
 
     fn moment(time: i64, change: impl Fn(&mut Snapshot)) -> Moment {
@@ -354,21 +278,21 @@ mod tests {
         Moment::of(snapshot)
     }
 
-    fn told(moments: &[Moment]) -> Vec<String> {
+    fn texts(moments: &[Moment]) -> Vec<String> {
         let mut events = Events::default();
         let nothing = Moment::default();
         let mut before = &nothing;
         for moment in moments {
-            events.notice(before.seen(), moment.seen());
+            events.notice(before.observation(), moment.observation());
             before = moment;
         }
         events.all.iter().map(|event| format!("{:?} {}", event.weight, event.text)).collect()
     }
 
-    /// What is told of the change from the usual machine to another one.
+    /// What is reported of the change from the usual machine to another one.
     fn change(to: impl Fn(&mut Snapshot)) -> Vec<String> {
-        let usual = told(&[moment(1000, |_| {})]);
-        told(&[moment(1000, |_| {}), moment(2000, to)]).split_off(usual.len())
+        let usual = texts(&[moment(1000, |_| {})]);
+        texts(&[moment(1000, |_| {}), moment(2000, to)]).split_off(usual.len())
     }
 
     #[test]
@@ -377,17 +301,23 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_state_is_told_with_both_names() {
-        assert_eq!(change(|now| now.devices[1].state = State::Hung), ["Bad device 1: hung, was ok"]);
-        assert_eq!(change(|now| drop(now.devices.remove(1))), ["Bad device 1 is gone"]);
+    fn a_change_of_state_has_both_names() {
+        assert_eq!(
+            change(|now| now.devices[1].state = State::Hung),
+            ["Bad device 1: ok → hung (firmware heartbeat stopped, or PCIe not responding)"]
+        );
+        // Its heartbeat can be read, and is what it was.
+        let stopped = change(|now| now.devices[0].state = State::Hung);
+        assert_eq!(stopped, ["Bad device 0: ok → hung (firmware heartbeat stopped)"]);
+        assert_eq!(change(|now| drop(now.devices.remove(1))), ["Bad device 1 disappeared"]);
         let bad_from_the_start = moment(1, |now| now.devices[0].state = State::Silent);
-        assert!(told(&[bad_from_the_start]).contains(&"Bad device 0 is silent".to_owned()));
+        assert!(texts(&[bad_from_the_start]).contains(&"Bad device 0: silent".to_owned()));
     }
 
     #[test]
     fn a_heartbeat_that_falls_is_a_reset_and_one_that_wraps_is_not() {
         let beats = |from: u32, to: u32| {
-            let all = told(&[
+            let all = texts(&[
                 moment(1, |now| now.devices[0].heartbeat = Some(from)),
                 moment(2, |now| now.devices[0].heartbeat = Some(to)),
             ]);
@@ -397,51 +327,32 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_told_once_and_again_only_after_it_was_well_below() {
-        let at = |time, celsius: f64| {
-            moment(time, move |now| {
-                now.devices[0].asic_temp = Some(Celsius(celsius));
-                now.devices[0].asic_temp_max = Some(Celsius(90.0));
-            })
-        };
-        let all = told(&[at(1, 80.0), at(2, 91.0), at(3, 89.0), at(4, 91.0), at(5, 80.0), at(6, 90.0)]);
-        let all: Vec<&String> = all.iter().filter(|text| text.contains("temperature limit")).collect();
-        assert_eq!(all.len(), 2, "{all:?}");
-        assert_eq!(all[0], "Warning device 0 is at its temperature limit: 91.0 °C");
-    }
-
-    #[test]
-    fn a_process_that_goes_is_told_with_what_it_held() {
+    fn a_process_that_ends_is_reported_with_what_it_held() {
         let all = change(|now| drop(now.processes.remove(1)));
-        assert!(all[0].starts_with("Warning pid 4711 (python3) does not use device 0 any more, holding "), "{all:?}");
-        let come = told(&[moment(1, |now| drop(now.processes.remove(1))), moment(2, |_| {})]);
+        assert!(all[0].starts_with("Warning pid 4711 (python3) released device 0 (held "), "{all:?}");
+        let come = texts(&[moment(1, |now| drop(now.processes.remove(1))), moment(2, |_| {})]);
         assert_eq!(come.last().unwrap(), "Note pid 4711 (python3) uses device 0");
     }
 
     #[test]
-    fn what_the_service_knows_of_a_death_takes_the_place_of_what_was_seen() {
+    fn an_exit_that_the_service_recorded_replaces_the_observation() {
         let mut gone = moment(2000, |now| drop(now.processes.remove(1)));
-        let death = |died_at| Death {
-            pid: 4711,
-            user: None,
-            name: Some("python3".into()),
-            command: None,
-            died_at: Timestamp(died_at),
-            exit_code: None,
+        let exit = |died_at| ExitRecord {
             signal: Some(9),
             devices: vec![Held { usage: Usage::measured(1 << 30, 0, 0, 0, 0), ..Held::new(DeviceId::Local(0)) }],
+            ..ExitRecord::of(&Process { name: Some("python3".into()), ..Process::new(4711) }, Timestamp(died_at))
         };
-        gone.deaths.push(death(1500));
+        gone.exits.push(exit(1500));
         let mut later = moment(3000, |now| drop(now.processes.remove(1)));
-        later.deaths.push(death(1500));
+        later.exits.push(exit(1500));
         let first = moment(1000, |_| {});
-        let before = told(std::slice::from_ref(&first)).len();
-        let all = told(&[first, gone, later]).split_off(before);
-        assert_eq!(all, ["Warning pid 4711 (python3) has died by SIGKILL, holding 1.0 GiB"]);
+        let before = texts(std::slice::from_ref(&first)).len();
+        let all = texts(&[first, gone, later]).split_off(before);
+        assert_eq!(all, ["Warning pid 4711 (python3) was killed by SIGKILL (held 1.0 GiB)"]);
     }
 
     #[test]
-    fn an_alert_is_told_when_it_begins_and_when_it_is_over() {
+    fn an_alert_is_reported_when_it_fires_and_when_it_is_resolved() {
         let alert = Alert {
             name: "hot".into(),
             severity: Severity::Critical,
@@ -453,17 +364,25 @@ mod tests {
             text: "device 0: it is hot".into(),
         };
         let with = |time| moment(time, |now| now.alerts.push(alert.clone()));
-        let all = told(&[moment(1000, |_| {}), with(2000), with(3000), moment(4000, |_| {})]);
+        let all = texts(&[moment(1000, |_| {}), with(2000), with(3000), moment(4000, |_| {})]);
         let all: Vec<&String> = all.iter().filter(|text| text.contains("hot")).collect();
-        assert_eq!(all, ["Bad hot: device 0: it is hot", "Good hot is over: device 0: it is hot"]);
+        assert_eq!(all, ["Bad hot: device 0: it is hot", "Good hot resolved: device 0: it is hot"]);
     }
 
     #[test]
-    fn a_fault_that_stays_or_flickers_is_told_once() {
+    fn a_fault_that_stays_or_flickers_is_reported_once() {
         let with = |time| moment(time, |now| now.faults.push(Fault::new("/sys/x", "permission denied")));
-        let all = told(&[with(1000), with(2000), moment(3000, |_| {}), with(4000)]);
+        let all = texts(&[with(1000), with(2000), moment(3000, |_| {}), with(4000)]);
         assert_eq!(all.iter().filter(|text| text.contains("/sys/x: permission denied")).count(), 1);
-        let all = told(&[with(1000), moment(100_000, |_| {}), with(101_000)]);
+        let all = texts(&[with(1000), moment(100_000, |_| {}), with(101_000)]);
         assert_eq!(all.iter().filter(|text| text.contains("/sys/x")).count(), 2);
+    }
+
+    #[test]
+    fn devices_are_named_in_few_words() {
+        let named = |ids: &[u32]| devices_of(&ids.iter().map(|n| Held::new(DeviceId::Local(*n))).collect::<Vec<_>>());
+        assert_eq!([named(&[]), named(&[3])], ["no device", "device 3"]);
+        assert_eq!([named(&[0, 1]), named(&[0, 2, 5])], ["devices 0–1", "devices 0, 2, 5"]);
+        assert_eq!(named(&[0, 2, 4, 6, 8]), "5 devices (0 to 8)");
     }
 }

@@ -1,63 +1,63 @@
 //! The machine to look at: this one, a folder that looks like one, a simulated one, or another one that is asked over the network.
 
 use crate::args::MachineArgs;
-use crate::client::{Buffers, Client, Death, MemoryService};
+use crate::client::{BuffersReply, MemoryService, ServiceClient};
 use crate::exit::{Exit, Failure};
 use crate::fleet::HostView;
-use crate::fleet::far::Far;
-use crate::fleet::http::Service;
-use crate::rules::Watch;
+use crate::fleet::http::RemoteService;
+use crate::fleet::remote::RemoteMachine;
+use crate::rules::RuleWatch;
 use alerts::settings::Settings;
 use anyhow::Context;
 use ledger::wire::Wanted;
-use model::{Fault, Snapshot};
+use model::{ExitRecord, Fault, Snapshot};
 use sources::{Options, Root, Sampler};
 use std::time::Duration;
 
 /// A machine that can be sampled.
 pub struct Machine {
-    seen: Seen,
+    target: Target,
 }
 
-enum Seen {
-    Here(Box<Here>),
-    Far(Box<Far>),
+enum Target {
+    Local(Box<LocalMachine>),
+    Remote(Box<RemoteMachine>),
 }
 
-/// One whose files can be read here.
-struct Here {
+/// One whose files can be read local.
+struct LocalMachine {
     sampler: Sampler,
     /// Kept for as long as it is looked at; dropping it removes its folder and its processes.
     running: Option<sim::Running>,
     simulated: bool,
     /// Asked first.
-    service: Option<Client>,
+    service: Option<ServiceClient>,
     /// Whether the last sample is the service's.
     is_served: bool,
     /// Rules for when there is no service, which has its own.
-    watch: Option<Watch>,
+    watch: Option<RuleWatch>,
 }
 
 /// The service that has given a sample: that of this machine, or that of another one.
-pub enum Teller<'a> {
+pub enum ServiceHandle<'a> {
     /// Asked through its socket.
-    Here(&'a mut Client),
+    Local(&'a mut ServiceClient),
     /// Asked over HTTP.
-    Far(Service<'a>),
+    Remote(RemoteService<'a>),
 }
 
-impl MemoryService for Teller<'_> {
-    fn buffers(&mut self, wanted: Wanted) -> Option<Buffers> {
+impl MemoryService for ServiceHandle<'_> {
+    fn buffers(&mut self, wanted: Wanted) -> Option<BuffersReply> {
         match self {
-            Teller::Here(client) => client.buffers(wanted),
-            Teller::Far(service) => service.buffers(wanted),
+            ServiceHandle::Local(client) => client.buffers(wanted),
+            ServiceHandle::Remote(service) => service.buffers(wanted),
         }
     }
 
-    fn deaths(&mut self, limit: usize) -> Option<Vec<Death>> {
+    fn exits(&mut self, limit: usize) -> Option<Vec<ExitRecord>> {
         match self {
-            Teller::Here(client) => client.deaths(limit),
-            Teller::Far(service) => service.deaths(limit),
+            ServiceHandle::Local(client) => client.exits(limit),
+            ServiceHandle::Remote(service) => service.exits(limit),
         }
     }
 }
@@ -68,14 +68,14 @@ impl Machine {
         Machine::sampled(args, rates, false)
     }
 
-    /// The same for somebody who does not watch voltage, current and the limit of power closely.
-    pub fn open_calm(args: &MachineArgs) -> anyhow::Result<Machine> {
+    /// The same for views that do not show voltage, current and the power limit in every sample.
+    pub fn open_relaxed(args: &MachineArgs) -> anyhow::Result<Machine> {
         Machine::sampled(args, true, true)
     }
 
-    fn sampled(args: &MachineArgs, rates: bool, calm: bool) -> anyhow::Result<Machine> {
-        if args.is_far() {
-            return Ok(Machine { seen: Seen::Far(Box::new(Far::open(args)?)) });
+    fn sampled(args: &MachineArgs, rates: bool, relaxed: bool) -> anyhow::Result<Machine> {
+        if args.is_remote() {
+            return Ok(Machine { target: Target::Remote(Box::new(RemoteMachine::open(args)?)) });
         }
         let (root, running) = match (&args.sim, &args.root) {
             (Some(spec), _) => {
@@ -92,113 +92,112 @@ impl Machine {
         if rates {
             sources::make_room_for_files();
         }
-        let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates, relaxed: calm };
+        let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates, relaxed };
         let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
         let sampler = Sampler::new(root, options);
-        let here = Here { sampler, running, simulated, service: None, is_served: false, watch: None };
-        Ok(Machine { seen: Seen::Here(Box::new(here)) })
+        let local = LocalMachine { sampler, running, simulated, service: None, is_served: false, watch: None };
+        Ok(Machine { target: Target::Local(Box::new(local)) })
     }
 
-    /// The same, seen with the eyes of the service when there is one. A machine that is not this one has none, unless it is named.
+    /// The same, through the service when there is one. A simulated machine or a folder has none, unless it is named.
     pub fn through_service(mut self, args: &MachineArgs) -> Machine {
-        if let Seen::Here(here) = &mut self.seen
+        if let Target::Local(local) = &mut self.target
             && (args.service.is_some() || (args.sim.is_none() && args.root.is_none()))
         {
-            here.service = Client::new(args.service.as_deref());
+            local.service = ServiceClient::new(args.service.as_deref());
         }
         self
     }
 
-    /// The same, with the rules of a configuration at work where no service has its own.
+    /// The same, with the rules of a configuration where no service has its own.
     pub fn watched(mut self, settings: &Settings) -> Machine {
-        if let Seen::Here(here) = &mut self.seen {
-            here.watch = Some(Watch::new(settings));
+        if let Target::Local(local) = &mut self.target {
+            local.watch = Some(RuleWatch::new(settings));
         }
         self
     }
 
-    /// The rules that are at work here.
-    pub fn watch(&self) -> Option<&Watch> {
-        match &self.seen {
-            Seen::Here(here) => here.watch.as_ref(),
-            Seen::Far(_) => None,
+    /// The rules that are evaluated here.
+    pub fn watch(&self) -> Option<&RuleWatch> {
+        match &self.target {
+            Target::Local(local) => local.watch.as_ref(),
+            Target::Remote(_) => None,
         }
     }
 
     /// The service that has given the last sample.
-    pub fn teller(&mut self) -> Option<Teller<'_>> {
-        match &mut self.seen {
-            Seen::Here(here) => here.service.as_mut().filter(|_| here.is_served).map(Teller::Here),
-            Seen::Far(far) => far.service().map(Teller::Far),
+    pub fn service(&mut self) -> Option<ServiceHandle<'_>> {
+        match &mut self.target {
+            Target::Local(local) => local.service.as_mut().filter(|_| local.is_served).map(ServiceHandle::Local),
+            Target::Remote(remote) => remote.service().map(ServiceHandle::Remote),
         }
     }
 
     /// Whether it is another machine, whose processes are none of this one.
-    pub fn is_far(&self) -> bool {
-        matches!(self.seen, Seen::Far(_))
+    pub fn is_remote(&self) -> bool {
+        matches!(self.target, Target::Remote(_))
     }
 
     /// What is known of another machine beyond its snapshot.
-    pub fn far(&self) -> Option<&HostView> {
-        match &self.seen {
-            Seen::Here(_) => None,
-            Seen::Far(far) => far.host(),
+    pub fn remote(&self) -> Option<&HostView> {
+        match &self.target {
+            Target::Local(_) => None,
+            Target::Remote(remote) => remote.host(),
         }
     }
 
-    /// Whether what nobody watches closely may be some seconds old in the next samples.
-    pub fn set_calm(&mut self, calm: bool) {
-        if let Seen::Here(here) = &mut self.seen {
-            here.sampler.set_relaxed(calm);
+    /// Whether what is not shown closely may be some seconds old in the next samples.
+    pub fn set_relaxed(&mut self, relaxed: bool) {
+        if let Target::Local(local) = &mut self.target {
+            local.sampler.set_relaxed(relaxed);
         }
     }
 
     /// Everything there is to know now.
     pub fn sample(&mut self) -> Snapshot {
-        match &mut self.seen {
-            Seen::Here(here) => here.sample(),
-            Seen::Far(far) => far.sample(),
+        match &mut self.target {
+            Target::Local(local) => local.sample(),
+            Target::Remote(remote) => remote.sample(),
         }
     }
 
-    /// Takes leave at the end of the program. Only a simulated machine has anything to clean up; all else the kernel does
-    /// faster.
+    /// Cleans up at the end of the program. Only a simulated machine needs that; the kernel does the rest faster.
     pub fn leave(self) {
-        let Seen::Here(here) = self.seen else { return };
-        if here.sampler.is_stuck() {
-            // The process lingers until the read comes back; nobody shall wait for the end of its output meanwhile.
+        let Target::Local(local) = self.target else { return };
+        if local.sampler.is_stuck() {
+            // The process lingers until the read comes back; its output ends now, so that no reader waits for it.
             if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
                 let _ = rustix::stdio::dup2_stdout(&null);
                 let _ = rustix::stdio::dup2_stderr(&null);
             }
         }
-        drop(here.running);
-        std::mem::forget(here.sampler);
+        drop(local.running);
+        std::mem::forget(local.sampler);
     }
 
     /// Whether the driver is loaded there.
     pub fn driver_is_loaded(&self) -> bool {
-        match &self.seen {
-            Seen::Here(here) => here.sampler.driver_is_loaded(),
-            // A snapshot that names no version is of a machine that has none.
-            Seen::Far(_) => false,
+        match &self.target {
+            Target::Local(local) => local.sampler.driver_is_loaded(),
+            // A snapshot without a driver version is of a machine without the driver.
+            Target::Remote(_) => false,
         }
     }
 }
 
-impl Here {
+impl LocalMachine {
     fn sample(&mut self) -> Snapshot {
-        let served = self.service.as_mut().and_then(Client::snapshot);
+        let served = self.service.as_mut().and_then(ServiceClient::snapshot);
         self.is_served = served.is_some();
         if let Some(snapshot) = served {
             return snapshot;
         }
         let mut snapshot = self.sampler.sample();
-        snapshot.faults.extend(self.service.as_ref().and_then(Client::complaint));
+        snapshot.faults.extend(self.service.as_ref().and_then(ServiceClient::complaint));
         snapshot.host.simulated = self.simulated;
         if let Some((running, failure)) = self.running.as_ref().and_then(|running| Some((running, running.failure()?)))
         {
-            let reason = format!("the simulated machine stands still: {failure}");
+            let reason = format!("the simulated machine has stopped: {failure}");
             snapshot.faults.insert(0, Fault::new(running.root().to_string_lossy(), reason));
         }
         if let Some(watch) = &mut self.watch {
@@ -209,7 +208,7 @@ impl Here {
     }
 }
 
-/// Starts a simulated machine whose clock stands still.
+/// Starts a simulated machine whose clock does not run.
 pub fn simulate(spec: &str) -> anyhow::Result<sim::Machine> {
     let spec: sim::Spec = spec.parse().map_err(|error| Failure::error(Exit::Usage, format!("--sim: {error}")))?;
     let program = std::env::current_exe()?;

@@ -1,10 +1,10 @@
-//! One moment of a machine: a snapshot, and whatever somebody looks at besides.
+//! One moment of a machine: a snapshot, and the details that are shown besides.
 
-use crate::client::{Death, MemoryService};
-use crate::events::Seen;
-use crate::look;
+use crate::client::MemoryService;
+use crate::events::Observation;
 use crate::machine::Machine;
-use model::{Host, SCHEMA, Snapshot, Timestamp};
+use crate::memory_view;
+use model::{ExitRecord, Snapshot};
 use sources::About;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -13,20 +13,20 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 pub struct Moment {
     /// What was measured.
     pub snapshot: Snapshot,
-    /// Where memory went, buffers included; only while somebody looks at it.
+    /// Where memory went, buffers included; only while that is shown.
     pub memory: Option<show::memory::view::View>,
-    /// More about the one process that somebody looks at.
-    pub process: Option<Closer>,
-    /// The latest deaths that the service remembers.
-    pub deaths: Vec<Death>,
+    /// More about the one process that is shown.
+    pub process: Option<ProcessDetail>,
+    /// The latest exits that the service recorded.
+    pub exits: Vec<ExitRecord>,
     /// Why there is nothing to show from the start: no driver, no device.
     pub nothing: Option<anyhow::Error>,
 }
 
-/// One process seen from closer.
+/// One process in detail.
 #[derive(Debug)]
-pub struct Closer {
-    /// Its number.
+pub struct ProcessDetail {
+    /// Process id.
     pub pid: u32,
     /// What the kernel says of it.
     pub about: About,
@@ -34,42 +34,40 @@ pub struct Closer {
     pub buffers: Vec<show::memory::view::Buffer>,
 }
 
-impl Closer {
+impl ProcessDetail {
     /// A process of another machine, of which this one knows nothing.
-    pub fn far(pid: u32, buffers: Vec<show::memory::view::Buffer>) -> Closer {
-        Closer { pid, about: About::default(), buffers }
+    pub fn remote(pid: u32, buffers: Vec<show::memory::view::Buffer>) -> ProcessDetail {
+        ProcessDetail { pid, about: About::default(), buffers }
     }
 }
 
-/// What is wanted besides the snapshot, since somebody looks at it.
+/// Which details are wanted besides the snapshot.
 #[derive(Debug, Default)]
-pub struct Wishes {
+pub struct DetailWishes {
     memory: AtomicBool,
-    /// Zero is nobody.
+    /// Zero for no process.
     process: AtomicU32,
 }
 
 impl Default for Moment {
     fn default() -> Moment {
-        let (schema, host, taken_at) = (SCHEMA, Host::default(), Timestamp(0));
-        let (devices, processes, faults, alerts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Moment::of(Snapshot { schema, taken_at, host, devices, processes, faults, alerts })
+        Moment::of(Snapshot::empty())
     }
 }
 
 impl Moment {
     /// A snapshot alone.
     pub fn of(snapshot: Snapshot) -> Moment {
-        Moment { snapshot, memory: None, process: None, deaths: Vec::new(), nothing: None }
+        Moment { snapshot, memory: None, process: None, exits: Vec::new(), nothing: None }
     }
 
-    /// What there is to tell events from.
-    pub fn seen(&self) -> Seen<'_> {
-        Seen { snapshot: &self.snapshot, deaths: &self.deaths }
+    /// What events are found in.
+    pub fn observation(&self) -> Observation<'_> {
+        Observation { snapshot: &self.snapshot, exits: &self.exits }
     }
 }
 
-impl Wishes {
+impl DetailWishes {
     /// Says what is wanted from now on. Whether that is more than before.
     pub fn set(&self, memory: bool, process: Option<u32>) -> bool {
         let process = process.unwrap_or(0);
@@ -79,21 +77,21 @@ impl Wishes {
     }
 }
 
-/// How many deaths are asked for with each sample.
-const DEATHS: usize = 20;
+/// How many exits are asked for with each sample.
+const EXITS: usize = 20;
 /// How many of the largest buffers: of the machine, and of one process.
 const BUFFERS: usize = 1000;
 
-/// Takes a sample, and what is wished for besides. Runs in the sampling thread.
-pub fn take(machine: &mut Machine, wishes: &Wishes) -> Moment {
+/// Takes a sample, with the details that are wanted. Runs in the sampling thread.
+pub fn take(machine: &mut Machine, wishes: &DetailWishes) -> Moment {
     let mut snapshot = machine.sample();
-    let memory = wishes.memory.load(Relaxed).then(|| look::look(machine, &mut snapshot, None, BUFFERS));
+    let memory = wishes.memory.load(Relaxed).then(|| memory_view::memory_view(machine, &mut snapshot, None, BUFFERS));
     let pid = Some(wishes.process.load(Relaxed)).filter(|pid| *pid != 0);
-    let process = pid.map(|pid| Closer {
+    let process = pid.map(|pid| ProcessDetail {
         pid,
         about: sources::about(pid),
-        buffers: look::buffers_of(machine, &snapshot, pid, BUFFERS),
+        buffers: memory_view::buffers_of(machine, &snapshot, pid, BUFFERS),
     });
-    let deaths = machine.teller().and_then(|mut service| service.deaths(DEATHS)).unwrap_or_default();
-    Moment { snapshot, memory, process, deaths, nothing: None }
+    let exits = machine.service().and_then(|mut service| service.exits(EXITS)).unwrap_or_default();
+    Moment { snapshot, memory, process, exits, nothing: None }
 }

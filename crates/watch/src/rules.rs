@@ -1,4 +1,4 @@
-//! Rules at work: shown each sample, they tell what fires.
+//! Rules that are evaluated on each sample, and the alerts that fire.
 
 use alerts::settings::Settings;
 use alerts::{Ended, Engine, Notice};
@@ -6,27 +6,27 @@ use model::{Alert, Severity, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// Rules, and what they have found.
-pub struct Watch {
+/// Rules, and the alerts that they raised.
+pub struct RuleWatch {
     engine: Engine,
     started: Instant,
     firing: Vec<Alert>,
 }
 
-impl Watch {
+impl RuleWatch {
     /// With the rules of a configuration.
-    pub fn new(settings: &Settings) -> Watch {
-        Watch { engine: Engine::new(settings.rules.clone()), started: Instant::now(), firing: Vec::new() }
+    pub fn new(settings: &Settings) -> RuleWatch {
+        RuleWatch { engine: Engine::new(settings.rules.clone()), started: Instant::now(), firing: Vec::new() }
     }
 
-    /// Takes a sample, and the processes that ended in the last minutes. Tells what is new.
+    /// Takes a sample, and the processes that ended in the last minutes. Returns what is new.
     pub fn observe(&mut self, snapshot: &Snapshot, ended: &[Ended]) -> Vec<Notice> {
         let notices = self.engine.observe(self.started.elapsed(), snapshot, ended);
         self.firing = self.engine.firing();
         notices
     }
 
-    /// Other rules from now on. Tells what is over for that.
+    /// Other rules from now on. Returns what is resolved by that.
     pub fn set_rules(&mut self, settings: &Settings) -> Vec<Notice> {
         let notices = self.engine.set_rules(settings.rules.clone(), alerts::wall());
         self.firing = self.engine.firing();
@@ -38,7 +38,7 @@ impl Watch {
         &self.firing
     }
 
-    /// What is pending, firing or over for a short while.
+    /// What is pending, firing or resolved since a short while.
     pub fn alerts(&self) -> Vec<Alert> {
         self.engine.alerts(self.started.elapsed())
     }
@@ -49,19 +49,19 @@ impl Watch {
     }
 }
 
-/// Rules, and what is pending, firing or over.
+/// Rules, and what is pending, firing or resolved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct RulesReply {
     /// The rules.
-    pub rules: Vec<ListedRule>,
-    /// What they say.
+    pub rules: Vec<RuleReply>,
+    /// Their alerts.
     pub alerts: Vec<Alert>,
 }
 
 /// A rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ListedRule {
-    /// What it is called.
+pub struct RuleReply {
+    /// Its name.
     pub name: String,
     /// How much it matters.
     pub severity: Severity,
@@ -71,16 +71,16 @@ pub struct ListedRule {
     pub text: Option<String>,
 }
 
-impl Listed {
-    /// Those at work here; none where there are no rules.
-    pub fn of(watch: Option<&Watch>) -> Listed {
-        let Some(watch) = watch else { return Listed::default() };
-        let rule = |rule: &alerts::Rule| ListedRule {
+impl RulesReply {
+    /// The rules that are evaluated here; none without a configuration.
+    pub fn of(watch: Option<&RuleWatch>) -> RulesReply {
+        let Some(watch) = watch else { return RulesReply::default() };
+        let rule = |rule: &alerts::Rule| RuleReply {
             name: rule.name.clone(),
             severity: rule.severity,
             when: rule.condition.to_string(),
             text: rule.text.clone(),
         };
-        Listed { rules: watch.rules().map(rule).collect(), alerts: watch.alerts() }
+        RulesReply { rules: watch.rules().map(rule).collect(), alerts: watch.alerts() }
     }
 }

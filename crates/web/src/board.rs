@@ -1,11 +1,11 @@
 //! What the service has published, for all who ask: the last sample, written down when somebody wants it.
 
-use crate::events::{Event, Log};
+use crate::events::EventLog;
 use crate::history::PastValues;
 use crate::metrics::{self, Format, MetricsInput, MetricsOptions, ServiceFigures};
 use crate::text::Text;
 use hyper::body::Bytes;
-use model::{Snapshot, Timestamp};
+use model::{Event, Snapshot, Timestamp};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -36,7 +36,7 @@ pub struct Board {
 #[derive(Debug)]
 struct Shown {
     sample: Arc<Sample>,
-    events: Log,
+    events: EventLog,
     /// Frames of the stream with events, by the number that they begin behind. Most who listen want the same.
     told: Option<(u64, u64, Bytes)>,
     alerts: Alerts,
@@ -72,7 +72,7 @@ impl Board {
     pub fn new(first: Arc<Snapshot>, interval: Duration, metrics: MetricsOptions, news: Vec<Event>) -> Board {
         let started_at = now();
         let faults = AtomicU64::new(first.faults.len() as u64);
-        let (mut events, mut history) = (Log::default(), PastValues::up_to(HISTORY));
+        let (mut events, mut history) = (EventLog::default(), PastValues::up_to(HISTORY));
         events.extend(news);
         history.push(&first);
         let sample = Arc::new(Sample::new(1, first, Instant::now()));

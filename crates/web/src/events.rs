@@ -1,69 +1,62 @@
 //! What has happened, numbered, so that whoever has heard some of it can ask for the rest.
 
-use model::Timestamp;
+use model::Event;
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// One thing that has happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Event {
-    /// Counted from 1. Given by the board.
-    pub seq: u64,
-    /// When.
-    pub time: Timestamp,
-    /// How much it matters: `note`, `good`, `warning` or `bad`.
-    pub weight: &'static str,
-    /// Which device it is about, where it is about one.
-    pub device: Option<String>,
-    /// What.
-    pub text: String,
-}
-
-/// The last of them.
+/// The latest events.
 #[derive(Debug, Default)]
-pub struct Log {
+pub struct EventLog {
     all: VecDeque<Event>,
-    /// The number of the last.
+    /// The number of the last, counted from 1.
     pub newest: u64,
 }
 
 /// So many are kept.
 const MOST: usize = 1000;
 
-impl Log {
+impl EventLog {
     /// Adds some, the oldest first.
     pub fn extend(&mut self, events: Vec<Event>) {
-        for event in events {
-            self.newest += 1;
-            self.all.push_back(Event { seq: self.newest, ..event });
-        }
+        self.newest += events.len() as u64;
+        self.all.extend(events);
         self.all.drain(..self.all.len().saturating_sub(MOST));
     }
 
-    /// Those behind a number, the oldest first; as an answer.
+    /// Those after a number, the oldest first; as an answer.
     pub fn since(&self, seq: u64, limit: usize) -> Vec<u8> {
         #[derive(Serialize)]
-        struct Events<'a> {
+        struct EventsSince<'a> {
             newest: u64,
-            events: Vec<&'a Event>,
+            events: Vec<NumberedEvent<'a>>,
         }
-        // The oldest of those that are wanted, so that the next question can go on behind the last of them.
-        let events = self.all.iter().filter(|event| event.seq > seq).take(limit).collect();
-        serde_json::to_vec(&Events { newest: self.newest, events }).unwrap_or_default()
+        #[derive(Serialize)]
+        struct NumberedEvent<'a> {
+            seq: u64,
+            #[serde(flatten)]
+            event: &'a Event,
+        }
+        // The oldest of those that are wanted, so that the next request can continue after the last of them.
+        let first = self.newest - self.all.len() as u64 + 1;
+        let numbered = (first..).zip(&self.all).map(|(seq, event)| NumberedEvent { seq, event });
+        let events = numbered.filter(|event| event.seq > seq).take(limit).collect();
+        serde_json::to_vec(&EventsSince { newest: self.newest, events }).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::{DeviceId, Timestamp, Weight};
 
     fn event(text: &str) -> Event {
-        Event { seq: 0, time: Timestamp(1000), weight: "note", device: Some("0".into()), text: text.into() }
+        let device = Some(DeviceId::Local(0));
+        Event { time: Timestamp(1000), weight: Weight::Note, device, text: text.into() }
     }
 
     #[test]
     fn events_are_numbered_and_the_rest_can_be_asked_for() {
-        let mut log = Log::default();
+        let mut log = EventLog::default();
         log.extend(vec![event("a"), event("b"), event("<script>")]);
         let text = |seq, limit| String::from_utf8(log.since(seq, limit)).unwrap();
         expect_test::expect![[r#"{"newest":3,"events":[{"seq":2,"time":"1970-01-01T00:00:01.000Z","weight":"note","device":"0","text":"b"}]}"#]]
@@ -73,8 +66,9 @@ mod tests {
 
     #[test]
     fn the_oldest_go_first_and_numbers_go_on() {
-        let mut log = Log::default();
+        let mut log = EventLog::default();
         log.extend((0..1500).map(|n| event(&n.to_string())).collect());
-        assert_eq!((log.all.len(), log.all[0].seq, log.newest), (1000, 501, 1500));
+        assert_eq!((log.all.len(), log.newest), (1000, 1500));
+        assert!(log.since(0, 1).starts_with(br#"{"newest":1500,"events":[{"seq":501,"#));
     }
 }

@@ -13,5 +13,4 @@ mod text;
 
 pub use api::{Ask, Order, Question};
 pub use board::{Board, Sample};
-pub use events::Event;
 pub use server::{Asker, Options, Server, TlsError, certificate};

@@ -106,7 +106,7 @@ mod tests {
         let text = drawn(&state(), 80, 6);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("┌ ") && lines[0].contains("events, the newest first"), "{text}");
-        assert!(lines[1].contains("device 0: hung, was ok"), "{text}");
+        assert!(lines[1].contains("device 0: ok → hung"), "{text}");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `ttmon alerts list`: the rules, and what they say now.
 
 use show::text::{Align, clean, fit, width};
-use watch::rules::Listed;
+use watch::rules::RulesReply;
 
 /// For people: a line for each rule, and below it what it says.
-pub fn text(listed: &Listed) -> String {
+pub fn text(listed: &RulesReply) -> String {
     let widest = listed.rules.iter().map(|rule| width(&rule.name)).max().unwrap_or(0);
     let mut text = String::new();
     for rule in &listed.rules {
@@ -22,13 +22,13 @@ mod tests {
     use super::*;
     use ::alerts::settings::Settings;
     use show::example;
-    use watch::rules::Watch;
+    use watch::rules::RuleWatch;
 
     #[test]
     fn each_rule_has_a_line_and_what_it_says_stands_below() {
         let mut machine = example::machine();
         machine.devices[1].state = model::State::Lost;
-        let mut watch = Watch::new(&Settings::default());
+        let mut watch = RuleWatch::new(&Settings::default());
         watch.observe(&machine, &[]);
         expect_test::expect![[r#"
             lost               critical  state == lost
@@ -46,6 +46,6 @@ mod tests {
             left-at-exit       info      left_at_exit > 0
             degraded-link      warning   link_degraded for 1m
               pending since 2026-01-02T03:04:05.678Z: device 0: PCIe link runs slower or narrower than slot and card support (link_degraded)
-        "#]].assert_eq(&text(&Listed::of(Some(&watch))));
+        "#]].assert_eq(&text(&RulesReply::of(Some(&watch))));
     }
 }

@@ -8,8 +8,8 @@ use watch::args::MachineArgs;
 use watch::config::{self, read_alerts as read};
 use watch::exit::{Exit, Failure};
 use watch::machine::Machine;
-use watch::machine::Teller;
-use watch::rules::Listed;
+use watch::machine::ServiceHandle;
+use watch::rules::RulesReply;
 use watch::wait::Interrupt;
 
 use clap::Subcommand;
@@ -95,11 +95,11 @@ pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
             let settings = read(&file)?;
             let mut machine = Machine::open(machine, false)?.through_service(machine).watched(&settings);
             let snapshot = machine.sample();
-            let listed = match machine.teller() {
-                Some(Teller::Here(service)) => service.alerts(),
+            let listed = match machine.service() {
+                Some(ServiceHandle::Local(service)) => service.alerts(),
                 _ => None,
             };
-            let listed = listed.unwrap_or_else(|| Listed::of(machine.watch()));
+            let listed = listed.unwrap_or_else(|| RulesReply::of(machine.watch()));
             drop(snapshot);
             let text = if *json { serde_json::to_string(&listed)? + "\n" } else { list::text(&listed) };
             machine.leave();

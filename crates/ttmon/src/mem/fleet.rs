@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use watch::args::MachineArgs;
 use watch::exit::Exit;
-use watch::fleet::far::{LONGEST, ways};
-use watch::fleet::http::Service;
-use watch::fleet::watch::{Watch, Ways};
+use watch::exit_status::{no_answer, of_fleet};
+use watch::fleet::http::RemoteService;
+use watch::fleet::remote::{LONGEST, fleet_source};
+use watch::fleet::watcher::{FleetSource, FleetWatcher};
 use watch::fleet::{Fleet, HostView};
-use watch::memory::told;
-use watch::verdict::{no_answer, of_fleet};
+use watch::memory::served_view;
 use watch::wait::Interrupt;
 
 /// Shows all machines until it is enough.
@@ -29,12 +29,12 @@ pub fn run(
     every: Option<Duration>,
     interrupt: Option<&Interrupt>,
 ) -> anyhow::Result<Exit> {
-    let ways = ways(machine)?;
-    let services: HashMap<String, Http> = match &ways {
-        Ways::Http(places, http) => places.iter().map(|place| (place.base.clone(), http.clone())).collect(),
-        Ways::Prometheus(_) | Ways::Ssh { .. } => HashMap::new(),
+    let source = fleet_source(machine)?;
+    let services: HashMap<String, Http> = match &source {
+        FleetSource::Http(places, http) => places.iter().map(|place| (place.base.clone(), http.clone())).collect(),
+        FleetSource::Prometheus(_) | FleetSource::Ssh { .. } => HashMap::new(),
     };
-    let watch = Watch::start(ways, every.unwrap_or(Duration::from_secs(1)))?;
+    let watch = FleetWatcher::start(source, every.unwrap_or(Duration::from_secs(1)))?;
     let mut keys = screen.is_in_place().then(QuitKey::listen).flatten();
     let mut next = Instant::now();
     loop {
@@ -58,8 +58,8 @@ fn text(fleet: &Fleet, services: &HashMap<String, Http>, args: &MemArgs, screen:
         let http = services.get(&host.place).filter(|_| host.trouble().is_none());
         Some(match http {
             Some(http) => {
-                let mut service = Service { http, base: &host.place };
-                told(&mut service, &mut snapshot, args.device.is_empty(), super::LARGEST)
+                let mut service = RemoteService { http, base: &host.place };
+                served_view(&mut service, &mut snapshot, args.device.is_empty(), super::LARGEST)
             }
             None => gather::view(&snapshot, Vec::new(), Vec::new()),
         })

@@ -15,9 +15,10 @@ use show::terminal::on_terminal;
 use std::time::{Duration, Instant};
 use watch::args::MachineArgs;
 use watch::exit::{Exit, Failure};
-use watch::look::look;
+use watch::exit_status;
 use watch::machine::Machine;
-use watch::verdict::{selected, verdict};
+use watch::memory_view::memory_view;
+use watch::selection::selected;
 use watch::wait::{Interrupt, Woken};
 
 /// Runs the command.
@@ -70,14 +71,14 @@ fn repeat(
             return Ok(Exit::Success);
         }
         let mut snapshot = selected(all.clone(), &args.device)?;
-        let verdict = verdict(&snapshot, machine);
+        let exit = exit_status::of_machine(&snapshot, machine);
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
         if !snapshot.devices.is_empty() || args.json {
             let others = Some(&all).filter(|_| !args.device.is_empty());
-            let view = look(machine, &mut snapshot, others, LARGEST);
+            let view = memory_view(machine, &mut snapshot, others, LARGEST);
             screen.show(&text(&view, args, screen, every.is_none()))?;
         }
-        let exit = verdict?;
+        let exit = exit?;
         let (Some(every), Some(interrupt)) = (every, interrupt) else { return Ok(exit) };
         next = (next + every).max(Instant::now());
         if rest(next, interrupt, screen, &mut keys)? {

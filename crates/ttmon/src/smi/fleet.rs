@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use watch::args::MachineArgs;
 use watch::exit::Exit;
-use watch::fleet::far::{LONGEST, watch};
+use watch::exit_status::{no_answer, of_fleet};
+use watch::fleet::remote::{LONGEST, watch};
 use watch::fleet::{Fleet, HostView};
-use watch::verdict::{no_answer, of_fleet, selected};
+use watch::selection::selected;
 use watch::wait::{Interrupt, Woken};
 
 /// The column of names in dmon and pmon.

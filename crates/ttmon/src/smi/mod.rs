@@ -27,8 +27,9 @@ use std::time::{Duration, Instant};
 use watch::args::MachineArgs;
 use watch::config::alerts_of_user;
 use watch::exit::{Exit, Failure};
+use watch::exit_status;
 use watch::machine::Machine;
-use watch::verdict::{selected, verdict};
+use watch::selection::selected;
 use watch::wait::{Interrupt, Woken};
 
 /// A rate needs two samples that are not far apart: a busy link's counters wrap in four seconds.
@@ -41,7 +42,7 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
         out.write_all(csv::help().as_bytes())?;
         return Ok(Exit::Success);
     }
-    let mut view = SmiView::chosen(args, machine.is_far())?;
+    let mut view = SmiView::chosen(args, machine.is_remote())?;
     if machine.is_fleet() {
         return fleet::run(machine, args, view);
     }
@@ -82,12 +83,12 @@ fn repeat(
             break;
         }
         let snapshot = selected(snapshot, &args.id)?;
-        let verdict = verdict(&snapshot, machine);
+        let exit = exit_status::of_machine(&snapshot, machine);
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
         if !snapshot.devices.is_empty() || matches!(view, SmiView::Json { .. } | SmiView::TtSmi(_)) {
             screen.show(&view.text(&snapshot, &screen.style(), round))?;
         }
-        let exit = verdict?;
+        let exit = exit?;
         let Some(every) = every.filter(|_| count != Some(round)) else { return Ok(exit) };
         next = (next + every).max(Instant::now());
         if pause(machine, screen, interrupt, next)? {
@@ -146,7 +147,7 @@ pub enum SmiView {
 }
 
 impl SmiView {
-    fn chosen(args: &SmiArgs, is_far: bool) -> anyhow::Result<SmiView> {
+    fn chosen(args: &SmiArgs, is_remote: bool) -> anyhow::Result<SmiView> {
         let formats = args.format.as_deref().unwrap_or(&[]);
         let with = |format| formats.contains(&format);
         let queries = args.query_device.is_some() || args.query_processes.is_some();
@@ -167,7 +168,7 @@ impl SmiView {
             SmiArgs { query: true, .. } => SmiView::Report(report::sections(&args.display)?),
             // A person gets it indented; a program reads it faster in one line.
             SmiArgs { json: true, .. } => SmiView::Json { lines: looping || !on_terminal() },
-            SmiArgs { tt_smi: true, .. } if is_far => SmiView::TtSmi(tt_smi::TtSmiHost::unknown()),
+            SmiArgs { tt_smi: true, .. } if is_remote => SmiView::TtSmi(tt_smi::TtSmiHost::unknown()),
             SmiArgs { tt_smi: true, .. } => SmiView::TtSmi(tt_smi::TtSmiHost::this()),
             _ => SmiView::Table,
         })

@@ -1,28 +1,27 @@
 //! A machine whose service (`ttmon serve`) is asked over HTTP.
 
 use super::place::HttpPlace;
-use super::watch::{Board, Next};
-use super::{Alert, Closer, Wish, past};
-use crate::client::{Buffers, Death, MemoryService};
-use crate::events::Event;
+use super::watcher::{FleetState, NextStep};
+use super::{DetailRequest, HostDetail, remote_history};
+use crate::client::{BuffersReply, MemoryService};
 use crate::memory;
 use alerts::http::Http;
 use ledger::wire::Wanted;
-use model::{SCHEMA, Snapshot};
+use model::{Alert, Event, ExitRecord, SCHEMA, Snapshot};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A service on another machine.
-pub struct Service<'a> {
-    /// With which it is asked.
+/// The service of another machine.
+pub struct RemoteService<'a> {
+    /// The client that asks it.
     pub http: &'a Http,
-    /// What paths are put behind.
+    /// What paths are appended to.
     pub base: &'a str,
 }
 
-/// What a service knows of the time before somebody looked.
+/// What a service recorded before its machine was shown.
 #[derive(Default, Clone)]
 struct Before {
     past: Arc<Vec<Snapshot>>,
@@ -35,15 +34,15 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 const ALERTS: Duration = Duration::from_secs(5);
 /// As many as `ttmon top` shows of a machine.
 const BUFFERS: usize = 1000;
-const DEATHS: usize = 20;
+const EXITS: usize = 20;
 
-/// Asks one machine again and again, and puts what it tells on the board.
-pub fn follow(board: &Board, at: usize, http: &Http, place: &HttpPlace) {
-    let service = Service { http, base: &place.base };
-    let (mut tag, mut failures, mut wish) = (None, 0, None);
+/// Asks one machine again and again, and publishes its answers.
+pub fn follow(fleet: &FleetState, at: usize, http: &Http, place: &HttpPlace) {
+    let service = RemoteService { http, base: &place.base };
+    let (mut tag, mut failures, mut request) = (None, 0, None);
     let mut alerts_at: Option<Instant> = None;
     let mut looked_at = false;
-    // The past is asked for once, when somebody begins to look.
+    // The past is asked for once, when the machine is first shown.
     let mut past = Before::default();
     loop {
         match service.snapshot(tag.as_deref()) {
@@ -55,35 +54,35 @@ pub fn follow(board: &Board, at: usize, http: &Http, place: &HttpPlace) {
                     tag = new;
                     snapshot
                 });
-                board.answered(at, snapshot, alerts);
+                fleet.answered(at, snapshot, alerts);
                 failures = 0;
             }
             Err(error) => {
-                // Whoever answers there next may count its tags anew.
+                // Another service may answer there next, with tags of its own.
                 tag = None;
-                board.failed(at, reason(&error));
+                fleet.failed(at, reason(&error));
                 failures += 1;
             }
         }
-        if let Some(wish) = wish.as_ref().filter(|_| failures == 0) {
+        if let Some(request) = request.as_ref().filter(|_| failures == 0) {
             if !looked_at {
-                past = service.before(wish);
+                past = service.before(request);
             }
-            board.closer(at, Some(service.closer(wish, board.snapshot(at).as_deref(), &past)));
-        } else if looked_at && wish.is_none() {
+            fleet.detail(at, Some(service.detail(request, fleet.snapshot(at).as_deref(), &past)));
+        } else if looked_at && request.is_none() {
             past = Before::default();
-            board.closer(at, None);
+            fleet.detail(at, None);
         }
-        // One that comes back is asked anew.
-        looked_at = wish.is_some() && failures == 0;
-        match board.rest(at, failures) {
-            Next::Ask(next) => wish = next,
-            Next::Over => return,
+        // One that comes back is asked again.
+        looked_at = request.is_some() && failures == 0;
+        match fleet.rest(at, failures) {
+            NextStep::Ask(next) => request = next,
+            NextStep::End => return,
         }
     }
 }
 
-impl Service<'_> {
+impl RemoteService<'_> {
     /// What the service knows, and its tag; nothing when it is what the tag stands for.
     fn snapshot(&self, tag: Option<&str>) -> anyhow::Result<Option<(Snapshot, Option<String>)>> {
         let Some((body, tag)) = self.http.get_new(&self.url("snapshot"), tag)? else { return Ok(None) };
@@ -94,47 +93,48 @@ impl Service<'_> {
         format!("{}/api/v1/{path}", self.base)
     }
 
-    /// Something that is done without when it does not come.
+    /// Something optional: absent when there is no answer.
     fn ask<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
         serde_json::from_slice(&self.http.get(&self.url(path)).ok()?).ok()
     }
 
     fn alerts(&self) -> Option<Vec<Alert>> {
         #[derive(Deserialize)]
-        struct Told {
+        struct AlertsReply {
             alerts: Vec<Alert>,
         }
-        self.ask::<Told>("alerts").map(|told| told.alerts)
+        self.ask::<AlertsReply>("alerts").map(|reply| reply.alerts)
     }
 
     /// What was measured and what has happened before.
-    fn before(&self, wish: &Wish) -> Before {
-        let told = past::query(wish.past).and_then(|query| self.ask::<past::Told>(&query));
-        let events = self.ask::<past::Events>("events?limit=1000");
+    fn before(&self, request: &DetailRequest) -> Before {
+        let told =
+            remote_history::query(request.past).and_then(|query| self.ask::<remote_history::HistoryReply>(&query));
+        let events = self.ask::<remote_history::EventsReply>("events?limit=1000");
         Before {
-            past: Arc::new(told.map(past::snapshots).unwrap_or_default()),
-            events: Arc::new(events.map(past::events).unwrap_or_default()),
+            past: Arc::new(told.map(remote_history::snapshots).unwrap_or_default()),
+            events: Arc::new(events.map(|reply| reply.events).unwrap_or_default()),
         }
     }
 
-    fn closer(&self, wish: &Wish, snapshot: Option<&Snapshot>, before: &Before) -> Closer {
-        let service = || Service { http: self.http, base: self.base };
-        let memory = snapshot.filter(|_| wish.memory).map(|snapshot| {
+    fn detail(&self, request: &DetailRequest, snapshot: Option<&Snapshot>, before: &Before) -> HostDetail {
+        let service = || RemoteService { http: self.http, base: self.base };
+        let memory = snapshot.filter(|_| request.memory).map(|snapshot| {
             let mut snapshot = snapshot.clone();
-            memory::told(&mut service(), &mut snapshot, true, BUFFERS)
+            memory::served_view(&mut service(), &mut snapshot, true, BUFFERS)
         });
-        let process = wish.process.zip(snapshot).map(|(pid, snapshot)| {
-            let buffers = memory::told_of_process(&mut service(), snapshot, pid, BUFFERS);
+        let process = request.process.zip(snapshot).map(|(pid, snapshot)| {
+            let buffers = memory::of_process(&mut service(), snapshot, pid, BUFFERS);
             (pid, buffers.unwrap_or_default())
         });
-        let deaths = service().deaths(DEATHS).unwrap_or_default();
+        let exits = service().exits(EXITS).unwrap_or_default();
         let Before { past, events } = before.clone();
-        Closer { memory, process, deaths, past, events }
+        HostDetail { memory, process, exits, past, events }
     }
 }
 
-impl MemoryService for Service<'_> {
-    fn buffers(&mut self, wanted: Wanted) -> Option<Buffers> {
+impl MemoryService for RemoteService<'_> {
+    fn buffers(&mut self, wanted: Wanted) -> Option<BuffersReply> {
         let mut query = format!("buffers?limit={}", wanted.limit.unwrap_or(BUFFERS));
         if let Some(pid) = wanted.pid {
             query += &format!("&pid={pid}");
@@ -145,12 +145,12 @@ impl MemoryService for Service<'_> {
         self.ask(&query)
     }
 
-    fn deaths(&mut self, limit: usize) -> Option<Vec<Death>> {
+    fn exits(&mut self, limit: usize) -> Option<Vec<ExitRecord>> {
         #[derive(Deserialize)]
-        struct Told {
-            deaths: Vec<Death>,
+        struct ExitsReply {
+            deaths: Vec<ExitRecord>,
         }
-        self.ask::<Told>(&format!("deaths?limit={limit}")).map(|told| told.deaths)
+        self.ask::<ExitsReply>(&format!("deaths?limit={limit}")).map(|reply| reply.deaths)
     }
 }
 
@@ -160,10 +160,10 @@ pub fn read(bytes: &[u8]) -> anyhow::Result<Snapshot> {
     struct Form {
         schema: u32,
     }
-    let no_service = "answers, but not as `ttmon serve` does";
+    let no_service = "not `ttmon serve`: unexpected response";
     let form: Form = serde_json::from_slice(bytes).map_err(|_| anyhow::anyhow!(no_service))?;
     if form.schema != SCHEMA {
-        anyhow::bail!("speaks schema {} where this ttmon knows {SCHEMA}: update the older one", form.schema);
+        anyhow::bail!("uses schema {}, this ttmon {SCHEMA}: update the older one", form.schema);
     }
     serde_json::from_slice(bytes).map_err(|error| anyhow::anyhow!("{no_service}: {error}"))
 }
@@ -182,33 +182,33 @@ pub fn reason(error: &anyhow::Error) -> String {
     let said = format!("{error:#}");
     match error.downcast_ref::<ureq::Error>() {
         Some(ureq::Error::Timeout(_)) => format!("no answer within {} s", PATIENCE.as_secs()),
-        Some(ureq::Error::HostNotFound) => "there is no machine of this name".into(),
+        Some(ureq::Error::HostNotFound) => "host name not found".into(),
         Some(ureq::Error::Io(error)) => match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => "connection refused: `ttmon serve` does not run there".into(),
-            // Certificates that are not believed come as such, too.
-            _ if said.contains("certificate") => format!("{error}; --ca FILE names the certificates to believe"),
+            std::io::ErrorKind::ConnectionRefused => "connection refused: `ttmon serve` is not running there".into(),
+            // Certificates that are not trusted are reported as such, too.
+            _ if said.contains("certificate") => format!("{error}; trust its CA with --ca FILE"),
             _ => error.to_string(),
         },
-        Some(ureq::Error::Rustls(error)) => format!("{error}; --ca FILE names the certificates to believe"),
+        Some(ureq::Error::Rustls(error)) => format!("{error}; trust its CA with --ca FILE"),
         _ if said.starts_with("answered 401") => {
-            "wants a token, and was sent none or another one: --token-file FILE".into()
+            "requires a token, and got none or a wrong one: --token-file FILE".into()
         }
-        _ => told_reason(&said).unwrap_or(said),
+        _ => refusal_of(&said).unwrap_or(said),
     }
 }
 
 /// What a service says of its own refusal.
-fn told_reason(said: &str) -> Option<String> {
+fn refusal_of(said: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Told {
-        error: Refusal,
+    struct ErrorReply {
+        error: RefusalReason,
     }
     #[derive(Deserialize)]
-    struct Refusal {
+    struct RefusalReason {
         reason: String,
     }
-    let told: Told = serde_json::from_str(&said[said.find('{')?..]).ok()?;
-    Some(format!("refuses: {}", told.error.reason))
+    let reply: ErrorReply = serde_json::from_str(&said[said.find('{')?..]).ok()?;
+    Some(format!("refused: {}", reply.error.reason))
 }
 
 #[cfg(test)]
@@ -216,11 +216,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_snapshot_is_said_to_be_none() {
+    fn what_is_no_snapshot_is_refused() {
         let said = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
-        assert_eq!(said("<html>"), "answers, but not as `ttmon serve` does");
-        assert_eq!(said(r#"{"schema":2}"#), "speaks schema 2 where this ttmon knows 1: update the older one");
-        assert!(said(r#"{"schema":1}"#).starts_with("answers, but not as `ttmon serve` does: missing field"));
+        assert_eq!(said("<html>"), "not `ttmon serve`: unexpected response");
+        assert_eq!(said(r#"{"schema":2}"#), "uses schema 2, this ttmon 1: update the older one");
+        assert!(said(r#"{"schema":1}"#).starts_with("not `ttmon serve`: unexpected response: missing field"));
         let snapshot = show::example::machine();
         assert_eq!(read(&serde_json::to_vec(&snapshot).unwrap()).unwrap(), snapshot);
     }
@@ -228,9 +228,9 @@ mod tests {
     #[test]
     fn a_service_s_own_reason_is_passed_on() {
         let said = r#"answered 503 Service Unavailable: {"error":{"status":503,"reason":"there is no sample yet"}}"#;
-        assert_eq!(told_reason(said).as_deref(), Some("refuses: there is no sample yet"));
-        assert_eq!(told_reason("answered 404 Not Found: {}"), None);
-        assert_eq!(told_reason("answered 404 Not Found"), None);
+        assert_eq!(refusal_of(said).as_deref(), Some("refused: there is no sample yet"));
+        assert_eq!(refusal_of("answered 404 Not Found: {}"), None);
+        assert_eq!(refusal_of("answered 404 Not Found"), None);
     }
 
     #[test]

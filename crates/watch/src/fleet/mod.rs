@@ -1,24 +1,21 @@
 //! Other machines: several seen at once, each with its own state, whether it answers or not.
 //!
-//! What is known is plain data, a [`Fleet`] of [`HostView`]s. `watch.rs` keeps it up to date in threads of its own; `http.rs` asks
-//! services (`ttmon serve`), `ssh.rs` starts `ttmon` on the far side, `prometheus/` asks one Prometheus for all of them.
+//! What is known is plain data, a [`Fleet`] of [`HostView`]s. `watcher.rs` keeps it up to date in threads of its own; `http.rs` asks
+//! services (`ttmon serve`), `ssh.rs` starts `ttmon` on the other machine, `prometheus/` asks one Prometheus for all of them.
 
 #[cfg(any(test, feature = "examples"))]
 pub mod example;
-pub mod far;
 pub mod http;
-mod past;
 pub mod place;
 pub mod prometheus;
 mod push;
+pub mod remote;
+mod remote_history;
 mod ssh;
 pub mod summary;
-pub mod watch;
+pub mod watcher;
 
-use crate::client::Death;
-use crate::events::Event;
-use model::{Fault, Snapshot, State};
-use serde::Deserialize;
+use model::{Alert, Event, ExitRecord, Fault, Snapshot, State};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,14 +35,14 @@ pub struct HostView {
     pub place: String,
     /// Whether it answers.
     pub state: Reach,
-    /// What it told last. It stays when the machine does not answer any more.
+    /// Its last snapshot. Kept when the machine does not answer any more.
     pub snapshot: Option<Arc<Snapshot>>,
     /// How long ago that came.
     pub age: Option<Duration>,
-    /// What its own rules say.
+    /// The alerts of its own rules.
     pub alerts: Vec<Alert>,
-    /// More, when it is the one that somebody looks at.
-    pub closer: Option<Arc<Closer>>,
+    /// More, when it is the one that is shown.
+    pub detail: Option<Arc<HostDetail>>,
 }
 
 /// Whether a machine answers.
@@ -64,48 +61,31 @@ pub enum Reach {
     },
 }
 
-/// Something that one of its rules has found.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Alert {
-    /// What it is called.
-    pub name: String,
-    /// `info`, `warning` or `critical`.
-    pub severity: String,
-    /// `pending`, `firing` or `resolved`.
-    pub state: String,
-    /// Which one, where it is one.
-    #[serde(default)]
-    pub device: Option<String>,
-    /// For people.
-    #[serde(default)]
-    pub text: String,
-}
-
-/// What is only asked of the machine that somebody looks at.
+/// What is only asked of the machine that is shown.
 #[derive(Debug, Default)]
-pub struct Closer {
-    /// Where memory went, when that was wished for.
+pub struct HostDetail {
+    /// Where memory went, when that was requested for.
     pub memory: Option<show::memory::view::View>,
-    /// The largest buffers of one process, when that was wished for.
+    /// The largest buffers of one process, when that was requested for.
     pub process: Option<(u32, Vec<show::memory::view::Buffer>)>,
-    /// Processes that have ended.
-    pub deaths: Vec<Death>,
-    /// What was measured before anybody looked, the oldest first.
+    /// Processes that have exited.
+    pub exits: Vec<ExitRecord>,
+    /// What was measured before it was shown, the oldest first.
     pub past: Arc<Vec<Snapshot>>,
     /// What has happened before, likewise.
     pub events: Arc<Vec<Event>>,
 }
 
-/// What somebody wants to know besides the snapshot.
+/// What is requested besides the snapshot.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Wish {
-    /// Which machine is looked at, by its name.
+pub struct DetailRequest {
+    /// Which machine is shown, by its name.
     pub host: String,
     /// Where memory went.
     pub memory: bool,
     /// The process that is looked at.
     pub process: Option<u32>,
-    /// How far the past is wished for.
+    /// How far the past is requested for.
     pub past: Duration,
 }
 
@@ -119,7 +99,7 @@ impl HostView {
             snapshot: None,
             age: None,
             alerts: Vec::new(),
-            closer: None,
+            detail: None,
         }
     }
 
@@ -131,7 +111,7 @@ impl HostView {
         }
     }
 
-    /// What it told last, as it is to be shown: of a machine that does not answer any more no device is said to be well.
+    /// Its last snapshot, as it is to be shown: no device of a machine that does not answer is ok.
     pub fn aged(&self) -> Option<Snapshot> {
         let mut snapshot = Snapshot::clone(self.snapshot.as_deref()?);
         if let Some(why) = self.trouble() {
@@ -143,20 +123,8 @@ impl HostView {
                 }
             }
             // Without the age, which would make a new fault of it every second.
-            snapshot.faults.insert(0, Fault::new(&self.place, format!("does not answer: {why}")));
+            snapshot.faults.insert(0, Fault::new(&self.place, format!("not responding: {why}")));
         }
         Some(snapshot)
-    }
-}
-
-impl Alert {
-    /// Whether it fires now.
-    pub fn is_firing(&self) -> bool {
-        self.state == "firing"
-    }
-
-    /// Whether it is of the worst kind.
-    pub fn is_critical(&self) -> bool {
-        self.severity == "critical"
     }
 }

@@ -5,7 +5,7 @@
 
 use super::http::read;
 use super::push;
-use super::watch::{Board, Next};
+use super::watcher::{FleetState, NextStep};
 use show::text::clean;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -24,22 +24,22 @@ const WORKED: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Starts it, reads, and starts it anew when it ends, until nobody wants to know.
-pub fn follow(board: &Board, at: usize, host: &str, push: bool) {
+pub fn follow(fleet: &FleetState, at: usize, host: &str, push: bool) {
     let mut failures = 0;
     loop {
         let began = Instant::now();
-        board.failed(at, run(board, at, host, push));
+        fleet.failed(at, run(fleet, at, host, push));
         // One that has worked for a while is called again soon.
         failures = if began.elapsed() > WORKED { 1 } else { failures + 1 };
-        if board.rest(at, failures) == Next::Over {
+        if fleet.rest(at, failures) == NextStep::End {
             return;
         }
     }
 }
 
 /// Runs until it ends, and tells why.
-fn run(board: &Board, at: usize, host: &str, push: bool) -> String {
-    let interval = board.interval();
+fn run(fleet: &FleetState, at: usize, host: &str, push: bool) -> String {
+    let interval = fleet.interval();
     let mut command = ssh(host);
     command.arg(if push { push::script(interval) } else { watching("ttmon", interval) });
     let child = command.stdin(if push { Stdio::piped() } else { Stdio::null() }).spawn();
@@ -51,7 +51,7 @@ fn run(board: &Board, at: usize, host: &str, push: bool) -> String {
         Err(error) => return format!("ssh cannot be started: {error}"),
     };
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    if let Err(mut child) = board.keep_child(at, child) {
+    if let Err(mut child) = fleet.keep_child(at, child) {
         let _ = child.kill();
         let _ = child.wait();
         return "it is over".into();
@@ -60,12 +60,12 @@ fn run(board: &Board, at: usize, host: &str, push: bool) -> String {
     let mut stdout =
         BufReader::new(stdout.into_iter().fold(Box::new(io::empty()) as Box<dyn Read>, |_, out| Box::new(out)));
     let pushed = stdin.map_or(Ok(()), |stdin| push::send(&mut stdout, stdin));
-    let told = pushed.and_then(|()| listen(board, at, &mut stdout));
+    let told = pushed.and_then(|()| listen(fleet, at, &mut stdout));
     if told.as_ref().is_err_and(String::is_empty) {
         // The far side has a reason of its own, and is about to tell it.
         let _ = io::copy(&mut stdout.by_ref().take(1 << 20), &mut io::sink());
     }
-    let status = board.take_child(at).and_then(last_words_of);
+    let status = fleet.take_child(at).and_then(last_words_of);
     let said = last_words.and_then(|thread| thread.join().ok()).flatten();
     match told {
         Err(own) if !own.is_empty() => own,
@@ -104,7 +104,7 @@ pub fn watching(program: &str, interval: Duration) -> String {
 }
 
 /// Reads snapshots until there are no more.
-fn listen(board: &Board, at: usize, stdout: &mut impl BufRead) -> Result<(), String> {
+fn listen(fleet: &FleetState, at: usize, stdout: &mut impl BufRead) -> Result<(), String> {
     let (mut line, mut greetings) = (Vec::new(), 0);
     loop {
         line.clear();
@@ -124,7 +124,7 @@ fn listen(board: &Board, at: usize, stdout: &mut impl BufRead) -> Result<(), Str
             return Ok(());
         }
         match read(&line) {
-            Ok(snapshot) => board.answered(at, Some(snapshot), None),
+            Ok(snapshot) => fleet.answered(at, Some(snapshot), None),
             Err(error) => return Err(error.to_string()),
         }
     }

@@ -1,17 +1,20 @@
-//! A machine in one line, and how badly it needs somebody.
+//! A machine in one line, and how urgent its problems are.
 
 use super::{Fleet, HostView, Reach};
-use model::{Bytes, Celsius, Device, State, Watts};
+use crate::limit_events::title_in_text;
+use model::figure::Judge;
+use model::figure::device::DEVICE_FIGURES;
+use model::{AlertState, Bytes, Celsius, Device, Judgement, Severity, State, Watts};
 use std::time::Duration;
 
-/// How badly a machine needs somebody; the worst sorts first.
+/// How urgent the problems of a machine are; the worst sorts first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// It does not answer: whatever is wrong there, nobody sees it.
+    /// It does not answer: its problems are not known.
     Unreachable,
     /// A device is hung, lost or silent, or a critical alert fires.
     Bad,
-    /// A device resets, has no driver or is nearly too hot, an alert fires, or what is known is old.
+    /// A device resets, has no driver, is too hot or full, an alert fires, or what is known is old.
     Warning,
     /// It was asked, and has not answered yet.
     Waiting,
@@ -19,7 +22,7 @@ pub enum Need {
     Fine,
 }
 
-/// A machine in one line. What nobody has measured is absent.
+/// A machine in one line. What was not measured is absent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// How much it needs somebody.
@@ -38,7 +41,7 @@ pub struct Summary {
     pub dram_used: Option<Bytes>,
     /// Of all devices.
     pub dram_total: Option<Bytes>,
-    /// Whether a process there does not tell how much it has.
+    /// Whether a process there does not report how much it uses.
     pub is_at_least: bool,
     /// How many there are.
     pub processes: usize,
@@ -48,8 +51,6 @@ pub struct Summary {
 
 /// What is older than this many seconds is not what is now.
 const OLD: Duration = Duration::from_secs(15);
-/// So near to its limit a chip is too hot.
-const HOT: f64 = 0.95;
 
 /// The places of the machines, the worst first, and each with its summary. Those that need the same are in the order of their names
 /// on the command line.
@@ -59,7 +60,7 @@ pub fn worst_first(fleet: &Fleet) -> Vec<(usize, Summary)> {
     all
 }
 
-/// Whether what a machine told last is too old to be called current.
+/// Whether the last snapshot of a machine is too old to be current.
 pub fn is_old(host: &HostView) -> bool {
     host.age.is_some_and(|age| age > OLD)
 }
@@ -82,7 +83,7 @@ impl Summary {
         Summary {
             need,
             devices: devices.len(),
-            // Nothing is well of which nobody knows how it is now.
+            // What is not known now is not ok.
             ok: if host.trouble().is_some() { 0 } else { devices.iter().filter(is_ok).count() },
             hottest: hottest.max_by(|a, b| heat(*a).total_cmp(&heat(*b))),
             power: sum(|device| device.power.map(|power| power.0)).map(Watts),
@@ -110,7 +111,7 @@ fn worst(host: &HostView, devices: &[Device]) -> (Need, Option<String>) {
     let firing = |critical: bool| {
         host.alerts
             .iter()
-            .find(|alert| alert.is_firing() && alert.is_critical() == critical)
+            .find(|alert| alert.state == AlertState::Firing && (alert.severity == Severity::Critical) == critical)
             .map(|alert| if alert.text.is_empty() { alert.name.clone() } else { alert.text.clone() })
     };
     let in_state = |states: &[State]| {
@@ -125,17 +126,17 @@ fn worst(host: &HostView, devices: &[Device]) -> (Need, Option<String>) {
     if bad.is_some() {
         return (Need::Bad, bad);
     }
-    let hot = || {
-        let is_hot = |device: &&Device| {
-            device
-                .asic_temp
-                .is_some_and(|temp| device.asic_temp_max.is_some() && heat((temp, device.asic_temp_max)) >= HOT)
-        };
-        devices.iter().find(is_hot).map(|device| format!("device {} is hot", device.id))
+    let critical = || {
+        let judged = || DEVICE_FIGURES.iter().filter(|figure| matches!(figure.judge, Judge::Heat | Judge::Capacity));
+        devices.iter().find_map(|device| {
+            let figure = judged().find(|figure| figure.judge(device) == Some(Judgement::Critical))?;
+            let word = figure.judge.word(Judgement::Critical);
+            Some(format!("device {}: {} {word}", device.id, title_in_text(figure)))
+        })
     };
     let old = || is_old(host).then(|| format!("nothing new for {:.0} s", host.age.unwrap_or_default().as_secs_f64()));
     let none = || (devices.is_empty()).then(|| "no device".to_owned());
-    let warning = firing(false).or_else(|| in_state(&[State::Resetting, State::NoDriver])).or_else(hot);
+    let warning = firing(false).or_else(|| in_state(&[State::Resetting, State::NoDriver])).or_else(critical);
     let warning = warning.or_else(old).or_else(none);
     if warning.is_some() {
         return (Need::Warning, warning);
@@ -159,7 +160,8 @@ fn state(state: State) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{Alert, example};
+    use crate::fleet::example;
+    use model::{Alert, Timestamp};
     use std::sync::Arc;
 
     fn need(change: impl FnOnce(&mut HostView)) -> (Need, Option<String>) {
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sees_is_worse_than_what_is_broken() {
+    fn a_machine_that_does_not_answer_is_worse_than_a_broken_one() {
         let why = "no answer within 5 s".to_owned();
         let unreachable = |host: &mut HostView| {
             host.state = Reach::Unreachable { why: why.clone(), since: Duration::from_secs(3) };
@@ -183,7 +185,7 @@ mod tests {
         let hung = need(|host| device(host, |device| device.state = State::Hung));
         assert_eq!(hung, (Need::Bad, Some("device 1 is hung".into())));
         let hot = need(|host| device(host, |device| device.asic_temp = Some(Celsius(89.0))));
-        assert_eq!(hot, (Need::Warning, Some("device 1 is hot".into())));
+        assert_eq!(hot, (Need::Warning, Some("device 1: temperature critical".into())));
         let old = need(|host| host.age = Some(Duration::from_secs(40)));
         assert_eq!(old, (Need::Warning, Some("nothing new for 40 s".into())));
         assert_eq!(need(|_| {}), (Need::Fine, None));
@@ -192,20 +194,23 @@ mod tests {
 
     #[test]
     fn alerts_count_as_their_severity_says_while_they_fire() {
-        let alert = |severity: &str, state: &str| {
+        let alert = |severity, state| {
             let alert = Alert {
                 name: "too_hot".into(),
-                severity: severity.into(),
-                state: state.into(),
+                severity,
+                state,
                 device: None,
+                process: None,
+                since: Timestamp(0),
+                value: None,
                 text: "80 °C for 5 minutes".into(),
             };
             need(|host| host.alerts = vec![alert])
         };
-        assert_eq!(alert("critical", "firing"), (Need::Bad, Some("80 °C for 5 minutes".into())));
-        assert_eq!(alert("warning", "firing").0, Need::Warning);
-        assert_eq!(alert("critical", "resolved"), (Need::Fine, None));
-        assert_eq!(alert("critical", "pending"), (Need::Fine, None));
+        assert_eq!(alert(Severity::Critical, AlertState::Firing), (Need::Bad, Some("80 °C for 5 minutes".into())));
+        assert_eq!(alert(Severity::Warning, AlertState::Firing).0, Need::Warning);
+        assert_eq!(alert(Severity::Critical, AlertState::Resolved), (Need::Fine, None));
+        assert_eq!(alert(Severity::Critical, AlertState::Pending), (Need::Fine, None));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use web::{Ask, Asker, Board, Event, Options, Question, Server};
+use web::{Ask, Asker, Board, Options, Question, Server};
 
 /// A server that ends with this.
 pub struct Served {
@@ -61,8 +61,8 @@ pub fn machine(seconds: i64, names: &[&str]) -> Arc<Snapshot> {
     })
 }
 
-pub fn event(text: &str) -> Event {
-    Event { seq: 0, time: Timestamp(1000), weight: "note", device: None, text: text.into() }
+pub fn event(text: &str) -> model::Event {
+    model::Event { time: Timestamp(1000), weight: model::Weight::Note, device: None, text: text.into() }
 }
 
 /// Answers as a service would.

@@ -8,7 +8,7 @@ use model::Usage;
 use show::example;
 use show::memory::view;
 use sources::About;
-use watch::moment::{Closer, Moment};
+use watch::moment::{Moment, ProcessDetail};
 
 /// A state that has seen these moments, on a screen of this size.
 fn state_of(moments: Vec<Moment>, (width, height): (u16, u16)) -> TopState {
@@ -49,11 +49,11 @@ fn buffer(bytes: Option<u64>, kind: &str, label: Option<&str>, age_seconds: Opti
     }
 }
 
-fn closer(pid: u32) -> Closer {
+fn closer(pid: u32) -> ProcessDetail {
     let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let variables = [("TT_VISIBLE_DEVICES", "0"), ("TT_METAL_HOME", "/opt/tt\x1b[2Jmetal")];
     let limits = [("locked memory", "8388608 bytes"), ("open files", "1024 files")];
-    Closer {
+    ProcessDetail {
         pid,
         about: About {
             environment: Some(variables.map(pair).to_vec()),
@@ -70,7 +70,7 @@ fn closer(pid: u32) -> Closer {
     }
 }
 
-fn with_closer(closer: Closer) -> Moment {
+fn with_closer(closer: ProcessDetail) -> Moment {
     Moment { process: Some(closer), ..Moment::of(example::machine()) }
 }
 
@@ -88,7 +88,7 @@ fn everything_that_is_known_of_a_process_is_shown() {
 #[test]
 fn what_is_not_known_is_said_to_be_unknown() {
     let about = About::default();
-    let stranger = Closer { pid: 5120, about: About { environment: None, ..about }, buffers: vec![] };
+    let stranger = ProcessDetail { pid: 5120, about: About { environment: None, ..about }, buffers: vec![] };
     let state = state_of(vec![with_closer(stranger)], (80, 20));
     expect![[r#"
 
@@ -114,7 +114,7 @@ fn what_is_not_known_is_said_to_be_unknown() {
     "#]]
     .assert_eq(&drawn(&state, &Detail::of(5120)));
     let state = state_of(
-        vec![with_closer(Closer {
+        vec![with_closer(ProcessDetail {
             pid: 4711,
             about: About { environment: Some(vec![]), ..About::default() },
             buffers: vec![],

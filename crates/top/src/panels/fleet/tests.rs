@@ -170,8 +170,8 @@ fn charts_go_on_from_what_the_service_remembers_and_stop_with_it() {
         snapshot
     };
     let closer =
-        watch::fleet::Closer { past: std::sync::Arc::new((1..60).rev().map(past).collect()), ..Default::default() };
-    fleet.hosts[0].closer = Some(std::sync::Arc::new(closer));
+        watch::fleet::HostDetail { past: std::sync::Arc::new((1..60).rev().map(past).collect()), ..Default::default() };
+    fleet.hosts[0].detail = Some(std::sync::Arc::new(closer));
     let mut state = watching(fleet.clone());
     assert_eq!(state.history.len(), 60);
     again(&mut state, fleet.clone());

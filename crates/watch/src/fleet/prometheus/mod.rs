@@ -1,59 +1,85 @@
-//! The machines that a Prometheus knows, from a few instant queries: it scrapes them, so nobody else has to ask them.
+//! The machines that a Prometheus knows, from a few instant queries: it scrapes them, so they need not be asked one by one.
+//!
+//! - `labels`: series and their labels, as answers have them,
+//! - `index`: which figure a series is of, from the tables of figures,
+//! - `machines`: snapshots, put together from the series.
 
-mod answers;
+mod index;
+mod labels;
+mod machines;
 #[cfg(test)]
 mod tests;
 
-use super::watch::{Board, Next};
-use super::{HostView, Reach, Wish};
+use super::watcher::{FleetState, NextStep};
+use super::{DetailRequest, HostView, Reach};
 use crate::exit::{Exit, Failure};
 use alerts::http::Http;
-use answers::{Figure, Labels, Machine, Machines, Row, rows};
+use index::metric_name;
+use labels::{AllLabels, FigureLabels, Sample, samples};
+use machines::{RATE_LABEL, ScrapedMachine, ScrapedMachines};
+use model::Device;
+use model::figure::device::{AICLK, ASIC_TEMP, DRAM_USED, L1_USED, POWER, UNTRACKED};
+use model::figure::process::HELD_DRAM_USED;
+use model::figure::{Dimension, Figure};
 use serde::Deserialize;
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 use ureq::http::Uri;
 
-/// A Prometheus.
+/// A Prometheus server.
 #[derive(Debug, Clone)]
-pub struct Source {
-    /// What paths are put behind.
+pub struct Prometheus {
+    /// What paths are appended to.
     base: String,
     http: Http,
 }
 
-/// The answers of one round of questions.
+/// The answers to one round of queries, as bytes.
 #[derive(Default)]
-struct Told {
+struct QueryReplies {
     states: OnceLock<Vec<u8>>,
     figures: OnceLock<Vec<u8>>,
     facts: OnceLock<Vec<u8>>,
     gone: OnceLock<Vec<u8>>,
     alerts: OnceLock<Vec<u8>>,
-    closer: [OnceLock<Vec<u8>>; 3],
+    everything: OnceLock<Vec<u8>>,
+    rates: OnceLock<Vec<u8>>,
 }
 
-/// What is in them.
-struct Rows<'a> {
-    states: Vec<Row<Labels<'a>>>,
-    figures: Vec<Row<Figure<'a>>>,
-    facts: Vec<Row<Labels<'a>>>,
-    gone: Vec<Row<Labels<'a>>>,
-    alerts: Vec<Row<Labels<'a>>>,
-    /// Everything about the machine that somebody looks at, and what went over PCIe there.
-    closer: Option<[Vec<Row<Labels<'a>>>; 3]>,
+/// The series in them.
+struct RoundOfSamples<'a> {
+    states: Vec<Sample<AllLabels<'a>>>,
+    figures: Vec<Sample<FigureLabels<'a>>>,
+    facts: Vec<Sample<AllLabels<'a>>>,
+    gone: Vec<Sample<AllLabels<'a>>>,
+    alerts: Vec<Sample<AllLabels<'a>>>,
+    /// All series of the machine whose details are requested, and the rates of its counters.
+    details: Option<[Vec<Sample<AllLabels<'a>>>; 2]>,
 }
+
+/// The figures that a page of machines shows; their limits are asked for, too.
+static ON_THE_PAGE: [&Figure<Device>; 6] = [&ASIC_TEMP, &POWER, &AICLK, &DRAM_USED, &L1_USED, &UNTRACKED];
 
 /// Only what a page of machines needs, and of each series only the labels that tell it from the others.
 const STATES: &str = "ttmon_device_state == 1";
-const FIGURES: &str = "max by (__name__, job, instance, device, kind) ({__name__=~\"ttmon_device_(temperature_celsius|\
-                       temperature_limit_celsius|power_watts|power_limit_watts|aiclk_hertz|memory_used_bytes|\
-                       memory_total_bytes|untracked_processes)\",kind=~\"dram|l1|\"})";
-const FACTS: &str = "{__name__=~\"ttmon_host_info|ttmon_sample_timestamp_seconds\"} \
-                     or max by (job, instance, device, pid, user, container, name, source, kind) \
-                     (ttmon_process_memory_used_bytes{pid!=\"other\"})";
+static FIGURES: LazyLock<String> = LazyLock::new(|| {
+    let figures = || ON_THE_PAGE.iter().copied().chain(ON_THE_PAGE.iter().filter_map(|figure| figure.limit));
+    let names: BTreeSet<String> = figures().filter_map(metric_name).collect();
+    let fixed = figures().filter_map(|figure| Some(figure.metric?.label?.0));
+    let labels: BTreeSet<&str> = fixed.chain(figures().filter_map(|figure| Some(figure.dimension?.name()))).collect();
+    let (names, labels) = (Vec::from_iter(names).join("|"), Vec::from_iter(labels).join(", "));
+    format!("max by (__name__, job, instance, device, {labels}) ({{__name__=~\"{names}\"}})")
+});
+static FACTS: LazyLock<String> = LazyLock::new(|| {
+    let (used, kind) = (metric_name(&HELD_DRAM_USED).unwrap_or_default(), Dimension::MemoryKind.name());
+    format!(
+        "{{__name__=~\"ttmon_host_info|ttmon_sample_timestamp_seconds\"}} \
+         or max by (__name__, job, instance, device, pid, user, container, name, source, {kind}) \
+         ({{__name__=\"{used}\",pid!=\"other\"}})"
+    )
+});
 const GONE: &str = "last_over_time(ttmon_sample_timestamp_seconds[6h]) unless ttmon_sample_timestamp_seconds";
 const ALERTS: &str = "ALERTS{alertstate=\"firing\"} and on (job, instance) ttmon_build_info";
 /// For the whole of an answer, which may be of a thousand machines.
@@ -61,22 +87,22 @@ pub const PATIENCE: Duration = Duration::from_secs(15);
 /// What was scraped within this time is as new as it can be.
 const RECENT: Duration = Duration::from_secs(60);
 
-impl Source {
-    /// The one at a URL, which may have a path.
-    pub fn at(url: &str, http: Http) -> anyhow::Result<Source> {
+impl Prometheus {
+    /// The server at a URL, which may have a path.
+    pub fn at(url: &str, http: Http) -> anyhow::Result<Prometheus> {
         let wrong = |why: &str| Failure::error(Exit::Usage, format!("--prometheus {url:?}: {why}"));
         let full = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
-        let parsed: Uri = full.parse().map_err(|_| wrong("that is no URL, which is like http://HOST:9090"))?;
+        let parsed: Uri = full.parse().map_err(|_| wrong("not a URL; expected one like http://HOST:9090"))?;
         if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none_or(str::is_empty) {
-            return Err(wrong("a URL begins with http:// or https:// and names a host"));
+            return Err(wrong("a URL starts with http:// or https:// and a host name"));
         }
         if parsed.query().is_some() {
-            return Err(wrong("leave out what stands behind the question mark"));
+            return Err(wrong("the URL must not have a query part (after the question mark)"));
         }
-        Ok(Source { base: full.trim_end_matches('/').to_owned(), http })
+        Ok(Prometheus { base: full.trim_end_matches('/').to_owned(), http })
     }
 
-    /// What stands for it until it has answered.
+    /// What is shown until it has answered.
     pub fn placeholder(&self) -> HostView {
         HostView::new(&self.base, &self.base)
     }
@@ -87,35 +113,38 @@ impl Source {
     }
 
     /// Asks, and reads the answer.
-    fn rows<'a, L: Deserialize<'a>>(&self, query: &str, told: &'a OnceLock<Vec<u8>>) -> Result<Vec<Row<L>>, String> {
+    fn samples<'a, L: Deserialize<'a>>(
+        &self,
+        query: &str,
+        reply: &'a OnceLock<Vec<u8>>,
+    ) -> Result<Vec<Sample<L>>, String> {
         let answer = self.ask(query).map_err(|error| reason(&error))?;
-        rows(told.get_or_init(|| answer))
+        samples(reply.get_or_init(|| answer))
     }
 
-    /// Asks all that is needed for a page, and more of the machine that somebody looks at: everything at the same time, and
-    /// each answer is read while the others are still on their way.
-    fn ask_all<'a>(&self, closer: Option<&HostView>, told: &'a Told) -> Result<Rows<'a>, String> {
+    /// Asks for everything that a page needs, and for more of the machine whose details are requested. All queries run at the same
+    /// time, and each answer is read while the others are still on their way.
+    fn ask_all<'a>(
+        &self,
+        details_of: Option<&HostView>,
+        replies: &'a QueryReplies,
+    ) -> Result<RoundOfSamples<'a>, String> {
         std::thread::scope(|scope| {
-            let labels = |query: &'static str, told| scope.spawn(move || self.rows::<Labels>(query, told));
-            let figures = scope.spawn(|| self.rows::<Figure>(FIGURES, &told.figures));
-            let (states, facts) = (labels(STATES, &told.states), labels(FACTS, &told.facts));
-            let (gone, alerts) = (labels(GONE, &told.gone), labels(ALERTS, &told.alerts));
-            let closer = closer.map(|host| {
-                let [everything, to_device, to_host] = closely(host);
-                let [first, second, third] = &told.closer;
-                Ok::<_, String>([
-                    self.rows(&everything, first)?,
-                    self.rows(&to_device, second)?,
-                    self.rows(&to_host, third)?,
-                ])
+            let ask = |query: &'static str, reply| scope.spawn(move || self.samples::<AllLabels>(query, reply));
+            let figures = scope.spawn(|| self.samples::<FigureLabels>(&FIGURES, &replies.figures));
+            let (states, facts) = (ask(STATES, &replies.states), ask(&FACTS, &replies.facts));
+            let (gone, alerts) = (ask(GONE, &replies.gone), ask(ALERTS, &replies.alerts));
+            let details = details_of.map(|host| {
+                let everything = self.samples(&everything_of(host), &replies.everything)?;
+                Ok::<_, String>([everything, self.samples(&rates_of(host), &replies.rates)?])
             });
-            Ok(Rows {
+            Ok(RoundOfSamples {
                 states: joined(states)?,
                 figures: joined(figures)?,
                 facts: joined(facts)?,
                 gone: joined(gone)?,
                 alerts: joined(alerts)?,
-                closer: closer.transpose()?,
+                details: details.transpose()?,
             })
         })
     }
@@ -125,11 +154,18 @@ fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, String>>) -> Result<T, Strin
     thread.join().unwrap_or_else(|_| Err("its answer could not be read".into()))
 }
 
-/// Everything about one machine, and what goes over PCIe there, to the devices and from them.
-fn closely(host: &HostView) -> [String; 3] {
-    let of = matcher(host);
-    let rate = |metric: &str| format!("rate(ttmon_device_pcie_{metric}_bytes_total{{{of}}}[2m])");
-    [format!("{{__name__=~\"ttmon_.+\",{of}}}"), rate("host_to_device"), rate("device_to_host")]
+/// All series of one machine.
+fn everything_of(host: &HostView) -> String {
+    format!("{{__name__=~\"ttmon_.+\",{}}}", matcher(host))
+}
+
+/// The rates of one machine's counters. A rate has no name of its own, so its figure is in a label.
+fn rates_of(host: &HostView) -> String {
+    let machine = matcher(host);
+    let rate = |(figure, counter): (&str, String)| {
+        format!("label_replace(rate({counter}{{{machine}}}[2m]), \"{RATE_LABEL}\", \"{figure}\", \"\", \"\")")
+    };
+    index::rates().map(rate).collect::<Vec<_>>().join(" or ")
 }
 
 /// Chooses one machine's series. Where one job alone has the name, any job will do.
@@ -141,36 +177,35 @@ fn matcher(host: &HostView) -> String {
     }
 }
 
-/// The machines that the answers tell of. What was known of those that are gone stays with them.
-fn hosts(rows: &Rows<'_>, base: &str, before: &[HostView]) -> Vec<HostView> {
-    let mut machines = Machines::default();
-    machines.add_states(&rows.states);
-    machines.add_figures(&rows.figures);
-    machines.add_facts(&rows.facts);
-    if let Some([everything, to_device, to_host]) = &rows.closer {
-        machines.add_facts(everything);
-        machines.add_rates(to_device, "ttmon_device_pcie_host_to_device_rate");
-        machines.add_rates(to_host, "ttmon_device_pcie_device_to_host_rate");
+/// The machines that the answers have series of. What was known of machines that are gone is kept.
+fn hosts(round: &RoundOfSamples<'_>, base: &str, before: &[HostView]) -> Vec<HostView> {
+    let mut machines = ScrapedMachines::default();
+    machines.add_states(&round.states);
+    machines.add_figures(&round.figures);
+    machines.add_all(&round.facts);
+    if let Some([everything, rates]) = &round.details {
+        machines.add_all(everything);
+        machines.add_rates(rates);
     }
-    machines.add_gone(&rows.gone);
-    let mut alerts = answers::alerts(&rows.alerts);
+    machines.add_gone(&round.gone);
+    let mut alerts = machines::alerts(&round.alerts);
     let all = machines.finish();
     let mut times: HashMap<String, u32> = HashMap::new();
-    all.iter().for_each(|(machine, _)| *times.entry(machine.instance.clone()).or_default() += 1);
+    all.iter().for_each(|machine| *times.entry(machine.instance.clone()).or_default() += 1);
     let known: HashMap<&str, &HostView> = before.iter().map(|host| (host.place.as_str(), host)).collect();
     let mut hosts = Vec::with_capacity(all.len());
-    for (Machine { job, instance, snapshot, age_seconds, .. }, is_there) in all {
+    for ScrapedMachine { job, instance, snapshot, age_seconds, is_current } in all {
         let is_only = times.get(&instance) == Some(&1);
         let name = if is_only { instance.clone() } else { format!("{instance} ({job})") };
         let mut host = HostView::new(name, format!("{base}#{job}/{instance}"));
         let age = Duration::try_from_secs_f64(age_seconds).unwrap_or_default();
-        if is_there {
+        if is_current {
             host.state = Reach::Reached;
             host.snapshot = Some(Arc::new(snapshot));
             host.age = Some(if age > RECENT { age } else { Duration::ZERO });
             host.alerts = alerts.remove(&(job, instance)).unwrap_or_default();
         } else {
-            let why = "Prometheus hears nothing of it any more".into();
+            let why = "Prometheus has no current sample of it".into();
             host.state = Reach::Unreachable { why, since: age };
             host.snapshot = known.get(host.place.as_str()).and_then(|host| host.snapshot.clone());
             host.age = host.snapshot.as_ref().map(|_| age);
@@ -180,39 +215,40 @@ fn hosts(rows: &Rows<'_>, base: &str, before: &[HostView]) -> Vec<HostView> {
     hosts
 }
 
-/// Asks again and again, and puts what it tells on the board.
-pub fn follow(board: &Board, source: &Source) {
+/// Asks again and again, and publishes the answers.
+pub fn follow(fleet: &FleetState, prometheus: &Prometheus) {
     let (mut failures, mut known) = (0, Vec::new());
-    let mut wish: Option<Wish> = None;
+    let mut request: Option<DetailRequest> = None;
     loop {
-        let looked_at = wish.as_ref().and_then(|wish| known.iter().find(|host: &&HostView| host.name == wish.host));
-        let told = Told::default();
-        match source.ask_all(looked_at, &told).map(|rows| hosts(&rows, &source.base, &known)) {
+        let details_of =
+            request.as_ref().and_then(|request| known.iter().find(|host: &&HostView| host.name == request.host));
+        let replies = QueryReplies::default();
+        match prometheus.ask_all(details_of, &replies).map(|round| hosts(&round, &prometheus.base, &known)) {
             Ok(hosts) => {
                 failures = 0;
-                known = if hosts.is_empty() { vec![nobody(source)] } else { hosts };
+                known = if hosts.is_empty() { vec![no_machine(prometheus)] } else { hosts };
             }
             Err(why) => {
                 failures += 1;
                 if known.is_empty() {
-                    known.push(source.placeholder());
+                    known.push(prometheus.placeholder());
                 }
                 known.iter_mut().for_each(|host| lose(host, &why));
             }
         }
-        let told_at = Instant::now();
-        board.all(known.clone());
-        match board.rest_for_all(failures) {
-            Next::Ask(next) => wish = next,
-            Next::Over => return,
+        let answered_at = Instant::now();
+        fleet.all(known.clone());
+        match fleet.rest_for_all(failures) {
+            NextStep::Ask(next) => request = next,
+            NextStep::End => return,
         }
-        age(&mut known, told_at.elapsed());
+        age(&mut known, answered_at.elapsed());
     }
 }
 
 /// What is shown of a Prometheus that knows no machine.
-fn nobody(source: &Source) -> HostView {
-    let mut host = source.placeholder();
+fn no_machine(prometheus: &Prometheus) -> HostView {
+    let mut host = prometheus.placeholder();
     lose(&mut host, "it scrapes no `ttmon serve`: there is no series ttmon_device_state");
     host
 }
@@ -225,7 +261,7 @@ fn lose(host: &mut HostView, why: &str) {
     host.state = Reach::Unreachable { why: why.to_owned(), since };
 }
 
-/// Time goes by for what is not told anew.
+/// Ages what is not read again.
 fn age(hosts: &mut [HostView], time: Duration) {
     for host in hosts {
         host.age = host.age.map(|age| age + time);

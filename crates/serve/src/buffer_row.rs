@@ -1,55 +1,31 @@
-//! A live buffer as it is told: as plain data for an obituary, and as text for a hundred thousand of them at once.
+//! A live buffer as it is listed: as plain data for the record of an exit, and as text for a hundred thousand of them at once.
 
-use super::entry::Entry;
-use model::{Bytes, Source, Timestamp};
+use super::buffer_entry::BufferEntry;
+use model::{Bytes, ListedBuffer, Timestamp};
 use serde::Serialize;
 
-/// A live buffer.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct Row {
-    pub pid: u32,
-    /// The chips that have it.
-    pub devices: Vec<String>,
-    pub kind: &'static str,
-    pub id: u64,
-    pub address: u64,
-    /// Reserved on each of them.
-    pub bytes: Bytes,
-    /// Reserved in each bank.
-    pub bank_bytes: Option<Bytes>,
-    /// So many there are of those on each of them.
-    pub banks: Option<u32>,
-    /// Asked for, on each of them.
-    pub logical_bytes: Option<Bytes>,
-    pub allocated_at: Option<Timestamp>,
-    pub age_seconds: Option<f64>,
-    pub label: Option<String>,
-    pub source: Source,
-}
-
-impl Row {
-    pub fn of(entry: &Entry, now: u64) -> Row {
-        let age = age_ms(entry, now);
-        Row {
-            pid: entry.pid,
-            devices: entry.devices.names.clone(),
-            kind: entry.kind.name(),
-            id: entry.id,
-            address: entry.address,
-            bytes: Bytes(entry.bytes),
-            bank_bytes: entry.banked.map(|banked| Bytes(banked.per_bank)),
-            banks: entry.banked.map(|banked| banked.banks),
-            logical_bytes: entry.banked.map(|banked| Bytes(banked.logical)),
-            allocated_at: age.map(|_| Timestamp((entry.time / 1_000_000) as i64)),
-            age_seconds: age.map(|age| age as f64 / 1000.0),
-            label: entry.label.as_deref().map(str::to_owned),
-            source: entry.source,
-        }
+/// A buffer as plain data.
+pub fn listed(entry: &BufferEntry, now: u64) -> ListedBuffer {
+    let age = age_ms(entry, now);
+    ListedBuffer {
+        pid: entry.pid,
+        devices: entry.devices.names.clone(),
+        kind: entry.kind.name().to_owned(),
+        id: entry.id,
+        address: entry.address,
+        bytes: Bytes(entry.bytes),
+        bank_bytes: entry.banked.map(|banked| Bytes(banked.per_bank)),
+        banks: entry.banked.map(|banked| banked.banks),
+        logical_bytes: entry.banked.map(|banked| Bytes(banked.logical)),
+        allocated_at: age.map(|_| Timestamp((entry.time / 1_000_000) as i64)),
+        age_seconds: age.map(|age| age as f64 / 1000.0),
+        label: entry.label.as_deref().map(str::to_owned),
+        source: entry.source,
     }
 }
 
-/// Writes the same as [`Row`] does, some times faster.
-pub fn write(into: &mut Vec<u8>, entry: &Entry, now: u64) {
+/// Writes the same as [`ListedBuffer`] does, some times faster.
+pub fn write(into: &mut Vec<u8>, entry: &BufferEntry, now: u64) {
     text(into, r#"{"pid":"#);
     number(into, entry.pid.into());
     text(into, r#","devices":"#);
@@ -115,15 +91,16 @@ pub fn json(into: &mut Vec<u8>, value: &impl Serialize) {
     let _ = serde_json::to_writer(into, value);
 }
 
-fn age_ms(entry: &Entry, now: u64) -> Option<u64> {
+fn age_ms(entry: &BufferEntry, now: u64) -> Option<u64> {
     (entry.time > 0).then(|| now.saturating_sub(entry.time) / 1_000_000)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::{Banked, Places};
+    use super::super::buffer_entry::{Banked, ChipNames};
     use super::*;
     use ledger::book::Kind;
+    use model::Source;
     use proptest::prelude::*;
     use std::rc::Rc;
 
@@ -134,9 +111,9 @@ mod tests {
         ) {
             let [id, address, bytes, per_bank, logical, time] = numbers;
             let time = if id % 5 == 0 { 0 } else { time % 1_900_000_000_000_000_000 };
-            let entry = Entry {
+            let entry = BufferEntry {
                 pid,
-                devices: Rc::new(Places::of(devices)),
+                devices: Rc::new(ChipNames::of(devices)),
                 kind: Kind::ALL[kind],
                 id,
                 address,
@@ -148,7 +125,7 @@ mod tests {
             };
             let mut text = Vec::new();
             write(&mut text, &entry, time + age);
-            let row = serde_json::to_string(&Row::of(&entry, time + age)).unwrap();
+            let row = serde_json::to_string(&listed(&entry, time + age)).unwrap();
             assert_eq!(String::from_utf8(text).unwrap(), row);
         }
     }

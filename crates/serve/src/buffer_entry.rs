@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 /// A live buffer.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct BufferEntry {
     pub pid: u32,
-    pub devices: Rc<Places>,
+    pub devices: Rc<ChipNames>,
     pub kind: Kind,
     pub id: u64,
     pub address: u64,
@@ -33,15 +33,15 @@ pub struct Banked {
 
 /// The chips that have a buffer, as snapshots name them. Many buffers share them.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Places {
+pub struct ChipNames {
     pub names: Vec<String>,
     /// The same, written down.
     pub json: String,
 }
 
-impl Places {
-    pub fn of(names: Vec<String>) -> Places {
+impl ChipNames {
+    pub fn of(names: Vec<String>) -> ChipNames {
         let json = serde_json::to_string(&names).unwrap_or_default();
-        Places { names, json }
+        ChipNames { names, json }
     }
 }

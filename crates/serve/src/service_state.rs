@@ -1,40 +1,40 @@
-//! What the service knows: living processes, what they have reported, their books, the last sample, and the dead.
+//! What the service knows: running processes, what they reported, their books, the last sample, and exits.
 
 use super::buffers;
-use super::deaths::{Death, Deaths, held_by_book};
+use super::exits::{self, Exits, held_by_book};
+use super::limits::ServiceLimits;
+use super::live_processes::{Key, Processes};
 use super::merge;
-use super::people::{Key, People};
 use super::poller::Poller;
-use super::settings::Limits;
 use alerts::log::{Level, log};
 use ledger::book::BookError;
 use ledger::poc::{Accounts, DeviceInfo, Kinds};
 use ledger::wire::{Wanted, WireError};
 use model::{Arch, Fault, Held, Process, Snapshot, Source};
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use watch::handover::book_in;
-use watch::rules::Watch;
+use watch::rules::RuleWatch;
 
-/// All of it. Sockets are elsewhere.
-pub struct State {
+/// Everything that the service knows. Sockets are elsewhere.
+pub struct ServiceState {
     pub poller: Poller,
-    pub people: People,
+    pub processes: Processes,
     pub accounts: Accounts<Key>,
-    pub deaths: Deaths,
-    /// Rules, and what they have found.
-    pub watch: Watch,
-    /// The last sample, without those who have died since.
+    pub exits: Exits,
+    /// Rules, and the alerts that they raised.
+    pub watch: RuleWatch,
+    /// The last sample, without the processes that exited since.
     sample: Snapshot,
-    /// When it was begun with.
+    /// When that sample was started.
     sampled_at: Instant,
-    /// Somebody wants a fresh one.
+    /// A client wants a fresh sample.
     pub wants_sample: bool,
     /// When what remains was last printed, and when the kernels were.
-    printed: [Option<Instant>; 2],
+    printed: HashMap<&'static str, Instant>,
     /// Read a moment ago, for questions that come in quick succession.
     others: Cell<Option<Others>>,
 }
@@ -55,21 +55,21 @@ impl Others {
     }
 }
 
-impl State {
-    pub fn new(poller: Poller, limits: &Limits, watch: Watch, sample: Snapshot) -> State {
+impl ServiceState {
+    pub fn new(poller: Poller, limits: &ServiceLimits, watch: RuleWatch, sample: Snapshot) -> ServiceState {
         let accounts = Accounts::new(limits.buffers_per_process);
-        let deaths = Deaths::up_to(limits.deaths);
+        let exits = Exits::up_to(limits.deaths);
         let empty = Snapshot { processes: Vec::new(), ..sample.clone() };
-        let mut state = State {
+        let mut state = ServiceState {
             poller,
-            people: People::default(),
+            processes: Processes::default(),
             accounts,
-            deaths,
+            exits,
             watch,
             sample: empty,
             sampled_at: Instant::now(),
             wants_sample: false,
-            printed: [None; 2],
+            printed: HashMap::new(),
             others: Cell::new(None),
         };
         state.take_sample(state.sampled_at, sample);
@@ -78,40 +78,40 @@ impl State {
 
     /// The process that has this pid now.
     pub fn know(&mut self, pid: u32) -> Option<Key> {
-        self.people.know(pid, &self.poller)
+        self.processes.know(pid, &self.poller)
     }
 
-    /// A new sample has come: whoever is in it is watched from now on.
+    /// Takes a new sample: the processes in it are watched from now on.
     pub fn take_sample(&mut self, began: Instant, mut sample: Snapshot) {
         self.sampled_at = began;
         self.others.set(None);
-        for (_, person) in self.people.iter_mut() {
-            person.sampled = None;
+        for (_, live) in self.processes.iter_mut() {
+            live.sampled = None;
             // A name that was not at hand may have been found.
-            person.identity.process.user = person.identity.uid.map(sources::user_name);
+            live.identity.process.user = live.identity.uid.map(sources::user_name);
         }
-        let mut dead = Vec::new();
+        let mut exited = Vec::new();
         for process in &sample.processes {
-            let key = self.people.know(process.pid, &self.poller);
-            let Some(person) = key.and_then(|key| self.people.get_mut(key)) else {
-                dead.push(process.pid);
+            let key = self.processes.know(process.pid, &self.poller);
+            let Some(live) = key.and_then(|key| self.processes.get_mut(key)) else {
+                exited.push(process.pid);
                 continue;
             };
             let began = |process: &Process| process.started_at.map_or(0, |time| time.0);
-            // The pid is another's by now.
-            if process.started_at.is_some() && began(process).abs_diff(began(&person.identity.process)) > 1000 {
-                dead.push(process.pid);
+            // The pid belongs to another process by now.
+            if process.started_at.is_some() && began(process).abs_diff(began(&live.identity.process)) > 1000 {
+                exited.push(process.pid);
                 continue;
             }
-            person.sampled = Some(process.devices.clone());
-            if process.agent.is_some() && person.book.is_none() {
-                person.book = sources::open_book(process.pid, &person.identity);
+            live.sampled = Some(process.devices.clone());
+            if process.agent.is_some() && live.book.is_none() {
+                live.book = sources::open_book(process.pid, &live.identity);
             }
         }
-        dead.into_iter().for_each(|pid| merge::remove(&mut sample, pid));
+        exited.into_iter().for_each(|pid| merge::remove(&mut sample, pid));
         self.sample = sample;
-        let idle: Vec<Key> = self.people.iter().map(|(key, _)| key).filter(|key| self.is_idle(*key)).collect();
-        idle.into_iter().for_each(|key| drop(self.people.remove(key)));
+        let idle: Vec<Key> = self.processes.iter().map(|(key, _)| key).filter(|key| self.is_idle(*key)).collect();
+        idle.into_iter().for_each(|key| drop(self.processes.remove(key)));
     }
 
     /// How old the last sample is.
@@ -119,58 +119,58 @@ impl State {
         self.sampled_at.elapsed()
     }
 
-    /// A process without memory, devices or connections is nobody that matters here.
+    /// Forgets a process without memory, devices and connections.
     pub fn forget_if_idle(&mut self, key: Key) {
         if self.is_idle(key) {
-            self.people.remove(key);
+            self.processes.remove(key);
         }
     }
 
     fn is_idle(&self, key: Key) -> bool {
-        let Some(person) = self.people.get(key) else { return false };
-        person.connections == 0
-            && person.book.is_none()
-            && person.sampled.is_none()
+        let Some(live) = self.processes.get(key) else { return false };
+        live.connections == 0
+            && live.book.is_none()
+            && live.sampled.is_none()
             && self.accounts.get(key).is_none()
-            && person.lives()
+            && live.lives()
     }
 
-    /// A process has died: its bytes are nobody's from now on.
-    pub fn end(&mut self, key: Key) {
+    /// A process has exited: its bytes are not counted from now on.
+    pub fn on_exit(&mut self, key: Key) {
         self.others.set(None);
         let account = self.accounts.end(key);
-        let Some(person) = self.people.remove(key) else { return };
-        if let Some(death) = Death::of(key, &person, account.as_ref(), &self.sample.devices, now()) {
-            log(Level::Info, "death", &[("pid", &key.0), ("bytes", &death.bytes())]);
-            self.deaths.add(death);
+        let Some(live) = self.processes.remove(key) else { return };
+        if let Some(exit) = exits::exit_record(key, &live, account.as_ref(), &self.sample.devices, now()) {
+            log(Level::Info, "death", &[("pid", &key.0), ("bytes", &exit.usage().total().map_or(0, |bytes| bytes.0))]);
+            self.exits.add(exit);
         }
-        if person.sampled.is_some() {
+        if live.sampled.is_some() {
             merge::remove(&mut self.sample, key.0);
         }
     }
 
     /// Takes a book that the process with this pid hands over.
     pub fn take_book(&mut self, pid: u32, file: File) -> Result<Option<Key>, String> {
-        let book = book_in(&file).map_err(|error| format!("the book of pid {pid} was not taken: {error}"))?;
+        let book = book_in(&file).map_err(|error| format!("the book of pid {pid} was refused: {error}"))?;
         let Some(key) = self.know(pid) else {
-            self.deaths.add(Death::of_stranger(pid, &file, &self.sample.devices, now()));
+            self.exits.add(exits::record_of_book(pid, &file, &self.sample.devices, now()));
             return Ok(None);
         };
-        let Some(person) = self.people.get_mut(key) else { return Ok(None) };
-        let identity = &person.identity;
+        let Some(live) = self.processes.get_mut(key) else { return Ok(None) };
+        let identity = &live.identity;
         if book.pid != identity.inner_pid || book.start_ticks.is_some_and(|ticks| ticks != identity.start_ticks) {
-            return Err(format!("pid {pid} has handed over the book of another process, which was not taken"));
+            return Err(format!("pid {pid} handed over the book of another process, which was refused"));
         }
-        person.book = Some(Arc::new(file));
+        live.book = Some(Arc::new(file));
         self.others.set(None);
         Ok(Some(key))
     }
 
-    /// Everything there is to know now.
+    /// Everything that is known now.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = self.with_books();
         for (key, account) in self.accounts.iter() {
-            let Some(person) = self.people.get(*key) else { continue };
+            let Some(live) = self.processes.get(*key) else { continue };
             let (mut all, mut unknown) = (Vec::new(), Vec::new());
             for (number, kinds) in account.totals() {
                 let Some(device) = merge::chip_of_number(&snapshot.devices, number) else {
@@ -186,14 +186,14 @@ impl State {
                     }
                 }
             }
-            // One line, however many a process makes up.
+            // One line, however many devices a process reports.
             if let [number, others @ ..] = &unknown[..] {
                 let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-                let reason = format!("reports memory of device {number}{others}, and nothing tells which that is");
+                let reason = format!("reports memory of unknown device {number}{others}");
                 snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));
             }
             if !all.is_empty() {
-                merge::overlay(&mut snapshot, &person.identity.process, all);
+                merge::overlay(&mut snapshot, &live.identity.process, all);
             }
         }
         snapshot.alerts = self.watch.firing().to_vec();
@@ -203,10 +203,10 @@ impl State {
     /// The sample, and the books that were handed over and that the sampler does not see.
     fn with_books(&self) -> Snapshot {
         let mut snapshot = self.sample.clone();
-        for (key, person) in self.people.iter() {
-            let sampled = person.sampled.as_deref().unwrap_or_default();
+        for (key, live) in self.processes.iter() {
+            let sampled = live.sampled.as_deref().unwrap_or_default();
             let is_exact = sampled.iter().any(|held| held.source == Some(Source::Exact));
-            let book = person.book.as_ref().filter(|_| !is_exact).and_then(|file| book_in(file).ok());
+            let book = live.book.as_ref().filter(|_| !is_exact).and_then(|file| book_in(file).ok());
             let Some(book) = book.filter(|book| !book.is_inexact) else { continue };
             let mut all = Vec::new();
             for held in held_by_book(&book, &snapshot.devices) {
@@ -216,7 +216,7 @@ impl State {
                 }
             }
             if !all.is_empty() {
-                let process = Process { agent: Some(book.producer.clone()), ..person.identity.process.clone() };
+                let process = Process { agent: Some(book.producer.clone()), ..live.identity.process.clone() };
                 merge::overlay(&mut snapshot, &process, all);
             }
         }
@@ -225,9 +225,9 @@ impl State {
 
     /// Allocated bytes by kind on a device, as clients of the proof of concept number them.
     pub fn allocated(&self, number: i32) -> Kinds {
-        let nobody_else = self.sample.processes.is_empty() && self.people.iter().all(|(_, one)| one.book.is_none());
+        let has_no_other = self.sample.processes.is_empty() && self.processes.iter().all(|(_, one)| one.book.is_none());
         let id = merge::chip_of_number(&self.sample.devices, number).map(|device| device.id.clone());
-        let (Some(id), false) = (id, nobody_else) else { return self.accounts.total(number) };
+        let (Some(id), false) = (id, has_no_other) else { return self.accounts.total(number) };
         let others =
             self.others.take().filter(|others| others.is_fresh()).unwrap_or_else(|| Others::of(self.with_books()));
         let mut sum = Kinds::default();
@@ -235,7 +235,7 @@ impl State {
             |kinds: Kinds| sum.iter_mut().zip(kinds).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
         let mut known = HashSet::new();
         for process in &others.snapshot.processes {
-            let reported = |pid: u32| self.people.of_pid(pid).and_then(|key| self.accounts.get(key)?.total(number));
+            let reported = |pid: u32| self.processes.of_pid(pid).and_then(|key| self.accounts.get(key)?.total(number));
             for held in process.devices.iter().filter(|held| held.id == id) {
                 if merge::is_better_than_reported(held) || reported(process.pid).is_none() {
                     known.insert(process.pid);
@@ -283,17 +283,17 @@ impl State {
     }
 
     /// Live buffers; how many more books had no room for, and which books could not be read.
-    pub fn page_of_buffers(&self, wanted: &Wanted) -> (buffers::Page, u64, Vec<String>) {
+    pub fn page_of_buffers(&self, wanted: &Wanted) -> (buffers::BufferPage, u64, Vec<String>) {
         let (mut all, mut unlisted, mut faults) = (Vec::new(), 0, Vec::new());
         let devices = &self.sample.devices;
-        for (key, person) in self.people.iter().filter(|(key, _)| wanted.pid.is_none_or(|pid| key.0 == pid)) {
-            let from_book = person.book.as_ref().map(|file| {
+        for (key, live) in self.processes.iter().filter(|(key, _)| wanted.pid.is_none_or(|pid| key.0 == pid)) {
+            let from_book = live.book.as_ref().map(|file| {
                 let book = book_in(file)?;
                 buffers::add_book(&mut all, key.0, file, &book, devices)?;
                 unlisted = book.untabled.saturating_add(unlisted);
                 Ok::<(), BookError>(())
             });
-            // Whoever keeps a book is believed that.
+            // A book is better than reports.
             match from_book {
                 Some(Ok(())) => continue,
                 Some(Err(error)) => faults.push(format!("the book of pid {}: {error}", key.0)),
@@ -306,35 +306,32 @@ impl State {
         (buffers::page(all, wanted, now()), unlisted, faults)
     }
 
-    /// Prints what is still allocated, one line for each process and device. Whoever asks for it again and again does not fill the
-    /// log.
+    /// Prints what is still allocated, one line for each process and device. Repeated requests do not fill the log.
     pub fn print_remaining(&mut self, only_kernels: bool) {
-        let last = &mut self.printed[usize::from(only_kernels)];
-        if last.is_some_and(|last| last.elapsed() < Duration::from_secs(1)) {
+        let event = if only_kernels { "kernels" } else { "remaining" };
+        if self.printed.get(event).is_some_and(|last| last.elapsed() < Duration::from_secs(1)) {
             return;
         }
-        *last = Some(Instant::now());
+        self.printed.insert(event, Instant::now());
         for (key, account) in self.accounts.iter() {
             for (device, [dram, l1, l1_small, trace, cb, kernel]) in account.totals() {
-                let (pid, event) = (&key.0, if only_kernels { "kernels" } else { "remaining" });
-                match only_kernels {
-                    true => log(Level::Info, event, &[("pid", pid), ("device", &device), ("kernel_bytes", &kernel)]),
-                    false => log(
-                        Level::Info,
-                        event,
-                        &[
-                            ("pid", pid),
-                            ("device", &device),
-                            ("dram_bytes", &dram),
-                            ("l1_bytes", &l1),
-                            ("l1_small_bytes", &l1_small),
-                            ("trace_bytes", &trace),
-                            ("cb_bytes", &cb),
-                            ("kernel_bytes", &kernel),
-                            ("buffers", &account.buffers_on(device)),
-                        ],
-                    ),
+                let pid = &key.0;
+                if only_kernels {
+                    log(Level::Info, event, &[("pid", pid), ("device", &device), ("kernel_bytes", &kernel)]);
+                    continue;
                 }
+                let fields: &[(&str, &dyn std::fmt::Display)] = &[
+                    ("pid", pid),
+                    ("device", &device),
+                    ("dram_bytes", &dram),
+                    ("l1_bytes", &l1),
+                    ("l1_small_bytes", &l1_small),
+                    ("trace_bytes", &trace),
+                    ("cb_bytes", &cb),
+                    ("kernel_bytes", &kernel),
+                    ("buffers", &account.buffers_on(device)),
+                ];
+                log(Level::Info, event, fields);
             }
         }
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub type Key = (u32, u64);
 
 /// A living process.
-pub struct Person {
+pub struct LiveProcess {
     pub identity: Identity,
     /// Ready when it ends.
     end: OwnedFd,
@@ -30,17 +30,17 @@ pub struct Person {
 
 /// All of them.
 #[derive(Default)]
-pub struct People {
-    all: BTreeMap<Key, Person>,
+pub struct Processes {
+    all: BTreeMap<Key, LiveProcess>,
     by_pid: HashMap<u32, Key>,
     by_token: HashMap<Token, Key>,
 }
 
-impl People {
+impl Processes {
     /// The process that has this pid now. `None` when there is none.
     pub fn know(&mut self, pid: u32, poller: &Poller) -> Option<Key> {
         if let Some(key) = self.by_pid.get(&pid)
-            && self.all.get(key).is_some_and(Person::lives)
+            && self.all.get(key).is_some_and(LiveProcess::lives)
         {
             return Some(*key);
         }
@@ -58,17 +58,17 @@ impl People {
         }
         let key = (pid, identity.start_ticks);
         let token = poller.watch(&end).ok()?;
-        self.all.insert(key, Person { identity, end, token, book: None, sampled: None, connections: 0 });
+        self.all.insert(key, LiveProcess { identity, end, token, book: None, sampled: None, connections: 0 });
         self.by_pid.insert(pid, key);
         self.by_token.insert(token, key);
         Some(key)
     }
 
-    pub fn get(&self, key: Key) -> Option<&Person> {
+    pub fn get(&self, key: Key) -> Option<&LiveProcess> {
         self.all.get(&key)
     }
 
-    pub fn get_mut(&mut self, key: Key) -> Option<&mut Person> {
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut LiveProcess> {
         self.all.get_mut(&key)
     }
 
@@ -82,26 +82,26 @@ impl People {
         self.by_token.get(&token).copied()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (Key, &Person)> {
-        self.all.iter().map(|(key, person)| (*key, person))
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &LiveProcess)> {
+        self.all.iter().map(|(key, live)| (*key, live))
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut Person)> {
-        self.all.iter_mut().map(|(key, person)| (*key, person))
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut LiveProcess)> {
+        self.all.iter_mut().map(|(key, live)| (*key, live))
     }
 
     /// Forgets one.
-    pub fn remove(&mut self, key: Key) -> Option<Person> {
-        let person = self.all.remove(&key)?;
-        self.by_token.remove(&person.token);
+    pub fn remove(&mut self, key: Key) -> Option<LiveProcess> {
+        let live = self.all.remove(&key)?;
+        self.by_token.remove(&live.token);
         if self.by_pid.get(&key.0) == Some(&key) {
             self.by_pid.remove(&key.0);
         }
-        Some(person)
+        Some(live)
     }
 }
 
-impl Person {
+impl LiveProcess {
     /// Whether it does.
     pub fn lives(&self) -> bool {
         lives(&self.end)

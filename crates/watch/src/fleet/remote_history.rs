@@ -1,35 +1,31 @@
-//! What a service has measured before anybody looked, as snapshots for the charts; and what has happened.
+//! What a service recorded before its machine was shown, as snapshots for the charts; and its events.
 
-use crate::events::{Event, Weight};
-use model::{
-    Bytes, BytesPerSecond, Celsius, Device, DeviceId, Host, Megahertz, Rpm, SCHEMA, Snapshot, Timestamp, Watts,
-};
+use model::figure::Value;
+use model::figure::device::{device_field, kept_in_history};
+use model::{Device, DeviceId, Event, Snapshot, Timestamp};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// The figures that charts show.
-const SERIES: &str = "asic_temp_celsius,power_watts,aiclk_megahertz,fan_rpm,dram_used_bytes,l1_used_bytes,\
-                      host_to_device_bytes_per_second,device_to_host_bytes_per_second";
 /// More points than this no chart shows.
 const POINTS: u64 = 600;
-/// No service is believed more than this, whatever it sends.
+/// No more than this is taken from a service, whatever it sends.
 const MOST: usize = 2000;
 
-/// A time before 1970 or beyond the year 9999 is none.
+/// A time before 1970 or after the year 9999 is refused.
 const TIMES: RangeInclusive<i64> = 0..=253_402_300_799_999;
 
 /// The answer of `/api/v1/history`.
 #[derive(Debug, Deserialize)]
-pub struct Told {
+pub struct HistoryReply {
     from_ms: i64,
     step_ms: i64,
-    series: Vec<Series>,
+    series: Vec<SeriesReply>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Series {
+struct SeriesReply {
     device: String,
     name: String,
     /// Least, mean and greatest of each step; nothing where nothing was measured.
@@ -40,93 +36,48 @@ struct Series {
 pub fn query(past: Duration) -> Option<String> {
     let milliseconds = past.as_millis() as u64;
     let step = milliseconds.div_ceil(POINTS).max(1000);
-    (milliseconds > 0).then(|| format!("history?series={SERIES}&from=-{milliseconds}&step={step}"))
+    let series: Vec<_> = kept_in_history().map(|field| field.name()).collect();
+    (milliseconds > 0).then(|| format!("history?series={}&from=-{milliseconds}&step={step}", series.join(",")))
 }
 
 /// The answer as moments, the oldest first. A moment at which nothing was measured is left out.
-pub fn snapshots(told: Told) -> Vec<Snapshot> {
-    let Told { from_ms, step_ms, series } = told;
+pub fn snapshots(reply: HistoryReply) -> Vec<Snapshot> {
+    let HistoryReply { from_ms, step_ms, series } = reply;
     let mut moments: BTreeMap<usize, BTreeMap<DeviceId, Device>> = BTreeMap::new();
     for one in series {
-        let Some(id) = device(&one.device) else { continue };
+        let (Some(field), id) = (device_field(&one.name), DeviceId::named(&one.device)) else { continue };
+        if matches!(id, DeviceId::NoDriver(_)) {
+            continue;
+        }
         for (at, point) in one.points.into_iter().enumerate().take(MOST) {
             let Some([_, Some(mean), _]) = point else { continue };
             let devices = moments.entry(at).or_default();
             let device = devices
                 .entry(id.clone())
                 .or_insert_with(|| Device { sample_age_seconds: Some(0.0), ..Device::new(id.clone()) });
-            set(device, &one.name, mean);
+            (field.figure.set)(device, field.label, &Value::Real(mean));
         }
     }
     let moment = |(at, devices): (usize, BTreeMap<DeviceId, Device>)| Snapshot {
-        schema: SCHEMA,
         taken_at: Timestamp(from_ms.saturating_add(step_ms.saturating_mul(at as i64))),
-        host: Host::default(),
         devices: devices.into_values().collect(),
-        processes: Vec::new(),
-        faults: Vec::new(),
-        alerts: Vec::new(),
+        ..Snapshot::empty()
     };
     moments.into_iter().map(moment).filter(|moment| TIMES.contains(&moment.taken_at.0)).collect()
 }
 
 /// The answer of `/api/v1/events`.
 #[derive(Debug, Deserialize)]
-pub struct Events {
-    events: Vec<Happened>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Happened {
-    time: Timestamp,
-    weight: String,
-    device: Option<String>,
-    text: String,
-}
-
-/// The answer as events, the oldest first.
-pub fn events(told: Events) -> Vec<Event> {
-    let event = |one: Happened| Event {
-        time: one.time,
-        weight: match one.weight.as_str() {
-            "good" => Weight::Good,
-            "warning" => Weight::Warning,
-            "bad" => Weight::Bad,
-            _ => Weight::Note,
-        },
-        device: one.device.as_deref().and_then(device),
-        text: one.text,
-    };
-    told.events.into_iter().map(event).collect()
-}
-
-fn device(name: &str) -> Option<DeviceId> {
-    match name.strip_suffix('R') {
-        Some(gateway) => gateway.parse().ok().map(DeviceId::Remote),
-        None => name.parse().ok().map(DeviceId::Local),
-    }
-}
-
-fn set(device: &mut Device, name: &str, value: f64) {
-    let bytes = Bytes(value.max(0.0) as u64);
-    match name {
-        "asic_temp_celsius" => device.asic_temp = Some(Celsius(value)),
-        "power_watts" => device.power = Some(Watts(value)),
-        "aiclk_megahertz" => device.aiclk = Some(Megahertz(value.max(0.0) as u32)),
-        "fan_rpm" => device.fan = Some(Rpm(value.max(0.0) as u32)),
-        "dram_used_bytes" => device.memory.dram_used = Some(bytes),
-        "l1_used_bytes" => device.memory.l1_used = Some(bytes),
-        "host_to_device_bytes_per_second" => device.pcie.host_to_device = Some(BytesPerSecond(value)),
-        "device_to_host_bytes_per_second" => device.pcie.device_to_host = Some(BytesPerSecond(value)),
-        _ => {}
-    }
+pub struct EventsReply {
+    /// The oldest first.
+    pub events: Vec<Event>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::History;
     use model::figure::device::{DRAM_USED, POWER};
+    use model::{History, Weight};
 
     #[test]
     fn the_past_fills_the_charts_and_its_gaps_stay_gaps() {
@@ -139,7 +90,8 @@ mod tests {
         for snapshot in snapshots(serde_json::from_str(text).unwrap()) {
             history.push(&snapshot);
         }
-        let values = |id, field| history.series(&id, field).iter().map(|(at, value)| (at.0, value)).collect::<Vec<_>>();
+        let values =
+            |id, metric| history.series(&id, metric).iter().map(|(at, value)| (at.0, value)).collect::<Vec<_>>();
         assert_eq!(values(DeviceId::Local(0), POWER.field()), [(5000, Some(2.0)), (6000, None), (7000, Some(8.0))]);
         let remote = values(DeviceId::Remote(2), DRAM_USED.field());
         assert_eq!(remote, [(5000, Some(0.0)), (6000, Some(6.0)), (7000, None)]);
@@ -154,18 +106,18 @@ mod tests {
             points in proptest::collection::vec(proptest::option::of(proptest::num::f64::ANY), 0..9)
         ) {
             let points = points.into_iter().map(|point| point.map(|value| [Some(value); 3])).collect();
-            let series = vec![Series { device, name: "dram_used_bytes".into(), points }];
+            let series = vec![SeriesReply { device, name: "dram_used_bytes".into(), points }];
             let mut history = History::new(10);
-            snapshots(Told { from_ms, step_ms, series }).iter().for_each(|snapshot| history.push(snapshot));
+            snapshots(HistoryReply { from_ms, step_ms, series }).iter().for_each(|snapshot| history.push(snapshot));
         }
     }
 
     #[test]
-    fn what_has_happened_before_stands_before_what_happens() {
+    fn earlier_events_come_before_new_ones() {
         let text = r#"{"newest": 3, "events": [
             {"seq": 2, "time": "1970-01-01T00:00:01.000Z", "weight": "bad", "device": "2R", "text": "device 2R is hung"},
             {"seq": 3, "time": "1970-01-01T00:00:02.000Z", "weight": "of tomorrow", "device": null, "text": "x"}]}"#;
-        let told = events(serde_json::from_str(text).unwrap());
+        let told = serde_json::from_str::<EventsReply>(text).unwrap().events;
         let mut all = crate::events::Events::default();
         all.begin_with(&told);
         let texts: Vec<&str> = all.latest(Timestamp(i64::MAX)).map(|event| event.text.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Limits, from the command line's configuration file or as they are by nature.
+//! ServiceLimits, from the command line's configuration file or as they are by nature.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -11,7 +11,7 @@ use watch::exit::{Exit, Failure};
 /// What the service allows. The file is TOML, `connections = 2000`, and read again at SIGHUP.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct ServiceLimits {
     /// Open connections, on each of the two sockets.
     pub connections: usize,
     /// Live buffers that one process may report. What it keeps in a book has a limit of its own.
@@ -22,21 +22,21 @@ pub struct Limits {
     pub interval_ms: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { connections: 1024, buffers_per_process: 1_000_000, deaths: 1000, interval_ms: 1000 }
+impl Default for ServiceLimits {
+    fn default() -> ServiceLimits {
+        ServiceLimits { connections: 1024, buffers_per_process: 1_000_000, deaths: 1000, interval_ms: 1000 }
     }
 }
 
-impl Limits {
+impl ServiceLimits {
     /// Reads the file: the one that is named, or that which is there.
-    pub fn read(named: Option<&Path>) -> anyhow::Result<Limits> {
+    pub fn read(named: Option<&Path>) -> anyhow::Result<ServiceLimits> {
         let file = config::place(named, true)?;
         let option = if named.is_some() { "--config " } else { "" };
         let wrong = |why: String| Failure::error(Exit::Usage, format!("{option}{}: {why}", file.display()));
         match std::fs::read_to_string(&file) {
             Ok(text) => parse(&text).map_err(wrong),
-            Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(Limits::default()),
+            Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(ServiceLimits::default()),
             Err(error) => Err(wrong(error.to_string())),
         }
     }
@@ -54,26 +54,26 @@ struct Whole {
     buffers_per_process: Option<usize>,
     deaths: Option<usize>,
     interval_ms: Option<u64>,
-    serve: Limits,
+    serve: ServiceLimits,
     top: IgnoredAny,
     alert: IgnoredAny,
     alerts: IgnoredAny,
 }
 
-fn parse(text: &str) -> Result<Limits, String> {
+fn parse(text: &str) -> Result<ServiceLimits, String> {
     let whole: Whole = toml_edit::de::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         format!("line {line}: {}", error.message())
     })?;
     let Whole { connections, buffers_per_process, deaths, interval_ms, serve, .. } = whole;
-    let limits = Limits {
+    let limits = ServiceLimits {
         connections: connections.unwrap_or(serve.connections),
         buffers_per_process: buffers_per_process.unwrap_or(serve.buffers_per_process),
         deaths: deaths.unwrap_or(serve.deaths),
         interval_ms: interval_ms.unwrap_or(serve.interval_ms),
     };
     match limits {
-        Limits { interval_ms: 10..=3_600_000, .. } => Ok(limits),
+        ServiceLimits { interval_ms: 10..=3_600_000, .. } => Ok(limits),
         _ => Err(format!("interval_ms = {} is not from 10 to 3600000", limits.interval_ms)),
     }
 }
@@ -84,9 +84,9 @@ mod tests {
 
     #[test]
     fn what_the_file_does_not_say_stays_as_it_is() {
-        let expected = Limits { connections: 7, interval_ms: 500, ..Limits::default() };
+        let expected = ServiceLimits { connections: 7, interval_ms: 500, ..ServiceLimits::default() };
         assert_eq!(parse("connections = 7 # few\ninterval_ms = 500\n"), Ok(expected));
-        assert_eq!(parse(""), Ok(Limits::default()));
+        assert_eq!(parse(""), Ok(ServiceLimits::default()));
         let others = "[top]\ntheme = \"light\"\n[[alert]]\nname = \"x\"\n[alerts.desktop]\n[serve]\nconnections = 7\ninterval_ms = 500\n";
         assert_eq!(parse(others).unwrap().connections, 7);
     }

@@ -8,8 +8,8 @@ use show::memory::view::{Buffer, Death, View};
 
 /// Where memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers. `all` has the other
 /// devices, where some were chosen.
-pub fn look(machine: &mut Machine, snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> View {
-    let told = machine.teller().and_then(|mut service| ask(&mut service, snapshot, all.is_none(), most));
+pub fn memory_view(machine: &mut Machine, snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> View {
+    let told = machine.service().and_then(|mut service| ask(&mut service, snapshot, all.is_none(), most));
     let (buffers, deaths, unlisted) = told.unwrap_or_else(|| without_service(machine, snapshot, all, most));
     View { unlisted_buffers: unlisted, ..gather::view(snapshot, buffers, deaths) }
 }
@@ -21,7 +21,7 @@ fn without_service(
     all: Option<&Snapshot>,
     most: usize,
 ) -> (Vec<Buffer>, Vec<Death>, u64) {
-    if machine.is_far() { Default::default() } else { from_books(snapshot, all, most) }
+    if machine.is_remote() { Default::default() } else { from_books(snapshot, all, most) }
 }
 
 /// The buffers on the devices of a snapshot, without a service. `all` has the other devices, where some were chosen.
@@ -37,9 +37,9 @@ fn from_books(snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> (
 
 /// So many of the largest buffers of one process.
 pub fn buffers_of(machine: &mut Machine, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer> {
-    let told = machine.teller().and_then(|mut service| of_process(&mut service, snapshot, pid, most));
+    let told = machine.service().and_then(|mut service| of_process(&mut service, snapshot, pid, most));
     told.unwrap_or_else(|| {
-        if machine.is_far() {
+        if machine.is_remote() {
             return Vec::new();
         }
         let mut its = snapshot.clone();

@@ -1,0 +1,63 @@
+//! The exit code for the state of a machine or of several.
+
+use crate::exit::{Exit, Failure};
+use crate::fleet::remote::LONGEST;
+use crate::fleet::{Fleet, HostView, Reach};
+use crate::machine::Machine;
+use model::{Snapshot, State};
+
+/// The exit code for the state of a machine. An error when no device can be read at all.
+pub fn of_machine(snapshot: &Snapshot, machine: &Machine) -> anyhow::Result<Exit> {
+    let denied = |path: &str| {
+        snapshot.faults.iter().any(|fault| fault.path.ends_with(path) && fault.reason.starts_with("permission denied"))
+    };
+    if let Some(host) = machine.remote().filter(|host| host.snapshot.is_none()) {
+        return Err(Failure::error(Exit::Unreachable, no_answer(host)));
+    }
+    let bad = |state: State| matches!(state, State::Hung | State::Lost | State::Silent);
+    let unbound = snapshot.devices.iter().all(|device| device.state == State::NoDriver);
+    if denied("/class/tenstorrent") {
+        let why = "/sys/class/tenstorrent may not be read: run as root, or mount /sys readable into the container";
+        return Err(Failure::error(Exit::Permission, why));
+    }
+    if unbound && snapshot.host.driver_version.is_none() && !machine.driver_is_loaded() {
+        return Err(Failure::error(Exit::NoDriver, no_driver(snapshot)));
+    }
+    if snapshot.devices.is_empty() {
+        let why = "no Tenstorrent device was found: the driver is loaded, but has none (see lspci -d 1e52:)";
+        return Err(Failure::error(Exit::NoDevice, why));
+    }
+    let is_any_bad = snapshot.devices.iter().any(|device| bad(device.state));
+    Ok(if is_any_bad { Exit::DeviceLost } else { Exit::Success })
+}
+
+fn no_driver(snapshot: &Snapshot) -> String {
+    let hint = "load it with `modprobe tenstorrent` (package tenstorrent-dkms), or try `ttmon --sim`";
+    match &snapshot.devices[..] {
+        [] => format!("the tenstorrent driver is not loaded, and no Tenstorrent PCI device was found: {hint}"),
+        devices => {
+            let addresses: Vec<String> = devices.iter().map(|device| device.id.to_string()).collect();
+            format!("the tenstorrent driver is not loaded, so {} cannot be read: {hint}", addresses.join(", "))
+        }
+    }
+}
+
+/// The exit code for several machines: that of the worst.
+pub fn of_fleet(fleet: &Fleet) -> Exit {
+    let devices = || fleet.hosts.iter().flat_map(|host| &host.snapshot).flat_map(|snapshot| &snapshot.devices);
+    if devices().any(|device| matches!(device.state, State::Hung | State::Lost | State::Silent)) {
+        Exit::DeviceLost
+    } else if fleet.hosts.iter().any(|host| host.state != Reach::Reached) {
+        Exit::Unreachable
+    } else if devices().next().is_none() {
+        Exit::NoDevice
+    } else {
+        Exit::Success
+    }
+}
+
+/// Why there is nothing to show of a machine.
+pub fn no_answer(host: &HostView) -> String {
+    let why = host.trouble().map_or_else(|| format!("no answer within {} s", LONGEST.as_secs()), str::to_owned);
+    format!("{}: {why}", host.place)
+}

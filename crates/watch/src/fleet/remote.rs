@@ -1,0 +1,74 @@
+//! One other machine, used in place of this one; and the machines that the command line names.
+
+use super::http::{PATIENCE, RemoteService};
+use super::watcher::{FleetSource, FleetWatcher};
+use super::{HostView, place, prometheus};
+use crate::args::MachineArgs;
+use crate::exit::{Exit, Failure};
+use alerts::http::{Http, Options};
+use model::Snapshot;
+use std::time::Duration;
+
+/// Another machine that can be sampled.
+pub struct RemoteMachine {
+    watch: FleetWatcher,
+    /// How its service is asked for more, where it has one.
+    service: Option<(Http, String)>,
+    host: Option<HostView>,
+}
+
+/// How long is waited for an answer, with some time to connect to a machine over ssh.
+pub const LONGEST: Duration = Duration::from_secs(20);
+
+/// Starts to watch the machines that the command line names.
+pub fn watch(args: &MachineArgs, interval: Duration) -> anyhow::Result<FleetWatcher> {
+    Ok(FleetWatcher::start(fleet_source(args)?, interval)?)
+}
+
+/// The machines that the command line names.
+pub fn fleet_source(args: &MachineArgs) -> anyhow::Result<FleetSource> {
+    if !args.ssh.is_empty() {
+        return Ok(FleetSource::Ssh { hosts: place::ssh(&args.ssh)?, push: args.push });
+    }
+    let ask = |options: &Options| Http::new(options).map_err(|error| Failure::error(Exit::Usage, format!("{error:#}")));
+    if let Some(url) = &args.prometheus {
+        let http = ask(&Options { timeout: prometheus::PATIENCE, ..options(args) })?;
+        return Ok(FleetSource::Prometheus(prometheus::Prometheus::at(url, http)?));
+    }
+    let http = ask(&options(args))?;
+    Ok(FleetSource::Http(place::http(&args.host)?, http))
+}
+
+fn options(args: &MachineArgs) -> Options {
+    Options { timeout: PATIENCE, ca: args.ca.clone(), token_file: args.token_file.clone() }
+}
+
+impl RemoteMachine {
+    /// The machine that the command line names.
+    pub fn open(args: &MachineArgs) -> anyhow::Result<RemoteMachine> {
+        let fleet_source = fleet_source(args)?;
+        let service = match &fleet_source {
+            FleetSource::Http(places, http) => places.first().map(|place| (http.clone(), place.base.clone())),
+            FleetSource::Prometheus(_) | FleetSource::Ssh { .. } => None,
+        };
+        Ok(RemoteMachine { watch: FleetWatcher::start(fleet_source, Duration::from_secs(1))?, service, host: None })
+    }
+
+    /// Its snapshot of now, or its last. Empty when it never answered.
+    pub fn sample(&mut self) -> Snapshot {
+        self.host = self.watch.round(LONGEST).hosts.into_iter().next();
+        let last = self.host.as_ref().and_then(HostView::aged);
+        last.unwrap_or_else(Snapshot::empty)
+    }
+
+    /// What is known of it besides.
+    pub fn host(&self) -> Option<&HostView> {
+        self.host.as_ref()
+    }
+
+    /// Its service, when it answers.
+    pub fn service(&self) -> Option<RemoteService<'_>> {
+        let answers = self.host.as_ref().is_some_and(|host| host.trouble().is_none());
+        self.service.as_ref().filter(|_| answers).map(|(http, base)| RemoteService { http, base })
+    }
+}

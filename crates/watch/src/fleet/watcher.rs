@@ -1,0 +1,371 @@
+//! Watches several machines, each in a thread of its own: one that hangs does not delay the others.
+
+use super::place::HttpPlace;
+use super::{DetailRequest, Fleet, HostDetail, HostView, Reach, http, prometheus, ssh};
+use alerts::http::Http;
+use model::{Alert, Snapshot};
+use std::io;
+use std::process::Child;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Watches machines until it is dropped.
+pub struct FleetWatcher {
+    state: Arc<FleetState>,
+}
+
+/// How machines are reached.
+pub enum FleetSource {
+    /// Their services are asked.
+    Http(Vec<HttpPlace>, Http),
+    /// A Prometheus that scrapes them is asked.
+    Prometheus(prometheus::Prometheus),
+    /// `ttmon` is started there; the program itself is copied there when `push` is set.
+    Ssh {
+        /// Names that ssh knows.
+        hosts: Vec<String>,
+        /// Whether the program is copied to machines that have none.
+        push: bool,
+    },
+}
+
+/// What all threads know of the machines.
+pub struct FleetState {
+    shared: Mutex<WatchedHosts>,
+    /// There is something new to show.
+    changed: Condvar,
+    /// There is something to ask for.
+    wanted: Condvar,
+}
+
+struct WatchedHosts {
+    hosts: Vec<WatchedHost>,
+    /// Counts everything that is new.
+    version: u64,
+    /// Counts the rounds in which all machines are asked at once.
+    round: u64,
+    interval: Duration,
+    request: Option<DetailRequest>,
+    is_over: bool,
+}
+
+/// What is known of one machine.
+struct WatchedHost {
+    view: HostView,
+    /// When its snapshot came.
+    came: Option<Instant>,
+    /// Since when and why it does not answer.
+    trouble: Option<(Instant, String)>,
+    /// The last round in which it has answered or failed.
+    answered: u64,
+    /// What was started to reach it.
+    child: Option<Child>,
+}
+
+/// A thread that asks one machine needs no more.
+const STACK: usize = 512 << 10;
+/// So much time between two questions for each machine that is watched: a thousand are asked every five seconds.
+const SPREAD: Duration = Duration::from_millis(5);
+/// The longest time until a machine that does not answer is tried again.
+const LONGEST_REST: Duration = Duration::from_secs(10);
+
+impl FleetWatcher {
+    /// Begins at once with all of them.
+    pub fn start(source: FleetSource, interval: Duration) -> io::Result<FleetWatcher> {
+        let views: Vec<HostView> = match &source {
+            FleetSource::Http(places, _) => {
+                places.iter().map(|place| HostView::new(&place.name, &place.base)).collect()
+            }
+            // It knows which machines there are.
+            FleetSource::Prometheus(source) => vec![source.placeholder()],
+            FleetSource::Ssh { hosts, .. } => hosts.iter().map(|host| HostView::new(host, host)).collect(),
+        };
+        // A connection or a few pipes for each of them.
+        sources::make_room_for_files();
+        let state = Arc::new(FleetState::new(views, interval));
+        // From here on a failure ends what was begun.
+        let watch = FleetWatcher { state: state.clone() };
+        match source {
+            FleetSource::Http(places, asking) => {
+                for (at, place) in places.into_iter().enumerate() {
+                    let asking = asking.clone();
+                    watch.begin(move |state| http::follow(state, at, &asking, &place))?;
+                }
+            }
+            FleetSource::Prometheus(source) => watch.begin(move |state| prometheus::follow(state, &source))?,
+            FleetSource::Ssh { hosts, push } => {
+                for (at, host) in hosts.into_iter().enumerate() {
+                    watch.begin(move |state| ssh::follow(state, at, &host, push))?;
+                }
+            }
+        }
+        Ok(watch)
+    }
+
+    /// Runs something in a thread that updates the state, until the watcher ends.
+    fn begin(&self, follow: impl FnOnce(&FleetState) + Send + 'static) -> io::Result<()> {
+        let state = self.state.clone();
+        let thread = std::thread::Builder::new().name("ttmon-host".into()).stack_size(STACK);
+        let why = |error: io::Error| io::Error::new(error.kind(), format!("no thread for another machine: {error}"));
+        thread.spawn(move || follow(&state)).map(drop).map_err(why)
+    }
+
+    /// What is known now.
+    pub fn fleet(&self) -> Fleet {
+        self.state.lock().fleet()
+    }
+
+    /// Asks all machines now, and waits until each has answered or failed, but not longer than this. A machine that did not
+    /// answer the last time is not waited for.
+    pub fn round(&self, patience: Duration) -> Fleet {
+        let until = Instant::now() + patience;
+        let mut shared = self.state.lock();
+        shared.round += 1;
+        self.state.wanted.notify_all();
+        let is_awaited = |host: &WatchedHost, round: u64| host.answered < round && host.trouble.is_none();
+        while shared.hosts.iter().any(|host| is_awaited(host, shared.round)) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            shared = wait(&self.state.changed, shared, left);
+        }
+        shared.fleet()
+    }
+
+    /// Waits until there is something new since a version, but not longer than this, and says up to which version it is now. None
+    /// when it is over.
+    pub fn await_news(&self, since: u64, time: Duration) -> Option<u64> {
+        let until = Instant::now() + time;
+        let mut shared = self.state.lock();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if shared.is_over {
+                return None;
+            }
+            if shared.version != since || left.is_zero() {
+                return Some(shared.version);
+            }
+            shared = wait(&self.state.changed, shared, left);
+        }
+    }
+
+    /// Sets the poll interval.
+    pub fn set_interval(&self, interval: Duration) {
+        self.state.lock().interval = interval;
+        self.state.wanted.notify_all();
+    }
+
+    /// Requests details of the machine that is shown. They are asked for at once.
+    pub fn request(&self, request: Option<DetailRequest>) {
+        let mut shared = self.state.lock();
+        if shared.request != request {
+            shared.request = request;
+            self.state.wanted.notify_all();
+        }
+    }
+
+    /// Ends everything that was begun.
+    pub fn end(&self) {
+        let mut shared = self.state.lock();
+        shared.is_over = true;
+        for mut child in shared.hosts.iter_mut().filter_map(|host| host.child.take()) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        drop(shared);
+        self.state.wanted.notify_all();
+        self.state.changed.notify_all();
+    }
+}
+
+impl Drop for FleetWatcher {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What a thread that asks a machine does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextStep {
+    /// Ask, with the details that are requested.
+    Ask(Option<DetailRequest>),
+    /// End: the watcher has ended.
+    End,
+}
+
+impl FleetState {
+    fn new(views: Vec<HostView>, interval: Duration) -> FleetState {
+        let host = |view| WatchedHost { view, came: None, trouble: None, answered: 0, child: None };
+        let hosts = views.into_iter().map(host).collect();
+        let shared = WatchedHosts { hosts, version: 0, round: 0, interval, request: None, is_over: false };
+        FleetState { shared: Mutex::new(shared), changed: Condvar::new(), wanted: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WatchedHosts> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is known of one machine, and wakes those who wait for that.
+    fn change(&self, at: usize, change: impl FnOnce(&mut WatchedHost)) {
+        let mut shared = self.lock();
+        let round = shared.round;
+        if let Some(host) = shared.hosts.get_mut(at) {
+            change(host);
+            host.answered = round;
+        }
+        shared.version += 1;
+        drop(shared);
+        self.changed.notify_all();
+    }
+
+    /// A machine has answered. What is not new stays as it is.
+    pub fn answered(&self, at: usize, snapshot: Option<Snapshot>, alerts: Option<Vec<Alert>>) {
+        self.change(at, |host| {
+            if let Some(snapshot) = snapshot {
+                host.view.snapshot = Some(Arc::new(snapshot));
+                host.came = Some(Instant::now());
+            }
+            if let Some(alerts) = alerts {
+                host.view.alerts = alerts;
+            }
+            host.trouble = None;
+        });
+    }
+
+    /// A machine does not answer.
+    pub fn failed(&self, at: usize, why: String) {
+        self.change(at, |host| {
+            let since = host.trouble.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+            host.trouble = Some((since, why));
+            host.view.detail = None;
+        });
+    }
+
+    /// Sets what is only asked of the machine that is shown.
+    pub fn detail(&self, at: usize, detail: Option<HostDetail>) {
+        self.change(at, |host| host.view.detail = detail.map(Arc::new));
+    }
+
+    /// All machines at once, from a source that knows all of them.
+    pub fn all(&self, views: Vec<HostView>) {
+        let mut shared = self.lock();
+        let round = shared.round;
+        let host = |view: HostView| {
+            let came = view.age.and_then(|age| Instant::now().checked_sub(age));
+            let trouble = match &view.state {
+                Reach::Unreachable { why, since } => Some((Instant::now().checked_sub(*since), why.clone())),
+                Reach::Waiting | Reach::Reached => None,
+            };
+            let trouble = trouble.map(|(since, why)| (since.unwrap_or_else(Instant::now), why));
+            WatchedHost { view, came, trouble, answered: round, child: None }
+        };
+        shared.hosts = views.into_iter().map(host).collect();
+        shared.version += 1;
+        drop(shared);
+        self.changed.notify_all();
+    }
+
+    /// Keeps what was started to reach a machine, so that it ends with us. Returns it when it is over already.
+    pub fn keep_child(&self, at: usize, child: Child) -> Result<(), Child> {
+        let mut shared = self.lock();
+        if shared.is_over {
+            return Err(child);
+        }
+        match shared.hosts.get_mut(at) {
+            Some(host) => {
+                host.child = Some(child);
+                Ok(())
+            }
+            None => Err(child),
+        }
+    }
+
+    /// Takes it back.
+    pub fn take_child(&self, at: usize) -> Option<Child> {
+        self.lock().hosts.get_mut(at)?.child.take()
+    }
+
+    /// How often a machine is asked.
+    pub fn interval(&self) -> Duration {
+        self.lock().interval
+    }
+
+    /// What a machine told last.
+    pub fn snapshot(&self, at: usize) -> Option<Arc<Snapshot>> {
+        self.lock().hosts.get(at)?.view.snapshot.clone()
+    }
+
+    /// Waits until it is time to ask a machine again, after it has answered or has failed so many times in a row.
+    pub fn rest(&self, at: usize, failures: u32) -> NextStep {
+        let is_asked_for =
+            |shared: &WatchedHosts| shared.hosts.get(at).is_some_and(|host| host.answered < shared.round);
+        self.rest_until(failures, true, |shared| shared.request_for(at), is_asked_for)
+    }
+
+    /// The same for a source that knows all machines at once.
+    pub fn rest_for_all(&self, failures: u32) -> NextStep {
+        let is_asked_for = |shared: &WatchedHosts| shared.hosts.iter().any(|host| host.answered < shared.round);
+        self.rest_until(failures, false, |shared| shared.request.clone(), is_asked_for)
+    }
+
+    /// A thread of a single machine asks at the full rate while that machine is shown.
+    fn rest_until(
+        &self,
+        failures: u32,
+        hurries: bool,
+        requested: impl Fn(&WatchedHosts) -> Option<DetailRequest>,
+        is_asked_for: impl Fn(&WatchedHosts) -> bool,
+    ) -> NextStep {
+        let began = Instant::now();
+        let mut shared = self.lock();
+        let (request, interval) = (requested(&shared), shared.interval);
+        loop {
+            let now = requested(&shared);
+            let pause = shared.pause(hurries && now.is_some(), failures);
+            let left = (began + pause).saturating_duration_since(Instant::now());
+            let is_asked_for = is_asked_for(&shared);
+            let is_new = now.is_some() && now != request;
+            if shared.is_over {
+                return NextStep::End;
+            }
+            let is_interval_shorter = interval != shared.interval && left > shared.interval;
+            if left.is_zero() || (failures == 0 && (is_asked_for || is_new || is_interval_shorter)) {
+                return NextStep::Ask(now);
+            }
+            shared = wait(&self.wanted, shared, left);
+        }
+    }
+}
+
+impl WatchedHosts {
+    fn fleet(&self) -> Fleet {
+        let view = |host: &WatchedHost| HostView {
+            state: match &host.trouble {
+                Some((since, why)) => Reach::Unreachable { why: why.clone(), since: since.elapsed() },
+                None if host.view.snapshot.is_some() => Reach::Reached,
+                None => Reach::Waiting,
+            },
+            age: host.came.map(|came| came.elapsed()),
+            ..host.view.clone()
+        };
+        Fleet { hosts: self.hosts.iter().map(view).collect() }
+    }
+
+    fn request_for(&self, at: usize) -> Option<DetailRequest> {
+        let name = &self.hosts.get(at)?.view.name;
+        self.request.clone().filter(|request| request.host == *name)
+    }
+
+    fn pause(&self, is_looked_at: bool, failures: u32) -> Duration {
+        let usual = if is_looked_at { self.interval } else { self.interval.max(SPREAD * self.hosts.len() as u32) };
+        match failures {
+            0 => usual,
+            n => (usual * 2u32.saturating_pow(n.min(10) - 1)).min(LONGEST_REST.max(usual)),
+        }
+    }
+}
+
+fn wait<'a>(condition: &Condvar, shared: MutexGuard<'a, WatchedHosts>, time: Duration) -> MutexGuard<'a, WatchedHosts> {
+    condition.wait_timeout(shared, time).unwrap_or_else(PoisonError::into_inner).0
+}

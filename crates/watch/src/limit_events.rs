@@ -1,0 +1,195 @@
+//! Events of figures that are judged: a temperature that is critical, a capacity that is full, a degraded link, power at its limit.
+
+use model::figure::device::DEVICE_FIGURES;
+use model::figure::{Figure, Judge};
+use model::judgement::{AT_LIMIT, HYSTERESIS};
+use model::{Device, DeviceId, Event, State, Timestamp, Weight};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was reported, so that each is reported once.
+#[derive(Debug, Default)]
+pub struct LimitEvents {
+    /// Figures that are critical or full, and links that are degraded.
+    exceeded: BTreeSet<Key>,
+    /// Loads at their limit: since when, and whether that was reported.
+    at_limit: BTreeMap<Key, (Timestamp, bool)>,
+}
+
+/// A figure of a device.
+type Key = (DeviceId, &'static str);
+
+/// Full load is normal: it is worth a word after so many milliseconds at the limit.
+const AT_LIMIT_FOR: i64 = 30_000;
+/// The key of the link, which is judged by two figures.
+const LINK: &str = "link";
+
+impl LimitEvents {
+    /// What is new in a snapshot.
+    pub fn notice(&mut self, devices: &[Device], time: Timestamp) -> Vec<Event> {
+        let mut events = Vec::new();
+        // The last values of a device that does not answer say nothing of now.
+        let is_current =
+            |device: &&Device| device.sample_age_seconds.is_some_and(|age| age <= 0.0) || device.state == State::Remote;
+        for device in devices.iter().filter(is_current) {
+            let event = |(weight, text)| Event { time, weight, device: Some(device.id.clone()), text };
+            events.extend(DEVICE_FIGURES.iter().filter_map(|figure| self.exceeds(figure, device)).map(event));
+            events.extend(self.link(device).map(event));
+        }
+        // Voltage and current follow from power, which history keeps.
+        for figure in DEVICE_FIGURES.iter().filter(|figure| figure.judge == Judge::Load && figure.history) {
+            let due: Vec<&Device> =
+                devices.iter().filter(is_current).filter(|device| self.is_due(figure, device, time)).collect();
+            events.extend(at_limit_event(figure, &due, time));
+        }
+        events
+    }
+
+    /// What to say of a figure that has become critical or full.
+    fn exceeds(&mut self, figure: &'static Figure<Device>, device: &Device) -> Option<(Weight, String)> {
+        let (_, critical) = figure.judge.thresholds()?;
+        let (value, limit) = (figure.number(device)?, figure.limit_of(device)?);
+        let weight = if figure.judge == Judge::Heat { Weight::Bad } else { Weight::Warning };
+        self.cross(device, figure.name, value / limit, critical).then(|| {
+            let word = figure.judge.word(figure.judge.judge(value / limit));
+            let (value, limit) = (figure.unit.number(value), figure.unit.number(limit));
+            (weight, format!("device {}: {} {word}: {value} of {limit}", device.id, title_in_text(figure)))
+        })
+    }
+
+    /// What to say of a link that has become slower or narrower than it could be.
+    fn link(&mut self, device: &Device) -> Option<(Weight, String)> {
+        let is_degraded = device.pcie.is_degraded()?;
+        self.cross(device, LINK, f64::from(u8::from(is_degraded)), 1.0).then(|| {
+            let link = &device.pcie;
+            let number = |n: Option<u8>| n.map_or("?".into(), |n| n.to_string());
+            let text = format!(
+                "device {}: PCIe link degraded: Gen{} x{} (max Gen{} x{})",
+                device.id,
+                number(link.generation),
+                number(link.width),
+                number(link.max_generation),
+                number(link.max_width)
+            );
+            (Weight::Warning, text)
+        })
+    }
+
+    /// Whether a share has reached a threshold that it was well below before.
+    fn cross(&mut self, device: &Device, name: &'static str, share: f64, threshold: f64) -> bool {
+        if share >= threshold {
+            return self.exceeded.insert((device.id.clone(), name));
+        }
+        if share < threshold * HYSTERESIS && !self.exceeded.is_empty() {
+            self.exceeded.remove(&(device.id.clone(), name));
+        }
+        false
+    }
+
+    /// Whether a load has been at its limit for long enough, and that was not reported yet.
+    fn is_due(&mut self, figure: &'static Figure<Device>, device: &Device, time: Timestamp) -> bool {
+        let Some(share) = figure.share(device) else { return false };
+        let key = || (device.id.clone(), figure.name);
+        if share >= AT_LIMIT {
+            let (since, is_reported) = self.at_limit.entry(key()).or_insert((time, false));
+            let is_due = !*is_reported && time.0 - since.0 >= AT_LIMIT_FOR;
+            *is_reported |= is_due;
+            return is_due;
+        }
+        if !self.at_limit.is_empty() {
+            match self.at_limit.get(&key()) {
+                // It was a short peak, or it is over.
+                Some((_, false)) => drop(self.at_limit.remove(&key())),
+                Some((_, true)) if share < AT_LIMIT * HYSTERESIS => drop(self.at_limit.remove(&key())),
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
+/// One event for all devices whose load is at its limit.
+fn at_limit_event(figure: &Figure<Device>, due: &[&Device], time: Timestamp) -> Option<Event> {
+    let title = title_in_text(figure);
+    let (device, text) = match due {
+        [] => return None,
+        [one] => {
+            let value = figure.text(one).unwrap_or_default();
+            (Some(one.id.clone()), format!("device {} at its {title} limit: {value}", one.id))
+        }
+        several => (None, format!("{} devices at their {title} limit", several.len())),
+    };
+    Some(Event { time, weight: Weight::Note, device, text })
+}
+
+/// The title of a figure within a sentence: "temperature critical", and "DRAM full" rather than "DRAM used full".
+pub fn title_in_text(figure: &Figure<Device>) -> String {
+    let title = figure.title.trim_end_matches(" used");
+    // An abbreviation stays as it is.
+    if title.chars().skip(1).any(char::is_lowercase) { title.to_lowercase() } else { title.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Bytes, Celsius, Watts};
+
+    fn device(n: u32) -> Device {
+        Device { sample_age_seconds: Some(0.0), ..Device::new(DeviceId::Local(n)) }
+    }
+
+    fn texts(events: Vec<Event>) -> Vec<String> {
+        events.into_iter().map(|event| format!("{:?} {}", event.weight, event.text)).collect()
+    }
+
+    #[test]
+    fn a_critical_temperature_is_reported_once_and_again_only_after_it_was_well_below() {
+        let mut limits = LimitEvents::default();
+        let mut at = |celsius| {
+            let (asic_temp, asic_temp_max) = (Some(Celsius(celsius)), Some(Celsius(100.0)));
+            texts(limits.notice(&[Device { asic_temp, asic_temp_max, ..device(0) }], Timestamp(1)))
+        };
+        assert_eq!(at(94.0), [""; 0]);
+        assert_eq!(at(95.5), ["Bad device 0: temperature critical: 95.5 °C of 100.0 °C"]);
+        assert_eq!([at(91.0), at(95.0), at(90.0)].concat(), [""; 0]);
+        assert_eq!(at(95.0).len(), 1);
+    }
+
+    #[test]
+    fn a_full_memory_and_a_degraded_link_are_warnings() {
+        let mut device = device(3);
+        device.memory.dram_total = Some(Bytes(100 << 30));
+        device.memory.dram_used = Some(Bytes(96 << 30));
+        (device.pcie.generation, device.pcie.max_generation) = (Some(4), Some(5));
+        (device.pcie.width, device.pcie.max_width) = (Some(16), Some(16));
+        let mut limits = LimitEvents::default();
+        assert_eq!(
+            texts(limits.notice(std::slice::from_ref(&device), Timestamp(1))),
+            [
+                "Warning device 3: DRAM full: 96.0 GiB of 100.0 GiB",
+                "Warning device 3: PCIe link degraded: Gen4 x16 (max Gen5 x16)"
+            ]
+        );
+        assert_eq!(texts(limits.notice(&[device], Timestamp(2))), [""; 0]);
+    }
+
+    #[test]
+    fn full_power_is_a_note_after_half_a_minute_and_one_for_all_devices() {
+        let at = |n, watts| Device { power: Some(Watts(watts)), power_max: Some(Watts(150.0)), ..device(n) };
+        let all = |watts| (0..8).map(|n| at(n, watts)).collect::<Vec<_>>();
+        let mut limits = LimitEvents::default();
+        let mut notice = |devices: &[Device], second: i64| texts(limits.notice(devices, Timestamp(second * 1000)));
+        assert_eq!([notice(&all(150.0), 0), notice(&all(150.0), 29)].concat(), [""; 0]);
+        assert_eq!(notice(&all(150.0), 30), ["Note 8 devices at their power limit"]);
+        assert_eq!([notice(&all(149.0), 31), notice(&all(120.0), 90)].concat(), [""; 0], "reported already, then over");
+        assert_eq!([notice(&[at(1, 150.0)], 100), notice(&[at(1, 100.0)], 120)].concat(), [""; 0], "a short peak");
+        assert_eq!([notice(&[at(1, 150.0)], 129), notice(&[at(1, 150.0)], 158)].concat(), [""; 0]);
+        assert_eq!(notice(&[at(1, 150.0)], 159), ["Note device 1 at its power limit: 150.0 W"]);
+    }
+
+    #[test]
+    fn the_last_values_of_a_device_that_does_not_answer_are_not_judged() {
+        let (asic_temp, asic_temp_max) = (Some(Celsius(99.0)), Some(Celsius(100.0)));
+        let silent = Device { sample_age_seconds: Some(3.0), asic_temp, asic_temp_max, ..device(0) };
+        assert_eq!(LimitEvents::default().notice(&[silent], Timestamp(1)), []);
+    }
+}
