@@ -1,12 +1,17 @@
 //! `cargo xtask bench [smi|watch|top|fleet|book|serve|web|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the same
 //! files; what watching costs, and the monitor, of one machine and of a thousand; what it costs a process to keep a book; `ttmon serve`
 //! beside a server as the proof of concept had it; what its answers over HTTP cost; and a fleet that a Prometheus tells of.
+//!
+//! `cargo xtask review [--strict]`: figures of this repository, and which of its targets are met.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod bench;
 mod book;
 mod counting;
 mod fleet;
 mod prometheus;
+mod review;
 mod serve;
 mod top;
 mod web;
@@ -24,6 +29,8 @@ fn main() -> anyhow::Result<()> {
         ["bench", "serve"] => serve::run(),
         ["bench", "web"] => web::run(),
         ["bench", "prometheus"] => prometheus::run(),
+        ["review"] => review::run(false),
+        ["review", "--strict"] => review::run(true),
         ["rusage", ..] => bench::rusage(),
         ["keep", live] => book::keeper::keep(live.parse()?),
         ["copy", path] => book::keeper::copy_for_ever(path),
@@ -32,6 +39,6 @@ fn main() -> anyhow::Result<()> {
         ["tell", path] => serve::tell(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
-        _ => bail!("usage: cargo xtask bench [smi|watch|top|fleet|book|serve|web|prometheus]"),
+        _ => bail!("usage: cargo xtask bench [smi|watch|top|fleet|book|serve|web|prometheus] | review [--strict]"),
     }
 }

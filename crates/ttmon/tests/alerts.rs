@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::service::{Service, wait_for};
-use support::{Machine, TTMON, not_run, run, ttmon};
+use support::{Machine, TTMON, needs, run, ttmon};
 
 /// How a receiver behaves.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -278,8 +278,8 @@ fn check_test_and_export_say_what_is_wrong_and_what_was_answered() {
 
 #[test]
 fn what_is_exported_is_taken_by_prometheus() {
-    if Command::new("promtool").arg("--version").output().is_err() {
-        return not_run("the export for Prometheus", "promtool is missing: install the package prometheus");
+    if !needs::has("what_is_exported_is_taken_by_prometheus", &["promtool"]) {
+        return;
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rules.yml");
@@ -329,9 +329,9 @@ impl Drop for Ended {
 
 #[test]
 fn the_real_alertmanager_hears_once_that_it_fires_and_that_it_is_over() {
-    if Command::new("prometheus-alertmanager").arg("--version").output().is_err() {
-        let why = "prometheus-alertmanager is missing: install the package prometheus-alertmanager";
-        return not_run("the real Alertmanager", why);
+    let test = "the_real_alertmanager_hears_once_that_it_fires_and_that_it_is_over";
+    if !needs::has(test, &["prometheus-alertmanager"]) {
+        return;
     }
     let folder = tempfile::tempdir().unwrap();
     // It tells on what it hears, and that is told to a hook.

@@ -11,8 +11,9 @@ use sim::tree::Chip;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+use support::Machine;
 use support::harness::{Harness, built, needs_root, number};
-use support::{Machine, not_run};
+use support::needs::{wheel, wheels};
 
 #[test]
 fn what_the_allocator_has_reserved_is_shown_while_shm_counts_wishes() {
@@ -50,7 +51,7 @@ fn what_the_allocator_has_reserved_is_shown_while_shm_counts_wishes() {
 
 #[test]
 fn a_blackhole_chip_agrees_as_well() {
-    let Some(ttnn) = newest("a_blackhole_chip_agrees_as_well") else { return };
+    let Some(ttnn) = wheel("a_blackhole_chip_agrees_as_well") else { return };
     let bench = Bench::p150(&ttnn);
     let mut program = bench.start(&[], None);
     assert!(program.ask("alloc 1 2048 2048 l1").starts_with("OK "));
@@ -62,7 +63,7 @@ fn a_blackhole_chip_agrees_as_well() {
 
 #[test]
 fn a_mesh_of_eight_chips_has_its_buffers_on_each() {
-    let Some(ttnn) = newest("a_mesh_of_eight_chips_has_its_buffers_on_each") else { return };
+    let Some(ttnn) = wheel("a_mesh_of_eight_chips_has_its_buffers_on_each") else { return };
     let bench = Bench::t3k(&ttnn);
     let mut program = bench.start(&[], Some("2x4"));
     assert!(program.ask("tensor 1 2097152 2048 dram").starts_with("OK "));
@@ -82,7 +83,7 @@ fn a_mesh_of_eight_chips_has_its_buffers_on_each() {
 
 #[test]
 fn a_chip_sums_up_exact_and_other_figures_of_its_processes() {
-    let Some(ttnn) = newest("a_chip_sums_up_exact_and_other_figures_of_its_processes") else { return };
+    let Some(ttnn) = wheel("a_chip_sums_up_exact_and_other_figures_of_its_processes") else { return };
     let bench = Bench::n150(&ttnn);
     let mut with = bench.start(&[], None);
     let mut with_too = bench.start(&[], None);
@@ -110,7 +111,7 @@ fn a_chip_sums_up_exact_and_other_figures_of_its_processes() {
 
 #[test]
 fn allocations_of_another_thread_count_though_shm_misses_them() {
-    let Some(ttnn) = newest("allocations_of_another_thread_count_though_shm_misses_them") else { return };
+    let Some(ttnn) = wheel("allocations_of_another_thread_count_though_shm_misses_them") else { return };
     let bench = Bench::n150(&ttnn);
     let mut program = bench.start(&[], None);
     assert!(program.ask("thread alloc 1 2097152 2048 dram").starts_with("OK "));
@@ -121,7 +122,7 @@ fn allocations_of_another_thread_count_though_shm_misses_them() {
 
 #[test]
 fn the_banks_are_right_after_a_burst_and_gone_with_the_device() {
-    let Some(ttnn) = newest("the_banks_are_right_after_a_burst_and_gone_with_the_device") else { return };
+    let Some(ttnn) = wheel("the_banks_are_right_after_a_burst_and_gone_with_the_device") else { return };
     let bench = Bench::n150(&ttnn);
     let mut program = bench.start(&[], None);
     program.ok("hold 300 2048 2048 dram");
@@ -135,7 +136,7 @@ fn the_banks_are_right_after_a_burst_and_gone_with_the_device() {
 
 #[test]
 fn a_forked_child_does_not_count_what_its_parent_holds() {
-    let Some(ttnn) = newest("a_forked_child_does_not_count_what_its_parent_holds") else { return };
+    let Some(ttnn) = wheel("a_forked_child_does_not_count_what_its_parent_holds") else { return };
     let bench = Bench::n150(&ttnn);
     let mut program = bench.start(&[], None);
     assert!(program.ask("alloc 1 2048 2048 l1").starts_with("OK "));
@@ -155,7 +156,7 @@ fn a_forked_child_does_not_count_what_its_parent_holds() {
 #[test]
 fn a_program_in_a_container_is_exact_too() {
     let test = "a_program_in_a_container_is_exact_too";
-    let Some(ttnn) = newest(test).filter(|_| needs_root(test)) else { return };
+    let Some(ttnn) = wheel(test).filter(|_| needs_root(test)) else { return };
     let bench = Bench::n150(&ttnn);
     let script = "mount -t tmpfs tmpfs /dev/shm && exec \"$@\"";
     let wrapper = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh"];
@@ -169,7 +170,7 @@ fn a_program_in_a_container_is_exact_too() {
 
 #[test]
 fn the_report_and_the_query_show_banks_and_fragmentation() {
-    let Some(ttnn) = newest("the_report_and_the_query_show_banks_and_fragmentation") else { return };
+    let Some(ttnn) = wheel("the_report_and_the_query_show_banks_and_fragmentation") else { return };
     let bench = Bench::n150(&ttnn);
     let mut program = bench.start(&[], None);
     for id in 1..=8 {
@@ -210,23 +211,6 @@ fn held(snapshot: &Value, pid: u32, device: usize) -> Value {
     let processes = snapshot["processes"].as_array().unwrap();
     let process = processes.iter().find(|process| process["pid"] == pid).unwrap_or_else(|| panic!("{pid}: {snapshot}"));
     process["devices"][device].clone()
-}
-
-fn newest(test: &str) -> Option<PathBuf> {
-    wheel("TTMON_TTNN", test)
-}
-
-/// The newest wheel and an older one, in which a buffer has another form.
-fn wheels(test: &str) -> Vec<PathBuf> {
-    ["TTMON_TTNN", "TTMON_TTNN_OLD"].iter().filter_map(|variable| wheel(variable, test)).collect()
-}
-
-fn wheel(variable: &str, test: &str) -> Option<PathBuf> {
-    let wheel = std::env::var_os(variable);
-    if wheel.is_none() {
-        not_run(test, &format!("{variable} is not set: {variable}=$(scripts/fetch-ttnn [VERSION])"));
-    }
-    wheel.map(PathBuf::from)
 }
 
 /// A machine with chips that a real tt-metal takes for its own.

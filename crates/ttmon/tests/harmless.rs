@@ -7,7 +7,7 @@ mod support;
 use sim::tree::Chip;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Machine, TTMON, not_run};
+use support::{Machine, TTMON, needs};
 
 struct Holder(Child);
 
@@ -36,8 +36,8 @@ fn trace(arguments: &[&str]) -> Vec<String> {
 #[test]
 fn no_run_opens_a_device_or_a_file_for_writing() {
     let test = "no_run_opens_a_device_or_a_file_for_writing";
-    if !Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return not_run(test, "strace is not installed");
+    if !needs::has(test, &["strace"]) {
+        return;
     }
     // A process holds the device, as a workload does: its open files must not lead us to open it either.
     let machine = Machine::with(&[Chip::p150a(0), Chip::n300(1), Chip::p300a(2), Chip::p300a(3)]);

@@ -337,10 +337,7 @@ fn on_a_terminal_once(root: &str) -> String {
 
 #[test]
 fn the_banks_of_a_real_allocator_are_shown() {
-    let Some(ttnn) = std::env::var_os("TTMON_TTNN") else {
-        let why = "TTMON_TTNN is not set: TTMON_TTNN=$(scripts/fetch-ttnn)";
-        return support::not_run("the_banks_of_a_real_allocator_are_shown", why);
-    };
+    let Some(ttnn) = support::needs::wheel("the_banks_of_a_real_allocator_are_shown") else { return };
     let number = u64::from(std::process::id()) << 32 | 0x3E3;
     let machine = Machine::with_real_shm(&[Chip { serial: Some(number), ..Chip::n150(0) }]);
     let cluster = machine.0.path().join("cluster.yaml");

@@ -73,7 +73,8 @@ fn a_process_that_does_not_tell_makes_the_sum_a_lower_bound() {
 
 #[test]
 fn what_the_driver_counts_comes_before_a_region_and_is_not_mixed_with_it() {
-    let chip = Chip { asic_id: Some(0xA3), ..Chip::n300(0) };
+    // An n300's numbers come from its serial number.
+    let chip = Chip { serial: Some(0x0100_0145_1170_00A3), ..Chip::n300(0) };
     let machine = Machine::with(std::slice::from_ref(&chip));
     let mut region = attach(&machine, chip.unique_ids()[0], 0);
     region.set(Amounts { dram: 4096, trace: 512, ..Amounts::default() });

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{TTMON, is_root, not_run};
+use support::{TTMON, is_root, needs, not_run};
 use tempfile::TempDir;
 
 /// A network of namespaces: one for Prometheus, and one for each host. Everything in it ends with it.
@@ -140,14 +140,6 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-fn missing() -> Option<String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |program: &&&str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    let needed = ["ip", "prometheus", "promtool", "prometheus-alertmanager", "amtool"];
-    let missing = needed.iter().find(|program| !is_there(program));
-    missing.map(|program| format!("{program} is missing")).or_else(|| (!is_root()).then(|| "it takes root".into()))
-}
-
 /// The shipped rules, which wait less before they fire.
 fn rules(network: &Network, name: &str) {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/prometheus").join(name);
@@ -198,8 +190,11 @@ fn host(fleet: &serde_json::Value, address: &str) -> (String, Vec<String>) {
 #[test]
 fn prometheus_scrapes_three_hosts_rules_fire_and_resolve_and_the_fleet_is_read_back() {
     let test = "prometheus_scrapes_three_hosts_rules_fire_and_resolve_and_the_fleet_is_read_back";
-    if let Some(why) = missing() {
-        return not_run(test, &why);
+    if !needs::has(test, &["ip", "prometheus", "promtool", "prometheus-alertmanager", "amtool"]) {
+        return;
+    }
+    if !is_root() {
+        return not_run(test, "network namespaces need root");
     }
     let mut network = match Network::new(3) {
         Ok(network) => network,

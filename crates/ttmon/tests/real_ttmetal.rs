@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use support::harness::{Harness, needs_root};
-use support::{Machine, not_run, program_for_all, run};
+use support::{Machine, needs, program_for_all, run};
 
 #[test]
 fn every_kind_of_two_processes_counts_and_frees_are_taken_off() {
@@ -200,16 +200,13 @@ struct Bench {
 
 impl Bench {
     fn new(test: &str) -> Option<Bench> {
-        let Some(ttnn) = std::env::var_os("TTMON_TTNN") else {
-            not_run(test, "TTMON_TTNN is not set: TTMON_TTNN=$(scripts/fetch-ttnn)");
-            return None;
-        };
+        let ttnn = needs::wheel(test)?;
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
         let asic_id = (now << 8) + NEXT.fetch_add(1, Ordering::Relaxed);
         let machine = Machine::with_real_shm(&[Chip { asic_id: Some(asic_id), ..Chip::p150a(0) }]);
         let region = PathBuf::from(format!("/dev/shm/tt_device_{asic_id}_memory"));
-        Some(Bench { ttnn: ttnn.into(), machine, asic_id, region })
+        Some(Bench { ttnn, machine, asic_id, region })
     }
 
     fn open(&self) -> String {

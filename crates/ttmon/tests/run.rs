@@ -22,7 +22,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use support::{Machine, Run, TTMON, not_run, run};
+use support::{Machine, Run, TTMON, needs, run};
 
 /// `ttmon run` without the agent, on a machine without devices.
 fn plain(arguments: &[&str]) -> Command {
@@ -437,14 +437,11 @@ struct Real {
 
 impl Real {
     fn new(test: &str) -> Option<Real> {
-        let Some(ttnn) = std::env::var_os("TTMON_TTNN") else {
-            not_run(test, "TTMON_TTNN is not set: TTMON_TTNN=$(scripts/fetch-ttnn)");
-            return None;
-        };
+        let ttnn = needs::wheel(test)?;
         let beside = |name: &str| Path::new(TTMON).with_file_name(name).exists();
         assert!(beside("ttmetal-harness") && beside("libttmon_agent.so"), "build them first: cargo build --workspace");
         let machine = Machine::with(&[sim::tree::Chip { asic_id: Some(ASIC), ..sim::tree::Chip::p150a(0) }]);
-        Some(Real { ttnn: ttnn.into(), folder: tempfile::tempdir().unwrap(), machine })
+        Some(Real { ttnn, folder: tempfile::tempdir().unwrap(), machine })
     }
 
     fn start(&self) -> Started {

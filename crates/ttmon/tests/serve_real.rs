@@ -8,11 +8,12 @@ mod support;
 
 use serde_json::{Value, json};
 use sim::tree::Chip;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use support::Machine;
 use support::harness::{Harness, built, number};
+use support::needs::wheels;
 use support::service::{Service, wait_for};
-use support::{Machine, not_run};
 
 /// A machine with a chip that the real tt-metal takes for its own, and where a service will be.
 struct Bench {
@@ -50,17 +51,6 @@ impl Bench {
     fn serve_version(self, version: u32) -> Service {
         Service::start_speaking(version, self.folder, self.machine, &[])
     }
-}
-
-fn wheels(test: &str) -> Vec<PathBuf> {
-    let wheel = |variable: &str| {
-        let wheel = std::env::var_os(variable);
-        if wheel.is_none() {
-            not_run(test, &format!("{variable} is not set: {variable}=$(scripts/fetch-ttnn [VERSION])"));
-        }
-        wheel.map(PathBuf::from)
-    };
-    ["TTMON_TTNN", "TTMON_TTNN_OLD"].into_iter().filter_map(wheel).collect()
 }
 
 /// What the process's own allocator says.

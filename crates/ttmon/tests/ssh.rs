@@ -6,11 +6,10 @@ mod support;
 
 use serde_json::Value;
 use sim::tree::Chip;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use support::service::wait_for;
 use support::terminal::Terminal;
-use support::{Machine, Run, TTMON, is_root, not_run, run};
+use support::{Machine, Run, TTMON, is_root, needs, not_run, run};
 use tempfile::TempDir;
 
 /// An sshd that sees a machine with devices, and a user's own ssh that finds the way to it.
@@ -27,8 +26,7 @@ impl Far {
             not_run(test, "an sshd of its own needs root");
             return None;
         }
-        if !Path::new("/usr/sbin/sshd").exists() {
-            not_run(test, "sshd is missing (package openssh-server)");
+        if !needs::has(test, &["sshd"]) {
             return None;
         }
         let (folder, machine) = (tempfile::tempdir().unwrap(), Machine::with(chips));

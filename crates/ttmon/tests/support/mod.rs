@@ -4,12 +4,13 @@
 
 pub mod browser;
 pub mod harness;
+pub mod needs;
 pub mod pretend;
 pub mod service;
 pub mod terminal;
 
+pub use needs::not_run;
 use serde_json::Value;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -115,14 +116,6 @@ impl Chance {
     pub fn bytes(&mut self, count: u64) -> Vec<u8> {
         (0..count).map(|_| self.below(256) as u8).collect()
     }
-}
-
-/// Says loudly that a test did not run; in CI that is a failure.
-pub fn not_run(test: &str, why: &str) {
-    let notice = format!("NOT RUN: {test}, because {why}");
-    assert!(std::env::var_os("CI").is_none(), "{notice}");
-    // The test runner swallows what `eprintln!` writes in a test that passes.
-    io::stderr().write_all(format!("\n{notice}\n\n").as_bytes()).unwrap();
 }
 
 pub fn is_root() -> bool {

@@ -3,10 +3,10 @@
 use super::clock;
 use crate::support::service::Service;
 use crate::support::terminal::Terminal;
-use crate::support::{Machine, not_run};
+use crate::support::{Machine, needs};
 use rustix::process::Signal;
 use sim::tree::Chip;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Presses a key again and again for so long, and expects an answer each time. How long each took.
@@ -105,8 +105,8 @@ fn a_failure_of_its_own_gives_the_terminal_back_and_is_told() {
 #[test]
 fn no_device_is_opened_and_nothing_is_written() {
     let test = "no_device_is_opened_and_nothing_is_written";
-    if !Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return not_run(test, "strace is not installed");
+    if !needs::has(test, &["strace"]) {
+        return;
     }
     let machine = Machine::with(&[Chip::p150a(0), Chip::n300(1)]);
     let folder = tempfile::tempdir().unwrap();
