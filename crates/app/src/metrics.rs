@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::replace::replace_file;
 use crate::text::clean;
 use std::io::{self, IsTerminal, Write};
-use web::metrics::{Format, MetricsInput, ServiceFigures};
+use web::metrics::{MetricsFormat, MetricsInput, ServiceFigures};
 
 pub fn run(machine: &MachineArgs, args: &MetricsArgs) -> anyhow::Result<Exit> {
     let mut opened = Machine::open(machine, false)?.through_service(machine);
@@ -15,7 +15,10 @@ pub fn run(machine: &MachineArgs, args: &MetricsArgs) -> anyhow::Result<Exit> {
     let (version, sample_age_seconds) = (env!("CARGO_PKG_VERSION"), Some(0.0));
     let service = ServiceFigures { version, sample_age_seconds, ..ServiceFigures::default() };
     let input = MetricsInput { snapshot: &snapshot, service, options: args.options.wanted() };
-    let text = web::metrics::write(&input, if args.openmetrics { Format::OpenMetrics } else { Format::Prometheus });
+    let text = web::metrics::write(
+        &input,
+        if args.openmetrics { MetricsFormat::OpenMetrics } else { MetricsFormat::Prometheus },
+    );
     let written = match &args.textfile {
         Some(path) => replace_file(path, text.as_bytes()).map_err(|error| {
             let exit = if error.kind() == io::ErrorKind::PermissionDenied { Exit::Permission } else { Exit::Usage };

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 /// One thing that has happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Event {
-    /// Counted from 1. Given by the board.
+pub struct NumberedEvent {
+    /// Counted from 1. Given by what is published.
     pub seq: u64,
     /// When.
     pub time: Timestamp,
@@ -21,8 +21,8 @@ pub struct Event {
 
 /// The last of them.
 #[derive(Debug, Default)]
-pub struct Log {
-    all: VecDeque<Event>,
+pub struct EventLog {
+    all: VecDeque<NumberedEvent>,
     /// The number of the last.
     pub newest: u64,
 }
@@ -30,12 +30,12 @@ pub struct Log {
 /// So many are kept.
 const MOST: usize = 1000;
 
-impl Log {
+impl EventLog {
     /// Adds some, the oldest first.
-    pub fn extend(&mut self, events: Vec<Event>) {
+    pub fn extend(&mut self, events: Vec<NumberedEvent>) {
         for event in events {
             self.newest += 1;
-            self.all.push_back(Event { seq: self.newest, ..event });
+            self.all.push_back(NumberedEvent { seq: self.newest, ..event });
         }
         self.all.drain(..self.all.len().saturating_sub(MOST));
     }
@@ -43,13 +43,13 @@ impl Log {
     /// Those behind a number, the oldest first; as an answer.
     pub fn since(&self, seq: u64, limit: usize) -> Vec<u8> {
         #[derive(Serialize)]
-        struct Events<'a> {
+        struct EventsSince<'a> {
             newest: u64,
-            events: Vec<&'a Event>,
+            events: Vec<&'a NumberedEvent>,
         }
         // The oldest of those that are wanted, so that the next question can go on behind the last of them.
         let events = self.all.iter().filter(|event| event.seq > seq).take(limit).collect();
-        serde_json::to_vec(&Events { newest: self.newest, events }).unwrap_or_default()
+        serde_json::to_vec(&EventsSince { newest: self.newest, events }).unwrap_or_default()
     }
 }
 
@@ -57,13 +57,13 @@ impl Log {
 mod tests {
     use super::*;
 
-    fn event(text: &str) -> Event {
-        Event { seq: 0, time: Timestamp(1000), weight: "note", device: Some("0".into()), text: text.into() }
+    fn event(text: &str) -> NumberedEvent {
+        NumberedEvent { seq: 0, time: Timestamp(1000), weight: "note", device: Some("0".into()), text: text.into() }
     }
 
     #[test]
     fn events_are_numbered_and_the_rest_can_be_asked_for() {
-        let mut log = Log::default();
+        let mut log = EventLog::default();
         log.extend(vec![event("a"), event("b"), event("<script>")]);
         let text = |seq, limit| String::from_utf8(log.since(seq, limit)).unwrap();
         expect_test::expect![[r#"{"newest":3,"events":[{"seq":2,"time":"1970-01-01T00:00:01.000Z","weight":"note","device":"0","text":"b"}]}"#]]
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_oldest_go_first_and_numbers_go_on() {
-        let mut log = Log::default();
+        let mut log = EventLog::default();
         log.extend((0..1500).map(|n| event(&n.to_string())).collect());
         assert_eq!((log.all.len(), log.all[0].seq, log.newest), (1000, 501, 1500));
     }

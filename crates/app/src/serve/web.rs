@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use web::{Ask, Asker, Board, Options, Order, Question, Server};
+use web::{Ask, Asker, BufferOrder, Published, Question, ServerOptions, WebServer};
 
 /// Where others are let in: sockets that listen, and what callers have to show.
 pub struct Entrance {
@@ -32,11 +32,11 @@ pub struct Entrance {
 
 /// What is served over HTTP. Without a listener it is nothing but a board that nobody looks at.
 pub struct Web {
-    pub board: Arc<Board>,
+    pub board: Arc<Published>,
     events: Events,
     /// The sample before, and how many deaths there were until then.
     before: (Arc<Snapshot>, u64),
-    server: Option<Server>,
+    server: Option<WebServer>,
     keys: Keys,
     waiting: Receiver<Question>,
     /// Can be read when there are questions.
@@ -130,8 +130,12 @@ impl Web {
         let mut events = Events::default();
         let nothing = Moment::default();
         events.notice(nothing.seen(), Seen { snapshot: &first, deaths: &[] });
-        let board =
-            Arc::new(Board::new(first.clone(), interval, metrics, events.take().into_iter().map(told_of).collect()));
+        let board = Arc::new(Published::new(
+            first.clone(),
+            interval,
+            metrics,
+            events.take().into_iter().map(told_of).collect(),
+        ));
         let (questions, wake) = UnixStream::pair()?;
         questions.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
@@ -146,8 +150,8 @@ impl Web {
                 let address = listener.local_addr()?;
                 log(Level::Info, "listening", &[("protocol", &protocol), ("address", &address)]);
             }
-            let options = Options { listeners, tls, token, ask: ask.clone() };
-            server = Some(Server::start(board.clone(), options)?);
+            let options = ServerOptions { listeners, tls, token, ask: ask.clone() };
+            server = Some(WebServer::start(board.clone(), options)?);
         }
         Ok(Web { board, events, before: (first, 0), server, keys, waiting, questions, _ask: ask })
     }
@@ -198,7 +202,7 @@ impl Web {
     }
 }
 
-fn told_of(event: Event) -> web::Event {
+fn told_of(event: Event) -> web::NumberedEvent {
     let weight = match event.weight {
         Weight::Note => "note",
         Weight::Good => "good",
@@ -206,7 +210,7 @@ fn told_of(event: Event) -> web::Event {
         Weight::Bad => "bad",
     };
     let device = event.device.map(|id| id.to_string());
-    web::Event { seq: 0, time: event.time, weight, device, text: event.text }
+    web::NumberedEvent { seq: 0, time: event.time, weight, device, text: event.text }
 }
 
 /// Puts a question where the service finds it, and wakes it up.
@@ -223,9 +227,9 @@ fn told(ask: Ask, state: &State) -> Vec<u8> {
     match ask {
         Ask::Buffers { pid, device, kind, order, limit, offset } => {
             let sort = match order {
-                Order::Bytes => Sort::Bytes,
-                Order::Age => Sort::Age,
-                Order::Device => Sort::Device,
+                BufferOrder::Bytes => Sort::Bytes,
+                BufferOrder::Age => Sort::Age,
+                BufferOrder::Device => Sort::Device,
             };
             let wanted = Wanted { pid, device, kind, sort, limit, offset, ..Wanted::default() };
             let (page, unlisted, faults) = state.page_of_buffers(&wanted);

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 /// The files by their paths.
 fn texts() -> BTreeMap<&'static str, String> {
-    let text = |asset: &Asset| String::from_utf8(crate::text::Text::of_packed(asset.packed).plain().to_vec()).unwrap();
+    let text =
+        |asset: &Asset| String::from_utf8(crate::text::SharedText::of_packed(asset.packed).plain().to_vec()).unwrap();
     ASSETS.iter().map(|asset| (asset.path, text(asset))).collect()
 }
 

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 /// All who are connected.
 #[derive(Debug, Default)]
-pub struct Peers(Mutex<Known>);
+pub struct Peers(Mutex<PeerCounts>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct PeerCounts {
     total: usize,
     open: HashMap<IpAddr, usize>,
     guesses: HashMap<IpAddr, Guesses>,
@@ -24,7 +24,7 @@ struct Guesses {
 
 /// One connection. Its place is free again when this is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionSlot {
     peers: Arc<Peers>,
     peer: IpAddr,
 }
@@ -42,7 +42,7 @@ const MOST_GUESSERS: usize = 4096;
 
 impl Peers {
     /// A place for one more connection, if there is one.
-    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionSlot> {
         let peer = network(peer);
         let mut known = self.lock();
         let of_one = known.open.get(&peer).copied().unwrap_or(0);
@@ -51,7 +51,7 @@ impl Peers {
         }
         known.total += 1;
         known.open.insert(peer, of_one + 1);
-        Some(Place { peers: self.clone(), peer })
+        Some(ConnectionSlot { peers: self.clone(), peer })
     }
 
     /// How long an address that has guessed too often has to wait.
@@ -78,12 +78,12 @@ impl Peers {
         *guesses = Guesses { wrong: before + 1, last: now };
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, PeerCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut known = self.peers.lock();
         known.total -= 1;
@@ -114,9 +114,10 @@ mod tests {
     #[test]
     fn places_are_counted_for_each_address_and_in_all() {
         let peers = Arc::new(Peers::default());
-        let one: Vec<Place> = (0..MOST_OF_ONE).map(|_| peers.admit(address("10.0.0.1")).unwrap()).collect();
+        let one: Vec<ConnectionSlot> = (0..MOST_OF_ONE).map(|_| peers.admit(address("10.0.0.1")).unwrap()).collect();
         assert!(peers.admit(address("::ffff:10.0.0.1")).is_none(), "the same, written otherwise");
-        let other: Vec<Place> = (0..MOST - MOST_OF_ONE).map(|_| peers.admit(address("10.0.0.2")).unwrap()).collect();
+        let other: Vec<ConnectionSlot> =
+            (0..MOST - MOST_OF_ONE).map(|_| peers.admit(address("10.0.0.2")).unwrap()).collect();
         assert!(peers.admit(address("10.0.0.3")).is_none());
         drop(one);
         assert!(peers.admit(address("10.0.0.1")).is_some());

@@ -1,9 +1,9 @@
 //! What the service has published, for all who ask: the last sample, written down when somebody wants it.
 
-use crate::events::{Event, Log};
+use crate::events::{EventLog, NumberedEvent};
 use crate::history::PastValues;
-use crate::metrics::{self, Format, MetricsInput, MetricsOptions, ServiceFigures};
-use crate::text::Text;
+use crate::metrics::{self, MetricsFormat, MetricsInput, MetricsOptions, ServiceFigures};
+use crate::text::SharedText;
 use hyper::body::Bytes;
 use model::{Snapshot, Timestamp};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 /// Where the service publishes, and where whoever serves looks. Neither waits for the other.
 #[derive(Debug)]
-pub struct Board {
-    shown: Mutex<Shown>,
+pub struct Published {
+    shown: Mutex<PublishedState>,
     /// Counts up when there is something new.
     changes: watch::Sender<u64>,
     started_at: Timestamp,
@@ -34,18 +34,18 @@ pub struct Board {
 }
 
 #[derive(Debug)]
-struct Shown {
+struct PublishedState {
     sample: Arc<Sample>,
-    events: Log,
+    events: EventLog,
     /// Frames of the stream with events, by the number that they begin behind. Most who listen want the same.
     told: Option<(u64, u64, Bytes)>,
-    alerts: Alerts,
+    alerts: AlertsJson,
     history: PastValues,
 }
 
 /// Alerts as they were handed over, written down.
 #[derive(Debug, Clone)]
-pub(crate) struct Alerts {
+pub(crate) struct AlertsJson {
     /// Counts up with each change.
     pub version: u64,
     pub json: Bytes,
@@ -62,23 +62,28 @@ pub struct Sample {
     /// Everything there was to know.
     pub snapshot: Arc<Snapshot>,
     taken: Instant,
-    json: OnceLock<Text>,
-    frame: OnceLock<Text>,
-    metrics: [OnceLock<Text>; 2],
+    json: OnceLock<SharedText>,
+    frame: OnceLock<SharedText>,
+    metrics: [OnceLock<SharedText>; 2],
 }
 
-impl Board {
+impl Published {
     /// With a first sample, of which more shall follow at this interval.
-    pub fn new(first: Arc<Snapshot>, interval: Duration, metrics: MetricsOptions, news: Vec<Event>) -> Board {
+    pub fn new(
+        first: Arc<Snapshot>,
+        interval: Duration,
+        metrics: MetricsOptions,
+        news: Vec<NumberedEvent>,
+    ) -> Published {
         let started_at = now();
         let faults = AtomicU64::new(first.faults.len() as u64);
-        let (mut events, mut history) = (Log::default(), PastValues::up_to(HISTORY));
+        let (mut events, mut history) = (EventLog::default(), PastValues::up_to(HISTORY));
         events.extend(news);
         history.push(&first);
         let sample = Arc::new(Sample::new(1, first, Instant::now()));
-        let alerts = Alerts { version: 0, json: Bytes::from_static(br#"{"alerts":[]}"#) };
-        Board {
-            shown: Mutex::new(Shown { sample, events, told: None, alerts, history }),
+        let alerts = AlertsJson { version: 0, json: Bytes::from_static(br#"{"alerts":[]}"#) };
+        Published {
+            shown: Mutex::new(PublishedState { sample, events, told: None, alerts, history }),
             changes: watch::Sender::new(1),
             started_at,
             run: started_at.0.cast_unsigned(),
@@ -92,7 +97,7 @@ impl Board {
     }
 
     /// Takes the place of the sample before. `taken` is when it was begun with, `news` what has happened since.
-    pub fn publish(&self, snapshot: Arc<Snapshot>, taken: Instant, news: Vec<Event>) {
+    pub fn publish(&self, snapshot: Arc<Snapshot>, taken: Instant, news: Vec<NumberedEvent>) {
         self.faults.fetch_add(snapshot.faults.len() as u64, Relaxed);
         let mut shown = self.lock();
         shown.history.push(&snapshot);
@@ -114,12 +119,12 @@ impl Board {
         if shown.alerts.json == json {
             return;
         }
-        shown.alerts = Alerts { version: shown.alerts.version + 1, json };
+        shown.alerts = AlertsJson { version: shown.alerts.version + 1, json };
         drop(shown);
         self.tell();
     }
 
-    pub(crate) fn alerts(&self) -> Alerts {
+    pub(crate) fn alerts(&self) -> AlertsJson {
         self.lock().alerts.clone()
     }
 
@@ -193,13 +198,13 @@ impl Board {
 
     /// The metrics of the last sample, written once for all who ask while it is as new as it should be. What counts requests is as
     /// old as the sample.
-    pub(crate) fn with_metrics<T>(&self, format: Format, then: impl FnOnce(&Sample, &Text) -> T) -> T {
+    pub(crate) fn with_metrics<T>(&self, format: MetricsFormat, then: impl FnOnce(&Sample, &SharedText) -> T) -> T {
         let sample = self.sample();
         let age = sample.age();
         let write = || {
             let service = self.service(&sample);
             let input = MetricsInput { snapshot: &sample.snapshot, service, options: self.metrics };
-            Text::new(metrics::write(&input, format))
+            SharedText::new(metrics::write(&input, format))
         };
         // One that is late says at each request how late.
         match age > 2 * Duration::from_millis(self.interval_ms()) {
@@ -212,7 +217,7 @@ impl Board {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shown> {
+    fn lock(&self) -> MutexGuard<'_, PublishedState> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -235,18 +240,18 @@ impl Sample {
     }
 
     /// As `ttmon smi --json` prints it.
-    pub(crate) fn json(&self) -> &Text {
-        self.json.get_or_init(|| Text::new(serde_json::to_vec(&*self.snapshot).unwrap_or_default()))
+    pub(crate) fn json(&self) -> &SharedText {
+        self.json.get_or_init(|| SharedText::new(serde_json::to_vec(&*self.snapshot).unwrap_or_default()))
     }
 
     /// As the stream has it: written once for all who listen.
-    pub(crate) fn frame(&self) -> &Text {
+    pub(crate) fn frame(&self) -> &SharedText {
         self.frame.get_or_init(|| {
             let mut frame = format!("event: snapshot\nid: {}\ndata: ", self.number).into_bytes();
             // JSON on one line has no line feeds, so it is one line of data.
             let _ = serde_json::to_writer(&mut frame, &*self.snapshot);
             frame.extend_from_slice(b"\n\n");
-            Text::new(frame)
+            SharedText::new(frame)
         })
     }
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 /// A stream that is given up when nothing can be written for some time.
-pub struct Patient<S> {
+pub struct WriteTimeout<S> {
     stream: S,
     /// Runs while there is no room for what is to be sent.
     stuck: Option<Pin<Box<Sleep>>>,
@@ -17,9 +17,9 @@ pub struct Patient<S> {
 /// A reader that takes nothing for so long is gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-impl<S> Patient<S> {
-    pub fn new(stream: S) -> Patient<S> {
-        Patient { stream, stuck: None }
+impl<S> WriteTimeout<S> {
+    pub fn new(stream: S) -> WriteTimeout<S> {
+        WriteTimeout { stream, stuck: None }
     }
 
     fn judge<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -32,13 +32,13 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.judge(context, done)

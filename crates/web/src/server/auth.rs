@@ -1,7 +1,7 @@
 //! Who may ask: those with the token, and without one those who mean this machine.
 
 use super::peers::Peers;
-use crate::api::{Refusal, is_open};
+use crate::api::{HttpRefusal, is_open};
 use hyper::header::{self, HeaderMap};
 use hyper::{StatusCode, Uri};
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ pub fn judge(
     (local, peer): (SocketAddr, SocketAddr),
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<(), Refusal> {
+) -> Result<(), HttpRefusal> {
     let Some(token) = token else { return means_us(local, uri, headers) };
     if is_open(uri.path()) {
         return Ok(());
@@ -23,11 +23,11 @@ pub fn judge(
     if let Some(left) = peers.has_to_wait(peer.ip(), now) {
         let seconds = left.as_secs() + 1;
         let reason = format!("too many wrong tokens came from {}: try again in {seconds} s", peer.ip());
-        let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, reason);
+        let refusal = HttpRefusal::new(StatusCode::TOO_MANY_REQUESTS, reason);
         return Err(refusal.with(header::RETRY_AFTER, &seconds.to_string()));
     }
     let refuse = |reason: &str| {
-        Err(Refusal::new(StatusCode::UNAUTHORIZED, reason).with(header::WWW_AUTHENTICATE, "Bearer realm=\"ttmon\""))
+        Err(HttpRefusal::new(StatusCode::UNAUTHORIZED, reason).with(header::WWW_AUTHENTICATE, "Bearer realm=\"ttmon\""))
     };
     let Some(given) = headers.get(header::AUTHORIZATION) else {
         return refuse("a token is needed: send it as \"Authorization: Bearer TOKEN\"");
@@ -53,7 +53,7 @@ fn is_same(given: &[u8], token: &[u8]) -> bool {
 
 /// A page from elsewhere can have its own name point here, and a browser lets it read the answers. So whoever asks a service that
 /// only this machine may ask has to call it by an address, or `localhost`.
-fn means_us(local: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+fn means_us(local: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let host = uri.authority().map(|authority| authority.as_str());
     let host = host.or_else(|| headers.get(header::HOST).map(|value| value.to_str().unwrap_or("?")));
     let Some(host) = host.filter(|_| local.ip().to_canonical().is_loopback()) else { return Ok(()) };
@@ -67,7 +67,7 @@ fn means_us(local: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), Ref
         return Ok(());
     }
     let reason = "this service is for this machine alone: ask it as localhost, or have it serve with a token";
-    Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, reason))
+    Err(HttpRefusal::new(StatusCode::MISDIRECTED_REQUEST, reason))
 }
 
 #[cfg(test)]
