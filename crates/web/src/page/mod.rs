@@ -33,6 +33,7 @@ pub const ASSETS: &[Asset] = assets! {
     "/assets/js/deaths.js" SCRIPT "js/deaths.js"
     "/assets/js/device.js" SCRIPT "js/device.js"
     "/assets/js/dom.js" SCRIPT "js/dom.js"
+    "/assets/js/figures.js" SCRIPT "js/figures.js"
     "/assets/js/format.js" SCRIPT "js/format.js"
     "/assets/js/history.js" SCRIPT "js/history.js"
     "/assets/js/log.js" SCRIPT "js/log.js"
