@@ -1,13 +1,13 @@
-//! What has happened, numbered, so that whoever has heard some of it can ask for the rest.
+//! Events, numbered, so that a client that has some of them can ask for the rest.
 
 use model::Timestamp;
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// One thing that has happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NumberedEvent {
-    /// Counted from 1. Given by what is published.
+    /// Counted from 1. Set when it is published.
     pub seq: u64,
     /// When.
     pub time: Timestamp,
@@ -19,15 +19,15 @@ pub struct NumberedEvent {
     pub text: String,
 }
 
-/// The last of them.
+/// The latest events.
 #[derive(Debug, Default)]
 pub struct EventLog {
     all: VecDeque<NumberedEvent>,
-    /// The number of the last.
+    /// The number of the latest.
     pub newest: u64,
 }
 
-/// So many are kept.
+/// How many are kept.
 const MOST: usize = 1000;
 
 impl EventLog {

@@ -1,4 +1,4 @@
-//! What the service has published, for all who ask: the last sample, written down when somebody wants it.
+//! What the service has published: the last sample, serialized when it is first requested.
 
 use crate::events::{EventLog, NumberedEvent};
 use crate::history::PastValues;
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
-/// Where the service publishes, and where whoever serves looks. Neither waits for the other.
+/// What the service publishes and the web server reads. Neither waits for the other.
 #[derive(Debug)]
 pub struct Published {
     shown: Mutex<PublishedState>,
     /// Counts up when there is something new.
     changes: watch::Sender<u64>,
     started_at: Timestamp,
-    /// Tells the answers of this service from those of the one before it.
+    /// Distinguishes the answers of this run from those of the one before it.
     pub(crate) run: u64,
     interval_ms: AtomicU64,
     /// Connections that are open.
@@ -27,7 +27,7 @@ pub struct Published {
     pub(crate) requests: AtomicU64,
     /// Faults in all samples.
     faults: AtomicU64,
-    /// Processes that died.
+    /// Processes that exited.
     deaths: AtomicU64,
     /// What is wanted of a scrape.
     metrics: MetricsOptions,
@@ -37,13 +37,13 @@ pub struct Published {
 struct PublishedState {
     sample: Arc<Sample>,
     events: EventLog,
-    /// Frames of the stream with events, by the number that they begin behind. Most who listen want the same.
-    told: Option<(u64, u64, Bytes)>,
+    /// Frames of the stream with events, by the number that they begin behind. Most streams need the same.
+    cached_frame: Option<(u64, u64, Bytes)>,
     alerts: AlertsJson,
     history: PastValues,
 }
 
-/// Alerts as they were handed over, written down.
+/// Alerts as JSON.
 #[derive(Debug, Clone)]
 pub(crate) struct AlertsJson {
     /// Counts up with each change.
@@ -51,15 +51,15 @@ pub(crate) struct AlertsJson {
     pub json: Bytes,
 }
 
-/// What a day of everything may take. Beyond it the past gets coarser.
+/// Memory for a day of history. Beyond it the past gets coarser.
 const HISTORY: usize = 16 << 20;
 
-/// A sample, and what was written of it.
+/// A sample, and its serialized forms.
 #[derive(Debug)]
 pub struct Sample {
     /// Counted from 1.
     pub number: u64,
-    /// Everything there was to know.
+    /// The snapshot.
     pub snapshot: Arc<Snapshot>,
     taken: Instant,
     json: OnceLock<SharedText>,
@@ -68,7 +68,7 @@ pub struct Sample {
 }
 
 impl Published {
-    /// With a first sample, of which more shall follow at this interval.
+    /// With a first sample; more follow at this interval.
     pub fn new(
         first: Arc<Snapshot>,
         interval: Duration,
@@ -83,7 +83,7 @@ impl Published {
         let sample = Arc::new(Sample::new(1, first, Instant::now()));
         let alerts = AlertsJson { version: 0, json: Bytes::from_static(br#"{"alerts":[]}"#) };
         Published {
-            shown: Mutex::new(PublishedState { sample, events, told: None, alerts, history }),
+            shown: Mutex::new(PublishedState { sample, events, cached_frame: None, alerts, history }),
             changes: watch::Sender::new(1),
             started_at,
             run: started_at.0.cast_unsigned(),
@@ -96,7 +96,7 @@ impl Published {
         }
     }
 
-    /// Takes the place of the sample before. `taken` is when it was begun with, `news` what has happened since.
+    /// Replaces the sample before. `taken` is when sampling began, `news` what has happened since.
     pub fn publish(&self, snapshot: Arc<Snapshot>, taken: Instant, news: Vec<NumberedEvent>) {
         self.faults.fetch_add(snapshot.faults.len() as u64, Relaxed);
         let mut shown = self.lock();
@@ -104,7 +104,7 @@ impl Published {
         shown.events.extend(news);
         shown.sample = Arc::new(Sample::new(shown.sample.number + 1, snapshot, taken));
         drop(shown);
-        self.tell();
+        self.notify();
     }
 
     /// The last sample.
@@ -112,7 +112,7 @@ impl Published {
         self.lock().sample.clone()
     }
 
-    /// Shows other alerts: a list of objects as the API tells them. Those who listen hear of it when they differ.
+    /// Replaces the alerts: a list of objects as the API has them. Streams are notified when they differ.
     pub fn set_alerts(&self, alerts: &[serde_json::Value]) {
         let json = Bytes::from(serde_json::json!({ "alerts": alerts }).to_string());
         let mut shown = self.lock();
@@ -121,14 +121,14 @@ impl Published {
         }
         shown.alerts = AlertsJson { version: shown.alerts.version + 1, json };
         drop(shown);
-        self.tell();
+        self.notify();
     }
 
     pub(crate) fn alerts(&self) -> AlertsJson {
         self.lock().alerts.clone()
     }
 
-    /// What has happened since, as an answer.
+    /// Events since a number, as an answer.
     pub(crate) fn events(&self, since: u64, limit: usize) -> Vec<u8> {
         self.lock().events.since(since, limit)
     }
@@ -142,7 +142,7 @@ impl Published {
     pub(crate) fn events_frame(&self, since: u64) -> (Bytes, u64) {
         let mut shown = self.lock();
         let newest = shown.events.newest;
-        if let Some((from, to, frame)) = &shown.told
+        if let Some((from, to, frame)) = &shown.cached_frame
             && (*from, *to) == (since, newest)
         {
             return (frame.clone(), newest);
@@ -151,21 +151,21 @@ impl Published {
         frame.extend_from_slice(&shown.events.since(since, usize::MAX));
         frame.extend_from_slice(b"\n\n");
         let frame = Bytes::from(frame);
-        shown.told = Some((since, newest, frame.clone()));
+        shown.cached_frame = Some((since, newest, frame.clone()));
         (frame, newest)
     }
 
-    /// Looks at the past. Publishing waits for it, so it shall be short.
+    /// Reads the history. Publishing waits for it, so it has to be short.
     pub(crate) fn with_history<T>(&self, look: impl FnOnce(&PastValues) -> T) -> T {
         look(&self.lock().history)
     }
 
-    /// Other time from one sample to the next.
+    /// Sets the time from one sample to the next.
     pub fn set_interval(&self, interval: Duration) {
         self.interval_ms.store(interval.as_millis() as u64, Relaxed);
     }
 
-    /// How many processes have died until now.
+    /// How many processes have exited so far.
     pub fn set_deaths(&self, deaths: u64) {
         self.deaths.store(deaths, Relaxed);
     }
@@ -178,7 +178,7 @@ impl Published {
         self.started_at
     }
 
-    /// Something to wait for news with.
+    /// For waiting until something changes.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -196,7 +196,7 @@ impl Published {
         }
     }
 
-    /// The metrics of the last sample, written once for all who ask while it is as new as it should be. What counts requests is as
+    /// The metrics of the last sample, written once for all requests while it is not late. What counts requests is as
     /// old as the sample.
     pub(crate) fn with_metrics<T>(&self, format: MetricsFormat, then: impl FnOnce(&Sample, &SharedText) -> T) -> T {
         let sample = self.sample();
@@ -206,14 +206,14 @@ impl Published {
             let input = MetricsInput { snapshot: &sample.snapshot, service, options: self.metrics };
             SharedText::new(metrics::write(&input, format))
         };
-        // One that is late says at each request how late.
+        // The age of a late sample is current at each request.
         match age > 2 * Duration::from_millis(self.interval_ms()) {
             true => then(&sample, &write()),
             false => then(&sample, sample.metrics[format as usize].get_or_init(write)),
         }
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
@@ -244,7 +244,7 @@ impl Sample {
         self.json.get_or_init(|| SharedText::new(serde_json::to_vec(&*self.snapshot).unwrap_or_default()))
     }
 
-    /// As the stream has it: written once for all who listen.
+    /// As the stream has it: written once for all streams.
     pub(crate) fn frame(&self) -> &SharedText {
         self.frame.get_or_init(|| {
             let mut frame = format!("event: snapshot\nid: {}\ndata: ", self.number).into_bytes();
@@ -256,7 +256,7 @@ impl Sample {
     }
 }
 
-/// What the clock says.
+/// The time of the system clock.
 pub(crate) fn now() -> Timestamp {
     Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64))
 }

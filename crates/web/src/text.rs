@@ -1,4 +1,4 @@
-//! A text that many are sent: written once, and packed once when somebody takes it packed.
+//! A text for many clients: written once, and compressed once when a client takes it compressed.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

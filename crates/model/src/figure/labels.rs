@@ -29,6 +29,7 @@ impl Dimension {
     }
 
     /// How many labels there are at the most.
+    #[expect(clippy::len_without_is_empty, reason = "there is always one")]
     pub const fn len(self) -> usize {
         match self {
             Dimension::MemoryKind => MemoryKind::ALL.len(),

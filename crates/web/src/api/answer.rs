@@ -15,7 +15,7 @@ pub enum AnswerBody {
     Stream(mpsc::Receiver<Bytes>),
 }
 
-/// A request that is not answered with what it asks for, and why.
+/// A refused request, and why.
 #[derive(Debug)]
 pub struct HttpRefusal {
     pub status: StatusCode,
@@ -27,7 +27,7 @@ pub struct HttpRefusal {
 pub struct TextAnswer<'a> {
     pub content_type: &'static str,
     pub text: &'a SharedText,
-    /// What tells it from an earlier one. Absent where nobody shall keep it.
+    /// Distinguishes it from an earlier one. Absent where it must not be cached.
     pub tag: Option<String>,
 }
 
@@ -57,14 +57,14 @@ impl HttpRefusal {
 pub const JSON: &str = "application/json";
 
 impl TextAnswer<'_> {
-    /// In the form that the asker takes, or only that it has not changed.
+    /// In the encoding that the client takes, or only that it has not changed.
     pub fn response(self, asked: &HeaderMap) -> Response<AnswerBody> {
         let mut response = Response::new(AnswerBody::Whole(None));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
         let tag = self.tag.and_then(|tag| HeaderValue::from_str(&format!("W/\"{tag}\"")).ok());
-        // What is kept is asked about each time.
+        // A cached answer is validated each time.
         let keep = if tag.is_some() { "no-cache" } else { "no-store" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
         if let Some(tag) = tag {
@@ -85,7 +85,7 @@ impl TextAnswer<'_> {
     }
 }
 
-/// Whether the asker has it already.
+/// Whether the client has it already.
 fn is_among(tag: &HeaderValue, asked: &HeaderMap) -> bool {
     let strong = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     let ours = tag.to_str().map(strong).unwrap_or_default();
@@ -93,7 +93,7 @@ fn is_among(tag: &HeaderValue, asked: &HeaderMap) -> bool {
     theirs.flat_map(|value| value.split(',')).any(|one| one.trim() == "*" || strong(one) == ours)
 }
 
-/// Whether the asker can unpack. `gzip;q=0` says that it cannot.
+/// Whether the client takes gzip. `gzip;q=0` means that it does not.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let all = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|value| value.split(',')).any(|one| {

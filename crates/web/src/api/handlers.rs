@@ -16,7 +16,7 @@ use std::time::Duration;
 
 type HandlerResult = Result<Response<AnswerBody>, HttpRefusal>;
 
-/// What tells the answers about one sample from those about another.
+/// Distinguishes the answers about one sample from those about another.
 fn tag(published: &Published, sample: &Sample) -> Option<String> {
     Some(format!("{:x}-{}", published.run, sample.number))
 }

@@ -1,4 +1,4 @@
-//! What is answered at which address.
+//! The HTTP API: what is served at which address.
 
 mod answer;
 mod figures;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What only the service itself can tell.
+/// A query that only the service itself can answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     /// Live buffers.
@@ -38,16 +38,16 @@ pub enum Ask {
         kind: Option<String>,
         /// In which order.
         order: BufferOrder,
-        /// Not more than so many.
+        /// At most so many.
         limit: Option<usize>,
-        /// Leaving out so many.
+        /// Skip so many.
         offset: usize,
     },
-    /// The processes that have died, the latest first.
+    /// Exited processes, the latest first.
     Deaths {
-        /// Not more than so many.
+        /// At most so many.
         limit: Option<usize>,
-        /// Leaving out so many.
+        /// Skip so many.
         offset: usize,
     },
 }
@@ -64,29 +64,29 @@ pub enum BufferOrder {
     Device,
 }
 
-/// A question to the service, and where its answer goes: JSON.
+/// A query to the service, and where its answer goes: JSON.
 #[derive(Debug)]
 pub struct Question {
-    /// What is asked.
+    /// The query.
     pub ask: Ask,
     /// Where the answer goes.
     pub answer: oneshot::Sender<Vec<u8>>,
 }
 
-/// Somebody who takes questions to the service. False when it has too many already.
+/// Takes queries to the service. False when it has too many already.
 pub type Asker = Arc<dyn Fn(Question) -> bool + Send + Sync>;
 
 /// How long the service may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SERVICE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer addresses are refused.
 const LONGEST_ADDRESS: usize = 4096;
 
-/// Whether anybody may see this without a token: it tells nothing of the machine.
+/// Whether this is served without a token: it contains nothing about the machine.
 pub fn is_open(path: &str) -> bool {
     path == "/healthz" || page::ASSETS.iter().any(|asset| asset.path == path)
 }
 
-/// Answers a request of somebody who may ask.
+/// Answers an authorized request.
 pub async fn answer(
     published: &Arc<Published>,
     ask: &Asker,
@@ -139,17 +139,17 @@ async fn of_a_route(
     }
 }
 
-/// Puts a question to the service.
+/// Sends a query to the service.
 async fn put(asker: &Asker, ask: Ask) -> Result<Vec<u8>, HttpRefusal> {
     let late = |reason: &str| HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, reason).with(header::RETRY_AFTER, "1");
     let (answer, answered) = oneshot::channel();
     if !asker(Question { ask, answer }) {
-        return Err(late("too many questions wait for the service: ask again in a second"));
+        return Err(late("too many requests are waiting for the service: try again in a second"));
     }
-    match tokio::time::timeout(PATIENCE, answered).await {
+    match tokio::time::timeout(SERVICE_TIMEOUT, answered).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(_)) => Err(late("the service did not answer: ask again in a second")),
-        Err(_) => Err(late("the service did not answer within five seconds: ask again later")),
+        Ok(Err(_)) => Err(late("the service did not answer: try again in a second")),
+        Err(_) => Err(late("the service did not answer within five seconds: try again later")),
     }
 }
 
@@ -161,7 +161,7 @@ fn of_the_page(asset: &page::Asset, headers: &HeaderMap) -> Response<AnswerBody>
     response
 }
 
-/// An answer that is made for this request alone.
+/// JSON that is written for this request alone.
 fn json(value: &impl Serialize, tag: Option<String>, headers: &HeaderMap) -> Result<Response<AnswerBody>, HttpRefusal> {
     let bytes = serde_json::to_vec(value).map_err(|error| {
         HttpRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the answer could not be written: {error}"))
@@ -169,7 +169,7 @@ fn json(value: &impl Serialize, tag: Option<String>, headers: &HeaderMap) -> Res
     Ok(TextAnswer { content_type: JSON, text: &SharedText::new(bytes), tag }.response(headers))
 }
 
-/// What tells a text from others.
+/// Distinguishes a text from others.
 fn tag_of(text: &SharedText) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! The answers about what was: history, events, alerts; and where the chips are.
+//! Answers about history, events, alerts and topology.
 
 use super::answer::{AnswerBody, HttpRefusal, JSON, TextAnswer};
 use super::handlers::named;
@@ -16,9 +16,9 @@ use std::fmt::Write;
 
 type HandlerResult = Result<Response<AnswerBody>, HttpRefusal>;
 
-/// What is told when nobody says since when.
+/// The default time span.
 const AN_HOUR: i64 = 3_600_000;
-/// Nothing is kept for longer.
+/// The longest span.
 const LONGEST: i64 = 2 * 86_400_000;
 
 pub fn events(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
@@ -45,7 +45,7 @@ pub fn history(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> 
     let devices: Vec<DeviceId> =
         named(&sample.snapshot, &query.list("device"))?.into_iter().map(|device| device.id.clone()).collect();
     let wanted = span(query, now().0)?;
-    // What is kept is copied, and written down when nobody waits for it.
+    // The values are copied under the lock, and written as JSON after it.
     let (span, all) = published.with_history(|history| {
         let span = history.fit(wanted, fields.len() * devices.len());
         let mut all = Vec::with_capacity(fields.len() * devices.len());

@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub struct UrlQuery(Vec<(String, String)>);
 
 impl UrlQuery {
-    /// Takes it apart. A name that is not known here is refused, so that a slip of the pen is not taken for "all of them".
+    /// Parses it. An unknown name is refused, so that a typing error does not return everything.
     pub fn parse(text: &str, known: &[&str]) -> Result<UrlQuery, HttpRefusal> {
         let mut all: Vec<(String, String)> = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
@@ -73,7 +73,7 @@ impl UrlQuery {
     }
 }
 
-/// As many as are told in one answer.
+/// The most entries of one answer.
 pub const MOST: usize = 10_000;
 const LIMIT: &str = "number from 1 to 10000";
 

@@ -70,9 +70,9 @@ const fn parameter(name: &'static str, param_type: ParamType, help: &'static str
 
 const PID: Parameter = parameter("pid", ParamType::Number(0, u32::MAX as i64), "Only of this process.");
 const DEVICES: Parameter = parameter("device", ParamType::List, "Only of these devices: ids, PCI addresses, serials.");
-const LIMIT: Parameter = parameter("limit", ParamType::Number(1, 10_000), "Not more than so many.");
-const OFFSET: Parameter = parameter("offset", ParamType::Number(0, i64::MAX), "Leaving out so many.");
-const SINCE: Parameter = parameter("since", ParamType::Number(0, i64::MAX), "Only events behind this number.");
+const LIMIT: Parameter = parameter("limit", ParamType::Number(1, 10_000), "At most so many.");
+const OFFSET: Parameter = parameter("offset", ParamType::Number(0, i64::MAX), "Skip so many.");
+const SINCE: Parameter = parameter("since", ParamType::Number(0, i64::MAX), "Only events after this number.");
 const TIME: ParamType = ParamType::Number(i64::MIN, i64::MAX);
 
 /// All of them.
@@ -115,7 +115,7 @@ pub const ROUTES: &[Route] = &[
     ),
     row(
         "/api/v1/buffers",
-        "Live buffers of processes that keep a book or report.",
+        "Live buffers of processes that run with the agent or report.",
         &[
             PID,
             parameter("device", ParamType::Text, "Only on this device, by its id."),
@@ -133,21 +133,21 @@ pub const ROUTES: &[Route] = &[
     ),
     row(
         "/api/v1/deaths",
-        "Processes that have died, and what they held; the latest first.",
+        "Exited processes and what they held, the latest first.",
         &[LIMIT, OFFSET],
         AnswerForm::Json("Deaths"),
         Handler::Asked(handlers::deaths),
     ),
     row(
         "/api/v1/events",
-        "What has happened, the oldest first.",
+        "Events, the oldest first.",
         &[SINCE, LIMIT],
         AnswerForm::Json("Events"),
         Handler::Published(past::events),
     ),
     row(
         "/api/v1/alerts",
-        "Alerts, as rules have it.",
+        "Alerts: pending, firing and resolved.",
         &[],
         AnswerForm::Json("Alerts"),
         Handler::Published(past::alerts),
@@ -161,7 +161,7 @@ pub const ROUTES: &[Route] = &[
     ),
     row(
         "/api/v1/history",
-        "What was measured in the last day.",
+        "Values of the last day.",
         &[
             parameter("series", ParamType::List, "Only these, by the names that devices have for them."),
             DEVICES,

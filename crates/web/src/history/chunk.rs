@@ -1,4 +1,4 @@
-//! Sixty steps of one figure. What stands still takes next to nothing, and what was measured once in a step a third.
+//! Sixty steps of one figure. A constant value takes next to nothing, and one value per step takes a third.
 
 use super::MinMeanMax;
 
@@ -10,7 +10,7 @@ pub const STEPS: usize = 60;
 pub enum StepChunk {
     #[default]
     Empty,
-    /// The same in all of them.
+    /// The same value in all steps.
     Same(f32),
     /// One value in each.
     Plain(Box<[f32; STEPS]>),

@@ -38,7 +38,7 @@ pub struct Span {
 const STEPS: [(i64, i64); 3] = [(1000, 3600), (10_000, 2160), (60_000, 1440)];
 /// Points of one series in an answer,
 const MOST_POINTS: i64 = 2000;
-/// and of all of them.
+/// and of all series together.
 const MOST_IN_ALL: i64 = 100_000;
 
 impl PastValues {
@@ -86,10 +86,10 @@ impl PastValues {
         self.levels.iter().filter_map(HistoryLevel::oldest).min()
     }
 
-    /// The span that can be told of what is wanted: not finer than what is kept of its beginning, nor in too many steps.
+    /// The span that can be answered: not finer than what is kept of its beginning, nor in too many steps.
     pub fn fit(&self, wanted: Span, series: usize) -> Span {
         let begin = wanted.from.max(self.oldest().unwrap_or(wanted.from));
-        // Whatever began late has no more to tell than the others.
+        // A level that dropped nothing has as much as the coarser ones.
         let covers =
             |level: &&HistoryLevel| level.oldest().is_some_and(|oldest| oldest <= begin) || !level.has_dropped();
         let finest = self.levels.iter().find(covers).map_or(STEPS[2].0, |level| level.step);

@@ -1,8 +1,8 @@
-//! Which of the two formats a client likes better, from its `Accept` header.
+//! Which of the two formats a client prefers, from its `Accept` header.
 
 use super::MetricsFormat;
 
-/// The better liked one. OpenMetrics must be named; whoever takes anything gets the older text, which everybody reads.
+/// The preferred format. OpenMetrics must be named; a client that takes anything gets the older text.
 pub fn wanted(accept: &str) -> MetricsFormat {
     let (mut openmetrics, mut text) = (0.0f32, 0.0f32);
     for range in accept.split(',') {

@@ -163,7 +163,7 @@ fn facts<'a, S>(family: &'a Family<S>, subject: &'a S) -> impl Iterator<Item = (
     family.series.iter().filter_map(|series| Some((series.info_label(), series.value(subject)?)))
 }
 
-/// Whether the figure has a value of now: while a device does not answer, only what the host knows has.
+/// Whether the value is current: while a device does not answer, only what is read from the host is.
 fn is_current(figure: &Figure<Device>, device: &Device) -> bool {
     figure.freshness == Freshness::Host || device.sample_age_seconds.is_none_or(|age| age <= 0.0)
 }

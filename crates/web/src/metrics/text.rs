@@ -54,7 +54,7 @@ impl<S> FamilyLines<'_, S> {
         };
     }
 
-    /// A line that says what it says in labels. Without any of its own there is none.
+    /// A line whose labels are its content. Without any of its own there is none.
     pub fn info<'f>(&mut self, labels: &str, facts: impl Iterator<Item = (&'static str, Value<'f>)>) {
         let mut facts = facts.peekable();
         if facts.peek().is_none() {

@@ -1,4 +1,4 @@
-//! The thread that answers: sockets, limits, who may ask.
+//! The thread that answers: sockets, limits, authorization.
 
 mod auth;
 mod peers;
@@ -30,19 +30,19 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 use write_timeout::WriteTimeout;
 
-/// How it shall be served.
+/// How to serve.
 pub struct ServerOptions {
     /// Where to listen.
     pub listeners: Vec<std::net::TcpListener>,
-    /// With which certificate; without one in the clear.
+    /// The certificate; without one, plain HTTP.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// What whoever asks has to know.
+    /// The token that requests must have.
     pub token: Option<String>,
-    /// Who takes questions to the service.
+    /// Takes queries to the service.
     pub ask: Asker,
 }
 
-/// A thread that answers. Dropped, it ends, and all connections with it.
+/// A thread that answers requests. Dropping it ends the thread and all connections.
 pub struct WebServer {
     shared: Arc<ServerShared>,
     end: Option<oneshot::Sender<()>>,
@@ -63,15 +63,15 @@ struct Credentials {
     token: Option<Arc<str>>,
 }
 
-/// How long it may take to say what is wanted, and how long a connection may rest.
+/// How long a request may take to arrive, and how long a connection may be idle.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// What a request may be long.
+/// The longest request.
 const LONGEST_REQUEST: usize = 16 << 10;
 /// Header fields that it may have.
 const MOST_HEADERS: usize = 64;
 
 impl WebServer {
-    /// Begins to answer.
+    /// Starts to answer.
     pub fn start(published: Arc<Published>, options: ServerOptions) -> io::Result<WebServer> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let shared = Arc::new(ServerShared {
@@ -85,7 +85,7 @@ impl WebServer {
         let run = move || {
             runtime.block_on(async {
                 for listener in listeners {
-                    // A socket that does not listen any more is nothing that can be mended here.
+                    // A socket that no longer listens cannot be repaired here.
                     if listener.set_nonblocking(true).is_ok()
                         && let Ok(listener) = TcpListener::from_std(listener)
                     {
@@ -99,7 +99,7 @@ impl WebServer {
         Ok(WebServer { shared, end: Some(end), thread: Some(thread) })
     }
 
-    /// Another certificate and another token, for all who call from now on.
+    /// Replaces certificate and token, for all connections from now on.
     pub fn set_keys(&self, tls: Option<Arc<rustls::ServerConfig>>, token: Option<String>) {
         *self.shared.keys.write().unwrap_or_else(PoisonError::into_inner) = Credentials::new(tls, token);
     }
@@ -140,7 +140,7 @@ async fn accept(listener: TcpListener, shared: Arc<ServerShared>) {
     }
 }
 
-/// Tells in one breath that there is no room. Who speaks TLS would not understand.
+/// Answers at once that there are too many connections. A TLS client could not read it.
 fn send_away(stream: &TcpStream, is_tls: bool) {
     const WHY: &str =
         "{\"error\":{\"status\":503,\"reason\":\"too many connections are open: close some, or try again later\"}}\n";
@@ -207,7 +207,7 @@ async fn consider(
     shared: &Arc<ServerShared>,
 ) -> Result<Response<AnswerBody>, HttpRefusal> {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-    auth::judge(shared.keys().token.as_deref(), &shared.peers, ends, uri, headers)?;
+    auth::authorize(shared.keys().token.as_deref(), &shared.peers, ends, uri, headers)?;
     if !hyper::body::Body::is_end_stream(request.body()) {
         let refusal = HttpRefusal::new(StatusCode::BAD_REQUEST, "a request here has no body: leave it out");
         return Err(refusal.with(header::CONNECTION, "close"));

@@ -1,11 +1,11 @@
-//! Who is connected, from where, and who has guessed at the token.
+//! Connections by address, and wrong tokens by address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// All who are connected.
+/// All connected clients.
 #[derive(Debug, Default)]
 pub struct Peers(Mutex<PeerCounts>);
 
@@ -69,7 +69,7 @@ impl Peers {
             known.guesses.retain(|_, guesses| !is_old(guesses));
         }
         if known.guesses.len() >= MOST_GUESSERS {
-            // Whoever has so many addresses pushes out the one that was silent for longest.
+            // A client with that many addresses replaces the oldest entry.
             let oldest = known.guesses.iter().min_by_key(|(_, guesses)| guesses.last).map(|(peer, _)| *peer);
             oldest.and_then(|peer| known.guesses.remove(&peer));
         }
@@ -95,7 +95,7 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// Somebody with IPv6 has a whole network of addresses: the first 64 bits tell who it is.
+/// An IPv6 client has a whole network of addresses: the first 64 bits identify it.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(peers.has_to_wait(address("fd00:0:0:1::1"), now), None);
         assert_eq!(peers.has_to_wait(address("fd00::1"), now + WAIT), None);
         peers.has_guessed(address("fd00::1"), now + WAIT);
-        assert_eq!(peers.has_to_wait(address("fd00::1"), now + WAIT), None, "all begins anew");
+        assert_eq!(peers.has_to_wait(address("fd00::1"), now + WAIT), None, "the count starts over");
     }
 
     #[test]
