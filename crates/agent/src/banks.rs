@@ -4,32 +4,11 @@
 //! it tells of an allocation nor after it gave memory back, which is when we ask: the answer has the buffer in, or out.
 
 use crate::book::{Book, Slot};
-use crate::buffer::{Allocator, Buffer, number};
-use crate::clock::{Pace, timed};
+use crate::buffer::{Buffer, number};
+use crate::clock::timed;
 use crate::metal::Metal;
 use ledger::book::{Banks, Chips, Kind};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
-/// `Allocator::get_statistics`: allocatable, allocated, free and largest free bytes of a bank.
-pub type Statistics = unsafe extern "C-unwind" fn(*mut [u64; 4], Allocator, &u32) -> *mut [u64; 4];
-
-/// When the banks of one kind of one device may be asked about again.
-pub struct Refresh {
-    pace: Pace,
-    /// The most banks of an allocator of this device: those of sub-devices have fewer, and are not the device's.
-    most: AtomicU32,
-}
-
-impl Refresh {
-    pub const fn new() -> Refresh {
-        Refresh { pace: Pace::new(20, 160), most: AtomicU32::new(0) }
-    }
-
-    pub fn reset(&self) {
-        self.pace.reset();
-        self.most.store(0, Relaxed);
-    }
-}
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Asks about the banks that a buffer is in, if it is time.
 ///

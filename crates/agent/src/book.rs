@@ -1,9 +1,8 @@
 //! The one book of this process: made when there is something to enter, and made anew in a forked child.
 
-use crate::banks::Refresh;
 use crate::buffer::Allocator;
-use crate::circular::{Limit, Programs};
 use crate::device::Object;
+use crate::due::{Limit, Programs, Refresh};
 use crate::handover::Handover;
 use crate::metal::Metal;
 use ledger::book::{Chips, Kind, Writer};

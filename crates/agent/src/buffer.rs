@@ -2,8 +2,8 @@
 
 use crate::decode::{self, Layout};
 use crate::device::Object;
-use crate::library::{code, find};
-use crate::metal::function;
+use crate::library::{code, find, function};
+use crate::unordered_map::UnorderedMap;
 use ledger::book::Kind;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -77,15 +77,6 @@ enum Inner {
         unchecked: AtomicU32,
         refuted: AtomicBool,
     },
-}
-
-/// libstdc++'s `std::unordered_map`, whose layout is part of its ABI.
-#[repr(C)]
-pub struct UnorderedMap {
-    buckets: *const c_void,
-    bucket_count: usize,
-    pub first: *const c_void,
-    pub count: usize,
 }
 
 const CHECKED: u32 = 256;

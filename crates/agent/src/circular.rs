@@ -13,58 +13,10 @@
 //! done only by the thread that makes programs on the device, and not while several do.
 
 use crate::book::{Book, Slot};
-use crate::clock::{Pace, millis, timed};
-use crate::device::Object;
+use crate::clock::{millis, timed};
+use crate::metal::TotalCb;
 use ledger::book::Kind;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
-
-/// `Device::get_total_cb_allocated`.
-pub type TotalCb = unsafe extern "C-unwind" fn(Object) -> u64;
-
-/// The programs of one device.
-pub struct Programs {
-    alive: AtomicI64,
-    /// Something changed that the book does not have.
-    stale: AtomicBool,
-    /// Who made or ended the last one, and when another thread did.
-    thread: AtomicU64,
-    thread_changed: AtomicU64,
-    pace: Pace,
-}
-
-impl Programs {
-    pub const fn new() -> Programs {
-        Programs {
-            alive: AtomicI64::new(0),
-            stale: AtomicBool::new(false),
-            thread: AtomicU64::new(0),
-            thread_changed: AtomicU64::new(0),
-            pace: Pace::new(100, 300),
-        }
-    }
-
-    pub fn reset(&self) {
-        self.alive.store(0, Relaxed);
-        self.stale.store(false, Relaxed);
-        self.thread.store(0, Relaxed);
-        self.thread_changed.store(0, Relaxed);
-        self.pace.reset();
-    }
-}
-
-/// When any device may be asked again, and whether there is reason to.
-pub struct Limit {
-    pace: Pace,
-    stale: AtomicBool,
-    /// When it is worth to look for devices that were put off.
-    look: AtomicU64,
-}
-
-impl Limit {
-    pub const fn new() -> Limit {
-        Limit { pace: Pace::new(0, 300), stale: AtomicBool::new(false), look: AtomicU64::new(0) }
-    }
-}
+use std::sync::atomic::Ordering::Relaxed;
 
 /// So many milliseconds are between two looks at what was put off.
 const LOOK: u64 = 10;

@@ -1,8 +1,7 @@
 //! Which chips a device of tt-metal stands for: one for a `Device`, several for a `MeshDevice`.
 
-use crate::buffer::UnorderedMap;
-use crate::library;
-use crate::metal::function;
+use crate::library::{self, function};
+use crate::unordered_map::UnorderedMap;
 use ledger::book::CHIPS;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;

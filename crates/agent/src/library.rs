@@ -157,6 +157,17 @@ unsafe extern "C" {
     fn dladdr1(address: *const c_void, info: *mut libc::Dl_info, extra: *mut *mut c_void, flags: c_int) -> c_int;
 }
 
+/// Finds a function by its mangled name.
+///
+/// # Safety
+/// `F` must be the type of a pointer to that function.
+pub unsafe fn function<F: Copy>(name: &CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    let found = find(name)?.as_ptr();
+    // SAFETY: as promised, and the size is right.
+    Some(unsafe { std::mem::transmute_copy(&found) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

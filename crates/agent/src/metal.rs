@@ -1,13 +1,17 @@
 //! All that is used of `libtt_metal.so`, found once.
 
-use crate::banks::Statistics;
-use crate::buffer::Reader;
-use crate::circular::TotalCb;
-use crate::device;
-use crate::library;
-use std::ffi::{CStr, c_void};
+use crate::buffer::{Allocator, Reader};
+use crate::device::{self, Object};
+use crate::library::{self, function};
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::AcqRel, Ordering::Acquire};
+
+/// `Allocator::get_statistics`: allocatable, allocated, free and largest free bytes of a bank.
+pub type Statistics = unsafe extern "C-unwind" fn(*mut [u64; 4], Allocator, &u32) -> *mut [u64; 4];
+
+/// `Device::get_total_cb_allocated`.
+pub type TotalCb = unsafe extern "C-unwind" fn(Object) -> u64;
 
 /// What the library offers, or why it cannot be used.
 pub struct Metal {
@@ -68,14 +72,3 @@ impl Metal {
 }
 
 static METAL: AtomicPtr<Metal> = AtomicPtr::new(ptr::null_mut());
-
-/// Finds a function by its mangled name.
-///
-/// # Safety
-/// `F` must be the type of a pointer to that function.
-pub unsafe fn function<F: Copy>(name: &CStr) -> Option<F> {
-    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    let found = library::find(name)?.as_ptr();
-    // SAFETY: as promised, and the size is right.
-    Some(unsafe { std::mem::transmute_copy(&found) })
-}

@@ -1,17 +1,19 @@
-//! What a rule says: comparisons of figures, for how long, and until when.
+//! The condition of a rule: comparisons of figures, for how long, and until when.
 
-use crate::figure::{Figure, Kind, STATES, Scope, Seen};
 use crate::period;
+use crate::rule_figure::RuleFigure;
+use crate::subject::{Scope, Subject};
+use model::figure::Unit;
 use std::fmt;
 use std::time::Duration;
 
-/// `asic_temp > 95% or power > 300 for 30s until asic_temp < 90%`: what must be so, for how long before it counts, and what ends it.
-/// Without `until` it ends when what must be so is not so any more.
+/// `asic_temp > 95% or power > 300 for 30s until asic_temp < 90%`: what must hold, for how long before the rule fires, and what ends
+/// it. Without `until` it ends when `when` no longer holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// What must be so.
+    /// What must hold.
     pub when: Expr,
-    /// For how long, before it counts.
+    /// For how long, before the rule fires.
     pub hold: Duration,
     /// What ends it.
     pub until: Option<Expr>,
@@ -32,18 +34,18 @@ pub enum Expr {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compare {
     /// What is compared.
-    pub figure: &'static Figure,
-    /// Its increase over so long, instead of itself: how far it is above its least.
+    pub figure: RuleFigure,
+    /// Its increase over this time instead of its value: how far it is above its minimum.
     pub increase: Option<Duration>,
     /// How.
-    pub op: Op,
+    pub operator: Operator,
     /// With what.
-    pub value: Value,
+    pub threshold: Threshold,
 }
 
 /// How two numbers are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
+pub enum Operator {
     /// `>`
     Above,
     /// `>=`
@@ -60,52 +62,52 @@ pub enum Op {
 
 /// What a figure is compared with.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
+pub enum Threshold {
     /// In the figure's unit.
     Number(f64),
-    /// Of the figure's limit.
+    /// A part of the figure's limit.
     Percent(f64),
-    /// One of the words that the figure can be: a state, or `false` and `true`.
+    /// The place of a word in [`RuleFigure::words`]: a state, or `false` and `true`.
     Word(usize),
 }
 
-/// The longest time that an increase is looked for.
+/// The longest time of an increase.
 pub const LONGEST_INCREASE: Duration = Duration::from_secs(3600);
 
-impl Op {
-    pub(crate) const ALL: [(Op, &'static str); 6] = [
-        (Op::AtLeast, ">="),
-        (Op::AtMost, "<="),
-        (Op::Is, "=="),
-        (Op::IsNot, "!="),
-        (Op::Above, ">"),
-        (Op::Below, "<"),
+impl Operator {
+    pub(crate) const ALL: [(Operator, &'static str); 6] = [
+        (Operator::AtLeast, ">="),
+        (Operator::AtMost, "<="),
+        (Operator::Is, "=="),
+        (Operator::IsNot, "!="),
+        (Operator::Above, ">"),
+        (Operator::Below, "<"),
     ];
 
     /// As it is written, in PromQL, too.
     pub fn sign(self) -> &'static str {
-        Op::ALL.iter().find(|(op, _)| *op == self).map_or("?", |(_, sign)| sign)
+        Operator::ALL.iter().find(|(operator, _)| *operator == self).map_or("?", |(_, sign)| sign)
     }
 
-    fn opposite(self) -> Op {
+    fn opposite(self) -> Operator {
         match self {
-            Op::Above => Op::AtMost,
-            Op::AtLeast => Op::Below,
-            Op::Below => Op::AtLeast,
-            Op::AtMost => Op::Above,
-            Op::Is => Op::IsNot,
-            Op::IsNot => Op::Is,
+            Operator::Above => Operator::AtMost,
+            Operator::AtLeast => Operator::Below,
+            Operator::Below => Operator::AtLeast,
+            Operator::AtMost => Operator::Above,
+            Operator::Is => Operator::IsNot,
+            Operator::IsNot => Operator::Is,
         }
     }
 
     fn holds(self, a: f64, b: f64) -> bool {
         match self {
-            Op::Above => a > b,
-            Op::AtLeast => a >= b,
-            Op::Below => a < b,
-            Op::AtMost => a <= b,
-            Op::Is => a == b,
-            Op::IsNot => a != b,
+            Operator::Above => a > b,
+            Operator::AtLeast => a >= b,
+            Operator::Below => a < b,
+            Operator::AtMost => a <= b,
+            Operator::Is => a == b,
+            Operator::IsNot => a != b,
         }
     }
 }
@@ -123,7 +125,7 @@ impl Condition {
         all
     }
 
-    /// Whether the past must be known before it is so: for an increase, and for the last value of what ends it alone.
+    /// Whether earlier values are needed before it holds: for an increase, and for the last known value of what only `until` compares.
     pub(crate) fn looks_back(&self) -> bool {
         let (when, all) = (self.when.compares(), self.compares());
         let comes_later = |compare: &&Compare| !when.iter().any(|other| other.looks_like(compare));
@@ -132,7 +134,7 @@ impl Condition {
 
     /// What it is about.
     pub fn scope(&self) -> Scope {
-        let scopes = || self.compares().into_iter().map(|compare| compare.figure.scope);
+        let scopes = || self.compares().into_iter().map(|compare| compare.figure.scope());
         let (first, last) = (scopes().min(), scopes().max());
         match (first, last) {
             (Some(Scope::Device), Some(Scope::Process)) => Scope::Held,
@@ -143,19 +145,23 @@ impl Condition {
 }
 
 impl Expr {
-    /// What is so when this is not. What is not known is neither.
+    /// What holds when this does not. With an unknown value neither holds.
     pub(crate) fn negated(&self) -> Expr {
         match self {
-            Expr::Compare(compare) => Expr::Compare(Compare { op: compare.op.opposite(), ..compare.clone() }),
+            Expr::Compare(compare) => {
+                Expr::Compare(Compare { operator: compare.operator.opposite(), ..compare.clone() })
+            }
             Expr::And(all) => Expr::Or(all.iter().map(Expr::negated).collect()),
             Expr::Or(all) => Expr::And(all.iter().map(Expr::negated).collect()),
         }
     }
 
-    /// Whether it is known to be so.
+    /// Whether it is known to hold.
     pub(crate) fn holds(&self, value: &impl Fn(&Compare) -> Option<f64>) -> bool {
         match self {
-            Expr::Compare(compare) => value(compare).is_some_and(|now| compare.op.holds(now, compare.value.number())),
+            Expr::Compare(compare) => {
+                value(compare).is_some_and(|now| compare.operator.holds(now, compare.threshold.number()))
+            }
             Expr::And(all) => all.iter().all(|one| one.holds(value)),
             Expr::Or(all) => all.iter().any(|one| one.holds(value)),
         }
@@ -170,35 +176,48 @@ impl Expr {
 }
 
 impl Compare {
-    /// What is compared, as it is now. An increase is not to be seen at one moment.
-    pub(crate) fn sees(&self, seen: &Seen) -> Option<f64> {
-        let value = (self.figure.read)(seen).filter(|value| value.is_finite() && self.increase.is_none())?;
-        if !self.value.is_percent() {
-            return Some(value);
-        }
-        let (most, _) = self.figure.most?;
-        Some(100.0 * value / most(seen).filter(|most| *most > 0.0)?)
+    /// The value that is compared, of one subject at one moment. An increase takes more than one.
+    pub(crate) fn value_of(&self, subject: &Subject) -> Option<f64> {
+        let value = self.figure.number(subject).filter(|_| self.increase.is_none())?;
+        self.threshold.of(value, self.figure.limit().and_then(|limit| limit.number(subject)))
     }
 
-    /// Whether both look at the same, whatever they compare it with.
+    /// Whether both look at the same value, whatever they compare it with.
     pub(crate) fn looks_like(&self, other: &Compare) -> bool {
-        // There is one of each.
-        std::ptr::eq(self.figure, other.figure)
+        self.figure == other.figure
             && self.increase == other.increase
-            && self.value.is_percent() == other.value.is_percent()
+            && self.threshold.is_percent() == other.threshold.is_percent()
+    }
+
+    /// A value of what it looks at, for people.
+    pub(crate) fn shown(&self, value: f64) -> String {
+        let (word, unit) = (self.figure.word(), self.figure.unit());
+        match (self.increase, self.threshold, unit) {
+            (Some(time), ..) => format!("{word} +{value} in {}", period::print(time)),
+            (_, Threshold::Percent(_), _) => format!("{word} {}", Unit::Percent.number(value)),
+            (_, _, Unit::YesNo) if value == 1.0 => word.to_owned(),
+            (_, _, Unit::YesNo) => format!("not {word}"),
+            (_, _, Unit::Text) => format!("{word} {}", self.figure.texts().get(value as usize).unwrap_or(&"?")),
+            (_, _, unit) => format!("{word} {}", unit.number(value)),
+        }
     }
 }
 
-impl Value {
+impl Threshold {
     pub(crate) fn number(self) -> f64 {
         match self {
-            Value::Number(number) | Value::Percent(number) => number,
-            Value::Word(at) => at as f64,
+            Threshold::Number(number) | Threshold::Percent(number) => number,
+            Threshold::Word(place) => place as f64,
         }
     }
 
     pub(crate) fn is_percent(self) -> bool {
-        matches!(self, Value::Percent(_))
+        matches!(self, Threshold::Percent(_))
+    }
+
+    /// A value as it is compared with this: in percent of its limit, where this is a percentage.
+    pub(crate) fn of(self, value: f64, limit: Option<f64>) -> Option<f64> {
+        if self.is_percent() { Some(100.0 * value / limit.filter(|limit| *limit > 0.0)?) } else { Some(value) }
     }
 }
 
@@ -232,24 +251,25 @@ impl fmt::Display for Expr {
 
 impl fmt::Display for Compare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.figure.name;
+        let (word, unit) = (self.figure.word(), self.figure.unit());
         match self.increase {
-            Some(time) => write!(f, "increase({name}, {})", period::print(time))?,
-            None => f.write_str(name)?,
+            Some(time) => write!(f, "increase({word}, {})", period::print(time))?,
+            None => f.write_str(word)?,
         }
-        let sign = self.op.sign();
-        match (self.value, self.figure.kind) {
-            (Value::Word(1), Kind::YesNo) if self.op == Op::Is => Ok(()),
-            (Value::Word(at), Kind::YesNo) => write!(f, " {sign} {}", at == 1),
-            (Value::Word(at), _) => write!(f, " {sign} {}", STATES.get(at).map_or("?", |(_, word)| word)),
-            (Value::Percent(number), _) => write!(f, " {sign} {number}%"),
-            (Value::Number(number), Kind::Bytes) => write!(f, " {sign} {}", amount(number)),
-            (Value::Number(number), _) => write!(f, " {sign} {number}"),
+        let sign = self.operator.sign();
+        match self.threshold {
+            Threshold::Word(1) if unit == Unit::YesNo && self.operator == Operator::Is => Ok(()),
+            Threshold::Word(place) => {
+                write!(f, " {sign} {}", self.figure.words().get(place).map_or("?", String::as_str))
+            }
+            Threshold::Percent(number) => write!(f, " {sign} {number}%"),
+            Threshold::Number(number) if unit == Unit::Bytes => write!(f, " {sign} {}", amount(number)),
+            Threshold::Number(number) => write!(f, " {sign} {number}"),
         }
     }
 }
 
-/// What may stand behind an amount of memory.
+/// The units of an amount of memory.
 pub(crate) const BYTES: [(&str, f64); 5] = [
     ("TiB", (1u64 << 40) as f64),
     ("GiB", (1u64 << 30) as f64),
@@ -262,25 +282,4 @@ pub(crate) const BYTES: [(&str, f64); 5] = [
 fn amount(bytes: f64) -> String {
     let whole = BYTES[..4].iter().find(|(_, unit)| bytes >= *unit && (bytes / unit).fract() == 0.0);
     whole.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
-}
-
-impl Compare {
-    /// A value of what it looks at, for people.
-    pub(crate) fn shown(&self, value: f64) -> String {
-        let name = self.figure.name;
-        match (self.increase, self.value, self.figure.kind) {
-            (Some(time), ..) => format!("{name} +{value} in {}", period::print(time)),
-            (_, Value::Percent(_), _) => format!("{name} {value:.1} %"),
-            (_, _, Kind::Bytes) => format!("{name} {}", model::Bytes(value as u64)),
-            (_, _, Kind::State) => {
-                format!("state {}", STATES.get(value as usize).map_or("?", |(state, _)| state.name()))
-            }
-            (_, _, Kind::YesNo) if value == 1.0 => name.to_owned(),
-            (_, _, Kind::YesNo) => format!("not {name}"),
-            (_, _, Kind::Number("")) => format!("{name} {value}"),
-            (_, _, Kind::Number("C")) => format!("{name} {value:.1} °C"),
-            (_, _, Kind::Number(unit)) if value.fract() == 0.0 => format!("{name} {value} {unit}"),
-            (_, _, Kind::Number(unit)) => format!("{name} {value:.1} {unit}"),
-        }
-    }
 }

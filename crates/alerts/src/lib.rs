@@ -1,25 +1,49 @@
-//! Rules that tell when something is wrong: what they say, when they fire, and the same in PromQL. Pure functions of snapshots; no
-//! I/O, no clock.
+//! Rules about devices and processes: their language, when they fire, the same rules in PromQL, and delivery to receivers. Rules are
+//! pure functions of snapshots; only delivery needs threads, a clock and the network.
 //!
-//! A rule is one line, `asic_temp > 85 for 30s until asic_temp < 80`: see [`Condition`]. [`Engine`] is shown one snapshot after the
-//! other and says what has changed; [`prometheus`] writes rules for Prometheus that fire at the same moments.
+//! A rule is one line, `asic_temp > 85 for 30s until asic_temp < 80`. [`Engine`] takes one snapshot after the other and returns what
+//! has changed; [`prometheus`] writes rules for Prometheus that fire at the same moments. Reading order:
+//!
+//! - `rule_figure`: the figures that rules compare, from the tables of the model,
+//! - `condition`: what a rule consists of; `parse` reads it, `period` its times,
+//! - `rule`: a rule with its name, and the built-in rules,
+//! - `subject`: the devices and processes that a rule is about, `ended` one that has exited,
+//! - `track`: the state of one rule for one subject,
+//! - `engine`: all rules for all subjects; `notice`: what is said of a change,
+//! - `promql`: the export.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod condition;
+mod delivery;
+mod ended;
 mod engine;
-mod figure;
+#[cfg(test)]
+mod example;
+pub mod http;
+pub mod log;
+mod notice;
 mod parse;
 mod period;
+mod problem;
 mod promql;
+mod queue;
+mod receiver;
 mod rule;
+mod rule_figure;
+pub mod settings;
+mod subject;
 mod track;
 
-pub use condition::{Compare, Condition, Expr, Op, Value};
-pub use engine::{Engine, Notice};
-pub use figure::{FIGURES, Figure, Kind, Scope};
+pub use condition::{Compare, Condition, Expr, Operator, Threshold};
+pub use delivery::{Delivery, host, wall};
+pub use ended::Ended;
+pub use engine::Engine;
+pub use notice::Notice;
 pub use parse::ParseError;
+pub use problem::{Problem, line_of};
 pub use promql::{metric_names, prometheus};
-
+pub use receiver::Teller;
 pub use rule::{Rule, built_in};
-pub use track::Ended;
+pub use rule_figure::{RuleFigure, figure_help};
+pub use subject::Scope;

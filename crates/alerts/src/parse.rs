@@ -1,30 +1,32 @@
 //! Reads the text of a rule.
 
-use crate::condition::{BYTES, Compare, Condition, Expr, LONGEST_INCREASE, Op, Value};
-use crate::figure::{self, FIGURES, Figure, Kind, STATES, Scope};
+use crate::condition::{BYTES, Compare, Condition, Expr, LONGEST_INCREASE, Operator, Threshold};
 use crate::period;
+use crate::rule_figure::RuleFigure;
+use crate::subject::Scope;
+use model::figure::Unit;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Why a text is no rule.
+/// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {what}")]
 pub struct ParseError {
-    /// Where, from one on.
+    /// Where, counted from 1.
     pub column: usize,
-    /// What was wrong, and what to write instead.
+    /// What is wrong, and what is expected instead.
     pub what: String,
 }
 
-/// A word, a number with what stands behind it, or a sign.
+/// A word, a number with its unit, or a sign.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Token<'a> {
+struct RuleToken<'a> {
     column: usize,
     text: &'a str,
 }
 
-struct Parser<'a> {
-    tokens: Vec<Token<'a>>,
+struct RuleParser<'a> {
+    tokens: Vec<RuleToken<'a>>,
     at: usize,
     /// Where the text ends.
     end: usize,
@@ -32,8 +34,10 @@ struct Parser<'a> {
     depth: usize,
 }
 
-/// Nobody needs more, and a stack has an end.
+/// The stack has an end.
 const DEEPEST: usize = 20;
+
+const SIGNS: &str = ">, >=, <, <=, == or !=";
 
 type Parsed<T> = Result<T, ParseError>;
 
@@ -41,25 +45,25 @@ impl FromStr for Condition {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Parsed<Condition> {
-        let mut parser = Parser { tokens: tokens(text)?, at: 0, end: text.chars().count() + 1, depth: 0 };
+        let mut parser = RuleParser { tokens: tokens(text)?, at: 0, end: text.chars().count() + 1, depth: 0 };
         let when = parser.either()?;
         let hold = if parser.takes("for") { parser.time()? } else { Duration::ZERO };
         let until = if parser.takes("until") { Some(parser.either()?) } else { None };
         if let Some(token) = parser.peek() {
-            let before = if until.is_some() { "" } else { ", for or until" };
-            return Err(token.wrong(format!("{:?} was not expected here: there may be and, or{before}", token.text)));
+            let expected = if until.is_some() { "`and` or `or`" } else { "`and`, `or`, `for` or `until`" };
+            return Err(token.wrong(format!("unexpected {:?}; expected {expected}", token.text)));
         }
         let condition = Condition { when, hold, until };
-        let scopes: Vec<Scope> = condition.compares().iter().map(|compare| compare.figure.scope).collect();
+        let scopes: Vec<Scope> = condition.compares().iter().map(|compare| compare.figure.scope()).collect();
         if scopes.contains(&Scope::Ended) && scopes.iter().any(|scope| *scope != Scope::Ended) {
-            let what = "what a process left behind cannot be joined with figures of the living".into();
+            let what = "left_at_exit cannot be combined with other figures".into();
             return Err(ParseError { column: 1, what });
         }
         Ok(condition)
     }
 }
 
-fn tokens(text: &str) -> Parsed<Vec<Token<'_>>> {
+fn tokens(text: &str) -> Parsed<Vec<RuleToken<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = text.char_indices().enumerate().peekable();
     while let Some((column, (start, c))) = rest.next() {
@@ -75,15 +79,15 @@ fn tokens(text: &str) -> Parsed<Vec<Token<'_>>> {
             c if c.is_ascii_digit() || c == '-' => take_while(&|c| c.is_ascii_alphanumeric() || ".%°".contains(c)),
             '<' | '>' | '=' | '!' => take_while(&|c| c == '='),
             '(' | ')' | ',' => {}
-            _ => return Err(ParseError { column: column + 1, what: format!("{c:?} has no meaning here") }),
+            _ => return Err(ParseError { column: column + 1, what: format!("unexpected {c:?}") }),
         }
-        tokens.push(Token { column: column + 1, text: &text[start..end] });
+        tokens.push(RuleToken { column: column + 1, text: &text[start..end] });
     }
     Ok(tokens)
 }
 
-impl<'a> Parser<'a> {
-    fn peek(&self) -> Option<Token<'a>> {
+impl<'a> RuleParser<'a> {
+    fn peek(&self) -> Option<RuleToken<'a>> {
         self.tokens.get(self.at).copied()
     }
 
@@ -93,8 +97,8 @@ impl<'a> Parser<'a> {
         found
     }
 
-    fn next(&mut self, wanted: &str) -> Parsed<Token<'a>> {
-        let what = || format!("the rule ends here, and {wanted} is missing");
+    fn next(&mut self, wanted: &str) -> Parsed<RuleToken<'a>> {
+        let what = || format!("expected {wanted}, found the end of the rule");
         let token = self.peek().ok_or_else(|| ParseError { column: self.end, what: what() })?;
         self.at += 1;
         Ok(token)
@@ -102,7 +106,7 @@ impl<'a> Parser<'a> {
 
     fn expect(&mut self, text: &str) -> Parsed<()> {
         let token = self.next(text)?;
-        if token.text == text { Ok(()) } else { Err(token.wrong(format!("{text} is needed, not {:?}", token.text))) }
+        if token.text == text { Ok(()) } else { Err(token.wrong(format!("expected {text}, found {:?}", token.text))) }
     }
 
     fn either(&mut self) -> Parsed<Expr> {
@@ -126,7 +130,7 @@ impl<'a> Parser<'a> {
             self.at += 1;
             self.depth += 1;
             if self.depth > DEEPEST {
-                return Err(token.wrong(format!("there are more than {DEEPEST} parentheses in each other")));
+                return Err(token.wrong(format!("more than {DEEPEST} nested parentheses")));
             }
             let inside = self.either()?;
             self.expect(")")?;
@@ -142,34 +146,43 @@ impl<'a> Parser<'a> {
             self.expect("(")?;
         }
         let token = self.next("a figure")?;
-        let figure = figure::named(token.text).ok_or_else(|| token.wrong(unknown(token.text)))?;
+        let figure = RuleFigure::named(token.text).ok_or_else(|| token.wrong(unknown(token.text)))?;
         let increase = if is_increase { Some(self.increase(token, figure)?) } else { None };
-        let Some(sign) = self.peek().filter(|token| "<>=!".contains(token.text.get(..1).unwrap_or("x"))) else {
-            if figure.kind == Kind::YesNo && increase.is_none() {
-                return Ok(Compare { figure, increase, op: Op::Is, value: Value::Word(1) });
-            }
-            let (column, seen) =
-                self.peek().map_or((self.end, "the end".into()), |t| (t.column, format!("{:?}", t.text)));
-            let what = format!("{} must be compared, with >, >=, <, <=, == or !=, and here is {seen}", figure.name);
-            return Err(ParseError { column, what });
+        let is_sign = |token: &RuleToken| token.text.starts_with(['<', '>', '=', '!']);
+        let Some(sign) = self.peek().filter(is_sign) else {
+            return self.without_sign(figure, increase);
         };
         self.at += 1;
-        let op = Op::ALL.iter().find(|(_, written)| *written == sign.text).map(|(op, _)| *op);
-        let op = op.ok_or_else(|| sign.wrong(format!("{:?} is none of >, >=, <, <=, ==, !=", sign.text)))?;
+        let operator = Operator::ALL.iter().find(|(_, written)| *written == sign.text).map(|(operator, _)| *operator);
+        let operator =
+            operator.ok_or_else(|| sign.wrong(format!("unknown operator {:?}; expected {SIGNS}", sign.text)))?;
         let token = self.next("a value")?;
-        let value = value(figure, token).map_err(|what| token.wrong(what))?;
-        if matches!(value, Value::Word(_)) && !matches!(op, Op::Is | Op::IsNot) {
-            return Err(sign.wrong(format!("{} can only be compared with == or !=", figure.name)));
+        let threshold = threshold(figure, token.text).map_err(|what| token.wrong(what))?;
+        if matches!(threshold, Threshold::Word(_)) && !matches!(operator, Operator::Is | Operator::IsNot) {
+            return Err(sign.wrong(format!("{} can only be compared with == or !=", figure.word())));
         }
-        if increase.is_some() && value.is_percent() {
-            return Err(token.wrong("an increase has no limit to be a percentage of".into()));
+        if increase.is_some() && threshold.is_percent() {
+            return Err(token.wrong("an increase cannot be compared with a percentage".into()));
         }
-        Ok(Compare { figure, increase, op, value })
+        Ok(Compare { figure, increase, operator, threshold })
     }
 
-    fn increase(&mut self, token: Token, figure: &Figure) -> Parsed<Duration> {
-        if matches!(figure.kind, Kind::State | Kind::YesNo) || figure.scope != Scope::Device {
-            return Err(token.wrong(format!("{} is no number of a device, so there is no increase", figure.name)));
+    /// A figure alone, which may be one that is true or false.
+    fn without_sign(&self, figure: RuleFigure, increase: Option<Duration>) -> Parsed<Compare> {
+        if figure.unit() == Unit::YesNo && increase.is_none() {
+            return Ok(Compare { figure, increase, operator: Operator::Is, threshold: Threshold::Word(1) });
+        }
+        let (column, found) = match self.peek() {
+            Some(token) => (token.column, format!("{:?}", token.text)),
+            None => (self.end, "the end of the rule".into()),
+        };
+        let what = format!("expected {SIGNS} after {}, found {found}", figure.word());
+        Err(ParseError { column, what })
+    }
+
+    fn increase(&mut self, token: RuleToken, figure: RuleFigure) -> Parsed<Duration> {
+        if !figure.unit().is_number() || figure.scope() != Scope::Device {
+            return Err(token.wrong(format!("increase needs a number of a device, and {} is not one", figure.word())));
         }
         self.expect(",")?;
         let start = self.peek();
@@ -177,7 +190,7 @@ impl<'a> Parser<'a> {
         self.expect(")")?;
         match start {
             Some(start) if time.is_zero() || time > LONGEST_INCREASE => {
-                Err(start.wrong("an increase is looked for over more than nothing and not more than 1h".into()))
+                Err(start.wrong("the time of an increase must be above 0s and at most 1h".into()))
             }
             _ => Ok(time),
         }
@@ -186,11 +199,11 @@ impl<'a> Parser<'a> {
     fn time(&mut self) -> Parsed<Duration> {
         let token = self.next("a time such as 30s")?;
         period::parse(token.text)
-            .ok_or_else(|| token.wrong(format!("{:?} is no time such as 30s, 5m or 1h30m", token.text)))
+            .ok_or_else(|| token.wrong(format!("invalid time {:?}; expected one such as 30s, 5m or 1h30m", token.text)))
     }
 }
 
-impl Token<'_> {
+impl RuleToken<'_> {
     fn wrong(self, what: String) -> ParseError {
         ParseError { column: self.column, what }
     }
@@ -203,39 +216,37 @@ fn joined(mut all: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
     }
 }
 
-fn unknown(name: &str) -> String {
-    let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
-    format!("there is no figure called {name:?}; there are {}", names.join(", "))
+fn unknown(word: &str) -> String {
+    let words: Vec<&str> = RuleFigure::all().map(RuleFigure::word).collect();
+    format!("unknown figure {word:?}; expected one of {}", words.join(", "))
 }
 
-fn value(figure: &Figure, token: Token) -> Result<Value, String> {
-    let text = token.text;
-    let word = |words: &[&str]| {
-        let at = words.iter().position(|word| *word == text);
-        at.map(Value::Word).ok_or_else(|| format!("{text:?} is none of {}", words.join(", ")))
-    };
-    match figure.kind {
-        Kind::State => return word(&STATES.map(|(_, word)| word)),
-        Kind::YesNo => return word(&["false", "true"]),
-        Kind::Number(_) | Kind::Bytes => {}
+fn threshold(figure: RuleFigure, text: &str) -> Result<Threshold, String> {
+    let (word, words) = (figure.word(), figure.words());
+    if !words.is_empty() {
+        let place = words.iter().position(|word| word == text);
+        let wrong = || format!("unknown value {text:?} of {word}; expected one of {}", words.join(", "));
+        return place.map(Threshold::Word).ok_or_else(wrong);
     }
     let digits = text.find(|c: char| !c.is_ascii_digit() && !"-.".contains(c)).unwrap_or(text.len());
-    let (number, behind) = text.split_at(digits);
-    let number: f64 = number.parse().map_err(|_| format!("{text:?} is no number"))?;
-    match (behind, figure.kind) {
-        ("", _) => Ok(Value::Number(number)),
-        ("%", _) if figure.most.is_some() => Ok(Value::Percent(number)),
-        ("%", _) => Err(format!("{} has no limit to be a percentage of", figure.name)),
-        (behind, Kind::Bytes) => {
-            let unit = BYTES.iter().find(|(name, _)| *name == behind).map(|(_, unit)| unit);
-            let unit = unit.ok_or_else(|| format!("{behind:?} is none of B, KiB, MiB, GiB, TiB, %"))?;
-            Ok(Value::Number(number * unit))
-        }
-        (behind, Kind::Number(unit)) if behind.trim_start_matches('°') == unit => Ok(Value::Number(number)),
-        (behind, Kind::Number("")) => Err(format!("{} is a mere number, without {behind:?}", figure.name)),
-        (behind, Kind::Number(unit)) => Err(format!("{} is in {unit}, not in {behind:?}", figure.name)),
-        (_, Kind::State | Kind::YesNo) => Err(format!("{text:?} is no value of {}", figure.name)),
+    let (number, unit) = text.split_at(digits);
+    let number: f64 = number.parse().map_err(|_| format!("invalid number {text:?}"))?;
+    let symbol = figure.unit().symbol();
+    match unit {
+        "" => Ok(Threshold::Number(number)),
+        "%" if figure.limit().is_some() => Ok(Threshold::Percent(number)),
+        _ if figure.unit() == Unit::Bytes && unit != "%" => bytes(number, unit),
+        _ if unit == symbol || format!("°{unit}") == symbol => Ok(Threshold::Number(number)),
+        "%" => Err(format!("{word} has no limit, so it cannot be compared with a percentage")),
+        _ if symbol.is_empty() => Err(format!("unknown unit {unit:?}; {word} has no unit")),
+        _ => Err(format!("unknown unit {unit:?}; {word} is in {symbol}")),
     }
+}
+
+fn bytes(number: f64, unit: &str) -> Result<Threshold, String> {
+    let factor = BYTES.iter().find(|(name, _)| *name == unit).map(|(_, factor)| factor);
+    let factor = factor.ok_or_else(|| format!("unknown unit {unit:?}; expected one of B, KiB, MiB, GiB, TiB, %"))?;
+    Ok(Threshold::Number(number * factor))
 }
 
 #[cfg(test)]
@@ -258,18 +269,19 @@ mod tests {
             ("increase(thermal_trips, 10m) > 0", "increase(thermal_trips, 10m) > 0"),
             ("process_dram > 1GiB and asic_temp > -3.5", "process_dram > 1GiB and asic_temp > -3.5"),
             ("sample_age > 10s", "sample_age > 10"),
+            ("process_cpu > 350%", "process_cpu > 350"),
         ] {
             assert_eq!(text.parse::<Condition>().map(|rule| rule.to_string()), Ok(printed.to_owned()), "{text}");
         }
     }
 
     fn mistakes(texts: &[&str], expected: Expect) {
-        let told = |text: &&str| format!("{text}\n    {}\n", text.parse::<Condition>().unwrap_err());
-        expected.assert_eq(&texts.iter().map(told).collect::<String>());
+        let line = |text: &&str| format!("{text}\n    {}\n", text.parse::<Condition>().unwrap_err());
+        expected.assert_eq(&texts.iter().map(line).collect::<String>());
     }
 
     #[test]
-    fn a_mistake_is_told_in_one_sentence_with_its_column() {
+    fn a_mistake_is_one_sentence_with_its_column() {
         mistakes(
             &[
                 "",
@@ -295,45 +307,45 @@ mod tests {
             ],
             expect![[r#"
 
-                    column 1: the rule ends here, and a figure is missing
+                    column 1: expected a figure, found the end of the rule
                 asic_tmp > 85
-                    column 1: there is no figure called "asic_tmp"; there are state, sample_age, asic_temp, power, vcore, current, fan, aiclk, heartbeat, thermal_trips, link_degraded, dram, l1, trace, stale, untracked_processes, process_dram, process_l1, process_host_memory, process_cpu, left_at_exit
+                    column 1: unknown figure "asic_tmp"; expected one of state, sample_age, heartbeat, thermal_trips, asic_temp, fan, power, vcore, current, aiclk, link_degraded, dram, trace, l1, stale, untracked_processes, process_dram, process_l1, process_host_memory, process_cpu, left_at_exit
                 asic_temp
-                    column 10: asic_temp must be compared, with >, >=, <, <=, == or !=, and here is the end
+                    column 10: expected >, >=, <, <=, == or != after asic_temp, found the end of the rule
                 asic_temp > 85 for
-                    column 19: the rule ends here, and a time such as 30s is missing
+                    column 19: expected a time such as 30s, found the end of the rule
                 asic_temp > 85 for ever
-                    column 20: "ever" is no time such as 30s, 5m or 1h30m
+                    column 20: invalid time "ever"; expected one such as 30s, 5m or 1h30m
                 asic_temp => 85
-                    column 11: "=" is none of >, >=, <, <=, ==, !=
+                    column 11: unknown operator "="; expected >, >=, <, <=, == or !=
                 asic_temp > hot
-                    column 13: "hot" is no number
+                    column 13: invalid number "hot"
                 asic_temp > 85W
-                    column 13: asic_temp is in C, not in "W"
+                    column 13: unknown unit "W"; asic_temp is in °C
                 fan > 10%
-                    column 7: fan has no limit to be a percentage of
+                    column 7: fan has no limit, so it cannot be compared with a percentage
                 dram > 95GB
-                    column 8: "GB" is none of B, KiB, MiB, GiB, TiB, %
+                    column 8: unknown unit "GB"; expected one of B, KiB, MiB, GiB, TiB, %
                 state > hung
                     column 7: state can only be compared with == or !=
                 state == hanging
-                    column 10: "hanging" is none of ok, resetting, hung, silent, lost, no_driver, remote
+                    column 10: unknown value "hanging" of state; expected one of ok, resetting, hung, silent, lost, no_driver, remote
                 (asic_temp > 85
-                    column 16: the rule ends here, and ) is missing
+                    column 16: expected ), found the end of the rule
                 asic_temp > 85 asic_temp < 80
-                    column 16: "asic_temp" was not expected here: there may be and, or, for or until
+                    column 16: unexpected "asic_temp"; expected `and`, `or`, `for` or `until`
                 asic_temp > 85 until asic_temp < 80 for 5s
-                    column 37: "for" was not expected here: there may be and, or
+                    column 37: unexpected "for"; expected `and` or `or`
                 asic_temp > 85 & power > 3
-                    column 16: '&' has no meaning here
+                    column 16: unexpected '&'
                 increase(state, 5m) > 1
-                    column 10: state is no number of a device, so there is no increase
+                    column 10: increase needs a number of a device, and state is not one
                 increase(thermal_trips, 2h) > 1
-                    column 25: an increase is looked for over more than nothing and not more than 1h
+                    column 25: the time of an increase must be above 0s and at most 1h
                 left_at_exit > 0 and dram > 1
-                    column 1: what a process left behind cannot be joined with figures of the living
+                    column 1: left_at_exit cannot be combined with other figures
                 heartbeat > 5x
-                    column 13: heartbeat is a mere number, without "x"
+                    column 13: unknown unit "x"; heartbeat has no unit
             "#]],
         );
     }
@@ -342,18 +354,20 @@ mod tests {
         let number =
             prop_oneof![(0u32..2000).prop_map(f64::from), -1e6..1e6f64, (0u64..1 << 50).prop_map(|n| n as f64)];
         let time = prop_oneof![1u64..3600, Just(3600)].prop_map(Duration::from_secs);
-        (0..FIGURES.len(), 0usize..6, number, 0usize..7, any::<bool>(), prop::option::of(time)).prop_map(
-            |(figure, op, number, word, percent, increase)| {
-                let figure = &FIGURES[figure];
-                let (op, is) = (Op::ALL[op].0, [Op::Is, Op::IsNot][op % 2]);
-                let increase = increase.filter(|_| figure.scope == Scope::Device);
-                match figure.kind {
-                    Kind::State => Compare { figure, increase: None, op: is, value: Value::Word(word) },
-                    Kind::YesNo => Compare { figure, increase: None, op: is, value: Value::Word(word % 2) },
-                    _ if percent && figure.most.is_some() => {
-                        Compare { figure, increase: None, op, value: Value::Percent(number) }
+        let figures: Vec<RuleFigure> = RuleFigure::all().collect();
+        (0..figures.len(), 0usize..6, number, 0usize..7, any::<bool>(), prop::option::of(time)).prop_map(
+            move |(figure, operator, number, word, percent, increase)| {
+                let (figure, words) = (figures[figure], figures[figure].words().len());
+                let (operator, is) = (Operator::ALL[operator].0, [Operator::Is, Operator::IsNot][operator % 2]);
+                let threshold = Threshold::Number(number);
+                let increase = increase.filter(|_| figure.scope() == Scope::Device);
+                let compare = Compare { figure, increase, operator, threshold };
+                match words {
+                    0 if percent && figure.limit().is_some() => {
+                        Compare { increase: None, threshold: Threshold::Percent(number), ..compare }
                     }
-                    _ => Compare { figure, increase, op, value: Value::Number(number) },
+                    0 => compare,
+                    _ => Compare { increase: None, operator: is, threshold: Threshold::Word(word % words), ..compare },
                 }
             },
         )
@@ -361,10 +375,10 @@ mod tests {
 
     fn expr() -> impl Strategy<Value = Expr> {
         let leaf = compare()
-            .prop_filter("of the living", |one| one.figure.scope != Scope::Ended)
+            .prop_filter("of what runs", |one| one.figure.scope() != Scope::Ended)
             .prop_map(Expr::Compare)
             .boxed();
-        // What is printed without parentheses is read as one, so nothing holds its own kind.
+        // `a and b and c` is read as one list, so no list is in one of its own kind.
         let and = prop::collection::vec(leaf.clone(), 2..4).prop_map(Expr::And).boxed();
         let or = prop::collection::vec(prop_oneof![leaf.clone(), and.clone()], 2..4).prop_map(Expr::Or).boxed();
         let and_of_or = prop::collection::vec(prop_oneof![leaf.clone(), or.clone()], 2..4).prop_map(Expr::And);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// Reads one. The largest that makes sense is far below where sums overflow.
+/// Reads a length of time of at most a year.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text;
     let (mut sum, mut smallest) = (0u64, u64::MAX);
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Option<Duration> {
     (smallest < u64::MAX && sum <= 366 * 86_400_000).then_some(Duration::from_millis(sum))
 }
 
-/// Writes one, whole milliseconds of it.
+/// Writes a length of time, in whole milliseconds.
 pub fn print(time: Duration) -> String {
     let mut left = time.as_millis() as u64;
     let mut text = String::new();

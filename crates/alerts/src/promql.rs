@@ -1,14 +1,16 @@
 //! The same rules for Prometheus, over the metrics of `ttmon serve`.
 //!
-//! A rule that fires keeps firing while what ends it is not known to be so. PromQL can say that, since a rule may look at its own
-//! past in `ALERTS`; the last values of five minutes stand in for those that are missing, as in the engine. Both fire at the same
+//! A rule that fires keeps firing until what ends it is known to hold. PromQL can express that, since a rule may look at its own
+//! past in `ALERTS`; the last known values of five minutes replace missing ones, as in the engine. Both fire at the same
 //! moments when they see the same values at the same times.
 
-use crate::condition::{Compare, Expr, Value};
-use crate::figure::{FIGURES, Figure, Kind, Metric, STATES, Scope};
+use crate::condition::{Compare, Expr, Threshold};
 use crate::period;
 use crate::rule::Rule;
+use crate::rule_figure::RuleFigure;
+use crate::subject::Scope;
 use crate::track::LOOK_BACK;
+use model::figure::MetricKind;
 use std::collections::BTreeSet;
 
 /// A file of rules for Prometheus 2.37 and later.
@@ -17,14 +19,14 @@ pub fn prometheus(rules: &[Rule]) -> String {
     for rule in rules {
         match expr_of(rule) {
             Ok(expr) => text += &entry(rule, &expr),
-            Err(why) => text += &format!("  # {} is not here: {why}\n", plain(&rule.name)),
+            Err(why) => text += &format!("  # {} is not exported: {why}\n", plain(&rule.name)),
         }
     }
     text
 }
 
 const HEAD: &str = "\
-# Written by `ttmon alerts export --prometheus`. Behind `or` stands what keeps an alert firing: what ends it is not so yet, by the last
+# Written by `ttmon alerts export --prometheus`. The part after `or` keeps an alert firing until what ends it holds, by the last known
 # values of five minutes.
 groups:
 - name: ttmon
@@ -32,13 +34,12 @@ groups:
 ";
 
 /// All metrics that rules may name.
-pub fn metric_names() -> BTreeSet<&'static str> {
-    let of = |figure: &'static Figure| figure.promql.into_iter().chain(figure.most.map(|(_, metric)| metric));
-    FIGURES.iter().flat_map(of).map(|metric| metric.name).collect()
+pub fn metric_names() -> BTreeSet<String> {
+    let all = RuleFigure::all().flat_map(|figure| [Some(figure), figure.limit()]).flatten();
+    all.filter_map(|figure| Some(MetricSeries::of(figure).ok()?.name)).collect()
 }
 
 fn entry(rule: &Rule, expr: &str) -> String {
-    let words = rule.text.as_deref().unwrap_or(&rule.name);
     let about = match rule.scope() {
         Scope::Device => "device {{ $labels.device }}",
         Scope::Held => "pid {{ $labels.pid }} on device {{ $labels.device }}",
@@ -53,29 +54,29 @@ fn entry(rule: &Rule, expr: &str) -> String {
     expr.lines().for_each(|line| text += &format!("      {line}\n"));
     text += &format!("{hold}    labels:\n      severity: {severity}\n    annotations:\n");
     // Braces would begin a template.
-    let words = plain(words).replace(['{', '}'], "|");
+    let words = plain(rule.words()).replace(['{', '}'], "|");
     text + &format!("      summary: {}\n", quoted(&format!("{about}: {words}")))
 }
 
 fn expr_of(rule: &Rule) -> Result<String, String> {
     let condition = &rule.condition;
-    let scopes: BTreeSet<Scope> = condition.compares().iter().map(|compare| compare.figure.scope).collect();
+    let scopes: BTreeSet<Scope> = condition.compares().iter().map(|compare| compare.figure.scope()).collect();
     if scopes.len() > 1 {
-        return Err("it looks at figures of a process and of a device, which bear different labels".into());
+        return Err("it compares figures of a process and of a device, which have different labels".into());
     }
     let matchers = matchers(rule)?;
-    let now = said(&condition.when, &matchers, false)?;
+    let now = expression(&condition.when, &matchers, false)?;
     let (scope, has_until) = (rule.scope(), condition.until.is_some());
     let labels = match scope {
         Scope::Device => "job, instance, device",
         Scope::Held => "job, instance, device, pid",
-        // A process that is gone is over, so nothing stands in for what is missing.
+        // A process that has exited is over, so its last known values do not count.
         _ => "job, instance, pid",
     };
     if scope != Scope::Device && !has_until {
         return Ok(now);
     }
-    let stays = said(&condition.stays(), &matchers, scope == Scope::Device)?;
+    let stays = expression(&condition.stays(), &matchers, scope == Scope::Device)?;
     let alerts = format!("ALERTS{{alertname=\"{}\",alertstate=\"firing\"}}", rule.alertname());
     Ok(format!("({now})\nor\n(({stays})\nand on ({labels}) {alerts})"))
 }
@@ -85,7 +86,8 @@ fn matchers(rule: &Rule) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
     if !rule.devices.is_empty() {
         let names: Option<Vec<&str>> = rule.devices.iter().map(|one| label_of(&one.0)).collect();
-        let names = names.ok_or("devices have only their number in Prometheus, and it names one otherwise")?;
+        let names =
+            names.ok_or("Prometheus knows devices by their number only, and the rule selects one by something else")?;
         // A card's number means all its chips.
         let names = names.iter().map(|name| if name.ends_with('R') { (*name).to_owned() } else { format!("{name}R?") });
         all.push(format!("device=~\"{}\"", names.collect::<Vec<_>>().join("|")));
@@ -93,14 +95,14 @@ fn matchers(rule: &Rule) -> Result<Vec<String>, String> {
     if let Some(process) = &rule.process {
         let is_plain = |c: char| c.is_alphanumeric() || "_-.:*".contains(c);
         if !process.chars().all(is_plain) {
-            return Err("the name of its process has unusual letters in it".into());
+            return Err("the name of its process has characters that are not exported".into());
         }
         all.push(match process.parse::<u32>() {
             Ok(pid) => format!("pid=\"{pid}\""),
             Err(_) => format!("name=~\"{}\"", process.replace('.', "\\\\.").replace('*', ".*")),
         });
     }
-    // The sum of those that are too many to be told one by one.
+    // The sum of the processes that are too many for a series each.
     if rule.scope() == Scope::Held {
         all.push("pid!=\"other\"".into());
     }
@@ -112,60 +114,91 @@ fn label_of(selector: &str) -> Option<&str> {
     digits.parse::<u32>().is_ok().then_some(selector)
 }
 
-fn said(expr: &Expr, matchers: &[String], held: bool) -> Result<String, String> {
+fn expression(expr: &Expr, matchers: &[String], is_last: bool) -> Result<String, String> {
     let (all, word) = match expr {
-        Expr::Compare(compare) => return compared(compare, matchers, held),
+        Expr::Compare(compare) => return compared(compare, matchers, is_last),
         Expr::And(all) => (all, "and"),
         Expr::Or(all) => (all, "or"),
     };
-    let parts: Result<Vec<String>, String> = all.iter().map(|one| said(one, matchers, held)).collect();
+    let parts: Result<Vec<String>, String> = all.iter().map(|one| expression(one, matchers, is_last)).collect();
     let parts: Vec<String> = parts?.into_iter().map(|part| format!("({part})")).collect();
     Ok(parts.join(&format!(" {word} ")))
 }
 
-fn compared(compare: &Compare, matchers: &[String], held: bool) -> Result<String, String> {
+fn compared(compare: &Compare, matchers: &[String], is_last: bool) -> Result<String, String> {
     let figure = compare.figure;
-    let metric = figure.promql.ok_or_else(|| format!("Prometheus is not told {}", figure.name))?;
-    let look_back = period::print(LOOK_BACK);
-    let last = |metric: Metric| match held {
-        true => metric.over(matchers, "last_over_time", &look_back),
-        false => metric.without_kind(metric.selector(matchers)),
+    let series = MetricSeries::of(figure)?;
+    let value = |series: &MetricSeries| {
+        if is_last {
+            series.over("last_over_time", LOOK_BACK, matchers)
+        } else {
+            series.joined(series.selector(matchers))
+        }
     };
-    let (sign, number) = (compare.op.sign(), compare.value.number() * metric.scale);
-    Ok(match (compare.value, compare.increase, figure.kind) {
-        (Value::Word(at), _, Kind::State) => {
-            let state = STATES.get(at).map_or("?", |(state, _)| state.name());
-            let matchers: Vec<String> = [format!("state=\"{state}\"")].into_iter().chain(matchers.to_vec()).collect();
-            let value = metric.selector(&matchers);
-            let value = if held { format!("last_over_time({value}[{look_back}])") } else { value };
-            format!("sum without (state) ({value}) {sign} 1")
+    let (sign, number) = (compare.operator.sign(), compare.threshold.number());
+    Ok(match (compare.threshold, compare.increase) {
+        (Threshold::Word(place), _) if series.kind == MetricKind::OneOf => {
+            let word = figure.texts().get(place).unwrap_or(&"?");
+            format!(
+                "{} {sign} 1",
+                value(&MetricSeries { label: series.label.map(|(name, _)| (name, *word)), ..series })
+            )
         }
-        (_, Some(time), _) => {
-            let least = metric.over(matchers, "min_over_time", &period::print(time));
-            format!("{} - {least} {sign} {number}", last(metric))
+        (_, Some(time)) => {
+            let least = series.over("min_over_time", time, matchers);
+            format!("{} - {least} {sign} {}", value(&series), number * series.scale)
         }
-        (Value::Percent(_), ..) => {
-            let (_, most) = figure.most.ok_or_else(|| format!("{} has no limit", figure.name))?;
-            format!("100 * {} / ({} > 0) {sign} {number}", last(metric), last(most))
+        (Threshold::Percent(_), _) => {
+            let limit = figure.limit().ok_or_else(|| format!("{} has no limit", figure.word()))?;
+            format!("100 * {} / ({} > 0) {sign} {number}", value(&series), value(&MetricSeries::of(limit)?))
         }
-        _ => format!("{} {sign} {number}", last(metric)),
+        _ => format!("{} {sign} {}", value(&series), number * series.scale),
     })
 }
 
-impl Metric {
-    fn selector(self, matchers: &[String]) -> String {
-        let kind = self.kind.map(|kind| format!("kind=\"{kind}\""));
-        let all: Vec<String> = kind.into_iter().chain(matchers.iter().cloned()).collect();
-        if all.is_empty() { self.name.to_owned() } else { format!("{}{{{}}}", self.name, all.join(",")) }
+/// Where Prometheus has a figure.
+#[derive(Debug, Clone)]
+struct MetricSeries {
+    name: String,
+    kind: MetricKind,
+    /// A label with a fixed value.
+    label: Option<(&'static str, &'static str)>,
+    /// A label with a value of its own for each of the figure's values.
+    dimension: Option<&'static str>,
+    /// How many of its units are one of the figure's.
+    scale: f64,
+}
+
+impl MetricSeries {
+    fn of(figure: RuleFigure) -> Result<MetricSeries, String> {
+        let metric = figure.metric().ok_or_else(|| format!("{} is not a metric", figure.word()))?;
+        Ok(MetricSeries {
+            name: format!("{}{}", metric.name, metric.kind.suffix()),
+            kind: metric.kind,
+            label: metric.label,
+            dimension: figure.dimension().map(|dimension| dimension.name()),
+            scale: figure.unit().base().1,
+        })
     }
 
-    fn over(self, matchers: &[String], function: &str, time: &str) -> String {
-        self.without_kind(format!("{function}({}[{time}])", self.selector(matchers)))
+    fn selector(&self, matchers: &[String]) -> String {
+        let label = self.label.map(|(name, value)| format!("{name}=\"{value}\""));
+        let all: Vec<String> = label.into_iter().chain(matchers.iter().cloned()).collect();
+        if all.is_empty() { self.name.clone() } else { format!("{}{{{}}}", self.name, all.join(",")) }
     }
 
-    /// All figures of a device bear the same labels, so that they can be joined.
-    fn without_kind(self, text: String) -> String {
-        if self.kind.is_some() { format!("sum without (kind) ({text})") } else { text }
+    fn over(&self, function: &str, time: std::time::Duration, matchers: &[String]) -> String {
+        self.joined(format!("{function}({}[{}])", self.selector(matchers), period::print(time)))
+    }
+
+    /// Without the labels that other figures of the device do not have, so that they can be joined. Of several values the largest
+    /// counts, as in the engine.
+    fn joined(&self, text: String) -> String {
+        match (self.label, self.dimension) {
+            (Some((name, _)), _) => format!("sum without ({name}) ({text})"),
+            (None, Some(name)) => format!("max without ({name}) ({text})"),
+            (None, None) => text,
+        }
     }
 }
 
@@ -184,7 +217,7 @@ mod tests {
     use model::{Selector, Severity};
 
     #[test]
-    fn a_rule_is_a_rule_for_prometheus_too() {
+    fn a_rule_is_exported_to_prometheus() {
         let rule = |name: &str, when: &str| Rule {
             name: name.into(),
             condition: when.parse().unwrap(),
@@ -205,7 +238,7 @@ mod tests {
             rule("left", "left_at_exit > 0"),
         ];
         expect![[r##"
-            # Written by `ttmon alerts export --prometheus`. Behind `or` stands what keeps an alert firing: what ends it is not so yet, by the last
+            # Written by `ttmon alerts export --prometheus`. The part after `or` keeps an alert firing until what ends it holds, by the last known
             # values of five minutes.
             groups:
             - name: ttmon
@@ -236,14 +269,23 @@ mod tests {
               # greedy: process_dram > 1GiB
               - alert: TtmonGreedy
                 expr: |
-                  sum without (kind) (ttmon_process_memory_bytes{kind="dram",name=~"py.*",pid!="other"}) > 1073741824
+                  sum without (kind) (ttmon_process_memory_used_bytes{kind="dram",name=~"py.*",pid!="other"}) > 1073741824
                 labels:
                   severity: critical
                 annotations:
                   summary: 'pid {{ $labels.pid }} on device {{ $labels.device }}: it''s ||hot||'
-              # one is not here: devices have only their number in Prometheus, and it names one otherwise
-              # mixed is not here: it looks at figures of a process and of a device, which bear different labels
-              # left is not here: Prometheus is not told left_at_exit
+              # one is not exported: Prometheus knows devices by their number only, and the rule selects one by something else
+              # mixed is not exported: it compares figures of a process and of a device, which have different labels
+              # left is not exported: left_at_exit is not a metric
         "##]].assert_eq(&prometheus(&rules));
+    }
+
+    #[test]
+    fn of_several_labels_the_largest_counts() {
+        let figure = crate::rule_figure::tests::labelled();
+        let (operator, threshold) = (crate::Operator::Above, Threshold::Number(90.0));
+        let compare = Compare { figure, increase: None, operator, threshold };
+        let expected = "max without (channel) (last_over_time(ttmon_device_gddr_temperature_celsius[5m])) > 90";
+        assert_eq!(compared(&compare, &[], true).unwrap(), expected);
     }
 }

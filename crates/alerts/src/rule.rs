@@ -1,21 +1,22 @@
-//! A rule with its name, and those that are there without being asked for.
+//! A rule with its name, and the built-in rules.
 
 use crate::condition::Condition;
-use crate::figure::Scope;
+use crate::subject::Scope;
+use model::judgement::{AT_LIMIT, FULL, HOT, HYSTERESIS};
 use model::{Device, Process, Selector, Severity};
 
 /// A rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// What people call it; there is one of each name.
+    /// Its name, which no other rule has.
     pub name: String,
     /// When it fires.
     pub condition: Condition,
-    /// How much that matters.
+    /// How severe that is.
     pub severity: Severity,
     /// Only for these devices; for all when there are none.
     pub devices: Vec<Selector>,
-    /// Only for processes with this pid, or with this name, in which `*` stands for anything.
+    /// Only for processes with this pid, or with this name, in which `*` matches anything.
     pub process: Option<String>,
     /// What is wrong, in a few words for people.
     pub text: Option<String>,
@@ -30,6 +31,11 @@ impl Rule {
             letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect::<String>()
         };
         format!("Ttmon{}", parts.map(upper).collect::<String>())
+    }
+
+    /// What is wrong, in a few words; the name where it has none.
+    pub fn words(&self) -> &str {
+        self.text.as_deref().unwrap_or(&self.name)
     }
 
     /// What it is about.
@@ -51,7 +57,7 @@ impl Rule {
     }
 }
 
-/// Whether a name is as a pattern has it, in which `*` stands for anything.
+/// Whether a name matches a pattern, in which `*` matches anything.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == name };
     let Some(rest) = name.strip_prefix(before) else { return false };
@@ -59,56 +65,87 @@ fn matches(pattern: &str, name: &str) -> bool {
     starts.any(|at| matches(after, &rest[at..]))
 }
 
-/// Name, severity, what it says, and the words for it.
-const BUILT_IN: [(&str, Severity, &str, &str); 10] = [
-    ("lost", Severity::Critical, "state == lost", "it was there and is gone"),
-    ("heartbeat-stopped", Severity::Critical, "state == hung", "its firmware does not beat, or its bus is dead"),
-    ("silent", Severity::Warning, "state == silent for 15s", "it does not answer"),
-    (
-        "thermal-trip",
-        Severity::Critical,
-        "increase(thermal_trips, 10m) > 0",
-        "it has shut down by critical temperature",
-    ),
-    (
-        "throttling",
-        Severity::Warning,
-        "asic_temp >= 100% or power >= 100% for 30s until asic_temp < 97% and power < 97%",
-        "it is at its limit, where the firmware throttles",
-    ),
-    ("hot", Severity::Warning, "asic_temp > 95% for 30s until asic_temp < 90%", "it is near its temperature limit"),
-    ("memory-full", Severity::Warning, "dram > 95% for 30s until dram < 90%", "hardly any DRAM is left"),
-    ("leak-after-exit", Severity::Warning, "stale > 0 for 1m", "memory is booked for processes that are dead"),
-    ("left-at-exit", Severity::Info, "left_at_exit > 0", "it ended without freeing its device memory"),
-    ("degraded-link", Severity::Warning, "link_degraded for 1m", "PCIe runs slower or narrower than it could"),
-];
+/// A threshold of the one judgement as a rule: `asic_temp >= 95% for 30s until asic_temp < 90%`.
+fn above(figure: &str, part: f64) -> String {
+    let percent = |part: f64| (part * 100.0).round();
+    format!("{figure} >= {}% for 30s until {figure} < {}%", percent(part), percent(part * HYSTERESIS))
+}
 
-/// The rules that are there without being asked for.
+/// Name, severity, condition, and the words for it. Thresholds are those of the judgement.
+fn table() -> [(&'static str, Severity, String, &'static str); 11] {
+    use Severity::{Critical, Info, Warning};
+    let trips = "increase(thermal_trips, 10m) > 0";
+    let link = "PCIe link runs slower or narrower than slot and card support";
+    [
+        ("lost", Critical, "state == lost".into(), "disappeared from the bus"),
+        ("heartbeat-stopped", Critical, "state == hung".into(), "firmware heartbeat stopped, or PCIe not responding"),
+        ("silent", Warning, "state == silent for 15s".into(), "does not respond"),
+        ("thermal-trip", Critical, trips.into(), "shut down by critical temperature"),
+        ("throttling", Warning, above("asic_temp", 1.0), "at its temperature limit, where the firmware throttles"),
+        ("hot", Warning, above("asic_temp", HOT), "near its temperature limit"),
+        // Full power is normal load: good to know, no more.
+        ("power-limit", Info, above("power", AT_LIMIT), "at its power limit"),
+        ("memory-full", Warning, above("dram", FULL), "DRAM is almost full"),
+        ("leak-after-exit", Warning, "stale > 0 for 1m".into(), "memory still attributed to exited processes"),
+        ("left-at-exit", Info, "left_at_exit > 0".into(), "exited without freeing its device memory"),
+        ("degraded-link", Warning, "link_degraded for 1m".into(), link),
+    ]
+}
+
+/// The rules that apply without any configuration.
 pub fn built_in() -> Vec<Rule> {
-    let rule = |(name, severity, when, text): (&str, Severity, &str, &str)| {
+    let rule = |(name, severity, when, text): (&str, Severity, String, &str)| {
         let condition = when.parse().ok()?;
         let (name, text) = (name.to_owned(), Some(text.to_owned()));
         Some(Rule { name, condition, severity, devices: Vec::new(), process: None, text })
     };
-    BUILT_IN.into_iter().filter_map(rule).collect()
+    table().into_iter().filter_map(rule).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subject::Subject;
+    use model::figure::Figure;
+    use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
+    use model::{Bytes, Celsius, DeviceId, Judgement, Watts};
 
     #[test]
-    fn all_rules_that_are_there_are_written_as_people_would() {
+    fn the_built_in_rules_are_written_as_people_would() {
         let rules = built_in();
-        assert_eq!(rules.len(), BUILT_IN.len());
-        for (rule, (_, _, written, _)) in rules.iter().zip(BUILT_IN) {
+        assert_eq!(rules.len(), table().len());
+        for (rule, (_, _, written, _)) in rules.iter().zip(table()) {
             assert_eq!(rule.condition.to_string(), written);
         }
         assert_eq!(rules[3].alertname(), "TtmonThermalTrip");
+        let hot = rules.iter().find(|rule| rule.name == "hot").unwrap();
+        assert_eq!(hot.condition.to_string(), "asic_temp >= 95% for 30s until asic_temp < 90%");
     }
 
     #[test]
-    fn a_star_stands_for_anything() {
+    fn the_built_in_rules_judge_as_the_views_do() {
+        let rules = built_in();
+        let holds = |name: &str, device: &Device| {
+            let when = &rules.iter().find(|rule| rule.name == name).unwrap().condition.when;
+            when.holds(&|compare| compare.value_of(&Subject { device: Some(device), ..Subject::default() }))
+        };
+        let is_critical = |row: &Figure<Device>, device: &Device| row.judge(device) == Some(Judgement::Critical);
+        for value in 0..=110u32 {
+            let mut device = Device::new(DeviceId::Local(0));
+            (device.asic_temp, device.asic_temp_max) = (Some(Celsius(value.into())), Some(Celsius(100.0)));
+            (device.power, device.power_max) = (Some(Watts(value.into())), Some(Watts(100.0)));
+            device.memory.dram_used = Some(Bytes(value.into()));
+            device.memory.dram_total = Some(Bytes(100));
+            assert_eq!(holds("hot", &device), is_critical(&ASIC_TEMP, &device), "{value}");
+            assert_eq!(holds("memory-full", &device), is_critical(&DRAM_USED, &device), "{value}");
+            assert_eq!(holds("power-limit", &device), POWER.is_at_limit(&device), "{value}");
+        }
+        let about_power = rules.iter().filter(|rule| rule.condition.to_string().contains("power"));
+        assert!(about_power.map(|rule| rule.severity).eq([Severity::Info]), "full power is normal load");
+    }
+
+    #[test]
+    fn a_star_matches_anything() {
         for (pattern, name, expected) in [
             ("python3", "python3", true),
             ("python", "python3", false),

@@ -1,41 +1,20 @@
-//! What is remembered of one rule about one device or process.
+//! What is remembered of one rule about one subject: the values that it compares, and the state that follows from them.
 
-use crate::condition::{Compare, Expr, Value};
-use crate::figure::Seen;
+use crate::condition::{Compare, Condition, Expr, Threshold};
 use crate::rule::Rule;
-use model::{Bytes, DeviceId, PciAddress, Timestamp};
+use crate::subject::Subject;
+use model::{PciAddress, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A process that has come to its own end.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
-    /// As it was called.
-    pub pid: u32,
-    /// When it began.
-    pub started_at: Option<Timestamp>,
-    /// Its short name.
-    pub name: Option<String>,
-    /// The chip, where it is one.
-    pub device: Option<DeviceId>,
-    /// What it had not freed.
-    pub left: Bytes,
-}
-
-/// What a rule is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
-    pub device: Option<DeviceId>,
-    /// Pid and beginning.
-    pub process: Option<(u32, Option<Timestamp>)>,
-}
-
-/// Where a rule about something stands.
+/// The state of a rule about one subject.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Stand {
-    Calm,
-    /// By the clock of the engine, and by the clock on the wall.
+pub(crate) enum RuleState {
+    /// Its condition does not hold.
+    Inactive,
+    /// Its condition holds since then, by the clock of the engine and by the wall clock.
     Pending(Duration, Timestamp),
+    /// It fires since then.
     Firing(Timestamp),
     /// When it began to fire, and when it ended by both clocks.
     Resolved(Timestamp, Duration, Timestamp),
@@ -44,10 +23,10 @@ pub(crate) enum Stand {
 /// What is remembered.
 #[derive(Debug, Clone)]
 pub(crate) struct Track {
-    pub stand: Stand,
+    pub state: RuleState,
     /// What each distinct comparison of the rule looks at.
-    slots: Vec<Slot>,
-    /// When there was something to look at.
+    values: Vec<ComparedValue>,
+    /// When the subject was last in a snapshot.
     pub seen: Duration,
     pub text: String,
     pub value: Option<f64>,
@@ -56,37 +35,30 @@ pub(crate) struct Track {
 }
 
 #[derive(Debug, Clone)]
-struct Slot {
+struct ComparedValue {
     compare: Compare,
     now: Option<f64>,
-    most_now: Option<f64>,
+    limit_now: Option<f64>,
     last: Option<(Duration, f64)>,
-    most_last: Option<(Duration, f64)>,
-    /// The values of the time that an increase is looked for over, without those that have a smaller one behind them.
+    limit_last: Option<(Duration, f64)>,
+    /// The values of the window of an increase, without those that a smaller one follows.
     window: VecDeque<(Duration, f64)>,
 }
 
-/// A missing value of a device counts as it was for so long, but only for a rule that fires already. As long as PromQL looks back.
+/// How long the last known value of a device replaces a missing one, for a rule that fires already. As long as PromQL looks back.
 pub(crate) const LOOK_BACK: Duration = Duration::from_secs(300);
 
 impl Track {
     pub fn new(rule: &Rule) -> Track {
-        let mut slots: Vec<Slot> = Vec::new();
+        let mut values: Vec<ComparedValue> = Vec::new();
         for compare in rule.condition.compares() {
-            if !slots.iter().any(|slot| slot.compare.looks_like(compare)) {
-                slots.push(Slot {
-                    compare: compare.clone(),
-                    now: None,
-                    most_now: None,
-                    last: None,
-                    most_last: None,
-                    window: VecDeque::new(),
-                });
+            if !values.iter().any(|value| value.compare.looks_like(compare)) {
+                values.push(ComparedValue::new(compare));
             }
         }
         Track {
-            stand: Stand::Calm,
-            slots,
+            state: RuleState::Inactive,
+            values,
             seen: Duration::ZERO,
             text: String::new(),
             value: None,
@@ -95,80 +67,138 @@ impl Track {
         }
     }
 
-    /// Takes what there is to see now.
-    pub fn look(&mut self, now: Duration, seen: &Seen) {
-        for slot in &mut self.slots {
-            slot.now = (slot.compare.figure.read)(seen).filter(|value| value.is_finite());
-            slot.most_now = slot.compare.figure.most.and_then(|(most, _)| most(seen));
-            slot.last = slot.now.map(|value| (now, value)).or(slot.last);
-            slot.most_last = slot.most_now.map(|value| (now, value)).or(slot.most_last);
-            let Some(length) = slot.compare.increase else { continue };
-            slot.window.retain(|(at, _)| now.saturating_sub(*at) <= length);
-            if let Some(value) = slot.now {
-                while slot.window.back().is_some_and(|(_, earlier)| *earlier >= value) {
-                    slot.window.pop_back();
-                }
-                slot.window.push_back((now, value));
-            }
+    /// Takes the current values of a subject that is in the snapshot.
+    pub fn see(&mut self, now: Duration, subject: &Subject) {
+        self.seen = now;
+        let name = subject.process_name();
+        // Without a copy where it is the same.
+        if self.process_name.as_ref() != name {
+            self.process_name = name.cloned();
         }
+        let address = subject.device.and_then(|device| device.pci_address.as_ref());
+        if self.pci_address.as_ref() != address {
+            self.pci_address = address.cloned();
+        }
+        self.values.iter_mut().for_each(|value| value.take(now, subject));
     }
 
-    /// Whether something is known to be so now.
-    pub fn is_so(&self, expr: &Expr) -> bool {
-        expr.holds(&|compare| self.slot(compare)?.value_now())
+    /// The subject is not in the snapshot.
+    pub fn miss(&mut self, now: Duration) {
+        self.values.iter_mut().for_each(|value| value.take(now, &Subject::default()));
     }
 
-    /// Whether it is so by what was last known.
-    pub fn was_so(&self, expr: &Expr, now: Duration, look_back: Duration) -> bool {
-        expr.holds(&|compare| self.slot(compare)?.value_last(now, look_back))
+    /// Moves to the next state. Returns the one before. `look_back` is how long the last known values count.
+    pub fn step(&mut self, condition: &Condition, look_back: Duration, now: Duration, at: Timestamp) -> RuleState {
+        let holds = self.holds(&condition.when);
+        let stays = || holds || self.held(&condition.stays(), now, look_back);
+        let before = self.state;
+        self.state = match before {
+            RuleState::Firing(_) if stays() => before,
+            RuleState::Firing(since) => RuleState::Resolved(since, now, at),
+            RuleState::Resolved(..) if !holds => before,
+            _ if !holds => RuleState::Inactive,
+            RuleState::Pending(began, _) if now.saturating_sub(began) < condition.hold => before,
+            RuleState::Pending(..) => RuleState::Firing(at),
+            _ if condition.hold.is_zero() => RuleState::Firing(at),
+            _ => RuleState::Pending(now, at),
+        };
+        before
     }
 
-    /// Whether there is a value at all.
-    pub fn knows_something(&self) -> bool {
-        self.slots.iter().any(|slot| slot.now.is_some())
+    /// Whether an expression is known to hold now.
+    pub fn holds(&self, expr: &Expr) -> bool {
+        expr.holds(&|compare| self.compared(compare)?.value_now())
     }
 
-    /// The value that the rule begins with.
+    /// Whether it holds by the last known values.
+    fn held(&self, expr: &Expr, now: Duration, look_back: Duration) -> bool {
+        expr.holds(&|compare| self.compared(compare)?.value_last(now, look_back))
+    }
+
+    /// Whether there is any value now.
+    pub fn has_value(&self) -> bool {
+        self.values.iter().any(|value| value.now.is_some())
+    }
+
+    /// The first number that the rule compares.
     pub fn first(&self) -> Option<f64> {
-        // A word is no number.
-        self.slots.first().filter(|slot| !matches!(slot.compare.value, Value::Word(_))).and_then(Slot::value_now)
+        let first = self.values.first()?;
+        if matches!(first.compare.threshold, Threshold::Word(_)) { None } else { first.value_now() }
     }
 
-    /// What the rule sees, for people.
+    /// The values that the rule compares, for people.
     pub fn shown(&self, expr: &Expr) -> String {
         let mut all: Vec<String> = Vec::new();
         for compare in expr.compares() {
-            let text = self.slot(compare).and_then(|slot| Some(compare.shown(slot.value_now()?)));
+            let text = self.compared(compare).and_then(|value| Some(compare.shown(value.value_now()?)));
             all.extend(text.filter(|text| !all.contains(text)));
         }
         all.join(", ")
     }
 
-    /// How long something must be remembered for its increases.
-    pub fn longest(&self) -> Duration {
-        self.slots.iter().filter_map(|slot| slot.compare.increase).max().unwrap_or_default()
+    /// Whether it must be kept: it is active, shown, or needed to know an increase.
+    pub fn is_needed(&self, now: Duration, looks_back: bool, shown: Duration) -> bool {
+        let windows = self.values.iter().filter_map(|value| value.compare.increase);
+        let remembered = windows.fold(LOOK_BACK, Duration::max);
+        let is_there = self.seen == now;
+        match self.state {
+            RuleState::Inactive => looks_back && (is_there || now.saturating_sub(self.seen) <= remembered),
+            RuleState::Pending(..) | RuleState::Firing(_) => true,
+            RuleState::Resolved(_, at, _) => is_there || now.saturating_sub(at) <= shown,
+        }
     }
 
-    fn slot(&self, compare: &Compare) -> Option<&Slot> {
-        self.slots.iter().find(|slot| slot.compare.looks_like(compare))
+    fn compared(&self, compare: &Compare) -> Option<&ComparedValue> {
+        self.values.iter().find(|value| value.compare.looks_like(compare))
     }
 }
 
-impl Slot {
+impl ComparedValue {
+    fn new(compare: &Compare) -> ComparedValue {
+        ComparedValue {
+            compare: compare.clone(),
+            now: None,
+            limit_now: None,
+            last: None,
+            limit_last: None,
+            window: VecDeque::new(),
+        }
+    }
+
+    fn take(&mut self, now: Duration, subject: &Subject) {
+        let figure = self.compare.figure;
+        self.now = figure.number(subject);
+        self.limit_now = figure.limit().and_then(|limit| limit.number(subject));
+        self.last = self.now.map(|value| (now, value)).or(self.last);
+        self.limit_last = self.limit_now.map(|value| (now, value)).or(self.limit_last);
+        if let Some(length) = self.compare.increase {
+            self.take_into_window(now, length);
+        }
+    }
+
+    fn take_into_window(&mut self, now: Duration, length: Duration) {
+        self.window.retain(|(at, _)| now.saturating_sub(*at) <= length);
+        if let Some(value) = self.now {
+            while self.window.back().is_some_and(|(_, earlier)| *earlier >= value) {
+                self.window.pop_back();
+            }
+            self.window.push_back((now, value));
+        }
+    }
+
     fn value_now(&self) -> Option<f64> {
-        self.value(self.now?, self.most_now)
+        self.value(self.now?, self.limit_now)
     }
 
     fn value_last(&self, now: Duration, look_back: Duration) -> Option<f64> {
         let recent = |last: Option<(Duration, f64)>| last.filter(|(at, _)| now.saturating_sub(*at) <= look_back);
-        self.value(recent(self.last)?.1, recent(self.most_last).map(|(_, value)| value))
+        self.value(recent(self.last)?.1, recent(self.limit_last).map(|(_, value)| value))
     }
 
-    fn value(&self, value: f64, most: Option<f64>) -> Option<f64> {
+    fn value(&self, value: f64, limit: Option<f64>) -> Option<f64> {
         match self.compare.increase {
             Some(_) => self.window.front().map(|(_, least)| value - least),
-            None if self.compare.value.is_percent() => Some(100.0 * value / most.filter(|most| *most > 0.0)?),
-            None => Some(value),
+            None => self.compare.threshold.of(value, limit),
         }
     }
 }

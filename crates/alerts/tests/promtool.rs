@@ -1,9 +1,9 @@
-//! The real Prometheus fires at the same moments: made-up series go to the engine and, as a unit test of rules, to `promtool`.
+//! Prometheus fires at the same moments as the engine: made-up series go to the engine and, as a unit test of rules, to `promtool`.
 
 #![allow(clippy::unwrap_used)]
 
 use alerts::{Engine, Rule, built_in, prometheus};
-use model::{Bytes, Celsius, Device, DeviceId, Host, SCHEMA, Severity, Snapshot, State, Timestamp, Watts};
+use model::{Bytes, Celsius, Device, DeviceId, Host, Megahertz, SCHEMA, Severity, Snapshot, State, Timestamp, Watts};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::Command;
@@ -26,6 +26,7 @@ fn rules() -> Vec<Rule> {
         rule("both", "asic_temp > 80 and power > 200 for 20s until asic_temp < 75 or power < 150"),
         rule("either", "(asic_temp > 90 or power > 290) and dram > 40%"),
         rule("not-ok", "state != ok for 20s"),
+        rule("slow", "aiclk < 1000 for 20s until aiclk > 1100MHz"),
         rule("straight", "link_degraded != true until asic_temp > 85"),
         rule("trips", "increase(thermal_trips, 5m) >= 2 for 20s until increase(thermal_trips, 5m) < 1"),
     ]);
@@ -73,17 +74,15 @@ struct Script {
     trips: Vec<Option<f64>>,
     state: Vec<Option<f64>>,
     link: Vec<Option<f64>>,
+    clock: Vec<Option<f64>>,
 }
-
-const STATES: [State; 7] =
-    [State::Ok, State::Resetting, State::Hung, State::Silent, State::Lost, State::NoDriver, State::Remote];
 
 impl Script {
     fn new(seed: u64) -> Script {
         let mut dice = Dice(seed);
         let mut trips = 0.0;
         let trip = |dice: &mut Dice, trips: &mut f64| {
-            // Now and then one more, and now and then the count begins anew.
+            // Now and then one more, and now and then the count starts from zero.
             match dice.up_to(60) {
                 0..=1 => *trips += 1.0,
                 2 => *trips = 0.0,
@@ -103,6 +102,7 @@ impl Script {
                 .map(|value| value.map(|v| if v > 6.0 { 0.0 } else { v.floor() }))
                 .collect(),
             link: whole(dice.walk(0, 1)),
+            clock: whole(dice.walk(800, 1350)),
             trips: (0..STEPS).map(|_| trip(&mut dice, &mut trips)).collect(),
         }
     }
@@ -110,7 +110,7 @@ impl Script {
     fn device(&self, id: u32, step: usize) -> Option<Device> {
         let mut device = Device::new(DeviceId::Local(id));
         // A device whose state is not known is not there at all.
-        device.state = STATES[self.state[step]? as usize];
+        device.state = State::ALL[self.state[step]? as usize];
         device.asic_temp = self.temp[step].map(Celsius);
         device.asic_temp_max = Some(Celsius(90.0));
         device.power = self.power[step].map(Watts);
@@ -118,7 +118,8 @@ impl Script {
         device.memory.dram_used = self.dram[step].map(|value| Bytes(value as u64));
         device.memory.dram_total = Some(Bytes(100));
         device.memory.stale = self.stale[step].map(|value| Bytes(value as u64));
-        device.thermal_trips = self.trips[step].map(|value| value as u32);
+        device.thermal_trips_total = self.trips[step].map(|value| value as u64);
+        device.aiclk = self.clock[step].map(|value| Megahertz(value as u32));
         device.pcie.width = self.link[step].map(|value| if value == 1.0 { 8 } else { 16 });
         device.pcie.max_width = Some(16);
         Some(device)
@@ -140,10 +141,11 @@ impl Script {
             kind("ttmon_device_memory_used_bytes", of(&|step| self.dram[step])),
             kind("ttmon_device_memory_total_bytes", of(&|_| Some(100.0))),
             named("ttmon_device_memory_stale_bytes", of(&|step| self.stale[step])),
+            named("ttmon_device_aiclk_hertz", of(&|step| self.clock[step].map(|value| value * 1e6))),
             named("ttmon_device_thermal_trips_total", of(&|step| self.trips[step])),
             named("ttmon_device_pcie_degraded", of(&|step| self.link[step])),
         ];
-        for (number, state) in STATES.iter().enumerate() {
+        for (number, state) in State::ALL.iter().enumerate() {
             let values = of(&|step| self.state[step].map(|at| f64::from(u8::from(at as usize == number))));
             all.push((
                 format!("ttmon_device_state{{device=\"{id}\",board=\"p150a\",state=\"{}\"}}", state.name()),
@@ -221,7 +223,7 @@ fn prometheus_fires_at_the_same_moments() {
             before = now;
         }
     }
-    // What never fires proves nothing.
+    // A rule that never fires proves nothing.
     for rule in rules.iter().filter(|rule| rule.name != "left-at-exit") {
         assert!(changes.contains_key(&rule.alertname()), "{} never fires: {changes:?}", rule.name);
     }

@@ -191,8 +191,21 @@ pub struct Memory {
     /// Memory still attributed to exited processes. Never part of the used figures.
     #[serde(rename = "stale_bytes")]
     pub stale: Option<Bytes>,
-    /// Processes that hold the device and do not report how much: the used figures are a lower bound.
+    /// Processes that hold the device and do not report how much: the used figures are a lower bound. None where the driver counts
+    /// what is used.
     pub untracked_processes: u32,
+    /// What the driver counts as used, where it does. It is in the used figures, and kept so that a later count does not replace it.
+    #[serde(skip)]
+    pub driver: DriverUsed,
+}
+
+/// What the driver counts as used on a device, over all processes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct DriverUsed {
+    /// DRAM in use.
+    pub dram: Option<Bytes>,
+    /// L1 in use.
+    pub l1: Option<Bytes>,
 }
 
 impl Device {
@@ -281,7 +294,8 @@ impl Memory {
     /// Counts what the processes on the device hold. What the driver counts as used is used as it says.
     pub fn count(&mut self, usage: Usage) {
         let Usage { dram_used, l1_used, dram, l1, l1_small, trace, cb, kernel } = usage;
-        (self.dram_used, self.l1_used, self.dram, self.l1) = (dram_used, l1_used, dram, l1);
+        (self.dram_used, self.l1_used) = (self.driver.dram.or(dram_used), self.driver.l1.or(l1_used));
+        (self.dram, self.l1) = (dram, l1);
         (self.l1_small_used, self.trace_used, self.cb_used, self.kernel) = (l1_small, trace, cb, kernel);
     }
 
@@ -297,6 +311,13 @@ impl Memory {
             cb: self.cb_used,
             kernel: self.kernel,
         }
+    }
+}
+
+impl DriverUsed {
+    /// Whether the driver counts all of the device's memory.
+    pub fn is_complete(&self) -> bool {
+        self.dram.is_some() && self.l1.is_some()
     }
 }
 
@@ -329,15 +350,8 @@ impl Arch {
 
 impl State {
     /// All states.
-    pub const ALL: [State; 7] = [
-        State::Ok,
-        State::Resetting,
-        State::Hung,
-        State::Silent,
-        State::Lost,
-        State::NoDriver,
-        State::Remote,
-    ];
+    pub const ALL: [State; 7] =
+        [State::Ok, State::Resetting, State::Hung, State::Silent, State::Lost, State::NoDriver, State::Remote];
     /// Their names.
     pub const NAMES: [&'static str; 7] = names(State::ALL);
 
@@ -363,4 +377,17 @@ const fn names<const N: usize>(states: [State; N]) -> [&'static str; N] {
         n += 1;
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_driver_counts_as_used_stays_whatever_processes_report() {
+        let mut memory = Memory { driver: DriverUsed { dram: Some(Bytes(9)), l1: None }, ..Memory::default() };
+        memory.count(Usage::measured(5, 3, 0, 0, 0));
+        assert_eq!((memory.dram_used, memory.dram), (Some(Bytes(9)), Some(Bytes(5))));
+        assert_eq!(memory.l1_used, Some(Bytes(3)), "which the driver does not count");
+    }
 }

@@ -1,54 +1,10 @@
 //! What was measured before: bounded series with gaps.
 
 use crate::figure::Field;
-use crate::figure::device::{self, kept_in_history};
+use crate::figure::device::kept_in_history;
 use crate::{Device, DeviceId, Snapshot, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-
-/// A figure that is kept over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the rows that they map to are documented")]
-pub enum Metric {
-    AsicTemp,
-    Power,
-    Aiclk,
-    Fan,
-    DramUsed,
-    L1Used,
-    HostToDevice,
-    DeviceToHost,
-}
-
-impl Metric {
-    /// All metrics.
-    pub const ALL: [Metric; 8] = [
-        Metric::AsicTemp,
-        Metric::Power,
-        Metric::Aiclk,
-        Metric::Fan,
-        Metric::DramUsed,
-        Metric::L1Used,
-        Metric::HostToDevice,
-        Metric::DeviceToHost,
-    ];
-}
-
-impl From<Metric> for Field<Device> {
-    fn from(metric: Metric) -> Field<Device> {
-        let figure = match metric {
-            Metric::AsicTemp => &device::ASIC_TEMP,
-            Metric::Power => &device::POWER,
-            Metric::Aiclk => &device::AICLK,
-            Metric::Fan => &device::FAN,
-            Metric::DramUsed => &device::DRAM_USED,
-            Metric::L1Used => &device::L1_USED,
-            Metric::HostToDevice => &device::HOST_TO_DEVICE,
-            Metric::DeviceToHost => &device::DEVICE_TO_HOST,
-        };
-        figure.field()
-    }
-}
 
 /// The last `limit` snapshots of every device: a column for each field of [`kept_in_history`]. A moment without a value is a gap.
 #[derive(Debug, Clone)]
@@ -58,11 +14,11 @@ pub struct History {
     // Ever later, so that a time can be looked up.
     times: VecDeque<Timestamp>,
     /// By field.
-    devices: BTreeMap<DeviceId, Vec<Option<Column>>>,
+    devices: BTreeMap<DeviceId, Vec<Option<Trace>>>,
 }
 
 #[derive(Debug, Clone)]
-struct Column {
+struct Trace {
     // NaN is a gap: half the size of an Option, and it never leaves this file. Gaps at the end may be missing.
     values: VecDeque<f32>,
     /// How many of them are no gaps.
@@ -128,7 +84,7 @@ impl History {
             for (field, column) in self.fields.iter().zip(columns) {
                 let value = field.number(device).map(|value| value as f32);
                 let Some(value) = value.filter(|value| value.is_finite()) else { continue };
-                column.get_or_insert_with(|| Column::new(limit)).put(newest, value);
+                column.get_or_insert_with(|| Trace::new(limit)).put(newest, value);
             }
         }
     }
@@ -146,13 +102,13 @@ impl History {
     fn begin(&mut self, time: Timestamp) {
         if self.times.len() == self.limit {
             self.times.pop_front();
-            self.forget(Column::drop_oldest);
+            self.forget(Trace::drop_oldest);
         }
         self.times.push_back(time);
     }
 
     /// Drops values of every column, and the columns of which nothing is left.
-    fn forget(&mut self, drop: impl Fn(&mut Column)) {
+    fn forget(&mut self, drop: impl Fn(&mut Trace)) {
         self.devices.retain(|_, columns| {
             for column in columns.iter_mut() {
                 column.iter_mut().for_each(&drop);
@@ -183,18 +139,17 @@ impl History {
     }
 
     /// One field of one device. What history does not keep is a gap everywhere.
-    pub fn series(&self, id: &DeviceId, field: impl Into<Field<Device>>) -> Series<'_> {
-        let field = field.into();
+    pub fn series(&self, id: &DeviceId, field: Field<Device>) -> Series<'_> {
         let place = self.fields.iter().position(|kept| *kept == field);
         let column = place.and_then(|place| self.devices.get(id)?.get(place)?.as_ref());
         Series { times: &self.times, values: column.map(|column| &column.values) }
     }
 }
 
-impl Column {
+impl Trace {
     /// With room for all that will ever be in it: what is not written yet takes no memory, and growing would leave holes.
-    fn new(limit: usize) -> Column {
-        Column { values: VecDeque::with_capacity(limit), known: 0 }
+    fn new(limit: usize) -> Trace {
+        Trace { values: VecDeque::with_capacity(limit), known: 0 }
     }
 
     /// Sets the newest value, which is at this place.
@@ -288,7 +243,7 @@ mod tests {
         }
     }
 
-    fn columns(history: &History) -> impl Iterator<Item = &Column> {
+    fn columns(history: &History) -> impl Iterator<Item = &Trace> {
         history.devices.values().flatten().flatten()
     }
 

@@ -22,14 +22,8 @@ pub enum MemoryKind {
 
 impl MemoryKind {
     /// All kinds, in the order of reports.
-    pub const ALL: [MemoryKind; 6] = [
-        MemoryKind::Dram,
-        MemoryKind::L1,
-        MemoryKind::L1Small,
-        MemoryKind::Trace,
-        MemoryKind::Cb,
-        MemoryKind::Kernel,
-    ];
+    pub const ALL: [MemoryKind; 6] =
+        [MemoryKind::Dram, MemoryKind::L1, MemoryKind::L1Small, MemoryKind::Trace, MemoryKind::Cb, MemoryKind::Kernel];
 
     /// The kinds that DRAM in use consists of.
     pub const DRAM_USED: [MemoryKind; 2] = [MemoryKind::Dram, MemoryKind::Trace];

@@ -1,5 +1,5 @@
-//! What a driver of tomorrow counts for each process: in the texts of its open files (`fdinfo`), and in a folder of each device
-//! (`processes`).
+//! What a future driver counts: for each process in the texts of its open files (`fdinfo`) and in a folder of each device
+//! (`processes`), and for each device in two other folders of it (`memory`, `memory_stats`).
 
 use crate::device::Device;
 use crate::region::Amounts;
@@ -9,11 +9,20 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Which of them it has.
+/// Which of these the driver has.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counting {
     pub fdinfo: bool,
     pub processes: bool,
+    pub memory: bool,
+    pub memory_stats: bool,
+}
+
+/// What is in use on one device, in bytes.
+pub(crate) struct Used<'a> {
+    pub device: &'a Device,
+    pub dram: u64,
+    pub l1: u64,
 }
 
 /// What one process has on one device.
@@ -30,7 +39,20 @@ pub(crate) struct Count<'a> {
 pub(crate) struct Counted(BTreeSet<String>);
 
 impl Counted {
-    /// Brings the files up to date.
+    /// Brings the files of the devices up to date.
+    pub fn show_devices(&self, counting: Counting, devices: &[Used], writer: &mut Writer) -> io::Result<()> {
+        let folders = [(counting.memory, "memory"), (counting.memory_stats, "memory_stats")];
+        for (_, folder) in folders.iter().filter(|(is_wanted, _)| *is_wanted) {
+            for Used { device, dram, l1 } in devices {
+                let folder = format!("{}/{folder}", device.chip.class_folder());
+                file(writer, format!("{folder}/dram_used"), format!("{dram}\n"))?;
+                file(writer, format!("{folder}/l1_used"), format!("{l1}\n"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the files of the processes up to date.
     pub fn show(&mut self, counting: Counting, counts: &[Count], root: &Path, writer: &mut Writer) -> io::Result<()> {
         let mut folders = BTreeSet::new();
         for count in counts {

@@ -1,11 +1,10 @@
 //! The machine: its devices, its processes and its clock.
 
 use crate::Kind;
-use crate::counted::{Count, Counted, Counting};
+use crate::counted::{Count, Counted, Counting, Used};
 use crate::device::{Device, State};
 use crate::inject::{Inject, Troubles};
 use crate::plan;
-use crate::running::Running;
 use crate::spec::{Boards, Event, Spec, What};
 use crate::tree::{self, Chip, Writer};
 use crate::wave::{self, TICKS_PER_SECOND};
@@ -94,11 +93,6 @@ impl Machine {
         self.troubles.inject(self.root())
     }
 
-    /// Lets the machine move with real time, until the answer is dropped.
-    pub fn run(self) -> Running {
-        Running::new(self)
-    }
-
     fn start_workers(&mut self, program: &Path) -> io::Result<()> {
         for library in [plan::LIBTT_METAL, plan::TTNNCPP] {
             let path = self.folder.path().join(library);
@@ -170,15 +164,20 @@ impl Machine {
         if self.counting == Counting::default() {
             return Ok(());
         }
-        let mut counts = Vec::new();
-        for (number, worker) in self.workers.iter().enumerate() {
-            for (i, device) in self.devices.iter().enumerate().filter(|(_, device)| device.state != State::Lost) {
+        let (mut counts, mut used) = (Vec::new(), Vec::new());
+        for (i, device) in self.devices.iter().enumerate().filter(|(_, device)| device.state != State::Lost) {
+            let (mut dram, mut l1) = (0, 0);
+            for (number, worker) in self.workers.iter().enumerate() {
                 let held = worker.pid().filter(|_| worker.holds(i));
                 if let Some((pid, amounts)) = held.zip(worker.amounts(i)) {
+                    dram += amounts.dram + amounts.trace;
+                    l1 += amounts.l1 + amounts.l1_small + amounts.cb;
                     counts.push(Count { pid, number, device, amounts });
                 }
             }
+            used.push(Used { device, dram, l1 });
         }
+        self.counted.show_devices(self.counting, &used, &mut self.writer)?;
         self.counted.show(self.counting, &counts, self.folder.path(), &mut self.writer)
     }
 }

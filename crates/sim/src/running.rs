@@ -16,8 +16,15 @@ pub struct Running {
     thread: Option<JoinHandle<()>>,
 }
 
+impl Machine {
+    /// Lets the machine move with real time, until the answer is dropped.
+    pub fn run(self) -> Running {
+        Running::new(self)
+    }
+}
+
 impl Running {
-    pub(crate) fn new(mut machine: Machine) -> Running {
+    fn new(mut machine: Machine) -> Running {
         let (root, inject) = (machine.root().to_owned(), machine.inject());
         let (stop, stopped) = mpsc::channel();
         let (began, before) = (Instant::now(), machine.elapsed());

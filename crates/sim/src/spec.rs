@@ -68,7 +68,7 @@ pub enum SpecError {
     /// A word behind a comma.
     #[error(
         "there is no option {0:?}: known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, \
-         stuck=N@TIME, seed=NUMBER, idle, fdinfo and processes"
+         stuck=N@TIME, seed=NUMBER, idle, fdinfo, processes, memory and memory_stats"
     )]
     Option(String),
     /// An event without device or time.
@@ -120,6 +120,8 @@ impl FromStr for Spec {
                 None if option == "idle" => spec.idle = true,
                 None if option == "fdinfo" => spec.counting.fdinfo = true,
                 None if option == "processes" => spec.counting.processes = true,
+                None if option == "memory" => spec.counting.memory = true,
+                None if option == "memory_stats" => spec.counting.memory_stats = true,
                 Some(("seed", seed)) => spec.seed = seed.parse().map_err(|_| SpecError::Seed(seed.into()))?,
                 Some((word, rest)) => {
                     let what = WORDS.iter().find(|(_, known)| *known == word);
@@ -157,8 +159,11 @@ impl fmt::Display for Spec {
         if self.seed != 0 {
             write!(f, ",seed={}", self.seed)?;
         }
-        let words = [(self.idle, "idle"), (self.counting.fdinfo, "fdinfo"), (self.counting.processes, "processes")];
-        words.iter().filter(|(is_set, _)| *is_set).try_for_each(|(_, word)| write!(f, ",{word}"))
+        let Counting { fdinfo, processes, memory, memory_stats } = self.counting;
+        let counting =
+            [(fdinfo, "fdinfo"), (processes, "processes"), (memory, "memory"), (memory_stats, "memory_stats")];
+        let words = std::iter::once((self.idle, "idle")).chain(counting);
+        words.filter(|(is_set, _)| *is_set).try_for_each(|(_, word)| write!(f, ",{word}"))
     }
 }
 
@@ -277,13 +282,13 @@ mod tests {
         check(
             "p150,explode=0@5s",
             expect![[
-                r#"there is no option "explode=0@5s": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, fdinfo and processes"#
+                r#"there is no option "explode=0@5s": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, fdinfo, processes, memory and memory_stats"#
             ]],
         );
         check(
             "p150,busy",
             expect![[
-                r#"there is no option "busy": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, fdinfo and processes"#
+                r#"there is no option "busy": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, fdinfo, processes, memory and memory_stats"#
             ]],
         );
         check("p150,hang", expect![[r#""hang" does not say which device and when, as in hang=0@5s"#]]);
@@ -304,7 +309,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_spec_or_one_sentence(
-            text in r"(p150|n300x2|mixed|galaxy-bh|p300x17|[a-z0-9]{0,5})(,(hang|lose|seed|idle|fdinfo|processes)?=?[0-9@,ms\n é]{0,6}){0,3}|\PC{0,12}"
+            text in r"(p150|n300x2|mixed|galaxy-bh|p300x17|[a-z0-9]{0,5})(,(hang|lose|seed|idle|fdinfo|processes|memory|memory_stats)?=?[0-9@,ms\n é]{0,6}){0,3}|\PC{0,12}"
         ) {
             match text.parse::<Spec>() {
                 Ok(spec) => prop_assert_eq!(spec.to_string().parse::<Spec>(), Ok(spec)),

@@ -410,3 +410,23 @@ fn a_driver_that_counts_tells_of_every_process_as_long_as_it_lives() {
     assert!(text(&machine, 3).is_err());
     assert!(!class(&machine, 0, &format!("processes/{pid}")).exists());
 }
+
+#[test]
+fn a_driver_that_counts_for_devices_counts_all_their_processes() {
+    let mut machine = machine("p150x2,processes,memory,memory_stats,kill=0@2s");
+    machine.advance(seconds(1)).unwrap();
+    for n in [0, 1] {
+        let of = |kind: &str| -> u64 {
+            let pids: std::collections::BTreeSet<u32> = pids(machine.root(), n).into_iter().collect();
+            let files = pids.iter().map(|pid| class(&machine, n, &format!("processes/{pid}/{kind}_allocated")));
+            files.map(|file| read(file).parse::<u64>().unwrap()).sum()
+        };
+        for folder in ["memory", "memory_stats"] {
+            let used = |kind| read(class(&machine, n, &format!("{folder}/{kind}_used"))).parse::<u64>().unwrap();
+            assert_eq!(used("dram") > 0, n == 0, "device 1 is idle");
+            assert_eq!((used("dram"), used("l1")), (of("dram") + of("trace"), of("l1") + of("l1_small") + of("cb")));
+        }
+    }
+    machine.advance(seconds(2)).unwrap();
+    assert_eq!(read(class(&machine, 0, "memory/dram_used")), "0");
+}

@@ -1,4 +1,4 @@
-//! More about one process, for whoever looks at it alone: its `TT_*` environment, limits and parents, from `/proc/<pid>/`.
+//! More about one process, for a view of it alone: its `TT_*` environment, limits and parents, from `/proc/<pid>/`.
 
 use crate::procs::{Clock, stat};
 use model::Timestamp;
@@ -6,7 +6,7 @@ use model::Timestamp;
 /// What is not in every sample.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct About {
-    /// Variables whose name tells of Tenstorrent's software, or that load a library. Absent where we may not look.
+    /// Variables of Tenstorrent's software, or that load a library. Absent where they may not be read.
     pub environment: Option<Vec<(String, String)>>,
     /// Limits that programs on devices run into, each with its soft limit.
     pub limits: Vec<(String, String)>,

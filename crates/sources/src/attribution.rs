@@ -1,6 +1,6 @@
 //! Whose bytes the counts in a region are.
 //!
-//! A slot names a pid that may be dead, may have been given to another process, or may count in another PID namespace. Its
+//! A slot names a pid that may have exited, may have been given to another process, or may count in another PID namespace. Its
 //! owner is the process that has the region mapped and calls itself by that pid. Bytes without an owner are stale.
 
 use crate::maps::Inode;
@@ -12,17 +12,17 @@ use std::collections::{BTreeMap, HashMap};
 /// One region's bytes, divided.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Division {
-    /// What each attached process holds. `None` when that cannot be told apart.
+    /// What each attached process holds. `None` when it is not known how much each has.
     pub by_process: BTreeMap<u32, Option<Usage>>,
-    /// What several processes hold together in one slot, where that cannot be told apart.
+    /// What several processes hold together in one slot, where it is not known how much each has.
     pub shared: Vec<(Vec<u32>, Kinds)>,
-    /// What nobody alive owns. `None` when a holder that we may not look into could be its owner.
+    /// What no living process owns. `None` when a holder that may not be read could be its owner.
     pub stale: Option<Bytes>,
     /// Why a figure is missing.
     pub reasons: Vec<String>,
 }
 
-/// What a slot held while its owner was seen to be dead, remembered so that a successor with the same pid does not inherit
+/// What a slot held when its owner had exited, remembered so that a successor with the same pid does not inherit
 /// it.
 #[derive(Debug, Default)]
 pub(crate) struct Baselines(HashMap<(Inode, usize), Remembered>);
@@ -42,10 +42,10 @@ struct Remembered {
 #[derive(Debug, Clone, Copy)]
 enum Owner {
     /// It lives, and began then.
-    Lives(u64),
-    /// Nobody alive can be it.
-    Dead,
-    /// It may be somebody whom we could not look at this time.
+    Alive(u64),
+    /// No living process can be it.
+    Exited,
+    /// It may be a process that could not be read this time.
     Unclear,
 }
 
@@ -60,39 +60,28 @@ pub(crate) fn divide(
     clock: &Clock,
     baselines: &mut Baselines,
 ) -> Division {
-    let attached = |process: &&ProcessFacts| process.has_mapped(inode);
     let mut division = Division::default();
     // Attached and no slot yet: nothing allocated, unless the region has no slot left to give.
-    for process in processes.values().filter(attached) {
+    for process in processes.values().filter(|process| process.has_mapped(inode)) {
         let nothing = (!region.is_full()).then(|| Usage::measured(0, 0, 0, 0, 0));
         division.by_process.insert(process.pid, nothing);
     }
     if region.is_full() {
-        division.reasons.push("all 64 slots are taken: processes without one cannot be told".into());
+        division.reasons.push("all 64 slots are taken: processes without a slot are not counted".into());
     }
     baselines.forget_free_slots(inode, region);
     let mut stale: u64 = 0;
     let mut unclear: u64 = 0;
     for slot in &region.slots {
-        let calls_itself_so = |process: &&ProcessFacts| process.status.inner_pid == Some(slot.pid);
-        let mut owners: Vec<u32> =
-            processes.values().filter(attached).filter(calls_itself_so).map(|process| process.pid).collect();
-        if owners.is_empty() {
-            // A holder that we may not look into is the owner if it alone calls itself so.
-            let closed = closed.iter().filter_map(|pid| processes.get(pid)).filter(calls_itself_so);
-            owners = closed.map(|process| process.pid).collect();
-        }
-        let started = |pid: u32| processes[&pid].stat.start_ticks;
+        let owners = possible_owners(inode, slot, processes, closed);
         let owner = match owners[..] {
-            [pid] if slot.updated >= clock.nanoseconds(started(pid)) => Owner::Lives(started(pid)),
-            // Last written before that process began: by a dead one with its pid.
-            [_] => Owner::Dead,
-            [] if !nameless => Owner::Dead,
+            [pid] => of_process(slot, &processes[&pid], clock),
+            [] if !nameless => Owner::Exited,
             _ => Owner::Unclear,
         };
         let bytes = baselines.own_bytes(inode, slot, owner);
         match (owner, &owners[..]) {
-            (Owner::Lives(_), [pid, ..]) => {
+            (Owner::Alive(_), [pid, ..]) => {
                 division.by_process.insert(*pid, Some(usage(bytes)));
                 stale = stale.saturating_add(total(slot.bytes).saturating_sub(total(bytes)));
             }
@@ -108,17 +97,38 @@ pub(crate) fn divide(
     if unclear > 0 {
         division.reasons.push(format!("{unclear} bytes may belong to a process that cannot be seen from here"));
     }
-    // What the header claims beyond its slots is left over from processes that died or never had a slot. Kind by kind: the
-    // last writer overwrites the total of circular buffers, which must not hide what is left of another kind.
-    let mut in_slots = [0; 5];
-    region.slots.iter().for_each(|slot| add(&mut in_slots, slot.bytes));
-    let beyond = total(std::array::from_fn(|kind| region.totals[kind].saturating_sub(in_slots[kind])));
-    division.stale = (unclear == 0 && !region.is_full()).then_some(Bytes(stale.saturating_add(beyond)));
+    let stale = Bytes(stale.saturating_add(beyond_slots(region)));
+    division.stale = (unclear == 0 && !region.is_full()).then_some(stale);
     division
 }
 
+/// The processes that have the region mapped and the pid of a slot, or else the holders with that pid that may not be read.
+fn possible_owners(inode: Inode, slot: &Slot, processes: &BTreeMap<u32, ProcessFacts>, closed: &[u32]) -> Vec<u32> {
+    let has_pid = |process: &&ProcessFacts| process.status.inner_pid == Some(slot.pid);
+    let attached = processes.values().filter(|process| process.has_mapped(inode)).filter(has_pid);
+    let owners: Vec<u32> = attached.map(|process| process.pid).collect();
+    if !owners.is_empty() {
+        return owners;
+    }
+    closed.iter().filter_map(|pid| processes.get(pid)).filter(has_pid).map(|process| process.pid).collect()
+}
+
+/// Whether the only process with the pid of a slot owns it. One that began after the last write does not: an exited one had its pid.
+fn of_process(slot: &Slot, process: &ProcessFacts, clock: &Clock) -> Owner {
+    let start = process.stat.start_ticks;
+    if slot.updated >= clock.nanoseconds(start) { Owner::Alive(start) } else { Owner::Exited }
+}
+
+/// What the header claims beyond its slots: left over from processes that exited or never had a slot. Kind by kind: the last writer
+/// overwrites the total of circular buffers, which must not hide what is left of another kind.
+fn beyond_slots(region: &Region) -> u64 {
+    let mut in_slots = [0; 5];
+    region.slots.iter().for_each(|slot| add(&mut in_slots, slot.bytes));
+    total(std::array::from_fn(|kind| region.totals[kind].saturating_sub(in_slots[kind])))
+}
+
 impl Baselines {
-    /// The slot's bytes less what its owner inherited from a dead one.
+    /// The slot's bytes less what its owner inherited from an exited one.
     fn own_bytes(&mut self, inode: Inode, slot: &Slot, owner: Owner) -> Kinds {
         let fresh = Remembered { pid: slot.pid, owner: None, left: None, inherited: [0; 5] };
         let entry = self.0.entry((inode, slot.index)).or_insert(fresh);
@@ -126,15 +136,15 @@ impl Baselines {
             *entry = fresh;
         }
         match owner {
-            Owner::Lives(start) if entry.owner == Some(start) => entry.left = None,
-            // Whether a predecessor left its bytes behind is only known if it was seen dead.
-            Owner::Lives(start) => {
+            Owner::Alive(start) if entry.owner == Some(start) => entry.left = None,
+            // Whether a predecessor left its bytes behind is only known if its exit was seen.
+            Owner::Alive(start) => {
                 *entry = Remembered { owner: Some(start), inherited: entry.left.unwrap_or([0; 5]), ..fresh };
             }
-            Owner::Dead => entry.left = Some(slot.bytes),
+            Owner::Exited => entry.left = Some(slot.bytes),
             Owner::Unclear => {}
         }
-        // When a count falls below what was found, the region was begun anew.
+        // When a count falls below what was found, the region was started again.
         if slot.bytes.iter().zip(entry.inherited).any(|(now, inherited)| *now < inherited) {
             entry.inherited = [0; 5];
         }
@@ -191,7 +201,7 @@ mod tests {
 
     /// What each process holds, what is stale, and why something is missing.
     fn divided(region: &Region, processes: &[ProcessFacts], closed: &[u32], nameless: bool) -> String {
-        told(divide(HERE, region, &by_pid(processes), closed, nameless, &Clock::made_up(), &mut Baselines::default()))
+        words(divide(HERE, region, &by_pid(processes), closed, nameless, &Clock::made_up(), &mut Baselines::default()))
     }
 
     /// What the living hold together.
@@ -205,7 +215,7 @@ mod tests {
         used
     }
 
-    fn told(division: Division) -> String {
+    fn words(division: Division) -> String {
         let dram = |usage: Option<Usage>| usage.map_or("?".into(), |usage| usage.dram.unwrap().0.to_string());
         let mut words: Vec<String> =
             division.by_process.iter().map(|(pid, usage)| format!("{pid}={}", dram(*usage))).collect();
@@ -223,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_the_dead_are_stale() {
+    fn the_bytes_of_exited_processes_are_stale() {
         let region = region(&[slot(0, 100, 10, 5), slot(1, 200, 20, 5)]);
         assert_eq!(divided(&region, &[attached(100, 100, 1)], &[], false), "100=10 used=10 stale=20");
     }
@@ -244,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn two_containers_whose_pids_collide_cannot_be_told_apart() {
+    fn two_containers_whose_pids_collide_share_a_slot() {
         let region = region(&[slot(0, 1, 10, 5)]);
         assert_eq!(
             divided(&region, &[attached(4711, 1, 1), attached(4712, 1, 1)], &[], false),
@@ -253,22 +263,22 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_last_written_before_its_process_began_is_a_dead_one_s() {
+    fn a_slot_last_written_before_its_process_began_is_an_exited_one_s() {
         let region = region(&[slot(0, 100, 10, 5)]);
         assert_eq!(divided(&region, &[attached(100, 100, 6)], &[], false), "100=0 used=0 stale=10");
     }
 
     #[test]
-    fn a_process_with_the_pid_of_a_dead_one_does_not_inherit_its_bytes() {
+    fn a_process_with_the_pid_of_an_exited_one_does_not_inherit_its_bytes() {
         let mut baselines = Baselines::default();
         let mut divided = |slots: &[Slot], processes: &[ProcessFacts]| {
-            told(divide(HERE, &region(slots), &by_pid(processes), &[], false, &Clock::made_up(), &mut baselines))
+            words(divide(HERE, &region(slots), &by_pid(processes), &[], false, &Clock::made_up(), &mut baselines))
         };
         assert_eq!(divided(&[slot(0, 100, 1000, 5)], &[attached(100, 100, 1)]), "100=1000 used=1000 stale=0");
         assert_eq!(divided(&[slot(0, 100, 1000, 5)], &[]), "used=0 stale=1000");
         assert_eq!(divided(&[slot(0, 100, 1007, 9)], &[attached(100, 100, 8)]), "100=7 used=7 stale=1000");
         assert_eq!(divided(&[slot(0, 100, 1000, 9)], &[attached(100, 100, 8)]), "100=0 used=0 stale=1000");
-        // The count has fallen below what was found: the region was begun anew.
+        // The count has fallen below what was found: the region was started again.
         assert_eq!(divided(&[slot(0, 100, 30, 9)], &[attached(100, 100, 8)]), "100=30 used=30 stale=0");
         // Another pid in the same place has nothing to do with it.
         assert_eq!(divided(&[slot(0, 200, 5000, 20)], &[attached(200, 200, 10)]), "200=5000 used=5000 stale=0");
@@ -279,7 +289,7 @@ mod tests {
         let mut baselines = Baselines::default();
         let mut divided = |bytes, processes: &[ProcessFacts], nameless| {
             let region = region(&[slot(0, 50, bytes, 5)]);
-            told(divide(HERE, &region, &by_pid(processes), &[], nameless, &Clock::made_up(), &mut baselines))
+            words(divide(HERE, &region, &by_pid(processes), &[], nameless, &Clock::made_up(), &mut baselines))
         };
         let process = [attached(50, 50, 1)];
         assert_eq!(divided(1000, &process, false), "50=1000 used=1000 stale=0");
@@ -288,7 +298,7 @@ mod tests {
             "used=0 stale=? 1000 bytes may belong to a process that cannot be seen from here"
         );
         assert_eq!(divided(1500, &process, false), "50=1500 used=1500 stale=0");
-        // Even if it was taken for dead in between.
+        // Even if it was taken for exited in between.
         assert_eq!(divided(1500, &[], false), "used=0 stale=1500");
         assert_eq!(divided(1600, &process, false), "50=1600 used=1600 stale=0");
     }
@@ -297,7 +307,7 @@ mod tests {
     fn a_slot_that_was_given_back_leaves_nothing_to_inherit() {
         let mut baselines = Baselines::default();
         let mut divided = |slots: &[Slot], processes: &[ProcessFacts]| {
-            told(divide(HERE, &region(slots), &by_pid(processes), &[], false, &Clock::made_up(), &mut baselines))
+            words(divide(HERE, &region(slots), &by_pid(processes), &[], false, &Clock::made_up(), &mut baselines))
         };
         assert_eq!(divided(&[slot(0, 1, 1000, 5)], &[]), "used=0 stale=1000");
         assert_eq!(divided(&[], &[]), "used=0 stale=0");
@@ -305,10 +315,10 @@ mod tests {
     }
 
     #[test]
-    fn where_the_death_was_not_seen_the_slot_is_taken_at_its_word() {
+    fn where_the_exit_was_not_seen_the_slot_counts_as_it_is() {
         let mut baselines = Baselines::default();
         let mut divided = |slots: &[Slot], processes: &[ProcessFacts]| {
-            told(divide(HERE, &region(slots), &by_pid(processes), &[], false, &Clock::made_up(), &mut baselines))
+            words(divide(HERE, &region(slots), &by_pid(processes), &[], false, &Clock::made_up(), &mut baselines))
         };
         assert_eq!(divided(&[slot(0, 1, 1000, 5)], &[attached(50, 1, 1)]), "50=1000 used=1000 stale=0");
         assert_eq!(divided(&[slot(0, 1, 1000, 9)], &[attached(60, 1, 8)]), "60=1000 used=1000 stale=0");
@@ -336,10 +346,13 @@ mod tests {
     }
 
     #[test]
-    fn a_full_region_cannot_tell_of_those_without_a_slot() {
+    fn a_full_region_has_no_count_of_those_without_a_slot() {
         let slots: Vec<Slot> = (0..64).map(|i| slot(i, 1000 + i as u32, 10, 5)).collect();
-        let told = divided(&region(&slots), &[attached(1000, 1000, 1), attached(9, 9, 1)], &[], false);
-        assert_eq!(told, "9=? 1000=10 used=10 stale=? all 64 slots are taken: processes without one cannot be told");
+        let seen = divided(&region(&slots), &[attached(1000, 1000, 1), attached(9, 9, 1)], &[], false);
+        assert_eq!(
+            seen,
+            "9=? 1000=10 used=10 stale=? all 64 slots are taken: processes without a slot are not counted"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The book that a process keeps of its device memory, where an agent is in it.
 //!
-//! A book is a memfd that its process has mapped and open. The map tells that there is one, `/proc/<pid>/fd` leads to it.
+//! A book is a memfd that its process has mapped and open. The map shows that there is one, `/proc/<pid>/fd` leads to it.
 //! It is another process's word: whatever does not add up is a reason, never a number.
 
 use crate::dir::{Dir, reason};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// A book where it was found.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct FoundBook {
     pub path: PathBuf,
     inode: Inode,
     /// Absent when the process has closed it.
@@ -25,15 +25,20 @@ pub(crate) struct Found {
     pub book: Result<Book, String>,
 }
 
-/// Who a process is in its own PID namespace: its number, and when it began in clock ticks.
+/// ProcessId a process is in its own PID namespace: its number, and when it began in clock ticks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Who {
+pub(crate) struct ProcessId {
     pub pid: u32,
     pub start_ticks: u64,
 }
 
 /// The book that the process keeps, if its map shows one. `Err` when it may not be looked for.
-pub(crate) fn find(process: &Dir, maps: &Maps, who: Who, earlier: Option<&Found>) -> Result<Option<Found>, Errno> {
+pub(crate) fn find(
+    process: &Dir,
+    maps: &Maps,
+    who: ProcessId,
+    earlier: Option<&FoundBook>,
+) -> Result<Option<FoundBook>, Errno> {
     if maps.books.is_empty() {
         return Ok(None);
     }
@@ -41,22 +46,22 @@ pub(crate) fn find(process: &Dir, maps: &Maps, who: Who, earlier: Option<&Found>
         return Ok(Some(earlier.again()));
     }
     // One that it keeps for itself; a book that it inherited or was handed is another's.
-    let own = |found: &Found| !matches!(&found.book, Ok(book) if !is_of(book, who));
+    let own = |found: &FoundBook| !matches!(&found.book, Ok(book) if !is_of(book, who));
     let found = search(process, |inode| maps.books.contains(&inode), own)?;
-    let closed = || Found {
+    let closed = || FoundBook {
         path: process.path_of("fd"),
         inode: Inode { device: (0, 0), inode: 0 },
         file: None,
-        book: Err("it keeps a book, but has closed the file of it: nobody else can read it".into()),
+        book: Err("the process has closed the file of its memory book: no other process can read it".into()),
     };
     Ok(Some(found.unwrap_or_else(closed)))
 }
 
 /// The whole book of one process, for who asks about that one.
-pub(crate) fn whole(process: &Dir, who: Who) -> Result<Option<(Book, Table)>, String> {
+pub(crate) fn whole(process: &Dir, who: ProcessId) -> Result<Option<(Book, Table)>, String> {
     let path = process.path().display();
     // One that is not exact is his to judge.
-    let own = |found: &Found| found.read().is_ok_and(|book| is_of(&book, who));
+    let own = |found: &FoundBook| found.read().is_ok_and(|book| is_of(&book, who));
     let found = search(process, |_| true, own).map_err(|error| format!("{path}/fd: {}", reason(error)))?;
     let Some((found, file)) = found.and_then(|found| Some((found.path.clone(), found.file?))) else { return Ok(None) };
     let book = book::read(book::of_file(&file)).and_then(|book| {
@@ -67,16 +72,16 @@ pub(crate) fn whole(process: &Dir, who: Who) -> Result<Option<(Book, Table)>, St
 }
 
 /// The open book of one process.
-pub(crate) fn open(process: &Dir, who: Who) -> Option<Arc<File>> {
-    let own = |found: &Found| found.book.as_ref().is_ok_and(|book| is_of(book, who));
+pub(crate) fn open(process: &Dir, who: ProcessId) -> Option<Arc<File>> {
+    let own = |found: &FoundBook| found.book.as_ref().is_ok_and(|book| is_of(book, who));
     search(process, |_| true, own).ok()??.file
 }
 
-impl Found {
+impl FoundBook {
     /// The same book as it is now.
-    fn again(&self) -> Found {
+    fn again(&self) -> FoundBook {
         let book = self.file.as_ref().map_or_else(|| self.book.clone(), |file| read(file));
-        Found { book, ..self.clone() }
+        FoundBook { book, ..self.clone() }
     }
 
     /// What is in it, exact or not.
@@ -85,12 +90,16 @@ impl Found {
     }
 }
 
-fn is_of(book: &Book, who: Who) -> bool {
+fn is_of(book: &Book, who: ProcessId) -> bool {
     book.pid == who.pid && book.start_ticks.is_none_or(|ticks| ticks == who.start_ticks)
 }
 
 /// Looks for a book among the open files of a process. An honest process has one or two, so a few looks are enough.
-fn search(process: &Dir, wanted: impl Fn(Inode) -> bool, own: impl Fn(&Found) -> bool) -> Result<Option<Found>, Errno> {
+fn search(
+    process: &Dir,
+    wanted: impl Fn(Inode) -> bool,
+    own: impl Fn(&FoundBook) -> bool,
+) -> Result<Option<FoundBook>, Errno> {
     let (mut own_one, mut seen) = (None, BTreeSet::new());
     let folder = process.open_dir("fd")?;
     folder.list(|name| {
@@ -102,7 +111,7 @@ fn search(process: &Dir, wanted: impl Fn(Inode) -> bool, own: impl Fn(&Found) ->
             && seen.insert(inode)
         {
             let file = Arc::new(File::from(file));
-            let found = Found { path: folder.path_of(name), inode, book: read(&file), file: Some(file) };
+            let found = FoundBook { path: folder.path_of(name), inode, book: read(&file), file: Some(file) };
             own_one = Some(found).filter(&own);
         }
     })?;

@@ -1,23 +1,24 @@
 //! Which chip a region or a page of a book belongs to.
 //!
-//! Its number alone tells for most boards. Where several chips share the possible numbers (p300, Wormhole Galaxy), the
+//! Its number alone is enough for most boards. Where several chips share the possible numbers (p300, Wormhole Galaxy), the
 //! devices that its processes hold are compared, then the logical device number that the last of them wrote into it, which
 //! counts the chips of one architecture in the order of their PCI addresses.
 
 use crate::maps::Inode;
 use crate::procs::ProcessFacts;
-use crate::shm::Found;
+use crate::shm::FoundRegion;
 use model::{Board, ChipMatch, Device, DeviceId, chip_match, chip_with_number};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The chip that each region is about, where that can be said.
 pub(crate) fn chips_of(
-    regions: &BTreeMap<Inode, Found>,
+    regions: &BTreeMap<Inode, FoundRegion>,
     devices: &[Device],
-    holders: &BTreeMap<u32, &BTreeSet<u32>>,
+    holders: &BTreeMap<u32, BTreeSet<u32>>,
     processes: &BTreeMap<u32, ProcessFacts>,
 ) -> BTreeMap<Inode, DeviceId> {
-    let chip = |(inode, found): (&Inode, &Found)| Some((*inode, chip_of(*inode, found, devices, holders, processes)?));
+    let chip =
+        |(inode, found): (&Inode, &FoundRegion)| Some((*inode, chip_of(*inode, found, devices, holders, processes)?));
     let mut chips: BTreeMap<Inode, DeviceId> = regions.iter().filter_map(chip).collect();
     // A chip has one number: where two claim it, neither can be trusted.
     let claims: Vec<(DeviceId, u64)> = chips.iter().map(|(inode, id)| (id.clone(), regions[inode].number)).collect();
@@ -36,12 +37,12 @@ pub(crate) fn chip_of_book(
     chip: &ledger::book::Chip,
     process: &ProcessFacts,
     devices: &[Device],
-    holders: &BTreeMap<u32, &BTreeSet<u32>>,
+    holders: &BTreeMap<u32, BTreeSet<u32>>,
 ) -> Option<DeviceId> {
     if let Some(number) = chip.unique_id {
         return named(number, Some(chip.device_id), devices, holders, &[process]);
     }
-    // Without a number only its place tells, and only where every chip has a place of its own.
+    // Without a number only its place identifies it, and only where every chip has a place of its own.
     let has_remote =
         |device: &Device| device.board.as_deref().and_then(Board::named).is_none_or(Board::has_remote_chip);
     if devices.iter().any(has_remote) {
@@ -54,9 +55,9 @@ pub(crate) fn chip_of_book(
 /// The chip that a region is about, if that can be said.
 fn chip_of(
     inode: Inode,
-    found: &Found,
+    found: &FoundRegion,
     devices: &[Device],
-    holders: &BTreeMap<u32, &BTreeSet<u32>>,
+    holders: &BTreeMap<u32, BTreeSet<u32>>,
     processes: &BTreeMap<u32, ProcessFacts>,
 ) -> Option<DeviceId> {
     let attached: Vec<&ProcessFacts> = processes.values().filter(|process| process.has_mapped(inode)).collect();
@@ -69,7 +70,7 @@ fn named(
     number: u64,
     logical: Option<u32>,
     devices: &[Device],
-    holders: &BTreeMap<u32, &BTreeSet<u32>>,
+    holders: &BTreeMap<u32, BTreeSet<u32>>,
     attached: &[&ProcessFacts],
 ) -> Option<DeviceId> {
     let matches = || devices.iter().filter_map(|device| Some((device, chip_match(device, number)?)));
@@ -155,11 +156,11 @@ mod tests {
         // The numbers run against the order of the PCI addresses, as they may.
         let devices = [p300(0, "0000:42:00.0"), p300(1, "0000:41:00.0")];
         let region = Region { asic_id: NUMBER, device_id, totals: [0; 5], slots: vec![] };
-        let found = Found { path: PathBuf::new(), number: NUMBER, region: Some(region) };
+        let found = FoundRegion { path: PathBuf::new(), number: NUMBER, region: Some(region) };
         let mut process = ProcessFacts::made_up(9, 9, 1, &[(HERE, NUMBER)]);
         process.visible_devices = visible.map(|text| text.map(str::to_owned));
         let pids = BTreeSet::from([9]);
-        let holders = held.iter().map(|n| (*n, &pids)).collect();
+        let holders = held.iter().map(|n| (*n, pids.clone())).collect();
         chip_of(HERE, &found, &devices, &holders, &BTreeMap::from([(9, process)])).map(|id| id.to_string())
     }
 
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_chips_the_logical_number_tells_in_the_order_of_pci_addresses() {
+    fn of_two_chips_the_logical_number_counts_in_the_order_of_pci_addresses() {
         assert_eq!(chip(&[0, 1], 0, Ok(None)).as_deref(), Some("1"));
         assert_eq!(chip(&[0, 1], 1, Ok(None)).as_deref(), Some("0"));
     }
@@ -186,11 +187,11 @@ mod tests {
     fn two_regions_that_claim_one_chip_are_both_put_aside() {
         let devices = [p300(0, "0000:41:00.0"), p300(1, "0000:42:00.0")];
         let region = |device_id| Region { asic_id: 0, device_id, totals: [0; 5], slots: vec![] };
-        let found = |number, device_id| Found { path: PathBuf::new(), number, region: Some(region(device_id)) };
+        let found = |number, device_id| FoundRegion { path: PathBuf::new(), number, region: Some(region(device_id)) };
         let there = Inode { inode: 8, ..HERE };
         let process = ProcessFacts::made_up(9, 9, 1, &[(HERE, NUMBER), (there, NUMBER + 1)]);
         let (pids, processes) = (BTreeSet::from([9]), BTreeMap::from([(9, process)]));
-        let holders = BTreeMap::from([(0, &pids), (1, &pids)]);
+        let holders = BTreeMap::from([(0, pids.clone()), (1, pids)]);
         let chips = |second| {
             let regions = BTreeMap::from([(HERE, found(NUMBER, 0)), (there, found(NUMBER + 1, second))]);
             chips_of(&regions, &devices, &holders, &processes).len()
@@ -202,16 +203,17 @@ mod tests {
     fn a_container_that_sees_some_devices_only_is_not_guessed_at() {
         let devices = [p300(0, "0000:41:00.0"), p300(1, "0000:42:00.0")];
         let region = Region { asic_id: NUMBER, device_id: 0, totals: [0; 5], slots: vec![] };
-        let regions = BTreeMap::from([(HERE, Found { path: PathBuf::new(), number: NUMBER, region: Some(region) })]);
+        let regions =
+            BTreeMap::from([(HERE, FoundRegion { path: PathBuf::new(), number: NUMBER, region: Some(region) })]);
         let mut process = ProcessFacts::made_up(9, 9, 1, &[(HERE, NUMBER)]);
         process.container = Some("docker:3f2a9c1b7d4e".into());
         let pids = BTreeSet::from([9]);
-        let holders = BTreeMap::from([(0, &pids), (1, &pids)]);
+        let holders = BTreeMap::from([(0, pids.clone()), (1, pids)]);
         assert_eq!(chips_of(&regions, &devices, &holders, &BTreeMap::from([(9, process)])), BTreeMap::new());
     }
 
     #[test]
-    fn what_cannot_be_told_is_not_guessed() {
+    fn what_is_not_known_is_not_guessed() {
         assert_eq!(chip(&[0, 1], 0, Err(rustix::io::Errno::ACCESS)), None);
         assert_eq!(chip(&[0, 1], 5, Ok(None)), None);
         assert_eq!(chip(&[], 0, Ok(None)), None);

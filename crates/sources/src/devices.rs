@@ -15,20 +15,23 @@ pub(crate) fn class_dir(root: &Root, trouble: &mut Trouble) -> Option<Dir> {
 
 /// The link by which the driver's folder names a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct DeviceLink {
     pub address: PciAddress,
     /// Its inode. A device that was removed and is back under its name has another.
     number: u64,
 }
 
-/// The devices that the driver has, by ordinal. A link that was there before leads where it led.
-pub(crate) fn with_driver(class: &Dir, before: &BTreeMap<u32, Link>, trouble: &mut Trouble) -> BTreeMap<u32, Link> {
+/// The devices that the driver has, by ordinal.
+pub(crate) type Links = BTreeMap<u32, DeviceLink>;
+
+/// Lists the devices that the driver has. A link that was there before leads where it led.
+pub(crate) fn with_driver(class: &Dir, before: &Links, trouble: &mut Trouble) -> Links {
     let mut found = BTreeMap::new();
     let listed = class.list_numbered(".", |name, number| {
         let Some(n) = name.to_str().and_then(|name| name.strip_prefix("tenstorrent!")).and_then(decimal) else {
             return;
         };
-        let same = |link: &&Link| link.number == number;
+        let same = |link: &&DeviceLink| link.number == number;
         if let Some((n, link)) = u32::try_from(n).ok().and_then(|n| Some((n, before.get(&n).filter(same)?))) {
             found.insert(n, link.clone());
             return;
@@ -37,7 +40,7 @@ pub(crate) fn with_driver(class: &Dir, before: &BTreeMap<u32, Link>, trouble: &m
         let link = class.read_link(name).unwrap_or_default();
         let address = link.rsplit(|&b| b == b'/').nth(2).and_then(|part| std::str::from_utf8(part).ok());
         if let (Ok(n), Some(address)) = (n.try_into(), address.filter(|address| is_pci_address(address))) {
-            found.insert(n, Link { address: PciAddress(address.into()), number });
+            found.insert(n, DeviceLink { address: PciAddress(address.into()), number });
         } else {
             trouble.add(&class.path_of(name), "does not lead to a PCI function");
         }
@@ -49,7 +52,7 @@ pub(crate) fn with_driver(class: &Dir, before: &BTreeMap<u32, Link>, trouble: &m
 }
 
 /// Tenstorrent's PCI functions that no driver is bound to.
-pub(crate) fn without_driver(root: &Root, known: &BTreeMap<u32, Link>, trouble: &mut Trouble) -> Vec<Device> {
+pub(crate) fn without_driver(root: &Root, known: &Links, trouble: &mut Trouble) -> Vec<Device> {
     // The kernel keeps one table of all functions; where it counts no more than the driver has, none is left over.
     if root.is_machine() && table_count("/proc/bus/pci/devices").is_some_and(|count| count <= known.len()) {
         return Vec::new();
@@ -137,7 +140,7 @@ pub(crate) fn driver_version(root: &Root) -> Option<String> {
     (text.len() <= 64).then(|| text.to_owned())
 }
 
-/// Whether the driver is loaded, even one that does not tell its version.
+/// Whether the driver is loaded, even one that does not give its version.
 pub(crate) fn driver_is_loaded(root: &Root) -> bool {
     root.sys.join("module/tenstorrent").is_dir() || root.sys.join("class/tenstorrent").is_dir()
 }

@@ -1,9 +1,9 @@
 //! How files are read: every read of a source goes through [`Dir`], and tests can put faults in its way.
 //!
 //! A directory is opened once and its files relative to it, which spares the kernel the long walk through sysfs. What is read
-//! again and again stays open ([`Kept`]).
+//! again and again stays open ([`OpenFiles`]).
 
-use crate::kept::{Kept, Was};
+use crate::open_files::{CachedFile, OpenFiles};
 use model::Fault;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
@@ -59,7 +59,7 @@ impl Root {
     }
 }
 
-/// The one place where a file is opened to be read. Never blocks on a FIFO that somebody put in its place, never follows
+/// The one place where a file is opened to be read. Never blocks on a FIFO in its place, never follows
 /// a link elsewhere, and leaves no trace, where the file is ours or everything is.
 fn open_file(folder: impl AsFd, name: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -72,7 +72,7 @@ fn open_file(folder: impl AsFd, name: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(&folder, name, flags, Mode::empty())
 }
 
-/// Whether the time of access may be left as it is. Who is refused once is not the owner of the next file either.
+/// Whether the time of access may be left as it is. If it was refused once, it will be for the next file too.
 static TRACELESS: AtomicBool = AtomicBool::new(true);
 
 /// The longest file that is read.
@@ -110,7 +110,7 @@ pub(crate) struct Dir {
     fd: OwnedFd,
     path: PathBuf,
     inject: Option<Inject>,
-    kept: Kept,
+    open_files: OpenFiles,
 }
 
 impl fmt::Debug for Dir {
@@ -124,13 +124,13 @@ const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CL
 impl Dir {
     pub fn open(path: &Path, inject: Option<Inject>) -> rustix::io::Result<Dir> {
         let fd = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
-        Ok(Dir { fd, path: path.to_owned(), inject, kept: Kept::default() })
+        Ok(Dir { fd, path: path.to_owned(), inject, open_files: OpenFiles::default() })
     }
 
     pub fn open_dir(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<Dir> {
         let name = name.as_ref();
         let fd = rustix::fs::openat(&self.fd, name, DIRECTORY, Mode::empty())?;
-        Ok(Dir { fd, path: self.path.join(name), inject: self.inject.clone(), kept: Kept::default() })
+        Ok(Dir { fd, path: self.path.join(name), inject: self.inject.clone(), open_files: OpenFiles::default() })
     }
 
     pub fn path(&self) -> &Path {
@@ -146,7 +146,7 @@ impl Dir {
         rustix::fs::fstat(&self.fd).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
-    /// Asks whoever injects faults, before each read.
+    /// Asks the fault injection, before each read.
     pub fn ask(&self, name: &Path) -> rustix::io::Result<()> {
         let error = self.inject.as_ref().and_then(|inject| inject(&self.path.join(name)));
         error.map_or(Ok(()), |error| Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)))
@@ -174,38 +174,38 @@ impl Dir {
     /// Reads the start of a file into the buffer, with one system call: an attribute arrives whole.
     pub fn read_start<'a>(&self, name: &str, buffer: &'a mut [u8]) -> rustix::io::Result<&'a [u8]> {
         self.ask(name.as_ref())?;
-        match self.kept.get(name) {
-            Was::Open(file) => match rustix::io::retry_on_intr(|| rustix::io::pread(&*file, &mut *buffer, 0)) {
+        match self.open_files.get(name) {
+            CachedFile::Open(file) => match rustix::io::retry_on_intr(|| rustix::io::pread(&*file, &mut *buffer, 0)) {
                 Ok(length) if buffer[..length].contains(&b'\n') => return Ok(&buffer[..length]),
                 // That is the driver's answer during a reset. All other errors may be those of a file that was removed.
                 Err(Errno::NODATA) => return Err(Errno::NODATA),
-                _ => self.kept.forget(name),
+                _ => self.open_files.forget(name),
             },
-            Was::Missing => return Err(Errno::NOENT),
-            Was::Unknown => {}
+            CachedFile::Missing => return Err(Errno::NOENT),
+            CachedFile::Unknown => {}
         }
         let file = open_file(&self.fd, name.as_ref()).inspect_err(|error| {
             if *error == Errno::NOENT {
-                self.kept.miss(name);
+                self.open_files.miss(name);
             }
         })?;
         let length = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;
-        self.kept.offer(name, file);
+        self.open_files.offer(name, file);
         Ok(&buffer[..length])
     }
 
     /// Reads a whole file of short records, up to 16 MiB.
     pub fn read_records(&self, name: &str, into: &mut Vec<u8>) -> rustix::io::Result<()> {
         self.ask(name.as_ref())?;
-        if let Was::Open(file) = self.kept.get(name) {
+        if let CachedFile::Open(file) = self.open_files.get(name) {
             match read_again(&file, into) {
                 Ok(()) => return Ok(()),
-                Err(_) => self.kept.forget(name),
+                Err(_) => self.open_files.forget(name),
             }
         }
         let file = open_file(&self.fd, name.as_ref())?;
         read_again(&file, into)?;
-        self.kept.offer(name, file);
+        self.open_files.offer(name, file);
         Ok(())
     }
 
@@ -258,9 +258,9 @@ pub(crate) struct Trouble {
     /// Attributes that answered `ENODATA`, as all do during a reset.
     pub no_data: u32,
     /// The device was removed while we read.
-    pub gone: bool,
-    /// A reading was all-ones, which is what the bus answers for a dead chip.
-    pub dead: bool,
+    pub removed: bool,
+    /// A reading was all-ones, which is what the bus answers for a chip that does not respond.
+    pub all_ones: bool,
 }
 
 impl Trouble {
@@ -273,13 +273,13 @@ impl Trouble {
         match error {
             Errno::NOENT => {}
             Errno::NODATA => self.no_data += 1,
-            Errno::NODEV => self.gone = true,
+            Errno::NODEV => self.removed = true,
             error => self.add(path, reason(error)),
         }
     }
 }
 
-/// An error in words that tell what to do.
+/// An error in words, with what to do about it.
 pub(crate) fn reason(error: Errno) -> String {
     match error {
         Errno::ACCESS | Errno::PERM => "permission denied: run as the owner or as root".into(),
@@ -316,20 +316,12 @@ impl Dir {
         }
     }
 
-    /// A decimal attribute. `dead` is what the driver prints when the bus answers all-ones; what is outside of
-    /// `plausible` is no measurement.
-    pub fn number(
-        &self,
-        name: &str,
-        dead: Option<u64>,
-        plausible: std::ops::RangeInclusive<u64>,
-        trouble: &mut Trouble,
-    ) -> Option<u64> {
+    /// A decimal attribute of at most this value.
+    pub fn number(&self, name: &str, most: u64, trouble: &mut Trouble) -> Option<u64> {
         let mut buffer = [0; 256];
         let text = self.text(name, &mut buffer, trouble)?;
         match decimal(text) {
-            Some(value) if Some(value) == dead => trouble.dead = true,
-            Some(value) if plausible.contains(&value) => return Some(value),
+            Some(value) if value <= most => return Some(value),
             Some(value) => trouble.add(&self.path_of(name), format_args!("implausible value {value}")),
             None => trouble.add(&self.path_of(name), format_args!("not a number: {text:?}")),
         }

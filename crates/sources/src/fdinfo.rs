@@ -15,9 +15,9 @@ const DRIVER: &str = "tenstorrent";
 pub struct FdInfo {
     /// The device's PCI address (`drm-pdev`).
     pub pci_address: Option<String>,
-    /// What tells this opening of the device from others, however many descriptors it has (`drm-client-id`).
+    /// What distinguishes this opening of the device from others, however many descriptors it has (`drm-client-id`).
     pub client: Option<u64>,
-    /// Bytes by kind, as far as they are told.
+    /// Bytes by kind, as far as they are given.
     pub usage: Usage,
     /// Engines by name.
     pub engines: BTreeMap<String, EngineCounters>,
@@ -72,9 +72,9 @@ pub fn parse(bytes: &[u8]) -> Option<FdInfo> {
     for (name, sizes) in regions {
         let Some(bytes) = sizes.resident.or(sizes.total) else { continue };
         match region(name) {
-            Region::Device(kind) => kinds[kind] = Some(kinds[kind].unwrap_or(0).saturating_add(bytes)),
-            Region::Host => {}
-            Region::Unknown => drop(info.unknown_regions.insert(name.to_owned())),
+            MemoryPlace::Device(kind) => kinds[kind] = Some(kinds[kind].unwrap_or(0).saturating_add(bytes)),
+            MemoryPlace::Host => {}
+            MemoryPlace::Unknown => drop(info.unknown_regions.insert(name.to_owned())),
         }
     }
     info.usage = usage(kinds);
@@ -100,7 +100,7 @@ pub(crate) const KINDS: [&str; 5] = ["dram", "l1", "l1_small", "trace", "cb"];
 
 /// Where a region is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Region {
+enum MemoryPlace {
     /// On the device: which of the [`KINDS`].
     Device(usize),
     /// In the host's memory. `memory` is reserved for that; the others are what drivers call it.
@@ -109,16 +109,16 @@ enum Region {
     Unknown,
 }
 
-fn region(name: &str) -> Region {
+fn region(name: &str) -> MemoryPlace {
     // Drivers with several of them count them: `vram0`.
     match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
-        "dram" | "vram" => return Region::Device(0),
+        "dram" | "vram" => return MemoryPlace::Device(0),
         _ => {}
     }
     match KINDS.iter().position(|kind| *kind == name.replace('-', "_")) {
-        Some(kind) => Region::Device(kind),
-        None if matches!(name, "memory" | "system" | "gtt" | "cpu") => Region::Host,
-        None => Region::Unknown,
+        Some(kind) => MemoryPlace::Device(kind),
+        None if matches!(name, "memory" | "system" | "gtt" | "cpu") => MemoryPlace::Host,
+        None => MemoryPlace::Unknown,
     }
 }
 
@@ -309,10 +309,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_driver_or_of_none_tells_nothing() {
+    fn a_file_of_another_driver_or_of_none_says_nothing() {
         assert_eq!(understood("pos:\t0\nflags:\t0100002\nmnt_id:\t26\nino:\t685\n"), "nothing");
         assert_eq!(understood("drm-driver:\tamdgpu\ndrm-memory-vram:\t5 KiB\n"), "nothing");
-        assert_eq!(understood("drm-memory-dram:\t5 KiB\n"), "nothing", "whose driver does not even tell its name");
+        assert_eq!(understood("drm-memory-dram:\t5 KiB\n"), "nothing", "whose driver does not give its name");
     }
 
     proptest::proptest! {

@@ -1,6 +1,6 @@
-//! Who a process is, for the service that is called by one: from `/proc/<pid>/`, without a look into its memory.
+//! ProcessId a process is, for the service that is called by one: from `/proc/<pid>/`, without a look into its memory.
 
-use crate::books::{self, Who};
+use crate::books::{self, ProcessId};
 use crate::container::container_of;
 use crate::dir::Dir;
 use crate::procs::{Clock, command_line, stat, status};
@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 /// A process that lives.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// When it began, in clock ticks since boot. With the pid it tells the process from all others.
+    /// When it began, in clock ticks since boot. With the pid it identifies the process.
     pub start_ticks: u64,
     /// How it calls itself, in its own PID namespace.
     pub inner_pid: u32,
@@ -34,17 +34,17 @@ pub enum WaitStatus {
 
 static USERS: LazyLock<Users> = LazyLock::new(Users::default);
 
-/// A user's login name, or the number until it is found: nobody waits for LDAP here.
+/// A user's login name, or the number until it is found: this does not wait for LDAP.
 pub fn user_name(uid: u32) -> String {
     USERS.name_at_once(uid)
 }
 
-/// Reads who a process is. `None` when it is gone, or dead and not yet waited for.
+/// Reads who a process is. `None` when it is gone, or exited and not yet waited for.
 pub fn identify(pid: u32) -> Option<Identity> {
     let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
     let mut bytes = Vec::new();
     dir.read_all("stat", &mut bytes).ok()?;
-    let stat = stat(&bytes).filter(|stat| !stat.is_dead)?;
+    let stat = stat(&bytes).filter(|stat| !stat.has_exited)?;
     dir.read_all("status", &mut bytes).ok()?;
     let status = status(&bytes);
     let command = dir.read_all("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes));
@@ -75,17 +75,17 @@ pub fn identify(pid: u32) -> Option<Identity> {
 /// The book that a process keeps, opened, so that it can be read even after its end.
 pub fn open_book(pid: u32, identity: &Identity) -> Option<Arc<File>> {
     let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
-    books::open(&dir, Who { pid: identity.inner_pid, start_ticks: identity.start_ticks })
+    books::open(&dir, ProcessId { pid: identity.inner_pid, start_ticks: identity.start_ticks })
 }
 
-/// How a process ended, as long as nobody has waited for it and we may know.
+/// How a process ended, as long as no process has waited for it and it may be read.
 pub fn wait_status(pid: u32, start_ticks: u64) -> Option<WaitStatus> {
     let bytes = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let found = stat(&bytes).filter(|stat| stat.is_dead && stat.start_ticks == start_ticks);
+    let found = stat(&bytes).filter(|stat| stat.has_exited && stat.start_ticks == start_ticks);
     found.and_then(|_| ending(&bytes))
 }
 
-/// The last field of a `stat` file, as `waitpid` spells it. Who may not look into the process is told zero, as of a good end.
+/// The last field of a `stat` file, as `waitpid` spells it. Without permission to read the process it is zero, as after a good end.
 fn ending(stat: &[u8]) -> Option<WaitStatus> {
     let text = std::str::from_utf8(&stat[stat.iter().rposition(|&b| b == b')')?..]).ok()?;
     // Field 52 of the manual page, counted from the end of the name, which is field 2.
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_nobody_has_waited_for_can_be_known() {
+    fn an_exit_that_was_not_waited_for_can_be_known() {
         let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
         let ticks = identify(child.id()).unwrap().start_ticks;
         assert_eq!(wait_status(child.id(), ticks), None, "it lives");

@@ -1,34 +1,43 @@
 //! The only code that reads `/sys`, `/proc` and `/dev/shm`. One file per source; nothing here opens a device.
 //!
-//! [`Sampler`] is the way in: it asks every source and returns a [`model::Snapshot`], within a deadline, whatever the
-//! kernel does meanwhile.
+//! [`Sampler`] is the way in: it asks every source and returns a [`model::Snapshot`] within a deadline, even if a read blocks. In
+//! reading order:
+//!
+//! - `sampler`: the four steps of a sample; `inventory`, `jobs`, `pool`, `collected`, `assembly`: what they consist of,
+//! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`, `host`: which devices there are, and the machine,
+//! - `pids`, `procs`, `maps`, `container`, `users`: who holds a device, and what is known of a process,
+//! - `books`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
+//! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
+//! - `dir`, `open_files`, `rare_folder`: how files are read.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod about;
-mod around;
+mod accounting;
 mod assembly;
 mod attribution;
 mod books;
 mod chips;
+mod collected;
 mod container;
+mod device_fds;
+mod device_memory;
 mod devices;
 mod dir;
 mod fdinfo;
 mod host;
-mod hwmon;
 mod identify;
-mod kept;
-mod kernel;
-mod kernel_processes;
+mod inventory;
+mod jobs;
 mod locks;
 mod maps;
 mod open_files;
-mod pcie;
 mod pids;
 mod pool;
+mod process_folders;
 mod process_memory;
 mod procs;
+mod rare_folder;
 mod sampler;
 mod shm;
 mod telemetry;
@@ -37,10 +46,11 @@ mod users;
 pub use about::{About, about, started_at};
 pub use dir::{Inject, Root};
 pub use identify::{Identity, WaitStatus, identify, open_book, user_name, wait_status};
-pub use kept::make_room_for_files;
+pub use open_files::make_room_for_files;
 pub use process_memory::process_memory;
 pub use procs::whole_book;
 pub use sampler::{Options, Sampler};
+pub use telemetry::attributes::{ATTRIBUTES, Attribute, Folder};
 
 /// Decoders of foreign bytes, open to fuzzing and to property tests.
 pub mod decode {

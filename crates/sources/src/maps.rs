@@ -1,7 +1,7 @@
 //! What a process has mapped: which of tt-metal's regions, and which libraries.
 //!
 //! Reads `/proc/<pid>/maps`, lines of `start-end perms offset major:minor inode path`. A region stays mapped for as long as
-//! the process has the device open, which tells better than any pid in the region whom its bytes belong to.
+//! the process has the device open, which shows better than any pid in the region which process its bytes belong to.
 
 use model::Runtime;
 use std::collections::BTreeSet;

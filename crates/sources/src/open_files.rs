@@ -1,235 +1,207 @@
-//! The files that a holder of devices has open, and what the driver counts for each.
+//! Files that stay open between samples.
 //!
-//! Reads the links in `/proc/<pid>/fd/`, never what they lead to, and for those to `/dev/tenstorrent/<N>` the text in
-//! `/proc/<pid>/fdinfo/<fd>`. Today's driver counts nothing: then a process is asked once, and one of them again after a minute.
+//! Of the three system calls that a small file costs, opening and closing are the dear ones. A file that is read a second
+//! time will be read a third time: from then on it stays open and one `pread` from its start is enough, for which sysfs and
+//! procfs make a new text. A file that is read once is not kept.
 
-use crate::dir::{Dir, Root, decimal};
-use crate::fdinfo::{self, FdInfo};
-use rustix::io::Errno;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use rustix::fd::OwnedFd;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Files come and go seldom: so long the same are read again.
-const LISTED_FOR: Duration = Duration::from_secs(5);
+/// The files of one folder, by name. A folder has a dozen of interest, so they are looked for one after the other.
+#[derive(Default)]
+pub(crate) struct OpenFiles(Mutex<Files>);
 
-/// So long it is believed that the driver counts nothing, and that a process may not be looked into.
-const BELIEVED_FOR: Duration = Duration::from_secs(60);
-
-/// One process's open files of devices, remembered between samples.
-pub(crate) struct OpenFiles {
-    /// Its folder in `/proc`, which is this process for good.
-    process: Arc<Dir>,
-    started: u64,
-    texts: Option<Dir>,
-    /// Descriptors, and the number of the device in the link.
-    nodes: Vec<(String, u32)>,
-    listed: Option<Instant>,
+#[derive(Default)]
+struct Files {
+    all: Vec<Entry>,
+    /// Where the last one was found: most of the time they are read in the same order.
+    last: usize,
 }
 
-/// An open file of a device, as the driver tells of it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct OpenFile {
-    pub path: PathBuf,
-    /// As its link says. In a container that may be another device of the host.
-    pub n: u32,
-    pub info: FdInfo,
-    pub read: Instant,
+struct Entry {
+    name: Box<str>,
+    /// Where the name was that it was last looked for by: most are written in the program, and always the same.
+    asked_at: usize,
+    state: CachedFile,
+    reads: usize,
 }
 
-/// What came of asking a process.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Told {
-    /// What the driver counts for its files.
-    Files(Vec<OpenFile>),
-    /// The driver counts nothing.
-    Nothing,
-    /// It has no such file open, or has ended meanwhile.
-    Unclear,
-    /// It may not be looked into.
-    Closed,
+/// What is known of a file.
+#[derive(Clone)]
+pub(crate) enum CachedFile {
+    /// Nothing that would spare opening it.
+    Unknown,
+    /// It is open, to be read from its start.
+    Open(Arc<OwnedFd>),
+    /// There was none the last time.
+    Missing,
+}
+
+/// After so many reads a file is opened again: another may have taken its name. On a real machine none does.
+const REOPEN_AFTER: usize = 100;
+/// After so many reads a file that was missing is looked for again. Those of sysfs come with their folder or never.
+const RETRY_MISSING_AFTER: usize = 10;
+
+impl Entry {
+    fn new(name: &str, reads: usize) -> Entry {
+        Entry { name: name.into(), asked_at: name.as_ptr() as usize, state: CachedFile::Unknown, reads }
+    }
+}
+
+impl Files {
+    fn find(&mut self, name: &str) -> Option<&mut Entry> {
+        let (next, len, asked_at) = (self.last + 1, self.all.len(), name.as_ptr() as usize);
+        let places = || (next..len).chain(0..next.min(len));
+        let quick = places().find(|place| self.all[*place].asked_at == asked_at);
+        let is_it = |place: &usize| *self.all[*place].name == *name;
+        self.last = quick.filter(is_it).or_else(|| places().find(is_it))?;
+        let entry = &mut self.all[self.last];
+        entry.asked_at = asked_at;
+        Some(entry)
+    }
 }
 
 impl OpenFiles {
-    /// The files of a process that began then, with its folder in the real `/proc`.
-    pub fn open(root: &Root, pid: u32, folder: Option<Arc<Dir>>, started: u64) -> Option<OpenFiles> {
-        let elsewhere = || root.open(&root.proc.join(pid.to_string())).ok().map(Arc::new);
-        let process = if root.is_machine() { folder } else { elsewhere() };
-        Some(OpenFiles { process: process?, started, texts: None, nodes: Vec::new(), listed: None })
+    /// What is known of a file that is about to be read. No other thread waits while it is read.
+    pub fn get(&self, name: &str) -> CachedFile {
+        let mut files = self.lock();
+        let Some(entry) = files.find(name) else { return CachedFile::Unknown };
+        entry.reads += 1;
+        let patience = if matches!(entry.state, CachedFile::Missing) { RETRY_MISSING_AFTER } else { REOPEN_AFTER };
+        if entry.reads.is_multiple_of(patience) {
+            entry.state = CachedFile::Unknown;
+        }
+        entry.state.clone()
     }
 
-    pub fn is_of(&self, started: u64) -> bool {
-        self.started == started
-    }
-
-    /// Reads what the driver counts for each; when it counts nothing for the first, that is the answer.
-    pub fn read(&mut self, nodes: &Path) -> Told {
-        match self.try_read(nodes) {
-            Ok(told) => told,
-            Err(Errno::ACCESS | Errno::PERM) => Told::Closed,
-            Err(_) => Told::Unclear,
+    /// Keeps a file that has been read, if it was read before and there is room.
+    pub fn offer(&self, name: &str, file: OwnedFd) {
+        let mut files = self.lock();
+        // Not all of them in the same sample.
+        let reads = files.all.len();
+        match files.find(name) {
+            // The kernel gives the lowest free number, so the number shows how many are in use.
+            Some(entry) if file.as_raw_fd() < limit() => entry.state = CachedFile::Open(Arc::new(file)),
+            Some(entry) => entry.state = CachedFile::Unknown,
+            None => files.all.push(Entry::new(name, reads)),
         }
     }
 
-    fn try_read(&mut self, nodes: &Path) -> rustix::io::Result<Told> {
-        if self.listed.is_none_or(|when| when.elapsed() >= LISTED_FOR) {
-            self.nodes = listed(&self.process, nodes)?;
-            self.listed = Some(Instant::now());
+    /// Remembers that there is no such file.
+    pub fn miss(&self, name: &str) {
+        let mut files = self.lock();
+        let reads = files.all.len();
+        match files.find(name) {
+            Some(entry) => entry.state = CachedFile::Missing,
+            None => files.all.push(Entry::new(name, reads)),
         }
-        if self.nodes.is_empty() {
-            return Ok(Told::Unclear);
+    }
+
+    /// Closes a file that does not answer as it should.
+    pub fn forget(&self, name: &str) {
+        if let Some(entry) = self.lock().find(name) {
+            entry.state = CachedFile::Unknown;
         }
-        let texts = match self.texts.take() {
-            Some(texts) => texts,
-            None => self.process.open_dir("fdinfo")?,
-        };
-        let texts = self.texts.insert(texts);
-        let mut files = Vec::new();
-        let mut bytes = Vec::new();
-        let mut says_nothing = false;
-        for (fd, n) in &self.nodes {
-            match texts.read_records(fd, &mut bytes) {
-                Ok(()) => match fdinfo::parse(&bytes) {
-                    Some(info) => files.push(OpenFile { path: texts.path_of(fd), n: *n, info, read: Instant::now() }),
-                    None => says_nothing = true,
-                },
-                Err(error @ (Errno::ACCESS | Errno::PERM)) => return Err(error),
-                // It was closed since.
-                Err(_) => self.listed = None,
-            }
-            if says_nothing && files.is_empty() {
-                return Ok(Told::Nothing);
-            }
-        }
-        if says_nothing {
-            // A number that was given to another file since.
-            self.listed = None;
-        }
-        Ok(if files.is_empty() { Told::Unclear } else { Told::Files(files) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Files> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The descriptors that lead to a device.
-fn listed(process: &Dir, nodes: &Path) -> rustix::io::Result<Vec<(String, u32)>> {
-    let folder = process.open_dir("fd")?;
-    let mut found = Vec::new();
-    folder.list(|fd| {
-        let link = folder.read_link(fd).unwrap_or_default();
-        let number = Path::new(OsStr::from_bytes(&link)).strip_prefix(nodes).ok().and_then(Path::to_str);
-        if let Some(n) = number.and_then(decimal).and_then(|n| n.try_into().ok())
-            && let Some(fd) = fd.to_str()
-        {
-            found.push((fd.to_owned(), n));
-        }
-    })?;
-    Ok(found)
+static LIMIT: OnceLock<i32> = OnceLock::new();
+
+/// Half of what this process may open is for what is kept; the rest is for everything else.
+pub(crate) fn limit() -> i32 {
+    *LIMIT.get_or_init(|| getrlimit(Resource::Nofile).current.map_or(ROOM, |limit| limit.min(ROOM as u64) as i32) / 2)
 }
 
-/// Whom to ask, so that a driver that counts nothing costs nothing.
-#[derive(Default)]
-pub(crate) struct Asking {
-    driver: Option<String>,
-    /// Whether the driver counts, which process has told so, and when.
-    answer: Option<(bool, u32, Instant)>,
-    /// Those who were asked in vain, when, and whether they may not be looked into.
-    in_vain: BTreeMap<u32, (Instant, bool)>,
-}
+/// Enough for a hundred devices.
+const ROOM: i32 = 8192;
 
-impl Asking {
-    /// The holders to ask this time.
-    pub fn whom(&self, holders: &BTreeSet<u32>, now: Instant) -> Vec<u32> {
-        // Where the driver counts, a process that has no device open just now may open one at any time.
-        let counts = matches!(self.answer, Some((true, ..)));
-        let in_vain = |pid: &&u32| {
-            self.in_vain.get(pid).is_some_and(|(when, closed)| now - *when < BELIEVED_FOR && (*closed || !counts))
-        };
-        match self.answer {
-            Some((false, _, when)) if now - when < BELIEVED_FOR => Vec::new(),
-            Some((false, pid, _)) if holders.contains(&pid) => vec![pid],
-            _ => holders.iter().filter(|pid| !in_vain(pid)).copied().collect(),
-        }
+/// Lets this process open as many files as 32 devices and their processes have, where it may. To be called before there are
+/// other threads: the kernel takes milliseconds to make a table of open files grow that several threads share.
+///
+/// Children that are started later inherit the limit.
+pub fn make_room_for_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let room = limit.maximum.map_or(ROOM as u64, |maximum| maximum.min(ROOM as u64));
+    if limit.current.is_some_and(|current| current < room) {
+        // Where this is refused, fewer files stay open.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(room), maximum: limit.maximum });
     }
-
-    /// Takes note of the answers of those who were asked.
-    pub fn learn(&mut self, told: &BTreeMap<u32, Told>, holders: &BTreeSet<u32>, now: Instant) {
-        self.in_vain.retain(|pid, _| holders.contains(pid));
-        for (pid, told) in told {
-            match told {
-                Told::Files(_) | Told::Nothing => drop(self.in_vain.remove(pid)),
-                Told::Unclear | Told::Closed => drop(self.in_vain.insert(*pid, (now, *told == Told::Closed))),
-            }
-        }
-        let counted = told.iter().find(|(_, told)| matches!(told, Told::Files(_)));
-        let uncounted = || told.iter().find(|(_, told)| **told == Told::Nothing);
-        if let Some((pid, told)) = counted.or_else(uncounted) {
-            self.answer = Some((matches!(told, Told::Files(_)), *pid, now));
-        }
-    }
-
-    /// Forgets everything when there is another driver.
-    pub fn driver_is(&mut self, version: Option<&str>) {
-        if self.driver.as_deref() != version {
-            let had_one = self.driver.is_some();
-            self.driver = version.map(str::to_owned);
-            if had_one {
-                (self.answer, self.in_vain) = (None, BTreeMap::new());
-            }
-        }
-    }
-
-    /// Whether a process may not be looked into.
-    pub fn is_closed(&self, pid: u32) -> bool {
-        self.in_vain.get(&pid).is_some_and(|(_, closed)| *closed)
-    }
+    // A descriptor with a high number makes the table grow at once.
+    let _ = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), (room / 4) as i32 - 1);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(told: &[(u32, Told)]) -> BTreeMap<u32, Told> {
-        told.iter().cloned().collect()
+    fn some_file() -> OwnedFd {
+        std::fs::File::open("/proc/self/stat").unwrap().into()
+    }
+
+    fn is_open(files: &OpenFiles, name: &str) -> bool {
+        matches!(files.get(name), CachedFile::Open(_))
+    }
+
+    fn is_missing(files: &OpenFiles, name: &str) -> bool {
+        matches!(files.get(name), CachedFile::Missing)
     }
 
     #[test]
-    fn a_driver_that_counts_nothing_is_asked_once_and_then_through_one_process_a_minute() {
-        let (mut asking, holders) = (Asking::default(), BTreeSet::from([7, 9]));
-        let start = Instant::now();
-        let after = |seconds| start + Duration::from_secs(seconds);
-        asking.driver_is(Some("2.10.0"));
-        assert_eq!(asking.whom(&holders, start), [7, 9]);
-        asking.learn(&told(&[(7, Told::Unclear), (9, Told::Nothing)]), &holders, start);
-        assert!(asking.whom(&holders, after(59)).is_empty());
-        assert!(asking.whom(&BTreeSet::from([1, 2, 3]), after(59)).is_empty(), "whoever comes meanwhile");
-        assert_eq!(asking.whom(&holders, after(60)), [9]);
-        assert_eq!(asking.whom(&BTreeSet::from([1, 2]), after(60)), [1, 2], "that one is gone");
-        asking.driver_is(Some("2.10.0"));
-        assert!(asking.whom(&holders, after(59)).is_empty());
-        asking.driver_is(Some("3.0.0"));
-        assert_eq!(asking.whom(&holders, after(59)), [7, 9], "another driver");
+    fn what_is_read_once_is_not_kept() {
+        let files = OpenFiles::default();
+        files.offer("tt_aiclk", some_file());
+        assert!(!is_open(&files, "tt_aiclk"));
+        files.offer("tt_aiclk", some_file());
+        assert!(is_open(&files, "tt_aiclk"));
+        assert!(!is_open(&files, "tt_axiclk"));
+        files.forget("tt_aiclk");
+        assert!(!is_open(&files, "tt_aiclk"));
+        files.offer("tt_aiclk", some_file());
+        assert!(is_open(&files, "tt_aiclk"));
     }
 
     #[test]
-    fn a_driver_that_counts_is_asked_for_everybody_every_time() {
-        let (mut asking, holders) = (Asking::default(), BTreeSet::from([7, 8, 9]));
-        let now = Instant::now();
-        asking.learn(&told(&[(7, Told::Files(vec![])), (8, Told::Unclear), (9, Told::Closed)]), &holders, now);
-        assert_eq!(asking.whom(&holders, now), [7, 8], "but not for whom it may not be asked");
-        assert!(asking.is_closed(9) && !asking.is_closed(7));
-        assert_eq!(asking.whom(&holders, now + BELIEVED_FOR), [7, 8, 9]);
-        asking.learn(&told(&[(7, Told::Nothing)]), &holders, now);
-        assert!(asking.whom(&holders, now).is_empty(), "it was replaced by one that does not");
+    fn what_was_missing_twice_is_looked_for_every_tenth_time() {
+        let files = OpenFiles::default();
+        files.miss("fan1_input");
+        assert!(!is_missing(&files, "fan1_input"));
+        files.miss("fan1_input");
+        let looked = (0..100)
+            .filter(|_| {
+                !is_missing(&files, "fan1_input") && {
+                    files.miss("fan1_input");
+                    true
+                }
+            })
+            .count();
+        assert_eq!(looked, 10);
+        files.offer("fan1_input", some_file());
+        assert!(is_open(&files, "fan1_input"));
     }
 
     #[test]
-    fn whoever_may_not_be_looked_into_is_not_asked_every_time() {
-        let (mut asking, holders) = (Asking::default(), BTreeSet::from([7, 9]));
-        let now = Instant::now();
-        asking.learn(&told(&[(7, Told::Closed), (9, Told::Closed)]), &holders, now);
-        assert!(asking.whom(&holders, now).is_empty());
-        assert_eq!(asking.whom(&BTreeSet::from([7, 9, 11]), now), [11]);
+    fn a_file_is_opened_again_now_and_then() {
+        let files = OpenFiles::default();
+        (0..2).for_each(|_| files.offer("tt_aiclk", some_file()));
+        let held = (0..REOPEN_AFTER).filter(|_| is_open(&files, "tt_aiclk")).count();
+        assert_eq!(held, REOPEN_AFTER - 1);
+        files.offer("tt_aiclk", some_file());
+        assert!(is_open(&files, "tt_aiclk"));
+    }
+
+    #[test]
+    fn where_there_is_no_room_nothing_is_kept() {
+        let files = OpenFiles::default();
+        files.offer("tt_aiclk", some_file());
+        let high = rustix::io::fcntl_dupfd_cloexec(some_file(), limit());
+        // The limit may be lower than its half by now only if it was changed elsewhere.
+        files.offer("tt_aiclk", high.unwrap());
+        assert!(!is_open(&files, "tt_aiclk"));
     }
 }

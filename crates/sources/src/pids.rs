@@ -1,7 +1,7 @@
 //! Which processes hold a device.
 //!
 //! Reads `/proc/driver/tenstorrent/<N>/pids` (driver 2.5 and later): one decimal pid a line and open file, `0` for an
-//! opener in a PID namespace that this one does not see. Older drivers tell nothing; then the open files of all processes
+//! opener in a PID namespace that this one does not see. Older drivers have no list; then the open files of all processes
 //! are searched for `/dev/tenstorrent/<N>` in `/proc/*/fd`, as far as permissions go.
 
 use crate::dir::{Dir, Root, Trouble, decimal, reason};
@@ -39,15 +39,32 @@ pub(crate) fn lists(root: &Root) -> Option<Dir> {
     root.open(&root.proc_driver.join("tenstorrent")).ok()
 }
 
-/// Opens the folder of device `n`. `None` when the driver does not tell of it.
-pub(crate) fn list(lists: &Dir, n: u32, trouble: &mut Trouble) -> Option<Dir> {
-    let name = n.to_string();
-    let opened = lists.open_dir(&name);
-    opened.map_err(|error| complain(lists, &name, error, trouble)).ok()
+/// The driver's list of the holders of one device. It stays open between samples.
+#[derive(Default)]
+pub(crate) struct HolderList(Option<Dir>);
+
+impl HolderList {
+    /// The holders of device `n`. `None` when the driver does not say.
+    pub fn read(&mut self, lists: &Dir, n: u32, trouble: &mut Trouble) -> Option<Holders> {
+        let mut quiet = Trouble::default();
+        if let Some(list) = self.0.take()
+            && let Some(holders) = listed(&list, &mut quiet)
+        {
+            trouble.faults.append(&mut quiet.faults);
+            self.0 = Some(list);
+            return Some(holders);
+        }
+        // A folder that does not answer may be that of a driver that was unloaded since.
+        let name = n.to_string();
+        let list = lists.open_dir(&name).map_err(|error| complain(lists, &name, error, trouble)).ok()?;
+        let holders = listed(&list, trouble)?;
+        self.0 = Some(list);
+        Some(holders)
+    }
 }
 
-/// The holders of the device with that folder. `None` when the driver does not tell.
-pub(crate) fn listed(list: &Dir, trouble: &mut Trouble) -> Option<Holders> {
+/// The holders of the device with that folder. `None` when the driver does not say.
+fn listed(list: &Dir, trouble: &mut Trouble) -> Option<Holders> {
     let mut bytes = Vec::new();
     list.read_records("pids", &mut bytes).map_err(|error| complain(list, "pids", error, trouble)).ok()?;
     let (holders, strange) = parse(&bytes);

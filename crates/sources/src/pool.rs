@@ -1,43 +1,55 @@
 //! Threads that read, so that no read can hold up the others or the output.
 //!
-//! A read of a device in reset can block for ten seconds, beyond the reach of any signal. So reads are jobs: a few threads
-//! take them from a queue, and when they stop getting through it, each job that still waits gets a thread of its own. To wake
-//! a thread costs as much as to read some files: where the last round was quick, one is enough.
+//! A read of a device in reset can block for ten seconds, and no signal ends it. So reads are jobs: a few threads take them from a
+//! queue, and when they make no progress, each job that still waits gets a thread of its own. To wake a thread costs as much as to
+//! read some files: where the last round was quick, one is enough.
+//!
+//! A job has a key, which says what is read, and a task, which is all that its thread needs for it. Its answer comes over a channel.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The queue's threads are taken to be stuck when nothing ends for so long: a hundred times what a device takes.
+/// The threads are considered stuck when no job ends for this long: a hundred times what a device takes.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A round that took no longer is not worth sharing out.
+/// A round that took no longer is done by one thread the next time.
 const QUICK: Duration = Duration::from_millis(5);
 
 /// Does jobs in rounds, each job at most once a round and never twice at a time.
-pub(crate) struct Pool<Job> {
-    shared: Arc<Shared<Job>>,
-    /// How many threads share out the work. To ask the system takes the time of ten reads, so it is asked once.
+pub(crate) struct Pool<Key, Task, Answer> {
+    shared: Arc<Shared<Key, Task, Answer>>,
+    answers: Receiver<Answer>,
+    /// How many threads share the work. To ask the system takes the time of ten reads, so it is asked once.
     usual: usize,
 }
 
-struct Shared<Job> {
-    queue: Mutex<Queue<Job>>,
-    work: Condvar,
-    progress: Condvar,
-    run: Run<Job>,
+/// Jobs of a round that are not done when its time is over.
+pub(crate) struct Late<Key, Task> {
+    pub keys: HashSet<Key>,
+    /// The tasks of those that were never started.
+    pub tasks: Vec<Task>,
 }
 
-type Run<Job> = Box<dyn Fn(&Job, &dyn Fn(Job)) + Send + Sync>;
+struct Shared<Key, Task, Answer> {
+    queue: Mutex<Queue<Key, Task>>,
+    work: Condvar,
+    progress: Condvar,
+    run: Run<Key, Task, Answer>,
+    answers: Sender<Answer>,
+}
 
-struct Queue<Job> {
+type Run<Key, Task, Answer> = Box<dyn Fn(Task, &dyn Fn(Key, Task)) -> Answer + Send + Sync>;
+
+struct Queue<Key, Task> {
     round: u64,
-    asked: HashSet<Job>,
-    waiting: VecDeque<Job>,
+    asked: HashSet<Key>,
+    waiting: VecDeque<(Key, Task)>,
     /// With the round that began them.
-    running: HashMap<Job, u64>,
+    running: HashMap<Key, u64>,
     threads: usize,
     idle: usize,
     done: u64,
@@ -47,9 +59,14 @@ struct Queue<Job> {
     closed: bool,
 }
 
-impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
+impl<Key, Task, Answer> Pool<Key, Task, Answer>
+where
+    Key: Clone + Eq + Hash + Send + 'static,
+    Task: Send + 'static,
+    Answer: Send + 'static,
+{
     /// A pool that does jobs with `run`, which may add more.
-    pub fn new(run: impl Fn(&Job, &dyn Fn(Job)) + Send + Sync + 'static) -> Pool<Job> {
+    pub fn new(run: impl Fn(Task, &dyn Fn(Key, Task)) -> Answer + Send + Sync + 'static) -> Pool<Key, Task, Answer> {
         let queue = Queue {
             round: 0,
             asked: HashSet::new(),
@@ -62,9 +79,16 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
             was_quick: false,
             closed: false,
         };
-        let (work, progress) = (Condvar::new(), Condvar::new());
+        let (sender, answers) = mpsc::channel();
+        let shared = Shared {
+            queue: Mutex::new(queue),
+            work: Condvar::new(),
+            progress: Condvar::new(),
+            run: Box::new(run),
+            answers: sender,
+        };
         let usual = thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
-        Pool { usual, shared: Arc::new(Shared { queue: Mutex::new(queue), work, progress, run: Box::new(run) }) }
+        Pool { shared: Arc::new(shared), answers, usual }
     }
 
     /// Starts a thread before there is work for it, so that it is there when the work is.
@@ -73,12 +97,12 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
     }
 
     /// Begins a round with these jobs.
-    pub fn begin(&self, jobs: impl IntoIterator<Item = Job>) {
+    pub fn begin(&self, jobs: impl IntoIterator<Item = (Key, Task)>) {
         let mut queue = self.shared.lock();
         queue.round += 1;
         queue.began = Instant::now();
         queue.asked.clear();
-        jobs.into_iter().for_each(|job| queue.push(job));
+        jobs.into_iter().for_each(|(key, task)| queue.push(key, task));
         if queue.was_quick && queue.idle > 0 {
             self.shared.work.notify_one();
             return;
@@ -89,9 +113,9 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
     }
 
     /// Adds to the round.
-    pub fn add(&self, jobs: impl IntoIterator<Item = Job>) {
+    pub fn add(&self, jobs: impl IntoIterator<Item = (Key, Task)>) {
         let mut queue = self.shared.lock();
-        jobs.into_iter().for_each(|job| queue.push(job));
+        jobs.into_iter().for_each(|(key, task)| queue.push(key, task));
         if queue.threads == 0 && !queue.waiting.is_empty() {
             self.grow(&mut queue, 1);
         }
@@ -103,8 +127,8 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
     }
 
     /// Waits until all jobs of the round are done, with those that they add, or the deadline is over. Returns those that
-    /// are not: a job that is stuck since an earlier round is neither begun again nor waited for.
-    pub fn wait(&self, deadline: Instant) -> HashSet<Job> {
+    /// are not: a job that is stuck since an earlier round is neither started again nor waited for.
+    pub fn wait(&self, deadline: Instant) -> Late<Key, Task> {
         let mut queue = self.shared.lock();
         while queue.is_busy() {
             let now = Instant::now();
@@ -121,10 +145,21 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
             }
         }
         queue.was_quick = queue.began.elapsed() < QUICK;
-        let never_begun = std::mem::take(&mut queue.waiting);
+        let never_started = std::mem::take(&mut queue.waiting);
         let queue = &*queue;
-        let stuck = queue.asked.iter().filter(|job| queue.running.contains_key(job)).cloned();
-        stuck.chain(never_begun).collect()
+        let mut keys: HashSet<Key> =
+            queue.asked.iter().filter(|key| queue.running.contains_key(key)).cloned().collect();
+        let tasks = never_started.into_iter().map(|(key, task)| {
+            keys.insert(key);
+            task
+        });
+        Late { tasks: tasks.collect(), keys }
+    }
+
+    /// The answers that have come, also of jobs that were stuck in earlier rounds. It does not wait: a job sends its answer before it
+    /// counts as done, and a receiver that waited would be woken by every one.
+    pub fn answers(&self) -> impl Iterator<Item = Answer> + '_ {
+        self.answers.try_iter()
     }
 
     /// Whether a job has not come back, so that its thread will hold up the end of the process.
@@ -132,7 +167,7 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
         !self.shared.lock().running.is_empty()
     }
 
-    fn grow(&self, queue: &mut Queue<Job>, wanted: usize) {
+    fn grow(&self, queue: &mut Queue<Key, Task>, wanted: usize) {
         while queue.threads < wanted {
             let shared = self.shared.clone();
             let thread = thread::Builder::new().name("ttmon-read".into()).stack_size(256 << 10);
@@ -144,35 +179,37 @@ impl<Job: Clone + Eq + Hash + Send + 'static> Pool<Job> {
     }
 }
 
-impl<Job> Shared<Job> {
-    fn lock(&self) -> MutexGuard<'_, Queue<Job>> {
+impl<Key, Task, Answer> Shared<Key, Task, Answer> {
+    fn lock(&self) -> MutexGuard<'_, Queue<Key, Task>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<Job: Clone + Eq + Hash> Shared<Job> {
+impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
     fn work(&self) {
         let mut queue = self.lock();
         while !queue.closed {
-            let Some(job) = queue.waiting.pop_front() else {
+            let Some((key, task)) = queue.waiting.pop_front() else {
                 queue.idle += 1;
                 queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 queue.idle -= 1;
                 continue;
             };
             let round = queue.round;
-            queue.running.insert(job.clone(), round);
+            queue.running.insert(key.clone(), round);
             drop(queue);
-            (self.run)(&job, &|more| {
+            let answer = (self.run)(task, &|key, task| {
                 let mut queue = self.lock();
-                queue.push(more);
+                queue.push(key, task);
                 // This thread takes it up itself, unless there is enough to share.
                 if !queue.was_quick {
                     self.work.notify_one();
                 }
             });
+            // An error means that the pool was dropped meanwhile.
+            let _ = self.answers.send(answer);
             queue = self.lock();
-            queue.running.remove(&job);
+            queue.running.remove(&key);
             queue.done += 1;
             if !queue.is_busy() {
                 self.progress.notify_all();
@@ -181,10 +218,11 @@ impl<Job: Clone + Eq + Hash> Shared<Job> {
     }
 }
 
-impl<Job: Clone + Eq + Hash> Queue<Job> {
-    fn push(&mut self, job: Job) {
-        if self.asked.insert(job.clone()) && !self.running.contains_key(&job) {
-            self.waiting.push_back(job);
+impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
+    /// Adds a job, unless it was asked for in this round or is still running since an earlier one.
+    fn push(&mut self, key: Key, task: Task) {
+        if self.asked.insert(key.clone()) && !self.running.contains_key(&key) {
+            self.waiting.push_back((key, task));
         }
     }
 
@@ -197,7 +235,7 @@ impl<Job: Clone + Eq + Hash> Queue<Job> {
     }
 }
 
-impl<Job> Drop for Pool<Job> {
+impl<Key, Task, Answer> Drop for Pool<Key, Task, Answer> {
     fn drop(&mut self) {
         // The threads end by themselves; one that is stuck ends with the process.
         self.shared.lock().closed = true;
@@ -208,98 +246,119 @@ impl<Job> Drop for Pool<Job> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc;
+
+    type Numbers = Pool<u32, u32, u32>;
 
     fn soon() -> Instant {
         Instant::now() + Duration::from_secs(30)
     }
 
-    fn round(pool: &Pool<u32>, jobs: std::ops::Range<u32>, deadline: Instant) -> HashSet<u32> {
-        pool.begin(jobs);
-        pool.wait(deadline)
+    /// A pool in which the number of a job is its key, its task and its answer.
+    fn pool(run: impl Fn(u32, &dyn Fn(u32)) + Send + Sync + 'static) -> Numbers {
+        Pool::new(move |n: u32, add: &dyn Fn(u32, u32)| {
+            run(n, &|n| add(n, n));
+            n
+        })
+    }
+
+    fn jobs(numbers: std::ops::Range<u32>) -> impl Iterator<Item = (u32, u32)> {
+        numbers.map(|n| (n, n))
+    }
+
+    fn round(pool: &Numbers, numbers: std::ops::Range<u32>, deadline: Instant) -> HashSet<u32> {
+        pool.begin(jobs(numbers));
+        pool.wait(deadline).keys
+    }
+
+    fn wait_forever() {
+        loop {
+            thread::park();
+        }
     }
 
     #[test]
     fn every_job_is_done_once_even_when_added_by_another() {
-        let (send, done) = mpsc::channel();
-        let pool = Pool::new(move |&n: &u32, add: &dyn Fn(u32)| {
+        let pool = pool(|n, add| {
             if n < 100 {
                 add(n + 100);
                 add(5);
             }
-            send.send(n).unwrap();
         });
         assert_eq!(round(&pool, 0..100, soon()), HashSet::new());
-        let mut all: Vec<u32> = done.try_iter().collect();
+        let mut all: Vec<u32> = pool.answers().collect();
         all.sort();
         assert_eq!(all, (0..200).collect::<Vec<_>>());
     }
 
     #[test]
     fn jobs_may_be_added_to_a_round_that_began_empty() {
-        let (send, done) = mpsc::channel();
-        let pool = Pool::new(move |&n: &u32, _: &dyn Fn(u32)| send.send(n).unwrap());
+        let pool = pool(|_, _| {});
         pool.begin([]);
-        pool.add([7, 7]);
-        assert_eq!(pool.wait(soon()), HashSet::new());
-        assert_eq!(done.try_iter().collect::<Vec<_>>(), [7]);
+        pool.add([(7, 7), (7, 7)]);
+        assert_eq!(pool.wait(soon()).keys, HashSet::new());
+        assert_eq!(pool.answers().collect::<Vec<_>>(), [7]);
     }
 
     #[test]
-    fn jobs_that_were_never_begun_are_late_too() {
-        let pool = Pool::new(|_: &u32, _: &dyn Fn(u32)| {
-            loop {
-                thread::park();
-            }
-        });
-        assert_eq!(round(&pool, 0..100, Instant::now()), HashSet::from_iter(0..100));
+    fn jobs_that_were_never_started_are_late_too_and_their_tasks_come_back() {
+        let pool = pool(|_, _| wait_forever());
+        pool.begin(jobs(0..100));
+        let late = pool.wait(Instant::now());
+        assert_eq!(late.keys, HashSet::from_iter(0..100));
+        assert!(late.tasks.len() >= 96, "{:?}", late.tasks);
     }
 
     #[test]
-    fn jobs_that_never_end_hold_up_nobody() {
-        let (send, done) = mpsc::channel();
-        let pool = Pool::new(move |&n: &u32, _: &dyn Fn(u32)| {
+    fn jobs_that_never_end_delay_no_others() {
+        let pool = pool(|n, _| {
             if n % 2 == 0 {
-                loop {
-                    thread::park();
-                }
+                wait_forever();
             }
-            send.send(n).unwrap();
         });
         let stuck = HashSet::from_iter((0..32).step_by(2));
         assert_eq!(round(&pool, 0..32, Instant::now() + Duration::from_millis(400)), stuck);
-        assert_eq!(done.try_iter().count(), 16);
-        // They are reported again, neither waited for nor begun again.
+        assert_eq!(pool.answers().count(), 16);
+        // They are reported again, neither waited for nor started again.
         assert_eq!(round(&pool, 0..32, soon()), stuck);
-        assert_eq!(done.try_iter().count(), 16);
+        assert_eq!(pool.answers().count(), 16);
     }
 
     #[test]
-    fn a_job_that_gets_stuck_after_a_quick_round_holds_up_nobody() {
-        let (send, done) = mpsc::channel();
-        let pool = Pool::new(move |&n: &u32, add: &dyn Fn(u32)| {
+    fn a_job_that_gets_stuck_after_a_quick_round_delays_no_others() {
+        let pool = pool(|n, add| {
             if n == 103 {
-                loop {
-                    thread::park();
-                }
+                wait_forever();
             }
             if n < 50 {
                 add(n + 50);
             }
-            send.send(n).unwrap();
         });
         for _ in 0..3 {
             assert_eq!(round(&pool, 0..32, soon()), HashSet::new());
-            assert_eq!(done.try_iter().count(), 64);
+            assert_eq!(pool.answers().count(), 64);
         }
         let later = Instant::now() + Duration::from_secs(2);
         assert_eq!(round(&pool, 100..132, later), HashSet::from([103]));
-        assert_eq!(done.try_iter().count(), 31);
+        assert_eq!(pool.answers().count(), 31);
         for _ in 0..3 {
-            pool.begin(100..132);
-            pool.add(200..210);
-            assert_eq!(pool.wait(soon()), HashSet::from([103]));
-            assert_eq!(done.try_iter().count(), 41);
+            pool.begin(jobs(100..132));
+            pool.add(jobs(200..210));
+            assert_eq!(pool.wait(soon()).keys, HashSet::from([103]));
+            assert_eq!(pool.answers().count(), 41);
         }
+    }
+
+    #[test]
+    fn the_answer_of_a_job_that_was_stuck_comes_when_it_ends() {
+        let (resume, wait) = mpsc::channel::<()>();
+        let wait = Mutex::new(wait);
+        let pool = pool(move |_, _| wait.lock().unwrap().recv().unwrap());
+        assert_eq!(round(&pool, 0..1, Instant::now() + Duration::from_millis(50)), HashSet::from([0]));
+        assert!(pool.is_stuck() && pool.answers().next().is_none());
+        resume.send(()).unwrap();
+        while pool.is_stuck() {
+            thread::yield_now();
+        }
+        assert_eq!(pool.answers().collect::<Vec<_>>(), [0]);
     }
 }

@@ -1,4 +1,4 @@
-//! A book in plain data, for whoever wants all of it.
+//! A whole book in plain data.
 
 use crate::books::exact;
 use ledger::book::{Book, Buffer, Table};

@@ -3,7 +3,7 @@
 //! `stat` (name, parent, start, CPU time), `status` (owner, pids in inner namespaces, resident memory), `cmdline`, `cgroup`, and where
 //! we may look `maps`, `environ` and the book that it keeps.
 
-use crate::books::{self, Who};
+use crate::books::{self, ProcessId};
 use crate::container::container_of;
 use crate::dir::{Dir, Inject, decimal};
 use crate::maps::{self, Inode, Maps};
@@ -27,18 +27,18 @@ pub(crate) struct ProcessFacts {
     pub container: Option<String>,
     /// `Err` where we may not look into the process.
     pub maps: Result<Maps, Errno>,
-    pub maps_age: Age,
+    pub maps_age: MapAge,
     /// What `TT_VISIBLE_DEVICES` was set to when it started. `Err` where we may not look.
     pub visible_devices: Result<Option<String>, Errno>,
     /// The book that it keeps. `Err` where we may not look.
-    pub book: Result<Option<books::Found>, Errno>,
+    pub book: Result<Option<books::FoundBook>, Errno>,
     /// Its open folder, for the next time.
     pub folder: Option<Arc<Dir>>,
 }
 
 /// How old it is what a map says.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Age {
+pub(crate) struct MapAge {
     /// When the map was read.
     read: Instant,
     /// Since when it has said the same.
@@ -57,27 +57,22 @@ impl ProcessFacts {
     }
 }
 
-/// A map that is settled is believed for so long, and a command line. A process in the middle of inference has thousands of lines.
+/// A settled map and a command line are used this long. A process in the middle of inference has thousands of lines.
 const SETTLED_FOR: Duration = Duration::from_secs(5);
 
-/// A map that shows something of ours and has said the same for so long is settled: regions and books come with the start.
+/// A map with a region or a book that has not changed for this long is settled: regions and books come with the start.
 const SETTLES_IN: Duration = Duration::from_secs(10);
 
-/// Reads a process. `None` when it is gone, or dead and not yet waited for. Its map is read again if that may show something
+/// Reads a process. `None` when it is gone, or exited and not yet waited for. Its map is read again if that may show something
 /// new, or if asked for.
 pub(crate) fn read(
     pid: u32,
     earlier: Option<&ProcessFacts>,
-    map_anew: bool,
+    force_map: bool,
     users: &Users,
     inject: Option<Inject>,
 ) -> Option<ProcessFacts> {
-    // The open folder is this process for good: when it dies, reads fail instead of telling of a successor.
-    let known = earlier.and_then(|earlier| earlier.folder.clone()).and_then(|dir| Some((stat_of(&dir)?, dir)));
-    let (stat, dir) = known.or_else(|| {
-        let dir = Arc::new(Dir::open(Path::new(&format!("/proc/{pid}")), inject).ok()?);
-        Some((stat_of(&dir)?, dir))
-    })?;
+    let (stat, dir) = open(pid, earlier, inject)?;
     let mut bytes = Vec::new();
     // Hundreds of groups may come before what we look for.
     dir.read_records("status", &mut bytes).ok()?;
@@ -92,22 +87,16 @@ pub(crate) fn read(
         }
     };
     let now = Instant::now();
-    // It is in the memory of the process, which may have to wait while it is read.
-    let is_recent = |(_, when): &&(Option<String>, Instant)| now - *when < SETTLED_FOR;
-    let known = same.filter(|earlier| earlier.stat.name == stat.name).map(|earlier| &earlier.command);
-    let command = match known.filter(is_recent) {
-        Some(command) => command.clone(),
-        None => (dir.read_records("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes)), now),
-    };
-    let (maps, maps_age) = match same.filter(|earlier| !map_anew && still_maps(earlier, &stat, now)) {
+    let command = read_command(&dir, same, &stat, now, &mut bytes);
+    let (maps, maps_age) = match same.filter(|earlier| !force_map && still_maps(earlier, &stat, now)) {
         Some(earlier) => (earlier.maps.clone(), earlier.maps_age),
         None => {
             let maps = dir.read_all("maps", &mut bytes).map(|()| maps::parse(&bytes));
             let since = same.filter(|earlier| earlier.maps == maps).map_or(now, |earlier| earlier.maps_age.same);
-            (maps, Age { read: now, same: since })
+            (maps, MapAge { read: now, same: since })
         }
     };
-    let who = Who { pid: status.inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks };
+    let who = ProcessId { pid: status.inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks };
     let known = same.and_then(|earlier| earlier.book.as_ref().ok()?.as_ref());
     let book = maps.as_ref().map_err(|error| *error).and_then(|maps| books::find(&dir, maps, who, known));
     let user = status.uid.map(|uid| users.name(uid));
@@ -115,12 +104,37 @@ pub(crate) fn read(
     Some(ProcessFacts { pid, stat, status, user, command, container, maps, maps_age, visible_devices, book, folder })
 }
 
-fn stat_of(dir: &Dir) -> Option<Stat> {
-    let mut buffer = [0; 4096];
-    stat(dir.read_start("stat", &mut buffer).ok()?).filter(|stat| !stat.is_dead)
+/// Opens the folder of a process, or uses the one of the sample before.
+fn open(pid: u32, earlier: Option<&ProcessFacts>, inject: Option<Inject>) -> Option<(Stat, Arc<Dir>)> {
+    // The open folder never becomes that of another process: when this one exits, reads fail.
+    let known = earlier.and_then(|earlier| earlier.folder.clone()).and_then(|dir| Some((stat_of(&dir)?, dir)));
+    known.or_else(|| {
+        let dir = Arc::new(Dir::open(Path::new(&format!("/proc/{pid}")), inject).ok()?);
+        Some((stat_of(&dir)?, dir))
+    })
 }
 
-/// Whether a map need not be read again: nothing was mapped since, as far as its size tells, or it is settled.
+/// The command line, with the moment when it was read. It is in the memory of the process, which may have to wait meanwhile.
+fn read_command(
+    dir: &Dir,
+    earlier: Option<&ProcessFacts>,
+    stat: &Stat,
+    now: Instant,
+    bytes: &mut Vec<u8>,
+) -> (Option<String>, Instant) {
+    let known = earlier.filter(|earlier| earlier.stat.name == stat.name).map(|earlier| &earlier.command);
+    match known.filter(|(_, when)| now - *when < SETTLED_FOR) {
+        Some(command) => command.clone(),
+        None => (dir.read_records("cmdline", bytes).ok().and_then(|()| command_line(bytes)), now),
+    }
+}
+
+fn stat_of(dir: &Dir) -> Option<Stat> {
+    let mut buffer = [0; 4096];
+    stat(dir.read_start("stat", &mut buffer).ok()?).filter(|stat| !stat.has_exited)
+}
+
+/// Whether a map need not be read again: nothing was mapped since, as far as its size shows, or it is settled.
 fn still_maps(earlier: &ProcessFacts, stat: &Stat, now: Instant) -> bool {
     let Ok(maps) = &earlier.maps else { return false };
     let has_ours = !maps.regions.is_empty() || !maps.books.is_empty();
@@ -137,10 +151,10 @@ pub fn whole_book(pid: u32) -> Result<Option<(Book, Table)>, String> {
     let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).map_err(|_| gone())?;
     let mut bytes = Vec::new();
     dir.read_all("stat", &mut bytes).map_err(|_| gone())?;
-    let stat = stat(&bytes).filter(|stat| !stat.is_dead).ok_or_else(gone)?;
+    let stat = stat(&bytes).filter(|stat| !stat.has_exited).ok_or_else(gone)?;
     dir.read_all("status", &mut bytes).map_err(|_| gone())?;
     let inner_pid = status(&bytes).inner_pid;
-    books::whole(&dir, Who { pid: inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks })
+    books::whole(&dir, ProcessId { pid: inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks })
 }
 
 /// What matters of `/proc/<pid>/stat`.
@@ -149,7 +163,7 @@ pub struct Stat {
     /// The short name. May hold any bytes; those that are not UTF-8 are replaced.
     pub name: String,
     /// Whether it is a zombie.
-    pub is_dead: bool,
+    pub has_exited: bool,
     /// The parent; absent where it is outside of this PID namespace.
     pub parent: Option<u32>,
     /// CPU time in clock ticks.
@@ -171,7 +185,7 @@ pub fn stat(bytes: &[u8]) -> Option<Stat> {
     let number = |field: usize| decimal(fields.get(field - 3)?);
     Some(Stat {
         name,
-        is_dead: matches!(*fields.first()?, "Z" | "X"),
+        has_exited: matches!(*fields.first()?, "Z" | "X"),
         parent: number(4)?.try_into().ok().filter(|&pid| pid != 0),
         cpu_ticks: number(14)?.saturating_add(number(15)?),
         start_ticks: number(22)?,
@@ -262,13 +276,20 @@ impl ProcessFacts {
     pub fn made_up(pid: u32, inner_pid: u32, start_ticks: u64, regions: &[(Inode, u64)]) -> ProcessFacts {
         ProcessFacts {
             pid,
-            stat: Stat { name: "python3".into(), is_dead: false, parent: None, cpu_ticks: 0, start_ticks, mapped: 0 },
+            stat: Stat {
+                name: "python3".into(),
+                has_exited: false,
+                parent: None,
+                cpu_ticks: 0,
+                start_ticks,
+                mapped: 0,
+            },
             status: Status { uid: Some(0), inner_pid: Some(inner_pid), resident: None },
             user: None,
             command: (None, Instant::now()),
             container: None,
             maps: Ok(Maps { regions: regions.iter().copied().collect(), ..Maps::default() }),
-            maps_age: Age { read: Instant::now(), same: Instant::now() },
+            maps_age: MapAge { read: Instant::now(), same: Instant::now() },
             visible_devices: Ok(None),
             book: Ok(None),
             folder: None,
@@ -293,7 +314,7 @@ mod tests {
         let line = b"4711 (a (b) c) S 1 4711 4711 0 -1 4194304 1 2 3 4 250 50 0 0 20 0 9 0 123456 1 2 3";
         let expected = Stat {
             name: "a (b) c".into(),
-            is_dead: false,
+            has_exited: false,
             parent: Some(1),
             cpu_ticks: 300,
             start_ticks: 123_456,
@@ -348,7 +369,7 @@ mod tests {
         let mut facts = ProcessFacts::made_up(9, 9, 1, &[(region, 7)]);
         assert!(after(&facts, 4, 0), "nothing was mapped since");
         assert!(!after(&facts, 1, 4096), "something was");
-        assert!(!after(&facts, 5, 0), "the size alone is not believed for long");
+        assert!(!after(&facts, 5, 0), "the size alone is not enough for long");
         facts.maps_age.same -= Duration::from_secs(10);
         assert!(after(&facts, 4, 4096), "settled");
         assert!(!after(&facts, 5, 4096));

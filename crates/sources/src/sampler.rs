@@ -1,20 +1,24 @@
-//! Asks every source and puts the answers together, within a deadline.
+//! Takes snapshots of one machine, each within a deadline.
+//!
+//! A sample has four steps: list what the machine has, start a job for each device and process, collect the answers until the
+//! deadline, and assemble the snapshot. What does not answer in time keeps what is known of it, and is neither started again nor
+//! waited for until it does.
 
-use crate::around::Around;
-use crate::assembly::Assembly;
-use crate::devices::{self, Link};
-use crate::dir::{Dir, Inject, Root, Trouble, reason};
-use crate::open_files::{Asking, OpenFiles, Told};
-use crate::pids::{self, Holders};
+use crate::assembly::{Assembly, Round};
+use crate::collected::Collected;
+use crate::device_fds::FdinfoPolicy;
+use crate::devices;
+use crate::dir::{Root, Trouble};
+use crate::inventory::Inventory;
+use crate::jobs::{Answer, Context, Jobs, ReadJob, Task};
+use crate::pids;
 use crate::pool::Pool;
-use crate::procs::{self, ProcessFacts};
-use crate::shm::{self, Shelf, Shm};
-use crate::telemetry::{Chip, How, Reading};
-use crate::users::Users;
-use model::{Device, Fault, Host, Snapshot, State, Usage};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::procs::ProcessFacts;
+use crate::shm::{self, Shm, ShmFiles};
+use crate::telemetry::ReadMode;
+use model::{Device, Snapshot, State};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How to sample.
@@ -22,16 +26,16 @@ use std::time::{Duration, Instant};
 pub struct Options {
     /// How long a sample may take at the most.
     pub deadline: Duration,
-    /// Whether to read the PCIe counters, of which a rate needs two samples.
+    /// Whether to read the PCIe counters. A rate needs two samples.
     pub rates: bool,
-    /// Whether what nobody watches closely may be some seconds old: voltage, current, the limit of power, whose lock a chip is
-    /// under. Rates are then over two seconds, and over four where there are many devices.
-    pub calm: bool,
+    /// Relaxed sampling: what is seldom watched may be some seconds old, such as voltage, current, the power limit, and who holds
+    /// a chip's lock. Rates are then over two seconds, and over four where there are many devices.
+    pub relaxed: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { deadline: Duration::from_millis(500), rates: false, calm: false }
+        Options { deadline: Duration::from_millis(500), rates: false, relaxed: false }
     }
 }
 
@@ -39,82 +43,45 @@ impl Default for Options {
 pub struct Sampler {
     root: Root,
     options: Options,
-    shared: Arc<Mutex<Shared>>,
-    pool: Pool<Job>,
+    pool: Pool<ReadJob, Task, Answer>,
+    inventory: Option<Inventory>,
+    shm_files: ShmFiles,
+    fdinfo: FdinfoPolicy,
+    collected: Collected,
     assembly: Assembly,
-    shelf: Shelf,
-    asking: Asking,
-    around: Option<Around>,
 }
 
-/// What is read in a thread of the pool.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Job {
-    Device(u32),
-    Process(u32),
-    /// A process that was read, once more with its map.
-    Map(u32),
-    /// What the driver counts for the open files of a process.
-    Files(u32),
-}
-
-/// What the threads of the pool fill.
-#[derive(Default)]
-pub(crate) struct Shared {
-    /// The devices that the driver has.
-    links: BTreeMap<u32, Link>,
-    how: How,
-    /// The folders of the devices, and of the lists of their holders.
-    class: Option<Arc<Dir>>,
-    lists: Option<Arc<Dir>>,
-    /// Out while a thread reads it.
-    chips: HashMap<u32, Box<Chip>>,
-    pub readings: BTreeMap<u32, (Reading, Instant)>,
-    pub holders: BTreeMap<u32, Holders>,
-    pub processes: BTreeMap<u32, ProcessFacts>,
-    /// Of the sample before.
-    earlier: BTreeMap<u32, ProcessFacts>,
-    /// What the driver counts for processes, by device.
-    pub counted: BTreeMap<u32, BTreeMap<u32, Usage>>,
-    /// The open files of holders, out while a thread reads them, and what they have told this time.
-    files: BTreeMap<u32, OpenFiles>,
-    pub told: BTreeMap<u32, Told>,
-    pub shm: Shm,
-    faults: Vec<Fault>,
-}
-
-/// One sample's circumstances.
-pub(crate) struct Round<'a> {
-    pub began: Instant,
-    /// The devices that the driver has now.
-    pub listed: BTreeMap<u32, Link>,
-    pub unbound: Vec<Device>,
-    /// What did not answer in time.
-    pub late: HashSet<Job>,
-    pub deadline: Duration,
-    pub asking: &'a Asking,
-    pub host: Host,
+/// One sample on its way.
+struct Sample {
+    began: Instant,
+    deadline: Instant,
+    inventory: Inventory,
+    unbound: Vec<Device>,
+    context: Arc<Context>,
+    /// Processes that hold a device and were read.
+    holders: BTreeSet<u32>,
+    trouble: Trouble,
 }
 
 impl Sampler {
     /// A sampler of the machine at `root`.
     pub fn new(root: Root, options: Options) -> Sampler {
-        let shared = Arc::new(Mutex::new(Shared::default()));
-        let (state, users) = (shared.clone(), Users::default());
-        let (inject, machine) = (root.inject.clone(), root.clone());
-        let pool = Pool::new(move |job: &Job, add: &dyn Fn(Job)| match *job {
-            Job::Device(n) => read_device(&state, n, add),
-            Job::Process(pid) => read_process(&state, pid, false, &users, inject.clone()),
-            Job::Map(pid) => read_process(&state, pid, true, &users, inject.clone()),
-            Job::Files(pid) => read_files(&state, pid, &machine),
-        });
-        let (assembly, shelf, asking) = (Assembly::default(), Shelf::default(), Asking::default());
-        Sampler { root, options, shared, pool, assembly, shelf, asking, around: None }
+        let jobs = Jobs::new(root.clone());
+        Sampler {
+            root,
+            options,
+            pool: Pool::new(move |task, add: &dyn Fn(ReadJob, Task)| jobs.run(task, add)),
+            inventory: None,
+            shm_files: ShmFiles::default(),
+            fdinfo: FdinfoPolicy::default(),
+            collected: Collected::default(),
+            assembly: Assembly::default(),
+        }
     }
 
-    /// Whether the next samples may be calm ([`Options::calm`]).
-    pub fn set_calm(&mut self, calm: bool) {
-        self.options.calm = calm;
+    /// Whether the next samples are relaxed ([`Options::relaxed`]).
+    pub fn set_relaxed(&mut self, relaxed: bool) {
+        self.options.relaxed = relaxed;
     }
 
     /// Whether the driver is loaded on this machine.
@@ -122,167 +89,126 @@ impl Sampler {
         devices::driver_is_loaded(&self.root)
     }
 
-    /// Whether a read has not come back. Its thread is in the kernel, beyond the reach of any signal.
+    /// Whether a read has not come back. Its thread is in the kernel, and no signal ends it.
     pub fn is_stuck(&self) -> bool {
         self.pool.is_stuck()
     }
 
     /// Everything there is to know now.
     pub fn sample(&mut self) -> Snapshot {
+        let mut sample = self.list();
+        self.start_jobs(&mut sample);
+        self.collect_answers(&mut sample);
+        self.assemble(sample)
+    }
+
+    /// Lists the devices of the machine.
+    fn list(&mut self) -> Sample {
         let began = Instant::now();
         self.pool.warm_up();
         let mut trouble = Trouble::default();
-        let before = std::mem::take(&mut lock(&self.shared).links);
-        let known = self.around.take().filter(|_| self.options.calm);
-        let (mut around, listed) = Around::now(known, &self.root, &before, &mut trouble);
-        let driver_lists_holders = around.lists.is_some();
-        {
-            let mut shared = lock(&self.shared);
-            shared.links.clone_from(&listed);
-            shared.how = How { rates: self.options.rates, calm: self.options.calm, devices: listed.len() };
-            shared.class.clone_from(&around.class);
-            shared.lists.clone_from(&around.lists);
-            shared.faults.clear();
-            shared.told.clear();
-        }
-        self.pool.begin(listed.keys().map(|&n| Job::Device(n)));
-        // While the devices are read: the memory books, and whoever is named in them.
-        let unbound = around.without_driver(&self.root, &listed, &mut trouble);
-        let mut shm = shm::find(&self.root, &mut self.shelf, self.options.calm, &mut trouble);
-        self.pool.add(shm.slots().map(|slot| Job::Process(slot.pid)));
-        // Holders known before are read even if their device does not answer this time.
-        let known: Vec<Job> = {
-            let shared = lock(&self.shared);
-            let holders = shared.holders.iter().filter(|(n, _)| listed.contains_key(n));
-            holders.flat_map(|(_, holders)| &holders.pids).map(|&pid| Job::Process(pid)).collect()
+        let Options { deadline, rates, relaxed } = self.options;
+        let inventory = Inventory::take(self.inventory.take(), relaxed, &self.root, &mut trouble);
+        let context = Context {
+            mode: ReadMode { rates, relaxed, devices: inventory.links.len() },
+            links: inventory.links.clone(),
+            class: inventory.class.clone(),
+            lists: inventory.lists.clone(),
+            earlier: self.collected.begin(&inventory.links, self.pool.answers()),
         };
-        self.pool.add(known);
-        let mut late = self.pool.wait(began + self.options.deadline);
-        // Only a driver that does not tell who holds its devices makes us look through all processes.
-        if !listed.is_empty() && !driver_lists_holders {
-            let found = pids::searched(&self.root, &mut trouble);
-            let pids: BTreeSet<u32> = found.values().flat_map(|holders| &holders.pids).copied().collect();
-            let holders = listed.keys().map(|&n| (n, found.get(&n).cloned().unwrap_or_default()));
-            lock(&self.shared).holders = holders.collect();
-            self.pool.begin(pids.into_iter().map(Job::Process));
-            // A device that used up the time must not make its holders unknown.
-            let deadline = (began + self.options.deadline).max(Instant::now() + Duration::from_millis(50));
-            late.extend(self.pool.wait(deadline));
+        let (context, deadline) = (Arc::new(context), began + deadline);
+        Sample { began, deadline, inventory, unbound: Vec::new(), context, holders: BTreeSet::new(), trouble }
+    }
+
+    /// Starts the jobs of the devices and, while these are read, those of the processes that are known to use them.
+    fn start_jobs(&mut self, sample: &mut Sample) {
+        let Sample { inventory, context, trouble, .. } = sample;
+        let (pool, collected) = (&self.pool, &mut self.collected);
+        pool.begin(context.links.keys().map(|&n| {
+            // A job that was stuck may have answered since, and its reader is to be used again. While jobs are added none can end.
+            let reader = collected.take_reader(n).or_else(|| {
+                pool.answers().for_each(|answer| collected.add(answer));
+                collected.take_reader(n)
+            });
+            (ReadJob::Device(n), Task::Device { n, reader, context: context.clone() })
+        }));
+        sample.unbound = inventory.without_driver(&self.root, trouble);
+        collected.shm = shm::find(&self.root, &mut self.shm_files, self.options.relaxed, trouble);
+        pool.add(collected.shm.slots().map(|slot| process_task(slot.pid, context)));
+        // Holders known before are read even if their device does not answer this time.
+        pool.add(collected.known_holders(&context.links).map(|pid| process_task(pid, context)));
+    }
+
+    /// Collects the answers until the deadline, and asks again where they call for more.
+    fn collect_answers(&mut self, sample: &mut Sample) {
+        self.wait(sample.deadline);
+        // Only with a driver that does not list who holds its devices all processes are searched.
+        if !sample.context.links.is_empty() && sample.context.lists.is_none() {
+            self.search_holders(sample);
         }
-        let holders = holders(&lock(&self.shared), &listed);
-        let mut again = outdated(&shm, &lock(&self.shared).processes, began);
-        again.extend(self.asking.whom(&holders, began).into_iter().map(Job::Files));
+        sample.holders = self.collected.live_holders(&sample.context.links);
+        let maps = outdated_maps(&self.collected.shm, &self.collected.processes, sample.began);
+        let asked = self.fdinfo.processes_to_ask(&sample.holders, sample.began);
+        let mut again: Vec<_> = asked.into_iter().filter_map(|pid| self.collected.fdinfo_task(pid)).collect();
+        again.extend(maps.into_iter().filter_map(|pid| self.collected.map_task(pid)));
         if !again.is_empty() {
             self.pool.begin(again);
-            let deadline = (began + self.options.deadline).max(Instant::now() + Duration::from_millis(50));
-            for job in self.pool.wait(deadline) {
-                match job {
-                    // What an old map says is not enough to call anyone's bytes stale.
-                    Job::Map(pid) => {
-                        lock(&self.shared).processes.remove(&pid);
-                        late.insert(Job::Process(pid));
-                    }
-                    job => drop(late.insert(job)),
-                }
-            }
+            self.wait(at_least_a_moment(sample.deadline));
         }
-        let shared = self.shared.clone();
-        let mut shared = lock(&shared);
-        trouble.faults.append(&mut shared.faults);
-        find_private_regions(&mut shm, &shared.processes, &mut trouble);
-        shared.shm = shm;
-        self.asking.learn(&shared.told, &holders, began);
-        let deadline = self.options.deadline;
-        let host = around.host.clone();
-        let round = Round { began, listed, unbound, late, deadline, asking: &self.asking, host };
-        let snapshot = self.assembly.snapshot(&shared, round, trouble);
+    }
+
+    fn wait(&mut self, deadline: Instant) {
+        let late = self.pool.wait(deadline);
+        self.pool.answers().for_each(|answer| self.collected.add(answer));
+        self.collected.add_late(late);
+    }
+
+    /// Searches the open files of all processes for devices.
+    fn search_holders(&mut self, sample: &mut Sample) {
+        let mut found = pids::searched(&self.root, &mut sample.trouble);
+        let pids: BTreeSet<u32> = found.values().flat_map(|holders| &holders.pids).copied().collect();
+        let holders = sample.context.links.keys().map(|n| (*n, found.remove(n).unwrap_or_default()));
+        self.collected.holders = holders.collect();
+        self.pool.begin(pids.into_iter().map(|pid| process_task(pid, &sample.context)));
+        self.wait(at_least_a_moment(sample.deadline));
+    }
+
+    /// Puts the snapshot together, and keeps what the next sample needs.
+    fn assemble(&mut self, sample: Sample) -> Snapshot {
+        let Sample { began, mut inventory, unbound, context, holders, mut trouble, .. } = sample;
+        let Collected { shm, processes, faults, .. } = &mut self.collected;
+        trouble.faults.append(faults);
+        find_private_regions(shm, processes, &mut trouble);
+        self.fdinfo.record(&self.collected.fdinfo, &holders, began);
+        let round = Round {
+            began,
+            deadline: self.options.deadline,
+            links: &context.links,
+            unbound,
+            fdinfo: &self.fdinfo,
+            host: inventory.host.clone(),
+        };
+        let snapshot = self.assembly.snapshot(&self.collected, round, trouble);
         let is_well = |device: &Device| matches!(device.state, State::Ok | State::Remote | State::NoDriver);
-        around.all_are_well = snapshot.faults.is_empty() && snapshot.devices.iter().all(is_well);
-        self.around = Some(around).filter(|around| around.class.is_some());
-        self.asking.driver_is(snapshot.host.driver_version.as_deref());
-        shared.files.retain(|pid, _| holders.contains(pid));
-        shared.earlier = std::mem::take(&mut shared.processes);
+        inventory.all_are_well = snapshot.faults.is_empty() && snapshot.devices.iter().all(is_well);
+        self.inventory = Some(inventory).filter(|inventory| inventory.class.is_some());
+        self.fdinfo.set_driver(snapshot.host.driver_version.as_deref());
+        self.collected.close_files_but_of(&holders);
         snapshot
     }
 }
 
-/// Reads one device and then its holders, whose details become jobs of their own.
-fn read_device(shared: &Mutex<Shared>, n: u32, add: &dyn Fn(Job)) {
-    let (mut chip, link, class, lists, how) = {
-        let mut shared = lock(shared);
-        let (Some(link), Some(class)) = (shared.links.get(&n).cloned(), shared.class.clone()) else { return };
-        (shared.chips.remove(&n), link, class, shared.lists.clone(), shared.how)
-    };
-    let mut trouble = Trouble::default();
-    let same = chip.as_mut().filter(|chip| chip.is(&link, how));
-    let remembered = same.map(|chip| chip.read(how)).filter(|reading| reading.device.state != State::Lost);
-    let reading = match remembered {
-        Some(reading) => Ok(reading),
-        // The folders of a device that was removed stay empty for good, though it may be back under its name.
-        None => Chip::open(&class, n, &link, chip.as_deref()).map(|opened| chip.insert(Box::new(opened)).read(how)),
-    };
-    match reading {
-        Ok(reading) => drop(lock(shared).readings.insert(n, (reading, Instant::now()))),
-        Err(error) => trouble.add(Path::new(&format!("/dev/tenstorrent/{n}")), reason(error)),
-    }
-    let holders = lists.and_then(|lists| match &mut chip {
-        Some(chip) => chip.holders(&lists, &mut trouble),
-        None => pids::listed(&pids::list(&lists, n, &mut trouble)?, &mut trouble),
-    });
-    for &pid in holders.iter().flat_map(|holders| &holders.pids) {
-        add(Job::Process(pid));
-    }
-    let counted = chip.as_mut().zip(holders.as_ref()).map(|(chip, holders)| chip.counted(holders, &mut trouble));
-    let mut shared = lock(shared);
-    shared.chips.extend(chip.map(|chip| (n, chip)));
-    shared.faults.append(&mut trouble.faults);
-    shared.counted.insert(n, counted.unwrap_or_default());
-    match holders {
-        Some(holders) => drop(shared.holders.insert(n, holders)),
-        None => drop(shared.holders.remove(&n)),
-    }
+fn process_task(pid: u32, context: &Arc<Context>) -> (ReadJob, Task) {
+    (ReadJob::Process(pid), Task::Process { pid, context: context.clone() })
 }
 
-fn read_process(shared: &Mutex<Shared>, pid: u32, map_anew: bool, users: &Users, inject: Option<Inject>) {
-    let earlier = {
-        let mut shared = lock(shared);
-        if map_anew { shared.processes.get(&pid).cloned() } else { shared.earlier.remove(&pid) }
-    };
-    if let Some(facts) = procs::read(pid, earlier.as_ref(), map_anew, users, inject) {
-        lock(shared).processes.insert(pid, facts);
-    }
-}
-
-/// Reads what the driver counts for the files of a process that was read before. A reset may hold it up: nobody waits for it
-/// but the figures that it would give.
-fn read_files(shared: &Mutex<Shared>, pid: u32, root: &Root) {
-    let (known, folder, started) = {
-        let mut shared = lock(shared);
-        let known = shared.files.remove(&pid);
-        let Some(facts) = shared.processes.get(&pid) else { return };
-        (known, facts.folder.clone(), facts.stat.start_ticks)
-    };
-    let known = known.filter(|known| known.is_of(started));
-    let opened = known.or_else(|| OpenFiles::open(root, pid, folder, started));
-    let told = opened.map(|mut files| (files.read(&root.dev.join("tenstorrent")), files));
-    let mut shared = lock(shared);
-    let Some((told, files)) = told else { return drop(shared.told.insert(pid, Told::Unclear)) };
-    // Who tells nothing is not asked again soon, and need not be kept open.
-    if !matches!(told, Told::Nothing | Told::Closed) {
-        shared.files.insert(pid, files);
-    }
-    shared.told.insert(pid, told);
-}
-
-/// The living processes that hold one of these devices.
-fn holders(shared: &Shared, listed: &BTreeMap<u32, Link>) -> BTreeSet<u32> {
-    let lists = shared.holders.iter().filter(|(n, _)| listed.contains_key(n));
-    let pids = lists.flat_map(|(_, holders)| &holders.pids).copied();
-    pids.filter(|pid| shared.processes.contains_key(pid)).collect()
+/// A device that used up the time must not make its holders unknown.
+fn at_least_a_moment(deadline: Instant) -> Instant {
+    deadline.max(Instant::now() + Duration::from_millis(50))
 }
 
 /// The processes that a region names and whose map, which was not read this time, does not show it.
-fn outdated(shm: &Shm, processes: &BTreeMap<u32, ProcessFacts>, began: Instant) -> Vec<Job> {
+fn outdated_maps(shm: &Shm, processes: &BTreeMap<u32, ProcessFacts>, began: Instant) -> Vec<u32> {
     let is_named = |facts: &ProcessFacts| {
         shm.regions.iter().any(|(inode, found)| {
             let mut slots = found.region.iter().flat_map(|region| &region.slots);
@@ -290,7 +216,7 @@ fn outdated(shm: &Shm, processes: &BTreeMap<u32, ProcessFacts>, began: Instant) 
         })
     };
     let old = processes.values().filter(|facts| facts.map_is_older_than(began));
-    old.filter(|facts| is_named(facts)).map(|facts| Job::Map(facts.pid)).collect()
+    old.filter(|facts| is_named(facts)).map(|facts| facts.pid).collect()
 }
 
 /// The regions that only their processes can show: those of a container, and those that were removed.
@@ -303,8 +229,4 @@ fn find_private_regions(shm: &mut Shm, processes: &BTreeMap<u32, ProcessFacts>, 
             }
         }
     }
-}
-
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,11 @@
 //! tt-metal's shared memory: how much each process has allocated on one chip, as the process itself counts.
 //!
 //! Reads `/dev/shm/tt_device_<number>_memory`, 8576 bytes, little endian, versions 3 and 4. The file is another program's,
-//! written while we read, and it outlives its writers: what it says is input, not truth.
+//! written while we read, and it outlives its writers: what it says is checked.
 
 use crate::dir::{Dir, Root, Trouble, reason};
 use crate::maps::{Inode, region_number};
-use crate::{kept, locks};
+use crate::{locks, open_files};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +32,7 @@ pub struct Region {
     pub asic_id: u64,
     /// The chip's logical number in the process that attached last.
     pub device_id: u32,
-    /// What the region's header claims, dead processes included.
+    /// What the region's header claims, exited processes included.
     pub totals: Kinds,
     /// Processes that have allocated.
     pub slots: Vec<Slot>,
@@ -99,7 +99,7 @@ pub fn decode(bytes: &[u8]) -> Result<Region, RegionError> {
 }
 
 /// A region where it was found.
-pub(crate) struct Found {
+pub(crate) struct FoundRegion {
     pub path: PathBuf,
     /// The number in its name.
     pub number: u64,
@@ -110,10 +110,10 @@ pub(crate) struct Found {
 /// What `/dev/shm` holds of tt-metal and tt-umd.
 #[derive(Default)]
 pub(crate) struct Shm {
-    pub regions: BTreeMap<Inode, Found>,
+    pub regions: BTreeMap<Inode, FoundRegion>,
     /// By device ordinal, who holds tt-umd's lock, as that process numbers itself.
     pub locks: BTreeMap<u32, u32>,
-    /// Whether the folder could be looked through.
+    /// Whether the folder could be listed.
     pub listed: bool,
 }
 
@@ -126,8 +126,8 @@ impl Shm {
 
 /// The files of `/dev/shm` that were read, by name. They stay open, so that the next sample only reads them.
 #[derive(Default)]
-pub(crate) struct Shelf {
-    files: HashMap<OsString, Kept>,
+pub(crate) struct ShmFiles {
+    files: HashMap<OsString, ShmFile>,
     round: u64,
     /// The folder, and when it was opened.
     folder: Option<(Dir, Instant)>,
@@ -135,7 +135,7 @@ pub(crate) struct Shelf {
     locks: Option<(BTreeMap<u32, u32>, Instant)>,
 }
 
-struct Kept {
+struct ShmFile {
     file: OwnedFd,
     inode: Inode,
     /// As the folder numbers it.
@@ -144,10 +144,10 @@ struct Kept {
     round: u64,
 }
 
-/// So long whoever is calm keeps the folder open, and believes whose a lock is.
+/// How long relaxed sampling keeps the folder open, and what it read of the locks.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
-impl Kept {
+impl ShmFile {
     /// Who has this lock.
     fn owner(&self) -> Option<u32> {
         let mut buffer = [0; 64];
@@ -156,38 +156,38 @@ impl Kept {
     }
 }
 
-impl Shelf {
+impl ShmFiles {
     /// The file of this name and number. One that was removed is never taken for another that has its name: as long as it is
-    /// open, its number is nobody else's.
-    fn open(&mut self, folder: &Dir, name: &OsStr, number: u64) -> rustix::io::Result<&mut Kept> {
+    /// open, no other file has its number.
+    fn open(&mut self, folder: &Dir, name: &OsStr, number: u64) -> rustix::io::Result<&mut ShmFile> {
         folder.ask(name.as_ref())?;
         let round = self.round;
-        if self.files.get(name).is_none_or(|kept| kept.number != number) {
+        if self.files.get(name).is_none_or(|file| file.number != number) {
             let file = folder.open_file(name)?;
             let inode = inode_of(&file)?;
-            self.files.insert(name.to_owned(), Kept { file, inode, number, round });
+            self.files.insert(name.to_owned(), ShmFile { file, inode, number, round });
         }
-        let kept = self.files.get_mut(name).ok_or(Errno::NOENT)?;
-        kept.round = round;
-        Ok(kept)
+        let file = self.files.get_mut(name).ok_or(Errno::NOENT)?;
+        file.round = round;
+        Ok(file)
     }
 
-    /// Closes what is not there any more, and what there is no room for. Nothing is known of locks that were not looked at.
-    fn tidy(&mut self, but_locks: bool) {
+    /// Closes what is not there any more, and what there is no room for. Locks that were not read this time stay open.
+    fn close_unused(&mut self, but_locks: bool) {
         let round = self.round;
         let is_lock = |name: &OsStr| name.to_str().and_then(locks::ordinal_of).is_some();
-        self.files.retain(|name, kept| {
-            (kept.round == round || (but_locks && is_lock(name))) && kept.file.as_raw_fd() < kept::most()
+        self.files.retain(|name, file| {
+            (file.round == round || (but_locks && is_lock(name))) && file.file.as_raw_fd() < open_files::limit()
         });
         self.round += 1;
     }
 }
 
-/// Looks through `/dev/shm`. Who is calm reads the locks every few seconds.
-pub(crate) fn find(root: &Root, shelf: &mut Shelf, calm: bool, trouble: &mut Trouble) -> Shm {
+/// Lists `/dev/shm` and reads what it has of tt-metal and tt-umd. Relaxed sampling reads the locks every few seconds.
+pub(crate) fn find(root: &Root, files: &mut ShmFiles, relaxed: bool, trouble: &mut Trouble) -> Shm {
     let mut shm = Shm::default();
     let path = root.dev.join("shm");
-    let (folder, opened) = match shelf.folder.take().filter(|(_, when)| calm && when.elapsed() < KEPT_FOR) {
+    let (folder, opened) = match files.folder.take().filter(|(_, when)| relaxed && when.elapsed() < KEPT_FOR) {
         Some(kept) => (Ok(kept.0), kept.1),
         None => (root.open(&path), Instant::now()),
     };
@@ -198,24 +198,24 @@ pub(crate) fn find(root: &Root, shelf: &mut Shelf, calm: bool, trouble: &mut Tro
             return shm;
         }
     };
-    let known = shelf.locks.take().filter(|(_, when)| calm && when.elapsed() < KEPT_FOR);
+    let known = files.locks.take().filter(|(_, when)| relaxed && when.elapsed() < KEPT_FOR);
     let listed = folder.list_numbered(".", |name, inode| {
         if let Some(number) = region_number(name.as_encoded_bytes()) {
-            let opened = shelf.open(&folder, name, inode);
+            let opened = files.open(&folder, name, inode);
             add(&mut shm.regions, &folder, name.as_ref(), number, opened, trouble);
         } else if let (None, Some(n)) = (&known, name.to_str().and_then(locks::ordinal_of)) {
-            let owner = shelf.open(&folder, name, inode).ok().and_then(|lock| lock.owner());
+            let owner = files.open(&folder, name, inode).ok().and_then(|lock| lock.owner());
             shm.locks.extend(owner.map(|pid| (n, pid)));
         }
     });
-    shelf.tidy(known.is_some());
+    files.close_unused(known.is_some());
     let (locks, read) = known.unwrap_or_else(|| (std::mem::take(&mut shm.locks), Instant::now()));
     shm.locks.clone_from(&locks);
-    shelf.locks = Some((locks, read));
+    files.locks = Some((locks, read));
     match listed {
         Ok(()) => {
             shm.listed = true;
-            shelf.folder = Some((folder, opened));
+            files.folder = Some((folder, opened));
         }
         Err(error) => trouble.note(&path, error),
     }
@@ -223,24 +223,24 @@ pub(crate) fn find(root: &Root, shelf: &mut Shelf, calm: bool, trouble: &mut Tro
 }
 
 fn add(
-    regions: &mut BTreeMap<Inode, Found>,
+    regions: &mut BTreeMap<Inode, FoundRegion>,
     folder: &Dir,
     name: &Path,
     number: u64,
-    opened: rustix::io::Result<&mut Kept>,
+    opened: rustix::io::Result<&mut ShmFile>,
     trouble: &mut Trouble,
 ) {
     let path = folder.path_of(name);
     match opened {
         Ok(kept) => {
             let region = read(&kept.file, &path, trouble);
-            regions.insert(kept.inode, Found { path, number, region });
+            regions.insert(kept.inode, FoundRegion { path, number, region });
         }
         Err(Errno::NOENT) => {}
         Err(error) => {
             trouble.add(&path, unreadable(folder, name, error));
             if let Ok(stat) = folder.stat(name) {
-                regions.insert(inode(&stat), Found { path, number, region: None });
+                regions.insert(inode(&stat), FoundRegion { path, number, region: None });
             }
         }
     }
@@ -256,7 +256,7 @@ fn unreadable(folder: &Dir, name: &Path, error: Errno) -> String {
 }
 
 /// A region that a process has mapped but that is not in our `/dev/shm`: a container's own, or one removed since.
-pub(crate) fn find_of_process(pid: u32, wanted: Inode, number: u64, trouble: &mut Trouble) -> Option<Found> {
+pub(crate) fn find_of_process(pid: u32, wanted: Inode, number: u64, trouble: &mut Trouble) -> Option<FoundRegion> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let shm = process.join("root/dev/shm");
     let name = format!("tt_device_{number}_memory");
@@ -266,7 +266,7 @@ pub(crate) fn find_of_process(pid: u32, wanted: Inode, number: u64, trouble: &mu
         _ => open_descriptor(&process, wanted, number, trouble)?,
     };
     let region = read(&file, &path, trouble);
-    Some(Found { path, number, region })
+    Some(FoundRegion { path, number, region })
 }
 
 /// The process's own descriptor of the region. Only one whose name is a region's is opened, so never a device.

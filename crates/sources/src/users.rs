@@ -5,17 +5,17 @@ use std::sync::{Mutex, PoisonError};
 
 /// Names already looked up.
 #[derive(Default)]
-pub(crate) struct Users(Mutex<Known>);
+pub(crate) struct Users(Mutex<UserNames>);
 
 #[derive(Default)]
-struct Known {
+struct UserNames {
     local: Option<HashMap<u32, String>>,
     others: HashMap<u32, String>,
-    /// Those whom somebody is asking for.
+    /// Those that are being looked up.
     asked: HashSet<u32>,
 }
 
-impl Known {
+impl UserNames {
     fn local(&mut self) -> &HashMap<u32, String> {
         self.local.get_or_insert_with(|| parse(&std::fs::read("/etc/passwd").unwrap_or_default()))
     }
@@ -36,7 +36,7 @@ impl Users {
         number
     }
 
-    /// The user's login name, or the number where there is none. Asking beyond `/etc/passwd` may take long, so nobody else
+    /// The user's login name, or the number where there is none. Asking beyond `/etc/passwd` may take long, so no other thread
     /// waits for it.
     pub fn name(&self, uid: u32) -> String {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_name_that_is_not_at_hand() {
+    fn no_caller_waits_for_a_name_that_is_not_known_yet() {
         static USERS: std::sync::LazyLock<Users> = std::sync::LazyLock::new(Users::default);
         assert_eq!(USERS.name_at_once(0), "root");
         assert_eq!(USERS.name_at_once(3_999_999_998), "3999999998");

@@ -1,4 +1,4 @@
-//! Regions as the real libtt_metal wrote them in seven situations, and as anybody else might.
+//! Regions as the real libtt_metal wrote them in seven situations, and as others might.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,6 @@
 use super::*;
 use expect_test::{Expect, expect};
-use model::{Bytes, Celsius, DeviceId, Held, Host, SCHEMA, Severity, State, Usage, Watts};
+use model::{Bytes, Celsius, Device, DeviceId, Held, Host, Process, SCHEMA, Severity, State, Usage, Watts};
 
 fn rule(when: &str) -> Rule {
     let (name, condition) = ("hot".into(), when.parse().unwrap());
@@ -18,7 +18,7 @@ fn at(celsius: Option<f64>) -> Device {
     device
 }
 
-fn told(notices: &[Notice]) -> String {
+fn listed(notices: &[Notice]) -> String {
     let one = |notice: &Notice| {
         let Notice { alert, fingerprint, started_at, ended_at, .. } = notice;
         let ended = ended_at.map_or_else(String::new, |time| format!(" until {}", time.0 / 1000));
@@ -27,7 +27,7 @@ fn told(notices: &[Notice]) -> String {
     notices.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// Temperatures ten seconds apart, `_` where there is none, and what comes of them.
+/// Temperatures ten seconds apart, `_` where there is none, and the state and notices after each.
 fn check(when: &str, temperatures: &str, expected: Expect) {
     let mut engine = Engine::new(vec![rule(when)]);
     let mut text = String::new();
@@ -35,13 +35,13 @@ fn check(when: &str, temperatures: &str, expected: Expect) {
         let now = step as u64 * 10;
         let notices = engine.observe(Duration::from_secs(now), &snapshot(now, vec![at(value.parse().ok())]), &[]);
         let states: Vec<&str> = engine.alerts(Duration::from_secs(now)).iter().map(|one| one.state.name()).collect();
-        text += &format!("{now:<4}{value:>3} {:<9}{}\n", states.join(" "), told(&notices));
+        text += &format!("{now:<4}{value:>3} {:<9}{}\n", states.join(" "), listed(&notices));
     }
     expected.assert_eq(&text);
 }
 
 #[test]
-fn what_is_so_for_long_enough_fires_until_it_is_well_below() {
+fn a_condition_that_holds_long_enough_fires_until_well_below() {
     check(
         "asic_temp > 85 for 20s until asic_temp < 80",
         "84 86 84 86 87 88 84 81 79 84 86",
@@ -54,7 +54,7 @@ fn what_is_so_for_long_enough_fires_until_it_is_well_below() {
             50   88 firing   [hot device=0] firing since 50: device 0: hot (asic_temp 88.0 °C)
             60   84 firing   
             70   81 firing   
-            80   79 resolved [hot device=0] resolved since 50 until 80: device 0: it is over: hot (asic_temp 79.0 °C)
+            80   79 resolved [hot device=0] resolved since 50 until 80: device 0: resolved: hot (asic_temp 79.0 °C)
             90   84 resolved 
             100  86 pending  
         "#]],
@@ -62,7 +62,7 @@ fn what_is_so_for_long_enough_fires_until_it_is_well_below() {
 }
 
 #[test]
-fn what_ends_an_alert_counts_as_it_was_last_known_even_from_before_it_fired() {
+fn the_last_known_value_of_until_counts_even_from_before_it_fired() {
     let mut engine = Engine::new(vec![rule("asic_temp > 85 until power < 50")]);
     let moments = [(60.0, Some(100.0)), (90.0, None), (60.0, None), (60.0, Some(40.0))];
     let firing = moments.iter().enumerate().map(|(second, (celsius, watts))| {
@@ -81,7 +81,7 @@ fn without_a_time_it_fires_at_once_and_without_until_it_ends_at_once() {
         expect![[r#"
             0    84          
             10   86 firing   [hot device=0] firing since 10: device 0: hot (asic_temp 86.0 °C)
-            20   85 resolved [hot device=0] resolved since 10 until 20: device 0: it is over: hot (asic_temp 85.0 °C)
+            20   85 resolved [hot device=0] resolved since 10 until 20: device 0: resolved: hot (asic_temp 85.0 °C)
         "#]],
     );
 }
@@ -102,7 +102,7 @@ fn a_missing_value_fires_nothing_and_resolves_nothing() {
             70    _ firing   
             80   86 firing   
             90    _ firing   
-            100  84 resolved [hot device=0] resolved since 50 until 100: device 0: it is over: hot (asic_temp 84.0 °C)
+            100  84 resolved [hot device=0] resolved since 50 until 100: device 0: resolved: hot (asic_temp 84.0 °C)
         "#]],
     );
 }
@@ -112,23 +112,20 @@ fn a_device_that_is_lost_does_not_resolve_silently() {
     let mut engine = Engine::new(vec![rule("asic_temp > 85")]);
     let mut lost = at(Some(90.0));
     let fired = engine.observe(Duration::ZERO, &snapshot(0, vec![lost.clone()]), &[]);
-    assert_eq!(told(&fired), "[hot device=0] firing since 0: device 0: hot (asic_temp 90.0 °C)");
+    assert_eq!(listed(&fired), "[hot device=0] firing since 0: device 0: hot (asic_temp 90.0 °C)");
     lost.state = State::Lost;
     for second in 1..=300 {
-        // It shows what it said at last, and how old that is.
+        // It shows its last known values, and their age.
         lost.sample_age_seconds = Some(second as f64);
         let devices = if second % 2 == 0 { vec![] } else { vec![lost.clone()] };
         assert_eq!(engine.observe(Duration::from_secs(second), &snapshot(second, devices), &[]), [], "{second}");
     }
     let over = engine.observe(Duration::from_secs(301), &snapshot(301, vec![]), &[]);
-    assert_eq!(
-        told(&over),
-        "[hot device=0] resolved since 0 until 301: device 0: nothing has been known of it for 5m, and at last: hot"
-    );
+    assert_eq!(listed(&over), "[hot device=0] resolved since 0 until 301: device 0: resolved, no values for 5m: hot");
 }
 
 #[test]
-fn a_process_is_followed_by_its_beginning_and_ends_at_once() {
+fn a_process_is_identified_by_its_start_and_resolves_at_once() {
     let mut engine = Engine::new(vec![Rule { process: Some("py*".into()), ..rule("process_dram > 1GiB") }]);
     let usage = Usage::measured(2 << 30, 0, 0, 0, 0);
     let held = Held { usage, ..Held::new(DeviceId::Local(0)) };
@@ -140,7 +137,7 @@ fn a_process_is_followed_by_its_beginning_and_ends_at_once() {
     };
     let mut see = |now: u64, processes: Vec<Process>| {
         let snapshot = Snapshot { processes, ..snapshot(now, vec![at(None)]) };
-        told(&engine.observe(Duration::from_secs(now), &snapshot, &[]))
+        listed(&engine.observe(Duration::from_secs(now), &snapshot, &[]))
     };
     assert_eq!(see(0, vec![process(1, "cat")]), "");
     let began = "began=1970-01-01T00:00:00.00";
@@ -156,20 +153,21 @@ fn a_process_is_followed_by_its_beginning_and_ends_at_once() {
 }
 
 #[test]
-fn what_a_process_left_behind_is_told_while_it_is_remembered() {
+fn memory_left_at_exit_is_reported_while_the_exit_is_recent() {
     let mut engine = Engine::new(vec![rule("left_at_exit > 0")]);
     let ended = Ended { pid: 7, started_at: None, name: Some("x".into()), device: None, left: Bytes(4096) };
-    let mut see = |now, ended: &[Ended]| told(&engine.observe(Duration::from_secs(now), &snapshot(now, vec![]), ended));
+    let mut see =
+        |now, ended: &[Ended]| listed(&engine.observe(Duration::from_secs(now), &snapshot(now, vec![]), ended));
     assert_eq!(
         see(0, std::slice::from_ref(&ended)),
         "[hot pid=7] firing since 0: pid 7 (x): hot (left_at_exit 4.0 KiB)"
     );
     assert_eq!(see(1, &[ended]), "");
-    assert_eq!(see(2, &[]), "[hot pid=7] resolved since 0 until 2: pid 7 (x): it has ended, and was told of: hot");
+    assert_eq!(see(2, &[]), "[hot pid=7] resolved since 0 until 2: pid 7 (x): resolved, the process exited: hot");
 }
 
 #[test]
-fn a_rule_that_is_changed_begins_anew_and_one_that_is_not_goes_on() {
+fn a_changed_rule_starts_over_and_an_unchanged_one_keeps_its_state() {
     let mut engine = Engine::new(vec![rule("asic_temp > 85"), Rule { name: "other".into(), ..rule("asic_temp > 80") }]);
     let hot = |now| snapshot(now, vec![at(Some(90.0))]);
     assert_eq!(engine.observe(Duration::ZERO, &hot(0), &[]).len(), 2);
@@ -177,14 +175,14 @@ fn a_rule_that_is_changed_begins_anew_and_one_that_is_not_goes_on() {
         vec![rule("asic_temp > 86"), Rule { name: "other".into(), ..rule("asic_temp > 80") }],
         Timestamp(1000),
     );
-    assert_eq!(told(&over), "[hot device=0] resolved since 0 until 1: device 0: the rule was changed");
+    assert_eq!(listed(&over), "[hot device=0] resolved since 0 until 1: device 0: the rule was changed");
     let again = engine.observe(Duration::from_secs(2), &hot(2), &[]);
-    assert_eq!(told(&again), "[hot device=0] firing since 2: device 0: hot (asic_temp 90.0 °C)");
+    assert_eq!(listed(&again), "[hot device=0] firing since 2: device 0: hot (asic_temp 90.0 °C)");
     assert_eq!(engine.firing().len(), 2);
 }
 
 #[test]
-fn there_is_an_end_to_what_is_followed() {
+fn the_number_of_followed_subjects_is_bounded() {
     let mut engine = Engine::new(vec![rule("asic_temp > 85")]);
     let devices =
         |from: u32| (from..from + 15_000).map(|id| Device { id: DeviceId::Local(id), ..at(Some(90.0)) }).collect();
@@ -193,5 +191,5 @@ fn there_is_an_end_to_what_is_followed() {
     assert_eq!((engine.firing().len(), engine.refused()), (20_000, 10_000));
     engine.observe(Duration::from_secs(400), &snapshot(400, vec![]), &[]);
     engine.observe(Duration::from_secs(2000), &snapshot(2000, vec![]), &[]);
-    assert!(engine.tracks.iter().all(BTreeMap::is_empty));
+    assert!(engine.rules.iter().all(|followed| followed.tracks.is_empty()));
 }

@@ -1,7 +1,7 @@
 //! Figures with one value per label: a memory kind, a GDDR channel, an Ethernet port, a command queue.
 
 use super::{Figure, LABEL, Value};
-use crate::MemoryKind;
+use crate::{Judgement, MemoryKind};
 use std::borrow::Cow;
 
 /// What the labels of a figure stand for.
@@ -108,6 +108,24 @@ impl<S> Field<S> {
     /// Its number, in the figure's unit.
     pub fn number(&self, subject: &S) -> Option<f64> {
         self.value(subject)?.number()
+    }
+
+    /// Its limit or capacity, where that is known and above zero. Labels may share a limit.
+    pub fn limit_of(&self, subject: &S) -> Option<f64> {
+        let limit = self.figure.limit?;
+        let label = if limit.dimension.is_some() { self.label } else { 0 };
+        (limit.get)(subject, label)?.number().filter(|limit| limit.is_finite() && *limit > 0.0)
+    }
+
+    /// Its value as a part of its limit or, where there is none, of full activity.
+    pub fn share(&self, subject: &S) -> Option<f64> {
+        let full_scale = || self.figure.full_scale?(subject).filter(|full| *full > 0.0);
+        Some(self.number(subject)? / self.limit_of(subject).or_else(full_scale)?)
+    }
+
+    /// What its value means; nothing where it or its limit is not known.
+    pub fn judge(&self, subject: &S) -> Option<Judgement> {
+        Some(self.figure.judge.judge(self.number(subject)? / self.limit_of(subject)?))
     }
 }
 

@@ -295,6 +295,11 @@ impl<S> Figure<S> {
         }
     }
 
+    /// A row for a subject outside of this crate, which is only read.
+    pub const fn read_only(name: &'static str, unit: Unit, help: &'static str, get: Get<S>) -> Figure<S> {
+        Figure::new(name, unit, help, (get, |_, _, _| {}))
+    }
+
     /// The value of a figure without labels.
     pub fn value<'a>(&self, subject: &'a S) -> Option<Value<'a>> {
         (self.get)(subject, 0)

@@ -56,12 +56,12 @@ figures! {
     };
     /// Resident host memory.
     HOST_MEMORY = Figure {
-        title: "Host memory", section: Section::Pids, freshness: Freshness::Host, rule: Some("process_host_memory"),
+        title: "Host memory", section: Section::Pids, aliases: &["rss"], freshness: Freshness::Host, rule: Some("process_host_memory"),
         ..Figure::new("host_memory_bytes", Unit::Bytes, "Resident host memory.", field!(host_memory))
     };
     /// Host CPU.
     HOST_CPU = Figure {
-        title: "Host CPU", section: Section::Pids, freshness: Freshness::Host, rule: Some("process_cpu"), column: column("cpu", "%", 1.0, 6),
+        title: "Host CPU", section: Section::Pids, aliases: &["cpu"], freshness: Freshness::Host, rule: Some("process_cpu"), column: column("cpu", "%", 1.0, 6),
         ..Figure::new("host_cpu_percent", Unit::Percent, "Host CPU, 100 for one core. From the second sample of a loop on.", field!(host_cpu_percent))
     };
     /// The agent.
@@ -119,19 +119,19 @@ figures! {
 
     /// The device.
     DEVICE = Figure {
-        title: "Device", section: Section::Pids, aliases: &["device", "index"], always: true, freshness: Freshness::Host,
+        title: "Device", section: Section::Pids, aliases: &["dev", "device", "index"], always: true, freshness: Freshness::Host,
         column: column("dev", "Id", 1.0, 5),
         ..Figure::new("id", Unit::Text, "The device: its number, or NR for the chip behind N.", always!(id))
     };
     /// DRAM in use by the process.
     HELD_DRAM_USED = Figure {
-        title: "DRAM used", section: Section::Pids, freshness: Freshness::Host, column: column("dram", "MiB", MIB, 8),
+        title: "DRAM used", section: Section::Pids, aliases: &["dram"], freshness: Freshness::Host, column: column("dram", "MiB", MIB, 8),
         metric: Metric::gauge_by("ttmon_process_memory_used_bytes", ("kind", "dram")), rule: Some("process_dram"),
         ..Figure::new("dram_used_bytes", Unit::Bytes, "DRAM that it holds on the device: buffers and traces.", field!(usage.dram_used))
     };
     /// L1 in use by the process.
     HELD_L1_USED = Figure {
-        title: "L1 used", section: Section::Pids, freshness: Freshness::Host, column: column("l1", "KiB", KIB, 8),
+        title: "L1 used", section: Section::Pids, aliases: &["l1"], freshness: Freshness::Host, column: column("l1", "KiB", KIB, 8),
         metric: Metric::gauge_by("ttmon_process_memory_used_bytes", ("kind", "l1")), rule: Some("process_l1"),
         ..Figure::new("l1_used_bytes", Unit::Bytes, "L1 that it holds on the device: buffers, L1_SMALL and circular buffers.", field!(usage.l1_used))
     };
@@ -158,7 +158,7 @@ figures! {
     };
     /// Utilization of the device by the process.
     UTILIZATION = Figure {
-        title: "Utilization", section: Section::Pids, freshness: Freshness::Host, column: column("util", "%", 1.0, 6),
+        title: "Utilization", section: Section::Pids, aliases: &["util"], freshness: Freshness::Host, column: column("util", "%", 1.0, 6),
         ..Figure::new("utilization_percent", Unit::Percent, "How busy it keeps the busiest engine of the device, where the driver counts that. From the second sample of a loop on.", field!(utilization_percent))
     };
     /// What the program asked for.

@@ -111,7 +111,7 @@ impl Machine {
     }
 
     pub fn sampler(&self, rates: bool) -> Sampler {
-        Sampler::new(self.root(), Options { rates, calm: false, deadline: Duration::from_secs(10) })
+        Sampler::new(self.root(), Options { rates, relaxed: false, deadline: Duration::from_secs(10) })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can be said of the page without a browser. `crates/app/tests/page.rs` opens it in a real one.
+//! What can be said of the page without a browser. `crates/ttmon/tests/page.rs` opens it in a real one.
 
 use super::*;
 use std::collections::BTreeMap;

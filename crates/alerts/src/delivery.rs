@@ -1,0 +1,157 @@
+//! Receivers are told in threads of their own, one for each: nobody waits for another, and the service for none.
+
+use crate::log::{Level, log};
+use crate::notice::Notice;
+use crate::queue::Queue;
+use crate::receiver::Teller;
+use crate::settings::{Receiver, Way};
+use model::Timestamp;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// All receivers, and what they have still to be told.
+#[derive(Default)]
+pub struct Delivery {
+    lines: Vec<Line>,
+    /// What fires, so that a receiver that is new hears of it.
+    firing: HashMap<String, Notice>,
+}
+
+/// One receiver.
+struct Line {
+    receiver: Receiver,
+    shared: Arc<Shared>,
+    running: Arc<AtomicI32>,
+}
+
+struct Shared {
+    inside: Mutex<Inside>,
+    news: Condvar,
+}
+
+struct Inside {
+    queue: Queue,
+    /// Nobody wants it told any more.
+    is_over: bool,
+}
+
+impl Delivery {
+    /// Tells these from now on. Those that stay go on with what they have still to hear; those that are new hear what fires.
+    pub fn set_receivers(&mut self, receivers: &[Receiver], host: &str) {
+        let (stay, go): (Vec<Line>, Vec<Line>) =
+            std::mem::take(&mut self.lines).into_iter().partition(|line| receivers.contains(&line.receiver));
+        drop(go);
+        self.lines = stay;
+        for receiver in receivers {
+            if self.lines.iter().any(|line| line.receiver == *receiver) {
+                continue;
+            }
+            let line = Line::start(receiver, host);
+            self.firing.values().for_each(|notice| line.push(notice));
+            self.lines.push(line);
+        }
+    }
+
+    /// Something has begun to fire, or is over.
+    pub fn push(&mut self, notice: &Notice) {
+        match notice.ended_at {
+            None => drop(self.firing.insert(notice.fingerprint.clone(), notice.clone())),
+            Some(_) => drop(self.firing.remove(&notice.fingerprint)),
+        }
+        self.lines.iter().for_each(|line| line.push(notice));
+    }
+}
+
+impl Line {
+    fn start(receiver: &Receiver, host: &str) -> Line {
+        let queue = match receiver.way {
+            Way::Alertmanager { .. } => Queue::repeating(),
+            Way::Desktop => Queue::one_by_one(),
+            Way::Webhook { .. } | Way::Command { .. } => Queue::default(),
+        };
+        let shared = Arc::new(Shared { inside: Mutex::new(Inside { queue, is_over: false }), news: Condvar::new() });
+        let teller = Teller::new(receiver, host);
+        let running = teller.running.clone();
+        let (inside, name) = (shared.clone(), receiver.name());
+        let started =
+            std::thread::Builder::new().name("ttmon-alerts".into()).spawn(move || work(&inside, teller, &name));
+        if let Err(error) = started {
+            let reason = format!("no thread for it: {error}");
+            log(Level::Error, "not-delivered", &[("receiver", &receiver.name()), ("reason", &reason)]);
+        }
+        Line { receiver: receiver.clone(), shared, running }
+    }
+
+    fn push(&self, notice: &Notice) {
+        if notice.alert.severity < self.receiver.at_least {
+            return;
+        }
+        self.shared.inside.lock().unwrap_or_else(PoisonError::into_inner).queue.push(notice.clone());
+        self.shared.news.notify_one();
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.shared.inside.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
+        self.shared.news.notify_one();
+        // A command does not outlive the service; a thread that waits for an answer ends when that has come, or its time.
+        if let Some(group) = Pid::from_raw(self.running.load(Relaxed)) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// Tells one receiver, again and again until it has heard.
+fn work(shared: &Shared, mut teller: Teller, name: &str) {
+    let (started, random) = (Instant::now(), RandomState::new());
+    let mut inside = shared.inside.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut failed = false;
+    while !inside.is_over {
+        let batch = inside.queue.take(started.elapsed());
+        if batch.is_empty() {
+            let idle = inside.queue.idle(started.elapsed()).unwrap_or(Duration::from_secs(3600));
+            inside = shared.news.wait_timeout(inside, idle).unwrap_or_else(PoisonError::into_inner).0;
+            continue;
+        }
+        drop(inside);
+        let result = teller.tell(&batch, wall(), false);
+        inside = shared.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        match result {
+            Ok(_) => {
+                inside.queue.done();
+                if std::mem::take(&mut failed) {
+                    log(Level::Info, "delivered-again", &[("receiver", &name), ("alerts", &batch.len())]);
+                }
+            }
+            Err(error) => {
+                failed = true;
+                let now = started.elapsed();
+                let jitter = random.hash_one(now) as f64 / u64::MAX as f64;
+                let pause = inside.queue.failed(batch, now, jitter);
+                let (reason, pause) = (format!("{error:#}"), format!("{:.1}", pause.as_secs_f64()));
+                let fields: [(&str, &dyn std::fmt::Display); 4] = [
+                    ("receiver", &name),
+                    ("reason", &reason),
+                    ("waiting", &inside.queue.len()),
+                    ("again_in_seconds", &pause),
+                ];
+                log(Level::Warning, "not-delivered", &fields);
+            }
+        }
+    }
+}
+
+/// The time on the wall.
+pub fn wall() -> Timestamp {
+    Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64))
+}
+
+/// The name of this machine.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

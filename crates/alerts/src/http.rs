@@ -1,0 +1,154 @@
+//! Asks other machines over HTTP: services of ttmon, Prometheus, receivers of alerts. Blocks, so call it from a thread of its own.
+
+use anyhow::{Context, bail};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+/// How somebody is asked.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// For the whole exchange, from the look-up of the name to the last byte.
+    pub timeout: Duration,
+    /// The certificates to believe, instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// Sent as a bearer token; the first line of the file.
+    pub token_file: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { timeout: Duration::from_secs(5), ca: None, token_file: None }
+    }
+}
+
+/// Somebody who asks. Connections stay open from one question to the next.
+#[derive(Debug, Clone)]
+pub struct Http {
+    agent: ureq::Agent,
+    token: Option<String>,
+}
+
+/// A longer answer is none.
+const LONGEST: u64 = 256 << 20;
+
+impl Http {
+    /// Reads the token and the certificates.
+    pub fn new(options: &Options) -> anyhow::Result<Http> {
+        let token = options.token_file.as_deref().map(token).transpose()?;
+        let tls = TlsConfig::builder()
+            .root_certs(roots(options.ca.as_deref())?)
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let agent = ureq::Agent::config_builder()
+            .timeout_global(Some(options.timeout))
+            .http_status_as_error(false)
+            // A token is for the one who was named, and for nobody to whom that one refers.
+            .max_redirects(if token.is_some() { 0 } else { 3 })
+            .user_agent(concat!("ttmon/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls)
+            // A connection stays open for each of many machines, and none of them is large.
+            .max_idle_connections(2000)
+            .input_buffer_size(16 << 10)
+            .output_buffer_size(4 << 10)
+            .build()
+            .new_agent();
+        Ok(Http { agent, token })
+    }
+
+    /// The body of an answer.
+    pub fn get(&self, url: &str) -> anyhow::Result<Vec<u8>> {
+        let mut request = self.agent.get(url);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        body(request.call())
+    }
+
+    /// The body of an answer, be it an error's: what asks in JSON is told in JSON why not. One that is no JSON is what [`get`](Http::get)
+    /// makes of it.
+    pub fn get_whatever(&self, url: &str) -> anyhow::Result<Vec<u8>> {
+        let mut request = self.agent.get(url);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let mut answer = request.call()?;
+        let is_json =
+            answer.headers().get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        if !is_json {
+            return body(Ok(answer));
+        }
+        let length = answer.body().content_length().filter(|length| *length < LONGEST).unwrap_or_default();
+        let mut bytes = Vec::with_capacity(length as usize);
+        answer.body_mut().as_reader().take(LONGEST).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The body of an answer and its tag, unless it is still what a tag stands for.
+    pub fn get_new(&self, url: &str, tag: Option<&str>) -> anyhow::Result<Option<(Vec<u8>, Option<String>)>> {
+        let mut request = self.agent.get(url);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        if let Some(tag) = tag {
+            request = request.header("if-none-match", tag);
+        }
+        let answer = request.call()?;
+        if tag.is_some() && answer.status() == ureq::http::StatusCode::NOT_MODIFIED {
+            return Ok(None);
+        }
+        let tag = answer.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+        body(Ok(answer)).map(|bytes| Some((bytes, tag)))
+    }
+
+    /// Sends JSON, and takes the body of the answer.
+    pub fn post_json(&self, url: &str, json: &[u8]) -> anyhow::Result<Vec<u8>> {
+        let mut request = self.agent.post(url).header("content-type", "application/json");
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        body(request.send(json))
+    }
+}
+
+fn body(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> anyhow::Result<Vec<u8>> {
+    let mut answer = answer?;
+    let status = answer.status();
+    let mut bytes = Vec::new();
+    answer.body_mut().as_reader().take(LONGEST).read_to_end(&mut bytes)?;
+    if !status.is_success() {
+        let text = String::from_utf8_lossy(&bytes);
+        let first: String = text.lines().next().unwrap_or_default().chars().take(200).collect();
+        bail!("answered {status}{}{first}", if first.is_empty() { "" } else { ": " });
+    }
+    Ok(bytes)
+}
+
+/// The token in a file: its first line.
+pub fn token(file: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let token = text.lines().next().unwrap_or_default().trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        bail!("{}: the first line is no token", file.display());
+    }
+    Ok(token.to_owned())
+}
+
+fn roots(ca: Option<&Path>) -> anyhow::Result<RootCerts> {
+    let Some(file) = ca else {
+        let system = rustls_native_certs::load_native_certs().certs;
+        return Ok(system.iter().map(|one| Certificate::from_der(one).to_owned()).collect::<Vec<_>>().into());
+    };
+    let pem = std::fs::read(file).with_context(|| file.display().to_string())?;
+    let all = parse_pem(&pem).filter_map(|item| match item {
+        Ok(PemItem::Certificate(one)) => Some(one),
+        _ => None,
+    });
+    let all: Vec<Certificate<'static>> = all.collect();
+    if all.is_empty() {
+        bail!("{}: there is no certificate in it", file.display());
+    }
+    Ok(all.into())
+}

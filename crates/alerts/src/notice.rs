@@ -1,0 +1,84 @@
+//! What is said of a rule about a subject: to views as an [`Alert`], to receivers as a [`Notice`] of a change.
+
+use crate::rule::Rule;
+use crate::subject::SubjectId;
+use crate::track::{RuleState, Track};
+use model::{Alert, AlertState, Timestamp};
+
+/// An alert that has begun to fire, or is resolved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notice {
+    /// As it is now.
+    pub alert: Alert,
+    /// The same for the same rule about the same subject.
+    pub fingerprint: String,
+    /// What Alertmanager calls the rule.
+    pub alertname: String,
+    /// The rule's condition.
+    pub rule: String,
+    /// PCI address of the device.
+    pub pci_address: Option<String>,
+    /// The short name of the process.
+    pub process_name: Option<String>,
+    /// When it began to fire.
+    pub started_at: Timestamp,
+    /// When it was resolved.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// The alert of a track, in a state since a time.
+pub(crate) fn alert(rule: &Rule, id: &SubjectId, track: &Track, state: AlertState, since: Timestamp) -> Alert {
+    Alert {
+        name: rule.name.clone(),
+        severity: rule.severity,
+        state,
+        device: id.device.as_ref().map(ToString::to_string),
+        process: id.process.map(|(pid, _)| pid),
+        since,
+        value: track.value,
+        text: track.text.clone(),
+    }
+}
+
+/// The notice of a track that fires since `started_at`, or did until `ended_at`.
+pub(crate) fn notice(
+    rule: &Rule,
+    id: &SubjectId,
+    track: &Track,
+    started_at: Timestamp,
+    ended_at: Option<Timestamp>,
+) -> Notice {
+    let (state, since) = match ended_at {
+        Some(ended_at) => (AlertState::Resolved, ended_at),
+        None => (AlertState::Firing, started_at),
+    };
+    Notice {
+        alert: alert(rule, id, track, state, since),
+        fingerprint: id.fingerprint(rule),
+        alertname: rule.alertname(),
+        rule: rule.condition.to_string(),
+        pci_address: track.pci_address.as_ref().map(ToString::to_string),
+        process_name: track.process_name.clone(),
+        started_at,
+        ended_at,
+    }
+}
+
+/// Writes the sentence of a track that came from another state.
+pub(crate) fn describe(rule: &Rule, id: &SubjectId, track: &mut Track, before: RuleState) {
+    let (after, holds) = (track.state, track.holds(&rule.condition.when));
+    let is_new = holds || before != after || matches!(after, RuleState::Firing(_));
+    if after == RuleState::Inactive || !is_new {
+        return;
+    }
+    let (subject, words) = (id.title(track.process_name.as_deref()), rule.words());
+    if track.has_value() {
+        let over = if matches!(after, RuleState::Resolved(..)) { "resolved: " } else { "" };
+        track.value = track.first();
+        track.text = format!("{subject}: {over}{words} ({})", track.shown(&rule.condition.when));
+    } else if matches!((before, after), (RuleState::Firing(_), RuleState::Resolved(..))) {
+        let why = if id.process.is_some() { "the process exited" } else { "no values for 5m" };
+        track.value = None;
+        track.text = format!("{subject}: resolved, {why}: {words}");
+    }
+}

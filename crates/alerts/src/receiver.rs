@@ -1,0 +1,311 @@
+//! Telling somebody: over HTTP as JSON, to Alertmanager, to a command, on the desktop.
+
+use crate::http::{Http, Options};
+use crate::notice::Notice;
+use crate::settings::{Receiver, Way};
+use anyhow::{Context, bail};
+use model::{AlertState, Severity, Timestamp};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Somebody who can be told.
+pub struct Teller {
+    receiver: Receiver,
+    host: String,
+    http: Option<Http>,
+    /// The group of the command that runs, for whoever has to end it.
+    pub running: Arc<AtomicI32>,
+}
+
+/// Alertmanager takes an alert for over that was not told again for so long: when this service is gone.
+const FORGOTTEN_MS: i64 = 4 * super::queue::REPEAT.as_millis() as i64;
+/// What a command may say of its mistake.
+const LONGEST_COMPLAINT: u64 = 200;
+
+impl Teller {
+    /// Of a receiver, in the name of this machine.
+    pub fn new(receiver: &Receiver, host: &str) -> Teller {
+        Teller { receiver: receiver.clone(), host: host.to_owned(), http: None, running: Arc::default() }
+    }
+
+    /// Tells all of it, or says why not. Blocks for as long as the receiver may take. `now` is on the wall's clock.
+    pub fn tell(&mut self, notices: &[Notice], now: Timestamp, is_test: bool) -> anyhow::Result<String> {
+        let told = self.attempt(notices, now, is_test);
+        if told.is_err() {
+            // A token or a certificate that has changed is read anew.
+            self.http = None;
+        }
+        told
+    }
+
+    fn attempt(&mut self, notices: &[Notice], now: Timestamp, is_test: bool) -> anyhow::Result<String> {
+        let host = self.host.clone();
+        match self.receiver.way.clone() {
+            Way::Webhook { url, .. } => {
+                let body = message(notices, &host, is_test).to_string();
+                let answer = self.http()?.post_json(&url, body.as_bytes())?;
+                Ok(first_line(&answer).map_or_else(|| "taken".into(), |line| format!("taken: {line}")))
+            }
+            Way::Alertmanager { url, .. } => {
+                let all: Vec<Value> =
+                    notices.iter().map(|notice| for_alertmanager(notice, &host, now, is_test)).collect();
+                self.http()?.post_json(&format!("{url}/api/v2/alerts"), Value::from(all).to_string().as_bytes())?;
+                Ok("taken".into())
+            }
+            Way::Command { run } => {
+                let body = message(notices, &host, is_test).to_string() + "\n";
+                self.run(&run, body.as_bytes())?;
+                Ok("ended with 0".into())
+            }
+            Way::Desktop => {
+                for notice in notices {
+                    self.run(&notification(notice, is_test), b"")?;
+                }
+                Ok("shown".into())
+            }
+        }
+    }
+
+    fn http(&mut self) -> anyhow::Result<&Http> {
+        let (Way::Webhook { token_file, ca, .. } | Way::Alertmanager { token_file, ca, .. }) = &self.receiver.way
+        else {
+            bail!("is not told over HTTP");
+        };
+        let http = match self.http.take() {
+            Some(http) => http,
+            None => {
+                let (ca, token_file) = (ca.clone(), token_file.clone());
+                Http::new(&Options { timeout: self.receiver.timeout, ca, token_file })?
+            }
+        };
+        Ok(self.http.insert(http))
+    }
+
+    /// Runs a command without a shell. One that takes too long is killed with all that it has started.
+    fn run(&self, command: &[String], input: &[u8]) -> anyhow::Result<()> {
+        let (program, arguments) = command.split_first().context("there is no command")?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{program} cannot be run"))?;
+        let group = Pid::from_child(&child);
+        self.running.store(group.as_raw_nonzero().get(), Relaxed);
+        let until = Instant::now() + self.receiver.timeout;
+        // Who reads slowly, or says much, does so in threads of their own, which end with the command.
+        let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
+        let input = input.to_vec();
+        let writer = std::thread::spawn(move || drop(stdin.map(|mut stdin| stdin.write_all(&input))));
+        let reader = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            if let Some(mut stderr) = stderr {
+                let _ = stderr.by_ref().take(LONGEST_COMPLAINT).read_to_end(&mut said);
+                let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+            }
+            said
+        });
+        let mut pause = Duration::from_millis(1);
+        let status = loop {
+            match child.try_wait()? {
+                Some(status) => break Some(status),
+                None if Instant::now() >= until => break None,
+                None => std::thread::sleep(pause),
+            }
+            pause = (pause * 2).min(Duration::from_millis(50));
+        };
+        // What it has left running goes with it, else nobody would ever end that.
+        let _ = kill_process_group(group, Signal::KILL);
+        if status.is_none() {
+            let _ = child.wait();
+        }
+        self.running.store(0, Relaxed);
+        let _ = writer.join();
+        let said = reader.join().unwrap_or_default();
+        match status {
+            None => bail!("{program} took longer than {} s and was killed", self.receiver.timeout.as_secs()),
+            Some(status) if status.success() => Ok(()),
+            Some(status) => match first_line(&said) {
+                Some(line) => bail!("{program}: {status}: {line}"),
+                None => bail!("{program}: {status}"),
+            },
+        }
+    }
+}
+
+fn first_line(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let line = model::text::clean(text.lines().next()?.trim()).chars().take(200).collect::<String>();
+    (!line.is_empty()).then_some(line)
+}
+
+/// What webhooks and commands are told.
+fn message(notices: &[Notice], host: &str, is_test: bool) -> Value {
+    let alerts: Vec<Value> = notices
+        .iter()
+        .map(|notice| {
+            let mut value = json!(notice.alert);
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("rule".into(), json!(notice.rule));
+                fields.insert("fingerprint".into(), json!(notice.fingerprint));
+                fields.insert("pci_address".into(), json!(notice.pci_address));
+                fields.insert("process_name".into(), json!(notice.process_name));
+                fields.insert("started_at".into(), json!(notice.started_at));
+                fields.insert("ended_at".into(), json!(notice.ended_at));
+            }
+            value
+        })
+        .collect();
+    json!({ "version": 1, "host": host, "test": is_test, "alerts": alerts })
+}
+
+/// As the API of Alertmanager wants it, version 2.
+fn for_alertmanager(notice: &Notice, host: &str, now: Timestamp, is_test: bool) -> Value {
+    let alert = &notice.alert;
+    let mut labels = json!({
+        "alertname": notice.alertname,
+        "severity": alert.severity.name(),
+        "host": host,
+    });
+    let more = [
+        ("device", alert.device.clone()),
+        ("pci_address", notice.pci_address.clone()),
+        ("pid", alert.process.map(|pid| pid.to_string())),
+        ("process", notice.process_name.clone()),
+        ("test", is_test.then(|| "true".to_owned())),
+    ];
+    if let Some(labels) = labels.as_object_mut() {
+        // An empty label is none.
+        let more = more.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?)));
+        labels.extend(more.map(|(name, value)| (name.to_owned(), Value::from(value))));
+    }
+    let ends_at = notice.ended_at.unwrap_or(Timestamp(now.0 + FORGOTTEN_MS));
+    json!({
+        "labels": labels,
+        "annotations": { "summary": alert.text, "rule": notice.rule },
+        "startsAt": notice.started_at,
+        "endsAt": ends_at,
+    })
+}
+
+/// As a desktop shows it.
+fn notification(notice: &Notice, is_test: bool) -> Vec<String> {
+    let alert = &notice.alert;
+    let urgency = match (alert.state, alert.severity) {
+        (AlertState::Resolved, _) | (_, Severity::Info) => "low",
+        (_, Severity::Warning) => "normal",
+        (_, Severity::Critical) => "critical",
+    };
+    let test = if is_test { "test: " } else { "" };
+    let title = format!("{test}{} {}", alert.name, alert.state.name());
+    let text = model::text::clean(&alert.text).into_owned();
+    // A name that a process has chosen is no option.
+    ["notify-send", "--app-name=ttmon", &format!("--urgency={urgency}"), "--", &title, &text]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::notice;
+    use expect_test::expect;
+
+    fn command(run: &[&str], timeout: u64) -> anyhow::Result<String> {
+        let way = Way::Command { run: run.iter().map(|one| (*one).to_owned()).collect() };
+        let receiver = Receiver { way, at_least: Severity::Info, timeout: Duration::from_secs(timeout) };
+        Teller::new(&receiver, "here").tell(&[notice("hot", AlertState::Firing)], Timestamp(0), false)
+    }
+
+    #[test]
+    fn a_webhook_is_told_everything() {
+        let notices = [notice("hot", AlertState::Resolved)];
+        expect![[r#"
+            {
+              "alerts": [
+                {
+                  "device": "0",
+                  "ended_at": "2026-01-02T03:05:05.000Z",
+                  "fingerprint": "hot",
+                  "name": "hot",
+                  "pci_address": "0000:01:00.0",
+                  "process": null,
+                  "process_name": null,
+                  "rule": "asic_temp > 95% for 30s until asic_temp < 90%",
+                  "severity": "warning",
+                  "since": "2026-01-02T03:05:05.000Z",
+                  "started_at": "2026-01-02T03:04:05.000Z",
+                  "state": "resolved",
+                  "text": "device 0: it is near its temperature limit (asic_temp 97.5 %)",
+                  "value": 97.5
+                }
+              ],
+              "host": "here",
+              "test": false,
+              "version": 1
+            }"#]]
+        .assert_eq(&serde_json::to_string_pretty(&message(&notices, "here", false)).unwrap());
+    }
+
+    #[test]
+    fn alertmanager_is_told_labels_and_times() {
+        let now = Timestamp(1_767_323_050_000);
+        let told = for_alertmanager(&notice("hot", AlertState::Firing), "here", now, true);
+        expect![[r#"
+            {
+              "annotations": {
+                "rule": "asic_temp > 95% for 30s until asic_temp < 90%",
+                "summary": "device 0: it is near its temperature limit (asic_temp 97.5 %)"
+              },
+              "endsAt": "2026-01-02T03:08:10.000Z",
+              "labels": {
+                "alertname": "TtmonHot",
+                "device": "0",
+                "host": "here",
+                "pci_address": "0000:01:00.0",
+                "severity": "warning",
+                "test": "true"
+              },
+              "startsAt": "2026-01-02T03:04:05.000Z"
+            }"#]]
+        .assert_eq(&serde_json::to_string_pretty(&told).unwrap());
+    }
+
+    #[test]
+    fn a_desktop_is_told_in_words() {
+        let told = notification(&notice("hot", AlertState::Firing), false);
+        assert_eq!(told[2..5], ["--urgency=normal", "--", "hot firing"]);
+    }
+
+    #[test]
+    fn a_command_reads_it_and_its_complaint_is_told() {
+        assert_eq!(command(&["sh", "-c", "grep -q '\"fingerprint\":\"hot\"'"], 60).unwrap(), "ended with 0");
+        let why = command(&["sh", "-c", "echo no >&2; exit 3"], 60).unwrap_err();
+        assert_eq!(format!("{why:#}"), "sh: exit status: 3: no");
+        let why = format!("{:#}", command(&["/nowhere/page"], 60).unwrap_err());
+        assert!(why.starts_with("/nowhere/page cannot be run: No such file"), "{why}");
+    }
+
+    #[test]
+    fn a_command_that_takes_too_long_is_killed_with_all_that_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!("sleep 1000 & echo $! > {}; wait", folder.path().join("pid").display());
+        let why = command(&["sh", "-c", &script], 1).unwrap_err().to_string();
+        assert_eq!(why, "sh took longer than 1 s and was killed");
+        let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        let until = Instant::now() + Duration::from_secs(60);
+        while !stat().is_empty() && !stat().contains(") Z ") {
+            assert!(Instant::now() < until, "{}", stat());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

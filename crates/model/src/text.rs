@@ -1,0 +1,58 @@
+//! Text from elsewhere, made harmless; and words compared with those that are known.
+
+use std::borrow::Cow;
+
+/// Whether every letter is harmless and takes one byte and one column, as nearly all do.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+/// Control characters, which could move a terminal's cursor or break a line, become `?`.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if is_plain(text) {
+        return text.into();
+    }
+    let harmful = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if text.contains(harmful) { text.replace(harmful, "?").into() } else { text.into() }
+}
+
+/// The word of a list that is nearest to what was typed.
+pub fn nearest<'a>(typed: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    words.min_by_key(|word| distance(typed, word)).filter(|word| distance(typed, word) <= 1 + typed.len() / 3)
+}
+
+/// How many letters must be put in, taken out or changed to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let changed = corner + usize::from(x != *y);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_moves_the_cursor() {
+        assert_eq!(clean("a\x1b[2J\nb\u{202e}c"), "a?[2J?b?c");
+    }
+
+    #[test]
+    fn the_nearest_word_is_offered() {
+        let words = ["power.draw", "power.limit", "temperature.gpu"];
+        assert_eq!(nearest("power.drew", words.into_iter()), Some("power.draw"));
+        assert_eq!(nearest("temperature", words.into_iter()), Some("temperature.gpu"));
+        assert_eq!(nearest("x", words.into_iter()), None);
+        assert_eq!(nearest("zzzzzzzzzzzzzzzzzzzzzzz", words.into_iter()), None);
+    }
+}

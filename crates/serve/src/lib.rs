@@ -1,0 +1,190 @@
+//! `ttmon serve`: the machine's device memory for everybody on it, and the memory of those who have died.
+//!
+//! One thread sees to all sockets and processes; another takes samples. `state.rs` has what is known, `poc.rs` and `native.rs` what
+//! is said on the two sockets.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod alerts;
+mod args;
+mod buffers;
+mod deaths;
+mod entry;
+mod merge;
+mod native;
+mod outbox;
+mod people;
+mod poc;
+mod poller;
+mod row;
+mod service;
+mod settings;
+mod socket;
+mod state;
+mod systemd;
+mod version;
+mod web;
+
+use ::alerts::log::{Level, log};
+use ::alerts::settings::Settings;
+pub use args::{AFTER_HELP, Args, Compat, MetricOptions};
+use ledger::wire::{OF_THE_MACHINE, OF_THE_USER};
+use poller::{Poller, drain};
+use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
+use service::{Door, Service};
+use settings::Limits;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use socket::Listener;
+use state::State;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use watch::args::MachineArgs;
+use watch::config;
+use watch::exit::{Exit, Failure};
+use watch::machine::Machine;
+use watch::rules::Watch;
+use watch::sampling::Sampling;
+use watch::wait::on;
+use web::{Entrance, Web};
+
+/// Where clients of the proof of concept look for their server.
+const POC_SOCKET: &str = "/tmp/tt_allocation_server.sock";
+
+/// By this sample the start is over.
+const SETTLED: u64 = 5;
+
+/// Serves until it is told to end.
+pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
+    let (limits, rules) = configuration(args)?;
+    let end = on(&[SIGTERM, SIGINT])?;
+    let reload = on(&[SIGHUP])?;
+    reload.set_nonblocking(true)?;
+    let listeners = listeners(args)?;
+    let entrance = Entrance::open(args)?;
+    allow_many_files();
+    let mut machine = Machine::open(machine, true)?;
+    let first = machine.sample();
+    let mut service = Service::new(State::new(Poller::new()?, &limits, Watch::new(&rules), first), limits);
+    service.set_alerts(&rules);
+    for (door, listener) in listeners {
+        let door_name = if door == Door::Poc { "poc" } else { "native" };
+        log(Level::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
+        service.open(door, listener)?;
+    }
+    let mut web = Web::start(entrance, Arc::new(service.state.snapshot()), service.limits.interval())?;
+    // Who asks gets figures of now; nobody minds a voltage of five seconds ago when nobody asks.
+    let take = |machine: &mut Machine, is_wished: bool| {
+        machine.set_calm(!is_wished);
+        machine.sample()
+    };
+    let sampling = Sampling::start(machine, service.limits.interval(), take)?;
+    let poller = &service.state.poller;
+    let (sampled, ended, reloaded) = (poller.watch(&sampling.ready)?, poller.watch(&end)?, poller.watch(&reload)?);
+    let asked = poller.watch(&web.questions)?;
+    systemd::notify("READY=1");
+    log(Level::Info, "ready", &[("version", &env!("CARGO_PKG_VERSION")), ("pid", &std::process::id())]);
+    let mut ready = Vec::new();
+    let mut samples = 0u64;
+    loop {
+        service.turn(&mut ready)?;
+        if ready.contains(&ended) {
+            break;
+        }
+        if ready.contains(&sampled)
+            && let Some((began, snapshot)) = service.take_sample(&sampling)
+        {
+            web.publish(began, snapshot, &service.state.deaths);
+            web.show_alerts(&service.state.watch);
+            samples += 1;
+            if samples == SETTLED {
+                ledger::forget_code();
+            }
+        }
+        if ready.contains(&asked) {
+            web.answer(&service.state);
+        }
+        if std::mem::take(&mut service.state.wants_sample) {
+            sampling.hurry();
+        }
+        if ready.contains(&reloaded) {
+            drain(&reload);
+            systemd::notify(&systemd::reloading());
+            match configuration(args) {
+                Ok((limits, rules)) => {
+                    web.set_interval(limits.interval());
+                    sampling.set_interval(limits.interval());
+                    service.set_limits(limits);
+                    service.set_alerts(&rules);
+                    log(Level::Info, "reloaded", &[]);
+                }
+                Err(error) => log(Level::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
+            }
+            web.read_keys();
+            systemd::notify("READY=1");
+        }
+    }
+    systemd::notify("STOPPING=1");
+    log(Level::Info, "stopping", &[]);
+    // The sockets go first, so that nobody calls who is not heard.
+    drop(web);
+    drop(service);
+    sampling.finish();
+    Ok(Exit::Success)
+}
+
+/// Limits, rules and receivers, from one file.
+fn configuration(args: &Args) -> anyhow::Result<(Limits, Settings)> {
+    let limits = Limits::read(args.config.as_deref())?;
+    Ok((limits, config::read_alerts(&config::place(args.config.as_deref(), true)?)?))
+}
+
+/// The sockets to listen at: those that systemd has made, and the others.
+fn listeners(args: &Args) -> anyhow::Result<Vec<(Door, Listener)>> {
+    let poc = match &args.poc_socket {
+        Some(path) if path == Path::new("off") => None,
+        Some(path) => Some(path.clone()),
+        None => Some(PathBuf::from(POC_SOCKET)),
+    };
+    let mut listeners: Vec<(Door, Listener)> = systemd::sockets()
+        .into_iter()
+        .map(|(socket, path)| {
+            let is_poc = poc.as_ref() == Some(&path) || path.file_name() == Path::new(POC_SOCKET).file_name();
+            (if is_poc { Door::Poc } else { Door::Native }, Listener::handed(socket, path))
+        })
+        .collect();
+    let has = |listeners: &[(Door, Listener)], door| listeners.iter().any(|(other, _)| *other == door);
+    if !has(&listeners, Door::Native) {
+        let mode = if geteuid().is_root() { 0o666 } else { 0o600 };
+        listeners.push((Door::Native, Listener::claim(&native_socket(args)?, mode)?));
+    }
+    if let Some(path) = poc.filter(|_| !has(&listeners, Door::Poc)) {
+        listeners.push((Door::Poc, Listener::claim(&path, 0o666)?));
+    }
+    Ok(listeners)
+}
+
+/// Where the service's own socket is.
+fn native_socket(args: &Args) -> anyhow::Result<PathBuf> {
+    if let Some(path) = &args.socket {
+        return Ok(path.clone());
+    }
+    if geteuid().is_root() {
+        let path = Path::new(OF_THE_MACHINE);
+        let folder = path.parent().unwrap_or(path);
+        match std::fs::DirBuilder::new().mode(0o755).create(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
+            _ => return Ok(path.to_owned()),
+        }
+    }
+    let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let why = "XDG_RUNTIME_DIR is not set, so there is no folder for the socket: name a place with --socket PATH";
+    session.map(|folder| folder.join(OF_THE_USER)).ok_or_else(|| Failure::error(Exit::Usage, why))
+}
+
+/// Each connection costs an open file, and each process another one or two.
+fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}

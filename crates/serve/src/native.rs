@@ -1,0 +1,267 @@
+//! A connection to the service's own socket: somebody who asks, or an agent with a book.
+
+use super::outbox::Outbox;
+use super::people::Key;
+use super::state::State;
+use super::version::VERSION;
+use alerts::log::{Level, log};
+use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, WireError, frame};
+use rustix::io::Errno;
+use serde::Serialize;
+use serde_json::json;
+use std::borrow::Cow;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use watch::client::program;
+use watch::handover::{Arrived, receive};
+use watch::rules::Listed;
+
+/// A connection.
+pub struct Client {
+    pub socket: OwnedFd,
+    pid: u32,
+    frames: Frames,
+    greeting: Greeting,
+    /// The last file that came and that no frame has taken yet.
+    file: Option<File>,
+    outbox: Outbox,
+    subscription: Option<Subscription>,
+    /// Fresh snapshots that it waits for, and since when.
+    awaiting: u32,
+    asked_at: Instant,
+    /// Whose book came through it.
+    pub owner: Option<Key>,
+    /// It is being told why, and then closed.
+    is_leaving: bool,
+    /// How much was sent when it was last looked at.
+    sent_before: u64,
+}
+
+enum Greeting {
+    Missing,
+    Fine,
+    /// It speaks another version.
+    Other(u32),
+}
+
+struct Subscription {
+    interval: Duration,
+    due: Instant,
+    /// Snapshots in a row for which there was no room.
+    missed: u32,
+}
+
+/// What becomes of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    Stay,
+    Close,
+}
+
+/// With so much unread nothing more is answered until some of it is taken.
+const UNREAD: usize = 1 << 20;
+/// Snapshots that a reader may miss in a row.
+const MISSED: u32 = 10;
+/// A reader that takes nothing for so long is gone.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+/// A sample that is not older will do for whoever wants a fresh one.
+const FRESH: Duration = Duration::from_millis(100);
+/// How many questions of one client are answered before the others have their turn.
+const TURN: usize = 16;
+
+impl Client {
+    pub fn new(socket: OwnedFd, pid: u32) -> Client {
+        Client {
+            socket,
+            pid,
+            frames: Frames::up_to(LONGEST_REQUEST),
+            greeting: Greeting::Missing,
+            file: None,
+            outbox: Outbox::default(),
+            subscription: None,
+            awaiting: 0,
+            asked_at: Instant::now(),
+            owner: None,
+            is_leaving: false,
+            sent_before: 0,
+        }
+    }
+
+    /// Whether it is waited for to speak, and whether to read.
+    pub fn wants(&self) -> (bool, bool) {
+        let has_more = self.may_be_answered() && self.frames.has_frame();
+        (self.may_be_answered() && !has_more, has_more || !self.outbox.is_empty())
+    }
+
+    fn may_be_answered(&self) -> bool {
+        !self.is_leaving && self.outbox.waiting() < UNREAD
+    }
+
+    /// Whether it has left unread what was sent to it.
+    pub fn is_behind(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Reads what there is, and answers some of it. The rest waits until the others have had their turn.
+    pub fn hear(&mut self, buffer: &mut [u8], state: &mut State) -> Next {
+        if self.may_be_answered() && !self.frames.has_frame() {
+            match receive(&self.socket, buffer) {
+                Ok(Arrived { bytes: 0, .. }) => return Next::Close,
+                Ok(Arrived { bytes, file, lost_a_file }) => {
+                    if lost_a_file {
+                        let reason = "this service has too many open files to take a book (see ulimit -n)";
+                        log(Level::Warning, "book-lost", &[("pid", &self.pid), ("reason", &reason)]);
+                        self.refuse(reason);
+                    }
+                    self.file = file.map(File::from).or(self.file.take());
+                    self.frames.feed(&buffer[..bytes]);
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(_) => return Next::Close,
+            }
+        }
+        for _ in 0..TURN {
+            match self.may_be_answered().then(|| self.frames.next_frame()).flatten() {
+                None => break,
+                Some(Ok(frame)) => match Request::decode(&frame) {
+                    Ok(request) => self.answer(request, state),
+                    Err(error) => self.refuse(error.to_string()),
+                },
+                Some(Err(error)) => self.dismiss(&error.to_string()),
+            }
+        }
+        self.send()
+    }
+
+    /// Sends what waits.
+    pub fn send(&mut self) -> Next {
+        match self.outbox.send(&self.socket) {
+            Err(_) => Next::Close,
+            Ok(()) if self.is_leaving && self.outbox.is_empty() => Next::Close,
+            Ok(()) => Next::Stay,
+        }
+    }
+
+    fn answer(&mut self, request: Request, state: &mut State) {
+        match (&self.greeting, &request) {
+            (_, Request::Hello(_) | Request::Book { .. }) | (Greeting::Fine, _) => {}
+            (Greeting::Missing, _) => {
+                return self.refuse(format!(r#"say hello first: {{"hello": {{"version": {}}}}}"#, *VERSION));
+            }
+            (Greeting::Other(theirs), _) => return self.refuse(other_version(*theirs)),
+        }
+        match request {
+            Request::Hello(Hello { version, .. }) if version == *VERSION => {
+                self.greeting = Greeting::Fine;
+                self.say(&json!({ "hello": Hello { version, program: program() } }));
+            }
+            Request::Hello(Hello { version, .. }) => {
+                self.greeting = Greeting::Other(version);
+                self.refuse(other_version(version));
+            }
+            Request::Devices {} => self.say(&Told::Devices(state.snapshot().devices)),
+            Request::Processes {} => self.say(&Told::Processes(state.snapshot().processes)),
+            Request::Snapshot { fresh: true } if state.age() > FRESH => {
+                self.awaiting += 1;
+                self.asked_at = Instant::now();
+                state.wants_sample = true;
+            }
+            Request::Snapshot { .. } => self.say(&Told::Snapshot(Cow::Owned(state.snapshot()))),
+            Request::Buffers(wanted) => self.push(state.buffers(&wanted)),
+            Request::Deaths { limit } => self.say(&Told::Deaths(state.deaths.latest(limit))),
+            Request::Alerts {} => self.say(&Told::Alerts(Listed::of(Some(&state.watch)))),
+            Request::Subscribe { interval_ms } => {
+                let interval = Duration::from_millis(interval_ms.min(86_400_000));
+                self.subscription = Some(Subscription { interval, due: Instant::now() + interval, missed: 0 });
+                self.say(&Told::Snapshot(Cow::Owned(state.snapshot())));
+            }
+            Request::Book { .. } => self.take_book(state),
+        }
+    }
+
+    fn take_book(&mut self, state: &mut State) {
+        let Some(file) = self.file.take() else {
+            return self.refuse("a book is handed over as a file beside its frame, and there was none");
+        };
+        match state.take_book(self.pid, file) {
+            Ok(owner) => self.owner = owner,
+            Err(reason) => {
+                log(Level::Warning, "book-refused", &[("pid", &self.pid), ("reason", &reason)]);
+                self.refuse(reason);
+            }
+        }
+    }
+
+    /// A new sample is there, written down as a frame when somebody wants it.
+    pub fn publish(&mut self, now: Instant, began: Instant, written: &mut dyn FnMut() -> Option<Arc<Vec<u8>>>) {
+        if self.awaiting > 0 && began >= self.asked_at {
+            (0..std::mem::take(&mut self.awaiting)).filter_map(|_| written()).for_each(|frame| self.outbox.push(frame));
+        }
+        let Some(subscription) = &mut self.subscription else { return };
+        // Samples come a little early or late.
+        if self.is_leaving || now + Duration::from_millis(20) < subscription.due {
+            return;
+        }
+        subscription.due = now + subscription.interval;
+        if self.outbox.is_empty() {
+            subscription.missed = 0;
+            written().into_iter().for_each(|frame| self.outbox.push(frame));
+            return;
+        }
+        subscription.missed += 1;
+        if subscription.missed >= MISSED {
+            self.dismiss("too slow: ten snapshots in a row found the one before them unread");
+        }
+    }
+
+    /// Whether it has taken nothing since the last look, though something waits.
+    pub fn is_stuck(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.sent_before, self.outbox.total);
+        !self.outbox.is_empty() && before == self.outbox.total
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Tells it why, and closes the connection when it has heard.
+    pub fn dismiss(&mut self, reason: &str) {
+        log(Level::Warning, "dismissed", &[("pid", &self.pid), ("reason", &reason)]);
+        self.outbox.cut();
+        self.refuse(reason);
+        self.is_leaving = true;
+    }
+
+    fn refuse(&mut self, reason: impl AsRef<str>) {
+        self.say(&json!({ "error": { "reason": reason.as_ref() } }));
+    }
+
+    fn say(&mut self, message: &impl Serialize) {
+        self.push(frame(message));
+    }
+
+    fn push(&mut self, frame: Result<Vec<u8>, WireError>) {
+        match frame {
+            Ok(frame) => self.outbox.push(frame),
+            Err(error) => log(Level::Error, "unsayable", &[("reason", &error)]),
+        }
+    }
+}
+
+/// An answer.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told<'a> {
+    Devices(Vec<model::Device>),
+    Processes(Vec<model::Process>),
+    Snapshot(Cow<'a, model::Snapshot>),
+    Deaths(Vec<&'a super::deaths::Death>),
+    Alerts(Listed),
+}
+
+fn other_version(theirs: u32) -> String {
+    let ours = *VERSION;
+    format!("this service speaks version {ours} and you speak version {theirs}: use a ttmon of the same version")
+}

@@ -1,0 +1,211 @@
+//! A connection of a client of the proof of concept: an instrumented tt-metal, its Python client, its monitor.
+
+use super::outbox::Outbox;
+use super::people::Key;
+use super::state::State;
+use alerts::log::{Level, log};
+use ledger::poc::{Answer, FrameError, Length, Operation, Refusal, Request, Splitter};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+
+/// A connection.
+pub struct Caller {
+    pub socket: OwnedFd,
+    splitter: Splitter,
+    speaker: Speaker,
+    /// Whether it is waited for to read its answers.
+    pub was_behind: bool,
+}
+
+/// Who speaks, and what there is to say to it.
+struct Speaker {
+    /// As the kernel says.
+    pid: u32,
+    /// As it calls itself, in its own PID namespace.
+    inner_pid: u32,
+    /// Absent when it was gone before it could be known.
+    key: Option<Key>,
+    may_speak_for_others: bool,
+    /// The last process that it spoke for.
+    other: Option<(i32, Key)>,
+    outbox: Outbox,
+    /// What was remarked already.
+    remarked: Remarked,
+    mistakes: u32,
+}
+
+#[derive(Default)]
+struct Remarked {
+    lie: bool,
+    refusal: bool,
+    mistake: bool,
+}
+
+/// What becomes of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    Stay,
+    /// Half of what may be a whole message is there: a pause would tell.
+    Pause,
+    Close,
+}
+
+/// So many messages that make no sense, and it is no client.
+const MISTAKES: u32 = 16;
+/// As many bytes of answers as a client may leave unread.
+const UNREAD: usize = 256 << 10;
+/// How often one connection is read from before the others have their turn.
+const TURNS: usize = 8;
+
+impl Caller {
+    /// Somebody has called whose pid and user the kernel tells.
+    pub fn new(socket: OwnedFd, pid: u32, uid: u32, state: &mut State) -> Caller {
+        let key = state.know(pid);
+        let person = key.and_then(|key| state.people.get_mut(key));
+        let inner_pid = person.as_ref().map_or(pid, |person| person.identity.inner_pid);
+        if let Some(person) = person {
+            person.connections += 1;
+        }
+        let speaker = Speaker {
+            pid,
+            inner_pid,
+            key,
+            // The pids that root says in a container are the container's.
+            may_speak_for_others: uid == 0 && inner_pid == pid,
+            other: None,
+            outbox: Outbox::default(),
+            remarked: Remarked::default(),
+            mistakes: 0,
+        };
+        Caller { socket, splitter: Splitter::default(), speaker, was_behind: false }
+    }
+
+    pub fn key(&self) -> Option<Key> {
+        self.speaker.key
+    }
+
+    /// Whether answers wait to be sent.
+    pub fn is_behind(&self) -> bool {
+        !self.speaker.outbox.is_empty()
+    }
+
+    /// Reads what there is, up to a limit, and answers.
+    pub fn hear(&mut self, buffer: &mut [u8], state: &mut State) -> Next {
+        for _ in 0..TURNS {
+            match rustix::io::read(&self.socket, &mut *buffer) {
+                Ok(0) => return Next::Close,
+                Ok(bytes) => {
+                    let speaker = &mut self.speaker;
+                    speaker.meet(state);
+                    self.splitter.feed(&buffer[..bytes], |request, length| speaker.says(request, length, state));
+                    if bytes < buffer.len() {
+                        break;
+                    }
+                }
+                Err(Errno::AGAIN | Errno::INTR) => break,
+                Err(_) => return Next::Close,
+            }
+        }
+        self.next()
+    }
+
+    /// Nothing has come for a while.
+    pub fn pause(&mut self, state: &mut State) -> Next {
+        let speaker = &mut self.speaker;
+        speaker.meet(state);
+        self.splitter.pause(|request, length| speaker.says(request, length, state));
+        self.next()
+    }
+
+    fn next(&mut self) -> Next {
+        let Speaker { outbox, mistakes, pid, .. } = &mut self.speaker;
+        if outbox.send(&self.socket).is_err() {
+            return Next::Close;
+        }
+        if outbox.waiting() > UNREAD {
+            log(Level::Warning, "slow-reader", &[("pid", pid), ("unread_bytes", &outbox.waiting())]);
+            return Next::Close;
+        }
+        if *mistakes >= MISTAKES {
+            log(Level::Warning, "not-a-client", &[("pid", pid), ("messages", mistakes)]);
+            return Next::Close;
+        }
+        if self.splitter.is_waiting() { Next::Pause } else { Next::Stay }
+    }
+}
+
+impl Speaker {
+    /// Makes sure that it still lives before anything is entered for it.
+    fn meet(&mut self, state: &State) {
+        self.key = self.key.filter(|key| state.people.get(*key).is_some());
+    }
+
+    fn says(&mut self, request: Result<Request, FrameError>, length: Length, state: &mut State) {
+        let request = match request {
+            Ok(request) => request,
+            Err(error) => {
+                self.mistakes += 1;
+                if !std::mem::replace(&mut self.remarked.mistake, true) {
+                    log(Level::Warning, "mistake", &[("pid", &self.pid), ("reason", &error)]);
+                }
+                return;
+            }
+        };
+        let device = request.device;
+        match request.operation {
+            Operation::Allocate(_) | Operation::Free(_) => self.enter(&request, state),
+            Operation::Query => {
+                self.outbox.push(Answer::Allocated { device, bytes: state.allocated(device) }.encode(length));
+            }
+            Operation::DeviceInfo => {
+                self.outbox.push(Answer::Device { device, info: state.device_info(device) }.encode(length));
+            }
+            Operation::DumpRemaining => state.print_remaining(false),
+            Operation::DumpKernels => state.print_remaining(true),
+            Operation::HostMemory => {}
+        }
+    }
+
+    fn enter(&mut self, request: &Request, state: &mut State) {
+        let Some(key) = self.whose(request.pid, state) else { return };
+        let result = if request.device < 0 {
+            Err(format!("there is no device {}", request.device))
+        } else {
+            match state.accounts.apply(key, request) {
+                // It may have been allocated before the service was there.
+                Ok(()) | Err(Refusal::Unknown(_)) => Ok(()),
+                Err(refusal) => Err(refusal.to_string()),
+            }
+        };
+        if let Err(reason) = result
+            && !std::mem::replace(&mut self.remarked.refusal, true)
+        {
+            log(Level::Warning, "refused", &[("pid", &key.0), ("reason", &reason)]);
+        }
+    }
+
+    /// Whose message it is. What it claims counts for root only; a process that calls itself by its own number does not lie.
+    fn whose(&mut self, claimed: i32, state: &mut State) -> Option<Key> {
+        let number = claimed.cast_unsigned();
+        if claimed <= 0 || number == self.pid || number == self.inner_pid {
+            return self.key;
+        }
+        if let Some((_, key)) = self.other.filter(|(other, key)| *other == claimed && state.people.get(*key).is_some())
+        {
+            return Some(key);
+        }
+        if let Some(key) = self.may_speak_for_others.then(|| state.know(number)).flatten() {
+            self.other = Some((claimed, key));
+            return Some(key);
+        }
+        // What is told late of one that has died is nobody's.
+        if self.other.is_some_and(|(other, _)| other == claimed) {
+            return None;
+        }
+        if !std::mem::replace(&mut self.remarked.lie, true) {
+            let reason = "counted for the process that sent it";
+            log(Level::Warning, "wrong-pid", &[("pid", &self.pid), ("claimed", &claimed), ("reason", &reason)]);
+        }
+        self.key
+    }
+}

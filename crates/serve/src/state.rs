@@ -1,0 +1,356 @@
+//! What the service knows: living processes, what they have reported, their books, the last sample, and the dead.
+
+use super::buffers;
+use super::deaths::{Death, Deaths, held_by_book};
+use super::merge;
+use super::people::{Key, People};
+use super::poller::Poller;
+use super::settings::Limits;
+use alerts::log::{Level, log};
+use ledger::book::BookError;
+use ledger::poc::{Accounts, DeviceInfo, Kinds};
+use ledger::wire::{Wanted, WireError};
+use model::{Arch, Fault, Held, Process, Snapshot, Source};
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::fs::File;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use watch::handover::book_in;
+use watch::rules::Watch;
+
+/// All of it. Sockets are elsewhere.
+pub struct State {
+    pub poller: Poller,
+    pub people: People,
+    pub accounts: Accounts<Key>,
+    pub deaths: Deaths,
+    /// Rules, and what they have found.
+    pub watch: Watch,
+    /// The last sample, without those who have died since.
+    sample: Snapshot,
+    /// When it was begun with.
+    sampled_at: Instant,
+    /// Somebody wants a fresh one.
+    pub wants_sample: bool,
+    /// When what remains was last printed, and when the kernels were.
+    printed: [Option<Instant>; 2],
+    /// Read a moment ago, for questions that come in quick succession.
+    others: Cell<Option<Others>>,
+}
+
+/// What is known of processes without their reports. Reading all books takes longer than asking for the sum.
+struct Others {
+    snapshot: Snapshot,
+    read: Instant,
+}
+
+impl Others {
+    fn of(snapshot: Snapshot) -> Others {
+        Others { snapshot, read: Instant::now() }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.read.elapsed() < Duration::from_millis(5)
+    }
+}
+
+impl State {
+    pub fn new(poller: Poller, limits: &Limits, watch: Watch, sample: Snapshot) -> State {
+        let accounts = Accounts::new(limits.buffers_per_process);
+        let deaths = Deaths::up_to(limits.deaths);
+        let empty = Snapshot { processes: Vec::new(), ..sample.clone() };
+        let mut state = State {
+            poller,
+            people: People::default(),
+            accounts,
+            deaths,
+            watch,
+            sample: empty,
+            sampled_at: Instant::now(),
+            wants_sample: false,
+            printed: [None; 2],
+            others: Cell::new(None),
+        };
+        state.take_sample(state.sampled_at, sample);
+        state
+    }
+
+    /// The process that has this pid now.
+    pub fn know(&mut self, pid: u32) -> Option<Key> {
+        self.people.know(pid, &self.poller)
+    }
+
+    /// A new sample has come: whoever is in it is watched from now on.
+    pub fn take_sample(&mut self, began: Instant, mut sample: Snapshot) {
+        self.sampled_at = began;
+        self.others.set(None);
+        for (_, person) in self.people.iter_mut() {
+            person.sampled = None;
+            // A name that was not at hand may have been found.
+            person.identity.process.user = person.identity.uid.map(sources::user_name);
+        }
+        let mut dead = Vec::new();
+        for process in &sample.processes {
+            let key = self.people.know(process.pid, &self.poller);
+            let Some(person) = key.and_then(|key| self.people.get_mut(key)) else {
+                dead.push(process.pid);
+                continue;
+            };
+            let began = |process: &Process| process.started_at.map_or(0, |time| time.0);
+            // The pid is another's by now.
+            if process.started_at.is_some() && began(process).abs_diff(began(&person.identity.process)) > 1000 {
+                dead.push(process.pid);
+                continue;
+            }
+            person.sampled = Some(process.devices.clone());
+            if process.agent.is_some() && person.book.is_none() {
+                person.book = sources::open_book(process.pid, &person.identity);
+            }
+        }
+        dead.into_iter().for_each(|pid| merge::remove(&mut sample, pid));
+        self.sample = sample;
+        let idle: Vec<Key> = self.people.iter().map(|(key, _)| key).filter(|key| self.is_idle(*key)).collect();
+        idle.into_iter().for_each(|key| drop(self.people.remove(key)));
+    }
+
+    /// How old the last sample is.
+    pub fn age(&self) -> Duration {
+        self.sampled_at.elapsed()
+    }
+
+    /// A process without memory, devices or connections is nobody that matters here.
+    pub fn forget_if_idle(&mut self, key: Key) {
+        if self.is_idle(key) {
+            self.people.remove(key);
+        }
+    }
+
+    fn is_idle(&self, key: Key) -> bool {
+        let Some(person) = self.people.get(key) else { return false };
+        person.connections == 0
+            && person.book.is_none()
+            && person.sampled.is_none()
+            && self.accounts.get(key).is_none()
+            && person.lives()
+    }
+
+    /// A process has died: its bytes are nobody's from now on.
+    pub fn end(&mut self, key: Key) {
+        self.others.set(None);
+        let account = self.accounts.end(key);
+        let Some(person) = self.people.remove(key) else { return };
+        if let Some(death) = Death::of(key, &person, account.as_ref(), &self.sample.devices, now()) {
+            log(Level::Info, "death", &[("pid", &key.0), ("bytes", &death.bytes())]);
+            self.deaths.add(death);
+        }
+        if person.sampled.is_some() {
+            merge::remove(&mut self.sample, key.0);
+        }
+    }
+
+    /// Takes a book that the process with this pid hands over.
+    pub fn take_book(&mut self, pid: u32, file: File) -> Result<Option<Key>, String> {
+        let book = book_in(&file).map_err(|error| format!("the book of pid {pid} was not taken: {error}"))?;
+        let Some(key) = self.know(pid) else {
+            self.deaths.add(Death::of_stranger(pid, &file, &self.sample.devices, now()));
+            return Ok(None);
+        };
+        let Some(person) = self.people.get_mut(key) else { return Ok(None) };
+        let identity = &person.identity;
+        if book.pid != identity.inner_pid || book.start_ticks.is_some_and(|ticks| ticks != identity.start_ticks) {
+            return Err(format!("pid {pid} has handed over the book of another process, which was not taken"));
+        }
+        person.book = Some(Arc::new(file));
+        self.others.set(None);
+        Ok(Some(key))
+    }
+
+    /// Everything there is to know now.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut snapshot = self.with_books();
+        for (key, account) in self.accounts.iter() {
+            let Some(person) = self.people.get(*key) else { continue };
+            let (mut all, mut unknown) = (Vec::new(), Vec::new());
+            for (number, kinds) in account.totals() {
+                let Some(device) = merge::chip_of_number(&snapshot.devices, number) else {
+                    unknown.push(number);
+                    continue;
+                };
+                let held = merge::reported(device.id.clone(), kinds);
+                match merge::too_much(&held, &snapshot.devices) {
+                    None => all.push(held),
+                    Some(kind) => {
+                        let reason = format!("reports more {kind} than device {} has", held.id);
+                        snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));
+                    }
+                }
+            }
+            // One line, however many a process makes up.
+            if let [number, others @ ..] = &unknown[..] {
+                let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+                let reason = format!("reports memory of device {number}{others}, and nothing tells which that is");
+                snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));
+            }
+            if !all.is_empty() {
+                merge::overlay(&mut snapshot, &person.identity.process, all);
+            }
+        }
+        snapshot.alerts = self.watch.firing().to_vec();
+        snapshot
+    }
+
+    /// The sample, and the books that were handed over and that the sampler does not see.
+    fn with_books(&self) -> Snapshot {
+        let mut snapshot = self.sample.clone();
+        for (key, person) in self.people.iter() {
+            let sampled = person.sampled.as_deref().unwrap_or_default();
+            let is_exact = sampled.iter().any(|held| held.source == Some(Source::Exact));
+            let book = person.book.as_ref().filter(|_| !is_exact).and_then(|file| book_in(file).ok());
+            let Some(book) = book.filter(|book| !book.is_inexact) else { continue };
+            let mut all = Vec::new();
+            for held in held_by_book(&book, &snapshot.devices) {
+                match merge::impossible(&held, sampled, &snapshot.devices) {
+                    None => all.push(held),
+                    Some(why) => snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), why)),
+                }
+            }
+            if !all.is_empty() {
+                let process = Process { agent: Some(book.producer.clone()), ..person.identity.process.clone() };
+                merge::overlay(&mut snapshot, &process, all);
+            }
+        }
+        snapshot
+    }
+
+    /// Allocated bytes by kind on a device, as clients of the proof of concept number them.
+    pub fn allocated(&self, number: i32) -> Kinds {
+        let nobody_else = self.sample.processes.is_empty() && self.people.iter().all(|(_, one)| one.book.is_none());
+        let id = merge::chip_of_number(&self.sample.devices, number).map(|device| device.id.clone());
+        let (Some(id), false) = (id, nobody_else) else { return self.accounts.total(number) };
+        let others =
+            self.others.take().filter(|others| others.is_fresh()).unwrap_or_else(|| Others::of(self.with_books()));
+        let mut sum = Kinds::default();
+        let mut add =
+            |kinds: Kinds| sum.iter_mut().zip(kinds).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
+        let mut known = HashSet::new();
+        for process in &others.snapshot.processes {
+            let reported = |pid: u32| self.people.of_pid(pid).and_then(|key| self.accounts.get(key)?.total(number));
+            for held in process.devices.iter().filter(|held| held.id == id) {
+                if merge::is_better_than_reported(held) || reported(process.pid).is_none() {
+                    known.insert(process.pid);
+                    add(kinds(held));
+                }
+            }
+        }
+        let reported = self.accounts.iter().filter(|(key, _)| !known.contains(&key.0));
+        reported.filter_map(|(_, account)| account.total(number)).for_each(add);
+        self.others.set(Some(others));
+        sum
+    }
+
+    /// What a device is, as clients of the proof of concept number them.
+    pub fn device_info(&self, number: i32) -> DeviceInfo {
+        let devices = merge::number_of_chips(&self.sample.devices);
+        let Some(device) = merge::chip_of_number(&self.sample.devices, number) else {
+            return DeviceInfo { devices, ..DeviceInfo::default() };
+        };
+        let bytes = |bytes: Option<model::Bytes>| bytes.map_or(0, |bytes| bytes.0);
+        let (total_dram, total_l1) = (bytes(device.memory.dram_total), bytes(device.memory.l1_total));
+        // Channels of 1 GiB on Wormhole, of 4 GiB on Blackhole.
+        let (architecture, dram_per_channel, l1_per_core) = match device.arch {
+            None => (0, 0, 0),
+            Some(Arch::Wormhole) => (2, 1u64 << 30, 1_499_136),
+            Some(Arch::Blackhole) => (3, (1u64 << 32) - 1, 1_572_864),
+        };
+        let per_channel = if architecture == 3 { 1u64 << 32 } else { dram_per_channel };
+        DeviceInfo {
+            total_dram,
+            total_l1,
+            architecture,
+            dram_channels: total_dram.checked_div(per_channel).unwrap_or(0) as u32,
+            dram_per_channel: dram_per_channel as u32,
+            l1_per_core,
+            is_available: true,
+            devices,
+        }
+    }
+
+    /// Live buffers, as an answer.
+    pub fn buffers(&self, wanted: &Wanted) -> Result<Vec<u8>, WireError> {
+        let (page, unlisted, faults) = self.page_of_buffers(wanted);
+        page.frame(unlisted, &faults)
+    }
+
+    /// Live buffers; how many more books had no room for, and which books could not be read.
+    pub fn page_of_buffers(&self, wanted: &Wanted) -> (buffers::Page, u64, Vec<String>) {
+        let (mut all, mut unlisted, mut faults) = (Vec::new(), 0, Vec::new());
+        let devices = &self.sample.devices;
+        for (key, person) in self.people.iter().filter(|(key, _)| wanted.pid.is_none_or(|pid| key.0 == pid)) {
+            let from_book = person.book.as_ref().map(|file| {
+                let book = book_in(file)?;
+                buffers::add_book(&mut all, key.0, file, &book, devices)?;
+                unlisted = book.untabled.saturating_add(unlisted);
+                Ok::<(), BookError>(())
+            });
+            // Whoever keeps a book is believed that.
+            match from_book {
+                Some(Ok(())) => continue,
+                Some(Err(error)) => faults.push(format!("the book of pid {}: {error}", key.0)),
+                None => {}
+            }
+            if let Some(account) = self.accounts.get(key) {
+                buffers::add_account(&mut all, key.0, account, devices);
+            }
+        }
+        (buffers::page(all, wanted, now()), unlisted, faults)
+    }
+
+    /// Prints what is still allocated, one line for each process and device. Whoever asks for it again and again does not fill the
+    /// log.
+    pub fn print_remaining(&mut self, only_kernels: bool) {
+        let last = &mut self.printed[usize::from(only_kernels)];
+        if last.is_some_and(|last| last.elapsed() < Duration::from_secs(1)) {
+            return;
+        }
+        *last = Some(Instant::now());
+        for (key, account) in self.accounts.iter() {
+            for (device, [dram, l1, l1_small, trace, cb, kernel]) in account.totals() {
+                let (pid, event) = (&key.0, if only_kernels { "kernels" } else { "remaining" });
+                match only_kernels {
+                    true => log(Level::Info, event, &[("pid", pid), ("device", &device), ("kernel_bytes", &kernel)]),
+                    false => log(
+                        Level::Info,
+                        event,
+                        &[
+                            ("pid", pid),
+                            ("device", &device),
+                            ("dram_bytes", &dram),
+                            ("l1_bytes", &l1),
+                            ("l1_small_bytes", &l1_small),
+                            ("trace_bytes", &trace),
+                            ("cb_bytes", &cb),
+                            ("kernel_bytes", &kernel),
+                            ("buffers", &account.buffers_on(device)),
+                        ],
+                    ),
+                }
+            }
+        }
+    }
+}
+
+fn kinds(held: &Held) -> Kinds {
+    let usage = held.usage;
+    // What the driver counts has no parts: there it is all of what is in use.
+    let (dram, l1) = (usage.dram.or(usage.dram_used), usage.l1.or(usage.l1_used));
+    let bytes = [dram, l1, usage.l1_small, usage.trace, usage.cb];
+    let [dram, l1, l1_small, trace, cb] = bytes.map(|bytes| bytes.map_or(0, |bytes| bytes.0));
+    let kernel = held.exact.as_ref().and_then(|exact| exact.kernel).map_or(0, |kernel| kernel.bytes.0);
+    [dram, l1, l1_small, trace, cb, kernel]
+}
+
+/// Nanoseconds since 1970, as books count.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+}

@@ -1,0 +1,134 @@
+//! Figures of a device as they stand in a table, and the tone that goes with each.
+
+use crate::style::{Style, Tone, against};
+use crate::text::clean;
+use model::{Bytes, Device, DeviceId, State};
+
+/// What people call it.
+pub fn name(device: &Device, style: &Style) -> String {
+    match &device.id {
+        DeviceId::NoDriver(_) => style.glyphs().absent.to_owned(),
+        id => id.to_string(),
+    }
+}
+
+/// The board, or the chip where the board is not known.
+pub fn board(device: &Device, style: &Style) -> String {
+    let arch = device.arch.map(|arch| arch.name().to_owned());
+    device.board.as_deref().map(|board| clean(board).into_owned()).or(arch).unwrap_or(style.glyphs().absent.to_owned())
+}
+
+/// Its place on the PCI bus.
+pub fn address(device: &Device, style: &Style) -> String {
+    device.pci_address.as_ref().map_or(style.glyphs().absent.to_owned(), |address| clean(&address.0).into_owned())
+}
+
+/// `Gen5 x16`, and what it could be where that is better.
+pub fn link(device: &Device) -> String {
+    match (device.pcie.generation, device.pcie.width) {
+        (Some(generation), Some(width)) => format!("Gen{generation} x{width}"),
+        _ => String::new(),
+    }
+}
+
+/// A link that could be better is marked.
+pub fn link_tone(device: &Device) -> Tone {
+    if device.link_is_degraded() { Tone::Warning } else { Tone::Plain }
+}
+
+/// `3210rpm`
+pub fn fan(device: &Device, style: &Style) -> String {
+    device.fan.map_or(style.glyphs().absent.to_owned(), |fan| format!("{}rpm", fan.0))
+}
+
+/// `54/90`
+pub fn temperature(device: &Device, style: &Style) -> String {
+    with_limit(device.asic_temp.map(|v| v.0), device.asic_temp_max.map(|v| v.0), style)
+}
+
+/// Against the limit.
+pub fn temperature_tone(device: &Device) -> Tone {
+    against(device.asic_temp.map(|v| v.0), device.asic_temp_max.map(|v| v.0), 0.85, 0.95)
+}
+
+/// `65/150`
+pub fn power(device: &Device, style: &Style) -> String {
+    with_limit(device.power.map(|v| v.0), device.power_max.map(|v| v.0), style)
+}
+
+/// Against the limit.
+pub fn power_tone(device: &Device) -> Tone {
+    against(device.power.map(|v| v.0), device.power_max.map(|v| v.0), 0.90, 0.98)
+}
+
+fn with_limit(value: Option<f64>, limit: Option<f64>, style: &Style) -> String {
+    match (value, limit) {
+        (Some(value), Some(limit)) => format!("{value:.0}/{limit:.0}"),
+        (Some(value), None) => format!("{value:.0}"),
+        (None, _) => style.glyphs().absent.to_owned(),
+    }
+}
+
+/// In MHz.
+pub fn clock(device: &Device, style: &Style) -> String {
+    device.aiclk.map_or(style.glyphs().absent.to_owned(), |clock| clock.0.to_string())
+}
+
+/// How a state is marked.
+pub fn state_tone(state: State) -> Tone {
+    match state {
+        State::Ok => Tone::Good,
+        State::Resetting | State::NoDriver | State::Silent => Tone::Warning,
+        State::Hung | State::Lost => Tone::Bad,
+        State::Remote => Tone::Faint,
+    }
+}
+
+/// How much of it is in use, as a part of one.
+pub fn part(used: Option<Bytes>, total: Option<Bytes>) -> Option<f64> {
+    Some(used?.0 as f64 / total.filter(|total| total.0 > 0)?.0 as f64)
+}
+
+/// Plain figures of memory are drawn as a good bar.
+pub fn memory_tone(used: Option<Bytes>, total: Option<Bytes>) -> Tone {
+    match against(part(used, total), Some(1.0), 0.80, 0.95) {
+        Tone::Plain => Tone::Good,
+        tone => tone,
+    }
+}
+
+/// `12.4/32.0 GiB`: both in the unit of the total. At least so much, where a process does not tell.
+pub fn used_of_total(used: Option<Bytes>, total: Option<Bytes>, untracked: u32, style: &Style) -> String {
+    let mark = if untracked > 0 && used.is_some() { style.glyphs().at_least } else { "" };
+    let total = match (used, total) {
+        (Some(used), None) => return format!("{mark}{used}"),
+        (None, None) => return style.glyphs().absent.to_owned(),
+        (_, Some(total)) => total,
+    };
+    let (size, prefix) =
+        [(30, "GiB"), (20, "MiB"), (10, "KiB")].into_iter().find(|(s, _)| total.0 >> s > 0).unwrap_or((0, "B"));
+    let scaled = |bytes: Bytes| bytes.0 as f64 / (1u64 << size) as f64;
+    match used {
+        // A little is not nothing.
+        Some(used) if used.0 > 0 && scaled(used) < 0.05 => {
+            format!("{mark}{}/{:.1} {prefix}", used.short(), scaled(total))
+        }
+        Some(used) => format!("{mark}{:.1}/{:.1} {prefix}", scaled(used), scaled(total)),
+        None => format!("{}/{:.1} {prefix}", style.glyphs().absent, scaled(total)),
+    }
+}
+
+/// What a person should know about the device that no other cell says.
+pub fn remark(device: &Device) -> Option<String> {
+    let age = device.sample_age_seconds.filter(|age| *age > 0.0);
+    let stale = device.memory.stale.filter(|stale| stale.0 > 0);
+    match device.state {
+        State::Silent | State::Lost => Some(match age {
+            Some(age) => format!("last answer {age:.1} s ago"),
+            None => "has not answered yet".into(),
+        }),
+        State::NoDriver => Some("no driver is bound to it".into()),
+        _ if device.foreign_holders > 0 => Some(format!("{} openers cannot be named", device.foreign_holders)),
+        _ => stale.map(|stale| format!("{stale} stale (dead owner)")),
+    }
+}

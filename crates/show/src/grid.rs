@@ -1,0 +1,201 @@
+//! Frames, and tables whose columns share out the width.
+
+use crate::style::{Style, Tone};
+use crate::text::{Align, width};
+
+/// A page that is being drawn.
+pub struct Page {
+    /// How it is drawn.
+    pub style: Style,
+    /// What is drawn so far.
+    pub text: String,
+}
+
+impl Page {
+    /// An empty one.
+    pub fn new(style: Style) -> Page {
+        Page { style, text: String::new() }
+    }
+
+    /// A line of the frame: ends, and crossings between columns of these widths.
+    pub fn rule(&mut self, columns: &[usize], line: char, [left, cross, right]: [char; 3]) {
+        self.text.push(left);
+        for (i, &columns) in columns.iter().enumerate() {
+            if i > 0 {
+                self.text.push(cross);
+            }
+            self.text.extend(std::iter::repeat_n(line, columns));
+        }
+        self.text.push(right);
+        self.text.push('\n');
+    }
+
+    /// A line of cells, each already as wide as its column.
+    pub fn line(&mut self, cells: &[String]) {
+        let bar = self.style.glyphs().vertical;
+        self.text.push(bar);
+        for cell in cells {
+            self.text += cell;
+            self.text.push(bar);
+        }
+        self.text.push('\n');
+    }
+
+    /// A table of one-line rows inside the frame.
+    pub fn grid(&mut self, columns: Vec<Column>, rows: Vec<Vec<Cell>>) {
+        let all = rows.len();
+        self.groups(columns, rows, &[(None, all)]);
+    }
+
+    /// The same, in groups of so many rows, each below its heading, which is as wide as the frame.
+    pub fn groups(&mut self, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>, groups: &[(Option<String>, usize)]) {
+        let inner = self.style.columns - 2;
+        let widths = fitted(&mut columns, &mut rows, inner - 2);
+        let (columns, mut rows) = (&columns[..], rows.iter());
+        let heads: Vec<Cell> = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Tone::Plain)).collect();
+        self.grid_line(columns, &widths, &heads);
+        let glyphs = self.style.glyphs();
+        self.rule(&[inner], glyphs.double, glyphs.joint);
+        for (n, (heading, count)) in groups.iter().enumerate() {
+            if n > 0 {
+                self.rule(&[inner], glyphs.horizontal, glyphs.middle);
+            }
+            heading.iter().for_each(|heading| self.line(std::slice::from_ref(heading)));
+            for row in rows.by_ref().take(*count) {
+                self.grid_line(columns, &widths, row);
+            }
+        }
+    }
+
+    fn grid_line(&mut self, columns: &[Column], widths: &[usize], cells: &[Cell]) {
+        let bar = self.style.glyphs().vertical;
+        self.text.push(bar);
+        for ((column, &columns), cell) in columns.iter().zip(widths).zip(cells) {
+            self.text.push(' ');
+            self.text += &match cell {
+                Cell::Text(text, tone) => self.style.cell(text, columns, column.align, *tone),
+                Cell::Bar(part, tone) => self.style.bar(*part, columns, *tone),
+            };
+        }
+        self.text.extend([' ', bar, '\n']);
+    }
+}
+
+/// A column of a table.
+pub struct Column {
+    /// Its name.
+    pub head: &'static str,
+    /// To which side.
+    pub align: Align,
+    /// It is never narrower than this.
+    pub least: usize,
+    /// It takes what the others leave.
+    pub stretches: bool,
+    /// Where there is not room for all, the highest goes first; zero stays.
+    pub rank: u8,
+}
+
+impl Column {
+    /// Of text.
+    pub fn left(head: &'static str, least: usize) -> Column {
+        Column { head, align: Align::Left, least, stretches: false, rank: 0 }
+    }
+
+    /// Of numbers.
+    pub fn right(head: &'static str, least: usize) -> Column {
+        Column { head, align: Align::Right, least, stretches: false, rank: 0 }
+    }
+
+    /// Takes what room is left.
+    pub fn stretching(self) -> Column {
+        Column { stretches: true, ..self }
+    }
+
+    /// The higher, the sooner it is left out.
+    pub fn rank(self, rank: u8) -> Column {
+        Column { rank, ..self }
+    }
+}
+
+/// A cell of a table.
+#[derive(Clone)]
+pub enum Cell {
+    /// A text.
+    Text(String, Tone),
+    /// A bar that is filled to a part of one.
+    Bar(Option<f64>, Tone),
+}
+
+impl Cell {
+    /// A text without a tone.
+    pub fn plain(text: impl Into<String>) -> Cell {
+        Cell::Text(text.into(), Tone::Plain)
+    }
+}
+
+/// Leaves out the columns for which there is no room, and says how wide the others are.
+pub fn fitted(columns: &mut Vec<Column>, rows: &mut [Vec<Cell>], total: usize) -> Vec<usize> {
+    drop_what_does_not_fit(columns, rows, total);
+    widths(columns, rows, total)
+}
+
+fn drop_what_does_not_fit(columns: &mut Vec<Column>, rows: &mut [Vec<Cell>], total: usize) {
+    let least = |columns: &[Column]| columns.iter().map(|column| column.least + 1).sum::<usize>() - 1;
+    while least(columns) > total {
+        let Some((at, column)) = columns.iter().enumerate().max_by_key(|(_, column)| column.rank) else { return };
+        if column.rank == 0 {
+            return;
+        }
+        columns.remove(at);
+        rows.iter_mut().for_each(|row| drop(row.remove(at)));
+    }
+}
+
+/// Each column gets its least; then, from the left, what its widest cell needs; the rest goes to the one that stretches.
+fn widths(columns: &[Column], rows: &[Vec<Cell>], total: usize) -> Vec<usize> {
+    let mut widths: Vec<usize> = columns.iter().map(|column| column.least).collect();
+    let taken = widths.iter().sum::<usize>() + columns.len().saturating_sub(1);
+    let mut rest = total.saturating_sub(taken);
+    for (i, column) in columns.iter().enumerate().filter(|(_, column)| !column.stretches) {
+        let cells = rows.iter().map(|row| match &row[i] {
+            Cell::Text(text, _) => width(text),
+            Cell::Bar(..) => 0,
+        });
+        let wanted = cells.chain([width(column.head)]).max().unwrap_or(0);
+        let more = wanted.saturating_sub(widths[i]).min(rest);
+        widths[i] += more;
+        rest -= more;
+    }
+    // Where that one had to go, the last takes its part.
+    let stretching = columns.iter().position(|column| column.stretches).or(columns.len().checked_sub(1));
+    if let Some(i) = stretching {
+        widths[i] += rest;
+    }
+    widths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_important_column_goes_first() {
+        let column = |rank| Column::left("x", 4).rank(rank);
+        let mut columns = vec![column(0), column(2), column(1)];
+        let mut rows = vec![vec![Cell::plain("a"), Cell::plain("b"), Cell::plain("c")]];
+        drop_what_does_not_fit(&mut columns, &mut rows, 9);
+        assert_eq!(columns.iter().map(|column| column.rank).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(rows[0].len(), 2);
+        drop_what_does_not_fit(&mut columns, &mut rows, 1);
+        assert_eq!(columns.len(), 1, "what must stay stays");
+    }
+
+    #[test]
+    fn columns_take_what_they_need_and_one_takes_the_rest() {
+        let columns = [Column::left("A", 2), Column::left("NAME", 4).stretching(), Column::right("B", 2)];
+        let row = |a: &str, b: &str| vec![Cell::plain(a), Cell::plain("name"), Cell::plain(b)];
+        assert_eq!(widths(&columns, &[row("x", "12345")], 30), [2, 21, 5]);
+        assert_eq!(widths(&columns, &[row("x", "12345")], 11), [2, 4, 3], "too narrow: the last gets what is left");
+        assert_eq!(widths(&columns, &[], 10), [2, 4, 2]);
+    }
+}

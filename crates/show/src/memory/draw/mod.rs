@@ -1,0 +1,174 @@
+//! The memory of all chips as text: the chips, the processes and the buffers below each other in one frame.
+//!
+//! Up to eight chips get a block each, with all that is known. More of them, or a low terminal, get a line each; where even
+//! that is too much, several share a line. What room is left goes to processes and buffers.
+
+pub mod bar;
+mod blocks;
+pub mod facts;
+pub mod lists;
+mod rows;
+mod tiles;
+
+use super::view::View;
+use crate::grid::Page;
+use crate::style::{Style, Tone};
+use crate::text::{Align, clean, cut, width};
+use model::{Bytes, State};
+
+/// More chips than this get a line each.
+const BLOCKS: usize = 8;
+const NARROWEST: usize = 60;
+const WIDEST: usize = 160;
+/// Processes and buffers in a list, where nothing limits them.
+const LISTED: usize = 10;
+/// In a low terminal each list that has so many keeps so many.
+const AT_LEAST: usize = 3;
+/// Lines of a list besides its rows.
+const LIST_FRAME: usize = 3;
+/// Faults that are told of.
+const NOTES: usize = 6;
+
+/// The whole view.
+pub fn text(view: &View, style: &Style, time: &str) -> String {
+    let style = Style { columns: style.columns.clamp(NARROWEST, WIDEST), ..*style };
+    let (devices, room) = chosen(view, style);
+    let mut page = Page::new(style);
+    title(&mut page, view, time);
+    page.text += &devices;
+    let lists = lists::Lists::of(view);
+    let shares = lists.shares(room);
+    lists.draw(&mut page, view, &shares);
+    let glyphs = style.glyphs();
+    page.rule(&[style.columns - 2], glyphs.horizontal, glyphs.bottom);
+    notes(&mut page, view);
+    if let Some(hidden) = lists.hidden(&shares).filter(|_| room.is_some_and(|room| room > 0)) {
+        page.text += &cut(&hidden, style.columns, style.glyphs().cut);
+        page.text.push('\n');
+    }
+    page.text
+}
+
+/// The fullest form of the chips that leaves room for the lists, and the lines that it leaves, where they are counted.
+fn chosen(view: &View, style: Style) -> (String, Option<usize>) {
+    let drawn = |form: fn(&mut Page, &View)| {
+        let mut page = Page::new(style);
+        form(&mut page, view);
+        page.text
+    };
+    let few = view.chips.len() <= BLOCKS;
+    let Some(height) = style.rows else {
+        return (if few { drawn(blocks::draw) } else { drawn(rows::draw) }, None);
+    };
+    // Two lines of title, one at the bottom.
+    let room = height.saturating_sub(3 + view.faults.len().min(NOTES));
+    let wanted = lists::Lists::of(view).least();
+    let forms = [blocks::draw, rows::draw, tiles::draw].into_iter().skip(usize::from(!few));
+    let forms: Vec<String> = forms.map(drawn).collect();
+    let fits = |spare: usize| forms.iter().position(|form| form.lines().count() + spare <= room);
+    let at = fits(wanted).or_else(|| fits(0)).unwrap_or(forms.len() - 1);
+    let text = forms.into_iter().nth(at).unwrap_or_default();
+    let left = room.saturating_sub(text.lines().count());
+    (text, Some(left))
+}
+
+fn title(page: &mut Page, view: &View, time: &str) {
+    let (style, inner) = (page.style, page.style.columns - 2);
+    page.rule(&[inner], style.glyphs().horizontal, style.glyphs().top);
+    let left = match &view.report {
+        Some(report) => format!(" ttmon {}   report {report}", env!("CARGO_PKG_VERSION")),
+        None => format!(" ttmon {}   memory", env!("CARGO_PKG_VERSION")),
+    };
+    let host = view.host.name.as_deref().map(clean).unwrap_or_default();
+    let (right, tone) = match view.host.simulated {
+        true => (format!("SIMULATED   {time} "), Tone::Warning),
+        false => (format!("{host}   {time} "), Tone::Plain),
+    };
+    let taken = width(&right).min(inner / 2);
+    let left = style.cell(&left, inner - taken, Align::Left, Tone::Strong);
+    page.line(&[left + &style.cell(&right, taken, Align::Right, tone)]);
+}
+
+/// What went wrong, below the frame.
+fn notes(page: &mut Page, view: &View) {
+    let style = page.style;
+    for fault in view.faults.iter().take(NOTES) {
+        let note = format!("{}: {}", clean(&fault.path), clean(&fault.reason));
+        // Drawn in place, a line must not run over.
+        let columns = if style.rows.is_some() { style.columns - 6 } else { usize::MAX };
+        page.text += &style.paint("note: ", Tone::Warning);
+        page.text += &cut(&note, columns, style.glyphs().cut);
+        page.text.push('\n');
+    }
+}
+
+fn state_tone(state: State) -> Tone {
+    match state {
+        State::Ok => Tone::Good,
+        State::Resetting | State::NoDriver | State::Silent => Tone::Warning,
+        State::Hung | State::Lost => Tone::Bad,
+        State::Remote => Tone::Faint,
+    }
+}
+
+/// `12.4G/32G`, at least so much where a process does not tell.
+pub fn short_figures(area: &super::view::Area, untracked: u32, style: &Style) -> String {
+    let glyphs = style.glyphs();
+    let mark = if untracked > 0 && area.used_bytes.is_some() { glyphs.at_least } else { "" };
+    let used = area.used_bytes.map_or_else(|| glyphs.absent.to_owned(), Bytes::short);
+    match area.total_bytes {
+        Some(total) => format!("{mark}{used}/{}", total.short()),
+        None => format!("{mark}{used}"),
+    }
+}
+
+/// `5 s`, `12 min`, `3.5 h`, `8 d`
+pub fn age(seconds: f64) -> String {
+    match seconds {
+        s if s < 10.0 => format!("{s:.1} s"),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.0} d", s / 86_400.0),
+    }
+}
+
+/// `0-3,7,2R`: numbers that follow each other are joined.
+pub fn joined(ids: &[String]) -> String {
+    let mut text = String::new();
+    let mut at = 0;
+    while at < ids.len() {
+        let first: Option<u32> = ids[at].parse().ok();
+        let follows = |n: usize| {
+            let next: Option<u32> = ids.get(at + n).and_then(|id| id.parse().ok());
+            next.is_some() && next == first.and_then(|first| first.checked_add(n as u32))
+        };
+        let run = if first.is_some() { (1..).take_while(|n| follows(*n)).count() } else { 0 };
+        let separator = if text.is_empty() { "" } else { "," };
+        text += &match run {
+            0 => format!("{separator}{}", ids[at]),
+            _ => format!("{separator}{}-{}", ids[at], ids[at + run]),
+        };
+        at += run + 1;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chips_that_follow_each_other_are_joined() {
+        let text = |ids: &[&str]| joined(&ids.iter().map(|id| id.to_string()).collect::<Vec<_>>());
+        assert_eq!(text(&[]), "");
+        assert_eq!(text(&["0"]), "0");
+        assert_eq!(text(&["0", "1", "2", "7", "2R"]), "0-2,7,2R");
+        assert_eq!(text(&["4294967295", "4294967295"]), "4294967295,4294967295");
+    }
+
+    #[test]
+    fn an_age_is_told_roughly() {
+        assert_eq!([0.0, 59.0, 600.0, 9000.0, 900_000.0].map(age), ["0.0 s", "59 s", "10 min", "2.5 h", "10 d"]);
+    }
+}

@@ -1,0 +1,201 @@
+//! How things are drawn: characters, colours, width.
+
+use crate::text::{Align, fit};
+
+/// The characters and colours that the output may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Style {
+    /// How wide the output is.
+    pub columns: usize,
+    /// How many lines can be seen at once, where that matters.
+    pub rows: Option<usize>,
+    /// Whether colours are used.
+    pub color: bool,
+    /// Whether characters beyond ASCII are used.
+    pub unicode: bool,
+}
+
+/// What a colour means here, rather than what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Nothing to say.
+    Plain,
+    /// All is well.
+    Good,
+    /// Worth a look.
+    Warning,
+    /// Something is wrong.
+    Bad,
+    /// Of no matter.
+    Faint,
+    /// A heading.
+    Strong,
+    /// The second and the third part of a bar.
+    Second,
+    /// The third part of a bar.
+    Third,
+}
+
+/// The characters of a frame.
+#[allow(missing_docs)]
+pub struct Glyphs {
+    pub horizontal: char,
+    pub double: char,
+    pub vertical: char,
+    pub top: [char; 3],
+    pub middle: [char; 3],
+    pub joint: [char; 3],
+    pub bottom: [char; 3],
+    pub full: char,
+    pub half: Option<char>,
+    pub empty: char,
+    pub unknown: char,
+    pub absent: &'static str,
+    pub cut: char,
+    pub degree: &'static str,
+    pub at_least: &'static str,
+    pub to_device: &'static str,
+    pub to_host: &'static str,
+}
+
+const UNICODE: Glyphs = Glyphs {
+    horizontal: '─',
+    double: '═',
+    vertical: '│',
+    top: ['┌', '┬', '┐'],
+    middle: ['├', '┼', '┤'],
+    joint: ['╞', '╪', '╡'],
+    bottom: ['└', '┴', '┘'],
+    full: '█',
+    half: Some('▌'),
+    empty: '░',
+    unknown: '·',
+    absent: "–",
+    cut: '…',
+    degree: "°C",
+    at_least: "≥",
+    to_device: "→",
+    to_host: "←",
+};
+
+const ASCII: Glyphs = Glyphs {
+    horizontal: '-',
+    double: '=',
+    vertical: '|',
+    top: ['+', '+', '+'],
+    middle: ['+', '+', '+'],
+    joint: ['|', '+', '|'],
+    bottom: ['+', '+', '+'],
+    full: '#',
+    half: None,
+    empty: '.',
+    unknown: ' ',
+    absent: "-",
+    cut: '~',
+    degree: "C",
+    at_least: ">",
+    to_device: "->",
+    to_host: "<-",
+};
+
+impl Glyphs {
+    /// Those of Unicode, or those of ASCII.
+    pub fn of(unicode: bool) -> &'static Glyphs {
+        if unicode { &UNICODE } else { &ASCII }
+    }
+}
+
+impl Style {
+    /// The characters.
+    pub fn glyphs(&self) -> &'static Glyphs {
+        Glyphs::of(self.unicode)
+    }
+
+    /// The text in a tone. Its width stays the same.
+    pub fn paint(&self, text: &str, tone: Tone) -> String {
+        let code = match tone {
+            Tone::Good => "32",
+            Tone::Warning => "33",
+            Tone::Bad => "1;31",
+            Tone::Faint => "2",
+            Tone::Strong => "1",
+            Tone::Second => "36",
+            Tone::Third => "35",
+            Tone::Plain => "",
+        };
+        if !self.color || code.is_empty() || text.trim().is_empty() {
+            return text.to_owned();
+        }
+        // Blanks around the text stay plain, so that a copied line looks as it is.
+        let body = text.trim();
+        let start = text.len() - text.trim_start().len();
+        format!("{}\x1b[{code}m{body}\x1b[0m{}", &text[..start], &text[start + body.len()..])
+    }
+
+    /// A cell of exactly so many columns.
+    pub fn cell(&self, text: &str, columns: usize, align: Align, tone: Tone) -> String {
+        let text = fit(text, columns, align, self.glyphs().cut);
+        if self.color { self.paint(&text, tone) } else { text }
+    }
+
+    /// A bar that is filled to a part of one. An unknown part is drawn neither full nor empty.
+    pub fn bar(&self, part: Option<f64>, columns: usize, tone: Tone) -> String {
+        let glyphs = self.glyphs();
+        let Some(part) = part else { return self.paint(&glyphs.unknown.to_string().repeat(columns), Tone::Faint) };
+        let halves = (part.clamp(0.0, 1.0) * columns as f64 * 2.0).round() as usize;
+        // Something is never drawn as nothing.
+        let halves = if part > 0.0 { halves.max(1) } else { halves };
+        let (full, half) = match glyphs.half {
+            Some(half) => (halves / 2, (halves % 2 == 1).then_some(half)),
+            None => (halves.div_ceil(2), None),
+        };
+        let mut filled = glyphs.full.to_string().repeat(full);
+        filled.extend(half);
+        let empty = columns - full - usize::from(half.is_some());
+        self.paint(&filled, tone) + &self.paint(&glyphs.empty.to_string().repeat(empty), Tone::Faint)
+    }
+}
+
+/// The tone of a value against its limit.
+pub fn against(value: Option<f64>, limit: Option<f64>, warn: f64, bad: f64) -> Tone {
+    match (value, limit) {
+        (Some(value), Some(limit)) if limit > 0.0 && value >= limit * bad => Tone::Bad,
+        (Some(value), Some(limit)) if limit > 0.0 && value >= limit * warn => Tone::Warning,
+        (Some(_), _) => Tone::Plain,
+        (None, _) => Tone::Faint,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Style = Style { columns: 80, rows: None, color: false, unicode: true };
+
+    #[test]
+    fn a_bar_shows_unknown_empty_little_half_and_full() {
+        let bar = |part| PLAIN.bar(part, 8, Tone::Plain);
+        assert_eq!(bar(None), "········");
+        assert_eq!(bar(Some(0.0)), "░░░░░░░░");
+        assert_eq!(bar(Some(0.0001)), "▌░░░░░░░");
+        assert_eq!(bar(Some(0.5)), "████░░░░");
+        assert_eq!(bar(Some(7.0)), "████████");
+        assert_eq!(Style { unicode: false, ..PLAIN }.bar(Some(0.4), 8, Tone::Plain), "###.....");
+    }
+
+    #[test]
+    fn colour_surrounds_the_text_and_not_its_blanks() {
+        let style = Style { color: true, ..PLAIN };
+        assert_eq!(style.paint("  ok ", Tone::Good), "  \x1b[32mok\x1b[0m ");
+        assert_eq!(PLAIN.paint("ok", Tone::Good), "ok");
+    }
+
+    #[test]
+    fn a_value_is_judged_against_its_limit() {
+        assert_eq!(against(Some(86.0), Some(90.0), 0.85, 0.95), Tone::Bad);
+        assert_eq!(against(Some(80.0), Some(90.0), 0.85, 0.95), Tone::Warning);
+        assert_eq!(against(Some(40.0), Some(90.0), 0.85, 0.95), Tone::Plain);
+        assert_eq!(against(Some(40.0), None, 0.85, 0.95), Tone::Plain);
+        assert_eq!(against(None, Some(90.0), 0.85, 0.95), Tone::Faint);
+    }
+}

@@ -1,0 +1,61 @@
+//! The devices as they are known now: read, silent, lost, remote or without a driver.
+
+use super::Draft;
+use model::{Board, Device, DeviceId, State};
+
+impl Draft<'_> {
+    /// Adds all devices, in the order of their names.
+    pub(super) fn add_devices(&mut self) {
+        let (readings, links) = (&self.collected.readings, self.round.links);
+        self.add_readings();
+        for (n, link) in links.iter().filter(|(n, _)| !readings.contains_key(n)) {
+            let mut device = Device::new(DeviceId::Local(*n));
+            device.pci_address = Some(link.address.clone());
+            device.state = State::Silent;
+            self.devices.push(device);
+        }
+        let remote: Vec<Device> = self.devices.iter().filter_map(remote_chip).collect();
+        self.devices.extend(remote);
+        self.devices.append(&mut self.round.unbound);
+        self.devices.sort_by(|a, b| a.id.cmp(&b.id));
+    }
+
+    /// Adds what was read, now or at an earlier time.
+    fn add_readings(&mut self) {
+        for (n, (reading, when)) in &self.collected.readings {
+            let mut device = reading.device.clone();
+            let is_fresh = *when >= self.round.began;
+            let age = if is_fresh { 0.0 } else { when.elapsed().as_secs_f64() };
+            device.sample_age_seconds = Some((age * 1000.0).round() / 1000.0);
+            if !is_fresh {
+                // A rate is of its moment.
+                device.pcie.host_to_device = None;
+                device.pcie.device_to_host = None;
+            }
+            if !self.round.links.contains_key(n) {
+                device.state = State::Lost;
+            } else if is_fresh {
+                self.trouble.faults.extend(reading.trouble.faults.iter().cloned());
+            } else {
+                device.state = State::Silent;
+            }
+            self.devices.push(device);
+        }
+    }
+}
+
+/// The chip behind this one, of which only its board and the memory of processes are known.
+fn remote_chip(device: &Device) -> Option<Device> {
+    let (DeviceId::Local(n), board) = (&device.id, Board::named(device.board.as_deref()?)?) else { return None };
+    let mut remote = Device::new(DeviceId::Remote(*n));
+    remote.pci_address.clone_from(&device.pci_address);
+    remote.arch = device.arch;
+    remote.board.clone_from(&device.board);
+    remote.serial.clone_from(&device.serial);
+    remote.state = if device.state == State::Lost { State::Lost } else { State::Remote };
+    remote.sample_age_seconds = device.sample_age_seconds;
+    remote.numa_node = device.numa_node;
+    remote.memory.dram_total = device.memory.dram_total;
+    remote.memory.l1_total = device.memory.l1_total;
+    board.has_remote_chip().then_some(remote)
+}

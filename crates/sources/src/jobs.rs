@@ -1,0 +1,188 @@
+//! What the threads of the pool do: read one device, one process, or what the driver counts for the open files of a process.
+//!
+//! A [`Task`] has all that its thread needs and an [`Answer`] all that it found: the threads share nothing that changes.
+
+use crate::device_fds::{DeviceFds, FdinfoReply};
+use crate::devices::Links;
+use crate::dir::{Dir, Root, Trouble, reason};
+use crate::pids::{HolderList, Holders};
+use crate::procs::{self, ProcessFacts};
+use crate::telemetry::{DeviceReader, ReadMode, Reading};
+use crate::users::Users;
+use model::{DriverUsed, Fault, State, Usage};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What is read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum ReadJob {
+    Device(u32),
+    Process(u32),
+    /// A process that was read, again with its map.
+    Map(u32),
+    /// What the driver counts for the open files of a process.
+    Fdinfo(u32),
+}
+
+/// What a thread needs to do a job.
+pub(crate) enum Task {
+    Device { n: u32, reader: Option<Box<DeviceReader>>, context: Arc<Context> },
+    Process { pid: u32, context: Arc<Context> },
+    Map { facts: Box<ProcessFacts> },
+    Fdinfo { pid: u32, folder: Option<Arc<Dir>>, start_ticks: u64, files: Option<Box<DeviceFds>> },
+}
+
+/// What all tasks of one sample have in common.
+pub(crate) struct Context {
+    pub mode: ReadMode,
+    /// The devices that the driver has.
+    pub links: Arc<Links>,
+    /// The folder of the devices, and that of the lists of their holders.
+    pub class: Option<Arc<Dir>>,
+    pub lists: Option<Arc<Dir>>,
+    /// The processes of the sample before.
+    pub earlier: BTreeMap<u32, ProcessFacts>,
+}
+
+/// What came of a job.
+pub(crate) enum Answer {
+    Device(Box<DeviceAnswer>),
+    /// Without facts: the process is gone.
+    Process {
+        pid: u32,
+        facts: Option<Box<ProcessFacts>>,
+    },
+    /// With the open files, where they are worth keeping open.
+    Fdinfo {
+        pid: u32,
+        reply: FdinfoReply,
+        files: Option<Box<DeviceFds>>,
+    },
+}
+
+/// What was found of a device.
+pub(crate) struct DeviceAnswer {
+    pub n: u32,
+    /// Absent when its folders could not be opened.
+    pub reader: Option<Box<DeviceReader>>,
+    /// With the moment of the reading.
+    pub reading: Option<(Reading, Instant)>,
+    /// Absent when the driver does not say.
+    pub holders: Option<Holders>,
+    /// What the driver counts for the holders.
+    pub counted: BTreeMap<u32, Usage>,
+    /// What the driver counts for the whole device.
+    pub used: DriverUsed,
+    pub faults: Vec<Fault>,
+}
+
+/// Does the jobs of one machine.
+pub(crate) struct Jobs {
+    root: Root,
+    users: Users,
+}
+
+impl Jobs {
+    pub fn new(root: Root) -> Jobs {
+        Jobs { root, users: Users::default() }
+    }
+
+    /// Does a job, which may add others.
+    pub fn run(&self, task: Task, add: &dyn Fn(ReadJob, Task)) -> Answer {
+        match task {
+            Task::Device { n, reader, context } => Answer::Device(Box::new(read_device(n, reader, &context, add))),
+            Task::Process { pid, context } => self.read_process(pid, context.earlier.get(&pid)),
+            Task::Map { facts } => self.read_map(facts),
+            Task::Fdinfo { pid, folder, start_ticks, files } => self.read_fdinfo(pid, folder, start_ticks, files),
+        }
+    }
+
+    fn read_process(&self, pid: u32, earlier: Option<&ProcessFacts>) -> Answer {
+        let facts = procs::read(pid, earlier, false, &self.users, self.root.inject.clone());
+        Answer::Process { pid, facts: facts.map(Box::new) }
+    }
+
+    /// A process that has ended since it was read stays as it was read.
+    fn read_map(&self, facts: Box<ProcessFacts>) -> Answer {
+        let again = procs::read(facts.pid, Some(&facts), true, &self.users, self.root.inject.clone());
+        Answer::Process { pid: facts.pid, facts: Some(again.map_or(facts, Box::new)) }
+    }
+
+    /// A reset may block this read: only the figures that it would give wait for it.
+    fn read_fdinfo(
+        &self,
+        pid: u32,
+        folder: Option<Arc<Dir>>,
+        start_ticks: u64,
+        files: Option<Box<DeviceFds>>,
+    ) -> Answer {
+        let known = files.filter(|files| files.is_of(start_ticks));
+        let opened = known.or_else(|| DeviceFds::open(&self.root, pid, folder, start_ticks).map(Box::new));
+        let Some(mut files) = opened else {
+            return Answer::Fdinfo { pid, reply: FdinfoReply::Unclear, files: None };
+        };
+        let reply = files.read(&self.root.dev.join("tenstorrent"));
+        // A process without counts is not asked again soon, and need not be kept open.
+        let is_kept = !matches!(reply, FdinfoReply::NotCounted | FdinfoReply::Forbidden);
+        Answer::Fdinfo { pid, reply, files: is_kept.then_some(files) }
+    }
+}
+
+/// Reads one device and then its holders, whose details become jobs of their own.
+fn read_device(
+    n: u32,
+    mut reader: Option<Box<DeviceReader>>,
+    context: &Arc<Context>,
+    add: &dyn Fn(ReadJob, Task),
+) -> DeviceAnswer {
+    let mut trouble = Trouble::default();
+    let reading = read_attributes(n, &mut reader, context, &mut trouble);
+    let holders = context.lists.as_ref().and_then(|lists| match &mut reader {
+        Some(reader) => reader.holders(lists, &mut trouble),
+        None => HolderList::default().read(lists, n, &mut trouble),
+    });
+    for &pid in holders.iter().flat_map(|holders| &holders.pids) {
+        add(ReadJob::Process(pid), Task::Process { pid, context: context.clone() });
+    }
+    let counted = reader.as_mut().zip(holders.as_ref()).map(|(reader, holders)| reader.counted(holders, &mut trouble));
+    let used = reader.as_mut().map(|reader| reader.used(&mut trouble));
+    DeviceAnswer {
+        n,
+        reader,
+        reading,
+        holders,
+        counted: counted.unwrap_or_default(),
+        used: used.unwrap_or_default(),
+        faults: trouble.faults,
+    }
+}
+
+/// Reads a device, with a new reader where the old one has lost it.
+fn read_attributes(
+    n: u32,
+    reader: &mut Option<Box<DeviceReader>>,
+    context: &Context,
+    trouble: &mut Trouble,
+) -> Option<(Reading, Instant)> {
+    let Context { mode, links, class, .. } = context;
+    let (link, class) = (links.get(&n)?, class.as_ref()?);
+    let same = reader.as_mut().filter(|reader| reader.is_for(link, *mode));
+    let reading = same.map(|reader| reader.read(*mode)).filter(|reading| reading.device.state != State::Lost);
+    // The folders of a device that was removed stay empty, though it may be back under its name.
+    let reading = reading.map_or_else(
+        || {
+            let opened = DeviceReader::open(class, n, link, reader.as_deref())?;
+            Ok(reader.insert(Box::new(opened)).read(*mode))
+        },
+        Ok,
+    );
+    match reading {
+        Ok(reading) => Some((reading, Instant::now())),
+        Err(error) => {
+            trouble.add(Path::new(&format!("/dev/tenstorrent/{n}")), reason(error));
+            None
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! One device's identity, sensors, clocks, heartbeat, link and firmware versions, from the driver's sysfs attributes.
+//!
+//! In reading order:
+//!
+//! - this file: [`DeviceReader`], which reads one device and keeps what the next sample needs,
+//! - [`attributes`]: the table of files and the figures that they fill,
+//! - `parse`: how a text becomes a value,
+//! - `read_mode`: how often a figure is read,
+//! - `state`: in which state the device is, and why,
+//! - `hwmon`: where the sensors are; `pcie`: the link's limits and the counters of its traffic,
+//! - `traffic`, `totals`: rates and sums from these counters.
+
+pub(crate) mod attributes;
+mod hwmon;
+mod parse;
+mod pcie;
+mod read_mode;
+mod state;
+mod totals;
+mod traffic;
+
+pub(crate) use read_mode::ReadMode;
+
+use crate::device_memory::DeviceMemory;
+use crate::devices::{self, DeviceLink};
+use crate::dir::{Dir, Trouble};
+use crate::pids::{HolderList, Holders};
+use crate::process_folders::ProcessFolders;
+use attributes::{ATTRIBUTES, Attribute, Folder};
+use model::figure::{Freshness, Section};
+use model::{Board, Device, DeviceId, DriverUsed, Memory, State, Usage, Version};
+use rustix::io::Errno;
+use state::Heartbeat;
+use std::collections::BTreeMap;
+use std::time::Instant;
+use totals::Totals;
+use traffic::TrafficReader;
+
+/// One device, and what is remembered of it between samples.
+pub(crate) struct DeviceReader {
+    n: u32,
+    link: DeviceLink,
+    class: Dir,
+    pci: Dir,
+    hwmon: Option<Dir>,
+    holders: HolderList,
+    processes: ProcessFolders,
+    memory: DeviceMemory,
+    /// What was read once, and nothing else: every sample begins with it. Its texts are shared, not copied.
+    fixed: Device,
+    /// The last reading: what else is not due is taken from here.
+    known: Option<Device>,
+    /// When what changes seldom was read.
+    seldom_read: Option<Instant>,
+    heartbeat: Heartbeat,
+    traffic: TrafficReader,
+    totals: Totals,
+}
+
+/// What one reading of a device gave.
+pub(crate) struct Reading {
+    pub device: Device,
+    pub trouble: Trouble,
+}
+
+impl DeviceReader {
+    /// Opens the folders of device `n`. Its totals continue those of `before`, the reader of its old folders.
+    pub fn open(all: &Dir, n: u32, link: &DeviceLink, before: Option<&DeviceReader>) -> Result<DeviceReader, Errno> {
+        let class = all.open_dir(format!("tenstorrent!{n}"))?;
+        let pci = class.open_dir("device")?;
+        let same_slot = before.filter(|reader| reader.link.address == link.address);
+        let mut totals = same_slot.map(|reader| reader.totals).unwrap_or_default();
+        totals.interrupt();
+        Ok(DeviceReader {
+            n,
+            link: link.clone(),
+            hwmon: hwmon::find(&pci),
+            class,
+            pci,
+            holders: HolderList::default(),
+            processes: ProcessFolders::default(),
+            memory: DeviceMemory::default(),
+            fixed: Device { pci_address: Some(link.address.clone()), ..Device::new(DeviceId::Local(n)) },
+            known: None,
+            seldom_read: None,
+            heartbeat: Heartbeat::default(),
+            traffic: TrafficReader::default(),
+            totals,
+        })
+    }
+
+    /// Whether this is still the device with that ordinal, and its folder the one to read.
+    pub fn is_for(&self, link: &DeviceLink, mode: ReadMode) -> bool {
+        self.link == *link && !(self.may_be_removed(mode) && self.class.is_removed())
+    }
+
+    /// Whether to check if its folders are still there. Reads of the driver's files fail then, those of a simulated machine do not.
+    fn may_be_removed(&self, mode: ReadMode) -> bool {
+        !mode.relaxed || self.is_seldom_due(mode)
+    }
+
+    fn is_seldom_due(&self, mode: ReadMode) -> bool {
+        self.seldom_read.is_none_or(|when| when.elapsed() >= mode.seldom_period())
+    }
+
+    /// Who holds it. `None` when the driver does not say.
+    pub fn holders(&mut self, lists: &Dir, trouble: &mut Trouble) -> Option<Holders> {
+        self.holders.read(lists, self.n, trouble)
+    }
+
+    /// What the driver counts for each of the holders, where it does.
+    pub fn counted(&mut self, holders: &Holders, trouble: &mut Trouble) -> BTreeMap<u32, Usage> {
+        self.processes.read(&self.class, &holders.pids, trouble)
+    }
+
+    /// What the driver counts as used on the device, where it does.
+    pub fn used(&mut self, trouble: &mut Trouble) -> DriverUsed {
+        let unknown = Memory::default();
+        let memory = self.known.as_ref().map_or(&unknown, |known| &known.memory);
+        self.memory.read(&self.class, memory, trouble)
+    }
+
+    /// Reads everything that is due, and keeps the rest.
+    pub fn read(&mut self, mode: ReadMode) -> Reading {
+        let mut trouble = Trouble::default();
+        let mut device = self.fixed.clone();
+        let known = self.known.take();
+        self.read_changing(&mut device, mode, &mut trouble);
+        if !trouble.all_ones {
+            self.read_due(&mut device, known.as_ref(), mode, &mut trouble);
+        }
+        let heartbeat_stopped = self.heartbeat.has_stopped(device.heartbeat, Instant::now());
+        device.state = state::decide(&device, &trouble, heartbeat_stopped);
+        if let Some(reason) = state::reason(device.state, &trouble) {
+            trouble.add(self.class.path(), reason);
+        }
+        if mode.rates {
+            self.traffic.read(&self.class, &mut device, mode, &mut self.totals, &mut trouble);
+        }
+        if let Some(trips) = device.thermal_trips.filter(|_| device.state == State::Ok) {
+            self.totals.add_trips(trips);
+        }
+        self.finish(device, trouble, known)
+    }
+
+    /// Reads what changes all the time. Stops at the first sign that the chip does not respond.
+    fn read_changing(&mut self, device: &mut Device, mode: ReadMode, trouble: &mut Trouble) {
+        if self.may_be_removed(mode) {
+            self.hwmon.take_if(|hwmon| hwmon.is_removed());
+        }
+        for row in rows(|freshness| freshness == Freshness::Sample) {
+            self.read_row(row, device, trouble);
+            if trouble.all_ones {
+                return;
+            }
+        }
+        // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.
+        if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data == 0 {
+            self.hwmon = hwmon::find(&self.pci);
+            let sensors = rows(|freshness| freshness == Freshness::Sample).filter(|row| row.folder == Folder::Hwmon);
+            sensors.for_each(|row| self.read_row(row, device, trouble));
+        }
+    }
+
+    /// Reads the other attributes if they are due, which all are after a reset.
+    fn read_due(&mut self, device: &mut Device, known: Option<&Device>, mode: ReadMode, trouble: &mut Trouble) {
+        let unchanged = known.filter(|known| state::is_unchanged(known, device, trouble));
+        if known.is_some() && unchanged.is_none() {
+            // A reset may have left an old node behind a new one.
+            self.hwmon = hwmon::find(&self.pci);
+        }
+        self.read_seldom(device, unchanged, mode, trouble);
+        if unchanged.is_none() {
+            self.read_fixed(device, trouble);
+        }
+    }
+
+    /// Reads what changes seldom. What is not due is as it was known.
+    fn read_seldom(&mut self, device: &mut Device, unchanged: Option<&Device>, mode: ReadMode, trouble: &mut Trouble) {
+        let is_due = unchanged.is_none() || device.aiclk.is_none() || self.is_seldom_due(mode);
+        let mut has_failed = false;
+        for row in rows(|freshness| matches!(freshness, Freshness::Relaxed | Freshness::Seldom)) {
+            let always = mode.reads_always(row.figure.freshness);
+            match unchanged.filter(|_| !always && !is_due) {
+                Some(known) => row.figure.copy(known, device),
+                None => {
+                    let faults = trouble.faults.len();
+                    self.read_row(row, device, trouble);
+                    has_failed |= !always && trouble.faults.len() > faults;
+                }
+            }
+        }
+        if is_due {
+            // What went wrong is tried, and reported, every time.
+            self.seldom_read = (!has_failed).then(Instant::now);
+        }
+    }
+
+    /// Reads what stays the same until a reset. The next samples begin with it.
+    fn read_fixed(&mut self, device: &mut Device, trouble: &mut Trouble) {
+        for row in rows(|freshness| freshness == Freshness::Fixed) {
+            self.read_row(row, device, trouble);
+            row.figure.copy(device, &mut self.fixed);
+        }
+    }
+
+    fn read_row(&self, row: &Attribute, device: &mut Device, trouble: &mut Trouble) {
+        let folder = match row.folder {
+            Folder::Class => Some(&self.class),
+            Folder::Hwmon => self.hwmon.as_ref(),
+            Folder::Pci => Some(&self.pci),
+        };
+        row.read(folder, device, trouble);
+    }
+
+    /// A device that cannot answer keeps the identity that it had, and shows no readings that are not its own.
+    fn finish(&mut self, mut device: Device, trouble: Trouble, known: Option<Device>) -> Reading {
+        if trouble.all_ones {
+            device = Device { state: device.state, pci_address: device.pci_address, ..Device::new(device.id) };
+        }
+        if device.state != State::Ok {
+            if device.arch.is_none() {
+                device.arch = devices::pci_facts(&self.pci, &mut Trouble::default()).arch;
+            }
+            if let Some(known) = &known {
+                keep_identity(known, &mut device);
+            }
+        }
+        let bundle = device.firmware.bundle.as_deref().and_then(Version::parse);
+        let capacity = device.board.as_deref().and_then(Board::named).and_then(|board| board.capacity(bundle));
+        device.memory.dram_total = capacity.map(|capacity| capacity.dram);
+        device.memory.l1_total = capacity.and_then(|capacity| capacity.l1);
+        self.totals.show(&mut device);
+        self.known = Some(device.clone());
+        Reading { device, trouble }
+    }
+}
+
+/// The attributes of figures that are read this often.
+fn rows(is_wanted: impl Fn(Freshness) -> bool) -> impl Iterator<Item = &'static Attribute> {
+    ATTRIBUTES.iter().filter(move |row| is_wanted(row.figure.freshness))
+}
+
+/// Keeps what the device is called, and its firmware.
+fn keep_identity(known: &Device, device: &mut Device) {
+    let is_identity = |row: &&Attribute| matches!(row.figure.section, Section::Identity | Section::Firmware);
+    for row in ATTRIBUTES.iter().filter(is_identity).filter(|row| row.figure.value(known).is_some()) {
+        row.figure.copy(known, device);
+    }
+}

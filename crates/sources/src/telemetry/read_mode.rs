@@ -1,0 +1,67 @@
+//! How often a device's attributes are read: the freshness of a figure, and what the caller of the sampler needs.
+
+use model::figure::Freshness;
+use std::time::Duration;
+
+/// How to read a device.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct ReadMode {
+    /// Whether to read the PCIe counters.
+    pub rates: bool,
+    /// Whether some figures may be a few seconds old.
+    pub relaxed: bool,
+    /// How many devices there are.
+    pub devices: usize,
+}
+
+/// What changes seldom is read again after this time: the chip's other clocks, its link, its thermal trips. In relaxed sampling of
+/// many devices it takes twice as long.
+const SELDOM: Duration = Duration::from_secs(5);
+const SELDOM_OF_MANY: Duration = Duration::from_secs(10);
+
+/// In relaxed sampling a rate is over at least this time: with few devices, and with many. A little less than two and four seconds,
+/// so that no sample is too early.
+const RATE: Duration = Duration::from_millis(1900);
+const RATE_OF_MANY: Duration = Duration::from_millis(3900);
+
+/// More devices than this are many.
+const FEW: usize = 8;
+
+impl ReadMode {
+    /// After how long what changes seldom is read again.
+    pub fn seldom_period(self) -> Duration {
+        if self.relaxed && self.devices > FEW { SELDOM_OF_MANY } else { SELDOM }
+    }
+
+    /// Over how long a rate is taken at least.
+    pub fn rate_period(self) -> Duration {
+        match self {
+            ReadMode { relaxed: false, .. } => Duration::ZERO,
+            ReadMode { devices: ..=FEW, .. } => RATE,
+            _ => RATE_OF_MANY,
+        }
+    }
+
+    /// Whether figures of this freshness are read with every sample.
+    pub fn reads_always(self, freshness: Freshness) -> bool {
+        match freshness {
+            Freshness::Fixed | Freshness::Seldom => false,
+            Freshness::Relaxed => !self.relaxed,
+            Freshness::Rate | Freshness::Sample | Freshness::Host => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relaxed_sampling_reads_less_often_and_with_many_devices_less_still() {
+        let mode = |relaxed, devices| ReadMode { rates: true, relaxed, devices };
+        let seconds = |mode: ReadMode| (mode.rate_period().as_secs_f64().ceil(), mode.seldom_period().as_secs());
+        assert_eq!(seconds(mode(false, 32)), (0.0, 5));
+        assert_eq!(seconds(mode(true, 8)), (2.0, 5));
+        assert_eq!(seconds(mode(true, 9)), (4.0, 10));
+    }
+}

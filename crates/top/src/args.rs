@@ -1,0 +1,36 @@
+//! The command line of `ttmon top`.
+
+use std::path::PathBuf;
+
+/// The arguments of `ttmon top`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Also write every sample to FILE, for --replay
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Show the recording in FILE instead of a machine
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "sim", "root", "service"])]
+    pub replay: Option<PathBuf>,
+    /// Seconds from one sample to the next
+    #[arg(short, long, value_name = "SEC", value_parser = pause)]
+    pub interval: Option<f64>,
+    /// Configuration file; default: $XDG_CONFIG_HOME/ttmon/config.toml
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Never send signals to processes
+    #[arg(long)]
+    pub read_only: bool,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub ascii: bool,
+    /// Cluster descriptor of tt-umd, with the positions and links of the chips
+    #[arg(long, value_name = "FILE")]
+    pub topology: Option<PathBuf>,
+}
+
+fn pause(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=60.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected a number of seconds from 0.1 to 60".into()),
+    }
+}

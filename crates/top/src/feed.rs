@@ -1,0 +1,174 @@
+//! Where samples come from: the machine or a recording, in a thread of its own.
+
+use super::player::{PlayCommand, Played, Player};
+use super::remote::RemoteFeed;
+use super::state::{Replay, TopState, TopView};
+#[cfg(debug_assertions)]
+use super::test_panic;
+use crate::args::Args;
+use model::{Fault, Snapshot};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use watch::args::MachineArgs;
+use watch::config::alerts_of_user;
+use watch::machine::Machine;
+use watch::moment::{Moment, Wishes, take};
+use watch::record::Recorder;
+use watch::sampling::Sampling;
+use watch::verdict::verdict;
+
+/// Where samples come from.
+pub enum SampleFeed {
+    Live(Sampling<Moment>, Arc<Wishes>),
+    Past(Player),
+    Remote(RemoteFeed),
+}
+
+impl SampleFeed {
+    /// Begins with what the command line names.
+    pub fn open(machine: &MachineArgs, args: &Args, state: &mut TopState) -> anyhow::Result<SampleFeed> {
+        if let Some(path) = &args.replay {
+            let player = Player::open(path)?;
+            let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            state.replay = Some(Replay { file, at: 0, len: player.len, speed: 1.0 });
+            state.keep_moments(player.len);
+            return Ok(SampleFeed::Past(player));
+        }
+        if machine.is_far() {
+            return Ok(SampleFeed::Remote(RemoteFeed::open(machine, state)?));
+        }
+        // A recording has everything in it, as fresh as can be.
+        let opened = if args.record.is_some() { Machine::open(machine, true) } else { Machine::open_calm(machine) };
+        let machine = opened?.through_service(machine).watched(&alerts_of_user(args.config.as_deref()));
+        let mut recorder = RecordingWriter::Planned(args.record.clone());
+        let wishes = Arc::new(Wishes::default());
+        let wished = wishes.clone();
+        let interval = Duration::from_millis(state.settings.interval_ms);
+        let take = move |machine: &mut Machine, _: bool| {
+            #[cfg(debug_assertions)]
+            test_panic::maybe("sampling");
+            let mut moment = take(machine, &wished);
+            moment.nothing = recorder.keep(machine, &mut moment.snapshot).err();
+            moment
+        };
+        let sampling = Sampling::start(machine, interval, take)?;
+        sampling.hurry();
+        Ok(SampleFeed::Live(sampling, wishes))
+    }
+
+    /// Can be read when there is something new.
+    pub fn ready(&self) -> &UnixStream {
+        match self {
+            SampleFeed::Live(sampling, _) => &sampling.ready,
+            SampleFeed::Past(player) => &player.ready,
+            SampleFeed::Remote(feed) => &feed.ready,
+        }
+    }
+
+    /// Waits for the first sample, but not longer than this.
+    pub fn wait(&self, time: Duration) {
+        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let _ = poll(&mut [PollFd::new(self.ready(), PollFlags::IN)], Some(&timeout));
+    }
+
+    /// Puts what is new into the state. The reason when there is nothing to show at all.
+    pub fn fill(&self, state: &mut TopState) -> anyhow::Result<()> {
+        let is_over = match self {
+            SampleFeed::Live(sampling, _) => sampling.is_over(),
+            SampleFeed::Past(player) => player.is_over(),
+            SampleFeed::Remote(feed) => feed.is_over(),
+        };
+        // A picture that never changes again would be a lie.
+        anyhow::ensure!(!is_over, "sampling has failed: there are no more samples");
+        match self {
+            SampleFeed::Live(sampling, _) => {
+                if let Some((_, mut moment)) = sampling.take() {
+                    moment.nothing.take().map_or(Ok(()), Err)?;
+                    state.take(moment);
+                }
+            }
+            SampleFeed::Remote(feed) => {
+                if let Some((fleet, summaries)) = feed.take() {
+                    state.take_fleet(fleet, summaries);
+                }
+            }
+            SampleFeed::Past(player) => {
+                for played in player.take() {
+                    match played {
+                        Played::Past(snapshots) => state.take_past(snapshots),
+                        Played::Now(at, moment) => state.take_played(at, *moment),
+                        Played::Broken(why) => state.notice = Some(why),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn set_interval(&self, interval: Duration) {
+        match self {
+            SampleFeed::Live(sampling, _) => {
+                sampling.set_interval(interval);
+                sampling.hurry();
+            }
+            SampleFeed::Remote(feed) => feed.set_interval(interval),
+            SampleFeed::Past(_) => {}
+        }
+    }
+
+    pub fn play(&self, wish: PlayCommand) {
+        if let SampleFeed::Past(player) = self {
+            player.wish(wish);
+        }
+    }
+
+    /// Says what is looked at. Whatever was not looked at before does not wait for the next sample.
+    pub fn wish(&self, state: &TopState) {
+        let (memory, process) = (state.view == TopView::Memory, state.process_in_detail());
+        match self {
+            SampleFeed::Live(sampling, wishes) if wishes.set(memory, process) => sampling.hurry(),
+            SampleFeed::Remote(feed) => feed.wish(state, memory, process),
+            SampleFeed::Live(..) | SampleFeed::Past(_) => {}
+        }
+    }
+
+    pub fn finish(self) {
+        match self {
+            SampleFeed::Live(sampling, _) => sampling.finish(),
+            SampleFeed::Remote(feed) => feed.finish(),
+            SampleFeed::Past(_) => {}
+        }
+    }
+}
+
+/// The file that everything is written to, besides.
+enum RecordingWriter {
+    /// Before the first sample. No file for a machine without devices.
+    Planned(Option<PathBuf>),
+    Running(Recorder),
+    Over,
+}
+
+impl RecordingWriter {
+    /// Writes a sample, if that is wanted. One that cannot be written ends the recording, and says so. The reason when there is
+    /// nothing from the start: it is worth more than an empty screen.
+    fn keep(&mut self, machine: &Machine, snapshot: &mut Snapshot) -> anyhow::Result<()> {
+        if let RecordingWriter::Planned(path) = self {
+            verdict(snapshot, machine)?;
+            *self = match path {
+                Some(path) => RecordingWriter::Running(Recorder::create(path)?),
+                None => RecordingWriter::Over,
+            };
+        }
+        if let RecordingWriter::Running(recorder) = self
+            && let Err(error) = recorder.push(snapshot)
+        {
+            *self = RecordingWriter::Over;
+            snapshot.faults.push(Fault::new("--record", format!("recording stopped: {error}")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! The keys. Help, the last line and what is done all come from this table.
+
+use crossterm::event::{KeyCode, KeyModifiers};
+
+/// Something that a key asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Quit,
+    Help,
+    Setup,
+    Redraw,
+    SortMenu,
+    Signal,
+    Save,
+    Overview,
+    Memory,
+    Mesh,
+    Events,
+    Fleet,
+    NextView,
+    Device,
+    NextDevice,
+    PreviousDevice,
+    Up,
+    Down,
+    Left,
+    Right,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    Enter,
+    Back,
+    Ascending,
+    Descending,
+    Filter,
+    Tree,
+    Tag,
+    UntagAll,
+    Pause,
+    ZoomIn,
+    ZoomOut,
+    Older,
+    Newer,
+    Now,
+    Cursor,
+    Metric,
+    Overlay,
+    Filled,
+    Reversed,
+    Faster,
+    Slower,
+    PreviousFrame,
+    NextFrame,
+    BackMinute,
+    OnMinute,
+    Suspend,
+}
+
+/// A key that can be pressed.
+pub type Key = (KeyCode, KeyModifiers);
+
+/// Keys, what they do, and what help says of them.
+pub struct Binding {
+    pub keys: &'static [Key],
+    pub action: Action,
+    /// How help and the last line call the keys.
+    pub shown: &'static str,
+    pub help: &'static str,
+    /// The word for it in the last line, where it is important enough to be there.
+    pub word: Option<&'static str>,
+}
+
+const NONE: KeyModifiers = KeyModifiers::NONE;
+const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
+
+const fn key(c: char) -> Key {
+    (KeyCode::Char(c), NONE)
+}
+
+const fn f(n: u8) -> Key {
+    (KeyCode::F(n), NONE)
+}
+
+const fn code(code: KeyCode) -> Key {
+    (code, NONE)
+}
+
+macro_rules! bindings {
+    ($($action:ident $shown:literal [$($key:expr),+] $help:literal $(=> $word:literal)?;)+) => {
+        &[$(Binding {
+            keys: &[$($key),+],
+            action: Action::$action,
+            shown: $shown,
+            help: $help,
+            word: bindings!(@ $($word)?),
+        }),+]
+    };
+    (@ $word:literal) => { Some($word) };
+    (@) => { None };
+}
+
+/// All keys, in the order of help.
+pub const BINDINGS: &[Binding] = bindings! {
+    Help "?" [key('?'), f(1)] "this help" => "Help";
+    Setup "F2" [f(2), key('S')] "settings" => "Setup";
+    Filter "/" [key('/'), f(4)] "show only processes that match, as in: user:me dram>1G name~vllm" => "Filter";
+    Redraw "F5, Ctrl-L" [f(5), (KeyCode::Char('l'), CONTROL)] "redraw";
+    SortMenu "F6" [f(6), key('s')] "choose the column to sort by" => "Sort";
+    Ascending "+" [key('+')] "sort the smallest first";
+    Descending "-" [key('-')] "sort the largest first";
+    Signal "F9" [f(9), key('K')] "send a signal to the tagged processes, or to the selected one" => "Signal";
+    Save "F12" [f(12), key('W')] "save the settings";
+    Quit "q, F10" [key('q'), f(10), (KeyCode::Char('c'), CONTROL)] "quit" => "Quit";
+    Overview "1" [key('1')] "overview: devices, charts, processes";
+    Memory "2" [key('2')] "memory: who holds it, down to single buffers";
+    Mesh "3" [key('3')] "mesh: chips at their places";
+    Events "4" [key('4')] "events: state changes, exits, faults, limits";
+    Fleet "F" [key('F')] "all machines, when several are watched (also Esc)";
+    NextView "v" [key('v')] "the next view" => "View";
+    Device "d" [key('d')] "everything about the selected device" => "Device";
+    NextDevice "Tab, n" [code(KeyCode::Tab), key('n')] "select the next device";
+    PreviousDevice "Shift-Tab, N" [code(KeyCode::BackTab), key('N')] "select the previous device";
+    Up "Up, k" [code(KeyCode::Up), key('k')] "up";
+    Down "Down, j" [code(KeyCode::Down), key('j')] "down";
+    Left "Left, h" [code(KeyCode::Left), key('h')] "scroll the command line; move the cursor of the charts";
+    Right "Right, l" [code(KeyCode::Right), key('l')] "scroll the command line; move the cursor of the charts";
+    PageUp "PgUp" [code(KeyCode::PageUp), (KeyCode::Char('u'), CONTROL)] "a page up";
+    PageDown "PgDn" [code(KeyCode::PageDown), (KeyCode::Char('d'), CONTROL)] "a page down";
+    Home "Home, g" [code(KeyCode::Home), key('g')] "to the first";
+    End "End, G" [code(KeyCode::End), key('G')] "to the last";
+    Enter "Enter" [code(KeyCode::Enter)] "details of the selected process, machine, buffer or chip";
+    Back "Esc" [code(KeyCode::Esc)] "back";
+    Tree "t" [key('t')] "processes as a tree";
+    Tag "Space" [key(' ')] "tag a process";
+    UntagAll "U" [key('U')] "untag all";
+    Pause "p" [key('p')] "pause the display; sampling continues" => "Pause";
+    ZoomIn "z" [key('z')] "charts: a shorter time";
+    ZoomOut "Z, x" [key('Z'), key('x')] "charts: a longer time";
+    Older "," [key(',')] "charts: back in time";
+    Newer "." [key('.')] "charts: forward in time";
+    Now "0" [key('0')] "charts: to the present";
+    Cursor "c" [key('c')] "charts: a cursor that shows values";
+    Metric "m" [key('m')] "charts and mesh: next metric; memory: next kind of buffers";
+    Overlay "o" [key('o')] "charts: all devices in one, or the selected one";
+    Filled "f" [key('f')] "charts: lines or areas";
+    Reversed "r" [key('r')] "charts: the newest at the left or at the right";
+    Faster ">" [key('>')] "sample more often; replay faster";
+    Slower "<" [key('<')] "sample less often; replay slower";
+    PreviousFrame "[" [key('[')] "replay: one sample back";
+    NextFrame "]" [key(']')] "replay: one sample forward";
+    BackMinute "{" [key('{')] "replay: one minute back";
+    OnMinute "}" [key('}')] "replay: one minute forward";
+    Suspend "Ctrl-Z" [(KeyCode::Char('z'), CONTROL)] "suspend; fg resumes";
+};
+
+/// What a key asks for.
+pub fn action(key: Key) -> Option<Action> {
+    // Shift is in the character already.
+    let key = match key {
+        (KeyCode::Char(c), modifiers) => (KeyCode::Char(c), modifiers - KeyModifiers::SHIFT),
+        (KeyCode::BackTab, _) => (KeyCode::BackTab, NONE),
+        other => other,
+    };
+    BINDINGS.iter().find(|binding| binding.keys.contains(&key)).map(|binding| binding.action)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_has_two_meanings() {
+        let mut all: Vec<String> =
+            BINDINGS.iter().flat_map(|binding| binding.keys).map(|key| format!("{key:?}")).collect();
+        let before = all.len();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), before);
+    }
+
+    #[test]
+    fn nvtop_s_keys_work() {
+        let keys = [
+            f(2),
+            f(5),
+            f(6),
+            f(9),
+            f(10),
+            f(12),
+            key('q'),
+            key('h'),
+            key('j'),
+            key('k'),
+            key('l'),
+            key('+'),
+            key('-'),
+        ];
+        for key in keys {
+            assert!(action(key).is_some(), "{key:?}");
+        }
+        assert_eq!(action((KeyCode::Char('G'), KeyModifiers::SHIFT)), Some(Action::End));
+    }
+}

@@ -1,0 +1,171 @@
+//! `ttmon top`: the interactive monitor.
+//!
+//! One thread draws and listens to keys; another takes samples. What is drawn is a pure function of [`TopState`].
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod app;
+mod args;
+mod chart_window;
+mod column;
+pub mod config;
+mod feed;
+#[cfg(test)]
+mod golden;
+mod hosts;
+mod input;
+mod keys;
+mod overlay;
+mod paint;
+mod panels;
+mod pieces;
+mod places;
+mod player;
+mod remote;
+mod row;
+mod rows;
+mod settings;
+mod state;
+mod table;
+mod terminal;
+#[cfg(debug_assertions)]
+mod test_panic;
+mod theme;
+mod trails;
+mod unit_text;
+
+pub use args::Args;
+use feed::SampleFeed;
+use input::Input;
+use panels::signals;
+use places::ChipPlaces;
+use rustix::event::{PollFd, PollFlags, poll};
+use show::terminal::locale_is_utf8;
+use signal_hook::consts::SIGWINCH;
+use state::{Effect, TopState};
+use std::fs;
+use std::io::{self, IsTerminal, Read};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+use terminal::TerminalScreen;
+use watch::args::MachineArgs;
+use watch::config::load_alerts;
+use watch::exit::{Exit, Failure};
+use watch::wait::{Interrupt, on};
+
+/// Runs the command.
+pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
+    let places = args.topology.as_deref().map(places).transpose()?.unwrap_or_default();
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        let why = "`ttmon top` needs a terminal: use `ttmon smi`, or `ttmon record` to record samples";
+        return Err(Failure::error(Exit::Usage, why));
+    }
+    let file = watch::config::path(args.config.as_deref());
+    let (mut settings, mut problems) = file.as_deref().map(config::load).unwrap_or_default();
+    problems.extend(file.iter().flat_map(|file| load_alerts(file).1));
+    settings.read_only |= args.read_only;
+    settings.ascii |= args.ascii;
+    settings.interval_ms = args.interval.map_or(settings.interval_ms, |seconds| (seconds * 1000.0) as u64);
+    let mut interrupt = Interrupt::new()?;
+    interrupt.and_stop()?;
+    let resized = on(&[SIGWINCH])?;
+    resized.set_nonblocking(true)?;
+    let mut state = TopState::new(settings, locale_is_utf8());
+    state.places = places;
+    // A mistake in the file is shown, and stops nothing.
+    if let (Ok(path), [first, ..]) = (&file, &problems[..]) {
+        state.notice = Some(watch::config::said(path, first));
+    }
+    let source = SampleFeed::open(machine, args, &mut state)?;
+    // The first picture has figures on it, unless a device keeps it waiting.
+    source.wait(Duration::from_millis(25));
+    let result = source.fill(&mut state).and_then(|()| {
+        let mut screen = TerminalScreen::take(state.settings.mouse)?;
+        watch(&mut state, &mut screen, &source, &interrupt, &resized, file.as_deref().ok())
+    });
+    source.finish();
+    result.map(|()| Exit::Success)
+}
+
+/// Where chips are by a cluster descriptor.
+fn places(file: &Path) -> anyhow::Result<ChipPlaces> {
+    let wrong = |why: String| Failure::error(Exit::Usage, format!("--topology {}: {why}", file.display()));
+    let text = fs::read_to_string(file).map_err(|why| wrong(why.to_string()))?;
+    ChipPlaces::described(text).map_err(|why| wrong(why.to_string()))
+}
+
+/// By this picture the start is over.
+const SETTLED: u64 = 5;
+
+/// Draws, and waits for something to happen, until it is enough.
+fn watch(
+    state: &mut TopState,
+    screen: &mut TerminalScreen,
+    source: &SampleFeed,
+    interrupt: &Interrupt,
+    mut resized: &UnixStream,
+    file: Option<&Path>,
+) -> anyhow::Result<()> {
+    let stdin = io::stdin();
+    let input = Input::listen()?;
+    for picture in 1u64.. {
+        source.fill(state)?;
+        screen.draw(state)?;
+        if picture == SETTLED {
+            ledger::forget_code();
+        }
+        let (end, stop) = interrupt.pipes();
+        let mut all = vec![
+            // Only to know when the terminal is gone.
+            PollFd::new(&stdin, PollFlags::empty()),
+            PollFd::new(source.ready(), PollFlags::IN),
+            PollFd::new(end, PollFlags::IN),
+            PollFd::new(resized, PollFlags::IN),
+            PollFd::new(&input.ready, PollFlags::IN),
+        ];
+        all.extend(stop.map(|stop| PollFd::new(stop, PollFlags::IN)));
+        let _ = poll(&mut all, None);
+        let came: Vec<bool> = all.iter().map(|one| !one.revents().is_empty()).collect();
+        drop(all);
+        if came[0] || came[2] {
+            return Ok(());
+        }
+        if came[3] {
+            while matches!(resized.read(&mut [0; 64]), Ok(1..)) {}
+        }
+        if came.get(5) == Some(&true) {
+            suspend(screen, interrupt)?;
+        }
+        anyhow::ensure!(!input.is_over(), "cannot read keys");
+        // What was typed while a picture was drawn is seen to before the next one.
+        input.take().for_each(|event| app::handle(state, &event));
+        for effect in std::mem::take(&mut state.effects) {
+            match effect {
+                Effect::Quit => return Ok(()),
+                Effect::Suspend => suspend(screen, interrupt)?,
+                Effect::Redraw => screen.forget(),
+                Effect::Interval => source.set_interval(Duration::from_millis(state.settings.interval_ms)),
+                // A process with this pid here is another one.
+                Effect::Send { .. } if state.hosts.is_some() => state.notice = Some(signals::REMOTE.into()),
+                Effect::Send { signal, to } => state.notice = Some(signals::send(signal, &to)),
+                Effect::Save => {
+                    let saved = file.ok_or_else(|| "no configuration directory".into());
+                    let saved = saved.and_then(|file| config::save(file, &state.settings).map(|()| file));
+                    state.notice = Some(saved.map_or_else(|why| why, |file| format!("saved to {}", file.display())));
+                }
+                Effect::Play(wish) => source.play(wish),
+            }
+        }
+        // A view that was just opened does not wait for the next sample.
+        source.wish(state);
+    }
+    Ok(())
+}
+
+fn suspend(screen: &mut TerminalScreen, interrupt: &Interrupt) -> anyhow::Result<()> {
+    screen.leave();
+    interrupt.stop()?;
+    screen.enter()?;
+    Ok(())
+}

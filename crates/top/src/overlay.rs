@@ -1,0 +1,124 @@
+//! What windows and views remember of themselves: where a cursor is, what was typed, what is chosen.
+
+use super::settings::TopSettings;
+use model::figure::Field;
+use model::figure::device::ASIC_TEMP;
+use model::filter::FilterError;
+use model::{Device, Timestamp};
+
+/// The process, and how far its description is scrolled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Detail {
+    pub pid: u32,
+    pub scroll: usize,
+}
+
+/// What was typed so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FilterPrompt {
+    pub text: Vec<char>,
+    /// The character that the cursor is on.
+    pub cursor: usize,
+    pub wrong: Option<FilterError>,
+    /// The filter and the selected process before.
+    pub former: (String, Option<u32>),
+    /// Which of the earlier filters is shown, and what was typed before that.
+    pub recalled: Option<(usize, Vec<char>)>,
+}
+
+/// What was typed so far, and the filter before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachinePrompt {
+    pub text: String,
+    pub former: String,
+}
+
+/// What is chosen in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setup {
+    /// As it was, to go back to.
+    pub before: TopSettings,
+    /// The choice that the cursor is on.
+    pub at: usize,
+    /// The word that the cursor is on, where a choice is a list.
+    pub word: usize,
+}
+
+/// Where the cursor is, and whom the signal is for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SignalMenu {
+    pub to: Vec<SignalTarget>,
+    pub signal: i32,
+    /// Digits typed so far.
+    pub typed: String,
+    /// The signal is chosen; whether to send it is asked.
+    pub is_asking: bool,
+}
+
+/// A process that the signal is for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SignalTarget {
+    pub pid: u32,
+    pub started_at: Option<Timestamp>,
+    pub name: String,
+}
+
+/// Where the cursor is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SortMenu {
+    pub at: usize,
+}
+
+/// What is chosen in this view.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct MemoryChosen {
+    pub tab: MemoryTab,
+    /// Only buffers of this process.
+    pub pid: Option<u32>,
+    /// Only buffers of this kind.
+    pub kind: Option<&'static str>,
+    /// What the cursor is on. By what it is, so that it stays there when the order changes.
+    pub key: Option<MemoryKey>,
+    /// Where that was, for when it is gone.
+    pub at: usize,
+    /// The first row that is drawn.
+    pub scroll: usize,
+    /// The buffer whose details are shown.
+    pub closer: Option<MemoryKey>,
+}
+
+/// A list.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryTab {
+    #[default]
+    Processes,
+    Buffers,
+    Deaths,
+    Left,
+}
+
+impl MemoryTab {
+    pub const ALL: [MemoryTab; 4] = [MemoryTab::Processes, MemoryTab::Buffers, MemoryTab::Deaths, MemoryTab::Left];
+}
+
+/// What a row is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MemoryKey {
+    Process(u32),
+    Buffer { pid: Option<u32>, kind: String, address: u64, devices: Vec<String> },
+    Death(u32, Timestamp),
+    Chip(String),
+}
+
+/// What is chosen in this view.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeshChosen {
+    /// The figure that chips are coloured by.
+    pub metric: Field<Device>,
+}
+
+impl Default for MeshChosen {
+    fn default() -> MeshChosen {
+        MeshChosen { metric: ASIC_TEMP.field() }
+    }
+}

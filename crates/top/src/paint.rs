@@ -1,0 +1,154 @@
+//! Drawing into a buffer: text that is cut to its place, frames, bars.
+
+use super::theme::{Theme, Tone};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use show::text::{Align, clean, cut, fit, width};
+
+/// Writes a text from `x` on, not beyond `end`, and returns where it ended. Harmful characters are replaced.
+pub fn put(buf: &mut Buffer, x: u16, y: u16, end: u16, text: &str, style: Style) -> u16 {
+    let area = buf.area;
+    let end = end.min(area.right());
+    if y < area.top() || y >= area.bottom() || x >= end {
+        return x;
+    }
+    // Most texts are of letters that each take one cell, whatever is beside them.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        let end = end.min(x.saturating_add(text.len().min(usize::from(u16::MAX)) as u16));
+        for (x, byte) in (x..end).zip(text.bytes()) {
+            buf[(x, y)].set_char(byte.into()).set_style(style);
+        }
+        return end;
+    }
+    let text = clean(text);
+    buf.set_stringn(x, y, &text, usize::from(end - x), style).0
+}
+
+/// Fills the cells from `x` to `end` with one character of one column, and returns where they ended.
+pub fn repeat(buf: &mut Buffer, x: u16, y: u16, end: u16, glyph: char, style: Style) -> u16 {
+    let area = buf.area;
+    let end = end.min(area.right());
+    if y < area.top() || y >= area.bottom() || x >= end {
+        return x;
+    }
+    for x in x..end {
+        buf[(x, y)].set_char(glyph).set_style(style);
+    }
+    end
+}
+
+/// Writes a text into exactly so many columns; what is too long ends in a mark.
+pub fn cell(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, text: &str, align: Align, style: Style, theme: &Theme) {
+    let text = fit(text, usize::from(columns), align, theme.glyphs().cut);
+    put(buf, x, y, x.saturating_add(columns), &text, style);
+}
+
+/// Fills an area's background.
+pub fn fill(buf: &mut Buffer, area: Rect, style: Style) {
+    buf.set_style(area.intersection(buf.area), style);
+}
+
+/// Makes an area blank, whatever was there.
+pub fn clear(buf: &mut Buffer, area: Rect) {
+    let area = area.intersection(buf.area);
+    for y in area.top()..area.bottom() {
+        for x in area.left()..area.right() {
+            buf[(x, y)].reset();
+        }
+    }
+}
+
+/// A frame with a title in its upper edge. Returns what is inside.
+pub fn frame(buf: &mut Buffer, area: Rect, title: &str, theme: &Theme) -> Rect {
+    let area = area.intersection(buf.area);
+    if area.width < 2 || area.height < 2 {
+        return Rect { width: 0, height: 0, ..area };
+    }
+    let (glyphs, border) = (theme.glyphs(), theme.style(Tone::Border));
+    let (left, right, top, bottom) = (area.left(), area.right() - 1, area.top(), area.bottom() - 1);
+    for x in left..=right {
+        buf[(x, top)].set_char(glyphs.horizontal).set_style(border);
+        buf[(x, bottom)].set_char(glyphs.horizontal).set_style(border);
+    }
+    for y in top..=bottom {
+        buf[(left, y)].set_char(glyphs.vertical).set_style(border);
+        buf[(right, y)].set_char(glyphs.vertical).set_style(border);
+    }
+    for (x, y, glyph) in [
+        (left, top, glyphs.top[0]),
+        (right, top, glyphs.top[2]),
+        (left, bottom, glyphs.bottom[0]),
+        (right, bottom, glyphs.bottom[2]),
+    ] {
+        buf[(x, y)].set_char(glyph).set_style(border);
+    }
+    if !title.is_empty() && area.width > 6 {
+        let title = clean(title);
+        let title = cut(&title, usize::from(area.width - 6), glyphs.cut);
+        let x = put(buf, left + 1, top, right, " ", border);
+        let x = put(buf, x, top, right, &title, theme.style(Tone::Title));
+        put(buf, x, top, right, " ", border);
+    }
+    Rect { x: left + 1, y: top + 1, width: area.width - 2, height: area.height - 2 }
+}
+
+/// A bar of parts that each fill a share of one, in their tones; the rest is free. `None` draws it as unknown.
+pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, parts: Option<&[(f64, Tone)]>, theme: &Theme) {
+    let glyphs = theme.glyphs();
+    let end = x.saturating_add(columns);
+    let Some(parts) = parts else {
+        repeat(buf, x, y, end, glyphs.unknown, theme.style(Tone::Faint));
+        return;
+    };
+    repeat(buf, x, y, end, glyphs.empty, theme.style(Tone::Free));
+    let mut sum = 0.0;
+    let mut at = x;
+    for (share, tone) in parts {
+        sum += share.max(0.0);
+        let mut until = x + (sum.min(1.0) * f64::from(columns)).round() as u16;
+        // Something is never drawn as nothing.
+        if *share > 0.0 && until == at && at < end {
+            until += 1;
+        }
+        at = repeat(buf, at, y, until.min(end), glyphs.full, theme.style(*tone));
+    }
+}
+
+/// The lines of a buffer as text, for tests.
+/// Lines of so many columns, parted at blanks.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width(line) + width(word) < columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+pub fn lines(buf: &Buffer) -> String {
+    let mut text = String::new();
+    for y in buf.area.top()..buf.area.bottom() {
+        let mut line = String::new();
+        let mut x = buf.area.left();
+        while x < buf.area.right() {
+            let symbol = buf[(x, y)].symbol();
+            line += symbol;
+            x += (width(symbol) as u16).max(1);
+        }
+        text += line.trim_end();
+        text += "\n";
+    }
+    text
+}
+
+/// How many columns a text takes once it is cleaned.
+pub fn columns(text: &str) -> u16 {
+    width(&clean(text)).min(usize::from(u16::MAX)) as u16
+}

@@ -1,0 +1,139 @@
+//! History charts.
+
+mod axis;
+mod canvas;
+mod chart_figure;
+mod input;
+mod plot;
+mod readout;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use crate::state::TopState;
+use canvas::Canvas;
+use chart_figure::ChartFigure;
+pub use input::{act, mouse};
+use model::figure::Field;
+use model::figure::device::kept_in_history;
+use model::{Device, Timestamp};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use window::Window;
+
+/// A chart is at least so wide and so high, where the screen has room for one at all.
+const LEAST: (u16, u16) = (36, 5);
+/// What is left for processes.
+const PROCESSES: u16 = 6;
+/// Narrower than this, a chart has no room for the labels of its axis.
+const LABELLED: u16 = 24;
+
+/// How many of so many rows the charts take.
+pub fn height(state: &TopState, rest: u16) -> u16 {
+    let rows = (rest / 2).min(rest.saturating_sub(PROCESSES));
+    if rows < LEAST.1 || state.settings.charts.is_empty() { 0 } else { rows }
+}
+
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
+    for chart in charts(state, area.intersection(buf.area)) {
+        plot::draw(state, &chart, buf);
+    }
+}
+
+/// One chart: what it shows, and where.
+#[derive(Debug, Clone, Copy)]
+struct Chart {
+    figure: ChartFigure,
+    /// With its frame.
+    area: Rect,
+    /// Only the lines.
+    plot: Rect,
+    window: Window,
+}
+
+/// The charts for which there is room. All show the same time.
+fn charts(state: &TopState, area: Rect) -> Vec<Chart> {
+    let fields = figures(state);
+    let areas = places(area, fields.len().min(state.settings.charts.len()));
+    let figures: Vec<ChartFigure> =
+        fields.into_iter().take(areas.len()).map(|field| ChartFigure::new(field, state)).collect();
+    let labels = figures.iter().map(|figure| figure.text.label_columns()).max().unwrap_or(0);
+    let plots: Vec<Rect> = areas.iter().map(|area| inside(*area, labels)).collect();
+    let dots = Canvas::dots_across(state.theme.unicode);
+    let narrowest = plots.iter().map(|plot| plot.width).min().unwrap_or(1);
+    let span = state.charts.span.map(|span| span * 1000.0);
+    let span = span.unwrap_or(f64::from(narrowest) * f64::from(dots) * state.settings.interval_ms as f64);
+    let (end, reversed) = (end(state), state.settings.reversed);
+    let chart = |((figure, area), plot): ((ChartFigure, Rect), Rect)| Chart {
+        figure,
+        area,
+        plot,
+        window: Window::new(end, span, plot.width, dots, reversed),
+    };
+    figures.into_iter().zip(areas).zip(plots).map(chart).collect()
+}
+
+/// The moment at which the charts end.
+fn end(state: &TopState) -> Timestamp {
+    state.charts.end.unwrap_or(state.snapshot().taken_at)
+}
+
+/// All figures, from the one that comes first: those that were chosen, then the others.
+fn figures(state: &TopState) -> Vec<Field<Device>> {
+    let mut all: Vec<Field<Device>> = Vec::new();
+    for field in state.settings.charts.iter().copied().chain(kept_in_history()) {
+        if !all.contains(&field) {
+            all.push(field);
+        }
+    }
+    let first = state.charts.first % all.len().max(1);
+    all.rotate_left(first);
+    all
+}
+
+/// Where so many charts are, as far as there is room: side by side, then one below the other.
+fn places(area: Rect, count: usize) -> Vec<Rect> {
+    if area.width < 4 || area.height < 3 || count == 0 {
+        return Vec::new();
+    }
+    let across = usize::from(area.width / LEAST.0).max(1);
+    let down = usize::from(area.height / LEAST.1).max(1);
+    let count = count.min(across * down);
+    // Rather all of one size than more of them in a row.
+    let fits = |columns: &usize| count.div_ceil(*columns) <= down;
+    let even = (1..=across.min(count)).rev().find(|columns| count % columns == 0 && fits(columns));
+    let columns = even.unwrap_or(across.min(count));
+    let rows = count.div_ceil(columns);
+    let mut places = Vec::with_capacity(count);
+    for row in 0..rows {
+        let (top, bottom) = (part(area.height, row, rows), part(area.height, row + 1, rows));
+        let in_row = columns.min(count - row * columns);
+        for column in 0..in_row {
+            let (left, right) = (part(area.width, column, in_row), part(area.width, column + 1, in_row));
+            places.push(Rect { x: area.x + left, y: area.y + top, width: right - left, height: bottom - top });
+        }
+    }
+    places
+}
+
+/// Where the n-th of so many equal parts begins.
+fn part(whole: u16, n: usize, parts: usize) -> u16 {
+    (usize::from(whole) * n / parts) as u16
+}
+
+/// What is left inside the frame and its axis.
+fn inside(area: Rect, labels: u16) -> Rect {
+    let labels = if area.width < LABELLED { 0 } else { labels };
+    let left = area.x.saturating_add(2 + labels).min(area.right());
+    let (width, height) = (area.right().saturating_sub(1).saturating_sub(left), area.height.saturating_sub(2));
+    Rect { x: left, y: area.y + 1, width, height }
+}
+
+/// The devices whose lines are drawn.
+fn shown(state: &TopState) -> Vec<&Device> {
+    if state.settings.overlaid {
+        state.devices().iter().collect()
+    } else {
+        state.selected_device().into_iter().collect()
+    }
+}

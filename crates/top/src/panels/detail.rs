@@ -1,0 +1,234 @@
+//! One process in detail: what it holds, its buffers, its past, its surroundings.
+
+use super::scroll;
+use crate::keys::Key;
+pub use crate::overlay::Detail;
+use crate::paint::{clear, frame, put};
+use crate::state::{Overlay, TopState};
+use crate::theme::Tone;
+use crossterm::event::{KeyCode, KeyModifiers, MouseEvent};
+use model::{Bytes, Exact, MemoryKind, Process, Runtime, Timestamp};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use show::text::clean;
+
+/// A line of the description.
+type DetailLine = (String, Tone);
+
+impl Detail {
+    pub fn of(pid: u32) -> Detail {
+        Detail { pid, scroll: 0 }
+    }
+}
+
+pub fn draw(state: &TopState, detail: &Detail, area: Rect, buf: &mut Buffer) {
+    let area = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
+    clear(buf, area);
+    let process = state.snapshot().processes.iter().find(|process| process.pid == detail.pid);
+    let name = process.map_or("has ended", |process| process.name.as_deref().unwrap_or(state.theme.glyphs().absent));
+    let title = format!("pid {} {}: Up, Down: scroll; Esc: close", detail.pid, clean(name));
+    let inner = frame(buf, area, &title, &state.theme);
+    let lines = lines(state, detail.pid, usize::from(inner.width.saturating_sub(2)));
+    let scroll = detail.scroll.min(lines.len().saturating_sub(usize::from(inner.height)));
+    for ((text, tone), y) in lines.iter().skip(scroll).zip(inner.top()..inner.bottom()) {
+        put(buf, inner.x + 1, y, inner.right(), text, state.theme.style(*tone));
+    }
+}
+
+/// Everything that there is to say.
+fn lines(state: &TopState, pid: u32, width: usize) -> Vec<DetailLine> {
+    let absent = state.theme.glyphs().absent;
+    let mut lines = Vec::new();
+    let process = state.snapshot().processes.iter().find(|process| process.pid == pid);
+    match process {
+        Some(process) => describe(state, process, &mut lines),
+        None => lines.push(("This process has ended, or no longer uses a device.".into(), Tone::Warning)),
+    }
+    history(state, pid, width, &mut lines);
+    let closer = state.shown.process.as_ref().filter(|closer| closer.pid == pid);
+    let Some(closer) = closer else { return lines };
+    heading("Buffers, the largest first", &mut lines);
+    if closer.buffers.is_empty() {
+        let why = match process.and_then(|process| process.agent.as_ref()) {
+            Some(_) => "none",
+            None => "unknown: this process runs without ttmon's agent (see `ttmon run --help`)",
+        };
+        lines.push((format!("  {why}"), Tone::Faint));
+    }
+    for buffer in &closer.buffers {
+        let bytes = buffer.bytes.map_or(absent.into(), |bytes| bytes.to_string());
+        let age = buffer.age_seconds.map_or(absent.into(), |seconds| format!("{} ago", age(seconds)));
+        let (devices, label) = (buffer.devices.join(","), buffer.label.as_deref().unwrap_or(""));
+        let kind = buffer.kind.to_uppercase();
+        let text = format!("  {bytes:>10} {kind:<8} dev {devices:<5} {:#x} {age:>11}  {label}", buffer.address);
+        lines.push((text, Tone::Plain));
+    }
+    let about = &closer.about;
+    heading("Environment", &mut lines);
+    match &about.environment {
+        None if state.hosts.is_some() => lines.push(("  unknown: it is on another machine".into(), Tone::Faint)),
+        None => lines.push(("  unknown: it is another user's".into(), Tone::Faint)),
+        Some(all) if all.is_empty() => lines.push(("  no TT_* variables".into(), Tone::Faint)),
+        Some(all) => lines.extend(all.iter().map(|(name, value)| (format!("  {name}={value}"), Tone::Plain))),
+    }
+    if let Some(folder) = &about.folder {
+        heading("Folder", &mut lines);
+        lines.push((format!("  {folder}"), Tone::Plain));
+    }
+    if !about.limits.is_empty() {
+        heading("Limits", &mut lines);
+        lines.extend(about.limits.iter().map(|(name, limit)| (format!("  {name:<15} {limit}"), Tone::Plain)));
+    }
+    if !about.parents.is_empty() {
+        heading("Parents", &mut lines);
+        lines.extend(about.parents.iter().map(|(pid, name)| (format!("  {pid:>8} {name}"), Tone::Plain)));
+    }
+    lines
+}
+
+fn heading(text: &str, lines: &mut Vec<DetailLine>) {
+    lines.push((String::new(), Tone::Plain));
+    lines.push((text.into(), Tone::Title));
+}
+
+fn describe(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
+    let absent = state.theme.glyphs().absent;
+    let or_absent = |text: Option<String>| text.unwrap_or_else(|| absent.into());
+    let now = state.snapshot().taken_at;
+    let command = or_absent(process.command.clone());
+    lines.push((format!("Command    {command}"), Tone::Strong));
+    let runtime = process.runtime.filter(|runtime| *runtime != Runtime::Other);
+    let runtime = runtime.map(|runtime| format!(", with {}", runtime.name())).unwrap_or_default();
+    let user = or_absent(process.user.clone());
+    let container = process.container.as_ref().map(|name| format!(", in {name}")).unwrap_or_default();
+    lines.push((format!("User       {user}{container}{runtime}"), Tone::Plain));
+    let since = process
+        .started_at
+        .map(|start| format!("{}, {} ago", state.local(start).strftime("%Y-%m-%d %H:%M:%S"), age(seconds(start, now))));
+    lines.push((format!("Started    {}", or_absent(since)), Tone::Plain));
+    let cpu = or_absent(process.host_cpu_percent.map(|cpu| format!("{cpu:.0} % of a core")));
+    let resident = or_absent(process.host_memory.map(|bytes| bytes.to_string()));
+    let about = state.shown.process.as_ref().filter(|closer| closer.pid == process.pid).map(|closer| &closer.about);
+    let threads = about.and_then(|about| about.threads).map(|threads| format!(", threads {threads}"));
+    lines.push((format!("Host       CPU {cpu}, memory {resident}{}", threads.unwrap_or_default()), Tone::Plain));
+    if let Some(agent) = &process.agent {
+        lines.push((format!("Agent      {agent}"), Tone::Plain));
+    }
+    memory(state, process, lines);
+}
+
+/// What it uses on each device, and the parts of that: KERNEL is a part beside what is used.
+fn memory(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
+    let absent = state.theme.glyphs().absent;
+    let cell = |bytes: Option<Bytes>| format!("{:>11}", bytes.map_or(absent.into(), |bytes| bytes.to_string()));
+    heading("Device memory used", lines);
+    lines.push((format!("  {:<5}{:>11}{:>11}  from", "dev", "DRAM", "L1"), Tone::Faint));
+    for held in &process.devices {
+        let figures = cell(held.usage.dram_used) + &cell(held.usage.l1_used);
+        let source = held.source.map_or(absent, |source| source.name());
+        lines.push((format!("  {:<5}{figures}  {source}", held.id.to_string()), Tone::Plain));
+    }
+    heading("Parts of it: DRAM = buffers + TRACE, L1 = buffers + L1_SMALL + CB; KERNEL is beside L1", lines);
+    let part =
+        |kind: &MemoryKind| matches!(kind, MemoryKind::Dram | MemoryKind::L1).then(|| format!("{} buf.", kind.title()));
+    let heads = MemoryKind::ALL.iter().map(|kind| format!("{:>11}", part(kind).unwrap_or(kind.title().into())));
+    lines.push((format!("  {:<5}{}", "dev", heads.collect::<String>()), Tone::Faint));
+    for held in &process.devices {
+        let figures: String = MemoryKind::ALL.iter().map(|kind| cell(held.usage.part(*kind))).collect();
+        lines.push((format!("  {:<5}{figures}", held.id.to_string()), Tone::Plain));
+        held.exact.iter().for_each(|exact| particulars(exact, lines));
+    }
+}
+
+/// Peaks, counts and what the allocator says of its banks.
+fn particulars(exact: &Exact, lines: &mut Vec<DetailLine>) {
+    for (kind, figures) in exact.kinds() {
+        let name = kind.title();
+        let banks = figures.banks.map(|banks| {
+            let fragmentation =
+                banks.fragmentation.map_or(String::new(), |part| format!(", fragmentation {:.0} %", part * 100.0));
+            format!("{} banks, largest free block {} in each{fragmentation}", banks.count, banks.largest_free_bytes)
+        });
+        let noun = if figures.buffers == 1 { "buffer" } else { "buffers" };
+        let text = format!(
+            "       {name:<8} {} {noun}, peak {}, {} allocations, {} frees",
+            figures.buffers, figures.peak_bytes, figures.allocations, figures.frees
+        );
+        lines.push((text, Tone::Faint));
+        lines.extend(banks.map(|banks| (format!("{:16}{banks}", ""), Tone::Faint)));
+    }
+}
+
+/// Its device memory over time, a column for each piece of it.
+fn history(state: &TopState, pid: u32, width: usize, lines: &mut Vec<DetailLine>) {
+    let points: Vec<(Timestamp, u64)> =
+        state.trails.series(pid).into_iter().map(|(time, bytes)| (time, bytes.0)).collect();
+    let (Some((from, _)), Some((to, _))) = (points.first(), points.last()) else { return };
+    let most = points.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
+    if points.len() < 2 || to.0 <= from.0 || width < 10 {
+        return;
+    }
+    heading(&format!("All device memory, last {}, at most {}", age(seconds(*from, *to)), Bytes(most)), lines);
+    lines.push((format!("  {}", sparks(&points, width - 2, state.theme.unicode)), Tone::Good));
+}
+
+/// A line of small bars. A column without a point is as the one before; the largest point of a column counts.
+fn sparks(points: &[(Timestamp, u64)], width: usize, unicode: bool) -> String {
+    const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const ASCII_LEVELS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
+    let levels = if unicode { LEVELS } else { ASCII_LEVELS };
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
+    let span = (last.0.0 - first.0.0).max(1) as f64;
+    let most = points.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0).max(1) as f64;
+    let mut columns: Vec<Option<u64>> = vec![None; width.max(1)];
+    for (time, bytes) in points {
+        let at = ((time.0 - first.0.0) as f64 / span * (columns.len() - 1) as f64).round() as usize;
+        let at = at.min(columns.len() - 1);
+        columns[at] = columns[at].max(Some(*bytes));
+    }
+    let mut before = 0;
+    let level = |bytes: u64| ((bytes as f64 / most * (levels.len() - 1) as f64).round() as usize).min(levels.len() - 1);
+    columns
+        .into_iter()
+        .map(|column| {
+            before = column.unwrap_or(before);
+            levels[level(before)]
+        })
+        .collect()
+}
+
+fn seconds(from: Timestamp, to: Timestamp) -> f64 {
+    (to.0 - from.0).max(0) as f64 / 1000.0
+}
+
+fn age(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    match whole {
+        0..60 => format!("{whole}s"),
+        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
+        3600..86_400 => format!("{}h{:02}m", whole / 3600, whole / 60 % 60),
+        _ => format!("{}d{:02}h", whole / 86_400, whole / 3600 % 24),
+    }
+}
+
+/// A key was pressed. `None` closes the window.
+pub fn press(state: &mut TopState, mut detail: Detail, (code, _): Key) -> Option<Overlay> {
+    if matches!(code, KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q')) {
+        return None;
+    }
+    let page = usize::from(state.area.height.saturating_sub(4)).max(1);
+    let width = usize::from(state.area.width.saturating_sub(4));
+    let last = lines(state, detail.pid, width).len().saturating_sub(page);
+    detail.scroll = scroll::pressed(code, detail.scroll, page, last);
+    Some(Overlay::Detail(detail))
+}
+
+pub fn mouse(state: &mut TopState, detail: Detail, event: MouseEvent) -> Option<Overlay> {
+    match scroll::turned(event, state.area) {
+        Some(code) => press(state, detail, (code, KeyModifiers::NONE)),
+        None => Some(Overlay::Detail(detail)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

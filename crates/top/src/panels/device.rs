@@ -1,0 +1,286 @@
+//! One device in detail: everything that the table of figures has, by sections, and the processes that hold it.
+
+use super::devices::figures;
+use super::scroll;
+use crate::keys::Key;
+use crate::paint::{clear, frame, put, wrapped};
+use crate::state::{Overlay, TopState};
+use crate::theme::Tone;
+use crate::unit_text::UnitText;
+use crossterm::event::{KeyCode, KeyModifiers, MouseEvent};
+use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE};
+use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
+use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use show::text::{clean, width};
+
+/// Columns for the titles of figures, and for values that have a limit.
+const TITLES: usize = 35;
+const VALUES: usize = 12;
+
+/// A line of the description: what it is about, and what is said.
+struct FactLine {
+    title: String,
+    text: String,
+    tone: Tone,
+}
+
+/// Opens the window for the selected device.
+pub fn open(state: &mut TopState) {
+    if state.selected_device().is_some() {
+        state.overlay = Some(Overlay::Device { scroll: 0 });
+    }
+}
+
+pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
+    let theme = &state.theme;
+    let area = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
+    clear(buf, area);
+    let Some(device) = state.selected_device() else {
+        frame(buf, area, "no device", theme);
+        return;
+    };
+    let name = format!("device {}, {}", figures::name(device, theme), figures::board(device, theme));
+    let keys = "Up, Down: scroll; Tab: next device; Esc: close";
+    let inner = frame(buf, area, &format!("{name}: {keys}"), theme);
+    let lines = lines(state, device, usize::from(inner.width.saturating_sub(2)));
+    let scroll = scroll.min(lines.len().saturating_sub(usize::from(inner.height)));
+    let (x, end) = (inner.x + 1, inner.right());
+    for (line, y) in lines.iter().skip(scroll).zip(inner.top()..inner.bottom()) {
+        if line.text.is_empty() {
+            put(buf, x, y, end, &line.title, theme.style(line.tone));
+        } else {
+            put(buf, x + 2, y, end, &line.title, theme.style(Tone::Faint));
+            let indent = if line.title.is_empty() { 2 } else { TITLES as u16 };
+            put(buf, x + indent, y, end, &line.text, theme.style(line.tone));
+        }
+    }
+    let below = lines.len() - scroll.min(lines.len());
+    if below > usize::from(inner.height) && !inner.is_empty() {
+        let text = format!(" {} more lines ", below - usize::from(inner.height));
+        put(buf, x, area.bottom() - 1, end, &text, theme.style(Tone::Faint));
+    }
+}
+
+/// Everything that there is to say.
+fn lines(state: &TopState, device: &Device, columns: usize) -> Vec<FactLine> {
+    let mut lines = Vec::new();
+    for section in Section::ALL {
+        let mut facts = match section {
+            Section::Pids => holders(state, device),
+            _ => of_section(state, device, section, columns.saturating_sub(TITLES)),
+        };
+        if section == Section::Health {
+            facts.extend(alerts(state, device));
+        }
+        if facts.is_empty() {
+            continue;
+        }
+        if !lines.is_empty() {
+            lines.push(heading(""));
+        }
+        lines.push(heading(if section == Section::Pids { "Processes" } else { section.name() }));
+        lines.append(&mut facts);
+    }
+    lines
+}
+
+fn heading(text: &str) -> FactLine {
+    FactLine { title: text.to_owned(), text: String::new(), tone: Tone::Title }
+}
+
+/// The figures of a section. A limit is said with the figure that it belongs to.
+fn of_section(state: &TopState, device: &Device, section: Section, columns: usize) -> Vec<FactLine> {
+    let is_limit = |one: &Figure<Device>| DEVICE_FIGURES.iter().any(|figure| figure.limit == Some(one));
+    let figures = DEVICE_FIGURES.iter().filter(|figure| figure.section == section && !is_limit(figure));
+    let mut lines = Vec::new();
+    for figure in figures {
+        let known = lines.len();
+        let fields = figure.fields().filter(|field| field.value(device).is_some() || field.limit_of(device).is_some());
+        lines.extend(fields.map(|field| fact(state, device, field)));
+        if *figure == &STATE {
+            let meaning = wrapped(device.state.meaning(), columns);
+            lines.extend(meaning.into_iter().map(|text| FactLine { title: " ".into(), text, tone: Tone::Faint }));
+        }
+        if lines.len() == known {
+            let text = state.theme.glyphs().absent.to_owned();
+            lines.push(FactLine { title: figure.title.to_owned(), text, tone: Tone::Faint });
+        }
+    }
+    lines
+}
+
+/// `54.0 °C     of 90.0 °C, 60 %: normal`
+fn fact(state: &TopState, device: &Device, field: Field<Device>) -> FactLine {
+    let figure = field.figure;
+    let value = field.value(device);
+    let units = UnitText::new(figure.unit, state);
+    let is_number = figure.unit.is_number() && figure.unit != Unit::Count;
+    let mut text = match &value {
+        None => state.theme.glyphs().absent.to_owned(),
+        Some(value) => match value.number().filter(|_| is_number) {
+            Some(number) => units.text(number),
+            None => clean(&figure.unit.text(value)).into_owned(),
+        },
+    };
+    if let Some(limit) = field.limit_of(device) {
+        let limit = if is_number { units.text(limit) } else { format!("{limit:.0}") };
+        text += &" ".repeat(VALUES.saturating_sub(width(&text)));
+        text += &format!("of {limit}");
+        text += &said_of(device, field);
+    }
+    FactLine { title: field.title().into_owned(), text, tone: tone(device, field) }
+}
+
+/// The part of the limit, and what that means.
+fn said_of(device: &Device, field: Field<Device>) -> String {
+    let (Some(share), figure) = (field.share(device), field.figure) else { return String::new() };
+    let percent = format!(", {:.0} %", share * 100.0);
+    match (figure.judge, field.judge(device)) {
+        (Judge::Never, _) | (Judge::Link, Some(Judgement::Normal)) => String::new(),
+        (judge @ Judge::Link, Some(judgement)) => format!(": {}", judge.word(judgement)),
+        (Judge::Load, _) if share >= model::judgement::AT_LIMIT => percent + ": at its limit",
+        (Judge::Load, _) | (_, None) => percent,
+        (judge, Some(judgement)) => format!("{percent}: {}", judge.word(judgement)),
+    }
+}
+
+fn tone(device: &Device, field: Field<Device>) -> Tone {
+    let figure = field.figure;
+    if figure == &STATE {
+        return figures::state_tone(device);
+    }
+    if figure == &LINK_DEGRADED && device.link_is_degraded() {
+        return Tone::Warning;
+    }
+    let is_old = match figure.freshness {
+        Freshness::Host => matches!(device.state, DeviceState::Lost | DeviceState::NoDriver),
+        _ => figures::is_stale(device),
+    };
+    if is_old { Tone::Faint } else { Tone::of_figure(field.judge(device), field.value(device).is_some()) }
+}
+
+/// What is firing for it.
+fn alerts<'a>(state: &'a TopState, device: &'a Device) -> impl Iterator<Item = FactLine> + 'a {
+    figures::alerts(state, device).map(|alert| {
+        let tone = if alert.severity == Severity::Critical { Tone::Bad } else { Tone::Warning };
+        FactLine { title: "Alert".into(), text: clean(&alert.name).into_owned(), tone }
+    })
+}
+
+/// The processes on it, with what they use.
+fn holders(state: &TopState, device: &Device) -> Vec<FactLine> {
+    let absent = state.theme.glyphs().absent;
+    let row = |text: String, tone| FactLine { title: String::new(), text, tone };
+    let mut lines = Vec::new();
+    for process in &state.snapshot().processes {
+        let Some(held) = process.devices.iter().find(|held| held.id == device.id) else { continue };
+        let cell = |bytes: Option<Bytes>| format!("{:>10}", bytes.map_or(absent.to_owned(), |bytes| bytes.to_string()));
+        let (dram, l1) = (cell(held.usage.dram_used), cell(held.usage.l1_used));
+        let name = process.name.as_deref().map_or(absent.into(), clean);
+        let source = held.source.map_or(absent, |source| source.name());
+        lines.push(row(format!("{:>8} {dram} {l1}  {source:<8} {name}", process.pid), Tone::Plain));
+    }
+    let head = format!("{:>8} {:>10} {:>10}  {:<8} name", "pid", "DRAM used", "L1 used", "source");
+    if lines.is_empty() {
+        vec![row("none".into(), Tone::Faint)]
+    } else {
+        lines.insert(0, row(head, Tone::Faint));
+        lines
+    }
+}
+
+/// A key was pressed. `None` closes the window.
+pub fn press(state: &mut TopState, at: usize, (code, _): Key) -> Option<Overlay> {
+    let page = usize::from(state.area.height.saturating_sub(4)).max(1);
+    let columns = usize::from(state.area.width.saturating_sub(4));
+    match code {
+        KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | 'd') => return None,
+        KeyCode::Tab | KeyCode::Char('n') => state.step_device(1),
+        KeyCode::BackTab | KeyCode::Char('N') => state.step_device(-1),
+        _ => {}
+    }
+    let count = state.selected_device().map_or(0, |device| lines(state, device, columns).len());
+    Some(Overlay::Device { scroll: scroll::pressed(code, at, page, count.saturating_sub(page)) })
+}
+
+pub fn mouse(state: &mut TopState, at: usize, event: MouseEvent) -> Option<Overlay> {
+    match scroll::turned(event, state.area) {
+        Some(code) => press(state, at, (code, KeyModifiers::NONE)),
+        None => Some(Overlay::Device { scroll: at }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paint;
+    use crate::settings::TopSettings;
+    use expect_test::expect_file;
+    use show::example;
+    use watch::moment::Moment;
+
+    fn state(device: usize) -> TopState {
+        let mut state = TopState::new(TopSettings::default(), true);
+        state.take(Moment::of(example::machine()));
+        state.step_device(device as isize);
+        state
+    }
+
+    fn drawn(state: &TopState, columns: u16, rows: u16) -> String {
+        let mut buf = Buffer::empty(Rect { x: 0, y: 0, width: columns, height: rows });
+        draw(state, 0, buf.area, &mut buf);
+        paint::lines(&buf)
+    }
+
+    #[test]
+    fn everything_is_said_of_a_device() {
+        let mut text = String::new();
+        for (device, columns) in [(0, 80), (1, 80), (3, 80), (0, 120)] {
+            text += &drawn(&state(device), columns, 70);
+        }
+        expect_file!["../golden/device.txt"].assert_eq(&text);
+    }
+
+    #[test]
+    fn every_figure_of_the_table_has_a_line() {
+        let mut state = state(0);
+        for number in 0..state.devices().len() {
+            let text = drawn(&state, 120, 200);
+            let limits: Vec<&str> =
+                DEVICE_FIGURES.iter().filter_map(|figure| figure.limit).map(|limit| limit.title).collect();
+            for figure in DEVICE_FIGURES.iter().filter(|figure| !limits.contains(&figure.title)) {
+                assert!(text.contains(figure.title), "{} of device {number}: {text}", figure.title);
+            }
+            state.step_device(1);
+        }
+    }
+
+    #[test]
+    fn it_scrolls_closes_and_goes_to_the_next_device() {
+        let mut state = state(0);
+        state.area = Rect { x: 0, y: 0, width: 80, height: 24 };
+        open(&mut state);
+        let Some(Overlay::Device { scroll: 0 }) = state.overlay.take() else { panic!("not open") };
+        let none = KeyModifiers::NONE;
+        let at = |overlay| if let Some(Overlay::Device { scroll }) = overlay { Some(scroll) } else { None };
+        let last = at(press(&mut state, 0, (KeyCode::End, none))).unwrap();
+        assert!(last > 10);
+        assert_eq!(at(press(&mut state, last, (KeyCode::Down, none))), Some(last));
+        assert_eq!(at(press(&mut state, last, (KeyCode::Up, none))), Some(last - 1));
+        assert_eq!(press(&mut state, 3, (KeyCode::Esc, none)), None);
+        let before = state.device.clone();
+        press(&mut state, 0, (KeyCode::Tab, none));
+        assert_ne!(state.device, before);
+    }
+
+    #[test]
+    fn any_size_will_do() {
+        let state = state(0);
+        for (columns, rows) in [(1, 1), (2, 2), (3, 9), (40, 3), (8, 1)] {
+            drawn(&state, columns, rows);
+        }
+        drawn(&TopState::new(TopSettings::default(), false), 80, 24);
+    }
+}

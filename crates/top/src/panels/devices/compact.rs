@@ -1,0 +1,85 @@
+//! A device in one line, several of which are side by side.
+
+use super::{figures, selection};
+use crate::paint::{bar, cell, put};
+use crate::state::TopState;
+use crate::theme::Tone;
+use model::figure::device::{DRAM_USED, L1_USED};
+use model::{Device, Severity, State as DeviceState};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use show::text::Align;
+
+/// Columns of temperature, power and clock, of what is used, and of a name.
+const TEMPERATURE: u16 = 5;
+const POWER: u16 = 4;
+const CLOCK: u16 = 4;
+const USED: u16 = 6;
+const L1: u16 = 3;
+
+pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &mut Buffer) {
+    let (theme, y, end) = (&state.theme, area.y, area.right());
+    let names = names.max(2);
+    let mut x = area.x;
+    let mut next = |buf: &mut Buffer, columns: u16, text: &str, align, tone| {
+        let columns = columns.min(end.saturating_sub(x));
+        cell(buf, (x, y), columns, text, align, theme.style(tone), theme);
+        x += columns + 1;
+        x
+    };
+    let (mark, tone) = selection(state, device);
+    let name = figures::name(device, theme);
+    next(buf, names as u16 + 1, &format!("{mark}{name:>width$}", width = names), Align::Left, tone);
+    let dot = if theme.unicode { "●" } else { "*" };
+    let well = device.state == DeviceState::Ok && !figures::is_stale(device);
+    // A remote chip cannot say more than it does; nothing is wrong with it.
+    let worst = figures::alerts(state, device).map(|alert| alert.severity).max();
+    let is_fine = (well || device.state == DeviceState::Remote) && worst.is_none();
+    let tone = match worst {
+        Some(Severity::Critical) => Tone::Bad,
+        Some(_) if well => Tone::Warning,
+        _ => figures::state_tone(device),
+    };
+    next(buf, 1, if is_fine { dot } else { "!" }, Align::Left, tone);
+    let mut x = if well {
+        let (temperature, tone) = figures::temperature(device, state, false);
+        next(buf, TEMPERATURE, &temperature, Align::Right, tone);
+        let (power, tone) = figures::power(device, state, false);
+        next(buf, POWER, &power, Align::Right, tone);
+        let (clock, tone) = figures::clock(device, theme, "");
+        next(buf, CLOCK, &clock, Align::Right, tone)
+    } else {
+        // What is wrong is worth more than old figures.
+        next(buf, TEMPERATURE + POWER + CLOCK + 2, &brief_state(device), Align::Left, figures::state_tone(device))
+    };
+    let room = end.saturating_sub(x).saturating_sub(1);
+    // With some room more, L1 has its name and its figure too.
+    let with_l1 = room >= 5 * USED;
+    let bars = room.saturating_sub(if with_l1 { 2 * (USED + 2) + L1 } else { USED + 2 });
+    let dram_bar = (bars + 1) * 2 / 3;
+    for (name, used, columns, with_figure) in
+        [("", &DRAM_USED, dram_bar, true), ("L1 ", &L1_USED, bars - dram_bar, with_l1)]
+    {
+        if with_l1 {
+            x = put(buf, x, y, end, name, theme.style(Tone::Faint));
+        }
+        let (part, tone) = figures::part(device, used);
+        let parts = part.map(|part| [(part, tone)]);
+        bar(buf, (x, y), columns, parts.as_ref().map(|parts| &parts[..]), theme);
+        x += columns + 1;
+        if with_figure {
+            let (text, tone) = figures::used(device, used, theme);
+            cell(buf, (x, y), USED.min(end.saturating_sub(x)), &text, Align::Right, theme.style(tone), theme);
+            x += USED + 1;
+        }
+    }
+}
+
+/// `silent 4.2s`, in fifteen columns.
+fn brief_state(device: &Device) -> String {
+    let name = device.state.name();
+    match device.sample_age_seconds.filter(|age| *age > 0.0) {
+        Some(age) => format!("{name} {}", figures::short_time(age)),
+        None => name.to_owned(),
+    }
+}

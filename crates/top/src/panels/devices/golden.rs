@@ -1,0 +1,196 @@
+//! What the devices look like, pinned. Refresh with `UPDATE_EXPECT=1` and read the difference.
+
+use super::*;
+use crate::paint::lines;
+use crate::settings::TopSettings;
+use crossterm::event::KeyModifiers;
+use expect_test::expect_file;
+use model::figure::device::{ASIC_TEMP, kept_in_history};
+use model::{BytesPerSecond, Device, DeviceId, Megahertz, Snapshot, State as DeviceState};
+use show::example;
+use watch::moment::Moment;
+
+const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
+
+fn state_of(snapshot: Snapshot, settings: TopSettings, unicode: bool) -> TopState {
+    let mut state = TopState::new(settings, unicode);
+    state.take(Moment::of(snapshot));
+    state
+}
+
+/// So many chips: those of the example machine, then those of a Galaxy.
+fn machine_of(count: usize) -> Snapshot {
+    let mut machine = if count > 8 { example::galaxy() } else { example::machine() };
+    let more = example::galaxy().devices.into_iter().skip(4);
+    machine.devices.extend(more);
+    machine.devices.truncate(count);
+    if let Some(device) = machine.devices.get_mut(2) {
+        device.pcie.host_to_device = Some(BytesPerSecond(1023.9 * 1_048_576.0));
+        device.pcie.device_to_host = Some(BytesPerSecond(0.0));
+    }
+    machine
+}
+
+/// The rows that the devices take of a screen, and nothing else.
+fn drawn(state: &TopState, (width, screen): (u16, u16)) -> String {
+    let rows = height(state, Rect::new(0, 0, width, screen));
+    let mut buf = Buffer::empty(Rect::new(0, 0, width, rows));
+    draw(state, buf.area, &mut buf);
+    lines(&buf)
+}
+
+fn at_all_sizes(state: &TopState) -> String {
+    SIZES.iter().map(|(w, h)| format!("{w}x{h}\n{}", drawn(state, (*w, *h)))).collect()
+}
+
+#[test]
+fn devices_are_drawn_as_richly_as_there_is_room() {
+    let mut text = String::new();
+    for count in [0, 1, 4, 8, 32] {
+        let state = state_of(machine_of(count), TopSettings::default(), true);
+        text += &format!("{count} devices, {}", at_all_sizes(&state));
+    }
+    expect_file!["../../golden/devices.txt"].assert_eq(&text);
+}
+
+#[test]
+fn a_sick_chip_says_so_and_never_shows_an_old_figure_as_a_new_one() {
+    let good = example::machine().devices[0].clone();
+    let sick = |n: u32, state, age| Device { id: DeviceId::Local(n), state, sample_age_seconds: age, ..good.clone() };
+    let mut snapshot = example::machine();
+    snapshot.devices = vec![
+        sick(0, DeviceState::Hung, Some(0.0)),
+        sick(1, DeviceState::Lost, Some(75.0)),
+        sick(2, DeviceState::Silent, Some(4.2)),
+        sick(3, DeviceState::Resetting, Some(12.0)),
+        sick(4, DeviceState::Silent, None),
+        sick(5, DeviceState::Ok, Some(0.4)),
+        example::machine().devices[3].clone(),
+        Device {
+            id: DeviceId::NoDriver(good.pci_address.clone().unwrap()),
+            state: DeviceState::NoDriver,
+            pci_address: good.pci_address.clone(),
+            arch: good.arch,
+            ..Device::new(DeviceId::Local(9))
+        },
+    ];
+    let mut state = state_of(snapshot, TopSettings::default(), true);
+    state.step_device(2);
+    let mut text = at_all_sizes(&state);
+    text += &format!("in cells\n{}", drawn(&state, (80, 9)));
+    expect_file!["../../golden/devices-sick.txt"].assert_eq(&text);
+}
+
+#[test]
+fn what_is_missing_is_absent_everywhere() {
+    let mut snapshot = example::machine();
+    snapshot.devices = (0..4).map(|n| Device::new(DeviceId::Local(n))).collect();
+    let state = state_of(snapshot, TopSettings::default(), true);
+    let mut text = at_all_sizes(&state);
+    for field in kept_in_history() {
+        let mut settings = TopSettings::default();
+        settings.charts.insert(0, field);
+        let state = state_of(state.snapshot().clone(), settings, true);
+        let cells = drawn(&state, (45, 8));
+        text += &format!("{}\n{cells}", field.title());
+        assert!(!cells.contains(['▁', '█']), "{cells}");
+    }
+    expect_file!["../../golden/devices-missing.txt"].assert_eq(&text);
+}
+
+#[test]
+fn a_cell_shows_the_figure_of_the_first_chart() {
+    let mut text = String::new();
+    for field in kept_in_history() {
+        let mut settings = TopSettings { fahrenheit: field == ASIC_TEMP.field(), ..TopSettings::default() };
+        settings.charts.insert(0, field);
+        let mut state = state_of(machine_of(32), settings, true);
+        state.step_device(20);
+        text += &format!("{}\n{}", field.title(), drawn(&state, (80, 24)));
+    }
+    expect_file!["../../golden/devices-cells.txt"].assert_eq(&text);
+}
+
+#[test]
+fn a_terminal_without_unicode_gets_ascii() {
+    let mut text = String::new();
+    for count in [1, 4, 8, 32] {
+        let mut state = state_of(machine_of(count), TopSettings::default(), false);
+        state.step_device(1);
+        text += &drawn(&state, (80, 24));
+        text += &drawn(&state, (120, 40));
+    }
+    assert!(text.is_ascii(), "{text}");
+    expect_file!["../../golden/devices-ascii.txt"].assert_eq(&text);
+}
+
+#[test]
+fn a_low_clock_is_explained() {
+    let mut snapshot = machine_of(4);
+    for device in &mut snapshot.devices {
+        device.aiclk = Some(Megahertz(500));
+    }
+    snapshot.processes.clear();
+    snapshot.devices[0].memory.untracked_processes = 0;
+    let text = drawn(&state_of(snapshot, TopSettings::default(), true), (100, 60));
+    assert!(text.contains("idle: no process"), "{text}");
+    assert!(text.contains("temperature at its limit"), "{text}");
+    let hung = text.lines().find(|line| line.contains("hung")).unwrap();
+    assert!(!hung.contains("idle"), "{hung}");
+}
+
+#[test]
+fn too_many_devices_scroll_to_the_selected_one() {
+    let mut state = state_of(machine_of(32), TopSettings::default(), true);
+    assert!(drawn(&state, (40, 8)).starts_with("▸ 0 "), "{}", drawn(&state, (40, 8)));
+    state.step_device(31);
+    let text = drawn(&state, (40, 8));
+    assert!(text.contains("▸31 ") && text.starts_with(" 28 "), "{text}");
+}
+
+#[test]
+fn no_size_is_too_small_to_draw() {
+    for (count, unicode) in [(0, true), (1, true), (4, true), (8, false), (32, true)] {
+        let state = state_of(machine_of(count), TopSettings::default(), unicode);
+        for (width, screen) in (1..=130).step_by(3).flat_map(|w| (1..=60).step_by(3).map(move |h| (w, h))) {
+            let area = Rect::new(0, 0, width, screen);
+            let rows = height(&state, area);
+            assert!(rows >= 1 && rows <= (screen / 3).max(1), "{width}x{screen} {rows}");
+            let mut buf = Buffer::empty(Rect { height: rows, ..area });
+            draw(&state, buf.area, &mut buf);
+            draw(&state, Rect { x: width / 2, y: rows / 2, ..area }, &mut buf);
+        }
+    }
+}
+
+#[test]
+fn a_click_selects_what_is_there_and_the_wheel_goes_on() {
+    for (size, count) in [((80, 24), 32), ((160, 50), 32), ((160, 50), 8), ((320, 90), 32), ((40, 8), 32)] {
+        let mut state = state_of(machine_of(count), TopSettings::default(), true);
+        let area = Rect::new(0, 1, size.0, height(&state, Rect::new(0, 0, size.0, size.1)));
+        let event = |kind, column, row| MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
+        let place = grid(&state, area.width, area.height).unwrap().place(area, 2);
+        let down = MouseEventKind::Down(MouseButton::Left);
+        mouse(&mut state, area, event(down, place.x + 1, place.bottom() - 1));
+        assert_eq!(state.device, Some(state.devices()[2].id.clone()), "{size:?}");
+        mouse(&mut state, area, event(MouseEventKind::ScrollDown, 0, 1));
+        assert_eq!(state.device, Some(state.devices()[3].id.clone()), "{size:?}");
+        mouse(&mut state, area, event(MouseEventKind::ScrollUp, 0, 1));
+        assert_eq!(state.device, Some(state.devices()[2].id.clone()), "{size:?}");
+        let before = state.device.clone();
+        mouse(&mut state, area, event(down, area.right() + 5, area.bottom() + 5));
+        assert_eq!(state.device, before, "there is nothing");
+    }
+}
+
+#[test]
+fn the_form_of_a_panel_is_that_for_which_its_height_was_chosen() {
+    for count in [1, 2, 4, 8, 17, 32] {
+        let state = state_of(machine_of(count), TopSettings::default(), true);
+        for (width, screen) in (40..=400).step_by(7).flat_map(|w| (8..=120).map(move |h| (w, h))) {
+            let rows = height(&state, Rect::new(0, 0, width, screen));
+            let most = (screen / 3).min(screen - 7).max(1);
+            assert_eq!(grid(&state, width, rows), grid(&state, width, most), "{count} {width}x{screen}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What keys and the mouse do to the list of machines.
+
+use super::columns::placed;
+use super::{HEAD, MARK, prompt, room};
+use crate::hosts::HostSort;
+use crate::keys::Action;
+use crate::panels::layout::{self, Panel};
+use crate::state::{Overlay, TopState, TopView};
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::Rect;
+
+/// Lines that one notch of the wheel moves the list.
+const NOTCH: usize = 3;
+
+/// Whether the action meant something here.
+pub fn act(state: &mut TopState, action: Action) -> bool {
+    let shown = shown_lines(state);
+    let Some(hosts) = &mut state.hosts else { return false };
+    let at = hosts.at();
+    let page = shown.max(2) - 1;
+    match action {
+        Action::Up => hosts.select(at.saturating_sub(1), shown),
+        Action::Down => hosts.select(at + 1, shown),
+        Action::PageUp => hosts.select(at.saturating_sub(page), shown),
+        Action::PageDown => hosts.select(at + page, shown),
+        Action::Home => hosts.select(0, shown),
+        Action::End => hosts.select(usize::MAX, shown),
+        Action::Right => hosts.expand(Some(true)),
+        Action::Left => hosts.expand(Some(false)),
+        Action::Tag => hosts.expand(None),
+        Action::Tree => hosts.expand_all(),
+        Action::Ascending => sorted(state, |hosts| hosts.reversed = true),
+        Action::Descending => sorted(state, |hosts| hosts.reversed = false),
+        Action::SortMenu => sorted(state, |hosts| {
+            let at = HostSort::ALL.iter().position(|sort| *sort == hosts.sort).unwrap_or(0);
+            hosts.sort = HostSort::ALL[(at + 1) % HostSort::ALL.len()];
+            hosts.reversed = false;
+        }),
+        Action::Filter => state.overlay = Some(Overlay::Machines(prompt::Prompt::new(hosts.filter()))),
+        Action::Enter => enter(state, TopView::Overview),
+        Action::Overview => enter(state, TopView::Overview),
+        Action::Memory => enter(state, TopView::Memory),
+        Action::Mesh => enter(state, TopView::Mesh),
+        Action::Events => enter(state, TopView::Events),
+        Action::NextView if hosts.entered.is_none() => enter(state, TopView::Overview),
+        Action::Back if !hosts.filter().is_empty() => hosts.set_filter(String::new()),
+        // One Esc too many does not quit.
+        Action::Back => state.notice = Some("q ends".into()),
+        Action::Signal => state.notice = Some(super::super::signals::REMOTE.into()),
+        _ => return false,
+    }
+    true
+}
+
+fn sorted(state: &mut TopState, change: impl FnOnce(&mut crate::hosts::Hosts)) {
+    if let Some(hosts) = &mut state.hosts {
+        change(hosts);
+        hosts.arrange();
+        let way = if hosts.reversed { ", reversed" } else { "" };
+        state.notice = Some(format!("sorted by {}{way}", hosts.sort.name()));
+    }
+}
+
+/// Goes to the machine that the cursor is on, and to its device where it is on one.
+pub fn enter(state: &mut TopState, view: TopView) {
+    let Some((name, device)) = state.hosts.as_ref().and_then(|hosts| hosts.selected().cloned()) else { return };
+    state.enter(&name);
+    state.view = view;
+    state.device = device.or(state.device.take());
+}
+
+/// For how many lines there is room on the screen.
+fn shown_lines(state: &TopState) -> usize {
+    if crate::panels::is_too_small(state.area) {
+        return 0;
+    }
+    let panels = layout::of(state, state.area);
+    panels.iter().find(|(panel, _)| *panel == Panel::Fleet).map_or(0, |(_, area)| room(*area))
+}
+
+pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
+    let Some(hosts) = &mut state.hosts else { return };
+    let (room, first) = (room(area), hosts.first(room(area)));
+    let line = event.row.saturating_sub(area.y);
+    match event.kind {
+        MouseEventKind::ScrollUp => hosts.turn(first.saturating_sub(NOTCH)),
+        MouseEventKind::ScrollDown => hosts.turn((first + NOTCH).min(hosts.len().saturating_sub(room))),
+        MouseEventKind::Down(MouseButton::Left) if line + 1 == HEAD => {
+            let columns = placed(area, hosts.name_width() + MARK);
+            let hit = columns.iter().rfind(|place| place.x.saturating_sub(1) <= event.column);
+            let hit = hit.filter(|place| event.column <= place.x + place.width);
+            if let Some(sort) = hit.and_then(|place| place.column.sort()) {
+                hosts.sort_by(sort);
+            }
+        }
+        MouseEventKind::Down(MouseButton::Left) if line >= HEAD => {
+            let at = first + usize::from(line - HEAD);
+            // The second click on a line opens it.
+            let is_again = at == hosts.at();
+            if at < hosts.len() {
+                hosts.select(at, room);
+                if is_again {
+                    enter(state, TopView::Overview);
+                }
+            }
+        }
+        _ => {}
+    }
+}

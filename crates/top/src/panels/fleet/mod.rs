@@ -1,0 +1,289 @@
+//! Several machines, a line for each; the worst first.
+
+mod act;
+mod columns;
+pub mod prompt;
+
+use super::devices::figures;
+use crate::hosts::{HostLine, Hosts, word};
+use crate::paint::{bar, cell, columns as width_of, fill, put, repeat};
+use crate::state::TopState;
+use crate::theme::{Theme, Tone};
+use columns::{FleetColumn, PlacedFleetColumn, placed};
+use model::figure::Judge;
+use model::{Bytes, Device};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use show::text::Align;
+use watch::fleet::Reach;
+use watch::fleet::summary::{Need, Summary};
+
+pub use act::{act, enter, mouse};
+
+/// The rows above the machines: the title, and the names of the columns.
+const HEAD: u16 = 2;
+
+/// The columns in front of a name.
+const MARK: u16 = 2;
+
+/// For how many lines there is room.
+fn room(area: Rect) -> usize {
+    usize::from(area.height.saturating_sub(HEAD))
+}
+
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
+    let area = area.intersection(buf.area);
+    let Some(hosts) = state.hosts.as_ref().filter(|_| !area.is_empty()) else { return };
+    let columns = placed(area, hosts.name_width() + MARK);
+    let first = hosts.first(room(area));
+    title(state, hosts, first, area, buf);
+    if area.height > 1 {
+        heads(state, hosts, &columns, area, buf);
+    }
+    let rows = area.top().saturating_add(HEAD)..area.bottom();
+    for ((line, is_here), y) in hosts.from(first).zip(rows.clone()) {
+        let whole = is_here.then(|| state.theme.style(Tone::Selected));
+        if let Some(style) = whole {
+            fill(buf, Rect { y, height: 1, ..area }, style);
+        }
+        let row = FleetRow { state, y, whole };
+        match line {
+            HostLine::Host(at) => row.host(hosts, at, &columns, area, buf),
+            HostLine::Device(..) => {
+                if let Some(device) = hosts.device(line) {
+                    row.device(device, &columns, buf);
+                }
+            }
+        }
+    }
+    if hosts.len() == 0 && rows.start < rows.end {
+        let why = "No machine matches the filter (Esc or /: change it)";
+        put(buf, area.x + 1, rows.start, area.right(), why, state.theme.style(Tone::Faint));
+    }
+}
+
+/// How many there are, and what they have together.
+fn title(state: &TopState, hosts: &Hosts, first: usize, area: Rect, buf: &mut Buffer) {
+    let (theme, end) = (&state.theme, area.right());
+    repeat(buf, area.x, area.y, end, theme.glyphs().horizontal, theme.style(Tone::Border));
+    let (mut all, mut answer, mut devices, mut ok, mut power) = (0, 0, 0, 0, None);
+    for (host, summary) in hosts.all() {
+        all += 1;
+        answer += usize::from(host.state == Reach::Reached);
+        devices += summary.devices;
+        ok += summary.ok;
+        power = summary.power.map(|watts| watts.0 + power.unwrap_or(0.0)).or(power);
+    }
+    let seen = room(area).min(hosts.len() - first.min(hosts.len()));
+    let part =
+        if seen < hosts.len() { format!(" {}-{} of {} ", first + 1, first + seen, hosts.len()) } else { String::new() };
+    let part_x = end.saturating_sub(width_of(&part) + 1);
+    let shown = match hosts.shown() {
+        shown if shown == all => format!("{all} "),
+        shown => format!("{shown} of {all} "),
+    };
+    let mut x = put(buf, area.x + 1, area.y, end, " Machines ", theme.style(Tone::Title));
+    x = put(buf, x, area.y, end, &shown, theme.style(Tone::Strong));
+    let tone = |is_well: bool| if is_well { Tone::Good } else { Tone::Warning };
+    let mut remarks = vec![
+        (format!("{answer} answer"), tone(answer == all)),
+        (format!("{ok}/{devices} devices ok"), tone(ok == devices)),
+    ];
+    remarks.extend(power.map(|watts| (watts_text(watts), Tone::Plain)));
+    if !hosts.filter().is_empty() {
+        remarks.push((format!("filter {}", hosts.filter()), Tone::Warning));
+    }
+    for (text, tone) in remarks {
+        let limit = part_x.saturating_sub(1);
+        if x + width_of(&text) + 3 < limit {
+            x = put(buf, x + 1, area.y, limit, &format!(" {text} "), theme.style(tone));
+        }
+    }
+    put(buf, part_x, area.y, end, &part, theme.style(Tone::Faint));
+}
+
+/// The names of the columns. The mark of the sorted one is in the gap beside its name, so that nothing moves.
+fn heads(state: &TopState, hosts: &Hosts, columns: &[PlacedFleetColumn], area: Rect, buf: &mut Buffer) {
+    let y = area.y + 1;
+    let mark = match (state.theme.unicode, hosts.reversed) {
+        (true, false) => "▼",
+        (true, true) => "▲",
+        (false, false) => "v",
+        (false, true) => "^",
+    };
+    for place in columns {
+        let is_sorted = place.column.sort() == Some(hosts.sort);
+        let style = state.theme.style(if is_sorted { Tone::Title } else { Tone::Faint });
+        let head = place.column.head();
+        cell(buf, (place.x, y), place.width, head, place.column.align(), style, &state.theme);
+        if is_sorted {
+            let x = match place.column.align() {
+                Align::Left => place.x + (head.len() as u16).min(place.width),
+                Align::Right => (place.x + place.width).saturating_sub(head.len() as u16 + 1),
+            };
+            put(buf, x, y, area.right(), mark, style);
+        }
+    }
+}
+
+/// One line, and how all of it is drawn when the cursor is on it.
+struct FleetRow<'a> {
+    state: &'a TopState,
+    y: u16,
+    whole: Option<Style>,
+}
+
+impl FleetRow<'_> {
+    fn theme(&self) -> &Theme {
+        &self.state.theme
+    }
+
+    fn put(&self, place: &PlacedFleetColumn, text: &str, tone: Tone, buf: &mut Buffer) {
+        let style = self.whole.unwrap_or_else(|| self.theme().style(tone));
+        cell(buf, (place.x, self.y), place.width, text, place.column.align(), style, self.theme());
+    }
+
+    fn host(&self, hosts: &Hosts, at: usize, columns: &[PlacedFleetColumn], area: Rect, buf: &mut Buffer) {
+        let (host, summary) = hosts.host(at);
+        let absent = self.theme().glyphs().absent;
+        let state_tone = tone(summary.need);
+        // Of a machine that does not answer the figures are of the past.
+        let is_old = host.trouble().is_some();
+        let plain = if is_old { Tone::Faint } else { Tone::Plain };
+        for place in columns {
+            let (text, tone) = match place.column {
+                FleetColumn::Host => {
+                    let mark = match (self.theme().unicode, hosts.is_expanded(&host.name)) {
+                        (true, true) => "▾",
+                        (true, false) => "▸",
+                        (false, true) => "-",
+                        (false, false) => "+",
+                    };
+                    (format!("{mark} {}", host.name), Tone::Strong)
+                }
+                FleetColumn::State => (word(summary.need).to_owned(), state_tone),
+                FleetColumn::Devices if summary.devices == 0 => (absent.to_owned(), Tone::Faint),
+                FleetColumn::Devices => {
+                    let tone = if summary.ok < summary.devices && !is_old { Tone::Warning } else { plain };
+                    (format!("{}/{}", summary.ok, summary.devices), tone)
+                }
+                FleetColumn::Temperature => self.hottest(summary, is_old),
+                FleetColumn::Power => (summary.power.map_or(absent.to_owned(), |power| watts_text(power.0)), plain),
+                FleetColumn::DramBar => {
+                    self.dram_bar(place, summary.dram_used, summary.dram_total, is_old, buf);
+                    continue;
+                }
+                FleetColumn::Dram => (dram(summary, self.theme()), plain),
+                FleetColumn::Processes if host.snapshot.is_none() => (absent.to_owned(), Tone::Faint),
+                FleetColumn::Processes => (summary.processes.to_string(), plain),
+                FleetColumn::Age => {
+                    let age = match &host.state {
+                        Reach::Unreachable { since, .. } => Some(*since),
+                        Reach::Waiting | Reach::Reached => host.age,
+                    };
+                    let old = summary.need == Need::Unreachable || watch::fleet::summary::is_old(host);
+                    let text = age.map_or(absent.to_owned(), |age| figures::short_time(age.as_secs_f64()));
+                    (text, if old { Tone::Warning } else { Tone::Faint })
+                }
+                FleetColumn::Worst => (summary.worst.clone().unwrap_or_default(), state_tone),
+            };
+            self.put(place, &text, tone, buf);
+        }
+        // Where there is no column for it, the reason takes the place of figures that are not there.
+        let has_worst = columns.iter().any(|place| place.column == FleetColumn::Worst && place.width >= 24);
+        if let Some(why) = host.trouble().filter(|_| host.snapshot.is_none() && !has_worst)
+            && let Some(place) = columns.iter().find(|place| place.column == FleetColumn::Devices)
+        {
+            let columns = area.right().saturating_sub(place.x);
+            let style = self.whole.unwrap_or_else(|| self.theme().style(state_tone));
+            cell(buf, (place.x, self.y), columns, why, Align::Left, style, self.theme());
+        }
+    }
+
+    fn hottest(&self, summary: &Summary, is_old: bool) -> (String, Tone) {
+        let Some((temp, limit)) = summary.hottest else {
+            return (self.theme().glyphs().absent.to_owned(), Tone::Faint);
+        };
+        let device = Device {
+            asic_temp: Some(temp),
+            asic_temp_max: limit,
+            sample_age_seconds: Some(0.0),
+            ..Device::new(model::DeviceId::Local(0))
+        };
+        let (text, tone) = figures::temperature(&device, self.state, true);
+        (text, if is_old { Tone::Faint } else { tone })
+    }
+
+    fn dram_bar(
+        &self,
+        place: &PlacedFleetColumn,
+        used: Option<Bytes>,
+        total: Option<Bytes>,
+        is_old: bool,
+        buf: &mut Buffer,
+    ) {
+        let part = used.zip(total).map(|(used, total)| used.0 as f64 / total.0.max(1) as f64);
+        let tone = |part| if is_old { Tone::Faint } else { Judge::Capacity.judge(part).into() };
+        let parts = part.map(|part| [(part, tone(part))]);
+        bar(buf, (place.x, self.y), place.width, parts.as_ref().map(|parts| &parts[..]), self.theme());
+    }
+
+    fn device(&self, device: &Device, columns: &[PlacedFleetColumn], buf: &mut Buffer) {
+        let theme = self.theme();
+        let memory = &device.memory;
+        for place in columns {
+            let (text, tone) = match place.column {
+                FleetColumn::Host => {
+                    (format!("    {} {}", figures::name(device, theme), figures::board(device, theme)), Tone::Plain)
+                }
+                FleetColumn::State => (device.state.name().to_owned(), figures::state_tone(device)),
+                FleetColumn::Temperature => figures::temperature(device, self.state, true),
+                FleetColumn::Power => figures::power(device, self.state, false),
+                FleetColumn::DramBar => {
+                    let is_old = figures::is_stale(device);
+                    self.dram_bar(place, memory.dram_used, memory.dram_total, is_old, buf);
+                    continue;
+                }
+                FleetColumn::Dram => {
+                    short_of_total(memory.dram_used, memory.dram_total, memory.untracked_processes > 0, theme)
+                }
+                FleetColumn::Worst => (figures::remarks(device).join(", "), Tone::Warning),
+                FleetColumn::Devices | FleetColumn::Processes | FleetColumn::Age => continue,
+            };
+            self.put(place, &text, tone, buf);
+        }
+    }
+}
+
+fn tone(need: Need) -> Tone {
+    match need {
+        Need::Unreachable | Need::Bad => Tone::Bad,
+        Need::Warning => Tone::Warning,
+        Need::Waiting => Tone::Faint,
+        Need::Fine => Tone::Good,
+    }
+}
+
+/// `640W`, `12.4kW`
+fn watts_text(watts: f64) -> String {
+    match watts {
+        watts if watts < 9999.5 => format!("{watts:.0}W"),
+        watts => format!("{:.1}kW", watts / 1000.0),
+    }
+}
+
+fn dram(summary: &Summary, theme: &Theme) -> String {
+    short_of_total(summary.dram_used, summary.dram_total, summary.is_at_least, theme).0
+}
+
+/// `≥12.4G/32G`
+fn short_of_total(used: Option<Bytes>, total: Option<Bytes>, is_at_least: bool, theme: &Theme) -> (String, Tone) {
+    let glyphs = theme.glyphs();
+    let mark = if is_at_least && used.is_some() { glyphs.at_least } else { "" };
+    let used = used.map_or_else(|| glyphs.absent.to_owned(), Bytes::short);
+    (total.map_or_else(|| format!("{mark}{used}"), |total| format!("{mark}{used}/{}", total.short())), Tone::Plain)
+}
+
+#[cfg(test)]
+mod tests;

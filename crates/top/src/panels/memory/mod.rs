@@ -1,0 +1,270 @@
+//! Where memory went, down to single buffers and banks: the chips, the selected one in detail, and a list of its processes or
+//! buffers, of exited processes, or of memory still attributed to those.
+
+mod buffer_window;
+mod chips;
+mod detail;
+#[cfg(test)]
+mod golden;
+mod list;
+mod rows;
+
+use crate::keys::Action;
+use crate::overlay::MemoryChosen as Chosen;
+use crate::paint::put;
+use crate::state::TopState;
+use crate::theme::{Theme, Tone};
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use rows::{Key, MemoryRow, Tab};
+use show::memory::of_snapshot;
+use show::memory::view::{Chip, View};
+use show::style::{Style, Tone as Said};
+use std::borrow::Cow;
+use watch::moment::Moment;
+
+/// The kinds of buffers, in the order in which a key shows them alone.
+const KINDS: [&str; 5] = ["dram", "trace", "l1", "cb", "l1_small"];
+/// A list is not lower than this where something else can be left out: its title, its head and some rows.
+const GOOD_LIST: u16 = 8;
+/// So many rows a turn of the wheel goes on.
+const WHEEL: isize = 3;
+
+/// Which part is where.
+struct MemoryLayout {
+    grid: chips::ChipGrid,
+    chips: Rect,
+    detail: Rect,
+    lines: Vec<detail::MemoryLine>,
+    tabs: Rect,
+    list: Rect,
+    /// What the list leaves out.
+    foot: Rect,
+}
+
+impl MemoryLayout {
+    fn of(state: &TopState, view: &View, area: Rect) -> MemoryLayout {
+        let grid = chips::ChipGrid::of(state, view, area);
+        let height = grid.rows.min(area.height);
+        let chips = Rect { height, ..area };
+        let rest = Rect { y: area.y + height, height: area.height - height, ..area };
+        let lines = selected_chip(state, view).map(|chip| detail::lines(state, chip, rest)).unwrap_or_default();
+        let height = (lines.len() as u16).min(rest.height);
+        let detail = Rect { height, ..rest };
+        let below = Rect { y: rest.y + height, height: rest.height - height, ..rest };
+        let tabs = Rect { height: below.height.min(1), ..below };
+        let list = Rect { y: below.y + tabs.height, height: below.height - tabs.height, ..below };
+        let says_more = state.memory.tab == Tab::Buffers && view.unlisted_buffers > 0 && list.height >= 4;
+        let list = Rect { height: list.height - u16::from(says_more), ..list };
+        let foot = Rect { y: list.bottom(), height: u16::from(says_more), ..list };
+        MemoryLayout { grid, chips, detail, lines, tabs, list, foot }
+    }
+
+    /// How many rows the list shows: all but its head.
+    fn page(&self) -> usize {
+        usize::from(self.list.height.saturating_sub(1)).max(1)
+    }
+}
+
+/// What is known of memory: with buffers once they were read, else what the snapshot has.
+fn view_of(moment: &Moment) -> Cow<'_, View> {
+    match &moment.memory {
+        Some(view) => Cow::Borrowed(view),
+        None => Cow::Owned(of_snapshot(&moment.snapshot)),
+    }
+}
+
+fn selected_chip<'a>(state: &TopState, view: &'a View) -> Option<&'a Chip> {
+    let id = state.device.as_ref()?.to_string();
+    view.chips.iter().find(|chip| chip.id == id)
+}
+
+/// Text of `ttmon mem` is made with a style of the same width and characters.
+fn style_of(theme: &Theme, columns: u16) -> Style {
+    Style { columns: columns.into(), rows: None, color: false, unicode: theme.unicode }
+}
+
+/// The tone here of what `ttmon mem` would paint.
+fn tone_of(tone: Said) -> Tone {
+    match tone {
+        Said::Plain => Tone::Plain,
+        Said::Good => Tone::Good,
+        Said::Warning => Tone::Warning,
+        Said::Bad => Tone::Bad,
+        Said::Faint => Tone::Faint,
+        Said::Strong => Tone::Strong,
+        Said::Second => Tone::Second,
+        Said::Third => Tone::Third,
+    }
+}
+
+/// A line across the screen, onto which a title is written.
+fn rule(buf: &mut Buffer, area: Rect, theme: &Theme) {
+    let area = Rect { height: 1, ..area }.intersection(buf.area);
+    for position in area.positions() {
+        buf[position].set_char(theme.glyphs().horizontal).set_style(theme.style(Tone::Border));
+    }
+}
+
+pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
+    let area = area.intersection(buf.area);
+    let view = view_of(&state.shown);
+    if view.chips.is_empty() {
+        let text = if state.snapshot().taken_at.0 == 0 { "reading …" } else { "no device" };
+        put(buf, area.x.saturating_add(1), area.y, area.right(), text, state.theme.style(Tone::Faint));
+        return;
+    }
+    let places = MemoryLayout::of(state, &view, area);
+    chips::draw(state, &view, &places.grid, places.chips, buf);
+    detail::draw(state, &places.lines, places.detail, buf);
+    list::tabs(state, &view, places.tabs, buf);
+    list::draw(state, &view, places.list, buf);
+    list::foot(state, &view, places.foot, buf);
+    if let Some(key) = &state.memory.closer {
+        buffer_window::draw(state, &view, key, area, places.list, buf);
+    }
+}
+
+/// Whether the action meant something here.
+pub fn act(state: &mut TopState, action: Action) -> bool {
+    let moment = state.shown.clone();
+    let view = view_of(&moment);
+    let area = state.area;
+    let body = Rect { y: area.y.saturating_add(1), height: area.height.saturating_sub(2), ..area };
+    let page = MemoryLayout::of(state, &view, body).page();
+    let rows = rows::of(state, &view);
+    let at = cursor(&state.memory, &rows);
+    let last = rows.len().saturating_sub(1);
+    match action {
+        Action::Up => select(&mut state.memory, &rows, at.saturating_sub(1), page),
+        Action::Down => select(&mut state.memory, &rows, at + 1, page),
+        Action::PageUp => select(&mut state.memory, &rows, at.saturating_sub(page), page),
+        Action::PageDown => select(&mut state.memory, &rows, at + page, page),
+        Action::Home => select(&mut state.memory, &rows, 0, page),
+        Action::End => select(&mut state.memory, &rows, last, page),
+        Action::Left => step_tab(&mut state.memory, -1),
+        Action::Right => step_tab(&mut state.memory, 1),
+        Action::Enter => return enter(state, &rows, at),
+        Action::Back => return back(&mut state.memory),
+        Action::Metric if state.memory.tab == Tab::Buffers => {
+            let chosen = &mut state.memory;
+            let next = chosen.kind.and_then(|kind| KINDS.iter().position(|other| *other == kind)).map_or(0, |n| n + 1);
+            *chosen = Chosen { tab: chosen.tab, pid: chosen.pid, kind: KINDS.get(next).copied(), ..Chosen::default() };
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Goes on to another list, and round the ends.
+fn step_tab(chosen: &mut Chosen, steps: isize) {
+    let at = Tab::ALL.iter().position(|tab| *tab == chosen.tab).unwrap_or(0) as isize;
+    open(chosen, Tab::ALL[(at + steps).rem_euclid(Tab::ALL.len() as isize) as usize]);
+}
+
+/// Shows another list, from its beginning.
+fn open(chosen: &mut Chosen, tab: Tab) {
+    *chosen = Chosen { tab, kind: chosen.kind, ..Chosen::default() };
+}
+
+/// A closer look at what the cursor is on.
+fn enter(state: &mut TopState, rows: &[MemoryRow], at: usize) -> bool {
+    if state.memory.closer.take().is_some() {
+        return true;
+    }
+    match rows.get(at) {
+        Some(MemoryRow::Process { holder, .. }) => {
+            open(&mut state.memory, Tab::Buffers);
+            state.memory.pid = Some(holder.pid);
+        }
+        Some(row @ MemoryRow::Buffer(_)) => state.memory.closer = Some(row.key()),
+        Some(MemoryRow::Left { chip, .. }) => {
+            let device = state.devices().iter().find(|device| device.id.to_string() == chip.id);
+            state.device = device.map(|device| device.id.clone()).or(state.device.take());
+        }
+        Some(MemoryRow::Death(_)) | None => {}
+    }
+    true
+}
+
+/// One level up. Whether there was one.
+fn back(chosen: &mut Chosen) -> bool {
+    if chosen.closer.take().is_some() {
+        return true;
+    }
+    if let Some(pid) = chosen.pid {
+        *chosen = Chosen { key: Some(Key::Process(pid)), ..Chosen::default() };
+        return true;
+    }
+    let had_kind = chosen.tab == Tab::Buffers && chosen.kind.is_some();
+    if had_kind {
+        chosen.kind = None;
+    }
+    had_kind
+}
+
+/// The row that the cursor is on.
+fn cursor(chosen: &Chosen, rows: &[MemoryRow]) -> usize {
+    let there = chosen.key.as_ref().and_then(|key| rows.iter().position(|row| row.is(key)));
+    there.unwrap_or(chosen.at).min(rows.len().saturating_sub(1))
+}
+
+/// The first row that is drawn so that the cursor can be seen.
+fn first_row(chosen: &Chosen, at: usize, rows: usize, page: usize) -> usize {
+    let first = chosen.scroll.clamp((at + 1).saturating_sub(page), at);
+    first.min(rows.saturating_sub(page))
+}
+
+fn select(chosen: &mut Chosen, rows: &[MemoryRow], at: usize, page: usize) {
+    let at = at.min(rows.len().saturating_sub(1));
+    chosen.at = at;
+    chosen.key = rows.get(at).map(MemoryRow::key);
+    chosen.scroll = first_row(chosen, at, rows.len(), page);
+    // The details follow the cursor.
+    if chosen.closer.is_some() {
+        chosen.closer = chosen.key.clone();
+    }
+}
+
+/// A click selects a chip, a list or a row, and a second one looks closer. The wheel goes through what is under it.
+pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
+    let moment = state.shown.clone();
+    let view = view_of(&moment);
+    let places = MemoryLayout::of(state, &view, area);
+    let position = Position { x: event.column, y: event.row };
+    let steps = match event.kind {
+        MouseEventKind::ScrollUp => -1,
+        MouseEventKind::ScrollDown => 1,
+        MouseEventKind::Down(MouseButton::Left) => 0,
+        _ => return,
+    };
+    if steps == 0 && state.memory.closer.take().is_some() {
+        return;
+    }
+    let (rows, page) = (rows::of(state, &view), places.page());
+    let at = cursor(&state.memory, &rows);
+    if places.chips.contains(position) {
+        let hit = places.grid.at(places.chips, position, view.chips.len());
+        let hit = hit.and_then(|at| state.devices().iter().find(|device| device.id.to_string() == view.chips[at].id));
+        match steps {
+            0 => state.device = hit.map(|device| device.id.clone()).or(state.device.take()),
+            steps => state.step_device(steps),
+        }
+    } else if steps != 0 {
+        select(&mut state.memory, &rows, at.saturating_add_signed(steps * WHEEL), page);
+    } else if places.tabs.contains(position) {
+        if let Some(tab) = list::tab_at(state, &view, places.tabs, event.column) {
+            open(&mut state.memory, tab);
+        }
+    } else if places.list.contains(position) && event.row > places.list.y {
+        let row = first_row(&state.memory, at, rows.len(), page) + usize::from(event.row - places.list.y - 1);
+        if row < rows.len() {
+            let again = row == at && state.memory.key.is_some();
+            select(&mut state.memory, &rows, row, page);
+            if again {
+                enter(state, &rows, row);
+            }
+        }
+    }
+}

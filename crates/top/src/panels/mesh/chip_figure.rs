@@ -1,0 +1,109 @@
+//! The figure that chips are coloured by, and what a chip shows of it.
+
+use crate::state::TopState;
+use crate::theme::Tone;
+use crate::unit_text::UnitText;
+use model::Device;
+use model::figure::device::kept_in_history;
+use model::figure::{Field, Judge};
+
+/// What a chip shows of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChipFigure {
+    /// As a part of what it can be, where that is known.
+    pub share: Option<f64>,
+    /// From the longest text to the shortest.
+    pub texts: Vec<String>,
+    pub tone: Tone,
+}
+
+impl ChipFigure {
+    pub fn of(device: &Device, field: Field<Device>, state: &TopState) -> ChipFigure {
+        let share = field.share(device);
+        let tone = Tone::of_level(field, device);
+        let Some(value) = field.number(device) else {
+            return ChipFigure { share, texts: vec![state.theme.glyphs().absent.to_owned()], tone };
+        };
+        let text = UnitText::new(field.figure.unit, state);
+        let is_capacity = field.figure.judge == Judge::Capacity;
+        let at_least =
+            if is_capacity && device.memory.untracked_processes > 0 { state.theme.glyphs().at_least } else { "" };
+        let short = format!("{at_least}{}", text.short(value));
+        let with_share = share.filter(|_| is_capacity).map(|share| format!("{short} {:.0}%", share * 100.0));
+        let mut texts: Vec<String> = with_share.into_iter().collect();
+        texts.extend([short, format!("{at_least}{}", text.short_number(value))]);
+        texts.dedup();
+        ChipFigure { share, texts, tone }
+    }
+
+    /// The longest text for so many columns.
+    pub fn text(&self, columns: u16) -> &str {
+        let fits = |text: &&String| show::text::width(text) <= usize::from(columns);
+        self.texts.iter().find(fits).or(self.texts.last()).map_or("", |text| text)
+    }
+
+    /// The text without anything that can be left out, yet with its unit where there is room for that.
+    pub fn brief(&self, columns: u16) -> &str {
+        let five = columns.min(5);
+        let fits = |text: &&String| show::text::width(text) <= usize::from(five) && !text.contains(' ');
+        match self.texts.iter().find(fits) {
+            Some(text) => text,
+            None => self.text(five),
+        }
+    }
+}
+
+/// The next field, or the previous one.
+pub fn next(field: Field<Device>, steps: isize) -> Field<Device> {
+    let all: Vec<Field<Device>> = kept_in_history().collect();
+    let at = all.iter().position(|one| *one == field).unwrap_or(0);
+    all[(at as isize + steps).rem_euclid(all.len() as isize) as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::TopSettings;
+    use model::figure::device::{ASIC_TEMP, kept_in_history};
+    use show::example;
+
+    fn texts(device: &Device, settings: TopSettings) -> String {
+        let state = TopState::new(settings, true);
+        let text = |field| {
+            let figure = ChipFigure::of(device, field, &state);
+            let share = figure.share.map_or("–".into(), |share| format!("{share:.2}"));
+            format!("{share} {:?} {:?}\n", figure.texts, figure.tone)
+        };
+        kept_in_history().map(text).collect()
+    }
+
+    #[test]
+    fn every_figure_is_a_part_of_its_limit() {
+        let machine = example::machine();
+        expect_test::expect![[r#"
+            0.60 ["54°C", "54"] Good
+            – ["2068 rpm", "2068"] Plain
+            0.43 ["65W", "65"] Good
+            1.00 ["1350 MHz", "1350"] Good
+            0.10 ["3G/s", "3G"] Buffers
+            0.00 ["4.3M/s", "4.3M"] Buffers
+            0.39 ["≥12.4G 39%", "≥12.4G"] Good
+            0.14 ["≥25.3M 14%", "≥25.3M"] Good
+        "#]]
+        .assert_eq(&texts(&machine.devices[0], TopSettings::default()));
+        let nothing = Device::new(model::DeviceId::Local(0));
+        assert!(texts(&nothing, TopSettings::default()).lines().all(|line| line == r#"– ["–"] Faint"#));
+        let fahrenheit = TopSettings { fahrenheit: true, ..TopSettings::default() };
+        assert!(texts(&machine.devices[0], fahrenheit).contains("129°F"));
+    }
+
+    #[test]
+    fn the_key_goes_round() {
+        let mut field = ASIC_TEMP.field();
+        for _ in kept_in_history() {
+            field = next(field, 1);
+        }
+        assert_eq!(field, ASIC_TEMP.field());
+        assert_eq!(Some(next(field, -1)), kept_in_history().last());
+    }
+}

@@ -1,0 +1,134 @@
+//! What keys and the mouse do to the process table.
+
+use super::columns::placed;
+use super::{HEAD, room};
+use crate::keys::Action;
+use crate::panels::layout::{self, Panel};
+use crate::panels::{detail, filter, signals, sort};
+use crate::state::{Overlay, TopState};
+use crate::table::sort_by;
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::Rect;
+
+/// Columns that the command moves with each key.
+const SIDEWAYS: usize = 8;
+
+/// Rows that one notch of the wheel moves the table.
+const NOTCH: usize = 3;
+
+/// Two clicks are one double click when so many milliseconds at the most, or one sample, are between them.
+const DOUBLE_CLICK_MS: u64 = 500;
+
+/// Whether the action meant something here.
+pub fn act(state: &mut TopState, action: Action) -> bool {
+    state.refresh_rows();
+    let at = state.table.at;
+    let last = state.rows.len().saturating_sub(1);
+    let page = shown_rows(state).max(2) - 1;
+    match action {
+        Action::Up => select(state, at.saturating_sub(1)),
+        Action::Down => select(state, at + 1),
+        Action::PageUp => select(state, at.saturating_sub(page)),
+        Action::PageDown => select(state, at + page),
+        Action::Home => select(state, 0),
+        Action::End => select(state, last),
+        Action::Left => state.table.sideways = state.table.sideways.saturating_sub(SIDEWAYS),
+        Action::Right => {
+            let lengths = state.rows.from(0).filter_map(|(_, process, _)| Some(process.command.as_ref()?.len()));
+            let most = lengths.max().unwrap_or(0).saturating_sub(1);
+            state.table.sideways = (state.table.sideways + SIDEWAYS).min(most / SIDEWAYS * SIDEWAYS);
+        }
+        Action::Enter => open(state),
+        Action::Back if !state.table.filter.is_empty() => state.table.filter.clear(),
+        Action::Ascending => state.settings.descending = false,
+        Action::Descending => state.settings.descending = true,
+        Action::SortMenu => state.overlay = Some(Overlay::Sort(sort::Menu::new(&state.settings))),
+        Action::Filter => state.overlay = Some(Overlay::Filter(filter::Prompt::new(state))),
+        Action::Tree => state.settings.tree = !state.settings.tree,
+        Action::Tag => {
+            if let Some(pid) = state.table.selected {
+                if !state.table.tagged.remove(&pid) {
+                    state.table.tagged.insert(pid);
+                }
+                select(state, at + 1);
+            }
+        }
+        Action::UntagAll => state.table.tagged.clear(),
+        // A process with this pid is another one today.
+        Action::Signal if state.replay.is_some() => state.notice = Some("signals cannot be sent in a replay".into()),
+        Action::Signal if state.hosts.is_some() => state.notice = Some(signals::REMOTE.into()),
+        Action::Signal if state.settings.read_only => {
+            state.notice = Some("read-only: signals are disabled".into());
+        }
+        Action::Signal => match signals::Menu::for_processes(state) {
+            Some(menu) => state.overlay = Some(Overlay::Signals(menu)),
+            None => state.notice = Some("no process is selected".into()),
+        },
+        _ => return false,
+    }
+    state.table.clicked = None;
+    state.refresh_rows();
+    true
+}
+
+fn select(state: &mut TopState, at: usize) {
+    let shown = shown_rows(state);
+    state.table.select(&state.rows, at);
+    state.table.scroll = state.table.first(&state.rows, shown);
+}
+
+/// For how many rows there is room on the screen.
+fn shown_rows(state: &TopState) -> usize {
+    if crate::panels::is_too_small(state.area) {
+        return 0;
+    }
+    let panels = layout::of(state, state.area);
+    panels.iter().find(|(panel, _)| *panel == Panel::Processes).map_or(0, |(_, area)| room(*area))
+}
+
+fn open(state: &mut TopState) {
+    if let Some(pid) = state.table.selected {
+        state.overlay = Some(Overlay::Detail(detail::Detail::of(pid)));
+    }
+}
+
+pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
+    state.refresh_rows();
+    let first = state.table.first(&state.rows, room(area));
+    let line = event.row.saturating_sub(area.y);
+    match event.kind {
+        MouseEventKind::ScrollUp => turn(state, first.saturating_sub(NOTCH)),
+        MouseEventKind::ScrollDown => {
+            turn(state, (first + NOTCH).min(state.rows.len().saturating_sub(room(area))));
+        }
+        MouseEventKind::Down(MouseButton::Left) if line + 1 == HEAD => {
+            let columns = placed(state, area);
+            // The gap beside a column belongs to it: the mark of the sorted column is there.
+            let hit = columns.iter().rfind(|place| place.x.saturating_sub(1) <= event.column);
+            if let Some(place) = hit.filter(|place| event.column <= place.x + place.width) {
+                sort_by(&mut state.settings, place.column);
+            }
+        }
+        MouseEventKind::Down(MouseButton::Left) if line >= HEAD => click(state, first + usize::from(line - HEAD)),
+        _ => {}
+    }
+    state.refresh_rows();
+}
+
+fn turn(state: &mut TopState, first: usize) {
+    state.table.scroll = first;
+    state.table.is_away = true;
+}
+
+/// Selects a row; the second click on it opens it.
+fn click(state: &mut TopState, at: usize) {
+    let Some(pid) = state.rows.pid_at(at) else { return };
+    let now = state.latest.snapshot.taken_at;
+    let between = state.settings.interval_ms.max(DOUBLE_CLICK_MS);
+    let before = state.table.clicked.replace((pid, now));
+    select(state, at);
+    if before.is_some_and(|(other, then)| other == pid && now.0.abs_diff(then.0) <= between * 3 / 2) {
+        state.table.clicked = None;
+        open(state);
+    }
+}

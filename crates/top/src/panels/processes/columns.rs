@@ -1,0 +1,105 @@
+//! Which columns there is room for, and where they are.
+
+use crate::column::ProcessColumn;
+use crate::rows::ColumnWidths;
+use crate::state::TopState;
+use ratatui::layout::Rect;
+use show::text::Align;
+
+/// A column and its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlacedColumn {
+    pub column: ProcessColumn,
+    pub x: u16,
+    pub width: u16,
+}
+
+impl PlacedColumn {
+    pub fn align(&self) -> Align {
+        match self.column {
+            ProcessColumn::Devices
+            | ProcessColumn::User
+            | ProcessColumn::Container
+            | ProcessColumn::Source
+            | ProcessColumn::Command => Align::Left,
+            _ => Align::Right,
+        }
+    }
+
+    /// The column that stretches, and is drawn in its own way.
+    pub fn as_command(&self) -> Option<&PlacedColumn> {
+        (self.column == ProcessColumn::Command).then_some(self)
+    }
+}
+
+/// The columns in the order in which they go when there is no room.
+const LEAVING: [ProcessColumn; 17] = [
+    ProcessColumn::L1Small,
+    ProcessColumn::Cb,
+    ProcessColumn::Trace,
+    ProcessColumn::Container,
+    ProcessColumn::HostMemory,
+    ProcessColumn::Cpu,
+    ProcessColumn::Age,
+    ProcessColumn::Share,
+    ProcessColumn::Growth,
+    ProcessColumn::Utilization,
+    ProcessColumn::Source,
+    ProcessColumn::User,
+    ProcessColumn::L1,
+    ProcessColumn::Devices,
+    ProcessColumn::Command,
+    ProcessColumn::Dram,
+    ProcessColumn::Pid,
+];
+
+/// The least that is worth showing of a command.
+const COMMAND: u16 = 18;
+
+fn width(column: ProcessColumn, widths: &ColumnWidths) -> u16 {
+    match column {
+        ProcessColumn::Devices => widths.devices.clamp(4, 11),
+        ProcessColumn::Pid => widths.pid.max(5),
+        ProcessColumn::User => widths.user.clamp(5, 10),
+        ProcessColumn::Container => widths.container.clamp(10, 12),
+        ProcessColumn::Source => widths.source.max(7),
+        ProcessColumn::Growth => 8,
+        ProcessColumn::Command => COMMAND,
+        _ => 6,
+    }
+}
+
+/// The columns that are shown. The first column of the screen is for marks.
+pub fn placed(state: &TopState, area: Rect) -> Vec<PlacedColumn> {
+    let widths = &state.rows.widths;
+    let mut chosen: Vec<ProcessColumn> = Vec::new();
+    for column in &state.settings.columns {
+        let has_any = match column {
+            ProcessColumn::Container => widths.container > 0,
+            ProcessColumn::Utilization => widths.has_utilization,
+            _ => true,
+        };
+        if has_any && !chosen.contains(column) {
+            chosen.push(*column);
+        }
+    }
+    let needed = |chosen: &[ProcessColumn]| 1 + chosen.iter().map(|column| width(*column, widths) + 1).sum::<u16>();
+    let mut leaving = LEAVING.iter();
+    // A table without a single column would say nothing.
+    while needed(&chosen) > area.width + 1 && chosen.len() > 1 {
+        let Some(least) = leaving.next() else { break };
+        chosen.retain(|column| column != least);
+    }
+    let spare = (area.width + 1).saturating_sub(needed(&chosen));
+    let mut x = area.x.saturating_add(1);
+    let mut all = Vec::with_capacity(chosen.len());
+    for column in chosen {
+        let mut columns = width(column, widths);
+        if column == ProcessColumn::Command {
+            columns += spare;
+        }
+        all.push(PlacedColumn { column, x, width: columns.min(area.right().saturating_sub(x)) });
+        x = x.saturating_add(columns + 1);
+    }
+    all
+}

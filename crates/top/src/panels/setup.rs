@@ -1,0 +1,347 @@
+//! The setup window. What is chosen can be seen at once behind it.
+
+use crate::keys::Key;
+pub use crate::overlay::Setup;
+use crate::paint::{cell, clear, columns, fill, frame, put};
+use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings};
+use crate::state::{Effect, Overlay, TopState};
+use crate::theme::Tone;
+use crossterm::event::{KeyCode, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use show::text::Align;
+
+/// Columns for the names.
+const NAMES: u16 = 16;
+
+impl Setup {
+    pub fn new(state: &TopState) -> Setup {
+        Setup { before: state.settings.clone(), at: 0, word: 0 }
+    }
+}
+
+/// Where the window is: to the right, so that most of the screen can be seen behind it.
+fn place(area: Rect) -> Rect {
+    let width = area.width.min(68);
+    let height = area.height.saturating_sub(2).min(CHOICES.len() as u16 + 6);
+    Rect { x: area.right() - width, y: area.y + 1.min(area.height), width, height }
+}
+
+/// Where the choices and their explanation are within it.
+fn inside(area: Rect) -> Rect {
+    let area = place(area);
+    Rect { x: area.x + 1, y: area.y + 1, width: area.width.saturating_sub(2), height: area.height.saturating_sub(2) }
+}
+
+/// The first choice that is drawn, and how many rows there are for them.
+fn window(inner: Rect, at: usize) -> (usize, usize) {
+    let rows = usize::from(inner.height.saturating_sub(4)).max(1);
+    (at.saturating_sub(rows - 1), rows)
+}
+
+pub fn draw(state: &TopState, setup: &Setup, area: Rect, buf: &mut Buffer) {
+    let theme = &state.theme;
+    clear(buf, place(area));
+    frame(buf, place(area), "Setup", theme);
+    let inner = inside(area);
+    let (first, rows) = window(inner, setup.at);
+    for (n, choice) in CHOICES.iter().enumerate().skip(first).take(rows) {
+        let y = inner.y + (n - first) as u16;
+        if y >= inner.bottom() {
+            break;
+        }
+        let is_here = n == setup.at;
+        let row = Rect { y, height: 1, ..inner };
+        if is_here {
+            fill(buf, row, theme.style(Tone::Selected));
+        }
+        let plain = theme.style(if is_here { Tone::Selected } else { Tone::Plain });
+        cell(buf, (inner.x + 1, y), NAMES, choice.name, Align::Left, plain, theme);
+        let x = inner.x + NAMES + 2;
+        match choice.get(&state.settings) {
+            ChoiceValue::Switch(on) => put(buf, x, y, inner.right(), if on { "on" } else { "off" }, plain),
+            ChoiceValue::Number(number) => put(buf, x, y, inner.right(), &number.to_string(), plain),
+            ChoiceValue::Word(word) => put(buf, x, y, inner.right(), word, plain),
+            ChoiceValue::Words(words) => put(buf, x, y, inner.right(), &words.join(" "), plain),
+        };
+    }
+    let foot = inner.bottom().saturating_sub(4).max(inner.y);
+    let choice = &CHOICES[setup.at.min(CHOICES.len() - 1)];
+    put(buf, inner.x + 1, foot, inner.right(), choice.help, theme.style(Tone::Faint));
+    if let ChoiceKind::SomeOf(words) = choice.kind {
+        draw_words(state, setup, choice, words, Rect { y: foot + 1, height: 2, ..inner }, buf);
+    }
+    let keys = match choice.kind {
+        ChoiceKind::SomeOf(_) => "Space: on/off, + -: move, Enter: apply, Esc: revert, F12: save",
+        _ => "Left, Right: change, Enter: apply, Esc: revert, F12: save",
+    };
+    put(buf, inner.x + 1, inner.bottom().saturating_sub(1), inner.right(), keys, theme.style(Tone::Faint));
+}
+
+/// All words of a list in two lines, those that are on first and in their order.
+fn draw_words(
+    state: &TopState,
+    setup: &Setup,
+    choice: &Choice,
+    words: &'static [&'static str],
+    area: Rect,
+    buf: &mut Buffer,
+) {
+    let (mut x, mut y) = (area.x + 1, area.y);
+    let on = on_words(choice, &state.settings);
+    for (n, word) in ordered(words, &on).into_iter().enumerate() {
+        if x + columns(word) >= area.right() {
+            (x, y) = (area.x + 1, y + 1);
+        }
+        if y >= area.bottom() {
+            return;
+        }
+        let tone = match n {
+            n if n == setup.word => Tone::Selected,
+            n if n < on.len() => Tone::Strong,
+            _ => Tone::Faint,
+        };
+        x = put(buf, x, y, area.right(), word, state.theme.style(tone)) + 1;
+    }
+}
+
+fn on_words(choice: &Choice, settings: &TopSettings) -> Vec<&'static str> {
+    match choice.get(settings) {
+        ChoiceValue::Words(words) => words,
+        _ => Vec::new(),
+    }
+}
+
+fn ordered(words: &'static [&'static str], on: &[&'static str]) -> Vec<&'static str> {
+    on.iter().copied().chain(words.iter().copied().filter(|word| !on.contains(word))).collect()
+}
+
+/// A key was pressed. Nothing closes it.
+pub fn press(state: &mut TopState, mut setup: Setup, (code, _): Key) -> Option<Overlay> {
+    let last = CHOICES.len() - 1;
+    match code {
+        KeyCode::Esc | KeyCode::Char('q') | KeyCode::F(10) => {
+            let before = setup.before.clone();
+            choose(state, |settings| *settings = before);
+            return None;
+        }
+        KeyCode::Enter | KeyCode::F(2) => return None,
+        KeyCode::F(12) => state.effects.push(Effect::Save),
+        KeyCode::Up | KeyCode::Char('k') => (setup.at, setup.word) = (setup.at.saturating_sub(1), 0),
+        KeyCode::Down | KeyCode::Char('j') => (setup.at, setup.word) = ((setup.at + 1).min(last), 0),
+        KeyCode::Home => (setup.at, setup.word) = (0, 0),
+        KeyCode::End => (setup.at, setup.word) = (last, 0),
+        KeyCode::Left | KeyCode::Char('h') => step(state, &mut setup, -1),
+        KeyCode::Right | KeyCode::Char('l') => step(state, &mut setup, 1),
+        KeyCode::Char(' ') => toggle(state, &mut setup),
+        KeyCode::Char('+') => shift(state, &mut setup, 1),
+        KeyCode::Char('-') => shift(state, &mut setup, -1),
+        _ => {}
+    }
+    Some(Overlay::Setup(setup))
+}
+
+pub fn mouse(state: &mut TopState, mut setup: Setup, event: MouseEvent) -> Option<Overlay> {
+    let position = Position { x: event.column, y: event.row };
+    let inner = inside(state.area);
+    match event.kind {
+        MouseEventKind::ScrollUp => setup.at = setup.at.saturating_sub(1),
+        MouseEventKind::ScrollDown => setup.at = (setup.at + 1).min(CHOICES.len() - 1),
+        MouseEventKind::Down(MouseButton::Left) if !place(state.area).contains(position) => return None,
+        MouseEventKind::Down(MouseButton::Left) if inner.contains(position) => {
+            let (first, rows) = window(inner, setup.at);
+            let row = usize::from(event.row - inner.y);
+            if row < rows && first + row < CHOICES.len() {
+                // A second click on a choice changes it.
+                if setup.at == first + row {
+                    step(state, &mut setup, 1);
+                }
+                setup.at = first + row;
+            }
+        }
+        _ => {}
+    }
+    Some(Overlay::Setup(setup))
+}
+
+/// Changes settings, and whatever follows from them.
+fn choose(state: &mut TopState, change: impl FnOnce(&mut TopSettings)) {
+    let interval = state.settings.interval_ms;
+    change(&mut state.settings);
+    state.set_theme();
+    if state.settings.interval_ms != interval {
+        state.effects.push(Effect::Interval);
+    }
+}
+
+/// The next or the previous value, or word of a list.
+fn step(state: &mut TopState, setup: &mut Setup, by: isize) {
+    let choice = &CHOICES[setup.at];
+    let turned = |at: usize, len: usize| (at as isize + by).rem_euclid(len as isize) as usize;
+    let value = match (choice.kind, choice.get(&state.settings)) {
+        (ChoiceKind::Switch, ChoiceValue::Switch(on)) => ChoiceValue::Switch(!on),
+        (ChoiceKind::Number(least, most, steps), ChoiceValue::Number(now)) => {
+            let next = if by > 0 {
+                steps.iter().copied().find(|step| *step > now).unwrap_or(most)
+            } else {
+                steps.iter().rev().copied().find(|step| *step < now).unwrap_or(least)
+            };
+            ChoiceValue::Number(next)
+        }
+        (ChoiceKind::OneOf(words), ChoiceValue::Word(now)) => {
+            let at = words.iter().position(|word| *word == now).unwrap_or(0);
+            ChoiceValue::Word(words[turned(at, words.len())])
+        }
+        (ChoiceKind::SomeOf(words), _) => {
+            setup.word = turned(setup.word, words.len());
+            return;
+        }
+        _ => return,
+    };
+    choose(state, |settings| choice.set(settings, &value));
+}
+
+/// Turns a switch, or a word of a list, on or off.
+fn toggle(state: &mut TopState, setup: &mut Setup) {
+    let choice = &CHOICES[setup.at];
+    let ChoiceKind::SomeOf(words) = choice.kind else { return step(state, setup, 1) };
+    let mut on = on_words(choice, &state.settings);
+    let Some(word) = ordered(words, &on).get(setup.word).copied() else { return };
+    match on.iter().position(|one| *one == word) {
+        Some(at) => drop(on.remove(at)),
+        None => on.push(word),
+    }
+    // The cursor stays on the word.
+    setup.word = ordered(words, &on).iter().position(|one| *one == word).unwrap_or(0);
+    choose(state, |settings| choice.set(settings, &ChoiceValue::Words(on)));
+}
+
+/// Moves a word of a list.
+fn shift(state: &mut TopState, setup: &mut Setup, by: isize) {
+    let choice = &CHOICES[setup.at];
+    let mut on = on_words(choice, &state.settings);
+    let to = setup.word as isize + by;
+    if setup.word < on.len() && (0..on.len() as isize).contains(&to) {
+        on.swap(setup.word, to as usize);
+        setup.word = to as usize;
+        choose(state, |settings| choice.set(settings, &ChoiceValue::Words(on)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paint::lines;
+    use crate::theme::Scheme;
+    use crossterm::event::KeyModifiers;
+    use expect_test::expect;
+    use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
+
+    fn pressed(state: &mut TopState, keys: &[KeyCode]) {
+        for key in keys {
+            let Some(Overlay::Setup(setup)) = state.overlay.take() else { panic!("it is closed") };
+            state.overlay = press(state, setup, (*key, KeyModifiers::NONE));
+        }
+    }
+
+    fn opened() -> TopState {
+        let mut state = TopState::new(TopSettings::default(), true);
+        state.overlay = Some(Overlay::Setup(Setup::new(&state)));
+        state
+    }
+
+    /// With the cursor on a choice.
+    fn at(name: &str) -> TopState {
+        let mut state = opened();
+        let down = CHOICES.iter().position(|choice| choice.name == name).unwrap();
+        pressed(&mut state, &vec![KeyCode::Down; down]);
+        state
+    }
+
+    #[test]
+    fn a_choice_is_seen_at_once_and_can_be_undone() {
+        let mut state = opened();
+        pressed(&mut state, &[KeyCode::Right]);
+        assert_eq!((state.settings.theme, state.theme.scheme), (Scheme::Light, Scheme::Light));
+        pressed(&mut state, &[KeyCode::Esc]);
+        assert_eq!((state.settings.theme, state.theme.scheme), (Scheme::Dark, Scheme::Dark));
+        assert_eq!(state.overlay, None);
+        let mut state = opened();
+        pressed(&mut state, &[KeyCode::Left, KeyCode::Enter]);
+        assert_eq!((state.settings.theme, state.overlay), (Scheme::Monochrome, None));
+    }
+
+    #[test]
+    fn ascii_can_be_turned_off_again() {
+        let mut state = at("ascii");
+        pressed(&mut state, &[KeyCode::Char(' ')]);
+        assert!(!state.theme.unicode);
+        pressed(&mut state, &[KeyCode::Char(' ')]);
+        assert!(state.theme.unicode);
+    }
+
+    #[test]
+    fn numbers_go_in_steps_and_the_sampler_is_told() {
+        let mut state = at("interval_ms");
+        pressed(&mut state, &[KeyCode::Right, KeyCode::Right]);
+        assert_eq!((state.settings.interval_ms, state.effects.last()), (5000, Some(&Effect::Interval)));
+        pressed(&mut state, &[KeyCode::Left; 20]);
+        assert_eq!(state.settings.interval_ms, 100);
+    }
+
+    #[test]
+    fn words_of_a_list_can_be_turned_on_and_moved() {
+        let mut state = at("charts");
+        pressed(&mut state, &[KeyCode::Char(' ')]);
+        assert_eq!(state.settings.charts, [ASIC_TEMP.field(), DRAM_USED.field()]);
+        pressed(&mut state, &[KeyCode::Char(' '), KeyCode::Char('-'), KeyCode::Char('-')]);
+        assert_eq!(state.settings.charts, [POWER.field(), ASIC_TEMP.field(), DRAM_USED.field()]);
+    }
+
+    #[test]
+    fn the_window_explains_each_choice() {
+        let state = at("charts");
+        let mut buf = Buffer::empty(Rect { x: 0, y: 0, width: 68, height: 24 });
+        let Some(Overlay::Setup(setup)) = &state.overlay else { panic!() };
+        draw(&state, setup, buf.area, &mut buf);
+        expect![[r#"
+
+            ┌ Setup ───────────────────────────────────────────────────────────┐
+            │ theme            dark                                            │
+            │ ascii            off                                             │
+            │ fahrenheit       off                                             │
+            │ interval_ms      1000                                            │
+            │ history_seconds  3600                                            │
+            │ charts           power asic_temp dram                            │
+            │ overlaid         off                                             │
+            │ filled           off                                             │
+            │ reversed         off                                             │
+            │ columns          dev pid user container dram l1 l1_small trace cb│
+            │ sort             dram                                            │
+            │ descending       on                                              │
+            │ tree             off                                             │
+            │ read_only        off                                             │
+            │ mouse            on                                              │
+            │ the charts of the overview, in their order                       │
+            │ power asic_temp dram fan aiclk host_to_device_bytes_per_second   │
+            │ device_to_host_bytes_per_second l1                               │
+            │ Space: on/off, + -: move, Enter: apply, Esc: revert, F12: save   │
+            └──────────────────────────────────────────────────────────────────┘
+
+
+        "#]]
+        .assert_eq(&lines(&buf));
+    }
+
+    #[test]
+    fn any_size_will_do() {
+        let state = opened();
+        let Some(Overlay::Setup(setup)) = &state.overlay else { panic!() };
+        for width in (1..100).step_by(7) {
+            for height in 1..30 {
+                let mut buf = Buffer::empty(Rect { x: 0, y: 0, width, height });
+                draw(&state, setup, buf.area, &mut buf);
+            }
+        }
+    }
+}

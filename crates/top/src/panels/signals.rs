@@ -1,0 +1,271 @@
+//! The menu of signals. It asks before it sends, and names whom it is for.
+
+use crate::keys::Key;
+pub use crate::overlay::{SignalMenu as Menu, SignalTarget as Target};
+use crate::paint::{cell, clear, fill, frame, put};
+use crate::state::{Effect, Overlay, TopState};
+use crate::theme::Tone;
+use crossterm::event::{KeyCode, MouseButton, MouseEvent, MouseEventKind};
+use model::Timestamp;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use show::text::{self, Align, clean};
+
+/// What is said instead where the processes are those of another machine.
+pub const REMOTE: &str = "this process is on another machine: log in there to send signals";
+
+/// The signals of this system that have a name, by number.
+const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
+const TERM: i32 = 15;
+
+impl Menu {
+    /// For the tagged processes, or else the selected one. `None` when there is none.
+    pub fn for_processes(state: &TopState) -> Option<Menu> {
+        let tagged = &state.table.tagged;
+        let wanted =
+            |pid: u32| if tagged.is_empty() { state.table.selected == Some(pid) } else { tagged.contains(&pid) };
+        let processes = state.snapshot().processes.iter().filter(|process| wanted(process.pid));
+        let to: Vec<Target> = processes
+            .map(|process| Target {
+                pid: process.pid,
+                started_at: process.started_at,
+                name: process.name.clone().or_else(|| process.command.clone()).unwrap_or_else(|| "?".into()),
+            })
+            .collect();
+        (!to.is_empty()).then(|| Menu { to, signal: TERM, typed: String::new(), is_asking: false })
+    }
+
+    fn question(&self) -> String {
+        let name = text::signal(self.signal);
+        match &self.to[..] {
+            [one] => format!("Send {name} to pid {} ({})? y/n", one.pid, clean(&one.name)),
+            several => {
+                let pids: Vec<String> = several.iter().map(|one| one.pid.to_string()).collect();
+                format!("Send {name} to these {} processes: {}? y/n", several.len(), pids.join(", "))
+            }
+        }
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Send { signal: self.signal, to: self.to.iter().map(|one| (one.pid, one.started_at)).collect() }
+    }
+}
+
+fn place(area: Rect) -> Rect {
+    let height = area.height.saturating_sub(2).min(SIGNALS.count() as u16 + 2);
+    Rect { x: area.x, y: area.y + 1.min(area.height), width: area.width.min(26), height }
+}
+
+/// The first signal that is drawn in so many rows.
+fn first(signal: i32, rows: u16) -> i32 {
+    (signal - i32::from(rows) + 1).max(*SIGNALS.start())
+}
+
+pub fn draw(state: &TopState, menu: &Menu, area: Rect, buf: &mut Buffer) {
+    let theme = &state.theme;
+    clear(buf, place(area));
+    let inner = frame(buf, place(area), "Send signal", theme);
+    let first = first(menu.signal, inner.height);
+    for (signal, y) in (first..=*SIGNALS.end()).zip(inner.top()..inner.bottom()) {
+        let style = theme.style(if signal == menu.signal { Tone::Selected } else { Tone::Plain });
+        if signal == menu.signal {
+            fill(buf, Rect { y, height: 1, ..inner }, style);
+        }
+        cell(buf, (inner.x, y), 3, &signal.to_string(), Align::Right, style, theme);
+        put(buf, inner.x + 4, y, inner.right(), &text::signal(signal), style);
+    }
+    let keys = if theme.unicode { "↑↓ or a number" } else { "Up, Down or a number" };
+    let choose = || format!("{keys}: choose, Enter: continue, Esc: cancel");
+    let question = if menu.is_asking { menu.question() } else { choose() };
+    let line = Rect { x: area.x, y: area.bottom().saturating_sub(1), width: area.width, height: 1 };
+    clear(buf, line);
+    let tone = if menu.is_asking { Tone::Bad } else { Tone::Strong };
+    put(buf, line.x + 1, line.y, line.right(), &question, theme.style(tone));
+}
+
+/// A key was pressed. `None` closes the menu.
+pub fn press(state: &mut TopState, mut menu: Menu, (code, _): Key) -> Option<Overlay> {
+    if menu.is_asking {
+        match code {
+            KeyCode::Char('y' | 'Y') => state.effects.push(menu.effect()),
+            KeyCode::Char('n' | 'N' | 'q') | KeyCode::Esc => state.notice = Some("nothing was sent".into()),
+            _ => return Some(Overlay::Signals(menu)),
+        }
+        return None;
+    }
+    let page = i32::from(place(state.area).height.saturating_sub(3)).max(1);
+    let step = match code {
+        KeyCode::Esc | KeyCode::Char('q') => return None,
+        KeyCode::Enter => {
+            menu.is_asking = true;
+            0
+        }
+        KeyCode::Up | KeyCode::Char('k') => -1,
+        KeyCode::Down | KeyCode::Char('j') => 1,
+        KeyCode::PageUp => -page,
+        KeyCode::PageDown => page,
+        KeyCode::Char(digit @ '0'..='9') => {
+            menu.typed.push(digit);
+            let number = |text: &str| text.parse::<i32>().ok().filter(|number| SIGNALS.contains(number));
+            // Digits that make no number with those before begin a new one.
+            if number(&menu.typed).is_none() {
+                menu.typed = digit.to_string();
+            }
+            menu.signal = number(&menu.typed).unwrap_or(menu.signal);
+            return Some(Overlay::Signals(menu));
+        }
+        _ => 0,
+    };
+    menu.typed.clear();
+    menu.signal = (menu.signal + step).clamp(*SIGNALS.start(), *SIGNALS.end());
+    Some(Overlay::Signals(menu))
+}
+
+/// The wheel moves the cursor, a click chooses, a click elsewhere closes it.
+pub fn mouse(state: &mut TopState, mut menu: Menu, event: MouseEvent) -> Option<Overlay> {
+    let area = place(state.area);
+    let code = match event.kind {
+        MouseEventKind::ScrollUp => KeyCode::Up,
+        MouseEventKind::ScrollDown => KeyCode::Down,
+        MouseEventKind::Down(MouseButton::Left) if menu.is_asking => KeyCode::Null,
+        MouseEventKind::Down(MouseButton::Left) if area.contains(Position { x: event.column, y: event.row }) => {
+            let row = i32::from(event.row) - i32::from(area.y) - 1;
+            let hit = first(menu.signal, area.height.saturating_sub(2)) + row;
+            if row < 0 || !SIGNALS.contains(&hit) {
+                return Some(Overlay::Signals(menu));
+            }
+            menu.signal = hit;
+            KeyCode::Enter
+        }
+        MouseEventKind::Down(_) => return None,
+        _ => KeyCode::Null,
+    };
+    press(state, menu, (code, crossterm::event::KeyModifiers::NONE))
+}
+
+/// Sends a signal, and says how it went. A process that has another's pid by now is left alone.
+pub fn send(signal: i32, to: &[(u32, Option<Timestamp>)]) -> String {
+    let (mut sent, mut failed) = (0, Vec::new());
+    for &(pid, started_at) in to {
+        match send_one(signal, pid, started_at) {
+            Ok(()) => sent += 1,
+            Err(why) => failed.push(format!("pid {pid} {why}")),
+        }
+    }
+    let name = text::signal(signal);
+    let sent = match sent {
+        0 => None,
+        1 => Some(format!("{name} was sent")),
+        n => Some(format!("{name} was sent to {n} processes")),
+    };
+    sent.into_iter().chain(failed).collect::<Vec<_>>().join("; ")
+}
+
+fn send_one(signal: i32, pid: u32, started_at: Option<Timestamp>) -> Result<(), String> {
+    let why = |error: Errno| match error {
+        Errno::PERM => "belongs to another user: not permitted".to_owned(),
+        Errno::SRCH => "has already exited".to_owned(),
+        error => format!("signal not sent: {error}"),
+    };
+    let number = Pid::from_raw(pid.cast_signed()).ok_or("is no pid")?;
+    // From here on the descriptor means one process, whatever becomes of its number.
+    let process = pidfd_open(number, PidfdFlags::empty()).map_err(why)?;
+    let began = sources::started_at(pid).ok_or("has already exited")?;
+    if started_at.is_some_and(|started_at| started_at.0.abs_diff(began.0) > 1000) {
+        return Err("is a different process now".into());
+    }
+    let signal = Signal::from_named_raw(signal).ok_or("invalid signal")?;
+    pidfd_send_signal(&process, signal).map_err(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paint::lines;
+    use crate::settings::TopSettings;
+    use crossterm::event::KeyModifiers;
+    use show::example;
+    use std::os::unix::process::ExitStatusExt;
+    use watch::moment::Moment;
+
+    fn state() -> TopState {
+        let mut state = TopState::new(TopSettings::default(), true);
+        state.take(Moment::of(example::machine()));
+        state.table.selected = Some(4711);
+        state
+    }
+
+    fn pressed(state: &mut TopState, keys: &[KeyCode]) -> Option<Menu> {
+        let mut menu = Menu::for_processes(state);
+        for key in keys {
+            match press(state, menu.take().unwrap(), (*key, KeyModifiers::NONE)) {
+                Some(Overlay::Signals(next)) => menu = Some(next),
+                _ => return None,
+            }
+        }
+        menu
+    }
+
+    #[test]
+    fn it_asks_first_and_names_the_process() {
+        let mut state = state();
+        let menu = pressed(&mut state, &[KeyCode::Char('9'), KeyCode::Enter]).unwrap();
+        assert_eq!(menu.question(), "Send SIGKILL to pid 4711 (python3)? y/n");
+        let mut buf = Buffer::empty(Rect { x: 0, y: 0, width: 60, height: 12 });
+        draw(&state, &menu, buf.area, &mut buf);
+        assert!(lines(&buf).contains("Send SIGKILL to pid 4711 (python3)? y/n"), "{}", lines(&buf));
+        assert_eq!(state.effects, []);
+        assert_eq!(pressed(&mut state, &[KeyCode::Enter, KeyCode::Char('n')]), None);
+        assert_eq!(state.effects, []);
+        pressed(&mut state, &[KeyCode::Enter, KeyCode::Char('y')]);
+        let started_at = state.snapshot().processes.iter().find(|process| process.pid == 4711).unwrap().started_at;
+        assert_eq!(state.effects, [Effect::Send { signal: TERM, to: vec![(4711, started_at)] }]);
+    }
+
+    #[test]
+    fn numbers_choose_a_signal() {
+        let mut state = state();
+        let chosen = |state: &mut TopState, keys: &str| {
+            pressed(state, &keys.chars().map(KeyCode::Char).collect::<Vec<_>>()).unwrap().signal
+        };
+        assert_eq!(["9", "15", "199", "2j"].map(|keys| chosen(&mut state, keys)), [9, 15, 9, 3]);
+    }
+
+    #[test]
+    fn tagged_processes_come_before_the_selected_one() {
+        let mut state = state();
+        state.table.tagged = state.snapshot().processes.iter().map(|process| process.pid).collect();
+        let menu = Menu::for_processes(&state).unwrap();
+        assert_eq!(menu.to.len(), state.snapshot().processes.len());
+        state.table.tagged.clear();
+        state.table.selected = None;
+        assert_eq!(Menu::for_processes(&state), None);
+    }
+
+    #[test]
+    fn a_real_process_gets_it_and_one_with_the_same_number_does_not() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let began = sources::started_at(child.id()).unwrap();
+        let earlier = Timestamp(began.0 - 60_000);
+        assert_eq!(
+            send(TERM, &[(child.id(), Some(earlier))]),
+            format!("pid {} is a different process now", child.id())
+        );
+        assert_eq!(child.try_wait().unwrap(), None);
+        assert_eq!(send(TERM, &[(child.id(), Some(began))]), "SIGTERM was sent");
+        assert_eq!(child.wait().unwrap().signal(), Some(TERM));
+        assert_eq!(send(TERM, &[(child.id(), Some(began))]), format!("pid {} has already exited", child.id()));
+    }
+
+    #[test]
+    fn any_size_will_do() {
+        let state = state();
+        let menu = Menu::for_processes(&state).unwrap();
+        for (width, height) in [(1, 1), (3, 2), (26, 3), (200, 60)] {
+            let mut buf = Buffer::empty(Rect { x: 0, y: 0, width, height });
+            draw(&state, &menu, buf.area, &mut buf);
+        }
+    }
+}

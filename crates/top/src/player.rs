@@ -1,0 +1,184 @@
+//! A recording, played in a thread of its own: at the pace at which it was recorded, or faster, slower, or at a chosen place.
+
+use model::{Snapshot, Timestamp};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use watch::moment::Moment;
+use watch::record::Recording;
+
+/// A recording that plays.
+pub struct Player {
+    /// Can be read when there is something new.
+    pub ready: UnixStream,
+    played: Receiver<Played>,
+    wishes: Sender<PlayCommand>,
+    thread: JoinHandle<()>,
+    pub len: usize,
+}
+
+/// What comes from it.
+pub enum Played {
+    /// Snapshots in their order, from the first on, for charts and events.
+    Past(Vec<Snapshot>),
+    /// This one is to be shown now.
+    Now(usize, Box<Moment>),
+    /// The file, or a part of it, is not whole.
+    Broken(String),
+}
+
+/// What the player shall do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PlayCommand {
+    /// So many samples on, or back.
+    Step(isize),
+    /// So many milliseconds on, or back.
+    Skip(i64),
+    /// How many times faster than it was; zero is paused.
+    Pace(f64),
+}
+
+/// A pause in the recording is not waited out.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// So many snapshots are handed over at once for the charts.
+const BATCH: usize = 60;
+
+impl Player {
+    pub fn open(path: &Path) -> anyhow::Result<Player> {
+        // One to play, and one to read ahead for the charts: each remembers the part that it is in.
+        let (playing, scanning) = (Recording::open(path)?, Recording::open(path)?);
+        let (ready, notify) = UnixStream::pair()?;
+        ready.set_nonblocking(true)?;
+        notify.set_nonblocking(true)?;
+        let (send, played) = channel();
+        let (wishes, wished) = channel();
+        let len = playing.len();
+        if let Some(remark) = playing.remark() {
+            let _ = send.send(Played::Broken(remark.to_owned()));
+        }
+        let mut thread = Thread { playing, scanning, scanned: 0, at: 0, pace: 1.0, next: None, send, notify };
+        let thread = std::thread::Builder::new().name("ttmon-player".into()).spawn(move || thread.run(&wished))?;
+        Ok(Player { ready, played, wishes, thread, len })
+    }
+
+    /// All that came since.
+    pub fn take(&self) -> impl Iterator<Item = Played> + '_ {
+        let mut ready = &self.ready;
+        while matches!(ready.read(&mut [0; 64]), Ok(1..)) {}
+        self.played.try_iter()
+    }
+
+    /// Whether the thread has come to an end by itself, which it never should.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    pub fn wish(&self, wish: PlayCommand) {
+        let _ = self.wishes.send(wish);
+    }
+}
+
+struct Thread {
+    playing: Recording,
+    scanning: Recording,
+    /// How many were handed over for the charts.
+    scanned: usize,
+    at: usize,
+    pace: f64,
+    /// The next one, and how long after the one that is shown it was taken.
+    next: Option<(Snapshot, Duration)>,
+    send: Sender<Played>,
+    notify: UnixStream,
+}
+
+impl Thread {
+    fn run(&mut self, wished: &Receiver<PlayCommand>) {
+        let mut shown = Instant::now();
+        self.show(0);
+        loop {
+            let is_scanning = self.scanned < self.scanning.len();
+            let wait = match self.due(shown) {
+                _ if is_scanning => Duration::ZERO,
+                Some(due) => due.saturating_duration_since(Instant::now()),
+                None => Duration::from_secs(3600),
+            };
+            match wished.recv_timeout(wait) {
+                Err(RecvTimeoutError::Disconnected) => return,
+                Ok(PlayCommand::Pace(pace)) => self.pace = pace,
+                Ok(PlayCommand::Step(by)) => {
+                    self.show(self.at.saturating_add_signed(by));
+                    shown = Instant::now();
+                }
+                Ok(PlayCommand::Skip(milliseconds)) => {
+                    let here = self.playing.snapshot(self.at).map_or(0, |snapshot| snapshot.taken_at.0);
+                    let to = self.playing.index_at(Timestamp(here.saturating_add(milliseconds)));
+                    self.show(to);
+                    shown = Instant::now();
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.due(shown).is_some_and(|due| due <= Instant::now()) {
+                        self.show(self.at + 1);
+                        shown = Instant::now();
+                    } else if is_scanning {
+                        self.scan();
+                    }
+                }
+            }
+        }
+    }
+
+    /// When the next one is to be shown. None at the end, and when it is paused.
+    fn due(&self, shown: Instant) -> Option<Instant> {
+        let (_, after) = self.next.as_ref()?;
+        (self.pace > 0.0).then(|| shown + after.div_f64(self.pace).min(LONGEST_WAIT))
+    }
+
+    fn show(&mut self, to: usize) {
+        let to = to.min(self.playing.len().saturating_sub(1));
+        let snapshot = match self.next.take().filter(|_| to == self.at + 1) {
+            Some((snapshot, _)) => Ok(snapshot),
+            None => self.playing.snapshot(to),
+        };
+        self.at = to;
+        let snapshot = match snapshot {
+            Ok(snapshot) => snapshot,
+            Err(error) => return self.broken(to, &error),
+        };
+        if to + 1 < self.playing.len()
+            && let Ok(next) = self.playing.snapshot(to + 1)
+        {
+            let after = Duration::from_millis((next.taken_at.0 - snapshot.taken_at.0).max(0).unsigned_abs());
+            self.next = Some((next, after));
+        }
+        self.say(Played::Now(to, Box::new(Moment::of(snapshot))));
+    }
+
+    fn scan(&mut self) {
+        let until = (self.scanned + BATCH).min(self.scanning.len());
+        let mut batch = Vec::with_capacity(until - self.scanned);
+        for index in self.scanned..until {
+            match self.scanning.snapshot(index) {
+                Ok(snapshot) => batch.push(snapshot),
+                Err(error) => {
+                    self.broken(index, &error);
+                    break;
+                }
+            }
+        }
+        self.scanned = until;
+        self.say(Played::Past(batch));
+    }
+
+    fn broken(&mut self, index: usize, error: &io::Error) {
+        self.say(Played::Broken(format!("sample {} of the recording cannot be read: {error}", index + 1)));
+    }
+
+    fn say(&mut self, played: Played) {
+        if self.send.send(played).is_ok() {
+            let _ = self.notify.write(&[1]);
+        }
+    }
+}

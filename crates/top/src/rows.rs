@@ -1,0 +1,448 @@
+//! From a moment to the rows of the process table: summed up, filtered, sorted, and as a tree.
+//!
+//! This is done once per moment, filter or order, and not for every picture.
+
+use super::column::ProcessColumn;
+use super::row::{Partial, ProcessRow, short};
+use super::settings::TopSettings;
+use super::trails::Trails;
+use model::filter::{Filter, FilterContext};
+use model::{Bytes, DeviceId, Held, Process, Snapshot, Usage};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+use watch::moment::Moment;
+
+/// All rows, and which of them are shown in which order.
+#[derive(Debug, Default)]
+pub struct ProcessRows {
+    moment: Arc<Moment>,
+    filter: String,
+    /// The last valid filter.
+    query: Filter,
+    order: RowOrder,
+    /// One for each process of the moment, in its order.
+    all: Vec<ProcessRow>,
+    shown: Vec<ShownRow>,
+    pub widths: ColumnWidths,
+}
+
+/// What the widest of all rows needs.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnWidths {
+    pub devices: u16,
+    pub pid: u16,
+    pub user: u16,
+    /// Zero where nothing runs in a container.
+    pub container: u16,
+    pub source: u16,
+    /// Whether the driver counts for any process how busy it keeps a device.
+    pub has_utilization: bool,
+}
+
+/// Where a row is in the tree.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Branch {
+    /// Zero for a root.
+    pub depth: u8,
+    /// Whether it is the last child of its parent.
+    pub is_last: bool,
+    /// For each depth whether a line goes past this row, to what comes below.
+    lines: u64,
+}
+
+/// A row that is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ShownRow {
+    row: usize,
+    branch: Branch,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RowOrder {
+    sort: ProcessColumn,
+    descending: bool,
+    tree: bool,
+}
+
+/// What is deeper is drawn as if it were no deeper.
+const DEEPEST: u8 = 16;
+
+impl Default for RowOrder {
+    fn default() -> RowOrder {
+        RowOrder { sort: ProcessColumn::Dram, descending: true, tree: false }
+    }
+}
+
+impl ProcessRows {
+    /// Makes new rows where something has changed. Returns whether it has.
+    pub fn update(&mut self, moment: &Arc<Moment>, trails: &Trails, filter: &str, settings: &TopSettings) -> bool {
+        let order = RowOrder { sort: settings.sort, descending: settings.descending, tree: settings.tree };
+        let is_new = !Arc::ptr_eq(moment, &self.moment);
+        if !is_new && order == self.order && filter == self.filter {
+            return false;
+        }
+        if is_new {
+            self.moment = moment.clone();
+            self.all = ProcessRow::all(&moment.snapshot, trails);
+            self.widths = ColumnWidths::of(&moment.snapshot, &self.all);
+        }
+        if filter != self.filter {
+            self.filter = filter.to_owned();
+            if let Ok(query) = Filter::parse(filter) {
+                self.query = query;
+            }
+        }
+        self.order = order;
+        self.arrange();
+        true
+    }
+
+    fn arrange(&mut self) {
+        let snapshot = &self.moment.snapshot;
+        let processes = &snapshot.processes;
+        let both = self.all.iter().zip(processes).enumerate();
+        let context = |row: &ProcessRow| FilterContext { snapshot, growth: row.growth };
+        let matching = both.filter(|(_, (row, process))| self.query.matches(process, &context(row)));
+        let mut sorted: Vec<(usize, Option<SortKey>)> =
+            matching.map(|(n, (row, process))| (n, SortKey::of(row, process, self.order.sort))).collect();
+        // Absent values come last in both directions, and equal ones keep the order of their pids.
+        sorted.sort_by(|(a, one), (b, other)| {
+            let order = match (one, other) {
+                (Some(one), Some(other)) if self.order.descending => other.cmp(one),
+                (Some(one), Some(other)) => one.cmp(other),
+                (one, other) => other.is_some().cmp(&one.is_some()),
+            };
+            order.then_with(|| self.all[*a].pid.cmp(&self.all[*b].pid))
+        });
+        let sorted: Vec<usize> = sorted.into_iter().map(|(n, _)| n).collect();
+        self.shown = if self.order.tree {
+            tree(&sorted, processes)
+        } else {
+            sorted.into_iter().map(|row| ShownRow { row, branch: Branch::default() }).collect()
+        };
+    }
+
+    /// How many are shown.
+    pub fn len(&self) -> usize {
+        self.shown.len()
+    }
+
+    /// How many there are.
+    pub fn all_len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The shown rows from one on.
+    pub fn from(&self, first: usize) -> impl Iterator<Item = (&ProcessRow, &Process, Branch)> {
+        let shown = self.shown.get(first..).unwrap_or_default();
+        shown.iter().map(|place| (&self.all[place.row], &self.moment.snapshot.processes[place.row], place.branch))
+    }
+
+    /// Where a process is among the shown.
+    pub fn position(&self, pid: u32) -> Option<usize> {
+        self.shown.iter().position(|place| self.all[place.row].pid == pid)
+    }
+
+    /// Whose row it is.
+    pub fn pid_at(&self, at: usize) -> Option<u32> {
+        self.shown.get(at).map(|place| self.all[place.row].pid)
+    }
+}
+
+impl ProcessRow {
+    /// A row for each process, in the order of the snapshot.
+    pub fn all(snapshot: &Snapshot, trails: &Trails) -> Vec<ProcessRow> {
+        let devices = snapshot.devices.iter();
+        let totals = devices.filter_map(|device| Some((&device.id, device.memory.dram_total?))).collect();
+        snapshot.processes.iter().map(|process| ProcessRow::of(process, snapshot, &totals, trails)).collect()
+    }
+
+    fn of(process: &Process, snapshot: &Snapshot, totals: &HashMap<&DeviceId, Bytes>, trails: &Trails) -> ProcessRow {
+        let held = &process.devices;
+        let usage = held.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
+        let partial = |kind: fn(&Usage) -> Option<Bytes>| {
+            let known = held.iter().filter(|held| kind(&held.usage).is_some()).count();
+            known > 0 && known < held.len()
+        };
+        let mut sources: Vec<&'static str> = held.iter().filter_map(|held| held.source).map(|s| s.name()).collect();
+        sources.dedup();
+        let total: Option<Bytes> = held.iter().map(|held| totals.get(&held.id).copied()).sum();
+        let share = usage.dram_used.zip(total.filter(|total| total.0 > 0));
+        let age = process.started_at.map(|started| snapshot.taken_at.0.saturating_sub(started.0) as f64 / 1000.0);
+        ProcessRow {
+            pid: process.pid,
+            devices: devices(held),
+            usage,
+            partial: Partial {
+                dram: partial(|usage| usage.dram_used),
+                l1: partial(|usage| usage.l1_used),
+                l1_small: partial(|usage| usage.l1_small),
+                trace: partial(|usage| usage.trace),
+                cb: partial(|usage| usage.cb),
+            },
+            source: if sources.len() > 1 { Some("mixed") } else { sources.pop() },
+            utilization: held.iter().filter_map(|held| held.utilization_percent).reduce(f64::max),
+            share: share.map(|(used, total)| used.0 as f64 / total.0 as f64 * 100.0),
+            growth: trails.growth(process.pid, snapshot.taken_at),
+            age_seconds: age.filter(|age| *age >= 0.0),
+        }
+    }
+}
+
+/// The chips of a process in short.
+fn devices(held: &[Held]) -> String {
+    let mut ids: Vec<&DeviceId> = held.iter().map(|held| &held.id).collect();
+    ids.sort();
+    let mut parts: Vec<String> = Vec::new();
+    let mut rest = &ids[..];
+    while let [first, ..] = rest {
+        // Remote chips have numbers of others; they are never part of a run.
+        let follows = |n: usize| first.index().is_some_and(|i| rest[n].index() == i.checked_add(n as u32));
+        let run = (1..rest.len()).take_while(|&n| follows(n)).count() + 1;
+        let run = if run > 2 { run } else { 1 };
+        parts.push(if run > 2 { format!("{first}-{}", rest[run - 1]) } else { first.to_string() });
+        rest = &rest[run..];
+    }
+    parts.join(",")
+}
+
+impl ColumnWidths {
+    fn of(snapshot: &Snapshot, rows: &[ProcessRow]) -> ColumnWidths {
+        let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0).min(999) as u16;
+        let processes = &snapshot.processes;
+        ColumnWidths {
+            devices: widest(&mut rows.iter().map(|row| row.devices.len())),
+            pid: widest(&mut rows.iter().map(|row| row.pid.checked_ilog10().unwrap_or(0) as usize + 1)),
+            user: widest(&mut processes.iter().filter_map(|process| Some(show::text::width(process.user.as_ref()?)))),
+            has_utilization: rows.iter().any(|row| row.utilization.is_some()),
+            source: widest(&mut rows.iter().filter_map(|row| Some(row.source?.len()))),
+            container: widest(
+                &mut processes.iter().filter_map(|process| Some(show::text::width(short(process.container.as_ref()?)))),
+            ),
+        }
+    }
+}
+
+/// What a row is sorted by.
+enum SortKey<'a> {
+    Number(f64),
+    Text(&'a str),
+    Device(&'a DeviceId, usize),
+}
+
+impl SortKey<'_> {
+    fn of<'a>(row: &ProcessRow, process: &'a Process, column: ProcessColumn) -> Option<SortKey<'a>> {
+        let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| SortKey::Number(bytes.0 as f64));
+        match column {
+            ProcessColumn::Devices => {
+                process.devices.iter().map(|held| &held.id).min().map(|id| SortKey::Device(id, process.devices.len()))
+            }
+            ProcessColumn::Pid => Some(SortKey::Number(process.pid.into())),
+            ProcessColumn::User => process.user.as_deref().map(SortKey::Text),
+            ProcessColumn::Container => process.container.as_deref().map(short).map(SortKey::Text),
+            ProcessColumn::Dram => bytes(row.usage.dram_used),
+            ProcessColumn::L1 => bytes(row.usage.l1_used),
+            ProcessColumn::L1Small => bytes(row.usage.l1_small),
+            ProcessColumn::Trace => bytes(row.usage.trace),
+            ProcessColumn::Cb => bytes(row.usage.cb),
+            ProcessColumn::Source => row.source.map(SortKey::Text),
+            ProcessColumn::Utilization => row.utilization.map(SortKey::Number),
+            ProcessColumn::Share => row.share.map(SortKey::Number),
+            ProcessColumn::Growth => row.growth.map(SortKey::Number),
+            ProcessColumn::Cpu => process.host_cpu_percent.map(SortKey::Number),
+            ProcessColumn::HostMemory => bytes(process.host_memory),
+            ProcessColumn::Age => row.age_seconds.map(SortKey::Number),
+            ProcessColumn::Command => process.command.as_deref().or(process.name.as_deref()).map(SortKey::Text),
+        }
+    }
+
+    fn cmp(&self, other: &SortKey) -> Ordering {
+        match (self, other) {
+            (SortKey::Number(one), SortKey::Number(other)) => one.total_cmp(other),
+            (SortKey::Text(one), SortKey::Text(other)) => {
+                let lower = |text| str::chars(text).flat_map(char::to_lowercase);
+                lower(one).cmp(lower(other))
+            }
+            (SortKey::Device(one, n), SortKey::Device(other, m)) => one.cmp(other).then(n.cmp(m)),
+            // A column has keys of one sort.
+            _ => Ordering::Equal,
+        }
+    }
+}
+
+/// Parents above their children, which keep their order among each other. A process whose parent is not shown is a root.
+fn tree(sorted: &[usize], processes: &[Process]) -> Vec<ShownRow> {
+    let places: HashMap<u32, usize> = sorted.iter().enumerate().map(|(at, &row)| (processes[row].pid, at)).collect();
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); sorted.len()];
+    let mut roots = Vec::new();
+    for (at, &row) in sorted.iter().enumerate() {
+        match processes[row].parent_pid.and_then(|parent| places.get(&parent)) {
+            Some(&parent) => children[parent].push(at),
+            None => roots.push(at),
+        }
+    }
+    let mut is_placed = vec![false; sorted.len()];
+    let mut all = Vec::with_capacity(sorted.len());
+    // In a recording that was tampered with processes may be their own grandparents: they come last.
+    for root in roots.into_iter().chain(0..sorted.len()) {
+        let mut next = vec![(root, Branch::default())];
+        while let Some((at, branch)) = next.pop() {
+            if std::mem::replace(&mut is_placed[at], true) {
+                continue;
+            }
+            all.push(ShownRow { row: sorted[at], branch });
+            let last = children[at].last();
+            let below = children[at].iter().rev();
+            next.extend(below.map(|child| (*child, branch.below(Some(child) == last))));
+        }
+    }
+    all
+}
+
+impl Branch {
+    fn below(self, is_last: bool) -> Branch {
+        let goes_on = self.depth > 0 && !self.is_last;
+        let line = if goes_on { 1 << (self.depth - 1) } else { 0 };
+        Branch { depth: (self.depth + 1).min(DEEPEST), is_last, lines: self.lines | line }
+    }
+
+    /// What is drawn before a command.
+    pub fn prefix(self, unicode: bool) -> String {
+        let (line, fork, end) = if unicode { ("│  ", "├─ ", "└─ ") } else { ("|  ", "|- ", "`- ") };
+        let mut prefix = String::new();
+        for depth in 1..self.depth {
+            prefix += if self.lines >> (depth - 1) & 1 == 1 { line } else { "   " };
+        }
+        match (self.depth, self.is_last) {
+            (0, _) => {}
+            (_, true) => prefix += end,
+            (_, false) => prefix += fork,
+        }
+        prefix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Source;
+    use show::example;
+
+    fn held(id: DeviceId, usage: Usage) -> Held {
+        Held { usage, source: usage.total().map(|_| Source::Shm), ..Held::new(id) }
+    }
+
+    fn moment(processes: Vec<Process>) -> Arc<Moment> {
+        let snapshot = Snapshot { processes, ..example::machine() };
+        Arc::new(Moment { snapshot, ..Moment::default() })
+    }
+
+    /// The pids in their order.
+    fn pids(rows: &ProcessRows) -> Vec<u32> {
+        rows.from(0).map(|(row, ..)| row.pid).collect()
+    }
+
+    fn rows(moment: &Arc<Moment>, filter: &str, settings: &TopSettings) -> ProcessRows {
+        let mut rows = ProcessRows::default();
+        rows.update(moment, &Trails::default(), filter, settings);
+        rows
+    }
+
+    #[test]
+    fn devices_are_told_in_short() {
+        let short = |ids: &[DeviceId]| {
+            let held: Vec<Held> = ids.iter().map(|id| held(id.clone(), Usage::default())).collect();
+            devices(&held)
+        };
+        let local = DeviceId::Local;
+        assert_eq!(short(&[]), "");
+        assert_eq!(short(&[local(0), local(2)]), "0,2");
+        assert_eq!(short(&[local(1), local(0)]), "0,1");
+        assert_eq!(short(&[local(0), local(1), local(2), local(3), local(7)]), "0-3,7");
+        assert_eq!(short(&[local(2), DeviceId::Remote(2)]), "2,2R");
+        assert_eq!(short(&(0..32).map(local).collect::<Vec<_>>()), "0-31");
+        assert_eq!(short(&[local(u32::MAX - 1), local(u32::MAX)]), "4294967294,4294967295");
+    }
+
+    #[test]
+    fn a_process_is_one_row_with_all_its_devices() {
+        let all = ProcessRow::all(&example::machine(), &Trails::default());
+        assert_eq!(all[0].devices, "2,2R");
+        assert_eq!(all[0].usage.dram, Some(Bytes(11_811_160_064)));
+        assert_eq!(all[0].usage.l1_small, Some(Bytes(65_536)));
+        assert_eq!(all[0].share.map(f64::round), Some(46.0), "of both chips");
+        assert_eq!(all[1].source, Some("exact"));
+        assert_eq!(all[1].age_seconds, Some(1045.678));
+        assert_eq!((all[2].share, all[2].growth, all[2].age_seconds), (None, None, None));
+    }
+
+    #[test]
+    fn a_sum_of_which_a_part_is_unknown_is_marked() {
+        let mut process = Process::new(7);
+        process.devices =
+            vec![held(DeviceId::Local(0), Usage::measured(5, 0, 0, 0, 0)), held(DeviceId::Local(1), Usage::default())];
+        let snapshot = Snapshot { processes: vec![process], ..example::machine() };
+        let row = &ProcessRow::all(&snapshot, &Trails::default())[0];
+        assert_eq!((row.usage.dram, row.partial.dram), (Some(Bytes(5)), true));
+    }
+
+    #[test]
+    fn every_column_sorts_and_what_is_absent_comes_last() {
+        let moment = moment(example::machine().processes);
+        let by =
+            |sort, descending| pids(&rows(&moment, "", &TopSettings { sort, descending, ..TopSettings::default() }));
+        assert_eq!(by(ProcessColumn::Dram, true), [4711, 81, 5120]);
+        assert_eq!(by(ProcessColumn::Dram, false), [81, 4711, 5120]);
+        assert_eq!(by(ProcessColumn::User, false), [81, 4711, 5120]);
+        assert_eq!(by(ProcessColumn::Pid, true), [5120, 4711, 81]);
+        assert_eq!(by(ProcessColumn::Devices, false), [4711, 5120, 81]);
+        assert_eq!(by(ProcessColumn::Growth, true), [81, 4711, 5120], "nothing is known: by pid");
+        for sort in ProcessColumn::ALL
+            .into_iter()
+            .filter(|column| !matches!(column, ProcessColumn::Devices | ProcessColumn::Pid))
+        {
+            assert_eq!((by(sort, true)[2], by(sort, false)[2]), (5120, 5120), "{sort:?}");
+        }
+    }
+
+    fn family(parents: &[(u32, Option<u32>)]) -> Arc<Moment> {
+        moment(parents.iter().map(|&(pid, parent_pid)| Process { parent_pid, ..Process::new(pid) }).collect())
+    }
+
+    fn drawn(moment: &Arc<Moment>, filter: &str, unicode: bool) -> Vec<String> {
+        let settings =
+            TopSettings { tree: true, sort: ProcessColumn::Pid, descending: false, ..TopSettings::default() };
+        let rows = rows(moment, filter, &settings);
+        rows.from(0).map(|(row, _, branch)| format!("{}{}", branch.prefix(unicode), row.pid)).collect()
+    }
+
+    #[test]
+    fn parents_are_above_their_children() {
+        let family =
+            family(&[(2, Some(1)), (3, Some(2)), (4, Some(3)), (5, Some(2)), (6, None), (7, Some(6)), (8, Some(7))]);
+        assert_eq!(drawn(&family, "", true), ["2", "├─ 3", "│  └─ 4", "└─ 5", "6", "└─ 7", "   └─ 8"]);
+        assert_eq!(drawn(&family, "", false), ["2", "|- 3", "|  `- 4", "`- 5", "6", "`- 7", "   `- 8"]);
+        assert_eq!(drawn(&family, "not pid:2", true), ["3", "└─ 4", "5", "6", "└─ 7", "   └─ 8"]);
+    }
+
+    #[test]
+    fn nobody_is_lost_in_a_circle_and_no_depth_is_too_deep() {
+        let circle = family(&[(2, Some(4)), (3, Some(2)), (4, Some(3)), (5, Some(5))]);
+        assert_eq!(drawn(&circle, "", true), ["2", "└─ 3", "   └─ 4", "5"]);
+        let chain: Vec<(u32, Option<u32>)> = (1..5000).map(|pid| (pid, Some(pid - 1))).collect();
+        assert_eq!(drawn(&family(&chain), "", true).len(), 4999);
+    }
+
+    #[test]
+    fn rows_are_made_once_and_an_invalid_filter_leaves_the_last_in_force() {
+        let moment = moment(example::machine().processes);
+        let (trails, settings) = (Trails::default(), TopSettings::default());
+        let mut rows = ProcessRows::default();
+        assert!(rows.update(&moment, &trails, "user:ttuser", &settings));
+        assert!(!rows.update(&moment, &trails, "user:ttuser", &settings));
+        assert!(rows.update(&moment, &trails, "user:ttuser (", &settings));
+        assert_eq!(pids(&rows), [4711]);
+        assert_eq!((rows.len(), rows.all_len()), (1, 3));
+    }
+}

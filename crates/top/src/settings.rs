@@ -1,0 +1,290 @@
+//! What people choose: how it looks, how often it looks, what is shown. The configuration file, `ttmon config` and the setup
+//! window all come from the table of choices.
+
+use super::column::ProcessColumn;
+use super::theme::Scheme;
+use model::Device;
+use model::figure::Field;
+use model::figure::device::{ASIC_TEMP, DEVICE_TO_HOST, DRAM_USED, HOST_TO_DEVICE, POWER, kept_in_history};
+use std::sync::LazyLock;
+
+/// All choices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TopSettings {
+    pub theme: Scheme,
+    pub ascii: bool,
+    pub fahrenheit: bool,
+    pub interval_ms: u64,
+    pub history_seconds: u64,
+    pub charts: Vec<Field<Device>>,
+    pub overlaid: bool,
+    pub filled: bool,
+    pub reversed: bool,
+    pub columns: Vec<ProcessColumn>,
+    pub sort: ProcessColumn,
+    pub descending: bool,
+    pub tree: bool,
+    pub read_only: bool,
+    pub mouse: bool,
+}
+
+impl Default for TopSettings {
+    fn default() -> TopSettings {
+        TopSettings {
+            theme: Scheme::Dark,
+            ascii: false,
+            fahrenheit: false,
+            interval_ms: 1000,
+            history_seconds: 3600,
+            charts: [&POWER, &ASIC_TEMP, &DRAM_USED].map(|figure| figure.field()).to_vec(),
+            overlaid: false,
+            filled: false,
+            reversed: false,
+            columns: ProcessColumn::USUAL.to_vec(),
+            sort: ProcessColumn::Dram,
+            descending: true,
+            tree: false,
+            read_only: false,
+            mouse: true,
+        }
+    }
+}
+
+/// The value of a choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChoiceValue {
+    Switch(bool),
+    Number(u64),
+    Word(&'static str),
+    Words(Vec<&'static str>),
+}
+
+/// What a choice can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChoiceKind {
+    Switch,
+    /// A number between two others, and those that the setup window steps through.
+    Number(u64, u64, &'static [u64]),
+    OneOf(&'static [&'static str]),
+    /// Some of these, each at most once, in any order.
+    SomeOf(&'static [&'static str]),
+}
+
+/// One choice.
+pub struct Choice {
+    /// As the configuration file calls it.
+    pub name: &'static str,
+    pub help: &'static str,
+    pub kind: ChoiceKind,
+    get: fn(&TopSettings) -> ChoiceValue,
+    set: fn(&mut TopSettings, &ChoiceValue),
+}
+
+const THEMES: &[&str] = &["dark", "light", "high-contrast", "monochrome"];
+/// The words for charts, in the order of the table of figures.
+static CHARTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| kept_in_history().map(chart_name).collect());
+const COLUMNS: &[&str] = &[
+    "dev",
+    "pid",
+    "user",
+    "container",
+    "dram",
+    "l1",
+    "l1_small",
+    "trace",
+    "cb",
+    "source",
+    "util",
+    "share",
+    "growth",
+    "cpu",
+    "rss",
+    "age",
+    "command",
+];
+
+macro_rules! switch {
+    ($name:literal, $field:ident, $help:literal) => {
+        Choice {
+            name: $name,
+            help: $help,
+            kind: ChoiceKind::Switch,
+            get: |settings| ChoiceValue::Switch(settings.$field),
+            set: |settings, value| {
+                if let ChoiceValue::Switch(on) = value {
+                    settings.$field = *on;
+                }
+            },
+        }
+    };
+}
+
+macro_rules! number {
+    ($name:literal, $field:ident, $least:literal..=$most:literal, $steps:expr, $help:literal) => {
+        Choice {
+            name: $name,
+            help: $help,
+            kind: ChoiceKind::Number($least, $most, $steps),
+            get: |settings| ChoiceValue::Number(settings.$field),
+            set: |settings, value| {
+                if let ChoiceValue::Number(number) = value {
+                    settings.$field = *number;
+                }
+            },
+        }
+    };
+}
+
+/// All choices, in the order of the file and of the setup window.
+pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
+    vec![
+        Choice {
+            name: "theme",
+            help: "colours: dark, light, high-contrast or monochrome",
+            kind: ChoiceKind::OneOf(THEMES),
+            get: |settings| ChoiceValue::Word(settings.theme.name()),
+            set: |settings, value| {
+                let named = |scheme: &&Scheme| ChoiceValue::Word(scheme.name()) == *value;
+                settings.theme = Scheme::ALL.iter().find(named).copied().unwrap_or(settings.theme);
+            },
+        },
+        switch!("ascii", ascii, "draw with ASCII characters only"),
+        switch!("fahrenheit", fahrenheit, "temperatures in °F"),
+        number!(
+            "interval_ms",
+            interval_ms,
+            100..=60_000,
+            &[100, 250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000],
+            "milliseconds from one sample to the next"
+        ),
+        number!(
+            "history_seconds",
+            history_seconds,
+            60..=86_400,
+            &[60, 600, 1800, 3600, 7200, 21_600, 86_400],
+            "how much history the charts keep; takes effect on the next start"
+        ),
+        Choice {
+            name: "charts",
+            help: "the charts of the overview, in their order",
+            kind: ChoiceKind::SomeOf(&CHARTS),
+            get: |settings| ChoiceValue::Words(settings.charts.iter().map(|field| chart_name(*field)).collect()),
+            set: |settings, value| {
+                if let ChoiceValue::Words(words) = value {
+                    let field = |word: &&str| kept_in_history().find(|field| chart_name(*field) == *word);
+                    settings.charts = words.iter().filter_map(field).collect();
+                }
+            },
+        },
+        switch!("overlaid", overlaid, "all devices in one chart, instead of the selected one"),
+        switch!("filled", filled, "charts as areas instead of lines"),
+        switch!("reversed", reversed, "charts with the newest at the left"),
+        Choice {
+            name: "columns",
+            help: "the columns of the process table, in their order; those without room are left out",
+            kind: ChoiceKind::SomeOf(COLUMNS),
+            get: |settings| ChoiceValue::Words(settings.columns.iter().map(|column| column.name()).collect()),
+            set: |settings, value| {
+                if let ChoiceValue::Words(words) = value {
+                    settings.columns = words.iter().filter_map(|word| column_named(word)).collect();
+                }
+            },
+        },
+        Choice {
+            name: "sort",
+            help: "the column that processes are sorted by",
+            kind: ChoiceKind::OneOf(COLUMNS),
+            get: |settings| ChoiceValue::Word(settings.sort.name()),
+            set: |settings, value| {
+                if let ChoiceValue::Word(word) = value {
+                    settings.sort = column_named(word).unwrap_or(settings.sort);
+                }
+            },
+        },
+        switch!("descending", descending, "the largest first"),
+        switch!("tree", tree, "processes as a tree"),
+        switch!("read_only", read_only, "never send signals"),
+        switch!("mouse", mouse, "enable the mouse; without it, the terminal selects text as usual"),
+    ]
+});
+
+impl Choice {
+    pub fn get(&self, settings: &TopSettings) -> ChoiceValue {
+        (self.get)(settings)
+    }
+
+    /// Sets it. The value must be of its kind.
+    pub fn set(&self, settings: &mut TopSettings, value: &ChoiceValue) {
+        (self.set)(settings, value);
+    }
+}
+
+/// As the configuration calls a chart: by the word that rules have for the figure, or by its name.
+fn chart_name(field: Field<Device>) -> &'static str {
+    match (field.figure.rule, field.figure.dimension) {
+        (Some(rule), None) => rule,
+        (None, None) => field.figure.name,
+        // There are few of them, and a name is made once.
+        (_, Some(_)) => kept_names().iter().find(|name| **name == field.name()).copied().unwrap_or(field.figure.name),
+    }
+}
+
+/// The names of the fields with labels that history keeps.
+fn kept_names() -> &'static [&'static str] {
+    static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        let labelled = kept_in_history().filter(|field| field.figure.dimension.is_some());
+        labelled.map(|field| &*field.name().into_owned().leak()).collect()
+    });
+    &NAMES
+}
+
+/// The word for a chart that files of earlier versions have.
+pub fn of_former_word(word: &str) -> Option<&'static str> {
+    let figure = match word {
+        "temperature" => &ASIC_TEMP,
+        "pcie-in" => &HOST_TO_DEVICE,
+        "pcie-out" => &DEVICE_TO_HOST,
+        _ => return None,
+    };
+    Some(chart_name(figure.field()))
+}
+
+fn column_named(word: &str) -> Option<ProcessColumn> {
+    ProcessColumn::ALL.into_iter().find(|column| column.name() == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_choice_can_be_set_to_whatever_it_can_be() {
+        for choice in CHOICES.iter() {
+            let usual = choice.get(&TopSettings::default());
+            let others: Vec<ChoiceValue> = match choice.kind {
+                ChoiceKind::Switch => vec![ChoiceValue::Switch(true), ChoiceValue::Switch(false)],
+                ChoiceKind::Number(least, most, steps) => {
+                    assert!(steps.iter().all(|step| (least..=most).contains(step)) && steps.is_sorted());
+                    vec![ChoiceValue::Number(least), ChoiceValue::Number(most)]
+                }
+                ChoiceKind::OneOf(words) => words.iter().map(|word| ChoiceValue::Word(word)).collect(),
+                ChoiceKind::SomeOf(words) => {
+                    vec![ChoiceValue::Words(vec![]), ChoiceValue::Words(words.iter().rev().copied().collect())]
+                }
+            };
+            for other in others.iter().chain([&usual]) {
+                let mut settings = TopSettings::default();
+                choice.set(&mut settings, other);
+                assert_eq!(choice.get(&settings), *other, "{}", choice.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_words_are_those_of_the_table_and_of_the_charts() {
+        assert_eq!(COLUMNS, ProcessColumn::ALL.map(ProcessColumn::name));
+        assert!(CHARTS.iter().all(|word| CHARTS.iter().filter(|other| *other == word).count() == 1), "{CHARTS:?}");
+        assert!(["temperature", "pcie-in", "pcie-out"].map(of_former_word).iter().all(Option::is_some));
+        assert_eq!(THEMES, Scheme::ALL.map(Scheme::name));
+    }
+}

@@ -1,0 +1,393 @@
+//! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
+
+use super::chart_window::Charts;
+use super::hosts::Hosts;
+use super::overlay::{Detail, FilterPrompt, MachinePrompt, MemoryChosen, MeshChosen, Setup, SignalMenu, SortMenu};
+use super::places::ChipPlaces;
+use super::player::PlayCommand;
+use super::rows::ProcessRows;
+use super::settings::TopSettings;
+use super::table::ProcessTable;
+use super::theme::Theme;
+use super::trails::Trails;
+use jiff::tz::TimeZone;
+use model::{Device, DeviceId, History, Snapshot, Timestamp};
+use ratatui::layout::Rect;
+use std::sync::Arc;
+use watch::events::Events;
+use watch::fleet::summary::Summary;
+use watch::fleet::{self as fleet_data, Fleet};
+use watch::moment::{Closer, Moment};
+
+/// The whole state of the monitor.
+pub struct TopState {
+    pub settings: TopSettings,
+    pub theme: Theme,
+    /// Whether the terminal shows characters beyond ASCII.
+    unicode: bool,
+    /// Where the clocks are that people here look at.
+    pub zone: TimeZone,
+    /// What was sampled last.
+    pub latest: Arc<Moment>,
+    /// What is on the screen: the same, unless the picture is held.
+    pub shown: Arc<Moment>,
+    pub history: History,
+    pub trails: Trails,
+    /// Where the chips are.
+    pub places: ChipPlaces,
+    pub events: Events,
+    /// How far the list of events is scrolled back.
+    pub events_back: usize,
+    /// The last part of a recording that was looked through for events.
+    scanned: Moment,
+    pub view: TopView,
+    /// The device that is selected, everywhere.
+    pub device: Option<DeviceId>,
+    pub charts: Charts,
+    pub table: ProcessTable,
+    /// The process table as it is shown.
+    pub rows: ProcessRows,
+    pub memory: MemoryChosen,
+    pub mesh: MeshChosen,
+    pub overlay: Option<Overlay>,
+    pub paused: bool,
+    /// Other machines that are looked at instead of this one.
+    pub hosts: Option<Hosts>,
+    /// What was taken last of the machine that is looked at.
+    taken: Option<Taken>,
+    /// Whether the charts have what was measured there before anybody looked.
+    has_past: bool,
+    /// The past that is shown instead of the present.
+    pub replay: Option<Replay>,
+    /// One line for people, until the next key.
+    pub notice: Option<String>,
+    /// What the shell around this shall do.
+    pub effects: Vec<Effect>,
+    /// Where it was drawn last: what a click means depends on it.
+    pub area: Rect,
+}
+
+/// What fills the screen.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum TopView {
+    #[default]
+    Overview,
+    Memory,
+    Mesh,
+    Events,
+    /// Several machines, of which one can be looked at.
+    Fleet,
+}
+
+/// What lies over it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Overlay {
+    Help {
+        scroll: usize,
+    },
+    Setup(Setup),
+    Sort(SortMenu),
+    Signals(SignalMenu),
+    Filter(FilterPrompt),
+    Machines(MachinePrompt),
+    Detail(Detail),
+    /// The selected device.
+    Device {
+        scroll: usize,
+    },
+}
+
+/// What only the shell can do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    Quit,
+    Suspend,
+    /// Everything is redrawn.
+    Redraw,
+    /// The settings are written to the configuration file.
+    Save,
+    /// The time between samples has changed.
+    Interval,
+    /// A signal goes to these processes: pid and, where it is known, when each began.
+    Send {
+        signal: i32,
+        to: Vec<(u32, Option<Timestamp>)>,
+    },
+    /// The replay goes somewhere, or at another pace.
+    Play(PlayCommand),
+}
+
+/// Where a replay is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    pub file: String,
+    pub at: usize,
+    pub len: usize,
+    /// How many times faster than it was.
+    pub speed: f64,
+}
+
+/// The last answer of a machine, and its details.
+type Taken = (Arc<Snapshot>, Option<Arc<fleet_data::Closer>>);
+
+/// As many moments as the charts can show.
+fn moments(settings: &TopSettings) -> usize {
+    (settings.history_seconds * 1000 / settings.interval_ms.max(1)).clamp(60, 100_000) as usize
+}
+
+impl TopView {
+    /// The views of one machine.
+    pub const ALL: [TopView; 4] = [TopView::Overview, TopView::Memory, TopView::Mesh, TopView::Events];
+    /// The same, behind that of all machines.
+    pub const OF_SEVERAL: [TopView; 5] =
+        [TopView::Fleet, TopView::Overview, TopView::Memory, TopView::Mesh, TopView::Events];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            TopView::Overview => "Overview",
+            TopView::Memory => "Memory",
+            TopView::Mesh => "Mesh",
+            TopView::Events => "Events",
+            TopView::Fleet => "Fleet",
+        }
+    }
+}
+
+impl TopState {
+    pub fn new(settings: TopSettings, unicode: bool) -> TopState {
+        let theme = Theme { scheme: settings.theme, unicode: unicode && !settings.ascii };
+        let moments = moments(&settings);
+        let empty = Arc::new(Moment::default());
+        TopState {
+            settings,
+            theme,
+            unicode,
+            zone: TimeZone::system(),
+            latest: empty.clone(),
+            shown: empty,
+            history: History::new(moments),
+            trails: Trails::default(),
+            places: ChipPlaces::default(),
+            events: Events::default(),
+            events_back: 0,
+            scanned: Moment::default(),
+            view: TopView::default(),
+            device: None,
+            charts: Charts::default(),
+            table: ProcessTable::default(),
+            rows: ProcessRows::default(),
+            memory: MemoryChosen::default(),
+            mesh: MeshChosen::default(),
+            overlay: None,
+            paused: false,
+            hosts: None,
+            taken: None,
+            has_past: false,
+            replay: None,
+            notice: None,
+            effects: Vec::new(),
+            area: Rect::default(),
+        }
+    }
+
+    /// A new sample.
+    pub fn take(&mut self, moment: Moment) {
+        let before = self.latest.clone();
+        let moment = Arc::new(moment);
+        self.history.push(&moment.snapshot);
+        self.trails.push(&moment.snapshot);
+        self.places.notice(&moment.snapshot.devices);
+        let more = self.events.notice(before.seen(), moment.seen());
+        self.keep_scroll(more);
+        self.latest = moment;
+        if !self.paused {
+            self.shown = self.latest.clone();
+        }
+        self.keep_selection();
+        self.refresh_rows();
+    }
+
+    /// Updates the process table when what is shown, the filter or the order has changed.
+    pub fn refresh_rows(&mut self) {
+        if self.rows.update(&self.shown, &self.trails, &self.table.filter, &self.settings) {
+            self.table.keep(&self.rows);
+        }
+    }
+
+    /// Looks at other machines, or at one alone.
+    pub fn watch(&mut self, fleet: Fleet, is_alone: bool) {
+        let hosts = Hosts::new(fleet, is_alone);
+        self.view = if hosts.is_alone { TopView::Overview } else { TopView::Fleet };
+        self.hosts = Some(hosts);
+    }
+
+    /// What is known of other machines now.
+    pub fn take_fleet(&mut self, fleet: Fleet, summaries: Vec<Summary>) {
+        if self.paused {
+            return;
+        }
+        if let Some(hosts) = &mut self.hosts {
+            hosts.take(fleet, summaries);
+        }
+        self.take_current();
+    }
+
+    /// What is known of the machine that is looked at.
+    fn take_current(&mut self) {
+        let Some(host) = self.hosts.as_ref().and_then(Hosts::current) else { return };
+        let answers = host.trouble().is_none();
+        let now = host.snapshot.clone().map(|snapshot| (snapshot, host.closer.clone()));
+        // News of other machines is no news of this one.
+        let is_same = |(a, b): (&Taken, &Taken)| {
+            Arc::ptr_eq(&a.0, &b.0) && a.1.as_ref().map(Arc::as_ptr) == b.1.as_ref().map(Arc::as_ptr)
+        };
+        if answers && self.taken.as_ref().zip(now.as_ref()).is_some_and(is_same) {
+            return;
+        }
+        let (Some(snapshot), closer) = (host.aged(), host.closer.clone()) else { return };
+        self.taken = now.filter(|_| answers);
+        let mut moment = Moment::of(snapshot);
+        if let Some(closer) = &closer {
+            moment.memory = closer.memory.clone();
+            moment.process = closer.process.as_ref().map(|(pid, buffers)| Closer::far(*pid, buffers.clone()));
+            moment.deaths = closer.deaths.clone();
+        }
+        if let Some(closer) = closer.filter(|_| !self.has_past) {
+            self.has_past = true;
+            if !closer.past.is_empty() {
+                self.history = History::new(moments(&self.settings));
+            }
+            let before = closer.past.iter().filter(|past| past.taken_at < moment.snapshot.taken_at);
+            before.for_each(|past| self.history.push(past));
+            self.events.begin_with(&closer.events);
+        }
+        if answers {
+            return self.take(moment);
+        }
+        // What is old is shown, but was not measured again.
+        let more = self.events.notice(self.latest.seen(), moment.seen());
+        self.keep_scroll(more);
+        self.latest = Arc::new(moment);
+        self.shown = self.latest.clone();
+        self.keep_selection();
+        self.refresh_rows();
+    }
+
+    /// Goes to a machine. What was known of another one is forgotten.
+    pub fn enter(&mut self, name: &str) {
+        let Some(hosts) = self.hosts.as_mut().filter(|hosts| hosts.entered.as_deref() != Some(name)) else { return };
+        hosts.entered = Some(name.to_owned());
+        let fresh = TopState::new(self.settings.clone(), self.unicode);
+        let (hosts, zone, area) = (self.hosts.take(), self.zone.clone(), self.area);
+        let (effects, theme) = (std::mem::take(&mut self.effects), self.theme);
+        *self = TopState { hosts, zone, area, effects, theme, ..fresh };
+        self.take_current();
+    }
+
+    /// The views that there are.
+    pub fn views(&self) -> &'static [TopView] {
+        match &self.hosts {
+            Some(hosts) if !hosts.is_alone => &TopView::OF_SEVERAL,
+            _ => &TopView::ALL,
+        }
+    }
+
+    /// Who reads an old event goes on reading it when there are more.
+    fn keep_scroll(&mut self, more: usize) {
+        if self.events_back > 0 {
+            self.events_back += more;
+        }
+    }
+
+    /// A part of a recording, for charts and events.
+    pub fn take_past(&mut self, snapshots: Vec<Snapshot>) {
+        for snapshot in snapshots {
+            self.history.push(&snapshot);
+            let moment = Moment::of(snapshot);
+            let before = std::mem::replace(&mut self.scanned, moment);
+            let more = self.events.notice(before.seen(), self.scanned.seen());
+            self.keep_scroll(more);
+        }
+    }
+
+    /// The sample of a recording that is to be shown.
+    pub fn take_played(&mut self, at: usize, moment: Moment) {
+        if moment.snapshot.taken_at < self.latest.snapshot.taken_at {
+            self.trails = Trails::default();
+        }
+        self.trails.push(&moment.snapshot);
+        self.places.notice(&moment.snapshot.devices);
+        if let Some(replay) = &mut self.replay {
+            replay.at = at;
+        }
+        self.latest = Arc::new(moment);
+        self.shown = self.latest.clone();
+        self.keep_selection();
+        self.refresh_rows();
+    }
+
+    /// The moment until which events are shown: a replay is in the past.
+    pub fn now(&self) -> Timestamp {
+        if self.replay.is_some() { self.snapshot().taken_at } else { Timestamp(i64::MAX) }
+    }
+
+    /// A moment as the clocks here show it.
+    pub fn local(&self, moment: Timestamp) -> jiff::Zoned {
+        jiff::Timestamp::from_millisecond(moment.0).unwrap_or_default().to_zoned(self.zone.clone())
+    }
+
+    /// What is on the screen.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.shown.snapshot
+    }
+
+    pub fn devices(&self) -> &[Device] {
+        &self.shown.snapshot.devices
+    }
+
+    /// The device that is selected.
+    pub fn selected_device(&self) -> Option<&Device> {
+        let id = self.device.as_ref()?;
+        self.devices().iter().find(|device| device.id == *id)
+    }
+
+    /// Selects another device, so many places further, and round the ends.
+    pub fn step_device(&mut self, steps: isize) {
+        let devices = self.devices();
+        if devices.is_empty() {
+            return;
+        }
+        let at = self.device.as_ref().and_then(|id| devices.iter().position(|device| device.id == *id));
+        let to = at.map_or(0, |at| (at as isize + steps).rem_euclid(devices.len() as isize) as usize);
+        self.device = Some(devices[to].id.clone());
+    }
+
+    /// The process whose details are shown.
+    pub fn process_in_detail(&self) -> Option<u32> {
+        match &self.overlay {
+            Some(Overlay::Detail(detail)) => Some(detail.pid),
+            _ => None,
+        }
+    }
+
+    /// A selection means something that is there.
+    fn keep_selection(&mut self) {
+        if self.selected_device().is_none() {
+            self.device = self.devices().first().map(|device| device.id.clone());
+        }
+        let lives = |pid: &u32| self.latest.snapshot.processes.iter().any(|process| process.pid == *pid);
+        let tagged = std::mem::take(&mut self.table.tagged);
+        self.table.tagged = tagged.into_iter().filter(lives).collect();
+    }
+
+    /// As many moments as a recording has are remembered, within reason.
+    pub fn keep_moments(&mut self, number: usize) {
+        self.history = History::new(number.clamp(60, 100_000));
+    }
+
+    /// After the settings have changed.
+    pub fn set_theme(&mut self) {
+        self.theme.scheme = self.settings.theme;
+        self.theme.unicode = self.unicode && !self.settings.ascii;
+    }
+}

@@ -1,0 +1,141 @@
+//! The terminal: taken, drawn on, and given back as it was, whatever happens.
+
+use super::state::TopState;
+use crossterm::cursor::{Hide, Show};
+use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
+use crossterm::style::ResetColor;
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{execute, queue};
+use ratatui::backend::{Backend, CrosstermBackend};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
+use std::io::{self, BufWriter, Stdout, Write};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+/// A terminal that is ours until this is dropped.
+pub struct TerminalScreen {
+    out: CrosstermBackend<BufWriter<Stdout>>,
+    mouse: bool,
+    /// What the terminal shows; of no size when that is not known.
+    shown: Buffer,
+    next: Buffer,
+}
+
+/// Whether the terminal is to be restored.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+impl TerminalScreen {
+    pub fn take(mouse: bool) -> io::Result<TerminalScreen> {
+        // A panic must not leave the terminal unusable, and its message must be seen.
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            hook(panic);
+        }));
+        let out = BufWriter::with_capacity(64 << 10, io::stdout());
+        let nothing = Buffer::empty(Rect::ZERO);
+        let mut screen =
+            TerminalScreen { out: CrosstermBackend::new(out), mouse, shown: nothing.clone(), next: nothing };
+        screen.enter()?;
+        Ok(screen)
+    }
+
+    /// Takes it, first or again.
+    pub fn enter(&mut self) -> io::Result<()> {
+        let _alone = io::stdout().lock();
+        TAKEN.store(true, SeqCst);
+        enable_raw_mode()?;
+        queue!(self.out, EnterAlternateScreen, Hide, EnableBracketedPaste)?;
+        if self.mouse {
+            queue!(self.out, EnableMouseCapture)?;
+        }
+        self.forget();
+        Write::flush(&mut self.out)
+    }
+
+    /// Gives it back for a while.
+    pub fn leave(&mut self) {
+        give_back();
+    }
+
+    /// The next frame is drawn completely.
+    pub fn forget(&mut self) {
+        self.shown = Buffer::empty(Rect::ZERO);
+    }
+
+    /// Draws what has changed.
+    pub fn draw(&mut self, state: &mut TopState) -> io::Result<()> {
+        // Another thread that fails gives the terminal back: not in the middle of a picture, and none comes after.
+        let _alone = io::stdout().lock();
+        if !is_taken() {
+            return Ok(());
+        }
+        let size = tcgetwinsize(rustix::stdio::stdout())?;
+        let area = Rect { x: 0, y: 0, width: size.ws_col, height: size.ws_row };
+        let is_new = self.shown.area != area;
+        if is_new {
+            self.shown = Buffer::empty(area);
+            self.next = Buffer::empty(area);
+        }
+        state.area = area;
+        self.next.reset();
+        // Nothing is on its way to the terminal while this may panic.
+        super::panels::draw(state, area, &mut self.next);
+        queue!(self.out, BeginSynchronizedUpdate)?;
+        if is_new {
+            queue!(self.out, ResetColor, Clear(ClearType::All))?;
+        }
+        self.out.draw(self.shown.diff_iter(&self.next))?;
+        std::mem::swap(&mut self.shown, &mut self.next);
+        execute!(self.out, EndSynchronizedUpdate)
+    }
+}
+
+impl Drop for TerminalScreen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Whether there are keys that were not read.
+pub fn has_keys() -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(&io::stdin(), PollFlags::IN)], Some(&now)) == Ok(1)
+}
+
+/// Wakes the thread that waits for keys: setting a terminal to what it is does that.
+pub fn tell_again() {
+    let _alone = io::stdout().lock();
+    let stdin = io::stdin();
+    if is_taken()
+        && let Ok(modes) = tcgetattr(&stdin)
+    {
+        let _ = tcsetattr(&stdin, OptionalActions::Now, &modes);
+    }
+}
+
+/// Whether the terminal is ours at the moment.
+pub fn is_taken() -> bool {
+    TAKEN.load(SeqCst)
+}
+
+/// Makes the terminal what it was before. There is no way to report a failure.
+fn give_back() {
+    let mut out = io::stdout().lock();
+    if TAKEN.swap(false, SeqCst) {
+        let _ = execute!(
+            out,
+            EndSynchronizedUpdate,
+            DisableMouseCapture,
+            DisableBracketedPaste,
+            LeaveAlternateScreen,
+            Show
+        );
+        let _ = disable_raw_mode();
+    }
+}

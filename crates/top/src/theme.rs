@@ -1,0 +1,253 @@
+//! Colours by what they mean, and characters by what the terminal can show.
+
+use model::figure::Field;
+use model::{Device, Judgement, State as DeviceState};
+use ratatui::style::{Color, Modifier, Style};
+use serde::{Deserialize, Serialize};
+use show::style::Glyphs;
+
+/// A set of colours.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheme {
+    #[default]
+    Dark,
+    Light,
+    HighContrast,
+    Monochrome,
+}
+
+/// What a text is, rather than how it looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    Faint,
+    Strong,
+    Title,
+    Border,
+    Good,
+    Warning,
+    Bad,
+    /// The row or chip that is selected.
+    Selected,
+    /// A row that is tagged.
+    Tagged,
+    /// Keys in the last line, and whatever can be pressed.
+    Key,
+    /// Parts of a bar: buffers, traces or circular buffers, the small region, what is free, what cannot be allocated.
+    Buffers,
+    Second,
+    Third,
+    Free,
+    Reserved,
+}
+
+/// How everything is drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Theme {
+    pub scheme: Scheme,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+impl From<Judgement> for Tone {
+    /// The one place where a judgement gets its colour.
+    fn from(judgement: Judgement) -> Tone {
+        match judgement {
+            Judgement::Normal => Tone::Good,
+            Judgement::Warning => Tone::Warning,
+            Judgement::Critical => Tone::Bad,
+        }
+    }
+}
+
+impl Tone {
+    /// The tone of a device's state. A remote chip cannot say how it is.
+    pub fn of_state(state: DeviceState) -> Tone {
+        if state == DeviceState::Remote { Tone::Faint } else { state.judge().into() }
+    }
+
+    /// The tone of a figure in a text, where only what is not normal stands out.
+    pub fn of_figure(judgement: Option<Judgement>, is_known: bool) -> Tone {
+        match judgement {
+            Some(judgement) if judgement > Judgement::Normal => judgement.into(),
+            _ if is_known => Tone::Plain,
+            _ => Tone::Faint,
+        }
+    }
+
+    /// The tone of a bar or a block that shows a field, where more is drawn higher.
+    pub fn of_level(field: Field<Device>, device: &Device) -> Tone {
+        match (field.judge(device), field.share(device)) {
+            (_, Some(share)) if share <= 0.0 => Tone::Faint,
+            (Some(judgement), _) => judgement.into(),
+            (None, Some(share)) if share >= 0.5 => Tone::Good,
+            (None, Some(_)) => Tone::Buffers,
+            (None, None) if field.number(device).is_some() => Tone::Plain,
+            (None, None) => Tone::Faint,
+        }
+    }
+}
+
+impl Scheme {
+    pub const ALL: [Scheme; 4] = [Scheme::Dark, Scheme::Light, Scheme::HighContrast, Scheme::Monochrome];
+
+    /// As the configuration spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Dark => "dark",
+            Scheme::Light => "light",
+            Scheme::HighContrast => "high-contrast",
+            Scheme::Monochrome => "monochrome",
+        }
+    }
+}
+
+impl Theme {
+    pub fn glyphs(&self) -> &'static Glyphs {
+        Glyphs::of(self.unicode)
+    }
+
+    pub fn style(&self, tone: Tone) -> Style {
+        let plain = Style::new();
+        let bold = plain.add_modifier(Modifier::BOLD);
+        if self.scheme == Scheme::Monochrome {
+            return match tone {
+                Tone::Plain | Tone::Border | Tone::Good | Tone::Buffers | Tone::Second | Tone::Third => plain,
+                Tone::Faint | Tone::Free | Tone::Reserved => plain.add_modifier(Modifier::DIM),
+                Tone::Strong | Tone::Title | Tone::Warning => bold,
+                Tone::Bad => bold.add_modifier(Modifier::UNDERLINED),
+                Tone::Selected | Tone::Key => plain.add_modifier(Modifier::REVERSED),
+                Tone::Tagged => bold.add_modifier(Modifier::ITALIC),
+            };
+        }
+        let c = self.colors();
+        match tone {
+            Tone::Plain => plain.fg(c.text),
+            Tone::Faint | Tone::Free => plain.fg(c.faint),
+            Tone::Reserved => plain.fg(c.reserved),
+            Tone::Strong => bold.fg(c.strong),
+            Tone::Title => bold.fg(c.title),
+            Tone::Border => plain.fg(c.border),
+            Tone::Good => plain.fg(c.good),
+            Tone::Warning => plain.fg(c.warning),
+            Tone::Bad => bold.fg(c.bad),
+            Tone::Selected => plain.fg(c.selected.0).bg(c.selected.1),
+            Tone::Tagged => bold.fg(c.tagged),
+            Tone::Key => plain.fg(c.key.0).bg(c.key.1),
+            Tone::Buffers => plain.fg(c.series[0]),
+            Tone::Second => plain.fg(c.series[1]),
+            Tone::Third => plain.fg(c.series[2]),
+        }
+    }
+
+    /// The colour of the n-th line of a chart.
+    pub fn series(&self, n: usize) -> Style {
+        match self.scheme {
+            Scheme::Monochrome => Style::new(),
+            _ => {
+                let series = self.colors().series;
+                Style::new().fg(series[n % series.len()])
+            }
+        }
+    }
+
+    fn colors(&self) -> &'static Colors {
+        match self.scheme {
+            Scheme::Light => &LIGHT,
+            Scheme::HighContrast => &HIGH_CONTRAST,
+            Scheme::Dark | Scheme::Monochrome => &DARK,
+        }
+    }
+}
+
+struct Colors {
+    text: Color,
+    faint: Color,
+    reserved: Color,
+    strong: Color,
+    title: Color,
+    border: Color,
+    good: Color,
+    warning: Color,
+    bad: Color,
+    tagged: Color,
+    selected: (Color, Color),
+    key: (Color, Color),
+    series: [Color; 8],
+}
+
+const DARK: Colors = Colors {
+    text: Color::Reset,
+    faint: Color::Indexed(244),
+    reserved: Color::Indexed(238),
+    strong: Color::Reset,
+    title: Color::Indexed(80),
+    border: Color::Indexed(240),
+    good: Color::Indexed(114),
+    warning: Color::Indexed(221),
+    bad: Color::Indexed(203),
+    tagged: Color::Indexed(221),
+    selected: (Color::Indexed(231), Color::Indexed(24)),
+    key: (Color::Indexed(233), Color::Indexed(80)),
+    series: [
+        Color::Indexed(80),
+        Color::Indexed(215),
+        Color::Indexed(141),
+        Color::Indexed(114),
+        Color::Indexed(204),
+        Color::Indexed(75),
+        Color::Indexed(229),
+        Color::Indexed(180),
+    ],
+};
+
+const LIGHT: Colors = Colors {
+    text: Color::Reset,
+    faint: Color::Indexed(244),
+    reserved: Color::Indexed(250),
+    strong: Color::Reset,
+    title: Color::Indexed(25),
+    border: Color::Indexed(248),
+    good: Color::Indexed(28),
+    warning: Color::Indexed(130),
+    bad: Color::Indexed(160),
+    tagged: Color::Indexed(130),
+    selected: (Color::Indexed(16), Color::Indexed(153)),
+    key: (Color::Indexed(231), Color::Indexed(25)),
+    series: [
+        Color::Indexed(25),
+        Color::Indexed(130),
+        Color::Indexed(90),
+        Color::Indexed(28),
+        Color::Indexed(161),
+        Color::Indexed(30),
+        Color::Indexed(58),
+        Color::Indexed(94),
+    ],
+};
+
+const HIGH_CONTRAST: Colors = Colors {
+    text: Color::White,
+    faint: Color::Gray,
+    reserved: Color::Gray,
+    strong: Color::White,
+    title: Color::Cyan,
+    border: Color::White,
+    good: Color::LightGreen,
+    warning: Color::LightYellow,
+    bad: Color::LightRed,
+    tagged: Color::LightYellow,
+    selected: (Color::Black, Color::LightYellow),
+    key: (Color::Black, Color::White),
+    series: [
+        Color::LightCyan,
+        Color::LightYellow,
+        Color::LightMagenta,
+        Color::LightGreen,
+        Color::LightRed,
+        Color::LightBlue,
+        Color::White,
+        Color::Yellow,
+    ],
+};

@@ -1,0 +1,238 @@
+//! The command line: which command it is, and that it is run.
+
+use crate::{alerts, config, mem, metrics, record, run, sim, smi, words};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use watch::args::MachineArgs;
+use watch::exit::{self, Exit, Failure};
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 all is well; 2 a wrong word on the command line; 4 not permitted; 6 no such device, or none at all; \
+7 another machine does not answer; 9 the driver is not loaded; 15 a device is hung or lost.
+
+Nothing here opens /dev/tenstorrent, sends a message to a device, or writes to a file that you did not name.
+
+No Tenstorrent device at hand? Try:  ttmon --sim";
+
+/// Monitor for Tenstorrent AI accelerators: how are they, who uses them, and where did the memory go?
+///
+/// Without a command this is `ttmon top` on a terminal, and `ttmon smi` elsewhere.
+#[derive(Debug, Parser)]
+#[command(name = "ttmon", version, after_help = AFTER_HELP, override_usage = "ttmon [OPTIONS] [COMMAND]")]
+pub struct Cli {
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+impl Cli {
+    /// What the words of the command line say. Ends the program where they are wrong, or ask for help.
+    pub fn of(arguments: impl Iterator<Item = OsString>, is_terminal: bool) -> Cli {
+        let mut definition = Cli::command();
+        definition.build();
+        let arguments = words::completed(arguments, is_terminal, &definition);
+        Cli::from_arg_matches(&definition.get_matches_from(arguments)).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Runs the command.
+    pub fn run(self) -> ExitCode {
+        if let Err(error) = self.check() {
+            return exit::code(Err(error));
+        }
+        let machine = &self.machine;
+        exit::code(match self.command {
+            Command::Smi(args) => smi::run(machine, &args),
+            Command::Top(args) => top::run(machine, &args),
+            Command::Mem(args) => mem::run(machine, &args),
+            Command::Run(args) => return run::run(machine, &args),
+            Command::Serve(args) => serve::run(machine, &args),
+            Command::Metrics(args) => metrics::run(machine, &args),
+            Command::Record(args) => record::run(machine, &args),
+            Command::Alerts(args) => alerts::run(machine, &args),
+            Command::Config(args) => config::run(&args),
+            Command::Sim(args) => sim::run(&args),
+        })
+    }
+
+    /// Finds what does not go together and which no single argument can tell.
+    fn check(&self) -> anyhow::Result<()> {
+        let MachineArgs { ssh, host, push, prometheus, .. } = &self.machine;
+        let shows = matches!(self.command, Command::Smi(_) | Command::Top(_) | Command::Mem(_));
+        let wrong = |why: &str| Err(Failure::error(Exit::Usage, why));
+        match &self.command {
+            // Here the option says how the rules are printed.
+            Command::Alerts(alerts::Args { command: alerts::Command::Export { .. }, .. }) => Ok(()),
+            Command::Mem(_) if prometheus.is_some() => {
+                wrong("--prometheus goes with smi and top: Prometheus is not told of buffers")
+            }
+            _ if !shows && self.machine.is_far() => {
+                let option = match prometheus {
+                    Some(_) => "--prometheus",
+                    None if host.is_empty() => "--ssh",
+                    None => "--host",
+                };
+                wrong(&format!("{option} goes with smi, top and mem: the other commands are about this machine"))
+            }
+            _ if *push && ssh.is_empty() => wrong("--push goes with --ssh: it brings ttmon along"),
+            Command::Smi(_) | Command::Top(_) | Command::Mem(_)
+                if host.is_empty()
+                    && prometheus.is_none()
+                    && (self.machine.token_file.is_some() || self.machine.ca.is_some()) =>
+            {
+                wrong("--token-file and --ca go with --host and --prometheus: they are for who is asked there")
+            }
+            Command::Top(top) if self.machine.is_far() && top.replay.is_some() => {
+                wrong("--replay shows a file: leave out the other machines")
+            }
+            Command::Top(top) if self.machine.is_far() && top.record.is_some() => {
+                wrong("--record is of this machine alone: run `ttmon record` on the other ones")
+            }
+            Command::Top(top) if self.machine.is_far() && top.topology.is_some() => {
+                wrong("--topology is of one machine: leave it out, or run `ttmon top` there")
+            }
+            Command::Mem(mem) if self.machine.is_far() && mem.report.is_some() => {
+                wrong("--report shows files: leave out the other machines")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show all devices and processes, in the manner of nvidia-smi
+    #[command(after_help = AFTER_HELP)]
+    Smi(Box<smi::Args>),
+    /// Watch devices, processes and memory, with charts of the past
+    Top(top::Args),
+    /// Show where device memory went: chips, processes and buffers, live
+    #[command(after_help = mem::AFTER_HELP)]
+    Mem(mem::Args),
+    /// Run a command and print a receipt: its device memory, what it left behind, energy and power
+    #[command(after_help = run::AFTER_HELP, override_usage = "ttmon run [OPTIONS] [--] CMD...")]
+    Run(run::Args),
+    /// Serve the device memory of all processes to everybody, and remember what the dead held
+    #[command(after_help = serve::AFTER_HELP)]
+    Serve(serve::Args),
+    /// Print what a scrape of the service would say, for Prometheus or OpenMetrics
+    #[command(after_help = metrics::AFTER_HELP)]
+    Metrics(metrics::Args),
+    /// Record everything to a file, or print such a file
+    #[command(after_help = record::AFTER_HELP)]
+    Record(record::Args),
+    /// Check, list or test the rules that tell when something is wrong, or export them to Prometheus
+    #[command(after_help = alerts::after_help())]
+    Alerts(alerts::Args),
+    /// Print or check the configuration of `ttmon top`, or say where it is
+    Config(config::Args),
+    /// Run a simulated machine in a folder, for other programs to look at with --root
+    Sim(sim::Args),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    fn completed(line: &str, is_terminal: bool) -> Vec<OsString> {
+        let mut definition = Cli::command();
+        definition.build();
+        words::completed(line.split(' ').map(OsString::from), is_terminal, &definition)
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn without_a_command_it_is_smi() {
+        let words = |line: &str| completed(line, false).join(OsStr::new(" "));
+        assert_eq!(words("ttmon"), "ttmon smi");
+        assert_eq!(words("ttmon --sim dmon"), "ttmon smi --sim dmon");
+        assert_eq!(words("ttmon --root x sim"), "ttmon --root x sim");
+        assert_eq!(words("ttmon --sim --ascii smi -q"), "ttmon smi --sim --ascii -q");
+        assert_eq!(words("ttmon --sim n300x4 -L"), "ttmon smi --sim=n300x4 -L");
+    }
+
+    #[test]
+    fn on_a_terminal_it_is_the_monitor_unless_something_else_is_asked_for() {
+        let words = |line: &str| completed(line, true).join(OsStr::new(" "));
+        assert_eq!(words("ttmon"), "ttmon top");
+        assert_eq!(words("ttmon --sim"), "ttmon top --sim");
+        assert_eq!(words("ttmon --sim n300x4 --root=x"), "ttmon top --sim=n300x4 --root=x");
+        assert_eq!(words("ttmon --service off"), "ttmon top --service off");
+        assert_eq!(words("ttmon --host a,b --ca x"), "ttmon top --host a,b --ca x");
+        assert_eq!(words("ttmon --ssh a --push"), "ttmon top --ssh a --push");
+        assert_eq!(words("ttmon --sim -L"), "ttmon smi --sim -L");
+        assert_eq!(words("ttmon --sim smi"), "ttmon smi --sim");
+        assert_eq!(words("ttmon dmon"), "ttmon smi dmon");
+        assert_eq!(words("tt-smi"), "tt-smi smi");
+        assert_eq!(words("/usr/bin/tt-nvtop --sim"), "/usr/bin/tt-nvtop top --sim");
+    }
+
+    #[test]
+    fn what_run_shall_run_is_left_alone() {
+        let words = |line: &str| completed(line, false).join(OsStr::new(" "));
+        for line in [
+            "ttmon run -- foo smi -lms 5",
+            "ttmon run python3 smi.py",
+            "ttmon run smi",
+            "ttmon run -- run -lms",
+            "ttmon --root x run --json - foo --sim n150 smi -lms=5",
+            "ttmon run --leaks --json out.json sim --sim p150x4",
+            "ttmon run --interval-ms 10 -- --sim n150",
+            "ttmon run",
+        ] {
+            assert_eq!(words(line), line);
+        }
+        assert_eq!(words("ttmon --sim n150 run foo --sim n150"), "ttmon --sim=n150 run foo --sim n150");
+        assert_eq!(words("ttmon run --sim n150 -- foo"), "ttmon run --sim=n150 -- foo");
+        assert_eq!(words("ttmon --root run -L"), "ttmon smi --root run -L");
+    }
+
+    #[test]
+    fn what_stands_behind_the_command_is_its_own() {
+        let run = |line: &str| match Cli::parse_from(completed(line, false)).command {
+            Command::Run(run) => run,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            run("ttmon run foo --leaks --json x -- --sim").command,
+            ["foo", "--leaks", "--json", "x", "--", "--sim"]
+        );
+        assert_eq!(run("ttmon run --leaks -- -x").command, ["-x"]);
+        assert!(run("ttmon run --leaks -- -x").leaks && !run("ttmon run foo --leaks").leaks);
+        let fails = |line: &str| Cli::try_parse_from(completed(line, false)).is_err();
+        assert!(fails("ttmon run") && fails("ttmon run --") && fails("ttmon run --leak foo"));
+    }
+
+    #[test]
+    fn a_token_is_the_service_s_own_or_for_another_machine() {
+        let parsed = |line: &str| Cli::parse_from(completed(line, false));
+        let serve = parsed("ttmon serve --token-file x");
+        assert!(serve.check().is_ok());
+        assert!(matches!(serve.command, Command::Serve(serve) if serve.token_file.is_some()));
+        let smi = parsed("ttmon smi --host a --token-file x");
+        assert!(smi.check().is_ok() && smi.machine.token_file.is_some());
+    }
+
+    #[test]
+    fn a_program_s_name_can_be_a_command() {
+        let words = |line: &str| completed(line, false).join(OsStr::new(" "));
+        assert_eq!(words("/usr/bin/tt-smi -s"), "/usr/bin/tt-smi smi -s");
+        assert_eq!(
+            words("./build/allocation_monitor_client -a -r 500"),
+            "./build/allocation_monitor_client mem -a -r 500"
+        );
+        assert_eq!(words("ttmon --sim n150 mem -d 0"), "ttmon --sim=n150 mem -d 0");
+        assert_eq!(words("./allocation_server --poc-socket off"), "./allocation_server serve --poc-socket off");
+        assert_eq!(words("ttmon serve --sim n150"), "ttmon serve --sim=n150");
+        assert_eq!(words("ttmon record --sim n150 -o x"), "ttmon record --sim=n150 -o x");
+        assert_eq!(words("ttmon --version"), "ttmon --version");
+        assert_eq!(words("ttmon smi -lms 500"), "ttmon smi --loop-ms 500");
+        assert_eq!(words("ttmon smi -lms=500"), "ttmon smi --loop-ms=500");
+    }
+}

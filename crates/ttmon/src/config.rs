@@ -1,0 +1,56 @@
+//! `ttmon config`, and the file that it is about: `$XDG_CONFIG_HOME/ttmon/config.toml`.
+
+use clap::Subcommand;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use watch::config::{load_alerts, path, said};
+use watch::exit::{Exit, Failure};
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+    /// The file; $XDG_CONFIG_HOME/ttmon/config.toml, unless named
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Print all that can be chosen, as it is now, with explanations
+    Print,
+    /// Print where the file is
+    Path,
+    /// Name everything in the file that is not understood
+    Check,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let path = path(args.config.as_deref())?;
+    let mut out = io::stdout().lock();
+    match args.command {
+        Command::Path => writeln!(out, "{}", path.display())?,
+        Command::Print => {
+            let (settings, problems) = top::config::load(&path);
+            out.write_all(top::config::print(&settings).as_bytes())?;
+            out.flush()?;
+            problems.iter().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));
+        }
+        Command::Check => {
+            if !path.exists() {
+                writeln!(out, "{}: there is no such file, so everything is as usual", path.display())?;
+                return Ok(Exit::Success);
+            }
+            let (_, mut problems) = top::config::load(&path);
+            problems.extend(load_alerts(&path).1.into_iter().filter(|one| !problems.contains(one)).collect::<Vec<_>>());
+            problems.sort_by_key(|problem| problem.line);
+            if let [first, rest @ ..] = &problems[..] {
+                rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));
+                return Err(Failure::error(Exit::Usage, said(&path, first)));
+            }
+            writeln!(out, "{}: all is well", path.display())?;
+        }
+    }
+    Ok(Exit::Success)
+}

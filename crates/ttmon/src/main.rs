@@ -1,0 +1,26 @@
+//! `ttmon`: how are the Tenstorrent devices of this machine, who uses them, and where did the memory go?
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod alerts;
+mod cli;
+mod config;
+mod envelope;
+mod mem;
+mod metrics;
+mod record;
+mod run;
+mod screen;
+mod sim;
+mod smi;
+mod words;
+
+use cli::Cli;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ::sim::run_workload_if_asked();
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    Cli::of(std::env::args_os(), is_terminal).run()
+}

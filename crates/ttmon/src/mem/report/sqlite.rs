@@ -1,0 +1,241 @@
+//! The database of the ttnn visualizer: what was allocated on each device, operation by operation.
+//!
+//! Sizes are of one bank. The number of L1 banks is in it, that of DRAM banks is not, so DRAM stays a figure of one bank.
+
+use super::Parts;
+use model::{Bytes, Timestamp};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
+use show::memory::view::{Area, Banks, Buffer, Chip, Kind};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// As tt-metal numbers its kinds; 2 is host memory.
+const KINDS: [(i64, &str); 4] = [(0, "dram"), (1, "l1"), (3, "l1_small"), (4, "trace")];
+
+/// Reads the last state of each device, and the peaks of all operations.
+pub fn read(file: &Path) -> Result<Parts, String> {
+    let connection = open(file).map_err(|error| error.to_string())?;
+    for table in ["devices", "buffers"] {
+        if columns(&connection, table).map_err(words)?.is_empty() {
+            return Err(format!("it has no table {table:?}"));
+        }
+    }
+    let devices = devices(&connection).map_err(|error| format!("table \"devices\": {}", words(error)))?;
+    let sums = sums(&connection).map_err(|error| format!("table \"buffers\": {}", words(error)))?;
+    let last = sums.keys().map(|key| (key.rank, key.operation)).fold(BTreeMap::new(), |mut last, (rank, operation)| {
+        let known = last.entry(rank).or_insert(operation);
+        *known = operation.max(*known);
+        last
+    });
+    let ranks = devices.iter().any(|device| device.rank != 0);
+    let mut parts = Vec::new();
+    for device in &devices {
+        let id = if ranks { format!("{}@{}", device.id, device.rank) } else { device.id.to_string() };
+        let operation = last.get(&device.rank).copied();
+        let chip = chip(device, &id, operation, &sums, &connection);
+        let live = match operation {
+            Some(operation) => buffers(&connection, device, &id, operation)
+                .map_err(|error| format!("table \"buffers\": {}", words(error)))?,
+            None => Vec::new(),
+        };
+        parts.push((chip, live));
+    }
+    Ok((parts, taken_at(&connection)))
+}
+
+/// Neither the file nor anything beside it is written to.
+fn open(file: &Path) -> rusqlite::Result<Connection> {
+    let path: String = file
+        .to_string_lossy()
+        .bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => char::from(byte).to_string(),
+            other => format!("%{other:02x}"),
+        })
+        .collect();
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)
+}
+
+fn words(error: rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message,
+        rusqlite::Error::SqlInputError { msg, .. } => msg,
+        other => other.to_string(),
+    }
+}
+
+fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare("select name from pragma_table_info(?1)")?;
+    statement.query_map([table], |row| row.get(0))?.collect()
+}
+
+/// The column, or a value in its place: older databases have fewer.
+fn column(
+    connection: &Connection,
+    table: &str,
+    name: &'static str,
+    otherwise: &'static str,
+) -> rusqlite::Result<&'static str> {
+    Ok(if columns(connection, table)?.iter().any(|known| known == name) { name } else { otherwise })
+}
+
+struct Device {
+    rank: i64,
+    id: i64,
+    banks: Option<u32>,
+    bank_bytes: Option<u64>,
+    total: Option<u64>,
+}
+
+fn devices(connection: &Connection) -> rusqlite::Result<Vec<Device>> {
+    let rank = column(connection, "devices", "rank", "0")?;
+    let total = column(connection, "devices", "total_l1_memory", "null")?;
+    let mut statement = connection.prepare(&format!(
+        "select {rank}, device_id, l1_num_banks, l1_bank_size, {total} from devices order by 1, 2"
+    ))?;
+    let device = |row: &Row| {
+        Ok(Device {
+            rank: row.get(0)?,
+            id: row.get(1)?,
+            banks: positive(row, 2)?.and_then(|banks| banks.try_into().ok()),
+            bank_bytes: positive(row, 3)?,
+            total: positive(row, 4)?,
+        })
+    };
+    statement.query_map([], device)?.collect()
+}
+
+fn positive(row: &Row, at: usize) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(at)?.and_then(|number| number.try_into().ok()).filter(|number| *number > 0))
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    rank: i64,
+    device: i64,
+    operation: i64,
+    kind: i64,
+}
+
+/// Bytes of a bank and number of buffers.
+type Sums = BTreeMap<Key, (u64, u64)>;
+
+fn sums(connection: &Connection) -> rusqlite::Result<Sums> {
+    let rank = column(connection, "buffers", "rank", "0")?;
+    let mut statement = connection.prepare(&format!(
+        "select {rank}, device_id, operation_id, buffer_type, sum(max_size_per_bank), count(*) from buffers group by 1, 2, 3, 4"
+    ))?;
+    let sum = |row: &Row| {
+        let key = Key { rank: row.get(0)?, device: row.get(1)?, operation: row.get(2)?, kind: row.get(3)? };
+        Ok((key, (positive(row, 4)?.unwrap_or(0), positive(row, 5)?.unwrap_or(0))))
+    };
+    statement.query_map([], sum)?.collect()
+}
+
+fn chip(device: &Device, id: &str, operation: Option<i64>, sums: &Sums, connection: &Connection) -> Chip {
+    let of_device = || sums.iter().filter(|(key, _)| (key.rank, key.device) == (device.rank, device.id));
+    let is_known = of_device().next().is_some();
+    let kind = |number: i64| {
+        let name = KINDS.iter().find(|(known, _)| *known == number)?.1;
+        let peak = of_device().filter(|(key, _)| key.kind == number).map(|(_, (bytes, _))| *bytes).max();
+        // A device of which the database never speaks is not known to be empty.
+        if !is_known || (peak.is_none() && number > 1) {
+            return None;
+        }
+        let now = of_device().find(|(key, _)| key.kind == number && Some(key.operation) == operation);
+        let (now, buffers) = now.map_or((0, 0), |(_, sum)| *sum);
+        let is_l1 = number == 1;
+        let count = device.banks.filter(|_| is_l1 || number == 3);
+        let in_all = |bytes: u64| Some(Bytes(bytes.saturating_mul(count?.into())));
+        Some(Kind {
+            kind: name.into(),
+            used_bytes: in_all(now),
+            logical_bytes: None,
+            peak_bytes: peak.and_then(in_all),
+            peak_is_at_least: false,
+            buffers: Some(buffers),
+            banks: Some(Banks {
+                count,
+                allocatable_bytes: device.bank_bytes.filter(|_| is_l1).map(Bytes),
+                allocated_bytes: Some(Bytes(now)),
+                allocators: 1,
+                ..Banks::default()
+            }),
+        })
+    };
+    let dram: Vec<Kind> = [0, 4].into_iter().filter_map(kind).collect();
+    let l1: Vec<Kind> = [1, 3].into_iter().filter_map(kind).collect();
+    let name = operation.map(|operation| match name_of(connection, device.rank, operation) {
+        Some(name) => format!("after operation {operation}, {name}"),
+        None => format!("after operation {operation}"),
+    });
+    Chip {
+        index: device.id.try_into().ok(),
+        id: id.to_owned(),
+        about: name,
+        dram: Area::summed(None, dram),
+        l1: Area::summed(device.total.map(Bytes), l1),
+        ..Chip::default()
+    }
+}
+
+fn name_of(connection: &Connection, rank: i64, operation: i64) -> Option<String> {
+    let by_rank = column(connection, "operations", "rank", "0").ok()?;
+    let query = format!("select name from operations where operation_id = ?1 and {by_rank} = ?2");
+    connection.query_row(&query, [operation, rank], |row| row.get(0)).optional().ok().flatten()
+}
+
+fn buffers(connection: &Connection, device: &Device, id: &str, operation: i64) -> rusqlite::Result<Vec<Buffer>> {
+    let rank = column(connection, "buffers", "rank", "0")?;
+    let mut statement = connection.prepare(&format!(
+        "select buffer_type, max_size_per_bank, address from buffers where {rank} = ?1 and device_id = ?2 and operation_id = ?3"
+    ))?;
+    let rows = statement.query_map([device.rank, device.id, operation], |row| {
+        Ok((row.get::<_, i64>(0)?, positive(row, 1)?.unwrap_or(0), row.get::<_, i64>(2)?))
+    })?;
+    let mut buffers = Vec::new();
+    for row in rows {
+        let (number, bytes, address) = row?;
+        let Some((_, kind)) = KINDS.iter().find(|(known, _)| *known == number) else { continue };
+        let banks = device.banks.filter(|_| kind.starts_with("l1"));
+        buffers.push(Buffer {
+            devices: vec![id.to_owned()],
+            kind: (*kind).into(),
+            bytes: banks.map(|banks| Bytes(bytes.saturating_mul(banks.into()))),
+            bank_bytes: Some(Bytes(bytes)),
+            banks,
+            address: address as u64,
+            label: label(connection, device, number, address),
+            ..Buffer::default()
+        });
+    }
+    Ok(buffers)
+}
+
+/// The tensor at an address, if there was only one in all the time.
+fn label(connection: &Connection, device: &Device, kind: i64, address: i64) -> Option<String> {
+    let rank = column(connection, "tensors", "rank", "0").ok()?;
+    let mut statement = connection
+        .prepare_cached(&format!(
+            "select tensor_id, shape, dtype from tensors where {rank} = ?1 and device_id = ?2 and buffer_type = ?3 and address = ?4 limit 2"
+        ))
+        .ok()?;
+    let label = |row: &Row| {
+        let (id, shape, dtype): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let shape = shape.trim_start_matches("Shape(").trim_end_matches(')').to_owned();
+        Ok(format!("tensor {id} {shape} {}", dtype.trim_start_matches("DataType.").to_lowercase()))
+    };
+    let found: Vec<String> =
+        statement.query_map([device.rank, device.id, kind, address], label).ok()?.flatten().collect();
+    match &found[..] {
+        [one] => Some(one.clone()),
+        _ => None,
+    }
+}
+
+fn taken_at(connection: &Connection) -> Option<Timestamp> {
+    let query = "select value from report_metadata where key = 'capture_timestamp_ns'";
+    let value: String = connection.query_row(query, [], |row| row.get(0)).ok()?;
+    Some(Timestamp(value.parse::<i64>().ok()? / 1_000_000))
+}

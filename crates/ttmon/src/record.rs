@@ -1,0 +1,97 @@
+//! `ttmon record`: what a machine did, kept in a file that can be looked at later.
+
+use anyhow::Context;
+use model::Bytes;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use watch::args::MachineArgs;
+use watch::duration;
+use watch::exit::Exit;
+use watch::machine::Machine;
+use watch::record::{Recorder, Recording};
+use watch::verdict::verdict;
+use watch::wait::{Interrupt, Woken};
+
+pub const AFTER_HELP: &str = "\
+Needs no terminal. Ctrl-C and SIGTERM end the recording as --for does; one line on standard error then says how many samples there are, \
+and how large the file is. A recording that was cut off, by SIGKILL or a full disk, lacks its last ten seconds at the \
+most. An existing file is never written over.
+
+  ttmon record -o night.ttmon --for 8h
+  ttmon record --dump night.ttmon | jq '.devices[0].power_watts'
+
+Exit codes: as for `ttmon smi`; 1 the file cannot be written any more; 2 a wrong word on the command line, or a file that is no \
+recording.";
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Write the recording to FILE, which must be new or empty
+    #[arg(short, long, value_name = "FILE", required_unless_present = "dump", conflicts_with = "dump")]
+    pub output: Option<PathBuf>,
+    /// End after this time, as 90s, 10m or 1h30m; else it goes on until Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, conflicts_with = "dump")]
+    pub length: Option<Duration>,
+    /// Take a sample this often
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::period, conflicts_with = "dump")]
+    pub every: Duration,
+    /// Print the samples of a recording as JSON, an object a line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sim", "root"])]
+    pub dump: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
+    let Some(output) = &args.output else { return dump(args.dump.as_deref().unwrap_or(Path::new("-"))) };
+    let interrupt = Interrupt::new()?;
+    let mut machine = Machine::open(machine, true)?.through_service(machine);
+    let result = record(&mut machine, args, output, &interrupt);
+    machine.leave();
+    result
+}
+
+/// Records until it is enough, and says how much there is.
+fn record(machine: &mut Machine, args: &Args, path: &Path, interrupt: &Interrupt) -> anyhow::Result<Exit> {
+    let mut snapshot = machine.sample();
+    // Where there is nothing to record, the reason is worth more than a file. Later a device may be lost.
+    verdict(&snapshot, machine)?;
+    let mut recorder = Recorder::create(path)?;
+    let told = || format!("{}: the recording ends here, because it cannot be written", path.display());
+    let began = Instant::now();
+    let end = args.length.and_then(|length| began.checked_add(length));
+    let (mut next, mut samples) = (began, 0);
+    loop {
+        recorder.push(&snapshot).with_context(told)?;
+        samples += 1;
+        next = (next + args.every).max(Instant::now());
+        let until = end.map_or(next, |end| end.min(next));
+        let woken = interrupt.wait(until.saturating_duration_since(Instant::now()));
+        if woken == Woken::End || end.is_some_and(|end| end <= next) {
+            break;
+        }
+        snapshot = machine.sample();
+    }
+    recorder.finish().with_context(told)?;
+    let bytes = Bytes(std::fs::metadata(path)?.len());
+    let (length, path) = (duration::text(began.elapsed()), path.display());
+    let samples = if samples == 1 { "1 sample".into() } else { format!("{samples} samples") };
+    // Whoever closed standard error does not want to know.
+    let _ = writeln!(io::stderr(), "{samples} in {length}, {bytes}: {path}");
+    Ok(Exit::Success)
+}
+
+/// Prints the snapshots of a recording, a line each.
+fn dump(path: &Path) -> anyhow::Result<Exit> {
+    let mut recording = Recording::open(path)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    for index in 0..recording.len() {
+        let snapshot = recording.snapshot(index).with_context(|| path.display().to_string())?;
+        serde_json::to_writer(&mut out, &snapshot).map_err(io::Error::from)?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()?;
+    if let Some(remark) = recording.remark() {
+        let _ = writeln!(io::stderr(), "{}: {remark}", path.display());
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,266 @@
+//! `ttmon run`: runs a command with the agent in it, and prints a receipt of what it had of the devices.
+
+mod account;
+mod args;
+mod child;
+mod collect;
+mod energy;
+#[cfg(test)]
+mod golden;
+mod json;
+mod receipt;
+
+use account::{Account, End, Verdict};
+pub use args::{AFTER_HELP, Args};
+use collect::{Collected, Collector};
+use energy::{Meter, Tally};
+use model::{Snapshot, State, Timestamp};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use watch::args::MachineArgs;
+use watch::exit::{self, Exit, Failure};
+use watch::machine::Machine;
+
+/// Runs the command. The exit code is the command's own, unless something leaked.
+pub fn run(machine: &MachineArgs, args: &Args) -> ExitCode {
+    match follow(machine, args) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => exit::code(Err(error)),
+    }
+}
+
+/// What leaks are worth.
+const LEAKS: u8 = 3;
+
+fn follow(machine: &MachineArgs, args: &Args) -> anyhow::Result<u8> {
+    let target = args.json.as_deref().map(json::Target::open).transpose()?;
+    let agent = if agent_is_off() { None } else { Some(agent()?) };
+    // From here on nothing but our own end takes down what we set up.
+    let signals = child::Signals::take()?;
+    let collector = agent.as_ref().map(|_| Collector::start()).transpose()?;
+    let sampler = Sampling::start(machine, Duration::from_millis(args.interval_ms))?;
+
+    let mut command = Command::new(&args.command[0]);
+    command.args(&args.command[1..]);
+    if let (Some(agent), Some(collector)) = (&agent, &collector) {
+        command.env("LD_PRELOAD", preload(agent, std::env::var_os("LD_PRELOAD").as_deref()));
+        command.env("TTMON_BOOK_SOCKET", collector.socket());
+    }
+    let began = Instant::now();
+    let began_at = Timestamp((collect::now() / 1_000_000) as i64);
+    let mut child = match child::start(&mut command) {
+        Ok(child) => child,
+        Err((code, reason)) => {
+            let _ = writeln!(io::stderr(), "error: {reason}");
+            wait_for(sampler.stop()).machine.leave();
+            return Ok(code);
+        }
+    };
+    collect::allow_many_files();
+    let status = child::wait(&mut child, &signals)?;
+    let duration = began.elapsed();
+
+    // Both end at the same time, so that the command's end is not told later than need be.
+    let sampled = sampler.stop();
+    let collected = collector.map_or_else(Collected::default, Collector::finish);
+    let now = collect::now();
+    let Sampled { machine, tallies, last } = wait_for(sampled);
+    let (processes, remarks) = account::processes(collected, &last.devices, now);
+    let account = Account {
+        command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        began: began_at,
+        duration,
+        end: end(status),
+        is_followed: agent.is_some(),
+        processes,
+        no_device: no_device(&tallies, &last),
+        is_simulated: last.host.simulated,
+        devices: tallies,
+        remarks,
+    };
+    let code = tell(&account, args, target);
+    machine.leave();
+    Ok(code)
+}
+
+/// Prints the receipt, writes the JSON, and picks the exit code.
+fn tell(account: &Account, args: &Args, target: Option<json::Target>) -> u8 {
+    // Whoever closed standard error does not want to know.
+    let _ = io::stderr().write_all(receipt::text(account, args.leaks).as_bytes());
+    let written = target.map_or(Ok(()), |target| target.write(&json::text(account)));
+    let file = args.json.as_deref().unwrap_or(Path::new("-"));
+    let is_broken_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    let failed = written.is_err_and(|error| {
+        if !is_broken_pipe(&error) {
+            let _ = writeln!(io::stderr(), "error: --json: cannot write to {}: {error}", file.display());
+        }
+        !is_broken_pipe(&error)
+    });
+    match account.end.code() {
+        0 if args.leaks && account.verdict() == Verdict::Leaks => LEAKS,
+        0 if failed => 1,
+        code => code,
+    }
+}
+
+fn end(status: ExitStatus) -> End {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => End::Code(code as u8),
+        (None, signal) => End::Signal(signal.unwrap_or(0)),
+    }
+}
+
+fn no_device(tallies: &[Tally], last: &Snapshot) -> Option<&'static str> {
+    match &last.devices[..] {
+        _ if tallies.iter().any(Tally::is_known) => None,
+        [] => Some("energy: there is no Tenstorrent device here"),
+        devices if devices.iter().all(|device| device.state == State::NoDriver) => {
+            Some("energy: not known, because the tenstorrent driver is not loaded")
+        }
+        _ => Some("energy: no device told its power"),
+    }
+}
+
+fn agent_is_off() -> bool {
+    let setting = std::env::var_os("TTMON_AGENT");
+    setting.is_some_and(|value| ["off", "0", "no", "false"].iter().any(|off| value.eq_ignore_ascii_case(off)))
+}
+
+const AGENT: &str = "libttmon_agent.so";
+
+/// The agent's library: where it was named, or else near this program.
+fn agent() -> anyhow::Result<PathBuf> {
+    let named = std::env::var_os("TTMON_AGENT_LIB").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let program = std::env::current_exe()?;
+    let folder = program.parent().unwrap_or(Path::new("/"));
+    let found = find_agent(named.as_deref(), folder);
+    found.map_err(|reason| Failure::error(Exit::Usage, reason))
+}
+
+fn find_agent(named: Option<&Path>, folder: &Path) -> Result<PathBuf, String> {
+    let places = match named {
+        Some(named) => vec![std::path::absolute(named).unwrap_or(named.into())],
+        None => ["", "../lib/ttmon", "../lib", "deps"].iter().map(|place| folder.join(place).join(AGENT)).collect(),
+    };
+    let hint = "build it with `cargo build --release -p ttmon-agent`, or let TTMON_AGENT_LIB say where it is";
+    match (places.iter().find(|place| place.is_file()), named) {
+        (Some(found), _) if found.as_os_str().as_encoded_bytes().iter().any(|byte| b" \t\n:".contains(byte)) => {
+            let found = found.display();
+            Err(format!(
+                "the agent {found} cannot be preloaded, for the blank or colon in its path: put it elsewhere, and let TTMON_AGENT_LIB say where"
+            ))
+        }
+        (Some(found), _) => Ok(found.clone()),
+        (None, Some(named)) => Err(format!("TTMON_AGENT_LIB={} is not a file: {hint}", named.display())),
+        (None, None) => {
+            let folder = folder.display();
+            Err(format!("the agent {AGENT} was not found in {folder}, nor in its ../lib/ttmon, ../lib or deps: {hint}"))
+        }
+    }
+}
+
+/// The agent before all others that are to be preloaded.
+fn preload(agent: &Path, others: Option<&OsStr>) -> OsString {
+    let mut all = agent.as_os_str().to_owned();
+    if let Some(others) = others.filter(|others| !others.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
+
+/// The devices are looked at in a thread of their own, so that nothing about them keeps the command waiting.
+struct Sampling {
+    stop: Sender<()>,
+    thread: JoinHandle<Sampled>,
+}
+
+struct Sampled {
+    machine: Machine,
+    tallies: Vec<Tally>,
+    last: Snapshot,
+}
+
+impl Sampling {
+    fn start(args: &MachineArgs, every: Duration) -> anyhow::Result<Sampling> {
+        let machine = Machine::open(args, false)?;
+        let longest = (every + Duration::from_millis(args.deadline_ms)) * 2;
+        let (stop, stopped) = mpsc::channel();
+        let sample = move || sample(machine, every, longest, &stopped);
+        let thread = std::thread::Builder::new().name("ttmon-samples".into()).spawn(sample)?;
+        Ok(Sampling { stop, thread })
+    }
+
+    /// Lets the last sample be taken: within the deadline, as any.
+    fn stop(self) -> JoinHandle<Sampled> {
+        drop(self.stop);
+        self.thread
+    }
+}
+
+fn wait_for(thread: JoinHandle<Sampled>) -> Sampled {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn sample(mut machine: Machine, every: Duration, longest: Duration, stopped: &Receiver<()>) -> Sampled {
+    let began = Instant::now();
+    let mut meter = Meter::new(longest);
+    let mut next = began;
+    let mut sample = |machine: &mut Machine| {
+        let at = began.elapsed();
+        let snapshot = machine.sample();
+        meter.add(at, &snapshot.devices);
+        snapshot
+    };
+    let mut last = sample(&mut machine);
+    // A command that ended while a sample was taken has waited long enough.
+    while stopped.try_recv() == Err(TryRecvError::Empty) {
+        next = (next + every).max(Instant::now());
+        let is_time = stopped.recv_timeout(next.saturating_duration_since(Instant::now()));
+        last = sample(&mut machine);
+        if is_time != Err(RecvTimeoutError::Timeout) {
+            break;
+        }
+    }
+    Sampled { machine, tallies: meter.tallies(), last }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_is_found_near_the_program() {
+        let top = tempfile::tempdir().unwrap();
+        let bin = top.path().join("bin");
+        let library = top.path().join("lib/ttmon").join(AGENT);
+        std::fs::create_dir_all(&bin).unwrap();
+        std::fs::create_dir_all(library.parent().unwrap()).unwrap();
+        let reason = find_agent(None, &bin).unwrap_err();
+        assert!(reason.contains(bin.to_str().unwrap()) && reason.contains("cargo build --release -p ttmon-agent"));
+        std::fs::write(&library, "").unwrap();
+        assert_eq!(find_agent(None, &bin).unwrap(), bin.join("../lib/ttmon").join(AGENT));
+        std::fs::write(bin.join(AGENT), "").unwrap();
+        assert_eq!(find_agent(None, &bin).unwrap(), bin.join(AGENT));
+        assert_eq!(find_agent(Some(&library), &bin).unwrap(), library);
+        let reason = find_agent(Some(Path::new("/nowhere/x.so")), &bin).unwrap_err();
+        assert!(reason.starts_with("TTMON_AGENT_LIB=/nowhere/x.so is not a file: "), "{reason}");
+        let odd = top.path().join("a b.so");
+        std::fs::write(&odd, "").unwrap();
+        assert!(find_agent(Some(&odd), &bin).unwrap_err().contains("the blank or colon in its path"));
+    }
+
+    #[test]
+    fn the_agent_comes_before_what_is_preloaded_already() {
+        let agent = Path::new("/lib/agent.so");
+        assert_eq!(preload(agent, None), "/lib/agent.so");
+        assert_eq!(preload(agent, Some(OsStr::new(""))), "/lib/agent.so");
+        assert_eq!(preload(agent, Some(OsStr::new("a.so b.so"))), "/lib/agent.so:a.so b.so");
+    }
+}

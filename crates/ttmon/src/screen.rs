@@ -1,0 +1,184 @@
+//! Where the output goes: a file, a pipe, or a terminal that is drawn again in place without flicker.
+
+use clap::ValueEnum;
+use show::style::Style;
+use show::terminal::{locale_is_utf8, on_terminal};
+use show::text::cut;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use watch::exit::{Exit, Failure};
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// What a command wants of its output.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// Standard output, unless named.
+    pub path: Option<PathBuf>,
+    pub color: Color,
+    pub ascii: bool,
+    /// Draw over what was drawn before, where that is a terminal.
+    pub in_place: bool,
+    /// The option that chooses devices.
+    pub choose: &'static str,
+}
+
+/// The place that texts are shown at.
+pub struct Screen {
+    /// Opened when there is something to write, so that an error leaves a file as it was.
+    out: Option<Box<dyn Write>>,
+    path: Option<PathBuf>,
+    options: Options,
+    /// The last text drawn in place, to be left behind at the end.
+    last: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+struct Options {
+    in_place: bool,
+    terminal: bool,
+    color: bool,
+    unicode: bool,
+    choose: &'static str,
+}
+
+// Another screen, no cursor; and back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+// The terminal shows what comes between these at once.
+const BEGIN: &str = "\x1b[?2026h\x1b[H";
+const END: &str = "\x1b[J\x1b[?2026l";
+
+impl Screen {
+    pub fn new(output: Output) -> Screen {
+        let Output { path, color, ascii, in_place, choose } = output;
+        let path = path.filter(|path| path.as_os_str() != "-");
+        let terminal = on_terminal() && path.is_none();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let color = match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+        };
+        let in_place = terminal && in_place;
+        let options = Options { in_place, terminal, color, unicode: !ascii && locale_is_utf8(), choose };
+        Screen { out: None, path, options, last: None }
+    }
+
+    fn out(&mut self) -> anyhow::Result<&mut Box<dyn Write>> {
+        if self.out.is_none() {
+            self.out = Some(match &self.path {
+                None => Box::new(io::stdout().lock()),
+                Some(path) => Box::new(File::create(path).map_err(|error| {
+                    let denied = error.kind() == io::ErrorKind::PermissionDenied;
+                    let exit = if denied { Exit::Permission } else { Exit::Usage };
+                    Failure::error(exit, format!("cannot write to {}: {error}", path.display()))
+                })?),
+            });
+        }
+        self.out.as_mut().ok_or_else(|| io::Error::other("there is no output").into())
+    }
+
+    fn write(&mut self, text: &str) -> anyhow::Result<()> {
+        let out = self.out()?;
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
+
+    /// Whether it draws over what it drew before.
+    pub fn is_in_place(&self) -> bool {
+        self.options.in_place
+    }
+
+    /// How to draw, for the size that the terminal has now.
+    pub fn style(&self) -> Style {
+        let Options { color, unicode, .. } = self.options;
+        let size = self.size();
+        let rows = size.map(|(_, rows)| rows - 1).filter(|_| self.options.in_place);
+        Style { columns: size.map_or(80, |(columns, _)| columns), rows, color, unicode }
+    }
+
+    fn size(&self) -> Option<(usize, usize)> {
+        let size = self.options.terminal.then(|| rustix::termios::tcgetwinsize(io::stdout()))?.ok()?;
+        (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col.into(), size.ws_row.into()))
+    }
+
+    pub fn show(&mut self, text: &str) -> anyhow::Result<()> {
+        if !self.options.in_place {
+            return self.write(text);
+        }
+        let (columns, rows) = self.size().unwrap_or((usize::MAX, usize::MAX));
+        let frame = frame(text, columns, rows, self.last.is_none(), self.options.choose);
+        self.last = Some(text.to_owned());
+        self.write(&frame)
+    }
+
+    /// Gives the terminal back, with the last text on it.
+    pub fn close(&mut self) -> anyhow::Result<()> {
+        match self.last.take() {
+            Some(last) => self.write(&format!("{LEAVE}{last}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the terminal back for a while; the next text takes it again.
+    pub fn suspend(&mut self) -> anyhow::Result<()> {
+        match self.last.take() {
+            Some(_) => self.write(LEAVE),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // After an error or a panic there is nobody left to tell that the terminal is gone, too.
+        let _ = self.close();
+    }
+}
+
+/// The text for a terminal of so many rows, line over line in place of the last one.
+fn frame(text: &str, columns: usize, rows: usize, first: bool, choose: &str) -> String {
+    let mut frame = String::from(if first { ENTER } else { "" }) + BEGIN;
+    let lines: Vec<&str> = text.lines().collect();
+    let room = rows.saturating_sub(1).max(1);
+    let shown = if lines.len() > room { room - 1 } else { lines.len() };
+    for line in &lines[..shown] {
+        frame += line;
+        frame += "\x1b[K\r\n";
+    }
+    if shown < lines.len() {
+        let more = lines.len() - shown;
+        let more = format!("{more} more lines: enlarge the window, or choose devices with {choose}");
+        frame += &cut(&more, columns, '~');
+        frame += "\x1b[K\r\n";
+    }
+    frame + END
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_goes_over_the_last_one() {
+        let text = "one\ntwo\n";
+        assert_eq!(frame(text, 80, 24, false, "-i"), "\x1b[?2026h\x1b[Hone\x1b[K\r\ntwo\x1b[K\r\n\x1b[J\x1b[?2026l");
+        assert!(frame(text, 80, 24, true, "-i").starts_with("\x1b[?1049h\x1b[?25l\x1b[?2026h"));
+    }
+
+    #[test]
+    fn a_low_terminal_says_what_it_hides() {
+        let frame = frame("1\n2\n3\n4\n5\n6\n", 80, 4, false, "-i");
+        assert_eq!(frame.matches("\r\n").count(), 3);
+        assert!(frame.contains("2\x1b[K\r\n4 more lines"), "{frame:?}");
+        assert!(super::frame("1\n2\n3\n4\n", 10, 3, false, "-i").contains("3 more li~\x1b[K"));
+    }
+}

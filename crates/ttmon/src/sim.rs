@@ -1,0 +1,30 @@
+//! `ttmon sim`: a simulated machine for other programs to look at.
+
+use std::io::Write;
+use std::time::Duration;
+use watch::exit::Exit;
+use watch::machine::simulate;
+use watch::wait::{Interrupt, Woken};
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// What to simulate, as for --sim
+    #[arg(default_value = "p150x4")]
+    pub spec: String,
+}
+
+/// Runs until Ctrl-C. Prints the folder first, alone on a line, for scripts.
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let interrupt = Interrupt::new()?;
+    let machine = simulate(&args.spec)?.run();
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", machine.root().display())?;
+    out.flush()?;
+    eprintln!(
+        "A simulated {} runs there until Ctrl-C. Look at it with: ttmon --root {}",
+        args.spec,
+        machine.root().display()
+    );
+    while interrupt.wait(Duration::from_secs(3600)) != Woken::End {}
+    Ok(Exit::Success)
+}

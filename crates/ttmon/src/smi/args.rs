@@ -1,0 +1,97 @@
+//! The command line of `ttmon smi`.
+
+use crate::screen::Color;
+use clap::{Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Draw again every SEC seconds, in place
+    #[arg(short, long, value_name = "SEC", num_args = 0..=1, default_missing_value = "1", value_parser = seconds, conflicts_with_all = ["loop_seconds", "loop_ms"])]
+    pub watch: Option<f64>,
+    /// Print again every SEC seconds
+    #[arg(short = 'l', long = "loop", value_name = "SEC", value_parser = seconds, conflicts_with = "loop_ms")]
+    pub loop_seconds: Option<f64>,
+    /// Print again every MS milliseconds
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=86_400_000))]
+    pub loop_ms: Option<u64>,
+    /// Stop after N times; every second, unless told otherwise
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Only these devices: number, PCI address, serial or ASIC id, separated by commas
+    #[arg(short, long = "id", value_name = "DEVICE", value_delimiter = ',', global = true)]
+    pub id: Vec<String>,
+    /// One line per device
+    #[arg(short = 'L', long, group = "view")]
+    pub list: bool,
+    /// Everything about every device, in words
+    #[arg(short, long, group = "view")]
+    pub query: bool,
+    /// With -q: only these sections, separated by commas
+    #[arg(short, long, value_name = "SECTION", value_delimiter = ',', requires = "query")]
+    pub display: Vec<String>,
+    /// These fields of every device, as CSV (see --help-query)
+    #[arg(long, value_name = "FIELD", alias = "query-gpu", value_delimiter = ',', group = "view")]
+    pub query_device: Option<Vec<String>>,
+    /// These fields of every process on every device, as CSV (see --help-query)
+    #[arg(long, value_name = "FIELD", alias = "query-compute-apps", value_delimiter = ',', group = "view")]
+    pub query_processes: Option<Vec<String>>,
+    /// With a query: csv, and any of noheader, nounits
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
+    pub format: Option<Vec<Format>>,
+    /// List all fields that can be queried
+    #[arg(long, alias = "help-query-gpu", alias = "help-query-compute-apps", group = "view")]
+    pub help_query: bool,
+    /// Everything as JSON: indented on a terminal, else one object a line
+    #[arg(long, group = "view")]
+    pub json: bool,
+    /// The JSON of the official `tt-smi -s`, as far as the driver tells without opening a device
+    #[arg(short = 's', long, alias = "snapshot", group = "view")]
+    pub tt_smi: bool,
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: Option<PathBuf>,
+    /// Colour: on a terminal, always or never. NO_COLOR is honoured
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub color: Color,
+    /// Draw with ASCII characters only
+    #[arg(long, global = true)]
+    pub ascii: bool,
+    #[command(subcommand)]
+    pub stream: Option<Stream>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum Stream {
+    /// A line per device and second
+    Dmon(StreamArgs),
+    /// A line per process and second
+    Pmon(StreamArgs),
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct StreamArgs {
+    /// Seconds between lines
+    #[arg(short, long, value_name = "SEC", default_value = "1", value_parser = seconds)]
+    pub delay: f64,
+    /// Stop after N times
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Begin each line with the Date, the Time, or both
+    #[arg(short, long, value_name = "DT", default_value = "", hide_default_value = true, value_parser = ["", "D", "T", "DT"])]
+    pub options: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Csv,
+    Noheader,
+    Nounits,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds from 0.01 to 86400 is needed".into()),
+    }
+}

@@ -1,0 +1,282 @@
+//! `ttmon smi` over several machines: each view with the machine's name in it.
+
+use super::Args;
+use super::{View, csv, local, repetition, table, usage};
+use crate::envelope::{Of, envelope};
+use crate::screen::{Output, Screen};
+use model::{Snapshot, Timestamp};
+use show::style::Style;
+use show::text::{Align, clean, fit};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use watch::args::MachineArgs;
+use watch::exit::Exit;
+use watch::fleet::far::{LONGEST, watch};
+use watch::fleet::{Fleet, HostView};
+use watch::verdict::{no_answer, of_fleet, selected};
+use watch::wait::{Interrupt, Woken};
+
+/// The column of names in dmon and pmon.
+const NAME: usize = 16;
+
+/// Runs the command.
+pub fn run(machine: &MachineArgs, args: &Args, mut view: View) -> anyhow::Result<Exit> {
+    if matches!(view, View::TtSmi(_)) {
+        return Err(usage("--tt-smi is of one machine: name one host, or use --json"));
+    }
+    let (every, count) = repetition(args);
+    let mut screen = Screen::new(Output {
+        path: args.filename.clone(),
+        color: args.color,
+        ascii: args.ascii,
+        in_place: args.watch.is_some(),
+        choose: "-i",
+    });
+    let mut interrupt = every.map(|_| Interrupt::new()).transpose()?;
+    if let Some(interrupt) = interrupt.as_mut().filter(|_| screen.is_in_place()) {
+        interrupt.and_stop()?;
+    }
+    let watch = watch(machine, every.unwrap_or(Duration::from_secs(1)))?;
+    let (mut next, mut complaint) = (Instant::now(), String::new());
+    for round in 1.. {
+        let fleet = chosen(watch.round(LONGEST), &args.id)?;
+        if interrupt.as_ref().is_some_and(Interrupt::came) {
+            break;
+        }
+        screen.show(&text(&mut view, &fleet, &screen.style(), round))?;
+        // Lines for programs have no place for it.
+        if matches!(view, View::Csv(_) | View::Stream(_)) {
+            let now = silent(&fleet, |host| host.trouble().is_some());
+            if now != complaint {
+                eprint!("{now}");
+                complaint = now;
+            }
+        }
+        let exit = of_fleet(&fleet);
+        let (Some(every), Some(interrupt)) = (every.filter(|_| count != Some(round)), &interrupt) else {
+            screen.close()?;
+            // There may be a thousand machines in it, and the kernel clears up faster.
+            std::mem::forget(fleet);
+            return Ok(exit);
+        };
+        next = (next + every).max(Instant::now());
+        match interrupt.wait(next.saturating_duration_since(Instant::now())) {
+            Woken::Time => {}
+            Woken::End => break,
+            Woken::Stop => {
+                screen.suspend()?;
+                interrupt.stop()?;
+            }
+        }
+    }
+    screen.close()?;
+    Ok(Exit::Success)
+}
+
+/// The devices that were named, on whatever machine they are. An error when none has any of them.
+fn chosen(mut fleet: Fleet, names: &[String]) -> anyhow::Result<Fleet> {
+    if names.is_empty() {
+        return Ok(fleet);
+    }
+    let (mut error, mut is_found) = (None, false);
+    for host in &mut fleet.hosts {
+        let Some(snapshot) = host.snapshot.take() else { continue };
+        let nothing = || Snapshot { devices: Vec::new(), processes: Vec::new(), ..Snapshot::clone(&snapshot) };
+        let (empty, all) = (nothing(), Arc::unwrap_or_clone(snapshot.clone()));
+        host.snapshot = Some(Arc::new(match selected(all, names) {
+            Ok(snapshot) => {
+                is_found = true;
+                snapshot
+            }
+            Err(why) => {
+                error = error.or(Some(why));
+                empty
+            }
+        }));
+    }
+    match error.filter(|_| !is_found) {
+        Some(error) => Err(error),
+        None => Ok(fleet),
+    }
+}
+
+fn text(view: &mut View, fleet: &Fleet, style: &Style, round: u64) -> String {
+    match view {
+        View::Table => table::fleet::text(fleet, style, &local(now(), "%a %b %e %H:%M:%S %Y")),
+        View::Json { lines } => json(fleet, *lines),
+        View::Csv(_) => {
+            let mut text = String::new();
+            let mut is_first = round == 1;
+            for (host, snapshot) in told(fleet) {
+                let lines = view.text(&snapshot, style, if is_first { 1 } else { 2 });
+                for (n, line) in lines.lines().enumerate() {
+                    let is_header = is_first && n == 0 && view.has_header();
+                    let name = if is_header { "host".into() } else { csv::quoted(&host.name) };
+                    text += &format!("{name}, {line}\n");
+                }
+                is_first = false;
+            }
+            text
+        }
+        View::Stream(_) => {
+            let mut text = String::new();
+            for (host, snapshot) in told(fleet) {
+                for (n, line) in view.text(&snapshot, style, round).lines().enumerate() {
+                    let heads = ["host", "name"];
+                    let (mark, name) = match line.strip_prefix('#') {
+                        Some(" SIMULATED") => ('#', ""),
+                        Some(_) => ('#', heads[n.min(1)]),
+                        None => (' ', host.name.as_str()),
+                    };
+                    let name = fit(&clean(name).replace(' ', "_"), NAME, Align::Left, '~');
+                    let rest = line.get(1..).unwrap_or_default();
+                    text += format!("{mark} {name} {rest}").trim_end();
+                    text.push('\n');
+                }
+            }
+            text
+        }
+        View::List => lines_of_each(view, fleet, style, round),
+        View::Report(_) | View::TtSmi(_) => {
+            let part = |(host, snapshot): (&HostView, Snapshot)| {
+                let text = view.text(&snapshot, style, round);
+                format!("{:<54} : {}\n{text}\n", "Machine", clean(&host.name))
+            };
+            told(fleet).map(part).collect::<String>() + &silent(fleet, |host| host.snapshot.is_none())
+        }
+    }
+}
+
+/// Each line behind the machine's name, and a line for each machine that does not answer.
+fn lines_of_each(view: &mut View, fleet: &Fleet, style: &Style, round: u64) -> String {
+    let mut text = String::new();
+    for (host, snapshot) in told(fleet) {
+        let name = clean(&host.name);
+        view.text(&snapshot, style, round).lines().for_each(|line| text += &format!("{name}: {line}\n"));
+    }
+    text + &silent(fleet, |host| host.snapshot.is_none())
+}
+
+/// Machines that have told something, as it is to be shown.
+fn told(fleet: &Fleet) -> impl Iterator<Item = (&HostView, Snapshot)> {
+    fleet.hosts.iter().filter_map(|host| Some((host, host.aged()?)))
+}
+
+/// A line for each machine that does not answer, of those that are of interest.
+fn silent(fleet: &Fleet, is_of_interest: impl Fn(&HostView) -> bool) -> String {
+    let silent = fleet.hosts.iter().filter(|host| is_of_interest(host));
+    silent.map(|host| format!("{}: {}\n", clean(&host.name), clean(&no_answer(host)))).collect()
+}
+
+fn now() -> Timestamp {
+    Timestamp(jiff::Timestamp::now().as_millisecond())
+}
+
+fn json(fleet: &Fleet, one_line: bool) -> String {
+    envelope(fleet, one_line, |host| Of::Snapshot(host.snapshot.as_deref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+    use expect_test::expect_file;
+    use serde_json::Value;
+    use watch::fleet::example;
+
+    const TIME: &str = "Fri Jan  2 03:04:05 2026";
+
+    fn style(columns: usize) -> Style {
+        Style { columns, rows: None, color: false, unicode: true }
+    }
+
+    fn shown(words: &str, fleet: &Fleet) -> String {
+        let Command::Smi(args) = Cli::parse_from(["ttmon", "smi"].into_iter().chain(words.split(' '))).command else {
+            panic!("{words}");
+        };
+        text(&mut View::chosen(&args, true).unwrap(), fleet, &style(80), 1)
+    }
+
+    #[test]
+    fn several_machines_are_one_table() {
+        let text = table::fleet::text(&example::several(), &style(80), TIME);
+        for line in text.lines().filter(|line| !line.starts_with("note: ")) {
+            assert!(show::text::width(line) <= 80, "{line}");
+        }
+        expect_file!["golden/fleet-80.txt"].assert_eq(&text);
+        expect_file!["golden/fleet-140.txt"].assert_eq(&table::fleet::text(&example::several(), &style(140), TIME));
+        let ascii = Style { unicode: false, ..style(60) };
+        let mut plain = example::several();
+        plain.hosts.retain(|host| host.name.is_ascii() && host.name != "lab-7");
+        let text = table::fleet::text(&plain, &ascii, TIME);
+        assert!(text.is_ascii(), "{text}");
+        expect_file!["golden/fleet-ascii.txt"].assert_eq(&text);
+    }
+
+    #[test]
+    fn machines_that_say_nothing_are_still_a_table() {
+        let fleet = Fleet {
+            hosts: vec![
+                example::unreachable("lab-8", "no answer within 5 s", 3),
+                example::unreachable("lab-9", "x", 90_000),
+            ],
+        };
+        expect_file!["golden/fleet-silent.txt"].assert_eq(&table::fleet::text(&fleet, &style(80), TIME));
+    }
+
+    #[test]
+    fn every_view_says_which_machine_it_is() {
+        let mut fleet = example::several();
+        fleet.hosts.truncate(4);
+        let views = [
+            "-L",
+            "--query-device=index,power.draw",
+            "--query-processes=pid,dram_bytes",
+            "dmon",
+            "pmon",
+            "-q -d HEALTH",
+        ];
+        let text: String = views.map(|view| format!("$ ttmon smi {view}\n{}", shown(view, &fleet))).concat();
+        expect_file!["golden/fleet-views.txt"].assert_eq(&text);
+    }
+
+    #[test]
+    fn json_has_every_machine_with_its_state() {
+        let mut fleet = example::several();
+        fleet.hosts[0].snapshot = Some(Arc::new(example::calm(0)));
+        fleet.hosts.remove(1);
+        expect_file!["golden/fleet.json"].assert_eq(&json(&Fleet { hosts: fleet.hosts[..2].to_vec() }, false));
+        let all: Value = serde_json::from_str(&shown("--json", &example::several())).unwrap();
+        let snapshot: Snapshot = serde_json::from_value(all["hosts"][1]["snapshot"].clone()).unwrap();
+        assert_eq!(snapshot, show::example::machine());
+    }
+
+    #[test]
+    fn the_exit_code_is_that_of_the_worst() {
+        let code = |hosts: Vec<HostView>| of_fleet(&Fleet { hosts });
+        let (well, gone) = (example::reached("a", example::calm(2)), example::unreachable("b", "x", 1));
+        assert_eq!(code(vec![well.clone()]), Exit::Success);
+        assert_eq!(code(vec![well.clone(), gone.clone()]), Exit::Unreachable);
+        assert_eq!(code(vec![gone, example::reached("c", show::example::machine())]), Exit::DeviceLost);
+        assert_eq!(code(vec![example::reached("a", example::calm(0))]), Exit::NoDevice);
+    }
+
+    #[test]
+    fn a_device_is_chosen_on_every_machine_that_has_it() {
+        let devices = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+            let fleet = chosen(example::several(), &names).map_err(|error| error.to_string())?;
+            Ok::<_, String>(
+                fleet
+                    .hosts
+                    .iter()
+                    .map(|host| host.snapshot.as_ref().map_or(0, |one| one.devices.len()))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(devices(&["3"]).unwrap(), [1, 0, 0, 0, 0, 0]);
+        assert_eq!(devices(&["1"]).unwrap(), [1, 1, 0, 1, 0, 0]);
+        assert_eq!(devices(&["77"]).unwrap_err(), "no device is called \"77\": there are 0, 1, 2, 3");
+    }
+}

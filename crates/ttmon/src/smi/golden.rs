@@ -1,0 +1,240 @@
+//! What people and programs read, pinned. Refresh with `UPDATE_EXPECT=1` and read the difference.
+
+use super::*;
+use super::{report, tt_smi};
+use expect_test::expect_file;
+use show::example;
+use show::style::Style;
+
+const TIME: &str = "Fri Jan  2 03:04:05 2026";
+
+fn style(columns: usize) -> Style {
+    Style { columns, rows: None, color: false, unicode: true }
+}
+
+fn device_query(fields: &str, header: bool, units: bool) -> String {
+    let fields: Vec<String> = fields.split(',').map(str::to_owned).collect();
+    let query = csv::Query::of_devices(&fields, csv::Form { header, units }).unwrap();
+    query.text(&example::machine(), "2026/01/02 03:04:05.678", true)
+}
+
+fn process_query(fields: &str) -> String {
+    let fields: Vec<String> = fields.split(',').map(str::to_owned).collect();
+    let query = csv::Query::of_processes(&fields, csv::Form { header: true, units: true }).unwrap();
+    query.text(&example::machine(), "2026/01/02 03:04:05.678", true)
+}
+
+#[test]
+fn the_table_fits_80_columns() {
+    let text = table::text(&example::machine(), &style(80), TIME);
+    for line in text.lines().filter(|line| !line.starts_with("note: ")) {
+        assert!(show::text::width(line) <= 80, "{line}");
+    }
+    expect_file!["golden/table-80.txt"].assert_eq(&text);
+}
+
+#[test]
+fn the_table_uses_more_columns_when_there_are_more() {
+    expect_file!["golden/table-120.txt"].assert_eq(&table::text(&example::machine(), &style(120), TIME));
+}
+
+#[test]
+fn a_low_terminal_gets_a_line_per_device_so_that_the_processes_stay_in_view() {
+    let text = table::text(&example::machine(), &Style { rows: Some(23), ..style(80) }, TIME);
+    assert!(text.lines().count() <= 23, "{text}");
+    expect_file!["golden/table-80x24.txt"].assert_eq(&text);
+    let room = table::text(&example::machine(), &Style { rows: Some(40), ..style(80) }, TIME);
+    assert_eq!(room, table::text(&example::machine(), &style(80), TIME));
+}
+
+#[test]
+fn a_narrow_terminal_loses_columns_and_not_its_shape() {
+    let text = table::text(&example::machine(), &style(60), TIME);
+    for line in text.lines().filter(|line| !line.starts_with("note: ")) {
+        assert!(show::text::width(line) <= 60, "{line}");
+    }
+    expect_file!["golden/table-60.txt"].assert_eq(&text);
+}
+
+#[test]
+fn how_busy_processes_keep_a_device_is_told_where_the_driver_counts() {
+    let mut machine = example::machine();
+    let held = &mut machine.processes[0].devices[0];
+    (held.source, held.utilization_percent, held.usage.cb) = (Some(model::Source::Kernel), Some(62.5), None);
+    let table = table::text(&machine, &style(80), TIME);
+    let processes: Vec<&str> = table.lines().filter(|line| line.contains("Util") || line.contains('%')).collect();
+    expect_test::expect![[r#"
+        │ Dev   PID User      Via   Name      DRAM    L1 L1SML TRACE    CB Util From   │
+        │   2    81 a-rather… metal 日本語…      0    2K   32K    8K     –  62% kernel │"#]]
+    .assert_eq(&processes.join("\n"));
+}
+
+#[test]
+fn a_terminal_without_unicode_gets_ascii() {
+    let text = table::text(
+        &Snapshot { processes: vec![], ..example::machine() },
+        &Style { unicode: false, ..style(80) },
+        TIME,
+    );
+    assert!(text.is_ascii(), "{text}");
+    expect_file!["golden/table-ascii.txt"].assert_eq(&text);
+}
+
+#[test]
+fn colour_says_what_is_wrong() {
+    let text = table::text(&example::machine(), &Style { color: true, ..style(80) }, TIME);
+    expect_file!["golden/table-color.txt"].assert_eq(&text.replace('\x1b', "␛"));
+}
+
+#[test]
+fn a_galaxy_has_a_line_for_each_of_its_32_chips() {
+    let text = table::text(&example::galaxy(), &style(80), TIME);
+    assert!(text.lines().all(|line| show::text::width(line) <= 80), "{text}");
+    expect_file!["golden/table-galaxy-80.txt"].assert_eq(&text);
+    let mut galaxy = example::galaxy();
+    galaxy.devices[3].pcie.host_to_device = Some(model::BytesPerSecond(3.2e9));
+    galaxy.devices[3].pcie.device_to_host = Some(model::BytesPerSecond(4.5e6));
+    expect_file!["golden/table-galaxy-140.txt"].assert_eq(&table::text(&galaxy, &style(140), TIME));
+}
+
+#[test]
+fn a_simulated_machine_says_so_wherever_a_person_looks() {
+    let mut machine = example::machine();
+    machine.host.simulated = true;
+    let mut stream =
+        streams::Stream::new(&Stream::Dmon(args::StreamArgs { delay: 1.0, count: None, options: String::new() }));
+    for text in [
+        table::text(&machine, &style(80), TIME),
+        list::text(&machine),
+        report::text(&machine, &report::sections(&[]).unwrap(), TIME),
+        stream.text(&machine, "20260102 03:04:05"),
+    ] {
+        assert!(text.contains("SIMULATED"), "{text}");
+    }
+    assert!(json(&machine, true).contains("\"simulated\":true"));
+    assert!(!json(&example::machine(), true).contains("simulated"));
+}
+
+#[test]
+fn the_list_has_a_line_per_device() {
+    expect_file!["golden/list.txt"].assert_eq(&list::text(&example::machine()));
+}
+
+#[test]
+fn the_report_tells_everything_in_words() {
+    let all = report::sections(&[]).unwrap();
+    expect_file!["golden/report.txt"].assert_eq(&report::text(&example::machine(), &all, TIME));
+}
+
+#[test]
+fn the_report_can_be_cut_to_sections() {
+    let some = report::sections(&["memory".into(), "PIDS".into()]).unwrap();
+    expect_file!["golden/report-memory-pids.txt"].assert_eq(&report::text(&example::machine(), &some, TIME));
+    let error = report::sections(&["MEMROY".into()]).unwrap_err().to_string();
+    assert!(error.starts_with("-d: \"MEMROY\" is not a section: did you mean MEMORY?"), "{error}");
+}
+
+#[test]
+fn nvidia_smi_s_fields_are_answered_in_its_form() {
+    let fields = "index,name,uuid,pci.bus_id,temperature.gpu,power.draw,power.limit,clocks.gr,memory.used,memory.total,utilization.gpu";
+    let text = [
+        device_query(fields, true, true),
+        device_query(fields, false, false),
+        device_query("timestamp,gpu_name,clocks.sm", true, true),
+    ];
+    expect_file!["golden/query-nvidia.csv"].assert_eq(&text.concat());
+}
+
+#[test]
+fn every_device_field_has_an_answer() {
+    let all: Vec<&str> = device_fields::DEVICE_FIELDS.iter().map(|field| field.name).collect();
+    expect_file!["golden/query-device-all.csv"].assert_eq(&device_query(&all.join(","), true, true));
+}
+
+#[test]
+fn every_process_field_has_an_answer() {
+    let all: Vec<&str> = process_fields::process_fields().map(|field| field.name).collect();
+    expect_file!["golden/query-processes-all.csv"].assert_eq(&process_query(&all.join(",")));
+}
+
+#[test]
+fn the_header_shows_the_canonical_name_of_an_alias() {
+    assert!(process_query("pid,used_memory").starts_with("pid, used_gpu_memory [MiB]\n"));
+}
+
+#[test]
+fn the_help_lists_every_field() {
+    expect_file!["golden/help-query.txt"].assert_eq(&csv::help());
+}
+
+#[test]
+fn json_is_the_schema() {
+    expect_file!["golden/snapshot.json"].assert_eq(&json(&example::machine(), false));
+}
+
+#[test]
+fn json_lines_hold_one_snapshot_each_and_can_be_read_back() {
+    let line = json(&example::machine(), true);
+    assert_eq!(line.matches('\n').count(), 1);
+    assert_eq!(serde_json::from_str::<Snapshot>(&line).unwrap(), example::machine());
+}
+
+#[test]
+fn dmon_and_pmon_stream_lines() {
+    let args = args::StreamArgs { delay: 1.0, count: None, options: "DT".into() };
+    let mut text = String::new();
+    let mut devices = streams::Stream::new(&Stream::Dmon(args.clone()));
+    let mut processes = streams::Stream::new(&Stream::Pmon(args::StreamArgs { options: String::new(), ..args }));
+    for second in 5..7 {
+        text += &devices.text(&example::machine(), &format!("20260102 03:04:0{second}"));
+    }
+    text += &processes.text(&example::machine(), "20260102 03:04:05");
+    expect_file!["golden/streams.txt"].assert_eq(&text);
+}
+
+#[test]
+fn a_stream_has_no_old_values() {
+    let args = args::StreamArgs { delay: 1.0, count: None, options: String::new() };
+    let mut machine = example::machine();
+    machine.devices[0].state = model::State::Silent;
+    machine.devices[0].sample_age_seconds = Some(2.0);
+    let text = streams::Stream::new(&Stream::Dmon(args)).text(&machine, "20260102 03:04:05");
+    let words: Vec<&str> = text.lines().nth(2).unwrap().split_whitespace().collect();
+    assert_eq!(words, ["0", "-", "-", "-", "-", "-", "-", "-", "-", "silent"]);
+}
+
+#[test]
+fn a_stream_repeats_its_header_after_a_screenful() {
+    let args = args::StreamArgs { delay: 1.0, count: None, options: String::new() };
+    let mut stream = streams::Stream::new(&Stream::Dmon(args));
+    let text: String = (0..13).map(|_| stream.text(&example::machine(), "20260102 03:04:05")).collect();
+    assert_eq!(text.matches("#  dev").count(), 3, "{text}");
+}
+
+#[test]
+fn the_official_tt_smi_snapshot_is_matched() {
+    let host =
+        tt_smi::Host { distro: "Ubuntu 24.04 LTS".into(), platform: "x86_64".into(), memory: "503.51 GB".into() };
+    let text = tt_smi::text(&example::machine(), &host, "2026-01-02T03:04:05.678000");
+    assert!(text.is_ascii());
+    serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    expect_file!["golden/tt-smi.json"].assert_eq(&text);
+}
+
+proptest::proptest! {
+    #[test]
+    fn output_is_valid_for_any_bytes_in_a_command_line(bytes: Vec<u8>, columns in 0usize..200) {
+        let mut machine = example::machine();
+        let command = String::from_utf8_lossy(&bytes).into_owned();
+        machine.processes[0].command = Some(command.clone());
+        machine.processes[0].name = Some(command.clone());
+        machine.processes[0].user = Some(command);
+        assert_eq!(serde_json::from_str::<Snapshot>(&json(&machine, true)).unwrap(), machine);
+        let host = tt_smi::Host { distro: String::new(), platform: String::new(), memory: String::new() };
+        serde_json::from_str::<serde_json::Value>(&tt_smi::text(&machine, &host, "")).unwrap();
+        let text = table::text(&machine, &style(columns), TIME);
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+        let widths: std::collections::HashSet<usize> = text.lines().filter(|line| line.starts_with(['│', '┌', '└'])).map(show::text::width).collect();
+        assert_eq!(widths.len(), 1, "{text}");
+    }
+}

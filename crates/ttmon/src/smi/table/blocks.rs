@@ -1,0 +1,109 @@
+//! A block of two or three lines for each device.
+
+use model::{Bytes, Device, Snapshot};
+use show::figures::*;
+use show::grid::Page;
+use show::style::{Style, Tone};
+use show::text::Align::{Left, Right};
+
+/// The left half has a fixed width; the right one, with the bars, takes the rest.
+const LEFT: usize = 46;
+
+pub fn draw(page: &mut Page, snapshot: &Snapshot) {
+    let (style, glyphs) = (page.style, page.style.glyphs());
+    let columns = [LEFT, style.columns - 3 - LEFT];
+    page.rule(&columns, glyphs.horizontal, [glyphs.middle[0], glyphs.top[1], glyphs.middle[2]]);
+    let plain = |text: &str| (text.to_owned(), Tone::Plain);
+    let memory = style.cell(" Memory", columns[1] - 13, Left, Tone::Plain) + "used / total ";
+    page.line(&[first(&style, ["Dev", "Board", "PCI address", "PCIe link"].map(plain)), memory]);
+    page.line(&[second(&style, ["State", "Fan", "Temp", "Power", "AICLK"].map(plain)), " ".repeat(columns[1])]);
+    page.rule(&columns, glyphs.double, glyphs.joint);
+    for (i, device) in snapshot.devices.iter().enumerate() {
+        if i > 0 {
+            page.rule(&columns, glyphs.horizontal, glyphs.middle);
+        }
+        block(page, device, columns[1]);
+    }
+    page.rule(&columns, glyphs.horizontal, glyphs.bottom);
+}
+
+fn first(style: &Style, [name, board, address, link]: [(String, Tone); 4]) -> String {
+    let cells = [
+        style.cell(&name.0, 4, Right, name.1),
+        style.cell(&board.0, 16, Left, board.1),
+        style.cell(&address.0, 12, Left, address.1),
+        style.cell(&link.0, 9, Right, link.1),
+    ];
+    format!("{}  ", cells.join(" "))
+}
+
+fn second(style: &Style, [state, fan, temperature, power, clock]: [(String, Tone); 5]) -> String {
+    let cells = [
+        style.cell(&state.0, 9, Left, state.1),
+        style.cell(&fan.0, 8, Right, fan.1),
+        style.cell(&temperature.0, 8, Right, temperature.1),
+        style.cell(&power.0, 8, Right, power.1),
+        style.cell(&clock.0, 7, Right, clock.1),
+    ];
+    format!(" {} ", cells.join(" "))
+}
+
+fn block(page: &mut Page, device: &Device, right: usize) {
+    let style = page.style;
+    let unit = |figure: String, unit: &str| if figure == style.glyphs().absent { figure } else { figure + unit };
+    let first = first(
+        &style,
+        [
+            (name(device, &style), Tone::Strong),
+            (board(device, &style), Tone::Strong),
+            (address(device, &style), Tone::Plain),
+            (link(device), link_tone(device)),
+        ],
+    );
+    let second = second(
+        &style,
+        [
+            (device.state.name().to_owned(), state_tone(device.state)),
+            (fan(device, &style), Tone::Plain),
+            (unit(temperature(device, &style), style.glyphs().degree), temperature_tone(device)),
+            (unit(power(device, &style), "W"), power_tone(device)),
+            (unit(clock(device, &style), "MHz"), Tone::Plain),
+        ],
+    );
+    let memory = &device.memory;
+    let usage = |name, used, total| usage(name, used, total, memory.untracked_processes, right, &style);
+    page.line(&[first, usage("DRAM", memory.dram_used, memory.dram_total)]);
+    page.line(&[second, usage("L1", memory.l1_used, memory.l1_total)]);
+    let (traffic, remark) = (traffic(device, &style), remark(device));
+    if traffic.is_some() || remark.is_some() {
+        let text = |text: Option<String>| text.map_or_else(String::new, |text| format!(" {text}"));
+        page.line(&[
+            style.cell(&text(traffic), LEFT, Left, Tone::Plain),
+            style.cell(&text(remark), right, Left, Tone::Warning),
+        ]);
+    }
+}
+
+/// ` DRAM ████░░░░  12.4/32.0 GiB `
+fn usage(
+    name: &str,
+    used: Option<Bytes>,
+    total: Option<Bytes>,
+    untracked: u32,
+    columns: usize,
+    style: &Style,
+) -> String {
+    let figures = used_of_total(used, total, untracked, style);
+    let tone = memory_tone(used, total);
+    let bar = style.bar(part(used, total), columns - 6 - 17, tone);
+    let figures = style.cell(&figures, 16, Right, if tone == Tone::Good { Tone::Plain } else { tone });
+    format!(" {name:<5}{bar}{figures} ")
+}
+
+/// `PCIe → 1.2 GiB/s  ← 3.4 MiB/s`, once there are two samples.
+fn traffic(device: &Device, style: &Style) -> Option<String> {
+    let (there, back) = (device.pcie.host_to_device?, device.pcie.device_to_host?);
+    let glyphs = style.glyphs();
+    let (there, back) = (there.to_string(), back.to_string());
+    Some(format!("PCIe  {} {there:<13} {} {back}", glyphs.to_device, glyphs.to_host))
+}

@@ -1,0 +1,90 @@
+//! The default view: devices and processes in nvidia-smi's shape.
+//!
+//! Up to eight devices get a block of two or three lines each; more of them get a line each, so that a Galaxy's 32 stay
+//! readable, and so do fewer on a small terminal. Eighty columns are enough; more make the bars and names longer, fewer cost
+//! columns.
+
+mod blocks;
+pub mod fleet;
+mod processes;
+mod rows;
+
+use model::{Fault, Severity, Snapshot};
+use show::grid::Page;
+use show::style::{Style, Tone};
+use show::text::{Align, clean, width};
+
+/// More devices than this get a line each.
+const BLOCKS: usize = 8;
+/// Blocks need so many columns.
+const BLOCK_WIDTH: usize = 80;
+const NARROWEST: usize = 40;
+const WIDEST: usize = 160;
+/// Faults that are listed below the tables.
+const NOTES: usize = 6;
+
+/// The whole view.
+pub fn text(snapshot: &Snapshot, style: &Style, time: &str) -> String {
+    let style = Style { columns: style.columns.clamp(NARROWEST, WIDEST), ..*style };
+    if snapshot.devices.len() > BLOCKS || style.columns < BLOCK_WIDTH {
+        return page(snapshot, style, time, rows::draw);
+    }
+    let text = page(snapshot, style, time, blocks::draw);
+    // Processes that are in view are worth more than devices at length.
+    match style.rows {
+        Some(rows) if text.lines().count() > rows => page(snapshot, style, time, rows::draw),
+        _ => text,
+    }
+}
+
+fn page(snapshot: &Snapshot, style: Style, time: &str, devices: fn(&mut Page, &Snapshot)) -> String {
+    let mut page = Page::new(style);
+    page.text += &format!("{time}\n");
+    title(&mut page, snapshot);
+    devices(&mut page, snapshot);
+    processes::draw(&mut page, snapshot);
+    notes(&mut page, snapshot);
+    page.text
+}
+
+/// Name, version, driver and host, above the devices. The frame is left open for what follows.
+fn title(page: &mut Page, snapshot: &Snapshot) {
+    let (style, inner) = (page.style, page.style.columns - 2);
+    page.rule(&[inner], style.glyphs().horizontal, style.glyphs().top);
+    let driver = snapshot.host.driver_version.as_deref().unwrap_or("unknown");
+    let left = format!(" ttmon {}   driver {}", env!("CARGO_PKG_VERSION"), clean(driver));
+    let (right, tone) = match &snapshot.host {
+        host if host.simulated => (" SIMULATED ".to_owned(), Tone::Warning),
+        host => (format!(" {} ", clean(host.name.as_deref().unwrap_or(""))), Tone::Plain),
+    };
+    let taken = width(&right).min(inner / 2);
+    let left = style.cell(&left, inner - taken, Align::Left, Tone::Strong);
+    page.line(&[left + &style.cell(&right, taken, Align::Right, tone)]);
+}
+
+/// What is wrong and what went wrong, below the tables.
+fn notes(page: &mut Page, snapshot: &Snapshot) {
+    for alert in &snapshot.alerts {
+        let tone = match alert.severity {
+            Severity::Critical => Tone::Bad,
+            Severity::Warning => Tone::Warning,
+            Severity::Info => Tone::Plain,
+        };
+        page.text += &page.style.paint(&format!("{}: ", alert.severity.name()), tone);
+        page.text += &format!("{}: {}\n", clean(&alert.name), clean(&alert.text));
+    }
+    let note = |fault: &Fault| format!("{}: {}", clean(&fault.path), clean(&fault.reason));
+    list_notes(page, snapshot.faults.iter().map(note).collect());
+}
+
+fn list_notes(page: &mut Page, notes: Vec<String>) {
+    let style = page.style;
+    for note in notes.iter().take(NOTES) {
+        page.text += &style.paint("note: ", Tone::Warning);
+        page.text += note;
+        page.text.push('\n');
+    }
+    if notes.len() > NOTES {
+        page.text += &format!("note: {} more; --json lists them all\n", notes.len() - NOTES);
+    }
+}

@@ -1,0 +1,104 @@
+//! The processes, by device.
+
+use crate::smi::process_fields::ProcessRow;
+use model::{Bytes, Runtime, Snapshot, Source};
+use show::grid::{Cell, Column, Page};
+use show::style::{Style, Tone};
+use show::text::{Align, clean, cut};
+
+/// The longest name of a machine that is not cut.
+const NAME: usize = 24;
+
+pub fn draw(page: &mut Page, snapshot: &Snapshot) {
+    draw_all(page, &[(None, snapshot)]);
+}
+
+/// Those of several machines, each with its name.
+pub fn draw_all(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
+    let (style, glyphs) = (page.style, page.style.glyphs());
+    let inner = style.columns - 2;
+    let named: Vec<(Option<&str>, ProcessRow)> = machines
+        .iter()
+        .flat_map(|(host, snapshot)| ProcessRow::all(snapshot, "").into_iter().map(move |row| (*host, row)))
+        .collect();
+    let rows: Vec<&ProcessRow> = named.iter().map(|(_, row)| row).collect();
+    page.text.push('\n');
+    page.rule(&[inner], glyphs.horizontal, glyphs.top);
+    if rows.is_empty() {
+        page.line(&[style.cell(" No process uses a device", inner, Align::Left, Tone::Plain)]);
+        page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
+        return;
+    }
+    // A pid is never cut; the name gets what it leaves.
+    let pid = rows.iter().map(|row| row.process.pid.to_string().len()).max().unwrap_or(0).max(5);
+    // With room to spare the whole command line is worth more than its first word.
+    let wide = style.columns >= 104;
+    let contained = rows.iter().any(|row| row.process.container.is_some());
+    let told = rows.iter().any(|row| row.held.source == Some(Source::Kernel));
+    let counted = rows.iter().any(|row| row.held.utilization_percent.is_some());
+    let mut columns = vec![
+        Column::right("Dev", 3),
+        Column::right("PID", pid),
+        Column::left("User", 6).rank(3),
+        Column::left("Via", 5).rank(6),
+        Column::left(if wide { "Command" } else { "Name" }, 13 - pid.min(7)).stretching(),
+        Column::right("DRAM", 5),
+        Column::right("L1", 5).rank(1),
+        Column::right("L1SML", 5).rank(7),
+        Column::right("TRACE", 5).rank(5),
+        Column::right("CB", 5).rank(4),
+        Column::left("From", if told { 6 } else { 5 }).rank(2),
+    ];
+    if counted {
+        columns.insert(columns.len() - 1, Column::right("Util", 4).rank(2));
+    }
+    if contained {
+        columns.insert(3, Column::left(if wide { "Container" } else { "Contnr" }, 8).rank(8));
+    }
+    let mut rows: Vec<Vec<Cell>> = rows.iter().map(|row| cells(row, &style, (contained, counted), wide)).collect();
+    if machines.iter().any(|(host, _)| host.is_some()) {
+        columns.insert(0, Column::left("Host", 6));
+        for (cells, (host, _)) in rows.iter_mut().zip(&named) {
+            let name = clean(host.unwrap_or_default());
+            cells.insert(0, Cell::plain(cut(&name, NAME, style.glyphs().cut)));
+        }
+    }
+    page.grid(columns, rows);
+    page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
+}
+
+fn cells(row: &ProcessRow, style: &Style, (contained, counted): (bool, bool), wide: bool) -> Vec<Cell> {
+    let absent = style.glyphs().absent;
+    let text = |text: Option<&str>| Cell::plain(text.map_or(absent.into(), clean));
+    let bytes = |bytes: Option<Bytes>| match bytes {
+        Some(Bytes(0)) => Cell::Text("0".into(), Tone::Faint),
+        Some(bytes) => Cell::plain(bytes.short()),
+        None => Cell::Text(absent.into(), Tone::Faint),
+    };
+    let process = row.process;
+    let name = if wide { process.command.as_deref().or(process.name.as_deref()) } else { process.name.as_deref() };
+    let usage = row.held.usage;
+    let mut cells = vec![
+        Cell::Text(row.held.id.to_string(), Tone::Strong),
+        Cell::plain(process.pid.to_string()),
+        text(process.user.as_deref()),
+        text(process.runtime.map(Runtime::name).map(|name| name.trim_start_matches("tt-"))),
+        text(name),
+        bytes(usage.dram),
+        bytes(usage.l1),
+        bytes(usage.l1_small),
+        bytes(usage.trace),
+        bytes(usage.cb),
+        text(row.held.source.map(Source::name)),
+    ];
+    if counted {
+        let percent = row.held.utilization_percent.map(|percent| format!("{percent:.0}%"));
+        cells.insert(cells.len() - 1, text(percent.as_deref()));
+    }
+    if contained {
+        // Engine and pod come before the id, which alone tells one container from another.
+        let id = process.container.as_deref().map(|container| container.rsplit(['/', ':']).next().unwrap_or(container));
+        cells.insert(3, text(id));
+    }
+    cells
+}

@@ -1,0 +1,126 @@
+//! The words of the command line, with the command put in that the program's name, or no command at all, stands for.
+//!
+//! Which commands and options there are is read from clap's definition of them.
+
+use clap::{Arg, ArgAction, Command};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// The command line with its command. Without any it is the monitor on a terminal, and a table elsewhere.
+pub fn completed(arguments: impl Iterator<Item = OsString>, is_terminal: bool, definition: &Command) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
+    // The program's name may stand for a command.
+    let called = match name {
+        Some("tt-smi") => Some("smi"),
+        Some("tt-nvtop") => Some("top"),
+        Some("allocation_monitor_client") => Some("mem"),
+        Some("allocation_server" | "allocation_server_poc") => Some("serve"),
+        _ => None,
+    };
+    // What stands behind `run` is another program's.
+    if let Some(end) = words_before_a_command(&arguments, definition).filter(|_| called.is_none()) {
+        let command = arguments.split_off(end);
+        join_sim(&mut arguments);
+        arguments.extend(command);
+        return arguments;
+    }
+    let has_command = arguments.iter().skip(1).any(|word| is_command(definition, word));
+    // Options of smi may stand before its name.
+    let smi = arguments.iter().skip(1).position(|word| word == "smi").map(|at| at + 1);
+    smi.filter(|_| called.is_none()).map(|at| arguments.remove(at));
+    let usual =
+        if is_terminal && smi.is_none() && is_only_about_the_machine(&arguments, definition) { "top" } else { "smi" };
+    if let Some(command) = called.or((smi.is_some() || !has_command).then_some(usual)) {
+        arguments.insert(1.min(arguments.len()), command.into());
+    }
+    join_sim(&mut arguments);
+    // nvidia-smi spells it with one dash.
+    for argument in &mut arguments {
+        if let Some(rest) = argument.to_str().and_then(|text| text.strip_prefix("-lms")) {
+            let value = rest.strip_prefix('=').unwrap_or(rest);
+            *argument = if value.is_empty() { "--loop-ms".into() } else { format!("--loop-ms={value}").into() };
+        }
+    }
+    arguments
+}
+
+/// Whether a word is a command, or asks for help or the version. One that runs another program is looked for on its own.
+fn is_command(definition: &Command, word: &OsStr) -> bool {
+    let asks = |arg: &Arg| {
+        let action = arg.get_action();
+        matches!(action, ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version)
+    };
+    definition.get_subcommands().any(|command| word == command.get_name() && !runs_a_program(command))
+        || definition.get_arguments().any(|arg| asks(arg) && is_named(arg, word))
+}
+
+/// Whether all words from the first one on that is no option are another program's.
+fn runs_a_program(command: &Command) -> bool {
+    command.get_positionals().any(Arg::is_trailing_var_arg_set)
+}
+
+/// Whether a word is an option's name.
+fn is_named(arg: &Arg, word: &OsStr) -> bool {
+    let Some(word) = word.to_str() else { return false };
+    let long = word.strip_prefix("--");
+    let short = word.strip_prefix('-').and_then(|rest| rest.parse::<char>().ok());
+    long.is_some_and(|long| {
+        arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|all| all.contains(&long))
+    }) || short.is_some_and(|short| arg.get_short() == Some(short))
+}
+
+/// Whether an option always has a value.
+fn needs_value(arg: &Arg) -> bool {
+    arg.get_num_args().is_some_and(|values| values.min_values() > 0)
+}
+
+/// What is simulated may be parted from --sim by a blank.
+fn join_sim(arguments: &mut Vec<OsString>) {
+    if let Some(at) = arguments.iter().position(|word| word == "--sim")
+        && let Some(spec) = arguments.get(at + 1).and_then(|word| word.to_str()).filter(|word| is_spec(word))
+    {
+        arguments[at] = format!("--sim={spec}").into();
+        arguments.remove(at + 1);
+    }
+}
+
+/// Whether there is nothing but which machine to look at.
+fn is_only_about_the_machine(arguments: &[OsString], definition: &Command) -> bool {
+    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str()).peekable();
+    let mut all = arguments.len().saturating_sub(1);
+    while let Some(word) = words.next() {
+        all -= 1;
+        let name = word.split('=').next().unwrap_or(word);
+        let about = definition.get_arguments().find(|arg| arg.is_global_set() && is_named(arg, name.as_ref()));
+        match about {
+            None => return false,
+            Some(arg) if needs_value(arg) => all -= usize::from(name == word && words.next().is_some()),
+            Some(_) if name == "--sim" => {
+                all -= usize::from(name == word && words.next_if(|word| is_spec(word)).is_some());
+            }
+            Some(_) => {}
+        }
+    }
+    // A word that is no text is somebody else's.
+    all == 0
+}
+
+/// How many words are our own when the command is `run`: those before the command that it shall run.
+fn words_before_a_command(arguments: &[OsString], definition: &Command) -> Option<usize> {
+    let runs = definition.get_subcommands().find(|command| runs_a_program(command))?;
+    let is_value = |at: usize| {
+        let is_spec = || arguments[at].to_str().is_some_and(is_spec);
+        let before = &arguments[at - 1];
+        runs.get_arguments().any(|arg| needs_value(arg) && is_named(arg, before)) || (before == "--sim" && is_spec())
+    };
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-") && word != "-";
+    let mut words =
+        (1..arguments.len()).filter(|at| arguments[*at] == "--" || !(is_option(&arguments[*at]) || is_value(*at)));
+    let run = words.next().filter(|at| arguments[*at] == runs.get_name())?;
+    Some(words.next().unwrap_or(arguments.len()).max(run))
+}
+
+fn is_spec(word: &str) -> bool {
+    !word.starts_with('-') && word.parse::<sim::Spec>().is_ok()
+}

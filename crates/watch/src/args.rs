@@ -1,0 +1,53 @@
+//! What the command line says of the machine to look at.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Which machine to look at.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Which machine")]
+pub struct MachineArgs {
+    /// Look at a simulated machine. SPEC: p150x4 (the default), n150, n300x4, p300x2, galaxy-wh, galaxy-bh, mixed; with
+    /// faults as in `p150x4,hang=2@5s,reset=1@8s,kill=0@10s,lose=3@12s`; with `fdinfo` or `processes`, its driver counts for processes
+    #[arg(long, global = true, value_name = "SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "p150x4", conflicts_with = "root")]
+    pub sim: Option<String>,
+    /// Read DIR/sys, DIR/proc/driver, DIR/proc/PID/fdinfo and DIR/dev instead of the real ones
+    #[arg(long, global = true, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Ask the service at PATH (`ttmon serve`), or none; else the one that is there, which sees all users' processes
+    #[arg(long, global = true, value_name = "PATH|off")]
+    pub service: Option<PathBuf>,
+    /// Look at other machines, where `ttmon serve` listens: NAME, NAME:PORT or a URL, several separated by commas
+    #[arg(long, global = true, value_name = "URL", value_delimiter = ',', conflicts_with_all = ["sim", "root", "service", "ssh"])]
+    pub host: Vec<String>,
+    /// Look at other machines, on which ttmon is started over your ssh: HOST or USER@HOST, several separated by commas
+    #[arg(long, global = true, value_name = "HOST", value_delimiter = ',', conflicts_with_all = ["sim", "root", "service"])]
+    pub ssh: Vec<String>,
+    /// Look at the machines that the Prometheus at URL scrapes, with smi and top
+    #[arg(long, global = true, value_name = "URL", conflicts_with_all = ["sim", "root", "service", "host", "ssh"])]
+    pub prometheus: Option<String>,
+    /// With --ssh: bring this program along, for machines that have none; nothing of it stays there
+    #[arg(long, global = true)]
+    pub push: bool,
+    /// With --host and --prometheus: the token, in the first line of FILE
+    #[arg(long, global = true, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// With --host and --prometheus: believe the certificates in FILE (PEM) instead of the system's
+    #[arg(long, global = true, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Wait at most MS milliseconds for the devices; what does not answer is shown as it was
+    #[arg(long, global = true, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    pub deadline_ms: u64,
+}
+
+impl MachineArgs {
+    /// Whether other machines are looked at.
+    pub fn is_far(&self) -> bool {
+        !self.host.is_empty() || !self.ssh.is_empty() || self.prometheus.is_some()
+    }
+
+    /// Whether it is more than one machine.
+    pub fn is_fleet(&self) -> bool {
+        self.host.len() + self.ssh.len() > 1 || self.prometheus.is_some()
+    }
+}

@@ -1,0 +1,25 @@
+//! Where snapshots come from: this machine, its service, other machines, Prometheus, recordings; and the configuration.
+//!
+//! [`machine`] is the one that the command line names ([`args`]); [`sampling`] takes its samples in a thread of its own. [`client`] asks
+//! the service, [`fleet`] several other machines, and [`record`] writes and reads files.
+
+#![cfg_attr(any(test, feature = "examples"), allow(clippy::unwrap_used))]
+
+pub mod args;
+pub mod atomic_file;
+pub mod client;
+pub mod config;
+pub mod duration;
+pub mod events;
+pub mod exit;
+pub mod fleet;
+pub mod handover;
+pub mod look;
+pub mod machine;
+pub mod memory;
+pub mod moment;
+pub mod record;
+pub mod rules;
+pub mod sampling;
+pub mod verdict;
+pub mod wait;
