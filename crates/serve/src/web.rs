@@ -21,7 +21,7 @@ use watch::events::{Events, Observation};
 use watch::exit::{Exit, Failure};
 use watch::moment::Moment;
 use watch::rules::RuleWatch;
-use web::{Ask, Asker, Board, Options, Order, Question, Server};
+use web::{Ask, Asker, BufferOrder, Published, Question, ServerOptions, WebServer};
 
 /// Where others are let in: sockets that listen, and what poc_connections have to show.
 pub struct HttpListeners {
@@ -32,11 +32,11 @@ pub struct HttpListeners {
 
 /// What is served over HTTP. Without a listener, nothing is.
 pub struct Web {
-    pub board: Arc<Board>,
+    pub board: Arc<Published>,
     events: Events,
     /// The sample before, and how many exits there were until then.
     before: (Arc<Snapshot>, u64),
-    server: Option<Server>,
+    server: Option<WebServer>,
     credentials: Credentials,
     waiting: Receiver<Question>,
     /// Can be read when there are questions.
@@ -130,7 +130,7 @@ impl Web {
         let mut events = Events::default();
         let nothing = Moment::default();
         events.notice(nothing.observation(), Observation { snapshot: &first, exits: &[] });
-        let board = Arc::new(Board::new(first.clone(), interval, metrics, events.take().into()));
+        let board = Arc::new(Published::new(first.clone(), interval, metrics, events.take().into()));
         let (questions, wake) = UnixStream::pair()?;
         questions.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
@@ -145,8 +145,8 @@ impl Web {
                 let address = listener.local_addr()?;
                 log(Level::Info, "listening", &[("protocol", &protocol), ("address", &address)]);
             }
-            let options = Options { listeners, tls, token, ask: ask.clone() };
-            server = Some(Server::start(board.clone(), options)?);
+            let options = ServerOptions { listeners, tls, token, ask: ask.clone() };
+            server = Some(WebServer::start(board.clone(), options)?);
         }
         Ok(Web { board, events, before: (first, 0), server, credentials, waiting, questions, _ask: ask })
     }
@@ -211,9 +211,9 @@ fn answer_to(ask: Ask, state: &ServiceState) -> Vec<u8> {
     match ask {
         Ask::Buffers { pid, device, kind, order, limit, offset } => {
             let sort = match order {
-                Order::Bytes => Sort::Bytes,
-                Order::Age => Sort::Age,
-                Order::Device => Sort::Device,
+                BufferOrder::Bytes => Sort::Bytes,
+                BufferOrder::Age => Sort::Age,
+                BufferOrder::Device => Sort::Device,
             };
             let wanted = Wanted { pid, device, kind, sort, limit, offset, ..Wanted::default() };
             let (page, unlisted, faults) = state.page_of_buffers(&wanted);

@@ -8,7 +8,7 @@ use watch::args::MachineArgs;
 use watch::atomic_file::replace_file;
 use watch::exit::{Exit, Failure};
 use watch::machine::Machine;
-use web::metrics::{Format, MetricsInput, ServiceFigures};
+use web::metrics::{MetricsFormat, MetricsInput, ServiceFigures};
 
 pub const AFTER_HELP: &str = "\
 What was not measured has no line. A single sample has no PCIe counters: the service (`ttmon serve`) has them, \
@@ -37,7 +37,10 @@ pub fn run(machine: &MachineArgs, args: &MetricsArgs) -> anyhow::Result<Exit> {
     let (version, sample_age_seconds) = (env!("CARGO_PKG_VERSION"), Some(0.0));
     let service = ServiceFigures { version, sample_age_seconds, ..ServiceFigures::default() };
     let input = MetricsInput { snapshot: &snapshot, service, options: args.options.wanted() };
-    let text = web::metrics::write(&input, if args.openmetrics { Format::OpenMetrics } else { Format::Prometheus });
+    let text = web::metrics::write(
+        &input,
+        if args.openmetrics { MetricsFormat::OpenMetrics } else { MetricsFormat::Prometheus },
+    );
     let written = match &args.textfile {
         Some(path) => replace_file(path, text.as_bytes()).map_err(|error| {
             let exit = if error.kind() == io::ErrorKind::PermissionDenied { Exit::Permission } else { Exit::Usage };

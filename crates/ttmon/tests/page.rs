@@ -105,13 +105,13 @@ fn the_page_lives_and_obeys_keys() {
     browser.run("window.card = document.querySelector('.card')");
 
     for (key, text) in
-        [("2", "Who holds it"), ("3", "Mesh"), ("4", "in all"), ("5", "Deaths"), ("6", "Alerts"), ("1", "Hottest")]
+        [("2", "Memory by process"), ("3", "Mesh"), ("4", "in all"), ("5", "Exited processes"), ("6", "Alerts"), ("1", "Hottest")]
     {
         browser.press(key);
         browser.wait_for_text(text);
     }
     browser.press("?");
-    browser.wait_for_text("a shorter, a longer time range");
+    browser.wait_for_text("shorter, longer time range");
     browser.press(ESCAPE);
     browser.wait_until("!document.getElementById('help').open");
     browser.press("jj");
@@ -142,7 +142,7 @@ fn processes_are_filtered_and_sorted_and_opened() {
     browser.press("/");
     browser.wait_until("document.activeElement.id === 'filter'");
     let names =
-        "[...document.querySelectorAll('main tbody tr')].map(row => row.cells[14].textContent.split(' ')[1]).join()";
+        "[...document.querySelectorAll('main tbody tr')].map(row => [...row.cells].at(-1).textContent.split(' ')[1]).join()";
     browser.press("dram>1G command~train");
     browser.wait_until(&format!("{names} === 'train_nanogpt.py'"));
     browser.wait_for_text("1 of ");
@@ -160,7 +160,7 @@ fn processes_are_filtered_and_sorted_and_opened() {
     browser.press("j");
     browser.press(ENTER);
     browser.wait_for_text("Host memory");
-    browser.wait_for_text("Nobody tells of its buffers");
+    browser.wait_for_text("No per-buffer data for this process");
     browser.back();
     browser.wait_until("location.hash.startsWith('#/processes')");
     assert_clean(&browser, &served);
@@ -257,8 +257,8 @@ fn a_hung_device_is_named() {
     let served = Served::start("p150x4,hang=2@1s", &[]);
     browser.go(&served.address(""));
     browser.wait_for_text("device 2 is hung");
-    browser.wait_until("document.title.startsWith('(1 ill)')");
-    browser.wait_until("document.querySelector('.card.ill .id').textContent === '2'");
+    browser.wait_until("document.title.startsWith('(1 problem)')");
+    browser.wait_until("document.querySelector('.card.problem .id').textContent === '2'");
     browser.press("6");
     browser.wait_for_text("device 2: hung, was ok");
     browser.wait_for_text("heartbeat-stopped");
@@ -275,7 +275,7 @@ fn when_the_service_ends_the_page_says_so_and_comes_back_with_it() {
     browser.wait_for_text("Device 1");
     browser.run("window.stays = true");
     served.kill();
-    browser.wait_for_text("This is old: last sample");
+    browser.wait_for_text("Out of date: last sample");
     browser.wait_for_text("Next try in");
     browser.wait_until("document.body.classList.contains('is-old') && document.title.startsWith('(old)')");
     served.restart();
@@ -335,7 +335,7 @@ fn what_a_process_calls_itself_is_text() {
     browser.wait_for_text(script);
     client.kill();
     browser.go(&served.address("#/deaths"));
-    browser.wait_for_text("1 remembered");
+    browser.wait_for_text("1 recorded");
     browser.wait_for_text(script);
     assert_eq!(browser.run("return document.querySelectorAll('main script, main img, main b b').length"), 0);
     assert!(browser.run("return document.title").as_str().unwrap().ends_with("ttmon"));

@@ -1,4 +1,4 @@
-//! What has happened, numbered, so that whoever has heard some of it can ask for the rest.
+//! Events, numbered, so that a client that has some of them can ask for the rest.
 
 use model::Event;
 use serde::Serialize;
@@ -12,7 +12,7 @@ pub struct EventLog {
     pub newest: u64,
 }
 
-/// So many are kept.
+/// How many are kept.
 const MOST: usize = 1000;
 
 impl EventLog {

@@ -3,14 +3,14 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod api;
-mod board;
 mod events;
 mod history;
 pub mod metrics;
 mod page;
+mod published;
 mod server;
 mod text;
 
-pub use api::{Ask, Order, Question};
-pub use board::{Board, Sample};
-pub use server::{Asker, Options, Server, TlsError, certificate};
+pub use api::{Ask, BufferOrder, Question};
+pub use published::{Published, Sample};
+pub use server::{Asker, ServerOptions, TlsError, WebServer, certificate};

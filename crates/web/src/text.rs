@@ -1,4 +1,4 @@
-//! A text that many are sent: written once, and packed once when somebody takes it packed.
+//! A text for many clients: written once, and compressed once when a client takes it compressed.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 /// Bytes that are shared, and the same with gzip.
 #[derive(Debug, Default)]
-pub struct Text {
+pub struct SharedText {
     plain: Bytes,
     packed: OnceLock<Option<Bytes>>,
 }
@@ -16,18 +16,18 @@ pub struct Text {
 /// Less than this is sent as it is: it fits into a packet.
 const WORTH_PACKING: usize = 1400;
 
-impl Text {
-    pub fn new(bytes: impl Into<Bytes>) -> Text {
-        Text { plain: bytes.into(), packed: OnceLock::new() }
+impl SharedText {
+    pub fn new(bytes: impl Into<Bytes>) -> SharedText {
+        SharedText { plain: bytes.into(), packed: OnceLock::new() }
     }
 
     /// What was packed before. Bytes that are no gzip are an empty text.
-    pub fn of_packed(packed: &'static [u8]) -> Text {
+    pub fn of_packed(packed: &'static [u8]) -> SharedText {
         let mut plain = Vec::new();
         if flate2::read::GzDecoder::new(packed).read_to_end(&mut plain).is_err() {
-            return Text::default();
+            return SharedText::default();
         }
-        Text { plain: plain.into(), packed: Some(Bytes::from_static(packed)).into() }
+        SharedText { plain: plain.into(), packed: Some(Bytes::from_static(packed)).into() }
     }
 
     /// As it is.
@@ -58,12 +58,12 @@ mod tests {
     #[test]
     fn what_is_packed_is_the_same_and_what_is_short_is_not_packed() {
         let long = "ttmon ".repeat(1000);
-        let text = Text::new(long.clone());
+        let text = SharedText::new(long.clone());
         let packed = text.packed().unwrap();
         let mut unpacked = String::new();
         flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut unpacked).unwrap();
         assert_eq!(unpacked, long);
         assert!(packed.len() < long.len() / 10, "{}", packed.len());
-        assert_eq!(Text::new("short").packed(), None);
+        assert_eq!(SharedText::new("short").packed(), None);
     }
 }

@@ -7,36 +7,42 @@ mod support;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Instant;
-use support::{Served, event, machine, wait_for};
+use support::{TestServer, event, machine, wait_for};
 
 #[test]
 fn the_snapshot_is_the_one_that_was_published_byte_for_byte() {
-    let served = Served::start();
+    let served = TestServer::start();
     let first = served.get("/api/v1/snapshot");
-    assert_eq!(first.text(), serde_json::to_string(&*served.board.sample().snapshot).unwrap());
+    assert_eq!(first.text(), serde_json::to_string(&*served.published.sample().snapshot).unwrap());
     let next = machine(2, &["other"]);
-    served.board.publish(next.clone(), Instant::now(), Vec::new());
+    served.published.publish(next.clone(), Instant::now(), Vec::new());
     assert_eq!(served.get("/api/v1/snapshot").text(), serde_json::to_string(&*next).unwrap());
 }
 
 #[test]
 fn what_has_not_changed_is_not_sent_again() {
-    let served = Served::start();
-    for path in
-        ["/api/v1/snapshot", "/api/v1/devices?id=0", "/api/v1/events", "/api/v1/deaths", "/api/v1/openapi.json", "/"]
-    {
+    let served = TestServer::start();
+    for path in [
+        "/api/v1/snapshot",
+        "/api/v1/devices?id=0",
+        "/api/v1/events",
+        "/api/v1/deaths",
+        "/api/v1/openapi.json",
+        "/api/v1/figures",
+        "/",
+    ] {
         let tag = served.get(path).headers["etag"].clone();
         let again = served.ask("GET", path, &[&format!("if-none-match: {tag}")]);
         assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
     }
     let tag = served.get("/api/v1/snapshot").headers["etag"].clone();
-    served.board.publish(machine(2, &[]), Instant::now(), Vec::new());
+    served.published.publish(machine(2, &[]), Instant::now(), Vec::new());
     assert_eq!(served.ask("GET", "/api/v1/snapshot", &[&format!("if-none-match: {tag}")]).status, 200);
 }
 
 #[test]
 fn long_answers_are_packed_for_those_who_ask_for_it() {
-    let served = Served::start();
+    let served = TestServer::start();
     let plain = served.get("/api/v1/snapshot");
     let packed = served.ask("GET", "/api/v1/snapshot", &["accept-encoding: br, gzip"]);
     assert_eq!(packed.headers["content-encoding"], "gzip");
@@ -50,7 +56,7 @@ fn long_answers_are_packed_for_those_who_ask_for_it() {
 
 #[test]
 fn head_is_get_without_the_body_and_all_else_is_refused() {
-    let served = Served::start();
+    let served = TestServer::start();
     let (head, get) = (served.ask("HEAD", "/api/v1/devices", &[]), served.get("/api/v1/devices"));
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(head.headers["content-length"], get.body.len().to_string());
@@ -63,7 +69,7 @@ fn head_is_get_without_the_body_and_all_else_is_refused() {
 
 #[test]
 fn devices_and_processes_can_be_chosen() {
-    let served = Served::start();
+    let served = TestServer::start();
     let all = served.get("/api/v1/devices").json();
     assert_eq!((all["devices"].as_array().unwrap().len(), &all["taken_at"]), (2, &json!("1970-01-01T00:00:01.000Z")));
     assert_eq!(served.get("/api/v1/devices?id=1").json()["devices"][0]["power_watts"], 41.0);
@@ -80,7 +86,7 @@ fn devices_and_processes_can_be_chosen() {
 
 #[test]
 fn what_only_the_service_knows_is_asked_of_it() {
-    let served = Served::start();
+    let served = TestServer::start();
     assert_eq!(
         served.get("/api/v1/buffers?pid=7&kind=l1&sort=age&limit=3&offset=2&device=0").json()["asked"],
         r#"Buffers { pid: Some(7), device: Some("0"), kind: Some("l1"), order: Age, limit: Some(3), offset: 2 }"#
@@ -94,8 +100,8 @@ fn what_only_the_service_knows_is_asked_of_it() {
 
 #[test]
 fn history_has_what_was_published() {
-    let served = Served::start();
-    served.board.publish(machine(2, &[]), Instant::now(), Vec::new());
+    let served = TestServer::start();
+    served.published.publish(machine(2, &[]), Instant::now(), Vec::new());
     let answer = served.get("/api/v1/history?series=power_watts&device=1&from=1000&to=4000&step=1000");
     assert_eq!(
         answer.text(),
@@ -107,8 +113,8 @@ fn history_has_what_was_published() {
 
 #[test]
 fn events_follow_a_number() {
-    let served = Served::start();
-    served.board.publish(machine(2, &[]), Instant::now(), vec![event("one"), event("two")]);
+    let served = TestServer::start();
+    served.published.publish(machine(2, &[]), Instant::now(), vec![event("one"), event("two")]);
     let texts = |path: &str| {
         let answer = served.get(path).json();
         assert_eq!(answer["newest"], 3);
@@ -120,7 +126,7 @@ fn events_follow_a_number() {
 
 #[test]
 fn the_stream_tells_samples_events_and_alerts() {
-    let served = Served::start();
+    let served = TestServer::start();
     let mut stream = served.connect();
     stream.write_all(b"GET /api/v1/stream?since=0 HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
@@ -131,12 +137,12 @@ fn the_stream_tells_samples_events_and_alerts() {
     assert!(until("data:").starts_with(r#"data: {"schema":1,"taken_at":"1970-01-01T00:00:01.000Z""#));
     assert_eq!(until("event:"), "event: events");
     assert!(until("data:").contains("it began"));
-    served.board.set_alerts(&[json!({ "name": "hot" })]);
+    served.published.set_alerts(&[json!({ "name": "hot" })]);
     assert_eq!(
         (until("event:"), until("data:")),
         ("event: alerts".into(), r#"data: {"alerts":[{"name":"hot"}]}"#.into())
     );
-    served.board.publish(machine(2, &[]), Instant::now(), vec![event("news")]);
+    served.published.publish(machine(2, &[]), Instant::now(), vec![event("news")]);
     assert_eq!((until("event:"), until("id:")), ("event: snapshot".into(), "id: 2".into()));
     assert_eq!(until("event:"), "event: events");
     assert!(until("data:").contains(r#""seq":2"#));
@@ -145,9 +151,9 @@ fn the_stream_tells_samples_events_and_alerts() {
 
 #[test]
 fn a_service_without_samples_is_not_healthy() {
-    let served = Served::start();
+    let served = TestServer::start();
     assert_eq!(served.get("/healthz").text(), "ok\n");
-    served.board.set_interval(std::time::Duration::from_millis(10));
+    served.published.set_interval(std::time::Duration::from_millis(10));
     wait_for(|| served.get("/healthz").status == 503, || "it is still healthy".into());
     assert!(served.get("/healthz").reason().ends_with("s old, and there should be one every 10ms"));
     assert_eq!(served.get("/api/v1/snapshot").status, 200, "what is known is told all the same");
@@ -155,7 +161,7 @@ fn a_service_without_samples_is_not_healthy() {
 
 #[test]
 fn metrics_come_in_two_forms() {
-    let served = Served::start();
+    let served = TestServer::start();
     let text = served.get("/metrics");
     assert!(text.headers["content-type"].starts_with("text/plain; version=0.0.4"));
     let open = served.ask("GET", "/metrics", &["accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5"]);
@@ -165,7 +171,7 @@ fn metrics_come_in_two_forms() {
 
 #[test]
 fn status_tells_of_the_service() {
-    let status = Served::start().get("/api/v1/status").json();
+    let status = TestServer::start().get("/api/v1/status").json();
     assert_eq!((&status["interval_ms"], &status["clients"]), (&json!(1000), &json!(1)));
     assert_eq!(status["host"]["name"], "somewhere");
     assert!(status["history"]["bytes"].as_u64().unwrap() > 0);

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-use support::{Answer, Served, event, machine, read_answer, wait_for};
+use support::{TestServer, TextAnswer, event, machine, read_answer, wait_for};
 
 /// Whether the other side has closed the connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
@@ -32,7 +32,7 @@ fn from(address: &str, to: SocketAddr) -> TcpStream {
 
 #[test]
 fn who_never_ends_a_request_is_shown_out() {
-    let served = Served::start();
+    let served = TestServer::start();
     let mut slow: Vec<TcpStream> = (0..20).map(|_| served.connect()).collect();
     for stream in &mut slow {
         stream.write_all(b"GET /api/v1/snapshot HTTP/1.1\r\nhost: localhost\r\n").unwrap();
@@ -54,7 +54,7 @@ fn who_never_ends_a_request_is_shown_out() {
 
 #[test]
 fn what_is_too_long_is_refused() {
-    let served = Served::start();
+    let served = TestServer::start();
     let long = |length: usize| format!("/api/v1/devices?id={}", "0,".repeat(length / 2));
     let refused = served.get(&long(5000));
     assert_eq!(
@@ -76,7 +76,7 @@ fn what_is_too_long_is_refused() {
 
 #[test]
 fn no_path_leads_out_of_the_api() {
-    let served = Served::start();
+    let served = TestServer::start();
     for path in [
         "/../etc/passwd",
         "/api/v1/../../etc/passwd",
@@ -101,7 +101,7 @@ fn no_path_leads_out_of_the_api() {
 
 #[test]
 fn what_is_no_http_is_no_request() {
-    let served = Served::start();
+    let served = TestServer::start();
     for garbage in [
         &b"\0\0\0\0\r\n\r\n"[..],
         b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03",
@@ -120,7 +120,7 @@ fn what_is_no_http_is_no_request() {
 
 #[test]
 fn a_request_has_no_body() {
-    let served = Served::start();
+    let served = TestServer::start();
     let mut stream = served.connect();
     stream
         .write_all(b"GET /api/v1/snapshot HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000\r\n\r\nabc")
@@ -138,14 +138,14 @@ fn a_request_has_no_body() {
 
 #[test]
 fn requests_in_one_breath_are_answered_in_their_order() {
-    let served = Served::start();
+    let served = TestServer::start();
     let mut stream = served.connect();
     let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     let all: String =
         ["/healthz", "/nothing", "/api/v1/alerts", "/api/v1/deaths"].iter().map(|path| ask(path)).collect();
     stream.write_all(all.repeat(50).as_bytes()).unwrap();
     for _ in 0..50 {
-        let statuses: Vec<Answer> = (0..4).map(|_| read_answer(&mut stream, false).unwrap()).collect();
+        let statuses: Vec<TextAnswer> = (0..4).map(|_| read_answer(&mut stream, false).unwrap()).collect();
         assert_eq!(statuses.iter().map(|answer| answer.status).collect::<Vec<_>>(), [200, 404, 200, 200]);
         assert_eq!((statuses[2].text(), statuses[3].text()), (r#"{"alerts":[]}"#, r#"{"total":0,"deaths":[]}"#));
     }
@@ -153,7 +153,7 @@ fn requests_in_one_breath_are_answered_in_their_order() {
 
 #[test]
 fn who_guesses_at_the_token_has_to_wait_and_others_do_not() {
-    let served = Served::with(Some("s3cret-token"), None);
+    let served = TestServer::with(Some("s3cret-token"), None);
     let ask = |stream: &mut TcpStream, token: &str| {
         let request = format!("GET /api/v1/snapshot HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
@@ -177,7 +177,7 @@ fn who_guesses_at_the_token_has_to_wait_and_others_do_not() {
 
 #[test]
 fn there_is_room_for_so_many_and_one_address_does_not_get_it_all() {
-    let served = Served::start();
+    let served = TestServer::start();
     let greedy: Vec<TcpStream> = (0..256).map(|_| from("127.0.0.2", served.address)).collect();
     wait_for(|| served.get("/api/v1/status").json()["clients"] == 257, || "they are not in".into());
     let answer = read_answer(&mut from("127.0.0.2", served.address), false).unwrap();
@@ -193,7 +193,7 @@ fn there_is_room_for_so_many_and_one_address_does_not_get_it_all() {
 
 #[test]
 fn who_does_not_read_the_stream_misses_samples_and_holds_none_of_them() {
-    let served = Served::start();
+    let served = TestServer::start();
     let mut deaf: Vec<TcpStream> = (0..10).map(|_| served.connect()).collect();
     for stream in &mut deaf {
         stream.write_all(b"GET /api/v1/stream HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
@@ -204,7 +204,7 @@ fn who_does_not_read_the_stream_misses_samples_and_holds_none_of_them() {
     for number in 2..=200 {
         let snapshot = machine(number, &names);
         published.push(Arc::downgrade(&snapshot));
-        served.board.publish(snapshot, Instant::now(), vec![event("more")]);
+        served.published.publish(snapshot, Instant::now(), vec![event("more")]);
         std::thread::sleep(Duration::from_millis(2));
     }
     assert_eq!(served.get("/healthz").status, 200);
@@ -224,7 +224,7 @@ fn who_does_not_read_the_stream_misses_samples_and_holds_none_of_them() {
 
 #[test]
 fn a_name_is_a_text_whatever_is_in_it() {
-    let served = Served::start();
+    let served = TestServer::start();
     let answer = served.get("/api/v1/processes");
     assert_eq!(answer.json()["processes"][1]["name"], "<script>alert(1)</script>\u{1b}\"\n");
     assert!(answer.text().contains(r#"\u001b\"\n"#), "{}", answer.text());
@@ -252,7 +252,7 @@ mod tls {
     }
 
     /// Asks and believes only this certificate.
-    fn ask(served: &Served, certificate: &str) -> Result<String, ureq::Error> {
+    fn ask(served: &TestServer, certificate: &str) -> Result<String, ureq::Error> {
         use ureq::tls::{Certificate, RootCerts, TlsConfig};
         let root = Certificate::from_pem(certificate.as_bytes()).unwrap();
         let tls = TlsConfig::builder()
@@ -268,7 +268,7 @@ mod tls {
     fn callers_see_the_certificate_and_after_a_change_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let ((first, one), (second, other)) = (made(folder.path(), "one"), made(folder.path(), "other"));
-        let served = Served::with(Some("t0ken"), Some(first));
+        let served = TestServer::with(Some("t0ken"), Some(first));
         assert!(ask(&served, &one).unwrap().starts_with(r#"{"schema":1"#));
         assert!(ask(&served, &other).is_err());
         served.server.set_keys(Some(second), Some("t0ken".into()));
@@ -280,7 +280,7 @@ mod tls {
     fn who_speaks_in_the_clear_or_not_at_all_is_shown_out() {
         let folder = tempfile::tempdir().unwrap();
         let (config, certificate) = made(folder.path(), "one");
-        let served = Served::with(Some("t0ken"), Some(config));
+        let served = TestServer::with(Some("t0ken"), Some(config));
         let mut silent = served.connect();
         let mut clear = served.connect();
         clear.write_all(b"GET /api/v1/snapshot HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();

@@ -1,6 +1,6 @@
 //! Answers: what is sent, how it may be kept, and in which form.
 
-use crate::text::Text;
+use crate::text::SharedText;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -10,42 +10,42 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
 /// What is sent: a whole text, or one piece after the other.
-pub enum Sent {
+pub enum AnswerBody {
     Whole(Option<Bytes>),
     Stream(mpsc::Receiver<Bytes>),
 }
 
-/// A request that is not answered with what it asks for, and why.
+/// A refused request, and why.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct HttpRefusal {
     pub status: StatusCode,
     pub reason: String,
     pub header: Option<(HeaderName, HeaderValue)>,
 }
 
 /// A text to be sent.
-pub struct Answer<'a> {
+pub struct TextAnswer<'a> {
     pub content_type: &'static str,
-    pub text: &'a Text,
-    /// What tells it from an earlier one. Absent where nobody shall keep it.
+    pub text: &'a SharedText,
+    /// Distinguishes it from an earlier one. Absent where it must not be cached.
     pub tag: Option<String>,
 }
 
-impl Refusal {
-    pub fn new(status: StatusCode, reason: impl Into<String>) -> Refusal {
-        Refusal { status, reason: reason.into(), header: None }
+impl HttpRefusal {
+    pub fn new(status: StatusCode, reason: impl Into<String>) -> HttpRefusal {
+        HttpRefusal { status, reason: reason.into(), header: None }
     }
 
-    pub fn with(mut self, name: HeaderName, value: &str) -> Refusal {
+    pub fn with(mut self, name: HeaderName, value: &str) -> HttpRefusal {
         self.header = HeaderValue::from_str(value).ok().map(|value| (name, value));
         self
     }
 
     /// As JSON.
-    pub fn response(self) -> Response<Sent> {
+    pub fn response(self) -> Response<AnswerBody> {
         let reason = serde_json::Value::String(self.reason);
         let body = format!("{{\"error\":{{\"status\":{},\"reason\":{reason}}}}}\n", self.status.as_u16());
-        let mut response = Response::new(Sent::Whole(Some(body.into())));
+        let mut response = Response::new(AnswerBody::Whole(Some(body.into())));
         *response.status_mut() = self.status;
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -56,15 +56,15 @@ impl Refusal {
 
 pub const JSON: &str = "application/json";
 
-impl Answer<'_> {
-    /// In the form that the asker takes, or only that it has not changed.
-    pub fn response(self, asked: &HeaderMap) -> Response<Sent> {
-        let mut response = Response::new(Sent::Whole(None));
+impl TextAnswer<'_> {
+    /// In the encoding that the client takes, or only that it has not changed.
+    pub fn response(self, asked: &HeaderMap) -> Response<AnswerBody> {
+        let mut response = Response::new(AnswerBody::Whole(None));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
         let tag = self.tag.and_then(|tag| HeaderValue::from_str(&format!("W/\"{tag}\"")).ok());
-        // What is kept is asked about each time.
+        // A cached answer is validated each time.
         let keep = if tag.is_some() { "no-cache" } else { "no-store" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
         if let Some(tag) = tag {
@@ -80,12 +80,12 @@ impl Answer<'_> {
         if packed.is_some() {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        *response.body_mut() = Sent::Whole(Some(packed.unwrap_or_else(|| self.text.plain())));
+        *response.body_mut() = AnswerBody::Whole(Some(packed.unwrap_or_else(|| self.text.plain())));
         response
     }
 }
 
-/// Whether the asker has it already.
+/// Whether the client has it already.
 fn is_among(tag: &HeaderValue, asked: &HeaderMap) -> bool {
     let strong = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     let ours = tag.to_str().map(strong).unwrap_or_default();
@@ -93,7 +93,7 @@ fn is_among(tag: &HeaderValue, asked: &HeaderMap) -> bool {
     theirs.flat_map(|value| value.split(',')).any(|one| one.trim() == "*" || strong(one) == ours)
 }
 
-/// Whether the asker can unpack. `gzip;q=0` says that it cannot.
+/// Whether the client takes gzip. `gzip;q=0` means that it does not.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let all = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|value| value.split(',')).any(|one| {
@@ -104,25 +104,27 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
     })
 }
 
-impl Body for Sent {
+impl Body for AnswerBody {
     type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
-            Sent::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Sent::Stream(pieces) => pieces.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
+            AnswerBody::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            AnswerBody::Stream(pieces) => {
+                pieces.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Sent::Whole(None))
+        matches!(self, AnswerBody::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Sent::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Sent::Stream(_) => SizeHint::default(),
+            AnswerBody::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            AnswerBody::Stream(_) => SizeHint::default(),
         }
     }
 }

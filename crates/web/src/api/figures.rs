@@ -1,135 +1,168 @@
-//! The answers that are made of the last sample.
+//! The tables of figures, for programs that show them: the page has no list of its own.
 
-use super::answer::{Answer, JSON, Refusal, Sent};
-use super::query::{MOST, Query, refuse};
-use super::{Ask, Order, json};
-use crate::board::{Board, Sample, now};
-use crate::metrics::Format;
-use crate::text::Text;
-use hyper::header::{self, HeaderMap};
-use hyper::{Response, StatusCode};
-use model::{Device, DeviceId, Process, Selector, Snapshot, Timestamp};
-use serde::Serialize;
-use serde_json::json;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use super::answer::{AnswerBody, HttpRefusal, JSON, TextAnswer};
+use super::query::UrlQuery;
+use super::tag_of;
+use crate::published::Published;
+use crate::text::SharedText;
+use hyper::Response;
+use hyper::header::HeaderMap;
+use model::figure::device::{DEVICE_FIGURES, DRAM_BUFFERS, PCI_ADDRESS, POWER, SAMPLE_AGE, STALE, UNTRACKED};
+use model::figure::machine::{DRIVER_VERSION, HOST_KERNEL, HOST_NAME, MACHINE_FIGURES, SIMULATED};
+use model::figure::process::{HELD_BYTES, HELD_FIGURES, HOST_CPU, HOST_MEMORY, PROCESS_FIGURES, STARTED_AT};
+use model::figure::{Dimension, Figure, Judge, LABEL, Section};
+use model::judgement::AT_LIMIT;
+use model::{Device, Judgement, MemoryKind, Source, State};
+use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
 
-type Answered = Result<Response<Sent>, Refusal>;
+static TABLES: LazyLock<(SharedText, String)> = LazyLock::new(|| {
+    let text = SharedText::new(tables().to_string());
+    let tag = tag_of(&text);
+    (text, tag)
+});
 
-/// What tells the answers about one sample from those about another.
-fn tag(board: &Board, sample: &Sample) -> Option<String> {
-    Some(format!("{:x}-{}", board.run, sample.number))
+pub fn answer(_: &Published, _: &UrlQuery, headers: &HeaderMap) -> Result<Response<AnswerBody>, HttpRefusal> {
+    let (text, tag) = &*TABLES;
+    Ok(TextAnswer { content_type: JSON, text, tag: Some(tag.clone()) }.response(headers))
 }
 
-pub fn health(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
-    let (age, interval) = (board.sample().age(), Duration::from_millis(board.interval_ms()));
-    // A machine under load may well be a little late when samples follow each other quickly.
-    if age > (10 * interval).max(Duration::from_secs(2)) {
-        let reason =
-            format!("the last sample is {:.1} s old, and there should be one every {interval:?}", age.as_secs_f64());
-        return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason));
-    }
-    Ok(Answer { content_type: "text/plain; charset=utf-8", text: &Text::new("ok\n"), tag: None }.response(headers))
+fn tables() -> Value {
+    json!({
+        "device": rows(DEVICE_FIGURES),
+        "process": rows(PROCESS_FIGURES),
+        "held": rows(HELD_FIGURES),
+        "machine": rows(MACHINE_FIGURES),
+        "sections": Section::ALL.map(Section::name),
+        "states": State::ALL.map(state),
+        "sources": Source::ALL.map(|source| json!({ "name": source.name(), "meaning": source.meaning() })),
+        "memory": memory(),
+        "memory_kinds": MemoryKind::ALL.map(memory_kind),
+        "at_limit": AT_LIMIT,
+        "roles": roles(),
+    })
 }
 
-pub fn metrics(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
-    let accept: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    let format = Format::wanted(Some(&accept.join(",")));
-    Ok(board.with_metrics(format, |_, text| {
-        Answer { content_type: format.content_type(), text, tag: None }.response(headers)
-    }))
+fn rows<S>(table: &[&'static Figure<S>]) -> Vec<Value> {
+    table.iter().map(|figure| row(figure)).collect()
 }
 
-pub fn snapshot(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
-    let sample = board.sample();
-    Ok(Answer { content_type: JSON, text: sample.json(), tag: tag(board, &sample) }.response(headers))
+fn row<S>(figure: &'static Figure<S>) -> Value {
+    let unit = figure.unit;
+    json!({
+        "name": figure.name,
+        "path": figure.in_json.then(|| figure.path()),
+        "title": figure.title,
+        "section": figure.section.name(),
+        "unit": { "name": unit.name(), "symbol": unit.symbol(), "decimals": unit.decimals(), "binary": unit.is_binary() },
+        "help": figure.help,
+        "words": figure.words,
+        "always": figure.always,
+        "limit": figure.limit.map(|limit| limit.path()),
+        "judge": judge(figure.judge),
+        "history": figure.history,
+        "dimension": figure.dimension.map(dimension),
+        "metric": figure.metric.map(|metric| format!("{}{}", metric.name, metric.kind.suffix())),
+        "rule": figure.rule,
+    })
 }
 
-pub fn devices(board: &Board, query: &Query, headers: &HeaderMap) -> Answered {
-    #[derive(Serialize)]
-    struct Devices<'a> {
-        taken_at: Timestamp,
-        devices: Vec<&'a Device>,
-    }
-    let sample = board.sample();
-    let devices = named(&sample.snapshot, &query.list("id"))?;
-    json(&Devices { taken_at: sample.snapshot.taken_at, devices }, tag(board, &sample), headers)
+fn judge(judge: Judge) -> Option<Value> {
+    let (warning, critical) = judge.thresholds().unzip();
+    let words = Judgement::ALL.map(|judgement| (judgement.name().to_owned(), json!(judge.word(judgement))));
+    let words: Map<String, Value> = words.into_iter().collect();
+    let by = (judge != Judge::Never).then_some(judge.name())?;
+    Some(json!({ "by": by, "warning": warning, "critical": critical, "words": words }))
 }
 
-/// The devices that are meant; all when none is named.
-pub fn named<'a>(snapshot: &'a Snapshot, names: &[&str]) -> Result<Vec<&'a Device>, Refusal> {
-    let selectors: Vec<Selector> = names.iter().map(|name| Selector((*name).into())).collect();
-    if let Some(unknown) = selectors.iter().find(|one| !snapshot.devices.iter().any(|device| one.names(device))) {
-        let known: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
-        let reason = format!("there is no device {:?} here: there are {}", unknown.0, known.join(", "));
-        return Err(Refusal::new(StatusCode::NOT_FOUND, reason));
-    }
-    let is_meant = |device: &&Device| selectors.is_empty() || selectors.iter().any(|one| one.names(device));
-    Ok(snapshot.devices.iter().filter(is_meant).collect())
+fn dimension(dimension: Dimension) -> Value {
+    let labels: Vec<_> = (0..dimension.len()).map(|place| dimension.label(place)).collect();
+    json!({ "name": dimension.name(), "labels": labels })
 }
 
-pub fn processes(board: &Board, query: &Query, headers: &HeaderMap) -> Answered {
-    #[derive(Serialize)]
-    struct Processes<'a> {
-        taken_at: Timestamp,
-        total: usize,
-        processes: Vec<&'a Process>,
-    }
-    let sample = board.sample();
-    let snapshot = &sample.snapshot;
-    let devices = query.list("device");
-    let ids: Vec<&DeviceId> = named(snapshot, &devices)?.into_iter().map(|device| &device.id).collect();
-    let pid: Option<u32> = query.number("pid", "process id")?;
-    let (limit, offset) = query.page()?;
-    let is =
-        |wanted: Option<&str>, value: &Option<String>| wanted.is_none_or(|wanted| value.as_deref() == Some(wanted));
-    let mut found: Vec<&Process> = snapshot.processes.iter().collect();
-    found.retain(|process| {
-        pid.is_none_or(|pid| process.pid == pid)
-            && is(query.get("user"), &process.user)
-            && is(query.get("name"), &process.name)
-            && (devices.is_empty() || process.devices.iter().any(|held| ids.contains(&&held.id)))
-    });
-    let total = found.len();
-    let processes = found.into_iter().skip(offset).take(limit.unwrap_or(MOST)).collect();
-    json(&Processes { taken_at: snapshot.taken_at, total, processes }, tag(board, &sample), headers)
+fn state(state: State) -> Value {
+    json!({ "name": state.name(), "meaning": state.meaning(), "judgement": state.judge().name() })
 }
 
-pub fn status(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
-    let sample = board.sample();
-    let status = json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "started_at": board.started_at(),
-        "now": now(),
-        "sample_age_seconds": sample.age().as_secs_f64(),
-        "interval_ms": board.interval_ms(),
-        "history": board.with_history(|history| json!({ "oldest_ms": history.oldest(), "bytes": history.bytes() })),
-        "clients": board.clients.load(Relaxed),
-        "host": sample.snapshot.host,
-    });
-    json(&status, None, headers)
-}
-
-pub fn buffers(query: &Query) -> Result<Ask, Refusal> {
-    let (limit, offset) = query.page()?;
-    let order = match query.get("sort") {
-        None | Some("bytes") => Order::Bytes,
-        Some("age") => Order::Age,
-        Some("device") => Order::Device,
-        Some(other) => return Err(refuse(format!("sort={other:?} is none of bytes, age and device"))),
+/// The capacities of a device, and what a process has of them.
+fn memory() -> Vec<Value> {
+    let areas = DEVICE_FIGURES.iter().filter(|figure| figure.judge == Judge::Capacity);
+    let area = |used: &&'static Figure<Device>| {
+        let label = used.metric?.label?;
+        let kind = MemoryKind::ALL.into_iter().find(|kind| kind.name() == label.1)?;
+        let of_process =
+            HELD_FIGURES.iter().find(|held| held.metric.is_some_and(|metric| metric.label == Some(label)))?;
+        let kinds = MemoryKind::ALL.into_iter().filter(|part| part_of(*part) == Some(kind));
+        Some(json!({
+            "name": kind.name(),
+            "title": kind.title(),
+            "used": used.path(),
+            "total": used.limit?.path(),
+            "process_used": of_process.path(),
+            "kinds": kinds.map(MemoryKind::name).collect::<Vec<_>>(),
+        }))
     };
-    let kind = query.get("kind").map(str::to_owned);
-    if let Some(kind) = kind.as_deref().filter(|kind| !KINDS.contains(kind)) {
-        return Err(refuse(format!("kind={kind:?} is none of {}", KINDS.join(", "))));
-    }
-    let (pid, device) = (query.number("pid", "process id")?, query.get("device").map(str::to_owned));
-    Ok(Ask::Buffers { pid, device, kind, order, limit, offset })
+    areas.filter_map(area).collect()
 }
 
-/// What memory is used for.
-pub const KINDS: [&str; 6] = ["dram", "l1", "l1_small", "trace", "cb", "kernel"];
+fn memory_kind(kind: MemoryKind) -> Value {
+    let is_part = |figure: &&&Figure<Device>| {
+        let same_family = figure.metric.map(|metric| metric.name) == DRAM_BUFFERS.metric.map(|metric| metric.name);
+        same_family && figure.metric.and_then(|metric| metric.label).is_some_and(|(_, value)| value == kind.name())
+    };
+    let part = DEVICE_FIGURES.iter().find(is_part);
+    json!({
+        "name": kind.name(),
+        "title": kind.title(),
+        "part_of": part_of(kind).map(MemoryKind::name),
+        "path": part.map(|part| part.path()),
+        "process_path": HELD_BYTES.path().replace(LABEL, kind.name()),
+        "help": part.map(|part| part.help),
+    })
+}
 
-pub fn deaths(query: &Query) -> Result<Ask, Refusal> {
-    let (limit, offset) = query.page()?;
-    Ok(Ask::Deaths { limit, offset })
+/// The kind that gives the capacity its name.
+fn part_of(kind: MemoryKind) -> Option<MemoryKind> {
+    let areas = [(MemoryKind::Dram, &MemoryKind::DRAM_USED[..]), (MemoryKind::L1, &MemoryKind::L1_USED[..])];
+    areas.into_iter().find(|(_, parts)| parts.contains(&kind)).map(|(area, _)| area)
+}
+
+/// Where the figures are that a view has to know by what they mean.
+fn roles() -> Value {
+    json!({
+        "device": {
+            "address": PCI_ADDRESS.path(),
+            "age": SAMPLE_AGE.path(),
+            "stale": STALE.path(),
+            "trend": POWER.path(),
+            "untracked": UNTRACKED.path(),
+        },
+        "process": { "cpu": HOST_CPU.path(), "memory": HOST_MEMORY.path(), "started": STARTED_AT.path() },
+        "machine": {
+            "driver": DRIVER_VERSION.path(),
+            "host": HOST_NAME.path(),
+            "kernel": HOST_KERNEL.path(),
+            "simulated": SIMULATED.path(),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_find_the_tables_in_one_answer() {
+        let text = serde_json::to_string_pretty(&tables()).unwrap();
+        expect_test::expect_file!["golden/figures.json"].assert_eq(&(text + "\n"));
+    }
+
+    #[test]
+    fn every_capacity_has_parts_and_every_part_a_figure() {
+        let tables = tables();
+        assert_eq!(tables["memory"].as_array().unwrap().len(), 2);
+        for kind in tables["memory_kinds"].as_array().unwrap() {
+            assert!(kind["path"].is_string(), "{kind}");
+        }
+    }
 }

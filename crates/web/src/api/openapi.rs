@@ -1,37 +1,37 @@
-//! The API for programs that read such documents: paths from the table of routes, forms of answers from `schemas.json`.
+//! The OpenAPI document: paths from the table of routes, forms of answers from `schema`.
 
-use super::answer::{Answer, JSON, Refusal, Sent};
-use super::query::Query;
-use super::routes::{Form, Parameter, ROUTES, Route, Takes, What};
-use crate::board::Board;
-use crate::text::Text;
+use super::answer::{AnswerBody, HttpRefusal, JSON, TextAnswer};
+use super::query::UrlQuery;
+use super::routes::{AnswerForm, Handler, ParamType, Parameter, ROUTES, Route};
+use super::schema::schemas;
+use crate::published::Published;
+use crate::text::SharedText;
 use hyper::Response;
 use hyper::header::HeaderMap;
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 
-static DOCUMENT: LazyLock<Text> = LazyLock::new(|| Text::new(document().to_string()));
+static DOCUMENT: LazyLock<SharedText> = LazyLock::new(|| SharedText::new(document().to_string()));
 
-pub fn answer(_: &Board, _: &Query, headers: &HeaderMap) -> Result<Response<Sent>, Refusal> {
+pub fn answer(_: &Published, _: &UrlQuery, headers: &HeaderMap) -> Result<Response<AnswerBody>, HttpRefusal> {
     let tag = Some(env!("CARGO_PKG_VERSION").to_owned());
-    Ok(Answer { content_type: JSON, text: &DOCUMENT, tag }.response(headers))
+    Ok(TextAnswer { content_type: JSON, text: &DOCUMENT, tag }.response(headers))
 }
 
 fn document() -> Value {
-    let schemas: Value = serde_json::from_str(include_str!("schemas.json")).unwrap_or_default();
     let paths: Map<String, Value> = ROUTES.iter().map(|route| (route.path.to_owned(), described(route))).collect();
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "ttmon",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "What a machine with Tenstorrent accelerators is doing. Every figure is of the last sample that the service \
-                            took; no request makes it take another. What was not measured is null.",
+            "description": "Handler a machine with Tenstorrent accelerators is doing. Every figure is of the last sample that the service \
+                            took; no request makes it take another. Handler was not measured is null.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "paths": paths,
         "components": {
-            "schemas": schemas,
+            "schemas": schemas(),
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer", "description": "Where the service has a token." } },
         },
         "security": [{}, { "token": [] }],
@@ -40,8 +40,8 @@ fn document() -> Value {
 
 fn described(route: &Route) -> Value {
     let (content, schema) = match route.form {
-        Form::Json(name) => (JSON, json!({ "$ref": format!("#/components/schemas/{name}") })),
-        Form::Text(content) => (content, json!({ "type": "string" })),
+        AnswerForm::Json(name) => (JSON, json!({ "$ref": format!("#/components/schemas/{name}") })),
+        AnswerForm::Text(content) => (content, json!({ "type": "string" })),
     };
     let mut answers = Map::new();
     answers.insert("200".into(), json!({ "description": route.summary, "content": { content: { "schema": schema } } }));
@@ -54,7 +54,7 @@ fn described(route: &Route) -> Value {
         ("421", "The service is for this machine alone."),
         ("429", "Too many wrong tokens."),
     ];
-    if matches!(route.what, What::Asked(_)) || route.path == "/healthz" {
+    if matches!(route.handler, Handler::Asked(_)) || route.path == "/healthz" {
         refusals.push(("503", "The service does not answer, or takes no samples."));
     }
     let form = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });
@@ -72,11 +72,11 @@ fn described(route: &Route) -> Value {
 }
 
 fn parameter(parameter: &Parameter) -> Value {
-    let schema = match parameter.takes {
-        Takes::Text => json!({ "type": "string" }),
-        Takes::List => json!({ "type": "array", "items": { "type": "string" } }),
-        Takes::Of(values) => json!({ "type": "string", "enum": values }),
-        Takes::Number(least, most) => {
+    let schema = match parameter.param_type {
+        ParamType::Text => json!({ "type": "string" }),
+        ParamType::List => json!({ "type": "array", "items": { "type": "string" } }),
+        ParamType::OneOf(values) => json!({ "type": "string", "enum": values }),
+        ParamType::Number(least, most) => {
             let mut schema = json!({ "type": "integer", "format": "int64" });
             if least != i64::MIN {
                 schema["minimum"] = json!(least);

@@ -1,12 +1,12 @@
-//! The answers about what was: history, events, alerts; and where the chips are.
+//! Answers about history, events, alerts and topology.
 
-use super::answer::{Answer, JSON, Refusal, Sent};
-use super::figures::named;
-use super::query::{MOST, Query, refuse};
+use super::answer::{AnswerBody, HttpRefusal, JSON, TextAnswer};
+use super::handlers::named;
+use super::query::{MOST, UrlQuery, refuse};
 use super::{json, tag_of};
-use crate::board::{Board, now};
 use crate::history::{self, Span};
-use crate::text::Text;
+use crate::published::{Published, now};
+use crate::text::SharedText;
 use hyper::Response;
 use hyper::header::HeaderMap;
 use model::figure::Field;
@@ -14,39 +14,39 @@ use model::figure::device::kept_in_history;
 use model::{Device, DeviceId};
 use std::fmt::Write;
 
-type Answered = Result<Response<Sent>, Refusal>;
+type HandlerResult = Result<Response<AnswerBody>, HttpRefusal>;
 
-/// What is told when nobody says since when.
+/// The default time span.
 const AN_HOUR: i64 = 3_600_000;
-/// Nothing is kept for longer.
+/// The longest span.
 const LONGEST: i64 = 2 * 86_400_000;
 
-pub fn events(board: &Board, query: &Query, headers: &HeaderMap) -> Answered {
+pub fn events(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let since = query.count("since")?.unwrap_or(0);
     let (limit, _) = query.page()?;
-    let text = Text::new(board.events(since, limit.unwrap_or(MOST)));
-    Ok(Answer { content_type: JSON, tag: Some(tag_of(&text)), text: &text }.response(headers))
+    let text = SharedText::new(published.events(since, limit.unwrap_or(MOST)));
+    Ok(TextAnswer { content_type: JSON, tag: Some(tag_of(&text)), text: &text }.response(headers))
 }
 
-pub fn alerts(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
-    let text = Text::new(board.alerts().json);
-    Ok(Answer { content_type: JSON, tag: Some(tag_of(&text)), text: &text }.response(headers))
+pub fn alerts(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    let text = SharedText::new(published.alerts().json);
+    Ok(TextAnswer { content_type: JSON, tag: Some(tag_of(&text)), text: &text }.response(headers))
 }
 
-pub fn topology(board: &Board, _: &Query, headers: &HeaderMap) -> Answered {
-    let sample = board.sample();
-    let tag = Some(format!("{:x}-{}", board.run, sample.number));
+pub fn topology(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    let sample = published.sample();
+    let tag = Some(format!("{:x}-{}", published.run, sample.number));
     json(&model::topology::of_machine(&sample.snapshot.devices), tag, headers)
 }
 
-pub fn history(board: &Board, query: &Query, headers: &HeaderMap) -> Answered {
+pub fn history(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let fields = fields(&query.list("series"))?;
-    let sample = board.sample();
+    let sample = published.sample();
     let devices: Vec<DeviceId> =
         named(&sample.snapshot, &query.list("device"))?.into_iter().map(|device| device.id.clone()).collect();
     let wanted = span(query, now().0)?;
-    // What is kept is copied, and written down when nobody waits for it.
-    let (span, all) = board.with_history(|history| {
+    // The values are copied under the lock, and written as JSON after it.
+    let (span, all) = published.with_history(|history| {
         let span = history.fit(wanted, fields.len() * devices.len());
         let mut all = Vec::with_capacity(fields.len() * devices.len());
         for id in &devices {
@@ -64,11 +64,11 @@ pub fn history(board: &Board, query: &Query, headers: &HeaderMap) -> Answered {
         text.push('}');
     }
     text.push_str("]}");
-    Ok(Answer { content_type: JSON, text: &Text::new(text), tag: None }.response(headers))
+    Ok(TextAnswer { content_type: JSON, text: &SharedText::new(text), tag: None }.response(headers))
 }
 
 /// The fields that are meant, each once; all that are kept when none is named.
-fn fields(names: &[&str]) -> Result<Vec<Field<Device>>, Refusal> {
+fn fields(names: &[&str]) -> Result<Vec<Field<Device>>, HttpRefusal> {
     let mut fields: Vec<Field<Device>> = Vec::new();
     for name in names {
         let field = kept_in_history().find(|field| field.name() == *name).ok_or_else(|| {
@@ -83,8 +83,8 @@ fn fields(names: &[&str]) -> Result<Vec<Field<Device>>, Refusal> {
 }
 
 /// From when until when. A time that is not after 1970 is so long before now.
-fn span(query: &Query, now: i64) -> Result<Span, Refusal> {
-    let time = |name: &str, otherwise: i64| -> Result<i64, Refusal> {
+fn span(query: &UrlQuery, now: i64) -> Result<Span, HttpRefusal> {
+    let time = |name: &str, otherwise: i64| -> Result<i64, HttpRefusal> {
         let time = query.number::<i64>(name, "time in milliseconds")?.unwrap_or(otherwise);
         Ok(if time <= 0 { now.saturating_add(time) } else { time })
     };
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn times_are_since_1970_or_before_now() {
         let of = |text: &str| {
-            let query = Query::parse(text, &["from", "to", "step"]).unwrap();
+            let query = UrlQuery::parse(text, &["from", "to", "step"]).unwrap();
             span(&query, 10_000_000).map(|span| (span.from, span.to, span.step)).map_err(|refusal| refusal.reason)
         };
         assert_eq!(of(""), Ok((6_400_000, 10_000_000, 1)));

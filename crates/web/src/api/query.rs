@@ -1,16 +1,16 @@
 //! The part of an address behind the question mark.
 
-use super::answer::Refusal;
+use super::answer::HttpRefusal;
 use hyper::StatusCode;
 use std::str::FromStr;
 
 /// What was asked for, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Query(Vec<(String, String)>);
+pub struct UrlQuery(Vec<(String, String)>);
 
-impl Query {
-    /// Takes it apart. A name that is not known here is refused, so that a slip of the pen is not taken for "all of them".
-    pub fn parse(text: &str, known: &[&str]) -> Result<Query, Refusal> {
+impl UrlQuery {
+    /// Parses it. An unknown name is refused, so that a typing error does not return everything.
+    pub fn parse(text: &str, known: &[&str]) -> Result<UrlQuery, HttpRefusal> {
         let mut all: Vec<(String, String)> = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -27,7 +27,7 @@ impl Query {
             }
             all.push((name, value));
         }
-        Ok(Query(all))
+        Ok(UrlQuery(all))
     }
 
     /// A value. An empty one is none.
@@ -36,7 +36,7 @@ impl Query {
     }
 
     /// A value that is a number, or another thing that can be read.
-    pub fn number<T: FromStr>(&self, name: &str, what: &str) -> Result<Option<T>, Refusal> {
+    pub fn number<T: FromStr>(&self, name: &str, what: &str) -> Result<Option<T>, HttpRefusal> {
         let Some(value) = self.get(name) else { return Ok(None) };
         value.parse().map(Some).map_err(|_| refuse(format!("{name}={value:?} is no {what}")))
     }
@@ -52,7 +52,7 @@ impl Query {
     }
 
     /// How many, and leaving out how many.
-    pub fn page(&self) -> Result<(Option<usize>, usize), Refusal> {
+    pub fn page(&self) -> Result<(Option<usize>, usize), HttpRefusal> {
         let limit = self.number::<usize>("limit", LIMIT)?;
         if limit.is_some_and(|limit| !(1..=MOST).contains(&limit)) {
             let value = limit.unwrap_or_default();
@@ -62,7 +62,7 @@ impl Query {
     }
 
     /// A value that counts something. As large as whatever reads JSON takes it for.
-    pub fn count(&self, name: &str) -> Result<Option<u64>, Refusal> {
+    pub fn count(&self, name: &str) -> Result<Option<u64>, HttpRefusal> {
         let what = "whole number from 0 on";
         let value = self.number::<i64>(name, what)?;
         match value.map(u64::try_from) {
@@ -73,15 +73,15 @@ impl Query {
     }
 }
 
-/// As many as are told in one answer.
+/// The most entries of one answer.
 pub const MOST: usize = 10_000;
 const LIMIT: &str = "number from 1 to 10000";
 
-pub fn refuse(reason: String) -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, reason)
+pub fn refuse(reason: String) -> HttpRefusal {
+    HttpRefusal::new(StatusCode::BAD_REQUEST, reason)
 }
 
-fn decode(text: &str) -> Result<String, Refusal> {
+fn decode(text: &str) -> Result<String, HttpRefusal> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -107,13 +107,13 @@ mod tests {
     use super::*;
 
     fn why(text: &str) -> String {
-        let query = Query::parse(text, &["limit", "name"]);
+        let query = UrlQuery::parse(text, &["limit", "name"]);
         query.and_then(|query| query.page()).unwrap_err().reason
     }
 
     #[test]
     fn values_are_decoded_and_lists_are_parted() {
-        let query = Query::parse("name=a%20b+c,%c3%a9&&limit=", &["limit", "name"]).unwrap();
+        let query = UrlQuery::parse("name=a%20b+c,%c3%a9&&limit=", &["limit", "name"]).unwrap();
         assert_eq!(query.get("name"), Some("a b c,é"));
         assert_eq!(query.list("name"), ["a b c", "é"]);
         assert_eq!(query.get("limit"), None);
@@ -134,7 +134,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_a_query_or_refused(text in "\\PC*") {
-            let _ = Query::parse(&text, &["limit", "name"]);
+            let _ = UrlQuery::parse(&text, &["limit", "name"]);
         }
     }
 }

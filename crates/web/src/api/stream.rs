@@ -1,45 +1,45 @@
-//! The stream: every sample as it comes, as server-sent events. Whoever reads slowly misses samples, and costs no memory.
+//! The stream: every sample as it comes, as server-sent events. A slow reader misses samples and costs no memory.
 
-use crate::board::Board;
+use crate::published::Published;
 use hyper::body::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// A line that says nothing keeps those between from closing the connection.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+/// A comment line keeps proxies from closing the connection.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Begins with what there is now, and with the events behind a number, if one is named.
-pub fn begin(board: Arc<Board>, since: Option<u64>) -> mpsc::Receiver<Bytes> {
+pub fn begin(published: Arc<Published>, since: Option<u64>) -> mpsc::Receiver<Bytes> {
     // One piece on its way, and the next is chosen when there is room for it: the newest then.
     let (pieces, taken) = mpsc::channel(1);
-    let listener = Listener { sample: 0, event: since.unwrap_or_else(|| board.newest_event()), alerts: 0 };
-    tokio::spawn(tell(board, listener, pieces));
+    let position = StreamPosition { sample: 0, event: since.unwrap_or_else(|| published.newest_event()), alerts: 0 };
+    tokio::spawn(send_all(published, position, pieces));
     taken
 }
 
-/// What somebody has heard.
-struct Listener {
+/// What a client has been sent.
+struct StreamPosition {
     sample: u64,
     event: u64,
     alerts: u64,
 }
 
-async fn tell(board: Arc<Board>, mut listener: Listener, pieces: mpsc::Sender<Bytes>) {
-    let mut changes = board.changes();
+async fn send_all(published: Arc<Published>, mut position: StreamPosition, pieces: mpsc::Sender<Bytes>) {
+    let mut changes = published.changes();
     if pieces.send(Bytes::from_static(b"retry: 2000\n\n")).await.is_err() {
         return;
     }
     loop {
         let Ok(room) = pieces.reserve().await else { return };
         changes.mark_unchanged();
-        if let Some(piece) = listener.next(&board) {
+        if let Some(piece) = position.next(&published) {
             room.send(piece);
             continue;
         }
         let news = tokio::select! {
-            news = timeout(SIGN_OF_LIFE, changes.changed()) => news,
+            news = timeout(KEEP_ALIVE, changes.changed()) => news,
             () = pieces.closed() => return,
         };
         match news {
@@ -51,20 +51,20 @@ async fn tell(board: Arc<Board>, mut listener: Listener, pieces: mpsc::Sender<By
     }
 }
 
-impl Listener {
-    /// What it has not heard yet, one thing at a time.
-    fn next(&mut self, board: &Board) -> Option<Bytes> {
-        let sample = board.sample();
+impl StreamPosition {
+    /// What has not been sent yet, one thing at a time.
+    fn next(&mut self, published: &Published) -> Option<Bytes> {
+        let sample = published.sample();
         if sample.number != self.sample {
             self.sample = sample.number;
             return Some(sample.frame().plain());
         }
-        if board.newest_event() != self.event {
-            let (frame, newest) = board.events_frame(self.event);
+        if published.newest_event() != self.event {
+            let (frame, newest) = published.events_frame(self.event);
             self.event = newest;
             return Some(frame);
         }
-        let alerts = board.alerts();
+        let alerts = published.alerts();
         if alerts.version != self.alerts {
             self.alerts = alerts.version;
             return Some([&b"event: alerts\ndata: "[..], &alerts.json, b"\n\n"].concat().into());

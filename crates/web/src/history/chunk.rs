@@ -1,41 +1,41 @@
-//! Sixty steps of one figure. What stands still takes next to nothing, and what was measured once in a step a third.
+//! Sixty steps of one figure. A constant value takes next to nothing, and one value per step takes a third.
 
-use super::Spread;
+use super::MinMeanMax;
 
 /// Steps in a chunk.
 pub const STEPS: usize = 60;
 
 /// The steps, as short as can be. NaN is a gap, and never leaves this file.
 #[derive(Debug, Default)]
-pub enum Chunk {
+pub enum StepChunk {
     #[default]
     Empty,
-    /// The same in all of them.
+    /// The same value in all steps.
     Same(f32),
     /// One value in each.
     Plain(Box<[f32; STEPS]>),
     /// Least, mean and greatest.
-    Full(Box<[Spread; STEPS]>),
+    Full(Box<[MinMeanMax; STEPS]>),
 }
 
-impl Chunk {
-    pub fn get(&self, at: usize) -> Option<Spread> {
+impl StepChunk {
+    pub fn get(&self, at: usize) -> Option<MinMeanMax> {
         let figures = match self {
-            Chunk::Empty => return None,
-            Chunk::Same(value) => [*value; 3],
-            Chunk::Plain(values) => [values[at]; 3],
-            Chunk::Full(values) => values[at],
+            StepChunk::Empty => return None,
+            StepChunk::Same(value) => [*value; 3],
+            StepChunk::Plain(values) => [values[at]; 3],
+            StepChunk::Full(values) => values[at],
         };
         (!figures[1].is_nan()).then_some(figures)
     }
 
-    pub fn set(&mut self, at: usize, figures: Spread) {
+    pub fn set(&mut self, at: usize, figures: MinMeanMax) {
         let [least, mean, greatest] = figures;
         let is_plain = least == mean && mean == greatest;
         match self {
-            Chunk::Same(value) if is_plain && *value == mean => return,
-            Chunk::Full(values) => return values[at] = figures,
-            Chunk::Plain(values) if is_plain => return values[at] = mean,
+            StepChunk::Same(value) if is_plain && *value == mean => return,
+            StepChunk::Full(values) => return values[at] = figures,
+            StepChunk::Plain(values) if is_plain => return values[at] = mean,
             _ => {}
         }
         let mut values = Box::new([f32::NAN; STEPS]);
@@ -43,12 +43,12 @@ impl Chunk {
         *self = match is_plain {
             true => {
                 values[at] = mean;
-                Chunk::Plain(values)
+                StepChunk::Plain(values)
             }
             false => {
                 let mut all = Box::new(values.map(|value| [value; 3]));
                 all[at] = figures;
-                Chunk::Full(all)
+                StepChunk::Full(all)
             }
         };
     }
@@ -56,14 +56,14 @@ impl Chunk {
     /// Leaves a gap from there on.
     pub fn cut(&mut self, from: usize) {
         match self {
-            Chunk::Empty => {}
-            Chunk::Same(value) => {
+            StepChunk::Empty => {}
+            StepChunk::Same(value) => {
                 let mut values = Box::new([*value; STEPS]);
                 values[from..].fill(f32::NAN);
-                *self = Chunk::Plain(values);
+                *self = StepChunk::Plain(values);
             }
-            Chunk::Plain(values) => values[from..].fill(f32::NAN),
-            Chunk::Full(values) => values[from..].fill([f32::NAN; 3]),
+            StepChunk::Plain(values) => values[from..].fill(f32::NAN),
+            StepChunk::Full(values) => values[from..].fill([f32::NAN; 3]),
         }
     }
 
@@ -72,16 +72,16 @@ impl Chunk {
         let Some(first @ [value, ..]) = self.get(0) else { return };
         let is_same = (0..STEPS).all(|at| self.get(at) == Some(first)) && first == [value; 3];
         if is_same {
-            *self = Chunk::Same(value);
+            *self = StepChunk::Same(value);
         }
     }
 
     /// What it takes beyond its own place.
     pub fn bytes(&self) -> usize {
         match self {
-            Chunk::Empty | Chunk::Same(_) => 0,
-            Chunk::Plain(values) => size_of_val(&**values),
-            Chunk::Full(values) => size_of_val(&**values),
+            StepChunk::Empty | StepChunk::Same(_) => 0,
+            StepChunk::Plain(values) => size_of_val(&**values),
+            StepChunk::Full(values) => size_of_val(&**values),
         }
     }
 }

@@ -1,18 +1,18 @@
 //! All figures in steps of one length, as far back as that is kept.
 
-use super::chunk::{Chunk, STEPS};
-use super::{Span, Spread};
+use super::chunk::{STEPS, StepChunk};
+use super::{MinMeanMax, Span};
 use std::collections::VecDeque;
 
 /// Slices of sixty steps each, the oldest first.
 #[derive(Debug)]
-pub struct Level {
+pub struct HistoryLevel {
     pub step: i64,
     /// Slices that are kept.
     most: usize,
     slices: VecDeque<Slice>,
     /// What came in the step that is not over yet.
-    open: Vec<Open>,
+    open: Vec<OpenStep>,
     /// Whether something was here that is gone.
     has_dropped: bool,
     /// The step of the last value.
@@ -27,11 +27,11 @@ struct Slice {
     /// Its place in time, in lengths of a slice since 1970.
     number: i64,
     /// By the number of the figure.
-    chunks: Vec<Chunk>,
+    chunks: Vec<StepChunk>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Open {
+struct OpenStep {
     step: i64,
     count: u32,
     sum: f64,
@@ -39,11 +39,11 @@ struct Open {
     greatest: f32,
 }
 
-impl Level {
-    pub fn new(step: i64, buckets: i64) -> Level {
+impl HistoryLevel {
+    pub fn new(step: i64, buckets: i64) -> HistoryLevel {
         // One more for the slice that has just begun.
         let most = (buckets as usize).div_ceil(STEPS) + 1;
-        Level {
+        HistoryLevel {
             step,
             most,
             slices: VecDeque::new(),
@@ -64,9 +64,9 @@ impl Level {
         if step < self.last_step
             && let Some(last) = self.slices.back_mut().filter(|last| last.number == number)
         {
-            let before: usize = last.chunks.iter().map(Chunk::bytes).sum();
+            let before: usize = last.chunks.iter().map(StepChunk::bytes).sum();
             last.chunks.iter_mut().for_each(|chunk| chunk.cut(at));
-            self.bytes = self.bytes + last.chunks.iter().map(Chunk::bytes).sum::<usize>() - before;
+            self.bytes = self.bytes + last.chunks.iter().map(StepChunk::bytes).sum::<usize>() - before;
         }
         self.last_step = step;
         if self.slices.back().is_none_or(|last| last.number < number) {
@@ -79,11 +79,11 @@ impl Level {
             }
         }
         if self.open.len() <= series {
-            self.open.resize(series + 1, Open::default());
+            self.open.resize(series + 1, OpenStep::default());
         }
         let open = &mut self.open[series];
         if open.step != step || open.count == 0 {
-            *open = Open { step, count: 0, sum: 0.0, least: value, greatest: value };
+            *open = OpenStep { step, count: 0, sum: 0.0, least: value, greatest: value };
         }
         open.count += 1;
         open.sum += f64::from(value);
@@ -96,9 +96,9 @@ impl Level {
         let before = slice.chunks.capacity();
         if slice.chunks.len() <= series {
             slice.chunks.reserve_exact(series + 1 - slice.chunks.len());
-            slice.chunks.resize_with(series + 1, Chunk::default);
+            slice.chunks.resize_with(series + 1, StepChunk::default);
         }
-        self.bytes += (slice.chunks.capacity() - before) * size_of::<Chunk>();
+        self.bytes += (slice.chunks.capacity() - before) * size_of::<StepChunk>();
         let chunk = &mut slice.chunks[series];
         let before = chunk.bytes();
         chunk.set(at, figures);
@@ -107,9 +107,9 @@ impl Level {
 
     fn close_last(&mut self) {
         let Some(last) = self.slices.back_mut() else { return };
-        let before: usize = last.chunks.iter().map(Chunk::bytes).sum();
-        last.chunks.iter_mut().for_each(Chunk::close);
-        self.bytes = self.bytes + last.chunks.iter().map(Chunk::bytes).sum::<usize>() - before;
+        let before: usize = last.chunks.iter().map(StepChunk::bytes).sum();
+        last.chunks.iter_mut().for_each(StepChunk::close);
+        self.bytes = self.bytes + last.chunks.iter().map(StepChunk::bytes).sum::<usize>() - before;
     }
 
     pub fn drop_oldest(&mut self) {
@@ -119,8 +119,8 @@ impl Level {
 
     fn forget(&mut self, which: fn(&mut VecDeque<Slice>) -> Option<Slice>) {
         if let Some(slice) = which(&mut self.slices) {
-            let inside: usize = slice.chunks.iter().map(Chunk::bytes).sum();
-            self.bytes -= slice.chunks.capacity() * size_of::<Chunk>() + inside;
+            let inside: usize = slice.chunks.iter().map(StepChunk::bytes).sum();
+            self.bytes -= slice.chunks.capacity() * size_of::<StepChunk>() + inside;
         }
     }
 
@@ -143,11 +143,11 @@ impl Level {
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes + self.slices.capacity() * size_of::<Slice>() + self.open.capacity() * size_of::<Open>()
+        self.bytes + self.slices.capacity() * size_of::<Slice>() + self.open.capacity() * size_of::<OpenStep>()
     }
 
     /// Fills in what is known of a figure. The mean of several steps is the mean of their means.
-    pub fn gather(&self, series: usize, span: Span, points: &mut [Option<Spread>]) {
+    pub fn gather(&self, series: usize, span: Span, points: &mut [Option<MinMeanMax>]) {
         let mut counts = vec![0u32; points.len()];
         for slice in &self.slices {
             let begin = slice.number * self.length();

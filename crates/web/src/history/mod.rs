@@ -3,14 +3,14 @@
 mod chunk;
 mod level;
 
-use level::Level;
+use level::HistoryLevel;
 use model::figure::Field;
 use model::figure::device::kept_in_history;
 use model::{Device, DeviceId, Snapshot};
 use std::collections::HashMap;
 
 /// The least, the mean and the greatest of what was measured in one step.
-pub type Spread = [f32; 3];
+pub type MinMeanMax = [f32; 3];
 
 /// The last day of every device.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct PastValues {
     /// What is kept of each device.
     fields: Vec<Field<Device>>,
     /// Finest first.
-    levels: [Level; 3],
+    levels: [HistoryLevel; 3],
     /// Which number each device has here.
     devices: HashMap<DeviceId, usize>,
     /// What it may take.
@@ -38,7 +38,7 @@ pub struct Span {
 const STEPS: [(i64, i64); 3] = [(1000, 3600), (10_000, 2160), (60_000, 1440)];
 /// Points of one series in an answer,
 const MOST_POINTS: i64 = 2000;
-/// and of all of them.
+/// and of all series together.
 const MOST_IN_ALL: i64 = 100_000;
 
 impl PastValues {
@@ -46,7 +46,7 @@ impl PastValues {
     pub fn up_to(budget: usize) -> PastValues {
         PastValues {
             fields: kept_in_history().collect(),
-            levels: STEPS.map(|(step, buckets)| Level::new(step, buckets)),
+            levels: STEPS.map(|(step, buckets)| HistoryLevel::new(step, buckets)),
             devices: HashMap::new(),
             budget,
         }
@@ -78,19 +78,20 @@ impl PastValues {
     /// What it takes, exactly.
     pub fn bytes(&self) -> usize {
         let of_a_device = size_of::<(DeviceId, usize)>() + 1;
-        self.levels.iter().map(Level::bytes).sum::<usize>() + self.devices.capacity() * of_a_device
+        self.levels.iter().map(HistoryLevel::bytes).sum::<usize>() + self.devices.capacity() * of_a_device
     }
 
     /// When it begins.
     pub fn oldest(&self) -> Option<i64> {
-        self.levels.iter().filter_map(Level::oldest).min()
+        self.levels.iter().filter_map(HistoryLevel::oldest).min()
     }
 
-    /// The span that can be told of what is wanted: not finer than what is kept of its beginning, nor in too many steps.
+    /// The span that can be answered: not finer than what is kept of its beginning, nor in too many steps.
     pub fn fit(&self, wanted: Span, series: usize) -> Span {
         let begin = wanted.from.max(self.oldest().unwrap_or(wanted.from));
-        // Whatever began late has no more to tell than the others.
-        let covers = |level: &&Level| level.oldest().is_some_and(|oldest| oldest <= begin) || !level.has_dropped();
+        // A level that dropped nothing has as much as the coarser ones.
+        let covers =
+            |level: &&HistoryLevel| level.oldest().is_some_and(|oldest| oldest <= begin) || !level.has_dropped();
         let finest = self.levels.iter().find(covers).map_or(STEPS[2].0, |level| level.step);
         let length = (wanted.to - wanted.from).max(1);
         let most = MOST_POINTS.min(MOST_IN_ALL / series.max(1) as i64).max(1);
@@ -105,7 +106,7 @@ impl PastValues {
     }
 
     /// What is known of a device in a span that fits.
-    pub fn series(&self, id: &DeviceId, field: Field<Device>, span: Span) -> Vec<Option<Spread>> {
+    pub fn series(&self, id: &DeviceId, field: Field<Device>, span: Span) -> Vec<Option<MinMeanMax>> {
         let count = ((span.to - span.from) / span.step) as usize;
         let mut points = vec![None; count];
         let at = self.fields.iter().position(|kept| *kept == field);
@@ -117,7 +118,7 @@ impl PastValues {
 }
 
 /// Points as JSON: `[[min,mean,max],null,…]`.
-pub fn write(field: Field<Device>, points: &[Option<Spread>], into: &mut String) {
+pub fn write(field: Field<Device>, points: &[Option<MinMeanMax>], into: &mut String) {
     use std::fmt::Write;
     let is_whole = field.figure.unit.decimals() == 0;
     into.push('[');

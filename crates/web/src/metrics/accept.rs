@@ -1,9 +1,9 @@
-//! Which of the two formats a client likes better, from its `Accept` header.
+//! Which of the two formats a client prefers, from its `Accept` header.
 
-use super::Format;
+use super::MetricsFormat;
 
-/// The better liked one. OpenMetrics must be named; whoever takes anything gets the older text, which everybody reads.
-pub fn wanted(accept: &str) -> Format {
+/// The preferred format. OpenMetrics must be named; a client that takes anything gets the older text.
+pub fn wanted(accept: &str) -> MetricsFormat {
     let (mut openmetrics, mut text) = (0.0f32, 0.0f32);
     for range in accept.split(',') {
         let mut parameters = range.split(';').map(str::trim);
@@ -24,5 +24,5 @@ pub fn wanted(accept: &str) -> Format {
             text = text.max(quality);
         }
     }
-    if openmetrics > 0.0 && openmetrics >= text { Format::OpenMetrics } else { Format::Prometheus }
+    if openmetrics > 0.0 && openmetrics >= text { MetricsFormat::OpenMetrics } else { MetricsFormat::Prometheus }
 }

@@ -11,11 +11,11 @@ pub struct Family<S: 'static> {
     pub kind: MetricKind,
     /// The sentences of its figures.
     pub help: String,
-    pub series: Vec<Series<S>>,
+    pub series: Vec<MetricSeries<S>>,
 }
 
 /// One figure with one of its labels, or with one of the words that it can be.
-pub struct Series<S: 'static> {
+pub struct MetricSeries<S: 'static> {
     pub figure: &'static Figure<S>,
     place: usize,
     /// Its labels, written already.
@@ -50,16 +50,16 @@ impl<S> Family<S> {
         match self.kind {
             MetricKind::OneOf => {
                 for word in figure.words {
-                    self.series.push(Series::new(figure, 0, Some(word)));
+                    self.series.push(MetricSeries::new(figure, 0, Some(word)));
                 }
             }
-            _ => self.series.extend((0..figure.labels()).map(|place| Series::new(figure, place, None))),
+            _ => self.series.extend((0..figure.labels()).map(|place| MetricSeries::new(figure, place, None))),
         }
     }
 }
 
-impl<S> Series<S> {
-    fn new(figure: &'static Figure<S>, place: usize, word: Option<&'static str>) -> Series<S> {
+impl<S> MetricSeries<S> {
+    fn new(figure: &'static Figure<S>, place: usize, word: Option<&'static str>) -> MetricSeries<S> {
         let mut labels = String::new();
         let fixed = figure.metric.and_then(|metric| metric.label);
         match (fixed, word) {
@@ -70,7 +70,7 @@ impl<S> Series<S> {
         if let Some(dimension) = figure.dimension {
             text::label(&mut labels, dimension.name(), &dimension.label(place));
         }
-        Series { figure, place, labels, scale: figure.unit.base().1, word }
+        MetricSeries { figure, place, labels, scale: figure.unit.base().1, word }
     }
 
     /// The label that has the text of an info.

@@ -59,24 +59,24 @@ impl Default for MetricsOptions {
 
 /// How it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum MetricsFormat {
     /// Prometheus text 0.0.4.
     Prometheus,
     /// OpenMetrics 1.0.
     OpenMetrics,
 }
 
-impl Format {
+impl MetricsFormat {
     /// What the client prefers of the two, from its `Accept` header.
-    pub fn wanted(accept: Option<&str>) -> Format {
+    pub fn wanted(accept: Option<&str>) -> MetricsFormat {
         accept::wanted(accept.unwrap_or_default())
     }
 
     /// The media type of the answer.
     pub fn content_type(self) -> &'static str {
         match self {
-            Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
-            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            MetricsFormat::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            MetricsFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
         }
     }
 }
@@ -103,7 +103,7 @@ static FAMILIES: LazyLock<Families> = LazyLock::new(|| Families {
 });
 
 /// All metrics, as text.
-pub fn write(input: &MetricsInput<'_>, format: Format) -> String {
+pub fn write(input: &MetricsInput<'_>, format: MetricsFormat) -> String {
     let (snapshot, all) = (input.snapshot, &*FAMILIES);
     let lines = snapshot.devices.len() * 56 + input.options.max_process_series.min(snapshot.processes.len() * 8);
     let mut text = MetricsText::with_capacity(format, (16 << 10) + lines * 176);
@@ -163,7 +163,7 @@ fn facts<'a, S>(family: &'a Family<S>, subject: &'a S) -> impl Iterator<Item = (
     family.series.iter().filter_map(|series| Some((series.info_label(), series.value(subject)?)))
 }
 
-/// Whether the figure has a value of now: while a device does not answer, only what the host knows has.
+/// Whether the value is current: while a device does not answer, only what is read from the host is.
 fn is_current(figure: &Figure<Device>, device: &Device) -> bool {
     figure.freshness == Freshness::Host || device.sample_age_seconds.is_none_or(|age| age <= 0.0)
 }

@@ -1,7 +1,7 @@
 //! The figures of processes, and of processes on devices: as many series as are allowed, those of the largest, and the sum of the others.
 
 use super::family::Family;
-use super::text::{Lines, MetricsText, label, label_of};
+use super::text::{FamilyLines, MetricsText, label, label_of};
 use super::{Families, MetricsInput};
 use model::figure::process::{CONTAINER, NAME, PID, SOURCE, USER};
 use model::figure::{Figure, Unit, Value};
@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 const LABELS: [&Figure<Process>; 4] = [&PID, &USER, &CONTAINER, &NAME];
 
 /// A process on a device.
-struct Holding<'a> {
+struct ProcessOnDevice<'a> {
     process: &'a Process,
     held: &'a Held,
     /// How many bytes all its series say together: the more, the more it matters.
@@ -23,7 +23,7 @@ struct Holding<'a> {
 pub fn write(text: &mut MetricsText, families: &Families, input: &MetricsInput<'_>) {
     let mut kept = Vec::new();
     for process in &input.snapshot.processes {
-        kept.extend(process.devices.iter().map(|held| Holding::new(&families.held, process, held)));
+        kept.extend(process.devices.iter().map(|held| ProcessOnDevice::new(&families.held, process, held)));
     }
     let others = over_the_limit(&mut kept, input.options.max_process_series);
     for family in &families.processes {
@@ -47,9 +47,9 @@ pub fn write(text: &mut MetricsText, families: &Families, input: &MetricsInput<'
     }
 }
 
-impl<'a> Holding<'a> {
-    fn new(families: &[Family<Held>], process: &'a Process, held: &'a Held) -> Holding<'a> {
-        let mut holding = Holding { process, held, bytes: 0.0, series: 0 };
+impl<'a> ProcessOnDevice<'a> {
+    fn new(families: &[Family<Held>], process: &'a Process, held: &'a Held) -> ProcessOnDevice<'a> {
+        let mut holding = ProcessOnDevice { process, held, bytes: 0.0, series: 0 };
         for series in families.iter().flat_map(|family| &family.series) {
             let Some(number) = series.number(held).and_then(|number| number.number()) else { continue };
             holding.series += 1;
@@ -60,7 +60,7 @@ impl<'a> Holding<'a> {
 }
 
 /// Takes out those that there is no room for: the largest stay.
-fn over_the_limit<'a>(all: &mut Vec<Holding<'a>>, limit: usize) -> Vec<Holding<'a>> {
+fn over_the_limit<'a>(all: &mut Vec<ProcessOnDevice<'a>>, limit: usize) -> Vec<ProcessOnDevice<'a>> {
     if all.iter().map(|holding| holding.series).sum::<usize>() <= limit {
         return Vec::new();
     }
@@ -78,7 +78,7 @@ fn over_the_limit<'a>(all: &mut Vec<Holding<'a>>, limit: usize) -> Vec<Holding<'
     all.extract_if(.., |_| is_kept.next() == Some(false)).collect()
 }
 
-fn labels_of(holding: &Holding<'_>) -> String {
+fn labels_of(holding: &ProcessOnDevice<'_>) -> String {
     let mut labels = String::with_capacity(128);
     label(&mut labels, "device", &holding.held.id.to_string());
     add_labels(&mut labels, holding.process);
@@ -100,7 +100,7 @@ fn add_labels(labels: &mut String, process: &Process) {
 struct Rest<'a>(Vec<(String, Vec<&'a Held>)>);
 
 impl<'a> Rest<'a> {
-    fn new(input: &MetricsInput<'a>, others: &[Holding<'a>]) -> Rest<'a> {
+    fn new(input: &MetricsInput<'a>, others: &[ProcessOnDevice<'a>]) -> Rest<'a> {
         let mut devices: Vec<&DeviceId> = input.snapshot.devices.iter().map(|device| &device.id).collect();
         for holding in others {
             if !devices.contains(&&holding.held.id) {
@@ -118,7 +118,7 @@ impl<'a> Rest<'a> {
     }
 
     /// Only bytes add up over processes.
-    fn write(&self, lines: &mut Lines<'_, Held>) {
+    fn write(&self, lines: &mut FamilyLines<'_, Held>) {
         let family = lines.family;
         for (labels, held) in &self.0 {
             for series in family.series.iter().filter(|series| series.figure.unit == Unit::Bytes) {

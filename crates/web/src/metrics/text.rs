@@ -1,28 +1,28 @@
 //! Lines of the two text formats. They differ in the names of families and in how the text ends.
 
-use super::Format;
+use super::MetricsFormat;
 use super::family::Family;
 use model::figure::{MetricKind, Value};
 use std::fmt::Write;
 
 /// The text as far as it is written.
 pub struct MetricsText {
-    format: Format,
+    format: MetricsFormat,
     written: String,
 }
 
 impl MetricsText {
-    pub fn with_capacity(format: Format, capacity: usize) -> MetricsText {
+    pub fn with_capacity(format: MetricsFormat, capacity: usize) -> MetricsText {
         MetricsText { format, written: String::with_capacity(capacity) }
     }
 
     /// Lines of one family. Nothing is written of a family without lines.
-    pub fn lines<'a, S>(&'a mut self, family: &'a Family<S>) -> Lines<'a, S> {
-        Lines { text: self, family, is_begun: false }
+    pub fn lines<'a, S>(&'a mut self, family: &'a Family<S>) -> FamilyLines<'a, S> {
+        FamilyLines { text: self, family, is_begun: false }
     }
 
     pub fn finish(mut self) -> String {
-        if self.format == Format::OpenMetrics {
+        if self.format == MetricsFormat::OpenMetrics {
             self.written.push_str("# EOF\n");
         }
         self.written
@@ -30,13 +30,13 @@ impl MetricsText {
 }
 
 /// The lines of one family.
-pub struct Lines<'a, S: 'static> {
+pub struct FamilyLines<'a, S: 'static> {
     text: &'a mut MetricsText,
     pub family: &'a Family<S>,
     is_begun: bool,
 }
 
-impl<S> Lines<'_, S> {
+impl<S> FamilyLines<'_, S> {
     /// A line with two groups of labels that are written already. Without a number there is none.
     pub fn line(&mut self, labels: &str, more: &str, number: Option<Value<'_>>) {
         let Some(number) = number.filter(|number| !matches!(number, Value::Real(real) if !real.is_finite())) else {
@@ -54,7 +54,7 @@ impl<S> Lines<'_, S> {
         };
     }
 
-    /// A line that says what it says in labels. Without any of its own there is none.
+    /// A line whose labels are its content. Without any of its own there is none.
     pub fn info<'f>(&mut self, labels: &str, facts: impl Iterator<Item = (&'static str, Value<'f>)>) {
         let mut facts = facts.peekable();
         if facts.peek().is_none() {
@@ -85,11 +85,11 @@ impl<S> Lines<'_, S> {
         let written = &mut self.text.written;
         let _ = match self.text.format {
             // Here a counter is called as its lines are, and an info is just a gauge.
-            Format::Prometheus => {
+            MetricsFormat::Prometheus => {
                 let (suffix, kind) = (kind.suffix(), if *kind == MetricKind::Counter { "counter" } else { "gauge" });
                 write!(written, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n")
             }
-            Format::OpenMetrics => {
+            MetricsFormat::OpenMetrics => {
                 let unit_line = |written: &mut String| match unit {
                     Some(unit) => writeln!(written, "# UNIT {name} {unit}"),
                     None => Ok(()),

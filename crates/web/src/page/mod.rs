@@ -1,13 +1,14 @@
 //! The page that a browser shows: plain HTML, CSS and JavaScript, as they are in this folder.
 //!
-//! `js/main.js` is the frame, with a file for each view; `js/store.js` has what is known and how it comes here. What a process
-//! says of itself only ever becomes the text of a text node.
+//! `js/main.js` is the frame, with a file for each view; `js/store.js` holds the data and keeps it current; `js/figures.js` has the
+//! tables of figures that the views are made of. What a process
+//! writes about itself only ever becomes the text of a text node.
 
 /// A file of the page.
 pub struct Asset {
     /// From the root, `/` for the page itself.
     pub path: &'static str,
-    /// As the HTTP header says it.
+    /// The HTTP content type.
     pub content_type: &'static str,
     /// What is in it, with gzip.
     pub packed: &'static [u8],
@@ -33,6 +34,7 @@ pub const ASSETS: &[Asset] = assets! {
     "/assets/js/deaths.js" SCRIPT "js/deaths.js"
     "/assets/js/device.js" SCRIPT "js/device.js"
     "/assets/js/dom.js" SCRIPT "js/dom.js"
+    "/assets/js/figures.js" SCRIPT "js/figures.js"
     "/assets/js/format.js" SCRIPT "js/format.js"
     "/assets/js/history.js" SCRIPT "js/history.js"
     "/assets/js/log.js" SCRIPT "js/log.js"

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 /// The files by their paths.
 fn texts() -> BTreeMap<&'static str, String> {
-    let text = |asset: &Asset| String::from_utf8(crate::text::Text::of_packed(asset.packed).plain().to_vec()).unwrap();
+    let text =
+        |asset: &Asset| String::from_utf8(crate::text::SharedText::of_packed(asset.packed).plain().to_vec()).unwrap();
     ASSETS.iter().map(|asset| (asset.path, text(asset))).collect()
 }
 
@@ -108,7 +109,7 @@ fn what_is_read_stands_out_in_both_themes() {
         ("accent", "panel ground sunk"),
         ("good", "panel good-ground"),
         ("warn", "panel ground warn-ground"),
-        ("bad", "panel ground bad-ground"),
+        ("critical", "panel ground critical-ground"),
         ("heat4-text", "heat4"),
         ("on-fill", "dram trace l1 cb kernel l1_small"),
     ];
@@ -125,7 +126,7 @@ fn what_is_read_stands_out_in_both_themes() {
 #[test]
 fn what_is_drawn_stands_out_in_both_themes() {
     let colours = colours();
-    for name in ["dram", "trace", "l1", "l1_small", "cb", "kernel", "accent", "good", "warn", "bad"] {
+    for name in ["dram", "trace", "l1", "l1_small", "cb", "kernel", "accent", "good", "warn", "critical"] {
         for theme in [0, 1] {
             let contrast = contrast(&colours[name][theme], &colours["panel"][theme]);
             assert!(contrast >= 3.0, "{name} in theme {theme}: {contrast:.2}, and it takes 3");

@@ -1,23 +1,22 @@
-//! The thread that answers: sockets, limits, who may ask.
+//! The thread that answers: sockets, limits, authorization.
 
-mod entry;
-mod patient;
+mod auth;
 mod peers;
 mod tls;
+mod write_timeout;
 
 pub use crate::api::Asker;
 pub use tls::{TlsError, certificate};
 
-use crate::api::{self, Refusal, Sent};
-use crate::board::Board;
+use crate::api::{self, AnswerBody, HttpRefusal};
+use crate::published::Published;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use patient::Patient;
-use peers::{Peers, Place};
+use peers::{ConnectionSlot, Peers};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -29,83 +28,84 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
+use write_timeout::WriteTimeout;
 
-/// How it shall be served.
-pub struct Options {
+/// How to serve.
+pub struct ServerOptions {
     /// Where to listen.
     pub listeners: Vec<std::net::TcpListener>,
-    /// With which certificate; without one in the clear.
+    /// The certificate; without one, plain HTTP.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// What whoever asks has to know.
+    /// The token that requests must have.
     pub token: Option<String>,
-    /// Who takes questions to the service.
+    /// Takes queries to the service.
     pub ask: Asker,
 }
 
-/// A thread that answers. Dropped, it ends, and all connections with it.
-pub struct Server {
-    desk: Arc<Desk>,
+/// A thread that answers requests. Dropping it ends the thread and all connections.
+pub struct WebServer {
+    shared: Arc<ServerShared>,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What all connections share.
-struct Desk {
-    board: Arc<Board>,
+struct ServerShared {
+    published: Arc<Published>,
     ask: Asker,
     peers: Arc<Peers>,
-    keys: RwLock<Keys>,
+    keys: RwLock<Credentials>,
 }
 
 #[derive(Clone)]
-struct Keys {
+struct Credentials {
     tls: Option<TlsAcceptor>,
     token: Option<Arc<str>>,
 }
 
-/// How long it may take to say what is wanted, and how long a connection may rest.
+/// How long a request may take to arrive, and how long a connection may be idle.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// What a request may be long.
+/// The longest request.
 const LONGEST_REQUEST: usize = 16 << 10;
 /// Header fields that it may have.
 const MOST_HEADERS: usize = 64;
 
-impl Server {
-    /// Begins to answer.
-    pub fn start(board: Arc<Board>, options: Options) -> io::Result<Server> {
+impl WebServer {
+    /// Starts to answer.
+    pub fn start(published: Arc<Published>, options: ServerOptions) -> io::Result<WebServer> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-        let desk = Arc::new(Desk {
-            board,
+        let shared = Arc::new(ServerShared {
+            published,
             ask: options.ask,
             peers: Arc::new(Peers::default()),
-            keys: RwLock::new(Keys::new(options.tls, options.token)),
+            keys: RwLock::new(Credentials::new(options.tls, options.token)),
         });
         let (end, ended) = oneshot::channel();
-        let (shared, listeners) = (desk.clone(), options.listeners);
+        let (of_thread, listeners) = (shared.clone(), options.listeners);
         let run = move || {
             runtime.block_on(async {
                 for listener in listeners {
-                    // A socket that does not listen any more is nothing that can be mended here.
+                    // A socket that no longer listens cannot be repaired here.
                     if listener.set_nonblocking(true).is_ok()
                         && let Ok(listener) = TcpListener::from_std(listener)
                     {
-                        tokio::spawn(accept(listener, shared.clone()));
+                        tokio::spawn(accept(listener, of_thread.clone()));
                     }
                 }
                 let _ = ended.await;
             });
         };
         let thread = std::thread::Builder::new().name("ttmon-web".into()).spawn(run)?;
-        Ok(Server { desk, end: Some(end), thread: Some(thread) })
+        Ok(WebServer { shared, end: Some(end), thread: Some(thread) })
     }
 
-    /// Another certificate and another token, for all who call from now on.
+    /// Replaces certificate and token, for all connections from now on.
     pub fn set_keys(&self, tls: Option<Arc<rustls::ServerConfig>>, token: Option<String>) {
-        *self.desk.keys.write().unwrap_or_else(PoisonError::into_inner) = Keys::new(tls, token);
+        *self.shared.keys.write().unwrap_or_else(PoisonError::into_inner) = Credentials::new(tls, token);
     }
 }
 
-impl Drop for Server {
+impl Drop for WebServer {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
@@ -114,33 +114,33 @@ impl Drop for Server {
     }
 }
 
-impl Keys {
-    fn new(tls: Option<Arc<rustls::ServerConfig>>, token: Option<String>) -> Keys {
-        Keys { tls: tls.map(TlsAcceptor::from), token: token.map(Into::into) }
+impl Credentials {
+    fn new(tls: Option<Arc<rustls::ServerConfig>>, token: Option<String>) -> Credentials {
+        Credentials { tls: tls.map(TlsAcceptor::from), token: token.map(Into::into) }
     }
 }
 
-impl Desk {
-    fn keys(&self) -> Keys {
+impl ServerShared {
+    fn keys(&self) -> Credentials {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-async fn accept(listener: TcpListener, desk: Arc<Desk>) {
+async fn accept(listener: TcpListener, shared: Arc<ServerShared>) {
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             // No descriptors are left, most likely. They come back.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        match desk.peers.admit(peer.ip()) {
-            Some(place) => drop(tokio::spawn(serve(stream, peer, place, desk.clone()))),
-            None => send_away(&stream, desk.keys().tls.is_some()),
+        match shared.peers.admit(peer.ip()) {
+            Some(place) => drop(tokio::spawn(serve(stream, peer, place, shared.clone()))),
+            None => send_away(&stream, shared.keys().tls.is_some()),
         }
     }
 }
 
-/// Tells in one breath that there is no room. Who speaks TLS would not understand.
+/// Answers at once that there are too many connections. A TLS client could not read it.
 fn send_away(stream: &TcpStream, is_tls: bool) {
     const WHY: &str =
         "{\"error\":{\"status\":503,\"reason\":\"too many connections are open: close some, or try again later\"}}\n";
@@ -154,41 +154,45 @@ fn send_away(stream: &TcpStream, is_tls: bool) {
     }
 }
 
-async fn serve(stream: TcpStream, peer: SocketAddr, place: Place, desk: Arc<Desk>) {
+async fn serve(stream: TcpStream, peer: SocketAddr, place: ConnectionSlot, shared: Arc<ServerShared>) {
     let Ok(local) = stream.local_addr() else { return };
     let _ = stream.set_nodelay(true);
-    let keys = desk.keys();
-    desk.board.clients.fetch_add(1, Relaxed);
+    let keys = shared.keys();
+    shared.published.clients.fetch_add(1, Relaxed);
     match keys.tls {
-        None => answer(stream, (local, peer), &desk).await,
+        None => answer(stream, (local, peer), &shared).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = tokio::time::timeout(HEADERS_WITHIN, tls.accept(stream)).await {
-                answer(stream, (local, peer), &desk).await;
+                answer(stream, (local, peer), &shared).await;
             }
         }
     }
-    desk.board.clients.fetch_sub(1, Relaxed);
+    shared.published.clients.fetch_sub(1, Relaxed);
     drop(place);
 }
 
-async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, ends: (SocketAddr, SocketAddr), desk: &Arc<Desk>) {
-    let service = service_fn(|request| respond(request, ends, desk));
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    ends: (SocketAddr, SocketAddr),
+    shared: &Arc<ServerShared>,
+) {
+    let service = service_fn(|request| respond(request, ends, shared));
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)
         .max_buf_size(LONGEST_REQUEST)
         .max_headers(MOST_HEADERS)
-        .serve_connection(TokioIo::new(Patient::new(stream)), service)
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream)), service)
         .await;
 }
 
 async fn respond(
     request: Request<Incoming>,
     ends: (SocketAddr, SocketAddr),
-    desk: &Arc<Desk>,
-) -> Result<Response<Sent>, Infallible> {
-    desk.board.requests.fetch_add(1, Relaxed);
-    let mut response = match consider(&request, ends, desk).await {
+    shared: &Arc<ServerShared>,
+) -> Result<Response<AnswerBody>, Infallible> {
+    shared.published.requests.fetch_add(1, Relaxed);
+    let mut response = match consider(&request, ends, shared).await {
         Ok(response) => response,
         Err(refusal) => refusal.response(),
     };
@@ -200,13 +204,13 @@ async fn respond(
 async fn consider(
     request: &Request<Incoming>,
     ends: (SocketAddr, SocketAddr),
-    desk: &Arc<Desk>,
-) -> Result<Response<Sent>, Refusal> {
+    shared: &Arc<ServerShared>,
+) -> Result<Response<AnswerBody>, HttpRefusal> {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-    entry::judge(desk.keys().token.as_deref(), &desk.peers, ends, uri, headers)?;
+    auth::authorize(shared.keys().token.as_deref(), &shared.peers, ends, uri, headers)?;
     if !hyper::body::Body::is_end_stream(request.body()) {
-        let refusal = Refusal::new(StatusCode::BAD_REQUEST, "a request here has no body: leave it out");
+        let refusal = HttpRefusal::new(StatusCode::BAD_REQUEST, "a request here has no body: leave it out");
         return Err(refusal.with(header::CONNECTION, "close"));
     }
-    api::answer(&desk.board, &desk.ask, method, uri, headers).await
+    api::answer(&shared.published, &shared.ask, method, uri, headers).await
 }

@@ -1,16 +1,16 @@
-//! Who is connected, from where, and who has guessed at the token.
+//! Connections by address, and wrong tokens by address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// All who are connected.
+/// All connected clients.
 #[derive(Debug, Default)]
-pub struct Peers(Mutex<Known>);
+pub struct Peers(Mutex<PeerCounts>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct PeerCounts {
     total: usize,
     open: HashMap<IpAddr, usize>,
     guesses: HashMap<IpAddr, Guesses>,
@@ -24,7 +24,7 @@ struct Guesses {
 
 /// One connection. Its place is free again when this is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionSlot {
     peers: Arc<Peers>,
     peer: IpAddr,
 }
@@ -42,7 +42,7 @@ const MOST_GUESSERS: usize = 4096;
 
 impl Peers {
     /// A place for one more connection, if there is one.
-    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionSlot> {
         let peer = network(peer);
         let mut known = self.lock();
         let of_one = known.open.get(&peer).copied().unwrap_or(0);
@@ -51,7 +51,7 @@ impl Peers {
         }
         known.total += 1;
         known.open.insert(peer, of_one + 1);
-        Some(Place { peers: self.clone(), peer })
+        Some(ConnectionSlot { peers: self.clone(), peer })
     }
 
     /// How long an address that has guessed too often has to wait.
@@ -69,7 +69,7 @@ impl Peers {
             known.guesses.retain(|_, guesses| !is_old(guesses));
         }
         if known.guesses.len() >= MOST_GUESSERS {
-            // Whoever has so many addresses pushes out the one that was silent for longest.
+            // A client with that many addresses replaces the oldest entry.
             let oldest = known.guesses.iter().min_by_key(|(_, guesses)| guesses.last).map(|(peer, _)| *peer);
             oldest.and_then(|peer| known.guesses.remove(&peer));
         }
@@ -78,12 +78,12 @@ impl Peers {
         *guesses = Guesses { wrong: before + 1, last: now };
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, PeerCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut known = self.peers.lock();
         known.total -= 1;
@@ -95,7 +95,7 @@ impl Drop for Place {
     }
 }
 
-/// Somebody with IPv6 has a whole network of addresses: the first 64 bits tell who it is.
+/// An IPv6 client has a whole network of addresses: the first 64 bits identify it.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
@@ -114,9 +114,10 @@ mod tests {
     #[test]
     fn places_are_counted_for_each_address_and_in_all() {
         let peers = Arc::new(Peers::default());
-        let one: Vec<Place> = (0..MOST_OF_ONE).map(|_| peers.admit(address("10.0.0.1")).unwrap()).collect();
+        let one: Vec<ConnectionSlot> = (0..MOST_OF_ONE).map(|_| peers.admit(address("10.0.0.1")).unwrap()).collect();
         assert!(peers.admit(address("::ffff:10.0.0.1")).is_none(), "the same, written otherwise");
-        let other: Vec<Place> = (0..MOST - MOST_OF_ONE).map(|_| peers.admit(address("10.0.0.2")).unwrap()).collect();
+        let other: Vec<ConnectionSlot> =
+            (0..MOST - MOST_OF_ONE).map(|_| peers.admit(address("10.0.0.2")).unwrap()).collect();
         assert!(peers.admit(address("10.0.0.3")).is_none());
         drop(one);
         assert!(peers.admit(address("10.0.0.1")).is_some());
@@ -137,7 +138,7 @@ mod tests {
         assert_eq!(peers.has_to_wait(address("fd00:0:0:1::1"), now), None);
         assert_eq!(peers.has_to_wait(address("fd00::1"), now + WAIT), None);
         peers.has_guessed(address("fd00::1"), now + WAIT);
-        assert_eq!(peers.has_to_wait(address("fd00::1"), now + WAIT), None, "all begins anew");
+        assert_eq!(peers.has_to_wait(address("fd00::1"), now + WAIT), None, "the count starts over");
     }
 
     #[test]

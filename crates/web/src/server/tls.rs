@@ -1,4 +1,4 @@
-//! The certificate that is shown to whoever calls.
+//! The TLS certificate.
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::{self, PemObject};
@@ -10,17 +10,17 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// Of the certificates.
-    #[error("{}: {}", .0.display(), told(.1, "certificate"))]
+    #[error("{}: {}", .0.display(), explain(.1, "certificate"))]
     Certificate(PathBuf, pem::Error),
     /// Of the key.
-    #[error("{}: {}", .0.display(), told(.1, "private key"))]
+    #[error("{}: {}", .0.display(), explain(.1, "private key"))]
     Key(PathBuf, pem::Error),
     /// Of both together.
     #[error("{} and {} do not go together: {}", .0.display(), .1.display(), .2)]
     Pair(PathBuf, PathBuf, rustls::Error),
 }
 
-fn told(error: &pem::Error, what: &str) -> String {
+fn explain(error: &pem::Error, what: &str) -> String {
     match error {
         pem::Error::NoItemsFound => format!("there is no {what} in it (PEM, \"-----BEGIN …\")"),
         pem::Error::Io(error) => error.to_string(),

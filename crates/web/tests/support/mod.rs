@@ -8,24 +8,24 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use web::{Ask, Asker, Board, Options, Question, Server};
+use web::{Ask, Asker, Published, Question, ServerOptions, WebServer};
 
 /// A server that ends with this.
-pub struct Served {
-    pub board: Arc<Board>,
-    pub server: Server,
+pub struct TestServer {
+    pub published: Arc<Published>,
+    pub server: WebServer,
     pub address: SocketAddr,
 }
 
 /// An answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct TextAnswer {
     pub status: u16,
     pub headers: HashMap<String, String>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl TextAnswer {
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
@@ -76,20 +76,21 @@ pub fn asker() -> Asker {
     })
 }
 
-impl Served {
-    pub fn start() -> Served {
-        Served::with(None, None)
+impl TestServer {
+    pub fn start() -> TestServer {
+        TestServer::with(None, None)
     }
 
-    pub fn with(token: Option<&str>, tls: Option<Arc<rustls::ServerConfig>>) -> Served {
+    pub fn with(token: Option<&str>, tls: Option<Arc<rustls::ServerConfig>>) -> TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let first = machine(1, &["python3", "<script>alert(1)</script>\u{1b}\"\n"]);
-        let board = Arc::new(Board::new(first, Duration::from_secs(1), Default::default(), vec![event("it began")]));
+        let published =
+            Arc::new(Published::new(first, Duration::from_secs(1), Default::default(), vec![event("it began")]));
         let token = token.map(str::to_owned);
-        let options = Options { listeners: vec![listener], tls, token, ask: asker() };
-        let server = Server::start(board.clone(), options).unwrap();
-        Served { board, server, address }
+        let options = ServerOptions { listeners: vec![listener], tls, token, ask: asker() };
+        let server = WebServer::start(published.clone(), options).unwrap();
+        TestServer { published, server, address }
     }
 
     pub fn connect(&self) -> TcpStream {
@@ -98,11 +99,11 @@ impl Served {
         stream
     }
 
-    pub fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> TextAnswer {
         self.ask("GET", path, &[])
     }
 
-    pub fn ask(&self, method: &str, path: &str, headers: &[&str]) -> Answer {
+    pub fn ask(&self, method: &str, path: &str, headers: &[&str]) -> TextAnswer {
         let mut stream = self.connect();
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
         let request = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n");
@@ -112,7 +113,7 @@ impl Served {
 }
 
 /// The next answer on a connection. None when it was closed.
-pub fn read_answer(stream: &mut impl Read, is_head: bool) -> Option<Answer> {
+pub fn read_answer(stream: &mut impl Read, is_head: bool) -> Option<TextAnswer> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -131,7 +132,7 @@ pub fn read_answer(stream: &mut impl Read, is_head: bool) -> Option<Answer> {
     let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; if is_head || status == 304 { 0 } else { length }];
     stream.read_exact(&mut body).ok()?;
-    Some(Answer { status, headers, body })
+    Some(TextAnswer { status, headers, body })
 }
 
 /// Waits for what must come true within a generous time.

@@ -7,7 +7,7 @@ mod readers;
 use super::*;
 use expect_test::{expect, expect_file};
 use model::{Bytes, DeviceId, Held, Host, Process, SCHEMA, Source, State, Timestamp, Usage};
-use parser::{Line, lines};
+use parser::{MetricLine, lines};
 
 /// A busy p150a, a hung p150b, an n300 with its remote chip, and processes of all sorts.
 fn machine() -> Snapshot {
@@ -42,14 +42,14 @@ fn input(snapshot: &Snapshot) -> MetricsInput<'_> {
 
 fn with_options(snapshot: &Snapshot, max_process_series: usize, tt_telemetry: bool) -> String {
     let options = MetricsOptions { max_process_series, tt_telemetry };
-    write(&MetricsInput { options, ..input(snapshot) }, Format::Prometheus)
+    write(&MetricsInput { options, ..input(snapshot) }, MetricsFormat::Prometheus)
 }
 
 #[test]
 fn both_formats_say_the_same_of_a_machine() {
     let snapshot = machine();
-    let prometheus = write(&input(&snapshot), Format::Prometheus);
-    let openmetrics = write(&input(&snapshot), Format::OpenMetrics);
+    let prometheus = write(&input(&snapshot), MetricsFormat::Prometheus);
+    let openmetrics = write(&input(&snapshot), MetricsFormat::OpenMetrics);
     expect_file!["golden/prometheus.txt"].assert_eq(&prometheus);
     expect_file!["golden/openmetrics.txt"].assert_eq(&openmetrics);
     let samples =
@@ -68,7 +68,7 @@ fn tt_telemetry_finds_its_names() {
 fn what_was_not_measured_has_no_line() {
     let snapshot = bare(vec![Device::new(DeviceId::Local(3))], vec![]);
     let service = ServiceFigures { version: "0.1.0", ..ServiceFigures::default() };
-    let text = write(&MetricsInput { service, ..input(&snapshot) }, Format::Prometheus);
+    let text = write(&MetricsInput { service, ..input(&snapshot) }, MetricsFormat::Prometheus);
     expect![[r#"
         ttmon_build_info{version="0.1.0"} 1
         ttmon_sample_timestamp_seconds 1767323045.678
@@ -94,9 +94,9 @@ fn each_state_is_one_of_those_that_are_told() {
     for state in [State::Ok, State::Resetting, State::Hung, State::Silent, State::Lost, State::NoDriver, State::Remote]
     {
         let snapshot = bare(vec![Device { state, ..Device::new(DeviceId::Local(0)) }], vec![]);
-        let text = write(&input(&snapshot), Format::Prometheus);
+        let text = write(&input(&snapshot), MetricsFormat::Prometheus);
         let states = lines(&text).into_iter().filter(|line| line.name == "ttmon_device_state");
-        let is_in: Vec<Line> = states.filter(|line| line.value == 1.0).collect();
+        let is_in: Vec<MetricLine> = states.filter(|line| line.value == 1.0).collect();
         assert_eq!(is_in.len(), 1);
         assert_eq!(is_in[0].labels["state"], state.name());
     }
@@ -124,8 +124,8 @@ fn thirty_two_devices_and_their_processes_are_no_large_answer() {
     let devices: Vec<Device> = (0..32).map(numbered).collect();
     let everywhere: Vec<Held> = (0..32).map(held).collect();
     let process = |n: u32| Process { pid: 40_000 + n, devices: everywhere.clone(), ..example.processes[0].clone() };
-    let text = write(&input(&bare(devices, (0..64).map(process).collect())), Format::OpenMetrics);
-    assert!(text.len() < 300_000, "{}", text.len());
+    let text = write(&input(&bare(devices, (0..64).map(process).collect())), MetricsFormat::OpenMetrics);
+    assert!(text.len() < 320_000, "{}", text.len());
 }
 
 #[test]
@@ -152,20 +152,20 @@ fn the_client_says_which_format_it_likes() {
                         application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,\
                         text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
     for (accept, format) in [
-        (prometheus_2, Format::OpenMetrics),
-        (prometheus_3, Format::OpenMetrics),
-        ("", Format::Prometheus),
-        ("*/*", Format::Prometheus),
-        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", Format::Prometheus),
-        ("application/openmetrics-text", Format::OpenMetrics),
-        ("Application/OpenMetrics-Text; Version=\"1.0.0\" ; Q=0.9, text/plain;q=0.8", Format::OpenMetrics),
-        ("application/openmetrics-text;q=0.2, text/plain;q=0.8", Format::Prometheus),
-        ("application/openmetrics-text;q=0, */*", Format::Prometheus),
-        ("application/openmetrics-text;version=2.0.0", Format::Prometheus),
-        ("application/openmetrics-text;q=much", Format::Prometheus),
-        (",;=,;;q", Format::Prometheus),
+        (prometheus_2, MetricsFormat::OpenMetrics),
+        (prometheus_3, MetricsFormat::OpenMetrics),
+        ("", MetricsFormat::Prometheus),
+        ("*/*", MetricsFormat::Prometheus),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", MetricsFormat::Prometheus),
+        ("application/openmetrics-text", MetricsFormat::OpenMetrics),
+        ("Application/OpenMetrics-Text; Version=\"1.0.0\" ; Q=0.9, text/plain;q=0.8", MetricsFormat::OpenMetrics),
+        ("application/openmetrics-text;q=0.2, text/plain;q=0.8", MetricsFormat::Prometheus),
+        ("application/openmetrics-text;q=0, */*", MetricsFormat::Prometheus),
+        ("application/openmetrics-text;version=2.0.0", MetricsFormat::Prometheus),
+        ("application/openmetrics-text;q=much", MetricsFormat::Prometheus),
+        (",;=,;;q", MetricsFormat::Prometheus),
     ] {
-        assert_eq!(Format::wanted(Some(accept)), format, "{accept}");
+        assert_eq!(MetricsFormat::wanted(Some(accept)), format, "{accept}");
     }
-    assert_eq!(Format::wanted(None), Format::Prometheus);
+    assert_eq!(MetricsFormat::wanted(None), MetricsFormat::Prometheus);
 }

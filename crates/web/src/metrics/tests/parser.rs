@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct MetricLine {
     pub name: String,
     pub labels: BTreeMap<String, String>,
     pub value: f64,
 }
 
 /// All lines that are no comments. Panics at what is none.
-pub fn lines(text: &str) -> Vec<Line> {
+pub fn lines(text: &str) -> Vec<MetricLine> {
     text.split_terminator('\n').filter(|line| !line.starts_with('#')).map(line).collect()
 }
 
-fn line(text: &str) -> Line {
+fn line(text: &str) -> MetricLine {
     let end = text.find(['{', ' ']).unwrap();
     let name = text[..end].to_owned();
     let mut labels = BTreeMap::new();
@@ -33,7 +33,7 @@ fn line(text: &str) -> Line {
             }
         }
     }
-    Line { name, labels, value: rest.strip_prefix(' ').unwrap().parse().unwrap() }
+    MetricLine { name, labels, value: rest.strip_prefix(' ').unwrap().parse().unwrap() }
 }
 
 /// A value up to its quote, and what is behind that.

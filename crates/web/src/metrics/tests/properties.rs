@@ -14,7 +14,7 @@ proptest! {
     fn any_name_survives(name in "\\PC*|[\\\\\"\n\r\t,{}= ]*|(?s).*", user in proptest::option::of("(?s).*")) {
         let one = Process { name: Some(name.clone()), user: user.clone(), ..process(7, &[(0, 1)]) };
         let snapshot = bare(vec![Device::new(DeviceId::Local(0))], vec![one]);
-        for format in [Format::Prometheus, Format::OpenMetrics] {
+        for format in [MetricsFormat::Prometheus, MetricsFormat::OpenMetrics] {
             let all = lines(&write(&input(&snapshot), format));
             let line = all.iter().find(|line| line.name == "ttmon_process_memory_bytes").unwrap();
             prop_assert_eq!(&line.labels["name"], &name);
@@ -27,7 +27,7 @@ proptest! {
         let by_pid: BTreeMap<u32, Vec<(u32, u64)>> = all.into_iter().collect();
         let processes: Vec<Process> = by_pid.iter().map(|(pid, devices)| process(*pid, devices)).collect();
         let text = with_options(&bare(vec![], processes), most, false);
-        let lines: Vec<Line> = lines(&text).into_iter().filter(|line| line.name == "ttmon_process_memory_bytes").collect();
+        let lines: Vec<MetricLine> = lines(&text).into_iter().filter(|line| line.name == "ttmon_process_memory_bytes").collect();
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for (device, bytes) in by_pid.values().flatten() {
             *sums.entry(device.to_string()).or_default() += bytes;
@@ -37,7 +37,7 @@ proptest! {
             *told.entry(line.labels["device"].clone()).or_default() += line.value as u64;
         }
         prop_assert_eq!(told, sums);
-        let (others, single): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.labels["pid"] == "other");
+        let (others, single): (Vec<&MetricLine>, Vec<&MetricLine>) = lines.iter().partition(|line| line.labels["pid"] == "other");
         prop_assert!(single.len() <= most && others.len() <= 4);
         let smallest = single.iter().map(|line| line.value).fold(f64::INFINITY, f64::min);
         let told: Vec<(&str, &str)> = single.iter().map(|line| (&*line.labels["pid"], &*line.labels["device"])).collect();
@@ -51,6 +51,6 @@ proptest! {
 
     #[test]
     fn any_header_is_an_answer(accept in "\\PC*|[a-z/;,=.*0-9q ]*") {
-        let _ = Format::wanted(Some(&accept));
+        let _ = MetricsFormat::wanted(Some(&accept));
     }
 }

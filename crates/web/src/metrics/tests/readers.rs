@@ -28,7 +28,7 @@ fn not_run(test: &str, package: &str) {
 const HARD: &str = "\"},\\ \\n \u{1f525}\n# EOF\nevil 1";
 
 /// Many devices and processes, names that are hard to write, and the other names.
-fn everything(format: Format) -> String {
+fn everything(format: MetricsFormat) -> String {
     let mut snapshot = machine();
     snapshot.processes.push(Process {
         name: Some(HARD.into()),
@@ -42,7 +42,7 @@ fn everything(format: Format) -> String {
 #[test]
 fn promtool_has_no_complaint() {
     // Its remarks on other people's names are not ours to mend.
-    let ours = write(&input(&machine()), Format::Prometheus);
+    let ours = write(&input(&machine()), MetricsFormat::Prometheus);
     let Some(said) = said("promtool", &["check", "metrics"], &ours) else {
         return not_run("promtool_has_no_complaint", "prometheus");
     };
@@ -51,7 +51,7 @@ fn promtool_has_no_complaint() {
 
 #[test]
 fn prometheus_reads_every_name() {
-    let Some((_, remarks)) = said("promtool", &["check", "metrics"], &everything(Format::Prometheus)) else {
+    let Some((_, remarks)) = said("promtool", &["check", "metrics"], &everything(MetricsFormat::Prometheus)) else {
         return not_run("prometheus_reads_every_name", "prometheus");
     };
     let remarks: Vec<&str> = remarks.lines().filter(|remark| !remark.starts_with("tt_")).collect();
@@ -65,7 +65,7 @@ fn python_reads_openmetrics() {
                   text = sys.stdin.buffer.read().decode()\n\
                   all = [sample for family in families(text) for sample in family.samples]\n\
                   print(json.dumps([len(all)] + [s.labels['name'] for s in all if s.labels.get('pid') == '9']))";
-    let text = everything(Format::OpenMetrics);
+    let text = everything(MetricsFormat::OpenMetrics);
     let has_module = |python: &&str| said(python, &["-c", "import prometheus_client"], "").is_some_and(|said| said.0);
     let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(has_module) else {
         return not_run("python_reads_openmetrics", "python3-prometheus-client");

@@ -17,12 +17,13 @@ function point(at) {
 }
 
 export class Chart {
-  /// `show` turns a value into text, `lines` are names of lines, `floor` is where the axis begins, `base` 2 for bytes, `bound` what the limit is called.
-  constructor({ title, show, lines = [""], floor = 0, base = 10, bound = "limit" }) {
+  /// `show` turns a value into text, `lines` are names of lines, `floor` is where the axis begins, `base` 2 for bytes,
+  /// `bound` what the limit is called, and `isAlarming` whether reaching it is a problem.
+  constructor({ title, show, lines = [""], floor = 0, base = 10, bound = "limit", isAlarming = false }) {
     Object.assign(this, { title, show, lines, floor, base, bound, tracks: [], to: 0, range: 1 });
     this.value = h("output.reading");
     this.grid = s("g.grid");
-    this.limit = s("g.limit");
+    this.limit = s(isAlarming ? "g.limit" : "g.limit.plain");
     this.bands = lines.map((_, n) => s(`path.band.line${n}`));
     this.means = lines.map((_, n) => s(`path.mean.line${n}`));
     this.hair = s("line.hair", { y1: TOP });

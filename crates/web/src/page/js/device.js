@@ -1,54 +1,57 @@
-// One device: what it is, and its charts.
+// One device: its charts, the processes on it, and all its figures by section.
 
 import { Chart } from "./chart.js";
 import { attr, h, keyed, put } from "./dom.js";
+import { charts as groups, fieldsOf, judge, keptFields, limitOf, read, shortTitle, show, showOf, stateOf, tables } from "./figures.js";
 import * as f from "./format.js";
-import { RANGES, SERIES, follow } from "./history.js";
-import { linkText } from "./overview.js";
-import { complaint, panel, row, statePill, table } from "./pieces.js";
+import { RANGES, follow } from "./history.js";
+import { SIGNS, complaint, isAged, panel, row, statePill, table } from "./pieces.js";
 import { currentRange, go, href, route } from "./route.js";
 import { isOld, now, store } from "./store.js";
 import { rowsOf } from "./processes.js";
 
-const FACTS = [
-  ["Board", (d) => f.word(d.board)],
-  ["Chip", (d) => f.word(d.arch)],
-  ["PCI address", (d) => f.word(d.pci_address)],
-  ["Link", (d) => `${linkText(d)}${d.pcie.max_generation ? `, at best Gen${d.pcie.max_generation} x${d.pcie.max_width ?? "?"}` : ""}`],
-  ["Serial", (d) => f.word(d.serial)],
-  ["Firmware", (d) => f.word(d.firmware.bundle)],
-  ["NUMA node", (d) => f.word(d.numa_node)],
-  ["Core", (d) => `${f.volts(d.vcore_volts)}, ${f.amperes(d.current_amperes)}`],
-  ["Heartbeat", (d) => f.word(d.heartbeat)],
-  ["Thermal trips", (d) => f.word(d.thermal_trips)],
-  ["Stale memory", (d) => f.bytes(d.memory.stale_bytes)],
-  ["Silent processes", (d) => f.word(d.memory.untracked_processes)],
-];
+/// Where the axis of a temperature begins: chips in use are warmer than this.
+const WARMEST_FLOOR = 30;
 
-const CHARTS = [
-  [{ title: "Temperature", show: f.celsius, floor: 30 }, ["asic_temp_celsius"], (d) => d.asic_temp_max_celsius],
-  [{ title: "Power", show: f.watts }, ["power_watts"], (d) => d.power_max_watts],
-  [{ title: "DRAM", show: f.bytes, base: 2, bound: "all" }, ["dram_used_bytes"], (d) => d.memory.dram_total_bytes],
-  [{ title: "L1", show: f.bytes, base: 2, bound: "all" }, ["l1_used_bytes"], (d) => d.memory.l1_total_bytes],
-  [{ title: "Clock", show: f.megahertz }, ["aiclk_megahertz"], () => null],
-  [{ title: "PCIe", show: f.rate, base: 2, lines: ["to device", "to host"] }, ["host_to_device_bytes_per_second", "device_to_host_bytes_per_second"], () => null],
-  [{ title: "Fan", show: f.rpm }, ["fan_rpm"], () => null],
-];
+function chartOf(figures) {
+  const [first] = figures;
+  const floor = first.unit.name === "celsius" ? WARMEST_FLOOR : 0;
+  const bound = first.judge?.by === "capacity" ? "capacity" : "limit";
+  const title = figures.length > 1 ? first.section : first.title;
+  const lines = figures.length > 1 ? figures.map(shortTitle) : [""];
+  return { figures, chart: new Chart({ title, show: (value) => show(first, value), lines, floor, base: first.unit.binary ? 2 : 10, bound, isAlarming: first.judge?.by === "heat" }) };
+}
+
+/// The figures of a device by section.
+function factsOf(fields) {
+  const sections = tables.sections.map((name) => ({ name, facts: fields.filter(({ section }) => section === name).map((figure) => ({ figure, value: h("dd") })) })).filter(({ facts }) => facts.length);
+  const node = h("div.sections", null, sections.map(({ name, facts }) => h("section", null, h("h3", null, name), h("dl.facts", null, facts.map(({ figure, value }) => [h("dt", { title: figure.help }, figure.title), value])))));
+  const update = (device) => {
+    for (const { figure, value } of sections.flatMap(({ facts }) => facts)) {
+      const judgement = judge(figure, device);
+      const isWrong = judgement === "warning" || judgement === "critical";
+      put(value, `${isWrong ? `▲ ${figure.judge.words[judgement]} ` : ""}${showOf(figure, device)}`);
+      value.className = isWrong ? SIGNS[judgement][1] : "";
+    }
+  };
+  return { node, update };
+}
 
 export function make() {
   const others = h("nav.chips", { "aria-label": "Devices" });
   const name = h("h1");
   const state = statePill();
-  const sick = h("p.sick");
-  const facts = FACTS.map(([label, show]) => ({ show, name: h("dt", null, label), value: h("dd") }));
-  const charts = CHARTS.map(([options, series, limit]) => ({ chart: new Chart(options), series, limit }));
-  const columns = [["PID", "n"], ["Name"], ["DRAM", "n"], ["L1", "n"], ["Source"]];
+  const problem = h("p.wrong");
+  const facts = factsOf(fieldsOf("device"));
+  const charts = groups().map(chartOf);
+  const columns = [["PID", "n"], ["Name"], ...tables.memory.map(({ title }) => [`${title} used`, "n"]), ["Source"]];
   const holders = table(columns, "Processes on this device");
-  const nobody = h("p.empty", null, "No process holds memory here.");
+  const none = h("p.empty", null, "No process holds memory on this device.");
   const gone = h("p.empty");
   const body = h("div.view", null,
-    h("header.title", null, name, state.node), sick,
-    h("div.charts", null, charts.map(({ chart }) => chart.node), panel("Processes", holders.node, nobody), panel("About", h("dl.facts.wide", null, facts.map(({ name, value }) => h("div", null, name, value))))));
+    h("header.title", null, name, state.node), problem,
+    h("div.charts", null, charts.map(({ chart }) => chart.node), panel("Processes", holders.node, none)),
+    panel("Figures", facts.node));
   const node = h("div.view", null, others, gone, body);
 
   const update = ({ snapshot }) => {
@@ -60,20 +63,23 @@ export function make() {
     if (!device) return;
     put(name, `Device ${id}`);
     state.update(device);
-    put(sick, complaint(device));
-    for (const { show, value } of facts) put(value, show(device));
+    put(problem, complaint(device));
+    problem.classList.toggle("critical", stateOf(device).judgement === "critical");
+    facts.update(device);
+    facts.node.classList.toggle("aged", isAged(device));
     const range = currentRange();
-    const { tracks, reason } = follow(Object.keys(SERIES), id, range);
-    // Without new samples time stands still: an old picture is not pushed out of sight.
+    const { tracks, reason } = follow(keptFields(), id, range);
+    // Without new samples time stops: an old picture is not pushed out of sight.
     const to = isOld() ? Date.parse(snapshot.taken_at) : now();
-    for (const { chart, series, limit } of charts) {
-      const latest = series.map((name) => SERIES[name](device));
-      chart.update({ tracks: series.map((name) => tracks.get(`${id} ${name}`)), latest, most: limit(device), to, range: RANGES[range][0], reason });
+    for (const { chart, figures } of charts) {
+      const latest = figures.map((figure) => read(figure, device));
+      chart.update({ tracks: figures.map((figure) => tracks.get(`${id} ${figure.name}`)), latest, most: limitOf(figures[0], device), to, range: RANGES[range][0], reason });
     }
-    const held = rowsOf(snapshot, id).sort((a, b) => (b.dram ?? -1) - (a.dram ?? -1));
+    const [{ name: first }] = tables.memory;
+    const held = rowsOf(snapshot, id).sort((a, b) => (b[first] ?? -1) - (a[first] ?? -1));
     keyed(holders.body, held, (row) => row.pid, () => holder(columns));
     holders.node.hidden = !held.length;
-    nobody.hidden = held.length > 0;
+    none.hidden = held.length > 0;
   };
 
   /// Goes to the next device.
@@ -104,7 +110,7 @@ function holder(columns) {
   const update = (row) => {
     attr(link, "href", href(`process/${row.pid}`));
     put(link, String(row.pid));
-    [f.word(row.process.name), f.bytes(row.dram), f.bytes(row.l1), f.word(row.source)].forEach((text, n) => put(cells[n + 1], text));
+    [f.word(row.process.name), ...tables.memory.map(({ name }) => f.bytes(row[name])), f.word(row.source)].forEach((text, n) => put(cells[n + 1], text));
     attr(cells[1], "title", row.process.command);
   };
   return { node, update };

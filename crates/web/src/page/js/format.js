@@ -15,30 +15,16 @@ function scale(value, decimals) {
   return [value, PREFIXES[step]];
 }
 
-function binary(number, unit) {
+/// With a binary prefix: `2.4 GiB`, `1.0 MiB/s`.
+export function binary(number, unit) {
   const [value, prefix] = scale(Math.abs(number), 1);
   return `${number < 0 ? "-" : ""}${value.toFixed(prefix ? 1 : 0)} ${prefix}${unit}`;
 }
 
 export const bytes = or((n) => binary(n, "B"));
-export const rate = or((n) => binary(n, "B/s"));
-export const celsius = or((n) => `${n.toFixed(1)} °C`);
-export const watts = or((n) => `${n.toFixed(1)} W`);
-export const megahertz = or((n) => `${n.toFixed(0)} MHz`);
-export const rpm = or((n) => `${n.toFixed(0)} rpm`);
-export const volts = or((n) => `${n.toFixed(3)} V`);
-export const amperes = or((n) => `${n.toFixed(1)} A`);
 export const percent = or((n) => `${n.toFixed(1)} %`);
-export const whole = or((n) => n.toFixed(0));
 export const count = or((n) => n.toLocaleString("en"));
 export const word = or(String);
-
-/// For narrow columns: `0`, `128K`, `12.4G`.
-export const short = or((n) => {
-  if (n < 1024) return n === 0 ? "0" : `${n}B`;
-  const [value, prefix] = scale(n, 0);
-  return (value < 99.95 ? value.toFixed(1).replace(/\.0$/, "") : value.toFixed(0)) + prefix[0];
-});
 
 /// Used and total in the unit of the total: `20.3 / 32.0 GiB`.
 export function ofBytes(used, total, mark = "") {

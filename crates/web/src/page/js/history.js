@@ -1,5 +1,6 @@
-// Values over time: what the service remembers, and what the stream adds to it.
+// Values over time: what the service has kept, and what the stream adds to it.
 
+import { read, roleOf } from "./figures.js";
 import { get, interval, listen, now, store } from "./store.js";
 
 /// How far back, and how far apart points are: both in milliseconds.
@@ -9,18 +10,6 @@ export const RANGES = {
   "1h": [3600e3, 15e3],
   "6h": [21600e3, 60e3],
   "24h": [86400e3, 300e3],
-};
-
-/// What there is a history of: how it is got from a device.
-export const SERIES = {
-  asic_temp_celsius: (device) => device.asic_temp_celsius,
-  power_watts: (device) => device.power_watts,
-  aiclk_megahertz: (device) => device.aiclk_megahertz,
-  fan_rpm: (device) => device.fan_rpm,
-  dram_used_bytes: (device) => device.memory.dram_used_bytes,
-  l1_used_bytes: (device) => device.memory.l1_used_bytes,
-  host_to_device_bytes_per_second: (device) => device.pcie.host_to_device_bytes_per_second,
-  device_to_host_bytes_per_second: (device) => device.pcie.device_to_host_bytes_per_second,
 };
 
 /// Points of one series: `[min, mean, max]`, or null where nothing was measured.
@@ -58,11 +47,11 @@ class Track {
 
 let current = null;
 
-/// The tracks of some series and devices, which go on by themselves. There is one such set at a time; coarse ones have fewer points.
-export function follow(series, devices, range, coarse = 1) {
-  const key = [series, devices, range, coarse].join(" ");
+/// The tracks of some figures and devices, which go on by themselves. There is one such set at a time; coarse ones have fewer points.
+export function follow(figures, devices, range, coarse = 1) {
+  const key = [figures.map(({ name }) => name), devices, range, coarse].join(" ");
   if (current?.key !== key) {
-    current = { key, series, devices, range, coarse, tracks: new Map(), reason: "loading…" };
+    current = { key, figures, devices, range, coarse, tracks: new Map(), reason: "loading…" };
     load(current);
   }
   return current;
@@ -73,7 +62,7 @@ async function load(wanted) {
   // Points closer to each other than samples would be gaps.
   const step = Math.max(usual * wanted.coarse, 2 * interval());
   try {
-    const answer = await get("history", { series: wanted.series, device: wanted.devices, from: -back, step });
+    const answer = await get("history", { series: wanted.figures.map(({ name }) => name), device: wanted.devices, from: -back, step });
     for (const { device, name, points } of answer.series) {
       wanted.tracks.set(`${device} ${name}`, new Track(answer.from_ms, answer.step_ms, points, Math.ceil(back / answer.step_ms) + 1));
     }
@@ -88,10 +77,10 @@ async function load(wanted) {
 function extend(snapshot) {
   const time = Date.parse(snapshot.taken_at);
   for (const device of snapshot.devices) {
-    for (const name of current?.series ?? []) {
-      // A device that does not answer shows its last values. Those are no measurements of now.
-      const value = (device.sample_age_seconds ?? 1) < 1 ? SERIES[name](device) : null;
-      current.tracks.get(`${device.id} ${name}`)?.add(time, value);
+    for (const figure of current?.figures ?? []) {
+      // A device that does not answer shows its last known values. Those are no measurements of now.
+      const value = (roleOf("device", "age", device) ?? 1) < 1 ? read(figure, device) : null;
+      current.tracks.get(`${device.id} ${figure.name}`)?.add(time, value);
     }
   }
 }

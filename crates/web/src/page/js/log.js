@@ -1,4 +1,4 @@
-// What has happened, and what is alarming now.
+// Events, and the alerts that are active now.
 
 import { attr, h, keyed, put } from "./dom.js";
 import * as f from "./format.js";
@@ -6,14 +6,16 @@ import { deviceLink, panel } from "./pieces.js";
 import { change, href, route } from "./route.js";
 import { now } from "./store.js";
 
-const WEIGHTS = { note: ["·", "plain"], good: ["✓", "good"], warning: ["▲", "warn"], bad: ["✕", "bad"] };
-const SEVERITIES = { info: ["i", "plain"], warning: ["▲", "warn"], critical: ["✕", "bad"] };
+const WEIGHTS = { note: ["·", "plain"], good: ["✓", "good"], warning: ["▲", "warn"], bad: ["✕", "critical"] };
+const SEVERITIES = { info: ["i", "plain"], warning: ["▲", "warn"], critical: ["✕", "critical"] };
+/// The word for a weight, where it is not the weight itself.
+const WORDS = { bad: "critical" };
 
 /// One line about an event. They never change.
 export function eventRow(event) {
   const [sign, tone] = WEIGHTS[event.weight] ?? ["·", "plain"];
   return {
-    node: h("li", null, h("time", { datetime: event.time }, f.clock(Date.parse(event.time))), h(`span.pill.${tone}`, null, h("span", { "aria-hidden": true }, sign), event.weight), h("span", null, event.text), event.device !== null && deviceLink(event.device, `device ${event.device}`)),
+    node: h("li", null, h("time", { datetime: event.time }, f.clock(Date.parse(event.time))), h(`span.pill.${tone}`, null, h("span", { "aria-hidden": true }, sign), WORDS[event.weight] ?? event.weight), h("span", null, event.text), event.device !== null && deviceLink(event.device, `device ${event.device}`)),
   };
 }
 
@@ -34,24 +36,24 @@ export function alertRow(first) {
 export const alertKey = (alert) => `${alert.name} ${alert.severity} ${alert.device} ${alert.process} ${alert.state}`;
 
 export function make() {
-  const choices = ["", "warning", "bad"].map((weight) => h("button", { onclick: () => change({ weight }), "data-weight": weight }, { "": "all", warning: "warnings and worse", bad: "bad only" }[weight]));
+  const choices = ["", "warning", "bad"].map((weight) => h("button", { onclick: () => change({ weight }), "data-weight": weight }, { "": "all", warning: "warnings and worse", bad: "critical only" }[weight]));
   const alerts = h("ol.log");
-  const calm = h("p.empty");
+  const noAlerts = h("p.empty");
   const events = h("ol.log", { "aria-label": "Events" });
   const nothing = h("p.empty");
   const node = h("div.view", null, h("h1.unseen", null, "Events"),
-    panel("Alerts", alerts, calm),
+    panel("Alerts", alerts, noAlerts),
     h("section.panel", null, h("div.bar-row", null, h("h2", null, "Events"), h("div.segments", { role: "group", "aria-label": "Weight" }, choices)), events, nothing));
   const update = (store) => {
     const weight = route.words.get("weight") ?? "";
     for (const choice of choices) attr(choice, "aria-pressed", String(choice.dataset.weight === weight));
     const rank = { pending: 1, resolved: 2 };
     keyed(alerts, [...store.alerts].sort((a, b) => (rank[a.state] ?? 0) - (rank[b.state] ?? 0)), alertKey, alertRow);
-    put(calm, store.alerts.length ? "" : "No alert is firing or pending.");
+    put(noAlerts, store.alerts.length ? "" : "No alert is firing or pending.");
     const order = Object.keys(WEIGHTS);
     const shown = store.events.filter((event) => order.indexOf(event.weight) >= order.indexOf(weight)).reverse();
     keyed(events, shown, (event) => event.seq, eventRow);
-    put(nothing, shown.length ? "" : "Nothing of that kind has happened.");
+    put(nothing, shown.length ? "" : "No such events.");
   };
   return { node, update };
 }

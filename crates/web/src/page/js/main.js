@@ -3,13 +3,14 @@
 import * as deaths from "./deaths.js";
 import * as device from "./device.js";
 import { attr, h, keyed, put } from "./dom.js";
+import { isFine, isLoaded, roleOf } from "./figures.js";
 import * as f from "./format.js";
 import { RANGES } from "./history.js";
 import * as log from "./log.js";
 import * as memory from "./memory.js";
 import * as mesh from "./mesh.js";
 import * as overview from "./overview.js";
-import { complaint, deviceLink, isFine, stateOf } from "./pieces.js";
+import { complaint, deviceLink, signOf } from "./pieces.js";
 import * as process from "./process.js";
 import * as processes from "./processes.js";
 import { change, currentRange, go, href, read, route } from "./route.js";
@@ -17,6 +18,8 @@ import { connect, isOld, listen, retry, sampleAge, store, unlock } from "./store
 
 const VIEWS = { overview, memory, mesh, processes, deaths, events: log, device, process };
 const TABS = ["overview", "memory", "mesh", "processes", "deaths", "events"];
+/// What a tab is called, where it is not the view itself.
+const TITLES = { deaths: "Exited" };
 const PARENTS = { device: "overview", process: "processes" };
 const $ = (id) => document.getElementById(id);
 
@@ -25,7 +28,7 @@ let shown = { name: null, view: null };
 let isPlanned = false;
 let hasNews = true;
 
-/// Draws soon, once for all that has happened until then. A page that nobody sees is not drawn.
+/// Draws soon, once for all that has happened until then. A hidden page is not drawn.
 function plan() {
   if (isPlanned || document.hidden) return;
   isPlanned = true;
@@ -39,6 +42,8 @@ function plan() {
 function draw() {
   hasNews = false;
   drawFrame();
+  // Views are made of the tables of figures.
+  if (!isLoaded()) return;
   const name = route.view in VIEWS ? route.view : "overview";
   if (shown.name !== name) {
     shown = { name, view: VIEWS[name].make() };
@@ -51,11 +56,12 @@ function draw() {
 
 function drawFrame() {
   const { snapshot, link } = store;
-  const host = snapshot?.host;
-  put($("host"), host?.name ?? "");
-  put($("about"), host ? `driver ${f.word(host.driver_version)} · Linux ${f.word(host.kernel)}` : "");
-  $("simulated").hidden = !host?.simulated;
-  document.title = `${titleMark()}${host?.name ? `${host.name} · ` : ""}ttmon`;
+  const fact = (role) => (snapshot ? roleOf("machine", role, snapshot) : null);
+  const host = fact("host");
+  put($("host"), host ?? "");
+  put($("about"), snapshot ? `driver ${f.word(fact("driver"))} · Linux ${f.word(fact("kernel"))}` : "");
+  $("simulated").hidden = !fact("simulated");
+  document.title = `${titleMark()}${host ? `${host} · ` : ""}ttmon`;
   for (const tab of $("tabs").children) {
     const isHere = tab.dataset.view === (PARENTS[route.view] ?? route.view);
     attr(tab, "aria-current", isHere ? "page" : null);
@@ -69,27 +75,27 @@ function drawFrame() {
 
 function titleMark() {
   if (store.link.state !== "live" || isOld()) return "(old) ";
-  const ill = store.snapshot?.devices.filter((device) => !isFine(device)).length;
-  return ill ? `(${ill} ill) ` : "";
+  const wrong = store.snapshot?.devices.filter((device) => !isFine(device)).length;
+  return wrong ? `(${wrong} problem${wrong > 1 ? "s" : ""}) ` : "";
 }
 
-/// Says whether what is shown is of now, and if not, what is being done about it.
+/// Whether the values are current, and if not, what is being done about it.
 function drawLink({ state, nextTry, reason }) {
   const old = isOld() || (state !== "live" && store.snapshot !== null);
   const since = store.snapshot ? `last sample ${f.age(sampleAge())} ago` : "no sample yet";
-  const [sign, word, tone] = old || state === "locked" ? ["▲", state === "live" ? "old" : state === "locked" ? "locked" : "reconnecting", "bad"] : state === "live" ? ["●", "live", "good"] : ["↻", "connecting", "warn"];
+  const [sign, word, tone] = old || state === "locked" ? ["▲", state === "live" ? "old" : state === "locked" ? "locked" : "reconnecting", "critical"] : state === "live" ? ["●", "live", "good"] : ["↻", "connecting", "warn"];
   put($("live-sign"), sign);
   put($("live-word"), word);
   $("live").className = `pill ${tone}`;
   put($("sampled"), store.snapshot ? f.clock(Date.parse(store.snapshot.taken_at)) : "");
   const wait = Math.max(0, Math.ceil((nextTry - Date.now()) / 1000));
-  const next = state === "waiting" ? `Next try in ${wait} s.` : state === "connecting" ? "Trying now." : "The connection stands; the service gives no new sample.";
+  const next = state === "waiting" ? `Next try in ${wait} s.` : state === "connecting" ? "Trying now." : "The service is connected but takes no new samples.";
   const isTold = old || (state === "waiting" && !store.snapshot);
   $("old").hidden = !isTold || state === "locked";
   const lost = state === "live" ? "" : `Connection lost: ${reason}. `;
-  if (isTold) put($("old-text"), `This is old: ${since}. ${lost}${next}`);
-  // Said once: nobody wants to hear seconds being counted.
-  put($("old-said"), isTold ? `What is shown is old. ${lost}` : "");
+  if (isTold) put($("old-text"), `Out of date: ${since}. ${lost}${next}`);
+  // Said once: a screen reader shall not count seconds.
+  put($("old-said"), isTold ? `The values shown are out of date. ${lost}` : "");
   $("retry").hidden = state !== "waiting";
   document.body.classList.toggle("is-old", old);
   if (state === "locked" && !$("token").open) {
@@ -98,14 +104,14 @@ function drawLink({ state, nextTry, reason }) {
   }
 }
 
-/// Devices that are not well, and alerts that fire.
+/// Devices with problems, and firing alerts.
 function drawAlerts(snapshot) {
-  const ill = (snapshot?.devices ?? []).filter((device) => !isFine(device)).map((device) => ({ device, key: `device ${device.id} ${device.state}` }));
+  const wrong = (snapshot?.devices ?? []).filter((device) => !isFine(device)).map((device) => ({ device, key: `device ${device.id} ${device.state}` }));
   const firing = store.alerts.filter((alert) => alert.state === "firing").map((alert) => ({ alert, key: log.alertKey(alert) }));
-  const all = [...ill, ...firing];
+  const all = [...wrong, ...firing];
   $("alerts").hidden = !all.length;
   const most = 6;
-  keyed($("alert-list"), all.slice(0, most), (one) => one.key, (one) => (one.device ? sickRow(one.device) : wrapped(one.alert)));
+  keyed($("alert-list"), all.slice(0, most), (one) => one.key, (one) => (one.device ? problemRow(one.device) : wrapped(one.alert)));
   $("alert-more").hidden = all.length <= most;
   put($("alert-more"), all.length > most ? `and ${all.length - most} more` : "");
 }
@@ -115,8 +121,8 @@ function wrapped(alert) {
   return { node, update: ({ alert }) => update(alert) };
 }
 
-function sickRow(device) {
-  const [sign, tone] = stateOf(device);
+function problemRow(device) {
+  const [sign, tone] = signOf(device);
   const text = h("span");
   const node = h("li", null, h(`span.pill.${tone}`, null, h("span", { "aria-hidden": true }, sign), device.state), deviceLink(device.id, h("b", null, `device ${device.id} is ${device.state}`)), text);
   return { node, update: ({ device }) => put(text, complaint(device)) };
@@ -191,7 +197,7 @@ function press(event) {
 
 function start() {
   theme(false);
-  $("tabs").append(...TABS.map((name, n) => h("a", { "data-view": name, title: `${n + 1}` }, name[0].toUpperCase() + name.slice(1))));
+  $("tabs").append(...TABS.map((name, n) => h("a", { "data-view": name, title: `${n + 1}` }, TITLES[name] ?? name[0].toUpperCase() + name.slice(1))));
   $("ranges").append(...Object.keys(RANGES).map((range) => h("button", { "data-range": range, onclick: () => change({ range }) }, range)));
   $("theme").addEventListener("click", () => theme(true));
   $("show-help").addEventListener("click", () => $("help").showModal());
@@ -220,7 +226,9 @@ function start() {
   });
   addEventListener("online", retry);
   document.addEventListener("visibilitychange", plan);
-  listen(() => {
+  listen((what) => {
+    // Other figures make other views.
+    if (what === "figures") shown.name = null;
     hasNews = true;
     plan();
   });

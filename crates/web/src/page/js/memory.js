@@ -2,24 +2,24 @@
 
 import { attr, bar, h, keyed, put } from "./dom.js";
 import * as f from "./format.js";
-import { memoryParts } from "./overview.js";
-import { KINDS, SOURCES, deviceLink, panel, row, statePill, table } from "./pieces.js";
+import { kindOf, otherKinds, roleOf, sourceMeaning, tables, valueAt } from "./figures.js";
+import { deviceLink, isAged, panel, row, statePill, table } from "./pieces.js";
 import { change, href, route } from "./route.js";
 
-const COLUMNS = [["Device", "n"], ["PID", "n"], ["Name"], ["User"], ...KINDS.map(([, name, title]) => [name, "n", title]), ["Source"]];
+const columns = () => [["Device", "n"], ["PID", "n"], ["Name"], ["User"], ...tables.memory.map(({ title }) => [`${title} used`, "n"]), ...otherKinds().map(({ title, help }) => [title, "n", help]), ["Source"]];
 /// So many processes have a colour of their own.
 const COLOURS = 6;
 
 export function make() {
   const choices = ["kind", "process"].map((by) => h("button", { onclick: () => change({ by }), "data-by": by }, `by ${by}`));
-  const key = h("span.key", null, KINDS.map(([id, name, title]) => h("span", { title }, h(`i.${id}`), name)));
+  const key = h("span.key", null, tables.memory_kinds.map(({ name, title, help }) => h("span", { title: help }, h(`i.${name}`), partTitle(name, title))));
   const list = h("div.memory");
-  const who = table(COLUMNS, "Memory of each process on each device");
-  const nobody = h("p.empty", null, "No process holds memory.");
+  const holders = table(columns(), "Memory by process");
+  const none = h("p.empty", null, "No process holds memory.");
   const node = h("div.view", null,
     h("div.bar-row", null, h("h1", null, "Memory"), h("div.segments", { role: "group", "aria-label": "Bars show" }, choices), key),
-    list, panel("Who holds it", who.node, nobody),
-    h("dl.facts.legend", null, Object.entries(SOURCES).map(([name, meaning]) => [h("dt", null, name), h("dd", null, meaning)]), h("dt", null, "stale"), h("dd", null, "bytes that books still carry for processes that are dead; never part of what is used")));
+    list, panel("Memory by process", holders.node, none),
+    h("dl.facts.legend", null, tables.sources.map(({ name, meaning }) => [h("dt", null, name), h("dd", null, meaning)]), h("dt", null, "stale"), h("dd", null, tables.device.find(({ path }) => path === tables.roles.device.stale).help)));
 
   const update = ({ snapshot }) => {
     const by = route.words.get("by") === "process" ? "process" : "kind";
@@ -28,55 +28,75 @@ export function make() {
     const held = snapshot.processes.flatMap((process, n) => process.devices.map((one) => ({ process, one, colour: `p${n % COLOURS}` })));
     keyed(list, snapshot.devices.map((device) => ({ device, by, held: held.filter(({ one }) => one.id === device.id) })), ({ device }) => device.id, ({ device }) => deviceBars(device));
     const rows = held.filter(({ one }) => one.source);
-    keyed(who.body, rows, ({ process, one }) => `${process.pid} ${one.id}`, holding);
-    who.node.hidden = !rows.length;
-    nobody.hidden = rows.length > 0;
+    keyed(holders.body, rows, ({ process, one }) => `${process.pid} ${one.id}`, holding);
+    holders.node.hidden = !rows.length;
+    none.hidden = rows.length > 0;
   };
   return { node, update };
 }
 
+/// `DRAM buffers` for the part that is called as its capacity.
+const partTitle = (name, title) => (tables.memory.some((area) => area.name === name) ? `${title} buffers` : title);
+
+/// The parts of one capacity of a device, as shares of it. What no part accounts for is drawn as the first.
+export function partsOf(area, device) {
+  const total = valueAt(device, area.total);
+  const used = valueAt(device, area.used) ?? 0;
+  const parts = area.kinds.map((name) => [name, valueAt(device, kindOf(name).path) ?? 0]);
+  const rest = used - parts.reduce((sum, [, bytes]) => sum + bytes, 0);
+  if (rest > 0) parts[0][1] += rest;
+  return parts.map(([name, bytes]) => [name, total ? bytes / total : 0]);
+}
+
+/// What is used of a capacity: `20.3 / 32.0 GiB`, a lower bound where a process does not report.
+export const usedText = (area, device) => f.ofBytes(valueAt(device, area.used), valueAt(device, area.total), roleOf("device", "untracked", device) ? "≥ " : "");
+
+/// What else is to be said about the memory of a device.
+export function remarkOf(device) {
+  const [stale, untracked] = [roleOf("device", "stale", device), roleOf("device", "untracked", device)];
+  const beside = tables.memory_kinds.filter(({ part_of, path }) => part_of === null && valueAt(device, path));
+  return [
+    ...beside.map(({ title, path }) => `${title} ${f.bytes(valueAt(device, path))}, not part of used`),
+    stale && `${f.bytes(stale)} stale: still attributed to exited processes`,
+    untracked && `${untracked} process${untracked > 1 ? "es" : ""} not reporting`,
+  ].filter(Boolean).join(" · ");
+}
+
 function deviceBars(first) {
   const state = statePill();
-  const bars = { dram: bar(`DRAM of device ${first.id}`), l1: bar(`L1 of device ${first.id}`) };
-  const amounts = { dram: h("span.n"), l1: h("span.n") };
-  const notes = { dram: h("small"), l1: h("small") };
+  const areas = tables.memory.map((area) => ({ area, bar: bar(`${area.title} of device ${first.id}`), amount: h("span.n"), note: h("small") }));
   const remark = h("small.remark");
-  const area = (id, name) => [h("div.line", null, h("span.name", null, name), amounts[id]), bars[id].node, notes[id]];
-  const node = h("section.panel", { "aria-label": `Memory of device ${first.id}` }, h("header", null, deviceLink(first.id, h("b.id", null, first.id), h("span", null, f.word(first.board))), state.node), area("dram", "DRAM"), area("l1", "L1"), remark);
+  const node = h("section.panel", { "aria-label": `Memory of device ${first.id}` }, h("header", null, deviceLink(first.id, h("b.id", null, first.id), h("span", null, f.word(first.board))), state.node),
+    areas.map(({ area, bar, amount, note }) => [h("div.line", null, h("span.name", null, `${area.title} used`), amount), bar.node, note]), remark);
   const update = ({ device, by, held }) => {
-    const { memory } = device;
     state.update(device);
-    const mark = memory.untracked_processes ? "≥ " : "";
-    const kinds = memoryParts(memory);
-    for (const id of ["dram", "l1"]) {
-      const names = id === "dram" ? ["dram", "trace"] : ["l1", "l1_small", "cb"];
-      put(amounts[id], f.ofBytes(f.sum(names.map((name) => memory[`${name}_used_bytes`])).value, memory[`${id}_total_bytes`], mark));
-      const words = names.map((name) => `${name.toUpperCase()} ${f.bytes(memory[`${name}_used_bytes`])}`);
-      const shares = held.map(({ process, one, colour }) => {
-        const { value } = f.sum(names.map((name) => one[`${name}_bytes`]));
-        return { share: memory[`${id}_total_bytes`] ? (value ?? 0) / memory[`${id}_total_bytes`] : 0, value, process, colour };
-      }).filter(({ value }) => value);
+    node.classList.toggle("aged", isAged(device));
+    for (const { area, bar, amount, note } of areas) {
+      put(amount, usedText(area, device));
+      const total = valueAt(device, area.total);
       if (by === "process") {
-        put(notes[id], shares.map(({ process, value }) => `${process.pid} ${process.name ?? ""} ${f.bytes(value)}`).join(" · ") || "nobody");
-        bars[id].show(shares.map(({ share, process, colour, value }) => [`${colour} ${process.pid}`, share, `${process.pid} ${process.name ?? ""} ${f.bytes(value)}`]), notes[id].shown);
+        const shares = held.map(({ process, one, colour }) => ({ value: valueAt(one, area.process_used), process, colour })).filter(({ value }) => value);
+        const text = ({ process, value }) => `${process.pid} ${process.name ?? ""} ${f.bytes(value)}`;
+        put(note, shares.map(text).join(" · ") || "no process");
+        bar.show(shares.map((share) => [`${share.colour} ${share.process.pid}`, total ? share.value / total : 0, text(share)]), note.shown);
       } else {
-        put(notes[id], words.join(" · "));
-        bars[id].show(kinds[id], notes[id].shown);
+        put(note, area.kinds.map((name) => `${partTitle(name, kindOf(name).title)} ${f.bytes(valueAt(device, kindOf(name).path))}`).join(" · "));
+        bar.show(partsOf(area, device), note.shown);
       }
     }
-    const stale = memory.stale_bytes ? `stale ${f.bytes(memory.stale_bytes)}` : "";
-    const silent = memory.untracked_processes ? `${memory.untracked_processes} of its processes tell nobody what they hold` : "";
-    put(remark, [stale, silent].filter(Boolean).join(" · "));
+    put(remark, remarkOf(device));
   };
   return { node, update };
 }
 
 function holding({ process, one }) {
-  const { node, cells } = row(COLUMNS, deviceLink(one.id));
+  const { node, cells } = row(columns(), deviceLink(one.id));
   cells[1].append(h("a", { href: href(`process/${process.pid}`), "data-item": true }, String(process.pid)));
   const update = ({ process, one }) => {
-    [f.word(process.name), f.word(process.user), ...KINDS.map(([id]) => f.bytes(one[`${id}_bytes`])), f.word(one.source)].forEach((text, n) => put(cells[n + 2], text));
-    cells.at(-1).title = SOURCES[one.source] ?? "";
+    const used = tables.memory.map(({ process_used }) => f.bytes(valueAt(one, process_used)));
+    const parts = otherKinds().map(({ process_path }) => f.bytes(valueAt(one, process_path)));
+    [f.word(process.name), f.word(process.user), ...used, ...parts, f.word(one.source)].forEach((text, n) => put(cells[n + 2], text));
+    cells.at(-1).title = sourceMeaning(one.source);
   };
   return { node, update };
 }

@@ -1,28 +1,23 @@
 // Where each chip is, how chips are joined, and a figure of each: as a colour and as a number.
 
 import { attr, h, keyed, put, s, style } from "./dom.js";
-import * as f from "./format.js";
-import { stateOf } from "./pieces.js";
+import { judge, keptFields, shareOf, showOf, stateOf, worse } from "./figures.js";
+import { SIGNS, signOf } from "./pieces.js";
 import { change, href, route } from "./route.js";
 
-const share = (a, b) => (a === null || a === undefined || !b ? null : a / b);
-const METRICS = {
-  temperature: [(d) => share(d.asic_temp_celsius, d.asic_temp_max_celsius), (d) => f.celsius(d.asic_temp_celsius)],
-  power: [(d) => share(d.power_watts, d.power_max_watts), (d) => f.watts(d.power_watts)],
-  dram: [(d) => share(d.memory.dram_used_bytes, d.memory.dram_total_bytes), (d) => f.bytes(d.memory.dram_used_bytes)],
-  l1: [(d) => share(d.memory.l1_used_bytes, d.memory.l1_total_bytes), (d) => f.bytes(d.memory.l1_used_bytes)],
-  clock: [(d) => null, (d) => f.megahertz(d.aiclk_megahertz)],
-  pcie: [(d) => null, (d) => f.rate(f.sum([d.pcie.host_to_device_bytes_per_second, d.pcie.device_to_host_bytes_per_second]).value)],
-};
+/// Shares of the limit that have a colour of their own.
+const STEPS = 5;
 const [WIDE, HIGH, GAP, BELOW, TOP] = [104, 64, 34, 48, 24];
 
 export function make() {
-  const choices = Object.keys(METRICS).map((by) => h("button", { onclick: () => change({ by }), "data-by": by }, by));
+  const figures = keptFields();
+  const choices = figures.map(({ name, title, help }) => h("button", { onclick: () => change({ by: name }), "data-by": name, title: help }, title));
   const groups = s("g.groups");
   const links = s("g.links");
   const chips = s("g");
   const svg = s("svg.mesh", { role: "group", "aria-label": "Chips and the links between them" }, links, groups, chips);
-  const scale = h("span.key", null, "of its limit", [0, 1, 2, 3, 4].map((n) => h("span", null, h(`i.heat${n}`), ["< 20 %", "< 40 %", "< 60 %", "< 80 %", "80 % and more"][n])));
+  const step = (n) => `${(n * 100) / STEPS} %`;
+  const scale = h("span.key", null, "of its limit", Array.from({ length: STEPS }, (_, n) => h("span", null, h(`i.heat${n}`), n + 1 < STEPS ? `< ${step(n + 1)}` : `≥ ${step(n)}`)));
   const remarks = h("ul.faults");
   const none = h("p.empty");
   const node = h("div.view", null,
@@ -30,10 +25,10 @@ export function make() {
     h("section.panel.scroll", { tabindex: 0, "aria-label": "Mesh" }, svg, none), remarks);
 
   const update = ({ snapshot, topology }) => {
-    const by = route.words.get("by") in METRICS ? route.words.get("by") : "temperature";
-    for (const choice of choices) attr(choice, "aria-pressed", String(choice.dataset.by === by));
-    scale.hidden = by === "clock" || by === "pcie";
-    put(none, topology ? (topology.links.length ? "" : "No links are known between these chips. A cluster descriptor would tell.") : "The service does not tell where chips are.");
+    const figure = figures.find(({ name }) => name === route.words.get("by")) ?? figures[0];
+    for (const choice of choices) attr(choice, "aria-pressed", String(choice.dataset.by === figure.name));
+    scale.hidden = figure.limit === null;
+    put(none, topology ? (topology.links.length ? "" : "No links are known between these chips. “ttmon top --topology FILE” shows links.") : "The service does not know where chips are.");
     if (!topology) return;
     const devices = new Map(snapshot.devices.map((device) => [device.id, device]));
     const placed = topology.chips.filter((chip) => devices.has(chip.id));
@@ -42,7 +37,7 @@ export function make() {
     attr(svg, "viewBox", `0 0 ${width} ${height}`);
     style(svg, "min-width", `${width * 0.75}px`);
     style(svg, "max-width", `${width * 1.7}px`);
-    keyed(chips, placed.map((chip) => ({ device: devices.get(chip.id), place: at.get(chip.id), metric: METRICS[by] })), ({ device }) => device.id, chipNode);
+    keyed(chips, placed.map((chip) => ({ device: devices.get(chip.id), place: at.get(chip.id), figure })), ({ device }) => device.id, chipNode);
     keyed(links, topology.links.filter(({ ends }) => ends.every((end) => at.has(end.id))).map((link) => ({ link, ends: link.ends.map((end) => at.get(end.id)) })), ({ link }) => link.ends.map((end) => end.id).join(), linkNode);
     keyed(groups, topology.groups.map((group, n) => ({ group, n, places: placed.filter((chip) => chip.group === n).map((chip) => at.get(chip.id)) })).filter(({ places }) => places.length), ({ n }) => n, groupNode);
     keyed(remarks, topology.remarks, (text) => text, (text) => ({ node: h("li", null, text) }));
@@ -56,14 +51,15 @@ function chipNode() {
   const state = s("text.state", { x: WIDE - 8, y: 20, "text-anchor": "end" });
   const value = s("text.value", { x: 8, y: 50 });
   const node = s("a.chip", { "data-item": true }, box, id, state, value);
-  const update = ({ device, place, metric: [shareOf, show] }) => {
-    const part = shareOf(device);
-    node.setAttribute("class", `chip ${part === null ? "" : `heat${Math.min(4, Math.floor(part * 5))}`} ${stateOf(device)[1]}`);
+  const update = ({ device, place, figure }) => {
+    const share = shareOf(figure, device);
+    const judgement = worse(stateOf(device).judgement, judge(figure, device) ?? "normal");
+    node.setAttribute("class", `chip ${share === null ? "" : `heat${Math.min(STEPS - 1, Math.floor(share * STEPS))}`} ${SIGNS[judgement][1]}`);
     attr(node, "transform", `translate(${place.x} ${place.y})`);
     attr(node, "href", href(`device/${encodeURIComponent(device.id)}`));
     put(id, device.id);
-    put(state, `${stateOf(device)[0]} ${device.state}`);
-    put(value, show(device));
+    put(state, `${signOf(device)[0]} ${device.state}`);
+    put(value, showOf(figure, device));
   };
   return { node, update };
 }

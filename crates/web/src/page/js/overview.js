@@ -1,10 +1,12 @@
 // Everything at a glance: sums, a card for each device, the largest processes, the latest events.
 
 import { attr, bar, h, keyed, put } from "./dom.js";
+import { figureOf, flows, gauges, isFine, isUnread, judge, limitOf, links, numbers, read, roleOf, shortTitle, show, showOf, stateOf, tables, valueAt } from "./figures.js";
 import * as f from "./format.js";
 import { RANGES, follow } from "./history.js";
 import { eventRow } from "./log.js";
-import { complaint, gauge, isFine, panel, row, stateOf, statePill, table, tile } from "./pieces.js";
+import { partsOf, remarkOf, usedText } from "./memory.js";
+import { SIGNS, belowLimit, complaint, gauge, isAged, panel, row, statePill, table, tile } from "./pieces.js";
 import { rowsOf } from "./processes.js";
 import { spark } from "./chart.js";
 import { currentRange, href } from "./route.js";
@@ -14,36 +16,41 @@ import { now } from "./store.js";
 const RICH = 8;
 
 export function make() {
-  const tiles = { devices: tile("Devices"), power: tile("Power"), hottest: tile("Hottest"), dram: tile("DRAM"), pcie: tile("PCIe"), processes: tile("Processes") };
+  const [count, users] = [tile("Devices"), tile("Processes")];
+  const sums = sumTiles();
+  const trendOf = figureOf("device", "trend");
   const cards = h("div");
-  const columns = [["PID", "n"], ["Name"], ["Devices"], ["DRAM", "n"], ["L1", "n"], ["Source"]];
+  const columns = [["PID", "n"], ["Name"], ["Devices"], ...tables.memory.map(({ title }) => [`${title} used`, "n"]), ["Source"]];
   const largest = table(columns, "Largest processes");
-  const nobody = h("p.empty");
+  const none = h("p.empty");
   const events = h("ol.log");
-  const nothing = h("p.empty", null, "Nothing has happened since the service was started.");
+  const nothing = h("p.empty", null, "No events since the service was started.");
   const faults = h("ul.faults");
   const failed = h("summary");
   const wrong = h("details.panel", null, failed, faults);
   const node = h("div.view", null, h("h1.unseen", null, "Overview"),
-    h("div.tiles", null, Object.values(tiles).map((tile) => tile.node)),
+    h("div.tiles", null, [count, ...sums, users].map((tile) => tile.node)),
     h("section", { "aria-label": "Devices" }, cards),
     h("div.pair", null,
-      panel(["Processes ", h("a.more", { href: href("processes") }, "all")], largest.node, nobody),
+      panel(["Processes ", h("a.more", { href: href("processes") }, "all")], largest.node, none),
       panel(["Events ", h("a.more", { href: href("events") }, "all")], events, nothing)),
     wrong);
 
   const update = ({ snapshot, events: happened }) => {
     const { devices, processes } = snapshot;
-    sums(tiles, devices, processes);
+    countDevices(count, devices);
+    sums.forEach((tile) => tile.update(devices));
+    countProcesses(users, processes);
     const isRich = devices.length <= RICH;
-    // All of it fits on one screen.
+    // Everything fits on one screen.
     const most = isRich ? 8 : 5;
     const range = RANGES[currentRange()][0];
-    const trend = follow(["power_watts"], "", currentRange(), 4);
+    const trend = follow([trendOf], "", currentRange(), 4);
+    const [{ name: first }] = tables.memory;
     cards.className = isRich ? "cards" : "heat";
     keyed(cards, devices.map((device) => ({ device, trend, range, isRich })), ({ device }) => `${device.id} ${isRich}`, ({ device }) => (isRich ? card(device) : small(device)));
-    keyed(largest.body, rowsOf(snapshot).sort((a, b) => (b.dram ?? -1) - (a.dram ?? -1)).slice(0, most), (row) => row.pid, () => process(columns));
-    put(nobody, processes.length ? "" : "No process uses a device.");
+    keyed(largest.body, rowsOf(snapshot).sort((a, b) => (b[first] ?? -1) - (a[first] ?? -1)).slice(0, most), (row) => row.pid, () => process(columns));
+    put(none, processes.length ? "" : "No process uses a device.");
     largest.node.hidden = !processes.length;
     keyed(events, happened.slice(-most).reverse(), (event) => event.seq, eventRow);
     nothing.hidden = happened.length > 0;
@@ -54,53 +61,74 @@ export function make() {
   return { node, update };
 }
 
-function sums(tiles, devices, processes) {
-  const all = (get) => f.sum(devices.filter((device) => device.state !== "remote").map(get));
-  const sick = devices.filter((device) => !isFine(device));
-  const states = new Map();
-  for (const { state } of sick) states.set(state, (states.get(state) ?? 0) + 1);
-  put(tiles.devices.value, String(devices.length));
-  put(tiles.devices.note, sick.length ? `▲ ${[...states].map(([state, n]) => `${n} ${state}`).join(", ")}` : devices.length ? "all fine" : "none found");
-  tiles.devices.node.classList.toggle("bad", sick.length > 0);
-  const power = all((device) => device.power_watts);
-  const most = all((device) => device.power_max_watts);
-  put(tiles.power.value, power.mark + f.watts(power.value));
-  put(tiles.power.note, most.value ? `of ${f.whole(most.value)} W` : "");
-  const hottest = devices.reduce((a, b) => ((b.asic_temp_celsius ?? -1) > (a?.asic_temp_celsius ?? -1) ? b : a), null);
-  put(tiles.hottest.value, f.celsius(hottest?.asic_temp_celsius));
-  put(tiles.hottest.note, hottest?.asic_temp_celsius ? `device ${hottest.id}` : "");
-  const memory = (name) => f.sum(devices.map((device) => device.memory[name]));
-  const used = memory("dram_used_bytes");
-  put(tiles.dram.value, used.mark + f.bytes(used.value));
-  put(tiles.dram.note, `of ${f.bytes(memory("dram_total_bytes").value)}`);
-  put(tiles.pcie.value, `→ ${f.rate(all((device) => device.pcie.host_to_device_bytes_per_second).value)}`);
-  put(tiles.pcie.note, `← ${f.rate(all((device) => device.pcie.device_to_host_bytes_per_second).value)}`);
-  put(tiles.processes.value, String(processes.length));
-  const cpu = f.sum(processes.map((process) => process.host_cpu_percent));
-  put(tiles.processes.note, cpu.value === null ? "" : `${f.percent(cpu.value)} CPU`);
+/// A number for all devices together, each made of the tables.
+function sumTiles() {
+  const sums = (figure, devices) => f.sum(devices.filter((device) => !isUnread(device)).map((device) => read(figure, device)));
+  const made = [];
+  const add = (title, update) => {
+    const one = tile(title);
+    made.push({ node: one.node, update: (devices) => update(one, devices) });
+  };
+  for (const figure of gauges()) {
+    if (figure.judge.by === "heat") {
+      add("Hottest", ({ value, note }, devices) => {
+        const hottest = devices.reduce((a, b) => ((read(figure, b) ?? -1) > ((a && read(figure, a)) ?? -1) ? b : a), null);
+        const isKnown = hottest && read(figure, hottest) !== null;
+        put(value, isKnown ? showOf(figure, hottest) : f.MISSING);
+        put(note, isKnown ? `device ${hottest.id}` : "");
+      });
+    } else {
+      const limit = { ...figure, path: figure.limit };
+      add(figure.title, ({ value, note }, devices) => {
+        const [all, most] = [sums(figure, devices), sums(limit, devices)];
+        put(value, all.mark + show(figure, all.value));
+        put(note, most.value ? `of ${show(figure, most.value, 0)}` : "");
+      });
+    }
+  }
+  for (const area of tables.memory) {
+    add(`${area.title} used`, ({ value, note }, devices) => {
+      const [used, total] = [area.used, area.total].map((path) => f.sum(devices.map((device) => valueAt(device, path))));
+      const isPart = devices.some((device) => roleOf("device", "untracked", device));
+      put(value, (used.mark || (isPart && used.value !== null ? "≥ " : "")) + f.bytes(used.value));
+      put(note, `of ${f.bytes(total.value)}`);
+    });
+  }
+  const [first, ...others] = flows();
+  if (first) {
+    add(first.title, ({ value, note }, devices) => {
+      put(value, show(first, sums(first, devices).value));
+      put(note, others.map((figure) => `${shortTitle(figure)} ${show(figure, sums(figure, devices).value)}`).join(" · "));
+    });
+  }
+  return made;
 }
 
-/// The parts of both bars of a device, as shares.
-export function memoryParts(memory) {
-  const share = (name, total) => (memory[total] ? (memory[name] ?? 0) / memory[total] : 0);
-  return {
-    dram: [["dram", share("dram_used_bytes", "dram_total_bytes")], ["trace", share("trace_used_bytes", "dram_total_bytes")]],
-    l1: [["l1", share("l1_used_bytes", "l1_total_bytes")], ["l1_small", share("l1_small_used_bytes", "l1_total_bytes")], ["cb", share("cb_used_bytes", "l1_total_bytes")]],
-  };
+function countDevices({ node, value, note }, devices) {
+  const wrong = devices.filter((device) => !isFine(device));
+  const states = new Map();
+  for (const { state } of wrong) states.set(state, (states.get(state) ?? 0) + 1);
+  put(value, String(devices.length));
+  put(note, wrong.length ? `▲ ${[...states].map(([state, n]) => `${n} ${state}`).join(", ")}` : devices.length ? "all ok" : "none found");
+  node.classList.toggle("critical", wrong.length > 0);
+}
+
+function countProcesses({ value, note }, processes) {
+  put(value, String(processes.length));
+  const cpu = f.sum(processes.map((process) => roleOf("process", "cpu", process)));
+  put(note, cpu.value === null ? "" : `${f.percent(cpu.value)} CPU`);
 }
 
 function bars() {
-  const dram = bar("DRAM");
-  const l1 = bar("L1");
-  const amounts = [h("span.n"), h("span.n")];
-  const node = h("div.bars", null, h("span.name", null, "DRAM"), dram.node, amounts[0], h("span.name", null, "L1"), l1.node, amounts[1]);
-  const update = ({ memory }) => {
-    const parts = memoryParts(memory);
-    const mark = memory.untracked_processes ? "≥ " : "";
-    put(amounts[0], f.ofBytes(memory.dram_used_bytes, memory.dram_total_bytes, mark));
-    put(amounts[1], f.ofBytes(memory.l1_used_bytes, memory.l1_total_bytes, mark));
-    dram.show(parts.dram, amounts[0].shown);
-    l1.show(parts.l1, amounts[1].shown);
+  const areas = tables.memory.map((area) => ({ area, bar: bar(`${area.title} used`), amount: h("span.n") }));
+  const flow = h("span.flow");
+  const node = h("div.bars", null, areas.map(({ area, bar, amount }) => [h("span.name", null, area.title), bar.node, amount]), h("span.name.pcie", null, flows()[0]?.section), flow);
+  const update = (device) => {
+    for (const { area, bar, amount } of areas) {
+      put(amount, usedText(area, device));
+      bar.show(partsOf(area, device), amount.shown);
+    }
+    put(flow, flows().map((figure) => `${shortTitle(figure)} ${showOf(figure, device)}`).join("  "));
   };
   return { node, update };
 }
@@ -108,68 +136,79 @@ function bars() {
 /// The link that a whole card is.
 const cardLink = ({ id }) => h("a.id", { "data-item": true, "aria-label": `Device ${id}` }, id);
 
-export const linkText = ({ pcie }) => (pcie.generation ? `Gen${pcie.generation} x${pcie.width ?? "?"}` : f.MISSING);
+/// The link of a device in short: `Gen5 x16`.
+const linkText = (device) => links().map((figure, n) => (read(figure, device) === null ? "" : `${["Gen", "x"][n] ?? ""}${showOf(figure, device)}`)).filter(Boolean).join(" ");
+
+/// The line of the figure that shows how much a device does.
+function trendLine(device) {
+  const figure = figureOf("device", "trend");
+  const line = spark(`${figure.title} of device ${device.id} over time`);
+  attr(line.node, "title", figure.title);
+  const update = (device, tracks, range) => line.show(tracks.get(`${device.id} ${figure.name}`), limitOf(figure, device), now(), range);
+  return { node: line.node, update };
+}
 
 function card(device) {
   const state = statePill();
-  const [temperature, power] = [gauge("Temperature"), gauge("Power")];
-  const [clock, fan] = [h("dd"), h("dd")];
-  const flow = h("span.flow");
+  const meters = gauges().map(gauge);
+  const plain = numbers().map((figure) => ({ figure, value: h("dd") }));
   const memory = bars();
-  const trend = spark(`Power of device ${device.id} over time`);
+  const trend = trendLine(device);
   const where = h("span.dim");
-  const sick = h("p.sick");
+  const problem = h("p.wrong");
   const far = h("p.dim");
+  const remark = h("small.remark");
   const link = cardLink(device);
   const board = h("span.board");
   const node = h("article.card", null,
-    h("header", null, link, board, where, state.node), sick, far,
-    h("div.meters", null, temperature.node, power.node, h("dl.stack", null, h("dt", null, "Clock"), clock, h("dt", null, "Fan"), fan)),
-    memory.node, trend.node);
-  memory.node.append(h("span.name.pcie", null, "PCIe"), flow);
+    h("header", null, link, board, where, state.node), problem, far,
+    h("div.meters", null, meters.map((meter) => meter.node), h("dl.stack", null, plain.map(({ figure, value }) => [h("dt", { title: figure.help }, figure.title), value]))),
+    memory.node, remark, trend.node);
   const update = ({ device, trend: { tracks }, range }) => {
     state.update(device);
-    node.classList.toggle("ill", !isFine(device));
+    node.classList.toggle("problem", !isFine(device));
+    node.classList.toggle("aged", isAged(device));
+    node.classList.toggle("far", isUnread(device));
     attr(link, "href", href(`device/${encodeURIComponent(device.id)}`));
     put(board, f.word(device.board));
-    put(where, [f.word(device.pci_address), device.pcie.generation && linkText(device)].filter(Boolean).join(" · "));
-    node.classList.toggle("far", device.state === "remote");
-    put(sick, complaint(device));
-    put(far, device.state === "remote" ? stateOf(device)[2] : "");
-    temperature.update(device.asic_temp_celsius, device.asic_temp_max_celsius, "°C");
-    power.update(device.power_watts, device.power_max_watts, "W");
-    put(clock, f.megahertz(device.aiclk_megahertz));
-    put(fan, f.rpm(device.fan_rpm));
-    put(flow, `→ ${f.rate(device.pcie.host_to_device_bytes_per_second)}  ← ${f.rate(device.pcie.device_to_host_bytes_per_second)}`);
+    put(where, [f.word(roleOf("device", "address", device)), linkText(device)].filter(Boolean).join(" · "));
+    put(problem, [complaint(device), ...links().filter((figure) => judge(figure, device) === "warning").map((figure) => `${figure.section} ${figure.title.toLowerCase()} ${showOf(figure, device)} of ${show(figure, limitOf(figure, device))}.`)].filter(Boolean).join(" "));
+    problem.classList.toggle("critical", stateOf(device).judgement === "critical");
+    put(far, isUnread(device) ? stateOf(device).meaning : "");
+    meters.forEach((meter) => meter.update(device));
+    plain.forEach(({ figure, value }) => put(value, showOf(figure, device)));
     memory.update(device);
-    trend.show(tracks.get(`${device.id} power_watts`), device.power_max_watts, now(), range);
+    put(remark, remarkOf(device));
+    trend.update(device, tracks, range);
   };
   return { node, update };
 }
 
 function small(device) {
   const state = statePill();
-  const [temperature, power, amount] = [h("b"), h("b"), h("span.n")];
-  const dram = bar("DRAM");
-  const trend = spark(`Power of device ${device.id} over time`);
+  const values = gauges().map((figure) => ({ figure, value: h("b") }));
+  const [area] = tables.memory;
+  const amount = h("span.n");
+  const used = bar(`${area.title} used`);
+  const trend = trendLine(device);
   const link = cardLink(device);
   const node = h("article.card", null,
     h("header", null, link, state.node),
-    h("div.figures", null, temperature, power), h("div.bars", null, dram.node, amount), trend.node);
+    h("div.figures", null, values.map(({ value }) => value)), h("div.bars", null, used.node, amount), trend.node);
   const update = ({ device, trend: { tracks }, range }) => {
     state.update(device);
-    node.classList.toggle("ill", !isFine(device));
+    node.classList.toggle("problem", !isFine(device));
+    node.classList.toggle("aged", isAged(device));
     attr(link, "href", href(`device/${encodeURIComponent(device.id)}`));
-    for (const [part, value, limit, unit] of [[temperature, device.asic_temp_celsius, device.asic_temp_max_celsius, "°C"], [power, device.power_watts, device.power_max_watts, "W"]]) {
-      const isAt = limit > 0 && value >= limit;
-      put(part, value === null ? f.MISSING : `${isAt ? "▲ " : ""}${f.whole(value)} ${unit}`);
-      part.className = isAt ? "bad" : "";
-      attr(part, "title", limit ? `${isAt ? "at its limit" : "of"} ${limit} ${unit}` : null);
+    for (const { figure, value } of values) {
+      const judgement = judge(figure, device) ?? "normal";
+      put(value, `${judgement === "normal" ? "" : "▲ "}${showOf(figure, device, 0)}`);
+      value.className = judgement === "normal" ? "" : SIGNS[judgement][1];
+      attr(value, "title", `${figure.title}: ${belowLimit(figure, device, judgement)}`);
     }
-    const { memory } = device;
-    put(amount, f.ofBytes(memory.dram_used_bytes, memory.dram_total_bytes, memory.untracked_processes ? "≥ " : ""));
-    dram.show(memoryParts(memory).dram, amount.shown);
-    trend.show(tracks.get(`${device.id} power_watts`), device.power_max_watts, now(), range);
+    put(amount, usedText(area, device));
+    used.show(partsOf(area, device), amount.shown);
+    trend.update(device, tracks, range);
   };
   return { node, update };
 }
@@ -180,7 +219,7 @@ function process(columns) {
   const update = (row) => {
     attr(link, "href", href(`process/${row.pid}`));
     put(link, String(row.pid));
-    [f.word(row.process.name), f.ids(row.process.devices), f.bytes(row.dram), f.bytes(row.l1), f.word(row.source)].forEach((text, n) => put(cells[n + 1], text));
+    [f.word(row.process.name), f.ids(row.process.devices), ...tables.memory.map(({ name }) => f.bytes(row[name])), f.word(row.source)].forEach((text, n) => put(cells[n + 1], text));
     attr(cells[1], "title", row.process.command);
   };
   return { node, update };

@@ -1,64 +1,68 @@
 // Small parts that several views are made of.
 
 import { attr, h, put, s, style } from "./dom.js";
-import { MISSING, age } from "./format.js";
+import { age } from "./format.js";
+import { isAtLimit, isFine, isUnread, judge, limitOf, read, roleOf, shareOf, show, showOf, stateOf } from "./figures.js";
 import { href } from "./route.js";
 
-/// How a device is: a sign and a word, since a colour alone says nothing to some, and what the word means.
-const STATES = {
-  ok: ["●", "good", "It answers."],
-  resetting: ["↻", "warn", "A reset is under way."],
-  hung: ["✕", "bad", "It answers all-ones, or its heartbeat stands still."],
-  silent: ["…", "warn", "It does not answer in time. These are its last values."],
-  lost: ["○", "bad", "It was there and is gone."],
-  "no driver": ["–", "warn", "No driver is bound to it."],
-  remote: ["◇", "plain", "Reached through its neighbour. Its telemetry cannot be read without disturbing it."],
-};
+/// A sign and a tone for each judgement: a colour alone says nothing to some.
+export const SIGNS = { normal: ["●", "good"], warning: ["▲", "warn"], critical: ["✕", "critical"] };
 
-export const stateOf = (device) => STATES[device.state] ?? ["?", "warn", ""];
-export const isFine = (device) => device.state === "ok" || device.state === "remote";
+/// The sign and the tone of a device's state. What cannot be read, and need not be, is neither good nor wrong.
+export const signOf = (device) => (isUnread(device) ? ["◇", "plain"] : SIGNS[stateOf(device).judgement]);
 
 export function statePill() {
   const sign = h("span", { "aria-hidden": true });
   const name = h("span");
   const node = h("span.pill", null, sign, name);
   const update = (device) => {
-    const [mark, tone, meaning] = stateOf(device);
+    const [mark, tone] = signOf(device);
     put(sign, mark);
     put(name, device.state);
-    attr(node, "title", meaning);
+    attr(node, "title", stateOf(device).meaning);
     node.className = `pill ${tone}`;
   };
   return { node, update };
 }
 
+/// Whether the values of a device are not of now.
+export const isAged = (device) => roleOf("device", "age", device) > 0 || stateOf(device).judgement === "critical";
+
 /// What is wrong with a device, in a sentence; empty when nothing is.
 export function complaint(device) {
-  const old = device.sample_age_seconds > 0 ? ` Values are ${age(device.sample_age_seconds)} old.` : "";
-  return isFine(device) && !old ? "" : `${isFine(device) ? "" : stateOf(device)[2]}${old}`.trim();
+  const seconds = roleOf("device", "age", device);
+  const old = seconds > 0 ? ` Values are ${age(seconds)} old.` : "";
+  return `${isFine(device) ? "" : stateOf(device).meaning}${old}`.trim();
 }
 
-/// An arc that fills up to a limit.
-export function gauge(label) {
+/// An arc that fills up to the limit of a figure.
+export function gauge(figure) {
   const ARC = "M 12 50 A 40 40 0 1 1 88 50";
   const fill = s("path.fill", { d: ARC, pathLength: 100 });
   const value = h("b");
   const below = h("small");
-  const node = h("div.gauge", { role: "img" }, s("svg", { viewBox: "0 -8 100 66", "aria-hidden": true }, s("path.track", { d: ARC }), fill), value, h("span.name", null, label), below);
-  const update = (number, limit, unit) => {
-    const isKnown = number !== null && number !== undefined;
-    const share = isKnown && limit > 0 ? Math.min(1, Math.max(0, number / limit)) : 0;
-    const isAt = isKnown && limit > 0 && number >= limit;
-    put(value, isKnown ? `${number.toFixed(0)} ${unit}` : MISSING);
-    put(below, limit ? `${isAt ? "▲ at limit" : "of"} ${limit.toFixed(0)} ${unit}` : "no limit known");
+  const node = h("div.gauge", { role: "img", title: figure.help }, s("svg", { viewBox: "0 -8 100 66", "aria-hidden": true }, s("path.track", { d: ARC }), fill), value, h("span.name", null, figure.title), below);
+  const update = (device) => {
+    const share = Math.min(1, Math.max(0, shareOf(figure, device) ?? 0));
+    const judgement = judge(figure, device) ?? "normal";
+    put(value, showOf(figure, device, 0));
+    put(below, belowLimit(figure, device, judgement));
     style(fill, "stroke-dasharray", `${share * 100} 200`);
-    node.className = `gauge ${isAt ? "bad" : share > 0.9 ? "warn" : ""} ${share ? "" : "none"}`;
-    attr(node, "aria-label", `${label}: ${value.shown}, ${below.shown}`);
+    node.className = `gauge ${judgement === "normal" ? "" : SIGNS[judgement][1]} ${share ? "" : "none"}`;
+    attr(node, "aria-label", `${figure.title}: ${value.shown}, ${below.shown}`);
   };
   return { node, update };
 }
 
-/// A figure with a name.
+/// `of 90 °C`, `▲ warm, of 90 °C`, `at limit 150 W`.
+export function belowLimit(figure, device, judgement) {
+  const limit = limitOf(figure, device);
+  if (!limit || read(figure, device) === null) return limit ? `limit ${show(figure, limit, 0)}` : "no limit known";
+  const text = `${isAtLimit(figure, device) ? "at limit" : "of"} ${show(figure, limit, 0)}`;
+  return judgement === "normal" ? text : `▲ ${figure.judge.words[judgement]}, ${text}`;
+}
+
+/// A number with a name.
 export function tile(label) {
   const value = h("b");
   const note = h("small");
@@ -82,19 +86,3 @@ export function row(columns, first = null) {
   const cells = columns.map(([, kind], n) => h(`td${kind ? `.${kind}` : ""}`, null, n === 0 && first));
   return { node: h("tr", null, cells), cells };
 }
-
-/// What the words in the column SOURCE mean.
-export const SOURCES = {
-  exact: "what the allocator has reserved, to the byte: the process keeps a book",
-  kernel: "what the driver accounts to the process",
-  reported: "what the process has told the service",
-  shm: "tt-metal's shared memory: logical bytes of the thread that it tracks",
-};
-
-export const KINDS = [
-  ["dram", "DRAM", "Buffers in DRAM"],
-  ["trace", "TRACE", "Recorded command traces, in DRAM"],
-  ["l1", "L1", "Buffers in L1"],
-  ["l1_small", "L1_SMALL", "Buffers in the small L1 region"],
-  ["cb", "CB", "Circular buffers, in L1"],
-];

@@ -1,37 +1,35 @@
 // One process: what it is, what it holds on each device, and its buffers, a page at a time.
 
 import { h, keyed, put } from "./dom.js";
+import { fieldsOf, read, show, showOf, sourceMeaning, tables, valueAt } from "./figures.js";
 import * as f from "./format.js";
-import { KINDS, SOURCES, deviceLink, panel, row, table } from "./pieces.js";
+import { deviceLink, panel, row, table } from "./pieces.js";
 import { change, href, route } from "./route.js";
 import { get, store } from "./store.js";
 
 const PAGE = 100;
-const FACTS = [
-  ["Command", (p) => f.word(p.command)],
-  ["User", (p) => f.word(p.user)],
-  ["Container", (p) => f.word(p.container)],
-  ["Runtime", (p) => f.word(p.runtime)],
-  ["Parent", (p) => f.word(p.parent_pid)],
-  ["Started", (p) => (p.started_at ? f.clock(Date.parse(p.started_at)) : f.MISSING)],
-  ["Host memory", (p) => f.bytes(p.host_memory_bytes)],
-  ["Host CPU", (p) => f.percent(p.host_cpu_percent)],
-  ["Book", (p) => f.word(p.agent)],
-];
-const HELD = [["Device", "n"], ...KINDS.map(([, name, title]) => [name, "n", title]), ["Source", "", "Where these figures come from"], ["Peak DRAM", "n"], ["Buffers", "n"], ["Largest free", "n", "The largest piece that is free in a bank of DRAM"], ["Fragmented", "n", "How much of what is free a single buffer cannot have"]];
-const BUFFERS = [["Bytes", "n", "Reserved on each device"], ["Kind"], ["Devices"], ["Label"], ["Asked for", "n"], ["Banks", "n"], ["Address", "n"], ["Age", "n"], ["Source"]];
+/// What a process has on a device, and what its agent says of each kind there.
+const heldFields = () => fieldsOf("held").filter((figure) => !figure.path.startsWith("exact"));
+const agentFigures = () => tables.held.filter((figure) => figure.path?.startsWith("exact"));
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const heldColumns = () => heldFields().map((figure) => [figure.title, figure.unit.name === "text" ? "" : "n", figure.help]);
+const agentColumns = () => [["Device", "n"], ["Kind"], ...agentFigures().map((figure) => [capital(figure.title), "n", figure.help])];
+const BUFFERS = [["Bytes", "n", "Reserved on each device"], ["Kind"], ["Devices"], ["Label"], ["Requested", "n"], ["Banks", "n"], ["Address", "n"], ["Age", "n"], ["Source"]];
 
 export function make() {
   const name = h("h1");
-  const facts = FACTS.map(([label, show]) => ({ show, name: h("dt", null, label), value: h("dd") }));
-  const held = table(HELD, "Memory on each device");
+  // The command is the longest, and the first.
+  const facts = fieldsOf("process").map((figure) => ({ figure, name: h("dt", { title: figure.help }, figure.title), value: h("dd") })).sort((a, b) => (b.figure.path === "command") - (a.figure.path === "command"));
+  const held = table(heldColumns(), "On each device");
+  const agent = table(agentColumns(), "Allocator, by device and kind");
+  const agentPanel = panel("Allocator", agent.node);
   const list = table(BUFFERS, "Buffers");
-  const kind = h("select", { "aria-label": "Kind of buffers", onchange: () => change({ kind: kind.value, page: "" }) }, h("option", { value: "" }, "all kinds"), [...KINDS.map(([id]) => id), "kernel"].map((id) => h("option", { value: id }, id)));
+  const kind = h("select", { "aria-label": "Kind of buffers", onchange: () => change({ kind: kind.value, page: "" }) }, h("option", { value: "" }, "all kinds"), tables.memory_kinds.map(({ name, title }) => h("option", { value: name }, title)));
   const note = h("span.note", { role: "status" });
   const turn = (by) => change({ page: String(Math.max(1, pageNumber() + by)) });
   const [before, after] = [h("button", { onclick: () => turn(-1) }, "← larger"), h("button", { onclick: () => turn(1) }, "smaller →")];
   const gone = h("p.empty");
-  const body = h("div.view", null, panel("About", h("dl.facts.wide", null, facts.map(({ name, value }, n) => h("div", { id: n === 0 && "command" }, name, value)))), panel("Memory", held.node));
+  const body = h("div.view", null, panel("About", h("dl.facts.wide", null, facts.map(({ name, value }, n) => h("div", { id: n === 0 && "command" }, name, value)))), panel("On each device", held.node), agentPanel);
   const node = h("div.view", null, h("header.title", null, name, h("a.more", { href: href("processes") }, "all processes")), gone, body,
     panel("Buffers", h("div.bar-row", null, kind, before, after, note), list.node));
   let asked = "";
@@ -52,8 +50,8 @@ export function make() {
       list.node.hidden = !buffers.length;
       before.disabled = offset === 0;
       after.disabled = offset + buffers.length >= total;
-      const more = unlisted ? `, and ${f.count(unlisted)} that the book had no room for` : "";
-      put(note, buffers.length ? `${f.count(offset + 1)} to ${f.count(offset + buffers.length)} of ${f.count(total)}${more}` : `Nobody tells of its buffers. Start it with “ttmon run” to see each of them.`);
+      const more = unlisted ? `, and ${f.count(unlisted)} that are counted but not listed` : "";
+      put(note, buffers.length ? `${f.count(offset + 1)} to ${f.count(offset + buffers.length)} of ${f.count(total)}${more}` : "No per-buffer data for this process. Start it with “ttmon run” to see each buffer.");
     } catch (error) {
       put(note, error.message);
     }
@@ -63,24 +61,36 @@ export function make() {
     const process = snapshot.processes.find((process) => String(process.pid) === route.id);
     put(name, `Process ${route.id}${process?.name ? ` ${process.name}` : ""}`);
     body.hidden = !process;
-    put(gone, process ? "" : "It does not use a device now. What the dead held is under Deaths.");
+    put(gone, process ? "" : "This process does not use a device now. What exited processes held is under Exited.");
     if (process) {
-      for (const { show, value } of facts) put(value, show(process));
+      for (const { figure, value } of facts) put(value, figure.path === tables.roles.process.started ? f.clock(timeOf(read(figure, process))) : showOf(figure, process));
       keyed(held.body, process.devices, (one) => one.id, heldRow);
+      const counted = process.devices.flatMap((one) => tables.memory_kinds.filter(({ name }) => one.exact?.[name]).map((kind) => ({ one, kind })));
+      keyed(agent.body, counted, ({ one, kind }) => `${one.id} ${kind.name}`, agentRow);
+      agentPanel.hidden = !counted.length;
     }
     if (store.link.state === "live") load();
   };
   return { node, update };
 }
 
+const timeOf = (text) => (text === null ? null : Date.parse(text));
+
 function heldRow(first) {
-  const { node, cells } = row(HELD, deviceLink(first.id));
+  const fields = heldFields();
+  const { node, cells } = row(heldColumns(), deviceLink(first.id));
   const update = (one) => {
-    const { dram } = one.exact ?? {};
-    const texts = [...KINDS.map(([id]) => f.bytes(one[`${id}_bytes`])), f.word(one.source), f.bytes(dram?.peak_bytes), f.count(dram?.buffers), f.bytes(dram?.banks?.largest_free_bytes), f.percent(dram?.banks?.fragmentation === undefined || dram.banks.fragmentation === null ? null : dram.banks.fragmentation * 100)];
-    texts.forEach((text, n) => put(cells[n + 1], text));
-    cells[KINDS.length + 1].title = SOURCES[one.source] ?? "";
+    fields.forEach((figure, n) => n && put(cells[n], showOf(figure, one)));
+    fields.forEach((figure, n) => figure.path === "source" && (cells[n].title = sourceMeaning(one.source)));
   };
+  return { node, update };
+}
+
+function agentRow({ one, kind }) {
+  const figures = agentFigures();
+  const { node, cells } = row(agentColumns(), deviceLink(one.id));
+  put(cells[1], kind.title);
+  const update = ({ one, kind }) => figures.forEach((figure, n) => put(cells[n + 2], show(figure, valueAt(one, figure.path.replace("{label}", kind.name)))));
   return { node, update };
 }
 

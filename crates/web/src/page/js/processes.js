@@ -1,74 +1,80 @@
 // The processes: one row each, sorted and filtered.
 
 import { attr, h, keyed, put } from "./dom.js";
+import { figureOf, otherKinds, roleOf, tables, valueAt } from "./figures.js";
 import * as f from "./format.js";
 import { row as cellsOf, table } from "./pieces.js";
 import { parse } from "./query.js";
 import { change, href, route } from "./route.js";
 import { listen, store } from "./store.js";
 
-const COLUMNS = [
+/// `[heading, class, title, field, text]`. The fields are those of the filter.
+const columns = () => [
   ["PID", "n", "Process id", "pid", (r) => String(r.pid)],
-  ["Name", "", "As the kernel calls it", "name", (r) => f.word(r.process.name)],
+  ["Name", "", "Short name", "name", (r) => f.word(r.process.name)],
   ["User", "", "", "user", (r) => f.word(r.process.user)],
   ["Devices", "", "", "dev", (r) => f.ids(r.process.devices)],
-  ["DRAM", "n", "Buffers in DRAM", "dram", (r) => f.bytes(r.dram)],
-  ["L1", "n", "Buffers in L1", "l1", (r) => f.bytes(r.l1)],
-  ["Trace", "n", "Recorded command traces, in DRAM", "trace", (r) => f.bytes(r.trace)],
-  ["CB", "n", "Circular buffers, in L1", "cb", (r) => f.bytes(r.cb)],
-  ["Source", "", "Where these figures come from", "source", (r) => f.word(r.source)],
-  ["Share", "n", "Of the DRAM of its devices", "share", (r) => f.percent(r.share)],
-  ["Growth", "n", "Of DRAM per minute", "growth", (r) => (r.growth === null ? f.MISSING : `${r.growth > 0 ? "+" : ""}${f.bytes(r.growth)}/m`)],
-  ["CPU", "n", "Of the host, 100 % is one core", "cpu", (r) => f.percent(r.cpu)],
-  ["RSS", "n", "Memory of the host", "rss", (r) => f.bytes(r.rss)],
+  ...tables.memory.map(({ name, title, process_used }) => [title, "n", tables.held.find(({ path }) => path === process_used).help, name, (r) => f.bytes(r[name])]),
+  ...otherKinds().filter(({ part_of }) => part_of !== null).map(({ name, title, help }) => [title, "n", help, name, (r) => f.bytes(r[name])]),
+  ["Source", "", "Where the memory figures come from", "source", (r) => f.word(r.source)],
+  ["Share", "n", `Of the ${tables.memory[0].title} of its devices`, "share", (r) => f.percent(r.share)],
+  ["Growth", "n", `Of ${tables.memory[0].title} per minute`, "growth", (r) => (r.growth === null ? f.MISSING : `${r.growth > 0 ? "+" : ""}${f.bytes(r.growth)}/m`)],
+  ["CPU", "n", figureOf("process", "cpu").help, "cpu", (r) => f.percent(r.cpu)],
+  ["RSS", "n", figureOf("process", "memory").help, "rss", (r) => f.bytes(r.rss)],
   ["Age", "n", "", "age", (r) => f.age(r.age)],
   ["Command", "command", "", "command", (r) => f.word(r.process.command)],
 ];
 
-/// What each process held before: `[time, bytes]`, for its growth.
+/// What each process used before: `[time, bytes]`, for its growth.
 const trails = new Map();
+const keyOfProcess = (process) => `${process.pid} ${roleOf("process", "started", process)}`;
 
 listen((what) => {
   if (what !== "snapshot") return;
   const time = Date.parse(store.snapshot.taken_at);
-  const alive = new Set();
+  const running = new Set();
   for (const process of store.snapshot.processes) {
-    const key = `${process.pid} ${process.started_at}`;
+    const key = keyOfProcess(process);
     const trail = trails.get(key) ?? [];
-    const { value } = f.sum(process.devices.map((held) => held.dram_bytes));
-    alive.add(key);
+    const { value } = f.sum(process.devices.map((held) => valueAt(held, tables.memory[0].process_used)));
+    running.add(key);
     if (value !== null && !(time - trail.at(-1)?.[0] < 2000)) trail.push([time, value]);
     while (trail.length > 1 && time - trail[1][0] >= 60000) trail.shift();
     trails.set(key, trail);
   }
-  for (const key of trails.keys()) if (!alive.has(key)) trails.delete(key);
+  for (const key of trails.keys()) if (!running.has(key)) trails.delete(key);
 });
 
 function growth(process) {
-  const trail = trails.get(`${process.pid} ${process.started_at}`) ?? [];
+  const trail = trails.get(keyOfProcess(process)) ?? [];
   const [first, last] = [trail[0], trail.at(-1)];
   return first && last[0] - first[0] >= 10000 ? ((last[1] - first[1]) / (last[0] - first[0])) * 60000 : null;
 }
 
-/// A row for each process: its figures summed up, on one device only where one is named.
+/// A row for each process: its figures summed up, on one device only where one is named. A capacity by its name is what is used
+/// of it, a kind by its name is that part.
 export function rowsOf(snapshot, device = null) {
-  const totals = new Map(snapshot.devices.map((device) => [device.id, device.memory.dram_total_bytes]));
+  const [first] = tables.memory;
+  const totals = new Map(snapshot.devices.map((device) => [device.id, valueAt(device, first.total)]));
   const time = Date.parse(snapshot.taken_at);
   const rows = [];
   for (const process of snapshot.processes) {
     const held = device === null ? process.devices : process.devices.filter((held) => held.id === device);
     if (device !== null && !held.length) continue;
-    const add = (name) => f.sum(held.map((one) => one[`${name}_bytes`])).value;
+    const add = (path) => f.sum(held.map((one) => valueAt(one, path))).value;
     const sources = [...new Set(held.map((one) => one.source).filter(Boolean))];
-    const row = { pid: process.pid, process, dram: add("dram"), l1: add("l1"), l1_small: add("l1_small"), trace: add("trace"), cb: add("cb") };
-    row.total = f.sum([row.dram, row.l1, row.l1_small, row.trace, row.cb]).value;
+    const row = { pid: process.pid, process };
+    for (const { name, process_path } of tables.memory_kinds) row[name] = add(process_path);
+    for (const { name, process_used } of tables.memory) row[name] = add(process_used);
+    row.total = f.sum(tables.memory.map(({ name }) => row[name])).value;
     row.source = sources.length > 1 ? "mixed" : (sources[0] ?? null);
     const all = f.sum(held.map((one) => totals.get(one.id)));
-    row.share = row.dram !== null && all.value && !all.mark ? (row.dram / all.value) * 100 : null;
+    row.share = row[first.name] !== null && all.value && !all.mark ? (row[first.name] / all.value) * 100 : null;
     row.growth = growth(process);
-    row.cpu = process.host_cpu_percent;
-    row.rss = process.host_memory_bytes;
-    row.age = process.started_at ? (time - Date.parse(process.started_at)) / 1000 : null;
+    row.cpu = roleOf("process", "cpu", process);
+    row.rss = roleOf("process", "memory", process);
+    const started = roleOf("process", "started", process);
+    row.age = started ? (time - Date.parse(started)) / 1000 : null;
     rows.push(row);
   }
   return rows;
@@ -83,9 +89,10 @@ const keyOf = (row, by) => (by === "dev" ? (row.process.devices[0]?.index ?? nul
 export function make() {
   const input = h("input", { type: "search", id: "filter", placeholder: "user:alice dram>1G name~vllm", "aria-label": "Filter processes", "aria-describedby": "filter-note", autocomplete: "off", spellcheck: "false" });
   const note = h("span.note", { id: "filter-note", role: "status" });
-  const { node: scroll, head, body } = table(COLUMNS, "Processes");
+  const shown = columns();
+  const { node: scroll, head, body } = table(shown, "Processes");
   scroll.firstChild.classList.add("fixed");
-  COLUMNS.forEach(([name, , , field], n) => {
+  shown.forEach(([name, , , field], n) => {
     head.cells[n].replaceChildren(h("button", { onclick: () => sortBy(field) }, name, h("span.arrow", { "aria-hidden": true })));
   });
   const empty = h("p.empty");
@@ -95,7 +102,7 @@ export function make() {
   let read = null;
   input.addEventListener("input", () => change({ q: input.value }, true));
 
-  const order = () => ({ by: route.words.get("sort") ?? "dram", isUp: route.words.get("dir") === "up" });
+  const order = () => ({ by: route.words.get("sort") ?? tables.memory[0].name, isUp: route.words.get("dir") === "up" });
   const sortBy = (field) => {
     const { by, isUp } = order();
     change({ sort: field, dir: by === field ? (isUp ? "" : "up") : TEXT.includes(field) ? "up" : "" });
@@ -109,11 +116,11 @@ export function make() {
       if (text !== read) query = parse(text);
       read = text;
     } catch (error) {
-      // What was asked before stays until this makes sense.
+      // The last valid filter stays until this one is valid.
       problem = error.message;
     }
     const { by, isUp } = order();
-    COLUMNS.forEach(([, , , field], n) => {
+    shown.forEach(([, , , field], n) => {
       attr(head.cells[n], "aria-sort", field === by ? (isUp ? "ascending" : "descending") : null);
       put(head.cells[n].querySelector(".arrow"), field === by ? (isUp ? "▲" : "▼") : "");
     });
@@ -121,13 +128,13 @@ export function make() {
     const rows = all.filter(query);
     rows.sort((a, b) => compare(keyOf(a, by), keyOf(b, by), isUp) || a.pid - b.pid);
     const most = route.words.get("rows") === "all" ? rows.length : ROWS;
-    keyed(body, rows.slice(0, most), (row) => row.pid, rowNode);
+    keyed(body, rows.slice(0, most), (row) => row.pid, () => rowNode(shown));
     more.hidden = rows.length <= most;
     put(more, `Show ${rows.length - most} more`);
     attr(input, "aria-invalid", problem ? "true" : null);
     put(note, problem || (text ? `${rows.length} of ${all.length}` : `${all.length} in all`));
-    note.classList.toggle("bad", problem !== "");
-    put(empty, rows.length ? "" : all.length ? "None of them is like that." : "No process uses a device.");
+    note.classList.toggle("critical", problem !== "");
+    put(empty, rows.length ? "" : all.length ? "No process matches the filter." : "No process uses a device.");
   };
   return { node, update, focus: () => input.select() };
 }
@@ -138,13 +145,13 @@ function compare(a, b, isUp) {
   return (a < b ? -1 : a > b ? 1 : 0) * (isUp ? 1 : -1);
 }
 
-function rowNode() {
+function rowNode(shown) {
   const link = h("a", { "data-item": true });
-  const { node, cells } = cellsOf(COLUMNS, link);
+  const { node, cells } = cellsOf(shown, link);
   const update = (row) => {
     attr(link, "href", href(`process/${row.pid}`));
-    COLUMNS.forEach(([, , , , show], n) => put(n ? cells[n] : link, show(row)));
-    attr(cells[COLUMNS.length - 1], "title", row.process.command);
+    shown.forEach(([, , , , show], n) => put(n ? cells[n] : link, show(row)));
+    attr(cells.at(-1), "title", row.process.command);
   };
   return { node, update };
 }

@@ -1,4 +1,6 @@
-// What is known, and how it comes here: a stream that is opened again whenever it ends, and single questions.
+// What is known, and how it comes here: a stream that is opened again whenever it ends, and single requests.
+
+import { take as takeFigures } from "./figures.js";
 
 export const store = {
   snapshot: null,
@@ -75,12 +77,14 @@ export async function connect() {
     const stop = new AbortController();
     let dog;
     try {
+      // Before anything is drawn; and another version of the service may have other figures.
+      if (takeFigures(await (await ask("figures")).text())) tell("figures");
       const answer = await ask("stream", { signal: stop.signal, headers: { Accept: "text/event-stream", ...(token && { Authorization: `Bearer ${token}` }) } });
       const refreshed = refresh();
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";
       for (;;) {
-        // The service says something every 15 seconds. When it does not, the connection is dead.
+        // The service says something every 15 seconds. When it does not, the connection is lost.
         clearTimeout(dog);
         dog = setTimeout(() => stop.abort(), Math.max(40000, 5 * interval()));
         const { done, value } = await reader.read();
@@ -91,9 +95,9 @@ export async function connect() {
         for (const block of blocks) if (take(block)) tries = 0;
       }
       await refreshed;
-      store.link.reason = "the service has ended the connection";
+      store.link.reason = "the service closed the connection";
     } catch (error) {
-      store.link.reason = error.name === "AbortError" ? "the service is silent" : error instanceof TypeError ? "the service cannot be reached" : error.message;
+      store.link.reason = error.name === "AbortError" ? "the service does not respond" : error instanceof TypeError ? "the service cannot be reached" : error.message;
     }
     clearTimeout(dog);
     stop.abort();
@@ -152,7 +156,7 @@ async function refresh() {
   const asked = Date.now();
   const [status, events, alerts] = await Promise.all([quietly(get("status")), quietly(get("events")), quietly(get("alerts")), place()]);
   if (status) {
-    // A service that was started again counts its events anew.
+    // A service that was restarted counts its events from 1.
     if (store.status && store.status.started_at !== status.started_at) Object.assign(store, { events: [], newest: 0 });
     store.status = status;
     skew = Date.parse(status.now) - (asked + Date.now()) / 2;

@@ -1,20 +1,20 @@
-//! Who may ask: those with the token, and without one those who mean this machine.
+//! Which requests are allowed: those with the token, and without one those that name this machine.
 
 use super::peers::Peers;
-use crate::api::{Refusal, is_open};
+use crate::api::{HttpRefusal, is_open};
 use hyper::header::{self, HeaderMap};
 use hyper::{StatusCode, Uri};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
-/// Judges a request by its address, its headers, and where it comes from.
-pub fn judge(
+/// Checks a request by its address, its headers, and its peer.
+pub fn authorize(
     token: Option<&str>,
     peers: &Peers,
     (local, peer): (SocketAddr, SocketAddr),
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<(), Refusal> {
+) -> Result<(), HttpRefusal> {
     let Some(token) = token else { return means_us(local, uri, headers) };
     if is_open(uri.path()) {
         return Ok(());
@@ -23,11 +23,11 @@ pub fn judge(
     if let Some(left) = peers.has_to_wait(peer.ip(), now) {
         let seconds = left.as_secs() + 1;
         let reason = format!("too many wrong tokens came from {}: try again in {seconds} s", peer.ip());
-        let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, reason);
+        let refusal = HttpRefusal::new(StatusCode::TOO_MANY_REQUESTS, reason);
         return Err(refusal.with(header::RETRY_AFTER, &seconds.to_string()));
     }
     let refuse = |reason: &str| {
-        Err(Refusal::new(StatusCode::UNAUTHORIZED, reason).with(header::WWW_AUTHENTICATE, "Bearer realm=\"ttmon\""))
+        Err(HttpRefusal::new(StatusCode::UNAUTHORIZED, reason).with(header::WWW_AUTHENTICATE, "Bearer realm=\"ttmon\""))
     };
     let Some(given) = headers.get(header::AUTHORIZATION) else {
         return refuse("a token is needed: send it as \"Authorization: Bearer TOKEN\"");
@@ -41,7 +41,7 @@ pub fn judge(
     refuse("that is not the token")
 }
 
-/// Compares without telling by the time it takes how much of it was right.
+/// Compares in constant time, so that the time does not show how much was right.
 fn is_same(given: &[u8], token: &[u8]) -> bool {
     let mut differs = given.len() ^ token.len();
     for (at, byte) in given.iter().enumerate() {
@@ -51,9 +51,9 @@ fn is_same(given: &[u8], token: &[u8]) -> bool {
     std::hint::black_box(differs) == 0
 }
 
-/// A page from elsewhere can have its own name point here, and a browser lets it read the answers. So whoever asks a service that
-/// only this machine may ask has to call it by an address, or `localhost`.
-fn means_us(local: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+/// A foreign page can have its own host name point here, and a browser lets it read the answers. So a request to a service on the
+/// loopback address must name it by an address, or as `localhost`.
+fn means_us(local: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let host = uri.authority().map(|authority| authority.as_str());
     let host = host.or_else(|| headers.get(header::HOST).map(|value| value.to_str().unwrap_or("?")));
     let Some(host) = host.filter(|_| local.ip().to_canonical().is_loopback()) else { return Ok(()) };
@@ -66,8 +66,8 @@ fn means_us(local: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), Ref
     if is_local(name) || name.parse::<IpAddr>().is_ok() {
         return Ok(());
     }
-    let reason = "this service is for this machine alone: ask it as localhost, or have it serve with a token";
-    Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, reason))
+    let reason = "this service only answers this machine: call it localhost, or start it with a token";
+    Err(HttpRefusal::new(StatusCode::MISDIRECTED_REQUEST, reason))
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
         let name = header::HeaderName::from_bytes(field.0.as_bytes()).unwrap();
         let headers = HeaderMap::from_iter([(name, HeaderValue::from_str(field.1).unwrap())]);
         let ends = (local.parse().unwrap(), "10.0.0.9:5000".parse().unwrap());
-        judge(token, peers, ends, &Uri::from_static(path), &headers)
+        authorize(token, peers, ends, &Uri::from_static(path), &headers)
             .map_or_else(|refusal| refusal.status.as_u16(), |()| 200)
     }
 
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(ask("/api/v1/snapshot", ("authorization", "bearer  s3cret ")), 200);
         assert_eq!(ask("/healthz", ("host", "x")), 200);
         assert_eq!(ask("/", ("host", "x")), 200);
-        assert_eq!(ask("/metrics", ("host", "x")), 401, "nobody guessed");
+        assert_eq!(ask("/metrics", ("host", "x")), 401, "no token was tried");
         for wrong in ["Bearer s3cre", "Bearer s3crets", "Basic s3cret", "Bearer", ""] {
             assert_eq!(ask("/metrics", ("authorization", wrong)), 401, "{wrong}");
         }
@@ -108,6 +108,6 @@ mod tests {
         for foreign in ["evil.example", "localhost.evil.example:9746", "", "[evil]"] {
             assert_eq!(ask("127.0.0.1:9746", foreign), 421, "{foreign}");
         }
-        assert_eq!(ask("10.0.0.1:9746", "ttmon.cluster.example"), 200, "whoever serves that to all knows it");
+        assert_eq!(ask("10.0.0.1:9746", "ttmon.cluster.example"), 200, "it was told to serve everyone");
     }
 }

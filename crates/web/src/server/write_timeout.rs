@@ -1,4 +1,4 @@
-//! A connection to somebody who may stop reading: after a while that is the end of it.
+//! A connection whose client may stop reading: it is closed when nothing could be written for a while.
 
 use std::io;
 use std::pin::Pin;
@@ -7,41 +7,41 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream that is given up when nothing can be written for some time.
-pub struct Patient<S> {
+/// A stream that fails when nothing can be written for some time.
+pub struct WriteTimeout<S> {
     stream: S,
     /// Runs while there is no room for what is to be sent.
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
-/// A reader that takes nothing for so long is gone.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a client may take nothing.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-impl<S> Patient<S> {
-    pub fn new(stream: S) -> Patient<S> {
-        Patient { stream, stuck: None }
+impl<S> WriteTimeout<S> {
+    pub fn new(stream: S) -> WriteTimeout<S> {
+        WriteTimeout { stream, stuck: None }
     }
 
-    fn judge<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn check<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if done.is_ready() {
             self.stuck = None;
             return done;
         }
-        let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(PATIENCE)));
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(TIMEOUT)));
         stuck.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(context, done)
+        self.check(context, done)
     }
 
     fn poll_write_vectored(
@@ -50,7 +50,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.judge(context, done)
+        self.check(context, done)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -59,11 +59,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let done = Pin::new(&mut self.stream).poll_flush(context);
-        self.judge(context, done)
+        self.check(context, done)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let done = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.judge(context, done)
+        self.check(context, done)
     }
 }

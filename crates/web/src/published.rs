@@ -1,9 +1,9 @@
-//! What the service has published, for all who ask: the last sample, written down when somebody wants it.
+//! What the service has published: the last sample, serialized when it is first requested.
 
 use crate::events::EventLog;
 use crate::history::PastValues;
-use crate::metrics::{self, Format, MetricsInput, MetricsOptions, ServiceFigures};
-use crate::text::Text;
+use crate::metrics::{self, MetricsFormat, MetricsInput, MetricsOptions, ServiceFigures};
+use crate::text::SharedText;
 use hyper::body::Bytes;
 use model::{Event, Snapshot, Timestamp};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
-/// Where the service publishes, and where whoever serves looks. Neither waits for the other.
+/// What the service publishes and the web server reads. Neither waits for the other.
 #[derive(Debug)]
-pub struct Board {
-    shown: Mutex<Shown>,
+pub struct Published {
+    shown: Mutex<PublishedState>,
     /// Counts up when there is something new.
     changes: watch::Sender<u64>,
     started_at: Timestamp,
-    /// Tells the answers of this service from those of the one before it.
+    /// Distinguishes the answers of this run from those of the one before it.
     pub(crate) run: u64,
     interval_ms: AtomicU64,
     /// Connections that are open.
@@ -27,58 +27,63 @@ pub struct Board {
     pub(crate) requests: AtomicU64,
     /// Faults in all samples.
     faults: AtomicU64,
-    /// Processes that died.
+    /// Processes that exited.
     deaths: AtomicU64,
     /// What is wanted of a scrape.
     metrics: MetricsOptions,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct PublishedState {
     sample: Arc<Sample>,
     events: EventLog,
-    /// Frames of the stream with events, by the number that they begin behind. Most who listen want the same.
-    told: Option<(u64, u64, Bytes)>,
-    alerts: Alerts,
+    /// Frames of the stream with events, by the number that they begin behind. Most streams need the same.
+    cached_frame: Option<(u64, u64, Bytes)>,
+    alerts: AlertsJson,
     history: PastValues,
 }
 
-/// Alerts as they were handed over, written down.
+/// Alerts as JSON.
 #[derive(Debug, Clone)]
-pub(crate) struct Alerts {
+pub(crate) struct AlertsJson {
     /// Counts up with each change.
     pub version: u64,
     pub json: Bytes,
 }
 
-/// What a day of everything may take. Beyond it the past gets coarser.
+/// Memory for a day of history. Beyond it the past gets coarser.
 const HISTORY: usize = 16 << 20;
 
-/// A sample, and what was written of it.
+/// A sample, and its serialized forms.
 #[derive(Debug)]
 pub struct Sample {
     /// Counted from 1.
     pub number: u64,
-    /// Everything there was to know.
+    /// The snapshot.
     pub snapshot: Arc<Snapshot>,
     taken: Instant,
-    json: OnceLock<Text>,
-    frame: OnceLock<Text>,
-    metrics: [OnceLock<Text>; 2],
+    json: OnceLock<SharedText>,
+    frame: OnceLock<SharedText>,
+    metrics: [OnceLock<SharedText>; 2],
 }
 
-impl Board {
-    /// With a first sample, of which more shall follow at this interval.
-    pub fn new(first: Arc<Snapshot>, interval: Duration, metrics: MetricsOptions, news: Vec<Event>) -> Board {
+impl Published {
+    /// With a first sample; more follow at this interval.
+    pub fn new(
+        first: Arc<Snapshot>,
+        interval: Duration,
+        metrics: MetricsOptions,
+        news: Vec<Event>,
+    ) -> Published {
         let started_at = now();
         let faults = AtomicU64::new(first.faults.len() as u64);
         let (mut events, mut history) = (EventLog::default(), PastValues::up_to(HISTORY));
         events.extend(news);
         history.push(&first);
         let sample = Arc::new(Sample::new(1, first, Instant::now()));
-        let alerts = Alerts { version: 0, json: Bytes::from_static(br#"{"alerts":[]}"#) };
-        Board {
-            shown: Mutex::new(Shown { sample, events, told: None, alerts, history }),
+        let alerts = AlertsJson { version: 0, json: Bytes::from_static(br#"{"alerts":[]}"#) };
+        Published {
+            shown: Mutex::new(PublishedState { sample, events, cached_frame: None, alerts, history }),
             changes: watch::Sender::new(1),
             started_at,
             run: started_at.0.cast_unsigned(),
@@ -91,7 +96,7 @@ impl Board {
         }
     }
 
-    /// Takes the place of the sample before. `taken` is when it was begun with, `news` what has happened since.
+    /// Replaces the sample before. `taken` is when sampling began, `news` what has happened since.
     pub fn publish(&self, snapshot: Arc<Snapshot>, taken: Instant, news: Vec<Event>) {
         self.faults.fetch_add(snapshot.faults.len() as u64, Relaxed);
         let mut shown = self.lock();
@@ -99,7 +104,7 @@ impl Board {
         shown.events.extend(news);
         shown.sample = Arc::new(Sample::new(shown.sample.number + 1, snapshot, taken));
         drop(shown);
-        self.tell();
+        self.notify();
     }
 
     /// The last sample.
@@ -107,23 +112,23 @@ impl Board {
         self.lock().sample.clone()
     }
 
-    /// Shows other alerts: a list of objects as the API tells them. Those who listen hear of it when they differ.
+    /// Replaces the alerts: a list of objects as the API has them. Streams are notified when they differ.
     pub fn set_alerts(&self, alerts: &[serde_json::Value]) {
         let json = Bytes::from(serde_json::json!({ "alerts": alerts }).to_string());
         let mut shown = self.lock();
         if shown.alerts.json == json {
             return;
         }
-        shown.alerts = Alerts { version: shown.alerts.version + 1, json };
+        shown.alerts = AlertsJson { version: shown.alerts.version + 1, json };
         drop(shown);
-        self.tell();
+        self.notify();
     }
 
-    pub(crate) fn alerts(&self) -> Alerts {
+    pub(crate) fn alerts(&self) -> AlertsJson {
         self.lock().alerts.clone()
     }
 
-    /// What has happened since, as an answer.
+    /// Events since a number, as an answer.
     pub(crate) fn events(&self, since: u64, limit: usize) -> Vec<u8> {
         self.lock().events.since(since, limit)
     }
@@ -137,7 +142,7 @@ impl Board {
     pub(crate) fn events_frame(&self, since: u64) -> (Bytes, u64) {
         let mut shown = self.lock();
         let newest = shown.events.newest;
-        if let Some((from, to, frame)) = &shown.told
+        if let Some((from, to, frame)) = &shown.cached_frame
             && (*from, *to) == (since, newest)
         {
             return (frame.clone(), newest);
@@ -146,21 +151,21 @@ impl Board {
         frame.extend_from_slice(&shown.events.since(since, usize::MAX));
         frame.extend_from_slice(b"\n\n");
         let frame = Bytes::from(frame);
-        shown.told = Some((since, newest, frame.clone()));
+        shown.cached_frame = Some((since, newest, frame.clone()));
         (frame, newest)
     }
 
-    /// Looks at the past. Publishing waits for it, so it shall be short.
+    /// Reads the history. Publishing waits for it, so it has to be short.
     pub(crate) fn with_history<T>(&self, look: impl FnOnce(&PastValues) -> T) -> T {
         look(&self.lock().history)
     }
 
-    /// Other time from one sample to the next.
+    /// Sets the time from one sample to the next.
     pub fn set_interval(&self, interval: Duration) {
         self.interval_ms.store(interval.as_millis() as u64, Relaxed);
     }
 
-    /// How many processes have died until now.
+    /// How many processes have exited so far.
     pub fn set_deaths(&self, deaths: u64) {
         self.deaths.store(deaths, Relaxed);
     }
@@ -173,7 +178,7 @@ impl Board {
         self.started_at
     }
 
-    /// Something to wait for news with.
+    /// For waiting until something changes.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -191,28 +196,28 @@ impl Board {
         }
     }
 
-    /// The metrics of the last sample, written once for all who ask while it is as new as it should be. What counts requests is as
+    /// The metrics of the last sample, written once for all requests while it is not late. What counts requests is as
     /// old as the sample.
-    pub(crate) fn with_metrics<T>(&self, format: Format, then: impl FnOnce(&Sample, &Text) -> T) -> T {
+    pub(crate) fn with_metrics<T>(&self, format: MetricsFormat, then: impl FnOnce(&Sample, &SharedText) -> T) -> T {
         let sample = self.sample();
         let age = sample.age();
         let write = || {
             let service = self.service(&sample);
             let input = MetricsInput { snapshot: &sample.snapshot, service, options: self.metrics };
-            Text::new(metrics::write(&input, format))
+            SharedText::new(metrics::write(&input, format))
         };
-        // One that is late says at each request how late.
+        // The age of a late sample is current at each request.
         match age > 2 * Duration::from_millis(self.interval_ms()) {
             true => then(&sample, &write()),
             false => then(&sample, sample.metrics[format as usize].get_or_init(write)),
         }
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shown> {
+    fn lock(&self) -> MutexGuard<'_, PublishedState> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -235,23 +240,23 @@ impl Sample {
     }
 
     /// As `ttmon smi --json` prints it.
-    pub(crate) fn json(&self) -> &Text {
-        self.json.get_or_init(|| Text::new(serde_json::to_vec(&*self.snapshot).unwrap_or_default()))
+    pub(crate) fn json(&self) -> &SharedText {
+        self.json.get_or_init(|| SharedText::new(serde_json::to_vec(&*self.snapshot).unwrap_or_default()))
     }
 
-    /// As the stream has it: written once for all who listen.
-    pub(crate) fn frame(&self) -> &Text {
+    /// As the stream has it: written once for all streams.
+    pub(crate) fn frame(&self) -> &SharedText {
         self.frame.get_or_init(|| {
             let mut frame = format!("event: snapshot\nid: {}\ndata: ", self.number).into_bytes();
             // JSON on one line has no line feeds, so it is one line of data.
             let _ = serde_json::to_writer(&mut frame, &*self.snapshot);
             frame.extend_from_slice(b"\n\n");
-            Text::new(frame)
+            SharedText::new(frame)
         })
     }
 }
 
-/// What the clock says.
+/// The time of the system clock.
 pub(crate) fn now() -> Timestamp {
     Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64))
 }

@@ -1,0 +1,136 @@
+//! The answers that are made of the last sample.
+
+use super::answer::{AnswerBody, HttpRefusal, JSON, TextAnswer};
+use super::query::{MOST, UrlQuery, refuse};
+use super::{Ask, BufferOrder, json};
+use crate::metrics::MetricsFormat;
+use crate::published::{Published, Sample, now};
+use crate::text::SharedText;
+use hyper::header::{self, HeaderMap};
+use hyper::{Response, StatusCode};
+use model::{Device, DeviceId, Process, Selector, Snapshot, Timestamp};
+use serde::Serialize;
+use serde_json::json;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+type HandlerResult = Result<Response<AnswerBody>, HttpRefusal>;
+
+/// Distinguishes the answers about one sample from those about another.
+fn tag(published: &Published, sample: &Sample) -> Option<String> {
+    Some(format!("{:x}-{}", published.run, sample.number))
+}
+
+pub fn health(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    let (age, interval) = (published.sample().age(), Duration::from_millis(published.interval_ms()));
+    // A machine under load may well be a little late when samples follow each other quickly.
+    if age > (10 * interval).max(Duration::from_secs(2)) {
+        let reason =
+            format!("the last sample is {:.1} s old, and there should be one every {interval:?}", age.as_secs_f64());
+        return Err(HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, reason));
+    }
+    Ok(TextAnswer { content_type: "text/plain; charset=utf-8", text: &SharedText::new("ok\n"), tag: None }
+        .response(headers))
+}
+
+pub fn metrics(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    let accept: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let format = MetricsFormat::wanted(Some(&accept.join(",")));
+    Ok(published.with_metrics(format, |_, text| {
+        TextAnswer { content_type: format.content_type(), text, tag: None }.response(headers)
+    }))
+}
+
+pub fn snapshot(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    let sample = published.sample();
+    Ok(TextAnswer { content_type: JSON, text: sample.json(), tag: tag(published, &sample) }.response(headers))
+}
+
+pub fn devices(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    #[derive(Serialize)]
+    struct DevicesReply<'a> {
+        taken_at: Timestamp,
+        devices: Vec<&'a Device>,
+    }
+    let sample = published.sample();
+    let devices = named(&sample.snapshot, &query.list("id"))?;
+    json(&DevicesReply { taken_at: sample.snapshot.taken_at, devices }, tag(published, &sample), headers)
+}
+
+/// The devices that are meant; all when none is named.
+pub fn named<'a>(snapshot: &'a Snapshot, names: &[&str]) -> Result<Vec<&'a Device>, HttpRefusal> {
+    let selectors: Vec<Selector> = names.iter().map(|name| Selector((*name).into())).collect();
+    if let Some(unknown) = selectors.iter().find(|one| !snapshot.devices.iter().any(|device| one.names(device))) {
+        let known: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
+        let reason = format!("there is no device {:?} here: there are {}", unknown.0, known.join(", "));
+        return Err(HttpRefusal::new(StatusCode::NOT_FOUND, reason));
+    }
+    let is_meant = |device: &&Device| selectors.is_empty() || selectors.iter().any(|one| one.names(device));
+    Ok(snapshot.devices.iter().filter(is_meant).collect())
+}
+
+pub fn processes(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    #[derive(Serialize)]
+    struct ProcessesReply<'a> {
+        taken_at: Timestamp,
+        total: usize,
+        processes: Vec<&'a Process>,
+    }
+    let sample = published.sample();
+    let snapshot = &sample.snapshot;
+    let devices = query.list("device");
+    let ids: Vec<&DeviceId> = named(snapshot, &devices)?.into_iter().map(|device| &device.id).collect();
+    let pid: Option<u32> = query.number("pid", "process id")?;
+    let (limit, offset) = query.page()?;
+    let is =
+        |wanted: Option<&str>, value: &Option<String>| wanted.is_none_or(|wanted| value.as_deref() == Some(wanted));
+    let mut found: Vec<&Process> = snapshot.processes.iter().collect();
+    found.retain(|process| {
+        pid.is_none_or(|pid| process.pid == pid)
+            && is(query.get("user"), &process.user)
+            && is(query.get("name"), &process.name)
+            && (devices.is_empty() || process.devices.iter().any(|held| ids.contains(&&held.id)))
+    });
+    let total = found.len();
+    let processes = found.into_iter().skip(offset).take(limit.unwrap_or(MOST)).collect();
+    json(&ProcessesReply { taken_at: snapshot.taken_at, total, processes }, tag(published, &sample), headers)
+}
+
+pub fn status(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    let sample = published.sample();
+    let status = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "started_at": published.started_at(),
+        "now": now(),
+        "sample_age_seconds": sample.age().as_secs_f64(),
+        "interval_ms": published.interval_ms(),
+        "history": published.with_history(|history| json!({ "oldest_ms": history.oldest(), "bytes": history.bytes() })),
+        "clients": published.clients.load(Relaxed),
+        "host": sample.snapshot.host,
+    });
+    json(&status, None, headers)
+}
+
+pub fn buffers(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
+    let (limit, offset) = query.page()?;
+    let order = match query.get("sort") {
+        None | Some("bytes") => BufferOrder::Bytes,
+        Some("age") => BufferOrder::Age,
+        Some("device") => BufferOrder::Device,
+        Some(other) => return Err(refuse(format!("sort={other:?} is none of bytes, age and device"))),
+    };
+    let kind = query.get("kind").map(str::to_owned);
+    if let Some(kind) = kind.as_deref().filter(|kind| !KINDS.contains(kind)) {
+        return Err(refuse(format!("kind={kind:?} is none of {}", KINDS.join(", "))));
+    }
+    let (pid, device) = (query.number("pid", "process id")?, query.get("device").map(str::to_owned));
+    Ok(Ask::Buffers { pid, device, kind, order, limit, offset })
+}
+
+/// What memory is used for.
+pub const KINDS: [&str; 6] = ["dram", "l1", "l1_small", "trace", "cb", "kernel"];
+
+pub fn deaths(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
+    let (limit, offset) = query.page()?;
+    Ok(Ask::Deaths { limit, offset })
+}
