@@ -1,6 +1,7 @@
 //! More about one process, for a view of it alone: its `TT_*` environment, limits and parents, from `/proc/<pid>/`.
 
-use crate::procs::{Clock, stat};
+use crate::clock::Clock;
+use crate::procs::stat;
 use model::Timestamp;
 
 /// What is not in every sample.

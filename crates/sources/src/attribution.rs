@@ -3,8 +3,9 @@
 //! A slot names a pid that may have exited, may have been given to another process, or may count in another PID namespace. Its
 //! owner is the process that has the region mapped and calls itself by that pid. Bytes without an owner are stale.
 
+use crate::clock::Clock;
 use crate::maps::Inode;
-use crate::procs::{Clock, ProcessFacts};
+use crate::procs::ProcessFacts;
 use crate::shm::{Kinds, Region, Slot};
 use model::{Bytes, Usage};
 use std::collections::{BTreeMap, HashMap};

@@ -1,9 +1,10 @@
 //! ProcessId a process is, for the service that is called by one: from `/proc/<pid>/`, without a look into its memory.
 
 use crate::books::{self, ProcessId};
+use crate::clock::Clock;
 use crate::container::container_of;
 use crate::dir::Dir;
-use crate::procs::{Clock, command_line, stat, status};
+use crate::procs::{command_line, stat, status};
 use crate::users::Users;
 use model::Process;
 use std::fs::File;

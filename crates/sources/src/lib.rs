@@ -5,7 +5,7 @@
 //!
 //! - `sampler`: the four steps of a sample; `inventory`, `jobs`, `pool`, `collected`, `assembly`: what they consist of,
 //! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`, `host`: which devices there are, and the machine,
-//! - `pids`, `procs`, `maps`, `container`, `users`: who holds a device, and what is known of a process,
+//! - `pids`, `procs`, `maps`, `container`, `users`, `clock`: who holds a device, and what is known of a process,
 //! - `books`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
 //! - `dir`, `open_files`, `rare_folder`: how files are read.
@@ -18,6 +18,7 @@ mod assembly;
 mod attribution;
 mod books;
 mod chips;
+mod clock;
 mod collected;
 mod container;
 mod device_fds;

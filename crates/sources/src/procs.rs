@@ -9,7 +9,7 @@ use crate::dir::{Dir, Inject, decimal};
 use crate::maps::{self, Inode, Maps};
 use crate::users::Users;
 use ledger::book::{Book, Table};
-use model::{Bytes, Timestamp};
+use model::Bytes;
 use rustix::io::Errno;
 use std::path::Path;
 use std::sync::Arc;
@@ -236,40 +236,6 @@ fn visible_devices(environ: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-/// Turns clock ticks since boot into a moment.
-pub(crate) struct Clock {
-    ticks_per_second: u64,
-    boot_nanoseconds: i128,
-}
-
-impl Clock {
-    pub fn now() -> Clock {
-        use rustix::time::{ClockId, clock_gettime};
-        let nanoseconds = |id| {
-            let time = clock_gettime(id);
-            i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
-        };
-        Clock {
-            ticks_per_second: rustix::param::clock_ticks_per_second(),
-            boot_nanoseconds: nanoseconds(ClockId::Realtime) - nanoseconds(ClockId::Boottime),
-        }
-    }
-
-    /// Nanoseconds since 1970.
-    pub fn nanoseconds(&self, ticks: u64) -> u64 {
-        let since_boot = i128::from(ticks) * 1_000_000_000 / i128::from(self.ticks_per_second);
-        (self.boot_nanoseconds + since_boot).clamp(0, i128::from(u64::MAX)) as u64
-    }
-
-    pub fn timestamp(&self, ticks: u64) -> Timestamp {
-        Timestamp((self.nanoseconds(ticks) / 1_000_000) as i64)
-    }
-
-    pub fn seconds(&self, ticks: u64) -> f64 {
-        ticks as f64 / self.ticks_per_second as f64
-    }
-}
-
 #[cfg(test)]
 impl ProcessFacts {
     /// A process for tests: how it calls itself, when it began (in ticks), and which regions it has mapped.
@@ -298,16 +264,9 @@ impl ProcessFacts {
 }
 
 #[cfg(test)]
-impl Clock {
-    /// A machine that started in 1970, with ticks of a nanosecond.
-    pub fn made_up() -> Clock {
-        Clock { ticks_per_second: 1_000_000_000, boot_nanoseconds: 0 }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
 
     #[test]
     fn a_name_may_hold_blanks_and_brackets() {

@@ -9,12 +9,13 @@ mod memory;
 
 use crate::accounting::Accounting;
 use crate::attribution::Baselines;
+use crate::clock::Clock;
 use crate::collected::Collected;
 use crate::device_fds::FdinfoPolicy;
 use crate::devices::Links;
 use crate::dir::Trouble;
 use crate::jobs::ReadJob;
-use crate::procs::{Clock, ProcessFacts};
+use crate::procs::ProcessFacts;
 use model::{Device, Fault, Held, Host, Process, SCHEMA, Snapshot, Timestamp, cpu_percent};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
