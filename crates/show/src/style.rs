@@ -1,6 +1,8 @@
 //! How things are drawn: characters, colours, width.
 
 use crate::text::{Align, fit};
+use model::figure::Field;
+use model::{Device, Judgement, State};
 
 /// The characters and colours that the output may use.
 #[derive(Debug, Clone, Copy)]
@@ -15,25 +17,80 @@ pub struct Style {
     pub unicode: bool,
 }
 
-/// What a colour means here, rather than what it is.
+/// What a text is, rather than how it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// Nothing to say.
+    /// Nothing special.
     Plain,
-    /// All is well.
+    /// As it should be.
     Good,
     /// Worth a look.
     Warning,
-    /// Something is wrong.
+    /// Needs attention.
     Bad,
-    /// Of no matter.
+    /// Less important, old or absent.
     Faint,
-    /// A heading.
+    /// More important.
     Strong,
-    /// The second and the third part of a bar.
+    /// A heading.
+    Title,
+    /// A frame.
+    Border,
+    /// The row or chip that is selected.
+    Selected,
+    /// A row that is tagged.
+    Tagged,
+    /// A key that can be pressed.
+    Key,
+    /// The parts of a bar: buffers, traces or circular buffers, the small region.
+    Buffers,
+    /// The second part.
     Second,
-    /// The third part of a bar.
+    /// The third part.
     Third,
+    /// What is free.
+    Free,
+    /// What cannot be allocated.
+    Reserved,
+}
+
+impl From<Judgement> for Tone {
+    /// The one place where a judgement gets its colour.
+    fn from(judgement: Judgement) -> Tone {
+        match judgement {
+            Judgement::Normal => Tone::Good,
+            Judgement::Warning => Tone::Warning,
+            Judgement::Critical => Tone::Bad,
+        }
+    }
+}
+
+impl Tone {
+    /// The tone of a device's state. A remote chip cannot say how it is.
+    pub fn of_state(state: State) -> Tone {
+        if state == State::Remote { Tone::Faint } else { state.judge().into() }
+    }
+
+    /// The tone of a figure in a text, where only what is not normal stands out.
+    pub fn of_figure(judgement: Option<Judgement>, is_known: bool) -> Tone {
+        match judgement {
+            Some(judgement) if judgement > Judgement::Normal => judgement.into(),
+            _ if is_known => Tone::Plain,
+            _ => Tone::Faint,
+        }
+    }
+
+    /// The tone of a bar or a block that shows a field, where more is drawn higher.
+    pub fn of_level(field: Field<Device>, device: &Device) -> Tone {
+        match (field.judge(device), field.share(device)) {
+            (_, Some(share)) if share <= 0.0 => Tone::Faint,
+            (Some(judgement), _) => judgement.into(),
+            (None, Some(share)) if share >= 0.5 => Tone::Good,
+            (None, Some(_)) => Tone::Buffers,
+            (None, None) if field.number(device).is_some() => Tone::Plain,
+            (None, None) => Tone::Faint,
+        }
+    }
 }
 
 /// The characters of a frame.
@@ -114,11 +171,13 @@ impl Style {
     /// The text in a tone. Its width stays the same.
     pub fn paint(&self, text: &str, tone: Tone) -> String {
         let code = match tone {
-            Tone::Good => "32",
+            Tone::Good | Tone::Buffers => "32",
             Tone::Warning => "33",
             Tone::Bad => "1;31",
-            Tone::Faint => "2",
-            Tone::Strong => "1",
+            Tone::Faint | Tone::Border | Tone::Free | Tone::Reserved => "2",
+            Tone::Strong | Tone::Title => "1",
+            Tone::Tagged => "1;33",
+            Tone::Selected | Tone::Key => "7",
             Tone::Second => "36",
             Tone::Third => "35",
             Tone::Plain => "",

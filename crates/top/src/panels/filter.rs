@@ -1,6 +1,6 @@
 //! The line in which a filter is typed. It works while it is typed; Enter keeps it, Esc brings back the former one.
 
-use crate::keys::Key;
+use crate::keys::KeyPress;
 pub use crate::overlay::FilterPrompt as Prompt;
 use crate::paint::{self, clear, put};
 use crate::state::{Overlay, TopState};
@@ -119,7 +119,7 @@ fn seen(prompt: &Prompt, room: usize) -> impl Iterator<Item = usize> {
 }
 
 /// A key was pressed. Nothing closes it.
-pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): KeyPress) -> Option<Overlay> {
     let with_control = modifiers.contains(KeyModifiers::CONTROL);
     match code {
         KeyCode::Esc => {

@@ -1,6 +1,6 @@
 //! The menu of signals. It asks before it sends, and names whom it is for.
 
-use crate::keys::Key;
+use crate::keys::KeyPress;
 pub use crate::overlay::{SignalMenu as Menu, SignalTarget as Target};
 use crate::paint::{cell, clear, fill, frame, put};
 use crate::state::{Effect, Overlay, TopState};
@@ -86,7 +86,7 @@ pub fn draw(state: &TopState, menu: &Menu, area: Rect, buf: &mut Buffer) {
 }
 
 /// A key was pressed. `None` closes the menu.
-pub fn press(state: &mut TopState, mut menu: Menu, (code, _): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut menu: Menu, (code, _): KeyPress) -> Option<Overlay> {
     if menu.is_asking {
         match code {
             KeyCode::Char('y' | 'Y') => state.effects.push(menu.effect()),
