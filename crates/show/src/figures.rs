@@ -5,7 +5,7 @@ use crate::text::clean;
 use model::figure::Figure;
 use model::figure::Judge;
 use model::figure::device::{ASIC_TEMP, POWER};
-use model::{Bytes, Device, DeviceId, Judgement, State};
+use model::{Bytes, Device, DeviceId, State};
 
 /// What people call it.
 pub fn name(device: &Device, style: &Style) -> String {
@@ -66,11 +66,7 @@ pub fn power_tone(device: &Device) -> Tone {
 
 /// The tone of a figure: faint where it is not known, plain where it is normal.
 pub fn tone(figure: &Figure<Device>, device: &Device) -> Tone {
-    match (figure.judge(device), figure.value(device)) {
-        (Some(judgement), _) => judgement.into(),
-        (None, Some(_)) => Tone::Plain,
-        (None, None) => Tone::Faint,
-    }
+    Tone::of_figure(figure.judge(device), figure.value(device).is_some())
 }
 
 fn with_limit(value: Option<f64>, limit: Option<f64>, style: &Style) -> String {
@@ -88,10 +84,7 @@ pub fn clock(device: &Device, style: &Style) -> String {
 
 /// How a state is marked.
 pub fn state_tone(state: State) -> Tone {
-    match (state.judge(), state) {
-        (Judgement::Normal, State::Remote) => Tone::Faint,
-        (judgement, _) => Tone::of_bar(judgement),
-    }
+    Tone::of_state(state)
 }
 
 /// How much of it is in use, as a part of one.
@@ -106,7 +99,7 @@ pub fn memory_tone(used: Option<Bytes>, total: Option<Bytes>) -> Tone {
 
 /// The tone of a capacity that is filled to a part of one.
 pub fn capacity_tone(part: f64) -> Tone {
-    Tone::of_bar(Judge::Capacity.judge(part))
+    Judge::Capacity.judge(part).into()
 }
 
 /// `12.4/32.0 GiB`: both in the unit of the total. At least so much, where a process does not report.

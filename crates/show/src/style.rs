@@ -1,7 +1,8 @@
 //! How things are drawn: characters, colours, width.
 
 use crate::text::{Align, fit};
-use model::Judgement;
+use model::figure::Field;
+use model::{Device, Judgement, State};
 
 /// The characters and colours that the output may use.
 #[derive(Debug, Clone, Copy)]
@@ -19,11 +20,11 @@ pub struct Style {
 /// What a text is, rather than how it looks. The one palette of `smi`, `mem` and `top`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// Nothing to say.
+    /// Nothing special.
     Plain,
     /// Of little importance, or out of date.
     Faint,
-    /// A heading.
+    /// More important.
     Strong,
     /// The title of a frame.
     Title,
@@ -45,7 +46,7 @@ pub enum Tone {
     Buffers,
     /// The second part of a bar: traces or circular buffers.
     Second,
-    /// The third part of a bar.
+    /// The third part.
     Third,
     /// The part of a bar that is free.
     Free,
@@ -53,11 +54,11 @@ pub enum Tone {
     Reserved,
 }
 
-/// The one place where a judgement becomes a tone.
 impl From<Judgement> for Tone {
+    /// The one place where a judgement gets its colour.
     fn from(judgement: Judgement) -> Tone {
         match judgement {
-            Judgement::Normal => Tone::Plain,
+            Judgement::Normal => Tone::Good,
             Judgement::Warning => Tone::Warning,
             Judgement::Critical => Tone::Critical,
         }
@@ -65,9 +66,30 @@ impl From<Judgement> for Tone {
 }
 
 impl Tone {
-    /// The tone of a bar: a normal one is drawn as good.
-    pub fn of_bar(judgement: Judgement) -> Tone {
-        if judgement == Judgement::Normal { Tone::Good } else { judgement.into() }
+    /// The tone of a device's state. A remote chip cannot say how it is.
+    pub fn of_state(state: State) -> Tone {
+        if state == State::Remote { Tone::Faint } else { state.judge().into() }
+    }
+
+    /// The tone of a figure in a text, where only what is not normal stands out.
+    pub fn of_figure(judgement: Option<Judgement>, is_known: bool) -> Tone {
+        match judgement {
+            Some(judgement) if judgement > Judgement::Normal => judgement.into(),
+            _ if is_known => Tone::Plain,
+            _ => Tone::Faint,
+        }
+    }
+
+    /// The tone of a bar or a block that shows a field, where more is drawn higher.
+    pub fn of_level(field: Field<Device>, device: &Device) -> Tone {
+        match (field.judge(device), field.share(device)) {
+            (_, Some(share)) if share <= 0.0 => Tone::Faint,
+            (Some(judgement), _) => judgement.into(),
+            (None, Some(share)) if share >= 0.5 => Tone::Good,
+            (None, Some(_)) => Tone::Buffers,
+            (None, None) if field.number(device).is_some() => Tone::Plain,
+            (None, None) => Tone::Faint,
+        }
     }
 }
 

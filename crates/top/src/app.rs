@@ -1,6 +1,6 @@
 //! What keys and the mouse do to the state.
 
-use super::keys::{self, Action, Key};
+use super::keys::{self, Action, KeyPress};
 use super::panels::layout::{self, Panel};
 use super::panels::{
     charts, detail, device, devices, events, filter, fleet, help, memory, mesh, processes, setup, signals, sort,
@@ -30,7 +30,7 @@ pub fn handle(state: &mut TopState, event: &Event) {
     state.refresh_rows();
 }
 
-fn press(state: &mut TopState, key: Key) {
+fn press(state: &mut TopState, key: KeyPress) {
     #[cfg(debug_assertions)]
     if key == (KeyCode::Char('p'), KeyModifiers::CONTROL) {
         test_panic::maybe("keys");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// The arguments of `ttmon top`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct TopArgs {
     /// Also write every sample to FILE, for --replay
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,

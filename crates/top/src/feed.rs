@@ -5,7 +5,7 @@ use super::remote::RemoteFeed;
 use super::state::{Replay, TopState, TopView};
 #[cfg(debug_assertions)]
 use super::test_panic;
-use crate::args::Args;
+use crate::args::TopArgs;
 use model::{Fault, Snapshot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::unix::net::UnixStream;
@@ -29,7 +29,7 @@ pub enum SampleFeed {
 
 impl SampleFeed {
     /// Begins with what the command line names.
-    pub fn open(machine: &MachineArgs, args: &Args, state: &mut TopState) -> anyhow::Result<SampleFeed> {
+    pub fn open(machine: &MachineArgs, args: &TopArgs, state: &mut TopState) -> anyhow::Result<SampleFeed> {
         if let Some(path) = &args.replay {
             let player = Player::open(path)?;
             let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();

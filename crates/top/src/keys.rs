@@ -58,11 +58,11 @@ pub enum Action {
 }
 
 /// A key that can be pressed.
-pub type Key = (KeyCode, KeyModifiers);
+pub type KeyPress = (KeyCode, KeyModifiers);
 
 /// Keys, what they do, and what help says of them.
 pub struct Binding {
-    pub keys: &'static [Key],
+    pub keys: &'static [KeyPress],
     pub action: Action,
     /// How help and the last line call the keys.
     pub shown: &'static str,
@@ -74,15 +74,15 @@ pub struct Binding {
 const NONE: KeyModifiers = KeyModifiers::NONE;
 const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
 
-const fn key(c: char) -> Key {
+const fn key(c: char) -> KeyPress {
     (KeyCode::Char(c), NONE)
 }
 
-const fn f(n: u8) -> Key {
+const fn f(n: u8) -> KeyPress {
     (KeyCode::F(n), NONE)
 }
 
-const fn code(code: KeyCode) -> Key {
+const fn code(code: KeyCode) -> KeyPress {
     (code, NONE)
 }
 
@@ -155,7 +155,7 @@ pub const BINDINGS: &[Binding] = bindings! {
 };
 
 /// What a key asks for.
-pub fn action(key: Key) -> Option<Action> {
+pub fn action(key: KeyPress) -> Option<Action> {
     // Shift is in the character already.
     let key = match key {
         (KeyCode::Char(c), modifiers) => (KeyCode::Char(c), modifiers - KeyModifiers::SHIFT),

@@ -34,7 +34,7 @@ mod theme;
 mod trails;
 mod unit_text;
 
-pub use args::Args;
+pub use args::TopArgs;
 use feed::SampleFeed;
 use input::Input;
 use panels::signals;
@@ -55,7 +55,7 @@ use watch::exit::{Exit, Failure};
 use watch::wait::{Interrupt, on};
 
 /// Runs the command.
-pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
+pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     let places = args.topology.as_deref().map(places).transpose()?.unwrap_or_default();
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         let why = "`ttmon top` needs a terminal: use `ttmon smi`, or `ttmon record` to record samples";

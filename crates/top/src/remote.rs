@@ -18,12 +18,12 @@ pub struct RemoteFeed {
     /// Can be read when there is something new.
     pub ready: UnixStream,
     watch: Arc<FleetWatcher>,
-    latest: Arc<Mutex<Latest>>,
+    latest: Arc<Mutex<LatestFleet>>,
     thread: JoinHandle<()>,
 }
 
 /// All machines, with a summary of each.
-type Latest = Option<(Fleet, Vec<Summary>)>;
+type LatestFleet = Option<(Fleet, Vec<Summary>)>;
 
 /// Ages are updated this often, with or without news.
 const TICK: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ impl RemoteFeed {
     }
 
     /// What is new, if it was not taken yet.
-    pub fn take(&self) -> Latest {
+    pub fn take(&self) -> LatestFleet {
         let mut ready = &self.ready;
         while matches!(ready.read(&mut [0; 64]), Ok(1..)) {}
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -75,7 +75,7 @@ impl RemoteFeed {
     }
 }
 
-fn gather(watch: &FleetWatcher, into: &Mutex<Latest>, mut notify: &UnixStream) {
+fn gather(watch: &FleetWatcher, into: &Mutex<LatestFleet>, mut notify: &UnixStream) {
     let (mut version, mut machines) = (0, 1);
     while let Some(now) = watch.await_news(version, TICK) {
         // Several machines answer at about the same time; a picture for each would be too many.

@@ -4,7 +4,7 @@ use model::Usage;
 
 /// One process with all its devices.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProcessRow {
+pub struct TableRow {
     pub pid: u32,
     /// `0-3`, `0,2`.
     pub devices: String,

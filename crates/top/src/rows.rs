@@ -3,7 +3,7 @@
 //! This is done once per moment, filter or order, and not for every picture.
 
 use super::column::ProcessColumn;
-use super::row::{Partial, ProcessRow, short};
+use super::row::{Partial, TableRow, short};
 use super::settings::TopSettings;
 use super::trails::Trails;
 use model::filter::{Filter, FilterContext};
@@ -22,7 +22,7 @@ pub struct ProcessRows {
     query: Filter,
     order: RowOrder,
     /// One for each process of the moment, in its order.
-    all: Vec<ProcessRow>,
+    all: Vec<TableRow>,
     shown: Vec<ShownRow>,
     pub widths: ColumnWidths,
 }
@@ -84,7 +84,7 @@ impl ProcessRows {
         }
         if is_new {
             self.moment = moment.clone();
-            self.all = ProcessRow::all(&moment.snapshot, trails);
+            self.all = TableRow::all(&moment.snapshot, trails);
             self.widths = ColumnWidths::of(&moment.snapshot, &self.all);
         }
         if filter != self.filter {
@@ -102,7 +102,7 @@ impl ProcessRows {
         let snapshot = &self.moment.snapshot;
         let processes = &snapshot.processes;
         let both = self.all.iter().zip(processes).enumerate();
-        let context = |row: &ProcessRow| FilterContext { snapshot, growth: row.growth };
+        let context = |row: &TableRow| FilterContext { snapshot, growth: row.growth };
         let matching = both.filter(|(_, (row, process))| self.query.matches(process, &context(row)));
         let mut sorted: Vec<(usize, Option<SortKey>)> =
             matching.map(|(n, (row, process))| (n, SortKey::of(row, process, self.order.sort))).collect();
@@ -134,7 +134,7 @@ impl ProcessRows {
     }
 
     /// The shown rows from one on.
-    pub fn from(&self, first: usize) -> impl Iterator<Item = (&ProcessRow, &Process, Branch)> {
+    pub fn from(&self, first: usize) -> impl Iterator<Item = (&TableRow, &Process, Branch)> {
         let shown = self.shown.get(first..).unwrap_or_default();
         shown.iter().map(|place| (&self.all[place.row], &self.moment.snapshot.processes[place.row], place.branch))
     }
@@ -150,15 +150,15 @@ impl ProcessRows {
     }
 }
 
-impl ProcessRow {
+impl TableRow {
     /// A row for each process, in the order of the snapshot.
-    pub fn all(snapshot: &Snapshot, trails: &Trails) -> Vec<ProcessRow> {
+    pub fn all(snapshot: &Snapshot, trails: &Trails) -> Vec<TableRow> {
         let devices = snapshot.devices.iter();
         let totals = devices.filter_map(|device| Some((&device.id, device.memory.dram_total?))).collect();
-        snapshot.processes.iter().map(|process| ProcessRow::of(process, snapshot, &totals, trails)).collect()
+        snapshot.processes.iter().map(|process| TableRow::of(process, snapshot, &totals, trails)).collect()
     }
 
-    fn of(process: &Process, snapshot: &Snapshot, totals: &HashMap<&DeviceId, Bytes>, trails: &Trails) -> ProcessRow {
+    fn of(process: &Process, snapshot: &Snapshot, totals: &HashMap<&DeviceId, Bytes>, trails: &Trails) -> TableRow {
         let held = &process.devices;
         let usage = held.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
         let partial = |kind: fn(&Usage) -> Option<Bytes>| {
@@ -170,7 +170,7 @@ impl ProcessRow {
         let total: Option<Bytes> = held.iter().map(|held| totals.get(&held.id).copied()).sum();
         let share = usage.dram_used.zip(total.filter(|total| total.0 > 0));
         let age = process.started_at.map(|started| snapshot.taken_at.0.saturating_sub(started.0) as f64 / 1000.0);
-        ProcessRow {
+        TableRow {
             pid: process.pid,
             devices: devices(held),
             usage,
@@ -208,7 +208,7 @@ fn devices(held: &[Held]) -> String {
 }
 
 impl ColumnWidths {
-    fn of(snapshot: &Snapshot, rows: &[ProcessRow]) -> ColumnWidths {
+    fn of(snapshot: &Snapshot, rows: &[TableRow]) -> ColumnWidths {
         let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0).min(999) as u16;
         let processes = &snapshot.processes;
         ColumnWidths {
@@ -232,7 +232,7 @@ enum SortKey<'a> {
 }
 
 impl SortKey<'_> {
-    fn of<'a>(row: &ProcessRow, process: &'a Process, column: ProcessColumn) -> Option<SortKey<'a>> {
+    fn of<'a>(row: &TableRow, process: &'a Process, column: ProcessColumn) -> Option<SortKey<'a>> {
         let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| SortKey::Number(bytes.0 as f64));
         match column {
             ProcessColumn::Devices => {
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_process_is_one_row_with_all_its_devices() {
-        let all = ProcessRow::all(&example::machine(), &Trails::default());
+        let all = TableRow::all(&example::machine(), &Trails::default());
         assert_eq!(all[0].devices, "2,2R");
         assert_eq!(all[0].usage.dram, Some(Bytes(11_811_160_064)));
         assert_eq!(all[0].usage.l1_small, Some(Bytes(65_536)));
@@ -383,7 +383,7 @@ mod tests {
         process.devices =
             vec![held(DeviceId::Local(0), Usage::measured(5, 0, 0, 0, 0)), held(DeviceId::Local(1), Usage::default())];
         let snapshot = Snapshot { processes: vec![process], ..example::machine() };
-        let row = &ProcessRow::all(&snapshot, &Trails::default())[0];
+        let row = &TableRow::all(&snapshot, &Trails::default())[0];
         assert_eq!((row.usage.dram, row.partial.dram), (Some(Bytes(5)), true));
     }
 

@@ -54,7 +54,7 @@ pub struct TopState {
     /// Other machines that are looked at instead of this one.
     pub hosts: Option<Hosts>,
     /// What was taken last of the machine that is looked at.
-    taken: Option<Taken>,
+    taken: Option<TakenAnswer>,
     /// Whether the charts have what was measured there before anybody looked.
     has_past: bool,
     /// The past that is shown instead of the present.
@@ -128,7 +128,7 @@ pub struct Replay {
 }
 
 /// The last answer of a machine, and its details.
-type Taken = (Arc<Snapshot>, Option<Arc<fleet_data::HostDetail>>);
+type TakenAnswer = (Arc<Snapshot>, Option<Arc<fleet_data::HostDetail>>);
 
 /// As many moments as the charts can show.
 fn moments(settings: &TopSettings) -> usize {
@@ -238,7 +238,7 @@ impl TopState {
         let answers = host.trouble().is_none();
         let now = host.snapshot.clone().map(|snapshot| (snapshot, host.detail.clone()));
         // News of other machines is no news of this one.
-        let is_same = |(a, b): (&Taken, &Taken)| {
+        let is_same = |(a, b): (&TakenAnswer, &TakenAnswer)| {
             Arc::ptr_eq(&a.0, &b.0) && a.1.as_ref().map(Arc::as_ptr) == b.1.as_ref().map(Arc::as_ptr)
         };
         if answers && self.taken.as_ref().zip(now.as_ref()).is_some_and(is_same) {

@@ -1,10 +1,9 @@
 //! Colours by what they mean, and characters by what the terminal can show.
 
-use model::figure::Field;
-use model::{Device, Judgement, State as DeviceState};
 use ratatui::style::{Color, Modifier, Style};
 use serde::{Deserialize, Serialize};
 use show::style::Glyphs;
+pub use show::style::Tone;
 
 /// A set of colours.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,76 +16,12 @@ pub enum Scheme {
     Monochrome,
 }
 
-/// What a text is, rather than how it looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
-    Plain,
-    Faint,
-    Strong,
-    Title,
-    Border,
-    Good,
-    Warning,
-    Bad,
-    /// The row or chip that is selected.
-    Selected,
-    /// A row that is tagged.
-    Tagged,
-    /// Keys in the last line, and whatever can be pressed.
-    Key,
-    /// Parts of a bar: buffers, traces or circular buffers, the small region, what is free, what cannot be allocated.
-    Buffers,
-    Second,
-    Third,
-    Free,
-    Reserved,
-}
-
 /// How everything is drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct Theme {
     pub scheme: Scheme,
     /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
-}
-
-impl From<Judgement> for Tone {
-    /// The one place where a judgement gets its colour.
-    fn from(judgement: Judgement) -> Tone {
-        match judgement {
-            Judgement::Normal => Tone::Good,
-            Judgement::Warning => Tone::Warning,
-            Judgement::Critical => Tone::Bad,
-        }
-    }
-}
-
-impl Tone {
-    /// The tone of a device's state. A remote chip cannot say how it is.
-    pub fn of_state(state: DeviceState) -> Tone {
-        if state == DeviceState::Remote { Tone::Faint } else { state.judge().into() }
-    }
-
-    /// The tone of a figure in a text, where only what is not normal stands out.
-    pub fn of_figure(judgement: Option<Judgement>, is_known: bool) -> Tone {
-        match judgement {
-            Some(judgement) if judgement > Judgement::Normal => judgement.into(),
-            _ if is_known => Tone::Plain,
-            _ => Tone::Faint,
-        }
-    }
-
-    /// The tone of a bar or a block that shows a field, where more is drawn higher.
-    pub fn of_level(field: Field<Device>, device: &Device) -> Tone {
-        match (field.judge(device), field.share(device)) {
-            (_, Some(share)) if share <= 0.0 => Tone::Faint,
-            (Some(judgement), _) => judgement.into(),
-            (None, Some(share)) if share >= 0.5 => Tone::Good,
-            (None, Some(_)) => Tone::Buffers,
-            (None, None) if field.number(device).is_some() => Tone::Plain,
-            (None, None) => Tone::Faint,
-        }
-    }
 }
 
 impl Scheme {
@@ -116,7 +51,7 @@ impl Theme {
                 Tone::Plain | Tone::Border | Tone::Good | Tone::Buffers | Tone::Second | Tone::Third => plain,
                 Tone::Faint | Tone::Free | Tone::Reserved => plain.add_modifier(Modifier::DIM),
                 Tone::Strong | Tone::Title | Tone::Warning => bold,
-                Tone::Bad => bold.add_modifier(Modifier::UNDERLINED),
+                Tone::Critical => bold.add_modifier(Modifier::UNDERLINED),
                 Tone::Selected | Tone::Key => plain.add_modifier(Modifier::REVERSED),
                 Tone::Tagged => bold.add_modifier(Modifier::ITALIC),
             };
@@ -131,7 +66,7 @@ impl Theme {
             Tone::Border => plain.fg(c.border),
             Tone::Good => plain.fg(c.good),
             Tone::Warning => plain.fg(c.warning),
-            Tone::Bad => bold.fg(c.bad),
+            Tone::Critical => bold.fg(c.bad),
             Tone::Selected => plain.fg(c.selected.0).bg(c.selected.1),
             Tone::Tagged => bold.fg(c.tagged),
             Tone::Key => plain.fg(c.key.0).bg(c.key.1),

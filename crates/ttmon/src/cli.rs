@@ -106,7 +106,7 @@ pub enum Command {
     #[command(after_help = AFTER_HELP)]
     Smi(Box<smi::SmiArgs>),
     /// Watch devices, processes and memory, with charts of the past
-    Top(top::Args),
+    Top(top::TopArgs),
     /// Show where device memory went: chips, processes and buffers, live
     #[command(after_help = mem::AFTER_HELP)]
     Mem(mem::MemArgs),

@@ -1,7 +1,7 @@
 //! One process in detail: what it holds, its buffers, its past, its surroundings.
 
 use super::scroll;
-use crate::keys::Key;
+use crate::keys::KeyPress;
 pub use crate::overlay::Detail;
 use crate::paint::{clear, frame, put};
 use crate::state::{Overlay, TopState};
@@ -212,7 +212,7 @@ fn age(seconds: f64) -> String {
 }
 
 /// A key was pressed. `None` closes the window.
-pub fn press(state: &mut TopState, mut detail: Detail, (code, _): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut detail: Detail, (code, _): KeyPress) -> Option<Overlay> {
     if matches!(code, KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q')) {
         return None;
     }

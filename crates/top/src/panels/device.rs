@@ -2,7 +2,7 @@
 
 use super::devices::figures;
 use super::scroll;
-use crate::keys::Key;
+use crate::keys::KeyPress;
 use crate::paint::{clear, frame, put, wrapped};
 use crate::state::{Overlay, TopState};
 use crate::theme::Tone;
@@ -16,8 +16,12 @@ use ratatui::layout::Rect;
 use show::text::{clean, width};
 
 /// Columns for the titles of figures, and for values that have a limit.
-const TITLES: usize = 35;
+const TITLES: u16 = 35;
+const NARROW_TITLES: u16 = 26;
 const VALUES: usize = 12;
+
+/// From so many columns on, facts are in two columns.
+const TWO_COLUMNS: u16 = 130;
 
 /// A line of the description: what it is about, and what is said.
 struct FactLine {
@@ -44,23 +48,59 @@ pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
     let name = format!("device {}, {}", figures::name(device, theme), figures::board(device, theme));
     let keys = "Up, Down: scroll; Tab: next device; Esc: close";
     let inner = frame(buf, area, &format!("{name}: {keys}"), theme);
-    let lines = lines(state, device, usize::from(inner.width.saturating_sub(2)));
-    let scroll = scroll.min(lines.len().saturating_sub(usize::from(inner.height)));
-    let (x, end) = (inner.x + 1, inner.right());
-    for (line, y) in lines.iter().skip(scroll).zip(inner.top()..inner.bottom()) {
-        if line.text.is_empty() {
-            put(buf, x, y, end, &line.title, theme.style(line.tone));
-        } else {
-            put(buf, x + 2, y, end, &line.title, theme.style(Tone::Faint));
-            let indent = if line.title.is_empty() { 2 } else { TITLES as u16 };
-            put(buf, x + indent, y, end, &line.text, theme.style(line.tone));
+    let columns = columns(state, device, inner.width);
+    let rows = rows(&columns);
+    let scroll = scroll.min(rows.saturating_sub(usize::from(inner.height)));
+    let width = inner.width / columns.len().max(1) as u16;
+    for (n, lines) in (0..).zip(&columns) {
+        let column = Rect { x: inner.x + n * width, width, ..inner };
+        for (line, y) in lines.iter().skip(scroll).zip(inner.top()..inner.bottom()) {
+            draw_line(state, line, Rect { y, height: 1, ..column }, buf);
         }
     }
-    let below = lines.len() - scroll.min(lines.len());
-    if below > usize::from(inner.height) && !inner.is_empty() {
-        let text = format!(" {} more lines ", below - usize::from(inner.height));
-        put(buf, x, area.bottom() - 1, end, &text, theme.style(Tone::Faint));
+    let below = rows.saturating_sub(scroll + usize::from(inner.height));
+    if below > 0 && !inner.is_empty() {
+        let text = if below == 1 { " 1 more line ".to_owned() } else { format!(" {below} more lines ") };
+        put(buf, inner.x + 1, area.bottom() - 1, inner.right(), &text, theme.style(Tone::Faint));
     }
+}
+
+fn draw_line(state: &TopState, line: &FactLine, area: Rect, buf: &mut Buffer) {
+    let (theme, x, y, end) = (&state.theme, area.x + 1, area.y, area.right());
+    if line.text.is_empty() {
+        put(buf, x, y, end, &line.title, theme.style(line.tone));
+        return;
+    }
+    put(buf, x + 2, y, end, &line.title, theme.style(Tone::Faint));
+    let indent = match width(&line.title) as u16 {
+        0 => 2,
+        // Only the longest titles do not fit where there are two columns.
+        title => titles(area.width).max(title + 4),
+    };
+    put(buf, x + indent, y, end, &line.text, theme.style(line.tone));
+}
+
+/// The columns for titles, in a column of facts that is so wide.
+fn titles(width: u16) -> u16 {
+    if width < 78 { NARROW_TITLES } else { TITLES }
+}
+
+/// The lines in one column, or in two of about the same length where there is room. A section stays together.
+fn columns(state: &TopState, device: &Device, width: u16) -> Vec<Vec<FactLine>> {
+    let count = if width >= TWO_COLUMNS { 2 } else { 1 };
+    let mut left = lines(state, device, usize::from((width / count).saturating_sub(2)));
+    if count == 1 {
+        return vec![left];
+    }
+    let half = left.len() / 2;
+    let starts = |n: usize| left[n].title.is_empty() && left[n].text.is_empty();
+    let Some(at) = (0..left.len()).filter(|n| starts(*n)).min_by_key(|n| n.abs_diff(half)) else { return vec![left] };
+    let right = left.split_off(at + 1);
+    vec![left, right]
+}
+
+fn rows(columns: &[Vec<FactLine>]) -> usize {
+    columns.iter().map(Vec::len).max().unwrap_or(0)
 }
 
 /// Everything that there is to say.
@@ -69,7 +109,7 @@ fn lines(state: &TopState, device: &Device, columns: usize) -> Vec<FactLine> {
     for section in Section::ALL {
         let mut facts = match section {
             Section::Pids => holders(state, device),
-            _ => of_section(state, device, section, columns.saturating_sub(TITLES)),
+            _ => of_section(state, device, section, columns.saturating_sub(usize::from(titles(columns as u16 + 2)))),
         };
         if section == Section::Health {
             facts.extend(alerts(state, device));
@@ -164,7 +204,7 @@ fn tone(device: &Device, field: Field<Device>) -> Tone {
 /// What is firing for it.
 fn alerts<'a>(state: &'a TopState, device: &'a Device) -> impl Iterator<Item = FactLine> + 'a {
     figures::alerts(state, device).map(|alert| {
-        let tone = if alert.severity == Severity::Critical { Tone::Bad } else { Tone::Warning };
+        let tone = if alert.severity == Severity::Critical { Tone::Critical } else { Tone::Warning };
         FactLine { title: "Alert".into(), text: clean(&alert.name).into_owned(), tone }
     })
 }
@@ -192,16 +232,16 @@ fn holders(state: &TopState, device: &Device) -> Vec<FactLine> {
 }
 
 /// A key was pressed. `None` closes the window.
-pub fn press(state: &mut TopState, at: usize, (code, _): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, at: usize, (code, _): KeyPress) -> Option<Overlay> {
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
-    let columns = usize::from(state.area.width.saturating_sub(4));
+    let width = state.area.width.saturating_sub(2);
     match code {
         KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | 'd') => return None,
         KeyCode::Tab | KeyCode::Char('n') => state.step_device(1),
         KeyCode::BackTab | KeyCode::Char('N') => state.step_device(-1),
         _ => {}
     }
-    let count = state.selected_device().map_or(0, |device| lines(state, device, columns).len());
+    let count = state.selected_device().map_or(0, |device| rows(&columns(state, device, width)));
     Some(Overlay::Device { scroll: scroll::pressed(code, at, page, count.saturating_sub(page)) })
 }
 
@@ -238,9 +278,20 @@ mod tests {
     fn everything_is_said_of_a_device() {
         let mut text = String::new();
         for (device, columns) in [(0, 80), (1, 80), (3, 80), (0, 120)] {
-            text += &drawn(&state(device), columns, 70);
+            text += &drawn(&state(device), columns, 74);
         }
         expect_file!["../golden/device.txt"].assert_eq(&text);
+    }
+
+    #[test]
+    fn two_columns_have_everything_without_a_cut() {
+        let state = state(0);
+        let (one, two) = (drawn(&state, 120, 90), drawn(&state, 132, 50));
+        let facts = lines(&state, state.selected_device().unwrap(), 120);
+        for fact in facts.iter().filter(|fact| !fact.text.is_empty()) {
+            assert!(one.contains(&fact.text) && two.contains(&fact.text), "{}: {two}", fact.text);
+        }
+        assert!(!two.contains("more line"), "{two}");
     }
 
     #[test]

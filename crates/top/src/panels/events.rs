@@ -35,7 +35,7 @@ pub fn tone(weight: Weight) -> Tone {
         Weight::Note => Tone::Plain,
         Weight::Good => Tone::Good,
         Weight::Warning => Tone::Warning,
-        Weight::Bad => Tone::Bad,
+        Weight::Bad => Tone::Critical,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The line in which a filter is typed. It works while it is typed; Enter keeps it, Esc brings back the former one.
 
-use crate::keys::Key;
+use crate::keys::KeyPress;
 pub use crate::overlay::FilterPrompt as Prompt;
 use crate::paint::{self, clear, put};
 use crate::state::{Overlay, TopState};
@@ -68,7 +68,7 @@ pub fn draw(state: &TopState, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
         let c = prompt.text.get(n).copied().unwrap_or(' ');
         let tone = match &prompt.wrong {
             _ if n == prompt.cursor => Tone::Selected,
-            Some(wrong) if n >= wrong.at && !wrong.is_incomplete => Tone::Bad,
+            Some(wrong) if n >= wrong.at && !wrong.is_incomplete => Tone::Critical,
             _ => Tone::Plain,
         };
         put(buf, end - (room - x) as u16, y, end, c.encode_utf8(&mut [0; 4]), theme.style(tone));
@@ -77,7 +77,7 @@ pub fn draw(state: &TopState, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
         let (text, tone) = match &prompt.wrong {
             // Half a filter is no mistake yet.
             Some(wrong) if wrong.is_incomplete => (wrong.to_string(), Tone::Faint),
-            Some(wrong) => (wrong.to_string(), Tone::Bad),
+            Some(wrong) => (wrong.to_string(), Tone::Critical),
             None => (help(area.width.into()), Tone::Faint),
         };
         put(buf, area.x + 1, y + 1, end, &text, theme.style(tone));
@@ -119,7 +119,7 @@ fn seen(prompt: &Prompt, room: usize) -> impl Iterator<Item = usize> {
 }
 
 /// A key was pressed. Nothing closes it.
-pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): KeyPress) -> Option<Overlay> {
     let with_control = modifiers.contains(KeyModifiers::CONTROL);
     match code {
         KeyCode::Esc => {

@@ -106,7 +106,7 @@ fn pieces(state: &TopState) -> Vec<Piece> {
         pieces.push(Piece::right(far.name.as_str(), Tone::Strong, 2));
         if let Reach::Unreachable { since, .. } = &far.state {
             let since = short_time(since.as_secs_f64());
-            pieces.push(Piece::right(format!("NO ANSWER for {since}"), Tone::Bad, 0));
+            pieces.push(Piece::right(format!("NO ANSWER for {since}"), Tone::Critical, 0));
         } else if far.state == Reach::Waiting {
             pieces.push(Piece::right("waiting", Tone::Warning, 0));
         }

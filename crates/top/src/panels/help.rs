@@ -1,6 +1,6 @@
 //! The keys, from the table that they are defined in.
 
-use crate::keys::{BINDINGS, Key};
+use crate::keys::{BINDINGS, KeyPress};
 use crate::paint::{cell, clear, frame, put};
 use crate::state::{Overlay, TopState};
 use crate::theme::Tone;
@@ -31,7 +31,7 @@ fn most(state: &TopState) -> usize {
 }
 
 /// Arrows scroll; any other key closes it.
-pub fn press(state: &TopState, scroll: usize, (code, _): Key) -> Option<Overlay> {
+pub fn press(state: &TopState, scroll: usize, (code, _): KeyPress) -> Option<Overlay> {
     let most = most(state);
     let scroll = match code {
         KeyCode::Up | KeyCode::Char('k') => scroll.saturating_sub(1),

@@ -1,6 +1,6 @@
 //! The setup window. What is chosen can be seen at once behind it.
 
-use crate::keys::Key;
+use crate::keys::KeyPress;
 pub use crate::overlay::Setup;
 use crate::paint::{cell, clear, columns, fill, frame, put};
 use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings};
@@ -117,7 +117,7 @@ fn ordered(words: &'static [&'static str], on: &[&'static str]) -> Vec<&'static 
 }
 
 /// A key was pressed. Nothing closes it.
-pub fn press(state: &mut TopState, mut setup: Setup, (code, _): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut setup: Setup, (code, _): KeyPress) -> Option<Overlay> {
     let last = CHOICES.len() - 1;
     match code {
         KeyCode::Esc | KeyCode::Char('q') | KeyCode::F(10) => {

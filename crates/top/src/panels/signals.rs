@@ -1,6 +1,6 @@
 //! The menu of signals. It asks before it sends, and names whom it is for.
 
-use crate::keys::Key;
+use crate::keys::KeyPress;
 pub use crate::overlay::{SignalMenu as Menu, SignalTarget as Target};
 use crate::paint::{cell, clear, fill, frame, put};
 use crate::state::{Effect, Overlay, TopState};
@@ -81,12 +81,12 @@ pub fn draw(state: &TopState, menu: &Menu, area: Rect, buf: &mut Buffer) {
     let question = if menu.is_asking { menu.question() } else { choose() };
     let line = Rect { x: area.x, y: area.bottom().saturating_sub(1), width: area.width, height: 1 };
     clear(buf, line);
-    let tone = if menu.is_asking { Tone::Bad } else { Tone::Strong };
+    let tone = if menu.is_asking { Tone::Critical } else { Tone::Strong };
     put(buf, line.x + 1, line.y, line.right(), &question, theme.style(tone));
 }
 
 /// A key was pressed. `None` closes the menu.
-pub fn press(state: &mut TopState, mut menu: Menu, (code, _): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut menu: Menu, (code, _): KeyPress) -> Option<Overlay> {
     if menu.is_asking {
         match code {
             KeyCode::Char('y' | 'Y') => state.effects.push(menu.effect()),

@@ -2,7 +2,7 @@
 
 use super::processes::direction;
 use crate::column::ProcessColumn;
-use crate::keys::Key;
+use crate::keys::KeyPress;
 pub use crate::overlay::SortMenu as Menu;
 use crate::paint::{clear, fill, frame, put};
 use crate::settings::TopSettings;
@@ -61,7 +61,7 @@ fn first(menu: &Menu, inner: Rect) -> usize {
 }
 
 /// Enter chooses, Esc closes, digits and first letters go to a column.
-pub fn press(state: &mut TopState, mut menu: Menu, (code, _): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut menu: Menu, (code, _): KeyPress) -> Option<Overlay> {
     let last = ProcessColumn::ALL.len() - 1;
     match code {
         KeyCode::Enter | KeyCode::Char(' ') => {

@@ -39,16 +39,16 @@ fn message(state: &TopState) -> Option<(&str, Tone)> {
     let newest = || state.events.newest(state.snapshot().taken_at, FRESH_MS);
     // Why a machine does not answer is worth more than what it said before.
     let far = state.hosts.as_ref().filter(|_| state.view != TopView::Fleet).and_then(|hosts| hosts.current());
-    let trouble = far.and_then(|host| host.trouble()).map(|why| (why, Tone::Bad));
+    let trouble = far.and_then(|host| host.trouble()).map(|why| (why, Tone::Critical));
     let newest = || if state.view == TopView::Fleet { None } else { newest() };
     let newest = || newest().map(|event| (event.text.as_str(), super::events::tone(event.weight)));
     // What is wrong stays in view when it is no news any more, and what is critical even beside other news.
     let firing = || {
         let worst = state.snapshot().alerts.first().filter(|_| state.view != TopView::Fleet)?;
-        let tone = if worst.severity == Severity::Critical { Tone::Bad } else { Tone::Warning };
+        let tone = if worst.severity == Severity::Critical { Tone::Critical } else { Tone::Warning };
         Some((worst.text.as_str(), tone)).filter(|_| worst.severity > Severity::Info)
     };
-    let critical = || firing().filter(|(_, tone)| *tone == Tone::Bad);
+    let critical = || firing().filter(|(_, tone)| *tone == Tone::Critical);
     notice.or(trouble).or_else(critical).or_else(newest).or_else(firing)
 }
 

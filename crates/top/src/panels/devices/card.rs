@@ -92,7 +92,7 @@ fn remarks(state: &TopState, device: &Device) -> impl Iterator<Item = Piece> {
     let why = figures::why_slow(device, state).map(|(why, tone)| Piece::left(why, tone, 2));
     let remarks = figures::remarks(device).into_iter().map(|remark| Piece::left(remark, Tone::Warning, 2));
     let firing = figures::alerts(state, device).map(|alert| {
-        let tone = if alert.severity == Severity::Critical { Tone::Bad } else { Tone::Warning };
+        let tone = if alert.severity == Severity::Critical { Tone::Critical } else { Tone::Warning };
         Piece::left(format!("! {}", clean(&alert.name)), tone, 1)
     });
     firing.chain(why).chain(remarks)

@@ -36,7 +36,7 @@ pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &m
     let worst = figures::alerts(state, device).map(|alert| alert.severity).max();
     let is_fine = (well || device.state == DeviceState::Remote) && worst.is_none();
     let tone = match worst {
-        Some(Severity::Critical) => Tone::Bad,
+        Some(Severity::Critical) => Tone::Critical,
         Some(_) if well => Tone::Warning,
         _ => figures::state_tone(device),
     };

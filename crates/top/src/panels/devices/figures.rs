@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(why_slow(&n300(), &state), None, "it runs at full clock");
         assert_eq!(why_slow(&slow, &state), None, "a process holds it, and no figure says why it is slow");
         let hot = Device { asic_temp: Some(Celsius(75.0)), ..slow.clone() };
-        assert_eq!(why_slow(&hot, &state), Some(("temperature at its limit".into(), Tone::Bad)));
+        assert_eq!(why_slow(&hot, &state), Some(("temperature at its limit".into(), Tone::Critical)));
         let loaded = Device { power: Some(Watts(84.5)), ..slow.clone() };
         assert_eq!(why_slow(&loaded, &state), Some(("power at its limit".into(), Tone::Plain)));
         let idle = Device { id: model::DeviceId::Local(7), ..slow.clone() };

@@ -258,7 +258,7 @@ impl FleetRow<'_> {
 
 fn tone(need: Need) -> Tone {
     match need {
-        Need::Unreachable | Need::Bad => Tone::Bad,
+        Need::Unreachable | Need::Bad => Tone::Critical,
         Need::Warning => Tone::Warning,
         Need::Waiting => Tone::Faint,
         Need::Fine => Tone::Good,

@@ -1,6 +1,6 @@
 //! The line in which a filter for machines is typed. It works while it is typed.
 
-use crate::keys::Key;
+use crate::keys::KeyPress;
 pub use crate::overlay::MachinePrompt as Prompt;
 use crate::paint::{clear, put};
 use crate::state::{Overlay, TopState};
@@ -44,7 +44,7 @@ pub fn draw(state: &TopState, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
 }
 
 /// Enter keeps what was typed, Esc brings back the former filter.
-pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): Key) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): KeyPress) -> Option<Overlay> {
     let with_control = modifiers.contains(KeyModifiers::CONTROL);
     match code {
         KeyCode::Enter => return None,

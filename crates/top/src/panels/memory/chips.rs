@@ -8,7 +8,7 @@ use model::{Judgement, State as ChipState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use show::memory::draw::bar::Sizes;
-use show::memory::draw::facts::{percent, short_board};
+use show::memory::draw::facts::{fragmentation_tone, percent, short_board};
 use show::memory::draw::short_figures;
 use show::memory::view::{Area, Chip, View};
 use show::text::Align::{Left, Right};
@@ -196,8 +196,7 @@ fn draw_chip(state: &TopState, chip: &Chip, form: ChipForm, area: Rect, buf: &mu
 
 fn fragmentation(area: &Area, absent: &str) -> (String, Tone) {
     let part = area.buffers().and_then(|kind| kind.banks.as_ref()?.fragmentation);
-    let tone = |part| super::tone_of(show::memory::draw::facts::fragmentation_tone(part));
-    part.map_or((absent.into(), Tone::Faint), |part| (percent(part), tone(part)))
+    part.map_or((absent.into(), Tone::Faint), |part| (percent(part), fragmentation_tone(part)))
 }
 
 /// The tone of a state that is not as it should be.

@@ -1,7 +1,7 @@
 //! The selected chip: its bars, and what is known of each kind of memory.
 
 use super::chips::state_tone;
-use super::{GOOD_LIST, rule, style_of, tone_of};
+use super::{GOOD_LIST, rule, style_of};
 use crate::paint::{cell, columns, put};
 use crate::state::TopState;
 use crate::theme::{Theme, Tone};
@@ -14,7 +14,7 @@ use show::grid::{Cell, Column, fitted};
 use show::memory::draw::bar::{Fill, Sizes, cells};
 use show::memory::draw::facts::{self, Fact, fill_of_banks, fragmentation_tone, percent};
 use show::memory::view::{Chip, Kind};
-use show::style::{Style, Tone as Said};
+use show::style::Style;
 use show::text::Align;
 use show::text::Align::Right;
 
@@ -125,7 +125,7 @@ fn flow(facts: Vec<Fact>, width: u16, theme: &Theme, remark: bool) -> Vec<Memory
     for fact in facts {
         let taken = fact.width();
         let glyph = fact.glyph.map(|(glyph, tone)| (glyph, glyph_tone(glyph, tone, theme)));
-        let word = Word { glyph, text: fact.text, tone: tone_of(fact.tone) };
+        let word = Word { glyph, text: fact.text, tone: fact.tone };
         match lines.last_mut() {
             Some((used, line)) if *used + 2 + taken <= room => {
                 *used += 2 + taken;
@@ -138,13 +138,13 @@ fn flow(facts: Vec<Fact>, width: u16, theme: &Theme, remark: bool) -> Vec<Memory
 }
 
 /// A character of a legend has the tone that it has in the bar.
-fn glyph_tone(glyph: char, tone: Said, theme: &Theme) -> Tone {
+fn glyph_tone(glyph: char, tone: Tone, theme: &Theme) -> Tone {
     let style = style_of(theme, 0);
     let is = |fill: Fill| fill.glyph(&style) == glyph;
     match tone {
         _ if is(Fill::Buffers) => Tone::Buffers,
         _ if is(Fill::KernelRing) || is(Fill::Reserved) => Tone::Reserved,
-        other => tone_of(other),
+        other => other,
     }
 }
 
@@ -175,19 +175,19 @@ fn table(chip: &Chip, theme: &Theme, width: u16) -> Vec<MemoryLine> {
         ];
         rows.extend(fixed.into_iter().filter_map(|(fill, name, bytes)| Some(fixed_cells(fill, name, bytes?, &style))));
     }
-    let heads = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Said::Faint)).collect();
+    let heads = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Tone::Faint)).collect();
     rows.insert(0, heads);
     let widths = fitted(&mut columns, &mut rows, usize::from(width.saturating_sub(INDENT + 1)));
     let line = |row: Vec<Cell>| {
         let cells = row.into_iter().zip(&columns).zip(&widths).map(|((cell, column), width)| {
             let (text, tone) = match cell {
                 Cell::Text(text, tone) => (text, tone),
-                Cell::Bar(..) => (String::new(), Said::Plain),
+                Cell::Bar(..) => (String::new(), Tone::Plain),
             };
             let mut glyph = text.chars();
             let tone = match (glyph.next(), column.head) {
                 (Some(glyph), "") => glyph_tone(glyph, tone, theme),
-                _ => tone_of(tone),
+                _ => tone,
             };
             (text, *width as u16, column.align, tone)
         });
@@ -197,7 +197,7 @@ fn table(chip: &Chip, theme: &Theme, width: u16) -> Vec<MemoryLine> {
 }
 
 fn kind_cells(area: &str, n: usize, kind: &Kind, is_at_least: bool, style: &Style) -> Vec<Cell> {
-    let absent = || Cell::Text(style.glyphs().absent.into(), Said::Faint);
+    let absent = || Cell::Text(style.glyphs().absent.into(), Tone::Faint);
     let or_absent = |text: Option<String>| text.map_or_else(absent, Cell::plain);
     let least = |is: bool| if is { style.glyphs().at_least } else { "" };
     let fill = Fill::of_kind(&kind.kind);
@@ -209,7 +209,7 @@ fn kind_cells(area: &str, n: usize, kind: &Kind, is_at_least: bool, style: &Styl
     let fragmentation = banks.and_then(|banks| banks.fragmentation);
     let filled = banks.and_then(|banks| fill_of_banks(banks, style));
     vec![
-        Cell::Text(fill.glyph(style).to_string(), fill.tone(Said::Good)),
+        Cell::Text(fill.glyph(style).to_string(), fill.tone(Tone::Good)),
         Cell::plain(if name == "trace" { "TRACE".into() } else { name }),
         or_absent(kind.used_bytes.map(|bytes| format!("{}{bytes}", least(is_at_least)))),
         or_absent(kind.logical_bytes.map(|bytes| bytes.to_string())),
@@ -225,15 +225,15 @@ fn fixed_cells(fill: Fill, name: &str, bytes: Bytes, style: &Style) -> Vec<Cell>
     let empty = || Cell::plain("");
     let about = if fill == Fill::KernelRing { "fixed size; use unknown" } else { "not allocatable" };
     vec![
-        Cell::Text(fill.glyph(style).to_string(), Said::Faint),
-        Cell::Text(name.into(), Said::Faint),
-        Cell::Text(bytes.to_string(), Said::Faint),
+        Cell::Text(fill.glyph(style).to_string(), Tone::Faint),
+        Cell::Text(name.into(), Tone::Faint),
+        Cell::Text(bytes.to_string(), Tone::Faint),
         empty(),
         empty(),
         empty(),
         empty(),
         empty(),
-        Cell::Text(about.into(), Said::Faint),
+        Cell::Text(about.into(), Tone::Faint),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! The list of processes, buffers, deaths or leftovers: its names in a line, its rows below.
 
 use super::rows::{self, MemoryRow, Tab};
-use super::{cursor, first_row, rule, selected_chip, style_of, tone_of};
+use super::{cursor, first_row, rule, selected_chip, style_of};
 use crate::paint::{cell, columns, fill, put};
 use crate::state::TopState;
 use crate::theme::Tone;
@@ -14,7 +14,7 @@ use show::memory::draw::lists::{
     buffer_cells, buffer_columns, bytes, death_cells, death_columns, process_cells, process_columns, words,
 };
 use show::memory::view::{Chip, Death, Holder, View};
-use show::style::{Style, Tone as Said};
+use show::style::Style;
 use show::text::Align;
 
 /// Notes that are below a list, where there is room.
@@ -166,7 +166,7 @@ fn table(
     };
     let mut lines: Vec<Vec<Cell>> = seen.iter().map(|row| cells(row, view, &style)).collect();
     let widths = fitted(&mut columns, &mut lines, usize::from(area.width.saturating_sub(2)));
-    let heads: Vec<Cell> = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Said::Faint)).collect();
+    let heads: Vec<Cell> = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Tone::Faint)).collect();
     let all = std::iter::once(&heads).chain(&lines);
     for (n, (line, y)) in all.zip(area.top()..area.bottom()).enumerate() {
         let is_selected = n > 0 && selected == Some(n - 1);
@@ -174,7 +174,7 @@ fn table(
         for ((text, column), width) in line.iter().zip(&columns).zip(&widths) {
             let Cell::Text(text, tone) = text else { continue };
             let width = (*width as u16).min(area.right().saturating_sub(x));
-            let tone = if is_selected { Tone::Selected } else { tone_of(*tone) };
+            let tone = if is_selected { Tone::Selected } else { *tone };
             cell(buf, (x, y), width, text, column.align, theme.style(tone), theme);
             x = x.saturating_add(width).saturating_add(1);
         }
@@ -218,8 +218,8 @@ fn left_cells(chip: &Chip, stale: Bytes, death: Option<&Death>, view: &View, sty
     let who = death.map(|death| format!("{} {}", death.pid, death.command.as_deref().unwrap_or_default()));
     let ago = death.zip(view.taken_at).map(|(death, now)| age((now.0 - death.died_at.0).max(0) as f64 / 1000.0));
     vec![
-        Cell::Text(chip.id.clone(), Said::Strong),
-        Cell::Text(stale.to_string(), Said::Warning),
+        Cell::Text(chip.id.clone(), Tone::Strong),
+        Cell::Text(stale.to_string(), Tone::Warning),
         words(chip.board.as_deref(), style),
         words(who.as_deref(), style),
         bytes(death.and_then(|death| death.usage.total()), style),

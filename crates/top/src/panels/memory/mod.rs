@@ -20,7 +20,7 @@ use ratatui::layout::{Position, Rect};
 use rows::{Key, MemoryRow, Tab};
 use show::memory::of_snapshot;
 use show::memory::view::{Chip, View};
-use show::style::{Style, Tone as Said};
+use show::style::Style;
 use std::borrow::Cow;
 use watch::moment::Moment;
 
@@ -83,21 +83,6 @@ fn selected_chip<'a>(state: &TopState, view: &'a View) -> Option<&'a Chip> {
 /// Text of `ttmon mem` is made with a style of the same width and characters.
 fn style_of(theme: &Theme, columns: u16) -> Style {
     Style { columns: columns.into(), rows: None, color: false, unicode: theme.unicode }
-}
-
-/// The tone here of what `ttmon mem` would paint.
-fn tone_of(tone: Said) -> Tone {
-    match tone {
-        Said::Plain => Tone::Plain,
-        Said::Good => Tone::Good,
-        Said::Warning => Tone::Warning,
-        Said::Critical => Tone::Bad,
-        Said::Faint => Tone::Faint,
-        Said::Strong => Tone::Strong,
-        Said::Second => Tone::Second,
-        Said::Third => Tone::Third,
-        _ => Tone::Plain,
-    }
 }
 
 /// A line across the screen, onto which a title is written.

@@ -2,18 +2,13 @@
 
 use crate::column::ProcessColumn;
 use crate::paint;
-use crate::row::{ProcessRow, short};
+use crate::row::{TableRow, short};
 use crate::theme::{Theme, Tone};
 use model::{Bytes, Process};
 use std::borrow::Cow;
 
 /// A cell's text and what it is. The command is drawn elsewhere.
-pub fn text<'a>(
-    column: ProcessColumn,
-    row: &'a ProcessRow,
-    process: &'a Process,
-    theme: &Theme,
-) -> (Cow<'a, str>, Tone) {
+pub fn text<'a>(column: ProcessColumn, row: &'a TableRow, process: &'a Process, theme: &Theme) -> (Cow<'a, str>, Tone) {
     let glyphs = theme.glyphs();
     let absent = || (Cow::Borrowed(glyphs.absent), Tone::Faint);
     let plain = |text: Option<Cow<'a, str>>, tone| text.map_or_else(absent, |text| (text, tone));
