@@ -174,13 +174,13 @@ fn links_of(state: &TopState, id: &DeviceId) -> String {
     }
 }
 
-/// `4711 python3 12.4G`
+/// `4711 python3 DRAM 12.4G`
 fn processes<'a>(state: &'a TopState, device: &'a Device) -> impl Iterator<Item = String> + 'a {
     let absent = state.theme.glyphs().absent;
     let holding = |process: &'a Process| Some((process, process.devices.iter().find(|held| held.id == device.id)?));
     state.snapshot().processes.iter().filter_map(holding).map(move |(process, held)| {
         let name = process.name.as_deref().unwrap_or(absent);
-        let bytes = held.usage.total().map_or(absent.to_owned(), |bytes| bytes.short());
-        format!("{} {name} {bytes}", process.pid)
+        let bytes = held.usage.dram_used.map_or(absent.to_owned(), |bytes| bytes.short());
+        format!("{} {name} DRAM {bytes}", process.pid)
     })
 }
