@@ -80,14 +80,18 @@ const LONGEST_NAME: usize = 64;
 
 /// What a text says, and what of it is wrong. A mistake costs nothing but itself.
 pub fn parse(text: &str) -> (Settings, Vec<Problem>) {
-    let mut reader = Reader { text, problems: Vec::new() };
-    let document = match text.parse::<Document<String>>() {
-        Ok(document) => document,
+    match text.parse::<Document<String>>() {
+        Ok(document) => read(text, &document),
         Err(error) => {
             let what = error.message().lines().collect::<Vec<_>>().join(", ");
-            return (Settings::default(), vec![Problem { line: line_of(text, error.span()), what }]);
+            (Settings::default(), vec![Problem { line: line_of(text, error.span()), what }])
         }
-    };
+    }
+}
+
+/// The same of a text that is parsed already.
+pub fn read(text: &str, document: &Document<String>) -> (Settings, Vec<Problem>) {
+    let mut reader = Reader { text, problems: Vec::new() };
     let mut settings = Settings::default();
     if let Some(item) = document.get("alerts") {
         reader.alerts(item, &mut settings);

@@ -11,7 +11,6 @@ mod buffer_entry;
 mod buffer_row;
 mod buffers;
 mod exits;
-mod limits;
 mod live_processes;
 mod merge;
 mod native;
@@ -29,7 +28,6 @@ use ::alerts::log::{Level, log};
 use ::alerts::settings::Settings;
 pub use args::{AFTER_HELP, Args, Compat, MetricOptions};
 use ledger::wire::{OF_THE_MACHINE, OF_THE_USER};
-use limits::ServiceLimits;
 use poller::{Poller, drain};
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use service::{Endpoint, Service};
@@ -41,11 +39,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use watch::args::MachineArgs;
-use watch::config;
+use watch::config::Config;
 use watch::exit::{Exit, Failure};
 use watch::machine::Machine;
 use watch::rules::RuleWatch;
 use watch::sampling::Sampling;
+use watch::service_limits::ServiceLimits;
 use watch::wait::on;
 use web::{HttpListeners, Web};
 
@@ -136,8 +135,8 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
 
 /// ServiceLimits, rules and receivers, from one file.
 fn configuration(args: &Args) -> anyhow::Result<(ServiceLimits, Settings)> {
-    let limits = ServiceLimits::read(args.config.as_deref())?;
-    Ok((limits, config::read_alerts(&config::place(args.config.as_deref(), true)?)?))
+    let Config { service, alerts, .. } = Config::of_service(args.config.as_deref())?;
+    Ok((service, alerts))
 }
 
 /// The sockets to listen at: those that systemd has made, and the others.

@@ -1,7 +1,6 @@
 //! The loop: new connections, messages, exited processes, timers.
 
 use super::alerts;
-use super::limits::ServiceLimits;
 use super::native::{self, NativeConnection, PATIENCE, ServiceAnswer};
 use super::poc::{self, PocConnection};
 use super::poller::Token;
@@ -22,6 +21,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use watch::sampling::Sampling;
+use watch::service_limits::ServiceLimits;
 
 /// The sockets: our own protocol, and that of the proof of concept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use super::buffers;
 use super::exits::{self, Exits, held_by_book};
-use super::limits::ServiceLimits;
 use super::live_processes::{Key, Processes};
 use super::merge;
 use super::poller::Poller;
@@ -18,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use watch::handover::book_in;
 use watch::rules::RuleWatch;
+use watch::service_limits::ServiceLimits;
 
 /// Everything that the service knows. Sockets are elsewhere.
 pub struct ServiceState {

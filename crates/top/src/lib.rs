@@ -50,7 +50,7 @@ use std::path::Path;
 use std::time::Duration;
 use terminal::TerminalScreen;
 use watch::args::MachineArgs;
-use watch::config::load_alerts;
+use watch::config::Config;
 use watch::exit::{Exit, Failure};
 use watch::wait::{Interrupt, on};
 
@@ -63,7 +63,7 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     }
     let file = watch::config::path(args.config.as_deref());
     let (mut settings, mut problems) = file.as_deref().map(config::load).unwrap_or_default();
-    problems.extend(file.iter().flat_map(|file| load_alerts(file).1));
+    problems.extend(file.iter().flat_map(|file| Config::load(file).problems));
     settings.read_only |= args.read_only;
     settings.ascii |= args.ascii;
     settings.interval_ms = args.interval.map_or(settings.interval_ms, |seconds| (seconds * 1000.0) as u64);

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use watch::config::{load_alerts, path, said};
+use watch::config::{Config, path, said};
 use watch::exit::{Exit, Failure};
 
 #[derive(Debug, Clone, clap::Args)]
@@ -43,7 +43,9 @@ pub fn run(args: &ConfigArgs) -> anyhow::Result<Exit> {
                 return Ok(Exit::Success);
             }
             let (_, mut problems) = top::config::load(&path);
-            problems.extend(load_alerts(&path).1.into_iter().filter(|one| !problems.contains(one)).collect::<Vec<_>>());
+            let others = Config::load(&path).problems.into_iter();
+            let others: Vec<_> = others.filter(|one| !problems.iter().any(|known| known.line == one.line)).collect();
+            problems.extend(others);
             problems.sort_by_key(|problem| problem.line);
             if let [first, rest @ ..] = &problems[..] {
                 rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));

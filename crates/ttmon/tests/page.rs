@@ -104,9 +104,14 @@ fn the_page_lives_and_obeys_keys() {
     browser.wait_until("document.getElementById('sampled').textContent !== window.first");
     browser.run("window.card = document.querySelector('.card')");
 
-    for (key, text) in
-        [("2", "Memory by process"), ("3", "Mesh"), ("4", "in all"), ("5", "Exited processes"), ("6", "Alerts"), ("1", "Hottest")]
-    {
+    for (key, text) in [
+        ("2", "Memory by process"),
+        ("3", "Mesh"),
+        ("4", "in all"),
+        ("5", "Exited processes"),
+        ("6", "Alerts"),
+        ("1", "Hottest"),
+    ] {
         browser.press(key);
         browser.wait_for_text(text);
     }
@@ -141,8 +146,7 @@ fn processes_are_filtered_and_sorted_and_opened() {
     browser.wait_until(LIVE);
     browser.press("/");
     browser.wait_until("document.activeElement.id === 'filter'");
-    let names =
-        "[...document.querySelectorAll('main tbody tr')].map(row => [...row.cells].at(-1).textContent.split(' ')[1]).join()";
+    let names = "[...document.querySelectorAll('main tbody tr')].map(row => [...row.cells].at(-1).textContent.split(' ')[1]).join()";
     browser.press("dram>1G command~train");
     browser.wait_until(&format!("{names} === 'train_nanogpt.py'"));
     browser.wait_for_text("1 of ");

@@ -93,14 +93,14 @@ fn one_connection_too_many_is_told_so_and_sighup_reads_the_limits_again() {
     let service = Service::start_with(machine(), &["--config", config.to_str().unwrap()]);
     let (mut one, _two) = (service.native(), service.native());
     let mut third = call(&service);
-    assert_eq!(reason(&third.hear().unwrap()), "2 connections are open, which is as many as this service allows");
+    assert_eq!(reason(&third.hear().unwrap()), "too many connections: 2 are open, the limit of this service");
     assert_eq!(third.hear(), None);
     assert!(one.ask(json!({"devices": {}}))["devices"].is_array());
 
     std::fs::write(&config, "conections = 9\n").unwrap();
     service.signal(Signal::HUP);
     wait_for(|| service.log().contains("event=not-reloaded"), || service.log());
-    assert!(service.log().contains("line 1: unknown field `conections`"), "{}", service.log());
+    assert!(service.log().contains("config.toml:1: unknown key conections"), "{}", service.log());
     std::fs::write(&config, "connections = 9\n").unwrap();
     service.signal(Signal::HUP);
     wait_for(|| service.log().contains("event=reloaded"), || service.log());

@@ -1,13 +1,15 @@
-//! The configuration: where its file is, and the rules and receivers of alerts in it.
+//! The configuration: where its file is, and the one reader of it.
 
 use crate::exit::{Exit, Failure};
-use alerts::Problem;
+use crate::service_limits::{self, ServiceLimits};
 use alerts::settings::{self, Settings};
+use alerts::{Problem, line_of};
 use rustix::process::geteuid;
 use std::io;
 use std::path::{Path, PathBuf};
+use toml_edit::Document;
 
-/// Where the file is: where it was said to be, or where such files are.
+/// Where the file is: the named one, or that of the user.
 pub fn path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(path) = named {
         return Ok(path.to_owned());
@@ -15,18 +17,21 @@ pub fn path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
     let why =
-        "neither XDG_CONFIG_HOME nor HOME is set, so there is no place for a configuration: name one with --config";
+        "neither XDG_CONFIG_HOME nor HOME is set, so there is no folder for a configuration: name one with --config";
     folder.map(|folder| folder.join("ttmon/config.toml")).ok_or_else(|| Failure::error(Exit::Usage, why))
 }
+
+/// The table that `ttmon top` reads.
+const TOP_TABLE: &str = "top";
 
 /// The file of the whole machine.
 const OF_THE_MACHINE: &str = "/etc/ttmon/config.toml";
 
-/// Where rules and receivers are, and the service's limits: where it was said; for the service of root in the machine's file; else in the
-/// user's, and in the machine's where the user has none.
+/// Where rules, receivers and the service's limits are: the named file; for the service of root the machine's file; else the user's,
+/// or the machine's where the user has none.
 pub fn place(named: Option<&Path>, for_service: bool) -> anyhow::Result<PathBuf> {
     let of_the_machine = PathBuf::from(OF_THE_MACHINE);
-    // HOME may still be that of somebody else: `setpriv`, `su` and containers leave it as it was.
+    // HOME may still be that of another user: `setpriv`, `su` and containers do not change it.
     let is_out_of_reach =
         |path: &Path| path.metadata().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
     match path(named) {
@@ -45,29 +50,91 @@ pub fn said(path: &Path, problem: &Problem) -> String {
     }
 }
 
-/// Rules and receivers of a file; the built-in rules where there is none. Each mistake is named, the first one last.
-pub fn read_alerts(file: &Path) -> anyhow::Result<Settings> {
-    let (settings, problems) = load_alerts(file);
-    if let [first, rest @ ..] = &problems[..] {
-        rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", said(file, problem)));
-        return Err(Failure::error(Exit::Usage, said(file, first)));
-    }
-    Ok(settings)
+/// A configuration file, read once. `ttmon top` reads its own table, `[top]`, out of [`Config::text`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Config {
+    /// The whole file.
+    pub text: String,
+    /// The limits of the service.
+    pub service: ServiceLimits,
+    /// Rules and receivers.
+    pub alerts: Settings,
+    /// What is wrong, by line. Each mistake costs nothing but itself.
+    pub problems: Vec<Problem>,
 }
 
-/// The rules of the user's file, or those that are built in. What is wrong with the file is told by `ttmon alerts check`.
-pub fn alerts_of_user(named: Option<&Path>) -> Settings {
-    place(named, false).map(|file| load_alerts(&file).0).unwrap_or_default()
-}
-
-/// The same, with what is wrong beside what is right.
-pub fn load_alerts(file: &Path) -> (Settings, Vec<Problem>) {
-    match std::fs::read_to_string(file) {
-        Ok(text) => settings::parse(&text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (Settings::default(), Vec::new()),
-        Err(error) => {
-            let what = format!("cannot be read: {error}");
-            (Settings::default(), vec![Problem { line: 0, what }])
+impl Config {
+    /// Reads a file. One that does not exist has the defaults.
+    pub fn load(file: &Path) -> Config {
+        match std::fs::read_to_string(file) {
+            Ok(text) => Config::parse(&text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Config::default(),
+            Err(error) => {
+                let what = format!("cannot be read: {error}");
+                Config { problems: vec![Problem { line: 0, what }], ..Config::default() }
+            }
         }
     }
+
+    /// Reads a file that must be without mistakes. Each is named, the first one last.
+    pub fn read(file: &Path) -> anyhow::Result<Config> {
+        let config = Config::load(file);
+        if let [first, rest @ ..] = &config.problems[..] {
+            rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", said(file, problem)));
+            return Err(Failure::error(Exit::Usage, said(file, first)));
+        }
+        Ok(config)
+    }
+
+    /// Reads the file of the service. One that is named must exist.
+    pub fn of_service(named: Option<&Path>) -> anyhow::Result<Config> {
+        if let Some(file) = named
+            && let Err(error) = file.metadata()
+        {
+            return Err(Failure::error(Exit::Usage, format!("--config {}: {error}", file.display())));
+        }
+        Config::read(&place(named, true)?)
+    }
+
+    /// Reads a text. One that is not TOML has the defaults.
+    pub fn parse(text: &str) -> Config {
+        let document = match text.parse::<Document<String>>() {
+            Ok(document) => document,
+            Err(error) => {
+                let what = error.message().lines().collect::<Vec<_>>().join(", ");
+                let problems = vec![Problem { line: line_of(text, error.span()), what }];
+                return Config { text: text.to_owned(), problems, ..Config::default() };
+            }
+        };
+        let mut problems = unknown_keys(text, &document);
+        let service = ServiceLimits::read(text, &document, &mut problems);
+        let (alerts, wrong) = settings::read(text, &document);
+        problems.extend(wrong);
+        problems.sort_by_key(|problem| problem.line);
+        Config { text: text.to_owned(), service, alerts, problems }
+    }
+}
+
+/// Keys and tables that no part of the program reads.
+fn unknown_keys(text: &str, document: &Document<String>) -> Vec<Problem> {
+    let is_known = |name: &str| {
+        [TOP_TABLE, service_limits::TABLE].contains(&name)
+            || settings::TABLES.contains(&name)
+            || ServiceLimits::has_key(name)
+    };
+    let unknown = document.iter().filter(|(name, _)| !is_known(name)).map(|(name, item)| {
+        let span = document.get_key_value(name).and_then(|(key, item)| key.span().or(item.span()));
+        let expected = "expected [top], [serve], [alerts] or [[alert]]";
+        let what = match item.as_table_like() {
+            Some(_) => format!("unknown table [{name}]: {expected}"),
+            None => format!("unknown key {name} outside of a table: {expected}"),
+        };
+        Problem { line: line_of(text, span), what }
+    });
+    unknown.collect()
+}
+
+/// The rules of the user's file, or the built-in ones. Mistakes in the file are reported by `ttmon alerts check`.
+pub fn alerts_of_user(named: Option<&Path>) -> Settings {
+    place(named, false).map(|file| Config::load(&file).alerts).unwrap_or_default()
 }

@@ -24,4 +24,5 @@ pub mod record;
 pub mod rules;
 pub mod sampling;
 pub mod selection;
+pub mod service_limits;
 pub mod wait;

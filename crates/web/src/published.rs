@@ -69,12 +69,7 @@ pub struct Sample {
 
 impl Published {
     /// With a first sample; more follow at this interval.
-    pub fn new(
-        first: Arc<Snapshot>,
-        interval: Duration,
-        metrics: MetricsOptions,
-        news: Vec<Event>,
-    ) -> Published {
+    pub fn new(first: Arc<Snapshot>, interval: Duration, metrics: MetricsOptions, news: Vec<Event>) -> Published {
         let started_at = now();
         let faults = AtomicU64::new(first.faults.len() as u64);
         let (mut events, mut history) = (EventLog::default(), PastValues::up_to(HISTORY));

@@ -5,7 +5,7 @@ mod list;
 use ::alerts::{Notice, host, prometheus, wall};
 use model::{Alert, AlertState};
 use watch::args::MachineArgs;
-use watch::config::{self, read_alerts as read};
+use watch::config::{self, Config};
 use watch::exit::{Exit, Failure};
 use watch::machine::Machine;
 use watch::machine::ServiceHandle;
@@ -83,7 +83,7 @@ pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
     let mut out = io::stdout().lock();
     match &args.command {
         AlertsCommand::Check => {
-            let settings = read(&file)?;
+            let settings = Config::read(&file)?.alerts;
             let (rules, receivers) = (settings.rules.len(), settings.receivers.len());
             match file.exists() {
                 true => writeln!(out, "{}: ok, {rules} rules and {receivers} receivers", file.display())?,
@@ -92,7 +92,7 @@ pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
         }
         AlertsCommand::List { json } => {
             let _interrupt = machine.sim.is_some().then(Interrupt::new).transpose()?;
-            let settings = read(&file)?;
+            let settings = Config::read(&file)?.alerts;
             let mut machine = Machine::open(machine, false)?.through_service(machine).watched(&settings);
             let snapshot = machine.sample();
             let listed = match machine.service() {
@@ -106,7 +106,9 @@ pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
             out.write_all(text.as_bytes())?;
         }
         AlertsCommand::Test { name } => return test(&file, name.as_deref(), &mut out),
-        AlertsCommand::Export { prometheus: _ } => out.write_all(prometheus(&read(&file)?.rules).as_bytes())?,
+        AlertsCommand::Export { prometheus: _ } => {
+            out.write_all(prometheus(&Config::read(&file)?.alerts.rules).as_bytes())?
+        }
     }
     out.flush()?;
     Ok(Exit::Success)
@@ -114,7 +116,7 @@ pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
 
 /// Tells all receivers something that is clearly a test, and what each has answered.
 fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result<Exit> {
-    let settings = read(file)?;
+    let settings = Config::read(file)?.alerts;
     let rule = match name {
         None => None,
         Some(name) => {

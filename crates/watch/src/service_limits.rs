@@ -1,0 +1,138 @@
+//! The limits of the service: the `[serve]` table of the configuration.
+
+use alerts::{Problem, line_of};
+use model::text::nearest;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+use toml_edit::{Document, TableLike};
+
+/// What the service allows. Read again at SIGHUP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceLimits {
+    /// Open connections, on each of the two sockets.
+    pub connections: usize,
+    /// Live buffers that one process may report. What its agent keeps has a limit of its own.
+    pub buffers_per_process: usize,
+    /// How many exited processes are remembered.
+    pub deaths: usize,
+    /// Milliseconds from one sample to the next.
+    pub interval_ms: u64,
+}
+
+impl Default for ServiceLimits {
+    fn default() -> ServiceLimits {
+        ServiceLimits { connections: 1024, buffers_per_process: 1_000_000, deaths: 1000, interval_ms: 1000 }
+    }
+}
+
+/// A key, the values that it may have, and where they go.
+struct Key {
+    name: &'static str,
+    range: RangeInclusive<u64>,
+    set: fn(&mut ServiceLimits, u64),
+}
+
+const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
+static KEYS: [Key; 4] = [
+    Key { name: "connections", range: ANY, set: |limits, number| limits.connections = number as usize },
+    Key { name: "buffers_per_process", range: ANY, set: |limits, number| limits.buffers_per_process = number as usize },
+    Key { name: "deaths", range: ANY, set: |limits, number| limits.deaths = number as usize },
+    Key { name: "interval_ms", range: 10..=3_600_000, set: |limits, number| limits.interval_ms = number },
+];
+
+/// The table that they are in.
+pub const TABLE: &str = "serve";
+
+impl ServiceLimits {
+    /// The time from one sample to the next.
+    pub fn interval(&self) -> Duration {
+        Duration::from_millis(self.interval_ms)
+    }
+
+    /// The limits of a configuration: in `[serve]`, or at its top. A mistake costs nothing but itself.
+    pub fn read(text: &str, document: &Document<String>, problems: &mut Vec<Problem>) -> ServiceLimits {
+        let mut limits = ServiceLimits::default();
+        match document.get(TABLE).map(|item| (item, item.as_table_like())) {
+            Some((_, Some(table))) => read_table(text, table, &mut limits, problems),
+            Some((item, None)) => {
+                problems
+                    .push(Problem { line: line_of(text, item.span()), what: "serve must be a table, [serve]".into() });
+            }
+            None => {}
+        }
+        // Before there were tables, the limits were all that the file had.
+        for key in KEYS.iter().filter(|key| document.contains_key(key.name)) {
+            read_key(text, document.as_table(), key, &mut limits, problems);
+        }
+        limits
+    }
+
+    /// Whether a key outside of all tables is one of the limits.
+    pub fn has_key(name: &str) -> bool {
+        KEYS.iter().any(|key| key.name == name)
+    }
+}
+
+fn read_table(text: &str, table: &dyn TableLike, limits: &mut ServiceLimits, problems: &mut Vec<Problem>) {
+    for (name, item) in table.iter() {
+        if let Some(key) = KEYS.iter().find(|key| key.name == name) {
+            read_key(text, table, key, limits, problems);
+            continue;
+        }
+        let names = || KEYS.iter().map(|key| key.name);
+        let hint = match nearest(name, names()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("expected one of {}", names().collect::<Vec<_>>().join(", ")),
+        };
+        let span = table.key(name).and_then(toml_edit::Key::span).or(item.span());
+        problems.push(Problem { line: line_of(text, span), what: format!("unknown key {name}: {hint}") });
+    }
+}
+
+fn read_key(text: &str, table: &dyn TableLike, key: &Key, limits: &mut ServiceLimits, problems: &mut Vec<Problem>) {
+    let Some(item) = table.get(key.name) else { return };
+    let number = item.as_integer().and_then(|number| u64::try_from(number).ok());
+    match number.filter(|number| key.range.contains(number)) {
+        Some(number) => (key.set)(limits, number),
+        None => {
+            let (least, most) = key.range.clone().into_inner();
+            let what = format!("{}: expected a number from {least} to {most}", key.name);
+            problems.push(Problem { line: line_of(text, item.span()), what });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn problems(text: &str) -> Vec<String> {
+        Config::parse(text).problems.into_iter().map(|problem| format!("{}: {}", problem.line, problem.what)).collect()
+    }
+
+    #[test]
+    fn what_the_file_does_not_say_has_its_default() {
+        let expected = ServiceLimits { connections: 7, interval_ms: 500, ..ServiceLimits::default() };
+        assert_eq!(Config::parse("connections = 7 # few\ninterval_ms = 500\n").service, expected);
+        assert_eq!(Config::parse("").service, ServiceLimits::default());
+        let others = "[top]\ntheme = \"light\"\n[[alert]]\nname = \"x\"\nwhen = \"power > 1\"\n[alerts.desktop]\n[serve]\nconnections = 7\ninterval_ms = 500\n";
+        assert_eq!((Config::parse(others).service, problems(others)), (expected, vec![]));
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_line_and_its_key() {
+        assert_eq!(
+            problems("deaths = 1\nconections = 7"),
+            ["2: unknown key conections outside of a table: expected [top], [serve], [alerts] or [[alert]]"]
+        );
+        assert_eq!(
+            problems("[serve]\ndeaths = 1\nconections = 7"),
+            ["3: unknown key conections: did you mean connections?"]
+        );
+        assert!(problems("deaths = many")[0].starts_with("1: "));
+        assert_eq!(problems("[serve]\ninterval_ms = 0"), ["2: interval_ms: expected a number from 10 to 3600000"]);
+        assert_eq!(problems("serve = 3"), ["1: serve must be a table, [serve]"]);
+        assert_eq!(problems("[tob]"), ["1: unknown table [tob]: expected [top], [serve], [alerts] or [[alert]]"]);
+    }
+}
