@@ -1,10 +1,10 @@
 //! The service follows the rules: at each sample, and with who has ended lately.
 
 use super::state::State;
-use ::alerts::settings::Settings;
+use ::alerts::settings::AlertSettings;
 use ::alerts::{Delivery, host, wall};
 use ::alerts::{Ended, Notice};
-use alerts::log::{Level, log};
+use alerts::log::{LogLevel, log};
 use model::{AlertState, Severity, Snapshot};
 
 /// What a process left behind is told for so long, in milliseconds.
@@ -20,7 +20,7 @@ pub fn follow(state: &mut State, delivery: &mut Delivery, snapshot: &mut Snapsho
 }
 
 /// Other rules and receivers from now on.
-pub fn change(state: &mut State, delivery: &mut Delivery, settings: &Settings) {
+pub fn change(state: &mut State, delivery: &mut Delivery, settings: &AlertSettings) {
     let notices = state.watch.set_rules(settings);
     tell(&notices, delivery);
     delivery.set_receivers(&settings.receivers, &host());
@@ -30,9 +30,9 @@ fn tell(notices: &[Notice], delivery: &mut Delivery) {
     for notice in notices {
         let alert = &notice.alert;
         let level = match (alert.state, alert.severity) {
-            (AlertState::Firing, Severity::Critical) => Level::Error,
-            (AlertState::Firing, Severity::Warning) => Level::Warning,
-            _ => Level::Info,
+            (AlertState::Firing, Severity::Critical) => LogLevel::Error,
+            (AlertState::Firing, Severity::Warning) => LogLevel::Warning,
+            _ => LogLevel::Info,
         };
         log(level, "alert", &[("name", &alert.name), ("state", &alert.state.name()), ("text", &alert.text)]);
         delivery.push(notice);

@@ -7,7 +7,7 @@ use super::people::{Key, Person};
 use super::row::Row;
 use alerts::Ended;
 use ledger::book;
-use ledger::poc::Account;
+use ledger::poc::ClientAccount;
 use model::{Bytes, Device, DeviceId, Held, Process, Source, Timestamp, chip_with_number};
 use serde::Serialize;
 use sources::WaitStatus;
@@ -88,7 +88,13 @@ impl Deaths {
 
 impl Death {
     /// Of a process that was known. `None` when it never held anything.
-    pub fn of(key: Key, person: &Person, account: Option<&Account>, devices: &[Device], now: u64) -> Option<Death> {
+    pub fn of(
+        key: Key,
+        person: &Person,
+        account: Option<&ClientAccount>,
+        devices: &[Device],
+        now: u64,
+    ) -> Option<Death> {
         if person.book.is_none() && person.sampled.is_none() && account.is_none() {
             return None;
         }

@@ -25,8 +25,8 @@ mod systemd;
 mod version;
 mod web;
 
-use ::alerts::log::{Level, log};
-use ::alerts::settings::Settings;
+use ::alerts::log::{LogLevel, log};
+use ::alerts::settings::AlertSettings;
 pub use args::{AFTER_HELP, Args, Compat, MetricOptions};
 use ledger::wire::{OF_THE_MACHINE, OF_THE_USER};
 use poller::{Poller, drain};
@@ -70,7 +70,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     service.set_alerts(&rules);
     for (door, listener) in listeners {
         let door_name = if door == Door::Poc { "poc" } else { "native" };
-        log(Level::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
+        log(LogLevel::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
         service.open(door, listener)?;
     }
     let mut web = Web::start(entrance, Arc::new(service.state.snapshot()), service.limits.interval())?;
@@ -84,7 +84,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     let (sampled, ended, reloaded) = (poller.watch(&sampling.ready)?, poller.watch(&end)?, poller.watch(&reload)?);
     let asked = poller.watch(&web.questions)?;
     systemd::notify("READY=1");
-    log(Level::Info, "ready", &[("version", &env!("CARGO_PKG_VERSION")), ("pid", &std::process::id())]);
+    log(LogLevel::Info, "ready", &[("version", &env!("CARGO_PKG_VERSION")), ("pid", &std::process::id())]);
     let mut ready = Vec::new();
     let mut samples = 0u64;
     loop {
@@ -117,16 +117,16 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
                     sampling.set_interval(limits.interval());
                     service.set_limits(limits);
                     service.set_alerts(&rules);
-                    log(Level::Info, "reloaded", &[]);
+                    log(LogLevel::Info, "reloaded", &[]);
                 }
-                Err(error) => log(Level::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
+                Err(error) => log(LogLevel::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
             }
             web.read_keys();
             systemd::notify("READY=1");
         }
     }
     systemd::notify("STOPPING=1");
-    log(Level::Info, "stopping", &[]);
+    log(LogLevel::Info, "stopping", &[]);
     // The sockets go first, so that nobody calls who is not heard.
     drop(web);
     drop(service);
@@ -135,7 +135,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// Limits, rules and receivers, from one file.
-fn configuration(args: &Args) -> anyhow::Result<(Limits, Settings)> {
+fn configuration(args: &Args) -> anyhow::Result<(Limits, AlertSettings)> {
     let limits = Limits::read(args.config.as_deref())?;
     Ok((limits, config::read_alerts(&config::place(args.config.as_deref(), true)?)?))
 }

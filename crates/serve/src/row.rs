@@ -123,7 +123,7 @@ fn age_ms(entry: &Entry, now: u64) -> Option<u64> {
 mod tests {
     use super::super::entry::{Banked, Places};
     use super::*;
-    use ledger::book::Kind;
+    use ledger::book::BufferKind;
     use proptest::prelude::*;
     use std::rc::Rc;
 
@@ -137,7 +137,7 @@ mod tests {
             let entry = Entry {
                 pid,
                 devices: Rc::new(Places::of(devices)),
-                kind: Kind::ALL[kind],
+                kind: BufferKind::ALL[kind],
                 id,
                 address,
                 bytes,

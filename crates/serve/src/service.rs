@@ -8,8 +8,8 @@ use super::settings::Limits;
 use super::socket::Listener;
 use super::state::State;
 use ::alerts::Delivery;
-use ::alerts::log::{Level, log};
-use ::alerts::settings::Settings;
+use ::alerts::log::{LogLevel, log};
+use ::alerts::settings::AlertSettings;
 use ledger::wire::frame;
 use model::Snapshot;
 use rustix::io::Errno;
@@ -124,7 +124,7 @@ impl Service {
     }
 
     /// Other rules and receivers from now on.
-    pub fn set_alerts(&mut self, settings: &Settings) {
+    pub fn set_alerts(&mut self, settings: &AlertSettings) {
         alerts::change(&mut self.state, &mut self.delivery, settings);
     }
 
@@ -135,7 +135,7 @@ impl Service {
             match accept_with(&listener.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => self.admit(door, socket),
                 Err(Errno::MFILE | Errno::NFILE) => {
-                    log(Level::Error, "too-many-files", &[("reason", &"a caller was sent away: see ulimit -n")]);
+                    log(LogLevel::Error, "too-many-files", &[("reason", &"a caller was sent away: see ulimit -n")]);
                     self.spare = None;
                     drop(accept_with(&listener.socket, SocketFlags::CLOEXEC));
                     self.spare = File::open("/dev/null").ok();
@@ -154,7 +154,7 @@ impl Service {
             (if door == Door::Poc { self.callers.len() } else { self.clients.len() }, self.limits.connections);
         if open >= most {
             let reason = format!("{open} connections are open, which is as many as this service allows");
-            log(Level::Warning, "sent-away", &[("pid", &pid), ("reason", &reason)]);
+            log(LogLevel::Warning, "sent-away", &[("pid", &pid), ("reason", &reason)]);
             if door == Door::Native
                 && let Ok(frame) = frame(&json!({ "error": { "reason": reason } }))
             {
@@ -255,7 +255,7 @@ impl Service {
             } else if let Some(client) = self.clients.get_mut(&token) {
                 if client.is_stuck() {
                     let reason = "took nothing for ten seconds";
-                    log(Level::Warning, "slow-reader", &[("pid", &client.pid()), ("reason", &reason)]);
+                    log(LogLevel::Warning, "slow-reader", &[("pid", &client.pid()), ("reason", &reason)]);
                     self.clients.remove(&token);
                 } else if client.is_behind() {
                     self.alarms.insert((now + PATIENCE, token));

@@ -6,7 +6,7 @@ use super::merge;
 use super::people::{Key, People};
 use super::poller::Poller;
 use super::settings::Limits;
-use alerts::log::{Level, log};
+use alerts::log::{LogLevel, log};
 use ledger::book::BookError;
 use ledger::poc::{Accounts, DeviceInfo, Kinds};
 use ledger::wire::{Wanted, WireError};
@@ -141,7 +141,7 @@ impl State {
         let account = self.accounts.end(key);
         let Some(person) = self.people.remove(key) else { return };
         if let Some(death) = Death::of(key, &person, account.as_ref(), &self.sample.devices, now()) {
-            log(Level::Info, "death", &[("pid", &key.0), ("bytes", &death.bytes())]);
+            log(LogLevel::Info, "death", &[("pid", &key.0), ("bytes", &death.bytes())]);
             self.deaths.add(death);
         }
         if person.sampled.is_some() {
@@ -318,9 +318,9 @@ impl State {
             for (device, [dram, l1, l1_small, trace, cb, kernel]) in account.totals() {
                 let (pid, event) = (&key.0, if only_kernels { "kernels" } else { "remaining" });
                 match only_kernels {
-                    true => log(Level::Info, event, &[("pid", pid), ("device", &device), ("kernel_bytes", &kernel)]),
+                    true => log(LogLevel::Info, event, &[("pid", pid), ("device", &device), ("kernel_bytes", &kernel)]),
                     false => log(
-                        Level::Info,
+                        LogLevel::Info,
                         event,
                         &[
                             ("pid", pid),

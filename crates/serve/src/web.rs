@@ -5,8 +5,8 @@ use super::poller::drain;
 use super::state::State;
 use crate::args::Args;
 use alerts::http;
-use alerts::log::{Level, log};
-use ledger::wire::{Sort, Wanted};
+use alerts::log::{LogLevel, log};
+use ledger::wire::{BufferOrder, Wanted};
 use model::Snapshot;
 use serde::Serialize;
 use std::io::Write;
@@ -89,13 +89,13 @@ impl Entrance {
                         )));
                     }
                     let reason = "everybody who reaches this port may look, since --insecure is given";
-                    log(Level::Warning, "insecure", &[("address", &address), ("reason", &reason)]);
+                    log(LogLevel::Warning, "insecure", &[("address", &address), ("reason", &reason)]);
                 }
                 match TcpListener::bind(address) {
                     Ok(listener) => listeners.push(listener),
                     Err(error) if args.listen.is_empty() => {
                         let reason = format!("nothing is served over HTTP: {error} (see --listen)");
-                        log(Level::Warning, "not-listening", &[("address", &address), ("reason", &reason)]);
+                        log(LogLevel::Warning, "not-listening", &[("address", &address), ("reason", &reason)]);
                     }
                     Err(error) => return Err(wrong(format!("--listen {place}: cannot listen there: {error}"))),
                 }
@@ -118,7 +118,7 @@ impl Keys {
         for file in self.token.iter().chain(self.tls.as_ref().map(|(_, key)| key)) {
             if std::fs::metadata(file).is_ok_and(|about| about.permissions().mode() & 0o007 != 0) {
                 let reason = "everybody on this machine can read it: chmod o= would change that";
-                log(Level::Warning, "open-secret", &[("path", &file.display()), ("reason", &reason)]);
+                log(LogLevel::Warning, "open-secret", &[("path", &file.display()), ("reason", &reason)]);
             }
         }
     }
@@ -145,7 +145,7 @@ impl Web {
             for listener in &listeners {
                 let protocol = if tls.is_some() { "https" } else { "http" };
                 let address = listener.local_addr()?;
-                log(Level::Info, "listening", &[("protocol", &protocol), ("address", &address)]);
+                log(LogLevel::Info, "listening", &[("protocol", &protocol), ("address", &address)]);
             }
             let options = Options { listeners, tls, token, ask: ask.clone() };
             server = Some(Server::start(board.clone(), options)?);
@@ -193,7 +193,7 @@ impl Web {
         let Some(server) = &self.server else { return };
         match self.keys.read() {
             Ok((tls, token)) => server.set_keys(tls, token),
-            Err(error) => log(Level::Error, "keys-not-reloaded", &[("reason", &format!("{error:#}"))]),
+            Err(error) => log(LogLevel::Error, "keys-not-reloaded", &[("reason", &format!("{error:#}"))]),
         }
         self.keys.warn();
     }
@@ -224,9 +224,9 @@ fn told(ask: Ask, state: &State) -> Vec<u8> {
     match ask {
         Ask::Buffers { pid, device, kind, order, limit, offset } => {
             let sort = match order {
-                Order::Bytes => Sort::Bytes,
-                Order::Age => Sort::Age,
-                Order::Device => Sort::Device,
+                Order::Bytes => BufferOrder::Bytes,
+                Order::Age => BufferOrder::Age,
+                Order::Device => BufferOrder::Device,
             };
             let wanted = Wanted { pid, device, kind, sort, limit, offset, ..Wanted::default() };
             let (page, unlisted, faults) = state.page_of_buffers(&wanted);

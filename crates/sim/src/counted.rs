@@ -1,9 +1,9 @@
 //! What a driver of tomorrow counts for each process: in the texts of its open files (`fdinfo`), and in a folder of each device
 //! (`processes`).
 
-use crate::device::Device;
+use crate::device::SimDevice;
 use crate::region::Amounts;
-use crate::tree::{Chip, File, Writer};
+use crate::tree::{Chip, File, TreeWriter};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ pub(crate) struct Count<'a> {
     pub pid: u32,
     /// Which of the machine's processes it is.
     pub number: usize,
-    pub device: &'a Device,
+    pub device: &'a SimDevice,
     pub amounts: Amounts,
 }
 
@@ -31,7 +31,13 @@ pub(crate) struct Counted(BTreeSet<String>);
 
 impl Counted {
     /// Brings the files up to date.
-    pub fn show(&mut self, counting: Counting, counts: &[Count], root: &Path, writer: &mut Writer) -> io::Result<()> {
+    pub fn show(
+        &mut self,
+        counting: Counting,
+        counts: &[Count],
+        root: &Path,
+        writer: &mut TreeWriter,
+    ) -> io::Result<()> {
         let mut folders = BTreeSet::new();
         for count in counts {
             if counting.processes {
@@ -50,7 +56,7 @@ impl Counted {
     }
 }
 
-fn lay_folder(count: &Count, writer: &mut Writer) -> io::Result<String> {
+fn lay_folder(count: &Count, writer: &mut TreeWriter) -> io::Result<String> {
     let folder = format!("{}/processes/{}", count.device.chip.class_folder(), count.pid);
     for (kind, bytes) in kinds(count.amounts) {
         file(writer, format!("{folder}/{kind}_allocated"), format!("{bytes}\n"))?;
@@ -59,7 +65,7 @@ fn lay_folder(count: &Count, writer: &mut Writer) -> io::Result<String> {
 }
 
 /// tt-umd opens a device twice: two clients, of which the second only holds on to it.
-fn lay_texts(count: &Count, root: &Path, writer: &mut Writer) -> io::Result<String> {
+fn lay_texts(count: &Count, root: &Path, writer: &mut TreeWriter) -> io::Result<String> {
     let chip = &count.device.chip;
     let folder = format!("proc/{}", count.pid);
     for place in [0, 1] {
@@ -91,6 +97,6 @@ fn kinds(amounts: Amounts) -> [(&'static str, u64); 5] {
     [("dram", dram), ("l1", l1), ("l1_small", l1_small), ("trace", trace), ("cb", cb)]
 }
 
-fn file(writer: &mut Writer, path: String, text: String) -> io::Result<()> {
+fn file(writer: &mut TreeWriter, path: String, text: String) -> io::Result<()> {
     writer.file(&File { path, mode: 0o444, bytes: text.into() })
 }

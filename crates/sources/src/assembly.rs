@@ -9,7 +9,7 @@ use crate::open_files::Asking;
 use crate::procs::{Clock, ProcessFacts};
 use crate::sampler::{Job, Round, Shared};
 use crate::shm::Kinds;
-use ledger::book::Kind;
+use ledger::book::BufferKind;
 use model::{
     Board, Bytes, Device, DeviceId, Fault, Held, Process, SCHEMA, Snapshot, Source, State, Timestamp, Usage,
     chip_match, cpu_percent,
@@ -337,7 +337,7 @@ fn open_books(
 
 /// Why a process cannot have on a chip what its book says. Somebody else's figures must not suffer from it.
 fn impossible(
-    chip: &ledger::book::Chip,
+    chip: &ledger::book::BookChip,
     id: &DeviceId,
     process: &ProcessFacts,
     devices: &[Device],
@@ -345,27 +345,28 @@ fn impossible(
     holders: &BTreeMap<u32, &BTreeSet<u32>>,
 ) -> Option<String> {
     let memory = &devices.iter().find(|device| device.id == *id)?.memory;
-    let bytes =
-        |kinds: &[Kind]| kinds.iter().fold(0u64, |sum, kind| sum.saturating_add(chip.counters[*kind as usize].bytes));
+    let bytes = |kinds: &[BufferKind]| {
+        kinds.iter().fold(0u64, |sum, kind| sum.saturating_add(chip.counters[*kind as usize].bytes))
+    };
     let most = |total: Option<Bytes>| total.map_or(u64::MAX, |total| total.0);
     // Where the driver does not list who holds a device, nobody is known to hold it.
     let is_held = id.gateway().and_then(|n| holders.get(&n)).is_none_or(|holders| holders.contains(&process.pid));
     // A child that inherited the device is not listed, but has the chip's region.
     let mut regions = process.maps.iter().flat_map(|maps| &maps.regions);
     let is_heir = regions.any(|(inode, n)| Some(*n) == chip.unique_id && shared.shm.regions.contains_key(inode));
-    let has_any = bytes(&Kind::ALL) > 0;
+    let has_any = bytes(&BufferKind::ALL) > 0;
     if has_any && !is_held && !is_heir {
         Some(format!("it tells of device {id}, which the process does not hold"))
-    } else if bytes(&[Kind::Dram, Kind::Trace]) > most(memory.dram_total) {
+    } else if bytes(&[BufferKind::Dram, BufferKind::Trace]) > most(memory.dram_total) {
         Some(format!("it tells of more DRAM than device {id} has"))
-    } else if bytes(&[Kind::L1, Kind::L1Small]) > most(memory.l1_total) {
+    } else if bytes(&[BufferKind::L1, BufferKind::L1Small]) > most(memory.l1_total) {
         Some(format!("it tells of more L1 than device {id} has"))
     } else {
         None
     }
 }
 
-fn unknown_chip(chip: &ledger::book::Chip) -> String {
+fn unknown_chip(chip: &ledger::book::BookChip) -> String {
     let logical = chip.device_id;
     match chip.unique_id {
         Some(number) => {

@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use alerts::Problem;
-use alerts::settings::{self, Settings};
+use alerts::settings::{self, AlertSettings};
 use rustix::process::geteuid;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub fn said(path: &Path, problem: &Problem) -> String {
 }
 
 /// Rules and receivers of a file; the built-in rules where there is none. Each mistake is named, the first one last.
-pub fn read_alerts(file: &Path) -> anyhow::Result<Settings> {
+pub fn read_alerts(file: &Path) -> anyhow::Result<AlertSettings> {
     let (settings, problems) = load_alerts(file);
     if let [first, rest @ ..] = &problems[..] {
         rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", said(file, problem)));
@@ -56,18 +56,18 @@ pub fn read_alerts(file: &Path) -> anyhow::Result<Settings> {
 }
 
 /// The rules of the user's file, or those that are built in. What is wrong with the file is told by `ttmon alerts check`.
-pub fn alerts_of_user(named: Option<&Path>) -> Settings {
+pub fn alerts_of_user(named: Option<&Path>) -> AlertSettings {
     place(named, false).map(|file| load_alerts(&file).0).unwrap_or_default()
 }
 
 /// The same, with what is wrong beside what is right.
-pub fn load_alerts(file: &Path) -> (Settings, Vec<Problem>) {
+pub fn load_alerts(file: &Path) -> (AlertSettings, Vec<Problem>) {
     match std::fs::read_to_string(file) {
         Ok(text) => settings::parse(&text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (Settings::default(), Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (AlertSettings::default(), Vec::new()),
         Err(error) => {
             let what = format!("cannot be read: {error}");
-            (Settings::default(), vec![Problem { line: 0, what }])
+            (AlertSettings::default(), vec![Problem { line: 0, what }])
         }
     }
 }

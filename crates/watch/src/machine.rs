@@ -7,7 +7,7 @@ use crate::fleet::HostView;
 use crate::fleet::far::Far;
 use crate::fleet::http::Service;
 use crate::rules::Watch;
-use alerts::settings::Settings;
+use alerts::settings::AlertSettings;
 use anyhow::Context;
 use ledger::wire::Wanted;
 use model::{Fault, Snapshot};
@@ -110,7 +110,7 @@ impl Machine {
     }
 
     /// The same, with the rules of a configuration at work where no service has its own.
-    pub fn watched(mut self, settings: &Settings) -> Machine {
+    pub fn watched(mut self, settings: &AlertSettings) -> Machine {
         if let Seen::Here(here) = &mut self.seen {
             here.watch = Some(Watch::new(settings));
         }
@@ -210,8 +210,8 @@ impl Here {
 }
 
 /// Starts a simulated machine whose clock stands still.
-pub fn simulate(spec: &str) -> anyhow::Result<sim::Machine> {
+pub fn simulate(spec: &str) -> anyhow::Result<sim::SimMachine> {
     let spec: sim::Spec = spec.parse().map_err(|error| Failure::error(Exit::Usage, format!("--sim: {error}")))?;
     let program = std::env::current_exe()?;
-    sim::Machine::start(&spec, &program).context("--sim: the simulated machine could not be started")
+    sim::SimMachine::start(&spec, &program).context("--sim: the simulated machine could not be started")
 }

@@ -1,6 +1,6 @@
 //! Rules at work: shown each sample, they tell what fires.
 
-use alerts::settings::Settings;
+use alerts::settings::AlertSettings;
 use alerts::{Ended, Engine, Notice};
 use model::{Alert, Severity, Snapshot};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct Watch {
 
 impl Watch {
     /// With the rules of a configuration.
-    pub fn new(settings: &Settings) -> Watch {
+    pub fn new(settings: &AlertSettings) -> Watch {
         Watch { engine: Engine::new(settings.rules.clone()), started: Instant::now(), firing: Vec::new() }
     }
 
@@ -27,7 +27,7 @@ impl Watch {
     }
 
     /// Other rules from now on. Tells what is over for that.
-    pub fn set_rules(&mut self, settings: &Settings) -> Vec<Notice> {
+    pub fn set_rules(&mut self, settings: &AlertSettings) -> Vec<Notice> {
         let notices = self.engine.set_rules(settings.rules.clone(), alerts::wall());
         self.firing = self.engine.firing();
         notices

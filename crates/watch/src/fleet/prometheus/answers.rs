@@ -216,7 +216,9 @@ impl Machines {
                     identify(device, labels);
                     device.state = named(&labels.state).unwrap_or(device.state);
                 }
-                "ttmon_process_memory_used_bytes" | "" if !labels.pid.is_empty() => machine.process(labels, value, true),
+                "ttmon_process_memory_used_bytes" | "" if !labels.pid.is_empty() => {
+                    machine.process(labels, value, true)
+                }
                 "ttmon_process_memory_bytes" if !labels.pid.is_empty() => machine.process(labels, value, false),
                 name if !labels.device.is_empty() => fill(machine.device(&labels.device), name, &labels.kind, value),
                 _ => {}
