@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use ledger::book::{self, Banks, Book, Buffer, Chips, Kind, New, Writer};
+use ledger::book::{self, AllocatorBanks, Book, BookBuffer, Chips, BufferKind, NewBuffer, Writer};
 use libfuzzer_sys::fuzz_target;
 use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 struct Whole {
     bytes: Vec<u8>,
     book: Book,
-    buffers: Vec<Buffer>,
+    buffers: Vec<BookBuffer>,
 }
 
 /// Two chips and some buffers, some of which are gone.
@@ -18,9 +18,9 @@ static WHOLE: LazyLock<Whole> = LazyLock::new(|| {
     let writer = Writer::with_room("fuzz", 16).unwrap();
     let chips = (0..2).map(|id| Chips::one(writer.chip(id, Some(500)).unwrap())).fold(Chips(0), |all, one| all | one);
     for id in 1..=12 {
-        let kind = Kind::ALL[id as usize % 4];
+        let kind = BufferKind::ALL[id as usize % 4];
         let (logical, per_bank) = (id << 30, id << 26);
-        writer.allocate(&New {
+        writer.allocate(&NewBuffer {
             id,
             chips,
             kind,
@@ -37,8 +37,8 @@ static WHOLE: LazyLock<Whole> = LazyLock::new(|| {
     writer.clear(2);
     writer.banks(
         0,
-        Kind::Dram,
-        Banks { banks: 12, allocatable: 3 << 30, allocated: 1 << 30, free: 2 << 30, largest_free: 1 << 30 },
+        BufferKind::Dram,
+        AllocatorBanks { banks: 12, allocatable: 3 << 30, allocated: 1 << 30, free: 2 << 30, largest_free: 1 << 30 },
     );
     writer.free(3);
     let book = book::read(book::of_file(writer.file())).unwrap();

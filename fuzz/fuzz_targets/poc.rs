@@ -14,7 +14,7 @@ fuzz_target!(|input: &[u8]| {
         let who = usize::from(how >> 7);
         let (now, later) = more.split_at(more.len().min(usize::from(how & 63) * 4));
         rest = later;
-        let mut enter = |request: Result<ledger::poc::Request, _>, _| {
+        let mut enter = |request: Result<ledger::poc::PocRequest, _>, _| {
             if let Ok(request) = request {
                 let _ = accounts.apply(who, &request);
             }
@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     let devices: std::collections::BTreeSet<i32> =
         accounts.iter().flat_map(|(_, account)| account.buffers().map(|(device, ..)| device)).collect();
     for device in devices {
-        for kind in ledger::book::Kind::ALL {
+        for kind in ledger::book::BufferKind::ALL {
             let buffers = accounts.iter().flat_map(|(_, account)| account.buffers());
             let here = buffers.filter(|(of, _, buffer)| *of == device && buffer.kind == kind);
             let sum = here.fold(0u128, |sum, (.., buffer)| sum + u128::from(buffer.bytes));

@@ -3,11 +3,11 @@
 //! Asking takes the allocator's lock and time that grows with the number of blocks. tt-metal holds that lock neither when
 //! it tells of an allocation nor after it gave memory back, which is when we ask: the answer has the buffer in, or out.
 
-use crate::book::{Book, Slot};
+use crate::book::{DeviceSlot, ProcessBook};
 use crate::buffer::{Buffer, number};
 use crate::clock::timed;
 use crate::metal::Metal;
-use ledger::book::{Banks, Chips, Kind};
+use ledger::book::{AllocatorBanks, BufferKind, Chips};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Asks about the banks that a buffer is in, if it is time.
@@ -15,7 +15,14 @@ use std::sync::atomic::Ordering::Relaxed;
 /// # Safety
 /// The buffer must be alive, and the caller must not hold the allocator's lock.
 #[inline]
-pub unsafe fn refresh(metal: &Metal, book: &Book, slot: &Slot, buffer: Buffer, kind: Kind, now: u64) {
+pub unsafe fn refresh(
+    metal: &Metal,
+    book: &ProcessBook,
+    slot: &DeviceSlot,
+    buffer: Buffer,
+    kind: BufferKind,
+    now: u64,
+) {
     if slot.refresh(kind).is_some_and(|refresh| refresh.pace.take(now)) {
         // SAFETY: as promised.
         unsafe { ask(metal, book, slot, buffer, kind) };
@@ -27,15 +34,15 @@ pub unsafe fn refresh(metal: &Metal, book: &Book, slot: &Slot, buffer: Buffer, k
 /// # Safety
 /// As for [`refresh`].
 #[cold]
-pub unsafe fn introduce(metal: &Metal, book: &Book, slot: &Slot, buffer: Buffer) {
-    for kind in Kind::ALL.into_iter().filter(|kind| kind.has_banks()) {
+pub unsafe fn introduce(metal: &Metal, book: &ProcessBook, slot: &DeviceSlot, buffer: Buffer) {
+    for kind in BufferKind::ALL.into_iter().filter(|kind| kind.has_banks()) {
         // SAFETY: as promised.
         unsafe { ask(metal, book, slot, buffer, kind) };
     }
 }
 
 #[cold]
-unsafe fn ask(metal: &Metal, book: &Book, slot: &Slot, buffer: Buffer, kind: Kind) {
+unsafe fn ask(metal: &Metal, book: &ProcessBook, slot: &DeviceSlot, buffer: Buffer, kind: BufferKind) {
     let (Some(statistics), Ok(reader), Some(refresh)) = (metal.statistics, &metal.buffers, slot.refresh(kind)) else {
         return;
     };
@@ -66,7 +73,7 @@ unsafe fn ask(metal: &Metal, book: &Book, slot: &Slot, buffer: Buffer, kind: Kin
     if banks == 0 || !whole {
         return;
     }
-    let figures = Banks { banks, allocatable, allocated, free, largest_free };
+    let figures = AllocatorBanks { banks, allocatable, allocated, free, largest_free };
     let chips: Chips = slot.chips();
     book.write(|writer| chips.iter().for_each(|chip| writer.banks(chip, kind, figures)));
 }

@@ -2,10 +2,10 @@
 
 use crate::buffer::Allocator;
 use crate::device::Object;
-use crate::due::{Limit, Programs, Refresh};
+use crate::due::{AskLimit, Programs, Refresh};
 use crate::handover::Handover;
 use crate::metal::Metal;
-use ledger::book::{Chips, Kind, Writer};
+use ledger::book::{BufferKind, Chips, Writer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{
@@ -14,18 +14,18 @@ use std::sync::atomic::{
 };
 
 /// A book and what belongs to it. Never freed: another thread may be in it, and a child has its parent's.
-pub struct Book {
+pub struct ProcessBook {
     writer: Writer,
     handover: Handover,
     remarked: AtomicBool,
     pub devices: Devices,
-    pub circular: Limit,
+    pub circular: AskLimit,
 }
 
-impl Book {
+impl ProcessBook {
     /// The book of this process, if there is one.
     #[inline]
-    pub fn current() -> Option<&'static Book> {
+    pub fn current() -> Option<&'static ProcessBook> {
         // SAFETY: what is stored here is never freed.
         let book = unsafe { BOOK.load(Acquire).as_ref() }?;
         book.writer.is_mine().then_some(book)
@@ -33,13 +33,13 @@ impl Book {
 
     /// The book of this process, made if there is none.
     #[inline]
-    pub fn open(metal: &Metal) -> Option<&'static Book> {
-        Book::current().or_else(|| Book::make(|| metal.producer(), metal.problem()))
+    pub fn open(metal: &Metal) -> Option<&'static ProcessBook> {
+        ProcessBook::current().or_else(|| ProcessBook::make(|| metal.producer(), metal.problem()))
     }
 
     /// The same for who tells of buffers by itself. Whoever comes first is named in the book.
-    pub fn open_for(producer: &str) -> Option<&'static Book> {
-        Book::current().or_else(|| Book::make(|| producer.to_owned(), None))
+    pub fn open_for(producer: &str) -> Option<&'static ProcessBook> {
+        ProcessBook::current().or_else(|| ProcessBook::make(|| producer.to_owned(), None))
     }
 
     /// Writes. A panic, though there should be none, ends here and not in C++.
@@ -68,10 +68,10 @@ impl Book {
     }
 
     #[cold]
-    fn make(producer: impl Fn() -> String, problem: Option<&str>) -> Option<&'static Book> {
+    fn make(producer: impl Fn() -> String, problem: Option<&str>) -> Option<&'static ProcessBook> {
         let me = std::process::id();
         loop {
-            if let Some(book) = Book::current() {
+            if let Some(book) = ProcessBook::current() {
                 return Some(book);
             }
             if GIVEN_UP.load(Acquire) == me {
@@ -85,18 +85,18 @@ impl Book {
             std::thread::yield_now();
         }
         // Somebody may have been done just before.
-        let book = Book::current().or_else(|| {
+        let book = ProcessBook::current().or_else(|| {
             let made = catch_unwind(AssertUnwindSafe(|| Writer::create(&producer()))).ok().and_then(Result::ok);
             let Some(writer) = made else {
                 GIVEN_UP.store(me, Release);
                 return None;
             };
-            let book = Box::leak(Box::new(Book {
+            let book = Box::leak(Box::new(ProcessBook {
                 writer,
                 handover: Handover::to(std::env::var_os("TTMON_BOOK_SOCKET").as_deref()),
                 remarked: AtomicBool::new(false),
                 devices: Devices::new(),
-                circular: Limit::new(),
+                circular: AskLimit::new(),
             }));
             if let Some(problem) = problem {
                 book.incomplete(problem);
@@ -109,7 +109,7 @@ impl Book {
     }
 }
 
-static BOOK: AtomicPtr<Book> = AtomicPtr::new(ptr::null_mut());
+static BOOK: AtomicPtr<ProcessBook> = AtomicPtr::new(ptr::null_mut());
 /// The process that is making its book.
 static MAKING: AtomicU32 = AtomicU32::new(0);
 /// The process that could not make one. A book that begins late would be wrong.
@@ -120,7 +120,7 @@ static GIVEN_UP: AtomicU32 = AtomicU32::new(0);
 #[unsafe(link_section = ".fini_array")]
 static AT_END: extern "C" fn() = {
     extern "C" fn close() {
-        if let Some(book) = Book::current() {
+        if let Some(book) = ProcessBook::current() {
             book.write(Writer::close);
         }
     }
@@ -129,7 +129,7 @@ static AT_END: extern "C" fn() = {
 
 /// The devices that were met, by their addresses.
 pub struct Devices {
-    slots: [Slot; DEVICES],
+    slots: [DeviceSlot; DEVICES],
     used: AtomicUsize,
 }
 
@@ -138,22 +138,22 @@ const DEVICES: usize = 128;
 
 impl Devices {
     fn new() -> Devices {
-        Devices { slots: [const { Slot::new() }; DEVICES], used: AtomicUsize::new(0) }
+        Devices { slots: [const { DeviceSlot::new() }; DEVICES], used: AtomicUsize::new(0) }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Slot> {
+    pub fn iter(&self) -> impl Iterator<Item = &DeviceSlot> {
         self.slots.iter().take(self.used.load(Acquire)).filter(|slot| slot.object().is_some())
     }
 
     #[inline]
-    pub fn get(&self, device: Object) -> Option<&Slot> {
+    pub fn get(&self, device: Object) -> Option<&DeviceSlot> {
         let used = self.slots.iter().take(self.used.load(Acquire));
         used.into_iter().find(|slot| slot.object.load(Acquire) == device.addr().get())
     }
 
     /// Enters a device. Threads that race may enter it twice, which is no harm.
-    pub fn insert(&self, device: Object, chips: Chips) -> Option<&Slot> {
-        let claim = |slot: &&Slot| slot.object.compare_exchange(0, CLAIMED, AcqRel, Relaxed).is_ok();
+    pub fn insert(&self, device: Object, chips: Chips) -> Option<&DeviceSlot> {
+        let claim = |slot: &&DeviceSlot| slot.object.compare_exchange(0, CLAIMED, AcqRel, Relaxed).is_ok();
         let (at, slot) = self.slots.iter().enumerate().find(|(_, slot)| claim(slot))?;
         slot.chips.store(chips.0, Relaxed);
         slot.reset();
@@ -163,7 +163,7 @@ impl Devices {
     }
 
     /// Forgets a device: the next one may have its address.
-    pub fn remove(&self, device: Object, mut last: impl FnMut(&Slot)) {
+    pub fn remove(&self, device: Object, mut last: impl FnMut(&DeviceSlot)) {
         for slot in self.slots.iter().filter(|slot| slot.object.load(Acquire) == device.addr().get()) {
             last(slot);
             slot.object.store(0, Release);
@@ -173,14 +173,14 @@ impl Devices {
     /// Whether all buffers of a kind on the chips of a device are the device's own.
     ///
     /// A mesh, its submeshes and its single devices have allocators of their own for the same chips.
-    pub fn is_alone(&self, device: &Slot, kind: Kind) -> bool {
+    pub fn is_alone(&self, device: &DeviceSlot, kind: BufferKind) -> bool {
         let others = self.iter().filter(|slot| !ptr::eq(*slot, device));
         !others.into_iter().any(|slot| slot.chips().0 & device.chips().0 != 0 && slot.has_any(kind))
     }
 }
 
 /// A device that was met.
-pub struct Slot {
+pub struct DeviceSlot {
     object: AtomicUsize,
     chips: AtomicU64,
     allocator: AtomicUsize,
@@ -198,9 +198,9 @@ const UNDER_WAY: u64 = 1;
 /// In place of an address while a slot is filled.
 const CLAIMED: usize = 1;
 
-impl Slot {
-    const fn new() -> Slot {
-        Slot {
+impl DeviceSlot {
+    const fn new() -> DeviceSlot {
+        DeviceSlot {
             object: AtomicUsize::new(0),
             chips: AtomicU64::new(0),
             allocator: AtomicUsize::new(0),
@@ -221,41 +221,41 @@ impl Slot {
 
     /// A buffer was allocated, and comes into the book now.
     #[inline]
-    pub fn gains(&self, kind: Kind) {
+    pub fn gains(&self, kind: BufferKind) {
         self.change(kind, EVENT + LIVE);
     }
 
     /// A buffer goes out of the book now, and is given back after that: they disagree from here on.
     #[inline]
-    pub fn begins_to_lose(&self, kind: Kind) {
+    pub fn begins_to_lose(&self, kind: BufferKind) {
         self.change(kind, EVENT + UNDER_WAY);
     }
 
     /// They agree again. The book may not have known the buffer.
     #[inline]
-    pub fn has_lost(&self, kind: Kind, known: bool) {
+    pub fn has_lost(&self, kind: BufferKind, known: bool) {
         self.change(kind, UNDER_WAY.wrapping_neg().wrapping_sub(if known { LIVE } else { 0 }));
     }
 
     #[inline]
-    fn change(&self, kind: Kind, by: u64) {
+    fn change(&self, kind: BufferKind, by: u64) {
         if let Some(events) = self.events.get(kind as usize) {
             events.fetch_add(by, AcqRel);
         }
     }
 
     /// A number that stays the same while book and allocator agree and nothing happens. `None` while they do not.
-    pub fn at_rest(&self, kind: Kind) -> Option<u64> {
+    pub fn at_rest(&self, kind: BufferKind) -> Option<u64> {
         let events = self.events.get(kind as usize)?.load(Acquire);
         events.is_multiple_of(LIVE).then_some(events)
     }
 
     /// Whether there are buffers of a kind on this device.
-    fn has_any(&self, kind: Kind) -> bool {
+    fn has_any(&self, kind: BufferKind) -> bool {
         self.events.get(kind as usize).is_some_and(|events| events.load(Acquire) % EVENT / LIVE != 0)
     }
 
-    pub fn refresh(&self, kind: Kind) -> Option<&Refresh> {
+    pub fn refresh(&self, kind: BufferKind) -> Option<&Refresh> {
         self.banks.get(kind as usize)
     }
 

@@ -4,7 +4,7 @@ use crate::decode::{self, Layout};
 use crate::device::Object;
 use crate::library::{code, find, function};
 use crate::unordered_map::UnorderedMap;
-use ledger::book::Kind;
+use ledger::book::BufferKind;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -16,8 +16,8 @@ pub type Allocator = NonNull<c_void>;
 
 /// What is noted of a buffer on a device.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts {
-    pub place: Place,
+pub struct BufferFacts {
+    pub place: BufferPlace,
     pub logical: u64,
     pub per_bank: u64,
     pub banks: u32,
@@ -28,10 +28,10 @@ pub struct Facts {
 
 /// Where a buffer is.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct BufferPlace {
     pub id: u64,
     pub device: Object,
-    pub kind: Kind,
+    pub kind: BufferKind,
 }
 
 /// What became of looking at a buffer.
@@ -44,7 +44,7 @@ pub enum Look<T> {
 }
 
 /// The functions that tell of a buffer.
-pub struct Reader {
+pub struct BufferReader {
     address: unsafe extern "C-unwind" fn(Buffer) -> u32,
     page_size: unsafe extern "C-unwind" fn(Buffer) -> u64,
     per_bank: unsafe extern "C-unwind" fn(Buffer) -> u64,
@@ -81,12 +81,12 @@ enum Inner {
 
 const CHECKED: u32 = 256;
 
-impl Reader {
+impl BufferReader {
     /// Finds the functions, or says what is missing.
-    pub fn find() -> Result<Reader, &'static str> {
+    pub fn find() -> Result<BufferReader, &'static str> {
         // SAFETY: the types follow from the names, as declared in all releases from 0.66 to 0.81.
         unsafe {
-            Ok(Reader {
+            Ok(BufferReader {
                 address: function(c"_ZNK2tt8tt_metal6Buffer7addressEv").ok_or(MISSING)?,
                 page_size: function(c"_ZNK2tt8tt_metal6Buffer9page_sizeEv").ok_or(MISSING)?,
                 per_bank: function(c"_ZNK2tt8tt_metal6Buffer21aligned_size_per_bankEv").ok_or(MISSING)?,
@@ -116,7 +116,7 @@ impl Reader {
     ///
     /// # Safety
     /// The library must have handed it over as such, in a call that has not returned.
-    pub unsafe fn look(&self, buffer: Buffer) -> Look<Facts> {
+    pub unsafe fn look(&self, buffer: Buffer) -> Look<BufferFacts> {
         // SAFETY: the buffer is alive and allocated, which is what these functions ask for.
         unsafe {
             // A graph capture took the allocation over: nothing was reserved.
@@ -137,10 +137,10 @@ impl Reader {
                 _ => self.banks(allocator, place.kind),
             };
             // Blocks of all kinds are whole multiples of what DRAM is aligned to.
-            let block = (self.alignment)(allocator, number(Kind::Dram));
+            let block = (self.alignment)(allocator, number(BufferKind::Dram));
             let per_bank = whole_blocks((self.per_bank)(buffer), block.into());
             let page = (self.page_size)(buffer);
-            Look::At(Facts { place, logical, per_bank, banks, address: address.into(), page, layout })
+            Look::At(BufferFacts { place, logical, per_bank, banks, address: address.into(), page, layout })
         }
     }
 
@@ -148,7 +148,7 @@ impl Reader {
     ///
     /// # Safety
     /// The buffer must be alive.
-    pub unsafe fn place(&self, buffer: Buffer) -> Look<Place> {
+    pub unsafe fn place(&self, buffer: Buffer) -> Look<BufferPlace> {
         // SAFETY: the buffer is alive.
         unsafe {
             let (number, device, id) = match &self.inner {
@@ -161,18 +161,18 @@ impl Reader {
                 }
             };
             let kind = match number {
-                0 => Kind::Dram,
-                1 => Kind::L1,
+                0 => BufferKind::Dram,
+                1 => BufferKind::L1,
                 // The host's.
                 2 => return Look::Nowhere,
-                3 => Kind::L1Small,
-                4 => Kind::Trace,
+                3 => BufferKind::L1Small,
+                4 => BufferKind::Trace,
                 _ => return Look::Odd("a buffer is of a type that is not known"),
             };
             let Some(device) = NonNull::new(device.cast_mut()) else {
                 return Look::Odd("a buffer has no device");
             };
-            Look::At(Place { id, device, kind })
+            Look::At(BufferPlace { id, device, kind })
         }
     }
 
@@ -202,7 +202,7 @@ impl Reader {
     ///
     /// # Safety
     /// The allocator must be alive, and have banks for the kind.
-    pub unsafe fn banks(&self, allocator: Allocator, kind: Kind) -> u32 {
+    pub unsafe fn banks(&self, allocator: Allocator, kind: BufferKind) -> u32 {
         // SAFETY: as promised.
         unsafe { (self.num_banks)(allocator, &number(kind)) }
     }
@@ -250,7 +250,7 @@ impl Reader {
 
 impl Inner {
     fn accessors() -> Option<Inner> {
-        // SAFETY: as in `Reader::find`.
+        // SAFETY: as in `BufferReader::find`.
         unsafe {
             Some(Inner::Accessors {
                 size: function(c"_ZNK2tt8tt_metal6Buffer4sizeEv")?,
@@ -264,14 +264,14 @@ impl Inner {
 
     fn decoded() -> Option<Inner> {
         let code_of = |name| Some(code(find(name)?, 64));
-        let layout = Layout::of(decode::Functions {
+        let layout = Layout::of(decode::BufferCode {
             page_size: code_of(c"_ZNK2tt8tt_metal6Buffer9page_sizeEv")?,
             num_pages: code_of(c"_ZNK2tt8tt_metal6Buffer9num_pagesEv")?,
             is_l1: code_of(c"_ZNK2tt8tt_metal6Buffer5is_l1Ev")?,
             is_dram: code_of(c"_ZNK2tt8tt_metal6Buffer7is_dramEv")?,
             aligned_size_per_bank: code_of(c"_ZNK2tt8tt_metal6Buffer21aligned_size_per_bankEv")?,
         })?;
-        // SAFETY: as in `Reader::find`.
+        // SAFETY: as in `BufferReader::find`.
         unsafe {
             Some(Inner::Decoded {
                 layout,
@@ -295,14 +295,14 @@ fn whole_blocks(bytes: u64, block: u64) -> u64 {
 }
 
 /// As tt-metal numbers its types of buffers.
-pub fn number(kind: Kind) -> u32 {
+pub fn number(kind: BufferKind) -> u32 {
     match kind {
-        Kind::Dram => 0,
-        Kind::L1 => 1,
-        Kind::L1Small => 3,
-        Kind::Trace => 4,
+        BufferKind::Dram => 0,
+        BufferKind::L1 => 1,
+        BufferKind::L1Small => 3,
+        BufferKind::Trace => 4,
         // They are no buffers.
-        Kind::Cb | Kind::Kernel => 2,
+        BufferKind::Cb | BufferKind::Kernel => 2,
     }
 }
 

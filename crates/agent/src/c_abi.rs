@@ -2,18 +2,18 @@
 //!
 //! The header is made from this file; `tests/agent/c_abi.rs` compares the two.
 
-use crate::book::Book;
+use crate::book::ProcessBook;
 use crate::clock::millis;
 use crate::hooks::is_on;
 use crate::{label, query};
-use ledger::book::{Banks, Chips, Kind, New};
+use ledger::book::{AllocatorBanks, BufferKind, Chips, NewBuffer};
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What device memory is used for.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub enum MemoryKind {
+pub enum CMemoryKind {
     /// Buffers in DRAM.
     Dram = 0,
     /// Buffers in L1.
@@ -31,7 +31,7 @@ pub enum MemoryKind {
 /// A buffer, the same on all of its chips. It takes `bytes_per_bank` × `banks` of each.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Buffer {
+pub struct CBuffer {
     /// What tells it from the other live buffers of this process.
     pub id: u64,
     /// The chips that have it: bit n for the chip that `ttmon_chip` numbered n.
@@ -57,7 +57,7 @@ pub struct Buffer {
 /// What an allocator says of one bank; all banks of a kind are alike.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct BankFigures {
+pub struct CBankFigures {
     /// Bytes that can be handed out at all.
     pub allocatable_bytes: u64,
     /// Bytes that are handed out.
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn ttmon_open(producer: *const c_char) -> bool {
     let producer = unsafe { text(producer) };
     guarded(false, || {
         let producer = producer.map_or(UNNAMED.into(), CStr::to_string_lossy);
-        let book = if is_on() { Book::open_for(&producer) } else { None };
+        let book = if is_on() { ProcessBook::open_for(&producer) } else { None };
         book.inspect(|book| book.tend(millis())).is_some()
     })
 }
@@ -103,19 +103,19 @@ pub extern "C" fn ttmon_chip(device_id: u32, unique_id: u64) -> i32 {
 /// # Safety
 /// `buffer` must be NULL or point to one, whose label is NULL or ends with a zero.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ttmon_allocate(buffer: *const Buffer) -> bool {
+pub unsafe extern "C" fn ttmon_allocate(buffer: *const CBuffer) -> bool {
     // SAFETY: as promised.
     let Some(buffer) = (unsafe { buffer.as_ref() }) else { return false };
     // SAFETY: as promised.
     let own_label = unsafe { text(buffer.label) };
     guarded(false, || {
         let Some(book) = current() else { return false };
-        let Some(kind) = Kind::from_number(buffer.kind) else {
+        let Some(kind) = BufferKind::from_number(buffer.kind) else {
             book.incomplete("a runtime told of a buffer of an unknown kind, which is not counted");
             return false;
         };
         let enter = |label: &[u8]| {
-            let new = New {
+            let new = NewBuffer {
                 id: buffer.id,
                 chips: Chips(buffer.chips),
                 kind,
@@ -151,11 +151,11 @@ pub extern "C" fn ttmon_free(id: u64) -> bool {
 /// # Safety
 /// `figures` must be NULL or point to some.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ttmon_banks(chip: i32, kind: u8, figures: *const BankFigures) {
+pub unsafe extern "C" fn ttmon_banks(chip: i32, kind: u8, figures: *const CBankFigures) {
     // SAFETY: as promised.
     let Some(figures) = (unsafe { figures.as_ref() }) else { return };
-    let (Ok(chip), Some(kind)) = (u8::try_from(chip), Kind::from_number(kind)) else { return };
-    let figures = Banks {
+    let (Ok(chip), Some(kind)) = (u8::try_from(chip), BufferKind::from_number(kind)) else { return };
+    let figures = AllocatorBanks {
         banks: figures.banks,
         allocatable: figures.allocatable_bytes,
         allocated: figures.allocated_bytes,
@@ -229,8 +229,8 @@ pub unsafe extern "C" fn ttmon_text_free(text: *mut c_char) {
 const UNNAMED: &str = "a program that tells of its buffers by ttmon.h";
 
 /// The book, if there is one and it is to be kept.
-fn current() -> Option<&'static Book> {
-    if is_on() { Book::current() } else { None }
+fn current() -> Option<&'static ProcessBook> {
+    if is_on() { ProcessBook::current() } else { None }
 }
 
 /// A panic, though there should be none, ends here and not in C.
@@ -260,8 +260,8 @@ mod tests {
 
     #[test]
     fn the_kinds_are_those_of_the_book() {
-        use MemoryKind::{Cb, Dram, Kernel, L1, L1Small, Trace};
-        for (ours, theirs) in [Dram, L1, L1Small, Trace, Cb, Kernel].into_iter().zip(Kind::ALL) {
+        use CMemoryKind::{Cb, Dram, Kernel, L1, L1Small, Trace};
+        for (ours, theirs) in [Dram, L1, L1Small, Trace, Cb, Kernel].into_iter().zip(BufferKind::ALL) {
             assert_eq!(ours as u8, theirs as u8, "{ours:?}");
         }
     }

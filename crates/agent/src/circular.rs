@@ -12,10 +12,10 @@
 //! that at the next buffer if it had to be put off, in one percent of the time at most. It reads programs without a lock, so it is
 //! done only by the thread that makes programs on the device, and not while several do.
 
-use crate::book::{Book, Slot};
+use crate::book::{DeviceSlot, ProcessBook};
 use crate::clock::{millis, timed};
 use crate::metal::TotalCb;
-use ledger::book::Kind;
+use ledger::book::BufferKind;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// So many milliseconds are between two looks at what was put off.
@@ -28,7 +28,7 @@ const SETTLED: u64 = 1_000;
 /// # Safety
 /// The device must be open, and it must be a `Device`.
 #[cold]
-pub unsafe fn changed(total: Option<TotalCb>, book: &Book, slot: &Slot, came: bool) {
+pub unsafe fn changed(total: Option<TotalCb>, book: &ProcessBook, slot: &DeviceSlot, came: bool) {
     let (programs, me, now) = (&slot.programs, thread(), millis());
     let alive = programs.alive.fetch_add(if came { 1 } else { -1 }, Relaxed) + if came { 1 } else { -1 };
     let before = programs.thread.swap(me, Relaxed);
@@ -51,7 +51,7 @@ pub unsafe fn changed(total: Option<TotalCb>, book: &Book, slot: &Slot, came: bo
 /// # Safety
 /// The devices in the book must be open.
 #[inline]
-pub unsafe fn catch_up(total: Option<TotalCb>, book: &Book) {
+pub unsafe fn catch_up(total: Option<TotalCb>, book: &ProcessBook) {
     if book.circular.stale.load(Relaxed) {
         // SAFETY: as promised.
         unsafe { look(total, book) };
@@ -59,7 +59,7 @@ pub unsafe fn catch_up(total: Option<TotalCb>, book: &Book) {
 }
 
 #[cold]
-unsafe fn look(total: Option<TotalCb>, book: &Book) {
+unsafe fn look(total: Option<TotalCb>, book: &ProcessBook) {
     let (limit, now) = (&book.circular, millis());
     if now < limit.look.load(Relaxed) || !limit.pace.has_time(now) {
         return;
@@ -76,13 +76,13 @@ unsafe fn look(total: Option<TotalCb>, book: &Book) {
 }
 
 /// The device is closed: its programs are gone.
-pub fn closed(book: &Book, slot: &Slot) {
+pub fn closed(book: &ProcessBook, slot: &DeviceSlot) {
     if slot.programs.alive.swap(0, Relaxed) != 0 {
         tell(book, slot, 0, 0);
     }
 }
 
-unsafe fn ask(total: Option<TotalCb>, book: &Book, slot: &Slot) {
+unsafe fn ask(total: Option<TotalCb>, book: &ProcessBook, slot: &DeviceSlot) {
     let (Some(total), Some(device)) = (total, slot.object()) else { return };
     let (programs, now) = (&slot.programs, millis());
     let changed = programs.thread_changed.load(Relaxed);
@@ -101,9 +101,9 @@ unsafe fn ask(total: Option<TotalCb>, book: &Book, slot: &Slot) {
     tell(book, slot, bytes, programs.alive.load(Relaxed).max(0).cast_unsigned());
 }
 
-fn tell(book: &Book, slot: &Slot, bytes: u64, programs: u64) {
+fn tell(book: &ProcessBook, slot: &DeviceSlot, bytes: u64, programs: u64) {
     let chips = slot.chips();
-    book.write(|writer| chips.iter().for_each(|chip| writer.set(chip, Kind::Cb, bytes, programs)));
+    book.write(|writer| chips.iter().for_each(|chip| writer.set(chip, BufferKind::Cb, bytes, programs)));
 }
 
 /// A number that no other living thread has.

@@ -19,7 +19,7 @@ pub struct Layout {
 
 /// The code of the functions that tell.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Functions<'a> {
+pub struct BufferCode<'a> {
     pub page_size: &'a [u8],
     pub num_pages: &'a [u8],
     pub is_l1: &'a [u8],
@@ -29,7 +29,7 @@ pub struct Functions<'a> {
 
 impl Layout {
     /// Puts together what the functions tell, if they agree.
-    pub fn of(functions: Functions) -> Option<Layout> {
+    pub fn of(functions: BufferCode) -> Option<Layout> {
         let page = page_size(functions.page_size)?;
         let (same_page, size) = num_pages(functions.num_pages)?;
         let kind = is_l1(functions.is_l1)?;
@@ -157,7 +157,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// As in ttnn 0.78.0.
-    const RELEASED: Functions = Functions {
+    const RELEASED: BufferCode = BufferCode {
         page_size: &[0x48, 0x8B, 0x47, 0x58, 0xC3],
         num_pages: &[
             0x48, 0x8B, 0x4F, 0x58, 0x48, 0x85, 0xC9, 0x74, 0x16, 0x48, 0x8B, 0x47, 0x18, 0x48, 0x89, 0xC2, 0x48, 0x09,
@@ -184,16 +184,16 @@ mod tests {
 
     #[test]
     fn a_layout_that_is_not_told_stays_unknown() {
-        let silent = Functions { aligned_size_per_bank: &[0xC3], ..RELEASED };
+        let silent = BufferCode { aligned_size_per_bank: &[0xC3], ..RELEASED };
         assert_eq!(Layout::of(silent).unwrap().layout, None);
     }
 
     #[test]
     fn functions_that_disagree_are_refused() {
         let elsewhere = [0xF7, 0x47, 0x24, 0xFB, 0xFF, 0xFF, 0xFF, 0x0F, 0x94, 0xC0, 0xC3];
-        assert_eq!(Layout::of(Functions { is_dram: &elsewhere, ..RELEASED }), None);
+        assert_eq!(Layout::of(BufferCode { is_dram: &elsewhere, ..RELEASED }), None);
         let another_page = [0x48, 0x8B, 0x47, 0x60, 0xC3];
-        assert_eq!(Layout::of(Functions { page_size: &another_page, ..RELEASED }), None);
+        assert_eq!(Layout::of(BufferCode { page_size: &another_page, ..RELEASED }), None);
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_function_cut_short_is_refused() {
         for len in 0..RELEASED.num_pages.len() - 6 {
-            let cut = Functions { num_pages: &RELEASED.num_pages[..len], ..RELEASED };
+            let cut = BufferCode { num_pages: &RELEASED.num_pages[..len], ..RELEASED };
             assert_eq!(Layout::of(cut), None, "{len}");
         }
     }
@@ -223,7 +223,7 @@ mod tests {
             is_dram in any::<Vec<u8>>(),
             aligned_size_per_bank in any::<Vec<u8>>(),
         ) {
-            let functions = Functions {
+            let functions = BufferCode {
                 page_size: &page_size,
                 num_pages: &num_pages,
                 is_l1: &is_l1,
@@ -240,7 +240,7 @@ mod tests {
                 *changed = byte;
             }
             let [page_size, num_pages, is_l1, is_dram] = &codes;
-            let functions = Functions { page_size, num_pages, is_l1, is_dram, ..RELEASED };
+            let functions = BufferCode { page_size, num_pages, is_l1, is_dram, ..RELEASED };
             if let Some(layout) = Layout::of(functions) {
                 // Only the length of the jump over the division may differ.
                 prop_assert_eq!(Some(layout), Layout::of(RELEASED));

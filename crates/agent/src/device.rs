@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 pub type Object = NonNull<c_void>;
 
 /// The functions that tell of a device.
-pub struct Functions {
+pub struct DeviceFunctions {
     /// What the first word of such an object points to.
     mesh: usize,
     device: usize,
@@ -42,9 +42,9 @@ impl Members {
     }
 }
 
-impl Functions {
+impl DeviceFunctions {
     /// Finds the functions, or says what is missing.
-    pub fn find() -> Result<Functions, &'static str> {
+    pub fn find() -> Result<DeviceFunctions, &'static str> {
         let mesh = vtable(c"_ZTVN2tt8tt_metal11distributed10MeshDeviceE").ok_or(MISSING)?;
         let device = vtable(c"_ZTVN2tt8tt_metal6DeviceE").ok_or(MISSING)?;
         let mesh_id = library::find(c"_ZNK2tt8tt_metal11distributed10MeshDevice2idEv").ok_or(MISSING)?;
@@ -54,7 +54,7 @@ impl Functions {
         let (Some(id), None) = (places.next(), places.next()) else { return Err(MISSING) };
         // SAFETY: the types follow from the names; a `std::vector` comes back through a pointer that goes first.
         unsafe {
-            Ok(Functions {
+            Ok(DeviceFunctions {
                 mesh,
                 device,
                 mesh_ids: function(c"_ZNK2tt8tt_metal11distributed10MeshDevice14get_device_idsEv").ok_or(MISSING)?,

@@ -53,15 +53,15 @@ impl Programs {
 }
 
 /// When any device may be asked again, and whether there is reason to.
-pub struct Limit {
+pub struct AskLimit {
     pub pace: Pace,
     pub stale: AtomicBool,
     /// When it is worth to look for devices that were put off.
     pub look: AtomicU64,
 }
 
-impl Limit {
-    pub const fn new() -> Limit {
-        Limit { pace: Pace::new(0, 300), stale: AtomicBool::new(false), look: AtomicU64::new(0) }
+impl AskLimit {
+    pub const fn new() -> AskLimit {
+        AskLimit { pace: Pace::new(0, 300), stale: AtomicBool::new(false), look: AtomicU64::new(0) }
     }
 }

@@ -1,12 +1,12 @@
 //! What the hooks tell, entered in the book.
 
-use crate::book::{Book, Slot};
-use crate::buffer::{Allocator, Buffer, Look, Place};
+use crate::book::{DeviceSlot, ProcessBook};
+use crate::buffer::{Allocator, Buffer, BufferPlace, Look};
 use crate::clock::millis;
 use crate::device::{self, Object};
 use crate::metal::Metal;
 use crate::{banks, circular, label};
-use ledger::book::{Chips, Kind, New};
+use ledger::book::{BufferKind, Chips, NewBuffer};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
@@ -21,7 +21,7 @@ pub unsafe fn allocated(buffer: Buffer) {
     let Some(metal) = Metal::get() else { return };
     let (Ok(reader), Ok(functions)) = (&metal.buffers, &metal.devices) else {
         // The book says why, even one that somebody else has begun.
-        if let (Some(book), Some(problem)) = (Book::open(metal), metal.problem()) {
+        if let (Some(book), Some(problem)) = (ProcessBook::open(metal), metal.problem()) {
             book.incomplete(problem);
         }
         return;
@@ -31,7 +31,7 @@ pub unsafe fn allocated(buffer: Buffer) {
     if matches!(look, Look::Nowhere) {
         return;
     }
-    let Some(book) = Book::open(metal) else { return };
+    let Some(book) = ProcessBook::open(metal) else { return };
     let facts = match look {
         Look::At(facts) => facts,
         Look::Odd(reason) => return book.incomplete(reason),
@@ -49,7 +49,7 @@ pub unsafe fn allocated(buffer: Buffer) {
     };
     let enter = || {
         label::with_current(|label| {
-            let new = New {
+            let new = NewBuffer {
                 id: place.id,
                 chips,
                 kind: place.kind,
@@ -84,9 +84,9 @@ pub unsafe fn allocated(buffer: Buffer) {
 /// A buffer between [`freeing`] and [`freed`].
 pub struct Freeing {
     metal: &'static Metal,
-    book: &'static Book,
-    slot: &'static Slot,
-    kind: Kind,
+    book: &'static ProcessBook,
+    slot: &'static DeviceSlot,
+    kind: BufferKind,
     known: bool,
 }
 
@@ -99,11 +99,11 @@ pub struct Freeing {
 #[inline]
 pub unsafe fn freeing(buffer: Buffer) -> Option<Freeing> {
     arrived();
-    let book = Book::current()?;
+    let book = ProcessBook::current()?;
     let metal = Metal::get()?;
     let reader = metal.buffers.as_ref().ok()?;
     // SAFETY: as promised.
-    let Look::At(Place { id, device, kind }) = (unsafe { reader.place(buffer) }) else { return None };
+    let Look::At(BufferPlace { id, device, kind }) = (unsafe { reader.place(buffer) }) else { return None };
     let slot = book.devices.get(device);
     if let Some(slot) = slot {
         slot.begins_to_lose(kind);
@@ -141,7 +141,7 @@ pub unsafe fn announced(buffer: Buffer) {
 
 #[cold]
 unsafe fn announced_at_first(buffer: Buffer) {
-    let Some(book) = Book::current() else { return };
+    let Some(book) = ProcessBook::current() else { return };
     let Some(Ok(reader)) = Metal::get().map(|metal| &metal.buffers) else { return };
     // SAFETY: as promised.
     let id = unsafe {
@@ -185,7 +185,7 @@ thread_local!(static ANNOUNCED: Cell<Option<u64>> = const { Cell::new(None) });
 /// A chip was opened.
 #[cold]
 pub fn opened(unique_id: u64, device_id: i32) {
-    let Some(book) = Metal::get().and_then(Book::open) else { return };
+    let Some(book) = Metal::get().and_then(ProcessBook::open) else { return };
     book.write(|writer| writer.chip(device_id.cast_unsigned(), Some(unique_id)));
     book.tend(millis());
 }
@@ -193,7 +193,7 @@ pub fn opened(unique_id: u64, device_id: i32) {
 /// A device is closed or gone: what it still had went with it, and the next may have its address.
 #[cold]
 pub fn closed(device: *const c_void) {
-    let (Some(book), Some(device)) = (Book::current(), Object::new(device.cast_mut())) else { return };
+    let (Some(book), Some(device)) = (ProcessBook::current(), Object::new(device.cast_mut())) else { return };
     let mut chips = Chips::default();
     book.devices.remove(device, |slot| {
         chips = slot.chips();
@@ -211,7 +211,7 @@ pub fn closed(device: *const c_void) {
 /// It must be an `AllocatorImpl`.
 #[cold]
 pub unsafe fn emptied(allocator: *const c_void) {
-    let (Some(book), Some(Metal { view: Some(view), .. })) = (Book::current(), Metal::get()) else { return };
+    let (Some(book), Some(Metal { view: Some(view), .. })) = (ProcessBook::current(), Metal::get()) else { return };
     // SAFETY: as promised; it keeps its `Allocator` as long as it lives.
     let Some(allocator) = Allocator::new(unsafe { view(allocator).as_ref() }.map_or(ptr::null_mut(), |view| *view))
     else {
@@ -233,7 +233,7 @@ pub unsafe fn emptied(allocator: *const c_void) {
 #[cold]
 pub unsafe fn program(device: *const c_void, came: bool) {
     let (Some(metal), Some(device)) = (Metal::get(), Object::new(device.cast_mut())) else { return };
-    let (Some(book), Ok(functions)) = (Book::current(), &metal.devices) else { return };
+    let (Some(book), Ok(functions)) = (ProcessBook::current(), &metal.devices) else { return };
     // SAFETY: as promised; one that is in the book is open.
     unsafe {
         let met = || if came { meet(functions, book, device, false).ok()?.0 } else { None };
@@ -247,11 +247,11 @@ pub unsafe fn program(device: *const c_void, came: bool) {
 /// Learns which chips a device stands for.
 #[cold]
 unsafe fn meet<'a>(
-    functions: &device::Functions,
-    book: &'a Book,
+    functions: &device::DeviceFunctions,
+    book: &'a ProcessBook,
     device: Object,
     care: bool,
-) -> Result<(Option<&'a Slot>, Chips), &'static str> {
+) -> Result<(Option<&'a DeviceSlot>, Chips), &'static str> {
     // SAFETY: the caller vouches for the device.
     let members = unsafe { functions.members(device, care) }?;
     let mut chips = Chips::default();

@@ -23,12 +23,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Where the book should go.
 pub struct Handover {
-    services: Vec<Service>,
+    services: Vec<ServiceAddress>,
     due: AtomicU64,
 }
 
 /// A place where a service may be.
-struct Service {
+struct ServiceAddress {
     address: SocketAddrUnix,
     connection: Mutex<Option<Connection>>,
 }
@@ -65,7 +65,7 @@ impl Handover {
                 [b'@', name @ ..] => SocketAddrUnix::new_abstract_name(name),
                 path => SocketAddrUnix::new(path),
             };
-            Some(Service { address: address.ok()?, connection: Mutex::new(None) })
+            Some(ServiceAddress { address: address.ok()?, connection: Mutex::new(None) })
         };
         Handover { services: paths.iter().filter_map(service).collect(), due: AtomicU64::new(0) }
     }

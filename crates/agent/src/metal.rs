@@ -1,6 +1,6 @@
 //! All that is used of `libtt_metal.so`, found once.
 
-use crate::buffer::{Allocator, Reader};
+use crate::buffer::{Allocator, BufferReader};
 use crate::device::{self, Object};
 use crate::library::{self, function};
 use std::ffi::c_void;
@@ -15,8 +15,8 @@ pub type TotalCb = unsafe extern "C-unwind" fn(Object) -> u64;
 
 /// What the library offers, or why it cannot be used.
 pub struct Metal {
-    pub buffers: Result<Reader, &'static str>,
-    pub devices: Result<device::Functions, &'static str>,
+    pub buffers: Result<BufferReader, &'static str>,
+    pub devices: Result<device::DeviceFunctions, &'static str>,
     pub statistics: Option<Statistics>,
     pub total_cb: Option<TotalCb>,
     /// `AllocatorImpl::view`: where the `Allocator` of an `AllocatorImpl` is kept.
@@ -33,7 +33,7 @@ impl Metal {
 
     /// Who keeps the book, for the book.
     pub fn producer(&self) -> String {
-        let by = self.buffers.as_ref().map_or("that is not recognised", Reader::by);
+        let by = self.buffers.as_ref().map_or("that is not recognised", BufferReader::by);
         format!("ttmon-agent {}, libtt_metal {by}", env!("CARGO_PKG_VERSION"))
     }
 
@@ -50,8 +50,8 @@ impl Metal {
         // SAFETY: the types follow from the names, as declared in all releases from 0.66 to 0.81.
         let metal = unsafe {
             Metal {
-                buffers: Reader::find(),
-                devices: device::Functions::find(),
+                buffers: BufferReader::find(),
+                devices: device::DeviceFunctions::find(),
                 statistics: function(c"_ZNK2tt8tt_metal9Allocator14get_statisticsERKNS0_10BufferTypeE"),
                 total_cb: function(c"_ZNK2tt8tt_metal6Device22get_total_cb_allocatedEv"),
                 view: function(c"_ZNK2tt8tt_metal13AllocatorImpl4viewEv"),

@@ -1,6 +1,6 @@
 //! Answers about this process, another one, and the machine, as JSON. Nothing here runs before it is asked.
 
-use crate::book::Book;
+use crate::book::ProcessBook;
 use crate::hooks::is_on;
 use ledger::book;
 use model::{Device, Fault, Host, Process, ProcessMemory, Snapshot, Timestamp};
@@ -17,7 +17,7 @@ fn own_memory() -> Result<ProcessMemory, String> {
     if !is_on() {
         return Err("this process keeps no book: TTMON_AGENT switches the agent off".into());
     }
-    let Some(own) = Book::current() else {
+    let Some(own) = ProcessBook::current() else {
         return Err("this process keeps no book: nothing was allocated on a device since the agent was loaded".into());
     };
     // From within: a process need not be allowed to look into /proc/self, and may have closed the file.
@@ -49,12 +49,12 @@ pub fn system(device: i32) -> String {
 
 /// The same with the whole book of each process.
 pub fn detailed(device: i32) -> String {
-    told(snapshot(device).map(Detailed::of))
+    told(snapshot(device).map(DetailedSnapshot::of))
 }
 
 /// What a [`Snapshot`] has, with the book of each process.
 #[derive(Serialize)]
-struct Detailed {
+struct DetailedSnapshot {
     schema: u32,
     taken_at: Timestamp,
     host: Host,
@@ -70,8 +70,8 @@ struct WithBook {
     book: Option<ProcessMemory>,
 }
 
-impl Detailed {
-    fn of(snapshot: Snapshot) -> Detailed {
+impl DetailedSnapshot {
+    fn of(snapshot: Snapshot) -> DetailedSnapshot {
         let Snapshot { schema, taken_at, host, devices, processes, mut faults, alerts: _ } = snapshot;
         let with_book = |process: Process| {
             // One that ended meanwhile, or is somebody else's, is shown without.
@@ -85,7 +85,7 @@ impl Detailed {
             WithBook { process, book }
         };
         let processes = processes.into_iter().map(with_book).collect();
-        Detailed { schema, taken_at, host, devices, processes, faults }
+        DetailedSnapshot { schema, taken_at, host, devices, processes, faults }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Receivers are told in threads of their own, one for each: nobody waits for another, and the service for none.
 
-use crate::log::{Level, log};
+use crate::log::{LogLevel, log};
 use crate::notice::Notice;
-use crate::queue::Queue;
-use crate::receiver::Teller;
-use crate::settings::{Receiver, Way};
+use crate::queue::NoticeQueue;
+use crate::receiver::Notifier;
+use crate::settings::{Channel, Receiver};
 use model::Timestamp;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::HashMap;
@@ -16,25 +16,25 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// All receivers, and what they have still to be told.
 #[derive(Default)]
 pub struct Delivery {
-    lines: Vec<Line>,
+    lines: Vec<ReceiverThread>,
     /// What fires, so that a receiver that is new hears of it.
     firing: HashMap<String, Notice>,
 }
 
 /// One receiver.
-struct Line {
+struct ReceiverThread {
     receiver: Receiver,
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueue>,
     running: Arc<AtomicI32>,
 }
 
-struct Shared {
-    inside: Mutex<Inside>,
+struct SharedQueue {
+    inside: Mutex<QueueState>,
     news: Condvar,
 }
 
-struct Inside {
-    queue: Queue,
+struct QueueState {
+    queue: NoticeQueue,
     /// Nobody wants it told any more.
     is_over: bool,
 }
@@ -42,7 +42,7 @@ struct Inside {
 impl Delivery {
     /// Tells these from now on. Those that stay go on with what they have still to hear; those that are new hear what fires.
     pub fn set_receivers(&mut self, receivers: &[Receiver], host: &str) {
-        let (stay, go): (Vec<Line>, Vec<Line>) =
+        let (stay, go): (Vec<ReceiverThread>, Vec<ReceiverThread>) =
             std::mem::take(&mut self.lines).into_iter().partition(|line| receivers.contains(&line.receiver));
         drop(go);
         self.lines = stay;
@@ -50,7 +50,7 @@ impl Delivery {
             if self.lines.iter().any(|line| line.receiver == *receiver) {
                 continue;
             }
-            let line = Line::start(receiver, host);
+            let line = ReceiverThread::start(receiver, host);
             self.firing.values().for_each(|notice| line.push(notice));
             self.lines.push(line);
         }
@@ -66,24 +66,25 @@ impl Delivery {
     }
 }
 
-impl Line {
-    fn start(receiver: &Receiver, host: &str) -> Line {
+impl ReceiverThread {
+    fn start(receiver: &Receiver, host: &str) -> ReceiverThread {
         let queue = match receiver.way {
-            Way::Alertmanager { .. } => Queue::repeating(),
-            Way::Desktop => Queue::one_by_one(),
-            Way::Webhook { .. } | Way::Command { .. } => Queue::default(),
+            Channel::Alertmanager { .. } => NoticeQueue::repeating(),
+            Channel::Desktop => NoticeQueue::one_by_one(),
+            Channel::Webhook { .. } | Channel::Command { .. } => NoticeQueue::default(),
         };
-        let shared = Arc::new(Shared { inside: Mutex::new(Inside { queue, is_over: false }), news: Condvar::new() });
-        let teller = Teller::new(receiver, host);
+        let shared =
+            Arc::new(SharedQueue { inside: Mutex::new(QueueState { queue, is_over: false }), news: Condvar::new() });
+        let teller = Notifier::new(receiver, host);
         let running = teller.running.clone();
         let (inside, name) = (shared.clone(), receiver.name());
         let started =
             std::thread::Builder::new().name("ttmon-alerts".into()).spawn(move || work(&inside, teller, &name));
         if let Err(error) = started {
             let reason = format!("no thread for it: {error}");
-            log(Level::Error, "not-delivered", &[("receiver", &receiver.name()), ("reason", &reason)]);
+            log(LogLevel::Error, "not-delivered", &[("receiver", &receiver.name()), ("reason", &reason)]);
         }
-        Line { receiver: receiver.clone(), shared, running }
+        ReceiverThread { receiver: receiver.clone(), shared, running }
     }
 
     fn push(&self, notice: &Notice) {
@@ -95,7 +96,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for ReceiverThread {
     fn drop(&mut self) {
         self.shared.inside.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
         self.shared.news.notify_one();
@@ -107,7 +108,7 @@ impl Drop for Line {
 }
 
 /// Tells one receiver, again and again until it has heard.
-fn work(shared: &Shared, mut teller: Teller, name: &str) {
+fn work(shared: &SharedQueue, mut teller: Notifier, name: &str) {
     let (started, random) = (Instant::now(), RandomState::new());
     let mut inside = shared.inside.lock().unwrap_or_else(PoisonError::into_inner);
     let mut failed = false;
@@ -125,7 +126,7 @@ fn work(shared: &Shared, mut teller: Teller, name: &str) {
             Ok(_) => {
                 inside.queue.done();
                 if std::mem::take(&mut failed) {
-                    log(Level::Info, "delivered-again", &[("receiver", &name), ("alerts", &batch.len())]);
+                    log(LogLevel::Info, "delivered-again", &[("receiver", &name), ("alerts", &batch.len())]);
                 }
             }
             Err(error) => {
@@ -140,7 +141,7 @@ fn work(shared: &Shared, mut teller: Teller, name: &str) {
                     ("waiting", &inside.queue.len()),
                     ("again_in_seconds", &pause),
                 ];
-                log(Level::Warning, "not-delivered", &fields);
+                log(LogLevel::Warning, "not-delivered", &fields);
             }
         }
     }

@@ -9,7 +9,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 /// How somebody is asked.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct HttpOptions {
     /// For the whole exchange, from the look-up of the name to the last byte.
     pub timeout: Duration,
     /// The certificates to believe, instead of the system's.
@@ -18,9 +18,9 @@ pub struct Options {
     pub token_file: Option<PathBuf>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { timeout: Duration::from_secs(5), ca: None, token_file: None }
+impl Default for HttpOptions {
+    fn default() -> HttpOptions {
+        HttpOptions { timeout: Duration::from_secs(5), ca: None, token_file: None }
     }
 }
 
@@ -36,7 +36,7 @@ const LONGEST: u64 = 256 << 20;
 
 impl Http {
     /// Reads the token and the certificates.
-    pub fn new(options: &Options) -> anyhow::Result<Http> {
+    pub fn new(options: &HttpOptions) -> anyhow::Result<Http> {
         let token = options.token_file.as_deref().map(token).transpose()?;
         let tls = TlsConfig::builder()
             .root_certs(roots(options.ca.as_deref())?)

@@ -43,7 +43,7 @@ pub use notice::Notice;
 pub use parse::ParseError;
 pub use problem::{Problem, line_of};
 pub use promql::{metric_names, prometheus};
-pub use receiver::Teller;
+pub use receiver::Notifier;
 pub use rule::{Rule, built_in};
 pub use rule_figure::{RuleFigure, figure_help};
 pub use subject::Scope;

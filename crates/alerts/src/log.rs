@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 /// How much a line matters, as syslog numbers it.
 #[derive(Debug, Clone, Copy)]
-pub enum Level {
+pub enum LogLevel {
     /// Something does not work.
     Error = 3,
     /// Something may not work.
@@ -18,17 +18,17 @@ pub enum Level {
 static JOURNAL: LazyLock<bool> = LazyLock::new(|| std::env::var_os("JOURNAL_STREAM").is_some());
 
 /// Writes a line. One that cannot be written is lost, and nothing waits for it.
-pub fn log(level: Level, event: &str, fields: &[(&str, &dyn Display)]) {
+pub fn log(level: LogLevel, event: &str, fields: &[(&str, &dyn Display)]) {
     let line = line(level, event, fields, *JOURNAL);
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-fn line(level: Level, event: &str, fields: &[(&str, &dyn Display)], journal: bool) -> String {
+fn line(level: LogLevel, event: &str, fields: &[(&str, &dyn Display)], journal: bool) -> String {
     let mut line = match (journal, level) {
         (true, level) => format!("<{}>", level as u8),
-        (false, Level::Error) => "level=error ".into(),
-        (false, Level::Warning) => "level=warning ".into(),
-        (false, Level::Info) => "level=info ".into(),
+        (false, LogLevel::Error) => "level=error ".into(),
+        (false, LogLevel::Warning) => "level=warning ".into(),
+        (false, LogLevel::Info) => "level=info ".into(),
     };
     line.push_str("event=");
     line.push_str(event);
@@ -52,7 +52,7 @@ mod tests {
     fn a_line_is_keys_and_values() {
         let fields: [(&str, &dyn Display); 3] = [("pid", &7), ("command", &"a b\n\"c\""), ("path", &"/tmp/x.sock")];
         let text = r#"event=lie pid=7 command="a b\n\"c\"" path=/tmp/x.sock"#;
-        assert_eq!(line(Level::Warning, "lie", &fields, false), format!("level=warning {text}\n"));
-        assert_eq!(line(Level::Warning, "lie", &fields, true), format!("<4>{text}\n"));
+        assert_eq!(line(LogLevel::Warning, "lie", &fields, false), format!("level=warning {text}\n"));
+        assert_eq!(line(LogLevel::Warning, "lie", &fields, true), format!("<4>{text}\n"));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The queue of one receiver. Times are of a clock that only goes forward.
 #[derive(Debug, Default)]
-pub struct Queue {
+pub struct NoticeQueue {
     /// By fingerprint: a newer state takes the place of an older one. One that is over tells when it began, so that even what began
     /// and ended unheard is told.
     waiting: BTreeMap<String, Notice>,
@@ -30,15 +30,15 @@ pub const REPEAT: Duration = Duration::from_secs(60);
 /// So many are told at once.
 const MOST: usize = 200;
 
-impl Queue {
+impl NoticeQueue {
     /// Of a receiver that wants to hear again and again what fires.
-    pub fn repeating() -> Queue {
-        Queue { firing: Some(BTreeMap::new()), ..Queue::default() }
+    pub fn repeating() -> NoticeQueue {
+        NoticeQueue { firing: Some(BTreeMap::new()), ..NoticeQueue::default() }
     }
 
     /// Of a receiver that is told one thing at a time.
-    pub fn one_by_one() -> Queue {
-        Queue { one_by_one: true, ..Queue::default() }
+    pub fn one_by_one() -> NoticeQueue {
+        NoticeQueue { one_by_one: true, ..NoticeQueue::default() }
     }
 
     pub fn push(&mut self, notice: Notice) {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_fails_waits_twice_as_long_each_time_and_is_never_lost() {
-        let mut queue = Queue::default();
+        let mut queue = NoticeQueue::default();
         queue.push(notice("hot", AlertState::Firing));
         let (mut now, mut pauses) = (at(0), Vec::new());
         for _ in 0..9 {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_newest_state_wins_even_over_one_that_is_on_its_way() {
-        let mut queue = Queue::default();
+        let mut queue = NoticeQueue::default();
         queue.push(notice("hot", AlertState::Firing));
         let batch = queue.take(at(0));
         queue.push(notice("hot", AlertState::Resolved));
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn who_is_told_one_by_one_hears_nothing_twice() {
-        let mut queue = Queue::one_by_one();
+        let mut queue = NoticeQueue::one_by_one();
         queue.push(notice("a", AlertState::Firing));
         queue.push(notice("b", AlertState::Firing));
         assert_eq!(told(&queue.take(at(0))), ["a firing"]);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_fires_is_told_again_until_it_is_over() {
-        let mut queue = Queue::repeating();
+        let mut queue = NoticeQueue::repeating();
         queue.push(notice("hot", AlertState::Firing));
         assert_eq!(told(&queue.take(at(0))), ["hot firing"]);
         queue.done();

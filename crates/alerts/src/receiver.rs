@@ -1,8 +1,8 @@
 //! Telling somebody: over HTTP as JSON, to Alertmanager, to a command, on the desktop.
 
-use crate::http::{Http, Options};
+use crate::http::{Http, HttpOptions};
 use crate::notice::Notice;
-use crate::settings::{Receiver, Way};
+use crate::settings::{Channel, Receiver};
 use anyhow::{Context, bail};
 use model::{AlertState, Severity, Timestamp};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Somebody who can be told.
-pub struct Teller {
+pub struct Notifier {
     receiver: Receiver,
     host: String,
     http: Option<Http>,
@@ -28,10 +28,10 @@ const FORGOTTEN_MS: i64 = 4 * super::queue::REPEAT.as_millis() as i64;
 /// What a command may say of its mistake.
 const LONGEST_COMPLAINT: u64 = 200;
 
-impl Teller {
+impl Notifier {
     /// Of a receiver, in the name of this machine.
-    pub fn new(receiver: &Receiver, host: &str) -> Teller {
-        Teller { receiver: receiver.clone(), host: host.to_owned(), http: None, running: Arc::default() }
+    pub fn new(receiver: &Receiver, host: &str) -> Notifier {
+        Notifier { receiver: receiver.clone(), host: host.to_owned(), http: None, running: Arc::default() }
     }
 
     /// Tells all of it, or says why not. Blocks for as long as the receiver may take. `now` is on the wall's clock.
@@ -47,23 +47,23 @@ impl Teller {
     fn attempt(&mut self, notices: &[Notice], now: Timestamp, is_test: bool) -> anyhow::Result<String> {
         let host = self.host.clone();
         match self.receiver.way.clone() {
-            Way::Webhook { url, .. } => {
+            Channel::Webhook { url, .. } => {
                 let body = message(notices, &host, is_test).to_string();
                 let answer = self.http()?.post_json(&url, body.as_bytes())?;
                 Ok(first_line(&answer).map_or_else(|| "taken".into(), |line| format!("taken: {line}")))
             }
-            Way::Alertmanager { url, .. } => {
+            Channel::Alertmanager { url, .. } => {
                 let all: Vec<Value> =
                     notices.iter().map(|notice| for_alertmanager(notice, &host, now, is_test)).collect();
                 self.http()?.post_json(&format!("{url}/api/v2/alerts"), Value::from(all).to_string().as_bytes())?;
                 Ok("taken".into())
             }
-            Way::Command { run } => {
+            Channel::Command { run } => {
                 let body = message(notices, &host, is_test).to_string() + "\n";
                 self.run(&run, body.as_bytes())?;
                 Ok("ended with 0".into())
             }
-            Way::Desktop => {
+            Channel::Desktop => {
                 for notice in notices {
                     self.run(&notification(notice, is_test), b"")?;
                 }
@@ -73,7 +73,8 @@ impl Teller {
     }
 
     fn http(&mut self) -> anyhow::Result<&Http> {
-        let (Way::Webhook { token_file, ca, .. } | Way::Alertmanager { token_file, ca, .. }) = &self.receiver.way
+        let (Channel::Webhook { token_file, ca, .. } | Channel::Alertmanager { token_file, ca, .. }) =
+            &self.receiver.way
         else {
             bail!("is not told over HTTP");
         };
@@ -81,7 +82,7 @@ impl Teller {
             Some(http) => http,
             None => {
                 let (ca, token_file) = (ca.clone(), token_file.clone());
-                Http::new(&Options { timeout: self.receiver.timeout, ca, token_file })?
+                Http::new(&HttpOptions { timeout: self.receiver.timeout, ca, token_file })?
             }
         };
         Ok(self.http.insert(http))
@@ -220,9 +221,9 @@ mod tests {
     use expect_test::expect;
 
     fn command(run: &[&str], timeout: u64) -> anyhow::Result<String> {
-        let way = Way::Command { run: run.iter().map(|one| (*one).to_owned()).collect() };
+        let way = Channel::Command { run: run.iter().map(|one| (*one).to_owned()).collect() };
         let receiver = Receiver { way, at_least: Severity::Info, timeout: Duration::from_secs(timeout) };
-        Teller::new(&receiver, "here").tell(&[notice("hot", AlertState::Firing)], Timestamp(0), false)
+        Notifier::new(&receiver, "here").tell(&[notice("hot", AlertState::Firing)], Timestamp(0), false)
     }
 
     #[test]

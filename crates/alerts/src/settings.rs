@@ -13,7 +13,7 @@ use toml_edit::{Document, Item, Table, TableLike};
 
 /// What the file says of alerts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct AlertSettings {
     /// What is watched.
     pub rules: Vec<Rule>,
     /// Who is told.
@@ -24,7 +24,7 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Receiver {
     /// How.
-    pub way: Way,
+    pub way: Channel,
     /// Only of what matters as much.
     pub at_least: Severity,
     /// For one attempt.
@@ -34,7 +34,7 @@ pub struct Receiver {
 /// How somebody is told.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
-pub enum Way {
+pub enum Channel {
     /// JSON is sent to a URL.
     Webhook { url: String, token_file: Option<PathBuf>, ca: Option<PathBuf> },
     /// Alerts are sent to an Alertmanager.
@@ -45,9 +45,9 @@ pub enum Way {
     Desktop,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { rules: built_in(), receivers: Vec::new() }
+impl Default for AlertSettings {
+    fn default() -> AlertSettings {
+        AlertSettings { rules: built_in(), receivers: Vec::new() }
     }
 }
 
@@ -55,10 +55,10 @@ impl Receiver {
     /// For people: how, and where.
     pub fn name(&self) -> String {
         match &self.way {
-            Way::Webhook { url, .. } => format!("webhook {}", without_secrets(url)),
-            Way::Alertmanager { url, .. } => format!("alertmanager {}", without_secrets(url)),
-            Way::Command { run } => format!("command {}", run.first().map_or("", String::as_str)),
-            Way::Desktop => "desktop".into(),
+            Channel::Webhook { url, .. } => format!("webhook {}", without_secrets(url)),
+            Channel::Alertmanager { url, .. } => format!("alertmanager {}", without_secrets(url)),
+            Channel::Command { run } => format!("command {}", run.first().map_or("", String::as_str)),
+            Channel::Desktop => "desktop".into(),
         }
     }
 }
@@ -79,20 +79,20 @@ const HTTP_KEYS: [&str; 5] = ["url", "token_file", "ca", "at_least", "timeout"];
 const LONGEST_NAME: usize = 64;
 
 /// What a text says, and what of it is wrong. A mistake costs nothing but itself.
-pub fn parse(text: &str) -> (Settings, Vec<Problem>) {
+pub fn parse(text: &str) -> (AlertSettings, Vec<Problem>) {
     match text.parse::<Document<String>>() {
         Ok(document) => read(text, &document),
         Err(error) => {
             let what = error.message().lines().collect::<Vec<_>>().join(", ");
-            (Settings::default(), vec![Problem { line: line_of(text, error.span()), what }])
+            (AlertSettings::default(), vec![Problem { line: line_of(text, error.span()), what }])
         }
     }
 }
 
 /// The same of a text that is parsed already.
-pub fn read(text: &str, document: &Document<String>) -> (Settings, Vec<Problem>) {
-    let mut reader = Reader { text, problems: Vec::new() };
-    let mut settings = Settings::default();
+pub fn read(text: &str, document: &Document<String>) -> (AlertSettings, Vec<Problem>) {
+    let mut reader = SettingsReader { text, problems: Vec::new() };
+    let mut settings = AlertSettings::default();
     if let Some(item) = document.get("alerts") {
         reader.alerts(item, &mut settings);
     }
@@ -102,14 +102,14 @@ pub fn read(text: &str, document: &Document<String>) -> (Settings, Vec<Problem>)
     (settings, reader.problems)
 }
 
-struct Reader<'a> {
+struct SettingsReader<'a> {
     text: &'a str,
     problems: Vec<Problem>,
 }
 
 type Read<T> = Result<T, String>;
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     fn wrong(&mut self, span: Option<std::ops::Range<usize>>, what: String) {
         self.problems.push(Problem { line: line_of(self.text, span), what });
     }
@@ -126,7 +126,7 @@ impl Reader<'_> {
         }
     }
 
-    fn alerts(&mut self, item: &Item, settings: &mut Settings) {
+    fn alerts(&mut self, item: &Item, settings: &mut AlertSettings) {
         let Some(table) = item.as_table_like() else {
             return self.wrong(item.span(), "alerts must be a table, [alerts]; a rule is an [[alert]]".into());
         };
@@ -157,7 +157,7 @@ impl Reader<'_> {
                 return self.wrong(item.span(), "write [alerts.desktop], a table".into());
             };
             self.check_keys(table, &["at_least", "timeout"]);
-            match about(table).map(|(at_least, timeout)| Receiver { way: Way::Desktop, at_least, timeout }) {
+            match about(table).map(|(at_least, timeout)| Receiver { way: Channel::Desktop, at_least, timeout }) {
                 Ok(receiver) => settings.receivers.push(receiver),
                 Err(why) => self.wrong(item.span(), format!("alerts.desktop: {why}")),
             }
@@ -252,7 +252,7 @@ fn receiver(kind: &str, table: &Table) -> Read<Receiver> {
         let run = table.get("run").and_then(Item::as_array).ok_or(needed)?;
         let run: Option<Vec<String>> = run.iter().map(|one| one.as_str().map(str::to_owned)).collect();
         let run = run.filter(|run| run.first().is_some_and(|program| !program.is_empty())).ok_or(needed)?;
-        return Ok(Receiver { way: Way::Command { run }, at_least, timeout });
+        return Ok(Receiver { way: Channel::Command { run }, at_least, timeout });
     }
     let url = string(table, "url")?.ok_or("url is missing")?;
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
@@ -262,8 +262,8 @@ fn receiver(kind: &str, table: &Table) -> Read<Receiver> {
     let file = |key: &str| Ok::<_, String>(string(table, key)?.map(PathBuf::from));
     let (token_file, ca) = (file("token_file")?, file("ca")?);
     let way = match kind {
-        "webhook" => Way::Webhook { url, token_file, ca },
-        _ => Way::Alertmanager { url: url.trim_end_matches('/').to_owned(), token_file, ca },
+        "webhook" => Channel::Webhook { url, token_file, ca },
+        _ => Channel::Alertmanager { url: url.trim_end_matches('/').to_owned(), token_file, ca },
     };
     Ok(Receiver { way, at_least, timeout })
 }

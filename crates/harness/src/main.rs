@@ -54,9 +54,9 @@ fn run(arguments: &[OsString]) -> Result<()> {
         }
         [mode, ttnn, cluster, shape @ ..] if mode == "mock" && shape.len() <= 1 => {
             let shape = shape.first().map(|shape| shape.to_string_lossy().parse()).transpose()?;
-            let root = root::Root::build(Path::new(ttnn))?;
-            let mesh = mock::Mesh::open(root, Path::new(cluster), shape)?;
-            script::serve(mesh, replies, mock::Mesh::answer)
+            let root = root::MetalRoot::build(Path::new(ttnn))?;
+            let mesh = mock::MockMesh::open(root, Path::new(cluster), shape)?;
+            script::serve(mesh, replies, mock::MockMesh::answer)
         }
         [mode, chip, seed] if mode == "book" => {
             let number = |name, word: &OsString| script::number(name, &word.to_string_lossy());

@@ -43,32 +43,32 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use self::buffers::Held;
-use self::child::Child;
-use self::functions::Functions;
+use self::buffers::MockBuffer;
+use self::child::SleepingChild;
+use self::functions::MetalFunctions;
 use self::program::Program;
 use crate::cpp::{Cpp, SharedPtr, Storage};
-use crate::root::Root;
+use crate::root::MetalRoot;
 use crate::script::number;
 
 /// A mesh of devices and what is on it.
-pub struct Mesh {
-    functions: Functions,
-    children: Vec<Child>,
+pub struct MockMesh {
+    functions: MetalFunctions,
+    children: Vec<SleepingChild>,
     // Programs and buffers go before the device they are on.
     program: Option<Program>,
-    buffers: BTreeMap<u32, Held>,
+    buffers: BTreeMap<u32, MockBuffer>,
     device: SharedPtr,
     closed: bool,
     // The device reads from it and leaves files in it.
-    root: Root,
+    root: MetalRoot,
 }
 
-impl Mesh {
+impl MockMesh {
     /// Opens device 0 alone, or as many devices as the shape has places.
     ///
     /// Changes the environment and the working directory, and so must come before any thread is started.
-    pub fn open(root: Root, cluster: &Path, shape: Option<Shape>) -> Result<Mesh> {
+    pub fn open(root: MetalRoot, cluster: &Path, shape: Option<MeshShape>) -> Result<MockMesh> {
         let cluster = cluster.canonicalize().with_context(|| format!("cannot find {}", cluster.display()))?;
         for (name, value) in [
             ("TT_METAL_MOCK_CLUSTER_DESC_PATH", cluster.as_path()),
@@ -88,12 +88,12 @@ impl Mesh {
         let libraries = root.path().join("build/lib");
         let metal = Cpp::load_global(&libraries.join("libtt_metal.so"))?;
         let ttnn = Cpp::load_global(&libraries.join("_ttnncpp.so"))?;
-        let functions = Functions::find(metal, ttnn)?;
+        let functions = MetalFunctions::find(metal, ttnn)?;
         let device = open_device(&functions, shape);
         if device.object().is_null() {
             bail!("the library opened no device");
         }
-        Ok(Mesh {
+        Ok(MockMesh {
             functions,
             children: Vec::new(),
             program: None,
@@ -118,7 +118,7 @@ impl Mesh {
             }
             ["fork", ref command @ ..] => return child::fork(self, command),
             ["thread", "alloc" | "tensor" | "free", ..] => {
-                let elsewhere = |mesh: &mut Mesh| mesh.answer(&words[1..]);
+                let elsewhere = |mesh: &mut MockMesh| mesh.answer(&words[1..]);
                 return thread::scope(|scope| scope.spawn(|| elsewhere(self)).join())
                     .unwrap_or_else(|_| Err(anyhow!("the thread panicked")));
             }
@@ -177,7 +177,7 @@ impl Mesh {
     }
 }
 
-impl Drop for Mesh {
+impl Drop for MockMesh {
     fn drop(&mut self) {
         self.children.clear();
         self.program = None;
@@ -189,14 +189,14 @@ impl Drop for Mesh {
 const L1_SMALL_BYTES: usize = 32 << 10;
 const TRACE_BYTES: usize = 1 << 20;
 
-fn open_device(functions: &Functions, shape: Option<Shape>) -> SharedPtr {
+fn open_device(functions: &MetalFunctions, shape: Option<MeshShape>) -> SharedPtr {
     let mut device = SharedPtr::null();
     // An absent `std::optional` is zero where its flag is, and so is an empty `std::vector`.
     let mut absent = Storage::new();
     let absent = absent.as_ptr();
     // SAFETY: The storage is larger than the objects in it, and a null pointer may be overwritten.
     unsafe {
-        if let Some(Shape(rows, columns)) = shape {
+        if let Some(MeshShape(rows, columns)) = shape {
             let mut shape = Storage::new();
             let shape = shape.as_ptr();
             (functions.shape)(shape, rows, columns);
@@ -212,14 +212,14 @@ fn open_device(functions: &Functions, shape: Option<Shape>) -> SharedPtr {
 
 /// Rows and columns of a mesh, as in `2x4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape(u32, u32);
+pub struct MeshShape(u32, u32);
 
-impl FromStr for Shape {
+impl FromStr for MeshShape {
     type Err = anyhow::Error;
 
-    fn from_str(word: &str) -> Result<Shape> {
+    fn from_str(word: &str) -> Result<MeshShape> {
         let (rows, columns) = word.split_once('x').with_context(|| format!("{word:?} is not ROWSxCOLUMNS"))?;
-        Ok(Shape(number("ROWS", rows)?, number("COLUMNS", columns)?))
+        Ok(MeshShape(number("ROWS", rows)?, number("COLUMNS", columns)?))
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_shape_is_rows_and_columns() {
-        assert_eq!("2x4".parse::<Shape>().unwrap(), Shape(2, 4));
-        assert_eq!("8".parse::<Shape>().unwrap_err().to_string(), "\"8\" is not ROWSxCOLUMNS");
+        assert_eq!("2x4".parse::<MeshShape>().unwrap(), MeshShape(2, 4));
+        assert_eq!("8".parse::<MeshShape>().unwrap_err().to_string(), "\"8\" is not ROWSxCOLUMNS");
     }
 }

@@ -12,11 +12,11 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 /// The folder. It is removed when dropped.
-pub struct Root(TempDir);
+pub struct MetalRoot(TempDir);
 
-impl Root {
+impl MetalRoot {
     /// `ttnn` is the folder of that name in the unpacked wheel.
-    pub fn build(ttnn: &Path) -> Result<Root> {
+    pub fn build(ttnn: &Path) -> Result<MetalRoot> {
         let ttnn = ttnn.canonicalize().with_context(|| format!("cannot find {}", ttnn.display()))?;
         let root = tempfile::Builder::new().prefix("ttmetal-harness-").tempdir()?;
         link_all(&ttnn, root.path(), "runtime")?;
@@ -28,7 +28,7 @@ impl Root {
         fs::write(&compiler, stub_compiler(&firmware_compiler(&ttnn)?))?;
         fs::set_permissions(&compiler, Permissions::from_mode(0o755))?;
         fs::create_dir(root.path().join("scratch"))?;
-        Ok(Root(root))
+        Ok(MetalRoot(root))
     }
 
     pub fn path(&self) -> &Path {

@@ -36,7 +36,7 @@ fn converse<S>(
 
 /// The kinds of device memory that tt-metal tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetalBufferType {
     Dram,
     L1,
     L1Small,
@@ -45,29 +45,29 @@ pub enum Kind {
     Cb,
 }
 
-impl Kind {
+impl MetalBufferType {
     /// The number in tt-metal's `BufferType` (up to `Trace`) and `ShmBufferType` (all).
     pub fn code(self) -> u8 {
         match self {
-            Kind::Dram => 0,
-            Kind::L1 => 1,
-            Kind::L1Small => 3,
-            Kind::Trace => 4,
-            Kind::Cb => 5,
+            MetalBufferType::Dram => 0,
+            MetalBufferType::L1 => 1,
+            MetalBufferType::L1Small => 3,
+            MetalBufferType::Trace => 4,
+            MetalBufferType::Cb => 5,
         }
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for MetalBufferType {
     type Err = anyhow::Error;
 
-    fn from_str(word: &str) -> Result<Kind> {
+    fn from_str(word: &str) -> Result<MetalBufferType> {
         Ok(match word {
-            "dram" => Kind::Dram,
-            "l1" => Kind::L1,
-            "l1_small" => Kind::L1Small,
-            "trace" => Kind::Trace,
-            "cb" => Kind::Cb,
+            "dram" => MetalBufferType::Dram,
+            "l1" => MetalBufferType::L1,
+            "l1_small" => MetalBufferType::L1Small,
+            "trace" => MetalBufferType::Trace,
+            "cb" => MetalBufferType::Cb,
             _ => bail!("unknown kind {word:?}"),
         })
     }

@@ -19,17 +19,17 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::cpp::{Cpp, Storage};
-use crate::script::{Kind, number};
+use crate::script::{MetalBufferType, number};
 
 /// The library and the providers that are open, by slot.
 pub struct Providers {
-    functions: Functions,
+    functions: ProviderFunctions,
     open: BTreeMap<u32, Provider>,
 }
 
 impl Providers {
     pub fn load(library: &Path) -> Result<Providers> {
-        Ok(Providers { functions: Functions::find(Cpp::load(library)?)?, open: BTreeMap::new() })
+        Ok(Providers { functions: ProviderFunctions::find(Cpp::load(library)?)?, open: BTreeMap::new() })
     }
 
     pub fn answer(&mut self, words: &[&str]) -> Result<String> {
@@ -64,12 +64,12 @@ impl Providers {
         if count == 0 {
             bail!("COUNT is zero");
         }
-        let Functions { allocation, deallocation, .. } = self.functions;
+        let ProviderFunctions { allocation, deallocation, .. } = self.functions;
         let provider = self.open.get_mut(&slot).with_context(|| format!("slot {slot} is not open"))?;
         let start = Instant::now();
         for _ in 0..count {
-            provider.record(allocation, 4096, Kind::Dram, provider.device);
-            provider.record(deallocation, 4096, Kind::Dram, provider.device);
+            provider.record(allocation, 4096, MetalBufferType::Dram, provider.device);
+            provider.record(deallocation, 4096, MetalBufferType::Dram, provider.device);
         }
         Ok(format!("ns={}", start.elapsed().as_nanos() / u128::from(count) / 2))
     }
@@ -89,18 +89,18 @@ type Destroy = unsafe extern "C-unwind" fn(this: *mut c_void);
 type Record = unsafe extern "C-unwind" fn(this: *mut c_void, pid: i32, bytes: u64, kind: u8, chip: u32);
 
 #[derive(Clone, Copy)]
-struct Functions {
+struct ProviderFunctions {
     construct: Construct,
     destroy: Destroy,
     allocation: Record,
     deallocation: Record,
 }
 
-impl Functions {
-    fn find(library: Cpp) -> Result<Functions> {
+impl ProviderFunctions {
+    fn find(library: Cpp) -> Result<ProviderFunctions> {
         // SAFETY: The types follow from the mangled names; `this` comes first.
         unsafe {
-            Ok(Functions {
+            Ok(ProviderFunctions {
                 construct: library.function("_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emibb")?,
                 destroy: library.function("_ZN2tt8tt_metal25SharedMemoryStatsProviderD1Ev")?,
                 allocation: library.function(
@@ -116,20 +116,20 @@ impl Functions {
 
 /// One attachment to a region. It is given up when dropped.
 struct Provider {
-    functions: Functions,
+    functions: ProviderFunctions,
     device: u32,
     object: Box<Storage>,
 }
 
 impl Provider {
-    fn open(functions: Functions, asic: u64, device: u32) -> Provider {
+    fn open(functions: ProviderFunctions, asic: u64, device: u32) -> Provider {
         let mut object = Storage::new();
         // SAFETY: The object is 32 bytes; the storage is larger, aligned, and does not move.
         unsafe { (functions.construct)(object.as_ptr(), asic, device.cast_signed(), false, false) };
         Provider { functions, device, object }
     }
 
-    fn record(&mut self, event: Record, bytes: u64, kind: Kind, chip: u32) {
+    fn record(&mut self, event: Record, bytes: u64, kind: MetalBufferType, chip: u32) {
         let pid = std::process::id().cast_signed();
         // SAFETY: The object was constructed in `open`.
         unsafe { event(self.object.as_ptr(), pid, bytes, kind.code(), chip) };

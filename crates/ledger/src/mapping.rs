@@ -166,14 +166,14 @@ impl Mapping {
 
 /// A file that this process keeps mapped, read-only.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldMapping {
     _map: Mmap,
 }
 
 /// Maps a file for nothing but to be seen in `/proc/self/maps`.
-pub fn hold(file: &File) -> io::Result<Held> {
+pub fn hold(file: &File) -> io::Result<HeldMapping> {
     // SAFETY: the bytes are never looked at, so it does not matter who changes them.
-    Ok(Held { _map: unsafe { Mmap::map(file)? } })
+    Ok(HeldMapping { _map: unsafe { Mmap::map(file)? } })
 }
 
 /// Gives back the pages of this program's code that are mapped now. What is used again comes back from the page cache at its first

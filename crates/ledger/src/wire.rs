@@ -104,7 +104,7 @@ pub struct Wanted {
     /// Only those whose label has this in it.
     pub label: Option<String>,
     /// In which order.
-    pub sort: Sort,
+    pub sort: BufferOrder,
     /// Leaving out so many.
     pub offset: usize,
     /// And not more than so many.
@@ -114,7 +114,7 @@ pub struct Wanted {
 /// The order of buffers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sort {
+pub enum BufferOrder {
     /// The largest first.
     #[default]
     Bytes,
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(decoded(r#"{"devices": {}}"#), Request::Devices {});
         assert_eq!(decoded(r#"{"subscribe": {}}"#), Request::Subscribe { interval_ms: 1000 });
         assert_eq!(decoded(r#"{"buffers": {}}"#), Request::Buffers(Wanted::default()));
-        let wanted = Wanted { sort: Sort::Age, limit: Some(5), ..Wanted::default() };
+        let wanted = Wanted { sort: BufferOrder::Age, limit: Some(5), ..Wanted::default() };
         assert_eq!(decoded(r#"{"buffers": {"sort": "age", "limit": 5}}"#), Request::Buffers(wanted));
         assert_eq!(decoded(r#"{"book": {"pid": 7}}"#), Request::Book { pid: 7 });
     }

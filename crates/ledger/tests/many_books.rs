@@ -5,7 +5,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ledger::book::{self, Banks, Book, BookError, Buffer, Chips, Kind, New, Table, Writer};
+use ledger::book::{
+    self, AllocatorBanks, Book, BookBuffer, BookError, BufferKind, BufferTable, Chips, NewBuffer, Writer,
+};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::io;
@@ -137,7 +139,7 @@ fn check(book: &Book, truth: &Moment, told: impl Fn() -> String) {
 }
 
 /// What is broken is never taken for free.
-fn check_table(table: &Table, truth: &[Buffer], told: impl Fn() -> String) {
+fn check_table(table: &BufferTable, truth: &[BookBuffer], told: impl Fn() -> String) {
     assert!(table.buffers.iter().all(|buffer| truth.contains(buffer)) || table.unreadable > 0, "{}", told());
     assert_eq!(table.buffers.len() + table.unreadable as usize, truth.len(), "{}", told());
     assert!(!table.moved, "{}", told());
@@ -147,7 +149,7 @@ fn check_table(table: &Table, truth: &[Buffer], told: impl Fn() -> String) {
 struct Moment {
     bytes: Vec<u8>,
     book: Book,
-    buffers: Vec<Buffer>,
+    buffers: Vec<BookBuffer>,
 }
 
 impl Moment {
@@ -188,7 +190,7 @@ fn history_of(random: &mut Random, chips: u64) -> Vec<Moment> {
 fn event_of(random: &mut Random, writer: &Writer, chips: u64) {
     let all = u64::MAX >> (64 - chips);
     let chip = random.below(chips) as u8;
-    let kind = Kind::ALL[random.below(4) as usize];
+    let kind = BufferKind::ALL[random.below(4) as usize];
     let id = random.below(IDS);
     match random.below(40) {
         0..20 => {
@@ -199,7 +201,7 @@ fn event_of(random: &mut Random, writer: &Writer, chips: u64) {
             let (logical, banks) = (size * random.below(8), random.below(65) as u32);
             let place = (random.next() >> 20, 1 << random.below(12), random.below(4) as u8);
             let (address, page, layout) = place;
-            let new = New {
+            let new = NewBuffer {
                 id,
                 chips: Chips(some),
                 kind,
@@ -216,10 +218,11 @@ fn event_of(random: &mut Random, writer: &Writer, chips: u64) {
         }
         20..34 => _ = writer.free(id),
         34 => writer.clear(id % 3, Chips(id % 8)),
-        35 => writer.set(chip, Kind::Cb, random.next() >> 40, random.below(9)),
+        35 => writer.set(chip, BufferKind::Cb, random.next() >> 40, random.below(9)),
         36 | 37 => {
             let (allocated, free) = (random.next() >> 30, 1 << random.below(33));
-            let banks = Banks { banks: 12, allocatable: allocated + free, allocated, free, largest_free: free / 2 };
+            let banks =
+                AllocatorBanks { banks: 12, allocatable: allocated + free, allocated, free, largest_free: free / 2 };
             writer.banks(chip, kind, banks);
         }
         38 => writer.remark(&format!("remark {id}")),
@@ -238,10 +241,10 @@ fn a_reader_that_is_overtaken_says_the_truth_of_one_moment() {
         let mut moments = vec![Moment::of(&writer)];
         for event in 0..300 {
             let (id, size) = (random.below(IDS), 1000);
-            let new = New {
+            let new = NewBuffer {
                 id,
                 chips,
-                kind: Kind::L1,
+                kind: BufferKind::L1,
                 logical: size,
                 per_bank: 100,
                 banks: 64,
@@ -273,7 +276,7 @@ fn a_reader_that_is_overtaken_says_the_truth_of_one_moment() {
                 assert_eq!(book, truth.book);
                 whole += 1;
             }
-            for counter in book.chips.iter().map(|chip| chip.counters[Kind::L1 as usize]) {
+            for counter in book.chips.iter().map(|chip| chip.counters[BufferKind::L1 as usize]) {
                 assert_eq!((counter.bytes, counter.logical), (counter.buffers * 6400, counter.buffers * 1000));
             }
             if table.moved {

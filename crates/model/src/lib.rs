@@ -45,5 +45,5 @@ pub use rates::{Counters, Traffic, Transferred, cpu_percent, traffic};
 pub use selector::Selector;
 pub use snapshot::{Fault, Host, SCHEMA, Snapshot};
 pub use time::Timestamp;
-pub use topology::{EthernetLink, Placed, Topology, TopologyError, TopologySource};
+pub use topology::{EthernetLink, PlacedChip, Topology, TopologyError, TopologySource};
 pub use units::{Amperes, Bytes, BytesPerSecond, Celsius, Megahertz, Rpm, Volts, Watts};

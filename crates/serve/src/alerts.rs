@@ -1,10 +1,10 @@
 //! The rules of the service: evaluated on each sample, with the latest exits.
 
 use super::service_state::ServiceState;
-use ::alerts::settings::Settings;
+use ::alerts::settings::AlertSettings;
 use ::alerts::{Delivery, host, wall};
 use ::alerts::{Ended, Notice};
-use alerts::log::{Level, log};
+use alerts::log::{LogLevel, log};
 use model::{AlertState, Severity, Snapshot};
 
 /// How long the rules know what a process left allocated, in milliseconds.
@@ -20,7 +20,7 @@ pub fn follow(state: &mut ServiceState, delivery: &mut Delivery, snapshot: &mut 
 }
 
 /// Changes rules and receivers.
-pub fn change(state: &mut ServiceState, delivery: &mut Delivery, settings: &Settings) {
+pub fn change(state: &mut ServiceState, delivery: &mut Delivery, settings: &AlertSettings) {
     let notices = state.watch.set_rules(settings);
     notify(&notices, delivery);
     delivery.set_receivers(&settings.receivers, &host());
@@ -30,9 +30,9 @@ fn notify(notices: &[Notice], delivery: &mut Delivery) {
     for notice in notices {
         let alert = &notice.alert;
         let level = match (alert.state, alert.severity) {
-            (AlertState::Firing, Severity::Critical) => Level::Error,
-            (AlertState::Firing, Severity::Warning) => Level::Warning,
-            _ => Level::Info,
+            (AlertState::Firing, Severity::Critical) => LogLevel::Error,
+            (AlertState::Firing, Severity::Warning) => LogLevel::Warning,
+            _ => LogLevel::Info,
         };
         log(level, "alert", &[("name", &alert.name), ("state", &alert.state.name()), ("text", &alert.text)]);
         delivery.push(notice);

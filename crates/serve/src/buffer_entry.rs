@@ -1,6 +1,6 @@
 //! A live buffer, as it is kept while a question is answered.
 
-use ledger::book::Kind;
+use ledger::book::BufferKind;
 use model::Source;
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use std::rc::Rc;
 pub struct BufferEntry {
     pub pid: u32,
     pub devices: Rc<ChipNames>,
-    pub kind: Kind,
+    pub kind: BufferKind,
     pub id: u64,
     pub address: u64,
     /// On each of its devices.

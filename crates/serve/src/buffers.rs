@@ -4,8 +4,8 @@ use super::buffer_entry::{Banked, BufferEntry, ChipNames};
 use super::buffer_row::{self, json, listed};
 use super::merge::chip_of_number;
 use ledger::book::{self, Book, BookError};
-use ledger::poc::Account;
-use ledger::wire::{Sort, Wanted, WireError, framed};
+use ledger::poc::ClientAccount;
+use ledger::wire::{BufferOrder, Wanted, WireError, framed};
 use model::{Device, ListedBuffer, Source, chip_with_number};
 use std::collections::HashMap;
 use std::fs::File;
@@ -66,7 +66,7 @@ pub fn add_book(
 }
 
 /// Adds the buffers that a process has reported.
-pub fn add_account(all: &mut Vec<BufferEntry>, pid: u32, account: &Account, devices: &[Device]) {
+pub fn add_account(all: &mut Vec<BufferEntry>, pid: u32, account: &ClientAccount, devices: &[Device]) {
     let name = |number| match chip_of_number(devices, number) {
         Some(device) => device.id.to_string(),
         None => format!("?{number}"),
@@ -95,14 +95,14 @@ pub fn page(mut all: Vec<BufferEntry>, wanted: &Wanted, now: u64) -> BufferPage 
             && kind.as_ref().is_none_or(|kind| entry.kind.name().eq_ignore_ascii_case(kind))
             && label.as_ref().is_none_or(|part| entry.label.as_ref().is_some_and(|label| label.contains(part.as_str())))
     });
-    let ranks = if *sort == Sort::Device { ranks(&all) } else { HashMap::new() };
+    let ranks = if *sort == BufferOrder::Device { ranks(&all) } else { HashMap::new() };
     // Buffers are too long to be moved about. What decides about their order, and at the end their place, fits into one number.
     let key = |(at, entry): (usize, &BufferEntry)| {
         let (rank, first) = match sort {
-            Sort::Bytes => (0, !entry.bytes),
+            BufferOrder::Bytes => (0, !entry.bytes),
             // Last what has no age.
-            Sort::Age => (0, entry.time.wrapping_sub(1)),
-            Sort::Device => (ranks.get(&*entry.devices).copied().unwrap_or_default(), !entry.bytes),
+            BufferOrder::Age => (0, entry.time.wrapping_sub(1)),
+            BufferOrder::Device => (ranks.get(&*entry.devices).copied().unwrap_or_default(), !entry.bytes),
         };
         u128::from(rank) << 96 | u128::from(first) << 32 | at as u128
     };
@@ -178,13 +178,13 @@ pub fn largest(all: Vec<BufferEntry>, number: usize, now: u64) -> Vec<ListedBuff
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ledger::book::Kind;
+    use ledger::book::BufferKind;
 
     fn entry(pid: u32, id: u64, bytes: u64, time: u64, device: &str, label: Option<&str>) -> BufferEntry {
         BufferEntry {
             pid,
             devices: Rc::new(ChipNames::of(vec![device.to_owned()])),
-            kind: if id.is_multiple_of(2) { Kind::Dram } else { Kind::L1 },
+            kind: if id.is_multiple_of(2) { BufferKind::Dram } else { BufferKind::L1 },
             id,
             address: id,
             bytes,
@@ -219,12 +219,12 @@ mod tests {
                 };
                 (0..).zip(&sizes).map(one).collect()
             };
-            let sort = [Sort::Bytes, Sort::Age, Sort::Device][sort];
+            let sort = [BufferOrder::Bytes, BufferOrder::Age, BufferOrder::Device][sort];
             let told = |wanted: Wanted| -> Vec<u64> { page(all(), &wanted, 0).entries().map(|entry| entry.id).collect() };
             let mut expected = all();
             expected.sort_by_key(|entry| {
-                let device = if sort == Sort::Device { entry.devices.names.clone() } else { Vec::new() };
-                let first = if sort == Sort::Age { entry.time.wrapping_sub(1) } else { u64::MAX - entry.bytes };
+                let device = if sort == BufferOrder::Device { entry.devices.names.clone() } else { Vec::new() };
+                let first = if sort == BufferOrder::Age { entry.time.wrapping_sub(1) } else { u64::MAX - entry.bytes };
                 (device, first, entry.pid, entry.id)
             });
             let expected: Vec<u64> = expected.iter().map(|entry| entry.id).collect();
@@ -267,11 +267,11 @@ mod tests {
         let all = Wanted::default;
         assert_eq!(ids(all()), [2, 3, 4, 1], "the largest first");
         assert_eq!(
-            ids(Wanted { sort: Sort::Age, ..all() }),
+            ids(Wanted { sort: BufferOrder::Age, ..all() }),
             [2, 4, 1, 3],
             "the oldest first, and last what has no age"
         );
-        assert_eq!(ids(Wanted { sort: Sort::Device, ..all() }), [3, 4, 1, 2]);
+        assert_eq!(ids(Wanted { sort: BufferOrder::Device, ..all() }), [3, 4, 1, 2]);
         assert_eq!(ids(Wanted { pid: Some(7), ..all() }), [2, 1]);
         assert_eq!(ids(Wanted { device: Some("1".into()), ..all() }), [2]);
         assert_eq!(ids(Wanted { kind: Some("L1".into()), ..all() }), [3, 1]);

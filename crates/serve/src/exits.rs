@@ -6,7 +6,7 @@ use super::live_processes::{Key, LiveProcess};
 use super::merge::{chip_of_number, reported};
 use alerts::Ended;
 use ledger::book;
-use ledger::poc::Account;
+use ledger::poc::ClientAccount;
 use model::{Bytes, Device, DeviceId, ExitRecord, Held, Process, Source, Timestamp, chip_with_number};
 use sources::WaitStatus;
 use std::collections::VecDeque;
@@ -60,7 +60,7 @@ impl Exits {
 pub fn exit_record(
     key: Key,
     live: &LiveProcess,
-    account: Option<&Account>,
+    account: Option<&ClientAccount>,
     devices: &[Device],
     now: u64,
 ) -> Option<ExitRecord> {

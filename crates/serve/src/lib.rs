@@ -24,8 +24,8 @@ mod systemd;
 mod version;
 mod web;
 
-use ::alerts::log::{Level, log};
-use ::alerts::settings::Settings;
+use ::alerts::log::{LogLevel, log};
+use ::alerts::settings::AlertSettings;
 pub use args::{AFTER_HELP, Args, Compat, MetricOptions};
 use ledger::wire::{OF_THE_MACHINE, OF_THE_USER};
 use poller::{Poller, drain};
@@ -69,7 +69,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     service.set_alerts(&rules);
     for (endpoint, listener) in listeners {
         let door_name = if endpoint == Endpoint::Poc { "poc" } else { "native" };
-        log(Level::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
+        log(LogLevel::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
         service.open(endpoint, listener)?;
     }
     let mut web = Web::start(http_listeners, Arc::new(service.state.snapshot()), service.limits.interval())?;
@@ -83,7 +83,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     let (sampled, ended, reloaded) = (poller.watch(&sampling.ready)?, poller.watch(&end)?, poller.watch(&reload)?);
     let asked = poller.watch(&web.questions)?;
     systemd::notify("READY=1");
-    log(Level::Info, "ready", &[("version", &env!("CARGO_PKG_VERSION")), ("pid", &std::process::id())]);
+    log(LogLevel::Info, "ready", &[("version", &env!("CARGO_PKG_VERSION")), ("pid", &std::process::id())]);
     let mut ready = Vec::new();
     let mut samples = 0u64;
     loop {
@@ -116,16 +116,16 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
                     sampling.set_interval(limits.interval());
                     service.set_limits(limits);
                     service.set_alerts(&rules);
-                    log(Level::Info, "reloaded", &[]);
+                    log(LogLevel::Info, "reloaded", &[]);
                 }
-                Err(error) => log(Level::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
+                Err(error) => log(LogLevel::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
             }
             web.read_credentials();
             systemd::notify("READY=1");
         }
     }
     systemd::notify("STOPPING=1");
-    log(Level::Info, "stopping", &[]);
+    log(LogLevel::Info, "stopping", &[]);
     // The sockets go first, so that nobody calls who is not heard.
     drop(web);
     drop(service);
@@ -134,7 +134,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// ServiceLimits, rules and receivers, from one file.
-fn configuration(args: &Args) -> anyhow::Result<(ServiceLimits, Settings)> {
+fn configuration(args: &Args) -> anyhow::Result<(ServiceLimits, AlertSettings)> {
     let Config { service, alerts, .. } = Config::of_service(args.config.as_deref())?;
     Ok((service, alerts))
 }

@@ -4,7 +4,7 @@ use super::live_processes::Key;
 use super::outbox::Outbox;
 use super::service_state::ServiceState;
 use super::version::version as own_version;
-use alerts::log::{Level, log};
+use alerts::log::{LogLevel, log};
 use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, WireError, frame};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -112,7 +112,7 @@ impl NativeConnection {
                 Ok(Arrived { bytes, file, lost_a_file }) => {
                     if lost_a_file {
                         let reason = "this service has too many open files to take a book (see ulimit -n)";
-                        log(Level::Warning, "book-lost", &[("pid", &self.pid), ("reason", &reason)]);
+                        log(LogLevel::Warning, "book-lost", &[("pid", &self.pid), ("reason", &reason)]);
                         self.refuse(reason);
                     }
                     self.file = file.map(File::from).or(self.file.take());
@@ -188,7 +188,7 @@ impl NativeConnection {
         match state.take_book(self.pid, file) {
             Ok(owner) => self.owner = owner,
             Err(reason) => {
-                log(Level::Warning, "book-refused", &[("pid", &self.pid), ("reason", &reason)]);
+                log(LogLevel::Warning, "book-refused", &[("pid", &self.pid), ("reason", &reason)]);
                 self.refuse(reason);
             }
         }
@@ -228,7 +228,7 @@ impl NativeConnection {
 
     /// Tells it why, and closes the connection when it has heard.
     pub fn dismiss(&mut self, reason: &str) {
-        log(Level::Warning, "dismissed", &[("pid", &self.pid), ("reason", &reason)]);
+        log(LogLevel::Warning, "dismissed", &[("pid", &self.pid), ("reason", &reason)]);
         self.outbox.cut();
         self.refuse(reason);
         self.is_leaving = true;
@@ -245,7 +245,7 @@ impl NativeConnection {
     fn push(&mut self, frame: Result<Vec<u8>, WireError>) {
         match frame {
             Ok(frame) => self.outbox.push(frame),
-            Err(error) => log(Level::Error, "unsayable", &[("reason", &error)]),
+            Err(error) => log(LogLevel::Error, "unsayable", &[("reason", &error)]),
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::live_processes::Key;
 use super::outbox::Outbox;
 use super::service_state::ServiceState;
-use alerts::log::{Level, log};
-use ledger::poc::{Answer, FrameError, Length, Operation, Refusal, Request, Splitter};
+use alerts::log::{LogLevel, log};
+use ledger::poc::{AccountRefusal, FrameError, Length, Operation, PocAnswer, PocRequest, Splitter};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
@@ -123,11 +123,11 @@ impl PocConnection {
             return AfterMessage::Close;
         }
         if outbox.waiting() > UNREAD {
-            log(Level::Warning, "slow-reader", &[("pid", pid), ("unread_bytes", &outbox.waiting())]);
+            log(LogLevel::Warning, "slow-reader", &[("pid", pid), ("unread_bytes", &outbox.waiting())]);
             return AfterMessage::Close;
         }
         if *mistakes >= MISTAKES {
-            log(Level::Warning, "not-a-client", &[("pid", pid), ("messages", mistakes)]);
+            log(LogLevel::Warning, "not-a-client", &[("pid", pid), ("messages", mistakes)]);
             return AfterMessage::Close;
         }
         if self.splitter.is_waiting() { AfterMessage::Pause } else { AfterMessage::Stay }
@@ -140,13 +140,13 @@ impl PocPeer {
         self.key = self.key.filter(|key| state.processes.get(*key).is_some());
     }
 
-    fn says(&mut self, request: Result<Request, FrameError>, length: Length, state: &mut ServiceState) {
+    fn says(&mut self, request: Result<PocRequest, FrameError>, length: Length, state: &mut ServiceState) {
         let request = match request {
             Ok(request) => request,
             Err(error) => {
                 self.mistakes += 1;
                 if !std::mem::replace(&mut self.remarked.mistake, true) {
-                    log(Level::Warning, "mistake", &[("pid", &self.pid), ("reason", &error)]);
+                    log(LogLevel::Warning, "mistake", &[("pid", &self.pid), ("reason", &error)]);
                 }
                 return;
             }
@@ -155,10 +155,10 @@ impl PocPeer {
         match request.operation {
             Operation::Allocate(_) | Operation::Free(_) => self.enter(&request, state),
             Operation::Query => {
-                self.outbox.push(Answer::Allocated { device, bytes: state.allocated(device) }.encode(length));
+                self.outbox.push(PocAnswer::Allocated { device, bytes: state.allocated(device) }.encode(length));
             }
             Operation::DeviceInfo => {
-                self.outbox.push(Answer::Device { device, info: state.device_info(device) }.encode(length));
+                self.outbox.push(PocAnswer::Device { device, info: state.device_info(device) }.encode(length));
             }
             Operation::DumpRemaining => state.print_remaining(false),
             Operation::DumpKernels => state.print_remaining(true),
@@ -166,21 +166,21 @@ impl PocPeer {
         }
     }
 
-    fn enter(&mut self, request: &Request, state: &mut ServiceState) {
+    fn enter(&mut self, request: &PocRequest, state: &mut ServiceState) {
         let Some(key) = self.whose(request.pid, state) else { return };
         let result = if request.device < 0 {
             Err(format!("there is no device {}", request.device))
         } else {
             match state.accounts.apply(key, request) {
                 // It may have been allocated before the service was there.
-                Ok(()) | Err(Refusal::Unknown(_)) => Ok(()),
+                Ok(()) | Err(AccountRefusal::Unknown(_)) => Ok(()),
                 Err(refusal) => Err(refusal.to_string()),
             }
         };
         if let Err(reason) = result
             && !std::mem::replace(&mut self.remarked.refusal, true)
         {
-            log(Level::Warning, "refused", &[("pid", &key.0), ("reason", &reason)]);
+            log(LogLevel::Warning, "refused", &[("pid", &key.0), ("reason", &reason)]);
         }
     }
 
@@ -205,7 +205,7 @@ impl PocPeer {
         }
         if !std::mem::replace(&mut self.remarked.lie, true) {
             let reason = "counted for the process that sent it";
-            log(Level::Warning, "wrong-pid", &[("pid", &self.pid), ("claimed", &claimed), ("reason", &reason)]);
+            log(LogLevel::Warning, "wrong-pid", &[("pid", &self.pid), ("claimed", &claimed), ("reason", &reason)]);
         }
         self.key
     }

@@ -7,8 +7,8 @@ use super::poller::Token;
 use super::service_state::ServiceState;
 use super::socket::UnixListenSocket;
 use ::alerts::Delivery;
-use ::alerts::log::{Level, log};
-use ::alerts::settings::Settings;
+use ::alerts::log::{LogLevel, log};
+use ::alerts::settings::AlertSettings;
 use ledger::wire::frame;
 use model::Snapshot;
 use rustix::io::Errno;
@@ -126,7 +126,7 @@ impl Service {
     }
 
     /// Changes rules and receivers.
-    pub fn set_alerts(&mut self, settings: &Settings) {
+    pub fn set_alerts(&mut self, settings: &AlertSettings) {
         alerts::change(&mut self.state, &mut self.delivery, settings);
     }
 
@@ -137,7 +137,7 @@ impl Service {
             match accept_with(&listener.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => self.add_connection(endpoint, socket),
                 Err(Errno::MFILE | Errno::NFILE) => {
-                    log(Level::Error, "too-many-files", &[("reason", &"a connection was sent away: see ulimit -n")]);
+                    log(LogLevel::Error, "too-many-files", &[("reason", &"a connection was sent away: see ulimit -n")]);
                     self.spare = None;
                     drop(accept_with(&listener.socket, SocketFlags::CLOEXEC));
                     self.spare = File::open("/dev/null").ok();
@@ -158,7 +158,7 @@ impl Service {
         );
         if open >= most {
             let reason = format!("too many connections: {open} are open, the limit of this service");
-            log(Level::Warning, "sent-away", &[("pid", &pid), ("reason", &reason)]);
+            log(LogLevel::Warning, "sent-away", &[("pid", &pid), ("reason", &reason)]);
             if endpoint == Endpoint::Native
                 && let Ok(frame) = frame(&json!({ "error": { "reason": reason } }))
             {
@@ -263,7 +263,7 @@ impl Service {
             } else if let Some(client) = self.native_connections.get_mut(&token) {
                 if client.is_stuck() {
                     let reason = "read nothing for ten seconds";
-                    log(Level::Warning, "slow-reader", &[("pid", &client.pid()), ("reason", &reason)]);
+                    log(LogLevel::Warning, "slow-reader", &[("pid", &client.pid()), ("reason", &reason)]);
                     self.native_connections.remove(&token);
                 } else if client.is_behind() {
                     self.alarms.insert((now + PATIENCE, token));

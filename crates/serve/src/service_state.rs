@@ -5,7 +5,7 @@ use super::exits::{self, Exits, held_by_book};
 use super::live_processes::{Key, Processes};
 use super::merge;
 use super::poller::Poller;
-use alerts::log::{Level, log};
+use alerts::log::{LogLevel, log};
 use ledger::book::BookError;
 use ledger::poc::{Accounts, DeviceInfo, Kinds};
 use ledger::wire::{Wanted, WireError};
@@ -141,7 +141,11 @@ impl ServiceState {
         let account = self.accounts.end(key);
         let Some(live) = self.processes.remove(key) else { return };
         if let Some(exit) = exits::exit_record(key, &live, account.as_ref(), &self.sample.devices, now()) {
-            log(Level::Info, "death", &[("pid", &key.0), ("bytes", &exit.usage().total().map_or(0, |bytes| bytes.0))]);
+            log(
+                LogLevel::Info,
+                "death",
+                &[("pid", &key.0), ("bytes", &exit.usage().total().map_or(0, |bytes| bytes.0))],
+            );
             self.exits.add(exit);
         }
         if live.sampled.is_some() {
@@ -317,7 +321,7 @@ impl ServiceState {
             for (device, [dram, l1, l1_small, trace, cb, kernel]) in account.totals() {
                 let pid = &key.0;
                 if only_kernels {
-                    log(Level::Info, event, &[("pid", pid), ("device", &device), ("kernel_bytes", &kernel)]);
+                    log(LogLevel::Info, event, &[("pid", pid), ("device", &device), ("kernel_bytes", &kernel)]);
                     continue;
                 }
                 let fields: &[(&str, &dyn std::fmt::Display)] = &[
@@ -331,7 +335,7 @@ impl ServiceState {
                     ("kernel_bytes", &kernel),
                     ("buffers", &account.buffers_on(device)),
                 ];
-                log(Level::Info, event, fields);
+                log(LogLevel::Info, event, fields);
             }
         }
     }

@@ -5,8 +5,8 @@ use super::poller::drain;
 use super::service_state::ServiceState;
 use crate::args::Args;
 use alerts::http;
-use alerts::log::{Level, log};
-use ledger::wire::{Sort, Wanted};
+use alerts::log::{LogLevel, log};
+use ledger::wire::Wanted;
 use model::{ExitRecord, Snapshot};
 use serde::Serialize;
 use std::io::Write;
@@ -88,13 +88,13 @@ impl HttpListeners {
                         )));
                     }
                     let reason = "unauthenticated access is allowed on this port (--insecure)";
-                    log(Level::Warning, "insecure", &[("address", &address), ("reason", &reason)]);
+                    log(LogLevel::Warning, "insecure", &[("address", &address), ("reason", &reason)]);
                 }
                 match TcpListener::bind(address) {
                     Ok(listener) => listeners.push(listener),
                     Err(error) if args.listen.is_empty() => {
                         let reason = format!("HTTP is disabled: {error} (see --listen)");
-                        log(Level::Warning, "not-listening", &[("address", &address), ("reason", &reason)]);
+                        log(LogLevel::Warning, "not-listening", &[("address", &address), ("reason", &reason)]);
                     }
                     Err(error) => return Err(wrong(format!("--listen {place}: cannot listen there: {error}"))),
                 }
@@ -117,7 +117,7 @@ impl Credentials {
         for file in self.token.iter().chain(self.tls.as_ref().map(|(_, key)| key)) {
             if std::fs::metadata(file).is_ok_and(|about| about.permissions().mode() & 0o007 != 0) {
                 let reason = "readable by all users of this machine; use chmod o=";
-                log(Level::Warning, "open-secret", &[("path", &file.display()), ("reason", &reason)]);
+                log(LogLevel::Warning, "open-secret", &[("path", &file.display()), ("reason", &reason)]);
             }
         }
     }
@@ -143,7 +143,7 @@ impl Web {
             for listener in &listeners {
                 let protocol = if tls.is_some() { "https" } else { "http" };
                 let address = listener.local_addr()?;
-                log(Level::Info, "listening", &[("protocol", &protocol), ("address", &address)]);
+                log(LogLevel::Info, "listening", &[("protocol", &protocol), ("address", &address)]);
             }
             let options = ServerOptions { listeners, tls, token, ask: ask.clone() };
             server = Some(WebServer::start(board.clone(), options)?);
@@ -191,7 +191,7 @@ impl Web {
         let Some(server) = &self.server else { return };
         match self.credentials.read() {
             Ok((tls, token)) => server.set_keys(tls, token),
-            Err(error) => log(Level::Error, "keys-not-reloaded", &[("reason", &format!("{error:#}"))]),
+            Err(error) => log(LogLevel::Error, "keys-not-reloaded", &[("reason", &format!("{error:#}"))]),
         }
         self.credentials.warn();
     }
@@ -211,9 +211,9 @@ fn answer_to(ask: Ask, state: &ServiceState) -> Vec<u8> {
     match ask {
         Ask::Buffers { pid, device, kind, order, limit, offset } => {
             let sort = match order {
-                BufferOrder::Bytes => Sort::Bytes,
-                BufferOrder::Age => Sort::Age,
-                BufferOrder::Device => Sort::Device,
+                BufferOrder::Bytes => ledger::wire::BufferOrder::Bytes,
+                BufferOrder::Age => ledger::wire::BufferOrder::Age,
+                BufferOrder::Device => ledger::wire::BufferOrder::Device,
             };
             let wanted = Wanted { pid, device, kind, sort, limit, offset, ..Wanted::default() };
             let (page, unlisted, faults) = state.page_of_buffers(&wanted);

@@ -1,6 +1,6 @@
 //! A workload as its parent sees it: it is told what to do and answers; let go, it is killed.
 
-use crate::order::{DONE, Order};
+use crate::order::{DONE, WorkerOrder};
 use crate::workload::VARIABLE;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs;
@@ -9,15 +9,15 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{self, ChildStdin, ChildStdout, Command, Stdio};
 
-pub(crate) struct Child {
+pub(crate) struct WorkerProcess {
     process: process::Child,
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
-impl Child {
+impl WorkerProcess {
     /// Starts `program` under the looks of `command`, in the machine's root.
-    pub fn start(program: &Path, root: &Path, command: &[&str], visible: &str) -> io::Result<Child> {
+    pub fn start(program: &Path, root: &Path, command: &[&str], visible: &str) -> io::Result<WorkerProcess> {
         let mut process = Command::new(fs::canonicalize(program)?)
             .arg0(command[0])
             .args(&command[1..])
@@ -31,7 +31,7 @@ impl Child {
             .process_group(0)
             .spawn()?;
         match (process.stdin.take(), process.stdout.take()) {
-            (Some(orders), Some(answers)) => Ok(Child { process, orders, answers: BufReader::new(answers) }),
+            (Some(orders), Some(answers)) => Ok(WorkerProcess { process, orders, answers: BufReader::new(answers) }),
             _ => unreachable!("both were asked for above"),
         }
     }
@@ -41,7 +41,7 @@ impl Child {
     }
 
     /// Has all this done before it returns.
-    pub fn tell(&mut self, orders: &[Order]) -> io::Result<()> {
+    pub fn tell(&mut self, orders: &[WorkerOrder]) -> io::Result<()> {
         let lines: String = orders.iter().map(|order| format!("{order}\n")).collect();
         self.orders.write_all(lines.as_bytes()).map_err(ended)?;
         for order in orders {
@@ -74,7 +74,7 @@ impl Child {
     }
 }
 
-impl Drop for Child {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         // Neither can fail for a child that has not been waited for, and one that has needs neither.
         _ = self.process.kill();

@@ -1,9 +1,9 @@
 //! What a future driver counts: for each process in the texts of its open files (`fdinfo`) and in a folder of each device
 //! (`processes`), and for each device in two other folders of it (`memory`, `memory_stats`).
 
-use crate::device::Device;
+use crate::device::SimDevice;
 use crate::region::Amounts;
-use crate::tree::{Chip, File, Writer};
+use crate::tree::{Chip, File, TreeWriter};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ pub(crate) struct Counting {
 
 /// What is in use on one device, in bytes.
 pub(crate) struct Used<'a> {
-    pub device: &'a Device,
+    pub device: &'a SimDevice,
     pub dram: u64,
     pub l1: u64,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Count<'a> {
     pub pid: u32,
     /// Which of the machine's processes it is.
     pub number: usize,
-    pub device: &'a Device,
+    pub device: &'a SimDevice,
     pub amounts: Amounts,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Counted(BTreeSet<String>);
 
 impl Counted {
     /// Brings the files of the devices up to date.
-    pub fn show_devices(&self, counting: Counting, devices: &[Used], writer: &mut Writer) -> io::Result<()> {
+    pub fn show_devices(&self, counting: Counting, devices: &[Used], writer: &mut TreeWriter) -> io::Result<()> {
         let folders = [(counting.memory, "memory"), (counting.memory_stats, "memory_stats")];
         for (_, folder) in folders.iter().filter(|(is_wanted, _)| *is_wanted) {
             for Used { device, dram, l1 } in devices {
@@ -53,7 +53,13 @@ impl Counted {
     }
 
     /// Brings the files of the processes up to date.
-    pub fn show(&mut self, counting: Counting, counts: &[Count], root: &Path, writer: &mut Writer) -> io::Result<()> {
+    pub fn show(
+        &mut self,
+        counting: Counting,
+        counts: &[Count],
+        root: &Path,
+        writer: &mut TreeWriter,
+    ) -> io::Result<()> {
         let mut folders = BTreeSet::new();
         for count in counts {
             if counting.processes {
@@ -72,7 +78,7 @@ impl Counted {
     }
 }
 
-fn lay_folder(count: &Count, writer: &mut Writer) -> io::Result<String> {
+fn lay_folder(count: &Count, writer: &mut TreeWriter) -> io::Result<String> {
     let folder = format!("{}/processes/{}", count.device.chip.class_folder(), count.pid);
     for (kind, bytes) in kinds(count.amounts) {
         file(writer, format!("{folder}/{kind}_allocated"), format!("{bytes}\n"))?;
@@ -81,7 +87,7 @@ fn lay_folder(count: &Count, writer: &mut Writer) -> io::Result<String> {
 }
 
 /// tt-umd opens a device twice: two clients, of which the second only holds on to it.
-fn lay_texts(count: &Count, root: &Path, writer: &mut Writer) -> io::Result<String> {
+fn lay_texts(count: &Count, root: &Path, writer: &mut TreeWriter) -> io::Result<String> {
     let chip = &count.device.chip;
     let folder = format!("proc/{}", count.pid);
     for place in [0, 1] {
@@ -113,6 +119,6 @@ fn kinds(amounts: Amounts) -> [(&'static str, u64); 5] {
     [("dram", dram), ("l1", l1), ("l1_small", l1_small), ("trace", trace), ("cb", cb)]
 }
 
-fn file(writer: &mut Writer, path: String, text: String) -> io::Result<()> {
+fn file(writer: &mut TreeWriter, path: String, text: String) -> io::Result<()> {
     writer.file(&File { path, mode: 0o444, bytes: text.into() })
 }

@@ -1,17 +1,17 @@
 //! One device of the machine, and what is the matter with it.
 
-use crate::Kind;
-use crate::inject::Trouble;
+use crate::BoardKind;
+use crate::inject::InjectedFault;
 use crate::motion::Motion;
 use crate::tree::Chip;
 use crate::wave::TICKS_PER_SECOND;
 use std::time::Duration;
 
-pub(crate) struct Device {
+pub(crate) struct SimDevice {
     /// As it would look if it were well.
     pub chip: Chip,
     motion: Motion,
-    pub state: State,
+    pub state: SimState,
     /// Its firmware stands still.
     pub frozen: bool,
     /// Its readers wait forever.
@@ -21,7 +21,7 @@ pub(crate) struct Device {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SimState {
     Answering,
     Hung,
     /// Until this tick.
@@ -29,29 +29,29 @@ pub(crate) enum State {
     Lost,
 }
 
-impl Device {
-    pub fn new(kind: Kind, index: u32, seed: u64) -> Device {
+impl SimDevice {
+    pub fn new(kind: BoardKind, index: u32, seed: u64) -> SimDevice {
         let motion = Motion::new(kind, index.into(), seed);
         let mut chip = Chip::of(kind, index);
         motion.show(&mut chip);
-        Device { chip, motion, state: State::Answering, frozen: false, stuck: false, busy: Duration::ZERO }
+        SimDevice { chip, motion, state: SimState::Answering, frozen: false, stuck: false, busy: Duration::ZERO }
     }
 
     /// One tick with this load from its job, if it can work at all.
     pub fn tick(&mut self, now: u64, load: f64) {
         self.state = match self.state {
-            State::Resetting(until) if until <= now => State::Answering,
+            SimState::Resetting(until) if until <= now => SimState::Answering,
             state => state,
         };
-        let load = if self.state == State::Answering { load } else { 0.0 };
-        let beats = !self.frozen && !matches!(self.state, State::Resetting(_));
+        let load = if self.state == SimState::Answering { load } else { 0.0 };
+        let beats = !self.frozen && !matches!(self.state, SimState::Resetting(_));
         self.busy += Duration::from_secs_f64(load.clamp(0.0, 1.0) / TICKS_PER_SECOND as f64);
         self.motion.tick(load, beats);
         self.motion.show(&mut self.chip);
     }
 
     pub fn reset(&mut self, now: u64) {
-        self.state = State::Resetting(now + RESET_TICKS);
+        self.state = SimState::Resetting(now + RESET_TICKS);
         self.frozen = false;
         // At once, so that no old value is left for the first to read when the errors end.
         self.motion.restart();
@@ -60,19 +60,19 @@ impl Device {
     /// What its files say.
     pub fn shown(&self) -> Chip {
         match self.state {
-            State::Hung => self.chip.hung(),
+            SimState::Hung => self.chip.hung(),
             // The counters are the only files of a resetting chip that can be read, and nobody is there to answer.
-            State::Resetting(_) => Chip { counters: Some([u32::MAX; 12]), ..self.chip.clone() },
-            State::Answering | State::Lost => self.chip.clone(),
+            SimState::Resetting(_) => Chip { counters: Some([u32::MAX; 12]), ..self.chip.clone() },
+            SimState::Answering | SimState::Lost => self.chip.clone(),
         }
     }
 
     /// What its files cannot say.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<InjectedFault> {
         match self.state {
-            State::Lost => None,
-            _ if self.stuck => Some(Trouble::Stuck),
-            State::Resetting(_) => Some(Trouble::Resetting),
+            SimState::Lost => None,
+            _ if self.stuck => Some(InjectedFault::Stuck),
+            SimState::Resetting(_) => Some(InjectedFault::Resetting),
             _ => None,
         }
     }

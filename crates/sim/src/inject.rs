@@ -12,25 +12,25 @@ pub type Inject = Arc<dyn Fn(&Path) -> Option<io::Error> + Send + Sync>;
 
 /// The devices that do not answer, shared between the machine and its readers.
 #[derive(Default)]
-pub(crate) struct Troubles {
+pub(crate) struct InjectedFaults {
     any: AtomicBool,
-    devices: Mutex<Vec<(Chip, Trouble)>>,
+    devices: Mutex<Vec<(Chip, InjectedFault)>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum InjectedFault {
     Resetting,
     Stuck,
 }
 
-impl Troubles {
-    pub fn set(&self, devices: Vec<(Chip, Trouble)>) {
+impl InjectedFaults {
+    pub fn set(&self, devices: Vec<(Chip, InjectedFault)>) {
         let any = !devices.is_empty();
         *self.devices.lock().unwrap_or_else(PoisonError::into_inner) = devices;
         self.any.store(any, Ordering::Release);
     }
 
-    pub fn inject(self: &Arc<Troubles>, root: &Path) -> Inject {
+    pub fn inject(self: &Arc<InjectedFaults>, root: &Path) -> Inject {
         let (troubles, root) = (Arc::clone(self), PathBuf::from(root));
         Arc::new(move |path| {
             // Nearly always there is nothing wrong, and that must cost nothing.
@@ -38,18 +38,18 @@ impl Troubles {
                 return None;
             }
             match troubles.at(path.strip_prefix(&root).ok()?)? {
-                Trouble::Resetting => Some(Errno::NODATA.into()),
-                Trouble::Stuck => loop {
+                InjectedFault::Resetting => Some(Errno::NODATA.into()),
+                InjectedFault::Stuck => loop {
                     std::thread::park();
                 },
             }
         })
     }
 
-    fn at(&self, path: &Path) -> Option<Trouble> {
+    fn at(&self, path: &Path) -> Option<InjectedFault> {
         let devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
-        let met = |(chip, trouble): &&(Chip, Trouble)| {
-            concerns(path, chip) && (*trouble == Trouble::Stuck || is_telemetry(path))
+        let met = |(chip, trouble): &&(Chip, InjectedFault)| {
+            concerns(path, chip) && (*trouble == InjectedFault::Stuck || is_telemetry(path))
         };
         devices.iter().find(met).map(|(_, trouble)| *trouble)
     }
@@ -77,8 +77,8 @@ fn is_telemetry(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn at(path: &str, trouble: Trouble) -> Option<Trouble> {
-        let troubles = Troubles::default();
+    fn at(path: &str, trouble: InjectedFault) -> Option<InjectedFault> {
+        let troubles = InjectedFaults::default();
         troubles.set(vec![(Chip::p150a(1), trouble)]);
         troubles.at(Path::new(path))
     }
@@ -93,8 +93,8 @@ mod tests {
             &format!("sys/bus/pci/devices/{address}/tenstorrent/tenstorrent!1/tt_serial"),
             &format!("sys/bus/pci/devices/{address}/hwmon/hwmon3/curr1_input"),
         ] {
-            assert_eq!(at(path, Trouble::Resetting), Some(Trouble::Resetting), "{path}");
-            assert_eq!(at(path, Trouble::Stuck), Some(Trouble::Stuck), "{path}");
+            assert_eq!(at(path, InjectedFault::Resetting), Some(InjectedFault::Resetting), "{path}");
+            assert_eq!(at(path, InjectedFault::Stuck), Some(InjectedFault::Stuck), "{path}");
         }
         for path in [
             "sys/class/tenstorrent/tenstorrent!11/tt_aiclk",
@@ -103,7 +103,7 @@ mod tests {
             "proc/driver/tenstorrent/0/pids",
             "sys/module/tenstorrent/version",
         ] {
-            assert_eq!(at(path, Trouble::Stuck), None, "{path}");
+            assert_eq!(at(path, InjectedFault::Stuck), None, "{path}");
         }
     }
 
@@ -117,8 +117,8 @@ mod tests {
             "sys/class/tenstorrent/tenstorrent!1/device/vendor",
             "proc/driver/tenstorrent/1/pids",
         ] {
-            assert_eq!(at(path, Trouble::Resetting), None, "{path}");
-            assert_eq!(at(path, Trouble::Stuck), Some(Trouble::Stuck), "{path}");
+            assert_eq!(at(path, InjectedFault::Resetting), None, "{path}");
+            assert_eq!(at(path, InjectedFault::Stuck), Some(InjectedFault::Stuck), "{path}");
         }
     }
 }

@@ -4,7 +4,7 @@ use model::Arch;
 
 /// A board by the name of `tt_card_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum BoardKind {
     /// One Wormhole.
     N150,
     /// Two Wormholes, one of them without PCIe.
@@ -31,7 +31,7 @@ pub enum Kind {
 
 /// What the firmware states as limits, and what the chip does at its ends.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct BoardLimits {
     pub watts: u32,
     pub amperes: u32,
     pub celsius: u32,
@@ -42,28 +42,28 @@ pub(crate) struct Limits {
     pub busy_watts: u32,
 }
 
-impl Kind {
+impl BoardKind {
     /// As the driver spells it in `tt_card_type`.
     pub fn card_type(self) -> &'static str {
         match self {
-            Kind::N150 => "n150",
-            Kind::N300 => "n300",
-            Kind::GalaxyWormhole => "galaxy-wormhole",
-            Kind::P100a => "p100a",
-            Kind::P150a => "p150a",
-            Kind::P150b => "p150b",
-            Kind::P150c => "p150c",
-            Kind::P300a => "p300a",
-            Kind::P300b => "p300b",
-            Kind::P300c => "p300c",
-            Kind::GalaxyBlackhole => "galaxy-blackhole",
+            BoardKind::N150 => "n150",
+            BoardKind::N300 => "n300",
+            BoardKind::GalaxyWormhole => "galaxy-wormhole",
+            BoardKind::P100a => "p100a",
+            BoardKind::P150a => "p150a",
+            BoardKind::P150b => "p150b",
+            BoardKind::P150c => "p150c",
+            BoardKind::P300a => "p300a",
+            BoardKind::P300b => "p300b",
+            BoardKind::P300c => "p300c",
+            BoardKind::GalaxyBlackhole => "galaxy-blackhole",
         }
     }
 
     /// The generation of its chips.
     pub fn arch(self) -> Arch {
         match self {
-            Kind::N150 | Kind::N300 | Kind::GalaxyWormhole => Arch::Wormhole,
+            BoardKind::N150 | BoardKind::N300 | BoardKind::GalaxyWormhole => Arch::Wormhole,
             _ => Arch::Blackhole,
         }
     }
@@ -71,49 +71,49 @@ impl Kind {
     /// The kind's number, which is a part of each board's serial number and the PCI subsystem.
     pub fn number(self) -> u16 {
         match self {
-            Kind::N300 => 0x14,
-            Kind::N150 => 0x18,
-            Kind::GalaxyWormhole => 0x35,
-            Kind::P150a => 0x40,
-            Kind::P150b => 0x41,
-            Kind::P150c => 0x42,
-            Kind::P100a => 0x43,
-            Kind::P300b => 0x44,
-            Kind::P300a => 0x45,
-            Kind::P300c => 0x46,
-            Kind::GalaxyBlackhole => 0x47,
+            BoardKind::N300 => 0x14,
+            BoardKind::N150 => 0x18,
+            BoardKind::GalaxyWormhole => 0x35,
+            BoardKind::P150a => 0x40,
+            BoardKind::P150b => 0x41,
+            BoardKind::P150c => 0x42,
+            BoardKind::P100a => 0x43,
+            BoardKind::P300b => 0x44,
+            BoardKind::P300a => 0x45,
+            BoardKind::P300c => 0x46,
+            BoardKind::GalaxyBlackhole => 0x47,
         }
     }
 
     /// PCI functions on one board.
     pub fn functions(self) -> u32 {
         match self {
-            Kind::P300a | Kind::P300b | Kind::P300c => 2,
+            BoardKind::P300a | BoardKind::P300b | BoardKind::P300c => 2,
             _ => 1,
         }
     }
 
     /// Whether the firmware turns a fan and tells its speed.
     pub fn has_fan(self) -> bool {
-        matches!(self, Kind::P100a | Kind::P150a | Kind::P300a)
+        matches!(self, BoardKind::P100a | BoardKind::P150a | BoardKind::P300a)
     }
 
-    pub(crate) fn limits(self) -> Limits {
+    pub(crate) fn limits(self) -> BoardLimits {
         let (watts, amperes) = match self {
-            Kind::N150 => (100, 160),
-            Kind::N300 | Kind::GalaxyWormhole => (85, 160),
-            Kind::P100a | Kind::P150a | Kind::P150b => (150, 200),
-            Kind::P150c => (500, 200),
-            Kind::P300a => (86, 500),
-            Kind::P300b => (94, 500),
-            Kind::P300c => (125, 500),
-            Kind::GalaxyBlackhole => (130, 500),
+            BoardKind::N150 => (100, 160),
+            BoardKind::N300 | BoardKind::GalaxyWormhole => (85, 160),
+            BoardKind::P100a | BoardKind::P150a | BoardKind::P150b => (150, 200),
+            BoardKind::P150c => (500, 200),
+            BoardKind::P300a => (86, 500),
+            BoardKind::P300b => (94, 500),
+            BoardKind::P300c => (125, 500),
+            BoardKind::GalaxyBlackhole => (130, 500),
         };
         let (celsius, millivolts, idle_watts) = match self.arch() {
             Arch::Wormhole => (75, 1000, 12),
             Arch::Blackhole => (90, 900, 18),
         };
-        Limits { watts, amperes, celsius, millivolts, idle_watts, busy_watts: watts.min(150) }
+        BoardLimits { watts, amperes, celsius, millivolts, idle_watts, busy_watts: watts.min(150) }
     }
 
     /// AI clock in MHz, idle and busy.

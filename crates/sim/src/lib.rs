@@ -1,7 +1,7 @@
 //! A simulated Tenstorrent machine: the files of the driver, laid in a folder and moving, and real processes at work.
 //!
-//! The machine is described by a [`Spec`] such as `p150x4,hang=1@5s`. Whoever reads it takes [`Machine::root`] for `/`,
-//! and asks [`Machine::inject`] before each read, since a plain file cannot fail the way a device does.
+//! The machine is described by a [`Spec`] such as `p150x4,hang=1@5s`. Whoever reads it takes [`SimMachine::root`] for `/`,
+//! and asks [`SimMachine::inject`] before each read, since a plain file cannot fail the way a device does.
 //! What moves follows from the seed and the time alone.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -25,8 +25,8 @@ mod worker;
 mod workload;
 
 pub use inject::Inject;
-pub use kind::Kind;
-pub use machine::{Machine, is_simulated};
+pub use kind::BoardKind;
+pub use machine::{SimMachine, is_simulated};
 pub use running::Running;
 pub use spec::{Spec, SpecError};
 pub use workload::run_workload_if_asked;

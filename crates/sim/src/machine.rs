@@ -1,12 +1,12 @@
 //! The machine: its devices, its processes and its clock.
 
-use crate::Kind;
+use crate::BoardKind;
 use crate::counted::{Count, Counted, Counting, Used};
-use crate::device::{Device, State};
-use crate::inject::{Inject, Troubles};
+use crate::device::{SimDevice, SimState};
+use crate::inject::{Inject, InjectedFaults};
 use crate::plan;
-use crate::spec::{Boards, Event, Spec, What};
-use crate::tree::{self, Chip, Writer};
+use crate::spec::{Boards, FaultKind, ScriptedFault, Spec};
+use crate::tree::{self, Chip, TreeWriter};
 use crate::wave::{self, TICKS_PER_SECOND};
 use crate::worker::Worker;
 use std::fs;
@@ -19,30 +19,30 @@ use tempfile::TempDir;
 /// A simulated machine whose time stands still until it is advanced.
 ///
 /// Dropped, it kills its processes and removes its folder.
-pub struct Machine {
+pub struct SimMachine {
     // The processes go before the folder that they live in.
     workers: Vec<Worker>,
-    devices: Vec<Device>,
+    devices: Vec<SimDevice>,
     /// Still to come.
-    events: Vec<Event>,
+    events: Vec<ScriptedFault>,
     seed: u64,
     elapsed: Duration,
     ticks: u64,
     counting: Counting,
     counted: Counted,
-    troubles: Arc<Troubles>,
-    writer: Writer,
+    troubles: Arc<InjectedFaults>,
+    writer: TreeWriter,
     folder: TempDir,
 }
 
-impl Machine {
+impl SimMachine {
     /// Lays the machine's files in a new temporary folder and starts its processes, by running `program`, which has to
     /// call [`run_workload_if_asked`](crate::run_workload_if_asked) first of all.
     ///
     /// When it returns, the processes hold their devices and have made their first allocations.
-    pub fn start(spec: &Spec, program: &Path) -> io::Result<Machine> {
+    pub fn start(spec: &Spec, program: &Path) -> io::Result<SimMachine> {
         let folder = folder()?;
-        let mut machine = Machine {
+        let mut machine = SimMachine {
             workers: Vec::new(),
             devices: devices(spec),
             events: spec.events.clone(),
@@ -52,7 +52,7 @@ impl Machine {
             counting: spec.counting,
             counted: Counted::default(),
             troubles: Arc::default(),
-            writer: Writer::new(folder.path())?,
+            writer: TreeWriter::new(folder.path())?,
             folder,
         };
         let chips: Vec<Chip> = machine.devices.iter().map(|device| device.chip.clone()).collect();
@@ -109,23 +109,23 @@ impl Machine {
     /// Lets happen what is due.
     fn happen(&mut self) -> io::Result<()> {
         let now = time_of(self.ticks);
-        let due: Vec<Event> = self.events.extract_if(.., |event| event.at <= now).collect();
-        for Event { what, device: index, .. } in due {
+        let due: Vec<ScriptedFault> = self.events.extract_if(.., |event| event.at <= now).collect();
+        for ScriptedFault { what, device: index, .. } in due {
             let device = &mut self.devices[index as usize];
             // What is lost stays lost, though its processes may still be there.
-            if device.state == State::Lost && what != What::Kill {
+            if device.state == SimState::Lost && what != FaultKind::Kill {
                 continue;
             }
             match what {
-                What::Hang => device.state = State::Hung,
-                What::Reset => device.reset(self.ticks),
-                What::Freeze => device.frozen = true,
-                What::Stuck => device.stuck = true,
-                What::Lose => {
-                    device.state = State::Lost;
+                FaultKind::Hang => device.state = SimState::Hung,
+                FaultKind::Reset => device.reset(self.ticks),
+                FaultKind::Freeze => device.frozen = true,
+                FaultKind::Stuck => device.stuck = true,
+                FaultKind::Lose => {
+                    device.state = SimState::Lost;
                     tree::remove(self.folder.path(), &device.chip)?;
                 }
-                What::Kill => {
+                FaultKind::Kill => {
                     let holders = self.workers.iter_mut().filter(|worker| worker.holds(index as usize));
                     holders.for_each(Worker::kill);
                 }
@@ -153,8 +153,8 @@ impl Machine {
         // Errors come before values: nobody is to read what a device shows that can no longer be read.
         let troubles = self.devices.iter().filter_map(|device| device.trouble().map(|t| (device.chip.clone(), t)));
         self.troubles.set(troubles.collect());
-        let there = self.devices.iter().filter(|device| device.state != State::Lost);
-        let chips: Vec<Chip> = there.map(Device::shown).collect();
+        let there = self.devices.iter().filter(|device| device.state != SimState::Lost);
+        let chips: Vec<Chip> = there.map(SimDevice::shown).collect();
         tree::refresh(&mut self.writer, &chips)?;
         self.count()
     }
@@ -165,7 +165,7 @@ impl Machine {
             return Ok(());
         }
         let (mut counts, mut used) = (Vec::new(), Vec::new());
-        for (i, device) in self.devices.iter().enumerate().filter(|(_, device)| device.state != State::Lost) {
+        for (i, device) in self.devices.iter().enumerate().filter(|(_, device)| device.state != SimState::Lost) {
             let (mut dram, mut l1) = (0, 0);
             for (number, worker) in self.workers.iter().enumerate() {
                 let held = worker.pid().filter(|_| worker.holds(i));
@@ -187,12 +187,12 @@ fn time_of(ticks: u64) -> Duration {
     Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
-fn devices(spec: &Spec) -> Vec<Device> {
+fn devices(spec: &Spec) -> Vec<SimDevice> {
     let kinds = match spec.boards {
         Boards::Alike(kind, _) | Boards::Galaxy(kind) => vec![kind; spec.devices() as usize],
-        Boards::Mixed => vec![Kind::P150a, Kind::P150b, Kind::N300, Kind::N150],
+        Boards::Mixed => vec![BoardKind::P150a, BoardKind::P150b, BoardKind::N300, BoardKind::N150],
     };
-    kinds.into_iter().zip(0..).map(|(kind, index)| Device::new(kind, index, spec.seed)).collect()
+    kinds.into_iter().zip(0..).map(|(kind, index)| SimDevice::new(kind, index, spec.seed)).collect()
 }
 /// A file that tells a simulated machine's folder from any other.
 const MARK: &str = ".simulated";

@@ -1,13 +1,13 @@
 //! The sensors and counters of one chip as its load changes.
 
-use crate::Kind;
+use crate::BoardKind;
 use crate::tree::{Chip, NO_FAN};
 use crate::wave::{TICKS_PER_SECOND, scatter, unit};
 use model::Arch;
 
 /// Where a chip's values are.
 pub(crate) struct Motion {
-    kind: Kind,
+    kind: BoardKind,
     seed: u64,
     device: u64,
     ticks: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Motion {
 
 impl Motion {
     /// A chip that has been idle for long.
-    pub fn new(kind: Kind, device: u64, seed: u64) -> Motion {
+    pub fn new(kind: BoardKind, device: u64, seed: u64) -> Motion {
         let scattered = scatter(&[seed, device, 1]);
         let watts = kind.limits().idle_watts;
         Motion {
@@ -94,7 +94,7 @@ const FLITS_PER_SECOND: f64 = 2.4e8;
 const SHARES: [f64; 12] = [0.16, 0.05, 0.01, 0.0, 0.26, 0.12, 0.22, 0.06, 0.02, 0.01, 0.06, 0.03];
 
 /// Where the temperature settles. Wormholes throttle early, and are kept cooler.
-fn target_celsius(kind: Kind, watts: u32) -> f64 {
+fn target_celsius(kind: BoardKind, watts: u32) -> f64 {
     let hottest = match kind.arch() {
         Arch::Wormhole => 70.0,
         Arch::Blackhole => 82.0,
@@ -115,18 +115,18 @@ mod tests {
     use super::*;
     use crate::wave;
 
-    const KINDS: [Kind; 11] = [
-        Kind::N150,
-        Kind::N300,
-        Kind::GalaxyWormhole,
-        Kind::P100a,
-        Kind::P150a,
-        Kind::P150b,
-        Kind::P150c,
-        Kind::P300a,
-        Kind::P300b,
-        Kind::P300c,
-        Kind::GalaxyBlackhole,
+    const KINDS: [BoardKind; 11] = [
+        BoardKind::N150,
+        BoardKind::N300,
+        BoardKind::GalaxyWormhole,
+        BoardKind::P100a,
+        BoardKind::P150a,
+        BoardKind::P150b,
+        BoardKind::P150c,
+        BoardKind::P300a,
+        BoardKind::P300b,
+        BoardKind::P300c,
+        BoardKind::GalaxyBlackhole,
     ];
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn an_idle_chip_beats_and_counts_nothing() {
         let mut chip = Chip::p150a(0);
-        let mut motion = Motion::new(Kind::P150a, 0, 7);
+        let mut motion = Motion::new(BoardKind::P150a, 0, 7);
         motion.show(&mut chip);
         let before = chip.clone();
         (0..100).for_each(|_| motion.tick(0.0, true));
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn load_warms_slowly_and_turns_the_fan() {
         let mut chip = Chip::p150a(0);
-        let mut motion = Motion::new(Kind::P150a, 0, 7);
+        let mut motion = Motion::new(BoardKind::P150a, 0, 7);
         let mut after = |seconds: u64| {
             (0..seconds * TICKS_PER_SECOND).for_each(|_| motion.tick(1.0, true));
             motion.show(&mut chip);
@@ -183,11 +183,11 @@ mod tests {
     #[test]
     fn what_a_chip_lacks_does_not_appear() {
         let mut fanless = Chip { heartbeat: None, counters: None, ..Chip::p150b(0) };
-        Motion::new(Kind::P150b, 0, 7).show(&mut fanless);
+        Motion::new(BoardKind::P150b, 0, 7).show(&mut fanless);
         assert_eq!(fanless.hwmon[0].fan, Some(u32::MAX));
         assert_eq!((fanless.heartbeat, fanless.counters), (None, None));
         let mut wormhole = Chip::n150(0);
-        Motion::new(Kind::N150, 0, 7).show(&mut wormhole);
+        Motion::new(BoardKind::N150, 0, 7).show(&mut wormhole);
         assert_eq!(wormhole.hwmon[0].fan, None);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum WorkerOrder {
     /// Map a library.
     Lib { path: String },
     /// Open a device, twice as tt-umd does.
@@ -23,45 +23,45 @@ pub(crate) enum Order {
 /// The answer when it was done. Any other line says what went wrong.
 pub(crate) const DONE: &str = "ok";
 
-impl fmt::Display for Order {
+impl fmt::Display for WorkerOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Order::Lib { path } => write!(f, "lib {path}"),
-            Order::Open { path } => write!(f, "open {path}"),
-            Order::Lock { path } => write!(f, "lock {path}"),
-            Order::Attach { path, asic, device } => write!(f, "attach {path} {asic} {device}"),
-            Order::Set { region, amounts: Amounts { dram, l1, l1_small, trace, cb } } => {
+            WorkerOrder::Lib { path } => write!(f, "lib {path}"),
+            WorkerOrder::Open { path } => write!(f, "open {path}"),
+            WorkerOrder::Lock { path } => write!(f, "lock {path}"),
+            WorkerOrder::Attach { path, asic, device } => write!(f, "attach {path} {asic} {device}"),
+            WorkerOrder::Set { region, amounts: Amounts { dram, l1, l1_small, trace, cb } } => {
                 write!(f, "set {region} {dram} {l1} {l1_small} {trace} {cb}")
             }
-            Order::Detach => write!(f, "detach"),
+            WorkerOrder::Detach => write!(f, "detach"),
         }
     }
 }
 
-impl FromStr for Order {
+impl FromStr for WorkerOrder {
     type Err = String;
 
-    fn from_str(line: &str) -> Result<Order, String> {
+    fn from_str(line: &str) -> Result<WorkerOrder, String> {
         parse(line).ok_or_else(|| format!("not an order: {line:?}"))
     }
 }
 
-fn parse(line: &str) -> Option<Order> {
+fn parse(line: &str) -> Option<WorkerOrder> {
     let mut words = line.split(' ');
     let order = words.next()?;
     let mut word = || words.next().map(str::to_owned);
     let order = match order {
-        "lib" => Order::Lib { path: word()? },
-        "open" => Order::Open { path: word()? },
-        "lock" => Order::Lock { path: word()? },
-        "attach" => Order::Attach { path: word()?, asic: word()?.parse().ok()?, device: word()?.parse().ok()? },
+        "lib" => WorkerOrder::Lib { path: word()? },
+        "open" => WorkerOrder::Open { path: word()? },
+        "lock" => WorkerOrder::Lock { path: word()? },
+        "attach" => WorkerOrder::Attach { path: word()?, asic: word()?.parse().ok()?, device: word()?.parse().ok()? },
         "set" => {
             let region = word()?.parse().ok()?;
             let mut bytes = || word()?.parse().ok();
             let (dram, l1, l1_small, trace, cb) = (bytes()?, bytes()?, bytes()?, bytes()?, bytes()?);
-            Order::Set { region, amounts: Amounts { dram, l1, l1_small, trace, cb } }
+            WorkerOrder::Set { region, amounts: Amounts { dram, l1, l1_small, trace, cb } }
         }
-        "detach" => Order::Detach,
+        "detach" => WorkerOrder::Detach,
         _ => return None,
     };
     words.next().is_none().then_some(order)
@@ -81,10 +81,10 @@ mod tests {
             "set 1 1000 200 3 40 5",
             "detach",
         ] {
-            assert_eq!(line.parse::<Order>().unwrap().to_string(), line);
+            assert_eq!(line.parse::<WorkerOrder>().unwrap().to_string(), line);
         }
         for line in ["", "set 1 2 3", "attach dev/shm/x 77", "detach now", "dance"] {
-            assert_eq!(line.parse::<Order>(), Err(format!("not an order: {line:?}")));
+            assert_eq!(line.parse::<WorkerOrder>(), Err(format!("not an order: {line:?}")));
         }
     }
 }

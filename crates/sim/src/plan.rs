@@ -6,7 +6,7 @@ use model::{Bytes, Capacity};
 use std::ops::Range;
 
 /// A process and its devices.
-pub(crate) struct Job {
+pub(crate) struct PlannedJob {
     /// What the process seems to be, as typed.
     pub command: &'static [&'static str],
     /// The libraries that it maps.
@@ -29,16 +29,16 @@ pub(crate) const LIBTT_METAL: &str = "usr/lib/python3/dist-packages/ttnn/build/l
 pub(crate) const TTNNCPP: &str = "usr/lib/python3/dist-packages/ttnn/build/lib/_ttnncpp.so";
 
 /// The jobs on a machine with so many devices: half of them serve, a few do other things, the rest are idle.
-pub(crate) fn jobs(devices: usize) -> Vec<Job> {
+pub(crate) fn jobs(devices: usize) -> Vec<PlannedJob> {
     let half = (devices / 2).max(1);
-    let mut jobs = vec![Job {
+    let mut jobs = vec![PlannedJob {
         command: &["python3", "serve_llama.py", "--model", "llama-3.1-8b"],
         libraries: &[LIBTT_METAL, TTNNCPP],
         devices: 0..half,
         work: Work::Serving,
     }];
     if devices >= 3 {
-        jobs.push(Job {
+        jobs.push(PlannedJob {
             command: &["python3", "train_nanogpt.py", "--batch-size", "64"],
             libraries: &[LIBTT_METAL, TTNNCPP],
             devices: half..half + 1,
@@ -46,7 +46,7 @@ pub(crate) fn jobs(devices: usize) -> Vec<Job> {
         });
     }
     if devices >= 6 {
-        jobs.push(Job {
+        jobs.push(PlannedJob {
             command: &["matmul_sweep", "--iterations", "1000"],
             libraries: &[LIBTT_METAL],
             devices: half + 1..half + 2,

@@ -24,9 +24,9 @@ pub struct Amounts {
     pub cb: u64,
 }
 
-/// A process attached to a chip's book. Dropped without [`Region::detach`], it leaves what a killed process leaves.
+/// A process attached to a chip's book. Dropped without [`AttachedRegion::detach`], it leaves what a killed process leaves.
 #[derive(Debug)]
-pub struct Region {
+pub struct AttachedRegion {
     map: Mapping,
     pid: i32,
     name: String,
@@ -36,9 +36,9 @@ pub struct Region {
     _file: File,
 }
 
-impl Region {
+impl AttachedRegion {
     /// Attaches a process to the chip with this number, which it calls `device`. Makes the file if need be.
-    pub fn attach(path: &Path, asic: u64, device: u32, pid: u32, name: &str) -> io::Result<Region> {
+    pub fn attach(path: &Path, asic: u64, device: u32, pid: u32, name: &str) -> io::Result<AttachedRegion> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         if file.metadata()?.len() < SIZE as u64 {
             file.set_len(SIZE as u64)?;
@@ -53,7 +53,7 @@ impl Region {
         map.store_u32(at::DEVICE, device);
         map.store_u64(at::UPDATED, now());
         let name = name.chars().take(15).collect();
-        Ok(Region { map, pid: pid.cast_signed(), name, slot: None, amounts: Amounts::default(), _file: file })
+        Ok(AttachedRegion { map, pid: pid.cast_signed(), name, slot: None, amounts: Amounts::default(), _file: file })
     }
 
     /// Allocates and frees until the process has these amounts.
@@ -210,8 +210,8 @@ mod tests {
             Book(tempfile::tempdir().unwrap())
         }
 
-        fn attach(&self, pid: u32) -> Region {
-            Region::attach(&self.0.path().join("book"), 77, 0, pid, "python3").unwrap()
+        fn attach(&self, pid: u32) -> AttachedRegion {
+            AttachedRegion::attach(&self.0.path().join("book"), 77, 0, pid, "python3").unwrap()
         }
 
         fn check(&self, expected: Expect) {
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn the_sixty_fifth_process_is_counted_without_a_line() {
         let book = Book::new();
-        let mut regions: Vec<Region> = (1..=65).map(|pid| book.attach(pid)).collect();
+        let mut regions: Vec<AttachedRegion> = (1..=65).map(|pid| book.attach(pid)).collect();
         regions.iter_mut().for_each(|region| region.set(Amounts { dram: 10, ..Amounts::default() }));
         let bytes = fs::read(book.0.path().join("book")).unwrap();
         let text = decode(&bytes);
@@ -302,7 +302,7 @@ mod tests {
         let mut bytes = vec![0; SIZE];
         (bytes[0], bytes[16]) = (4, 1);
         fs::write(&path, &bytes).unwrap();
-        let error = Region::attach(&path, 77, 0, 1, "python3").unwrap_err();
+        let error = AttachedRegion::attach(&path, 77, 0, 1, "python3").unwrap_err();
         assert_eq!(error.to_string(), "in use as version 4");
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }

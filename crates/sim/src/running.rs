@@ -1,6 +1,6 @@
 //! A machine that moves by itself.
 
-use crate::{Inject, Machine};
+use crate::{Inject, SimMachine};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ pub struct Running {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Machine {
+impl SimMachine {
     /// Lets the machine move with real time, until the answer is dropped.
     pub fn run(self) -> Running {
         Running::new(self)
@@ -24,7 +24,7 @@ impl Machine {
 }
 
 impl Running {
-    fn new(mut machine: Machine) -> Running {
+    fn new(mut machine: SimMachine) -> Running {
         let (root, inject) = (machine.root().to_owned(), machine.inject());
         let (stop, stopped) = mpsc::channel();
         let (began, before) = (Instant::now(), machine.elapsed());

@@ -1,6 +1,6 @@
 //! What to simulate, in one line of text: `p150x4,hang=1@5s,seed=7`.
 
-use crate::Kind;
+use crate::BoardKind;
 use crate::counted::Counting;
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     pub(crate) boards: Boards,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<ScriptedFault>,
     pub(crate) seed: u64,
     pub(crate) idle: bool,
     pub(crate) counting: Counting,
@@ -19,21 +19,21 @@ pub struct Spec {
 /// The boards in the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Boards {
-    Alike(Kind, u32),
-    Galaxy(Kind),
+    Alike(BoardKind, u32),
+    Galaxy(BoardKind),
     Mixed,
 }
 
 /// Something that happens to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Event {
-    pub what: What,
+pub(crate) struct ScriptedFault {
+    pub what: FaultKind,
     pub device: u32,
     pub at: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum FaultKind {
     /// Every read of the chip gives all-ones.
     Hang,
     /// It is reset, which takes a while.
@@ -103,7 +103,7 @@ impl Spec {
 
 impl Default for Spec {
     fn default() -> Spec {
-        let boards = Boards::Alike(Kind::P150a, 4);
+        let boards = Boards::Alike(BoardKind::P150a, 4);
         Spec { boards, events: Vec::new(), seed: 0, idle: false, counting: Counting::default() }
     }
 }
@@ -142,7 +142,7 @@ impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.boards {
             Boards::Mixed => write!(f, "mixed")?,
-            Boards::Galaxy(Kind::GalaxyWormhole) => write!(f, "galaxy-wh")?,
+            Boards::Galaxy(BoardKind::GalaxyWormhole) => write!(f, "galaxy-wh")?,
             Boards::Galaxy(_) => write!(f, "galaxy-bh")?,
             Boards::Alike(kind, count) => {
                 let name = BOARDS.iter().find(|(_, known)| *known == kind).map_or("", |(name, _)| name);
@@ -152,7 +152,7 @@ impl fmt::Display for Spec {
                 }
             }
         }
-        for Event { what, device, at } in &self.events {
+        for ScriptedFault { what, device, at } in &self.events {
             let word = WORDS.iter().find(|(known, _)| known == what).map_or("", |(_, word)| word);
             write!(f, ",{word}={device}@{}ms", at.as_millis())?;
         }
@@ -168,34 +168,34 @@ impl fmt::Display for Spec {
 }
 
 /// The short names come first: they are the ones that are written.
-const BOARDS: [(&str, Kind); 11] = [
-    ("n150", Kind::N150),
-    ("n300", Kind::N300),
-    ("p100a", Kind::P100a),
-    ("p150", Kind::P150a),
-    ("p150a", Kind::P150a),
-    ("p150b", Kind::P150b),
-    ("p150c", Kind::P150c),
-    ("p300", Kind::P300a),
-    ("p300a", Kind::P300a),
-    ("p300b", Kind::P300b),
-    ("p300c", Kind::P300c),
+const BOARDS: [(&str, BoardKind); 11] = [
+    ("n150", BoardKind::N150),
+    ("n300", BoardKind::N300),
+    ("p100a", BoardKind::P100a),
+    ("p150", BoardKind::P150a),
+    ("p150a", BoardKind::P150a),
+    ("p150b", BoardKind::P150b),
+    ("p150c", BoardKind::P150c),
+    ("p300", BoardKind::P300a),
+    ("p300a", BoardKind::P300a),
+    ("p300b", BoardKind::P300b),
+    ("p300c", BoardKind::P300c),
 ];
 
-const WORDS: [(What, &str); 6] = [
-    (What::Hang, "hang"),
-    (What::Reset, "reset"),
-    (What::Kill, "kill"),
-    (What::Lose, "lose"),
-    (What::Freeze, "freeze"),
-    (What::Stuck, "stuck"),
+const WORDS: [(FaultKind, &str); 6] = [
+    (FaultKind::Hang, "hang"),
+    (FaultKind::Reset, "reset"),
+    (FaultKind::Kill, "kill"),
+    (FaultKind::Lose, "lose"),
+    (FaultKind::Freeze, "freeze"),
+    (FaultKind::Stuck, "stuck"),
 ];
 
 fn boards(machine: &str) -> Result<Boards, SpecError> {
     match machine {
         "mixed" => return Ok(Boards::Mixed),
-        "galaxy-wh" => return Ok(Boards::Galaxy(Kind::GalaxyWormhole)),
-        "galaxy-bh" => return Ok(Boards::Galaxy(Kind::GalaxyBlackhole)),
+        "galaxy-wh" => return Ok(Boards::Galaxy(BoardKind::GalaxyWormhole)),
+        "galaxy-bh" => return Ok(Boards::Galaxy(BoardKind::GalaxyBlackhole)),
         _ => {}
     }
     let (name, count) = machine.split_once('x').unwrap_or((machine, "1"));
@@ -209,12 +209,12 @@ fn boards(machine: &str) -> Result<Boards, SpecError> {
     Ok(Boards::Alike(kind, count))
 }
 
-fn event(what: What, option: &str, rest: &str, devices: u32) -> Result<Event, SpecError> {
+fn event(what: FaultKind, option: &str, rest: &str, devices: u32) -> Result<ScriptedFault, SpecError> {
     let (device, time) = rest.split_once('@').ok_or_else(|| SpecError::Event(option.into()))?;
     let missing = || SpecError::Device { option: option.into(), device: device.into(), devices };
     let index = device.parse().ok().filter(|n| *n < devices).ok_or_else(missing)?;
     let at = duration(time).ok_or_else(|| SpecError::Time { option: option.into(), time: time.into() })?;
-    Ok(Event { what, device: index, at })
+    Ok(ScriptedFault { what, device: index, at })
 }
 
 fn duration(text: &str) -> Option<Duration> {
@@ -254,8 +254,8 @@ mod tests {
         let spec = spec("p300x2,idle,hang=3@500ms,seed=9,reset=0@1m");
         assert!(spec.idle);
         assert_eq!(spec.seed, 9);
-        let hang = Event { what: What::Hang, device: 3, at: Duration::from_millis(500) };
-        let reset = Event { what: What::Reset, device: 0, at: Duration::from_secs(60) };
+        let hang = ScriptedFault { what: FaultKind::Hang, device: 3, at: Duration::from_millis(500) };
+        let reset = ScriptedFault { what: FaultKind::Reset, device: 0, at: Duration::from_secs(60) };
         assert_eq!(spec.events, [hang, reset]);
     }
 

@@ -1,9 +1,9 @@
 //! One process of the machine at its job.
 
-use crate::child::Child;
-use crate::device::{Device, State};
-use crate::order::Order;
-use crate::plan::{self, Job};
+use crate::child::WorkerProcess;
+use crate::device::{SimDevice, SimState};
+use crate::order::WorkerOrder;
+use crate::plan::{self, PlannedJob};
 use crate::region::Amounts;
 use crate::tree::Chip;
 use crate::umd_lock;
@@ -13,14 +13,14 @@ use std::io;
 use std::path::Path;
 
 pub(crate) struct Worker {
-    job: Job,
+    job: PlannedJob,
     /// None when it was killed.
-    child: Option<Child>,
-    regions: Vec<Region>,
+    child: Option<WorkerProcess>,
+    regions: Vec<WorkerMemory>,
 }
 
 /// A chip that a worker has memory on.
-struct Region {
+struct WorkerMemory {
     /// The device through which it is reached.
     device: usize,
     /// Whose load its memory follows.
@@ -30,8 +30,8 @@ struct Region {
 
 impl Worker {
     /// Starts the process and waits until it holds its devices and has made its first allocations.
-    pub fn start(program: &Path, root: &Path, job: Job, devices: &[Device], seed: u64) -> io::Result<Worker> {
-        let mut child = Child::start(program, root, job.command, &visible(&job, devices))?;
+    pub fn start(program: &Path, root: &Path, job: PlannedJob, devices: &[SimDevice], seed: u64) -> io::Result<Worker> {
+        let mut child = WorkerProcess::start(program, root, job.command, &visible(&job, devices))?;
         let mut worker = Worker { job, child: None, regions: Vec::new() };
         let mut orders = worker.opening(devices);
         orders.extend(worker.allocations(devices, seed, 0));
@@ -41,7 +41,7 @@ impl Worker {
     }
 
     pub fn pid(&self) -> Option<u32> {
-        self.child.as_ref().map(Child::pid)
+        self.child.as_ref().map(WorkerProcess::pid)
     }
 
     pub fn kill(&mut self) {
@@ -49,7 +49,7 @@ impl Worker {
     }
 
     /// Lets it allocate and free. One that does not answer is as good as dead.
-    pub fn work(&mut self, devices: &[Device], seed: u64, ticks: u64) {
+    pub fn work(&mut self, devices: &[SimDevice], seed: u64, ticks: u64) {
         let orders = self.allocations(devices, seed, ticks);
         self.child.take_if(|child| child.is_gone() || child.tell(&orders).is_err());
     }
@@ -66,38 +66,40 @@ impl Worker {
 
     /// What a tt-metal process does at first. It numbers the chips from zero: those with PCIe by their addresses, then
     /// those without.
-    fn opening(&mut self, devices: &[Device]) -> Vec<Order> {
-        let library = |path: &&str| Order::Lib { path: (*path).to_owned() };
-        let mut orders: Vec<Order> = self.job.libraries.iter().map(library).collect();
+    fn opening(&mut self, devices: &[SimDevice]) -> Vec<WorkerOrder> {
+        let library = |path: &&str| WorkerOrder::Lib { path: (*path).to_owned() };
+        let mut orders: Vec<WorkerOrder> = self.job.libraries.iter().map(library).collect();
         let held = in_bus_order(devices).into_iter().filter(|i| self.job.devices.contains(i));
         let held: Vec<(usize, &Chip)> = held.map(|i| (i, &devices[i].chip)).collect();
         for (_, chip) in &held {
-            orders.push(Order::Open { path: chip.node() });
-            orders.push(Order::Lock { path: umd_lock::path(chip.index) });
+            orders.push(WorkerOrder::Open { path: chip.node() });
+            orders.push(WorkerOrder::Lock { path: umd_lock::path(chip.index) });
         }
         for place in [LOCAL, REMOTE] {
             for (device, chip) in &held {
                 let Some(asic) = chip.unique_ids().get(place).copied() else { continue };
                 let path = format!("dev/shm/tt_device_{asic}_memory");
-                orders.push(Order::Attach { path, asic, device: self.regions.len() as u32 });
+                orders.push(WorkerOrder::Attach { path, asic, device: self.regions.len() as u32 });
                 let wave = (device + place * devices.len()) as u64;
-                self.regions.push(Region { device: *device, wave, amounts: Amounts::default() });
+                self.regions.push(WorkerMemory { device: *device, wave, amounts: Amounts::default() });
             }
         }
         orders
     }
 
     /// What it takes to have the memory that the job has at this time. Nothing moves on a chip that does not answer.
-    fn allocations(&mut self, devices: &[Device], seed: u64, ticks: u64) -> Vec<Order> {
+    fn allocations(&mut self, devices: &[SimDevice], seed: u64, ticks: u64) -> Vec<WorkerOrder> {
         let ticks = ticks / ALLOCATION_TICKS * ALLOCATION_TICKS;
         let mut orders = Vec::new();
         for (number, region) in self.regions.iter_mut().enumerate() {
             let device = &devices[region.device];
-            let Some(capacity) = capacity(&device.chip).filter(|_| device.state == State::Answering) else { continue };
+            let Some(capacity) = capacity(&device.chip).filter(|_| device.state == SimState::Answering) else {
+                continue;
+            };
             let amounts = plan::memory(self.job.work, capacity, ticks, wave::load(seed, region.wave, ticks));
             if amounts != region.amounts {
                 region.amounts = amounts;
-                orders.push(Order::Set { region: number, amounts });
+                orders.push(WorkerOrder::Set { region: number, amounts });
             }
         }
         orders
@@ -112,13 +114,13 @@ const LOCAL: usize = 0;
 const REMOTE: usize = 1;
 
 /// `TT_VISIBLE_DEVICES`, which counts in the order of PCI addresses.
-fn visible(job: &Job, devices: &[Device]) -> String {
+fn visible(job: &PlannedJob, devices: &[SimDevice]) -> String {
     let order = in_bus_order(devices);
     let places = order.iter().enumerate().filter(|(_, device)| job.devices.contains(device));
     places.map(|(place, _)| place.to_string()).collect::<Vec<_>>().join(",")
 }
 
-fn in_bus_order(devices: &[Device]) -> Vec<usize> {
+fn in_bus_order(devices: &[SimDevice]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..devices.len()).collect();
     order.sort_by_key(|i| &devices[*i].chip.address);
     order

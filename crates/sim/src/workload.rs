@@ -3,8 +3,8 @@
 //! It is the same program, started again with `TTMON_SIM_WORKLOAD`, and does what its parent tells it on standard input.
 //! When that ends, it ends: whatever happens to the parent, no process is left.
 
-use crate::order::{DONE, Order};
-use crate::region::Region;
+use crate::order::{DONE, WorkerOrder};
+use crate::region::AttachedRegion;
 use crate::umd_lock::UmdLock;
 use std::ffi::CString;
 use std::fs::File;
@@ -14,9 +14,9 @@ use std::path::Path;
 /// Says what name to go by. Being there at all is what makes a process a workload.
 pub(crate) const VARIABLE: &str = "TTMON_SIM_WORKLOAD";
 
-/// Becomes a workload, and never returns, if a [`Machine`](crate::Machine) started this process as one.
+/// Becomes a workload, and never returns, if a [`SimMachine`](crate::SimMachine) started this process as one.
 ///
-/// To be called first in the `main` of the program that is given to [`Machine::start`](crate::Machine::start).
+/// To be called first in the `main` of the program that is given to [`SimMachine::start`](crate::SimMachine::start).
 pub fn run_workload_if_asked() {
     let Ok(name) = std::env::var(VARIABLE) else { return };
     // An error means that nobody listens any more.
@@ -42,28 +42,28 @@ fn serve(name: &str) -> io::Result<()> {
 #[derive(Default)]
 struct Workload<'a> {
     name: &'a str,
-    libraries: Vec<ledger::Held>,
+    libraries: Vec<ledger::HeldMapping>,
     nodes: Vec<File>,
     locks: Vec<UmdLock>,
-    regions: Vec<Region>,
+    regions: Vec<AttachedRegion>,
 }
 
 impl Workload<'_> {
-    fn obey(&mut self, order: Order) -> io::Result<()> {
+    fn obey(&mut self, order: WorkerOrder) -> io::Result<()> {
         let pid = std::process::id();
         match order {
-            Order::Lib { path } => self.libraries.push(ledger::hold(&File::open(path)?)?),
-            Order::Open { path } => self.nodes.extend([File::open(&path)?, File::open(&path)?]),
-            Order::Lock { path } => self.locks.push(UmdLock::take(Path::new(&path), pid)?),
-            Order::Attach { path, asic, device } => {
-                self.regions.push(Region::attach(Path::new(&path), asic, device, pid, self.name)?);
+            WorkerOrder::Lib { path } => self.libraries.push(ledger::hold(&File::open(path)?)?),
+            WorkerOrder::Open { path } => self.nodes.extend([File::open(&path)?, File::open(&path)?]),
+            WorkerOrder::Lock { path } => self.locks.push(UmdLock::take(Path::new(&path), pid)?),
+            WorkerOrder::Attach { path, asic, device } => {
+                self.regions.push(AttachedRegion::attach(Path::new(&path), asic, device, pid, self.name)?);
             }
-            Order::Set { region, amounts } => {
+            WorkerOrder::Set { region, amounts } => {
                 let region = self.regions.get_mut(region).ok_or_else(|| io::Error::other("no such region"))?;
                 region.set(amounts);
             }
-            Order::Detach => {
-                self.regions.drain(..).for_each(Region::detach);
+            WorkerOrder::Detach => {
+                self.regions.drain(..).for_each(AttachedRegion::detach);
                 self.locks.drain(..).for_each(UmdLock::release);
                 self.nodes.clear();
             }

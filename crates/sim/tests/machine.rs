@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use sim::tree::Chip;
-use sim::{Machine, Spec};
+use sim::{SimMachine, Spec};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn machine(spec: &str) -> Machine {
-    Machine::start(&spec.parse::<Spec>().unwrap(), program()).unwrap()
+fn machine(spec: &str) -> SimMachine {
+    SimMachine::start(&spec.parse::<Spec>().unwrap(), program()).unwrap()
 }
 
 fn program() -> &'static Path {
@@ -23,7 +23,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn class(machine: &Machine, index: u32, name: &str) -> PathBuf {
+fn class(machine: &SimMachine, index: u32, name: &str) -> PathBuf {
     machine.root().join(format!("sys/class/tenstorrent/tenstorrent!{index}/{name}"))
 }
 
@@ -31,7 +31,7 @@ fn read(path: PathBuf) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).trim_end().to_owned()
 }
 
-fn value(machine: &Machine, index: u32, name: &str) -> u64 {
+fn value(machine: &SimMachine, index: u32, name: &str) -> u64 {
     read(class(machine, index, name)).parse().unwrap()
 }
 
@@ -67,7 +67,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// What the seed decides: the files of the driver, and how much memory is used.
-fn decided(machine: &Machine) -> BTreeMap<PathBuf, Vec<u8>> {
+fn decided(machine: &SimMachine) -> BTreeMap<PathBuf, Vec<u8>> {
     let root = machine.root();
     let inside = |files: BTreeMap<PathBuf, Vec<u8>>| {
         files.into_iter().map(|(path, bytes)| (path.strip_prefix(root).unwrap().to_owned(), bytes))
@@ -163,7 +163,8 @@ fn a_process_counts_chips_in_the_order_of_their_addresses() {
 fn values_move_where_there_is_work() {
     let mut machine = machine("p150x4,seed=3");
     let (before, idle_before) = (value(&machine, 0, "tt_heartbeat"), value(&machine, 3, "tt_heartbeat"));
-    let counter = |machine: &Machine, index| value(machine, index, "pcie_perf_counters/mst_posted_wr_data_word_sent0");
+    let counter =
+        |machine: &SimMachine, index| value(machine, index, "pcie_perf_counters/mst_posted_wr_data_word_sent0");
     let (traffic, no_traffic) = (counter(&machine, 0), counter(&machine, 3));
     let mut busy = 0;
     for _ in 0..30 {
@@ -218,7 +219,8 @@ fn a_hung_device_answers_all_ones_and_a_reset_revives_it() {
 fn a_reset_is_an_error_and_then_a_new_start() {
     let mut machine = machine("p150x2,reset=0@1s");
     let inject = machine.inject();
-    let error = |machine: &Machine, name: &str| inject(&class(machine, 0, name)).and_then(|error| error.raw_os_error());
+    let error =
+        |machine: &SimMachine, name: &str| inject(&class(machine, 0, name)).and_then(|error| error.raw_os_error());
     assert_eq!(error(&machine, "tt_heartbeat"), None);
     machine.advance(seconds(1)).unwrap();
     const ENODATA: i32 = 61;
@@ -275,7 +277,7 @@ fn a_process_that_somebody_else_kills_is_noticed() {
 fn a_lost_device_is_nowhere() {
     let mut machine = machine("p150x4,lose=1@1s,hang=1@2s");
     let address = Chip::p150a(1).address;
-    let traces = |machine: &Machine| {
+    let traces = |machine: &SimMachine| {
         let root = machine.root();
         [
             class(machine, 1, ""),
@@ -347,7 +349,7 @@ fn a_panic_leaves_nothing_either() {
 
 #[test]
 fn a_machine_that_cannot_start_says_why() {
-    let error = |program: &str| match Machine::start(&Spec::default(), Path::new(program)) {
+    let error = |program: &str| match SimMachine::start(&Spec::default(), Path::new(program)) {
         Ok(_) => panic!("it started"),
         Err(error) => error.to_string(),
     };
@@ -391,7 +393,8 @@ fn a_workload_closes_properly_when_told() {
 fn a_driver_that_counts_tells_of_every_process_as_long_as_it_lives() {
     let mut machine = machine("p150x2,fdinfo,processes,kill=0@2s");
     let pid = pids(machine.root(), 0)[0];
-    let text = |machine: &Machine, fd: u32| fs::read_to_string(machine.root().join(format!("proc/{pid}/fdinfo/{fd}")));
+    let text =
+        |machine: &SimMachine, fd: u32| fs::read_to_string(machine.root().join(format!("proc/{pid}/fdinfo/{fd}")));
     let busy = |text: &str| -> u64 {
         let line = text.lines().find_map(|line| line.strip_prefix("drm-engine-tensix:\t")).unwrap();
         line.strip_suffix(" ns").unwrap().parse().unwrap()

@@ -6,7 +6,7 @@
 use crate::dir::{Dir, reason};
 use crate::maps::{BOOK, Inode, Maps};
 use crate::shm::{inode, inode_of};
-use ledger::book::{self, Book, BookError, Chip, Kind, Table};
+use ledger::book::{self, Book, BookChip, BookError, BufferKind, BufferTable};
 use model::{BankFigures, Bytes, Exact, KindFigures};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -58,7 +58,7 @@ pub(crate) fn find(
 }
 
 /// The whole book of one process, for who asks about that one.
-pub(crate) fn whole(process: &Dir, who: ProcessId) -> Result<Option<(Book, Table)>, String> {
+pub(crate) fn whole(process: &Dir, who: ProcessId) -> Result<Option<(Book, BufferTable)>, String> {
     let path = process.path().display();
     // One that is not exact is his to judge.
     let own = |found: &FoundBook| found.read().is_ok_and(|book| is_of(&book, who));
@@ -131,8 +131,8 @@ fn read(file: &File) -> Result<Book, String> {
 }
 
 /// What a book says of one chip, in plain data. `now` is in nanoseconds since 1970.
-pub(crate) fn exact(chip: &Chip, now: u64) -> Exact {
-    let figures = |kind: Kind| {
+pub(crate) fn exact(chip: &BookChip, now: u64) -> Exact {
+    let figures = |kind: BufferKind| {
         let counter = chip.counters[kind as usize];
         let banks = chip.banks.get(kind as usize).copied().flatten();
         (counter.allocations > 0 || banks.is_some()).then(|| KindFigures {
@@ -146,17 +146,17 @@ pub(crate) fn exact(chip: &Chip, now: u64) -> Exact {
         })
     };
     Exact {
-        dram: figures(Kind::Dram),
-        l1: figures(Kind::L1),
-        l1_small: figures(Kind::L1Small),
-        trace: figures(Kind::Trace),
-        cb: figures(Kind::Cb),
-        kernel: figures(Kind::Kernel),
+        dram: figures(BufferKind::Dram),
+        l1: figures(BufferKind::L1),
+        l1_small: figures(BufferKind::L1Small),
+        trace: figures(BufferKind::Trace),
+        cb: figures(BufferKind::Cb),
+        kernel: figures(BufferKind::Kernel),
     }
 }
 
 /// What a bank has now: what is handed out follows from the counters, the rest is as the allocator said.
-fn bank_figures(figures: &book::BankFigures, bytes: u64, now: u64) -> BankFigures {
+fn bank_figures(figures: &book::BankReading, bytes: u64, now: u64) -> BankFigures {
     let mut banks = figures.banks;
     let allocated = bytes / u64::from(banks.banks);
     if !figures.is_current && bytes.is_multiple_of(u64::from(banks.banks)) && allocated <= banks.allocatable {

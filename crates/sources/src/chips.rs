@@ -34,7 +34,7 @@ pub(crate) fn chips_of(
 
 /// The chip that a page of a process's book is about, if that can be said.
 pub(crate) fn chip_of_book(
-    chip: &ledger::book::Chip,
+    chip: &ledger::book::BookChip,
     process: &ProcessFacts,
     devices: &[Device],
     holders: &BTreeMap<u32, BTreeSet<u32>>,

@@ -1,12 +1,12 @@
 //! A whole book in plain data.
 
 use crate::books::exact;
-use ledger::book::{Book, Buffer, Table};
+use ledger::book::{Book, BookBuffer, BufferTable};
 use model::{Bytes, ChipMemory, LiveBuffer, ProcessMemory, Timestamp};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// All that a book says now, with its buffers if they were copied.
-pub fn process_memory(book: &Book, table: Option<&Table>) -> ProcessMemory {
+pub fn process_memory(book: &Book, table: Option<&BufferTable>) -> ProcessMemory {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let chips = book.chips.iter().map(|chip| ChipMemory {
         device_id: chip.device_id,
@@ -34,7 +34,7 @@ pub fn process_memory(book: &Book, table: Option<&Table>) -> ProcessMemory {
     }
 }
 
-fn live_buffer(buffer: &Buffer, book: &Book) -> LiveBuffer {
+fn live_buffer(buffer: &BookBuffer, book: &Book) -> LiveBuffer {
     let device_id = |chip: u8| book.chips.get(usize::from(chip)).map(|chip| chip.device_id);
     LiveBuffer {
         id: buffer.id,

@@ -8,7 +8,7 @@ use crate::container::container_of;
 use crate::dir::{Dir, Inject, decimal};
 use crate::maps::{self, Inode, Maps};
 use crate::users::Users;
-use ledger::book::{Book, Table};
+use ledger::book::{Book, BufferTable};
 use model::Bytes;
 use rustix::io::Errno;
 use std::path::Path;
@@ -146,7 +146,7 @@ fn still_maps(earlier: &ProcessFacts, stat: &Stat, now: Instant) -> bool {
 }
 
 /// The whole book of a process that keeps one: counters, and every live buffer.
-pub fn whole_book(pid: u32) -> Result<Option<(Book, Table)>, String> {
+pub fn whole_book(pid: u32) -> Result<Option<(Book, BufferTable)>, String> {
     let gone = || format!("there is no process {pid}");
     let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).map_err(|_| gone())?;
     let mut bytes = Vec::new();

@@ -5,17 +5,18 @@
 mod support;
 
 use serde_json::{Value, json};
-use sim::region::{Amounts, Region};
+use sim::region::{Amounts, AttachedRegion};
 use sim::tree::Chip;
 use std::process::Command;
 use support::Machine;
 
 /// A region of the chip that this test is attached to under its own pid. The tests share a process, so each has a chip of its
 /// own number.
-fn attach(machine: &Machine, number: u64, device: u32) -> Region {
+fn attach(machine: &Machine, number: u64, device: u32) -> AttachedRegion {
     let shm = machine.0.path().join("dev/shm");
     std::fs::create_dir_all(&shm).unwrap();
-    Region::attach(&shm.join(format!("tt_device_{number}_memory")), number, device, std::process::id(), "test").unwrap()
+    AttachedRegion::attach(&shm.join(format!("tt_device_{number}_memory")), number, device, std::process::id(), "test")
+        .unwrap()
 }
 
 fn memory(snapshot: &Value, device: usize) -> [Value; 3] {

@@ -8,7 +8,7 @@
 mod support;
 
 use expect_test::expect_file;
-use ledger::book::{Chips, Kind, New, Writer};
+use ledger::book::{BufferKind, Chips, NewBuffer, Writer};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketType, connect, sendmsg,
     socket,
@@ -227,8 +227,8 @@ const ASIC: u64 = 0x1A2B_3C4D_5E6F_7081;
 fn book() -> Writer {
     let writer = Writer::create("this test").unwrap();
     let chips = Chips::one(writer.chip(0, Some(ASIC)).unwrap());
-    let (kind, label) = (Kind::Dram, "weights".as_bytes());
-    let sizes = New {
+    let (kind, label) = (BufferKind::Dram, "weights".as_bytes());
+    let sizes = NewBuffer {
         id: 1,
         chips,
         kind,

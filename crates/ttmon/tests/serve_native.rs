@@ -4,7 +4,7 @@
 
 mod support;
 
-use ledger::book::{Chips, Kind, New, Writer};
+use ledger::book::{BufferKind, Chips, NewBuffer, Writer};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -176,9 +176,9 @@ fn book(buffers: u64) -> Writer {
     let chips = Chips::one(writer.chip(0, Some(CHIP)).unwrap());
     for id in 1..=buffers {
         let label = if id == 1 { "weights".as_bytes() } else { b"" };
-        let (kind, per_bank) = (if id % 2 == 1 { Kind::Dram } else { Kind::L1 }, 4096 * (buffers - id + 1));
+        let (kind, per_bank) = (if id % 2 == 1 { BufferKind::Dram } else { BufferKind::L1 }, 4096 * (buffers - id + 1));
         let (page, layout, owner) = (32, 0, 0);
-        writer.allocate(&New {
+        writer.allocate(&NewBuffer {
             id,
             chips,
             kind,
@@ -249,7 +249,7 @@ fn what_is_not_the_senders_own_book_is_refused() {
     let (mut agent, not_a_book) = (call(&service), tempfile::tempfile().unwrap());
     hand_over(&agent, 1, &not_a_book);
     assert!(agent.hear().unwrap().get("hello").is_some());
-    assert!(reason(&agent.hear().unwrap()).ends_with("was not taken: is no book of ttmon"));
+    assert!(reason(&agent.hear().unwrap()).ends_with("was not taken: is not a book of ttmon"));
     let keeper = Harness::start(&[], &["book", &CHIP.to_string(), "1"], &[]);
     let folder = std::fs::read_dir(format!("/proc/{}/fd", keeper.pid)).unwrap();
     let is_book =

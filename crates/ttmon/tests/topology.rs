@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The grid, the links, and the groups without their serials.
 fn check(spec: &str, expected: Expect) {
     // Idle, it starts no program.
-    let machine = sim::Machine::start(&format!("{spec},idle").parse().unwrap(), Path::new("")).unwrap();
+    let machine = sim::SimMachine::start(&format!("{spec},idle").parse().unwrap(), Path::new("")).unwrap();
     let options = Options { deadline: Duration::from_secs(30), rates: false, relaxed: false };
     let snapshot = Sampler::new(Root::under(machine.root()).with_faults(machine.inject()), options).sample();
     let topology = of_machine(&snapshot.devices);

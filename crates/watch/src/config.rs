@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::service_limits::{self, ServiceLimits};
-use alerts::settings::{self, Settings};
+use alerts::settings::{self, AlertSettings};
 use alerts::{Problem, line_of};
 use rustix::process::geteuid;
 use std::io;
@@ -58,7 +58,7 @@ pub struct Config {
     /// The limits of the service.
     pub service: ServiceLimits,
     /// Rules and receivers.
-    pub alerts: Settings,
+    pub alerts: AlertSettings,
     /// What is wrong, by line. Each mistake costs nothing but itself.
     pub problems: Vec<Problem>,
 }
@@ -135,6 +135,6 @@ fn unknown_keys(text: &str, document: &Document<String>) -> Vec<Problem> {
 }
 
 /// The rules of the user's file, or the built-in ones. Mistakes in the file are reported by `ttmon alerts check`.
-pub fn alerts_of_user(named: Option<&Path>) -> Settings {
+pub fn alerts_of_user(named: Option<&Path>) -> AlertSettings {
     place(named, false).map(|file| Config::load(&file).alerts).unwrap_or_default()
 }

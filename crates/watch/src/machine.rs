@@ -7,7 +7,7 @@ use crate::fleet::HostView;
 use crate::fleet::http::RemoteService;
 use crate::fleet::remote::RemoteMachine;
 use crate::rules::RuleWatch;
-use alerts::settings::Settings;
+use alerts::settings::AlertSettings;
 use anyhow::Context;
 use ledger::wire::Wanted;
 use model::{ExitRecord, Fault, Snapshot};
@@ -110,7 +110,7 @@ impl Machine {
     }
 
     /// The same, with the rules of a configuration where no service has its own.
-    pub fn watched(mut self, settings: &Settings) -> Machine {
+    pub fn watched(mut self, settings: &AlertSettings) -> Machine {
         if let Target::Local(local) = &mut self.target {
             local.watch = Some(RuleWatch::new(settings));
         }
@@ -209,8 +209,8 @@ impl LocalMachine {
 }
 
 /// Starts a simulated machine whose clock does not run.
-pub fn simulate(spec: &str) -> anyhow::Result<sim::Machine> {
+pub fn simulate(spec: &str) -> anyhow::Result<sim::SimMachine> {
     let spec: sim::Spec = spec.parse().map_err(|error| Failure::error(Exit::Usage, format!("--sim: {error}")))?;
     let program = std::env::current_exe()?;
-    sim::Machine::start(&spec, &program).context("--sim: the simulated machine could not be started")
+    sim::SimMachine::start(&spec, &program).context("--sim: the simulated machine could not be started")
 }

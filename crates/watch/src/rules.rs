@@ -1,6 +1,6 @@
 //! Rules that are evaluated on each sample, and the alerts that fire.
 
-use alerts::settings::Settings;
+use alerts::settings::AlertSettings;
 use alerts::{Ended, Engine, Notice};
 use model::{Alert, Severity, Snapshot};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct RuleWatch {
 
 impl RuleWatch {
     /// With the rules of a configuration.
-    pub fn new(settings: &Settings) -> RuleWatch {
+    pub fn new(settings: &AlertSettings) -> RuleWatch {
         RuleWatch { engine: Engine::new(settings.rules.clone()), started: Instant::now(), firing: Vec::new() }
     }
 
@@ -27,7 +27,7 @@ impl RuleWatch {
     }
 
     /// Other rules from now on. Returns what is resolved by that.
-    pub fn set_rules(&mut self, settings: &Settings) -> Vec<Notice> {
+    pub fn set_rules(&mut self, settings: &AlertSettings) -> Vec<Notice> {
         let notices = self.engine.set_rules(settings.rules.clone(), alerts::wall());
         self.firing = self.engine.firing();
         notices

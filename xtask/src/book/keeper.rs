@@ -1,7 +1,7 @@
 //! A book of some live buffers, of which a random one is freed and another allocated in its place, again and again.
 
 use anyhow::{Context, bail};
-use ledger::book::{self, Chips, Kind, New, Writer};
+use ledger::book::{self, BufferKind, Chips, NewBuffer, Writer};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::BufRead;
@@ -31,10 +31,10 @@ impl Keeper {
 
     fn allocate(&self, id: u64) {
         let (logical, per_bank, address) = (1 << 20, 87_424, id << 12);
-        self.writer.allocate(&New {
+        self.writer.allocate(&NewBuffer {
             id,
             chips: self.chips,
-            kind: Kind::Dram,
+            kind: BufferKind::Dram,
             logical,
             per_bank,
             banks: 12,

@@ -2,7 +2,7 @@
 
 use crate::book::keeper::{Hand, Keeper};
 use anyhow::{Context, bail};
-use ledger::book::{Chips, Kind, New};
+use ledger::book::{BufferKind, Chips, NewBuffer};
 use ledger::wire::{Hello, Request, frame};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::io::{BufRead, IoSlice, Read, Write};
@@ -68,10 +68,10 @@ pub fn hold(path: &str, chip: u64, live: u64) -> anyhow::Result<()> {
     // Sizes in no order.
     for id in 1..=live {
         let per_bank = (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50) * 32 + 32;
-        keeper.writer.allocate(&New {
+        keeper.writer.allocate(&NewBuffer {
             id: id << 20,
             chips: Chips::one(0),
-            kind: Kind::Dram,
+            kind: BufferKind::Dram,
             logical: per_bank * 12 - 16,
             per_bank,
             banks: 12,

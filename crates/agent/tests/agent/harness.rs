@@ -1,6 +1,6 @@
 //! The real library under the agent: a harness process that is told what to do, and the book that it keeps.
 
-use ledger::book::{self, Book, Counter, Kind, Table};
+use ledger::book::{self, Book, BufferKind, BufferTable, Counter};
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -101,7 +101,7 @@ impl Harness {
     }
 
     /// Bytes that the allocator has handed out, over all banks.
-    pub fn allocated(&mut self, kind: Kind) -> u64 {
+    pub fn allocated(&mut self, kind: BufferKind) -> u64 {
         let stats = self.ok(&format!("stats {}", kind.name()));
         value(&stats, "allocated") * value(&stats, "banks")
     }
@@ -165,18 +165,18 @@ impl Pages {
         book::read(book::of_file(&self.0)).unwrap()
     }
 
-    pub fn table(&self) -> Table {
+    pub fn table(&self) -> BufferTable {
         book::table(book::of_file(&self.0), &self.read()).unwrap()
     }
 
     /// What there is of a kind on a chip, by its number in the process.
-    pub fn counter(&self, device_id: u32, kind: Kind) -> Counter {
+    pub fn counter(&self, device_id: u32, kind: BufferKind) -> Counter {
         let book = self.read();
         let chip = book.chips.iter().find(|chip| chip.device_id == device_id);
         chip.unwrap_or_else(|| panic!("no chip {device_id} in {book:#?}")).counters[kind as usize]
     }
 
-    pub fn bytes(&self, device_id: u32, kind: Kind) -> u64 {
+    pub fn bytes(&self, device_id: u32, kind: BufferKind) -> u64 {
         self.counter(device_id, kind).bytes
     }
 }

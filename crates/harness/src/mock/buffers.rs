@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use super::Mesh;
+use super::MockMesh;
 use super::functions::Statistics;
 use super::sharding::Sharding;
 use crate::cpp::{SharedPtr, Storage};
-use crate::script::Kind;
+use crate::script::MetalBufferType;
 
 /// A buffer, or the `MeshBuffer` of a tensor. It is freed when dropped.
-pub struct Held {
+pub struct MockBuffer {
     /// A tensor knows whether its device is still there.
     pub is_tensor: bool,
     _owner: SharedPtr,
@@ -21,17 +21,17 @@ pub struct Held {
 /// Ids from here on are for `hold`.
 const FIRST_HELD: u32 = 1_000_000;
 
-impl Mesh {
-    pub fn alloc(&mut self, id: u32, bytes: u64, page: u64, kind: Kind) -> Result<String> {
+impl MockMesh {
+    pub fn alloc(&mut self, id: u32, bytes: u64, page: u64, kind: MetalBufferType) -> Result<String> {
         self.must_be_new(id)?;
         let buffer = self.create(bytes, page, kind)?;
         let place = self.place(buffer.object());
-        self.buffers.insert(id, Held { is_tensor: false, _owner: buffer });
+        self.buffers.insert(id, MockBuffer { is_tensor: false, _owner: buffer });
         Ok(place)
     }
 
     /// Allocates as a tensor does: a buffer of the mesh, and one at the same address on each device of it.
-    pub fn tensor(&mut self, id: u32, bytes: u64, page: u64, kind: Kind) -> Result<String> {
+    pub fn tensor(&mut self, id: u32, bytes: u64, page: u64, kind: MetalBufferType) -> Result<String> {
         self.must_be_new(id)?;
         let mut sharding = sharding(bytes, page, kind)?;
         let mut buffer = SharedPtr::null();
@@ -49,7 +49,7 @@ impl Mesh {
             (self.functions.backing)(buffer.object())
         };
         let place = self.place(backing);
-        self.buffers.insert(id, Held { is_tensor: true, _owner: buffer });
+        self.buffers.insert(id, MockBuffer { is_tensor: true, _owner: buffer });
         Ok(place)
     }
 
@@ -58,17 +58,17 @@ impl Mesh {
         Ok(String::new())
     }
 
-    pub fn hold(&mut self, count: u32, bytes: u64, page: u64, kind: Kind) -> Result<String> {
+    pub fn hold(&mut self, count: u32, bytes: u64, page: u64, kind: MetalBufferType) -> Result<String> {
         let last = self.buffers.range(FIRST_HELD..).next_back();
         let first = last.map_or(FIRST_HELD, |(id, _)| id + 1);
         for id in (first..).take(count as usize) {
             let buffer = self.create(bytes, page, kind)?;
-            self.buffers.insert(id, Held { is_tensor: false, _owner: buffer });
+            self.buffers.insert(id, MockBuffer { is_tensor: false, _owner: buffer });
         }
         Ok(String::new())
     }
 
-    pub fn churn(&mut self, count: u32, bytes: u64, page: u64, kind: Kind) -> Result<String> {
+    pub fn churn(&mut self, count: u32, bytes: u64, page: u64, kind: MetalBufferType) -> Result<String> {
         if count == 0 {
             bail!("COUNT is zero");
         }
@@ -79,8 +79,8 @@ impl Mesh {
         Ok(format!("ns={}", start.elapsed().as_nanos() / u128::from(count)))
     }
 
-    pub fn stats(&self, kind: Kind) -> Result<String> {
-        if kind == Kind::Cb {
+    pub fn stats(&self, kind: MetalBufferType) -> Result<String> {
+        if kind == MetalBufferType::Cb {
             bail!("circular buffers have no allocator");
         }
         let code = u32::from(kind.code());
@@ -97,7 +97,7 @@ impl Mesh {
         ))
     }
 
-    fn create(&mut self, bytes: u64, page: u64, kind: Kind) -> Result<SharedPtr> {
+    fn create(&mut self, bytes: u64, page: u64, kind: MetalBufferType) -> Result<SharedPtr> {
         let mut sharding = sharding(bytes, page, kind)?;
         let sharding = sharding.as_ptr(self.functions.sharding_behind_pointer);
         let mut buffer = SharedPtr::null();
@@ -124,15 +124,15 @@ impl Mesh {
     }
 }
 
-fn sharding(bytes: u64, page: u64, kind: Kind) -> Result<Box<Sharding>> {
+fn sharding(bytes: u64, page: u64, kind: MetalBufferType) -> Result<Box<Sharding>> {
     // The library throws on these.
     if bytes == 0 || page == 0 || !bytes.is_multiple_of(page) {
         bail!("{bytes} bytes are not a whole number of pages of {page} bytes");
     }
     Ok(match kind {
-        Kind::Dram | Kind::L1 | Kind::Trace => Sharding::interleaved(),
+        MetalBufferType::Dram | MetalBufferType::L1 | MetalBufferType::Trace => Sharding::interleaved(),
         // The library does not spread these over the cores.
-        Kind::L1Small => Sharding::on_one_core(u32::try_from(bytes / page)?),
-        Kind::Cb => bail!("a circular buffer belongs to a program: cb BYTES"),
+        MetalBufferType::L1Small => Sharding::on_one_core(u32::try_from(bytes / page)?),
+        MetalBufferType::Cb => bail!("a circular buffer belongs to a program: cb BYTES"),
     })
 }

@@ -6,7 +6,7 @@ use std::process;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, getppid, kill_process, set_parent_process_death_signal, waitpid};
 
-use super::Mesh;
+use super::MockMesh;
 
 mod libc {
     unsafe extern "C" {
@@ -17,9 +17,9 @@ mod libc {
 }
 
 /// A child that sleeps. It is ended when dropped.
-pub struct Child(Pid);
+pub struct SleepingChild(Pid);
 
-impl Drop for Child {
+impl Drop for SleepingChild {
     fn drop(&mut self) {
         // A test may have killed it already; then it is a zombie until now.
         let _ = kill_process(self.0, Signal::KILL);
@@ -28,7 +28,7 @@ impl Drop for Child {
 }
 
 /// Replies when the child is about to sleep. It sleeps until this process is gone.
-pub fn fork(mesh: &mut Mesh, command: &[&str]) -> Result<String> {
+pub fn fork(mesh: &mut MockMesh, command: &[&str]) -> Result<String> {
     if !matches!(command, [] | ["alloc" | "tensor", ..]) {
         bail!("a child can only alloc");
     }
@@ -39,7 +39,7 @@ pub fn fork(mesh: &mut Mesh, command: &[&str]) -> Result<String> {
         -1 => Err(io::Error::last_os_error()).context("cannot fork"),
         0 => sleep_as_child(mesh, command, writer, parent),
         child => {
-            mesh.children.extend(Pid::from_raw(child).map(Child));
+            mesh.children.extend(Pid::from_raw(child).map(SleepingChild));
             drop(writer);
             let mut reply = String::new();
             reader.read_to_string(&mut reply)?;
@@ -53,7 +53,7 @@ pub fn fork(mesh: &mut Mesh, command: &[&str]) -> Result<String> {
     }
 }
 
-fn sleep_as_child(mesh: &mut Mesh, command: &[&str], mut writer: impl Write, parent: u32) -> ! {
+fn sleep_as_child(mesh: &mut MockMesh, command: &[&str], mut writer: impl Write, parent: u32) -> ! {
     let orphaned = || getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned()) != Some(parent);
     if set_parent_process_death_signal(Some(Signal::KILL)).is_err() || orphaned() {
         libc::_exit(1);

@@ -9,7 +9,7 @@ use crate::cpp::{Cpp, SharedPtr};
 
 /// A returned `shared_ptr`, or an object larger than two words, is written through a pointer that comes first.
 #[derive(Clone, Copy)]
-pub struct Functions {
+pub struct MetalFunctions {
     /// Opens one device by its number.
     pub open: unsafe extern "C-unwind" fn(
         device: *mut SharedPtr,
@@ -70,7 +70,7 @@ pub struct Functions {
     pub backing: unsafe extern "C-unwind" fn(mesh_buffer: *const c_void) -> *const c_void,
     pub address: unsafe extern "C-unwind" fn(buffer: *const c_void) -> u32,
     pub size_per_bank: unsafe extern "C-unwind" fn(buffer: *const c_void) -> u64,
-    pub program: program::Functions,
+    pub program: program::ProgramFunctions,
 }
 
 /// A small object, which C++ returns in two registers.
@@ -87,15 +87,15 @@ pub struct Statistics {
     pub largest_free: u64,
 }
 
-impl Functions {
-    pub fn find(metal: Cpp, ttnn: Cpp) -> Result<Functions> {
+impl MetalFunctions {
+    pub fn find(metal: Cpp, ttnn: Cpp) -> Result<MetalFunctions> {
         let create_arguments = concat!(
             "6createEPNS0_7IDeviceEmmNS0_10BufferTypeERKNS0_18BufferShardingArgsE",
             "St8optionalIbES8_IN4ttsl10StrongTypeIhNS0_14SubDeviceIdTagEEEE"
         );
         // SAFETY: The types follow from the mangled names.
         unsafe {
-            Ok(Functions {
+            Ok(MetalFunctions {
                 open: ttnn.function(
                     "_ZN4ttnn6device16open_mesh_deviceEimmmRKSt8optionalIN2tt8tt_metal18DispatchCoreConfigEEm",
                 )?,
@@ -127,7 +127,7 @@ impl Functions {
                 backing: metal.function("_ZNK2tt8tt_metal11distributed10MeshBuffer18get_backing_bufferEv")?,
                 address: metal.function("_ZNK2tt8tt_metal6Buffer7addressEv")?,
                 size_per_bank: metal.function("_ZNK2tt8tt_metal6Buffer21aligned_size_per_bankEv")?,
-                program: program::Functions::find(metal)?,
+                program: program::ProgramFunctions::find(metal)?,
             })
         }
     }

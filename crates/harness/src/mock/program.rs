@@ -10,14 +10,14 @@ use crate::cpp::{Cpp, Storage};
 
 /// The program, whose circular buffer is given up when dropped.
 pub struct Program {
-    functions: Functions,
+    functions: ProgramFunctions,
     object: Box<Storage>,
     pub cores: u64,
 }
 
 impl Program {
     /// `device` must be an open mesh device.
-    pub fn new(functions: Functions, device: *mut c_void, bytes: u32) -> Result<Program> {
+    pub fn new(functions: ProgramFunctions, device: *mut c_void, bytes: u32) -> Result<Program> {
         // The library throws on these.
         if bytes == 0 || !bytes.is_multiple_of(PAGE_BYTES) {
             bail!("{bytes} bytes are not a whole number of pages of {PAGE_BYTES} bytes");
@@ -63,7 +63,7 @@ struct Cores {
 const RANGE: u8 = 1;
 
 #[derive(Clone, Copy)]
-pub struct Functions {
+pub struct ProgramFunctions {
     /// Columns and rows.
     worker_grid: unsafe extern "C-unwind" fn(device: *const c_void) -> TwoWords,
     construct: unsafe extern "C-unwind" fn(this: *mut c_void),
@@ -77,11 +77,11 @@ pub struct Functions {
     allocate: unsafe extern "C-unwind" fn(implementation: *mut c_void, device: *const c_void),
 }
 
-impl Functions {
-    pub fn find(metal: Cpp) -> Result<Functions> {
+impl ProgramFunctions {
+    pub fn find(metal: Cpp) -> Result<ProgramFunctions> {
         // SAFETY: The types follow from the mangled names; `this` comes first.
         unsafe {
-            Ok(Functions {
+            Ok(ProgramFunctions {
                 worker_grid: metal
                     .function("_ZNK2tt8tt_metal11distributed10MeshDevice30compute_with_storage_grid_sizeEv")?,
                 construct: metal.function("_ZN2tt8tt_metal7ProgramC1Ev")?,

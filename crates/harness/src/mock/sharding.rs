@@ -7,8 +7,8 @@ use std::ffi::c_void;
 use std::ptr;
 
 pub struct Sharding {
-    fields: Fields,
-    pointer: *const Fields,
+    fields: ShardingFields,
+    pointer: *const ShardingFields,
     core: CoreRange,
 }
 
@@ -16,7 +16,7 @@ impl Sharding {
     /// Page by page over all banks.
     pub fn interleaved() -> Box<Sharding> {
         Box::new(Sharding {
-            fields: Fields {
+            fields: ShardingFields {
                 distribution: [0; 35],
                 cores: [ptr::null(); 3],
                 shard: [0; 2],
@@ -56,19 +56,19 @@ impl Sharding {
     /// # Safety
     /// There must be room for it.
     pub unsafe fn copy_to(self: &mut Box<Sharding>, place: *mut c_void, behind_pointer: bool) {
-        let size = if behind_pointer { size_of::<*const Fields>() } else { size_of::<Fields>() };
+        let size = if behind_pointer { size_of::<*const ShardingFields>() } else { size_of::<ShardingFields>() };
         // SAFETY: The caller vouches for the place, and the sizes are those of what `as_ptr` points to.
         unsafe { ptr::copy_nonoverlapping(self.as_ptr(behind_pointer).cast::<u8>(), place.cast(), size) };
     }
 }
 
-const _: () = assert!(size_of::<Fields>() == 0x160);
+const _: () = assert!(size_of::<ShardingFields>() == 0x160);
 
 /// In `TensorMemoryLayout`, where 0 is interleaved.
 const HEIGHT_SHARDED: u32 = 2;
 
 #[repr(C)]
-struct Fields {
+struct ShardingFields {
     /// An absent `std::optional<BufferDistributionSpec>`.
     distribution: [u64; 35],
     /// A `std::optional<ShardSpecBuffer>`, which begins with a vector of ranges of cores.

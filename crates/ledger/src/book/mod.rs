@@ -1,22 +1,24 @@
 //! The book that a process keeps of its device memory: exact counters, the allocator's figures per bank, and every live buffer.
 //!
-//! The process writes it through a [`Writer`], under a lock of its own, in tens of nanoseconds. Anybody who may look into
-//! the process copies it with [`read`] and [`table`], without a lock and without the writer's help. `layout.rs` has every byte.
+//! The process writes it through a [`Writer`], under a lock of its own, in tens of nanoseconds. Whoever may inspect the
+//! process copies it with [`read`] and [`table`], without a lock and without the writer's help.
+//!
+//! In reading order: `layout` has every byte, `contents` what a copy has, `reader` copies, `writer` writes.
 
+mod contents;
 mod layout;
 mod reader;
 mod writer;
 
+pub use contents::{BankReading, Book, BookBuffer, BookChip, BookError, BufferTable, Counter};
 pub use layout::{CHIPS, LABEL};
-pub use reader::{
-    BankFigures, Book, BookError, Buffer, Chip, Counter, Table, each_buffer, of_bytes, of_file, read, table,
-};
+pub use reader::{each_buffer, of_bytes, of_file, read, table};
 pub use writer::Writer;
 
 /// What device memory is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum BufferKind {
     /// Buffers in DRAM.
     Dram = 0,
     /// Buffers in L1.
@@ -31,30 +33,31 @@ pub enum Kind {
     Kernel = 5,
 }
 
-impl Kind {
+impl BufferKind {
     /// All of them, in order.
-    pub const ALL: [Kind; 6] = [Kind::Dram, Kind::L1, Kind::L1Small, Kind::Trace, Kind::Cb, Kind::Kernel];
+    pub const ALL: [BufferKind; 6] =
+        [BufferKind::Dram, BufferKind::L1, BufferKind::L1Small, BufferKind::Trace, BufferKind::Cb, BufferKind::Kernel];
 
     /// As JSON and queries spell it.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Dram => "dram",
-            Kind::L1 => "l1",
-            Kind::L1Small => "l1_small",
-            Kind::Trace => "trace",
-            Kind::Cb => "cb",
-            Kind::Kernel => "kernel",
+            BufferKind::Dram => "dram",
+            BufferKind::L1 => "l1",
+            BufferKind::L1Small => "l1_small",
+            BufferKind::Trace => "trace",
+            BufferKind::Cb => "cb",
+            BufferKind::Kernel => "kernel",
         }
     }
 
     /// Whether an allocator with banks hands it out.
     pub fn has_banks(self) -> bool {
-        matches!(self, Kind::Dram | Kind::L1 | Kind::L1Small | Kind::Trace)
+        matches!(self, BufferKind::Dram | BufferKind::L1 | BufferKind::L1Small | BufferKind::Trace)
     }
 
     /// The kind with this number.
-    pub fn from_number(number: u8) -> Option<Kind> {
-        Kind::ALL.get(usize::from(number)).copied()
+    pub fn from_number(number: u8) -> Option<BufferKind> {
+        BufferKind::ALL.get(usize::from(number)).copied()
     }
 }
 
@@ -89,13 +92,13 @@ impl std::ops::BitOr for Chips {
 
 /// A buffer as its owner tells of it. The same everywhere on all of its chips.
 #[derive(Debug, Clone, Copy)]
-pub struct New<'a> {
+pub struct NewBuffer<'a> {
     /// What tells it from the others of this process.
     pub id: u64,
     /// Where it is.
     pub chips: Chips,
     /// What for.
-    pub kind: Kind,
+    pub kind: BufferKind,
     /// Bytes asked for, per chip.
     pub logical: u64,
     /// Bytes reserved in each bank.
@@ -116,7 +119,7 @@ pub struct New<'a> {
 
 /// What an allocator says of one bank; all banks of a kind are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Banks {
+pub struct AllocatorBanks {
     /// How many there are.
     pub banks: u32,
     /// Bytes per bank that can be handed out at all.

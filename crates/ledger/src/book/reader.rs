@@ -1,202 +1,25 @@
-//! Copies a book. It is input from another process, which writes it meanwhile, may die halfway, and may be hostile: whatever
-//! does not add up is an error, never a number.
+//! Copies a book. It is input from another process, which writes it meanwhile, may be killed during a write, and may be
+//! hostile: whatever is inconsistent is an error, never a number.
 
+mod records;
+
+use super::AllocatorBanks;
+use super::contents::{BankReading, Book, BookBuffer, BookChip, BookError, BufferTable, Counter};
 use super::layout::{
-    BEGUN, CHIPS, CLOSED, HAS_UNIQUE_ID, IN_USE, INEXACT, LINE, MAGIC, NOW, PAIR, PRODUCER, REMARK, SLOT, SLOT_WORDS,
-    SLOTS, TABLE, TABLE_WAS_FULL, TEXT_WORDS, VERSION, WHO, WORDS, banks_at, counter_at, identity_at, slot_at, sum,
-    unpack,
+    BEGUN, CHIPS, CLOSED, HAS_UNIQUE_ID, IN_USE, INEXACT, LINE, MAGIC, NOW, PAIR, PRODUCER, REMARK, SLOT, SLOTS, TABLE,
+    TABLE_WAS_FULL, TEXT_WORDS, VERSION, WHO, WORDS, banks_at, counter_at, identity_at, slot_at, unpack,
 };
-use super::{Banks, Chips, Kind};
+use records::{Pair, SlotContent, entry, is_whole, text, word, words};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// What a book says, but for the table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Book {
-    /// How the process calls itself, in its own PID namespace.
-    pub pid: u32,
-    /// When it began, in clock ticks since boot. Absent when it could not tell.
-    pub start_ticks: Option<u64>,
-    /// When the book was begun, ns since 1970.
-    pub created: u64,
-    /// When it was last written, ns since 1970.
-    pub changed: u64,
-    /// Who keeps it.
-    pub producer: String,
-    /// What that did not recognise.
-    pub remark: Option<String>,
-    /// Allocations, frees and the like since it was begun.
-    pub events: u64,
-    /// Live buffers that the table tells of.
-    pub tabled: u64,
-    /// Live buffers for which it had no room. The counters know of them.
-    pub untabled: u64,
-    /// Frees of buffers that the book did not know.
-    pub unknown_frees: u64,
-    /// Whether the process has ended, or is ending, in its own time.
-    pub is_closed: bool,
-    /// Whether the table was full at least once.
-    pub table_was_full: bool,
-    /// Whether an event was lost for want of memory.
-    pub is_inexact: bool,
-    /// Whether all of it is of one moment. Otherwise each figure is right for itself: the process wrote all the while, or died
-    /// in the middle.
-    pub is_of_one_moment: bool,
-    /// The chips.
-    pub chips: Vec<Chip>,
-    slots: u32,
-    /// The sums of the slots that are taken, added up.
-    table: u64,
-}
-
-/// What a process has on one chip.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chip {
-    /// What the process calls it.
-    pub device_id: u32,
-    /// What tells it from all others, where the process knows.
-    pub unique_id: Option<u64>,
-    /// Bytes that were still allocated when the device was closed.
-    pub left_bytes: u64,
-    /// By [`Kind`].
-    pub counters: [Counter; 6],
-    /// By [`Kind`], for those that have banks; absent until the allocator was asked.
-    pub banks: [Option<BankFigures>; 4],
-}
-
-/// What a process has of one kind on one chip.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counter {
-    /// Bytes reserved.
-    pub bytes: u64,
-    /// Bytes asked for.
-    pub logical: u64,
-    /// Live buffers.
-    pub buffers: u64,
-    /// The most bytes reserved at any time.
-    pub peak: u64,
-    /// Since the book was begun.
-    pub allocations: u64,
-    /// Since the book was begun.
-    pub frees: u64,
-    /// Buffers that were still there when the device was closed.
-    pub left: u64,
-}
-
-/// What an allocator said of its banks, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BankFigures {
-    /// What it said.
-    pub banks: Banks,
-    /// When it was asked, ns since 1970.
-    pub time: u64,
-    /// Whether nothing was allocated or freed since.
-    pub is_current: bool,
-}
-
-/// The live buffers of a process.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Table {
-    /// In no order.
-    pub buffers: Vec<Buffer>,
-    /// Whether buffers came or went while it was copied. Each one is right for itself even so.
-    pub moved: bool,
-    /// Slots that were not right at any time while we looked.
-    pub unreadable: u64,
-}
-
-/// A live buffer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Buffer {
-    /// What tells it from the others of its process.
-    pub id: u64,
-    /// The chips that have it, by their place in [`Book::chips`].
-    pub chips: Chips,
-    /// What for.
-    pub kind: Kind,
-    /// Bytes asked for, per chip.
-    pub logical: u64,
-    /// Bytes reserved per bank.
-    pub per_bank: u64,
-    /// Banks.
-    pub banks: u32,
-    /// Address in each bank.
-    pub address: u64,
-    /// Bytes per page.
-    pub page: u64,
-    /// As the runtime numbers its layouts.
-    pub layout: u8,
-    /// When it was allocated, ns since 1970.
-    pub time: u64,
-    /// By which thread.
-    pub thread: u32,
-    /// What people call it.
-    pub label: Option<Box<str>>,
-}
-
-/// Why a book cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum BookError {
-    /// The file cannot be read.
-    #[error("cannot read it: {0}")]
-    Io(#[from] io::Error),
-    /// It does not begin as a book does.
-    #[error("is no book of ttmon")]
-    NotABook,
-    /// A later version.
-    #[error("has layout {0}, of which this version of ttmon does not know: use the ttmon that came with its agent")]
-    Version(u32),
-    /// A record whose sum is wrong, however often one looks.
-    #[error("the record at byte {0} is broken")]
-    Broken(usize),
-    /// A record that contradicts itself.
-    #[error("the record at byte {0} cannot be: {1}")]
-    Impossible(usize, &'static str),
-}
-
-impl Counter {
-    /// Whether the figures can be one process's.
-    fn check(&self) -> Result<(), &'static str> {
-        match self {
-            c if c.frees > c.allocations => Err("more frees than allocations"),
-            c if c.peak < c.bytes => Err("more than the most there ever was"),
-            c if c.buffers == 0 && (c.bytes, c.logical) != (0, 0) => Err("bytes without a buffer"),
-            c if c.left > c.frees => Err("more buffers lost than freed"),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Buffer {
-    /// Bytes reserved per chip.
-    pub fn bytes(&self) -> u64 {
-        self.per_bank.saturating_mul(u64::from(self.banks))
-    }
-}
-
-impl Banks {
-    /// How much of the free space a single buffer cannot have: 0 when it is in one piece. Absent when nothing is free.
-    pub fn fragmentation(&self) -> Option<f64> {
-        (self.free > 0).then(|| 1.0 - self.largest_free as f64 / self.free as f64)
-    }
-
-    fn check(&self) -> Result<(), &'static str> {
-        match self {
-            b if b.banks == 0 => Err("no banks"),
-            b if b.largest_free > b.free => Err("a free block larger than all that is free"),
-            b if b.allocated.checked_add(b.free).is_none_or(|sum| sum > b.allocatable) => Err("more than there is"),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Reads bytes at an offset of a book, and says how many there were.
+/// Reads bytes at an offset of a book and returns how many there were.
 pub fn of_file(file: &File) -> impl Fn(usize, &mut [u8]) -> io::Result<usize> {
     |offset, into| file.read_at(into, offset as u64)
 }
 
-/// The same for a copy in memory.
+/// Reads bytes like [`of_file`], from a copy in memory.
 pub fn of_bytes(bytes: &[u8]) -> impl Fn(usize, &mut [u8]) -> io::Result<usize> {
     |offset, into| {
         let from = bytes.get(offset..).unwrap_or_default();
@@ -218,7 +41,7 @@ pub fn read(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>) -> Result<Bo
             copy.resize(wanted, 0);
             length += fill(&source, length, &mut copy[length..])?;
         }
-        // Nobody writes: looking again would show the same.
+        // The copy has not changed, so the process does not write: another copy would be the same.
         if moment > 0 && copy[..length] == before {
             break;
         }
@@ -238,19 +61,19 @@ pub fn read(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>) -> Result<Bo
 }
 
 /// Copies the table of a book that was read just now.
-pub fn table(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>, book: &Book) -> Result<Table, BookError> {
+pub fn table(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>, book: &Book) -> Result<BufferTable, BookError> {
     let mut buffers = Vec::with_capacity(book.tabled.min(1 << 16) as usize);
     let table = each_buffer(source, book, |buffer| buffers.push(buffer))?;
-    Ok(Table { buffers, ..table })
+    Ok(BufferTable { buffers, ..table })
 }
 
-/// The same, one buffer after the other: the table that is handed out has none. After an error those were no buffers at all.
+/// Passes each buffer of the table to `each`; the returned table has none. After an error, discard the buffers passed so far.
 pub fn each_buffer(
     source: impl Fn(usize, &mut [u8]) -> io::Result<usize>,
     book: &Book,
-    mut each: impl FnMut(Buffer),
-) -> Result<Table, BookError> {
-    let mut table = Table::default();
+    mut each: impl FnMut(BookBuffer),
+) -> Result<BufferTable, BookError> {
+    let mut table = BufferTable::default();
     let mut chunk = vec![0; CHUNK];
     let mut pages = Pages { source: &source, copy: &[], looks: LOOKS, torn: None, total: 0 };
     let (mut slot, mut total, mut taken) = (0, 0u64, 0);
@@ -259,14 +82,14 @@ pub fn each_buffer(
         let length = fill(&source, slot_at(slot), &mut chunk[..wanted])?;
         for bytes in chunk[..length].chunks_exact(SLOT) {
             let at_first = entry(&words(bytes), slot_at(slot), book);
-            match if matches!(at_first, Entry::Torn) { pages.slot(slot, book)? } else { at_first } {
-                Entry::Free => {}
-                Entry::Taken(buffer, sum) => {
+            match if matches!(at_first, SlotContent::Torn) { pages.slot(slot, book)? } else { at_first } {
+                SlotContent::Free => {}
+                SlotContent::Taken(buffer, sum) => {
                     taken += 1;
                     total = total.wrapping_add(sum);
                     each(buffer);
                 }
-                Entry::Torn => table.unreadable += 1,
+                SlotContent::Torn => table.unreadable += 1,
             }
             slot += 1;
         }
@@ -284,7 +107,7 @@ pub fn each_buffer(
     Ok(table)
 }
 
-/// The number of chips as the beginning of a book has it, unchecked: worth a look at so many.
+/// The number of chips as the beginning of a book has it, unchecked: an upper limit for the first read.
 fn chips_at_most(start: &[u8]) -> usize {
     let chips = [NOW, NOW + LINE].map(|now| word(start, now + 8).map_or(0, |word| unpack(word).0 as usize));
     chips[0].max(chips[1]).min(CHIPS)
@@ -296,7 +119,7 @@ const FIRST_LOOK: usize = 16 << 10;
 const CHUNK: usize = 128 << 10;
 /// How often a record is looked at again before it is called broken: a busy writer is caught halfway now and then.
 const LOOKS_AT_ONE: u32 = 64;
-/// The same for all records of a book together, so that a broken one does not cost much time.
+/// The limit for all records of a book together, so that a broken one does not cost much time.
 const LOOKS: u32 = 4096;
 /// How often a copy of one moment is tried for.
 const PATIENCE: u32 = 8;
@@ -342,7 +165,7 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
         let remark = self.text(REMARK)?;
         let chips = (0..chips as usize).map(|chip| self.chip(chip)).collect::<Result<_, _>>()?;
         let is_of_one_moment = begun == Some(now[0]) && self.begun()? == begun;
-        // Halfway is only what is being written.
+        // Only a record that is being written can be incomplete.
         if let Some(at) = self.torn.filter(|_| is_of_one_moment) {
             return Err(BookError::Broken(at));
         }
@@ -395,13 +218,13 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
         again.ok_or(BookError::Broken(at))
     }
 
-    fn slot(&mut self, slot: usize, book: &Book) -> Result<Entry, BookError> {
+    fn slot(&mut self, slot: usize, book: &Book) -> Result<SlotContent, BookError> {
         let at = slot_at(slot);
         let whole = self.again(at, |record| match entry(record, at, book) {
-            Entry::Torn => None,
+            SlotContent::Torn => None,
             whole => Some(whole),
         })?;
-        Ok(whole.unwrap_or(Entry::Torn))
+        Ok(whole.unwrap_or(SlotContent::Torn))
     }
 
     /// Looks at a record until it is right.
@@ -441,7 +264,7 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
         };
         match pair {
             Pair::Whole(record) => Ok(record),
-            // One place can be halfway. Two are a broken book, or a writer that was caught twice: then it is read anew.
+            // One place can be halfway. Two are a broken book, or a writer that was caught twice: then the book is read again.
             Pair::Half(record) if self.torn.is_none() => {
                 self.torn = Some(at);
                 Ok(record)
@@ -450,14 +273,14 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
         }
     }
 
-    /// The same of a record of a chip.
+    /// The later one of a pair's places, added to the total of the chips' records.
     fn of_chip(&mut self, at: usize, version: impl Fn(&[u64; WORDS]) -> u64) -> Result<[u64; WORDS], BookError> {
         let record = self.pair(at, version)?;
         self.total = self.total.wrapping_add(record[WORDS - 1]);
         Ok(record)
     }
 
-    fn chip(&mut self, chip: usize) -> Result<Chip, BookError> {
+    fn chip(&mut self, chip: usize) -> Result<BookChip, BookError> {
         let at = identity_at(chip);
         let identity = self.of_chip(at, |record| record[6])?;
         let (device_id, flags) = unpack(identity[1]);
@@ -478,107 +301,23 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
             *figures = self.banks(banks_at(chip, kind), &counters[kind])?;
         }
         let unique_id = Some(identity[0]).filter(|_| flags & HAS_UNIQUE_ID != 0);
-        Ok(Chip { device_id, unique_id, left_bytes: identity[2], counters, banks })
+        Ok(BookChip { device_id, unique_id, left_bytes: identity[2], counters, banks })
     }
 
-    fn banks(&mut self, at: usize, counter: &Counter) -> Result<Option<BankFigures>, BookError> {
+    fn banks(&mut self, at: usize, counter: &Counter) -> Result<Option<BankReading>, BookError> {
         let version = |record: &[u64; WORDS]| u64::from(unpack(record[0]).1);
         let [count, allocatable, allocated, free, largest_free, time, events, _] = self.of_chip(at, version)?;
-        let banks = Banks { banks: unpack(count).0, allocatable, allocated, free, largest_free };
-        if banks == Banks::default() {
+        let banks = AllocatorBanks { banks: unpack(count).0, allocatable, allocated, free, largest_free };
+        if banks == AllocatorBanks::default() {
             return Ok(None);
         }
         banks.check().map_err(|why| BookError::Impossible(at, why))?;
         let is_current = events == counter.allocations.wrapping_add(counter.frees);
-        Ok(Some(BankFigures { banks, time, is_current }))
+        Ok(Some(BankReading { banks, time, is_current }))
     }
 }
 
-/// What is found in the two places of a pair.
-enum Pair {
-    Whole([u64; WORDS]),
-    /// The other place is being written, or broken.
-    Half([u64; WORDS]),
-    Broken,
-}
-
-impl Pair {
-    fn of(both: &[u64; 2 * WORDS], at: usize, version: impl Fn(&[u64; WORDS]) -> u64) -> Pair {
-        let mut places = [[0; WORDS]; 2];
-        both.as_chunks().0.iter().zip(&mut places).for_each(|(from, to)| *to = *from);
-        let [even, odd] = places;
-        match (is_whole(&even, at), is_whole(&odd, at + LINE)) {
-            (true, true) if version(&odd).wrapping_add(1) == version(&even) => Pair::Whole(even),
-            (true, true) if version(&even).wrapping_add(1) == version(&odd) => Pair::Whole(odd),
-            (true, true) => Pair::Broken,
-            (true, false) => Pair::Half(even),
-            (false, true) => Pair::Half(odd),
-            (false, false) => Pair::Broken,
-        }
-    }
-}
-
-enum Entry {
-    Free,
-    /// With the sum of its slot.
-    Taken(Buffer, u64),
-    Torn,
-}
-
-fn entry(record: &[u64; SLOT_WORDS], at: usize, book: &Book) -> Entry {
-    if record[0] == 0 && record[SLOT_WORDS - 1] == 0 {
-        return Entry::Free;
-    }
-    let (thread, small) = unpack(record[7]);
-    let kind = Kind::from_number((small >> 16) as u8);
-    let chips = Chips(record[1]);
-    let all_known = chips.iter().all(|chip| usize::from(chip) < book.chips.len());
-    match kind {
-        Some(kind) if is_whole(record, at) && chips.0 != 0 && all_known => {
-            let buffer = Buffer {
-                id: record[0],
-                chips,
-                kind,
-                logical: record[2],
-                per_bank: record[3],
-                banks: small & 0xffff,
-                address: record[4],
-                page: record[5],
-                layout: (small >> 24) as u8,
-                time: record[6],
-                thread,
-                label: (record[8] != 0).then(|| text(&record[8..15]).into()),
-            };
-            Entry::Taken(buffer, record[SLOT_WORDS - 1])
-        }
-        _ => Entry::Torn,
-    }
-}
-
-fn is_whole(record: &[u64], at: usize) -> bool {
-    record.split_last().is_some_and(|(last, words)| *last == sum(words, at))
-}
-
-/// Bytes as words. What is missing is zero.
-fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
-    let mut words = [0; N];
-    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-        *word = u64::from_le_bytes(*bytes);
-    }
-    words
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..at + 8).map(|bytes| words::<1>(bytes)[0])
-}
-
-/// The text before the first zero. Bytes that are not UTF-8 are replaced.
-fn text(words: &[u64]) -> String {
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Reads until the buffer is full or the file ends, and says how much that was.
+/// Reads until the buffer is full or the file ends, and returns how much that was.
 fn fill(source: &impl Fn(usize, &mut [u8]) -> io::Result<usize>, offset: usize, into: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < into.len() {

@@ -1,24 +1,27 @@
-//! The hand that writes the book: many threads of one process, one lock, no waiting for readers.
+//! Writes the book: many threads of one process, one lock, no waiting for readers.
+//!
+//! In reading order: `state` is what the writer keeps, `records` puts it into the book, `system` is what it asks of the kernel.
+
+mod records;
+mod state;
+mod system;
 
 use super::layout::{
-    BEGUN, CHIP, CHIPS, CLOSED, FIRST_CHIP, HAS_UNIQUE_ID, IN_USE, INEXACT, LABEL, MAGIC, NOW, PAIR, PRODUCER, REMARK,
-    SLOT, SLOT_WORDS, SLOTS, TABLE, TABLE_WAS_FULL, TEXT_WORDS, VERSION, WHO, WORDS, banks_at, counter_at, identity_at,
-    pack, place, slot_at, sum, text_words,
+    BEGUN, CHIP, CHIPS, CLOSED, INEXACT, MAGIC, NOW, PAIR, PRODUCER, SLOT, SLOTS, TABLE, TABLE_WAS_FULL, VERSION, WHO,
+    identity_at, pack, place, slot_at, sum,
 };
-use super::{Banks, Chips, Kind, New};
+use super::{AllocatorBanks, BufferKind, Chips, NewBuffer};
 use crate::mapping::Mapping;
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
-use rustix::process::{Resource, getrlimit};
-use rustix::time::{ClockId, clock_gettime};
-use std::cell::Cell;
+use rustix::fs::{MemfdFlags, SealFlags};
+use state::{ChipState, HeadRecord, Spread, TrackedBuffer, WriterState};
 use std::collections::HashMap;
 use std::fs::File;
-use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use system::{allocate_pages, identity, map_table, now, start_ticks};
 
-/// Keeps this process's book.
+/// Writes this process's book.
 ///
 /// Every method may be called from any thread and never panics. In a forked child they do nothing: the book is the
 /// parent's, and so is the lock, which a thread that the child does not have may have held at the fork.
@@ -31,88 +34,14 @@ pub struct Writer {
     map: Mapping,
     /// One here, zero in a forked child.
     mine: Mapping,
-    state: Mutex<State>,
-}
-
-/// What the writer knows by itself. It never reads its own book, which others might have changed.
-#[derive(Debug)]
-struct State {
-    buffers: HashMap<u64, Entry, Spread>,
-    /// Slots that are free again.
-    free: Vec<u32>,
-    /// Slots that have memory behind them.
-    granted: u32,
-    /// The most slots there can be.
-    capacity: u32,
-    chips: Box<[ChipState; CHIPS]>,
-    in_use: u32,
-    /// The sum of the remark.
-    remark: u64,
-    now: Now,
-}
-
-/// What has to be known of a buffer to free it.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    chips: Chips,
-    bytes: u64,
-    logical: u64,
-    owner: u64,
-    slot: Option<u32>,
-    kind: Kind,
-    /// Of its slot.
-    sum: u64,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Now {
-    events: u64,
-    slots: u32,
-    tabled: u32,
-    untabled: u32,
-    flags: u32,
-    unknown_frees: u32,
-    /// The sums of all records that are not in the table, added up.
-    total: u64,
-    /// The same of the slots that are taken.
-    table: u64,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct ChipState {
-    device_id: u32,
-    unique_id: Option<u64>,
-    left_bytes: u64,
-    version: u64,
-    /// Of the identity.
-    sum: u64,
-    counters: [CounterState; 6],
-    banks: [BanksState; 4],
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct BanksState {
-    version: u32,
-    sum: u64,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct CounterState {
-    bytes: u64,
-    logical: u64,
-    peak: u64,
-    allocations: u64,
-    frees: u64,
-    left: u64,
-    version: u64,
-    sum: u64,
+    state: Mutex<WriterState>,
 }
 
 /// Slots that get memory at a time: 256 KiB.
 const CHUNK: u32 = 2048;
 
 impl Writer {
-    /// Begins a book. `producer` says who keeps it.
+    /// Begins a book. `producer` names the program that writes it.
     pub fn create(producer: &str) -> io::Result<Writer> {
         Writer::with_room(producer, SLOTS)
     }
@@ -125,13 +54,13 @@ impl Writer {
         let file = File::from(rustix::io::fcntl_dupfd_cloexec(&memory, 3)?);
         let (map, capacity) = map_table(&file, slots.min(SLOTS))?;
         map.keep_from_children()?;
-        // Nobody can shorten the file under the mapping, and nobody else can write to it. Old kernels lack the latter.
+        // No process can shorten the file under the mapping, and no other one can write to it. Old kernels lack the latter.
         let _ = rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW);
         let _ = rustix::fs::fcntl_add_seals(&file, SealFlags::FUTURE_WRITE);
         let _ = rustix::fs::fcntl_add_seals(&file, SealFlags::SEAL);
         let mine = Mapping::zeroed_in_children(8)?;
         mine.store_u64(0, 1);
-        let state = State {
+        let state = WriterState {
             buffers: HashMap::with_capacity_and_hasher(1024, Spread),
             free: Vec::new(),
             granted: 0,
@@ -139,7 +68,7 @@ impl Writer {
             chips: Box::new([ChipState::default(); CHIPS]),
             in_use: 0,
             remark: 0,
-            now: Now::default(),
+            now: HeadRecord::default(),
         };
         let pid = std::process::id();
         let identity = identity(&file)?;
@@ -163,24 +92,24 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Whether this process keeps the book. A forked child does not.
+    /// Whether this process writes the book. A forked child does not.
     #[inline]
     pub fn is_mine(&self) -> bool {
         self.mine.load_u64(0) == 1
     }
 
-    /// The book itself, where nobody closes files that he does not know.
+    /// The file of the book, for programs that close no files but their own.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The book itself, to be handed to others. `None` when the program has closed it, and perhaps has another file under its
+    /// The file of the book, to be passed to other processes. `None` when the program has closed it, and perhaps has another file under its
     /// number: then only this process can read it.
     pub fn open_file(&self) -> Option<&File> {
         identity(&self.file).is_ok_and(|found| found == self.identity).then_some(&self.file)
     }
 
-    /// Reads bytes of the book at an offset, from within, and says how many there were.
+    /// Reads bytes of the book at an offset, through the mapping, and returns how many there were.
     pub fn read_at(&self, offset: usize, into: &mut [u8]) -> usize {
         let length = if self.is_mine() { self.map.len().saturating_sub(offset).min(into.len()) } else { 0 };
         self.map.read_bytes(offset, &mut into[..length]);
@@ -205,10 +134,10 @@ impl Writer {
                 for pair in 0..1 + chip.counters.len() + chip.banks.len() {
                     self.put(identity_at(in_use) + pair * PAIR, [0; 7]);
                 }
-                for (counter, kind) in chip.counters.iter_mut().zip(Kind::ALL) {
+                for (counter, kind) in chip.counters.iter_mut().zip(BufferKind::ALL) {
                     state.now.changed_by(self.put_counter(in_use, kind, counter));
                 }
-                for (banks, kind) in chip.banks.iter_mut().zip(Kind::ALL) {
+                for (banks, kind) in chip.banks.iter_mut().zip(BufferKind::ALL) {
                     state.now.changed_by(self.put_banks(in_use, kind, banks, [0; 7]));
                 }
                 state.in_use += 1;
@@ -222,7 +151,7 @@ impl Writer {
     }
 
     /// Enters a buffer. One with the same id is replaced.
-    pub fn allocate(&self, new: &New) {
+    pub fn allocate(&self, new: &NewBuffer) {
         let Some(mut event) = self.begin() else { return };
         let time = event.time;
         let state = &mut *event.state;
@@ -235,9 +164,11 @@ impl Writer {
         }
         let slot = self.free_slot(state);
         let bytes = new.per_bank.saturating_mul(u64::from(new.banks));
-        let New { id, kind, logical, owner, .. } = *new;
+        let NewBuffer { id, kind, logical, owner, .. } = *new;
         let sum = slot.map_or(0, |slot| self.put_slot(slot, new, chips, time));
-        if let Some(replaced) = state.buffers.insert(id, Entry { chips, bytes, logical, owner, slot, kind, sum }) {
+        if let Some(replaced) =
+            state.buffers.insert(id, TrackedBuffer { chips, bytes, logical, owner, slot, kind, sum })
+        {
             self.release(state, &replaced);
         }
         for chip in chips.iter() {
@@ -271,13 +202,13 @@ impl Writer {
         known
     }
 
-    /// The owner of buffers is gone, and they with it: a device that was closed. So are the allocators of its `chips`.
+    /// Takes out all buffers of an owner, a device that was closed, and the figures of the allocators of its `chips`.
     pub fn clear(&self, owner: u64, chips: Chips) {
         let Some(mut event) = self.begin() else { return };
         let state = &mut *event.state;
         for chip in state.registered(chips).iter() {
             let Some(chip_state) = state.chips.get_mut(usize::from(chip)) else { continue };
-            for (banks, kind) in chip_state.banks.iter_mut().zip(Kind::ALL) {
+            for (banks, kind) in chip_state.banks.iter_mut().zip(BufferKind::ALL) {
                 state.now.changed_by(self.put_banks(usize::from(chip), kind, banks, [0; 7]));
             }
         }
@@ -298,7 +229,7 @@ impl Writer {
     }
 
     /// Sets a total that is only known as a whole, of a kind that has no buffers in the table.
-    pub fn set(&self, chip: u8, kind: Kind, bytes: u64, buffers: u64) {
+    pub fn set(&self, chip: u8, kind: BufferKind, bytes: u64, buffers: u64) {
         let Some(mut event) = self.begin() else { return };
         let registered = u32::from(chip) < event.state.in_use;
         let Some(counter) = event.state.counter(chip, kind).filter(|_| registered) else { return };
@@ -313,7 +244,7 @@ impl Writer {
     }
 
     /// Enters what the allocator says of the banks of a kind. CB and KERNEL have none.
-    pub fn banks(&self, chip: u8, kind: Kind, banks: Banks) {
+    pub fn banks(&self, chip: u8, kind: BufferKind, banks: AllocatorBanks) {
         let Some(mut event) = self.begin() else { return };
         let time = event.time;
         let registered = u32::from(chip) < event.state.in_use;
@@ -324,20 +255,20 @@ impl Writer {
             return;
         };
         let at = counter.allocations.wrapping_add(counter.frees);
-        let Banks { banks, allocatable, allocated, free, largest_free } = banks;
+        let AllocatorBanks { banks, allocatable, allocated, free, largest_free } = banks;
         let line = [u64::from(banks), allocatable, allocated, free, largest_free, time, at];
         let change = self.put_banks(usize::from(chip), kind, state, line);
         event.state.now.changed_by(change);
     }
 
-    /// One sentence about what the producer did not recognise.
+    /// Notes in one sentence what the producer did not recognise.
     pub fn remark(&self, text: &str) {
         if let Some(mut event) = self.begin() {
             self.put_remark(&mut event.state, text);
         }
     }
 
-    /// From here on the counters are not exact, and why.
+    /// Marks the counters as not exact from here on, with the reason.
     pub fn give_up(&self, text: &str) {
         if let Some(mut event) = self.begin() {
             event.state.now.flags |= INEXACT;
@@ -345,16 +276,16 @@ impl Writer {
         }
     }
 
-    /// The process ends, cleanly.
+    /// Marks the book as closed: the process exits cleanly.
     pub fn close(&self) {
         if let Some(mut event) = self.begin() {
             event.state.now.flags |= CLOSED;
         }
     }
 
-    /// Begins a change of the book. It ends when the answer is dropped.
+    /// Begins a change of the book. It ends when the returned value is dropped.
     #[inline(always)]
-    fn begin(&self) -> Option<Event<'_>> {
+    fn begin(&self) -> Option<BookChange<'_>> {
         if !self.is_mine() {
             return None;
         }
@@ -363,17 +294,17 @@ impl Writer {
         self.map.store_words(BEGUN, &[state.now.events, sum(&[state.now.events], BEGUN)]);
         // What follows must not be seen before.
         fence(Ordering::Release);
-        Some(Event { writer: self, state, time: now() })
+        Some(BookChange { writer: self, state, time: now() })
     }
 
-    fn take_out(&self, state: &mut State, id: u64) -> Option<Entry> {
+    fn take_out(&self, state: &mut WriterState, id: u64) -> Option<TrackedBuffer> {
         let entry = state.buffers.remove(&id)?;
         self.release(state, &entry);
         Some(entry)
     }
 
     /// Takes what is no longer in the list out of the counters and the table.
-    fn release(&self, state: &mut State, entry: &Entry) {
+    fn release(&self, state: &mut WriterState, entry: &TrackedBuffer) {
         for chip in entry.chips.iter() {
             let Some(counter) = state.counter(chip, entry.kind) else { continue };
             counter.bytes = counter.bytes.saturating_sub(entry.bytes);
@@ -396,12 +327,12 @@ impl Writer {
     }
 
     /// A slot for one more buffer, if there is room.
-    fn free_slot(&self, state: &mut State) -> Option<u32> {
+    fn free_slot(&self, state: &mut WriterState) -> Option<u32> {
         if let Some(slot) = state.free.pop() {
             return Some(slot);
         }
         let more = CHUNK.min(state.capacity - state.granted);
-        // Memory that is not there is told here; touching it later would end the process.
+        // Missing memory is an error here; touching it later would end the process.
         let room = (more > 0 && state.free.try_reserve((state.granted + more) as usize).is_ok())
             .then(|| allocate_pages(self.open_file()?, slot_at(state.granted as usize), more as usize * SLOT).ok());
         match room {
@@ -416,216 +347,23 @@ impl Writer {
             }
         }
     }
-
-    /// Writes a slot and answers its sum.
-    fn put_slot(&self, slot: u32, new: &New, chips: Chips, time: u64) -> u64 {
-        let at = slot_at(slot as usize);
-        let mut words = [0; SLOT_WORDS];
-        let small = new.banks | u32::from(new.kind as u8) << 16 | u32::from(new.layout) << 24;
-        let facts = [
-            new.id,
-            chips.0,
-            new.logical,
-            new.per_bank,
-            new.address,
-            new.page,
-            time,
-            pack(this_thread(self.pid), small),
-        ];
-        words[..8].copy_from_slice(&facts);
-        // Words that are zero add nothing to the sum.
-        words[15] = if new.label.is_empty() {
-            sum(&facts, at)
-        } else {
-            words[8..15].copy_from_slice(&text_words::<{ LABEL / 8 }>(new.label));
-            sum(&words[..15], at)
-        };
-        self.map.store_words(at, &words);
-        words[15]
-    }
-
-    /// Writes the next version of a chip's record and answers by how much its sum has changed; so do those below.
-    fn put_identity(&self, chip: usize, state: &mut ChipState) -> u64 {
-        state.version += 1;
-        let flags = IN_USE | if state.unique_id.is_some() { HAS_UNIQUE_ID } else { 0 };
-        let number = state.unique_id.unwrap_or(0);
-        let line = [number, pack(state.device_id, flags), state.left_bytes, 0, 0, 0, state.version];
-        let before = state.sum;
-        state.sum = self.put(place(identity_at(chip), state.version), line);
-        state.sum.wrapping_sub(before)
-    }
-
-    #[inline]
-    fn put_counter(&self, chip: usize, kind: Kind, counter: &mut CounterState) -> u64 {
-        counter.version += 1;
-        let CounterState { bytes, logical, peak, allocations, frees, left, version, sum } = *counter;
-        let line = [bytes, logical, peak, allocations, frees, left, version];
-        counter.sum = self.put(place(counter_at(chip, kind as usize), version), line);
-        counter.sum.wrapping_sub(sum)
-    }
-
-    fn put_banks(&self, chip: usize, kind: Kind, state: &mut BanksState, mut line: [u64; WORDS - 1]) -> u64 {
-        let BanksState { version, sum } = *state;
-        let version = version.wrapping_add(1);
-        line[0] |= pack(0, version);
-        let at = place(banks_at(chip, kind as usize), u64::from(version));
-        *state = BanksState { version, sum: self.put(at, line) };
-        state.sum.wrapping_sub(sum)
-    }
-
-    fn put_remark(&self, state: &mut State, text: &str) {
-        let before = state.remark;
-        state.remark = self.put_text(REMARK, text);
-        state.now.changed_by(state.remark.wrapping_sub(before));
-    }
-
-    /// Writes a text and answers its sum.
-    fn put_text(&self, offset: usize, text: &str) -> u64 {
-        let mut words = [0; TEXT_WORDS];
-        words[..TEXT_WORDS - 1].copy_from_slice(&text_words::<{ TEXT_WORDS - 1 }>(text.as_bytes()));
-        words[TEXT_WORDS - 1] = sum(&words[..TEXT_WORDS - 1], offset);
-        self.map.store_words(offset, &words);
-        words[TEXT_WORDS - 1]
-    }
-
-    /// Writes a line and answers its sum.
-    #[inline]
-    fn put(&self, offset: usize, words: [u64; WORDS - 1]) -> u64 {
-        let [a, b, c, d, e, f, g] = words;
-        let sum = sum(&words, offset);
-        self.map.store_words(offset, &[a, b, c, d, e, f, g, sum]);
-        sum
-    }
 }
 
 /// A change of the book under way.
-struct Event<'a> {
+struct BookChange<'a> {
     writer: &'a Writer,
-    state: MutexGuard<'a, State>,
+    state: MutexGuard<'a, WriterState>,
     time: u64,
 }
 
-impl Drop for Event<'_> {
+impl Drop for BookChange<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Now { events, slots, tabled, untabled, flags, unknown_frees, total, table } = self.state.now;
+        let HeadRecord { events, slots, tabled, untabled, flags, unknown_frees, total, table } = self.state.now;
         let (buffers, rest) = (pack(tabled, untabled), pack(flags, unknown_frees));
         let line = [events, pack(self.state.in_use, slots), buffers, rest, total, table, self.time];
         fence(Ordering::Release);
         self.writer.put(place(NOW, events), line);
-    }
-}
-
-impl Now {
-    #[inline]
-    fn changed_by(&mut self, change: u64) {
-        self.total = self.total.wrapping_add(change);
-    }
-}
-
-impl State {
-    /// Those of the chips that the book has.
-    fn registered(&self, chips: Chips) -> Chips {
-        Chips(chips.0 & 1u64.checked_shl(self.in_use).map_or(u64::MAX, |beyond| beyond - 1))
-    }
-
-    #[inline]
-    fn counter(&mut self, chip: u8, kind: Kind) -> Option<&mut CounterState> {
-        self.chips.get_mut(usize::from(chip))?.counters.get_mut(kind as usize)
-    }
-}
-
-/// Maps a new book with as much room as the process may have, and says how many slots that is.
-fn map_table(file: &File, slots: u32) -> io::Result<(Mapping, u32)> {
-    // Beyond this limit the kernel sends a signal that would end the process.
-    let allowed = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
-    let mut error =
-        io::Error::new(io::ErrorKind::StorageFull, "the limit on the size of files leaves no room for a book");
-    for capacity in [slots, slots / 16, slots / 256, 0] {
-        let length = slot_at(capacity as usize);
-        if length as u64 > allowed {
-            continue;
-        }
-        let mapped = file
-            .set_len(length as u64)
-            .and_then(|()| allocate_pages(file, 0, FIRST_CHIP))
-            .and_then(|()| Mapping::of(file, length));
-        match mapped {
-            Ok(map) => return Ok((map, capacity)),
-            Err(why) => error = why,
-        }
-    }
-    Err(error)
-}
-
-/// File system and number of a file.
-fn identity(file: &File) -> io::Result<(u64, u64)> {
-    let stat = rustix::fs::fstat(file)?;
-    Ok((stat.st_dev, stat.st_ino))
-}
-
-fn allocate_pages(file: &File, offset: usize, length: usize) -> io::Result<()> {
-    let flags = FallocateFlags::empty();
-    Ok(rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, flags, offset as u64, length as u64))?)
-}
-
-/// Nanoseconds since 1970, as of the last tick of the kernel: a few milliseconds old, and a fifth of the price.
-#[inline]
-fn now() -> u64 {
-    let time = clock_gettime(ClockId::RealtimeCoarse);
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
-}
-
-/// When this process began, in clock ticks since boot.
-fn start_ticks() -> Option<u64> {
-    let stat = std::fs::read("/proc/self/stat").ok()?;
-    let name_ends = stat.iter().rposition(|&byte| byte == b')')?;
-    let rest = std::str::from_utf8(stat.get(name_ends + 1..)?).ok()?;
-    // Field 22 of the manual page; the first one after the name is 3.
-    rest.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
-/// The number of this thread, remembered with the process that it is of.
-#[inline]
-fn this_thread(pid: u32) -> u32 {
-    thread_local!(static KNOWN: Cell<(u32, u32)> = const { Cell::new((0, 0)) });
-    KNOWN
-        .try_with(|known| match known.get() {
-            (of, thread) if of == pid => thread,
-            _ => {
-                let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-                known.set((pid, thread));
-                thread
-            }
-        })
-        .unwrap_or(0)
-}
-
-/// Spreads ids, which are counted up or are addresses. Nobody from outside chooses them.
-#[derive(Debug, Clone, Copy)]
-struct Spread;
-
-impl BuildHasher for Spread {
-    type Hasher = Spreading;
-
-    fn build_hasher(&self) -> Spreading {
-        Spreading(0)
-    }
-}
-
-struct Spreading(u64);
-
-impl Hasher for Spreading {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 
@@ -638,10 +376,10 @@ mod tests {
     fn a_program_that_closes_what_it_does_not_know_keeps_its_own_files() {
         let mut writer = Writer::create("").unwrap();
         let chips = Chips::one(writer.chip(0, None).unwrap());
-        let new = |id| New {
+        let new = |id| NewBuffer {
             id,
             chips,
-            kind: Kind::Dram,
+            kind: BufferKind::Dram,
             logical: 1,
             per_bank: 1,
             banks: 1,

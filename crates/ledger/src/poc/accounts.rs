@@ -2,12 +2,12 @@
 //!
 //! A buffer belongs to its process: it lives until it is freed or the process dies, whatever becomes of the connection.
 
-use super::frame::{Operation, Request};
-use crate::book::Kind;
+use super::frame::{Operation, PocRequest};
+use crate::book::BufferKind;
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 
-/// Allocated bytes by [`Kind`].
+/// Allocated bytes by [`BufferKind`].
 pub type Kinds = [u64; 6];
 
 /// Sums that no number of clients can make overflow, whatever they claim: what one adds can always be taken off again.
@@ -16,15 +16,15 @@ type Sums = [u128; 6];
 /// The accounts of all processes. `P` is what tells a process from all others, dead ones included.
 #[derive(Debug)]
 pub struct Accounts<P> {
-    processes: BTreeMap<P, Account>,
+    processes: BTreeMap<P, ClientAccount>,
     totals: BTreeMap<i32, Sums>,
     most_buffers: usize,
 }
 
 /// What one process has told.
 #[derive(Debug, Default, Clone)]
-pub struct Account {
-    buffers: HashMap<(i32, u64, Class), Buffer>,
+pub struct ClientAccount {
+    buffers: HashMap<(i32, u64, Class), ReportedBuffer>,
     totals: BTreeMap<i32, Sums>,
     /// How many buffers live on each device.
     devices: BTreeMap<i32, usize>,
@@ -43,11 +43,11 @@ enum Class {
 
 /// A live buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Buffer {
+pub struct ReportedBuffer {
     /// Bytes of it.
     pub bytes: u64,
     /// What for.
-    pub kind: Kind,
+    pub kind: BufferKind,
     /// When it was allocated, ns since 1970; zero when the client did not say.
     pub time: u64,
     /// Allocated so often and not yet freed: a cached program's buffers are.
@@ -56,7 +56,7 @@ pub struct Buffer {
 
 /// Why a message changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum AccountRefusal {
     /// The process has as many buffers as it may.
     #[error("the process has {0} live buffers, which is as many as this service keeps of one")]
     TooMany(usize),
@@ -78,8 +78,8 @@ impl<P: Ord + Copy> Accounts<P> {
     }
 
     /// Enters what a process tells. Questions change nothing.
-    pub fn apply(&mut self, process: P, request: &Request) -> Result<(), Refusal> {
-        let Request { device, bytes, buffer, time, .. } = *request;
+    pub fn apply(&mut self, process: P, request: &PocRequest) -> Result<(), AccountRefusal> {
+        let PocRequest { device, bytes, buffer, time, .. } = *request;
         match request.operation {
             Operation::Allocate(kind) => {
                 let account = self.processes.entry(process).or_default();
@@ -89,23 +89,23 @@ impl<P: Ord + Copy> Accounts<P> {
                     return Ok(());
                 }
                 if account.buffers.len() >= self.most_buffers {
-                    return Err(Refusal::TooMany(account.buffers.len()));
+                    return Err(AccountRefusal::TooMany(account.buffers.len()));
                 }
                 if account.devices.len() >= MOST_DEVICES && !account.devices.contains_key(&device) {
-                    return Err(Refusal::TooManyDevices(device));
+                    return Err(AccountRefusal::TooManyDevices(device));
                 }
                 *account.devices.entry(device).or_default() += 1;
-                account.buffers.insert(key, Buffer { bytes, kind, time, references: 1 });
+                account.buffers.insert(key, ReportedBuffer { bytes, kind, time, references: 1 });
                 add(&mut account.totals, device, kind, bytes);
                 add(&mut self.totals, device, kind, bytes);
             }
             Operation::Free(kind) => {
-                let account = self.processes.get_mut(&process).ok_or(Refusal::Unknown(buffer))?;
+                let account = self.processes.get_mut(&process).ok_or(AccountRefusal::Unknown(buffer))?;
                 let key = account.find(device, buffer, Class::of(kind))?;
-                let Some(known) = account.buffers.get_mut(&key) else { return Err(Refusal::Unknown(buffer)) };
+                let Some(known) = account.buffers.get_mut(&key) else { return Err(AccountRefusal::Unknown(buffer)) };
                 known.references -= 1;
                 if known.references == 0 {
-                    let Buffer { bytes, kind, .. } = *known;
+                    let ReportedBuffer { bytes, kind, .. } = *known;
                     account.buffers.remove(&key);
                     account.leave(key.0);
                     subtract(&mut account.totals, key.0, kind, bytes.into());
@@ -118,10 +118,10 @@ impl<P: Ord + Copy> Accounts<P> {
     }
 
     /// A process is dead: its bytes leave the totals, and its account is handed out.
-    pub fn end(&mut self, process: P) -> Option<Account> {
+    pub fn end(&mut self, process: P) -> Option<ClientAccount> {
         let account = self.processes.remove(&process)?;
         for (device, kinds) in &account.totals {
-            for (kind, bytes) in Kind::ALL.into_iter().zip(kinds) {
+            for (kind, bytes) in BufferKind::ALL.into_iter().zip(kinds) {
                 subtract(&mut self.totals, *device, kind, *bytes);
             }
         }
@@ -134,7 +134,7 @@ impl<P: Ord + Copy> Accounts<P> {
     }
 
     /// What one process has told.
-    pub fn get(&self, process: P) -> Option<&Account> {
+    pub fn get(&self, process: P) -> Option<&ClientAccount> {
         self.processes.get(&process)
     }
 
@@ -144,12 +144,12 @@ impl<P: Ord + Copy> Accounts<P> {
     }
 
     /// The processes and their accounts.
-    pub fn iter(&self) -> impl Iterator<Item = (&P, &Account)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&P, &ClientAccount)> {
         self.processes.iter()
     }
 }
 
-impl Account {
+impl ClientAccount {
     /// What the process has, by device.
     pub fn totals(&self) -> impl Iterator<Item = (i32, Kinds)> {
         self.totals.iter().map(|(device, kinds)| (*device, told(kinds)))
@@ -161,7 +161,7 @@ impl Account {
     }
 
     /// Its live buffers: device, id and the rest, in no order.
-    pub fn buffers(&self) -> impl Iterator<Item = (i32, u64, Buffer)> {
+    pub fn buffers(&self) -> impl Iterator<Item = (i32, u64, ReportedBuffer)> {
         self.buffers.iter().map(|((device, id, _), buffer)| (*device, *id, *buffer))
     }
 
@@ -180,7 +180,7 @@ impl Account {
     }
 
     /// The buffer that is meant. One of the clients frees with device 0 whatever the device was.
-    fn find(&self, device: i32, buffer: u64, class: Class) -> Result<(i32, u64, Class), Refusal> {
+    fn find(&self, device: i32, buffer: u64, class: Class) -> Result<(i32, u64, Class), AccountRefusal> {
         let named = (device, buffer, class);
         if self.buffers.contains_key(&named) {
             return Ok(named);
@@ -189,17 +189,17 @@ impl Account {
         let mut others = others.by_ref().filter(|key| self.buffers.contains_key(key));
         match (others.next(), others.next()) {
             (Some(only), None) => Ok(only),
-            (None, _) => Err(Refusal::Unknown(buffer)),
-            (Some(_), Some(_)) => Err(Refusal::Ambiguous(buffer)),
+            (None, _) => Err(AccountRefusal::Unknown(buffer)),
+            (Some(_), Some(_)) => Err(AccountRefusal::Ambiguous(buffer)),
         }
     }
 }
 
 impl Class {
-    fn of(kind: Option<Kind>) -> Class {
+    fn of(kind: Option<BufferKind>) -> Class {
         match kind {
-            Some(Kind::Cb) => Class::Circular,
-            Some(Kind::Kernel) => Class::Kernel,
+            Some(BufferKind::Cb) => Class::Circular,
+            Some(BufferKind::Kernel) => Class::Kernel,
             _ => Class::Buffer,
         }
     }
@@ -210,11 +210,11 @@ fn told(sums: &Sums) -> Kinds {
     sums.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX))
 }
 
-fn add(totals: &mut BTreeMap<i32, Sums>, device: i32, kind: Kind, bytes: u64) {
+fn add(totals: &mut BTreeMap<i32, Sums>, device: i32, kind: BufferKind, bytes: u64) {
     totals.entry(device).or_default()[kind as usize] += u128::from(bytes);
 }
 
-fn subtract(totals: &mut BTreeMap<i32, Sums>, device: i32, kind: Kind, bytes: u128) {
+fn subtract(totals: &mut BTreeMap<i32, Sums>, device: i32, kind: BufferKind, bytes: u128) {
     if let Some(kinds) = totals.get_mut(&device) {
         kinds[kind as usize] -= bytes;
         if *kinds == [0; 6] {
@@ -228,15 +228,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn request(operation: Operation, device: i32, buffer: u64, bytes: u64) -> Request {
-        Request { operation, device, bytes, pid: 0, buffer, time: 0 }
+    fn request(operation: Operation, device: i32, buffer: u64, bytes: u64) -> PocRequest {
+        PocRequest { operation, device, bytes, pid: 0, buffer, time: 0 }
     }
 
-    fn allocate(device: i32, buffer: u64, bytes: u64) -> Request {
-        request(Operation::Allocate(Kind::Dram), device, buffer, bytes)
+    fn allocate(device: i32, buffer: u64, bytes: u64) -> PocRequest {
+        request(Operation::Allocate(BufferKind::Dram), device, buffer, bytes)
     }
 
-    fn free(device: i32, buffer: u64) -> Request {
+    fn free(device: i32, buffer: u64) -> PocRequest {
         request(Operation::Free(None), device, buffer, 0)
     }
 
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(accounts.total(0)[0], 100);
         accounts.apply(1, &free(0, 7)).unwrap();
         assert_eq!(accounts.total(0)[0], 0);
-        assert_eq!(accounts.apply(1, &free(0, 7)), Err(Refusal::Unknown(7)));
+        assert_eq!(accounts.apply(1, &free(0, 7)), Err(AccountRefusal::Unknown(7)));
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(accounts.total(3)[0], 0);
         accounts.apply(1, &allocate(3, 7, 100)).unwrap();
         accounts.apply(1, &allocate(4, 7, 100)).unwrap();
-        assert_eq!(accounts.apply(1, &free(0, 7)), Err(Refusal::Ambiguous(7)));
+        assert_eq!(accounts.apply(1, &free(0, 7)), Err(AccountRefusal::Ambiguous(7)));
         assert_eq!((accounts.total(3)[0], accounts.total(4)[0]), (100, 100));
     }
 
@@ -279,10 +279,10 @@ mod tests {
     fn circular_buffers_and_kernels_have_ids_of_their_own() {
         let mut accounts = Accounts::new(10);
         accounts.apply(1, &allocate(0, 7, 1)).unwrap();
-        accounts.apply(1, &request(Operation::Allocate(Kind::Cb), 0, 7, 20)).unwrap();
-        accounts.apply(1, &request(Operation::Allocate(Kind::Kernel), 0, 7, 300)).unwrap();
+        accounts.apply(1, &request(Operation::Allocate(BufferKind::Cb), 0, 7, 20)).unwrap();
+        accounts.apply(1, &request(Operation::Allocate(BufferKind::Kernel), 0, 7, 300)).unwrap();
         assert_eq!(accounts.total(0), [1, 0, 0, 0, 20, 300]);
-        accounts.apply(1, &request(Operation::Free(Some(Kind::Cb)), 0, 7, 0)).unwrap();
+        accounts.apply(1, &request(Operation::Free(Some(BufferKind::Cb)), 0, 7, 0)).unwrap();
         assert_eq!(accounts.total(0), [1, 0, 0, 0, 0, 300]);
     }
 
@@ -314,7 +314,7 @@ mod tests {
         let mut accounts = Accounts::new(2);
         accounts.apply(1, &allocate(0, 1, 1)).unwrap();
         accounts.apply(1, &allocate(0, 2, 1)).unwrap();
-        assert_eq!(accounts.apply(1, &allocate(0, 3, 1)), Err(Refusal::TooMany(2)));
+        assert_eq!(accounts.apply(1, &allocate(0, 3, 1)), Err(AccountRefusal::TooMany(2)));
         accounts.apply(2, &allocate(0, 3, 1)).unwrap();
         assert_eq!(accounts.total(0)[0], 3);
     }
@@ -323,7 +323,7 @@ mod tests {
     fn a_process_cannot_make_up_as_many_devices_as_it_likes() {
         let mut accounts = Accounts::new(1000);
         (0..256).for_each(|device| accounts.apply(1, &allocate(device, 7, 1)).unwrap());
-        assert_eq!(accounts.apply(1, &allocate(256, 7, 1)), Err(Refusal::TooManyDevices(256)));
+        assert_eq!(accounts.apply(1, &allocate(256, 7, 1)), Err(AccountRefusal::TooManyDevices(256)));
         accounts.apply(1, &allocate(3, 8, 1)).unwrap();
         assert_eq!(accounts.get(1).unwrap().buffers_on(3), 2);
         accounts.apply(1, &free(5, 7)).unwrap();

@@ -18,7 +18,7 @@
 //! The longer struct, of 144 bytes, has CB and KERNEL (2 × u64) after TRACE, and at its end four u32 about the ring buffer of
 //! kernels: total, used, programs, zero.
 
-use crate::book::Kind;
+use crate::book::BufferKind;
 
 /// Bytes of a message that say something in a request.
 pub(super) const HEADER: usize = 40;
@@ -46,9 +46,9 @@ impl Length {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// 1, and 8 for circular buffers, and 10 for kernels: this much was allocated.
-    Allocate(Kind),
+    Allocate(BufferKind),
     /// 2, and 9 and 11: it was freed.
-    Free(Option<Kind>),
+    Free(Option<BufferKind>),
     /// 3: how much is allocated on a device?
     Query,
     /// 5: print what is left.
@@ -63,7 +63,7 @@ pub enum Operation {
 
 /// A message from a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct PocRequest {
     /// What it asks for.
     pub operation: Operation,
     /// Of which device.
@@ -92,9 +92,9 @@ pub enum FrameError {
     Answer(u8),
 }
 
-impl Request {
+impl PocRequest {
     /// Decodes the first 40 bytes of a message.
-    pub(super) fn decode(header: &[u8; HEADER], length: Length) -> Result<Request, FrameError> {
+    pub(super) fn decode(header: &[u8; HEADER], length: Length) -> Result<PocRequest, FrameError> {
         let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
         let operation = match header[0] {
@@ -106,15 +106,15 @@ impl Request {
             3 => Operation::Query,
             5 => Operation::DumpRemaining,
             6 => Operation::DeviceInfo,
-            8 => Operation::Allocate(Kind::Cb),
-            9 => Operation::Free(Some(Kind::Cb)),
-            10 => Operation::Allocate(Kind::Kernel),
-            11 => Operation::Free(Some(Kind::Kernel)),
+            8 => Operation::Allocate(BufferKind::Cb),
+            9 => Operation::Free(Some(BufferKind::Cb)),
+            10 => Operation::Allocate(BufferKind::Kernel),
+            11 => Operation::Free(Some(BufferKind::Kernel)),
             12 => Operation::DumpKernels,
             answer @ (4 | 7) => return Err(FrameError::Answer(answer)),
             other => return Err(FrameError::Type(other)),
         };
-        Ok(Request {
+        Ok(PocRequest {
             operation,
             device: u32_at(4).cast_signed(),
             bytes: u64_at(8),
@@ -126,12 +126,12 @@ impl Request {
 }
 
 /// What a type of buffer means. The two kinds of senders number them differently.
-fn kind(number: u8, length: Length) -> Result<Option<Kind>, FrameError> {
+fn kind(number: u8, length: Length) -> Result<Option<BufferKind>, FrameError> {
     Ok(match (number, length) {
-        (0, _) => Some(Kind::Dram),
-        (1, _) => Some(Kind::L1),
-        (2, Length::Short) | (3, Length::Long) => Some(Kind::L1Small),
-        (3, Length::Short) | (4, _) => Some(Kind::Trace),
+        (0, _) => Some(BufferKind::Dram),
+        (1, _) => Some(BufferKind::L1),
+        (2, Length::Short) | (3, Length::Long) => Some(BufferKind::L1Small),
+        (3, Length::Short) | (4, _) => Some(BufferKind::Trace),
         (2, Length::Long) => None,
         (other, _) => return Err(FrameError::Buffer(other)),
     })
@@ -160,8 +160,8 @@ pub struct DeviceInfo {
 
 /// A message to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// To [`Operation::Query`]: allocated bytes by [`Kind`].
+pub enum PocAnswer {
+    /// To [`Operation::Query`]: allocated bytes by [`BufferKind`].
     Allocated {
         /// The device that was asked about.
         device: i32,
@@ -177,12 +177,12 @@ pub enum Answer {
     },
 }
 
-impl Answer {
+impl PocAnswer {
     /// As it goes over the wire.
     pub fn encode(&self, length: Length) -> Vec<u8> {
         let (number, device, bytes, info) = match *self {
-            Answer::Allocated { device, bytes } => (4, device, bytes, DeviceInfo::default()),
-            Answer::Device { device, info } => (7, device, [0; 6], info),
+            PocAnswer::Allocated { device, bytes } => (4, device, bytes, DeviceInfo::default()),
+            PocAnswer::Device { device, info } => (7, device, [0; 6], info),
         };
         let mut message = vec![0; HEADER];
         message[0] = number;
@@ -224,25 +224,25 @@ mod tests {
 
     #[test]
     fn every_field_of_a_request_has_its_place() {
-        let request = Request::decode(&header(1, 0), Length::Short).unwrap();
-        let operation = Operation::Allocate(Kind::Dram);
-        assert_eq!(request, Request { operation, device: 3, bytes: 4096, pid: 4711, buffer: 0x8000, time: 7 });
+        let request = PocRequest::decode(&header(1, 0), Length::Short).unwrap();
+        let operation = Operation::Allocate(BufferKind::Dram);
+        assert_eq!(request, PocRequest { operation, device: 3, bytes: 4096, pid: 4711, buffer: 0x8000, time: 7 });
     }
 
     #[test]
     fn the_two_kinds_of_senders_number_buffers_differently() {
-        let kind = |number, length| Request::decode(&header(1, number), length).map(|request| request.operation);
-        assert_eq!(kind(2, Length::Short), Ok(Operation::Allocate(Kind::L1Small)));
-        assert_eq!(kind(3, Length::Short), Ok(Operation::Allocate(Kind::Trace)));
+        let kind = |number, length| PocRequest::decode(&header(1, number), length).map(|request| request.operation);
+        assert_eq!(kind(2, Length::Short), Ok(Operation::Allocate(BufferKind::L1Small)));
+        assert_eq!(kind(3, Length::Short), Ok(Operation::Allocate(BufferKind::Trace)));
         assert_eq!(kind(2, Length::Long), Ok(Operation::HostMemory));
-        assert_eq!(kind(3, Length::Long), Ok(Operation::Allocate(Kind::L1Small)));
-        assert_eq!(kind(4, Length::Long), Ok(Operation::Allocate(Kind::Trace)));
+        assert_eq!(kind(3, Length::Long), Ok(Operation::Allocate(BufferKind::L1Small)));
+        assert_eq!(kind(4, Length::Long), Ok(Operation::Allocate(BufferKind::Trace)));
         assert_eq!(kind(5, Length::Long), Err(FrameError::Buffer(5)));
     }
 
     #[test]
     fn what_is_no_request_is_named() {
-        let decoded = |number| Request::decode(&header(number, 0), Length::Long).map(|request| request.operation);
+        let decoded = |number| PocRequest::decode(&header(number, 0), Length::Long).map(|request| request.operation);
         assert_eq!(decoded(4), Err(FrameError::Answer(4)));
         assert_eq!(decoded(13), Err(FrameError::Type(13)));
         assert_eq!(decoded(0), Err(FrameError::Type(0)));
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_as_long_as_the_question() {
-        let answer = Answer::Allocated { device: 1, bytes: [10, 20, 30, 40, 50, 60] };
+        let answer = PocAnswer::Allocated { device: 1, bytes: [10, 20, 30, 40, 50, 60] };
         let (short, long) = (answer.encode(Length::Short), answer.encode(Length::Long));
         assert_eq!((short.len(), long.len()), (112, 144));
         let u64_at = |message: &[u8], at: usize| u64::from_le_bytes(message[at..at + 8].try_into().unwrap());
@@ -258,11 +258,11 @@ mod tests {
         assert_eq!([40, 48, 56, 64, 72, 80].map(|at| u64_at(&long, at)), [10, 20, 30, 40, 50, 60]);
         let info =
             DeviceInfo { total_dram: 9, architecture: 2, devices: 8, is_available: true, ..DeviceInfo::default() };
-        let short = Answer::Device { device: -1, info }.encode(Length::Short);
+        let short = PocAnswer::Device { device: -1, info }.encode(Length::Short);
         let u32_at = |at: usize| u32::from_le_bytes(short[at..at + 4].try_into().unwrap());
         assert_eq!((short[0], u32_at(4), u64_at(&short, 72)), (7, u32::MAX, 9));
         assert_eq!([88, 104, 108].map(u32_at), [2, 1, 8]);
-        let long = Answer::Device { device: 0, info }.encode(Length::Long);
+        let long = PocAnswer::Device { device: 0, info }.encode(Length::Long);
         assert_eq!((u64_at(&long, 88), long[104], long[124]), (9, 2, 8));
     }
 }

@@ -7,6 +7,6 @@ mod accounts;
 mod frame;
 mod splitter;
 
-pub use accounts::{Account, Accounts, Buffer, Kinds, Refusal};
-pub use frame::{Answer, DeviceInfo, FrameError, Length, Operation, Request};
+pub use accounts::{AccountRefusal, Accounts, ClientAccount, Kinds, ReportedBuffer};
+pub use frame::{DeviceInfo, FrameError, Length, Operation, PocAnswer, PocRequest};
 pub use splitter::Splitter;

@@ -3,7 +3,7 @@
 //! All that follows a request's first 40 bytes is zero, and a type never is. So the byte where a second short message would
 //! begin tells the length of the first, as soon as it is there. A sender that stops after 112 bytes and waits has sent a short one.
 
-use super::frame::{FrameError, HEADER, Length, Request};
+use super::frame::{FrameError, HEADER, Length, PocRequest};
 
 /// The state of one connection.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub struct Splitter {
 
 impl Splitter {
     /// Takes what arrived, and calls `each` with every message that is whole.
-    pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(Result<Request, FrameError>, Length)) {
+    pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(Result<PocRequest, FrameError>, Length)) {
         if self.rest.is_empty() {
             let used = self.part(bytes, &mut each);
             self.rest.extend_from_slice(&bytes[used..]);
@@ -30,7 +30,7 @@ impl Splitter {
     }
 
     /// The sender has paused: what looks like a short message is one.
-    pub fn pause(&mut self, mut each: impl FnMut(Result<Request, FrameError>, Length)) {
+    pub fn pause(&mut self, mut each: impl FnMut(Result<PocRequest, FrameError>, Length)) {
         if self.length.is_none() && self.rest.len() == Length::Short.bytes() {
             self.length = Some(Length::Short);
             self.by_pause = true;
@@ -49,7 +49,7 @@ impl Splitter {
     }
 
     /// Handles the whole messages at the start of `bytes`, and says how many bytes they were.
-    fn part(&mut self, bytes: &[u8], each: &mut impl FnMut(Result<Request, FrameError>, Length)) -> usize {
+    fn part(&mut self, bytes: &[u8], each: &mut impl FnMut(Result<PocRequest, FrameError>, Length)) -> usize {
         let mut used = 0;
         loop {
             let rest = &bytes[used..];
@@ -68,7 +68,7 @@ impl Splitter {
             self.length = Some(length);
             let Some(message) = rest.get(..length.bytes()) else { return used };
             if let Some(header) = message.first_chunk::<HEADER>() {
-                each(Request::decode(header, length), length);
+                each(PocRequest::decode(header, length), length);
             }
             used += length.bytes();
         }

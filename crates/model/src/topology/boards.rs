@@ -79,7 +79,7 @@ fn link_on_board(chips: &[&Device]) -> Option<EthernetLink> {
 }
 
 /// A machine that is usually cabled in one way.
-pub(super) struct Mesh {
+pub(super) struct KnownCabling {
     /// Column and row of each device, in the order of the devices.
     pub places: Vec<Option<(u32, u32)>>,
     /// The links between boards.
@@ -93,7 +93,7 @@ pub(super) struct Mesh {
 ///     │    │   │   │      ─  cables, two links each
 ///     1R ═ 1 ─ 3 ═ 3R
 /// ```
-pub(super) fn assumed_mesh(devices: &[Device]) -> Option<Mesh> {
+pub(super) fn assumed_mesh(devices: &[Device]) -> Option<KnownCabling> {
     if devices.len() != 8 || devices.iter().any(|device| board_of(device) != Some(Board::N300)) {
         return None;
     }
@@ -116,5 +116,5 @@ pub(super) fn assumed_mesh(devices: &[Device]) -> Option<Mesh> {
     };
     let across = [cable(a.0, c.0), cable(b.0, d.0)];
     let down = [cable(a.0, b.0), cable(a.1, b.1), cable(c.0, d.0), cable(c.1, d.1)];
-    Some(Mesh { places, cables: across.into_iter().chain(down).collect() })
+    Some(KnownCabling { places, cables: across.into_iter().chain(down).collect() })
 }

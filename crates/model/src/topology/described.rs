@@ -1,6 +1,6 @@
 //! A topology out of a cluster descriptor and the devices that its chips are.
 
-use super::descriptor::{self, Descriptor, Place};
+use super::descriptor::{self, ChipPosition, Descriptor};
 use super::{EthernetLink, Topology, TopologyError, TopologySource, boards, grid, matching};
 use crate::{Device, DeviceId};
 use std::collections::BTreeMap;
@@ -67,8 +67,8 @@ fn places(descriptor: &Descriptor, blocks: &[Vec<u64>], remarks: &mut Vec<String
     let mut top = 0;
     for block in blocks.iter().filter(|block| block.len() > 1) {
         let placed = block.iter().filter_map(|chip| Some((*chip, descriptor.chips.get(chip)?.place?)));
-        let placed: Vec<(u64, Place)> = placed.collect();
-        let least = |of: fn(&Place) -> u64| placed.iter().map(|(_, place)| of(place)).min().unwrap_or(0);
+        let placed: Vec<(u64, ChipPosition)> = placed.collect();
+        let least = |of: fn(&ChipPosition) -> u64| placed.iter().map(|(_, place)| of(place)).min().unwrap_or(0);
         let (left, upper) = (least(|place| place.column), least(|place| place.row));
         let mut rows = 0;
         for (chip, place) in &placed {

@@ -5,13 +5,13 @@
 //! `chip_pci_bdfs`. Descriptors of older versions lack some of them. What else there is, is passed over.
 
 use super::TopologyError;
-use super::yaml::{self, Node, Value};
+use super::yaml::{self, YamlNode, YamlValue};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The descriptor as it is written, chips by their numbers in it.
 #[derive(Debug, Default)]
 pub(super) struct Descriptor {
-    pub chips: BTreeMap<u64, Chip>,
+    pub chips: BTreeMap<u64, DescribedChip>,
     /// Chip and channel at both ends, each link once.
     pub connections: BTreeSet<[(u64, u64); 2]>,
     /// The chip of each link to one that is not in the descriptor.
@@ -21,10 +21,10 @@ pub(super) struct Descriptor {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Chip {
+pub(super) struct DescribedChip {
     /// As it is spelled: `wormhole_b0`, `Wormhole`, `blackhole`.
     pub arch: Option<String>,
-    pub place: Option<Place>,
+    pub place: Option<ChipPosition>,
     pub unique_id: Option<u64>,
     /// Whether the host reaches it without another chip.
     pub is_local: bool,
@@ -36,7 +36,7 @@ pub(super) struct Chip {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ChipPosition {
     pub column: u64,
     pub row: u64,
     pub rack: u64,
@@ -44,7 +44,7 @@ pub(super) struct Place {
 }
 
 impl Descriptor {
-    fn chip(&mut self, number_of_chip: &Node) -> Result<&mut Chip, TopologyError> {
+    fn chip(&mut self, number_of_chip: &YamlNode) -> Result<&mut DescribedChip, TopologyError> {
         Ok(self.chips.entry(number(number_of_chip)?).or_default())
     }
 }
@@ -80,7 +80,7 @@ pub(super) fn read(text: &str) -> Result<Descriptor, TopologyError> {
     let over_pcie = get("io_device_type").and_then(scalar).is_none_or(|kind| kind.eq_ignore_ascii_case("pcie"));
     for entry in all("chips_with_mmio")? {
         let pairs = match &entry.value {
-            Value::Map(pairs) => pairs.iter().map(|(chip, n)| (chip, n)).collect(),
+            YamlValue::Map(pairs) => pairs.iter().map(|(chip, n)| (chip, n)).collect(),
             _ => vec![(entry, entry)],
         };
         for (chip, ordinal) in pairs {
@@ -112,28 +112,28 @@ pub(super) fn read(text: &str) -> Result<Descriptor, TopologyError> {
     Ok(found)
 }
 
-fn expected(node: &Node, what: &str) -> TopologyError {
+fn expected(node: &YamlNode, what: &str) -> TopologyError {
     let found = match &node.value {
-        Value::Scalar(text) if text.is_empty() => "nothing".into(),
-        Value::Scalar(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
-        Value::List(_) => "a list".into(),
-        Value::Map(_) => "a mapping".into(),
+        YamlValue::Scalar(text) if text.is_empty() => "nothing".into(),
+        YamlValue::Scalar(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
+        YamlValue::List(_) => "a list".into(),
+        YamlValue::Map(_) => "a mapping".into(),
     };
     TopologyError { line: node.line, what: format!("{what} is expected here, not {found}") }
 }
 
-fn scalar(node: &Node) -> Option<&str> {
+fn scalar(node: &YamlNode) -> Option<&str> {
     match &node.value {
-        Value::Scalar(text) => Some(text),
+        YamlValue::Scalar(text) => Some(text),
         _ => None,
     }
 }
 
-fn word(node: &Node) -> Result<String, TopologyError> {
+fn word(node: &YamlNode) -> Result<String, TopologyError> {
     scalar(node).filter(|text| !text.is_empty()).map(str::to_owned).ok_or_else(|| expected(node, "a word"))
 }
 
-fn number(node: &Node) -> Result<u64, TopologyError> {
+fn number(node: &YamlNode) -> Result<u64, TopologyError> {
     let parse = |text: &str| match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
@@ -142,24 +142,24 @@ fn number(node: &Node) -> Result<u64, TopologyError> {
 }
 
 /// An empty value is an empty collection.
-fn map(node: &Node) -> Result<&[(Node, Node)], TopologyError> {
+fn map(node: &YamlNode) -> Result<&[(YamlNode, YamlNode)], TopologyError> {
     match &node.value {
-        Value::Map(members) => Ok(members),
-        Value::Scalar(text) if text.is_empty() => Ok(&[]),
+        YamlValue::Map(members) => Ok(members),
+        YamlValue::Scalar(text) if text.is_empty() => Ok(&[]),
         _ => Err(expected(node, "a mapping")),
     }
 }
 
-fn list(node: &Node) -> Result<&[Node], TopologyError> {
+fn list(node: &YamlNode) -> Result<&[YamlNode], TopologyError> {
     match &node.value {
-        Value::List(items) => Ok(items),
-        Value::Scalar(text) if text.is_empty() => Ok(&[]),
+        YamlValue::List(items) => Ok(items),
+        YamlValue::Scalar(text) if text.is_empty() => Ok(&[]),
         _ => Err(expected(node, "a list")),
     }
 }
 
 /// A member of one of the mappings in a list: boards are written so.
-fn member_of<'a>(node: &'a Node, name: &str) -> Result<Option<&'a Node>, TopologyError> {
+fn member_of<'a>(node: &'a YamlNode, name: &str) -> Result<Option<&'a YamlNode>, TopologyError> {
     for entry in list(node)? {
         if let Some((_, value)) = map(entry)?.iter().find(|(key, _)| scalar(key) == Some(name)) {
             return Ok(Some(value));
@@ -169,7 +169,7 @@ fn member_of<'a>(node: &'a Node, name: &str) -> Result<Option<&'a Node>, Topolog
 }
 
 /// Chip and channel.
-fn end(node: &Node) -> Result<(u64, u64), TopologyError> {
+fn end(node: &YamlNode) -> Result<(u64, u64), TopologyError> {
     let member = |name: &str| {
         let found = map(node)?.iter().find(|(key, _)| scalar(key) == Some(name));
         let lacking = || TopologyError { line: node.line, what: format!("an end of a link lacks {name:?}") };
@@ -178,9 +178,9 @@ fn end(node: &Node) -> Result<(u64, u64), TopologyError> {
     Ok((member("chip")?, member("chan")?))
 }
 
-fn place(node: &Node) -> Result<Place, TopologyError> {
+fn place(node: &YamlNode) -> Result<ChipPosition, TopologyError> {
     let [column, row, rack, shelf] = list(node)? else {
         return Err(expected(node, "a list of column, row, rack and shelf"));
     };
-    Ok(Place { column: number(column)?, row: number(row)?, rack: number(rack)?, shelf: number(shelf)? })
+    Ok(ChipPosition { column: number(column)?, row: number(row)?, rack: number(rack)?, shelf: number(shelf)? })
 }

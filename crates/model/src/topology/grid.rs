@@ -1,25 +1,25 @@
 //! A place in a grid for every chip: chips of a board next to each other, a tray of a Galaxy in a row.
 
 use super::boards::{self, Home};
-use super::{Group, Placed, Shape};
+use super::{ChipGroup, GridShape, PlacedChip};
 use crate::{Device, DeviceId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every device at a place of its own.
-pub(super) struct Grid {
-    pub chips: Vec<Placed>,
-    pub groups: Vec<Group>,
-    pub shape: Shape,
+pub(super) struct ChipGrid {
+    pub chips: Vec<PlacedChip>,
+    pub groups: Vec<ChipGroup>,
+    pub shape: GridShape,
 }
 
 /// Puts devices where `known` says, by their position, and all others below: first trays, then boards.
-pub(super) fn lay_out(devices: &[Device], known: &[Option<(u32, u32)>]) -> Grid {
+pub(super) fn lay_out(devices: &[Device], known: &[Option<(u32, u32)>]) -> ChipGrid {
     let homes = boards::homes(devices);
     let mut members: BTreeMap<&Home, Vec<usize>> = BTreeMap::new();
     for (index, home) in homes.iter().enumerate() {
         members.entry(home).or_default().push(index);
     }
-    let mut places = Places::new(devices.len());
+    let mut places = GridPlaces::new(devices.len());
     for (index, place) in known.iter().enumerate() {
         if let Some((column, row)) = *place {
             places.put(index, column, row);
@@ -33,19 +33,19 @@ pub(super) fn lay_out(devices: &[Device], known: &[Option<(u32, u32)>]) -> Grid 
     for (home, chips) in &mut members {
         chips.sort_by(|a, b| devices[*a].id.cmp(&devices[*b].id));
         chips.iter().for_each(|chip| group_of[*chip] = groups.len());
-        groups.push(Group { name: name(home, &devices[chips[0]]) });
+        groups.push(ChipGroup { name: name(home, &devices[chips[0]]) });
     }
     let placed = devices.iter().zip(places.of).zip(group_of).map(|((device, place), group)| {
         let (column, row) = place.unwrap_or_default();
-        Placed { id: device.id.clone(), group, column, row, outside_links: None }
+        PlacedChip { id: device.id.clone(), group, column, row, outside_links: None }
     });
-    let chips: Vec<Placed> = placed.collect();
+    let chips: Vec<PlacedChip> = placed.collect();
     let columns = chips.iter().map(|chip| chip.column + 1).max().unwrap_or(0);
     let rows = chips.iter().map(|chip| chip.row + 1).max().unwrap_or(0);
-    Grid { chips, groups, shape: Shape { columns, rows } }
+    ChipGrid { chips, groups, shape: GridShape { columns, rows } }
 }
 
-struct Places {
+struct GridPlaces {
     /// Column and row of each device, as far as they are found.
     of: Vec<Option<(u32, u32)>>,
     taken: BTreeSet<(u32, u32)>,
@@ -53,9 +53,9 @@ struct Places {
     free_row: u32,
 }
 
-impl Places {
-    fn new(devices: usize) -> Places {
-        Places { of: vec![None; devices], taken: BTreeSet::new(), free_row: 0 }
+impl GridPlaces {
+    fn new(devices: usize) -> GridPlaces {
+        GridPlaces { of: vec![None; devices], taken: BTreeSet::new(), free_row: 0 }
     }
 
     /// Leaves the device without a place if another is there.
@@ -68,7 +68,7 @@ impl Places {
 }
 
 /// A row for each tray that is there, a column for each slot.
-fn place_trays(devices: &[Device], members: &BTreeMap<&Home, Vec<usize>>, places: &mut Places) {
+fn place_trays(devices: &[Device], members: &BTreeMap<&Home, Vec<usize>>, places: &mut GridPlaces) {
     for (home, chips) in members {
         if matches!(home, Home::Tray { .. }) {
             let row = places.free_row;
@@ -82,7 +82,7 @@ fn place_trays(devices: &[Device], members: &BTreeMap<&Home, Vec<usize>>, places
 }
 
 /// Boards side by side, in the order of their chips, and as many rows as that takes.
-fn place_boards(devices: &[Device], members: &BTreeMap<&Home, Vec<usize>>, places: &mut Places) {
+fn place_boards(devices: &[Device], members: &BTreeMap<&Home, Vec<usize>>, places: &mut GridPlaces) {
     let mut boards = Vec::new();
     for chips in members.values() {
         let mut left: Vec<usize> = chips.iter().copied().filter(|chip| places.of[*chip].is_none()).collect();

@@ -4,7 +4,7 @@
 //! two are not taken for one, whatever their numbers say.
 
 use super::boards;
-use super::descriptor::{Chip, Descriptor};
+use super::descriptor::{DescribedChip, Descriptor};
 use crate::{Device, DeviceId, chip_with_number};
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub(super) fn remarks(descriptor: &Descriptor, matched: &BTreeMap<u64, DeviceId>
     remarks
 }
 
-fn can_be(chip: &Chip, device: &Device) -> bool {
+fn can_be(chip: &DescribedChip, device: &Device) -> bool {
     let same_arch = match (&chip.arch, device.arch) {
         (Some(spelled), Some(arch)) => spelled.to_ascii_lowercase().starts_with(arch.name()),
         _ => true,
@@ -67,7 +67,7 @@ fn can_be(chip: &Chip, device: &Device) -> bool {
 
 struct Search<'a> {
     number: u64,
-    chip: &'a Chip,
+    chip: &'a DescribedChip,
     descriptor: &'a Descriptor,
     devices: &'a [Device],
     /// What is known of the chips so far.

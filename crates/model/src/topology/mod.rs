@@ -21,13 +21,13 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
     /// One for each device, in the order of the devices. No two are at the same place.
-    pub chips: Vec<Placed>,
+    pub chips: Vec<PlacedChip>,
     /// The boards and trays that the chips are on.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ChipGroup>,
     /// Those that are known. Where nothing is known of links there are none here.
     pub links: Vec<EthernetLink>,
     /// The size of the grid.
-    pub shape: Shape,
+    pub shape: GridShape,
     /// The weakest of what this is built upon, unless a descriptor tells.
     pub source: TopologySource,
     /// What a person should know of it, in sentences.
@@ -36,7 +36,7 @@ pub struct Topology {
 
 /// One chip in the grid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placed {
+pub struct PlacedChip {
     /// The device.
     #[serde(flatten)]
     pub id: DeviceId,
@@ -52,7 +52,7 @@ pub struct Placed {
 
 /// A board, or a tray of a Galaxy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Group {
+pub struct ChipGroup {
     /// What people call it: `n300 serial 010001451170C0C4`, `tray 2`.
     pub name: String,
 }
@@ -70,7 +70,7 @@ pub struct EthernetLink {
 
 /// Columns and rows of a grid.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shape {
+pub struct GridShape {
     /// From left to right.
     pub columns: u32,
     /// From top to bottom.
@@ -133,7 +133,7 @@ impl Topology {
     }
 
     /// Where a chip is.
-    pub fn place(&self, id: &DeviceId) -> Option<&Placed> {
+    pub fn place(&self, id: &DeviceId) -> Option<&PlacedChip> {
         self.chips.iter().find(|chip| chip.id == *id)
     }
 }

@@ -1,7 +1,7 @@
 //! One PCI function and everything it shows: plain data, to be changed at will before it is laid.
 
 use super::files::NO_FAN;
-use crate::Kind;
+use crate::BoardKind;
 use crate::wave::scatter;
 use model::Arch;
 
@@ -23,9 +23,9 @@ pub struct Chip {
     /// −1 when the firmware of the host does not say.
     pub numa_node: i32,
     /// The PCIe link now.
-    pub link: Link,
+    pub link: PcieLink,
     /// The most that slot and card can do.
-    pub max_link: Link,
+    pub max_link: PcieLink,
     /// The part of the PCI configuration that anyone may read.
     pub config: Vec<u8>,
     /// Whether the driver is bound. If not, there is nothing but the PCI function.
@@ -70,7 +70,7 @@ pub struct Chip {
 
 /// A PCIe link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct PcieLink {
     /// As the kernel spells it: `32.0 GT/s PCIe`.
     pub speed: String,
     /// Lanes.
@@ -105,68 +105,68 @@ pub struct Hwmon {
 impl Chip {
     /// An n150 with nothing to do.
     pub fn n150(index: u32) -> Chip {
-        Chip::of(Kind::N150, index)
+        Chip::of(BoardKind::N150, index)
     }
 
     /// The chip of an n300 that has PCIe.
     pub fn n300(index: u32) -> Chip {
-        Chip::of(Kind::N300, index)
+        Chip::of(BoardKind::N300, index)
     }
 
     /// A p100a with nothing to do.
     pub fn p100a(index: u32) -> Chip {
-        Chip::of(Kind::P100a, index)
+        Chip::of(BoardKind::P100a, index)
     }
 
     /// A p150a with nothing to do.
     pub fn p150a(index: u32) -> Chip {
-        Chip::of(Kind::P150a, index)
+        Chip::of(BoardKind::P150a, index)
     }
 
     /// A p150b with nothing to do, without a fan.
     pub fn p150b(index: u32) -> Chip {
-        Chip::of(Kind::P150b, index)
+        Chip::of(BoardKind::P150b, index)
     }
 
     /// A p150c with nothing to do, without a fan.
     pub fn p150c(index: u32) -> Chip {
-        Chip::of(Kind::P150c, index)
+        Chip::of(BoardKind::P150c, index)
     }
 
     /// One of two chips of a p300a: those with index 0 and 1 share a board, and so on.
     pub fn p300a(index: u32) -> Chip {
-        Chip::of(Kind::P300a, index)
+        Chip::of(BoardKind::P300a, index)
     }
 
     /// One of two chips of a p300b.
     pub fn p300b(index: u32) -> Chip {
-        Chip::of(Kind::P300b, index)
+        Chip::of(BoardKind::P300b, index)
     }
 
     /// One of two chips of a p300c.
     pub fn p300c(index: u32) -> Chip {
-        Chip::of(Kind::P300c, index)
+        Chip::of(BoardKind::P300c, index)
     }
 
     /// One of the 32 chips of a Wormhole Galaxy.
     pub fn galaxy_wormhole(index: u32) -> Chip {
-        Chip::of(Kind::GalaxyWormhole, index)
+        Chip::of(BoardKind::GalaxyWormhole, index)
     }
 
     /// One of the 32 chips of a Blackhole Galaxy.
     pub fn galaxy_blackhole(index: u32) -> Chip {
-        Chip::of(Kind::GalaxyBlackhole, index)
+        Chip::of(BoardKind::GalaxyBlackhole, index)
     }
 
     /// A chip of this kind of board with nothing to do, as driver 2.10 and firmware 19.6 show it.
-    pub fn of(kind: Kind, index: u32) -> Chip {
+    pub fn of(kind: BoardKind, index: u32) -> Chip {
         let arch = kind.arch();
         let wormhole = arch == Arch::Wormhole;
         let by_arch = |w: u32, b: u32| Some(if wormhole { w } else { b });
         let only_wormhole = |text: &str| wormhole.then(|| text.to_owned());
         let (address, bridge) = place_on_bus(kind, index);
         let speed = if wormhole { "16.0 GT/s PCIe" } else { "32.0 GT/s PCIe" };
-        let link = Link { speed: speed.into(), width: 16 };
+        let link = PcieLink { speed: speed.into(), width: 16 };
         let revision = u8::from(wormhole);
         Chip {
             index,
@@ -199,7 +199,7 @@ impl Chip {
             hwmon: vec![Hwmon::of(kind, index + 2)],
             pids: Some(Vec::new()),
             location: match kind {
-                Kind::GalaxyWormhole | Kind::GalaxyBlackhole => (index % 8 + 1) as u8,
+                BoardKind::GalaxyWormhole | BoardKind::GalaxyBlackhole => (index % 8 + 1) as u8,
                 _ => (index % kind.functions()) as u8,
             },
         }
@@ -210,7 +210,7 @@ impl Chip {
         let ones = |there: Option<u32>| there.map(|_| u32::MAX);
         let versions = |there: &Option<String>| there.as_ref().map(|_| "255.255.255.255".to_owned());
         Chip {
-            link: Link { speed: "Unknown".into(), width: 63 },
+            link: PcieLink { speed: "Unknown".into(), width: 63 },
             config: vec![0xFF; self.config.len()],
             aiclk: ones(self.aiclk),
             axiclk: ones(self.axiclk),
@@ -275,7 +275,7 @@ impl Chip {
 }
 
 impl Hwmon {
-    fn of(kind: Kind, number: u32) -> Hwmon {
+    fn of(kind: BoardKind, number: u32) -> Hwmon {
         let limits = kind.limits();
         let wormhole = kind.arch() == Arch::Wormhole;
         let vcore = if wormhole { 795 } else { 720 };
@@ -313,11 +313,11 @@ impl Hwmon {
 }
 
 /// Addresses of the function and of the bridge above it, in the order of indices.
-fn place_on_bus(kind: Kind, index: u32) -> (String, String) {
+fn place_on_bus(kind: BoardKind, index: u32) -> (String, String) {
     // The driver numbers the chips of a Galaxy by their bus: high digit for the tray, low digit for the chip.
     let trays = match kind {
-        Kind::GalaxyWormhole => [0xC0, 0x80, 0x00, 0x40],
-        Kind::GalaxyBlackhole => [0x00, 0x40, 0xC0, 0x80],
+        BoardKind::GalaxyWormhole => [0xC0, 0x80, 0x00, 0x40],
+        BoardKind::GalaxyBlackhole => [0x00, 0x40, 0xC0, 0x80],
         _ => {
             let root = index % 32 * 8;
             return (format!("0000:{:02x}:00.0", root + 1), format!("0000:{root:02x}:01.1"));
@@ -328,11 +328,11 @@ fn place_on_bus(kind: Kind, index: u32) -> (String, String) {
 }
 
 /// Shaped like real ones: bits 36 and up are the kind of board, the rest counts.
-fn serial(kind: Kind, index: u32) -> u64 {
+fn serial(kind: BoardKind, index: u32) -> u64 {
     let (base, board) = match kind {
-        Kind::GalaxyWormhole => (0x0100_0001_0000_0000, index / 8),
-        Kind::GalaxyBlackhole => (0x0000_0003_3000_0000, index / 8),
-        Kind::N150 | Kind::N300 => (0x0100_0005_1170_C0C4, index),
+        BoardKind::GalaxyWormhole => (0x0100_0001_0000_0000, index / 8),
+        BoardKind::GalaxyBlackhole => (0x0000_0003_3000_0000, index / 8),
+        BoardKind::N150 | BoardKind::N300 => (0x0100_0005_1170_C0C4, index),
         _ => (0x0000_0003_3191_4049, index / kind.functions()),
     };
     (base | u64::from(kind.number()) << 36) + u64::from(board)

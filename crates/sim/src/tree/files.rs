@@ -52,7 +52,7 @@ pub(crate) fn device_number(arch: Arch) -> u16 {
 
 /// The driver itself.
 pub(crate) fn module(version: &str) -> Vec<File> {
-    let mut files = Files::new(MODULE);
+    let mut files = FolderFiles::new(MODULE);
     files.line("version", version);
     files.line("initstate", "live");
     for (parameter, value) in [
@@ -128,7 +128,7 @@ pub(crate) fn links(chip: &Chip) -> Vec<(String, String)> {
 
 fn pci(chip: &Chip) -> Vec<File> {
     let (device, subsystem) = (device_number(chip.arch), chip.subsystem);
-    let mut files = Files::new(chip.pci_folder());
+    let mut files = FolderFiles::new(chip.pci_folder());
     files.line("vendor", format!("0x{VENDOR:04x}"));
     files.line("device", format!("0x{device:04x}"));
     files.line("subsystem_vendor", format!("0x{VENDOR:04x}"));
@@ -179,7 +179,7 @@ fn resource(chip: &Chip) -> String {
 
 fn class(chip: &Chip) -> Vec<File> {
     let n = chip.index;
-    let mut files = Files::new(chip.class_folder());
+    let mut files = FolderFiles::new(chip.class_folder());
     files.line("dev", format!("{MAJOR}:{n}"));
     files.add("uevent", 0o644, format!("MAJOR={MAJOR}\nMINOR={n}\nDEVNAME=tenstorrent/{n}\n"));
     let hex = |id: Option<u64>| id.map(|id| format!("{id:016X}"));
@@ -211,7 +211,7 @@ fn class(chip: &Chip) -> Vec<File> {
 
 fn sensors(chip: &Chip, hwmon: &Hwmon) -> Vec<File> {
     let wormhole = chip.arch == Arch::Wormhole;
-    let mut files = Files::new(chip.hwmon_folder(hwmon));
+    let mut files = FolderFiles::new(chip.hwmon_folder(hwmon));
     files.line("name", chip.arch.name());
     files.line("temp1_label", if wormhole { "asic1_temp" } else { "asic_temp" });
     files.line("in0_label", if wormhole { "vcore1" } else { "vcore" });
@@ -233,11 +233,11 @@ fn sensors(chip: &Chip, hwmon: &Hwmon) -> Vec<File> {
 }
 
 /// The files of one folder.
-struct Files(Vec<File>, String);
+struct FolderFiles(Vec<File>, String);
 
-impl Files {
-    fn new(folder: impl Into<String>) -> Files {
-        Files(Vec::new(), folder.into())
+impl FolderFiles {
+    fn new(folder: impl Into<String>) -> FolderFiles {
+        FolderFiles(Vec::new(), folder.into())
     }
 
     fn add(&mut self, name: &str, mode: u32, bytes: impl Into<Vec<u8>>) {

@@ -7,9 +7,9 @@ mod chip;
 mod files;
 mod writer;
 
-pub use chip::{Chip, Hwmon, Link};
+pub use chip::{Chip, Hwmon, PcieLink};
 pub(crate) use files::{File, NO_FAN};
-pub(crate) use writer::Writer;
+pub(crate) use writer::TreeWriter;
 
 use std::fs;
 use std::io;
@@ -19,10 +19,10 @@ use std::path::Path;
 ///
 /// Laying again over what is there writes what changed, each file at once.
 pub fn lay(root: &Path, chips: &[Chip], driver_version: &str) -> io::Result<()> {
-    lay_with(&mut Writer::new(root)?, chips, driver_version)
+    lay_with(&mut TreeWriter::new(root)?, chips, driver_version)
 }
 
-pub(crate) fn lay_with(writer: &mut Writer, chips: &[Chip], driver_version: &str) -> io::Result<()> {
+pub(crate) fn lay_with(writer: &mut TreeWriter, chips: &[Chip], driver_version: &str) -> io::Result<()> {
     for folder in files::FOLDERS {
         writer.folder(folder)?;
     }
@@ -41,7 +41,7 @@ pub(crate) fn lay_with(writer: &mut Writer, chips: &[Chip], driver_version: &str
 }
 
 /// Writes what changed since the last time.
-pub(crate) fn refresh(writer: &mut Writer, chips: &[Chip]) -> io::Result<()> {
+pub(crate) fn refresh(writer: &mut TreeWriter, chips: &[Chip]) -> io::Result<()> {
     writer.file(&files::reference_count(chips))?;
     for file in chips.iter().flat_map(files::of) {
         writer.file(&file)?;

@@ -12,15 +12,15 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// Remembers what it wrote, and writes only what is new.
-pub(crate) struct Writer {
+pub(crate) struct TreeWriter {
     root: PathBuf,
     written: HashMap<String, Vec<u8>>,
 }
 
-impl Writer {
-    pub fn new(root: &Path) -> io::Result<Writer> {
+impl TreeWriter {
+    pub fn new(root: &Path) -> io::Result<TreeWriter> {
         fs::create_dir_all(root)?;
-        Ok(Writer { root: root.into(), written: HashMap::new() })
+        Ok(TreeWriter { root: root.into(), written: HashMap::new() })
     }
 
     pub fn folder(&self, path: &str) -> io::Result<()> {
@@ -102,26 +102,26 @@ mod tests {
     fn a_value_goes_into_the_file_of_the_one_before() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("sys/value");
-        let put = |text: &str, writer: &mut Writer| {
+        let put = |text: &str, writer: &mut TreeWriter| {
             writer.file(&file(text)).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
             let metadata = fs::metadata(&path).unwrap();
             assert_eq!(metadata.permissions().mode() & 0o777, 0o444);
             metadata.ino()
         };
-        let mut writer = Writer::new(root.path()).unwrap();
+        let mut writer = TreeWriter::new(root.path()).unwrap();
         let first = put("1000000\n", &mut writer);
         for text in ["1000001\n", "0\n", "0\n", "", "12\n13\n"] {
             assert_eq!(put(text, &mut writer), first, "{text:?}");
         }
-        assert_eq!(put("another writer\n", &mut Writer::new(root.path()).unwrap()), first);
+        assert_eq!(put("another writer\n", &mut TreeWriter::new(root.path()).unwrap()), first);
     }
 
     #[test]
     fn a_reader_who_keeps_the_file_open_sees_whole_values_only() {
         use std::sync::atomic::{AtomicBool, Ordering};
         let root = tempfile::tempdir().unwrap();
-        let mut writer = Writer::new(root.path()).unwrap();
+        let mut writer = TreeWriter::new(root.path()).unwrap();
         let texts = ["7\n", "55555\n", "333\n", "4444\n"];
         writer.file(&file(texts[0])).unwrap();
         let open = fs::File::open(root.path().join("sys/value")).unwrap();

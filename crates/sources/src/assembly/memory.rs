@@ -11,7 +11,7 @@ use crate::chips::{chip_of_book, chips_of};
 use crate::maps::Inode;
 use crate::procs::ProcessFacts;
 use crate::shm::{FoundRegion, Kinds};
-use ledger::book::{Chip, Kind};
+use ledger::book::{BookChip, BufferKind};
 use model::{Bytes, Device, DeviceId, DriverUsed, Held, Source, Usage, chip_match};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,30 +59,30 @@ impl Draft<'_> {
     }
 
     /// The chip that a page of a book is about, or why it cannot be taken for that.
-    fn chip_of_page(&self, chip: &Chip, facts: &ProcessFacts) -> Result<DeviceId, String> {
+    fn chip_of_page(&self, chip: &BookChip, facts: &ProcessFacts) -> Result<DeviceId, String> {
         let id = chip_of_book(chip, facts, &self.devices, &self.holders).ok_or_else(|| unknown_chip(chip))?;
         self.impossible(chip, &id, facts).map_or(Ok(id), Err)
     }
 
     /// Why a process cannot have on a chip what its book says. The figures of other processes must not suffer from it.
-    fn impossible(&self, chip: &Chip, id: &DeviceId, process: &ProcessFacts) -> Option<String> {
+    fn impossible(&self, chip: &BookChip, id: &DeviceId, process: &ProcessFacts) -> Option<String> {
         let memory = &self.devices.iter().find(|device| device.id == *id)?.memory;
-        let bytes = |kinds: &[Kind]| {
+        let bytes = |kinds: &[BufferKind]| {
             kinds.iter().fold(0u64, |sum, kind| sum.saturating_add(chip.counters[*kind as usize].bytes))
         };
         let most = |total: Option<Bytes>| total.map_or(u64::MAX, |total| total.0);
-        if bytes(&Kind::ALL) > 0 && !self.may_have_memory(chip, id, process) {
+        if bytes(&BufferKind::ALL) > 0 && !self.may_have_memory(chip, id, process) {
             Some(format!("reports memory on device {id}, which the process does not hold"))
-        } else if bytes(&[Kind::Dram, Kind::Trace]) > most(memory.dram_total) {
+        } else if bytes(&[BufferKind::Dram, BufferKind::Trace]) > most(memory.dram_total) {
             Some(format!("reports more DRAM than device {id} has"))
-        } else if bytes(&[Kind::L1, Kind::L1Small]) > most(memory.l1_total) {
+        } else if bytes(&[BufferKind::L1, BufferKind::L1Small]) > most(memory.l1_total) {
             Some(format!("reports more L1 than device {id} has"))
         } else {
             None
         }
     }
 
-    fn may_have_memory(&self, chip: &Chip, id: &DeviceId, process: &ProcessFacts) -> bool {
+    fn may_have_memory(&self, chip: &BookChip, id: &DeviceId, process: &ProcessFacts) -> bool {
         // Where the driver does not list the holders of a device, no process is known to hold it.
         let holders = id.gateway().and_then(|n| self.holders.get(&n));
         let is_held = holders.is_none_or(|holders| holders.contains(&process.pid));
@@ -214,7 +214,7 @@ impl Draft<'_> {
     }
 }
 
-fn unknown_chip(chip: &Chip) -> String {
+fn unknown_chip(chip: &BookChip) -> String {
     let logical = chip.device_id;
     match chip.unique_id {
         Some(number) => {

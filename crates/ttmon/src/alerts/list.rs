@@ -20,7 +20,7 @@ pub fn text(listed: &RulesReply) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::alerts::settings::Settings;
+    use ::alerts::settings::AlertSettings;
     use show::example;
     use watch::rules::RuleWatch;
 
@@ -28,7 +28,7 @@ mod tests {
     fn each_rule_has_a_line_and_what_it_says_stands_below() {
         let mut machine = example::machine();
         machine.devices[1].state = model::State::Lost;
-        let mut watch = RuleWatch::new(&Settings::default());
+        let mut watch = RuleWatch::new(&AlertSettings::default());
         watch.observe(&machine, &[]);
         expect_test::expect![[r#"
             lost               critical  state == lost

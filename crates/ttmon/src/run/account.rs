@@ -2,7 +2,7 @@
 
 use super::collect::{Collected, Received};
 use super::energy::Tally;
-use ledger::book::{self, Book, Buffer, Kind, Table};
+use ledger::book::{self, Book, BookBuffer, BufferKind, BufferTable};
 use model::{Device, DeviceId, Timestamp, chip_with_number};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub struct RunProcess {
     pub book: Book,
     /// The names of its chips, in the same order.
     pub chips: Vec<ChipName>,
-    pub table: Result<Table, String>,
+    pub table: Result<BufferTable, String>,
 }
 
 /// What became of a process.
@@ -100,12 +100,12 @@ impl RunProcess {
     }
 
     /// Those that the table lists.
-    pub fn buffers(&self) -> &[Buffer] {
+    pub fn buffers(&self) -> &[BookBuffer] {
         self.table.as_ref().map_or(&[], |table| &table.buffers)
     }
 
     /// How long a buffer has been there.
-    pub fn age(&self, buffer: &Buffer) -> Duration {
+    pub fn age(&self, buffer: &BookBuffer) -> Duration {
         Duration::from_nanos(self.until.saturating_sub(buffer.time))
     }
 }
@@ -167,7 +167,7 @@ pub enum Peak {
 }
 
 /// Adds up the peaks of the processes that were there at the same time.
-pub fn peak(users: &[(&RunProcess, usize)], kind: Kind) -> Peak {
+pub fn peak(users: &[(&RunProcess, usize)], kind: BufferKind) -> Peak {
     let spans: Vec<(u64, u64, u64)> = users
         .iter()
         .map(|(process, chip)| {
@@ -225,7 +225,7 @@ fn process(received: Received, devices: &[Device], now: u64) -> Result<RunProces
 }
 
 /// The device that a chip is, if that can be said; otherwise the best name that there is.
-fn chip_name(chip: &book::Chip, pid: u32, devices: &[Device]) -> ChipName {
+fn chip_name(chip: &book::BookChip, pid: u32, devices: &[Device]) -> ChipName {
     let Some(number) = chip.unique_id else { return ChipName::Nth(pid, chip.device_id) };
     chip_with_number(devices, number).map_or(ChipName::Chip(number), ChipName::Device)
 }
@@ -233,7 +233,7 @@ fn chip_name(chip: &book::Chip, pid: u32, devices: &[Device]) -> ChipName {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use ledger::book::{Chips, Counter, New, Writer};
+    use ledger::book::{Chips, Counter, NewBuffer, Writer};
     use model::{Arch, PciAddress};
 
     pub const SECOND: u64 = 1_000_000_000;
@@ -252,9 +252,9 @@ pub mod tests {
         0x1A2B_3C4D_5E6F_7000 + u64::from(n)
     }
 
-    pub fn new(id: u64, chips: Chips, kind: Kind, per_bank: u64, banks: u32, label: &str) -> New<'_> {
+    pub fn new(id: u64, chips: Chips, kind: BufferKind, per_bank: u64, banks: u32, label: &str) -> NewBuffer<'_> {
         let (address, page, layout, owner) = (0x1000 * id, 2048, 0, 7);
-        New {
+        NewBuffer {
             id,
             chips,
             kind,
@@ -323,7 +323,7 @@ pub mod tests {
         let live = |fate| {
             process_of(1, fate, &[], |writer| {
                 let chip = writer.chip(0, None).unwrap();
-                writer.allocate(&new(1, Chips::one(chip), Kind::Dram, 32, 1, ""));
+                writer.allocate(&new(1, Chips::one(chip), BufferKind::Dram, 32, 1, ""));
             })
         };
         let empty = |fate| process_of(1, fate, &[], |_| {});
@@ -375,13 +375,13 @@ pub mod tests {
         let of = |from: u64, until: u64, bytes: u64| {
             let mut process = process_of(1, Fate::Clean, &[], |writer| {
                 let chip = writer.chip(0, Some(1)).unwrap();
-                writer.allocate(&new(1, Chips::one(chip), Kind::Dram, bytes, 1, ""));
+                writer.allocate(&new(1, Chips::one(chip), BufferKind::Dram, bytes, 1, ""));
             });
             (process.book.created, process.until) = (from, until);
             process
         };
         let peak_of = |processes: &[RunProcess]| {
-            peak(&processes.iter().map(|process| (process, 0)).collect::<Vec<_>>(), Kind::Dram)
+            peak(&processes.iter().map(|process| (process, 0)).collect::<Vec<_>>(), BufferKind::Dram)
         };
         assert_eq!(peak_of(&[of(0, 10, 5), of(11, 20, 7)]), Peak::Exact(7), "one after the other");
         assert_eq!(peak_of(&[of(0, 10, 5), of(9, 20, 7)]), Peak::AtMost(12));

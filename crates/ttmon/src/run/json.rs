@@ -2,7 +2,7 @@
 
 use super::account::{ChipName, End, Fate, RunAccount, RunProcess, Verdict};
 use super::energy::Tally;
-use ledger::book::{BankFigures, Buffer, Chip, Kind};
+use ledger::book::{BankReading, BookBuffer, BookChip, BufferKind};
 use model::{Celsius, DeviceId, PciAddress, SCHEMA, Timestamp, Watts};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -191,8 +191,8 @@ fn process(process: &RunProcess) -> ProcessJson<'_> {
     }
 }
 
-fn chip<'a>(chip: &Chip, name: &ChipName) -> ChipJson<'a> {
-    let kind = |kind: Kind| {
+fn chip<'a>(chip: &BookChip, name: &ChipName) -> ChipJson<'a> {
+    let kind = |kind: BufferKind| {
         let counter = chip.counters[kind as usize];
         let banks = chip.banks.get(kind as usize).copied().flatten();
         let is_used = counter.allocations > 0 || banks.is_some();
@@ -213,11 +213,11 @@ fn chip<'a>(chip: &Chip, name: &ChipName) -> ChipJson<'a> {
         device_id: chip.device_id,
         left_buffers: chip.counters.iter().map(|counter| counter.left).sum(),
         left_bytes: chip.left_bytes,
-        kinds: Kind::ALL.into_iter().filter_map(kind).collect(),
+        kinds: BufferKind::ALL.into_iter().filter_map(kind).collect(),
     }
 }
 
-fn figures(figures: BankFigures) -> ReceiptBanks {
+fn figures(figures: BankReading) -> ReceiptBanks {
     let banks = figures.banks;
     ReceiptBanks {
         banks: banks.banks,
@@ -230,7 +230,7 @@ fn figures(figures: BankFigures) -> ReceiptBanks {
     }
 }
 
-fn buffer<'a>(process: &RunProcess, buffer: &'a Buffer) -> BufferJson<'a> {
+fn buffer<'a>(process: &RunProcess, buffer: &'a BookBuffer) -> BufferJson<'a> {
     let chips: Vec<u8> = buffer.chips.iter().collect();
     let device = match chips[..] {
         [one] => process.chips.get(usize::from(one)).and_then(device_name),

@@ -2,7 +2,7 @@
 
 use super::account::{ChipName, End, Fate, Peak, RunAccount, RunProcess, Verdict, peak};
 use super::energy::Tally;
-use ledger::book::{Buffer, Kind};
+use ledger::book::{BookBuffer, BufferKind};
 use model::{Bytes, Device, DeviceId};
 use show::text::{self, Align, clean, cut, fit, width};
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ fn memory(account: &RunAccount, lines: &mut ReceiptLines) {
         lines.row(&columns(&title, heads));
         is_first = false;
         let mut is_used = false;
-        for kind in Kind::ALL {
+        for kind in BufferKind::ALL {
             let counters = || users.iter().map(|(process, at)| process.book.chips[*at].counters[kind as usize]);
             let allocations = counters().fold(0u64, |sum, counter| sum.saturating_add(counter.allocations));
             if allocations == 0 {
@@ -227,7 +227,7 @@ fn list(lines: &mut ReceiptLines, title: &str, processes: &[&RunProcess]) {
 struct Alike<'a> {
     pid: u32,
     place: String,
-    kind: Kind,
+    kind: BufferKind,
     size: Bytes,
     label: &'a str,
     count: u64,
@@ -235,8 +235,8 @@ struct Alike<'a> {
 }
 
 /// The largest first, all that are alike together.
-fn alike<'a>(buffers: impl Iterator<Item = (&'a RunProcess, &'a Buffer)>) -> Vec<Alike<'a>> {
-    let mut groups: BTreeMap<(u32, u64, Kind, u64, &str), Alike> = BTreeMap::new();
+fn alike<'a>(buffers: impl Iterator<Item = (&'a RunProcess, &'a BookBuffer)>) -> Vec<Alike<'a>> {
+    let mut groups: BTreeMap<(u32, u64, BufferKind, u64, &str), Alike> = BTreeMap::new();
     for (process, buffer) in buffers {
         let label = buffer.label.as_deref().unwrap_or_default();
         let (pid, kind, size, age) = (process.pid, buffer.kind, size(buffer), process.age(buffer));
@@ -265,7 +265,7 @@ impl Alike<'_> {
 }
 
 /// Where a buffer is.
-fn place(process: &RunProcess, buffer: &Buffer) -> String {
+fn place(process: &RunProcess, buffer: &BookBuffer) -> String {
     let mut chips = buffer.chips.iter().filter_map(|at| process.chips.get(usize::from(at)));
     match (chips.next(), chips.count()) {
         (Some(ChipName::Device(id)), 0) => format!("device {id}"),
@@ -276,7 +276,7 @@ fn place(process: &RunProcess, buffer: &Buffer) -> String {
 }
 
 /// Over all of its chips.
-fn size(buffer: &Buffer) -> Bytes {
+fn size(buffer: &BookBuffer) -> Bytes {
     Bytes(buffer.bytes().saturating_mul(buffer.chips.0.count_ones().into()))
 }
 
@@ -361,14 +361,14 @@ fn columns(title: &str, [peak, last, allocations]: [&str; 3]) -> String {
     format!("{title}{}{}{}", right(peak, 16), right(last, 15), right(allocations, 15))
 }
 
-fn kind_name(kind: Kind) -> &'static str {
+fn kind_name(kind: BufferKind) -> &'static str {
     match kind {
-        Kind::Dram => "DRAM",
-        Kind::L1 => "L1",
-        Kind::L1Small => "L1_SMALL",
-        Kind::Trace => "TRACE",
-        Kind::Cb => "CB",
-        Kind::Kernel => "KERNEL",
+        BufferKind::Dram => "DRAM",
+        BufferKind::L1 => "L1",
+        BufferKind::L1Small => "L1_SMALL",
+        BufferKind::Trace => "TRACE",
+        BufferKind::Cb => "CB",
+        BufferKind::Kernel => "KERNEL",
     }
 }
 

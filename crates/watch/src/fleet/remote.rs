@@ -5,7 +5,7 @@ use super::watcher::{FleetSource, FleetWatcher};
 use super::{HostView, place, prometheus};
 use crate::args::MachineArgs;
 use crate::exit::{Exit, Failure};
-use alerts::http::{Http, Options};
+use alerts::http::{Http, HttpOptions};
 use model::Snapshot;
 use std::time::Duration;
 
@@ -30,17 +30,18 @@ pub fn fleet_source(args: &MachineArgs) -> anyhow::Result<FleetSource> {
     if !args.ssh.is_empty() {
         return Ok(FleetSource::Ssh { hosts: place::ssh(&args.ssh)?, push: args.push });
     }
-    let ask = |options: &Options| Http::new(options).map_err(|error| Failure::error(Exit::Usage, format!("{error:#}")));
+    let ask =
+        |options: &HttpOptions| Http::new(options).map_err(|error| Failure::error(Exit::Usage, format!("{error:#}")));
     if let Some(url) = &args.prometheus {
-        let http = ask(&Options { timeout: prometheus::PATIENCE, ..options(args) })?;
+        let http = ask(&HttpOptions { timeout: prometheus::PATIENCE, ..options(args) })?;
         return Ok(FleetSource::Prometheus(prometheus::Prometheus::at(url, http)?));
     }
     let http = ask(&options(args))?;
     Ok(FleetSource::Http(place::http(&args.host)?, http))
 }
 
-fn options(args: &MachineArgs) -> Options {
-    Options { timeout: PATIENCE, ca: args.ca.clone(), token_file: args.token_file.clone() }
+fn options(args: &MachineArgs) -> HttpOptions {
+    HttpOptions { timeout: PATIENCE, ca: args.ca.clone(), token_file: args.token_file.clone() }
 }
 
 impl RemoteMachine {

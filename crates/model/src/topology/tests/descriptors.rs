@@ -140,7 +140,7 @@ fn the_chips_of_a_galaxy_are_found_by_their_buses() {
     );
     let topology = from_descriptor(&text, &devices).unwrap();
     assert_eq!(topology.remarks, [""; 0]);
-    assert_eq!(topology.shape, Shape { columns: 8, rows: 4 });
+    assert_eq!(topology.shape, GridShape { columns: 8, rows: 4 });
     assert_eq!(topology.links.len(), 32);
     let names = topology.neighbours(&DeviceId::Local(9)).map(|(other, _)| other.to_string()).collect::<Vec<_>>();
     assert_eq!(names, ["1", "17"]);

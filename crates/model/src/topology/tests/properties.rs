@@ -23,7 +23,7 @@ fn all_have_a_place(topology: &Topology, devices: &[Device]) {
     assert_eq!(topology.chips.iter().map(|chip| &chip.id).collect::<Vec<_>>(), ids);
     let places: BTreeSet<(u32, u32)> = topology.chips.iter().map(|chip| (chip.column, chip.row)).collect();
     assert_eq!(places.len(), devices.len());
-    let Shape { columns, rows } = topology.shape;
+    let GridShape { columns, rows } = topology.shape;
     assert!(topology.chips.iter().all(|chip| chip.column < columns && chip.row < rows));
     assert!(topology.chips.iter().all(|chip| chip.group < topology.groups.len()));
     for EthernetLink { ends, count, .. } in &topology.links {

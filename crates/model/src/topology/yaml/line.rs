@@ -4,13 +4,13 @@ use crate::topology::TopologyError;
 
 /// What is left to read of a line: neither blank nor comment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line<'a> {
+pub(super) struct YamlLine<'a> {
     pub number: usize,
     pub indent: usize,
     pub text: &'a str,
 }
 
-impl Line<'_> {
+impl YamlLine<'_> {
     pub fn error(&self, what: impl Into<String>) -> TopologyError {
         TopologyError { line: self.number, what: what.into() }
     }
@@ -20,11 +20,12 @@ impl Line<'_> {
     }
 }
 
-pub(super) fn lines(text: &str) -> Result<Vec<Line<'_>>, TopologyError> {
+pub(super) fn lines(text: &str) -> Result<Vec<YamlLine<'_>>, TopologyError> {
     let mut lines = Vec::new();
     for (index, whole) in text.trim_start_matches('\u{FEFF}').lines().enumerate() {
         let text = whole.trim_start_matches(' ');
-        let line = Line { number: index + 1, indent: whole.len() - text.len(), text: without_comment(text).trim_end() };
+        let line =
+            YamlLine { number: index + 1, indent: whole.len() - text.len(), text: without_comment(text).trim_end() };
         match line.text {
             "" => {}
             "---" if lines.is_empty() => {}
@@ -67,7 +68,7 @@ pub(super) fn has_colon(text: &str) -> Option<usize> {
 }
 
 /// The key that a line begins with, if it does, and what stands behind its colon.
-pub(super) fn split_key(line: Line<'_>) -> Result<Option<(String, &str)>, TopologyError> {
+pub(super) fn split_key(line: YamlLine<'_>) -> Result<Option<(String, &str)>, TopologyError> {
     match line.text.as_bytes().first() {
         Some(b'[' | b'{') => Ok(None),
         Some(b'"' | b'\'') => {
@@ -83,7 +84,7 @@ pub(super) fn split_key(line: Line<'_>) -> Result<Option<(String, &str)>, Topolo
     }
 }
 
-pub(super) fn plain(line: Line<'_>, text: &str) -> Result<String, TopologyError> {
+pub(super) fn plain(line: YamlLine<'_>, text: &str) -> Result<String, TopologyError> {
     match text.chars().next() {
         None => Err(line.error("a value is missing")),
         Some(c @ ('&' | '*' | '!' | '|' | '>' | '%' | '@' | '`' | '?')) => {

@@ -7,28 +7,28 @@
 mod line;
 
 use super::TopologyError;
-use line::{Line, has_colon, lines, plain, split_key, unquote};
+use line::{YamlLine, has_colon, lines, plain, split_key, unquote};
 use std::collections::BTreeSet;
 
 /// A value, and the line on which it begins, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct YamlNode {
     pub line: usize,
-    pub value: Value,
+    pub value: YamlValue,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum YamlValue {
     /// Text without its quotes. Empty where nothing is written.
     Scalar(String),
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// In the order of the text, each key once.
-    Map(Vec<(Node, Node)>),
+    Map(Vec<(YamlNode, YamlNode)>),
 }
 
 /// Reads one document.
-pub(super) fn parse(text: &str) -> Result<Node, TopologyError> {
-    let mut parser = Parser { lines: lines(text)?, at: 0 };
+pub(super) fn parse(text: &str) -> Result<YamlNode, TopologyError> {
+    let mut parser = YamlParser { lines: lines(text)?, at: 0 };
     if parser.lines.is_empty() {
         return Err(TopologyError { line: 1, what: "there is nothing in it".into() });
     }
@@ -42,14 +42,14 @@ pub(super) fn parse(text: &str) -> Result<Node, TopologyError> {
 /// No descriptor is nested deeper than four levels.
 const MAX_DEPTH: usize = 32;
 
-struct Parser<'a> {
-    lines: Vec<Line<'a>>,
+struct YamlParser<'a> {
+    lines: Vec<YamlLine<'a>>,
     /// The line that is read next.
     at: usize,
 }
 
-impl<'a> Parser<'a> {
-    fn line(&self) -> Option<Line<'a>> {
+impl<'a> YamlParser<'a> {
+    fn line(&self) -> Option<YamlLine<'a>> {
         self.lines.get(self.at).copied()
     }
 
@@ -59,7 +59,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The value that begins at the current line, and all of the lines that belong to it.
-    fn block(&mut self, depth: usize) -> Result<Node, TopologyError> {
+    fn block(&mut self, depth: usize) -> Result<YamlNode, TopologyError> {
         let Some(line) = self.line() else { return Err(self.ended("a value is missing")) };
         if depth > MAX_DEPTH {
             return Err(line.error("this is nested too deeply"));
@@ -73,7 +73,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn list(&mut self, first: Line<'a>, depth: usize) -> Result<Node, TopologyError> {
+    fn list(&mut self, first: YamlLine<'a>, depth: usize) -> Result<YamlNode, TopologyError> {
         let mut items = Vec::new();
         while let Some(line) = self.line().filter(|line| line.indent == first.indent && line.is_item()) {
             let rest = line.text[1..].trim_start_matches(' ');
@@ -83,15 +83,15 @@ impl<'a> Parser<'a> {
             } else {
                 // What stands behind the dash is a block of its own, as if the dash were a space.
                 let indent = line.indent + line.text.len() - rest.len();
-                self.lines[self.at] = Line { indent, text: rest, ..line };
+                self.lines[self.at] = YamlLine { indent, text: rest, ..line };
                 items.push(self.block(depth + 1)?);
             }
         }
         self.must_not_be_deeper(first.indent)?;
-        Ok(Node { line: first.number, value: Value::List(items) })
+        Ok(YamlNode { line: first.number, value: YamlValue::List(items) })
     }
 
-    fn map(&mut self, first: Line<'a>, depth: usize) -> Result<Node, TopologyError> {
+    fn map(&mut self, first: YamlLine<'a>, depth: usize) -> Result<YamlNode, TopologyError> {
         let mut keys = BTreeSet::new();
         let mut members = Vec::new();
         while let Some(line) = self.line().filter(|line| line.indent == first.indent && !line.is_item()) {
@@ -105,20 +105,20 @@ impl<'a> Parser<'a> {
                 let item = self.line().is_some_and(|next| next.is_item());
                 self.below(line, line.indent + usize::from(!item), depth)?
             } else {
-                self.lines[self.at] = Line { text: rest, ..line };
+                self.lines[self.at] = YamlLine { text: rest, ..line };
                 self.inline(depth + 1)?
             };
-            members.push((Node { line: line.number, value: Value::Scalar(key) }, value));
+            members.push((YamlNode { line: line.number, value: YamlValue::Scalar(key) }, value));
         }
         self.must_not_be_deeper(first.indent)?;
-        Ok(Node { line: first.number, value: Value::Map(members) })
+        Ok(YamlNode { line: first.number, value: YamlValue::Map(members) })
     }
 
     /// The block on the next lines if they stand deep enough, nothing otherwise.
-    fn below(&mut self, above: Line<'a>, indent: usize, depth: usize) -> Result<Node, TopologyError> {
+    fn below(&mut self, above: YamlLine<'a>, indent: usize, depth: usize) -> Result<YamlNode, TopologyError> {
         match self.line() {
             Some(next) if next.indent >= indent => self.block(depth + 1),
-            _ => Ok(Node { line: above.number, value: Value::Scalar(String::new()) }),
+            _ => Ok(YamlNode { line: above.number, value: YamlValue::Scalar(String::new()) }),
         }
     }
 
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A scalar, or a flow collection, that is all the rest of its last line.
-    fn inline(&mut self, depth: usize) -> Result<Node, TopologyError> {
+    fn inline(&mut self, depth: usize) -> Result<YamlNode, TopologyError> {
         let Some(line) = self.line() else { return Err(self.ended("a value is missing")) };
         let node = match line.text.as_bytes().first() {
             Some(b'[' | b'{') => self.flow(depth)?,
@@ -139,7 +139,7 @@ impl<'a> Parser<'a> {
                 if has_colon(line.text).is_some() {
                     return Err(line.error("a second colon on one line"));
                 }
-                let node = Node { line: line.number, value: Value::Scalar(plain(line, line.text)?) };
+                let node = YamlNode { line: line.number, value: YamlValue::Scalar(plain(line, line.text)?) };
                 self.advance(line.text.len());
                 node
             }
@@ -174,28 +174,28 @@ impl<'a> Parser<'a> {
         Err(self.ended("a bracket is not closed"))
     }
 
-    fn flow(&mut self, depth: usize) -> Result<Node, TopologyError> {
+    fn flow(&mut self, depth: usize) -> Result<YamlNode, TopologyError> {
         let open = self.peek()?;
         let Some(line) = self.line() else { return Err(self.ended("a bracket is not closed")) };
         if depth > MAX_DEPTH {
             return Err(line.error("this is nested too deeply"));
         }
         let value = match open {
-            '[' => Value::List(self.items(']', depth)?.into_iter().map(single).collect()),
+            '[' => YamlValue::List(self.items(']', depth)?.into_iter().map(single).collect()),
             '{' => {
                 let mut keys = BTreeSet::new();
                 let mut members = Vec::new();
                 for (key, value) in self.items('}', depth)? {
-                    let Value::Scalar(text) = &key.value else {
+                    let YamlValue::Scalar(text) = &key.value else {
                         return Err(TopologyError { line: key.line, what: "a key must be a word".into() });
                     };
                     if !keys.insert(text.clone()) {
                         return Err(twice(key.line, text));
                     }
-                    let nothing = Node { line: key.line, value: Value::Scalar(String::new()) };
+                    let nothing = YamlNode { line: key.line, value: YamlValue::Scalar(String::new()) };
                     members.push((key, value.unwrap_or(nothing)));
                 }
-                Value::Map(members)
+                YamlValue::Map(members)
             }
             '"' | '\'' => return self.quoted(),
             _ => {
@@ -203,14 +203,14 @@ impl<'a> Parser<'a> {
                 let end = has_colon(&line.text[..end]).unwrap_or(end);
                 let text = plain(line, line.text[..end].trim_end())?;
                 self.advance(end);
-                Value::Scalar(text)
+                YamlValue::Scalar(text)
             }
         };
-        Ok(Node { line: line.number, value })
+        Ok(YamlNode { line: line.number, value })
     }
 
     /// What stands between two brackets: values, some with another behind a colon.
-    fn items(&mut self, close: char, depth: usize) -> Result<Vec<(Node, Option<Node>)>, TopologyError> {
+    fn items(&mut self, close: char, depth: usize) -> Result<Vec<(YamlNode, Option<YamlNode>)>, TopologyError> {
         self.advance(1);
         let mut items = Vec::new();
         loop {
@@ -237,11 +237,11 @@ impl<'a> Parser<'a> {
     }
 
     /// A scalar in quotes, which ends on its line.
-    fn quoted(&mut self) -> Result<Node, TopologyError> {
+    fn quoted(&mut self) -> Result<YamlNode, TopologyError> {
         let Some(line) = self.line() else { return Err(self.ended("a value is missing")) };
         let (text, bytes) = unquote(line.text).map_err(|what| line.error(what))?;
         self.advance(bytes);
-        Ok(Node { line: line.number, value: Value::Scalar(text) })
+        Ok(YamlNode { line: line.number, value: YamlValue::Scalar(text) })
     }
 }
 
@@ -250,9 +250,9 @@ fn twice(line: usize, key: &str) -> TopologyError {
 }
 
 /// `[0: 1]` is a list of a mapping.
-fn single((item, value): (Node, Option<Node>)) -> Node {
+fn single((item, value): (YamlNode, Option<YamlNode>)) -> YamlNode {
     match value {
-        Some(value) => Node { line: item.line, value: Value::Map(vec![(item, value)]) },
+        Some(value) => YamlNode { line: item.line, value: YamlValue::Map(vec![(item, value)]) },
         None => item,
     }
 }

@@ -5,28 +5,28 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 /// As JSON, which is the flow style with nothing left out.
-fn flow(node: &Node) -> String {
+fn flow(node: &YamlNode) -> String {
     let joined = |parts: Vec<String>| parts.join(", ");
     match &node.value {
-        Value::Scalar(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
-        Value::List(items) => format!("[{}]", joined(items.iter().map(flow).collect())),
-        Value::Map(members) => {
-            let member = |(key, value): &(Node, Node)| format!("{}: {}", flow(key), flow(value));
+        YamlValue::Scalar(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+        YamlValue::List(items) => format!("[{}]", joined(items.iter().map(flow).collect())),
+        YamlValue::Map(members) => {
+            let member = |(key, value): &(YamlNode, YamlNode)| format!("{}: {}", flow(key), flow(value));
             format!("{{{}}}", joined(members.iter().map(member).collect()))
         }
     }
 }
 
-fn block(node: &Node, indent: usize, text: &mut String) {
+fn block(node: &YamlNode, indent: usize, text: &mut String) {
     let new_line = format!("\n{}", " ".repeat(indent));
     match &node.value {
-        Value::List(items) if !items.is_empty() => {
+        YamlValue::List(items) if !items.is_empty() => {
             for item in items {
                 *text += &format!("{new_line}-");
                 block(item, indent + 2, text);
             }
         }
-        Value::Map(members) if !members.is_empty() => {
+        YamlValue::Map(members) if !members.is_empty() => {
             for (key, value) in members {
                 *text += &format!("{new_line}{}:", flow(key));
                 block(value, indent + 2, text);
@@ -65,15 +65,15 @@ fn an_address_is_a_word_and_not_a_time() {
     );
 }
 
-fn any_node() -> impl Strategy<Value = Node> {
-    let node = |value| Node { line: 0, value };
-    let scalar = "[a-z0-9:,#'\"\\\\{}\\[\\] é-]{0,6}".prop_map(move |text| node(Value::Scalar(text)));
+fn any_node() -> impl Strategy<Value = YamlNode> {
+    let node = |value| YamlNode { line: 0, value };
+    let scalar = "[a-z0-9:,#'\"\\\\{}\\[\\] é-]{0,6}".prop_map(move |text| node(YamlValue::Scalar(text)));
     scalar.prop_recursive(4, 30, 5, move |inner| {
-        let list = proptest::collection::vec(inner.clone(), 0..4).prop_map(move |items| node(Value::List(items)));
+        let list = proptest::collection::vec(inner.clone(), 0..4).prop_map(move |items| node(YamlValue::List(items)));
         let members = proptest::collection::btree_map("[a-z0-9:# ]{1,4}", inner, 0..4);
         let map = members.prop_map(move |members| {
-            let members = members.into_iter().map(|(key, value)| (node(Value::Scalar(key)), value));
-            node(Value::Map(members.collect()))
+            let members = members.into_iter().map(|(key, value)| (node(YamlValue::Scalar(key)), value));
+            node(YamlValue::Map(members.collect()))
         });
         prop_oneof![list, map]
     })

@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use crate::state::TopState;
 use crate::theme::{Theme, Tone};
-use model::topology::{EthernetLink, Placed, Topology, TopologySource};
+use model::topology::{EthernetLink, PlacedChip, Topology, TopologySource};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -27,7 +27,7 @@ pub fn line(link: &EthernetLink, theme: &Theme) -> LinkLine {
 }
 
 /// Both ends, the left or upper one first, where one is next to the other.
-pub fn neighbours<'a>(topology: &'a Topology, link: &EthernetLink) -> Option<[&'a Placed; 2]> {
+pub fn neighbours<'a>(topology: &'a Topology, link: &EthernetLink) -> Option<[&'a PlacedChip; 2]> {
     let mut ends = [topology.place(&link.ends[0])?, topology.place(&link.ends[1])?];
     ends.sort_by_key(|chip| (chip.row, chip.column));
     let [one, other] = ends;

@@ -16,7 +16,7 @@ use crate::state::TopState;
 use crate::theme::{Theme, Tone};
 use chip::MeshChip;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
-use model::topology::{Placed, TopologySource};
+use model::topology::{PlacedChip, TopologySource};
 use model::{DeviceId, State as DeviceState};
 use plan::Plan;
 use ratatui::buffer::Buffer;
@@ -69,7 +69,7 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
         MouseEventKind::ScrollUp => state.step_device(-1),
         MouseEventKind::ScrollDown => state.step_device(1),
         MouseEventKind::Down(MouseButton::Left) => {
-            let is_hit = |chip: &&Placed| plan.place(chip).is_some_and(|place| place.contains(position));
+            let is_hit = |chip: &&PlacedChip| plan.place(chip).is_some_and(|place| place.contains(position));
             let hit = state.places.topology.chips.iter().find(is_hit).map(|chip| chip.id.clone());
             select(state, hit);
         }
@@ -85,7 +85,7 @@ fn select(state: &mut TopState, id: Option<DeviceId>) {
 fn step(state: &mut TopState, across: i64, down: i64) {
     let topology = &state.places.topology;
     let Some(from) = state.device.as_ref().and_then(|id| topology.place(id)) else { return };
-    let distance = |chip: &Placed| {
+    let distance = |chip: &PlacedChip| {
         let (x, y) = (i64::from(chip.column) - i64::from(from.column), i64::from(chip.row) - i64::from(from.row));
         let (ahead, aside) = (x * across + y * down, (x * down).abs() + (y * across).abs());
         (ahead > 0).then_some((ahead + 2 * aside, aside))
@@ -146,10 +146,10 @@ fn draw_groups(state: &TopState, plan: &Plan, buf: &mut Buffer) {
 }
 
 /// The first column at the right of a chip's own where a link comes down from above.
-fn crossing(state: &TopState, plan: &Plan, chip: &Placed) -> Option<u16> {
+fn crossing(state: &TopState, plan: &Plan, chip: &PlacedChip) -> Option<u16> {
     let topology = &state.places.topology;
     let down = topology.links.iter().filter_map(|link| links::neighbours(topology, link));
-    let comes = |[upper, lower]: [&Placed; 2]| {
+    let comes = |[upper, lower]: [&PlacedChip; 2]| {
         let is_here = upper.row < lower.row && lower.row == chip.row && lower.column > chip.column;
         plan.place(lower).filter(|_| is_here).map(|place| place.x.saturating_add(1))
     };

@@ -1,7 +1,7 @@
 //! Where everything of the view is: the title, the cells of the grid, the facts of one chip, the legend.
 
 use crate::state::TopState;
-use model::topology::{Placed, Shape};
+use model::topology::{GridShape, PlacedChip};
 use ratatui::layout::Rect;
 use std::ops::Range;
 
@@ -63,7 +63,7 @@ impl Plan {
     }
 
     /// The largest cells for which there is room; bare ones, and not all of them, where there is little.
-    fn choose(&mut self, shape: Shape, state: &TopState) {
+    fn choose(&mut self, shape: GridShape, state: &TopState) {
         let (width, height) = (self.grid.width, self.grid.height);
         if shape.columns == 0 || shape.rows == 0 || width == 0 || height == 0 {
             return;
@@ -89,7 +89,7 @@ impl Plan {
     }
 
     /// Where a chip is; nowhere when it cannot be seen.
-    pub fn place(&self, chip: &Placed) -> Option<Rect> {
+    pub fn place(&self, chip: &PlacedChip) -> Option<Rect> {
         if !self.columns.contains(&chip.column) || !self.rows.contains(&chip.row) {
             return None;
         }

@@ -227,7 +227,7 @@ fn a_wrong_answer_is_reported_in_a_sentence() {
 
 #[test]
 fn a_url_is_checked_before_it_is_used() {
-    let http = Http::new(&alerts::http::Options::default()).unwrap();
+    let http = Http::new(&alerts::http::HttpOptions::default()).unwrap();
     let at = |url: &str| Prometheus::at(url, http.clone()).map(|source| source.base).map_err(|error| error.to_string());
     assert_eq!(at("mon:9090"), Ok("http://mon:9090".into()));
     assert_eq!(at("https://mon.example/prometheus/"), Ok("https://mon.example/prometheus".into()));

@@ -1,0 +1,191 @@
+//! What a book contains once it has been copied, and whether its figures are possible.
+
+use super::{AllocatorBanks, BufferKind, Chips};
+use std::io;
+
+/// What a book contains, except for the table of buffers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Book {
+    /// PID of the process in its own PID namespace.
+    pub pid: u32,
+    /// Start time of the process, in clock ticks since boot. Absent when it is unknown.
+    pub start_ticks: Option<u64>,
+    /// When the book was begun, ns since 1970.
+    pub created: u64,
+    /// When it was last written, ns since 1970.
+    pub changed: u64,
+    /// Name and version of the program that writes the book.
+    pub producer: String,
+    /// What the producer did not recognise.
+    pub remark: Option<String>,
+    /// Allocations, frees and the like since it was begun.
+    pub events: u64,
+    /// Live buffers in the table.
+    pub tabled: u64,
+    /// Live buffers for which the table had no room. The counters include them.
+    pub untabled: u64,
+    /// Frees of buffers that the book did not know.
+    pub unknown_frees: u64,
+    /// Whether the process has exited, or is exiting, by itself.
+    pub is_closed: bool,
+    /// Whether the table was full at least once.
+    pub table_was_full: bool,
+    /// Whether an event was lost because memory ran out.
+    pub is_inexact: bool,
+    /// Whether all figures are of one moment. Otherwise each figure is consistent only in itself: the process kept writing, or
+    /// was killed during a write.
+    pub is_of_one_moment: bool,
+    /// The chips that the process has opened.
+    pub chips: Vec<BookChip>,
+    pub(super) slots: u32,
+    /// The sums of the slots that are taken, added up.
+    pub(super) table: u64,
+}
+
+/// What a process has on one chip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BookChip {
+    /// Logical id of the chip in the process.
+    pub device_id: u32,
+    /// Unique id of the chip, if the process knows it.
+    pub unique_id: Option<u64>,
+    /// Bytes that were still allocated when the device was closed.
+    pub left_bytes: u64,
+    /// Counters by [`BufferKind`].
+    pub counters: [Counter; 6],
+    /// Bank figures by [`BufferKind`], for kinds that have banks; absent until the allocator was asked.
+    pub banks: [Option<BankReading>; 4],
+}
+
+/// What a process has of one kind on one chip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counter {
+    /// Bytes reserved.
+    pub bytes: u64,
+    /// Bytes asked for.
+    pub logical: u64,
+    /// Live buffers.
+    pub buffers: u64,
+    /// The most bytes reserved at any time.
+    pub peak: u64,
+    /// Allocations since the book was begun.
+    pub allocations: u64,
+    /// Frees since the book was begun.
+    pub frees: u64,
+    /// Buffers that were still there when the device was closed.
+    pub left: u64,
+}
+
+/// What an allocator reported of its banks, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BankReading {
+    /// What the allocator reported.
+    pub banks: AllocatorBanks,
+    /// When the allocator was asked, ns since 1970.
+    pub time: u64,
+    /// Whether nothing was allocated or freed since.
+    pub is_current: bool,
+}
+
+/// The live buffers of a process.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BufferTable {
+    /// The buffers, in no order.
+    pub buffers: Vec<BookBuffer>,
+    /// Whether buffers were allocated or freed during the copy. Each buffer is consistent in itself even so.
+    pub moved: bool,
+    /// Slots whose checksum was wrong at every read.
+    pub unreadable: u64,
+}
+
+/// A live buffer in a book.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BookBuffer {
+    /// Id of the buffer, unique in its process.
+    pub id: u64,
+    /// The chips that have the buffer, by their position in [`Book::chips`].
+    pub chips: Chips,
+    /// What the buffer is used for.
+    pub kind: BufferKind,
+    /// Bytes asked for, per chip.
+    pub logical: u64,
+    /// Bytes reserved per bank.
+    pub per_bank: u64,
+    /// Number of banks.
+    pub banks: u32,
+    /// Address in each bank.
+    pub address: u64,
+    /// Bytes per page.
+    pub page: u64,
+    /// Layout, as the runtime numbers them.
+    pub layout: u8,
+    /// When the buffer was allocated, ns since 1970.
+    pub time: u64,
+    /// Thread that allocated it.
+    pub thread: u32,
+    /// Label for people.
+    pub label: Option<Box<str>>,
+}
+
+/// Why a book cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BookError {
+    /// The file cannot be read.
+    #[error("cannot read it: {0}")]
+    Io(#[from] io::Error),
+    /// It does not begin with the magic number of a book.
+    #[error("is not a book of ttmon")]
+    NotABook,
+    /// A later version.
+    #[error("has layout {0}, which this version of ttmon does not know: use the ttmon that came with its agent")]
+    Version(u32),
+    /// A record whose checksum is wrong at every read.
+    #[error("the record at byte {0} is broken")]
+    Broken(usize),
+    /// A record that contradicts itself.
+    #[error("the record at byte {0} is impossible: {1}")]
+    Impossible(usize, &'static str),
+}
+
+impl Counter {
+    /// Whether the figures can be of one process.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        if self.frees > self.allocations {
+            Err("more frees than allocations")
+        } else if self.peak < self.bytes {
+            Err("more bytes than the peak")
+        } else if self.buffers == 0 && (self.bytes, self.logical) != (0, 0) {
+            Err("bytes without a buffer")
+        } else if self.left > self.frees {
+            Err("more buffers lost than freed")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl BookBuffer {
+    /// Bytes reserved per chip.
+    pub fn bytes(&self) -> u64 {
+        self.per_bank.saturating_mul(u64::from(self.banks))
+    }
+}
+
+impl AllocatorBanks {
+    /// How much of the free space a single buffer cannot have: 0 when it is in one piece. Absent when nothing is free.
+    pub fn fragmentation(&self) -> Option<f64> {
+        (self.free > 0).then(|| 1.0 - self.largest_free as f64 / self.free as f64)
+    }
+
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        if self.banks == 0 {
+            Err("no banks")
+        } else if self.largest_free > self.free {
+            Err("a free block larger than all that is free")
+        } else if self.allocated.checked_add(self.free).is_none_or(|sum| sum > self.allocatable) {
+            Err("more than there is")
+        } else {
+            Ok(())
+        }
+    }
+}
