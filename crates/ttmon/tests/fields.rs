@@ -53,6 +53,9 @@ fn labelled(dimension: Option<Dimension>, name: &str) -> String {
 fn json<S>(figure: &Figure<S>) -> String {
     match (figure.in_json, figure.dimension, figure.object) {
         (false, ..) => "–".to_owned(),
+        (_, Some(_), Some(object)) if object.contains("{label}") => {
+            format!("`{}`", figure.path().replace("{label}", "…"))
+        }
         (_, Some(Dimension::MemoryKind), Some(object)) => format!("`{object}.….{}`", figure.key()),
         (_, Some(Dimension::MemoryKind), None) => format!("`…_{}`", figure.key()),
         (_, Some(_), _) => format!("`{}[]`", figure.path()),
