@@ -8,8 +8,8 @@ pub const AFTER_HELP: &str = "\
 Programs that speak the protocol of tt-metal's allocation_server_poc work unchanged: they connect to --poc-socket. A program with \
 ttmon's agent hands its book over by itself, early or late. As root the service sees the processes of all users, else your own.
 
-Over HTTP there are a page for browsers at /, /metrics for Prometheus, /healthz, and the API under /api/v1 (/api/v1/openapi.json tells all of \
-it). A request never takes a sample: it is answered from the last one. Other machines are served with --tls-cert, --tls-key and --token-file:
+Over HTTP there are a page for browsers at /, /metrics for Prometheus, /healthz, and the API under /api/v1 (described in \
+/api/v1/openapi.json). A request never takes a sample: it is answered from the last one. Other machines are served with --tls-cert, --tls-key and --token-file:
 
   ttmon serve --listen 0.0.0.0:9746 --tls-cert cert.pem --tls-key key.pem --token-file token
   curl -H \"Authorization: Bearer $(head -n1 token)\" https://HOST:9746/api/v1/snapshot
@@ -18,15 +18,14 @@ Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads
 
   connections = 1024             # open connections on each socket
   buffers_per_process = 1000000  # that one process may report
-  deaths = 1000                  # that are remembered
+  deaths = 1000                  # exited processes that are remembered
   interval_ms = 1000             # from one sample to the next
 
-These may stand under [serve]. Rules and receivers of alerts are in the same file (see `ttmon alerts --help`).
+These go under [serve], or at the top of the file. Rules and receivers of alerts are in the same file (see `ttmon alerts --help`).
 
-Exit codes: 0 it was told to end; 2 a wrong word on the command line or in FILE, or somebody else serves at a socket; 4 not \
-permitted.";
+Exit codes: 0 terminated by a signal; 2 invalid arguments or configuration, or a socket is in use; 4 not permitted.";
 
-/// What `ttmon serve` is told.
+/// The arguments of `ttmon serve`.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Args {
     /// Listen there; the default is /run/ttmon/ttmon.sock for root, else $XDG_RUNTIME_DIR/ttmon.sock
@@ -47,10 +46,10 @@ pub struct Args {
     /// The private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Answer only those who send the first line of this file: "Authorization: Bearer ..."; read again at SIGHUP
+    /// Answer only requests that send the first line of this file: "Authorization: Bearer ..."; read again at SIGHUP
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Serve other machines without a certificate or a token, too: whoever reaches the port may look
+    /// Serve other machines without a certificate or a token, which allows unauthenticated access
     #[arg(long)]
     pub insecure: bool,
     #[allow(missing_docs)]
@@ -64,7 +63,7 @@ pub struct MetricOptions {
     /// The most series of single processes in a scrape; the largest are kept, the others summed
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub max_process_series: usize,
-    /// Say the same under another program's names, too
+    /// Also write the metrics under the names of another program
     #[arg(long, value_name = "PROGRAM")]
     pub compat: Option<Compat>,
 }
@@ -77,7 +76,7 @@ pub enum Compat {
 }
 
 impl MetricOptions {
-    /// The same for whoever writes metrics.
+    /// The same, as options of metrics.
     pub fn wanted(&self) -> web::metrics::MetricsOptions {
         let tt_telemetry = self.compat == Some(Compat::TtTelemetry);
         web::metrics::MetricsOptions { max_process_series: self.max_process_series, tt_telemetry }

@@ -14,7 +14,7 @@ pub struct BufferEntry {
     pub address: u64,
     /// On each of its devices.
     pub bytes: u64,
-    /// Absent when nobody told.
+    /// Absent when the process did not report it.
     pub banked: Option<Banked>,
     /// ns since 1970; zero when it is not known.
     pub time: u64,
@@ -22,7 +22,7 @@ pub struct BufferEntry {
     pub source: Source,
 }
 
-/// What only a book tells.
+/// What only a book has.
 #[derive(Debug, Clone, Copy)]
 pub struct Banked {
     pub per_bank: u64,

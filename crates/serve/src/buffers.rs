@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::rc::Rc;
 
-/// As many as are told at once, unless more are asked for.
+/// How many are listed by default.
 const USUAL: usize = 1000;
-/// And at the most.
+/// How many are listed at the most.
 const MOST: usize = 100_000;
 
 /// A part of the buffers that were asked for.
@@ -220,7 +220,7 @@ mod tests {
                 (0..).zip(&sizes).map(one).collect()
             };
             let sort = [BufferOrder::Bytes, BufferOrder::Age, BufferOrder::Device][sort];
-            let told = |wanted: Wanted| -> Vec<u64> { page(all(), &wanted, 0).entries().map(|entry| entry.id).collect() };
+            let ids = |wanted: Wanted| -> Vec<u64> { page(all(), &wanted, 0).entries().map(|entry| entry.id).collect() };
             let mut expected = all();
             expected.sort_by_key(|entry| {
                 let device = if sort == BufferOrder::Device { entry.devices.names.clone() } else { Vec::new() };
@@ -228,8 +228,8 @@ mod tests {
                 (device, first, entry.pid, entry.id)
             });
             let expected: Vec<u64> = expected.iter().map(|entry| entry.id).collect();
-            assert_eq!(told(Wanted { sort, ..Wanted::default() }), expected);
-            let pages = (0..).map(|n| told(Wanted { sort, offset: n * limit, limit: Some(limit), ..Wanted::default() }));
+            assert_eq!(ids(Wanted { sort, ..Wanted::default() }), expected);
+            let pages = (0..).map(|n| ids(Wanted { sort, offset: n * limit, limit: Some(limit), ..Wanted::default() }));
             assert_eq!(pages.take_while(|page| !page.is_empty()).collect::<Vec<_>>().concat(), expected);
         }
     }

@@ -1,4 +1,4 @@
-//! `ttmon serve`: the machine's device memory for everybody on it, and the memory of those who have died.
+//! `ttmon serve`: device memory of all users' processes, and records of those that exited.
 //!
 //! One thread sees to all sockets and processes; another takes samples. `state.rs` has what is known, `poc.rs` and `native.rs` what
 //! is said on the two sockets.
@@ -54,7 +54,7 @@ const POC_SOCKET: &str = "/tmp/tt_allocation_server.sock";
 /// By this sample the start is over.
 const SETTLED: u64 = 5;
 
-/// Serves until it is told to end.
+/// Serves until a signal ends it.
 pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     let (limits, rules) = configuration(args)?;
     let end = on(&[SIGTERM, SIGINT])?;
@@ -73,7 +73,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
         service.open(endpoint, listener)?;
     }
     let mut web = Web::start(http_listeners, Arc::new(service.state.snapshot()), service.limits.interval())?;
-    // Who asks gets figures of now; nobody minds a voltage of five seconds ago when nobody asks.
+    // A client that asks gets current figures; otherwise a voltage may be five seconds old.
     let take = |machine: &mut Machine, is_wished: bool| {
         machine.set_relaxed(!is_wished);
         machine.sample()
@@ -126,7 +126,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     }
     systemd::notify("STOPPING=1");
     log(LogLevel::Info, "stopping", &[]);
-    // The sockets go first, so that nobody calls who is not heard.
+    // The sockets go first, so that no client connects that is not served.
     drop(web);
     drop(service);
     sampling.finish();

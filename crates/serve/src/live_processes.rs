@@ -1,4 +1,4 @@
-//! The living processes that the service knows: each with a descriptor that tells of its end, and cannot mean another process.
+//! The running processes that the service knows: each with a pidfd, which reports its exit and cannot mean another process.
 
 use super::poller::{Poller, Token};
 use model::Held;
@@ -11,10 +11,10 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Pid and start: what tells a process from all others, dead ones included.
+/// Pid and start: what tells a process from all others, exited ones included.
 pub type Key = (u32, u64);
 
-/// A living process.
+/// A running process.
 pub struct LiveProcess {
     pub identity: Identity,
     /// Ready when it ends.
@@ -28,7 +28,7 @@ pub struct LiveProcess {
     pub connections: u32,
 }
 
-/// All of them.
+/// All running processes.
 #[derive(Default)]
 pub struct Processes {
     all: BTreeMap<Key, LiveProcess>,
@@ -72,12 +72,12 @@ impl Processes {
         self.all.get_mut(&key)
     }
 
-    /// Who had this pid last.
+    /// The process that had this pid last.
     pub fn of_pid(&self, pid: u32) -> Option<Key> {
         self.by_pid.get(&pid).copied()
     }
 
-    /// Whose end this tells of.
+    /// Whose exit this reports.
     pub fn whose(&self, token: Token) -> Option<Key> {
         self.by_token.get(&token).copied()
     }
@@ -102,7 +102,7 @@ impl Processes {
 }
 
 impl LiveProcess {
-    /// Whether it does.
+    /// Whether it is still running.
     pub fn lives(&self) -> bool {
         lives(&self.end)
     }

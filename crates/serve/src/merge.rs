@@ -1,9 +1,9 @@
-//! Puts what the service alone knows into a sample: what processes have reported, books that were handed over, and deaths.
+//! Puts what the service alone knows into a sample: what processes have reported, books that were handed over, and exits.
 //! Of two sources for one process on one chip the better counts, never the sum.
 
 use model::{Bytes, Device, DeviceId, Held, Memory, Process, Snapshot, Source, State, Usage};
 
-/// Takes a process that is dead out of a sample, with its bytes.
+/// Takes a process that has exited out of a sample, with its bytes.
 pub fn remove(snapshot: &mut Snapshot, pid: u32) {
     let Some(at) = snapshot.processes.iter().position(|process| process.pid == pid) else { return };
     for held in snapshot.processes.remove(at).devices {
@@ -34,7 +34,7 @@ pub fn overlay(snapshot: &mut Snapshot, process: &Process, all: Vec<Held>) {
         if let Some(device) = snapshot.devices.iter_mut().find(|device| device.id == held.id) {
             exchange(&mut device.memory, before.as_ref(), Some(&held));
         }
-        // Only the driver tells how busy it is.
+        // Only the driver knows how busy it is.
         held.utilization_percent = before.and_then(|before| before.utilization_percent);
         match place {
             Ok(place) => devices[place] = held,
@@ -49,9 +49,9 @@ pub fn impossible(held: &Held, sampled: &[Held], devices: &[Device]) -> Option<S
     let is_held = sampled.iter().any(|other| gateway(other) == gateway(held));
     let id = &held.id;
     if !is_held && held.usage.total().is_some_and(|bytes| bytes.0 > 0) {
-        Some(format!("its book tells of device {id}, which the process does not hold"))
+        Some(format!("its book has memory of device {id}, which the process does not hold"))
     } else {
-        too_much(held, devices).map(|kind| format!("its book tells of more {kind} than device {id} has"))
+        too_much(held, devices).map(|kind| format!("its book has more {kind} than device {id}"))
     }
 }
 
@@ -80,7 +80,7 @@ fn rank(source: Option<Source>) -> u8 {
         None => 0,
         Some(Source::Shm) => 1,
         Some(Source::Reported) => 2,
-        // Whatever a process says of itself, the driver knows better; its own book tells more.
+        // Whatever a process says of itself, the driver knows better; its own book has more.
         Some(Source::Kernel) => 3,
         Some(Source::Exact) => 4,
     }
@@ -103,7 +103,7 @@ pub fn reported(id: DeviceId, kinds: ledger::poc::Kinds) -> Held {
 }
 
 /// The chip that clients of the proof of concept call by a number: tt-metal counts in the order of PCI addresses, and remote
-/// chips behind all others. Which of several remote ones is meant cannot be told.
+/// chips behind all others. Which of several remote ones is meant is not known.
 pub fn chip_of_number(devices: &[Device], number: i32) -> Option<&Device> {
     let number = usize::try_from(number).ok()?;
     let mut local: Vec<&Device> = devices.iter().filter(|device| is_local(device)).collect();
@@ -203,8 +203,8 @@ mod tests {
         let exact = |dram| held(dram, Some(Source::Exact));
         let why = |dram, sampled: &[Held]| impossible(&exact(dram), sampled, &devices).unwrap_or_default();
         assert_eq!(why(100, &[held(0, None)]), "");
-        assert_eq!(why(101, &[held(0, None)]), "its book tells of more DRAM than device 0 has");
-        assert_eq!(why(1, &[]), "its book tells of device 0, which the process does not hold");
+        assert_eq!(why(101, &[held(0, None)]), "its book has more DRAM than device 0");
+        assert_eq!(why(1, &[]), "its book has memory of device 0, which the process does not hold");
         assert_eq!(why(0, &[]), "");
     }
 
@@ -221,6 +221,6 @@ mod tests {
         devices.push(device(DeviceId::Remote(1), "0000:01:00.0"));
         assert_eq!((name(&devices, 2), number_of_chips(&devices)), (Some("1R".into()), 3));
         devices.push(device(DeviceId::Remote(0), "0000:02:00.0"));
-        assert_eq!(name(&devices, 2), None, "one of two, and nothing tells which");
+        assert_eq!(name(&devices, 2), None, "one of two, and it is not known which");
     }
 }

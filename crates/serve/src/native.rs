@@ -33,7 +33,7 @@ pub struct NativeConnection {
     asked_at: Instant,
     /// Whose book came through it.
     pub owner: Option<Key>,
-    /// It is being told why, and then closed.
+    /// It is sent the reason, and then closed.
     is_leaving: bool,
     /// How much was sent when it was last looked at.
     sent_before: u64,
@@ -66,7 +66,7 @@ const UNREAD: usize = 1 << 20;
 const MISSED: u32 = 10;
 /// A reader that takes nothing for so long is gone.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// A sample that is not older will do for whoever wants a fresh one.
+/// A sample that is not older counts as fresh.
 const FRESH: Duration = Duration::from_millis(100);
 /// How many questions of one client are answered before the others have their turn.
 const TURN: usize = 16;
@@ -194,7 +194,7 @@ impl NativeConnection {
         }
     }
 
-    /// A new sample is there, written down as a frame when somebody wants it.
+    /// A new sample is there, written as a frame when a client wants it.
     pub fn publish(&mut self, now: Instant, began: Instant, written: &mut dyn FnMut() -> Option<Arc<Vec<u8>>>) {
         if self.awaiting > 0 && began >= self.asked_at {
             (0..std::mem::take(&mut self.awaiting)).filter_map(|_| written()).for_each(|frame| self.outbox.push(frame));

@@ -1,4 +1,4 @@
-//! What is still to be sent to one client. A client that does not read costs memory up to a limit, and nobody's time.
+//! What is still to be sent to one client. A client that does not read costs memory up to a limit, and delays no other client.
 
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};

@@ -45,7 +45,7 @@ struct Remarked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterMessage {
     Stay,
-    /// Half of what may be a whole message is there: a pause would tell.
+    /// Half of what may be a whole message is there: a pause decides.
     Pause,
     Close,
 }
@@ -58,7 +58,7 @@ const UNREAD: usize = 256 << 10;
 const TURNS: usize = 8;
 
 impl PocConnection {
-    /// Somebody has called whose pid and user the kernel tells.
+    /// A new connection, with the pid and user that the kernel reports.
     pub fn new(socket: OwnedFd, pid: u32, uid: u32, state: &mut ServiceState) -> PocConnection {
         let key = state.know(pid);
         let live = key.and_then(|key| state.processes.get_mut(key));
@@ -199,7 +199,7 @@ impl PocPeer {
             self.other = Some((claimed, key));
             return Some(key);
         }
-        // What is told late of one that has died is nobody's.
+        // A late message for a process that has exited is ignored.
         if self.other.is_some_and(|(other, _)| other == claimed) {
             return None;
         }

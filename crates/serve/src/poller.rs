@@ -53,7 +53,7 @@ impl Poller {
     }
 }
 
-/// However many signals came while nobody looked, it is one wish.
+/// However many signals came in the meantime, they count as one.
 pub fn drain(mut pipe: &UnixStream) {
     while matches!(pipe.read(&mut [0; 64]), Ok(1..)) {}
 }

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use watch::exit::{Exit, Failure};
 
-/// A socket that listens. Its file goes with it, unless somebody has put another in its place.
+/// A socket that listens. Its file goes with it, unless another file has taken its place.
 pub struct UnixListenSocket {
     pub socket: OwnedFd,
     pub path: PathBuf,
@@ -21,11 +21,11 @@ pub struct UnixListenSocket {
 const BACKLOG: i32 = 4096;
 
 impl UnixListenSocket {
-    /// Listens at a path that nobody serves.
+    /// Listens at a path where no service listens.
     pub fn claim(path: &Path, mode: u32) -> anyhow::Result<UnixListenSocket> {
         let failure = |exit, why: String| Failure::error(exit, format!("{}: {why}", path.display()));
         let socket = new_socket()?;
-        // Made beside it and moved there whole, so that nobody ever meets a socket that does not answer.
+        // Made beside it and moved there whole, so that no client finds a socket that does not answer.
         let beside = beside(path, "new");
         let _ = std::fs::remove_file(&beside);
         let address = SocketAddrUnix::new(&beside)
@@ -86,7 +86,7 @@ fn cannot(path: &Path, error: Errno) -> anyhow::Error {
     Failure::error(exit, format!("{}: {why}", path.display()))
 }
 
-/// Moves a socket to its place, if nobody serves there.
+/// Moves a socket to its place, if no service listens there.
 fn move_to(from: &Path, path: &Path) -> anyhow::Result<()> {
     for _ in 0..10 {
         match renameat_with(CWD, from, CWD, path, RenameFlags::NOREPLACE) {
@@ -95,7 +95,7 @@ fn move_to(from: &Path, path: &Path) -> anyhow::Result<()> {
             Err(error) => return Err(cannot(path, error)),
         }
     }
-    Err(Failure::error(Exit::Usage, format!("{}: somebody else keeps taking that place", path.display())))
+    Err(Failure::error(Exit::Usage, format!("{}: another process keeps taking this path", path.display())))
 }
 
 /// Removes the socket of a server that is gone, and nothing else.
@@ -114,7 +114,7 @@ fn take_away_if_stale(path: &Path) -> anyhow::Result<()> {
         Err(Errno::CONNREFUSED) => {}
         Err(Errno::NOENT) => return Ok(()),
         Err(Errno::ACCESS) => {
-            return failure(Exit::Permission, "belongs to somebody else: name another place".into());
+            return failure(Exit::Permission, "belongs to another user: choose another path".into());
         }
         Err(Errno::PROTOTYPE) => {
             return failure(Exit::Usage, "another program serves there: end it, or name another place".into());
@@ -126,7 +126,7 @@ fn take_away_if_stale(path: &Path) -> anyhow::Result<()> {
         let why = "is a socket that another user has left behind: ask that user or root to remove it";
         return failure(Exit::Permission, why.into());
     }
-    // Somebody may have put a new one there meanwhile; moving tells which one it was, as removing would not.
+    // There may be a new one meanwhile; moving shows which one it was, as removing would not.
     let aside = beside(path, "old");
     match renameat_with(CWD, path, CWD, &aside, RenameFlags::NOREPLACE) {
         Ok(()) if place_of(&aside).ok() == Some((stat.st_dev, stat.st_ino)) => {
@@ -135,7 +135,7 @@ fn take_away_if_stale(path: &Path) -> anyhow::Result<()> {
         }
         Ok(()) => {
             let _ = renameat_with(CWD, &aside, CWD, path, RenameFlags::NOREPLACE);
-            failure(Exit::Usage, "somebody else has just taken that place".into())
+            failure(Exit::Usage, "another process has just taken this path".into())
         }
         Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(cannot(path, error)),

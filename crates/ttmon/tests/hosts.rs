@@ -63,7 +63,7 @@ fn a_machine_that_does_not_answer_is_exit_7_and_one_sentence() {
     let told = run.err.replace(&nobody, "lab-7:9746");
     assert_eq!((run.code, run.out.as_str()), (Some(7), ""));
     expect![[r#"
-        error: http://lab-7:9746: connection refused: `ttmon serve` does not run there
+        error: http://lab-7:9746: connection refused: `ttmon serve` is not running there
     "#]]
     .assert_eq(&told);
     assert_eq!(ttmon(&["mem", "--once", "--host", &nobody]).code, Some(7));
@@ -75,9 +75,9 @@ fn somebody_else_who_answers_is_told_from_a_service() {
     let other = Pretend::start();
     other.answer("snapshot", "<html>Welcome!</html>");
     let run = ttmon(&["smi", "--host", &other.name()]);
-    assert!(run.err.contains("answers, but not as `ttmon serve` does"), "{}", run.err);
+    assert!(run.err.contains("not `ttmon serve`: unexpected response"), "{}", run.err);
     other.answer("snapshot", "{\"schema\":7}");
-    assert!(ttmon(&["smi", "--host", &other.name()]).err.contains("speaks schema 7"));
+    assert!(ttmon(&["smi", "--host", &other.name()]).err.contains("uses schema 7"));
     let empty = Pretend::start();
     assert!(ttmon(&["smi", "--host", &empty.name()]).err.contains("answered 404"));
 }

@@ -264,7 +264,7 @@ fn a_hung_device_is_named() {
     browser.wait_until("document.title.startsWith('(1 problem)')");
     browser.wait_until("document.querySelector('.card.problem .id').textContent === '2'");
     browser.press("6");
-    browser.wait_for_text("device 2: hung, was ok");
+    browser.wait_for_text("device 2: ok → hung");
     browser.wait_for_text("heartbeat-stopped");
     browser.wait_for_text("firing for");
     assert_clean(&browser, &served);

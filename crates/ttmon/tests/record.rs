@@ -138,7 +138,7 @@ fn a_recording_can_be_looked_at_while_it_is_made() {
     let name = path.to_str().unwrap();
     let second = ttmon(&["record", "--root", machine.root(), "-o", name]);
     assert_eq!(second.code, Some(2));
-    assert_eq!(second.err, format!("error: cannot write to {name}: somebody else is recording to it\n"));
+    assert_eq!(second.err, format!("error: cannot write to {name}: another process is recording to it\n"));
     child.signal(Signal::TERM);
     assert_eq!(child.ended().0, Some(0));
 }

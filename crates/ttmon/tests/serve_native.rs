@@ -249,7 +249,7 @@ fn what_is_not_the_senders_own_book_is_refused() {
     let (mut agent, not_a_book) = (call(&service), tempfile::tempfile().unwrap());
     hand_over(&agent, 1, &not_a_book);
     assert!(agent.hear().unwrap().get("hello").is_some());
-    assert!(reason(&agent.hear().unwrap()).ends_with("was not taken: is not a book of ttmon"));
+    assert!(reason(&agent.hear().unwrap()).ends_with("was refused: is not a book of ttmon"));
     let keeper = Harness::start(&[], &["book", &CHIP.to_string(), "1"], &[]);
     let folder = std::fs::read_dir(format!("/proc/{}/fd", keeper.pid)).unwrap();
     let is_book =
@@ -258,7 +258,7 @@ fn what_is_not_the_senders_own_book_is_refused() {
     let others = std::fs::File::open(path).unwrap();
     hand_over(&agent, 1, &others);
     assert!(agent.hear().unwrap().get("hello").is_some());
-    assert!(reason(&agent.hear().unwrap()).contains("has handed over the book of another process"));
+    assert!(reason(&agent.hear().unwrap()).contains("handed over the book of another process"));
 }
 
 fn rested(seed: u64) -> (Harness, [u64; 3]) {

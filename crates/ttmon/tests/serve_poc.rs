@@ -337,7 +337,7 @@ fn devices_that_are_made_up_cost_others_one_line() {
     let snapshot = service.snapshot();
     let path = format!("/proc/{}", liar.pid);
     let faults: Vec<_> = snapshot["faults"].as_array().unwrap().iter().filter(|fault| fault["path"] == path).collect();
-    let why = "reports memory of device 2 and 253 more, and nothing tells which that is";
+    let why = "reports memory of unknown device 2 and 253 more";
     assert_eq!((faults.len(), &faults[0]["reason"]), (1, &json!(why)));
     let refused = r#"reason="the process has buffers on 256 devices already, and claims some on device 256 too""#;
     assert_eq!(service.log().matches(refused).count(), 1, "{}", service.log());

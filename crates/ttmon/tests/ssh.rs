@@ -130,7 +130,7 @@ fn machines_are_shown_over_ssh_and_nothing_stays_there() {
     let Some(far) = Far::start("smi over ssh", &[Chip::p150a(0), Chip::p150a(1)]) else { return };
     let missing = far.ttmon(&["smi", "--ssh", "lab-7"]);
     assert_eq!(missing.code, Some(7), "{}", missing.err);
-    assert_eq!(missing.err, "error: lab-7: ttmon is not installed there: --push brings it along\n");
+    assert_eq!(missing.err, "error: lab-7: ttmon is not installed there: --push copies it\n");
     far.install();
     let one = far.ttmon(&["smi", "--json", "--ssh", "lab-7"]);
     let json: Value = serde_json::from_str(&one.out).unwrap_or_else(|error| panic!("{error}: {} {}", one.out, one.err));

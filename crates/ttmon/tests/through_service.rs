@@ -142,13 +142,13 @@ fn a_service_that_does_not_answer_is_named_and_done_without() {
         let told = asked(&service, &[command], true);
         assert_eq!(told["processes"][0]["pid"], json!(keeper.pid));
         let faults = told["faults"].to_string();
-        assert!(faults.contains("the service did not greet") && faults.contains("read directly"), "{faults}");
+        assert!(faults.contains("the service did not complete the handshake") && faults.contains("reading directly instead"), "{faults}");
     }
     service.child.kill().unwrap();
     service.child.wait().unwrap();
     let told = asked(&service, &["smi"], true);
     assert_eq!(told["processes"][0]["pid"], json!(keeper.pid));
-    assert!(told["faults"].to_string().contains("no service answers: Connection refused"), "{}", told["faults"]);
+    assert!(told["faults"].to_string().contains("cannot connect to the service: Connection refused"), "{}", told["faults"]);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_user_sees_the_memory_of_others_through_roots_service_and_believes_no_strang
         support::ttmon(&["smi", "--json", "--root", service.machine.root(), "--service", theirs.to_str().unwrap()]);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(told.out.contains("a service of another user is not asked"), "{}", told.out);
+    assert!(told.out.contains("the service belongs to another user and is not trusted"), "{}", told.out);
 }
 
 #[test]

@@ -26,13 +26,13 @@ pub struct MachineArgs {
     /// Look at the machines that the Prometheus at URL scrapes, with smi and top
     #[arg(long, global = true, value_name = "URL", conflicts_with_all = ["sim", "root", "service", "host", "ssh"])]
     pub prometheus: Option<String>,
-    /// With --ssh: bring this program along, for machines that have none; nothing of it stays there
+    /// With --ssh: copy this program there for the time, for machines without ttmon
     #[arg(long, global = true)]
     pub push: bool,
     /// With --host and --prometheus: the token, in the first line of FILE
     #[arg(long, global = true, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// With --host and --prometheus: believe the certificates in FILE (PEM) instead of the system's
+    /// With --host and --prometheus: trust the CA certificates in FILE (PEM) instead of the system's
     #[arg(long, global = true, value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// Wait at most MS milliseconds for the devices; what does not answer is shown as it was

@@ -60,7 +60,7 @@ impl Events {
         self.count - count
     }
 
-    /// Puts older events in front, which somebody else has found.
+    /// Puts older events in front, which a service has found.
     pub fn begin_with(&mut self, older: &[Event]) {
         let first = self.all.front().map_or(Timestamp(i64::MAX), |event| event.time);
         for event in older.iter().rev().filter(|event| event.time < first) {

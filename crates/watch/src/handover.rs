@@ -1,4 +1,4 @@
-//! A book that a process hands over through a socket: taken from the kernel, and looked at before it is believed.
+//! A book that a process hands over through a socket: taken from the kernel, and checked before it is trusted.
 
 use ledger::book::{self, Book, BookError};
 use rustix::fs::fcntl_get_seals;
@@ -33,8 +33,8 @@ pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Arrived, Errno> {
     Ok(Arrived { bytes: message.bytes, file, lost_a_file })
 }
 
-/// What a file says that was handed over as a book. Only memory has seals; looking at that never waits for anybody, while whoever
-/// serves another file system may keep even a question for the file's size waiting.
+/// What a file says that was handed over as a book. Only memory has seals; looking at that never blocks, while
+/// another file system may block even a question for the file's size.
 pub fn book_in(file: &File) -> Result<Book, BookError> {
     let is_memory = fcntl_get_seals(file).is_ok() && file.metadata().is_ok_and(|metadata| metadata.is_file());
     if is_memory { book::read(book::of_file(file)) } else { Err(BookError::NotABook) }

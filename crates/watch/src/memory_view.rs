@@ -9,12 +9,12 @@ use show::memory::view::{Buffer, Death, View};
 /// Where memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers. `all` has the other
 /// devices, where some were chosen.
 pub fn memory_view(machine: &mut Machine, snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> View {
-    let told = machine.service().and_then(|mut service| ask(&mut service, snapshot, all.is_none(), most));
-    let (buffers, deaths, unlisted) = told.unwrap_or_else(|| without_service(machine, snapshot, all, most));
+    let served = machine.service().and_then(|mut service| ask(&mut service, snapshot, all.is_none(), most));
+    let (buffers, deaths, unlisted) = served.unwrap_or_else(|| without_service(machine, snapshot, all, most));
     View { unlisted_buffers: unlisted, ..gather::view(snapshot, buffers, deaths) }
 }
 
-/// The buffers where no service tells of them. The processes of another machine are none of this one.
+/// The buffers without a service. The processes of another machine cannot be read here.
 fn without_service(
     machine: &Machine,
     snapshot: &mut Snapshot,
@@ -37,8 +37,8 @@ fn from_books(snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> (
 
 /// So many of the largest buffers of one process.
 pub fn buffers_of(machine: &mut Machine, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer> {
-    let told = machine.service().and_then(|mut service| of_process(&mut service, snapshot, pid, most));
-    told.unwrap_or_else(|| {
+    let served = machine.service().and_then(|mut service| of_process(&mut service, snapshot, pid, most));
+    served.unwrap_or_else(|| {
         if machine.is_remote() {
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! A thread that takes samples and hands them over. A device that does not answer holds up nobody else.
+//! A thread that takes samples and hands them over. A device that does not answer delays nothing else.
 
 use crate::machine::Machine;
 use std::io::{self, Write};
@@ -24,20 +24,20 @@ pub struct Sampling<T> {
 }
 
 impl<T: Send + 'static> Sampling<T> {
-    /// Begins, with the first sample after an interval. `take` is told whether somebody wished for the sample.
+    /// Begins, with the first sample after an interval. `take` gets whether the sample was requested.
     pub fn start(
         machine: Machine,
         interval: Duration,
         take: impl FnMut(&mut Machine, bool) -> T + Send + 'static,
     ) -> io::Result<Sampling<T>> {
-        let (ready, tell) = UnixStream::pair()?;
+        let (ready, wake) = UnixStream::pair()?;
         ready.set_nonblocking(true)?;
-        tell.set_nonblocking(true)?;
+        wake.set_nonblocking(true)?;
         let (wishes, wished) = channel();
         let latest = Arc::new(Mutex::new(None));
         let interval_ms = Arc::new(AtomicU64::new(interval.as_millis() as u64));
         let (into, pause) = (latest.clone(), interval_ms.clone());
-        let run = move || sample(machine, take, &pause, &into, &wished, &tell);
+        let run = move || sample(machine, take, &pause, &into, &wished, &wake);
         let thread = std::thread::Builder::new().name("ttmon-sampler".into()).spawn(run)?;
         Ok(Sampling { ready, latest, interval_ms, wishes, thread })
     }
@@ -79,7 +79,7 @@ fn sample<T>(
     pause: &AtomicU64,
     into: &Mutex<Latest<T>>,
     wished: &Receiver<()>,
-    mut tell: &UnixStream,
+    mut wake: &UnixStream,
 ) -> Machine {
     loop {
         let mut is_wished = match wished.recv_timeout(Duration::from_millis(pause.load(Relaxed))) {
@@ -94,7 +94,7 @@ fn sample<T>(
         let began = Instant::now();
         let snapshot = take(&mut machine, is_wished);
         *into.lock().unwrap_or_else(PoisonError::into_inner) = Some((began, snapshot));
-        let _ = tell.write(&[1]);
+        let _ = wake.write(&[1]);
     }
     machine
 }

@@ -51,11 +51,12 @@ impl Interrupt {
             let mut pipes = vec![PollFd::new(&self.end, PollFlags::IN)];
             pipes.extend(self.stop.as_ref().map(|stop| PollFd::new(stop, PollFlags::IN)));
             let ready = poll(&mut pipes, Some(&timeout));
-            let came = |i: usize| pipes.get(i).is_some_and(|pipe| !pipe.revents().is_empty());
+            let mut came = pipes.iter().map(|pipe| !pipe.revents().is_empty());
+            let (end, stop) = (came.next() == Some(true), came.next() == Some(true));
             match ready {
                 Ok(0) => return Woken::Time,
-                Ok(_) if came(0) => return Woken::End,
-                Ok(_) if came(1) => return Woken::Stop,
+                Ok(_) if end => return Woken::End,
+                Ok(_) if stop => return Woken::Stop,
                 _ if left.is_zero() => return Woken::Time,
                 _ => {}
             }
@@ -65,7 +66,7 @@ impl Interrupt {
     /// Stops the program as Ctrl-Z does, and comes back when it is continued.
     pub fn stop(&self) -> io::Result<()> {
         if let Some(mut stop) = self.stop.as_ref() {
-            // However many came while nobody looked, it is one wish.
+            // However many came in the meantime, they count as one.
             let _ = stop.read(&mut [0; 64]);
         }
         signal_hook::low_level::emulate_default_handler(SIGTSTP)

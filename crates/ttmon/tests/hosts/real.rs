@@ -107,7 +107,7 @@ fn a_service_with_a_certificate_and_a_token_is_asked_with_both() {
     let run = ask(&["--ca", &ca, "--token-file", &token]);
     assert_eq!((run.code, run.out.lines().count()), (Some(0), 2), "{}", run.err);
     let run = ask(&["--ca", &ca]);
-    assert!(run.code == Some(7) && run.err.contains("wants a token, and was sent none"), "{}", run.err);
+    assert!(run.code == Some(7) && run.err.contains("requires a token, and got none"), "{}", run.err);
     let run = ask(&["--ca", &ca, "--token-file", &wrong]);
     assert!(run.code == Some(7) && run.err.contains("token"), "{}", run.err);
     let run = ask(&["--token-file", &token]);
@@ -146,7 +146,7 @@ fn whoever_looks_later_sees_what_has_happened_before() {
     wait_for(|| json()["taken_at"] != then, || json().to_string());
     let mut terminal = Terminal::start(&["top", "--host", &served.address], 120, 30);
     terminal.await_text("hung");
-    terminal.answer("4", "the event", |text| text.contains("device 1: hung, was ok"));
+    terminal.answer("4", "the event", |text| text.contains("device 1: ok → hung"));
     terminal.keys("q");
     assert!(terminal.end().success());
 }

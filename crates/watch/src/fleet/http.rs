@@ -46,11 +46,11 @@ pub fn follow(fleet: &FleetState, at: usize, http: &Http, place: &HttpPlace) {
     let mut past = Before::default();
     loop {
         match service.snapshot(tag.as_deref()) {
-            Ok(told) => {
+            Ok(news) => {
                 let is_due = alerts_at.is_none_or(|last| last.elapsed() >= ALERTS);
                 let alerts = if is_due { service.alerts() } else { None };
                 alerts_at = if is_due { Some(Instant::now()) } else { alerts_at };
-                let snapshot = told.map(|(snapshot, new)| {
+                let snapshot = news.map(|(snapshot, new)| {
                     tag = new;
                     snapshot
                 });
@@ -83,7 +83,7 @@ pub fn follow(fleet: &FleetState, at: usize, http: &Http, place: &HttpPlace) {
 }
 
 impl RemoteService<'_> {
-    /// What the service knows, and its tag; nothing when it is what the tag stands for.
+    /// What the service knows, and its tag; nothing when the tag is still current.
     fn snapshot(&self, tag: Option<&str>) -> anyhow::Result<Option<(Snapshot, Option<String>)>> {
         let Some((body, tag)) = self.http.get_new(&self.url("snapshot"), tag)? else { return Ok(None) };
         Ok(Some((read(&body)?, tag)))
@@ -108,11 +108,11 @@ impl RemoteService<'_> {
 
     /// What was measured and what has happened before.
     fn before(&self, request: &DetailRequest) -> Before {
-        let told =
+        let history =
             remote_history::query(request.past).and_then(|query| self.ask::<remote_history::HistoryReply>(&query));
         let events = self.ask::<remote_history::EventsReply>("events?limit=1000");
         Before {
-            past: Arc::new(told.map(remote_history::snapshots).unwrap_or_default()),
+            past: Arc::new(history.map(remote_history::snapshots).unwrap_or_default()),
             events: Arc::new(events.map(|reply| reply.events).unwrap_or_default()),
         }
     }

@@ -16,7 +16,7 @@ pub struct HttpPlace {
     pub base: String,
 }
 
-/// The services that `--host` names, each once. A name alone means `http://NAME:9746`, a URL is taken as it stands.
+/// The services that `--host` names, each once. A name alone means `http://NAME:9746`, a URL is used as it is.
 pub fn http(names: &[String]) -> anyhow::Result<Vec<HttpPlace>> {
     let mut places: Vec<HttpPlace> = Vec::new();
     for text in names {
@@ -30,25 +30,22 @@ pub fn http(names: &[String]) -> anyhow::Result<Vec<HttpPlace>> {
 
 fn one(text: &str) -> Result<HttpPlace, String> {
     if text.is_empty() {
-        return Err("a name is missing: NAME, NAME:PORT or a URL".into());
+        return Err("expected NAME, NAME:PORT or a URL".into());
     }
     if let Ok(address) = text.parse::<Ipv6Addr>() {
         return Ok(HttpPlace { name: format!("[{address}]"), base: format!("http://[{address}]:{PORT}") });
     }
     let is_url = text.contains("://");
-    let uri: Uri = match is_url {
-        true => text.parse(),
-        false => format!("http://{text}").parse(),
-    }
-    .map_err(|why| format!("is no machine: {why}"))?;
+    let uri = if is_url { text.parse::<Uri>() } else { format!("http://{text}").parse() };
+    let uri = uri.map_err(|why| format!("is no machine: {why}"))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
-        return Err("only http:// and https:// are spoken".into());
+        return Err("only http:// and https:// are supported".into());
     }
     let authority = uri.authority().ok_or("names no machine")?;
     if authority.as_str().contains('@') || uri.query().is_some() {
         return Err("a URL without user and without question is needed; a token goes into a file: --token-file".into());
     }
-    // What stands behind the port would otherwise be taken for a part of the number.
+    // What follows the port would otherwise be taken for a part of the number.
     if authority.as_str().ends_with(':') || (authority.port().is_some() && authority.port_u16().is_none()) {
         return Err("the port is no number from 1 to 65535".into());
     }
@@ -108,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_taken_as_it_stands() {
+    fn a_url_is_used_as_it_is() {
         expect![[r#"
             lab-7 = https://lab-7
             proxy:8443/lab/9 = https://proxy:8443/lab/9
@@ -122,8 +119,8 @@ mod tests {
         let wrong =
             ["", "ftp://lab-7", "http://me:secret@lab-7", "lab-7/x", "lab 7", "lab-7:99999", "lab-7:", "http://"];
         expect![[r#"
-            --host "": a name is missing: NAME, NAME:PORT or a URL
-            --host "ftp://lab-7": only http:// and https:// are spoken
+            --host "": expected NAME, NAME:PORT or a URL
+            --host "ftp://lab-7": only http:// and https:// are supported
             --host "http://me:secret@lab-7": a URL without user and without question is needed; a token goes into a file: --token-file
             --host "lab-7/x": a name has no path: write it as http://… or https://…
             --host "lab 7": is no machine: invalid uri character

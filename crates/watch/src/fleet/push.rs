@@ -48,7 +48,7 @@ trap - EXIT
 
 /// Sends the program, once the far side has said that it can run it.
 pub fn send(stdout: &mut impl BufRead, mut stdin: ChildStdin) -> Result<(), String> {
-    // An empty reason stands for what the far side has to say itself.
+    // With an empty reason, the other side prints its own.
     let system = hello(stdout).ok_or_else(String::new)?;
     fits(&system)?;
     let program = std::fs::read("/proc/self/exe").map_err(|error| format!("ttmon cannot be read: {error}"))?;

@@ -1,7 +1,7 @@
 //! A machine on which `ttmon` is started over the user's own ssh. Nothing listens on a port there.
 //!
-//! Runs `ssh HOST ttmon smi --json --loop-ms N` and reads a snapshot a line. It ends with us: ssh is killed, and the far side ends when
-//! nobody reads any more.
+//! Runs `ssh HOST ttmon smi --json --loop-ms N` and reads a snapshot a line. It ends with us: ssh is killed, and the other side ends when
+//! its output is closed.
 
 use super::http::read;
 use super::push;
@@ -23,7 +23,7 @@ const WORKED: Duration = Duration::from_secs(10);
 /// How long ssh may take to end once it has nothing more to say.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Starts it, reads, and starts it anew when it ends, until nobody wants to know.
+/// Starts it, reads, and starts it again when it ends, until the watcher ends.
 pub fn follow(fleet: &FleetState, at: usize, host: &str, push: bool) {
     let mut failures = 0;
     loop {
@@ -37,7 +37,7 @@ pub fn follow(fleet: &FleetState, at: usize, host: &str, push: bool) {
     }
 }
 
-/// Runs until it ends, and tells why.
+/// Runs until it ends, and returns why.
 fn run(fleet: &FleetState, at: usize, host: &str, push: bool) -> String {
     let interval = fleet.interval();
     let mut command = ssh(host);
@@ -46,7 +46,7 @@ fn run(fleet: &FleetState, at: usize, host: &str, push: bool) -> String {
     let mut child = match child {
         Ok(child) => child,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return "there is no ssh here: install OpenSSH's client".into();
+            return "ssh not found: install the OpenSSH client".into();
         }
         Err(error) => return format!("ssh cannot be started: {error}"),
     };
@@ -60,20 +60,20 @@ fn run(fleet: &FleetState, at: usize, host: &str, push: bool) -> String {
     let mut stdout =
         BufReader::new(stdout.into_iter().fold(Box::new(io::empty()) as Box<dyn Read>, |_, out| Box::new(out)));
     let pushed = stdin.map_or(Ok(()), |stdin| push::send(&mut stdout, stdin));
-    let told = pushed.and_then(|()| listen(fleet, at, &mut stdout));
-    if told.as_ref().is_err_and(String::is_empty) {
-        // The far side has a reason of its own, and is about to tell it.
+    let result = pushed.and_then(|()| listen(fleet, at, &mut stdout));
+    if result.as_ref().is_err_and(String::is_empty) {
+        // The other side has a reason of its own, and is about to print it.
         let _ = io::copy(&mut stdout.by_ref().take(1 << 20), &mut io::sink());
     }
     let status = fleet.take_child(at).and_then(last_words_of);
     let said = last_words.and_then(|thread| thread.join().ok()).flatten();
-    match told {
+    match result {
         Err(own) if !own.is_empty() => own,
         _ => reason(host, said, status, push),
     }
 }
 
-/// How it has ended. It is given a moment for that; then nobody listens any more.
+/// How it has ended. It has a moment for that; then it is killed.
 fn last_words_of(mut child: Child) -> Option<ExitStatus> {
     let until = Instant::now() + LAST_WORDS;
     while Instant::now() < until {
@@ -90,7 +90,7 @@ fn last_words_of(mut child: Child) -> Option<ExitStatus> {
 fn ssh(host: &str) -> Command {
     let mut command = Command::new("ssh");
     command.args(["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]);
-    // A far side that is gone without a word is noticed.
+    // A connection that broke silently is noticed.
     command.args(["-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]);
     command.args(["--", host]).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Ctrl-C and Ctrl-Z are for us alone.
@@ -98,7 +98,7 @@ fn ssh(host: &str) -> Command {
     command
 }
 
-/// What runs on the far side.
+/// What runs on the other side.
 pub fn watching(program: &str, interval: Duration) -> String {
     format!("{program} smi --json --loop-ms {}", interval.as_millis().max(10))
 }
@@ -116,7 +116,7 @@ fn listen(fleet: &FleetState, at: usize, stdout: &mut impl BufRead) -> Result<()
             // A login shell may say hello.
             greetings += 1;
             if greetings > GREETINGS {
-                return Err("says something, but no snapshots come".into());
+                return Err("prints something, but no snapshots".into());
             }
             continue;
         }
@@ -130,7 +130,7 @@ fn listen(fleet: &FleetState, at: usize, stdout: &mut impl BufRead) -> Result<()
     }
 }
 
-/// The last line of what ssh and the far side complain about.
+/// The last line of what ssh and the other side print to standard error.
 fn last_line(stderr: ChildStderr) -> io::Result<JoinHandle<Option<String>>> {
     let read = move || {
         let (mut reader, mut line, mut last) = (BufReader::new(stderr), Vec::new(), None);
@@ -150,7 +150,7 @@ fn reason(host: &str, said: Option<String>, status: Option<ExitStatus>, push: bo
     let said = said.map(|said| said.trim_start_matches("error: ").to_owned());
     let code = status.and_then(|status| status.code());
     match (code, said) {
-        (Some(127), _) if !push => "ttmon is not installed there: --push brings it along".into(),
+        (Some(127), _) if !push => "ttmon is not installed there: --push copies it".into(),
         (Some(255), Some(said)) if said.contains("Permission denied") => {
             format!("{said}: a key is needed, since passwords are not asked for here (try `ssh {host} true`)")
         }
@@ -176,7 +176,7 @@ mod tests {
         };
         assert_eq!(
             said(127, "bash: ttmon: command not found", false),
-            "ttmon is not installed there: --push brings it along"
+            "ttmon is not installed there: --push copies it"
         );
         assert_eq!(
             said(255, "me@lab-7: Permission denied (publickey).", false),

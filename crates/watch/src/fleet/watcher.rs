@@ -291,7 +291,7 @@ impl FleetState {
         self.lock().interval
     }
 
-    /// What a machine told last.
+    /// The last snapshot of a machine.
     pub fn snapshot(&self, at: usize) -> Option<Arc<Snapshot>> {
         self.lock().hosts.get(at)?.view.snapshot.clone()
     }

@@ -24,7 +24,7 @@ pub fn ask(service: &mut dyn MemoryService, snapshot: &mut Snapshot, all: bool, 
         let reply = service.buffers(page)?;
         snapshot.faults.extend(reply.faults.into_iter().map(|reason| Fault::new("the buffers of a process", reason)));
         let left_out = reply.total.saturating_sub(reply.buffers.len() as u64);
-        // A page of one device tells of the books of all.
+        // A page of one device counts the buffers of all books.
         unlisted = if all { reply.unlisted.saturating_add(left_out) } else { 0 };
         rows.extend(reply.buffers);
     }

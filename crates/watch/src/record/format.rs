@@ -6,15 +6,15 @@ use model::Timestamp;
 pub const MAGIC: [u8; 8] = *b"ttmonrec";
 /// Ends a file that was finished.
 pub const MAGIC_END: [u8; 8] = *b"ttmonend";
-/// Begins the index, so that whoever goes from chunk to chunk does not take it for more of them.
+/// Begins the index, so that a reader that goes from chunk to chunk does not take it for another one.
 pub const MARK_INDEX: [u8; 4] = *b"indx";
 /// Of the form.
 pub const VERSION: u32 = 1;
-/// What stands before the facts in the head.
+/// What precedes the facts in the head.
 pub const HEAD: usize = 16;
-/// What stands before a chunk's frame.
+/// What precedes a chunk's frame.
 pub const HEADER: usize = 36;
-/// What stands behind the index.
+/// What follows the index.
 pub const TAIL: usize = 16;
 
 /// The facts in the head are at most so long.

@@ -203,7 +203,7 @@ fn an_existing_file_is_left_alone_unless_it_is_empty() {
     assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     std::fs::write(&path, "").unwrap();
     let first = Recorder::create(&path).unwrap();
-    assert!(refused(&path).ends_with(": somebody else is recording to it"));
+    assert!(refused(&path).ends_with(": another process is recording to it"));
     drop(first);
     assert!(refused(folder.path()).starts_with("cannot write to "));
     assert!(refused("/dev/null".as_ref()).contains("it is not a file"));

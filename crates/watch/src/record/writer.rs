@@ -171,7 +171,7 @@ impl Drop for Recorder {
     }
 }
 
-/// A file of our own, that is empty and that nobody else records to.
+/// A file of our own that is empty and that no other process records to.
 fn open(path: &Path) -> io::Result<File> {
     // A limit on the size of files shall be an error like a full disk, not the end of the program.
     static ONCE: Once = Once::new();
@@ -193,9 +193,9 @@ fn open(path: &Path) -> io::Result<File> {
     }
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err_and(|error| error == rustix::io::Errno::WOULDBLOCK)
     {
-        return refused("somebody else is recording to it");
+        return refused("another process is recording to it");
     }
-    // Looked at now, since whoever had the lock may have written meanwhile.
+    // Checked now, since the former holder of the lock may have written meanwhile.
     if file.metadata()?.len() > 0 {
         return refused("there is something in it already; remove it, or choose another name");
     }

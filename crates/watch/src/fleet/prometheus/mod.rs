@@ -276,5 +276,5 @@ fn reason(error: &anyhow::Error) -> String {
     if let Some(ureq::Error::Timeout(_)) = error.downcast_ref() {
         return format!("no answer within {} s", PATIENCE.as_secs());
     }
-    super::http::reason(error).replace("`ttmon serve` does not run there", "Prometheus does not run there")
+    super::http::reason(error).replace("`ttmon serve` is not running there", "Prometheus is not running there")
 }
