@@ -1,4 +1,4 @@
-//! What a driver of tomorrow counts for each process: in the texts of its open files (`fdinfo`), and in a folder of each device
+//! What a future driver counts for each process: in the texts of its open files (`fdinfo`), and in a folder of each device
 //! (`processes`).
 
 use crate::device::SimDevice;
