@@ -20,7 +20,7 @@ class Hook:
 
                 activate()
             except Exception:
-                pass  # A program never fails for want of its monitor.
+                pass  # A program never fails because its monitor is missing.
         return None
 
 

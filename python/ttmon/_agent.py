@@ -42,7 +42,7 @@ def push_label(text: bytes) -> None:
     try:
         _library().ttmon_label_push(text)
     except (AttributeError, OSError):
-        pass  # Nobody counts buffers, then.
+        pass  # Then buffers are not counted.
 
 
 def pop_label() -> None:
@@ -59,7 +59,7 @@ def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(None)
     if not hasattr(library, "ttmon_open"):
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libttmon_agent.so")
-        # Global, it stands before libtt_metal.so; switched off, it only answers queries.
+        # Global, it comes before libtt_metal.so; switched off, it only answers queries.
         library = ctypes.CDLL(path, mode=ctypes.RTLD_LOCAL if _is_off() else ctypes.RTLD_GLOBAL)
     for name, arguments in _QUERIES.items():
         if hasattr(library, name):

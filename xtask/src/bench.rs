@@ -1,4 +1,4 @@
-//! Measures whole runs of the release build, interleaved with the bare reader, on simulated machines that stand still.
+//! Measures whole runs of the release build, interleaved with the bare reader, on simulated machines whose time is stopped.
 
 use anyhow::{Context, bail};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -87,7 +87,7 @@ fn watching(ttmon: &Path) -> anyhow::Result<()> {
             let words = ["smi", form, "--loop-ms", &loop_ms, "-c", &count, "--root", &machine.root];
             [&*ttmon.to_string_lossy()].into_iter().chain(words).map(str::to_owned).collect()
         };
-        // Few enough to end before the heartbeat of a machine that stands still is taken for a hang. The first samples are
+        // Few enough to end before the heartbeat of a stopped machine is taken for a hang. The first samples are
         // those that open files.
         let more = |filter: &str| -> anyhow::Result<usize> {
             let calls = |samples| calls(filter, &command("--query-device=index", samples, 10));
@@ -134,7 +134,7 @@ fn crowd(ttmon: &Path, bare: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds what is measured, and tells where it is.
+/// Builds what is measured, and returns where it is.
 pub fn build() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let status = Command::new(cargo).args(["build", "--release", "-q", "-p", "ttmon", "-p", "xtask"]).status()?;
@@ -164,7 +164,7 @@ impl Still {
     /// Lets it move again.
     pub fn go_on(&self) -> anyhow::Result<()> {
         kill(Pid::from_raw(self.sim.id() as i32), Signal::SIGCONT)?;
-        // It makes up for the time that it stood still.
+        // It makes up for the time that it was stopped.
         std::thread::sleep(Duration::from_secs(2));
         Ok(())
     }

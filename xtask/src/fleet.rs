@@ -1,5 +1,5 @@
 //! What it costs to watch a thousand machines of eight devices: `ttmon top --host …` in a pseudo-terminal, asking a server here that
-//! stands for all of them; and how long a key waits for its picture meanwhile.
+//! serves as all of them; and how long a key waits for its picture meanwhile.
 
 use crate::bench::build;
 use crate::top::Terminal;

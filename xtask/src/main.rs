@@ -1,6 +1,6 @@
 //! `cargo xtask bench [smi|watch|top|fleet|book|serve|web|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the same
 //! files; what watching costs, and the monitor, of one machine and of a thousand; what it costs a process to keep a book; `ttmon serve`
-//! beside a server as the proof of concept had it; what its answers over HTTP cost; and a fleet that a Prometheus tells of.
+//! beside a server as the proof of concept had it; what its answers over HTTP cost; and a fleet that comes from a Prometheus.
 //!
 //! `cargo xtask review [--strict]`: figures of this repository, and which of its targets are met.
 
@@ -36,7 +36,7 @@ fn main() -> anyhow::Result<()> {
         ["copy", path] => book::keeper::copy_for_ever(path),
         ["churn", pairs] => book::keeper::churn(pairs.parse()?),
         ["receive", path] => book::receive(path),
-        ["tell", path] => serve::tell(path),
+        ["poc-client", path] => serve::run_client(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
         _ => bail!("usage: cargo xtask bench [smi|watch|top|fleet|book|serve|web|prometheus] | review [--strict]"),

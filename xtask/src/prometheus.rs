@@ -21,7 +21,7 @@ pub fn run() -> anyhow::Result<()> {
     of(&build()?)
 }
 
-/// The same of a program.
+/// The figures of a program.
 pub fn of(ttmon: &Path) -> anyhow::Result<()> {
     println!("a fleet from Prometheus, {DEVICES} devices and as many processes a host, {RUNS} runs of each");
     println!("last byte of the answers to the page in ms, min / median: top in a terminal of 160x50, smi all devices");

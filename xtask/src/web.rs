@@ -119,7 +119,7 @@ fn load(service: &Service) -> anyhow::Result<()> {
         let mean = periods.iter().sum::<f64>() / periods.len().max(1) as f64;
         (mean, periods.iter().map(|period| (period - mean).abs()).fold(0.0, f64::max))
     };
-    for (name, periods) in [("nobody listens", &calm), ("all listen", &loaded)] {
+    for (name, periods) in [("no client listens", &calm), ("all listen", &loaded)] {
         let (mean, most) = spread(periods);
         println!(
             "{name:<20} a sample every {mean:.1} ms, {most:.1} ms early or late at the most ({} samples)",
@@ -127,12 +127,12 @@ fn load(service: &Service) -> anyhow::Result<()> {
         );
     }
     let p99 = times.get(times.len() * 99 / 100).copied().unwrap_or_default();
-    println!("{} scrapes, p99 {p99:.2} ms; {} MiB heard", times.len(), heard.load(Relaxed) >> 20);
+    println!("{} scrapes, p99 {p99:.2} ms; {} MiB received", times.len(), heard.load(Relaxed) >> 20);
     println!("the service: {percent:.1} % of a core, {rss:.1} MiB, of which {own:.1} are its own");
     Ok(())
 }
 
-/// Nobody asks.
+/// The load without clients.
 fn idle(service: &Service) -> anyhow::Result<()> {
     std::thread::sleep(Duration::from_secs(5));
     let (before, began) = (service.nanoseconds()?, Instant::now());
@@ -205,7 +205,7 @@ impl Service {
         Ok(stream)
     }
 
-    /// Milliseconds from sample to sample, as the samples themselves tell.
+    /// Milliseconds from sample to sample, by the times in the samples.
     fn periods(&self, time: Duration) -> anyhow::Result<Vec<f64>> {
         let (began, mut taken) = (Instant::now(), Vec::new());
         let mut lines = BufReader::new(self.listen()?).lines();

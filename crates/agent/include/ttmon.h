@@ -1,7 +1,7 @@
-// Tells ttmon of device memory, and asks it: for runtimes other than tt-metal, and for tools.
+// Reports device memory to ttmon, and queries it: for runtimes other than tt-metal, and for tools.
 //
-// A program that uses tt-metal or ttnn need not tell anything: loaded before libtt_metal.so, libttmon_agent.so follows its
-// buffers by itself. Others tell of theirs, and `ttmon smi` shows them:
+// A program that uses tt-metal or ttnn need not report anything: loaded before libtt_metal.so, libttmon_agent.so follows its
+// buffers by itself. Others report theirs, and `ttmon smi` shows them:
 //
 //     ttmon_open("my-runtime 1.2");
 //     int chip = ttmon_chip(0, unique_id);
@@ -40,7 +40,7 @@ typedef enum ttmon_kind {
 
 // A buffer, the same on all of its chips. It takes `bytes_per_bank` × `banks` of each.
 typedef struct ttmon_buffer {
-    // What tells it from the other live buffers of this process.
+    // Id of the buffer, unique among the live buffers of this process.
     uint64_t id;
     // The chips that have it: bit n for the chip that `ttmon_chip` numbered n.
     uint64_t chips;
@@ -89,7 +89,7 @@ bool ttmon_open(const char *producer);
 
 // The number in the book of the chip that this process calls `device_id`, or -1.
 //
-// `unique_id` tells the chip from all others: the number that tt-umd gives it. 0 when it is not known.
+// `unique_id` identifies the chip: the number that tt-umd gives it. 0 when it is not known.
 int32_t ttmon_chip(uint32_t device_id, uint64_t unique_id);
 
 // A buffer was allocated. One with the same id is replaced. False when no book is kept, or there is no such kind.
@@ -99,7 +99,7 @@ bool ttmon_allocate(const struct ttmon_buffer *buffer);
 // A buffer is about to be given back. False when the book does not know it.
 bool ttmon_free(uint64_t id);
 
-// What the allocator says of the banks of a `ttmon_kind` on a chip, as of the last buffer that was told of. Only DRAM,
+// What the allocator says of the banks of a `ttmon_kind` on a chip, as of the last buffer that was reported. Only DRAM,
 // L1, L1_SMALL and TRACE have banks.
 // `figures` must be NULL or point to some.
 void ttmon_banks(int32_t chip, uint8_t kind, const struct ttmon_bank_figures *figures);

@@ -1,7 +1,7 @@
 //! What the allocator says of its banks, asked inside of our hooks at a bounded rate.
 //!
 //! Asking takes the allocator's lock and time that grows with the number of blocks. tt-metal holds that lock neither when
-//! it tells of an allocation nor after it gave memory back, which is when we ask: the answer has the buffer in, or out.
+//! it reports an allocation nor after it gave memory back, which is when we ask: the answer has the buffer in, or out.
 
 use crate::book::{DeviceSlot, ProcessBook};
 use crate::buffer::{Buffer, number};
@@ -55,7 +55,7 @@ unsafe fn ask(metal: &Metal, book: &ProcessBook, slot: &DeviceSlot, buffer: Buff
         return;
     }
     slot.set_allocator(allocator);
-    // Figures that do not tell of all buffers on the chip would be misread.
+    // Figures that do not include all buffers on the chip would be misread.
     if !book.devices.is_alone(slot, kind) {
         return;
     }

@@ -1,4 +1,4 @@
-//! The one book of this process: made when there is something to enter, and made anew in a forked child.
+//! The one book of this process: made when there is something to enter, and made again in a forked child.
 
 use crate::buffer::Allocator;
 use crate::device::Object;
@@ -37,7 +37,7 @@ impl ProcessBook {
         ProcessBook::current().or_else(|| ProcessBook::make(|| metal.producer(), metal.problem()))
     }
 
-    /// The same for who tells of buffers by itself. Whoever comes first is named in the book.
+    /// Opens the book for a program that reports its buffers itself. The first producer is named in the book.
     pub fn open_for(producer: &str) -> Option<&'static ProcessBook> {
         ProcessBook::current().or_else(|| ProcessBook::make(|| producer.to_owned(), None))
     }
@@ -84,7 +84,7 @@ impl ProcessBook {
             }
             std::thread::yield_now();
         }
-        // Somebody may have been done just before.
+        // Another thread may have finished just before.
         let book = ProcessBook::current().or_else(|| {
             let made = catch_unwind(AssertUnwindSafe(|| Writer::create(&producer()))).ok().and_then(Result::ok);
             let Some(writer) = made else {
@@ -133,7 +133,7 @@ pub struct Devices {
     used: AtomicUsize,
 }
 
-/// More devices than this at a time are still counted, but looked at anew for each event.
+/// More devices than this at a time are still counted, but looked at again for each event.
 const DEVICES: usize = 128;
 
 impl Devices {

@@ -34,16 +34,16 @@ pub struct BufferPlace {
     pub kind: BufferKind,
 }
 
-/// What became of looking at a buffer.
+/// The result of reading a buffer.
 pub enum Look<T> {
     At(T),
     /// It takes no memory of a device.
     Nowhere,
-    /// It is not as we know buffers.
+    /// The buffer is not of a known form.
     Odd(&'static str),
 }
 
-/// The functions that tell of a buffer.
+/// The functions that describe a buffer.
 pub struct BufferReader {
     address: unsafe extern "C-unwind" fn(Buffer) -> u32,
     page_size: unsafe extern "C-unwind" fn(Buffer) -> u64,
@@ -313,7 +313,7 @@ unsafe fn field<T: Copy>(object: *const c_void, offset: usize) -> T {
     unsafe { object.byte_add(offset).cast::<T>().read_unaligned() }
 }
 
-const MISSING: &str = "libtt_metal.so lacks functions that tell of a buffer; nothing is counted";
+const MISSING: &str = "libtt_metal.so lacks functions that describe a buffer; nothing is counted";
 const UNKNOWN_LAYOUT: &str = "the layout of buffers in libtt_metal.so is not known; nothing is counted";
 const REFUTED: &str = "buffers in libtt_metal.so are not laid out as they seemed to be; the book is incomplete";
 const PER_CORE: &std::ffi::CStr =

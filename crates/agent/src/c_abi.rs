@@ -32,7 +32,7 @@ pub enum CMemoryKind {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct CBuffer {
-    /// What tells it from the other live buffers of this process.
+    /// Id of the buffer, unique among the live buffers of this process.
     pub id: u64,
     /// The chips that have it: bit n for the chip that `ttmon_chip` numbered n.
     pub chips: u64,
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn ttmon_open(producer: *const c_char) -> bool {
 
 /// The number in the book of the chip that this process calls `device_id`, or -1.
 ///
-/// `unique_id` tells the chip from all others: the number that tt-umd gives it. 0 when it is not known.
+/// `unique_id` identifies the chip: the number that tt-umd gives it. 0 when it is not known.
 #[unsafe(no_mangle)]
 pub extern "C" fn ttmon_chip(device_id: u32, unique_id: u64) -> i32 {
     let unique_id = (unique_id != 0).then_some(unique_id);
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn ttmon_allocate(buffer: *const CBuffer) -> bool {
     guarded(false, || {
         let Some(book) = current() else { return false };
         let Some(kind) = BufferKind::from_number(buffer.kind) else {
-            book.incomplete("a runtime told of a buffer of an unknown kind, which is not counted");
+            book.incomplete("a runtime reported a buffer of an unknown kind, which is not counted");
             return false;
         };
         let enter = |label: &[u8]| {
@@ -145,7 +145,7 @@ pub extern "C" fn ttmon_free(id: u64) -> bool {
     guarded(false, || current().and_then(|book| book.write(|writer| writer.free(id))).unwrap_or(false))
 }
 
-/// What the allocator says of the banks of a `ttmon_kind` on a chip, as of the last buffer that was told of. Only DRAM,
+/// What the allocator says of the banks of a `ttmon_kind` on a chip, as of the last buffer that was reported. Only DRAM,
 /// L1, L1_SMALL and TRACE have banks.
 ///
 /// # Safety
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn ttmon_text_free(text: *mut c_char) {
 }
 
 /// For who does not say who it is.
-const UNNAMED: &str = "a program that tells of its buffers by ttmon.h";
+const UNNAMED: &str = "a program that reports its buffers by ttmon.h";
 
 /// The book, if there is one and it is to be kept.
 fn current() -> Option<&'static ProcessBook> {

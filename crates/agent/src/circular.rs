@@ -2,11 +2,11 @@
 //!
 //! **What the figure means.** tt-metal does not allocate circular buffers, it lays each program's out from the same address
 //! upwards, so the programs that it keeps cached lie over each other, and only the one that runs is really there. Adding
-//! up what `track_allocate_cb` tells would count the same bytes once per program, and `track_deallocate_cb` does not
+//! up what `track_allocate_cb` reports would count the same bytes once per program, and `track_deallocate_cb` does not
 //! say whose they were. So the book has, per chip, the bytes that are claimed by at least one living program, summed over
 //! the cores (`Device::get_total_cb_allocated`, the definition of tt-metal's own shared memory), and as the number of
 //! buffers the number of such programs. Circular buffers placed in a buffer count with that buffer in L1, not here. Dataflow
-//! buffers are not reported by any release. tt-metal before 0.70 cannot tell, and the kind stays empty.
+//! buffers are not reported by any release. tt-metal before 0.70 does not report them, and the kind stays empty.
 //!
 //! Asking goes through every program and core: seconds on large meshes. It is done when a program comes or goes, and after
 //! that at the next buffer if it had to be put off, in one percent of the time at most. It reads programs without a lock, so it is
@@ -18,9 +18,9 @@ use crate::metal::TotalCb;
 use ledger::book::BufferKind;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// So many milliseconds are between two looks at what was put off.
+/// Milliseconds between two looks at devices that were put off.
 const LOOK: u64 = 10;
-/// So many milliseconds after a change of threads nobody asks.
+/// Milliseconds after a change of threads during which no thread asks.
 const SETTLED: u64 = 1_000;
 
 /// A program came to a device, or went.
@@ -94,7 +94,7 @@ unsafe fn ask(total: Option<TotalCb>, book: &ProcessBook, slot: &DeviceSlot) {
         return;
     }
     programs.stale.store(false, Relaxed);
-    // SAFETY: as promised; the lock that it takes is held by nobody who calls us.
+    // SAFETY: as promised; the lock that it takes is held by no caller of ours.
     let (bytes, micros) = timed(|| unsafe { total(device) });
     programs.pace.took(micros);
     book.circular.pace.took(micros);

@@ -1,10 +1,10 @@
 //! Reads where the fields of an object are from the machine code of its shortest functions (x86-64, System V).
 //!
 //! Before 0.79 tt-metal exports functions that answer some facts about a buffer, and keeps others inline. Those that are
-//! exported are a handful of instructions each, so the offsets in them tell the layout. Only the exact forms that the
+//! exported are a handful of instructions each, so the offsets in them give the layout. Only the exact forms that the
 //! released libraries have are known; anything else is refused.
 
-/// Where a buffer of tt-metal 0.66 to 0.78 keeps what no exported function tells.
+/// Where a buffer of tt-metal 0.66 to 0.78 keeps what no exported function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// A pointer to the device.
@@ -17,7 +17,7 @@ pub struct Layout {
     pub layout: Option<usize>,
 }
 
-/// The code of the functions that tell.
+/// The code of the functions from which the layout is read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BufferCode<'a> {
     pub page_size: &'a [u8],
@@ -28,7 +28,7 @@ pub struct BufferCode<'a> {
 }
 
 impl Layout {
-    /// Puts together what the functions tell, if they agree.
+    /// Combines what the functions show, if they agree.
     pub fn of(functions: BufferCode) -> Option<Layout> {
         let page = page_size(functions.page_size)?;
         let (same_page, size) = num_pages(functions.num_pages)?;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_that_is_not_told_stays_unknown() {
+    fn a_layout_that_is_not_reported_stays_unknown() {
         let silent = BufferCode { aligned_size_per_bank: &[0xC3], ..RELEASED };
         assert_eq!(Layout::of(silent).unwrap().layout, None);
     }

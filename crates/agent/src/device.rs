@@ -1,4 +1,4 @@
-//! Which chips a device of tt-metal stands for: one for a `Device`, several for a `MeshDevice`.
+//! Which chips a device of tt-metal consists of: one for a `Device`, several for a `MeshDevice`.
 
 use crate::library::{self, function};
 use crate::unordered_map::UnorderedMap;
@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 /// A `tt::tt_metal::IDevice`.
 pub type Object = NonNull<c_void>;
 
-/// The functions that tell of a device.
+/// The functions that describe a device.
 pub struct DeviceFunctions {
     /// What the first word of such an object points to.
     mesh: usize,
@@ -22,7 +22,7 @@ pub struct DeviceFunctions {
     unique_ids: Option<UniqueIds>,
 }
 
-/// The chips that a device stands for.
+/// The chips that a device consists of.
 #[derive(Debug, Clone, Copy)]
 pub struct Members {
     chips: [Member; CHIPS],
@@ -214,5 +214,5 @@ fn entry(vtable: usize, place: usize) -> usize {
     unsafe { at.add(place.min(FIRST_FUNCTIONS)).read() }
 }
 
-const MISSING: &str = "libtt_metal.so lacks functions that tell of a device; nothing is counted";
+const MISSING: &str = "libtt_metal.so lacks functions that describe a device; nothing is counted";
 const ODD: &str = "a device is of a class that is not known; its buffers are not counted";

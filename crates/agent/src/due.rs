@@ -26,7 +26,7 @@ pub struct Programs {
     pub alive: AtomicI64,
     /// Something changed that the book does not have.
     pub stale: AtomicBool,
-    /// Who made or ended the last one, and when another thread did.
+    /// The thread that made or ended the last program, and when another thread did.
     pub thread: AtomicU64,
     pub thread_changed: AtomicU64,
     pub pace: Pace,

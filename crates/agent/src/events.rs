@@ -1,7 +1,7 @@
-//! What the hooks tell, entered in the book.
+//! Enters in the book what the hooks report.
 
 use crate::book::{DeviceSlot, ProcessBook};
-use crate::buffer::{Allocator, Buffer, BufferPlace, Look};
+use crate::buffer::{Allocator, Buffer, BufferFacts, BufferPlace, Look};
 use crate::clock::millis;
 use crate::device::{self, Object};
 use crate::metal::Metal;
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// A buffer was allocated.
 ///
 /// # Safety
-/// The library must be telling so.
+/// The library must have reported it.
 #[inline]
 pub unsafe fn allocated(buffer: Buffer) {
     let Some(metal) = Metal::get() else { return };
     let (Ok(reader), Ok(functions)) = (&metal.buffers, &metal.devices) else {
-        // The book says why, even one that somebody else has begun.
+        // The book says why, even one that another producer has begun.
         if let (Some(book), Some(problem)) = (ProcessBook::open(metal), metal.problem()) {
             book.incomplete(problem);
         }
@@ -47,29 +47,11 @@ pub unsafe fn allocated(buffer: Buffer) {
             Err(reason) => return book.incomplete(reason),
         },
     };
-    let enter = || {
-        label::with_current(|label| {
-            let new = NewBuffer {
-                id: place.id,
-                chips,
-                kind: place.kind,
-                logical: facts.logical,
-                per_bank: facts.per_bank,
-                banks: facts.banks,
-                address: facts.address,
-                page: facts.page,
-                layout: facts.layout,
-                owner: owner(place.device),
-                label,
-            };
-            book.write(|writer| writer.allocate(&new));
-        });
-    };
-    let Some(slot) = slot else { return enter() };
+    let Some(slot) = slot else { return enter(book, &facts, chips) };
     slot.gains(place.kind);
-    enter();
+    enter(book, &facts, chips);
     let now = millis();
-    // SAFETY: the buffer is alive, and the allocator's lock was given back before we were told.
+    // SAFETY: the buffer is alive, and the allocator's lock was released before the hook was called.
     unsafe {
         if known.is_none() {
             banks::introduce(metal, book, slot, buffer);
@@ -79,6 +61,27 @@ pub unsafe fn allocated(buffer: Buffer) {
         circular::catch_up(metal.total_cb, book);
     }
     book.tend(now);
+}
+
+/// Enters a buffer in the book, with the label of this thread.
+#[inline]
+fn enter(book: &ProcessBook, facts: &BufferFacts, chips: Chips) {
+    label::with_current(|label| {
+        let new = NewBuffer {
+            id: facts.place.id,
+            chips,
+            kind: facts.place.kind,
+            logical: facts.logical,
+            per_bank: facts.per_bank,
+            banks: facts.banks,
+            address: facts.address,
+            page: facts.page,
+            layout: facts.layout,
+            owner: owner(facts.place.device),
+            label,
+        };
+        book.write(|writer| writer.allocate(&new));
+    });
 }
 
 /// A buffer between [`freeing`] and [`freed`].
@@ -126,7 +129,7 @@ pub unsafe fn freed(freeing: Freeing, buffer: Buffer) {
     book.tend(now);
 }
 
-/// tt-metal tells that a buffer will be freed. That it is comes through the allocator; only if that is never heard of, this
+/// tt-metal reports that a buffer will be freed. That it is comes through the allocator; only if that is never called, this
 /// has to do.
 ///
 /// # Safety
@@ -176,7 +179,7 @@ fn arrived() {
     }
 }
 
-/// Whether the allocator was heard of.
+/// Whether the allocator was called.
 static ARRIVES: AtomicBool = AtomicBool::new(false);
 /// Whether it was not when it should have been.
 static NEVER_ARRIVES: AtomicBool = AtomicBool::new(false);
@@ -244,7 +247,7 @@ pub unsafe fn program(device: *const c_void, came: bool) {
     book.tend(millis());
 }
 
-/// Learns which chips a device stands for.
+/// Finds out which chips a device consists of.
 #[cold]
 unsafe fn meet<'a>(
     functions: &device::DeviceFunctions,

@@ -110,7 +110,7 @@ impl Connection {
         self.is_ours() && poll(&mut socket, Some(&now)) == Ok(0)
     }
 
-    /// Closes it, unless that would close somebody else's.
+    /// Closes it, unless that would close another file of the program.
     fn leave(self) {
         if !self.is_ours() {
             let _ = self.socket.into_raw_fd();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_tried_again_later() {
+    fn a_missing_service_is_tried_again_later() {
         let book = tempfile::tempfile().unwrap();
         let handover = Handover::among(&["/nowhere/books".into()]);
         handover.tend(millis(), || Some(&book));

@@ -1,4 +1,4 @@
-//! The functions of `libtt_metal.so` that we stand in front of.
+//! The functions of `libtt_metal.so` that the agent intercepts.
 //!
 //! All of them are exported, and called through the tables of the loader, in every release from 0.66 to 0.81. Ours come first
 //! when this library is loaded before, and pass every call on. C++ exceptions pass through them.
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 type Pointer = *mut c_void;
 
-/// Stands in front of a function: does something before, passes the call on, does something after.
+/// Intercepts a function: does something before, passes the call on, does something after.
 macro_rules! in_front_of {
     ($(#[$what:meta])* $name:literal, fn $function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?,
      $before:expr, $after:expr) => {
@@ -30,7 +30,7 @@ macro_rules! in_front_of {
                         real($($argument),*)
                     }
                 }
-                // Nobody could have called it.
+                // It cannot have been called.
                 None => Default::default(),
             };
             if on {
@@ -48,7 +48,7 @@ in_front_of!(
     /// `GraphTracker::track_allocate(Buffer const*)`: after the allocation.
     "_ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE",
     fn track_allocate(tracker: Pointer, buffer: Pointer),
-    // SAFETY: the library tells so.
+    // SAFETY: the library has reported it.
     unsafe { events::allocated(buffer) },
     nothing
 );
@@ -57,7 +57,7 @@ in_front_of!(
     /// `GraphTracker::track_deallocate(Buffer*)`: before the allocator takes the buffer back, if at all.
     "_ZN2tt8tt_metal12GraphTracker16track_deallocateEPNS0_6BufferE",
     fn track_deallocate(tracker: Pointer, buffer: Pointer),
-    // SAFETY: the library tells so.
+    // SAFETY: the library has reported it.
     unsafe { events::announced(buffer) },
     nothing
 );

@@ -1,10 +1,10 @@
 //! `libttmon_agent.so`: keeps the [book](ledger::book) of an unmodified tt-metal process from inside.
 //!
-//! Loaded by `LD_PRELOAD`, or with `RTLD_GLOBAL` before `libtt_metal.so`, it stands in front of a few of that library's
-//! exported functions, notes what they tell, and passes every call on. It prints nothing, starts no thread, and makes
+//! Loaded by `LD_PRELOAD`, or with `RTLD_GLOBAL` before `libtt_metal.so`, it intercepts a few of that library's
+//! exported functions, notes what they report, and passes every call on. It prints nothing, starts no thread, and makes
 //! the book only when there is something to enter. What it does not recognise it passes on and remarks once in the book.
 //!
-//! Other runtimes tell of their buffers, and anybody asks about the machine, through the functions of [`c_abi`].
+//! Other runtimes report their buffers, and any program queries the machine, through the functions of [`c_abi`].
 //!
 //! | environment | |
 //! |---|---|

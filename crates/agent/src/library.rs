@@ -77,7 +77,7 @@ pub fn peek(address: usize) -> Option<usize> {
     if read == size_of::<usize>() as isize { Some(value) } else { peek_by_file(address) }
 }
 
-/// The same where a container does not allow the other.
+/// The fallback where a container does not allow the first way.
 fn peek_by_file(address: usize) -> Option<usize> {
     let mut bytes = [0; size_of::<usize>()];
     File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, address as u64).ok()?;

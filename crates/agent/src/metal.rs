@@ -31,7 +31,7 @@ impl Metal {
         unsafe { METAL.load(Acquire).as_ref() }.or_else(Metal::find)
     }
 
-    /// Who keeps the book, for the book.
+    /// The producer, for the book.
     pub fn producer(&self) -> String {
         let by = self.buffers.as_ref().map_or("that is not recognised", BufferReader::by);
         format!("ttmon-agent {}, libtt_metal {by}", env!("CARGO_PKG_VERSION"))
@@ -61,7 +61,7 @@ impl Metal {
         let metal = match METAL.compare_exchange(ptr::null_mut(), metal, AcqRel, Acquire) {
             Ok(_) => metal,
             Err(first) => {
-                // SAFETY: nobody else has seen ours.
+                // SAFETY: no other thread has seen ours.
                 drop(unsafe { Box::from_raw(metal) });
                 first
             }

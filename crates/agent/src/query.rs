@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The book of this process.
 pub fn memory() -> String {
-    told(own_memory())
+    reply(own_memory())
 }
 
 fn own_memory() -> Result<ProcessMemory, String> {
@@ -31,7 +31,7 @@ fn own_memory() -> Result<ProcessMemory, String> {
 
 /// The book of any process.
 pub fn process(pid: i32) -> String {
-    told(u32::try_from(pid).map_err(|_| format!("there is no process {pid}")).and_then(|pid| {
+    reply(u32::try_from(pid).map_err(|_| format!("there is no process {pid}")).and_then(|pid| {
         let own = if pid == std::process::id() { own_memory().map(Some) } else { book_of(pid) };
         own?.ok_or_else(|| format!("process {pid} keeps no book"))
     }))
@@ -44,12 +44,12 @@ fn book_of(pid: u32) -> Result<Option<ProcessMemory>, String> {
 
 /// A device, or all, and who uses it.
 pub fn system(device: i32) -> String {
-    told(snapshot(device))
+    reply(snapshot(device))
 }
 
-/// The same with the whole book of each process.
+/// A snapshot with the whole book of each process.
 pub fn detailed(device: i32) -> String {
-    told(snapshot(device).map(DetailedSnapshot::of))
+    reply(snapshot(device).map(DetailedSnapshot::of))
 }
 
 /// What a [`Snapshot`] has, with the book of each process.
@@ -74,7 +74,7 @@ impl DetailedSnapshot {
     fn of(snapshot: Snapshot) -> DetailedSnapshot {
         let Snapshot { schema, taken_at, host, devices, processes, mut faults, alerts: _ } = snapshot;
         let with_book = |process: Process| {
-            // One that ended meanwhile, or is somebody else's, is shown without.
+            // One that ended meanwhile, or belongs to another user, is shown without.
             let book = process.agent.as_ref().and_then(|_| match book_of(process.pid) {
                 Ok(book) => book,
                 Err(why) => {
@@ -116,7 +116,7 @@ fn snapshot(device: i32) -> Result<Snapshot, String> {
 const ALL: i32 = -1;
 
 /// An answer, or why there is none.
-fn told(answer: Result<impl Serialize, String>) -> String {
+fn reply(answer: Result<impl Serialize, String>) -> String {
     match answer {
         Ok(answer) => serde_json::to_string(&answer).unwrap_or_else(|why| failed(&why.to_string())),
         Err(why) => failed(&why),

@@ -24,9 +24,9 @@ pub struct Condition {
 pub enum Expr {
     /// One comparison.
     Compare(Compare),
-    /// All of them; there are at least two.
+    /// All expressions hold; there are at least two.
     And(Vec<Expr>),
-    /// One of them; there are at least two.
+    /// At least one expression holds; there are at least two.
     Or(Vec<Expr>),
 }
 

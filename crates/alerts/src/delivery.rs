@@ -1,4 +1,4 @@
-//! Receivers are told in threads of their own, one for each: nobody waits for another, and the service for none.
+//! Notifies each receiver in a thread of its own: no receiver waits for another, and the service waits for none.
 
 use crate::log::{LogLevel, log};
 use crate::notice::Notice;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// All receivers, and what they have still to be told.
+/// All receivers, and the notices that wait for each.
 #[derive(Default)]
 pub struct Delivery {
     lines: Vec<ReceiverThread>,
@@ -35,12 +35,12 @@ struct SharedQueue {
 
 struct QueueState {
     queue: NoticeQueue,
-    /// Nobody wants it told any more.
+    /// The receiver was removed from the settings.
     is_over: bool,
 }
 
 impl Delivery {
-    /// Tells these from now on. Those that stay go on with what they have still to hear; those that are new hear what fires.
+    /// Notifies these receivers from now on. Receivers that stay keep their waiting notices; new ones get what fires.
     pub fn set_receivers(&mut self, receivers: &[Receiver], host: &str) {
         let (stay, go): (Vec<ReceiverThread>, Vec<ReceiverThread>) =
             std::mem::take(&mut self.lines).into_iter().partition(|line| receivers.contains(&line.receiver));
@@ -75,11 +75,11 @@ impl ReceiverThread {
         };
         let shared =
             Arc::new(SharedQueue { inside: Mutex::new(QueueState { queue, is_over: false }), news: Condvar::new() });
-        let teller = Notifier::new(receiver, host);
-        let running = teller.running.clone();
+        let notifier = Notifier::new(receiver, host);
+        let running = notifier.running.clone();
         let (inside, name) = (shared.clone(), receiver.name());
         let started =
-            std::thread::Builder::new().name("ttmon-alerts".into()).spawn(move || work(&inside, teller, &name));
+            std::thread::Builder::new().name("ttmon-alerts".into()).spawn(move || work(&inside, notifier, &name));
         if let Err(error) = started {
             let reason = format!("no thread for it: {error}");
             log(LogLevel::Error, "not-delivered", &[("receiver", &receiver.name()), ("reason", &reason)]);
@@ -107,8 +107,8 @@ impl Drop for ReceiverThread {
     }
 }
 
-/// Tells one receiver, again and again until it has heard.
-fn work(shared: &SharedQueue, mut teller: Notifier, name: &str) {
+/// Notifies one receiver, and retries until it succeeds.
+fn work(shared: &SharedQueue, mut notifier: Notifier, name: &str) {
     let (started, random) = (Instant::now(), RandomState::new());
     let mut inside = shared.inside.lock().unwrap_or_else(PoisonError::into_inner);
     let mut failed = false;
@@ -120,7 +120,7 @@ fn work(shared: &SharedQueue, mut teller: Notifier, name: &str) {
             continue;
         }
         drop(inside);
-        let result = teller.tell(&batch, wall(), false);
+        let result = notifier.notify(&batch, wall(), false);
         inside = shared.inside.lock().unwrap_or_else(PoisonError::into_inner);
         match result {
             Ok(_) => {

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// How somebody is asked.
+/// Options of HTTP requests.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// For the whole exchange, from the look-up of the name to the last byte.
     pub timeout: Duration,
-    /// The certificates to believe, instead of the system's.
+    /// The certificates to trust, instead of the system's.
     pub ca: Option<PathBuf>,
     /// Sent as a bearer token; the first line of the file.
     pub token_file: Option<PathBuf>,
@@ -24,7 +24,7 @@ impl Default for HttpOptions {
     }
 }
 
-/// Somebody who asks. Connections stay open from one question to the next.
+/// An HTTP client. Connections stay open from one request to the next.
 #[derive(Debug, Clone)]
 pub struct Http {
     agent: ureq::Agent,
@@ -45,7 +45,7 @@ impl Http {
         let agent = ureq::Agent::config_builder()
             .timeout_global(Some(options.timeout))
             .http_status_as_error(false)
-            // A token is for the one who was named, and for nobody to whom that one refers.
+            // A token is for the named server, and for no server that it redirects to.
             .max_redirects(if token.is_some() { 0 } else { 3 })
             .user_agent(concat!("ttmon/", env!("CARGO_PKG_VERSION")))
             .tls_config(tls)
@@ -67,7 +67,7 @@ impl Http {
         body(request.call())
     }
 
-    /// The body of an answer, be it an error's: what asks in JSON is told in JSON why not. One that is no JSON is what [`get`](Http::get)
+    /// The body of an answer, also of an error: a request in JSON gets its error in JSON. One that is no JSON is what [`get`](Http::get)
     /// makes of it.
     pub fn get_whatever(&self, url: &str) -> anyhow::Result<Vec<u8>> {
         let mut request = self.agent.get(url);
@@ -86,7 +86,7 @@ impl Http {
         Ok(bytes)
     }
 
-    /// The body of an answer and its tag, unless it is still what a tag stands for.
+    /// The body of an answer and its tag, unless it still has the given tag.
     pub fn get_new(&self, url: &str, tag: Option<&str>) -> anyhow::Result<Option<(Vec<u8>, Option<String>)>> {
         let mut request = self.agent.get(url);
         if let Some(token) = &self.token {

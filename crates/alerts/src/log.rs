@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::sync::LazyLock;
 
-/// How much a line matters, as syslog numbers it.
+/// Severity of a line, as syslog numbers it.
 #[derive(Debug, Clone, Copy)]
 pub enum LogLevel {
     /// Something does not work.
@@ -35,9 +35,10 @@ fn line(level: LogLevel, event: &str, fields: &[(&str, &dyn Display)], journal: 
     for (key, value) in fields {
         let value = value.to_string();
         let plain = |c: char| c.is_alphanumeric() || "-_./:@,+".contains(c);
-        match !value.is_empty() && value.chars().all(plain) {
-            true => line.push_str(&format!(" {key}={value}")),
-            false => line.push_str(&format!(" {key}={value:?}")),
+        if !value.is_empty() && value.chars().all(plain) {
+            line.push_str(&format!(" {key}={value}"));
+        } else {
+            line.push_str(&format!(" {key}={value:?}"));
         }
     }
     line.push('\n');

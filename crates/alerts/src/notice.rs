@@ -10,7 +10,7 @@ use model::{Alert, AlertState, Timestamp};
 pub struct Notice {
     /// As it is now.
     pub alert: Alert,
-    /// The same for the same rule about the same subject.
+    /// Identifies the rule and the subject; the same in every notice about both.
     pub fingerprint: String,
     /// What Alertmanager calls the rule.
     pub alertname: String,

@@ -1,4 +1,4 @@
-//! The same rules for Prometheus, over the metrics of `ttmon serve`.
+//! Writes the rules for Prometheus, over the metrics of `ttmon serve`.
 //!
 //! A rule that fires keeps firing until what ends it is known to hold. PromQL can express that, since a rule may look at its own
 //! past in `ALERTS`; the last known values of five minutes replace missing ones, as in the engine. Both fire at the same

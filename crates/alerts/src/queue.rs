@@ -1,4 +1,4 @@
-//! What a receiver has still to be told. The newest state of each alert waits until it was told, however often that fails.
+//! The notices that wait for a receiver. The newest state of each alert waits until it is delivered, however often that fails.
 
 use crate::notice::Notice;
 use model::AlertState;
@@ -8,13 +8,13 @@ use std::time::Duration;
 /// The queue of one receiver. Times are of a clock that only goes forward.
 #[derive(Debug, Default)]
 pub struct NoticeQueue {
-    /// By fingerprint: a newer state takes the place of an older one. One that is over tells when it began, so that even what began
-    /// and ended unheard is told.
+    /// By fingerprint: a newer state takes the place of an older one. A resolved one has its start time, so that an alert that
+    /// began and ended before any delivery is still reported.
     waiting: BTreeMap<String, Notice>,
-    /// What fires, to be told again and again; only where the receiver wants that.
+    /// What fires, to be repeated; only where the receiver needs that.
     firing: Option<BTreeMap<String, Notice>>,
     repeat_at: Duration,
-    /// Told one at a time, so that a failure repeats nothing that was heard.
+    /// Delivered one at a time, so that a failure repeats nothing that was delivered.
     one_by_one: bool,
     /// Failures in a row.
     failures: u32,
@@ -25,18 +25,18 @@ pub struct NoticeQueue {
 const PAUSE: Duration = Duration::from_secs(1);
 /// But not longer than this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// What fires is told again so often: Alertmanager takes it for over after five minutes.
+/// How often a firing alert is repeated: Alertmanager resolves it after five minutes.
 pub const REPEAT: Duration = Duration::from_secs(60);
-/// So many are told at once.
+/// The most notices in one delivery.
 const MOST: usize = 200;
 
 impl NoticeQueue {
-    /// Of a receiver that wants to hear again and again what fires.
+    /// The queue of a receiver that needs firing alerts repeated.
     pub fn repeating() -> NoticeQueue {
         NoticeQueue { firing: Some(BTreeMap::new()), ..NoticeQueue::default() }
     }
 
-    /// Of a receiver that is told one thing at a time.
+    /// The queue of a receiver that takes one notice at a time.
     pub fn one_by_one() -> NoticeQueue {
         NoticeQueue { one_by_one: true, ..NoticeQueue::default() }
     }
@@ -55,7 +55,7 @@ impl NoticeQueue {
         self.waiting.len()
     }
 
-    /// What to tell now. Whoever takes it says later whether that was heard.
+    /// The notices to deliver now. The caller reports later whether that worked.
     pub fn take(&mut self, now: Duration) -> Vec<Notice> {
         if let Some(firing) = self.firing.as_ref().filter(|_| now >= self.repeat_at) {
             self.repeat_at = now + REPEAT;
@@ -82,7 +82,7 @@ impl NoticeQueue {
         next.map(|next| next.saturating_sub(now))
     }
 
-    /// It was heard.
+    /// The delivery worked.
     pub fn done(&mut self) {
         self.failures = 0;
     }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::example::notice;
 
-    fn told(batch: &[Notice]) -> Vec<String> {
+    fn states(batch: &[Notice]) -> Vec<String> {
         batch.iter().map(|one| format!("{} {}", one.fingerprint, one.alert.state.name())).collect()
     }
 
@@ -121,7 +121,7 @@ mod tests {
         let (mut now, mut pauses) = (at(0), Vec::new());
         for _ in 0..9 {
             let batch = queue.take(now);
-            assert_eq!(told(&batch), ["hot firing"]);
+            assert_eq!(states(&batch), ["hot firing"]);
             let pause = queue.failed(batch, now, 0.0);
             pauses.push(pause.as_secs());
             assert!(queue.take(now + pause - at(1)).is_empty());
@@ -130,7 +130,7 @@ mod tests {
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
         assert_eq!(queue.failed(Vec::new(), now, 1.0), at(75));
-        assert_eq!(told(&queue.take(now + at(75))), ["hot firing"]);
+        assert_eq!(states(&queue.take(now + at(75))), ["hot firing"]);
         queue.done();
         assert_eq!(queue.idle(now), None);
     }
@@ -144,33 +144,33 @@ mod tests {
         queue.push(notice("lost", AlertState::Firing));
         queue.failed(batch, at(0), 0.0);
         let batch = queue.take(at(1));
-        assert_eq!(told(&batch), ["hot resolved", "lost firing"]);
-        // What began and ended unheard is told with both times.
+        assert_eq!(states(&batch), ["hot resolved", "lost firing"]);
+        // What began and ended before any delivery is reported with both times.
         assert!(batch[0].started_at < batch[0].ended_at.unwrap());
     }
 
     #[test]
-    fn who_is_told_one_by_one_hears_nothing_twice() {
+    fn a_receiver_that_takes_one_at_a_time_gets_nothing_twice() {
         let mut queue = NoticeQueue::one_by_one();
         queue.push(notice("a", AlertState::Firing));
         queue.push(notice("b", AlertState::Firing));
-        assert_eq!(told(&queue.take(at(0))), ["a firing"]);
+        assert_eq!(states(&queue.take(at(0))), ["a firing"]);
         let batch = queue.take(at(0));
-        assert_eq!(told(&batch), ["b firing"]);
+        assert_eq!(states(&batch), ["b firing"]);
         queue.failed(batch, at(0), 0.0);
-        assert_eq!(told(&queue.take(at(1))), ["b firing"]);
+        assert_eq!(states(&queue.take(at(1))), ["b firing"]);
     }
 
     #[test]
-    fn what_fires_is_told_again_until_it_is_over() {
+    fn a_firing_alert_is_repeated_until_it_is_resolved() {
         let mut queue = NoticeQueue::repeating();
         queue.push(notice("hot", AlertState::Firing));
-        assert_eq!(told(&queue.take(at(0))), ["hot firing"]);
+        assert_eq!(states(&queue.take(at(0))), ["hot firing"]);
         queue.done();
         assert_eq!((queue.take(at(59)), queue.idle(at(59))), (vec![], Some(at(1))));
-        assert_eq!(told(&queue.take(at(60))), ["hot firing"]);
+        assert_eq!(states(&queue.take(at(60))), ["hot firing"]);
         queue.push(notice("hot", AlertState::Resolved));
-        assert_eq!(told(&queue.take(at(61))), ["hot resolved"]);
+        assert_eq!(states(&queue.take(at(61))), ["hot resolved"]);
         assert_eq!((queue.take(at(200)), queue.idle(at(200))), (vec![], None));
     }
 }

@@ -1,4 +1,4 @@
-//! Telling somebody: over HTTP as JSON, to Alertmanager, to a command, on the desktop.
+//! Notifies a receiver: over HTTP as JSON, to Alertmanager, to a command, on the desktop.
 
 use crate::http::{Http, HttpOptions};
 use crate::notice::Notice;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Somebody who can be told.
+/// Sends notices to one receiver.
 pub struct Notifier {
     receiver: Receiver,
     host: String,
@@ -23,25 +23,25 @@ pub struct Notifier {
     pub running: Arc<AtomicI32>,
 }
 
-/// Alertmanager takes an alert for over that was not told again for so long: when this service is gone.
+/// Alertmanager resolves an alert that was not repeated for this long: the service has stopped.
 const FORGOTTEN_MS: i64 = 4 * super::queue::REPEAT.as_millis() as i64;
 /// What a command may say of its mistake.
 const LONGEST_COMPLAINT: u64 = 200;
 
 impl Notifier {
-    /// Of a receiver, in the name of this machine.
+    /// The notifier of a receiver, in the name of this machine.
     pub fn new(receiver: &Receiver, host: &str) -> Notifier {
         Notifier { receiver: receiver.clone(), host: host.to_owned(), http: None, running: Arc::default() }
     }
 
-    /// Tells all of it, or says why not. Blocks for as long as the receiver may take. `now` is on the wall's clock.
-    pub fn tell(&mut self, notices: &[Notice], now: Timestamp, is_test: bool) -> anyhow::Result<String> {
-        let told = self.attempt(notices, now, is_test);
-        if told.is_err() {
-            // A token or a certificate that has changed is read anew.
+    /// Delivers all notices, or returns the reason. Blocks for as long as the receiver may take. `now` is wall-clock time.
+    pub fn notify(&mut self, notices: &[Notice], now: Timestamp, is_test: bool) -> anyhow::Result<String> {
+        let result = self.attempt(notices, now, is_test);
+        if result.is_err() {
+            // A token or a certificate that has changed is read again.
             self.http = None;
         }
-        told
+        result
     }
 
     fn attempt(&mut self, notices: &[Notice], now: Timestamp, is_test: bool) -> anyhow::Result<String> {
@@ -76,7 +76,7 @@ impl Notifier {
         let (Channel::Webhook { token_file, ca, .. } | Channel::Alertmanager { token_file, ca, .. }) =
             &self.receiver.way
         else {
-            bail!("is not told over HTTP");
+            bail!("is not notified over HTTP");
         };
         let http = match self.http.take() {
             Some(http) => http,
@@ -123,7 +123,7 @@ impl Notifier {
             }
             pause = (pause * 2).min(Duration::from_millis(50));
         };
-        // What it has left running goes with it, else nobody would ever end that.
+        // What it has left running is ended as well, since nothing else would end it.
         let _ = kill_process_group(group, Signal::KILL);
         if status.is_none() {
             let _ = child.wait();
@@ -148,7 +148,7 @@ fn first_line(bytes: &[u8]) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// What webhooks and commands are told.
+/// What webhooks and commands receive.
 fn message(notices: &[Notice], host: &str, is_test: bool) -> Value {
     let alerts: Vec<Value> = notices
         .iter()
@@ -223,11 +223,11 @@ mod tests {
     fn command(run: &[&str], timeout: u64) -> anyhow::Result<String> {
         let way = Channel::Command { run: run.iter().map(|one| (*one).to_owned()).collect() };
         let receiver = Receiver { way, at_least: Severity::Info, timeout: Duration::from_secs(timeout) };
-        Notifier::new(&receiver, "here").tell(&[notice("hot", AlertState::Firing)], Timestamp(0), false)
+        Notifier::new(&receiver, "here").notify(&[notice("hot", AlertState::Firing)], Timestamp(0), false)
     }
 
     #[test]
-    fn a_webhook_is_told_everything() {
+    fn a_webhook_gets_everything() {
         let notices = [notice("hot", AlertState::Resolved)];
         expect![[r#"
             {
@@ -257,9 +257,9 @@ mod tests {
     }
 
     #[test]
-    fn alertmanager_is_told_labels_and_times() {
+    fn alertmanager_gets_labels_and_times() {
         let now = Timestamp(1_767_323_050_000);
-        let told = for_alertmanager(&notice("hot", AlertState::Firing), "here", now, true);
+        let sent = for_alertmanager(&notice("hot", AlertState::Firing), "here", now, true);
         expect![[r#"
             {
               "annotations": {
@@ -277,17 +277,17 @@ mod tests {
               },
               "startsAt": "2026-01-02T03:04:05.000Z"
             }"#]]
-        .assert_eq(&serde_json::to_string_pretty(&told).unwrap());
+        .assert_eq(&serde_json::to_string_pretty(&sent).unwrap());
     }
 
     #[test]
-    fn a_desktop_is_told_in_words() {
-        let told = notification(&notice("hot", AlertState::Firing), false);
-        assert_eq!(told[2..5], ["--urgency=normal", "--", "hot firing"]);
+    fn a_desktop_shows_words() {
+        let sent = notification(&notice("hot", AlertState::Firing), false);
+        assert_eq!(sent[2..5], ["--urgency=normal", "--", "hot firing"]);
     }
 
     #[test]
-    fn a_command_reads_it_and_its_complaint_is_told() {
+    fn a_command_reads_the_notice_and_its_error_is_reported() {
         assert_eq!(command(&["sh", "-c", "grep -q '\"fingerprint\":\"hot\"'"], 60).unwrap(), "ended with 0");
         let why = command(&["sh", "-c", "echo no >&2; exit 3"], 60).unwrap_err();
         assert_eq!(format!("{why:#}"), "sh: exit status: 3: no");

@@ -10,13 +10,13 @@ use model::{Device, Held, Process};
 /// A row of one of the tables. Which table it is in decides what a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RuleFigure {
-    /// Of a device.
+    /// A figure of a device.
     Device(&'static Figure<Device>),
-    /// Of a process.
+    /// A figure of a process.
     Process(&'static Figure<Process>),
-    /// Of a process on a device.
+    /// A figure of a process on a device.
     Held(&'static Figure<Held>),
-    /// Of a process that has exited.
+    /// A figure of a process that has exited.
     Exited(&'static Figure<Ended>),
 }
 
@@ -114,7 +114,7 @@ impl RuleFigure {
         of_row!(self, row => row.metric).filter(has_series)
     }
 
-    /// What its labels stand for, where it has one value per label.
+    /// What its labels mean, where it has one value per label.
     pub(crate) fn dimension(self) -> Option<Dimension> {
         of_row!(self, row => row.dimension)
     }

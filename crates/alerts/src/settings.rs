@@ -11,16 +11,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 use toml_edit::{Document, Item, Table, TableLike};
 
-/// What the file says of alerts.
+/// The alert settings of the configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlertSettings {
-    /// What is watched.
+    /// The rules to watch.
     pub rules: Vec<Rule>,
-    /// Who is told.
+    /// The receivers to notify.
     pub receivers: Vec<Receiver>,
 }
 
-/// Somebody to be told.
+/// A receiver of notices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Receiver {
     /// How.
@@ -31,7 +31,7 @@ pub struct Receiver {
     pub timeout: Duration,
 }
 
-/// How somebody is told.
+/// How a receiver is notified.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
 pub enum Channel {

@@ -1,4 +1,4 @@
-//! A real mesh device with real buffers, on a cluster that only a descriptor file tells about.
+//! A real mesh device with real buffers, on a cluster that only a descriptor file describes.
 //!
 //! ```text
 //! alloc ID BYTES PAGE KIND        OK address=<in each bank> per_bank=<aligned bytes>
@@ -20,7 +20,7 @@
 //!
 //! `KIND` is `dram`, `l1`, `l1_small` or `trace`. An id is a number of the caller's choice.
 //!
-//! What `GraphTracker` is told, as seen in 0.78.0 and 0.81.1: a buffer or tensor of a mesh is one event, with the
+//! What `GraphTracker` gets, as seen in 0.78.0 and 0.81.1: a buffer or tensor of a mesh is one event, with the
 //! mesh as its device; a circular buffer is one event for each chip, with the chip's own device. A device that is
 //! closed frees its buffers without `track_deallocate`, which does not come later either, when they are dropped; the
 //! `track_deallocate_cb` of a program comes when it is dropped, even after. Both `close` and `drop` end in
@@ -171,7 +171,7 @@ impl MockMesh {
         }
     }
 
-    /// Nobody else does where a process ends without dropping what it has.
+    /// Nothing else does where a process ends without dropping what it has.
     fn remove_root(&self) {
         let _ = fs::remove_dir_all(self.root.path());
     }

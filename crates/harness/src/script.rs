@@ -34,7 +34,7 @@ fn converse<S>(
     Ok(())
 }
 
-/// The kinds of device memory that tt-metal tells apart.
+/// The kinds of device memory that tt-metal distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetalBufferType {
     Dram,

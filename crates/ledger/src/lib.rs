@@ -1,4 +1,4 @@
-//! Who holds how much device memory: the [`book`] that a process keeps of it, and how it is told: [`wire`], [`poc`].
+//! Who holds how much device memory: the [`book`] that a process keeps of it, and how it is sent: [`wire`], [`poc`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

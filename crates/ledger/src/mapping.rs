@@ -1,7 +1,7 @@
 //! Files in memory, shared with other processes, read and written field by field.
 //!
 //! Other processes change the bytes at any time, so there are no references into a mapping: every access is atomic.
-//! Fields are little-endian. A file that somebody shortens afterwards takes its pages with it (`SIGBUS`); map only files
+//! Fields are little-endian. A file that is shortened afterwards takes its pages with it (`SIGBUS`); map only files
 //! whose writers never do that.
 
 use memmap2::{Advice, Mmap, MmapOptions, MmapRaw};
@@ -112,7 +112,7 @@ impl Mapping {
         self.change_u64(offset, |value| value.saturating_sub(n))
     }
 
-    /// Copies bytes out, each by itself: somebody who writes meanwhile may be seen halfway.
+    /// Copies bytes out, each by itself: a concurrent write may be seen half done.
     pub fn read_bytes(&self, offset: usize, into: &mut [u8]) {
         for (i, byte) in into.iter_mut().enumerate() {
             *byte = self.u8_at(offset, i).load(Relaxed);
@@ -139,7 +139,7 @@ impl Mapping {
 
     fn u8_at(&self, offset: usize, i: usize) -> &AtomicU8 {
         let at = self.checked(offset.saturating_add(i), 1);
-        // SAFETY: the byte is inside the mapping, which lives as long as `self`, and nobody in this process reaches it
+        // SAFETY: the byte is inside the mapping, which lives as long as `self`, and nothing in this process reaches it
         // other than through atomics.
         unsafe { AtomicU8::from_ptr(self.map.as_mut_ptr().add(at)) }
     }
@@ -181,7 +181,7 @@ pub fn hold(file: &File) -> io::Result<HeldMapping> {
 pub fn forget_code() {
     for (start, length) in std::fs::read_to_string("/proc/self/maps").unwrap_or_default().lines().filter_map(code) {
         let start = std::ptr::with_exposed_provenance_mut(start);
-        // SAFETY: nobody writes to a private mapping of a file that may be executed and not be written, so its pages are those
+        // SAFETY: nothing writes to a private mapping of a file that may be executed and not be written, so its pages are those
         // of the file, and the kernel reads them again when they are needed.
         let _ = unsafe { rustix::mm::madvise(start, length, rustix::mm::Advice::LinuxDontNeed) };
     }

@@ -18,7 +18,7 @@
 //!                                        ← {"error": {"reason": "…"}}
 //! ```
 //!
-//! A buffer is told as `{"pid": 7, "devices": ["0"], "kind": "dram", "id": 4096, "address": 4096, "bytes": 98304, "bank_bytes": 8192,
+//! A buffer is sent as `{"pid": 7, "devices": ["0"], "kind": "dram", "id": 4096, "address": 4096, "bytes": 98304, "bank_bytes": 8192,
 //! "banks": 12, "logical_bytes": 90000, "allocated_at": "2026-01-02T03:04:05.678Z", "age_seconds": 1.5, "label": "kv", "source": "exact"}`:
 //! `bytes` are reserved on each of its devices, `bank_bytes` in each of `banks` banks there. What is not known is `null`.
 //!
@@ -35,7 +35,7 @@ pub const OF_THE_USER: &str = "ttmon.sock";
 /// The longest request, in bytes.
 pub const LONGEST_REQUEST: usize = 64 << 10;
 
-/// Who speaks.
+/// The greeting of a client or of the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Which [`VERSION`].
@@ -46,13 +46,13 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Of this version.
+    /// The greeting of this version.
     pub fn from(program: &str) -> Hello {
         Hello { version: VERSION, program: program.to_owned() }
     }
 }
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
@@ -64,9 +64,9 @@ pub enum Request {
     Processes {},
     /// Live buffers.
     Buffers(Wanted),
-    /// The processes that have died.
+    /// The processes that have exited.
     Deaths {
-        /// So many at the most.
+        /// The most entries in the reply.
         #[serde(default)]
         limit: Option<usize>,
     },
@@ -166,7 +166,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Of so many bytes at the most.
+    /// Frames of at most so many bytes.
     pub fn up_to(longest: usize) -> Frames {
         Frames { bytes: Vec::new(), at: 0, longest }
     }

@@ -61,7 +61,7 @@ fn bytes_are_what_was_reserved_and_the_wish_is_beside_them() {
 }
 
 #[test]
-fn the_table_tells_everything_of_a_buffer() {
+fn the_table_has_everything_of_a_buffer() {
     let writer = Writer::create("").unwrap();
     let chips = Chips::one(writer.chip(4, None).unwrap()) | Chips::one(writer.chip(5, None).unwrap());
     let label = "kv-cache".as_bytes();
@@ -201,7 +201,7 @@ fn a_chip_is_known_by_its_id_and_learns_its_number_later() {
 }
 
 #[test]
-fn a_buffer_on_a_chip_that_nobody_named_makes_the_book_inexact() {
+fn a_buffer_on_a_chip_without_a_name_makes_the_book_inexact() {
     let writer = Writer::create("").unwrap();
     writer.allocate(&new(1, Chips::one(5), BufferKind::Dram, 1, 1, 1));
     let book = read(&writer);
@@ -222,7 +222,7 @@ fn a_clean_end_and_a_remark_are_in_the_book() {
 }
 
 #[test]
-fn nobody_else_can_write_to_a_book_or_cut_it() {
+fn no_other_process_can_write_to_a_book_or_cut_it() {
     let writer = Writer::create("").unwrap();
     assert!(writer.file().write_at(b"x", 0).is_err());
     assert!(writer.file().set_len(0).is_err());

@@ -1,4 +1,4 @@
-//! Whatever happens to the bytes of a book, a reader is told the truth or an error.
+//! Whatever happens to the bytes of a book, a reader gets the truth or an error.
 //!
 //! Some 50 000 damaged books by default, or 200 000 of a release build; `TTMON_BOOKS=10000000 cargo test --release -p ttmon-ledger --test many_books`
 //! tries as many as one likes.
@@ -170,7 +170,7 @@ const IDS: u64 = 30;
 
 /// The last moments of a random life, after every event; the last one is the present.
 fn history_of(random: &mut Random, chips: u64) -> Vec<Moment> {
-    // The clock of a book is coarse, and two of them should not be told apart by luck.
+    // The clock of a book is coarse, and two of them should not differ by luck.
     std::thread::sleep(Duration::from_millis(5));
     let writer = Writer::with_room("many books", ROOM as u32).unwrap();
     for id in 0..chips {

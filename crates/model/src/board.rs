@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_chip_has_no_version() {
+    fn a_hung_chip_has_no_version() {
         assert_eq!(Version::parse("255.255.255.255"), None);
         assert_eq!(Version::parse("255.15.4095"), None);
         assert_eq!(Version::parse("7.2.0"), Some(Version([7, 2, 0, 0])));

@@ -32,11 +32,11 @@ impl EngineCounters {
 }
 
 /// More than an engine can do is taken for inaccurate up to this factor, and for nonsense beyond.
-const BELIEVED: f64 = 2.0;
+const PLAUSIBLE: f64 = 2.0;
 
 /// How busy an engine was between two readings `seconds` apart, in percent of all that it can do.
 ///
-/// Busy time comes first. Cycles tell by themselves where all cycles are counted too, and otherwise by the highest frequency.
+/// Busy time comes first. Cycles are enough where all cycles are counted too, and otherwise by the highest frequency.
 pub fn engine_percent(earlier: &EngineCounters, later: &EngineCounters, seconds: f64) -> Option<f64> {
     if later.fell_since(earlier) || seconds <= 0.0 {
         return None;
@@ -50,7 +50,7 @@ pub fn engine_percent(earlier: &EngineCounters, later: &EngineCounters, seconds:
     };
     let (busy, all) = time.or_else(cycles)?;
     let share = busy / (all * later.capacity.max(1) as f64);
-    (all > 0.0 && share <= BELIEVED).then(|| (share * 1000.0).round().min(1000.0) / 10.0)
+    (all > 0.0 && share <= PLAUSIBLE).then(|| (share * 1000.0).round().min(1000.0) / 10.0)
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_fell_tells_nothing() {
+    fn a_counter_that_fell_gives_no_rate() {
         assert_eq!(engine_percent(&nanoseconds(10), &nanoseconds(9), 1.0), None);
         assert!(cycles(5, Some(9), None).fell_since(&cycles(5, Some(10), None)));
     }

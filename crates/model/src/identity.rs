@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_chip_matches_nothing() {
+    fn a_hung_chip_matches_nothing() {
         let dead = device(Arch::Blackhole, "unknown", "FFFFFFFFFFFFFFFF", "FFFFFFFFFFFFFFFF");
         for number in [0, 1, u64::MAX, u64::MAX << 5, u64::MAX << 1] {
             assert_eq!(chip_match(&dead, number), None, "{number}");

@@ -24,7 +24,7 @@ pub struct Traffic {
 
 /// The traffic between two samples `seconds` apart.
 ///
-/// A counter that wrapped counts on; one that restarted gives no rate. The two look alike: a reset is told by a heartbeat
+/// A counter that wrapped counts on; one that restarted gives no rate. The two look alike: a reset is recognised by a heartbeat
 /// that fell. A driver too old to have a heartbeat gets no rate from a counter that fell, whatever the cause.
 pub fn traffic(earlier: &Counters, later: &Counters, seconds: f64, arch: Arch, link: &Link) -> Traffic {
     let restarted = has_restarted(earlier, later).unwrap_or_else(|| has_fallen(earlier, later));
@@ -58,7 +58,7 @@ pub struct Transferred {
 }
 
 impl Transferred {
-    /// Adds what went between two readings of the counters: at least so much, since nobody sees what a counter had before it
+    /// Adds what went between two readings of the counters: at least so much, since it is unknown what a counter had before it
     /// was set back. `unbroken` if the device was well at every sample in between.
     pub fn add(&mut self, earlier: &Counters, later: &Counters, seconds: f64, unbroken: bool, arch: Arch, link: &Link) {
         if is_dead(later) {
@@ -82,7 +82,7 @@ impl Transferred {
     }
 }
 
-/// Whether the chip was reset between two readings, which its heartbeat tells.
+/// Whether the chip was reset between two readings, which its heartbeat shows.
 fn has_restarted(earlier: &Counters, later: &Counters) -> Option<bool> {
     let (earlier, later) = (earlier.heartbeat?, later.heartbeat?);
     Some(later < earlier && earlier - later < u32::MAX / 2)
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_chip_gives_no_rate() {
+    fn a_hung_chip_gives_no_rate() {
         let dead = Counters { host_to_device: [u32::MAX; 6], device_to_host: [u32::MAX; 6], heartbeat: None };
         assert_eq!(traffic(&counters(1, 1), &dead, 1.0, Arch::Wormhole, &GEN4), Traffic::default());
     }
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(sum(&[(u32::MAX - 499, 10, true), (500, 20, true)]), 1000, "a counter that wraps");
         // The sevens in the other five counters are traffic since the reset, too.
         assert_eq!(sum(&[(3_000_000_000, 5000, true), (10, 3, true)]), 10 + 5 * 7, "a chip that was reset");
-        assert_eq!(sum(&[(3_000_000_000, 5000, true), (10, 6000, false)]), 10, "a reset that nobody saw");
+        assert_eq!(sum(&[(3_000_000_000, 5000, true), (10, 6000, false)]), 10, "a reset that was not seen");
         assert_eq!(sum(&[(1000, 10, true), (1700, 900, false)]), 700, "a device that was silent for a while");
     }
 

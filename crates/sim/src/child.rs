@@ -1,4 +1,4 @@
-//! A workload as its parent sees it: it is told what to do and answers; let go, it is killed.
+//! A workload as its parent sees it: it follows orders and answers; dropped, it is killed.
 
 use crate::order::{DONE, WorkerOrder};
 use crate::workload::VARIABLE;
@@ -53,13 +53,13 @@ impl WorkerProcess {
         Ok(())
     }
 
-    /// Whether it has ended by itself or by somebody else's hand.
+    /// Whether it has exited, or was ended from outside.
     pub fn is_gone(&mut self) -> bool {
         !matches!(self.process.try_wait(), Ok(None))
     }
 
     fn answer(&mut self) -> io::Result<String> {
-        // Somebody may have stopped the process; the machine does not stop with it.
+        // The process may have been stopped from outside; the machine does not stop with it.
         if self.answers.buffer().is_empty() {
             let mut answers = [PollFd::new(self.answers.get_ref(), PollFlags::IN)];
             if rustix::io::retry_on_intr(|| poll(&mut answers, Some(&PATIENCE)))? == 0 {

@@ -8,11 +8,11 @@ use crate::wave::TICKS_PER_SECOND;
 use std::time::Duration;
 
 pub(crate) struct SimDevice {
-    /// As it would look if it were well.
+    /// The chip as it would be without a fault.
     pub chip: Chip,
     motion: Motion,
     pub state: SimState,
-    /// Its firmware stands still.
+    /// Its firmware heartbeat has stopped.
     pub frozen: bool,
     /// Its readers wait forever.
     pub stuck: bool,
@@ -61,7 +61,7 @@ impl SimDevice {
     pub fn shown(&self) -> Chip {
         match self.state {
             SimState::Hung => self.chip.hung(),
-            // The counters are the only files of a resetting chip that can be read, and nobody is there to answer.
+            // The counters are the only files of a resetting chip that can be read, and no firmware answers.
             SimState::Resetting(_) => Chip { counters: Some([u32::MAX; 12]), ..self.chip.clone() },
             SimState::Answering | SimState::Lost => self.chip.clone(),
         }

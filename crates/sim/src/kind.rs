@@ -93,7 +93,7 @@ impl BoardKind {
         }
     }
 
-    /// Whether the firmware turns a fan and tells its speed.
+    /// Whether the firmware turns a fan and reports its speed.
     pub fn has_fan(self) -> bool {
         matches!(self, BoardKind::P100a | BoardKind::P150a | BoardKind::P300a)
     }

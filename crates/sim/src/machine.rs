@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A simulated machine whose time stands still until it is advanced.
+/// A simulated machine whose time stops until it is advanced.
 ///
 /// Dropped, it kills its processes and removes its folder.
 pub struct SimMachine {
@@ -150,7 +150,7 @@ impl SimMachine {
             // tt-umd opens a device twice.
             device.chip.pids = device.chip.pids.as_ref().and(Some(pids.flat_map(|pid| [pid, pid]).collect()));
         }
-        // Errors come before values: nobody is to read what a device shows that can no longer be read.
+        // Errors come before values: no reader may see a value of a device that can no longer be read.
         let troubles = self.devices.iter().filter_map(|device| device.trouble().map(|t| (device.chip.clone(), t)));
         self.troubles.set(troubles.collect());
         let there = self.devices.iter().filter(|device| device.state != SimState::Lost);
@@ -194,7 +194,7 @@ fn devices(spec: &Spec) -> Vec<SimDevice> {
     };
     kinds.into_iter().zip(0..).map(|(kind, index)| SimDevice::new(kind, index, spec.seed)).collect()
 }
-/// A file that tells a simulated machine's folder from any other.
+/// A file that marks the folder of a simulated machine.
 const MARK: &str = ".simulated";
 
 /// Whether a folder is that of a simulated machine.

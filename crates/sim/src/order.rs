@@ -1,4 +1,4 @@
-//! What the machine tells its processes, one line each. Paths are from the machine's root, where the processes live.
+//! What the machine orders its processes to do, one line each. Paths are from the machine's root, where the processes live.
 
 use crate::region::Amounts;
 use std::fmt;

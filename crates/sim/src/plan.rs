@@ -1,4 +1,4 @@
-//! Who works on which devices, and how much memory that takes.
+//! Which processes work on which devices, and how much memory they use.
 
 use crate::region::Amounts;
 use crate::wave::TICKS_PER_SECOND;

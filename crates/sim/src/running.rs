@@ -33,7 +33,7 @@ impl Running {
         let thread = thread::spawn(move || {
             while stopped.recv_timeout(STEP) == Err(RecvTimeoutError::Timeout) {
                 let behind = (before + began.elapsed()).saturating_sub(machine.elapsed());
-                // Without its folder or space to write it stands still, and says so.
+                // Without its folder or space to write it stops, and reports that.
                 if let Err(error) = machine.advance(behind) {
                     failed.get_or_init(|| error.to_string());
                 }

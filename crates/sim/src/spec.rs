@@ -36,7 +36,7 @@ pub(crate) struct ScriptedFault {
 pub(crate) enum FaultKind {
     /// Every read of the chip gives all-ones.
     Hang,
-    /// It is reset, which takes a while.
+    /// The chip is reset, which takes a while.
     Reset,
     /// Its processes are killed.
     Kill,
@@ -44,7 +44,7 @@ pub(crate) enum FaultKind {
     Lose,
     /// Its firmware stops, its sensors go on.
     Freeze,
-    /// Whoever reads from it waits forever.
+    /// Reads from the chip wait forever.
     Stuck,
 }
 

@@ -1,6 +1,6 @@
 //! tt-umd's mark on a device in use, `/dev/shm/TT_UMD_LOCK.CHIP_IN_USE_<N>_PCIe`.
 //!
-//! 56 bytes: glibc's mutex, which concerns nobody else and stays zero here, a magic number, thread and process of the
+//! 56 bytes: glibc's mutex, which only glibc uses and which stays zero here, a magic number, thread and process of the
 //! owner. A killed owner stays written.
 
 use ledger::Mapping;

@@ -1,6 +1,6 @@
 //! A process that uses devices: what it maps, opens and allocates is real, only the devices are not.
 //!
-//! It is the same program, started again with `TTMON_SIM_WORKLOAD`, and does what its parent tells it on standard input.
+//! It is the same program, started again with `TTMON_SIM_WORKLOAD`, and follows its parent's orders on standard input.
 //! When that ends, it ends: whatever happens to the parent, no process is left.
 
 use crate::order::{DONE, WorkerOrder};
@@ -19,7 +19,7 @@ pub(crate) const VARIABLE: &str = "TTMON_SIM_WORKLOAD";
 /// To be called first in the `main` of the program that is given to [`SimMachine::start`](crate::SimMachine::start).
 pub fn run_workload_if_asked() {
     let Ok(name) = std::env::var(VARIABLE) else { return };
-    // An error means that nobody listens any more.
+    // An error means that the parent no longer reads.
     let served = serve(&name);
     std::process::exit(i32::from(served.is_err()));
 }

@@ -259,11 +259,11 @@ fn a_killed_process_leaves_its_bytes_and_its_lock() {
     let lock = fs::read(machine.root().join("dev/shm/TT_UMD_LOCK.CHIP_IN_USE_0_PCIe")).unwrap();
     assert_eq!(lock[52..56], pid.to_le_bytes());
     machine.advance(seconds(1)).unwrap();
-    assert_eq!(value(&machine, 0, "tt_aiclk"), 500, "nobody works any more");
+    assert_eq!(value(&machine, 0, "tt_aiclk"), 500, "no process works any more");
 }
 
 #[test]
-fn a_process_that_somebody_else_kills_is_noticed() {
+fn a_process_that_is_killed_from_outside_is_noticed() {
     let mut machine = machine("p150");
     let pid = pids(machine.root(), 0)[0];
     assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
@@ -358,7 +358,7 @@ fn a_machine_that_cannot_start_says_why() {
 }
 
 #[test]
-fn a_workload_closes_properly_when_told() {
+fn a_workload_closes_properly_on_order() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new(program())
         .env("TTMON_SIM_WORKLOAD", "python3")
@@ -390,7 +390,7 @@ fn a_workload_closes_properly_when_told() {
 }
 
 #[test]
-fn a_driver_that_counts_tells_of_every_process_as_long_as_it_lives() {
+fn a_driver_that_counts_reports_every_live_process() {
     let mut machine = machine("p150x2,fdinfo,processes,kill=0@2s");
     let pid = pids(machine.root(), 0)[0];
     let text =

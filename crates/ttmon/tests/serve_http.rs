@@ -78,7 +78,10 @@ fn a_process_that_dies_is_told_of() {
     let has = |text: &str| {
         get(&service, "/api/v1/events").to_string().contains(&format!("pid {} (sleep) {text}", child.id()))
     };
-    wait_for(|| has("uses device 0") && (has("was killed") || has("exited")), || get(&service, "/api/v1/events").to_string());
+    wait_for(
+        || has("uses device 0") && (has("was killed") || has("exited")),
+        || get(&service, "/api/v1/events").to_string(),
+    );
     assert_eq!(get(&service, "/api/v1/buffers?limit=5")["total"], 0);
     assert_eq!(get(&service, "/api/v1/topology")["chips"][1]["id"], "1");
 }

@@ -142,13 +142,21 @@ fn a_service_that_does_not_answer_is_named_and_done_without() {
         let told = asked(&service, &[command], true);
         assert_eq!(told["processes"][0]["pid"], json!(keeper.pid));
         let faults = told["faults"].to_string();
-        assert!(faults.contains("the service did not complete the handshake") && faults.contains("reading directly instead"), "{faults}");
+        assert!(
+            faults.contains("the service did not complete the handshake")
+                && faults.contains("reading directly instead"),
+            "{faults}"
+        );
     }
     service.child.kill().unwrap();
     service.child.wait().unwrap();
     let told = asked(&service, &["smi"], true);
     assert_eq!(told["processes"][0]["pid"], json!(keeper.pid));
-    assert!(told["faults"].to_string().contains("cannot connect to the service: Connection refused"), "{}", told["faults"]);
+    assert!(
+        told["faults"].to_string().contains("cannot connect to the service: Connection refused"),
+        "{}",
+        told["faults"]
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod reference;
 mod server;
 
 pub use native::hold;
-pub use poc::tell;
+pub use poc::run_client;
 pub use reference::serve as reference_server;
 
 use crate::book::{Asked, Figures, this_program};
@@ -44,8 +44,8 @@ fn build() -> anyhow::Result<()> {
 }
 
 /// A client of the proof of concept.
-fn teller(path: &Path) -> anyhow::Result<Asked> {
-    Ok(Asked::start(this_program()?.arg("tell").arg(path))?.0)
+fn client(path: &Path) -> anyhow::Result<Asked> {
+    Ok(Asked::start(this_program()?.arg("poc-client").arg(path))?.0)
 }
 
 /// A process with a book.
@@ -70,17 +70,17 @@ fn messages() -> anyhow::Result<()> {
         let mut servers = Vec::new();
         for kind in Kind::ALL {
             let server = Server::start(kind)?;
-            let tellers = (0..clients).map(|_| teller(&server.poc())).collect::<Result<Vec<_>, _>>()?;
-            servers.push((kind, server, tellers, Vec::new(), Vec::new()));
+            let senders = (0..clients).map(|_| client(&server.poc())).collect::<Result<Vec<_>, _>>()?;
+            servers.push((kind, server, senders, Vec::new(), Vec::new()));
         }
         // The first round warms up.
         for round in 0..=ROUNDS {
-            for (_, server, tellers, wall, cpu) in &mut servers {
+            for (_, server, senders, wall, cpu) in &mut servers {
                 let (began, before) = (Instant::now(), server.cpu()?);
-                for teller in tellers.iter_mut() {
-                    teller.tell(&format!("churn {} {joined}", EVENTS / clients))?;
+                for sender in senders.iter_mut() {
+                    sender.send(&format!("churn {} {joined}", EVENTS / clients))?;
                 }
-                tellers.iter_mut().try_for_each(|teller| teller.reply().map(drop))?;
+                senders.iter_mut().try_for_each(|client| client.reply().map(drop))?;
                 if round > 0 {
                     wall.push(began.elapsed().as_nanos() as f64 / EVENTS as f64);
                     cpu.push((server.cpu()? - before) * 1e9 / EVENTS as f64);
@@ -121,11 +121,11 @@ fn books() -> anyhow::Result<()> {
         std::thread::sleep(Duration::from_secs(SECONDS));
         Ok(0)
     })?;
-    line("nobody there", idle);
+    line("no client", idle);
     let mut holders = (0..MANY).map(|_| holder(&server, 0)).collect::<Result<Vec<_>, _>>()?;
     server.set_holders(&holders.iter().map(Asked::pid).collect::<Vec<_>>())?;
     let mut pace = || -> anyhow::Result<u64> {
-        holders.iter_mut().try_for_each(|holder| holder.tell(&format!("pace {RATE} {SECONDS}")))?;
+        holders.iter_mut().try_for_each(|holder| holder.send(&format!("pace {RATE} {SECONDS}")))?;
         let mut sum = 0;
         for holder in &mut holders {
             let reply = holder.reply()?;
@@ -142,20 +142,20 @@ fn books() -> anyhow::Result<()> {
     }
     subscriber.ask(&Request::Subscribe { interval_ms: 1000 })?;
     std::thread::spawn(move || while subscriber.hear().is_ok() {});
-    line("the same, and somebody who is told of everything once a second", share(&mut pace)?);
+    line("the same, and a client that gets everything once a second", share(&mut pace)?);
     Ok(())
 }
 
 /// How long it takes until a killed process is known to be gone.
 fn deaths() -> anyhow::Result<()> {
     const VICTIMS: usize = 50;
-    println!("\nfrom SIGKILL until a client that asks every half millisecond is told: min / median / max in ms");
+    println!("\nfrom SIGKILL until a client that asks every half millisecond is notified: min / median / max in ms");
     let server = Server::start(Kind::Ttmon)?;
     let mut native = Native::connect(&server.native())?;
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..VICTIMS {
         for (of_book, times) in [true, false].into_iter().zip(&mut times) {
-            let mut victim = if of_book { holder(&server, 1000)? } else { teller(&server.poc())? };
+            let mut victim = if of_book { holder(&server, 1000)? } else { client(&server.poc())? };
             if !of_book {
                 victim.ask("allocate 0 1000")?;
             }
@@ -171,9 +171,9 @@ fn deaths() -> anyhow::Result<()> {
             times.push(began.elapsed().as_secs_f64() * 1000.0);
         }
     }
-    let [books, tellers] = times.map(Figures::of);
+    let [books, clients] = times.map(Figures::of);
     extremes("ttmon serve, 50 with a book of 1000 buffers", &books);
-    extremes("ttmon serve, 50 clients of the proof of concept with 1000 buffers", &tellers);
+    extremes("ttmon serve, 50 clients of the proof of concept with 1000 buffers", &clients);
     // It looks every five seconds: so some at once, each on a device of its own, at different moments.
     let server = Server::start(Kind::ReferenceToNull)?;
     let mut watcher = UnixStream::connect(server.poc())?;
@@ -181,7 +181,7 @@ fn deaths() -> anyhow::Result<()> {
     for _ in 0..2 {
         let mut victims = Vec::new();
         for device in 0..8 {
-            let mut victim = teller(&server.poc())?;
+            let mut victim = client(&server.poc())?;
             victim.ask(&format!("allocate {device} 1000"))?;
             victims.push((device, victim));
         }
@@ -214,7 +214,7 @@ fn contains(text: &[u8], part: &str) -> bool {
     text.windows(part.len()).any(|window| window == part.as_bytes())
 }
 
-/// How long it takes to be told of 100 000 live buffers.
+/// How long the reply with 100 000 live buffers takes.
 fn queries() -> anyhow::Result<()> {
     println!(
         "\n100 000 live buffers, from the question to the last byte of the answer, 40 times: min / median / max in ms"
@@ -222,7 +222,7 @@ fn queries() -> anyhow::Result<()> {
     let server = Server::start(Kind::Ttmon)?;
     let mut native = Native::connect(&server.native())?;
     for of_book in [true, false] {
-        let mut owner = if of_book { holder(&server, 100_000)? } else { teller(&server.poc())? };
+        let mut owner = if of_book { holder(&server, 100_000)? } else { client(&server.poc())? };
         if !of_book {
             owner.ask("allocate 0 100000")?;
         }

@@ -25,7 +25,7 @@ impl Native {
         Ok(native)
     }
 
-    /// Asks, and is told the answer and how many milliseconds it took until its last byte was there.
+    /// Sends a request and returns the reply, and the milliseconds until its last byte arrived.
     pub fn ask(&mut self, request: &Request) -> anyhow::Result<(&[u8], f64)> {
         let question = frame(request)?;
         let began = Instant::now();

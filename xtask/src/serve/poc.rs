@@ -41,9 +41,9 @@ pub fn query(stream: &mut UnixStream, device: i32) -> anyhow::Result<u64> {
 /// Buffers that live at any time while a client sends.
 const LIVE: u64 = 1000;
 
-/// `xtask tell SOCKET`: a client. `allocate DEVICE BUFFERS` makes so many, and `churn EVENTS JOINED` allocates and frees, so many messages
+/// `xtask poc-client SOCKET`: a client. `allocate DEVICE BUFFERS` makes so many, and `churn EVENTS JOINED` allocates and frees, so many messages
 /// with one send.
-pub fn tell(path: &str) -> anyhow::Result<()> {
+pub fn run_client(path: &str) -> anyhow::Result<()> {
     let mut stream = UnixStream::connect(path)?;
     println!("ready");
     let mut next = 0;

@@ -1,4 +1,4 @@
-//! What the proof of concept's server did, written anew: a thread for each connection, one lock around the tables, a printed line for
+//! What the proof of concept's server did, written again: a thread for each connection, one lock around the tables, a printed line for
 //! each event, and a look every five seconds at who still lives.
 
 use super::poc::{ALLOCATE, ANSWER, FREE, LENGTH, QUERY, message};

@@ -16,7 +16,7 @@ fn here(path: &str) -> PathBuf {
 #[test]
 fn the_header_is_what_the_library_offers() {
     use cbindgen::{Builder, DocumentationLength, DocumentationStyle, EnumConfig, ExportConfig, Language, RenameRule};
-    let names = [("MemoryKind", "ttmon_kind"), ("Buffer", "ttmon_buffer"), ("BankFigures", "ttmon_bank_figures")];
+    let names = [("CMemoryKind", "ttmon_kind"), ("CBuffer", "ttmon_buffer"), ("CBankFigures", "ttmon_bank_figures")];
     let config = cbindgen::Config {
         language: Language::C,
         cpp_compat: true,
@@ -34,7 +34,7 @@ fn the_header_is_what_the_library_offers() {
             ..Default::default()
         },
         export: ExportConfig {
-            include: vec!["MemoryKind".into()],
+            include: vec!["CMemoryKind".into()],
             rename: names.map(|(ours, theirs)| (ours.to_owned(), theirs.to_owned())).into(),
             ..Default::default()
         },
@@ -47,10 +47,10 @@ fn the_header_is_what_the_library_offers() {
 }
 
 const INTRODUCTION: &str = r#"
-// Tells ttmon of device memory, and asks it: for runtimes other than tt-metal, and for tools.
+// Reports device memory to ttmon, and queries it: for runtimes other than tt-metal, and for tools.
 //
-// A program that uses tt-metal or ttnn need not tell anything: loaded before libtt_metal.so, libttmon_agent.so follows its
-// buffers by itself. Others tell of theirs, and `ttmon smi` shows them:
+// A program that uses tt-metal or ttnn need not report anything: loaded before libtt_metal.so, libttmon_agent.so follows its
+// buffers by itself. Others report theirs, and `ttmon smi` shows them:
 //
 //     ttmon_open("my-runtime 1.2");
 //     int chip = ttmon_chip(0, unique_id);
@@ -337,7 +337,7 @@ fn a_c_program_keeps_a_book() {
         "the child has freed nothing of its parent's"
     );
     assert_eq!(told["memory odd"]["exact"], false);
-    let remark = "a runtime told of a buffer of an unknown kind, which is not counted";
+    let remark = "a runtime reported a buffer of an unknown kind, which is not counted";
     assert_eq!(told["memory odd"]["remark"], remark);
     program.go_on();
     assert!(program.child.wait().unwrap().success());
@@ -392,7 +392,7 @@ fn with_the_agent_off_every_call_is_harmless() {
 }
 
 #[test]
-fn queries_tell_of_devices_and_of_the_books_of_their_processes() {
+fn queries_return_devices_and_the_books_of_their_processes() {
     let machine = tempfile::tempdir().unwrap();
     let chip = sim::tree::Chip { asic_id: Some(0x1122_3344_5566_7788), ..sim::tree::Chip::p150a(0) };
     sim::tree::lay(machine.path(), &[chip, sim::tree::Chip::p150a(1)], "2.10.0").unwrap();

@@ -1,4 +1,4 @@
-//! The real library under the agent: a harness process that is told what to do, and the book that it keeps.
+//! The real library under the agent: a harness process that follows commands, and the book that it keeps.
 
 use ledger::book::{self, Book, BufferKind, BufferTable, Counter};
 use std::env;

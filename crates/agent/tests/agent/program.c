@@ -1,4 +1,4 @@
-/* A runtime of its own, which tells of its buffers by ttmon.h. Says what came of it, one line each. */
+/* A runtime of its own, which reports its buffers by ttmon.h. Prints the results, one line each. */
 #include "ttmon.h"
 
 #include <stdio.h>

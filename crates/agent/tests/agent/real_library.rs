@@ -153,7 +153,7 @@ fn churn_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_was_there_when_the_device_was_closed_is_told_apart() {
+fn what_was_left_when_the_device_was_closed_is_counted_apart() {
     for wheel in wheels() {
         for end in ["close", "drop"] {
             let mut harness = Harness::start(&wheel, "n300.yaml", Some("1x2"));
@@ -336,7 +336,7 @@ fn a_service_that_listens_is_handed_the_book() {
     let address = SocketAddrUnix::new(&path).unwrap();
     let environment = [("TT_METAL_SHM_TRACKING_DISABLED", "1"), ("TTMON_BOOK_SOCKET", path.to_str().unwrap())];
     let mut harness = Harness::start_with(&wheel, &harness::cluster("n150.yaml"), None, &environment);
-    // Nobody is there at first, which does no harm; it is tried again a second later.
+    // No service listens at first, which does no harm; it is tried again a second later.
     harness.ok("alloc 1 2048 2048 l1");
     net::bind(&service, &address).unwrap();
     net::listen(&service, 1).unwrap();

@@ -1,4 +1,4 @@
-//! A library of tt-metal's name that has nothing of what the agent knows but the function it stands in front of.
+//! A library of tt-metal's name that has nothing of what the agent knows but the function that it intercepts.
 
 use crate::harness::{Pages, books, built, compile};
 use std::fs;
@@ -91,7 +91,7 @@ fn calls_are_passed_on_and_the_book_says_what_is_missing() {
             book.producer,
             concat!("ttmon-agent ", env!("CARGO_PKG_VERSION"), ", libtt_metal that is not recognised")
         );
-        let remark = "libtt_metal.so lacks functions that tell of a buffer; nothing is counted";
+        let remark = "libtt_metal.so lacks functions that describe a buffer; nothing is counted";
         assert_eq!(book.remark.as_deref(), Some(remark));
         assert_eq!(book.chips, []);
     }

@@ -28,8 +28,8 @@ fn a_device_may_be_closed_under_its_buffers() {
 }
 
 #[test]
-fn a_device_that_nobody_closed_goes_under_its_tensors() {
-    for ttnn in wheels("a_device_that_nobody_closed_goes_under_its_tensors") {
+fn a_device_that_was_not_closed_goes_before_its_tensors() {
+    for ttnn in wheels("a_device_that_was_not_closed_goes_before_its_tensors") {
         let cluster = Cluster::n150();
         let mut harness = Harness::mock(&ttnn, &cluster);
         harness.value("tensor 1 2048 2048 dram", "address");

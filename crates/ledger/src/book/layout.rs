@@ -3,7 +3,7 @@
 //! A book is a memfd named `ttmon-book`, little-endian, made of *records*. A record is a row of 64-bit words whose last word
 //! is the record's sum ([`sum`]) over the others and over its place in the file. The writer stores the words in no
 //! particular order, and the sum with them; a reader takes a record only when its sum is right, and otherwise looks again.
-//! So nobody waits for anybody, a record that was caught halfway is noticed, and so is one that is broken.
+//! So neither side waits for the other, an incomplete record is noticed, and so is a broken one.
 //!
 //! A *pair* is a record of 64 bytes that has two places, one after the other. The writer counts its versions and writes
 //! number n to place n mod 2, from number 0 on, which is all zero; a reader takes the later one. So one is always whole, even
@@ -38,10 +38,10 @@
 //!                     copy of one moment
 //!             8       sum
 //! 256       256     producer: 248 bytes of UTF-8, padded with zeros, and the sum
-//! 512       256     remark, likewise: what the producer did not recognise
+//! 512       256     remark, in the same form: what the producer did not recognise
 //! 4096      2048    chip 0; then chip 1 and so on
 //!             0       128    identity: a pair
-//!                       0      number that tells the chip from all others, as in the names of tt-metal's regions
+//!                       0      unique id of the chip, as in the names of tt-metal's regions
 //!                       8      u32 logical device id, u32 flags: 1 in use, 2 the number above is known
 //!                       16     bytes that were still allocated when the device was closed, since the book was begun
 //!                       24…40  zero
@@ -131,7 +131,7 @@ pub(super) fn slot_at(slot: usize) -> usize {
     TABLE + slot * SLOT
 }
 
-/// The sum of a record of up to 31 words at an offset: each word mixed with a large odd number of its own, and the offset likewise.
+/// The sum of a record of up to 31 words at an offset: each word mixed with a large odd number of its own, and so is the offset.
 /// Never zero, which is the sum of a free slot. A single changed word always changes it. One product would not do: it keeps
 /// of the highest bit the highest bit alone, so that those of two words, both changed, would cancel out.
 #[inline]

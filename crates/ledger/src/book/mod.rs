@@ -34,7 +34,7 @@ pub enum BufferKind {
 }
 
 impl BufferKind {
-    /// All of them, in order.
+    /// All kinds, in order.
     pub const ALL: [BufferKind; 6] =
         [BufferKind::Dram, BufferKind::L1, BufferKind::L1Small, BufferKind::Trace, BufferKind::Cb, BufferKind::Kernel];
 
@@ -90,14 +90,14 @@ impl std::ops::BitOr for Chips {
     }
 }
 
-/// A buffer as its owner tells of it. The same everywhere on all of its chips.
+/// A buffer as its owner reports it. It is the same on all of its chips.
 #[derive(Debug, Clone, Copy)]
 pub struct NewBuffer<'a> {
-    /// What tells it from the others of this process.
+    /// Id of the buffer, unique in this process.
     pub id: u64,
     /// Where it is.
     pub chips: Chips,
-    /// What for.
+    /// What the buffer is used for.
     pub kind: BufferKind,
     /// Bytes asked for, per chip.
     pub logical: u64,
@@ -113,11 +113,11 @@ pub struct NewBuffer<'a> {
     pub layout: u8,
     /// What it goes away with, for [`Writer::clear`]: any number that names the device object in this process.
     pub owner: u64,
-    /// What people call it, up to [`LABEL`] bytes of UTF-8.
+    /// Label for people, up to [`LABEL`] bytes of UTF-8.
     pub label: &'a [u8],
 }
 
-/// What an allocator says of one bank; all banks of a kind are alike.
+/// What an allocator reports of one bank; all banks of a kind are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AllocatorBanks {
     /// How many there are.
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chips_are_told_in_order() {
+    fn chips_are_listed_in_order() {
         assert_eq!((Chips::one(63) | Chips::one(0) | Chips::one(5)).iter().collect::<Vec<_>>(), [0, 5, 63]);
         assert_eq!(Chips::one(64).iter().count(), 0);
     }

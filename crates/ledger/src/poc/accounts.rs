@@ -1,4 +1,4 @@
-//! What clients of the proof of concept have told, process by process. No socket, no clock, no lock.
+//! What clients of the proof of concept have reported, process by process. No socket, no clock, no lock.
 //!
 //! A buffer belongs to its process: it lives until it is freed or the process dies, whatever becomes of the connection.
 
@@ -13,7 +13,7 @@ pub type Kinds = [u64; 6];
 /// Sums that no number of clients can make overflow, whatever they claim: what one adds can always be taken off again.
 type Sums = [u128; 6];
 
-/// The accounts of all processes. `P` is what tells a process from all others, dead ones included.
+/// The accounts of all processes. `P` identifies a process among all others, exited ones included.
 #[derive(Debug)]
 pub struct Accounts<P> {
     processes: BTreeMap<P, ClientAccount>,
@@ -21,7 +21,7 @@ pub struct Accounts<P> {
     most_buffers: usize,
 }
 
-/// What one process has told.
+/// What one process has reported.
 #[derive(Debug, Default, Clone)]
 pub struct ClientAccount {
     buffers: HashMap<(i32, u64, Class), ReportedBuffer>,
@@ -41,12 +41,12 @@ enum Class {
     Kernel,
 }
 
-/// A live buffer.
+/// A live buffer that a client reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportedBuffer {
-    /// Bytes of it.
+    /// Size in bytes.
     pub bytes: u64,
-    /// What for.
+    /// What the buffer is used for.
     pub kind: BufferKind,
     /// When it was allocated, ns since 1970; zero when the client did not say.
     pub time: u64,
@@ -66,7 +66,7 @@ pub enum AccountRefusal {
     /// It frees what it does not have.
     #[error("buffer {0:#x} is not allocated")]
     Unknown(u64),
-    /// Without the device it cannot be told which of several buffers is freed.
+    /// Without the device it is unknown which of several buffers is freed.
     #[error("buffer {0:#x} is allocated on several devices, and not on the one that was named")]
     Ambiguous(u64),
 }
@@ -77,7 +77,7 @@ impl<P: Ord + Copy> Accounts<P> {
         Accounts { processes: BTreeMap::new(), totals: BTreeMap::new(), most_buffers }
     }
 
-    /// Enters what a process tells. Questions change nothing.
+    /// Enters what a process reports. Queries change nothing.
     pub fn apply(&mut self, process: P, request: &PocRequest) -> Result<(), AccountRefusal> {
         let PocRequest { device, bytes, buffer, time, .. } = *request;
         match request.operation {
@@ -130,10 +130,10 @@ impl<P: Ord + Copy> Accounts<P> {
 
     /// What all of them have on a device.
     pub fn total(&self, device: i32) -> Kinds {
-        self.totals.get(&device).map(told).unwrap_or_default()
+        self.totals.get(&device).map(kinds_of).unwrap_or_default()
     }
 
-    /// What one process has told.
+    /// What one process has reported.
     pub fn get(&self, process: P) -> Option<&ClientAccount> {
         self.processes.get(&process)
     }
@@ -152,12 +152,12 @@ impl<P: Ord + Copy> Accounts<P> {
 impl ClientAccount {
     /// What the process has, by device.
     pub fn totals(&self) -> impl Iterator<Item = (i32, Kinds)> {
-        self.totals.iter().map(|(device, kinds)| (*device, told(kinds)))
+        self.totals.iter().map(|(device, kinds)| (*device, kinds_of(kinds)))
     }
 
     /// What it has on one device. `None` when that is nothing.
     pub fn total(&self, device: i32) -> Option<Kinds> {
-        self.totals.get(&device).map(told)
+        self.totals.get(&device).map(kinds_of)
     }
 
     /// Its live buffers: device, id and the rest, in no order.
@@ -205,8 +205,8 @@ impl Class {
     }
 }
 
-/// As it can be told.
-fn told(sums: &Sums) -> Kinds {
+/// As whole bytes, for replies.
+fn kinds_of(sums: &Sums) -> Kinds {
     sums.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX))
 }
 
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_leave_the_totals_at_once() {
+    fn exited_processes_leave_the_totals_at_once() {
         let mut accounts = Accounts::new(10);
         accounts.apply(1, &allocate(0, 7, 100)).unwrap();
         accounts.apply(2, &allocate(0, 8, 5)).unwrap();

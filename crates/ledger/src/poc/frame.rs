@@ -64,13 +64,13 @@ pub enum Operation {
 /// A message from a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PocRequest {
-    /// What it asks for.
+    /// The requested operation.
     pub operation: Operation,
-    /// Of which device.
+    /// The device, by its number.
     pub device: i32,
     /// How many bytes.
     pub bytes: u64,
-    /// Who the sender claims to be.
+    /// The process id that the sender claims.
     pub pid: i32,
     /// Which buffer.
     pub buffer: u64,

@@ -1,7 +1,7 @@
 //! Parts a stream into messages, of whichever length the sender's are.
 //!
 //! All that follows a request's first 40 bytes is zero, and a type never is. So the byte where a second short message would
-//! begin tells the length of the first, as soon as it is there. A sender that stops after 112 bytes and waits has sent a short one.
+//! begin gives the length of the first, as soon as it is there. A sender that stops after 112 bytes and waits has sent a short one.
 
 use super::frame::{FrameError, HEADER, Length, PocRequest};
 
@@ -38,7 +38,7 @@ impl Splitter {
         }
     }
 
-    /// Whether a message may be whole already, which a pause would tell.
+    /// Whether a message may be whole already, which a pause would show.
     pub fn is_waiting(&self) -> bool {
         self.length.is_none() && self.rest.len() == Length::Short.bytes()
     }
@@ -75,7 +75,7 @@ impl Splitter {
     }
 }
 
-/// The length of the first message, when what has arrived tells.
+/// The length of the first message, when what has arrived is enough.
 fn first_length(bytes: &[u8]) -> Option<Length> {
     match (bytes.first(), bytes.get(Length::Short.bytes())) {
         // Only long messages have these.
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_message_tells_the_length_of_the_first() {
+    fn the_second_message_gives_the_length_of_the_first() {
         for length in [Length::Short, Length::Long] {
             let mut splitter = Splitter::default();
             let both = [message(1, 5, length), message(2, 6, length)].concat();

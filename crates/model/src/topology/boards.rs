@@ -71,7 +71,7 @@ pub(super) fn links(devices: &[Device]) -> Vec<EthernetLink> {
 }
 
 fn link_on_board(chips: &[&Device]) -> Option<EthernetLink> {
-    // More than two with one serial are boards that cannot be told apart.
+    // More than two with one serial are boards that cannot be distinguished.
     let [one, other] = chips else { return None };
     let both = |board| [one, other].iter().all(|chip| board_of(chip) == Some(board));
     let joined = one.id != other.id && (both(Board::N300) || both(Board::P300));

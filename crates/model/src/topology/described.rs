@@ -85,7 +85,7 @@ fn places(descriptor: &Descriptor, blocks: &[Vec<u64>], remarks: &mut Vec<String
     places
 }
 
-/// The descriptor's links, and those on boards of which it does not tell.
+/// The descriptor's links, and those on boards that it does not describe.
 fn links(
     descriptor: &Descriptor,
     matched: &BTreeMap<u64, DeviceId>,

@@ -49,36 +49,72 @@ impl Descriptor {
     }
 }
 
+/// Reads a cluster descriptor of tt-umd.
 pub(super) fn read(text: &str) -> Result<Descriptor, TopologyError> {
     let top = yaml::parse(text)?;
-    let mut found = Descriptor::default();
-    let members = map(&top)?;
-    let get = |name: &str| members.iter().find(|(key, _)| scalar(key) == Some(name)).map(|(_, value)| value);
-    if get("arch").or(get("chips")).is_none() {
+    let members = DescriptorMembers(map(&top)?);
+    if members.get("arch").or(members.get("chips")).is_none() {
         let what = "this is no cluster descriptor: it has neither \"arch\" nor \"chips\"";
         return Err(TopologyError { line: top.line, what: what.into() });
     }
-    let by_chip = |name: &str| get(name).map(map).transpose().map(Option::unwrap_or_default);
-    for (chip, arch) in by_chip("arch")? {
-        found.chip(chip)?.arch = Some(word(arch)?);
+    let mut found = Descriptor::default();
+    read_chips(&members, &mut found)?;
+    read_local_chips(&members, &mut found)?;
+    for entry in members.list("boards")? {
+        let id = member_of(entry, "board_id")?.map(number).transpose()?;
+        for chip in member_of(entry, "chips")?.map(list).transpose()?.unwrap_or_default() {
+            found.chip(chip)?.board = id;
+        }
     }
-    for (chip, at) in by_chip("chips")? {
-        found.chip(chip)?.place = Some(place(at)?);
-    }
-    for (chip, id) in by_chip("chip_unique_ids")? {
-        found.chip(chip)?.unique_id = Some(number(id)?);
-    }
-    for (chip, bus) in by_chip("chip_to_bus_id")? {
-        found.chip(chip)?.bus = u8::try_from(number(bus)?).ok();
-    }
-    for (chip, address) in by_chip("chip_pci_bdfs")? {
-        found.chip(chip)?.address = Some(word(address)?);
+    read_connections(&members, &mut found)?;
+    Ok(found)
+}
+
+/// The members of the descriptor's top-level mapping.
+struct DescriptorMembers<'a>(&'a [(YamlNode, YamlNode)]);
+
+impl<'a> DescriptorMembers<'a> {
+    fn get(&self, name: &str) -> Option<&'a YamlNode> {
+        self.0.iter().find(|(key, _)| scalar(key) == Some(name)).map(|(_, value)| value)
     }
 
-    let all = |name: &str| get(name).map(list).transpose().map(Option::unwrap_or_default);
+    /// A member that maps chips to values; empty where it is missing.
+    fn by_chip(&self, name: &str) -> Result<&'a [(YamlNode, YamlNode)], TopologyError> {
+        self.get(name).map(map).transpose().map(Option::unwrap_or_default)
+    }
+
+    /// A member that is a list; empty where it is missing.
+    fn list(&self, name: &str) -> Result<&'a [YamlNode], TopologyError> {
+        self.get(name).map(list).transpose().map(Option::unwrap_or_default)
+    }
+}
+
+/// Reads what the descriptor maps each chip to.
+fn read_chips(members: &DescriptorMembers, found: &mut Descriptor) -> Result<(), TopologyError> {
+    for (chip, arch) in members.by_chip("arch")? {
+        found.chip(chip)?.arch = Some(word(arch)?);
+    }
+    for (chip, at) in members.by_chip("chips")? {
+        found.chip(chip)?.place = Some(place(at)?);
+    }
+    for (chip, id) in members.by_chip("chip_unique_ids")? {
+        found.chip(chip)?.unique_id = Some(number(id)?);
+    }
+    for (chip, bus) in members.by_chip("chip_to_bus_id")? {
+        found.chip(chip)?.bus = u8::try_from(number(bus)?).ok();
+    }
+    for (chip, address) in members.by_chip("chip_pci_bdfs")? {
+        found.chip(chip)?.address = Some(word(address)?);
+    }
+    Ok(())
+}
+
+/// Reads which chips the host reaches without another chip.
+fn read_local_chips(members: &DescriptorMembers, found: &mut Descriptor) -> Result<(), TopologyError> {
     // Over JTAG the numbers are of probes, not of devices.
-    let over_pcie = get("io_device_type").and_then(scalar).is_none_or(|kind| kind.eq_ignore_ascii_case("pcie"));
-    for entry in all("chips_with_mmio")? {
+    let kind = members.get("io_device_type").and_then(scalar);
+    let over_pcie = kind.is_none_or(|kind| kind.eq_ignore_ascii_case("pcie"));
+    for entry in members.list("chips_with_mmio")? {
         let pairs = match &entry.value {
             YamlValue::Map(pairs) => pairs.iter().map(|(chip, n)| (chip, n)).collect(),
             _ => vec![(entry, entry)],
@@ -89,13 +125,12 @@ pub(super) fn read(text: &str) -> Result<Descriptor, TopologyError> {
             chip.ordinal = u32::try_from(ordinal).ok().filter(|_| over_pcie);
         }
     }
-    for entry in all("boards")? {
-        let id = member_of(entry, "board_id")?.map(number).transpose()?;
-        for chip in member_of(entry, "chips")?.map(list).transpose()?.unwrap_or_default() {
-            found.chip(chip)?.board = id;
-        }
-    }
-    for entry in all("ethernet_connections")? {
+    Ok(())
+}
+
+/// Reads the Ethernet links, those to other hosts included.
+fn read_connections(members: &DescriptorMembers, found: &mut Descriptor) -> Result<(), TopologyError> {
+    for entry in members.list("ethernet_connections")? {
         let (Some(one), Some(other)) = (list(entry)?.first(), list(entry)?.get(1)) else {
             return Err(TopologyError { line: entry.line, what: "a connection has two ends".into() });
         };
@@ -103,13 +138,14 @@ pub(super) fn read(text: &str) -> Result<Descriptor, TopologyError> {
         ends.sort_unstable();
         found.connections.insert(ends);
     }
-    found.knows_outside = get("ethernet_connections_to_remote_devices").is_some();
-    for entry in all("ethernet_connections_to_remote_devices")? {
+    let outside = "ethernet_connections_to_remote_devices";
+    found.knows_outside = members.get(outside).is_some();
+    for entry in members.list(outside)? {
         if let Some(inner) = list(entry)?.first() {
             found.outside.push(end(inner)?.0);
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 fn expected(node: &YamlNode, what: &str) -> TopologyError {

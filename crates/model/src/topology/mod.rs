@@ -1,8 +1,8 @@
 //! Where each chip of a machine is, and which Ethernet links join them.
 //!
 //! What boards are made of is known: the two chips of an n300 or a p300 are joined, the bus of a Galaxy's chip names its tray
-//! and slot. How boards are cabled only tt-umd's cluster descriptor tells; it takes a discovery that opens every chip, so
-//! it is not made here, only read where somebody has one.
+//! and slot. Only tt-umd's cluster descriptor says how boards are cabled; it takes a discovery that opens every chip, so
+//! it is not made here, only read where one exists.
 
 mod boards;
 mod described;
@@ -28,7 +28,7 @@ pub struct Topology {
     pub links: Vec<EthernetLink>,
     /// The size of the grid.
     pub shape: GridShape,
-    /// The weakest of what this is built upon, unless a descriptor tells.
+    /// The weakest of what this is built upon, unless there is a descriptor.
     pub source: TopologySource,
     /// What a person should know of it, in sentences.
     pub remarks: Vec<String>,
@@ -117,7 +117,7 @@ pub fn of_machine(devices: &[Device]) -> Topology {
         links.extend(mesh.cables);
         links.sort_by(|a, b| a.ends.cmp(&b.ends));
         source = TopologySource::Assumed;
-        remarks.push("Four n300 are taken for a T3000. Only a cluster descriptor can tell how they are cabled.".into());
+        remarks.push("Four n300 are taken for a T3000. Only a cluster descriptor says how they are cabled.".into());
     }
     Topology { chips: grid.chips, groups: grid.groups, links, shape: grid.shape, source, remarks }
 }

@@ -51,7 +51,7 @@ pub(crate) fn refresh(writer: &mut TreeWriter, chips: &[Chip]) -> io::Result<()>
 
 /// Takes a chip off the bus: all its files and links go.
 pub fn remove(root: &Path, chip: &Chip) -> io::Result<()> {
-    // The links from outside go first, so that nobody who follows one finds half a device.
+    // The links from outside go first, so that a reader that follows one never finds half a device.
     for (path, _) in files::links(chip) {
         gone(fs::remove_file(root.join(path)))?;
     }
@@ -88,9 +88,10 @@ mod tests {
                 text += &if below.is_empty() { format!("{path}/\n") } else { below };
             } else {
                 let bytes = fs::read(root.join(path)).unwrap();
-                let value = match path.ends_with("/config") {
-                    true => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-                    false => format!("{:?}", String::from_utf8(bytes).unwrap()),
+                let value = if path.ends_with("/config") {
+                    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+                } else {
+                    format!("{:?}", String::from_utf8(bytes).unwrap())
                 };
                 text += &format!("{path} {:o} {value}\n", metadata.permissions().mode() & 0o777);
             }
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_chip_says_so_in_every_file() {
+    fn a_hung_chip_reads_all_ones_in_every_file() {
         let blackhole = died(&Chip::p150a(0));
         expect![[r#"
             dev/tenstorrent/by-id/blackhole-FFFFFFFFFFFFFFFF -> ../0

@@ -86,7 +86,7 @@ fn create(root: &Path, path: &Path, file: &File) -> io::Result<()> {
     fs::rename(hidden, path)
 }
 
-/// On the same filesystem, and where nobody looks for a device.
+/// On the same filesystem, and where no reader looks for a device.
 const HIDDEN: &str = ".next";
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result
     let host = host();
     let mut all_heard = true;
     for receiver in &settings.receivers {
-        let said = match ::alerts::Notifier::new(receiver, &host).tell(std::slice::from_ref(&notice), now, true) {
+        let said = match ::alerts::Notifier::new(receiver, &host).notify(std::slice::from_ref(&notice), now, true) {
             Ok(answer) => answer,
             Err(error) => {
                 all_heard = false;

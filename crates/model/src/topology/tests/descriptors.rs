@@ -4,7 +4,7 @@ use super::*;
 use expect_test::expect;
 
 #[test]
-fn the_descriptor_of_an_n300_tells_its_links() {
+fn the_descriptor_of_an_n300_has_its_links() {
     let mut devices = n300s(1);
     devices.iter_mut().for_each(|device| device.serial = Some("0100014611800300".into()));
     described(
@@ -19,7 +19,7 @@ fn the_descriptor_of_an_n300_tells_its_links() {
 }
 
 #[test]
-fn the_descriptor_of_a_t3000_tells_places_and_cables() {
+fn the_descriptor_of_a_t3000_has_places_and_cables() {
     described(
         T3K_DESCRIPTOR,
         &n300s(4),
@@ -147,7 +147,7 @@ fn the_chips_of_a_galaxy_are_found_by_their_buses() {
 }
 
 #[test]
-fn a_descriptor_of_another_machine_is_not_believed() {
+fn a_descriptor_of_another_machine_is_not_used() {
     described(
         T3K_DESCRIPTOR,
         &[n150(0), n150(1)],
@@ -231,11 +231,11 @@ fn an_error_names_its_line() {
     check("colour: red", expect![[r#"line 1: this is no cluster descriptor: it has neither "arch" nor "chips""#]]);
     check("arch:\n  zero: wormhole_b0", expect![[r#"line 2: a whole number is expected here, not "zero""#]]);
     check("arch:\n  0: [a]", expect!["line 2: a word is expected here, not a list"]);
-    check("arch:\n  0: a\n   1: b", expect!["line 3: this stands deeper than what it belongs to"]);
+    check("arch:\n  0: a\n   1: b", expect!["line 3: this is indented deeper than what it belongs to"]);
     check("arch:\n  0: a\n  0: b", expect![[r#"line 3: "0" is here twice"#]]);
     check("arch: {0: a, 0: b}", expect![[r#"line 1: "0" is here twice"#]]);
     check("arch: {0: a\n\n", expect!["line 1: a bracket is not closed"]);
-    check("arch: {0: a} b", expect![[r#"line 1: "b" stands behind a value"#]]);
+    check("arch: {0: a} b", expect![[r#"line 1: "b" comes after a value"#]]);
     check("arch: {0: a]", expect!["line 1: a comma or '}' is expected before ']'"]);
     check("arch: {0 1}", expect!["line 1: a word is expected here, not nothing"]);
     check("arch: &x\n  0: a", expect!["line 1: a value that begins with '&' is not understood"]);

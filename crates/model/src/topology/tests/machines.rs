@@ -52,7 +52,7 @@ fn four_n300_are_taken_for_a_t3000() {
             2 =2= 3 (Assumed)
             2R =2= 3R (Assumed)
             3 =2= 3R (Board)
-            ! Four n300 are taken for a T3000. Only a cluster descriptor can tell how they are cabled.
+            ! Four n300 are taken for a T3000. Only a cluster descriptor says how they are cabled.
         "#]],
     );
 }
@@ -198,7 +198,7 @@ fn what_is_missing_is_not_made_up() {
 }
 
 #[test]
-fn three_chips_with_one_serial_cannot_be_told_apart() {
+fn three_chips_with_one_serial_cannot_be_distinguished() {
     let mut devices = p300s(2);
     devices[2].serial = devices[0].serial.clone();
     machine(

@@ -67,7 +67,7 @@ pub(super) fn has_colon(text: &str) -> Option<usize> {
     text.match_indices(':').map(|(at, _)| at).find(|at| matches!(text.as_bytes().get(at + 1), None | Some(b' ')))
 }
 
-/// The key that a line begins with, if it does, and what stands behind its colon.
+/// The key that a line begins with, if it does, and the text after its colon.
 pub(super) fn split_key(line: YamlLine<'_>) -> Result<Option<(String, &str)>, TopologyError> {
     match line.text.as_bytes().first() {
         Some(b'[' | b'{') => Ok(None),

@@ -81,7 +81,7 @@ impl<'a> YamlParser<'a> {
                 self.at += 1;
                 items.push(self.below(line, line.indent + 1, depth)?);
             } else {
-                // What stands behind the dash is a block of its own, as if the dash were a space.
+                // The text after the dash is a block of its own, as if the dash were a space.
                 let indent = line.indent + line.text.len() - rest.len();
                 self.lines[self.at] = YamlLine { indent, text: rest, ..line };
                 items.push(self.block(depth + 1)?);
@@ -101,7 +101,7 @@ impl<'a> YamlParser<'a> {
             }
             let value = if rest.is_empty() {
                 self.at += 1;
-                // The items of a list may stand right below their key.
+                // The items of a list may be right below their key.
                 let item = self.line().is_some_and(|next| next.is_item());
                 self.below(line, line.indent + usize::from(!item), depth)?
             } else {
@@ -114,7 +114,7 @@ impl<'a> YamlParser<'a> {
         Ok(YamlNode { line: first.number, value: YamlValue::Map(members) })
     }
 
-    /// The block on the next lines if they stand deep enough, nothing otherwise.
+    /// The block on the next lines if they are indented enough, nothing otherwise.
     fn below(&mut self, above: YamlLine<'a>, indent: usize, depth: usize) -> Result<YamlNode, TopologyError> {
         match self.line() {
             Some(next) if next.indent >= indent => self.block(depth + 1),
@@ -124,7 +124,7 @@ impl<'a> YamlParser<'a> {
 
     fn must_not_be_deeper(&self, indent: usize) -> Result<(), TopologyError> {
         match self.line() {
-            Some(line) if line.indent > indent => Err(line.error("this stands deeper than what it belongs to")),
+            Some(line) if line.indent > indent => Err(line.error("this is indented deeper than what it belongs to")),
             _ => Ok(()),
         }
     }
@@ -147,7 +147,7 @@ impl<'a> YamlParser<'a> {
         match self.line() {
             Some(line) if !line.text.is_empty() => {
                 let behind: String = line.text.chars().take(40).collect();
-                Err(line.error(format!("{behind:?} stands behind a value")))
+                Err(line.error(format!("{behind:?} comes after a value")))
             }
             _ => {
                 self.at += 1;
@@ -163,7 +163,7 @@ impl<'a> YamlParser<'a> {
         }
     }
 
-    /// The next character of a flow collection, wherever it stands.
+    /// The next character of a flow collection, on whichever line it is.
     fn peek(&mut self) -> Result<char, TopologyError> {
         while let Some(line) = self.line() {
             match line.text.chars().next() {
@@ -209,7 +209,7 @@ impl<'a> YamlParser<'a> {
         Ok(YamlNode { line: line.number, value })
     }
 
-    /// What stands between two brackets: values, some with another behind a colon.
+    /// The items between two brackets: values, some with another behind a colon.
     fn items(&mut self, close: char, depth: usize) -> Result<Vec<(YamlNode, Option<YamlNode>)>, TopologyError> {
         self.advance(1);
         let mut items = Vec::new();
