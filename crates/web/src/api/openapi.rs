@@ -51,7 +51,7 @@ fn described(route: &Route) -> Value {
         ("401", "A token is needed."),
         ("404", "No such device."),
         ("414", "The address is too long."),
-        ("421", "The service is for this machine alone."),
+        ("421", "The service only answers this machine."),
         ("429", "Too many wrong tokens."),
     ];
     if matches!(route.handler, Handler::Asked(_)) || route.path == "/healthz" {

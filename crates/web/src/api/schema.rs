@@ -188,6 +188,21 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_with_labels_is_an_array() {
+        static GDDR_TEMP: Figure<()> = Figure {
+            dimension: Some(Dimension::GddrChannel),
+            ..Figure::new("gddr_temp_celsius", Unit::Celsius, "Temperature.", (|(), _| None, |(), _, _| {}))
+        };
+        let schema = object_of(&[&GDDR_TEMP]);
+        assert_eq!(schema["required"], json!(["gddr_temp_celsius"]));
+        let temperatures = &schema["properties"]["gddr_temp_celsius"];
+        assert_eq!(
+            (&temperatures["type"], &temperatures["items"]["type"]),
+            (&json!("array"), &json!(["number", "null"]))
+        );
+    }
+
+    #[test]
     fn what_is_always_there_is_never_null_and_a_word_is_one_of_a_few() {
         let device = &schemas()["Device"]["properties"];
         assert_eq!(device["foreign_holders"]["type"], "integer");

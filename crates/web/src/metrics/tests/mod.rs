@@ -6,6 +6,7 @@ mod readers;
 
 use super::*;
 use expect_test::{expect, expect_file};
+use model::figure::{Dimension, Metric, Unit};
 use model::{Bytes, DeviceId, Held, Host, Process, SCHEMA, Source, State, Timestamp, Usage};
 use parser::{MetricLine, lines};
 
@@ -142,6 +143,31 @@ fn names_carry_their_units_and_are_there_once() {
     FAMILIES.held.iter().for_each(|family| check(family.name, family.unit, &family.help));
     FAMILIES.their_machine.iter().for_each(|family| check(family.name, None, &family.help));
     FAMILIES.their_devices.iter().for_each(|family| check(family.name, None, &family.help));
+}
+
+#[test]
+fn a_figure_with_labels_has_a_line_for_each() {
+    static GDDR_TEMP: Figure<[f64; 2]> = Figure {
+        dimension: Some(Dimension::GddrChannel),
+        metric: Metric::gauge("ttmon_device_gddr_temperature_celsius"),
+        ..Figure::new(
+            "gddr_temp_celsius",
+            Unit::Celsius,
+            "Temperature.",
+            (|temperatures, channel| temperatures.get(channel).map(|celsius| Value::Real(*celsius)), |_, _, _| {}),
+        )
+    };
+    let mut text = MetricsText::with_capacity(MetricsFormat::OpenMetrics, 0);
+    write_one(&mut text, &families(&[&GDDR_TEMP]), &[51.5, 49.0]);
+    expect![[r#"
+        # TYPE ttmon_device_gddr_temperature_celsius gauge
+        # UNIT ttmon_device_gddr_temperature_celsius celsius
+        # HELP ttmon_device_gddr_temperature_celsius Temperature.
+        ttmon_device_gddr_temperature_celsius{channel="0"} 51.5
+        ttmon_device_gddr_temperature_celsius{channel="1"} 49
+        # EOF
+    "#]]
+    .assert_eq(&text.finish());
 }
 
 #[test]

@@ -172,6 +172,7 @@ function card(device) {
     attr(link, "href", href(`device/${encodeURIComponent(device.id)}`));
     put(board, f.word(device.board));
     put(where, [f.word(roleOf("device", "address", device)), linkText(device)].filter(Boolean).join(" · "));
+    attr(where, "title", where.shown);
     put(problem, [complaint(device), ...links().filter((figure) => judge(figure, device) === "warning").map((figure) => `${figure.section} ${figure.title.toLowerCase()} ${showOf(figure, device)} of ${show(figure, limitOf(figure, device))}.`)].filter(Boolean).join(" "));
     problem.classList.toggle("critical", stateOf(device).judgement === "critical");
     put(far, isUnread(device) ? stateOf(device).meaning : "");
