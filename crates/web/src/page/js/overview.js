@@ -12,6 +12,12 @@ import { spark } from "./chart.js";
 import { currentRange, href } from "./route.js";
 import { now } from "./store.js";
 
+/// The class of a memory area that is tight or full; empty where it is neither.
+const toneOf = (area, device) => {
+  const judgement = judge(tables.device.find((figure) => figure.path === area.used), device) ?? "normal";
+  return judgement === "normal" ? "" : SIGNS[judgement][1];
+};
+
 /// More devices than this get small cards.
 const RICH = 8;
 
@@ -126,6 +132,7 @@ function bars() {
   const update = (device) => {
     for (const { area, bar, amount } of areas) {
       put(amount, usedText(area, device));
+      amount.className = `n ${toneOf(area, device)}`;
       bar.show(partsOf(area, device), amount.shown);
     }
     put(flow, flows().map((figure) => `${shortTitle(figure)} ${showOf(figure, device)}`).join("  "));
@@ -208,6 +215,7 @@ function small(device) {
       attr(value, "title", `${figure.title}: ${belowLimit(figure, device, judgement)}`);
     }
     put(amount, usedText(area, device));
+    amount.className = `n ${toneOf(area, device)}`;
     used.show(partsOf(area, device), amount.shown);
     trend.update(device, tracks, range);
   };
