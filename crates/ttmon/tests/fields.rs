@@ -57,7 +57,7 @@ fn json<S>(figure: &Figure<S>) -> String {
         }
         (_, Some(Dimension::MemoryKind), Some(object)) => format!("`{object}.….{}`", figure.key()),
         (_, Some(Dimension::MemoryKind), None) => format!("`…_{}`", figure.key()),
-        (_, Some(_), _) => format!("`{}[]`", figure.path()),
+        (_, Some(_), _) => format!("`{}[]`", figure.path().trim_end_matches(".{label}")),
         (_, None, _) => format!("`{}`", figure.path()),
     }
 }

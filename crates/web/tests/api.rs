@@ -4,6 +4,7 @@
 
 mod support;
 
+use model::figure::device::kept_in_history;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Instant;
@@ -107,7 +108,8 @@ fn history_has_what_was_published() {
         answer.text(),
         r#"{"from_ms":1000,"to_ms":4000,"step_ms":1000,"series":[{"device":"1","name":"power_watts","unit":"W","points":[[41,41,41],[41,41,41],null]}]}"#
     );
-    assert_eq!(served.get("/api/v1/history").json()["series"].as_array().unwrap().len(), 16);
+    let series = served.get("/api/v1/history").json()["series"].as_array().unwrap().len();
+    assert_eq!(series, 2 * kept_in_history().count(), "of two devices");
     assert!(served.get("/api/v1/history?series=powr").reason().starts_with(r#"there is no series "powr": known are "#));
 }
 

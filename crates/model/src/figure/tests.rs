@@ -3,6 +3,7 @@ use super::machine::MACHINE_FIGURES;
 use super::process::{HELD_FIGURES, PROCESS_FIGURES};
 use super::*;
 use crate::{BankFigures, Device, DeviceId, Exact, Held, Host, KindFigures, Process, SCHEMA, Snapshot, Timestamp};
+use expect_test::expect;
 use std::collections::BTreeSet;
 
 fn each_name_once<S>(table: &'static [&'static Figure<S>]) {
@@ -57,7 +58,12 @@ fn rows_and_json_agree<S: serde::Serialize>(table: &[&'static Figure<S>], subjec
     paths(&serde_json::to_value(subject).unwrap(), "", &mut json);
     not_figures.iter().for_each(|path| assert!(json.remove(*path), "{path}"));
     let rows = table.iter().filter(|figure| figure.in_json).flat_map(|figure| figure.fields());
-    let rows: BTreeSet<String> = rows.map(|field| field.path()).collect();
+    // A list with a value per channel, port or queue is one path in JSON.
+    let without_place = |path: String| match path.rsplit_once('.') {
+        Some((list, place)) if place.parse::<usize>().is_ok() => list.to_owned(),
+        _ => path,
+    };
+    let rows: BTreeSet<String> = rows.map(|field| without_place(field.path())).collect();
     assert_eq!(rows, json);
 }
 
@@ -106,10 +112,8 @@ fn what_is_set_is_what_is_read() {
 #[test]
 fn history_keeps_what_charts_show() {
     let kept: Vec<_> = kept_in_history().map(|field| field.title().into_owned()).collect();
-    assert_eq!(
-        kept,
-        ["Temperature", "Fan", "Power", "AICLK", "PCIe to device", "PCIe to host", "DRAM used", "L1 used"]
-    );
+    expect!["Temperature, Fan, Power, AICLK, PCIe to device, PCIe to host, DRAM used, L1 used"]
+        .assert_eq(&kept.join(", "));
 }
 
 #[test]
