@@ -11,6 +11,7 @@ use model::figure::device::{DEVICE_FIGURES, DRAM_BUFFERS, PCI_ADDRESS, POWER, SA
 use model::figure::machine::{DRIVER_VERSION, HOST_KERNEL, HOST_NAME, MACHINE_FIGURES, SIMULATED};
 use model::figure::process::{HELD_BYTES, HELD_FIGURES, HOST_CPU, HOST_MEMORY, PROCESS_FIGURES, STARTED_AT};
 use model::figure::{Dimension, Figure, Judge, LABEL, Section};
+use model::filter::{Filter, SYNTAX};
 use model::judgement::AT_LIMIT;
 use model::{Device, Judgement, MemoryKind, Source, State};
 use serde_json::{Map, Value, json};
@@ -40,6 +41,7 @@ fn tables() -> Value {
         "memory_kinds": MemoryKind::ALL.map(memory_kind),
         "at_limit": AT_LIMIT,
         "roles": roles(),
+        "filter": { "syntax": SYNTAX, "fields": Filter::fields().collect::<Vec<_>>() },
     })
 }
 

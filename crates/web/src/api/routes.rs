@@ -103,6 +103,11 @@ pub const ROUTES: &[Route] = &[
         "/api/v1/processes",
         "The processes that use devices.",
         &[
+            parameter(
+                "filter",
+                ParamType::Text,
+                "Only those that match: the filter of `ttmon top`, at most 500 characters. `growth` is not known here and matches nothing.",
+            ),
             DEVICES,
             parameter("user", ParamType::Text, "Only of this user."),
             parameter("name", ParamType::Text, "Only those of this name."),

@@ -1,8 +1,7 @@
 //! The page that a browser shows: plain HTML, CSS and JavaScript, as they are in this folder.
 //!
 //! `js/main.js` is the frame, with a file for each view; `js/store.js` holds the data and keeps it current; `js/figures.js` has the
-//! tables of figures that the views are made of. What a process
-//! writes about itself only ever becomes the text of a text node.
+//! tables of figures that the views are made of. What a process writes about itself only becomes the text of a text node.
 
 /// A file of the page.
 pub struct Asset {
@@ -45,7 +44,6 @@ pub const ASSETS: &[Asset] = assets! {
     "/assets/js/pieces.js" SCRIPT "js/pieces.js"
     "/assets/js/process.js" SCRIPT "js/process.js"
     "/assets/js/processes.js" SCRIPT "js/processes.js"
-    "/assets/js/query.js" SCRIPT "js/query.js"
     "/assets/js/route.js" SCRIPT "js/route.js"
     "/assets/js/store.js" SCRIPT "js/store.js"
 };

@@ -4,9 +4,8 @@ import { attr, h, keyed, put } from "./dom.js";
 import { figureOf, otherKinds, roleOf, tables, valueAt } from "./figures.js";
 import * as f from "./format.js";
 import { row as cellsOf, table } from "./pieces.js";
-import { parse } from "./query.js";
 import { change, href, route } from "./route.js";
-import { listen, store } from "./store.js";
+import { get, listen, reasonOf, store } from "./store.js";
 
 /// `[heading, class, title, field, text]`. The fields are those of the filter.
 const columns = () => [
@@ -98,8 +97,8 @@ export function make() {
   const empty = h("p.empty");
   const more = h("button", { onclick: () => change({ rows: "all" }) });
   const node = h("div.view", null, h("div.bar-row", null, h("h1", null, "Processes"), input, note), h("section.panel", null, scroll, empty, more));
-  let query = () => true;
-  let read = null;
+  /// What is in the box and what is wrong with it; the last valid filter and the pids that match it; the sample that was asked about.
+  const filter = { typed: "", problem: "", valid: "", pids: null, sample: null, timer: null };
   input.addEventListener("input", () => change({ q: input.value }, true));
 
   const order = () => ({ by: route.words.get("sort") ?? tables.memory[0].name, isUp: route.words.get("dir") === "up" });
@@ -108,24 +107,46 @@ export function make() {
     change({ sort: field, dir: by === field ? (isUp ? "" : "up") : TEXT.includes(field) ? "up" : "" });
   };
 
+  /// Asks the service which processes match a filter.
+  const load = async (text) => {
+    try {
+      const { processes } = await get("processes", { filter: text });
+      // Another filter may have been typed since.
+      if (text !== filter.typed && text !== filter.valid) return;
+      if (text === filter.typed) filter.problem = "";
+      filter.valid = text;
+      filter.pids = new Set(processes.map(({ pid }) => pid));
+    } catch (error) {
+      if (text !== filter.typed) return;
+      filter.problem = reasonOf(error);
+      // A filter that was not refused is tried again with the next sample.
+      if (error.status !== 400) filter.valid = text;
+    }
+    if (node.isConnected) update(store);
+  };
+  /// Asks when typing pauses, and then with each sample. A filter that is not valid leaves the last valid one in use.
+  const follow = (text, sample) => {
+    if (text !== filter.typed) {
+      filter.typed = text;
+      clearTimeout(filter.timer);
+      if (text) filter.timer = setTimeout(load, 150, text);
+      else Object.assign(filter, { problem: "", valid: "", pids: null });
+    } else if (sample !== filter.sample && filter.valid) load(filter.valid);
+    filter.sample = sample;
+  };
+
   const update = ({ snapshot }) => {
     const text = route.words.get("q") ?? "";
     if (input.value !== text) input.value = text;
-    let problem = "";
-    try {
-      if (text !== read) query = parse(text);
-      read = text;
-    } catch (error) {
-      // The last valid filter stays until this one is valid.
-      problem = error.message;
-    }
+    follow(text.trim(), snapshot.taken_at);
+    const { pids, problem } = filter;
     const { by, isUp } = order();
     shown.forEach(([, , , field], n) => {
       attr(head.cells[n], "aria-sort", field === by ? (isUp ? "ascending" : "descending") : null);
       put(head.cells[n].querySelector(".arrow"), field === by ? (isUp ? "▲" : "▼") : "");
     });
     const all = rowsOf(snapshot);
-    const rows = all.filter(query);
+    const rows = pids ? all.filter((row) => pids.has(row.pid)) : all;
     rows.sort((a, b) => compare(keyOf(a, by), keyOf(b, by), isUp) || a.pid - b.pid);
     const most = route.words.get("rows") === "all" ? rows.length : ROWS;
     keyed(body, rows.slice(0, most), (row) => row.pid, () => rowNode(shown));
