@@ -1,13 +1,13 @@
 //! The answers that are made of the last sample.
 
-use super::answer::{AnswerBody, HttpRefusal, JSON, TextAnswer};
+use super::answer::{HandlerResult, HttpRefusal, JSON, TextAnswer};
 use super::query::{MOST, UrlQuery, refuse};
 use super::{Ask, BufferOrder, json};
 use crate::metrics::MetricsFormat;
 use crate::published::{Published, Sample, now};
 use crate::text::SharedText;
+use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
-use hyper::{Response, StatusCode};
 use model::filter::{Filter, FilterContext};
 use model::{Device, DeviceId, Process, Selector, Snapshot, Timestamp};
 use serde::Serialize;
@@ -15,10 +15,8 @@ use serde_json::json;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-type HandlerResult = Result<Response<AnswerBody>, HttpRefusal>;
-
 /// Distinguishes the answers about one sample from those about another.
-fn tag(published: &Published, sample: &Sample) -> Option<String> {
+pub fn tag(published: &Published, sample: &Sample) -> Option<String> {
     Some(format!("{:x}-{}", published.run, sample.number))
 }
 

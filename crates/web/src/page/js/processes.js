@@ -7,9 +7,9 @@ import { row as cellsOf, table } from "./pieces.js";
 import { change, href, route } from "./route.js";
 import { get, listen, reasonOf, store } from "./store.js";
 
-/// `[heading, class, title, field, text]`. The fields are those of the filter.
+/// `[heading, class, title, field, text]`; the first is a link. The fields are those of the filter.
 const columns = () => [
-  ["PID", "n", "Process id", "pid", (r) => String(r.pid)],
+  ["PID", "n", "Process id", "pid"],
   ["Name", "", "Short name", "name", (r) => f.word(r.process.name)],
   ["User", "", "", "user", (r) => f.word(r.process.user)],
   ["Devices", "", "", "dev", (r) => f.ids(r.process.devices)],
@@ -52,7 +52,7 @@ function growth(process) {
 
 /// A row for each process: its figures summed up, on one device only where one is named. A capacity by its name is what is used
 /// of it, a kind by its name is that part.
-export function rowsOf(snapshot, device = null) {
+function rowsOf(snapshot, device = null) {
   const [first] = tables.memory;
   const totals = new Map(snapshot.devices.map((device) => [device.id, valueAt(device, first.total)]));
   const time = Date.parse(snapshot.taken_at);
@@ -89,6 +89,7 @@ export function make() {
   const input = h("input", { type: "search", id: "filter", placeholder: "user:alice dram>1G name~vllm", "aria-label": "Filter processes", "aria-describedby": "filter-note", autocomplete: "off", spellcheck: "false" });
   const note = h("span.note", { id: "filter-note", role: "status" });
   const shown = columns();
+  const textsOf = (row) => shown.slice(1).map(([, , , , show]) => show(row));
   const { node: scroll, head, body } = table(shown, "Processes");
   scroll.firstChild.classList.add("fixed");
   shown.forEach(([name, , , field], n) => {
@@ -149,7 +150,7 @@ export function make() {
     const rows = pids ? all.filter((row) => pids.has(row.pid)) : all;
     rows.sort((a, b) => compare(keyOf(a, by), keyOf(b, by), isUp) || a.pid - b.pid);
     const most = route.words.get("rows") === "all" ? rows.length : ROWS;
-    keyed(body, rows.slice(0, most), (row) => row.pid, () => rowNode(shown));
+    keyed(body, rows.slice(0, most), (row) => row.pid, () => processRow(shown, textsOf));
     more.hidden = rows.length <= most;
     put(more, `Show ${rows.length - most} more`);
     attr(input, "aria-invalid", problem ? "true" : null);
@@ -166,13 +167,21 @@ function compare(a, b, isUp) {
   return (a < b ? -1 : a > b ? 1 : 0) * (isUp ? 1 : -1);
 }
 
-function rowNode(shown) {
-  const link = h("a", { "data-item": true });
-  const { node, cells } = cellsOf(shown, link);
+/// A row about a process: a link to it, and what `texts(row)` says in the other cells.
+export function processRow(columns, texts, attributes = { "data-item": true }) {
+  const link = h("a", attributes);
+  const { node, cells } = cellsOf(columns, link);
   const update = (row) => {
     attr(link, "href", href(`process/${row.pid}`));
-    shown.forEach(([, , , , show], n) => put(n ? cells[n] : link, show(row)));
-    attr(cells.at(-1), "title", row.process.command);
+    put(link, String(row.pid));
+    texts(row).forEach((text, n) => put(cells[n + 1], text));
+    attr(node, "title", row.process.command);
   };
   return { node, update };
+}
+
+/// The rows of the largest processes first.
+export function largestOf(snapshot, device) {
+  const [{ name }] = tables.memory;
+  return rowsOf(snapshot, device).sort((a, b) => (b[name] ?? -1) - (a[name] ?? -1));
 }
