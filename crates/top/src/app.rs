@@ -12,7 +12,6 @@ use super::test_panic;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEvent};
 use ratatui::layout::Position;
 
-/// Sees to one event of the terminal.
 pub fn handle(state: &mut TopState, event: &Event) {
     match event {
         Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}

@@ -4,7 +4,6 @@ use super::{charts, devices};
 use crate::state::{TopState, TopView};
 use ratatui::layout::Rect;
 
-/// A part of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Panel {
     Header,

@@ -26,7 +26,6 @@ use layout::Panel;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Draws the whole screen.
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     if is_too_small(area) {
         let (columns, rows) = layout::SMALLEST;

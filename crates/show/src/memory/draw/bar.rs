@@ -5,20 +5,17 @@ use crate::memory::view::{Area, Kind};
 use crate::style::{Style, Tone};
 use model::Bytes;
 
-/// What a part of a bar stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     /// Buffers of the area's own kind.
     Buffers,
     /// Traces in DRAM, circular buffers in L1.
     Second,
-    /// L1_SMALL.
     Third,
     /// Free, as far as a single buffer can have it.
     Free,
     /// Free, but in smaller pieces.
     Pieces,
-    /// The ring of kernel code.
     KernelRing,
     /// What no allocator hands out.
     Reserved,
@@ -27,7 +24,6 @@ pub enum Fill {
 }
 
 impl Fill {
-    /// The part that a kind is drawn as.
     pub fn of_kind(kind: &str) -> Fill {
         match kind {
             "trace" | "cb" => Fill::Second,
@@ -36,7 +32,6 @@ impl Fill {
         }
     }
 
-    /// Its character.
     pub fn glyph(self, style: &Style) -> char {
         let [unicode, ascii] = match self {
             Fill::Buffers => ['█', '#'],
@@ -66,19 +61,14 @@ impl Fill {
 /// The sizes that a bar is drawn from: of the whole chip, or of one bank where only that is known.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Sizes {
-    /// All of it.
     pub total: u64,
-    /// What is in use, by kind.
     pub used: Vec<(Fill, u64)>,
     /// Free, but not for a single buffer.
     pub pieces: u64,
-    /// The ring of kernel code.
     pub ring: u64,
     /// What no allocator hands out.
     pub reserved: u64,
-    /// The most that was in use.
     pub peak: Option<u64>,
-    /// Whether these are figures of one bank.
     pub is_of_bank: bool,
 }
 
@@ -124,12 +114,10 @@ impl Sizes {
         })
     }
 
-    /// All that is used.
     pub fn all_used(&self) -> u64 {
         self.used.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 
-    /// How much of the whole is used.
     pub fn part(&self) -> f64 {
         self.all_used() as f64 / self.total as f64
     }
@@ -165,7 +153,6 @@ pub fn bar(sizes: Option<&Sizes>, columns: usize, style: &Style) -> String {
     text
 }
 
-/// What stands in each column.
 pub fn cells(sizes: &Sizes, columns: usize) -> Vec<Fill> {
     let width = |bytes: u64| match bytes {
         0 => 0,

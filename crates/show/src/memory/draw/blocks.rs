@@ -12,7 +12,6 @@ use model::Bytes;
 /// Facts stand under the bar, behind the area's name.
 const INDENT: usize = 6;
 
-/// Draws all chips.
 pub fn draw(page: &mut Page, view: &View) {
     for chip in &view.chips {
         let (style, glyphs) = (page.style, page.style.glyphs());

@@ -11,19 +11,15 @@ use model::{Bytes, MemoryKind};
 pub struct Fact {
     /// The character that stands for it in the bar.
     pub glyph: Option<(char, Tone)>,
-    /// What it says.
     pub text: String,
-    /// How it is marked.
     pub tone: Tone,
 }
 
 impl Fact {
-    /// A text in a tone.
     pub fn new(text: impl Into<String>, tone: Tone) -> Fact {
         Fact { glyph: None, text: text.into(), tone }
     }
 
-    /// How many columns it takes.
     pub fn width(&self) -> usize {
         width(&self.text) + if self.glyph.is_some() { 2 } else { 0 }
     }
@@ -53,7 +49,6 @@ pub fn flow(facts: &[Fact], columns: usize, style: &Style) -> Vec<String> {
     lines.into_iter().map(|(line, used)| line + &" ".repeat(columns - used)).collect()
 }
 
-/// All that is known of an area.
 pub fn of(area: &Area, style: &Style) -> Vec<Fact> {
     let with =
         |fill: Fill, text: String, tone| Fact { glyph: Some((fill.glyph(style), fill.tone(Tone::Good))), text, tone };
@@ -168,7 +163,6 @@ pub fn counts(chip: &Chip) -> String {
     processes.into_iter().chain(buffers).collect::<Vec<_>>().join(", ")
 }
 
-/// The board in few columns.
 pub fn short_board(chip: &Chip) -> Option<String> {
     chip.board.as_deref().map(|board| board.replace("wormhole", "wh").replace("blackhole", "bh"))
 }

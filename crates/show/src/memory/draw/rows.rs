@@ -20,7 +20,6 @@ struct RowWidths {
     bars: [usize; 2],
 }
 
-/// Draws all chips.
 pub fn draw(page: &mut Page, view: &View) {
     let (style, glyphs) = (page.style, page.style.glyphs());
     let inner = style.columns - 2;

@@ -13,7 +13,6 @@ const TILE: usize = 36;
 /// Number, percentages and the blanks between.
 const FIGURES: usize = 4 + 1 + 1 + 4 + 1 + 1 + 4 + 1;
 
-/// Draws all chips.
 pub fn draw(page: &mut Page, view: &View) {
     let (style, glyphs) = (page.style, page.style.glyphs());
     let inner = style.columns - 2;

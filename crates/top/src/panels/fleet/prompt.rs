@@ -9,7 +9,6 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// A filter is no longer than this.
 const LONGEST: usize = 200;
 const LABEL: &str = " Machines: ";
 const HELP: &str = "words of name, state or problem; -word: without it   Enter: apply, Esc: revert";
@@ -61,7 +60,6 @@ pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): KeyPre
     Some(Overlay::Machines(prompt))
 }
 
-/// Text came in one piece.
 pub fn paste(state: &mut TopState, mut prompt: Prompt, text: &str) -> Overlay {
     text.trim().chars().for_each(|c| prompt.insert(c));
     apply(state, &prompt.text);

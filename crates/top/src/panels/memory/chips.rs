@@ -13,14 +13,10 @@ use show::memory::draw::short_figures;
 use show::memory::view::{Area, Chip, View};
 use show::text::Align::{Left, Right};
 
-/// How a chip is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChipForm {
-    /// Board, bars, figures.
     Line,
-    /// Bars and percentages.
     Tile,
-    /// Percentages alone.
     Cell,
 }
 
@@ -81,7 +77,6 @@ impl ChipGrid {
         Some(Rect { x: area.x + (at / down) as u16 * width, y: area.y + row, width, height: 1 })
     }
 
-    /// The chip at a position.
     pub fn at(&self, area: Rect, position: Position, count: usize) -> Option<usize> {
         (0..count).find(|at| self.place(area, *at).is_some_and(|place| place.contains(position)))
     }
@@ -108,7 +103,6 @@ pub fn draw(state: &TopState, view: &View, grid: &ChipGrid, area: Rect, buf: &mu
     }
 }
 
-/// The widths of the two bars.
 fn bars(form: ChipForm, width: u16) -> [u16; 2] {
     let rest = match form {
         ChipForm::Line => width.saturating_sub(LEAD + 2 * (FIGURES + 5) + 2),

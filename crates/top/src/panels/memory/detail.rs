@@ -18,7 +18,6 @@ use show::style::Style;
 use show::text::Align;
 use show::text::Align::Right;
 
-/// A line of the detail.
 pub enum MemoryLine {
     Title {
         left: Vec<(String, Tone)>,
@@ -34,7 +33,6 @@ pub enum MemoryLine {
         words: Vec<Word>,
         remark: bool,
     },
-    /// A line of the table of kinds.
     Cells(Vec<(String, u16, Align, Tone)>),
 }
 
