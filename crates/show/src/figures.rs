@@ -5,7 +5,7 @@ use crate::text::clean;
 use model::figure::Figure;
 use model::figure::Judge;
 use model::figure::device::{ASIC_TEMP, POWER};
-use model::{Bytes, Device, DeviceId, State};
+use model::{Bytes, Device, DeviceId, Judgement, State};
 
 pub fn name(device: &Device, style: &Style) -> String {
     match &device.id {
@@ -97,6 +97,14 @@ pub fn memory_tone(used: Option<Bytes>, total: Option<Bytes>) -> Tone {
 /// The tone of a capacity that is filled to a part of one.
 pub fn capacity_tone(part: f64) -> Tone {
     Judge::Capacity.judge(part).into()
+}
+
+/// The same, where a part that is normal has its usual tone.
+pub fn part_tone(part: f64, usual: Tone) -> Tone {
+    match Judge::Capacity.judge(part) {
+        Judgement::Normal => usual,
+        judgement => judgement.into(),
+    }
 }
 
 /// `12.4/32.0 GiB`: both in the unit of the total. At least so much, where a process does not report.

@@ -1,6 +1,6 @@
 //! A bar of several parts: what is used, by kind; what is free, in one piece or not; what is reserved.
 
-use crate::figures::capacity_tone;
+use crate::figures::part_tone;
 use crate::memory::view::{Area, Kind};
 use crate::style::{Style, Tone};
 use model::Bytes;
@@ -53,7 +53,8 @@ impl Fill {
             Fill::Second => Tone::Second,
             Fill::Third => Tone::Third,
             Fill::Peak => Tone::Strong,
-            Fill::Free | Fill::Pieces | Fill::KernelRing | Fill::Reserved => Tone::Faint,
+            Fill::Free | Fill::Pieces => Tone::Free,
+            Fill::KernelRing | Fill::Reserved => Tone::Reserved,
         }
     }
 }
@@ -143,17 +144,19 @@ fn by_kind(area: &Area, bytes: fn(&Kind) -> Option<Bytes>) -> Vec<(Fill, u64)> {
 
 /// The bar. Where nothing is known it is drawn neither full nor empty.
 pub fn bar(sizes: Option<&Sizes>, columns: usize, style: &Style) -> String {
-    let Some(sizes) = sizes else { return style.bar(None, columns, Tone::Faint) };
-    let used = capacity_tone(sizes.part());
-    let mut text = String::new();
-    for run in cells(sizes, columns).chunk_by(|a, b| a == b) {
-        let glyphs: String = run.iter().map(|fill| fill.glyph(style)).collect();
-        text += &style.paint(&glyphs, run[0].tone(used));
-    }
-    text
+    pieces(sizes, columns, style).iter().map(|(text, tone)| style.paint(text, *tone)).collect()
 }
 
-pub fn cells(sizes: &Sizes, columns: usize) -> Vec<Fill> {
+/// The same as texts in their tones.
+pub fn pieces(sizes: Option<&Sizes>, columns: usize, style: &Style) -> Vec<(String, Tone)> {
+    let Some(sizes) = sizes else { return vec![(style.glyphs().unknown.to_string().repeat(columns), Tone::Faint)] };
+    let used = part_tone(sizes.part(), Tone::Buffers);
+    let runs = cells(sizes, columns);
+    let piece = |run: &[Fill]| (run.iter().map(|fill| fill.glyph(style)).collect(), run[0].tone(used));
+    runs.chunk_by(|a, b| a == b).map(piece).collect()
+}
+
+fn cells(sizes: &Sizes, columns: usize) -> Vec<Fill> {
     let width = |bytes: u64| match bytes {
         0 => 0,
         // Something is never drawn as nothing.

@@ -1,16 +1,17 @@
 //! All chips: a line for each where there is room, else several in a line. The selected one can always be seen.
 
-use super::detail::{bar, part_tone};
+use super::detail::bar;
 use crate::paint::{cell, put};
 use crate::state::TopState;
 use crate::theme::Tone;
 use model::{Judgement, State as ChipState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use show::figures::part_tone;
 use show::memory::draw::bar::Sizes;
-use show::memory::draw::facts::{fragmentation_tone, percent, short_board};
+use show::memory::draw::facts::{fragmentation, percent, short_board};
 use show::memory::draw::short_figures;
-use show::memory::view::{Area, Chip, View};
+use show::memory::view::{Chip, View};
 use show::text::Align::{Left, Right};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,11 +187,6 @@ fn draw_chip(state: &TopState, chip: &Chip, form: ChipForm, area: Rect, buf: &mu
             x = x.saturating_add(u16::from(form == ChipForm::Tile));
         }
     }
-}
-
-fn fragmentation(area: &Area, absent: &str) -> (String, Tone) {
-    let part = area.buffers().and_then(|kind| kind.banks.as_ref()?.fragmentation);
-    part.map_or((absent.into(), Tone::Faint), |part| (percent(part), fragmentation_tone(part)))
 }
 
 /// The tone of a state that is not as it should be.
