@@ -15,6 +15,8 @@ pub struct Detail {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct FilterPrompt {
+    /// A filter for machines has neither mistakes nor earlier ones to come back to.
+    pub is_of_machines: bool,
     pub text: Vec<char>,
     pub cursor: usize,
     pub wrong: Option<FilterError>,
@@ -22,13 +24,6 @@ pub struct FilterPrompt {
     pub former: (String, Option<u32>),
     /// Which of the earlier filters is shown, and what was typed before that.
     pub recalled: Option<(usize, Vec<char>)>,
-}
-
-/// What was typed so far, and the filter before.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MachinePrompt {
-    pub text: String,
-    pub former: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use super::chart_window::Charts;
 use super::hosts::Hosts;
-use super::overlay::{Detail, FilterPrompt, MachinePrompt, MemoryChosen, MeshChosen, Setup, SignalMenu, SortMenu};
+use super::overlay::{Detail, FilterPrompt, MemoryChosen, MeshChosen, Setup, SignalMenu, SortMenu};
 use super::places::ChipPlaces;
 use super::player::PlayCommand;
 use super::rows::ProcessRows;
@@ -80,7 +80,6 @@ pub enum Overlay {
     Sort(SortMenu),
     Signals(SignalMenu),
     Filter(FilterPrompt),
-    Machines(MachinePrompt),
     Detail(Detail),
     Device { scroll: usize },
 }

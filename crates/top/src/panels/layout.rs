@@ -52,6 +52,12 @@ pub fn of(state: &TopState, area: Rect) -> Vec<(Panel, Rect)> {
     panels
 }
 
+/// Where a panel is, if it can be seen.
+pub fn area_of(state: &TopState, wanted: Panel) -> Option<Rect> {
+    let panels = if super::is_too_small(state.area) { Vec::new() } else { of(state, state.area) };
+    panels.into_iter().find(|(panel, _)| *panel == wanted).map(|(_, area)| area)
+}
+
 /// One above the other, or side by side where the terminal is very wide. Charts are left out when there is no room.
 fn charts_and_processes(state: &TopState, rest: Rect) -> (Rect, Rect) {
     let wanted = charts::height(state, rest.height);

@@ -2,7 +2,6 @@
 
 mod act;
 mod columns;
-pub mod prompt;
 
 use super::devices::figures;
 use crate::hosts::{HostLine, Hosts, word};
