@@ -154,7 +154,6 @@ impl ServiceState {
         }
     }
 
-    /// Takes a book that the process with this pid hands over.
     pub fn take_book(&mut self, pid: u32, file: File) -> Result<Option<Key>, String> {
         let book = book_in(&file).map_err(|error| format!("the book of pid {pid} was refused: {error}"))?;
         let Some(key) = self.know(pid) else {
