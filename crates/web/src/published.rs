@@ -17,7 +17,7 @@ pub struct Published {
     shown: Mutex<PublishedState>,
     /// Counts up when there is something new.
     changes: watch::Sender<u64>,
-    started_at: Timestamp,
+    pub(crate) started_at: Timestamp,
     /// Distinguishes the answers of this run from those of the one before it.
     pub(crate) run: u64,
     interval_ms: AtomicU64,
@@ -167,10 +167,6 @@ impl Published {
 
     pub(crate) fn interval_ms(&self) -> u64 {
         self.interval_ms.load(Relaxed)
-    }
-
-    pub(crate) fn started_at(&self) -> Timestamp {
-        self.started_at
     }
 
     /// For waiting until something changes.

@@ -35,8 +35,13 @@ fn tables() -> Value {
         "memory_kinds": MemoryKind::ALL.map(memory_kind),
         "at_limit": AT_LIMIT,
         "roles": roles(),
-        "filter": { "syntax": SYNTAX, "fields": Filter::fields().collect::<Vec<_>>() },
+        "filter": { "syntax": SYNTAX, "fields": filter_fields() },
     })
+}
+
+/// The fields that the filter of processes can have here. Growth is only known in `top`.
+fn filter_fields() -> Vec<&'static str> {
+    Filter::fields().filter(|field| *field != "growth").collect()
 }
 
 fn rows<S>(table: &[&'static Figure<S>]) -> Vec<Value> {

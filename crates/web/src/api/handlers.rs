@@ -114,7 +114,7 @@ pub fn status(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Handl
     let sample = published.sample();
     let status = json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "started_at": published.started_at(),
+        "started_at": published.started_at,
         "now": now(),
         "sample_age_seconds": sample.age().as_secs_f64(),
         "interval_ms": published.interval_ms(),

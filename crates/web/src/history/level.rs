@@ -61,16 +61,12 @@ impl HistoryLevel {
         while self.slices.back().is_some_and(|last| last.number > number) {
             self.forget(VecDeque::pop_back);
         }
-        if step < self.last_step
-            && let Some(last) = self.slices.back_mut().filter(|last| last.number == number)
-        {
-            let before: usize = last.chunks.iter().map(StepChunk::bytes).sum();
-            last.chunks.iter_mut().for_each(|chunk| chunk.cut(at));
-            self.bytes = self.bytes + last.chunks.iter().map(StepChunk::bytes).sum::<usize>() - before;
+        if step < self.last_step && self.slices.back().is_some_and(|last| last.number == number) {
+            self.change_last(|chunk| chunk.cut(at));
         }
         self.last_step = step;
         if self.slices.back().is_none_or(|last| last.number < number) {
-            self.close_last();
+            self.change_last(StepChunk::close);
             self.slices.push_back(Slice { number, chunks: Vec::new() });
             while self.slices.len() > self.most
                 || self.slices.front().is_some_and(|first| first.number <= number - self.most as i64)
@@ -105,10 +101,11 @@ impl HistoryLevel {
         self.bytes = self.bytes + chunk.bytes() - before;
     }
 
-    fn close_last(&mut self) {
+    /// Changes the last slice, and counts what it takes then.
+    fn change_last(&mut self, change: impl FnMut(&mut StepChunk)) {
         let Some(last) = self.slices.back_mut() else { return };
         let before: usize = last.chunks.iter().map(StepChunk::bytes).sum();
-        last.chunks.iter_mut().for_each(StepChunk::close);
+        last.chunks.iter_mut().for_each(change);
         self.bytes = self.bytes + last.chunks.iter().map(StepChunk::bytes).sum::<usize>() - before;
     }
 

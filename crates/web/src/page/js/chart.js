@@ -1,6 +1,6 @@
 // A chart: a band from the least to the most, a line of the mean, limits, gaps as gaps. The cursor of one is the cursor of all.
 
-import { attr, h, keyed, put, s } from "./dom.js";
+import { attr, attrs, h, keyed, put, s } from "./dom.js";
 import { clock, minutes } from "./format.js";
 
 const LEFT = 70;
@@ -81,23 +81,17 @@ export class Chart {
     }));
     const isEmpty = least === Infinity;
     put(this.empty, isEmpty ? this.reason || "not measured in this time" : "");
-    attr(this.empty, "x", LEFT + (width - LEFT) / 2);
-    attr(this.empty, "y", height / 2);
+    attrs(this.empty, { x: LEFT + (width - LEFT) / 2, y: height / 2 });
     const low = isEmpty ? this.floor : Math.min(this.floor, least);
     const step = stepOf((most * 1.04 - low) / Math.max(2, Math.floor(height / 30)), this.base);
     const high = Math.max(most * 1.04, low + step);
     const x = (time) => LEFT + ((time - from) / this.range) * (width - LEFT);
     const y = (value) => TOP + (1 - (value - low) / (high - low)) * (height - BOTTOM - TOP);
     const lines = [];
-    for (let value = Math.ceil(low / step) * step; value <= high; value += step) lines.push({ key: `y${value}`, y: y(value), text: this.show(value) });
-    for (const time of timeTicks(from, this.to, (width - LEFT) / 80)) lines.push({ key: `x${time}`, x: x(time), text: minutes(time) });
+    for (let value = Math.ceil(low / step) * step; value <= high; value += step) lines.push({ key: `y${value}`, y: y(value), text: this.show(value), width, height });
+    for (const time of timeTicks(from, this.to, (width - LEFT) / 80)) lines.push({ key: `x${time}`, x: x(time), text: minutes(time), width, height });
     keyed(this.grid, isEmpty ? lines.filter((line) => line.x) : lines, (line) => line.key, tick);
-    for (const line of lines) {
-      const part = this.grid.parts.get(line.key);
-      part?.place(line, width, height);
-    }
-    keyed(this.limit, this.most && !isEmpty ? [this.most] : [], String, limitLine);
-    this.limit.parts.forEach((part) => part.place(y(this.most), width, `${this.bound} ${this.show(this.most)}`));
+    keyed(this.limit, this.most && !isEmpty ? [{ y: y(this.most), width, text: `${this.bound} ${this.show(this.most)}` }] : [], () => "limit", limitLine);
     this.tracks.forEach((track, n) => {
       const runs = runsOf(track, isIn);
       const spot = (at, which) => `${x(track.timeOf(at)).toFixed(1)} ${y(track.points[at][which]).toFixed(1)}`;
@@ -120,13 +114,9 @@ export class Chart {
     });
     const text = texts.join(" · ") + (isHeld ? ` at ${clock(time)}` : "");
     put(this.value, text);
-    attr(this.svg, "aria-valuetext", text);
-    attr(this.svg, "aria-valuenow", Math.round(((time - this.to + this.range) / this.range) * 100));
+    attrs(this.svg, { "aria-valuetext": text, "aria-valuenow": Math.round(((time - this.to + this.range) / this.range) * 100) });
     const x = LEFT + ((time - this.to + this.range) / this.range) * (width - LEFT);
-    attr(this.hair, "visibility", isHeld ? "visible" : "hidden");
-    attr(this.hair, "x1", x);
-    attr(this.hair, "x2", x);
-    attr(this.hair, "y2", this.svg.clientHeight - BOTTOM);
+    attrs(this.hair, { visibility: isHeld ? "visible" : "hidden", x1: x, x2: x, y2: this.svg.clientHeight - BOTTOM });
   }
 }
 
@@ -144,31 +134,23 @@ function runsOf(track, isIn) {
 
 function tick({ x, text }) {
   const line = s("line");
-  const words = s("text", null, text);
-  attr(words, "text-anchor", x === undefined ? "end" : "middle");
-  const place = ({ x, y }, width, height) => {
-    const of = (node, all) => Object.entries(all).forEach(([name, value]) => attr(node, name, value));
-    if (x === undefined) {
-      of(line, { x1: LEFT, x2: width, y1: y, y2: y });
-      of(words, { x: LEFT - 6, y: y + 4 });
-    } else {
-      of(line, { x1: x, x2: x, y1: height - BOTTOM, y2: height - BOTTOM + 4 });
-      of(words, { x: Math.min(x, width - 16), y: height - 3 });
-    }
+  const words = s("text", { "text-anchor": x === undefined ? "end" : "middle" }, text);
+  const update = ({ x, y, width, height }) => {
+    attrs(line, x === undefined ? { x1: LEFT, x2: width, y1: y, y2: y } : { x1: x, x2: x, y1: height - BOTTOM, y2: height - BOTTOM + 4 });
+    attrs(words, x === undefined ? { x: LEFT - 6, y: y + 4 } : { x: Math.min(x, width - 16), y: height - 3 });
   };
-  return { node: s("g", null, line, words), place };
+  return { node: s("g", null, line, words), update };
 }
 
 function limitLine() {
   const line = s("line", { x1: LEFT });
   const words = s("text", { "text-anchor": "end" });
-  const place = (y, width, text) => {
-    for (const [name, value] of [["x2", width], ["y1", y], ["y2", y]]) attr(line, name, value);
-    attr(words, "x", width - 2);
-    attr(words, "y", y + 12);
+  const update = ({ y, width, text }) => {
+    attrs(line, { x2: width, y1: y, y2: y });
+    attrs(words, { x: width - 2, y: y + 12 });
     put(words, text);
   };
-  return { node: s("g", null, line, words), place };
+  return { node: s("g", null, line, words), update };
 }
 
 function stepOf(least, base) {

@@ -31,6 +31,9 @@ export function attr(node, name, value) {
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
+/// Sets several attributes: `attrs(line, { x1: 0, x2: 9 })`.
+export const attrs = (node, all) => Object.entries(all).forEach(([name, value]) => attr(node, name, value));
+
 /// Sets a style where it is another one. The page's policy forbids style attributes, but not this.
 export function style(node, name, value) {
   if (node.style.getPropertyValue(name) !== value) node.style.setProperty(name, value);

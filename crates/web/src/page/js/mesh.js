@@ -1,6 +1,6 @@
 // Where each chip is, how chips are joined, and a figure of each: as a colour and as a number.
 
-import { attr, h, keyed, put, s, style } from "./dom.js";
+import { attr, attrs, h, keyed, put, s, style } from "./dom.js";
 import { judge, keptFields, shareOf, showOf, stateOf, worse } from "./figures.js";
 import { SIGNS, signOf } from "./pieces.js";
 import { change, href, route } from "./route.js";
@@ -55,8 +55,7 @@ function chipNode() {
     const share = shareOf(figure, device);
     const judgement = worse(stateOf(device).judgement, judge(figure, device) ?? "normal");
     node.setAttribute("class", `chip ${share === null ? "" : `heat${Math.min(STEPS - 1, Math.floor(share * STEPS))}`} ${SIGNS[judgement][1]}`);
-    attr(node, "transform", `translate(${place.x} ${place.y})`);
-    attr(node, "href", href(`device/${encodeURIComponent(device.id)}`));
+    attrs(node, { transform: `translate(${place.x} ${place.y})`, href: href(`device/${encodeURIComponent(device.id)}`) });
     put(id, device.id);
     put(state, `${signOf(device)[0]} ${device.state}`);
     put(value, showOf(figure, device));
@@ -70,11 +69,10 @@ function linkNode() {
   const node = s("g", null, line, count);
   const update = ({ link, ends: [a, b] }) => {
     const [x, y] = [(p) => p.x + WIDE / 2, (p) => p.y + HIGH / 2];
-    for (const [name, value] of [["x1", x(a)], ["y1", y(a)], ["x2", x(b)], ["y2", y(b)]]) attr(line, name, value);
+    attrs(line, { x1: x(a), y1: y(a), x2: x(b), y2: y(b) });
     node.setAttribute("class", link.source);
     const isFlat = Math.abs(y(a) - y(b)) < 1;
-    attr(count, "x", (x(a) + x(b)) / 2 + (isFlat ? 0 : 12));
-    attr(count, "y", (y(a) + y(b)) / 2 + (isFlat ? -5 : -6));
+    attrs(count, { x: (x(a) + x(b)) / 2 + (isFlat ? 0 : 12), y: (y(a) + y(b)) / 2 + (isFlat ? -5 : -6) });
     put(count, `×${link.count}`);
   };
   return { node, update };
@@ -86,9 +84,8 @@ function groupNode() {
   const update = ({ group, places }) => {
     const [left, top] = [Math.min(...places.map((p) => p.x)) - 7, Math.min(...places.map((p) => p.y)) - 18];
     const [right, bottom] = [Math.max(...places.map((p) => p.x)) + WIDE + 7, Math.max(...places.map((p) => p.y)) + HIGH + 7];
-    for (const [key, value] of [["x", left], ["y", top], ["width", right - left], ["height", bottom - top]]) attr(box, key, value);
-    attr(name, "x", left + 8);
-    attr(name, "y", top + 12);
+    attrs(box, { x: left, y: top, width: right - left, height: bottom - top });
+    attrs(name, { x: left + 8, y: top + 12 });
     const room = Math.floor((right - left - 12) / 6.2);
     put(name, group.name.length > room ? `${group.name.slice(0, room - 1)}…` : group.name);
   };
