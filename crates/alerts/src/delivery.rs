@@ -21,7 +21,6 @@ pub struct Delivery {
     firing: HashMap<String, Notice>,
 }
 
-/// One receiver.
 struct ReceiverThread {
     receiver: Receiver,
     shared: Arc<SharedQueue>,

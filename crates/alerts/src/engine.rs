@@ -10,7 +10,7 @@
 use crate::ended::Ended;
 use crate::notice::{Notice, alert, describe, notice};
 use crate::rule::Rule;
-use crate::subject::{Scope, Subject, SubjectId, subjects};
+use crate::subject::{Scope, Subject, SubjectId};
 use crate::track::{LOOK_BACK, RuleState, Track};
 use model::{Alert, AlertState, Snapshot, Timestamp};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ impl Engine {
         let mut room = MOST.saturating_sub(self.rules.iter().map(|followed| followed.tracks.len()).sum());
         self.refused = 0;
         for followed in &mut self.rules {
-            for (id, subject) in subjects(&followed.rule, followed.scope, snapshot, ended) {
+            for (id, subject) in followed.rule.subjects(followed.scope, snapshot, ended) {
                 match followed.see(id, &subject, time, &mut room) {
                     Ok(notice) => notices.extend(notice),
                     Err(NoRoom) => self.refused += 1,
@@ -154,7 +154,6 @@ impl FollowedRule {
         Ok(step(&self.rule, self.scope, &id, track, time))
     }
 
-    /// The subjects that are not in the snapshot.
     fn miss_others(&mut self, time: SnapshotTime) -> Vec<Notice> {
         let missed = self.tracks.iter_mut().filter(|(_, track)| track.seen != time.now);
         let notices = missed.filter_map(|(id, track)| {

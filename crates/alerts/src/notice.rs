@@ -54,7 +54,7 @@ pub(crate) fn notice(
     };
     Notice {
         alert: alert(rule, id, track, state, since),
-        fingerprint: id.fingerprint(rule),
+        fingerprint: id.fingerprint(&rule.name),
         alertname: rule.alertname(),
         rule: rule.condition.to_string(),
         pci_address: track.pci_address.as_ref().map(ToString::to_string),

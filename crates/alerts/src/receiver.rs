@@ -4,6 +4,7 @@ use crate::http::{Http, HttpOptions};
 use crate::notice::Notice;
 use crate::settings::{Channel, Receiver};
 use anyhow::{Context, bail};
+use model::figure::device::PCI_ADDRESS;
 use model::{AlertState, Severity, Timestamp};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
@@ -157,7 +158,7 @@ fn message(notices: &[Notice], host: &str, is_test: bool) -> Value {
             if let Some(fields) = value.as_object_mut() {
                 fields.insert("rule".into(), json!(notice.rule));
                 fields.insert("fingerprint".into(), json!(notice.fingerprint));
-                fields.insert("pci_address".into(), json!(notice.pci_address));
+                fields.insert(PCI_ADDRESS.name.into(), json!(notice.pci_address));
                 fields.insert("process_name".into(), json!(notice.process_name));
                 fields.insert("started_at".into(), json!(notice.started_at));
                 fields.insert("ended_at".into(), json!(notice.ended_at));
@@ -178,7 +179,7 @@ fn for_alertmanager(notice: &Notice, host: &str, now: Timestamp, is_test: bool) 
     });
     let more = [
         ("device", alert.device.clone()),
-        ("pci_address", notice.pci_address.clone()),
+        (PCI_ADDRESS.name, notice.pci_address.clone()),
         ("pid", alert.process.map(|pid| pid.to_string())),
         ("process", notice.process_name.clone()),
         ("test", is_test.then(|| "true".to_owned())),

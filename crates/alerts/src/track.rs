@@ -7,7 +7,6 @@ use model::{PciAddress, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The state of a rule about one subject.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum RuleState {
     /// Its condition does not hold.
@@ -20,7 +19,6 @@ pub(crate) enum RuleState {
     Resolved(Timestamp, Duration, Timestamp),
 }
 
-/// What is remembered.
 #[derive(Debug, Clone)]
 pub(crate) struct Track {
     pub state: RuleState,

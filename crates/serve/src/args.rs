@@ -76,7 +76,6 @@ pub enum Compat {
 }
 
 impl MetricOptions {
-    /// The same, as options of metrics.
     pub fn wanted(&self) -> web::metrics::MetricsOptions {
         let tt_telemetry = self.compat == Some(Compat::TtTelemetry);
         web::metrics::MetricsOptions { max_process_series: self.max_process_series, tt_telemetry }

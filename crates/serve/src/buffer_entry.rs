@@ -4,7 +4,6 @@ use ledger::book::BufferKind;
 use model::Source;
 use std::rc::Rc;
 
-/// A live buffer.
 #[derive(Debug, Clone)]
 pub struct BufferEntry {
     pub pid: u32,

@@ -13,7 +13,6 @@ use std::rc::Rc;
 
 /// How many are listed by default.
 const USUAL: usize = 1000;
-/// How many are listed at the most.
 const MOST: usize = 100_000;
 
 /// A part of the buffers that were asked for.
@@ -86,7 +85,6 @@ pub fn add_account(all: &mut Vec<BufferEntry>, pid: u32, account: &ClientAccount
     }));
 }
 
-/// The part that is wanted.
 pub fn page(mut all: Vec<BufferEntry>, wanted: &Wanted, now: u64) -> BufferPage {
     let Wanted { pid, device, kind, label, sort, offset, limit } = wanted;
     all.retain(|entry| {

@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 use std::fs::File;
 use watch::handover::book_in;
 
-/// The latest exits.
 pub struct Exits {
     all: VecDeque<ExitRecord>,
     most: usize,
@@ -50,7 +49,6 @@ impl Exits {
         self.all.iter().take(limit.unwrap_or(usize::MAX)).collect()
     }
 
-    /// How many are kept.
     pub fn number(&self) -> usize {
         self.all.len()
     }

@@ -14,21 +14,17 @@ use std::sync::Arc;
 /// Pid and start: what tells a process from all others, exited ones included.
 pub type Key = (u32, u64);
 
-/// A running process.
 pub struct LiveProcess {
     pub identity: Identity,
     /// Ready when it ends.
     end: OwnedFd,
     token: Token,
-    /// The book that it keeps.
     pub book: Option<Arc<File>>,
     /// What the last sample says that it holds; absent when the sample does not have it.
     pub sampled: Option<Vec<Held>>,
-    /// How many of its connections are open.
     pub connections: u32,
 }
 
-/// All running processes.
 #[derive(Default)]
 pub struct Processes {
     all: BTreeMap<Key, LiveProcess>,
@@ -90,7 +86,6 @@ impl Processes {
         self.all.iter_mut().map(|(key, live)| (*key, live))
     }
 
-    /// Forgets one.
     pub fn remove(&mut self, key: Key) -> Option<LiveProcess> {
         let live = self.all.remove(&key)?;
         self.by_token.remove(&live.token);

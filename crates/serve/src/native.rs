@@ -18,7 +18,6 @@ use watch::client::program;
 use watch::handover::{Arrived, receive};
 use watch::rules::RulesReply;
 
-/// A connection.
 pub struct NativeConnection {
     pub socket: OwnedFd,
     pid: u32,
@@ -135,7 +134,6 @@ impl NativeConnection {
         self.send()
     }
 
-    /// Sends what waits.
     pub fn send(&mut self) -> AfterRequest {
         match self.outbox.send(&self.socket) {
             Err(_) => AfterRequest::Close,
@@ -250,7 +248,6 @@ impl NativeConnection {
     }
 }
 
-/// An answer.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceAnswer<'a> {

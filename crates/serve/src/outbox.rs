@@ -25,7 +25,6 @@ impl Outbox {
         self.frames.push_back(frame);
     }
 
-    /// Bytes that wait.
     pub fn waiting(&self) -> usize {
         self.waiting
     }

@@ -8,7 +8,6 @@ use ledger::poc::{AccountRefusal, FrameError, Length, Operation, PocAnswer, PocR
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// A connection.
 pub struct PocConnection {
     pub socket: OwnedFd,
     splitter: Splitter,
@@ -29,7 +28,6 @@ struct PocPeer {
     /// The last process that it spoke for.
     other: Option<(i32, Key)>,
     outbox: Outbox,
-    /// What was remarked already.
     remarked: Remarked,
     mistakes: u32,
 }

@@ -38,7 +38,6 @@ impl Poller {
         epoll::modify(&self.epoll, what, EventData::new_u64(token), flags)
     }
 
-    /// Waits, and fills in what is ready.
     pub fn wait(&self, ready: &mut Vec<Token>, time: Option<Duration>) -> Result<()> {
         let time = time.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
         let mut events: Vec<Event> = Vec::with_capacity(256);

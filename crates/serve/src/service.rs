@@ -30,7 +30,6 @@ pub enum Endpoint {
     Poc,
 }
 
-/// The service.
 pub struct Service {
     pub state: ServiceState,
     pub limits: ServiceLimits,
@@ -50,7 +49,6 @@ pub struct Service {
 const PAUSE: Duration = Duration::from_millis(20);
 /// With so many busy connections, those are read before many others are accepted.
 const BUSY: usize = 16;
-/// What is read at once.
 const BUFFER: usize = 128 << 10;
 
 impl Service {
@@ -68,7 +66,6 @@ impl Service {
         }
     }
 
-    /// Listens at one more socket.
     pub fn open(&mut self, endpoint: Endpoint, listener: UnixListenSocket) -> rustix::io::Result<()> {
         let token = self.state.poller.watch(&listener.socket)?;
         self.endpoints.push((token, endpoint, listener));

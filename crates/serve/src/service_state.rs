@@ -9,6 +9,7 @@ use alerts::log::{LogLevel, log};
 use ledger::book::BookError;
 use ledger::poc::{Accounts, DeviceInfo, Kinds};
 use ledger::wire::{Wanted, WireError};
+use model::figure::process::HELD_BYTES;
 use model::{Arch, Fault, Held, Process, Snapshot, Source};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -153,7 +154,6 @@ impl ServiceState {
         }
     }
 
-    /// Takes a book that the process with this pid hands over.
     pub fn take_book(&mut self, pid: u32, file: File) -> Result<Option<Key>, String> {
         let book = book_in(&file).map_err(|error| format!("the book of pid {pid} was refused: {error}"))?;
         let Some(key) = self.know(pid) else {
@@ -318,24 +318,17 @@ impl ServiceState {
         }
         self.printed.insert(event, Instant::now());
         for (key, account) in self.accounts.iter() {
-            for (device, [dram, l1, l1_small, trace, cb, kernel]) in account.totals() {
-                let pid = &key.0;
-                if only_kernels {
-                    log(LogLevel::Info, event, &[("pid", pid), ("device", &device), ("kernel_bytes", &kernel)]);
-                    continue;
+            for (device, bytes) in account.totals() {
+                let kinds = HELD_BYTES.fields().map(|field| field.name().into_owned());
+                let kinds: Vec<(String, u64)> = kinds.zip(bytes).collect();
+                let mut fields: Vec<(&str, &dyn std::fmt::Display)> = vec![("pid", &key.0), ("device", &device)];
+                let shown = if only_kernels { &kinds[kinds.len() - 1..] } else { &kinds[..] };
+                fields.extend(shown.iter().map(|(name, bytes)| (name.as_str(), bytes as &dyn std::fmt::Display)));
+                let buffers = account.buffers_on(device);
+                if !only_kernels {
+                    fields.push(("buffers", &buffers));
                 }
-                let fields: &[(&str, &dyn std::fmt::Display)] = &[
-                    ("pid", pid),
-                    ("device", &device),
-                    ("dram_bytes", &dram),
-                    ("l1_bytes", &l1),
-                    ("l1_small_bytes", &l1_small),
-                    ("trace_bytes", &trace),
-                    ("cb_bytes", &cb),
-                    ("kernel_bytes", &kernel),
-                    ("buffers", &account.buffers_on(device)),
-                ];
-                log(LogLevel::Info, event, fields);
+                log(LogLevel::Info, event, &fields);
             }
         }
     }

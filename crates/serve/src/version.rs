@@ -1,6 +1,5 @@
 //! Which version of its own protocol the service uses: that of `ledger::wire`.
 
-/// The version.
 #[cfg(not(debug_assertions))]
 pub fn version() -> u32 {
     ledger::wire::VERSION

@@ -124,7 +124,6 @@ impl Credentials {
 }
 
 impl Web {
-    /// Starts to serve.
     pub fn start(listeners: HttpListeners, first: Arc<Snapshot>, interval: Duration) -> anyhow::Result<Web> {
         let HttpListeners { listeners, credentials, metrics } = listeners;
         let mut events = Events::default();
@@ -165,7 +164,6 @@ impl Web {
         self.board.publish(snapshot.clone(), began, self.events.take().into());
     }
 
-    /// Publishes the alerts.
     pub fn show_alerts(&self, watch: &RuleWatch) {
         if self.server.is_some() {
             let alerts: Vec<serde_json::Value> = watch.alerts().iter().map(|alert| serde_json::json!(alert)).collect();

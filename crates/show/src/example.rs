@@ -2,7 +2,6 @@
 
 use model::*;
 
-/// The machine.
 pub fn machine() -> Snapshot {
     let host = Host {
         name: Some("lab-7".into()),

@@ -5,9 +5,8 @@ use crate::text::clean;
 use model::figure::Figure;
 use model::figure::Judge;
 use model::figure::device::{ASIC_TEMP, POWER};
-use model::{Bytes, Device, DeviceId, State};
+use model::{Bytes, Device, DeviceId, Judgement, State};
 
-/// What people call it.
 pub fn name(device: &Device, style: &Style) -> String {
     match &device.id {
         DeviceId::NoDriver(_) => style.glyphs().absent.to_owned(),
@@ -21,7 +20,6 @@ pub fn board(device: &Device, style: &Style) -> String {
     device.board.as_deref().map(|board| clean(board).into_owned()).or(arch).unwrap_or(style.glyphs().absent.to_owned())
 }
 
-/// Its place on the PCI bus.
 pub fn address(device: &Device, style: &Style) -> String {
     device.pci_address.as_ref().map_or(style.glyphs().absent.to_owned(), |address| clean(&address.0).into_owned())
 }
@@ -82,7 +80,6 @@ pub fn clock(device: &Device, style: &Style) -> String {
     device.aiclk.map_or(style.glyphs().absent.to_owned(), |clock| clock.0.to_string())
 }
 
-/// How a state is marked.
 pub fn state_tone(state: State) -> Tone {
     Tone::of_state(state)
 }
@@ -100,6 +97,14 @@ pub fn memory_tone(used: Option<Bytes>, total: Option<Bytes>) -> Tone {
 /// The tone of a capacity that is filled to a part of one.
 pub fn capacity_tone(part: f64) -> Tone {
     Judge::Capacity.judge(part).into()
+}
+
+/// The same, where a part that is normal has its usual tone.
+pub fn part_tone(part: f64, usual: Tone) -> Tone {
+    match Judge::Capacity.judge(part) {
+        Judgement::Normal => usual,
+        judgement => judgement.into(),
+    }
 }
 
 /// `12.4/32.0 GiB`: both in the unit of the total. At least so much, where a process does not report.

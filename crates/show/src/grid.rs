@@ -3,16 +3,12 @@
 use crate::style::{Style, Tone};
 use crate::text::{Align, width};
 
-/// A page that is being drawn.
 pub struct Page {
-    /// How it is drawn.
     pub style: Style,
-    /// What is drawn so far.
     pub text: String,
 }
 
 impl Page {
-    /// An empty one.
     pub fn new(style: Style) -> Page {
         Page { style, text: String::new() }
     }
@@ -81,32 +77,25 @@ impl Page {
     }
 }
 
-/// A column of a table.
 pub struct Column {
-    /// Its name.
     pub head: &'static str,
-    /// To which side.
     pub align: Align,
     /// It is never narrower than this.
     pub least: usize,
-    /// It takes what the others leave.
     pub stretches: bool,
     /// Where there is not room for all, the highest goes first; zero stays.
     pub rank: u8,
 }
 
 impl Column {
-    /// Of text.
     pub fn left(head: &'static str, least: usize) -> Column {
         Column { head, align: Align::Left, least, stretches: false, rank: 0 }
     }
 
-    /// Of numbers.
     pub fn right(head: &'static str, least: usize) -> Column {
         Column { head, align: Align::Right, least, stretches: false, rank: 0 }
     }
 
-    /// Takes what room is left.
     pub fn stretching(self) -> Column {
         Column { stretches: true, ..self }
     }
@@ -117,17 +106,14 @@ impl Column {
     }
 }
 
-/// A cell of a table.
 #[derive(Clone)]
 pub enum Cell {
-    /// A text.
     Text(String, Tone),
     /// A bar that is filled to a part of one.
     Bar(Option<f64>, Tone),
 }
 
 impl Cell {
-    /// A text without a tone.
     pub fn plain(text: impl Into<String>) -> Cell {
         Cell::Text(text.into(), Tone::Plain)
     }

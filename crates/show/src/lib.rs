@@ -3,6 +3,8 @@
 //! [`text`] and [`style`] come first; [`grid`] draws tables with them, [`figures`] has what stands in their cells, and [`memory`] has
 //! the memory of chips as data and as text.
 
+// Internal: names say what most items are; comments say why.
+#![allow(missing_docs)]
 #![cfg_attr(any(test, feature = "examples"), allow(clippy::unwrap_used))]
 
 #[cfg(any(test, feature = "examples"))]

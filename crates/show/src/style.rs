@@ -7,38 +7,26 @@ use model::{Device, Judgement, State};
 /// The characters and colours that the output may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
-    /// How wide the output is.
     pub columns: usize,
     /// How many lines can be seen at once, where that matters.
     pub rows: Option<usize>,
-    /// Whether colours are used.
     pub color: bool,
-    /// Whether characters beyond ASCII are used.
     pub unicode: bool,
 }
 
 /// What a text is, rather than how it looks. The one palette of `smi`, `mem` and `top`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// Nothing special.
     Plain,
     /// Of little importance, or out of date.
     Faint,
-    /// More important.
     Strong,
-    /// The title of a frame.
     Title,
-    /// Lines of frames and tables.
     Border,
-    /// As it should be.
     Good,
-    /// Worth a look.
     Warning,
-    /// Needs somebody.
     Critical,
-    /// The row or chip that is selected.
     Selected,
-    /// A row that is tagged.
     Tagged,
     /// Keys in the last line, and whatever can be pressed.
     Key,
@@ -46,9 +34,7 @@ pub enum Tone {
     Buffers,
     /// The second part of a bar: traces or circular buffers.
     Second,
-    /// The third part.
     Third,
-    /// The part of a bar that is free.
     Free,
     /// The part of a bar that no allocator hands out.
     Reserved,
@@ -93,8 +79,6 @@ impl Tone {
     }
 }
 
-/// The characters of a frame.
-#[allow(missing_docs)]
 pub struct Glyphs {
     pub horizontal: char,
     pub double: char,
@@ -156,14 +140,12 @@ const ASCII: Glyphs = Glyphs {
 };
 
 impl Glyphs {
-    /// Those of Unicode, or those of ASCII.
     pub fn of(unicode: bool) -> &'static Glyphs {
         if unicode { &UNICODE } else { &ASCII }
     }
 }
 
 impl Style {
-    /// The characters.
     pub fn glyphs(&self) -> &'static Glyphs {
         Glyphs::of(self.unicode)
     }
@@ -191,7 +173,6 @@ impl Style {
         format!("{}\x1b[{code}m{body}\x1b[0m{}", &text[..start], &text[start + body.len()..])
     }
 
-    /// A cell of exactly so many columns.
     pub fn cell(&self, text: &str, columns: usize, align: Align, tone: Tone) -> String {
         let text = fit(text, columns, align, self.glyphs().cut);
         if self.color { self.paint(&text, tone) } else { text }

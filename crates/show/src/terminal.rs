@@ -2,12 +2,10 @@
 
 use std::io::{self, IsTerminal};
 
-/// Whether standard output is a terminal.
 pub fn on_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Whether characters beyond ASCII can be shown.
 pub fn locale_is_utf8() -> bool {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();

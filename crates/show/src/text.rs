@@ -14,7 +14,6 @@ pub fn signal(number: i32) -> String {
     signal_hook::low_level::signal_name(number).map_or_else(|| format!("signal {number}"), str::to_owned)
 }
 
-/// How many columns a text takes.
 pub fn width(text: &str) -> usize {
     if is_plain(text) { text.len() } else { text.width() }
 }
@@ -43,9 +42,7 @@ pub fn cut(text: &str, columns: usize, mark: char) -> Cow<'_, str> {
 /// Which side the blanks go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// The text is at the left.
     Left,
-    /// The text is at the right.
     Right,
 }
 

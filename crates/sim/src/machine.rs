@@ -194,7 +194,6 @@ fn devices(spec: &Spec) -> Vec<SimDevice> {
     };
     kinds.into_iter().zip(0..).map(|(kind, index)| SimDevice::new(kind, index, spec.seed)).collect()
 }
-/// A file that marks the folder of a simulated machine.
 const MARK: &str = ".simulated";
 
 /// Whether a folder is that of a simulated machine.

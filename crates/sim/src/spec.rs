@@ -16,7 +16,6 @@ pub struct Spec {
     pub(crate) counting: Counting,
 }
 
-/// The boards in the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Boards {
     Alike(BoardKind, u32),

@@ -14,7 +14,6 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A book where it was found.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundBook {
     pub path: PathBuf,
@@ -71,7 +70,6 @@ pub(crate) fn whole(process: &Dir, who: ProcessId) -> Result<Option<(Book, Buffe
     book.map_err(|why| format!("{}: {why}", found.display()))
 }
 
-/// The open book of one process.
 pub(crate) fn open(process: &Dir, who: ProcessId) -> Option<Arc<File>> {
     let own = |found: &FoundBook| found.book.as_ref().is_ok_and(|book| is_of(book, who));
     search(process, |_| true, own).ok()??.file

@@ -12,7 +12,6 @@ use model::{DriverUsed, Fault, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Instant;
 
-/// All answers.
 #[derive(Default)]
 pub(crate) struct Collected {
     /// The last reading of each device that was ever there.

@@ -105,7 +105,6 @@ fn read_again(file: &OwnedFd, into: &mut Vec<u8>) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// An open directory.
 pub(crate) struct Dir {
     fd: OwnedFd,
     path: PathBuf,

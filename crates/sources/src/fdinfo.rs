@@ -95,10 +95,8 @@ pub(crate) fn usage([dram_used, l1_used, l1_small, trace, cb]: [Option<u64>; 5])
     }
 }
 
-/// The names of the kinds.
 pub(crate) const KINDS: [&str; 5] = ["dram", "l1", "l1_small", "trace", "cb"];
 
-/// Where a region is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MemoryPlace {
     /// On the device: which of the [`KINDS`].

@@ -10,7 +10,6 @@ use model::{Device, Host};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What the machine has.
 pub(crate) struct Inventory {
     taken: Instant,
     /// The folder of the devices.

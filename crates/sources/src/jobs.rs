@@ -15,7 +15,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What is read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ReadJob {
     Device(u32),
@@ -46,7 +45,6 @@ pub(crate) struct Context {
     pub earlier: BTreeMap<u32, ProcessFacts>,
 }
 
-/// What came of a job.
 pub(crate) enum Answer {
     Device(Box<DeviceAnswer>),
     /// Without facts: the process is gone.
@@ -62,7 +60,6 @@ pub(crate) enum Answer {
     },
 }
 
-/// What was found of a device.
 pub(crate) struct DeviceAnswer {
     pub n: u32,
     /// Absent when its folders could not be opened.
@@ -78,7 +75,6 @@ pub(crate) struct DeviceAnswer {
     pub faults: Vec<Fault>,
 }
 
-/// Does the jobs of one machine.
 pub(crate) struct Jobs {
     root: Root,
     users: Users,

@@ -28,7 +28,6 @@ struct Entry {
     reads: usize,
 }
 
-/// What is known of a file.
 #[derive(Clone)]
 pub(crate) enum CachedFile {
     /// Nothing that would spare opening it.

@@ -18,7 +18,6 @@ pub(crate) struct ProcessFolders {
     open: BTreeMap<u32, ProcessFolder>,
 }
 
-/// The folder of one process.
 struct ProcessFolder {
     folder: Dir,
     /// The file of each kind.

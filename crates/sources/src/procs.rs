@@ -15,7 +15,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// One process as it was read.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessFacts {
     pub pid: u32,

@@ -51,7 +51,6 @@ pub struct Sampler {
     assembly: Assembly,
 }
 
-/// One sample on its way.
 struct Sample {
     began: Instant,
     deadline: Instant,

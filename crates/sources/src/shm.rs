@@ -98,7 +98,6 @@ pub fn decode(bytes: &[u8]) -> Result<Region, RegionError> {
     Ok(Region { asic_id: u64_at(32), device_id: u32_at(40), totals: kinds_at(48), slots: slots.collect() })
 }
 
-/// A region where it was found.
 pub(crate) struct FoundRegion {
     pub path: PathBuf,
     /// The number in its name.

@@ -12,19 +12,12 @@ use super::test_panic;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEvent};
 use ratatui::layout::Position;
 
-/// Sees to one event of the terminal.
 pub fn handle(state: &mut TopState, event: &Event) {
     match event {
         Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
         Event::Key(KeyEvent { code, modifiers, .. }) => press(state, (*code, *modifiers)),
         Event::Mouse(event) => mouse(state, *event),
-        Event::Paste(text) => match state.overlay.take() {
-            Some(Overlay::Machines(prompt)) => state.overlay = Some(fleet::prompt::paste(state, prompt, text)),
-            other => {
-                state.overlay = other;
-                filter::paste(state, text);
-            }
-        },
+        Event::Paste(text) => filter::paste(state, text),
         Event::Resize(..) | Event::FocusGained | Event::FocusLost => {}
     }
     state.refresh_rows();
@@ -51,7 +44,6 @@ fn press(state: &mut TopState, key: KeyPress) {
             Overlay::Sort(menu) => sort::press(state, menu, key),
             Overlay::Signals(menu) => signals::press(state, menu, key),
             Overlay::Filter(prompt) => filter::press(state, prompt, key),
-            Overlay::Machines(prompt) => fleet::prompt::press(state, prompt, key),
             Overlay::Detail(detail) => detail::press(state, detail, key),
             Overlay::Device { scroll } => device::press(state, scroll, key),
         };
@@ -152,7 +144,6 @@ fn mouse(state: &mut TopState, event: MouseEvent) {
             Overlay::Sort(menu) => sort::mouse(state, menu, event),
             Overlay::Signals(menu) => signals::mouse(state, menu, event),
             Overlay::Filter(prompt) => Some(Overlay::Filter(prompt)),
-            Overlay::Machines(prompt) => Some(Overlay::Machines(prompt)),
             Overlay::Detail(detail) => detail::mouse(state, detail, event),
             Overlay::Device { scroll } => device::mouse(state, scroll, event),
         };

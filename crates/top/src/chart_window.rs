@@ -9,7 +9,6 @@ pub struct Charts {
     pub span: Option<f64>,
     /// Where it ends; the present when absent.
     pub end: Option<Timestamp>,
-    /// The moment whose values are read out.
     pub cursor: Option<Timestamp>,
     /// The first of the figures that is shown.
     pub first: usize,

@@ -1,6 +1,5 @@
 //! The columns of the process table.
 
-/// A column of the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessColumn {
     Devices,
@@ -74,7 +73,6 @@ impl ProcessColumn {
         !matches!(self, Devices | Pid | User | Container | Source | Command)
     }
 
-    /// Its heading.
     pub fn head(self) -> &'static str {
         match self {
             ProcessColumn::Devices => "DEV",

@@ -20,7 +20,6 @@ use watch::moment::{DetailWishes, Moment, take};
 use watch::record::Recorder;
 use watch::sampling::Sampling;
 
-/// Where samples come from.
 pub enum SampleFeed {
     Live(Sampling<Moment>, Arc<DetailWishes>),
     Past(Player),

@@ -9,11 +9,9 @@ use std::collections::BTreeSet;
 use watch::fleet::summary::{Need, Summary};
 use watch::fleet::{Fleet, HostView};
 
-/// Several machines.
 #[derive(Debug)]
 pub struct Hosts {
     fleet: Fleet,
-    /// One for each of them.
     summaries: Vec<Summary>,
     /// The columns that the widest name takes.
     name_width: u16,
@@ -28,11 +26,9 @@ pub struct Hosts {
     expanded: BTreeSet<String>,
     /// The line that the cursor is on: it stays there when the order changes.
     selected: Option<(String, Option<DeviceId>)>,
-    /// Where that is.
     at: usize,
     /// Whether the cursor was moved. Until then it stays on the first line.
     is_chosen: bool,
-    /// The first line that is drawn.
     scroll: usize,
     /// Whether the wheel has turned the list away from the cursor.
     is_away: bool,
@@ -42,7 +38,6 @@ pub struct Hosts {
     pub is_alone: bool,
 }
 
-/// A line of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostLine {
     Host(usize),
@@ -50,7 +45,6 @@ pub enum HostLine {
     Device(usize, usize),
 }
 
-/// What machines are sorted by.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum HostSort {
     #[default]
@@ -133,7 +127,6 @@ impl Hosts {
         hosts
     }
 
-    /// What is known now.
     pub fn take(&mut self, fleet: Fleet, summaries: Vec<Summary>) {
         self.name_width = fleet.hosts.iter().map(|host| columns(&host.name)).max().unwrap_or(0);
         self.fleet = fleet;
@@ -141,7 +134,6 @@ impl Hosts {
         self.arrange();
     }
 
-    /// Updates the lines.
     pub fn arrange(&mut self) {
         let Hosts { fleet, summaries, sort, reversed, .. } = self;
         let words: Vec<String> = self.filter.to_lowercase().split_whitespace().map(str::to_owned).collect();
@@ -190,7 +182,6 @@ impl Hosts {
         Some((self.fleet.hosts[host].name.clone(), self.device(line).map(|device| device.id.clone())))
     }
 
-    /// How many lines there are.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
@@ -208,7 +199,6 @@ impl Hosts {
         (&self.fleet.hosts[at], &self.summaries[at])
     }
 
-    /// The device of a line.
     pub fn device(&self, line: HostLine) -> Option<&Device> {
         match line {
             HostLine::Host(_) => None,
@@ -220,7 +210,6 @@ impl Hosts {
         self.fleet.hosts.iter().zip(&self.summaries)
     }
 
-    /// How many machines match the filter.
     pub fn shown(&self) -> usize {
         self.lines.iter().filter(|line| matches!(line, HostLine::Host(_))).count()
     }

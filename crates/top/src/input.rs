@@ -11,7 +11,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What is typed.
 pub struct Input {
     /// Can be read when there is something.
     pub ready: UnixStream,

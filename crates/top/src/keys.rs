@@ -2,7 +2,6 @@
 
 use crossterm::event::{KeyCode, KeyModifiers};
 
-/// Something that a key asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Quit,
@@ -57,7 +56,6 @@ pub enum Action {
     Suspend,
 }
 
-/// A key that can be pressed.
 pub type KeyPress = (KeyCode, KeyModifiers);
 
 /// Keys, what they do, and what help says of them.
@@ -154,7 +152,6 @@ pub const BINDINGS: &[Binding] = bindings! {
     Suspend "Ctrl-Z" [(KeyCode::Char('z'), CONTROL)] "suspend; fg resumes";
 };
 
-/// What a key asks for.
 pub fn action(key: KeyPress) -> Option<Action> {
     // Shift is in the character already.
     let key = match key {

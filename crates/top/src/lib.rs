@@ -2,6 +2,8 @@
 //!
 //! One thread draws and listens to keys; another takes samples. What is drawn is a pure function of [`TopState`].
 
+// Internal: names say what most items are; comments say why.
+#![allow(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod app;
@@ -54,7 +56,6 @@ use watch::config::Config;
 use watch::exit::{Exit, Failure};
 use watch::wait::{Interrupt, on};
 
-/// Runs the command.
 pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     let places = args.topology.as_deref().map(places).transpose()?.unwrap_or_default();
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {

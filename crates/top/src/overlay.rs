@@ -13,11 +13,11 @@ pub struct Detail {
     pub scroll: usize,
 }
 
-/// What was typed so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FilterPrompt {
+    /// A filter for machines has neither mistakes nor earlier ones to come back to.
+    pub is_of_machines: bool,
     pub text: Vec<char>,
-    /// The character that the cursor is on.
     pub cursor: usize,
     pub wrong: Option<FilterError>,
     /// The filter and the selected process before.
@@ -26,19 +26,10 @@ pub struct FilterPrompt {
     pub recalled: Option<(usize, Vec<char>)>,
 }
 
-/// What was typed so far, and the filter before.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MachinePrompt {
-    pub text: String,
-    pub former: String,
-}
-
-/// What is chosen in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
     /// As it was, to go back to.
     pub before: TopSettings,
-    /// The choice that the cursor is on.
     pub at: usize,
     /// The word that the cursor is on, where a choice is a list.
     pub word: usize,
@@ -49,13 +40,11 @@ pub struct Setup {
 pub struct SignalMenu {
     pub to: Vec<SignalTarget>,
     pub signal: i32,
-    /// Digits typed so far.
     pub typed: String,
     /// The signal is chosen; whether to send it is asked.
     pub is_asking: bool,
 }
 
-/// A process that the signal is for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SignalTarget {
     pub pid: u32,
@@ -63,31 +52,24 @@ pub struct SignalTarget {
     pub name: String,
 }
 
-/// Where the cursor is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SortMenu {
     pub at: usize,
 }
 
-/// What is chosen in this view.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct MemoryChosen {
     pub tab: MemoryTab,
-    /// Only buffers of this process.
     pub pid: Option<u32>,
-    /// Only buffers of this kind.
     pub kind: Option<&'static str>,
     /// What the cursor is on. By what it is, so that it stays there when the order changes.
     pub key: Option<MemoryKey>,
     /// Where that was, for when it is gone.
     pub at: usize,
-    /// The first row that is drawn.
     pub scroll: usize,
-    /// The buffer whose details are shown.
     pub closer: Option<MemoryKey>,
 }
 
-/// A list.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryTab {
     #[default]
@@ -101,7 +83,6 @@ impl MemoryTab {
     pub const ALL: [MemoryTab; 4] = [MemoryTab::Processes, MemoryTab::Buffers, MemoryTab::Deaths, MemoryTab::Left];
 }
 
-/// What a row is about.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MemoryKey {
     Process(u32),
@@ -110,10 +91,8 @@ pub enum MemoryKey {
     Chip(String),
 }
 
-/// What is chosen in this view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeshChosen {
-    /// The figure that chips are coloured by.
     pub metric: Field<Device>,
 }
 

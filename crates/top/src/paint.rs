@@ -44,7 +44,6 @@ pub fn cell(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, text: &str, alig
     put(buf, x, y, x.saturating_add(columns), &text, style);
 }
 
-/// Fills an area's background.
 pub fn fill(buf: &mut Buffer, area: Rect, style: Style) {
     buf.set_style(area.intersection(buf.area), style);
 }
@@ -115,7 +114,6 @@ pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, parts: Option<&[(
     }
 }
 
-/// The lines of a buffer as text, for tests.
 /// Lines of so many columns, parted at blanks.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();

@@ -5,14 +5,12 @@ use super::theme::{Theme, Tone};
 use ratatui::buffer::Buffer;
 use show::text::{clean, cut};
 
-/// A part of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
     pub text: String,
     pub tone: Tone,
     /// The lowest comes first where there is no room for all; zero is never left out.
     pub rank: u8,
-    /// At the right end.
     pub right: bool,
 }
 
@@ -47,7 +45,6 @@ pub fn keep_fitting(pieces: &mut Vec<Piece>, gap: u16, room: u16) {
     pieces.retain(|_| kept.next().unwrap_or(false));
 }
 
-/// The columns that pieces take.
 pub fn width<'a>(pieces: impl Iterator<Item = &'a Piece>, gap: u16) -> u16 {
     let mut sum: u16 = 0;
     for (n, piece) in pieces.enumerate() {

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use watch::moment::Moment;
 use watch::record::Recording;
 
-/// A recording that plays.
 pub struct Player {
     /// Can be read when there is something new.
     pub ready: UnixStream,
@@ -20,7 +19,6 @@ pub struct Player {
     pub len: usize,
 }
 
-/// What comes from it.
 pub enum Played {
     /// Snapshots in their order, from the first on, for charts and events.
     Past(Vec<Snapshot>),
@@ -30,7 +28,6 @@ pub enum Played {
     Broken(String),
 }
 
-/// What the player shall do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PlayCommand {
     /// So many samples on, or back.

@@ -2,7 +2,6 @@
 
 use model::Usage;
 
-/// One process with all its devices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableRow {
     pub pid: u32,

@@ -18,7 +18,6 @@ use watch::moment::Moment;
 pub struct ProcessRows {
     moment: Arc<Moment>,
     filter: String,
-    /// The last valid filter.
     query: Filter,
     order: RowOrder,
     /// One for each process of the moment, in its order.
@@ -40,7 +39,6 @@ pub struct ColumnWidths {
     pub has_utilization: bool,
 }
 
-/// Where a row is in the tree.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Branch {
     /// Zero for a root.
@@ -51,7 +49,6 @@ pub struct Branch {
     lines: u64,
 }
 
-/// A row that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ShownRow {
     row: usize,
@@ -123,17 +120,14 @@ impl ProcessRows {
         };
     }
 
-    /// How many are shown.
     pub fn len(&self) -> usize {
         self.shown.len()
     }
 
-    /// How many there are.
     pub fn all_len(&self) -> usize {
         self.all.len()
     }
 
-    /// The shown rows from one on.
     pub fn from(&self, first: usize) -> impl Iterator<Item = (&TableRow, &Process, Branch)> {
         let shown = self.shown.get(first..).unwrap_or_default();
         shown.iter().map(|place| (&self.all[place.row], &self.moment.snapshot.processes[place.row], place.branch))
@@ -144,7 +138,6 @@ impl ProcessRows {
         self.shown.iter().position(|place| self.all[place.row].pid == pid)
     }
 
-    /// Whose row it is.
     pub fn pid_at(&self, at: usize) -> Option<u32> {
         self.shown.get(at).map(|place| self.all[place.row].pid)
     }
@@ -224,7 +217,6 @@ impl ColumnWidths {
     }
 }
 
-/// What a row is sorted by.
 enum SortKey<'a> {
     Number(f64),
     Text(&'a str),
@@ -338,7 +330,6 @@ mod tests {
         Arc::new(Moment { snapshot, ..Moment::default() })
     }
 
-    /// The pids in their order.
     fn pids(rows: &ProcessRows) -> Vec<u32> {
         rows.from(0).map(|(row, ..)| row.pid).collect()
     }

@@ -8,7 +8,6 @@ use model::figure::Field;
 use model::figure::device::{ASIC_TEMP, DEVICE_TO_HOST, DRAM_USED, HOST_TO_DEVICE, POWER, kept_in_history};
 use std::sync::LazyLock;
 
-/// All choices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopSettings {
     pub theme: Scheme,
@@ -50,7 +49,6 @@ impl Default for TopSettings {
     }
 }
 
-/// The value of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChoiceValue {
     Switch(bool),
@@ -59,7 +57,6 @@ pub enum ChoiceValue {
     Words(Vec<&'static str>),
 }
 
-/// What a choice can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChoiceKind {
     Switch,
@@ -70,7 +67,6 @@ pub enum ChoiceKind {
     SomeOf(&'static [&'static str]),
 }
 
-/// One choice.
 pub struct Choice {
     /// As the configuration file calls it.
     pub name: &'static str,

@@ -2,7 +2,7 @@
 
 use super::chart_window::Charts;
 use super::hosts::Hosts;
-use super::overlay::{Detail, FilterPrompt, MachinePrompt, MemoryChosen, MeshChosen, Setup, SignalMenu, SortMenu};
+use super::overlay::{Detail, FilterPrompt, MemoryChosen, MeshChosen, Setup, SignalMenu, SortMenu};
 use super::places::ChipPlaces;
 use super::player::PlayCommand;
 use super::rows::ProcessRows;
@@ -19,7 +19,6 @@ use watch::fleet::summary::Summary;
 use watch::fleet::{self as fleet_data, Fleet};
 use watch::moment::{Moment, ProcessDetail};
 
-/// The whole state of the monitor.
 pub struct TopState {
     pub settings: TopSettings,
     pub theme: Theme,
@@ -27,13 +26,11 @@ pub struct TopState {
     unicode: bool,
     /// Where the clocks are that people here look at.
     pub zone: TimeZone,
-    /// What was sampled last.
     pub latest: Arc<Moment>,
     /// What is on the screen: the same, unless the picture is held.
     pub shown: Arc<Moment>,
     pub history: History,
     pub trails: Trails,
-    /// Where the chips are.
     pub places: ChipPlaces,
     pub events: Events,
     /// How far the list of events is scrolled back.
@@ -41,11 +38,9 @@ pub struct TopState {
     /// The last part of a recording that was looked through for events.
     scanned: Moment,
     pub view: TopView,
-    /// The device that is selected, everywhere.
     pub device: Option<DeviceId>,
     pub charts: Charts,
     pub table: ProcessTable,
-    /// The process table as it is shown.
     pub rows: ProcessRows,
     pub memory: MemoryChosen,
     pub mesh: MeshChosen,
@@ -67,7 +62,6 @@ pub struct TopState {
     pub area: Rect,
 }
 
-/// What fills the screen.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum TopView {
     #[default]
@@ -79,22 +73,15 @@ pub enum TopView {
     Fleet,
 }
 
-/// What lies over it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Overlay {
-    Help {
-        scroll: usize,
-    },
+    Help { scroll: usize },
     Setup(Setup),
     Sort(SortMenu),
     Signals(SignalMenu),
     Filter(FilterPrompt),
-    Machines(MachinePrompt),
     Detail(Detail),
-    /// The selected device.
-    Device {
-        scroll: usize,
-    },
+    Device { scroll: usize },
 }
 
 /// What only the shell can do.
@@ -102,11 +89,9 @@ pub enum Overlay {
 pub enum Effect {
     Quit,
     Suspend,
-    /// Everything is redrawn.
     Redraw,
     /// The settings are written to the configuration file.
     Save,
-    /// The time between samples has changed.
     Interval,
     /// A signal goes to these processes: pid and, where it is known, when each began.
     Send {
@@ -117,7 +102,6 @@ pub enum Effect {
     Play(PlayCommand),
 }
 
-/// Where a replay is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
     pub file: String,
@@ -190,7 +174,6 @@ impl TopState {
         }
     }
 
-    /// A new sample.
     pub fn take(&mut self, moment: Moment) {
         let before = self.latest.clone();
         let moment = Arc::new(moment);
@@ -284,7 +267,6 @@ impl TopState {
         self.take_current();
     }
 
-    /// The views that there are.
     pub fn views(&self) -> &'static [TopView] {
         match &self.hosts {
             Some(hosts) if !hosts.is_alone => &TopView::OF_SEVERAL,
@@ -336,7 +318,6 @@ impl TopState {
         jiff::Timestamp::from_millisecond(moment.0).unwrap_or_default().to_zoned(self.zone.clone())
     }
 
-    /// What is on the screen.
     pub fn snapshot(&self) -> &Snapshot {
         &self.shown.snapshot
     }
@@ -345,7 +326,6 @@ impl TopState {
         &self.shown.snapshot.devices
     }
 
-    /// The device that is selected.
     pub fn selected_device(&self) -> Option<&Device> {
         let id = self.device.as_ref()?;
         self.devices().iter().find(|device| device.id == *id)
@@ -362,7 +342,6 @@ impl TopState {
         self.device = Some(devices[to].id.clone());
     }
 
-    /// The process whose details are shown.
     pub fn process_in_detail(&self) -> Option<u32> {
         match &self.overlay {
             Some(Overlay::Detail(detail)) => Some(detail.pid),
@@ -385,7 +364,6 @@ impl TopState {
         self.history = History::new(number.clamp(60, 100_000));
     }
 
-    /// After the settings have changed.
     pub fn set_theme(&mut self) {
         self.theme.scheme = self.settings.theme;
         self.theme.unicode = self.unicode && !self.settings.ascii;

@@ -17,7 +17,6 @@ pub fn sort_by(settings: &mut TopSettings, column: ProcessColumn) {
 pub struct ProcessTable {
     /// The process that the cursor is on. By pid, so that it stays there when the order changes.
     pub selected: Option<u32>,
-    /// The first row that is drawn.
     pub scroll: usize,
     /// Columns by which the command is scrolled.
     pub sideways: usize,

@@ -68,7 +68,6 @@ impl TerminalScreen {
         self.shown = Buffer::empty(Rect::ZERO);
     }
 
-    /// Draws what has changed.
     pub fn draw(&mut self, state: &mut TopState) -> io::Result<()> {
         // Another thread that fails gives the terminal back: not in the middle of a picture, and none comes after.
         let _alone = io::stdout().lock();

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use show::style::Glyphs;
 pub use show::style::Tone;
 
-/// A set of colours.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
@@ -16,7 +15,6 @@ pub enum Scheme {
     Monochrome,
 }
 
-/// How everything is drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct Theme {
     pub scheme: Scheme,

@@ -3,13 +3,11 @@
 use model::{Bytes, Held, Process, Snapshot, Source, Timestamp};
 use std::collections::{HashMap, VecDeque};
 
-/// The past of all living processes.
 #[derive(Debug, Default)]
 pub struct Trails {
     trails: HashMap<u32, Trail>,
 }
 
-/// What a process held at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Point {
     at: Timestamp,
@@ -17,7 +15,6 @@ struct Point {
     total: Bytes,
 }
 
-/// The past of one process.
 #[derive(Debug)]
 struct Trail {
     started_at: Option<Timestamp>,

@@ -36,7 +36,6 @@ impl Cli {
         Cli::from_arg_matches(&definition.get_matches_from(arguments)).unwrap_or_else(|error| error.exit())
     }
 
-    /// Runs the command.
     pub fn run(self) -> ExitCode {
         if let Err(error) = self.check() {
             return exit::code(Err(error));

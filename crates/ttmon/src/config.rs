@@ -25,7 +25,6 @@ pub enum ConfigCommand {
     Check,
 }
 
-/// Runs the command.
 pub fn run(args: &ConfigArgs) -> anyhow::Result<Exit> {
     let path = path(args.config.as_deref())?;
     let mut out = io::stdout().lock();

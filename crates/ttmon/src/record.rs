@@ -40,7 +40,6 @@ pub struct RecordArgs {
     pub dump: Option<PathBuf>,
 }
 
-/// Runs the command.
 pub fn run(machine: &MachineArgs, args: &RecordArgs) -> anyhow::Result<Exit> {
     let Some(output) = &args.output else { return dump(args.dump.as_deref().unwrap_or(Path::new("-"))) };
     let interrupt = Interrupt::new()?;

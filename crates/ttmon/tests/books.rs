@@ -45,11 +45,13 @@ fn told(snapshot: &Value, pid: u32) -> Value {
     ["dram_bytes", "l1_bytes", "trace_bytes", "source"].iter().map(|key| held[key].clone()).collect()
 }
 
+/// The parts of what is used, which add up to it: DRAM and L1 buffers, traces; and who does not report.
 fn used(snapshot: &Value) -> Value {
     let memory = &snapshot["devices"][0]["memory"];
-    ["dram_used_bytes", "l1_used_bytes", "trace_used_bytes", "untracked_processes"]
-        .map(|key| memory[key].clone())
-        .into()
+    let sum = |parts: &[&str]| parts.iter().map(|part| memory[part].as_u64()).sum::<Option<u64>>();
+    assert_eq!(memory["dram_used_bytes"].as_u64(), sum(&["dram_bytes", "trace_used_bytes"]));
+    assert_eq!(memory["l1_used_bytes"].as_u64(), sum(&["l1_bytes", "l1_small_used_bytes", "cb_used_bytes"]));
+    ["dram_bytes", "l1_bytes", "trace_used_bytes", "untracked_processes"].map(|key| memory[key].clone()).into()
 }
 
 fn exactly([dram, l1, trace]: [u64; 3]) -> Value {

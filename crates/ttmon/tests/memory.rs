@@ -83,12 +83,12 @@ fn what_the_driver_counts_comes_before_a_region_and_is_not_mixed_with_it() {
     machine.set_pids(0, &[pid]);
     let told = |snapshot: &Value| {
         let held = &snapshot["processes"][0]["devices"][0];
-        ["dram_bytes", "trace_bytes", "source"].map(|key| held[key].clone())
+        ["dram_used_bytes", "dram_bytes", "trace_bytes", "source"].map(|key| held[key].clone())
     };
-    assert_eq!(told(&machine.json(&[])), [json!(4096), json!(512), json!("shm")]);
+    assert_eq!(told(&machine.json(&[])), [json!(4608), json!(4096), json!(512), json!("shm")]);
     machine.open(pid, 3, 0, &["drm-client-id: 1", "drm-memory-dram: 5 KiB"]);
     let snapshot = machine.json(&[]);
-    assert_eq!(told(&snapshot), [json!(5120), json!(null), json!("kernel")]);
+    assert_eq!(told(&snapshot), [json!(5120), json!(null), json!(null), json!("kernel")]);
     assert_eq!(memory(&snapshot, 0), [json!(5120), json!(0), json!(0)]);
     assert_eq!(snapshot["devices"][0]["memory"]["trace_used_bytes"], json!(null));
     assert_eq!(memory(&snapshot, 1)[2], json!(1), "of the chip behind it the driver tells nothing");
@@ -102,7 +102,7 @@ fn a_simulated_driver_that_counts_tells_memory_and_how_busy_a_device_is() {
         let last: Value = serde_json::from_str(run.out.lines().last().unwrap()).unwrap();
         let held = &last["processes"][0]["devices"][0];
         assert_eq!(held["source"], "kernel", "{last}");
-        assert!(held["dram_bytes"].as_u64().unwrap() > 1 << 30, "{last}");
+        assert!(held["dram_used_bytes"].as_u64().unwrap() > 1 << 30, "{last}");
         assert_eq!(held["utilization_percent"].is_number(), is_busy, "{last}");
         assert_eq!(last["faults"], json!([]));
         let run = support::ttmon(&["smi", &spec, "pmon", "-c", "2", "-d", "0.3"]);

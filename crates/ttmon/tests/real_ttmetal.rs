@@ -248,7 +248,7 @@ impl Bench {
     /// The same of the device; null when nothing is known.
     fn used(&self) -> Value {
         let memory = &self.snapshot()["devices"][0]["memory"];
-        let keys = ["dram_used_bytes", "l1_used_bytes", "l1_small_used_bytes", "trace_used_bytes", "cb_used_bytes"];
+        let keys = ["dram_bytes", "l1_bytes", "l1_small_used_bytes", "trace_used_bytes", "cb_used_bytes"];
         if memory[keys[0]].is_null() { Value::Null } else { keys.iter().map(|key| memory[key].clone()).collect() }
     }
 

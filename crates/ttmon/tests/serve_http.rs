@@ -102,7 +102,7 @@ fn other_machines_are_served_with_keys_or_insecure_and_else_not_at_all() {
     assert_eq!(
         refused(&["--listen", "0.0.0.0:0"]),
         "error: --listen 0.0.0.0:0: other machines are served with --tls-cert, --tls-key and --token-file, or with --insecure, \
-         which lets everybody look who reaches the port\n"
+         which allows unauthenticated access\n"
     );
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = taken.local_addr().unwrap().to_string();

@@ -271,7 +271,7 @@ fn rested(seed: u64) -> (Harness, [u64; 3]) {
 
 fn used(snapshot: &Value) -> Value {
     let memory = &snapshot["devices"][0]["memory"];
-    json!(["dram_used_bytes", "l1_used_bytes", "trace_used_bytes"].map(|key| memory[key].clone()))
+    json!(["dram_bytes", "l1_bytes", "trace_used_bytes"].map(|key| memory[key].clone()))
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn truth(program: &mut Harness) -> [u64; 2] {
 fn of_device(service: &Service) -> Value {
     let snapshot = service.snapshot();
     let memory = &snapshot["devices"][0]["memory"];
-    json!([memory["dram_used_bytes"], memory["l1_used_bytes"]])
+    json!([memory["dram_bytes"], memory["l1_bytes"]])
 }
 
 /// What the service says of all buffers.

@@ -13,14 +13,12 @@ use std::time::{Duration, Instant};
 
 /// A service that knows buffers and exited processes: that of this machine, or of another one.
 pub trait MemoryService {
-    /// Live buffers.
     fn buffers(&mut self, wanted: Wanted) -> Option<BuffersReply>;
 
     /// The latest exits, the last first.
     fn exits(&mut self, limit: usize) -> Option<Vec<ExitRecord>>;
 }
 
-/// A client of the service.
 pub struct ServiceClient {
     places: Vec<PathBuf>,
     /// A missing service is a fault only where one was named.
@@ -89,7 +87,6 @@ impl ServiceClient {
         }
     }
 
-    /// The rules, and what they say.
     pub fn alerts(&mut self) -> Option<RulesReply> {
         match self.ask(&Request::Alerts {})? {
             ServiceReply::Alerts(listed) => Some(listed),

@@ -42,7 +42,6 @@ pub fn place(named: Option<&Path>, for_service: bool) -> anyhow::Result<PathBuf>
     }
 }
 
-/// A problem in one sentence.
 pub fn said(path: &Path, problem: &Problem) -> String {
     match problem.line {
         0 => format!("{} {}", path.display(), problem.what),
@@ -53,11 +52,8 @@ pub fn said(path: &Path, problem: &Problem) -> String {
 /// A configuration file, read once. `ttmon top` reads its own table, `[top]`, out of [`Config::text`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
-    /// The whole file.
     pub text: String,
-    /// The limits of the service.
     pub service: ServiceLimits,
-    /// Rules and receivers.
     pub alerts: AlertSettings,
     /// What is wrong, by line. Each mistake costs nothing but itself.
     pub problems: Vec<Problem>,

@@ -22,13 +22,10 @@ pub struct Events {
 /// What events are found in: a snapshot, and the processes that exited.
 #[derive(Debug, Clone, Copy)]
 pub struct Observation<'a> {
-    /// The sample.
     pub snapshot: &'a Snapshot,
-    /// Processes that have exited.
     pub exits: &'a [ExitRecord],
 }
 
-/// How many events are kept.
 const MOST: usize = 1000;
 /// A fault that was away for so long is reported again, in milliseconds.
 const FORGET_FAULT: i64 = 60_000;

@@ -3,10 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
-/// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// All is well.
     Success = 0,
     /// A word on the command line was wrong.
     Usage = 2,

@@ -13,7 +13,6 @@ use std::os::fd::{AsFd, OwnedFd};
 pub struct Arrived {
     /// Bytes; none when the other side has closed.
     pub bytes: usize,
-    /// The file beside them.
     pub file: Option<OwnedFd>,
     /// Whether a file came for which there was no room.
     pub lost_a_file: bool,

@@ -3,6 +3,8 @@
 //! [`machine`] is the one that the command line names ([`args`]); [`sampling`] takes its samples in a thread of its own. [`client`] asks
 //! the service, [`fleet`] several other machines, and [`record`] writes and reads files.
 
+// Only the program uses this crate: what its own names say needs no comment.
+#![allow(missing_docs)]
 #![cfg_attr(any(test, feature = "examples"), allow(clippy::unwrap_used))]
 
 pub mod args;

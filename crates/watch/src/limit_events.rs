@@ -107,7 +107,6 @@ impl LimitEvents {
     }
 }
 
-/// One event for all devices whose load is at its limit.
 fn at_limit_event(figure: &Figure<Device>, due: &[&Device], time: Timestamp) -> Option<Event> {
     let title = title_in_text(figure);
     let (device, text) = match due {

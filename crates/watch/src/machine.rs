@@ -14,7 +14,6 @@ use model::{ExitRecord, Fault, Snapshot};
 use sources::{Options, Root, Sampler};
 use std::time::Duration;
 
-/// A machine that can be sampled.
 pub struct Machine {
     target: Target,
 }
@@ -42,7 +41,6 @@ struct LocalMachine {
 pub enum ServiceHandle<'a> {
     /// Asked through its socket.
     Local(&'a mut ServiceClient),
-    /// Asked over HTTP.
     Remote(RemoteService<'a>),
 }
 
@@ -175,7 +173,6 @@ impl Machine {
         std::mem::forget(local.sampler);
     }
 
-    /// Whether the driver is loaded there.
     pub fn driver_is_loaded(&self) -> bool {
         match &self.target {
             Target::Local(local) => local.sampler.driver_is_loaded(),

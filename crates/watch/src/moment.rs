@@ -8,29 +8,23 @@ use model::{ExitRecord, Snapshot};
 use sources::About;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// What is known of one moment.
 #[derive(Debug)]
 pub struct Moment {
-    /// What was measured.
     pub snapshot: Snapshot,
     /// Where memory went, buffers included; only while that is shown.
     pub memory: Option<show::memory::view::View>,
     /// More about the one process that is shown.
     pub process: Option<ProcessDetail>,
-    /// The latest exits that the service recorded.
     pub exits: Vec<ExitRecord>,
     /// Why there is nothing to show from the start: no driver, no device.
     pub nothing: Option<anyhow::Error>,
 }
 
-/// One process in detail.
 #[derive(Debug)]
 pub struct ProcessDetail {
-    /// Process id.
     pub pid: u32,
     /// What the kernel says of it.
     pub about: About,
-    /// Its largest buffers.
     pub buffers: Vec<show::memory::view::Buffer>,
 }
 
@@ -56,7 +50,6 @@ impl Default for Moment {
 }
 
 impl Moment {
-    /// A snapshot alone.
     pub fn of(snapshot: Snapshot) -> Moment {
         Moment { snapshot, memory: None, process: None, exits: Vec::new(), nothing: None }
     }

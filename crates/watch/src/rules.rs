@@ -14,7 +14,6 @@ pub struct RuleWatch {
 }
 
 impl RuleWatch {
-    /// With the rules of a configuration.
     pub fn new(settings: &AlertSettings) -> RuleWatch {
         RuleWatch { engine: Engine::new(settings.rules.clone()), started: Instant::now(), firing: Vec::new() }
     }
@@ -33,7 +32,6 @@ impl RuleWatch {
         notices
     }
 
-    /// What fires.
     pub fn firing(&self) -> &[Alert] {
         &self.firing
     }
@@ -43,7 +41,6 @@ impl RuleWatch {
         self.engine.alerts(self.started.elapsed())
     }
 
-    /// The rules.
     pub fn rules(&self) -> impl Iterator<Item = &alerts::Rule> {
         self.engine.rules()
     }
@@ -52,22 +49,15 @@ impl RuleWatch {
 /// Rules, and what is pending, firing or resolved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RulesReply {
-    /// The rules.
     pub rules: Vec<RuleReply>,
-    /// Their alerts.
     pub alerts: Vec<Alert>,
 }
 
-/// A rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RuleReply {
-    /// Its name.
     pub name: String,
-    /// How much it matters.
     pub severity: Severity,
-    /// Its condition.
     pub when: String,
-    /// For people.
     pub text: Option<String>,
 }
 

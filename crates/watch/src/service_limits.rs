@@ -40,7 +40,6 @@ static KEYS: [Key; 4] = [
     Key { name: "interval_ms", range: 10..=3_600_000, set: |limits, number| limits.interval_ms = number },
 ];
 
-/// The table that they are in.
 pub const TABLE: &str = "serve";
 
 impl ServiceLimits {

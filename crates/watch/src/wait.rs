@@ -12,10 +12,8 @@ pub struct Interrupt {
     stop: Option<UnixStream>,
 }
 
-/// Why a wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
-    /// The time is up.
     Time,
     /// Ctrl-C and the like: it is time to end.
     End,
@@ -42,7 +40,6 @@ impl Interrupt {
         (&self.end, self.stop.as_ref())
     }
 
-    /// Waits.
     pub fn wait(&self, time: Duration) -> Woken {
         let until = Instant::now() + time;
         loop {

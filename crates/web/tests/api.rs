@@ -5,8 +5,10 @@
 mod support;
 
 use model::figure::device::kept_in_history;
+use model::{DeviceId, Held, Usage};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::Arc;
 use std::time::Instant;
 use support::{TestServer, event, machine, wait_for};
 
@@ -26,6 +28,7 @@ fn what_has_not_changed_is_not_sent_again() {
     for path in [
         "/api/v1/snapshot",
         "/api/v1/devices?id=0",
+        "/api/v1/processes?filter=python3",
         "/api/v1/events",
         "/api/v1/deaths",
         "/api/v1/openapi.json",
@@ -83,6 +86,50 @@ fn devices_and_processes_can_be_chosen() {
     assert_eq!(served.get("/api/v1/processes?device=0").json()["total"], 0);
     let wrong = served.get("/api/v1/processes?pid=many");
     assert_eq!((wrong.status, wrong.reason().as_str()), (400, r#"pid="many" is no process id"#));
+}
+
+#[test]
+fn processes_are_filtered_as_in_top() {
+    let served = TestServer::start();
+    let mut snapshot = (*machine(2, &["vllm", "train", "idle"])).clone();
+    for (process, (user, gib)) in snapshot.processes.iter_mut().zip([("me", 2), ("you", 1), ("me", 0)]) {
+        process.user = Some(user.into());
+        let usage = if gib > 0 { Usage::measured(gib << 30, 0, 0, 0, 0) } else { Usage::default() };
+        process.devices = vec![Held { usage, ..Held::new(DeviceId::Local(0)) }];
+    }
+    served.published.publish(Arc::new(snapshot), Instant::now(), Vec::new());
+    let found = |filter: &str, rest: &str| -> Vec<u64> {
+        let answer = served.get(&format!("/api/v1/processes?filter={filter}{rest}")).json();
+        answer["processes"].as_array().unwrap().iter().map(|process| process["pid"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(found("", ""), [100, 101, 102]);
+    assert_eq!(found("dram%3E1G", ""), [100]);
+    assert_eq!(found("user:me", ""), [100, 102]);
+    assert_eq!(found("user:me", "&name=idle"), [102], "with the other parameters");
+    assert_eq!(found("name~LL+or+pid:101", ""), [100, 101]);
+    assert_eq!(found("not+dram%3E1G", ""), [101, 102], "what is unknown does not match");
+    assert_eq!(found("-(user:me+or+train)", ""), [0; 0]);
+    assert_eq!(found("growth%3E0", ""), [0; 0], "no growth is known here");
+}
+
+#[test]
+fn a_wrong_filter_is_refused_with_what_is_wrong() {
+    let served = TestServer::start();
+    let why = |filter: &str| {
+        let answer = served.get(&format!("/api/v1/processes?filter={filter}"));
+        assert_eq!(answer.status, 400, "{filter}");
+        answer.reason()
+    };
+    let unknown = why("drm%3E1G");
+    assert!(
+        unknown.starts_with("at 1: unknown field \"drm\" (did you mean dram?); expected one of pid, "),
+        "{unknown}"
+    );
+    assert!(unknown.ends_with(", share, age"), "{unknown}");
+    assert_eq!(why("user:"), "at 6: expected a text after `user:`");
+    assert_eq!(why("(vllm"), "at 1: this bracket is not closed");
+    assert_eq!(why(&"a".repeat(501)), "a filter of 501 characters is too long: 500 are allowed");
+    assert_eq!(served.get(&format!("/api/v1/processes?filter={}", "%C3%A9".repeat(500))).status, 200);
 }
 
 #[test]

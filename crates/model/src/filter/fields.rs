@@ -15,7 +15,6 @@ pub(super) struct FilterField {
     aliases: &'static [&'static str],
 }
 
-/// Where the value of a field is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum FieldSource {
     /// In the process.

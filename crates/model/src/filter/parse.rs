@@ -149,7 +149,6 @@ impl FilterParser {
         }
     }
 
-    /// A filter in brackets.
     fn bracket(&mut self) -> Result<Node, FilterError> {
         let at = self.at;
         self.at += 1;

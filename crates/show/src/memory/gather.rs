@@ -9,9 +9,7 @@ use std::cmp::Reverse;
 
 /// The book of a process, with the pid that the snapshot gives it.
 pub struct Kept {
-    /// Its number.
     pub pid: u32,
-    /// What its book says.
     pub memory: ProcessMemory,
 }
 

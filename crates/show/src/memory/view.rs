@@ -8,29 +8,23 @@ pub const SCHEMA: u32 = 1;
 /// So many of the largest buffers are kept.
 pub const LARGEST: usize = 50;
 
-/// Device memory at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct View {
-    /// Version of the form.
     pub schema: u32,
     /// Absent where a report does not have it.
     pub taken_at: Option<Timestamp>,
-    /// The machine.
     pub host: Host,
     /// The report that it comes from, where it is not this machine now.
     pub report: Option<String>,
-    /// All that are shown.
     pub chips: Vec<Chip>,
     /// By bytes, the largest first.
     pub processes: Vec<Holder>,
-    /// The largest ones.
     pub buffers: Vec<Buffer>,
     /// Those that there was no room for, here or in the agents' tables.
     #[serde(skip)]
     pub unlisted_buffers: u64,
     /// Processes that exited with device memory; only a service keeps a record of them.
     pub deaths: Vec<Death>,
-    /// What could not be read.
     pub faults: Vec<Fault>,
 }
 
@@ -39,17 +33,13 @@ pub struct View {
 pub struct Chip {
     /// `/dev/tenstorrent/N`.
     pub index: Option<u32>,
-    /// What people call it.
     pub id: String,
     /// The board, or the chip where that is not known.
     pub board: Option<String>,
-    /// How it is.
     pub state: Option<State>,
     /// What a report says of the moment.
     pub about: Option<String>,
-    /// Its DRAM.
     pub dram: Area,
-    /// Its L1.
     pub l1: Area,
     /// Still attributed to exited processes; never part of what is used.
     pub stale_bytes: Option<Bytes>,
@@ -59,10 +49,8 @@ pub struct Chip {
     pub untracked_processes: u32,
 }
 
-/// DRAM or L1 of a chip.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Area {
-    /// What the chip has.
     pub total_bytes: Option<Bytes>,
     /// What is used: all kinds together, but for `kernel`.
     pub used_bytes: Option<Bytes>,
@@ -74,12 +62,9 @@ pub struct Area {
     pub reserved_bytes: Option<Bytes>,
 }
 
-/// One kind of memory on a chip.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kind {
-    /// Which kind of memory.
     pub kind: String,
-    /// How much is in use.
     pub used_bytes: Option<Bytes>,
     /// What the programs asked for.
     pub logical_bytes: Option<Bytes>,
@@ -87,16 +72,13 @@ pub struct Kind {
     pub peak_bytes: Option<Bytes>,
     /// It may have been more: a process has no agent, or several have one each.
     pub peak_is_at_least: bool,
-    /// How many there are.
     pub buffers: Option<u64>,
-    /// What allocators say.
     pub banks: Option<Banks>,
 }
 
 /// What allocators say of one bank; all banks of a kind are filled alike.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Banks {
-    /// How many there are.
     pub count: Option<u32>,
     /// What the allocator can hand out at all.
     pub allocatable_bytes: Option<Bytes>,
@@ -105,7 +87,6 @@ pub struct Banks {
     /// Another process has memory of this kind, whose allocator could not be asked.
     #[serde(default)]
     pub allocated_is_at_least: bool,
-    /// What is left.
     pub free_bytes: Option<Bytes>,
     /// The smallest of what the allocators say.
     pub largest_free_bytes: Option<Bytes>,
@@ -120,62 +101,45 @@ pub struct Banks {
 /// A process, and what it holds of the chips that are shown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Its number.
     pub pid: u32,
-    /// Who runs it.
     pub user: Option<String>,
-    /// What it is called.
     pub name: Option<String>,
-    /// Its command line.
     pub command: Option<String>,
-    /// The container that it runs in.
     pub container: Option<String>,
-    /// The agent inside it.
     pub agent: Option<String>,
     /// On all of these chips together.
     #[serde(flatten)]
     pub usage: Usage,
     /// Where the figures come from; absent where the process does not report.
     pub source: Option<String>,
-    /// The chips that it holds.
     pub devices: Vec<Part>,
 }
 
-/// What a process holds of one chip.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// What people call it.
     pub id: String,
-    /// How much, by kind.
     #[serde(flatten)]
     pub usage: Usage,
-    /// Where the figures come from.
     pub source: Option<String>,
 }
 
-/// A live buffer.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Buffer {
-    /// Its number.
     pub pid: Option<u32>,
     /// The chips that have it, where they are known.
     pub devices: Vec<String>,
-    /// Which kind of memory.
     pub kind: String,
     /// On each chip.
     pub bytes: Option<Bytes>,
-    /// What was asked for.
     pub logical_bytes: Option<Bytes>,
     /// In each bank; absent where banks are not known.
     pub bank_bytes: Option<Bytes>,
-    /// What allocators say.
     pub banks: Option<u32>,
     /// In each bank.
     pub address: u64,
     /// It counts from the beginning of what the allocator has, as in a report of tt-metal.
     #[serde(default)]
     pub address_is_relative: bool,
-    /// How old it is.
     pub age_seconds: Option<f64>,
     /// What the program calls it.
     pub label: Option<String>,
@@ -184,19 +148,13 @@ pub struct Buffer {
 /// A process that exited with device memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Death {
-    /// Its number.
     pub pid: u32,
-    /// Who runs it.
     pub user: Option<String>,
-    /// Its command line.
     pub command: Option<String>,
-    /// When it ended.
     pub died_at: Timestamp,
     /// Exit status or signal, where it is known.
     pub how: Option<String>,
-    /// The chips that it holds.
     pub devices: Vec<String>,
-    /// How much, by kind.
     #[serde(flatten)]
     pub usage: Usage,
 }
@@ -247,7 +205,6 @@ impl Kind {
 }
 
 impl Banks {
-    /// How full a bank is.
     pub fn fill(&self) -> Option<f64> {
         let allocatable = self.allocatable_bytes.filter(|bytes| bytes.0 > 0)?;
         Some(self.allocated_bytes?.0 as f64 / allocatable.0 as f64)

@@ -50,7 +50,6 @@ pub(crate) fn device_number(arch: Arch) -> u16 {
     }
 }
 
-/// The driver itself.
 pub(crate) fn module(version: &str) -> Vec<File> {
     let mut files = FolderFiles::new(MODULE);
     files.line("version", version);
@@ -74,7 +73,6 @@ pub(crate) fn reference_count(chips: &[Chip]) -> File {
     File { path: format!("{MODULE}/refcnt"), mode: 0o444, bytes: format!("{open}\n").into() }
 }
 
-/// All files of a chip.
 pub(crate) fn of(chip: &Chip) -> Vec<File> {
     let mut files = pci(chip);
     if chip.bound {
@@ -232,7 +230,6 @@ fn sensors(chip: &Chip, hwmon: &Hwmon) -> Vec<File> {
     files.0
 }
 
-/// The files of one folder.
 struct FolderFiles(Vec<File>, String);
 
 impl FolderFiles {

@@ -162,7 +162,6 @@ impl Draft<'_> {
         }
     }
 
-    /// Adds up one chip's memory.
     fn add_up(&self, device: &mut Device, divisions: &Divisions) {
         let regions = divisions.get(&device.id).map_or(&[][..], Vec::as_slice);
         let readable: Vec<&Division> = regions.iter().flatten().collect();

@@ -15,7 +15,6 @@ pub(crate) enum Parse {
     Special(fn(&Dir, &Device, &mut Trouble) -> Option<Value<'static>>),
 }
 
-/// What a text says.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Parsed<'a> {
     /// This value, in the unit of the figure.

@@ -3,7 +3,6 @@
 use model::figure::Freshness;
 use std::time::Duration;
 
-/// How to read a device.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct ReadMode {
     /// Whether to read the PCIe counters.

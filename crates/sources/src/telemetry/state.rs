@@ -24,7 +24,6 @@ impl Heartbeat {
     }
 }
 
-/// The state of a device that was just read.
 pub(crate) fn decide(device: &Device, trouble: &Trouble, heartbeat_stopped: bool) -> State {
     // A single attribute may lack its tag; a reset silences the clocks and sensors all at once.
     let is_silenced = trouble.no_data > 0 && device.aiclk.is_none() && device.asic_temp.is_none();

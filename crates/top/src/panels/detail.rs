@@ -12,7 +12,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::text::clean;
 
-/// A line of the description.
 type DetailLine = (String, Tone);
 
 impl Detail {
@@ -35,7 +34,6 @@ pub fn draw(state: &TopState, detail: &Detail, area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// Everything that there is to say.
 fn lines(state: &TopState, pid: u32, width: usize) -> Vec<DetailLine> {
     let absent = state.theme.glyphs().absent;
     let mut lines = Vec::new();

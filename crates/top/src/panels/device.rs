@@ -30,7 +30,6 @@ struct FactLine {
     tone: Tone,
 }
 
-/// Opens the window for the selected device.
 pub fn open(state: &mut TopState) {
     if state.selected_device().is_some() {
         state.overlay = Some(Overlay::Device { scroll: 0 });
@@ -103,7 +102,6 @@ fn rows(columns: &[Vec<FactLine>]) -> usize {
     columns.iter().map(Vec::len).max().unwrap_or(0)
 }
 
-/// Everything that there is to say.
 fn lines(state: &TopState, device: &Device, columns: usize) -> Vec<FactLine> {
     let mut lines = Vec::new();
     for section in Section::ALL {

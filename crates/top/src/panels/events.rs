@@ -29,7 +29,6 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// The tone of an event.
 pub fn tone(weight: Weight) -> Tone {
     match weight {
         Weight::Note => Tone::Plain,
@@ -39,7 +38,6 @@ pub fn tone(weight: Weight) -> Tone {
     }
 }
 
-/// The local time of an event.
 fn clock(state: &TopState, event: &Event) -> String {
     state.local(event.time).strftime("%b %e %H:%M:%S").to_string()
 }

@@ -1,9 +1,9 @@
-//! The line in which a filter is typed. It works while it is typed; Enter keeps it, Esc brings back the former one.
+//! The line in which a filter for processes or for machines is typed. It works while it is typed; Enter keeps it, Esc brings back the former one.
 
 use crate::keys::KeyPress;
 pub use crate::overlay::FilterPrompt as Prompt;
 use crate::paint::{self, clear, put};
-use crate::state::{Overlay, TopState};
+use crate::state::{Overlay, TopState, TopView};
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, KeyModifiers};
 use model::filter::{self, Filter};
@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 const LONGEST: usize = 1000;
 const REMEMBERED: usize = 100;
 
-const LABEL: &str = " Filter: ";
+const MACHINES_HELP: &str = "words of name, state or problem; -word: without it   Enter: apply, Esc: revert";
 
 /// What is allowed, as long as nothing is wrong; the shorter the narrower.
 const HELP: [&str; 2] = [
@@ -25,9 +25,11 @@ const HELP: [&str; 2] = [
 impl Prompt {
     /// With the filter that is in force, to be changed.
     pub fn new(state: &TopState) -> Prompt {
-        let text: Vec<char> = state.table.filter.chars().collect();
-        let former = (state.table.filter.clone(), state.table.selected);
-        Prompt { cursor: text.len(), text, wrong: None, former, recalled: None }
+        let hosts = state.hosts.as_ref().filter(|_| state.view == TopView::Fleet);
+        let filter = hosts.map_or(state.table.filter.as_str(), |hosts| hosts.filter());
+        let text: Vec<char> = filter.chars().collect();
+        let former = (filter.to_owned(), state.table.selected);
+        Prompt { is_of_machines: hosts.is_some(), cursor: text.len(), text, wrong: None, former, recalled: None }
     }
 
     fn typed(&self) -> String {
@@ -39,6 +41,34 @@ impl Prompt {
             self.text.insert(self.cursor, c);
             self.cursor += 1;
         }
+    }
+
+    fn edit(&mut self, code: KeyCode, modifiers: KeyModifiers) {
+        let with_control = modifiers.contains(KeyModifiers::CONTROL);
+        match code {
+            KeyCode::Left => self.cursor = self.cursor.saturating_sub(1),
+            KeyCode::Right => self.cursor = (self.cursor + 1).min(self.text.len()),
+            KeyCode::Home => self.cursor = 0,
+            KeyCode::End => self.cursor = self.text.len(),
+            KeyCode::Char('a') if with_control => self.cursor = 0,
+            KeyCode::Char('e') if with_control => self.cursor = self.text.len(),
+            KeyCode::Char('u') if with_control => self.remove_back_to(0),
+            KeyCode::Char('w') if with_control => {
+                let before = &self.text[..self.cursor];
+                let blanks = before.iter().rev().take_while(|c| c.is_whitespace()).count();
+                let word = before.iter().rev().skip(blanks).take_while(|c| !c.is_whitespace()).count();
+                self.remove_back_to(self.cursor - blanks - word);
+            }
+            KeyCode::Backspace => self.remove_back_to(self.cursor.saturating_sub(1)),
+            KeyCode::Delete if self.cursor < self.text.len() => drop(self.text.remove(self.cursor)),
+            KeyCode::Char(c) if !with_control && !modifiers.contains(KeyModifiers::ALT) => self.insert(c),
+            _ => {}
+        }
+    }
+
+    fn remove_back_to(&mut self, to: usize) {
+        self.text.drain(to..self.cursor);
+        self.cursor = to;
     }
 
     /// Puts another filter of this session in the line; beyond the newest is what was being typed.
@@ -62,7 +92,8 @@ pub fn draw(state: &TopState, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
     let (theme, end) = (&state.theme, area.right());
     let y = area.bottom().saturating_sub(2).max(area.top());
     clear(buf, Rect { y, height: area.bottom() - y, ..area });
-    let x = put(buf, area.x, y, end, LABEL, theme.style(Tone::Title));
+    let label = if prompt.is_of_machines { " Machines: " } else { " Filter: " };
+    let x = put(buf, area.x, y, end, label, theme.style(Tone::Title));
     let room = usize::from(end.saturating_sub(x));
     for (x, n) in seen(prompt, room).zip(first(prompt, room)..) {
         let c = prompt.text.get(n).copied().unwrap_or(' ');
@@ -78,6 +109,7 @@ pub fn draw(state: &TopState, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
             // Half a filter is no mistake yet.
             Some(wrong) if wrong.is_incomplete => (wrong.to_string(), Tone::Faint),
             Some(wrong) => (wrong.to_string(), Tone::Critical),
+            None if prompt.is_of_machines => (MACHINES_HELP.to_owned(), Tone::Faint),
             None => (help(area.width.into()), Tone::Faint),
         };
         put(buf, area.x + 1, y + 1, end, &text, theme.style(tone));
@@ -120,8 +152,11 @@ fn seen(prompt: &Prompt, room: usize) -> impl Iterator<Item = usize> {
 
 /// A key was pressed. Nothing closes it.
 pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): KeyPress) -> Option<Overlay> {
-    let with_control = modifiers.contains(KeyModifiers::CONTROL);
     match code {
+        KeyCode::Esc if prompt.is_of_machines => {
+            set_machines(state, &prompt.former.0);
+            return None;
+        }
         KeyCode::Esc => {
             state.table.filter = prompt.former.0;
             state.refresh_rows();
@@ -131,6 +166,7 @@ pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): KeyPre
             }
             return None;
         }
+        KeyCode::Enter if prompt.is_of_machines => return None,
         KeyCode::Enter if prompt.wrong.is_none() => {
             let text = prompt.typed().trim().to_owned();
             if !text.is_empty() {
@@ -142,35 +178,9 @@ pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): KeyPre
             state.table.filter = text;
             return None;
         }
-        KeyCode::Left => prompt.cursor = prompt.cursor.saturating_sub(1),
-        KeyCode::Right => prompt.cursor = (prompt.cursor + 1).min(prompt.text.len()),
-        KeyCode::Home => prompt.cursor = 0,
-        KeyCode::End => prompt.cursor = prompt.text.len(),
-        KeyCode::Char('a') if with_control => prompt.cursor = 0,
-        KeyCode::Char('e') if with_control => prompt.cursor = prompt.text.len(),
-        KeyCode::Char('u') if with_control => {
-            prompt.text.drain(..prompt.cursor);
-            prompt.cursor = 0;
-        }
-        KeyCode::Char('w') if with_control => {
-            let before = &prompt.text[..prompt.cursor];
-            let blanks = before.iter().rev().take_while(|c| c.is_whitespace()).count();
-            let word = before.iter().rev().skip(blanks).take_while(|c| !c.is_whitespace()).count();
-            let to = prompt.cursor - blanks - word;
-            prompt.text.drain(to..prompt.cursor);
-            prompt.cursor = to;
-        }
-        KeyCode::Backspace if prompt.cursor > 0 => {
-            prompt.cursor -= 1;
-            prompt.text.remove(prompt.cursor);
-        }
-        KeyCode::Delete if prompt.cursor < prompt.text.len() => {
-            prompt.text.remove(prompt.cursor);
-        }
-        KeyCode::Up => prompt.recall(&state.table.filters, true),
-        KeyCode::Down => prompt.recall(&state.table.filters, false),
-        KeyCode::Char(c) if !with_control && !modifiers.contains(KeyModifiers::ALT) => prompt.insert(c),
-        _ => {}
+        KeyCode::Up if !prompt.is_of_machines => prompt.recall(&state.table.filters, true),
+        KeyCode::Down if !prompt.is_of_machines => prompt.recall(&state.table.filters, false),
+        _ => prompt.edit(code, modifiers),
     }
     Some(Overlay::Filter(applied(state, prompt)))
 }
@@ -189,12 +199,22 @@ pub fn paste(state: &mut TopState, text: &str) {
 /// Puts the filter in force, unless something is wrong with it.
 fn applied(state: &mut TopState, mut prompt: Prompt) -> Prompt {
     let text = prompt.typed();
+    if prompt.is_of_machines {
+        set_machines(state, &text);
+        return prompt;
+    }
     prompt.wrong = Filter::parse(&text).err();
     if prompt.wrong.is_none() {
         state.table.filter = text.trim().to_owned();
     }
     state.refresh_rows();
     prompt
+}
+
+fn set_machines(state: &mut TopState, filter: &str) {
+    if let Some(hosts) = &mut state.hosts {
+        hosts.set_filter(filter.trim().to_owned());
+    }
 }
 
 #[cfg(test)]

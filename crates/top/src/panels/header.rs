@@ -12,7 +12,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use watch::fleet::Reach;
 
-/// Between two pieces.
 const GAP: u16 = 2;
 /// What is worth less than this goes before the tabs lose their names.
 const WORTH_MORE_THAN_TABS: u8 = 3;
@@ -147,7 +146,6 @@ mod tests {
         state
     }
 
-    /// The line at several widths.
     fn drawn(state: &TopState) -> String {
         let mut text = String::new();
         for width in [160, 120, 80, 60, 40, 20] {

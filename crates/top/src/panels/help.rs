@@ -9,7 +9,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::text::Align;
 
-/// The widest name of a key.
 const NAMES: u16 = 14;
 
 pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
@@ -25,7 +24,6 @@ pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// How far it can be scrolled.
 fn most(state: &TopState) -> usize {
     BINDINGS.len().saturating_sub(usize::from(state.area.height.saturating_sub(2)))
 }

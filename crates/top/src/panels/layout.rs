@@ -4,7 +4,6 @@ use super::{charts, devices};
 use crate::state::{TopState, TopView};
 use ratatui::layout::Rect;
 
-/// A part of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Panel {
     Header,
@@ -51,6 +50,12 @@ pub fn of(state: &TopState, area: Rect) -> Vec<(Panel, Rect)> {
     panels.push((Panel::Status, row(area.height.saturating_sub(1), area.height.min(1))));
     panels.retain(|(_, area)| area.height > 0 && area.width > 0);
     panels
+}
+
+/// Where a panel is, if it can be seen.
+pub fn area_of(state: &TopState, wanted: Panel) -> Option<Rect> {
+    let panels = if super::is_too_small(state.area) { Vec::new() } else { of(state, state.area) };
+    panels.into_iter().find(|(panel, _)| *panel == wanted).map(|(_, area)| area)
 }
 
 /// One above the other, or side by side where the terminal is very wide. Charts are left out when there is no room.

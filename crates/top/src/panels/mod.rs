@@ -26,7 +26,6 @@ use layout::Panel;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Draws the whole screen.
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     if is_too_small(area) {
         let (columns, rows) = layout::SMALLEST;
@@ -53,7 +52,6 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
         Some(Overlay::Sort(menu)) => sort::draw(state, menu, area, buf),
         Some(Overlay::Signals(menu)) => signals::draw(state, menu, area, buf),
         Some(Overlay::Filter(prompt)) => filter::draw(state, prompt, area, buf),
-        Some(Overlay::Machines(prompt)) => fleet::prompt::draw(state, prompt, area, buf),
         Some(Overlay::Detail(overlay)) => detail::draw(state, overlay, area, buf),
         Some(Overlay::Device { scroll }) => device::draw(state, *scroll, area, buf),
         None => {}

@@ -11,7 +11,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use show::text::Align;
 
-/// Columns for the names.
 const NAMES: u16 = 16;
 
 impl Setup {
@@ -216,7 +215,6 @@ fn toggle(state: &mut TopState, setup: &mut Setup) {
     choose(state, |settings| choice.set(settings, &ChoiceValue::Words(on)));
 }
 
-/// Moves a word of a list.
 fn shift(state: &mut TopState, setup: &mut Setup, by: isize) {
     let choice = &CHOICES[setup.at];
     let mut on = on_words(choice, &state.settings);

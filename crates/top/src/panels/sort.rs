@@ -19,7 +19,6 @@ impl Menu {
     }
 }
 
-/// Where the names and what they mean begin.
 const NAME: u16 = 3;
 const HELP: u16 = 15;
 

@@ -58,7 +58,6 @@ fn room_for_message(area: Rect) -> u16 {
     area.width.saturating_sub(1 + first)
 }
 
-/// The first of the names of its keys.
 fn shown(binding: &Binding) -> &'static str {
     binding.shown.split(", ").next().unwrap_or(binding.shown)
 }

@@ -77,7 +77,6 @@ pub enum AlertsCommand {
     },
 }
 
-/// Runs the command.
 pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
     let file = config::place(args.config.as_deref(), false)?;
     let mut out = io::stdout().lock();

@@ -21,7 +21,6 @@ use watch::memory_view::memory_view;
 use watch::selection::selected;
 use watch::wait::{Interrupt, Woken};
 
-/// Runs the command.
 pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
     // A program that reads JSON asks for a stream by naming a period.
     let live = !args.once && args.report.is_none() && if args.json { args.refresh.is_some() } else { on_terminal() };

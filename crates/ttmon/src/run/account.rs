@@ -7,7 +7,6 @@ use model::{Device, DeviceId, Timestamp, chip_with_number};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// All of it.
 pub struct RunAccount {
     pub command: Vec<String>,
     pub began: Timestamp,
@@ -24,7 +23,6 @@ pub struct RunAccount {
     pub remarks: Vec<String>,
 }
 
-/// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Code(u8),
@@ -39,7 +37,6 @@ pub struct RunProcess {
     /// When the book ended: with the process, or now.
     pub until: u64,
     pub book: Book,
-    /// The names of its chips, in the same order.
     pub chips: Vec<ChipName>,
     pub table: Result<BufferTable, String>,
 }
@@ -47,20 +44,16 @@ pub struct RunProcess {
 /// What became of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It ended normally.
     Clean,
     /// It ended without having said so: by a signal, or by `_exit`.
     Abrupt,
     /// It became another program, by `exec`.
     Replaced,
-    /// It runs still.
     Running,
 }
 
-/// What a chip can be called.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChipName {
-    /// A device of this machine.
     Device(DeviceId),
     /// A chip that is none of this machine's devices, or that cannot be told from another one.
     Chip(u64),
@@ -104,7 +97,6 @@ impl RunProcess {
         self.table.as_ref().map_or(&[], |table| &table.buffers)
     }
 
-    /// How long a buffer has been there.
     pub fn age(&self, buffer: &BookBuffer) -> Duration {
         Duration::from_nanos(self.until.saturating_sub(buffer.time))
     }
@@ -238,7 +230,6 @@ pub mod tests {
 
     pub const SECOND: u64 = 1_000_000_000;
 
-    /// A p150a with this number.
     pub fn p150a(n: u32) -> Device {
         let mut device = Device::new(DeviceId::Local(n));
         device.arch = Some(Arch::Blackhole);

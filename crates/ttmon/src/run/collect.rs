@@ -29,7 +29,6 @@ pub struct Collector {
     thread: JoinHandle<Collected>,
 }
 
-/// What was handed over.
 #[derive(Default)]
 pub struct Collected {
     /// In the order in which they came.
@@ -65,7 +64,6 @@ const BACKLOG: i32 = 4096;
 const GRACE: Duration = Duration::from_millis(100);
 
 impl Collector {
-    /// Begins to listen.
     pub fn start() -> io::Result<Collector> {
         let (folder, listener) = listener()?;
         let (stop, stopped) = UnixStream::pair()?;

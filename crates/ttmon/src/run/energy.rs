@@ -12,7 +12,6 @@ pub struct Meter {
     tallies: BTreeMap<DeviceId, Tally>,
 }
 
-/// What one device took.
 #[derive(Debug, Clone)]
 pub struct Tally {
     /// The device as it was seen last.
@@ -21,14 +20,11 @@ pub struct Tally {
     pub energy: Option<Joules>,
     /// The time over which the energy is known.
     pub known: Duration,
-    /// The highest sample.
     pub peak_power: Option<Watts>,
-    /// The highest sample.
     pub peak_temp: Option<Celsius>,
     last: Option<(Duration, Watts)>,
 }
 
-/// An amount of energy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Joules(pub f64);
 
@@ -60,7 +56,6 @@ impl Meter {
         }
     }
 
-    /// By device.
     pub fn tallies(self) -> Vec<Tally> {
         self.tallies.into_values().collect()
     }

@@ -264,7 +264,6 @@ impl Alike<'_> {
     }
 }
 
-/// Where a buffer is.
 fn place(process: &RunProcess, buffer: &BookBuffer) -> String {
     let mut chips = buffer.chips.iter().filter_map(|at| process.chips.get(usize::from(at)));
     match (chips.next(), chips.count()) {

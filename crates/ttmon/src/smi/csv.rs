@@ -15,7 +15,6 @@ pub struct CsvForm {
     pub units: bool,
 }
 
-/// A checked query.
 pub struct CsvQuery {
     fields: Vec<CsvField>,
     by_process: bool,

@@ -31,7 +31,6 @@ pub struct CsvField {
     pub value: CsvValue,
 }
 
-/// Where the value of a field comes from.
 #[derive(Clone, Copy)]
 pub enum CsvValue {
     /// The local time of the snapshot.
@@ -46,7 +45,6 @@ pub enum CsvValue {
     Unmeasured,
 }
 
-/// How a number is written.
 #[derive(Clone, Copy, PartialEq)]
 pub enum NumberForm {
     /// In the figure's own unit, which is part of the field's name: only the help shows it.
@@ -56,7 +54,6 @@ pub enum NumberForm {
 }
 
 impl CsvField {
-    /// All names that it has.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&*self.name).chain(self.aliases.iter().copied())
     }
@@ -144,14 +141,12 @@ fn timestamp() -> CsvField {
     }
 }
 
-/// The fields of a device.
 pub fn device_fields() -> Vec<CsvField> {
     let device = DEVICE_FIGURES.iter().flat_map(|figure| of_figure(figure, CsvValue::Device));
     let driver = of_figure(&DRIVER_VERSION, CsvValue::Machine);
     std::iter::once(timestamp()).chain(device).chain(driver).chain(nvidia::device_fields()).collect()
 }
 
-/// The fields of a process on a device.
 pub fn process_fields() -> Vec<CsvField> {
     // A line about a process calls the id of the device `device`.
     let called = |field| CsvField { name: "device".into(), aliases: &["id", "index"], ..field };

@@ -20,7 +20,6 @@ use watch::wait::{Interrupt, Woken};
 /// The column of names in dmon and pmon.
 const NAME: usize = 16;
 
-/// Runs the command.
 pub fn run(machine: &MachineArgs, args: &SmiArgs, mut view: SmiView) -> anyhow::Result<Exit> {
     if matches!(view, SmiView::TtSmi(_)) {
         return Err(usage("--tt-smi shows one machine: name one host, or use --json"));

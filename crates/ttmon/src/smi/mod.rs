@@ -35,7 +35,6 @@ use watch::wait::{Interrupt, Woken};
 /// A rate needs two samples that are not far apart: a busy link's counters wrap in four seconds.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
-/// Runs the command.
 pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     if args.help_query {
         let mut out = io::stdout().lock();
@@ -135,7 +134,6 @@ fn repetition(args: &SmiArgs) -> (Option<Duration>, Option<u64>) {
     (every.or(args.count.map(|_| Duration::from_secs(1))), args.count)
 }
 
-/// What to print.
 pub enum SmiView {
     Table,
     List,

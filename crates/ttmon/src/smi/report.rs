@@ -27,7 +27,6 @@ pub fn sections(names: &[String]) -> anyhow::Result<Vec<Section>> {
     names.iter().map(find).collect()
 }
 
-/// The whole report.
 pub fn text(snapshot: &Snapshot, sections: &[Section], time: &str) -> String {
     let mut report = Report(String::new());
     let simulated = if snapshot.host.simulated { " (SIMULATED)" } else { "" };

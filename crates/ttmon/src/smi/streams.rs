@@ -14,7 +14,6 @@ use std::borrow::Cow;
 const SCREENFUL: usize = 24;
 const ABSENT: &str = "-";
 
-/// A running stream.
 pub struct Stream {
     columns: Vec<StreamColumn>,
     by_process: bool,

@@ -22,7 +22,6 @@ impl TtSmiHost {
         TtSmiHost { distro: NA.into(), platform: NA.into(), memory: NA.into() }
     }
 
-    /// This host.
     pub fn this() -> TtSmiHost {
         let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
         let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));

@@ -24,7 +24,6 @@ pub fn calm(devices: u32) -> Snapshot {
     snapshot
 }
 
-/// One that answers.
 pub fn reached(name: &str, snapshot: Snapshot) -> HostView {
     HostView {
         state: Reach::Reached,

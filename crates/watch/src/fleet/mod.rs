@@ -33,7 +33,6 @@ pub struct HostView {
     pub name: String,
     /// Where it is: a URL, or a name that ssh knows.
     pub place: String,
-    /// Whether it answers.
     pub state: Reach,
     /// Its last snapshot. Kept when the machine does not answer any more.
     pub snapshot: Option<Arc<Snapshot>>,
@@ -50,13 +49,10 @@ pub struct HostView {
 pub enum Reach {
     /// It was asked for the first time, and there is no answer yet.
     Waiting,
-    /// It answers.
     Reached,
-    /// It does not answer.
     Unreachable {
         /// For people.
         why: String,
-        /// For how long.
         since: Duration,
     },
 }
@@ -68,7 +64,6 @@ pub struct HostDetail {
     pub memory: Option<show::memory::view::View>,
     /// The largest buffers of one process, when that was requested for.
     pub process: Option<(u32, Vec<show::memory::view::Buffer>)>,
-    /// Processes that have exited.
     pub exits: Vec<ExitRecord>,
     /// What was measured before it was shown, the oldest first.
     pub past: Arc<Vec<Snapshot>>,
@@ -81,9 +76,7 @@ pub struct HostDetail {
 pub struct DetailRequest {
     /// Which machine is shown, by its name.
     pub host: String,
-    /// Where memory went.
     pub memory: bool,
-    /// The process that is looked at.
     pub process: Option<u32>,
     /// How far the past is requested for.
     pub past: Duration,

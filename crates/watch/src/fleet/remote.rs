@@ -67,7 +67,6 @@ impl RemoteMachine {
         self.host.as_ref()
     }
 
-    /// Its service, when it answers.
     pub fn service(&self) -> Option<RemoteService<'_>> {
         let answers = self.host.as_ref().is_some_and(|host| host.trouble().is_none());
         self.service.as_ref().filter(|_| answers).map(|(http, base)| RemoteService { http, base })

@@ -18,7 +18,6 @@ pub enum Need {
     Warning,
     /// It was asked, and has not answered yet.
     Waiting,
-    /// Nothing.
     Fine,
 }
 
@@ -27,23 +26,17 @@ pub enum Need {
 pub struct Summary {
     /// How much it needs somebody.
     pub need: Need,
-    /// How many there are.
     pub devices: usize,
     /// Those that answer, the second chips of boards included.
     pub ok: usize,
     /// The one that is nearest to its limit.
     pub hottest: Option<(Celsius, Option<Celsius>)>,
-    /// Of all devices.
     pub power: Option<Watts>,
-    /// Of all devices.
     pub power_max: Option<Watts>,
-    /// Of all devices.
     pub dram_used: Option<Bytes>,
-    /// Of all devices.
     pub dram_total: Option<Bytes>,
     /// Whether a process there does not report how much it uses.
     pub is_at_least: bool,
-    /// How many there are.
     pub processes: usize,
     /// What is wrong, the worst first of several.
     pub worst: Option<String>,
@@ -66,7 +59,6 @@ pub fn is_old(host: &HostView) -> bool {
 }
 
 impl Summary {
-    /// That of one machine.
     pub fn of(host: &HostView) -> Summary {
         let devices = host.snapshot.as_deref().map_or(&[][..], |snapshot| &snapshot.devices);
         let is_ok = |device: &&Device| matches!(device.state, State::Ok | State::Remote);

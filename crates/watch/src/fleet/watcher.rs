@@ -52,7 +52,6 @@ struct WatchedHosts {
 /// What is known of one machine.
 struct WatchedHost {
     view: HostView,
-    /// When its snapshot came.
     came: Option<Instant>,
     /// Since when and why it does not answer.
     trouble: Option<(Instant, String)>,
@@ -110,7 +109,6 @@ impl FleetWatcher {
         thread.spawn(move || follow(&state)).map(drop).map_err(why)
     }
 
-    /// What is known now.
     pub fn fleet(&self) -> Fleet {
         self.state.lock().fleet()
     }
@@ -150,7 +148,6 @@ impl FleetWatcher {
         }
     }
 
-    /// Sets the poll interval.
     pub fn set_interval(&self, interval: Duration) {
         self.state.lock().interval = interval;
         self.state.wanted.notify_all();

@@ -7,10 +7,8 @@ use show::memory::view::{Buffer, Death};
 use show::text;
 use std::cmp::Reverse;
 
-/// How many exits are asked for.
 const EXITS: usize = 50;
 
-/// Buffers, exits, and how many buffers are not listed.
 pub type MemoryReply = (Vec<Buffer>, Vec<Death>, u64);
 
 /// The largest buffers on the devices of a snapshot, the latest exits there, and how many buffers are not listed. `all` if

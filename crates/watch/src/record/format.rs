@@ -2,13 +2,11 @@
 
 use model::Timestamp;
 
-/// Begins a file.
 pub const MAGIC: [u8; 8] = *b"ttmonrec";
 /// Ends a file that was finished.
 pub const MAGIC_END: [u8; 8] = *b"ttmonend";
 /// Begins the index, so that a reader that goes from chunk to chunk does not take it for another one.
 pub const MARK_INDEX: [u8; 4] = *b"indx";
-/// Of the form.
 pub const VERSION: u32 = 1;
 /// What precedes the facts in the head.
 pub const HEAD: usize = 16;
@@ -23,7 +21,6 @@ pub const LONGEST_FACTS: usize = 64 << 10;
 pub const LONGEST_FRAME: usize = 16 << 20;
 /// A chunk's text is at most so long.
 pub const LONGEST_TEXT: usize = 64 << 20;
-/// A chunk has at most so many snapshots.
 pub const MOST_SNAPSHOTS: u32 = 60;
 /// A recording has at most so many chunks: four months, at ten seconds each.
 pub const MOST_CHUNKS: usize = 1 << 20;
@@ -35,11 +32,8 @@ const MARK: [u8; 4] = *b"chnk";
 /// What is known about a chunk without unpacking it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Length of the frame.
     pub frame: u32,
-    /// Length of the text in it.
     pub text: u32,
-    /// How many there are.
     pub snapshots: u32,
     /// When the first snapshot was taken.
     pub first: Timestamp,
@@ -62,7 +56,6 @@ impl Header {
         HEADER as u64 + u64::from(self.frame)
     }
 
-    /// As it is written.
     pub fn to_bytes(self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..4].copy_from_slice(&MARK);

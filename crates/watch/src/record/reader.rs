@@ -24,7 +24,6 @@ pub struct Recording {
     remark: Option<String>,
 }
 
-/// Where a chunk is.
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
     offset: u64,
@@ -33,7 +32,6 @@ struct Chunk {
     header: Header,
 }
 
-/// The text of a chunk.
 #[derive(Debug)]
 struct Unpacked {
     chunk: usize,
@@ -113,7 +111,6 @@ impl Recording {
         index + lines.iter().rposition(|(_, taken_at)| *taken_at <= time).unwrap_or(0)
     }
 
-    /// A snapshot.
     pub fn snapshot(&mut self, index: usize) -> io::Result<Snapshot> {
         let at = self.chunks.partition_point(|chunk| chunk.index <= index).saturating_sub(1);
         let missing = || io::Error::new(io::ErrorKind::InvalidInput, format!("there is no sample {index}"));

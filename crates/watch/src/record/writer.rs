@@ -10,8 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Once;
-use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::CParameter;
@@ -175,9 +174,8 @@ impl Drop for Recorder {
 fn open(path: &Path) -> io::Result<File> {
     // A limit on the size of files shall be an error like a full disk, not the end of the program.
     static ONCE: Once = Once::new();
-    static CAME: AtomicBool = AtomicBool::new(false);
     ONCE.call_once(|| {
-        let _ = signal_hook::flag::register(SIGXFSZ, &CAME);
+        let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     });
     let mut options = File::options();
     options.write(true).mode(0o600).custom_flags(OFlags::NONBLOCK.bits() as i32);

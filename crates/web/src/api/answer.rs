@@ -23,6 +23,9 @@ pub struct HttpRefusal {
     pub header: Option<(HeaderName, HeaderValue)>,
 }
 
+/// An answer, or why there is none.
+pub type HandlerResult = Result<Response<AnswerBody>, HttpRefusal>;
+
 /// A text to be sent.
 pub struct TextAnswer<'a> {
     pub content_type: &'static str,

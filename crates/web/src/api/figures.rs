@@ -1,30 +1,25 @@
 //! The tables of figures, for programs that show them: the page has no list of its own.
 
-use super::answer::{AnswerBody, HttpRefusal, JSON, TextAnswer};
+use super::answer::HandlerResult;
+use super::json_text;
 use super::query::UrlQuery;
-use super::tag_of;
 use crate::published::Published;
 use crate::text::SharedText;
-use hyper::Response;
 use hyper::header::HeaderMap;
 use model::figure::device::{DEVICE_FIGURES, DRAM_BUFFERS, PCI_ADDRESS, POWER, SAMPLE_AGE, STALE, UNTRACKED};
 use model::figure::machine::{DRIVER_VERSION, HOST_KERNEL, HOST_NAME, MACHINE_FIGURES, SIMULATED};
 use model::figure::process::{HELD_BYTES, HELD_FIGURES, HOST_CPU, HOST_MEMORY, PROCESS_FIGURES, STARTED_AT};
 use model::figure::{Dimension, Figure, Judge, LABEL, Section};
+use model::filter::{Filter, SYNTAX};
 use model::judgement::AT_LIMIT;
 use model::{Device, Judgement, MemoryKind, Source, State};
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 
-static TABLES: LazyLock<(SharedText, String)> = LazyLock::new(|| {
-    let text = SharedText::new(tables().to_string());
-    let tag = tag_of(&text);
-    (text, tag)
-});
+static TABLES: LazyLock<SharedText> = LazyLock::new(|| SharedText::new(tables().to_string()));
 
-pub fn answer(_: &Published, _: &UrlQuery, headers: &HeaderMap) -> Result<Response<AnswerBody>, HttpRefusal> {
-    let (text, tag) = &*TABLES;
-    Ok(TextAnswer { content_type: JSON, text, tag: Some(tag.clone()) }.response(headers))
+pub fn answer(_: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    json_text(&TABLES, headers)
 }
 
 fn tables() -> Value {
@@ -40,6 +35,7 @@ fn tables() -> Value {
         "memory_kinds": MemoryKind::ALL.map(memory_kind),
         "at_limit": AT_LIMIT,
         "roles": roles(),
+        "filter": { "syntax": SYNTAX, "fields": Filter::fields().collect::<Vec<_>>() },
     })
 }
 

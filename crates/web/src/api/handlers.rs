@@ -1,23 +1,22 @@
 //! The answers that are made of the last sample.
 
-use super::answer::{AnswerBody, HttpRefusal, JSON, TextAnswer};
+use super::answer::{HandlerResult, HttpRefusal, JSON, TextAnswer};
 use super::query::{MOST, UrlQuery, refuse};
 use super::{Ask, BufferOrder, json};
 use crate::metrics::MetricsFormat;
 use crate::published::{Published, Sample, now};
 use crate::text::SharedText;
+use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
-use hyper::{Response, StatusCode};
+use model::filter::{Filter, FilterContext};
 use model::{Device, DeviceId, Process, Selector, Snapshot, Timestamp};
 use serde::Serialize;
 use serde_json::json;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-type HandlerResult = Result<Response<AnswerBody>, HttpRefusal>;
-
 /// Distinguishes the answers about one sample from those about another.
-fn tag(published: &Published, sample: &Sample) -> Option<String> {
+pub fn tag(published: &Published, sample: &Sample) -> Option<String> {
     Some(format!("{:x}-{}", published.run, sample.number))
 }
 
@@ -82,6 +81,8 @@ pub fn processes(published: &Published, query: &UrlQuery, headers: &HeaderMap) -
     let ids: Vec<&DeviceId> = named(snapshot, &devices)?.into_iter().map(|device| &device.id).collect();
     let pid: Option<u32> = query.number("pid", "process id")?;
     let (limit, offset) = query.page()?;
+    let filter = filter(query.get("filter").unwrap_or_default())?;
+    let context = FilterContext { snapshot, growth: None };
     let is =
         |wanted: Option<&str>, value: &Option<String>| wanted.is_none_or(|wanted| value.as_deref() == Some(wanted));
     let mut found: Vec<&Process> = snapshot.processes.iter().collect();
@@ -90,11 +91,24 @@ pub fn processes(published: &Published, query: &UrlQuery, headers: &HeaderMap) -
             && is(query.get("user"), &process.user)
             && is(query.get("name"), &process.name)
             && (devices.is_empty() || process.devices.iter().any(|held| ids.contains(&&held.id)))
+            && filter.matches(process, &context)
     });
     let total = found.len();
     let processes = found.into_iter().skip(offset).take(limit.unwrap_or(MOST)).collect();
     json(&ProcessesReply { taken_at: snapshot.taken_at, total, processes }, tag(published, &sample), headers)
 }
+
+/// The filter of a request. Each of its terms is compared with each process, so its length is limited.
+fn filter(text: &str) -> Result<Filter, HttpRefusal> {
+    let length = text.chars().count();
+    if length > LONGEST_FILTER {
+        return Err(refuse(format!("a filter of {length} characters is too long: {LONGEST_FILTER} are allowed")));
+    }
+    Filter::parse(text).map_err(|error| refuse(error.to_string()))
+}
+
+/// Longer filters are refused.
+const LONGEST_FILTER: usize = 500;
 
 pub fn status(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let sample = published.sample();

@@ -15,7 +15,7 @@ pub use answer::{AnswerBody, HttpRefusal};
 use crate::page;
 use crate::published::Published;
 use crate::text::SharedText;
-use answer::{JSON, TextAnswer};
+use answer::{HandlerResult, JSON, TextAnswer};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Response, StatusCode, Uri};
 use query::UrlQuery;
@@ -93,7 +93,7 @@ pub async fn answer(
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<Response<AnswerBody>, HttpRefusal> {
+) -> HandlerResult {
     if !matches!(*method, Method::GET | Method::HEAD) {
         let reason = format!("{method} is not answered here: GET and HEAD are");
         return Err(HttpRefusal::new(StatusCode::METHOD_NOT_ALLOWED, reason).with(header::ALLOW, "GET, HEAD"));
@@ -120,14 +120,10 @@ async fn of_a_route(
     ask: &Asker,
     query: &UrlQuery,
     headers: &HeaderMap,
-) -> Result<Response<AnswerBody>, HttpRefusal> {
+) -> HandlerResult {
     match route.handler {
         Handler::Published(answer) => answer(published, query, headers),
-        Handler::Asked(question) => {
-            let text = SharedText::new(put(ask, question(query)?).await?);
-            let tag = tag_of(&text);
-            Ok(TextAnswer { content_type: JSON, text: &text, tag: Some(tag) }.response(headers))
-        }
+        Handler::Asked(question) => json_text(&SharedText::new(put(ask, question(query)?).await?), headers),
         Handler::Streamed => {
             let since = query.count("since")?;
             let mut response = Response::new(AnswerBody::Stream(stream::begin(published.clone(), since)));
@@ -162,11 +158,16 @@ fn of_the_page(asset: &page::Asset, headers: &HeaderMap) -> Response<AnswerBody>
 }
 
 /// JSON that is written for this request alone.
-fn json(value: &impl Serialize, tag: Option<String>, headers: &HeaderMap) -> Result<Response<AnswerBody>, HttpRefusal> {
+fn json(value: &impl Serialize, tag: Option<String>, headers: &HeaderMap) -> HandlerResult {
     let bytes = serde_json::to_vec(value).map_err(|error| {
         HttpRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the answer could not be written: {error}"))
     })?;
     Ok(TextAnswer { content_type: JSON, text: &SharedText::new(bytes), tag }.response(headers))
+}
+
+/// JSON that is written already.
+fn json_text(text: &SharedText, headers: &HeaderMap) -> HandlerResult {
+    Ok(TextAnswer { content_type: JSON, tag: Some(tag_of(text)), text }.response(headers))
 }
 
 /// Distinguishes a text from others.

@@ -1,21 +1,20 @@
 //! The OpenAPI document: paths from the table of routes, forms of answers from `schema`.
 
-use super::answer::{AnswerBody, HttpRefusal, JSON, TextAnswer};
+use super::answer::{HandlerResult, JSON};
+use super::json_text;
 use super::query::UrlQuery;
 use super::routes::{AnswerForm, Handler, ParamType, Parameter, ROUTES, Route};
 use super::schema::schemas;
 use crate::published::Published;
 use crate::text::SharedText;
-use hyper::Response;
 use hyper::header::HeaderMap;
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 
 static DOCUMENT: LazyLock<SharedText> = LazyLock::new(|| SharedText::new(document().to_string()));
 
-pub fn answer(_: &Published, _: &UrlQuery, headers: &HeaderMap) -> Result<Response<AnswerBody>, HttpRefusal> {
-    let tag = Some(env!("CARGO_PKG_VERSION").to_owned());
-    Ok(TextAnswer { content_type: JSON, text: &DOCUMENT, tag }.response(headers))
+pub fn answer(_: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    json_text(&DOCUMENT, headers)
 }
 
 fn document() -> Value {
@@ -25,8 +24,8 @@ fn document() -> Value {
         "info": {
             "title": "ttmon",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Handler a machine with Tenstorrent accelerators is doing. Every figure is of the last sample that the service \
-                            took; no request makes it take another. Handler was not measured is null.",
+            "description": "The state of a machine with Tenstorrent accelerators. Every figure is of the last sample that the service \
+                            took; no request makes it take another. A value that was not measured is null.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "paths": paths,
@@ -87,16 +86,12 @@ fn parameter(parameter: &Parameter) -> Value {
             schema
         }
     };
-    let mut parameter =
+    let mut described =
         json!({ "name": parameter.name, "in": "query", "description": parameter.help, "schema": schema });
-    if schema_is_list(&parameter) {
-        parameter["explode"] = json!(false);
+    if parameter.param_type == ParamType::List {
+        described["explode"] = json!(false);
     }
-    parameter
-}
-
-fn schema_is_list(parameter: &Value) -> bool {
-    parameter["schema"]["type"] == "array"
+    described
 }
 
 #[cfg(test)]

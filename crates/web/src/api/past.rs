@@ -1,20 +1,17 @@
 //! Answers about history, events, alerts and topology.
 
-use super::answer::{AnswerBody, HttpRefusal, JSON, TextAnswer};
-use super::handlers::named;
+use super::answer::{HandlerResult, HttpRefusal, JSON, TextAnswer};
+use super::handlers::{named, tag};
 use super::query::{MOST, UrlQuery, refuse};
-use super::{json, tag_of};
+use super::{json, json_text};
 use crate::history::{self, Span};
 use crate::published::{Published, now};
 use crate::text::SharedText;
-use hyper::Response;
 use hyper::header::HeaderMap;
 use model::figure::Field;
 use model::figure::device::kept_in_history;
 use model::{Device, DeviceId};
 use std::fmt::Write;
-
-type HandlerResult = Result<Response<AnswerBody>, HttpRefusal>;
 
 /// The default time span.
 const AN_HOUR: i64 = 3_600_000;
@@ -24,19 +21,16 @@ const LONGEST: i64 = 2 * 86_400_000;
 pub fn events(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let since = query.count("since")?.unwrap_or(0);
     let (limit, _) = query.page()?;
-    let text = SharedText::new(published.events(since, limit.unwrap_or(MOST)));
-    Ok(TextAnswer { content_type: JSON, tag: Some(tag_of(&text)), text: &text }.response(headers))
+    json_text(&SharedText::new(published.events(since, limit.unwrap_or(MOST))), headers)
 }
 
 pub fn alerts(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
-    let text = SharedText::new(published.alerts().json);
-    Ok(TextAnswer { content_type: JSON, tag: Some(tag_of(&text)), text: &text }.response(headers))
+    json_text(&SharedText::new(published.alerts().json), headers)
 }
 
 pub fn topology(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let sample = published.sample();
-    let tag = Some(format!("{:x}-{}", published.run, sample.number));
-    json(&model::topology::of_machine(&sample.snapshot.devices), tag, headers)
+    json(&model::topology::of_machine(&sample.snapshot.devices), tag(published, &sample), headers)
 }
 
 pub fn history(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {

@@ -54,22 +54,18 @@ impl UrlQuery {
     /// How many, and leaving out how many.
     pub fn page(&self) -> Result<(Option<usize>, usize), HttpRefusal> {
         let limit = self.number::<usize>("limit", LIMIT)?;
-        if limit.is_some_and(|limit| !(1..=MOST).contains(&limit)) {
-            let value = limit.unwrap_or_default();
-            return Err(refuse(format!("limit={value} is no {LIMIT}")));
+        if let Some(limit) = limit.filter(|limit| !(1..=MOST).contains(limit)) {
+            return Err(refuse(format!("limit={limit} is no {LIMIT}")));
         }
         Ok((limit, self.count("offset")?.unwrap_or(0) as usize))
     }
 
-    /// A value that counts something. As large as whatever reads JSON takes it for.
+    /// A value that counts something. As large as programs that read JSON can take it.
     pub fn count(&self, name: &str) -> Result<Option<u64>, HttpRefusal> {
         let what = "whole number from 0 on";
         let value = self.number::<i64>(name, what)?;
-        match value.map(u64::try_from) {
-            None => Ok(None),
-            Some(Ok(value)) => Ok(Some(value)),
-            Some(Err(_)) => Err(refuse(format!("{name}={} is no {what}", value.unwrap_or_default()))),
-        }
+        let checked = |value| u64::try_from(value).map_err(|_| refuse(format!("{name}={value} is no {what}")));
+        value.map(checked).transpose()
     }
 }
 

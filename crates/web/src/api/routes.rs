@@ -1,10 +1,9 @@
 //! Every address of the API: one row each. The OpenAPI document is made of the same table.
 
-use super::answer::{AnswerBody, HttpRefusal};
+use super::answer::{HandlerResult, HttpRefusal};
 use super::query::UrlQuery;
 use super::{Ask, figures, handlers, openapi, past};
 use crate::published::Published;
-use hyper::Response;
 use hyper::header::HeaderMap;
 
 /// An address.
@@ -47,11 +46,24 @@ pub enum AnswerForm {
 /// What answers a request.
 pub enum Handler {
     /// Answered from what is published.
-    Published(fn(&Published, &UrlQuery, &HeaderMap) -> Result<Response<AnswerBody>, HttpRefusal>),
+    Published(PublishedHandler),
     /// Answered by the service.
     Asked(fn(&UrlQuery) -> Result<Ask, HttpRefusal>),
     /// Answered with a stream.
     Streamed,
+}
+
+type PublishedHandler = fn(&Published, &UrlQuery, &HeaderMap) -> HandlerResult;
+
+/// JSON of what is published.
+const fn json(
+    path: &'static str,
+    summary: &'static str,
+    parameters: &'static [Parameter],
+    schema: &'static str,
+    handler: PublishedHandler,
+) -> Route {
+    row(path, summary, parameters, AnswerForm::Json(schema), Handler::Published(handler))
 }
 
 const fn row(
@@ -85,24 +97,29 @@ pub const ROUTES: &[Route] = &[
         Handler::Published(handlers::health),
     ),
     row("/metrics", "For Prometheus.", &[], AnswerForm::Text("text/plain"), Handler::Published(handlers::metrics)),
-    row(
+    json(
         "/api/v1/snapshot",
         "Everything that is known of the machine, as `ttmon smi --json` has it.",
         &[],
-        AnswerForm::Json("Snapshot"),
-        Handler::Published(handlers::snapshot),
+        "Snapshot",
+        handlers::snapshot,
     ),
-    row(
+    json(
         "/api/v1/devices",
         "The devices.",
         &[parameter("id", ParamType::List, "Only these: ids, PCI addresses, serials.")],
-        AnswerForm::Json("Devices"),
-        Handler::Published(handlers::devices),
+        "Devices",
+        handlers::devices,
     ),
-    row(
+    json(
         "/api/v1/processes",
         "The processes that use devices.",
         &[
+            parameter(
+                "filter",
+                ParamType::Text,
+                "Only those that match: the filter of `ttmon top`, at most 500 characters. `growth` is not known here and matches nothing.",
+            ),
             DEVICES,
             parameter("user", ParamType::Text, "Only of this user."),
             parameter("name", ParamType::Text, "Only those of this name."),
@@ -110,8 +127,8 @@ pub const ROUTES: &[Route] = &[
             LIMIT,
             OFFSET,
         ],
-        AnswerForm::Json("Processes"),
-        Handler::Published(handlers::processes),
+        "Processes",
+        handlers::processes,
     ),
     row(
         "/api/v1/buffers",
@@ -138,28 +155,10 @@ pub const ROUTES: &[Route] = &[
         AnswerForm::Json("Deaths"),
         Handler::Asked(handlers::deaths),
     ),
-    row(
-        "/api/v1/events",
-        "Events, the oldest first.",
-        &[SINCE, LIMIT],
-        AnswerForm::Json("Events"),
-        Handler::Published(past::events),
-    ),
-    row(
-        "/api/v1/alerts",
-        "Alerts: pending, firing and resolved.",
-        &[],
-        AnswerForm::Json("Alerts"),
-        Handler::Published(past::alerts),
-    ),
-    row(
-        "/api/v1/topology",
-        "Where chips are, and the links between them.",
-        &[],
-        AnswerForm::Json("Topology"),
-        Handler::Published(past::topology),
-    ),
-    row(
+    json("/api/v1/events", "Events, the oldest first.", &[SINCE, LIMIT], "Events", past::events),
+    json("/api/v1/alerts", "Alerts: pending, firing and resolved.", &[], "Alerts", past::alerts),
+    json("/api/v1/topology", "Where chips are, and the links between them.", &[], "Topology", past::topology),
+    json(
         "/api/v1/history",
         "Values of the last day.",
         &[
@@ -173,17 +172,17 @@ pub const ROUTES: &[Route] = &[
             parameter("to", TIME, "Milliseconds since 1970, or before now when negative or zero; now by default."),
             parameter("step", ParamType::Number(1, i64::MAX), "Milliseconds from one point to the next, at the least."),
         ],
-        AnswerForm::Json("History"),
-        Handler::Published(past::history),
+        "History",
+        past::history,
     ),
-    row(
+    json(
         "/api/v1/figures",
         "The tables of figures: names, paths, titles, units, limits, and how values are judged.",
         &[],
-        AnswerForm::Json("Figures"),
-        Handler::Published(figures::answer),
+        "Figures",
+        figures::answer,
     ),
-    row("/api/v1/status", "The service itself.", &[], AnswerForm::Json("Status"), Handler::Published(handlers::status)),
+    json("/api/v1/status", "The service itself.", &[], "Status", handlers::status),
     row(
         "/api/v1/stream",
         "Every sample as it comes, events and alerts: server-sent events.",
@@ -191,13 +190,7 @@ pub const ROUTES: &[Route] = &[
         AnswerForm::Text("text/event-stream"),
         Handler::Streamed,
     ),
-    row(
-        "/api/v1/openapi.json",
-        "This document.",
-        &[],
-        AnswerForm::Json("OpenApi"),
-        Handler::Published(openapi::answer),
-    ),
+    json("/api/v1/openapi.json", "This document.", &[], "OpenApi", openapi::answer),
 ];
 
 impl Route {

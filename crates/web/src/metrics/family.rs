@@ -1,7 +1,7 @@
 //! Families of metrics, made of tables of figures: once, so that writing a line allocates nothing.
 
 use super::text;
-use model::figure::{Figure, MetricKind, Value};
+use model::figure::{Figure, Get, Metric, MetricKind, Unit, Value};
 
 /// All lines of one metric name.
 pub struct Family<S: 'static> {
@@ -25,6 +25,29 @@ pub struct MetricSeries<S: 'static> {
     /// The word that this line is about.
     word: Option<&'static str>,
 }
+
+/// A figure that only a scrape has: a number.
+pub const fn gauge<S>(name: &'static str, help: &'static str, get: Get<S>) -> Figure<S> {
+    Figure { metric: Metric::gauge(name), ..Figure::new(name, Unit::Count, help, (get, |_, _, _| {})) }
+}
+
+/// One that counts up.
+pub const fn counter<S>(name: &'static str, help: &'static str, get: Get<S>) -> Figure<S> {
+    Figure { metric: Metric::counter(name), ..gauge(name, help, get) }
+}
+
+/// One that is a text.
+pub const fn info<S>(name: &'static str, label: &'static str, help: &'static str, get: Get<S>) -> Figure<S> {
+    Figure { metric: Metric::info(name, label), unit: Unit::Text, ..gauge(name, help, get) }
+}
+
+/// A table of such figures.
+macro_rules! rows {
+    ($subject:ty; $($row:expr),+ $(,)?) => {
+        &[$({ static ROW: Figure<$subject> = $row; &ROW }),+]
+    };
+}
+pub(super) use rows;
 
 /// The families of a table, in the order of their first figures. Of a rate there is none: its counter is written.
 pub fn families<S>(table: &[&'static Figure<S>]) -> Vec<Family<S>> {

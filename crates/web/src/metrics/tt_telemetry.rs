@@ -1,27 +1,14 @@
 //! Our figures under the names and in the units of tt-telemetry. Its labels for the place in a data centre are not known here:
 //! lines have ours.
 
+use super::family::{gauge, info, rows};
 use model::figure::device::{
     AICLK, ASIC_TEMP, CURRENT, DRAM_TOTAL, DRAM_USED, FAN, FIRMWARE_ARC, FIRMWARE_BUNDLE, FIRMWARE_DM_APP,
     FIRMWARE_DM_BOOTLOADER, FIRMWARE_ETHERNET, FIRMWARE_TT_FLASH, HEARTBEAT, POWER, THERMAL_TRIPS, VCORE,
 };
 use model::figure::machine::{DRIVER_VERSION, HOST_NAME};
-use model::figure::{Figure, Get, Metric, Unit, Value};
+use model::figure::{Figure, Value};
 use model::{Device, DeviceId, Snapshot, State};
-
-const fn gauge<S>(name: &'static str, help: &'static str, get: Get<S>) -> Figure<S> {
-    Figure { metric: Metric::gauge(name), ..Figure::new(name, Unit::Count, help, (get, |_, _, _| {})) }
-}
-
-const fn info<S>(name: &'static str, label: &'static str, help: &'static str, get: Get<S>) -> Figure<S> {
-    Figure { metric: Metric::info(name, label), ..Figure::new(name, Unit::Text, help, (get, |_, _, _| {})) }
-}
-
-macro_rules! rows {
-    ($subject:ty; $($row:expr),+ $(,)?) => {
-        &[$({ static ROW: Figure<$subject> = $row; &ROW }),+]
-    };
-}
 
 /// About the machine.
 pub static MACHINE: &[&Figure<Snapshot>] = rows![Snapshot;

@@ -1,24 +1,21 @@
 //! A bar of several parts: what is used, by kind; what is free, in one piece or not; what is reserved.
 
-use crate::figures::capacity_tone;
+use crate::figures::part_tone;
 use crate::memory::view::{Area, Kind};
 use crate::style::{Style, Tone};
 use model::Bytes;
 
-/// What a part of a bar stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     /// Buffers of the area's own kind.
     Buffers,
     /// Traces in DRAM, circular buffers in L1.
     Second,
-    /// L1_SMALL.
     Third,
     /// Free, as far as a single buffer can have it.
     Free,
     /// Free, but in smaller pieces.
     Pieces,
-    /// The ring of kernel code.
     KernelRing,
     /// What no allocator hands out.
     Reserved,
@@ -27,7 +24,6 @@ pub enum Fill {
 }
 
 impl Fill {
-    /// The part that a kind is drawn as.
     pub fn of_kind(kind: &str) -> Fill {
         match kind {
             "trace" | "cb" => Fill::Second,
@@ -36,7 +32,6 @@ impl Fill {
         }
     }
 
-    /// Its character.
     pub fn glyph(self, style: &Style) -> char {
         let [unicode, ascii] = match self {
             Fill::Buffers => ['█', '#'],
@@ -58,7 +53,8 @@ impl Fill {
             Fill::Second => Tone::Second,
             Fill::Third => Tone::Third,
             Fill::Peak => Tone::Strong,
-            Fill::Free | Fill::Pieces | Fill::KernelRing | Fill::Reserved => Tone::Faint,
+            Fill::Free | Fill::Pieces => Tone::Free,
+            Fill::KernelRing | Fill::Reserved => Tone::Reserved,
         }
     }
 }
@@ -66,19 +62,14 @@ impl Fill {
 /// The sizes that a bar is drawn from: of the whole chip, or of one bank where only that is known.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Sizes {
-    /// All of it.
     pub total: u64,
-    /// What is in use, by kind.
     pub used: Vec<(Fill, u64)>,
     /// Free, but not for a single buffer.
     pub pieces: u64,
-    /// The ring of kernel code.
     pub ring: u64,
     /// What no allocator hands out.
     pub reserved: u64,
-    /// The most that was in use.
     pub peak: Option<u64>,
-    /// Whether these are figures of one bank.
     pub is_of_bank: bool,
 }
 
@@ -124,12 +115,10 @@ impl Sizes {
         })
     }
 
-    /// All that is used.
     pub fn all_used(&self) -> u64 {
         self.used.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 
-    /// How much of the whole is used.
     pub fn part(&self) -> f64 {
         self.all_used() as f64 / self.total as f64
     }
@@ -155,18 +144,19 @@ fn by_kind(area: &Area, bytes: fn(&Kind) -> Option<Bytes>) -> Vec<(Fill, u64)> {
 
 /// The bar. Where nothing is known it is drawn neither full nor empty.
 pub fn bar(sizes: Option<&Sizes>, columns: usize, style: &Style) -> String {
-    let Some(sizes) = sizes else { return style.bar(None, columns, Tone::Faint) };
-    let used = capacity_tone(sizes.part());
-    let mut text = String::new();
-    for run in cells(sizes, columns).chunk_by(|a, b| a == b) {
-        let glyphs: String = run.iter().map(|fill| fill.glyph(style)).collect();
-        text += &style.paint(&glyphs, run[0].tone(used));
-    }
-    text
+    pieces(sizes, columns, style).iter().map(|(text, tone)| style.paint(text, *tone)).collect()
 }
 
-/// What stands in each column.
-pub fn cells(sizes: &Sizes, columns: usize) -> Vec<Fill> {
+/// The same as texts in their tones.
+pub fn pieces(sizes: Option<&Sizes>, columns: usize, style: &Style) -> Vec<(String, Tone)> {
+    let Some(sizes) = sizes else { return vec![(style.glyphs().unknown.to_string().repeat(columns), Tone::Faint)] };
+    let used = part_tone(sizes.part(), Tone::Buffers);
+    let runs = cells(sizes, columns);
+    let piece = |run: &[Fill]| (run.iter().map(|fill| fill.glyph(style)).collect(), run[0].tone(used));
+    runs.chunk_by(|a, b| a == b).map(piece).collect()
+}
+
+fn cells(sizes: &Sizes, columns: usize) -> Vec<Fill> {
     let width = |bytes: u64| match bytes {
         0 => 0,
         // Something is never drawn as nothing.

@@ -2,7 +2,7 @@
 
 use super::bar::{Sizes, bar};
 use super::facts::{self, flow};
-use crate::figures::{capacity_tone, state_tone, used_of_total};
+use crate::figures::{part_tone, state_tone, used_of_total};
 use crate::grid::Page;
 use crate::memory::view::{Area, Chip, View};
 use crate::style::{Style, Tone};
@@ -12,7 +12,6 @@ use model::Bytes;
 /// Facts stand under the bar, behind the area's name.
 const INDENT: usize = 6;
 
-/// Draws all chips.
 pub fn draw(page: &mut Page, view: &View) {
     for chip in &view.chips {
         let (style, glyphs) = (page.style, page.style.glyphs());
@@ -24,13 +23,13 @@ pub fn draw(page: &mut Page, view: &View) {
                 continue;
             }
             page.line(&[line(name, area, chip.untracked_processes, inner, &style)]);
-            indented(page, &facts::of(area, &style));
+            indented(page, facts::of(area, &style));
         }
-        indented(page, &facts::remarks(chip));
+        indented(page, facts::remarks(chip));
     }
 }
 
-fn indented(page: &mut Page, facts: &[facts::Fact]) {
+fn indented(page: &mut Page, facts: Vec<facts::Fact>) {
     let style = page.style;
     for line in flow(facts, style.columns - 2 - INDENT - 1, &style) {
         page.line(&[format!("{}{line} ", " ".repeat(INDENT))]);
@@ -76,10 +75,9 @@ fn line(name: &str, area: &Area, untracked: u32, columns: usize, style: &Style) 
         ),
     };
     let (percent, tone) = match &sizes {
-        Some(sizes) => (facts::percent(sizes.part()), capacity_tone(sizes.part())),
+        Some(sizes) => (facts::percent(sizes.part()), part_tone(sizes.part(), Tone::Plain)),
         None => (String::new(), Tone::Plain),
     };
-    let tone = if tone == Tone::Good { Tone::Plain } else { tone };
     let figures_width = (width(&figures) + 1).max(17);
     let bar = bar(sizes.as_ref(), columns - INDENT - figures_width - 7, style);
     let figures = style.cell(&figures, figures_width, Align::Right, tone);

@@ -11,19 +11,15 @@ use model::{Bytes, MemoryKind};
 pub struct Fact {
     /// The character that stands for it in the bar.
     pub glyph: Option<(char, Tone)>,
-    /// What it says.
     pub text: String,
-    /// How it is marked.
     pub tone: Tone,
 }
 
 impl Fact {
-    /// A text in a tone.
     pub fn new(text: impl Into<String>, tone: Tone) -> Fact {
         Fact { glyph: None, text: text.into(), tone }
     }
 
-    /// How many columns it takes.
     pub fn width(&self) -> usize {
         width(&self.text) + if self.glyph.is_some() { 2 } else { 0 }
     }
@@ -34,29 +30,40 @@ impl Fact {
     }
 }
 
-/// The facts in lines of exactly so many columns.
-pub fn flow(facts: &[Fact], columns: usize, style: &Style) -> Vec<String> {
-    let mut lines: Vec<(String, usize)> = Vec::new();
+/// The facts in lines of at most so many columns, two blanks between them.
+pub fn wrapped(facts: Vec<Fact>, columns: usize) -> Vec<Vec<Fact>> {
+    let mut lines: Vec<(usize, Vec<Fact>)> = Vec::new();
     for fact in facts {
+        let taken = fact.width();
         match lines.last_mut() {
-            Some((line, used)) if *used + 2 + fact.width() <= columns => {
-                *line += "  ";
-                *line += &fact.painted(style);
-                *used += 2 + fact.width();
+            Some((used, line)) if *used + 2 + taken <= columns => {
+                *used += 2 + taken;
+                line.push(fact);
             }
-            _ if fact.width() > columns => {
-                lines.push((style.cell(&fact.text, columns, crate::text::Align::Left, fact.tone), columns));
-            }
-            _ => lines.push((fact.painted(style), fact.width())),
+            _ => lines.push((taken, vec![fact])),
         }
     }
-    lines.into_iter().map(|(line, used)| line + &" ".repeat(columns - used)).collect()
+    lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// All that is known of an area.
+/// The same as text of exactly so many columns.
+pub fn flow(facts: Vec<Fact>, columns: usize, style: &Style) -> Vec<String> {
+    let painted = |line: &Vec<Fact>| match &line[..] {
+        [fact] if fact.width() > columns => style.cell(&fact.text, columns, crate::text::Align::Left, fact.tone),
+        facts => {
+            let used = facts.iter().map(|fact| fact.width() + 2).sum::<usize>() - 2;
+            facts.iter().map(|fact| fact.painted(style)).collect::<Vec<_>>().join("  ") + &" ".repeat(columns - used)
+        }
+    };
+    wrapped(facts, columns).iter().map(painted).collect()
+}
+
 pub fn of(area: &Area, style: &Style) -> Vec<Fact> {
-    let with =
-        |fill: Fill, text: String, tone| Fact { glyph: Some((fill.glyph(style), fill.tone(Tone::Good))), text, tone };
+    let with = |fill: Fill, text: String, tone| Fact {
+        glyph: Some((fill.glyph(style), fill.tone(Tone::Buffers))),
+        text,
+        tone,
+    };
     let mut facts = Vec::new();
     for (n, kind) in area.kinds.iter().enumerate() {
         if let Some(bytes) = kind.used_bytes.filter(|_| !kind.is_used()) {
@@ -157,6 +164,12 @@ pub fn fragmentation_tone(part: f64) -> Tone {
     }
 }
 
+/// How much of what is free in an area a single buffer cannot have.
+pub fn fragmentation(area: &Area, absent: &str) -> (String, Tone) {
+    let part = area.buffers().and_then(|kind| kind.banks.as_ref()?.fragmentation);
+    part.map_or((absent.into(), Tone::Faint), |part| (percent(part), fragmentation_tone(part)))
+}
+
 /// `1 process, 812 buffers`
 pub fn counts(chip: &Chip) -> String {
     let kinds = chip.dram.kinds.iter().chain(&chip.l1.kinds);
@@ -168,7 +181,6 @@ pub fn counts(chip: &Chip) -> String {
     processes.into_iter().chain(buffers).collect::<Vec<_>>().join(", ")
 }
 
-/// The board in few columns.
 pub fn short_board(chip: &Chip) -> Option<String> {
     chip.board.as_deref().map(|board| board.replace("wormhole", "wh").replace("blackhole", "bh"))
 }

@@ -11,12 +11,10 @@ use model::{Bytes, MemoryKind, Usage};
 pub struct Lists([usize; 3]);
 
 impl Lists {
-    /// Those of a view.
     pub fn of(view: &View) -> Lists {
         Lists([view.processes.len(), view.buffers.len(), view.deaths.len()])
     }
 
-    /// The lines that they need at least.
     pub fn least(&self) -> usize {
         self.0.iter().filter(|n| **n > 0).map(|n| LIST_FRAME + AT_LEAST.min(*n)).sum()
     }
@@ -63,7 +61,6 @@ impl Lists {
         (!words.is_empty()).then(|| format!("{} not shown: {hint}", words.join(", ")))
     }
 
-    /// Draws so many rows of each.
     pub fn draw(&self, page: &mut Page, view: &View, &[processes, buffers, deaths]: &[usize; 3]) {
         let (style, glyphs) = (page.style, page.style.glyphs());
         let rule = |page: &mut Page| page.rule(&[style.columns - 2], glyphs.horizontal, glyphs.middle);
@@ -92,7 +89,6 @@ impl Lists {
     }
 }
 
-/// The columns of processes with these pids.
 pub fn process_columns(pids: impl Iterator<Item = u32>) -> Vec<Column> {
     let pid = pids.map(|pid| pid.to_string().len()).max().unwrap_or(0).max(5);
     vec![
@@ -148,7 +144,6 @@ fn without_empty(columns: Vec<Column>, mut rows: Vec<Vec<Cell>>, style: &Style) 
     (columns, rows)
 }
 
-/// What is said of buffers.
 pub fn buffer_columns(view: &View) -> Vec<Column> {
     let pid = view.buffers.iter().filter_map(|buffer| Some(buffer.pid?.to_string().len())).max();
     vec![
@@ -164,7 +159,6 @@ pub fn buffer_columns(view: &View) -> Vec<Column> {
     ]
 }
 
-/// A row.
 pub fn buffer_cells(buffer: &Buffer, style: &Style) -> Vec<Cell> {
     let absent = || Cell::Text(style.glyphs().absent.into(), Tone::Faint);
     let or_absent = |text: Option<String>| text.map_or_else(absent, Cell::plain);
@@ -185,7 +179,6 @@ pub fn buffer_cells(buffer: &Buffer, style: &Style) -> Vec<Cell> {
     ]
 }
 
-/// What is said of processes that have ended.
 pub fn death_columns() -> Vec<Column> {
     vec![
         Column::right("Dev", 3),
@@ -200,7 +193,6 @@ pub fn death_columns() -> Vec<Column> {
     ]
 }
 
-/// A row.
 pub fn death_cells(death: &Death, view: &View, style: &Style) -> Vec<Cell> {
     let ago = view.taken_at.map(|now| (now.0 - death.died_at.0).max(0) as f64 / 1000.0);
     vec![

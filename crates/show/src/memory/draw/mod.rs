@@ -26,10 +26,8 @@ const LISTED: usize = 10;
 const AT_LEAST: usize = 3;
 /// Lines of a list besides its rows.
 const LIST_FRAME: usize = 3;
-/// Faults that are listed.
 const NOTES: usize = 6;
 
-/// The whole view.
 pub fn text(view: &View, style: &Style, time: &str) -> String {
     let style = Style { columns: style.columns.clamp(NARROWEST, WIDEST), ..*style };
     let (devices, room) = chosen(view, style);

@@ -1,9 +1,9 @@
 //! A line for each chip.
 
 use super::bar::{Sizes, bar};
-use super::facts::{fragmentation_tone, percent, short_board};
+use super::facts::{fragmentation, short_board};
 use super::short_figures;
-use crate::figures::{capacity_tone, state_tone};
+use crate::figures::{part_tone, state_tone};
 use crate::grid::Page;
 use crate::memory::view::{Area, Chip, View};
 use crate::style::{Style, Tone};
@@ -20,7 +20,6 @@ struct RowWidths {
     bars: [usize; 2],
 }
 
-/// Draws all chips.
 pub fn draw(page: &mut Page, view: &View) {
     let (style, glyphs) = (page.style, page.style.glyphs());
     let inner = style.columns - 2;
@@ -69,16 +68,13 @@ fn row(chip: &Chip, widths: &RowWidths, style: &Style) -> String {
         let peak = peak.map_or_else(String::new, |(peak, least)| {
             format!("{}{}", if least { style.glyphs().at_least } else { "" }, Bytes::short(peak))
         });
-        let part = first.and_then(|kind| kind.banks.as_ref()?.fragmentation);
-        let frag = part.map_or_else(|| style.glyphs().absent.to_owned(), percent);
+        let (frag, frag_tone) = fragmentation(area, style.glyphs().absent);
         let sizes = Sizes::of(area);
-        let used = sizes.as_ref().map_or(Tone::Plain, |sizes| capacity_tone(sizes.part()));
-        let used = if used == Tone::Good { Tone::Plain } else { used };
+        let used = sizes.as_ref().map_or(Tone::Plain, |sizes| part_tone(sizes.part(), Tone::Plain));
         [
             bar(sizes.as_ref(), columns, style),
             style.cell(&short_figures(area, chip.untracked_processes, style), widths.figures, Right, used),
-            style.cell(&peak, widths.peak, Right, Tone::Plain)
-                + &style.cell(&frag, 5, Right, part.map_or(Tone::Faint, fragmentation_tone)),
+            style.cell(&peak, widths.peak, Right, Tone::Plain) + &style.cell(&frag, 5, Right, frag_tone),
         ]
         .join(" ")
     };

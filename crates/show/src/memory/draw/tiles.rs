@@ -1,7 +1,7 @@
 //! Several chips in a line, where there are more of them than lines.
 
 use super::bar::{Sizes, bar};
-use crate::figures::{capacity_tone, state_tone};
+use crate::figures::{part_tone, state_tone};
 use crate::grid::Page;
 use crate::memory::view::{Area, Chip, View};
 use crate::style::{Style, Tone};
@@ -13,7 +13,6 @@ const TILE: usize = 36;
 /// Number, percentages and the blanks between.
 const FIGURES: usize = 4 + 1 + 1 + 4 + 1 + 1 + 4 + 1;
 
-/// Draws all chips.
 pub fn draw(page: &mut Page, view: &View) {
     let (style, glyphs) = (page.style, page.style.glyphs());
     let inner = style.columns - 2;
@@ -40,10 +39,9 @@ fn tile(chip: &Chip, [dram, l1]: [usize; 2], style: &Style) -> String {
     let area = |area: &Area, columns: usize| {
         let sizes = Sizes::of(area);
         let (text, tone) = match &sizes {
-            Some(sizes) => (super::facts::percent(sizes.part()).replace(' ', ""), capacity_tone(sizes.part())),
+            Some(sizes) => (super::facts::percent(sizes.part()).replace(' ', ""), part_tone(sizes.part(), Tone::Plain)),
             None => (style.glyphs().absent.to_owned(), Tone::Faint),
         };
-        let tone = if tone == Tone::Good { Tone::Plain } else { tone };
         format!(" {}{}", bar(sizes.as_ref(), columns, style), style.cell(&text, 5, Right, tone))
     };
     let tone = chip.state.filter(|state| *state != State::Ok).map_or(Tone::Strong, state_tone);

@@ -4,7 +4,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// A picture of dots.
 pub struct Canvas {
     area: Rect,
     unicode: bool,
@@ -62,7 +61,6 @@ impl Canvas {
         }
     }
 
-    /// Whether nothing is drawn in a cell.
     pub fn is_blank(&self, column: u16, row: u16) -> bool {
         self.cells[usize::from(row) * usize::from(self.area.width) + usize::from(column)].0 == 0
     }

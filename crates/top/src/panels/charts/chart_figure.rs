@@ -7,7 +7,6 @@ use model::figure::device::kept_in_history;
 use model::figure::{Field, Judge};
 use std::borrow::Cow;
 
-/// A field as a chart shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct ChartFigure {
     pub field: Field<Device>,

@@ -44,9 +44,7 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
 #[derive(Debug, Clone, Copy)]
 struct Chart {
     figure: ChartFigure,
-    /// With its frame.
     area: Rect,
-    /// Only the lines.
     plot: Rect,
     window: Window,
 }
@@ -129,7 +127,6 @@ fn inside(area: Rect, labels: u16) -> Rect {
     Rect { x: left, y: area.y + 1, width, height }
 }
 
-/// The devices whose lines are drawn.
 fn shown(state: &TopState) -> Vec<&Device> {
     if state.settings.overlaid {
         state.devices().iter().collect()

@@ -191,7 +191,6 @@ fn time_axis(state: &TopState, chart: &Chart, buf: &mut Buffer) {
     }
 }
 
-/// Why there is no line.
 fn message(state: &TopState, chart: &Chart, series: &[Series<'_>], buf: &mut Buffer) {
     let (plot, absent) = (chart.plot, state.theme.glyphs().absent);
     let ever = series.iter().any(|series| series.stretch(0..state.history.len()).extent.is_some());

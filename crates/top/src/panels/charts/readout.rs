@@ -16,7 +16,6 @@ struct TitlePiece {
     style: Style,
 }
 
-/// What a line shows at a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LineReading {
     pub least: f64,

@@ -9,7 +9,6 @@ use model::Timestamp;
 pub struct Window {
     /// The column of the oldest, counted from 1970.
     first: i64,
-    /// Milliseconds of one dot.
     dot: i64,
     columns: u16,
     /// Dots side by side in a column.
@@ -30,7 +29,6 @@ impl Window {
         Window { first: last - i64::from(columns) + 1, dot, columns, dots, reversed }
     }
 
-    /// How much time it shows.
     pub fn span_ms(&self) -> i64 {
         self.column_ms() * i64::from(self.columns)
     }

@@ -12,9 +12,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::text::{Align, clean, width};
 
-/// Between two figures.
 const GAP: u16 = 2;
-/// Between two cards.
 const GUTTER: u16 = 2;
 /// What follows the first line is below its name.
 const INDENT: u16 = 2;

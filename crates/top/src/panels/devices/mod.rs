@@ -17,12 +17,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use show::text::width;
 
-/// How a device is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DeviceForm {
-    /// Three lines.
     Card,
-    /// Two lines.
     LowCard,
     Compact,
     Heat,
@@ -41,7 +38,6 @@ struct NameWidths {
 struct DeviceGrid {
     form: DeviceForm,
     columns: u16,
-    /// Columns and rows of a place.
     place: (u16, u16),
     /// Rows of places that can be seen, and the first of them.
     rows: u16,

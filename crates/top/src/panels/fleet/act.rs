@@ -1,10 +1,11 @@
 //! What keys and the mouse do to the list of machines.
 
 use super::columns::placed;
-use super::{HEAD, MARK, prompt, room};
+use super::{HEAD, MARK, room};
 use crate::hosts::HostSort;
 use crate::keys::Action;
-use crate::panels::layout::{self, Panel};
+use crate::panels::filter;
+use crate::panels::layout::{Panel, area_of};
 use crate::state::{Overlay, TopState, TopView};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
@@ -14,7 +15,7 @@ const NOTCH: usize = 3;
 
 /// Whether the action meant something here.
 pub fn act(state: &mut TopState, action: Action) -> bool {
-    let shown = shown_lines(state);
+    let shown = area_of(state, Panel::Fleet).map_or(0, room);
     let Some(hosts) = &mut state.hosts else { return false };
     let at = hosts.at();
     let page = shown.max(2) - 1;
@@ -36,7 +37,7 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
             hosts.sort = HostSort::ALL[(at + 1) % HostSort::ALL.len()];
             hosts.reversed = false;
         }),
-        Action::Filter => state.overlay = Some(Overlay::Machines(prompt::Prompt::new(hosts.filter()))),
+        Action::Filter => state.overlay = Some(Overlay::Filter(filter::Prompt::new(state))),
         Action::Enter => enter(state, TopView::Overview),
         Action::Overview => enter(state, TopView::Overview),
         Action::Memory => enter(state, TopView::Memory),
@@ -67,15 +68,6 @@ pub fn enter(state: &mut TopState, view: TopView) {
     state.enter(&name);
     state.view = view;
     state.device = device.or(state.device.take());
-}
-
-/// For how many lines there is room on the screen.
-fn shown_lines(state: &TopState) -> usize {
-    if crate::panels::is_too_small(state.area) {
-        return 0;
-    }
-    let panels = layout::of(state, state.area);
-    panels.iter().find(|(panel, _)| *panel == Panel::Fleet).map_or(0, |(_, area)| room(*area))
 }
 
 pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {

@@ -4,7 +4,6 @@ use crate::hosts::HostSort;
 use ratatui::layout::Rect;
 use show::text::Align;
 
-/// A column of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FleetColumn {
     Host,
@@ -19,7 +18,6 @@ pub enum FleetColumn {
     Worst,
 }
 
-/// A column at its place.
 #[derive(Debug, Clone, Copy)]
 pub struct PlacedFleetColumn {
     pub column: FleetColumn,

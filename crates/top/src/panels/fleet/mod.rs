@@ -2,7 +2,6 @@
 
 mod act;
 mod columns;
-pub mod prompt;
 
 use super::devices::figures;
 use crate::hosts::{HostLine, Hosts, word};
@@ -24,7 +23,6 @@ pub use act::{act, enter, mouse};
 /// The rows above the machines: the title, and the names of the columns.
 const HEAD: u16 = 2;
 
-/// The columns in front of a name.
 const MARK: u16 = 2;
 
 /// For how many lines there is room.

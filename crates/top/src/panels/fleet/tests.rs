@@ -213,7 +213,7 @@ fn a_filter_works_while_it_is_typed_and_escape_undoes_it() {
     assert_eq!(state.hosts.as_ref().unwrap().filter(), "");
     typed(&mut state, "/");
     app::handle(&mut state, &Event::Paste("bad\n".into()));
-    assert!(matches!(state.overlay, Some(Overlay::Machines(_))));
+    assert!(matches!(state.overlay, Some(Overlay::Filter(_))));
     assert_eq!(state.hosts.as_ref().unwrap().filter(), "bad");
 }
 

@@ -12,7 +12,6 @@ use show::memory::view::{Buffer as Live, View};
 
 /// Facts, and the frame around.
 const HEIGHT: u16 = 11;
-/// Names of facts are as wide as this.
 const NAMES: u16 = 11;
 
 /// Lies over the list, and over more where that is low.

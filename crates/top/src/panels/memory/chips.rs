@@ -1,26 +1,23 @@
 //! All chips: a line for each where there is room, else several in a line. The selected one can always be seen.
 
-use super::detail::{bar, part_tone};
+use super::detail::bar;
 use crate::paint::{cell, put};
 use crate::state::TopState;
 use crate::theme::Tone;
 use model::{Judgement, State as ChipState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use show::figures::part_tone;
 use show::memory::draw::bar::Sizes;
-use show::memory::draw::facts::{fragmentation_tone, percent, short_board};
+use show::memory::draw::facts::{fragmentation, percent, short_board};
 use show::memory::draw::short_figures;
-use show::memory::view::{Area, Chip, View};
+use show::memory::view::{Chip, View};
 use show::text::Align::{Left, Right};
 
-/// How a chip is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChipForm {
-    /// Board, bars, figures.
     Line,
-    /// Bars and percentages.
     Tile,
-    /// Percentages alone.
     Cell,
 }
 
@@ -81,7 +78,6 @@ impl ChipGrid {
         Some(Rect { x: area.x + (at / down) as u16 * width, y: area.y + row, width, height: 1 })
     }
 
-    /// The chip at a position.
     pub fn at(&self, area: Rect, position: Position, count: usize) -> Option<usize> {
         (0..count).find(|at| self.place(area, *at).is_some_and(|place| place.contains(position)))
     }
@@ -108,7 +104,6 @@ pub fn draw(state: &TopState, view: &View, grid: &ChipGrid, area: Rect, buf: &mu
     }
 }
 
-/// The widths of the two bars.
 fn bars(form: ChipForm, width: u16) -> [u16; 2] {
     let rest = match form {
         ChipForm::Line => width.saturating_sub(LEAD + 2 * (FIGURES + 5) + 2),
@@ -192,11 +187,6 @@ fn draw_chip(state: &TopState, chip: &Chip, form: ChipForm, area: Rect, buf: &mu
             x = x.saturating_add(u16::from(form == ChipForm::Tile));
         }
     }
-}
-
-fn fragmentation(area: &Area, absent: &str) -> (String, Tone) {
-    let part = area.buffers().and_then(|kind| kind.banks.as_ref()?.fragmentation);
-    part.map_or((absent.into(), Tone::Faint), |part| (percent(part), fragmentation_tone(part)))
 }
 
 /// The tone of a state that is not as it should be.

@@ -5,20 +5,18 @@ use super::{GOOD_LIST, rule, style_of};
 use crate::paint::{cell, columns, put};
 use crate::state::TopState;
 use crate::theme::{Theme, Tone};
-use model::figure::Judge;
-use model::{Bytes, Judgement};
+use model::Bytes;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use show::figures::used_of_total;
+use show::figures::{part_tone, used_of_total};
 use show::grid::{Cell, Column, fitted};
-use show::memory::draw::bar::{Fill, Sizes, cells};
+use show::memory::draw::bar::{Fill, Sizes, pieces};
 use show::memory::draw::facts::{self, Fact, fill_of_banks, fragmentation_tone, percent};
 use show::memory::view::{Chip, Kind};
 use show::style::Style;
 use show::text::Align;
 use show::text::Align::Right;
 
-/// A line of the detail.
 pub enum MemoryLine {
     Title {
         left: Vec<(String, Tone)>,
@@ -31,18 +29,10 @@ pub enum MemoryLine {
     },
     /// Words that follow each other: of the bar above, or a remark about the chip.
     Words {
-        words: Vec<Word>,
+        words: Vec<Fact>,
         remark: bool,
     },
-    /// A line of the table of kinds.
     Cells(Vec<(String, u16, Align, Tone)>),
-}
-
-/// A few words, and their character in a bar.
-pub struct Word {
-    glyph: Option<(char, Tone)>,
-    text: String,
-    tone: Tone,
 }
 
 /// Facts are under the bar, behind the area's name.
@@ -56,18 +46,18 @@ pub fn lines(state: &TopState, chip: &Chip, room: Rect) -> Vec<MemoryLine> {
     if room.width >= TABLE && has_particulars(chip) {
         let mut full = bars(chip, theme, room.width, false);
         full.extend(table(chip, theme, room.width));
-        full.extend(remarks(chip, theme, room.width));
+        full.extend(remarks(chip, room.width));
         if full.len() + usize::from(GOOD_LIST) <= usize::from(room.height) {
             return full;
         }
     }
     let mut with_facts = bars(chip, theme, room.width, true);
-    with_facts.extend(remarks(chip, theme, room.width));
+    with_facts.extend(remarks(chip, room.width));
     if let Some(shortened) = shortened(with_facts, usize::from(room.height.saturating_sub(GOOD_LIST - 2))) {
         return shortened;
     }
     let mut brief = bars(chip, theme, room.width, false);
-    brief.extend(remarks(chip, theme, room.width));
+    brief.extend(remarks(chip, room.width));
     // Bars say the most in the least room.
     brief.truncate(usize::from(room.height.saturating_sub(3)).clamp(1, brief.len().max(1)));
     brief
@@ -100,7 +90,7 @@ fn bars(chip: &Chip, theme: &Theme, width: u16, with_facts: bool) -> Vec<MemoryL
         let figures = used_of_total(area.used_bytes, area.total_bytes, chip.untracked_processes, &style);
         lines.push(MemoryLine::Bar { name, sizes, figures });
         if with_facts {
-            lines.extend(flow(facts::of(area, &style), width, theme, false));
+            lines.extend(flow(facts::of(area, &style), width, false));
         }
     }
     lines
@@ -115,37 +105,13 @@ fn title(chip: &Chip) -> MemoryLine {
 }
 
 /// What no figure says.
-fn remarks(chip: &Chip, theme: &Theme, width: u16) -> Vec<MemoryLine> {
-    flow(facts::remarks(chip), width, theme, true)
+fn remarks(chip: &Chip, width: u16) -> Vec<MemoryLine> {
+    flow(facts::remarks(chip), width, true)
 }
 
-fn flow(facts: Vec<Fact>, width: u16, theme: &Theme, remark: bool) -> Vec<MemoryLine> {
-    let room = usize::from(width.saturating_sub(INDENT + 1));
-    let mut lines: Vec<(usize, Vec<Word>)> = Vec::new();
-    for fact in facts {
-        let taken = fact.width();
-        let glyph = fact.glyph.map(|(glyph, tone)| (glyph, glyph_tone(glyph, tone, theme)));
-        let word = Word { glyph, text: fact.text, tone: fact.tone };
-        match lines.last_mut() {
-            Some((used, line)) if *used + 2 + taken <= room => {
-                *used += 2 + taken;
-                line.push(word);
-            }
-            _ => lines.push((taken, vec![word])),
-        }
-    }
-    lines.into_iter().map(|(_, words)| MemoryLine::Words { words, remark }).collect()
-}
-
-/// A character of a legend has the tone that it has in the bar.
-fn glyph_tone(glyph: char, tone: Tone, theme: &Theme) -> Tone {
-    let style = style_of(theme, 0);
-    let is = |fill: Fill| fill.glyph(&style) == glyph;
-    match tone {
-        _ if is(Fill::Buffers) => Tone::Buffers,
-        _ if is(Fill::KernelRing) || is(Fill::Reserved) => Tone::Reserved,
-        other => other,
-    }
+fn flow(facts: Vec<Fact>, width: u16, remark: bool) -> Vec<MemoryLine> {
+    let lines = facts::wrapped(facts, usize::from(width.saturating_sub(INDENT + 1)));
+    lines.into_iter().map(|words| MemoryLine::Words { words, remark }).collect()
 }
 
 /// A line for each kind of which something is known.
@@ -184,11 +150,6 @@ fn table(chip: &Chip, theme: &Theme, width: u16) -> Vec<MemoryLine> {
                 Cell::Text(text, tone) => (text, tone),
                 Cell::Bar(..) => (String::new(), Tone::Plain),
             };
-            let mut glyph = text.chars();
-            let tone = match (glyph.next(), column.head) {
-                (Some(glyph), "") => glyph_tone(glyph, tone, theme),
-                _ => tone,
-            };
             (text, *width as u16, column.align, tone)
         });
         MemoryLine::Cells(cells.collect())
@@ -209,7 +170,7 @@ fn kind_cells(area: &str, n: usize, kind: &Kind, is_at_least: bool, style: &Styl
     let fragmentation = banks.and_then(|banks| banks.fragmentation);
     let filled = banks.and_then(|banks| fill_of_banks(banks, style));
     vec![
-        Cell::Text(fill.glyph(style).to_string(), fill.tone(Tone::Good)),
+        Cell::Text(fill.glyph(style).to_string(), fill.tone(Tone::Buffers)),
         Cell::plain(if name == "trace" { "TRACE".into() } else { name }),
         or_absent(kind.used_bytes.map(|bytes| format!("{}{bytes}", least(is_at_least)))),
         or_absent(kind.logical_bytes.map(|bytes| bytes.to_string())),
@@ -225,7 +186,7 @@ fn fixed_cells(fill: Fill, name: &str, bytes: Bytes, style: &Style) -> Vec<Cell>
     let empty = || Cell::plain("");
     let about = if fill == Fill::KernelRing { "fixed size; use unknown" } else { "not allocatable" };
     vec![
-        Cell::Text(fill.glyph(style).to_string(), Tone::Faint),
+        Cell::Text(fill.glyph(style).to_string(), fill.tone(Tone::Faint)),
         Cell::Text(name.into(), Tone::Faint),
         Cell::Text(bytes.to_string(), Tone::Faint),
         empty(),
@@ -290,34 +251,9 @@ fn draw_line(line: &MemoryLine, area: Rect, theme: &Theme, buf: &mut Buffer) {
 }
 
 /// A bar of what is used, by kind, what is free in one piece and in smaller ones, what is reserved, and where the peak was.
-/// One of which nothing is known is drawn neither full nor empty.
-pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), width: u16, sizes: Option<&Sizes>, theme: &Theme) {
-    let area = Rect { x, y, width, height: 1 }.intersection(buf.area);
-    let Some(sizes) = sizes else {
-        for position in area.positions() {
-            buf[position].set_char(theme.glyphs().unknown).set_style(theme.style(Tone::Faint));
-        }
-        return;
-    };
-    let used = part_tone(sizes.part(), Tone::Buffers);
-    let style = style_of(theme, width);
-    for (fill, position) in cells(sizes, usize::from(width)).into_iter().zip(area.positions()) {
-        let tone = match fill {
-            Fill::Buffers => used,
-            Fill::Second => Tone::Second,
-            Fill::Third => Tone::Third,
-            Fill::Free | Fill::Pieces => Tone::Free,
-            Fill::KernelRing | Fill::Reserved => Tone::Reserved,
-            Fill::Peak => Tone::Strong,
-        };
-        buf[position].set_char(fill.glyph(&style)).set_style(theme.style(tone));
-    }
-}
-
-/// Memory that is nearly full is worth a warning.
-pub fn part_tone(part: f64, usual: Tone) -> Tone {
-    match Judge::Capacity.judge(part) {
-        Judgement::Normal => usual,
-        judgement => judgement.into(),
+pub fn bar(buf: &mut Buffer, (mut x, y): (u16, u16), width: u16, sizes: Option<&Sizes>, theme: &Theme) {
+    let end = x.saturating_add(width);
+    for (text, tone) in pieces(sizes, usize::from(width), &style_of(theme, width)) {
+        x = put(buf, x, y, end, &text, theme.style(tone));
     }
 }

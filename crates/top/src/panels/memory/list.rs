@@ -194,7 +194,6 @@ fn cells(row: &MemoryRow, view: &View, style: &Style) -> Vec<Cell> {
     }
 }
 
-/// The pids of a list of processes.
 fn pids(rows: &[MemoryRow]) -> impl Iterator<Item = u32> {
     rows.iter().filter_map(|row| match row {
         MemoryRow::Process { holder, .. } => Some(holder.pid),
@@ -228,7 +227,6 @@ fn left_cells(chip: &Chip, stale: Bytes, death: Option<&Death>, view: &View, sty
     ]
 }
 
-/// Why there is nothing to list.
 fn nothing(state: &TopState, view: &View) -> Vec<String> {
     let has_books = view.processes.iter().any(|holder| holder.agent.is_some());
     let text = match state.memory.tab {

@@ -31,7 +31,6 @@ const GOOD_LIST: u16 = 8;
 /// So many rows a turn of the wheel goes on.
 const WHEEL: isize = 3;
 
-/// Which part is where.
 struct MemoryLayout {
     grid: chips::ChipGrid,
     chips: Rect,
@@ -190,7 +189,6 @@ fn back(chosen: &mut Chosen) -> bool {
     had_kind
 }
 
-/// The row that the cursor is on.
 fn cursor(chosen: &Chosen, rows: &[MemoryRow]) -> usize {
     let there = chosen.key.as_ref().and_then(|key| rows.iter().position(|row| row.is(key)));
     there.unwrap_or(chosen.at).min(rows.len().saturating_sub(1))

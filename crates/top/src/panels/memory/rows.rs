@@ -7,7 +7,6 @@ use model::Bytes;
 use show::memory::view::{Buffer, Chip, Death, Holder, Part, View};
 use std::cmp::Reverse;
 
-/// A row of a list.
 #[derive(Debug, Clone, Copy)]
 pub enum MemoryRow<'a> {
     /// A process, and what it holds of the selected chip.
@@ -40,7 +39,6 @@ impl MemoryRow<'_> {
         }
     }
 
-    /// Whether it is about that.
     pub fn is(&self, key: &Key) -> bool {
         match (self, key) {
             (MemoryRow::Process { holder, .. }, Key::Process(pid)) => holder.pid == *pid,
@@ -52,13 +50,11 @@ impl MemoryRow<'_> {
     }
 }
 
-/// Whether a key means this buffer.
 pub fn is_buffer(buffer: &Buffer, key: &Key) -> bool {
     matches!(key, Key::Buffer { pid, kind, address, devices }
         if buffer.pid == *pid && buffer.kind == *kind && buffer.address == *address && buffer.devices == *devices)
 }
 
-/// The rows of the list that is open.
 pub fn of<'a>(state: &TopState, view: &'a View) -> Vec<MemoryRow<'a>> {
     let chosen = &state.memory;
     match chosen.tab {
@@ -69,7 +65,6 @@ pub fn of<'a>(state: &TopState, view: &'a View) -> Vec<MemoryRow<'a>> {
     }
 }
 
-/// How many rows a list has.
 pub fn count(state: &TopState, view: &View, tab: Tab) -> usize {
     match tab {
         Tab::Processes => processes(state, view).len(),

@@ -176,7 +176,6 @@ fn others(state: &TopState, device: &Device, columns: u16) -> String {
     text
 }
 
-/// Who holds it.
 fn holders(state: &TopState, device: &Device, columns: u16) -> String {
     let holds = |process: &&model::Process| process.devices.iter().any(|held| held.id == device.id);
     let mut all = state.snapshot().processes.iter().filter(holds);

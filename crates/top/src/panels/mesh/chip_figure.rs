@@ -7,7 +7,6 @@ use model::Device;
 use model::figure::device::kept_in_history;
 use model::figure::{Field, Judge};
 
-/// What a chip shows of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChipFigure {
     /// As a part of what it can be, where that is known.
@@ -53,7 +52,6 @@ impl ChipFigure {
     }
 }
 
-/// The next field, or the previous one.
 pub fn next(field: Field<Device>, steps: isize) -> Field<Device> {
     let all: Vec<Field<Device>> = kept_in_history().collect();
     let at = all.iter().position(|one| *one == field).unwrap_or(0);

@@ -5,7 +5,6 @@ use model::topology::{GridShape, PlacedChip};
 use ratatui::layout::Rect;
 use std::ops::Range;
 
-/// The places on the screen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub title: Rect,
@@ -14,11 +13,9 @@ pub struct Plan {
     pub aside: bool,
     pub legend: Rect,
     grid: Rect,
-    /// Columns and rows of a cell.
     pub cell: (u16, u16),
     /// Columns between two cells, and rows above a cell.
     pub gap: (u16, u16),
-    /// What can be seen of the grid.
     pub columns: Range<u32>,
     pub rows: Range<u32>,
 }

@@ -3,7 +3,7 @@
 use super::columns::placed;
 use super::{HEAD, room};
 use crate::keys::Action;
-use crate::panels::layout::{self, Panel};
+use crate::panels::layout::{Panel, area_of};
 use crate::panels::{detail, filter, signals, sort};
 use crate::state::{Overlay, TopState};
 use crate::table::sort_by;
@@ -79,11 +79,7 @@ fn select(state: &mut TopState, at: usize) {
 
 /// For how many rows there is room on the screen.
 fn shown_rows(state: &TopState) -> usize {
-    if crate::panels::is_too_small(state.area) {
-        return 0;
-    }
-    let panels = layout::of(state, state.area);
-    panels.iter().find(|(panel, _)| *panel == Panel::Processes).map_or(0, |(_, area)| room(*area))
+    area_of(state, Panel::Processes).map_or(0, room)
 }
 
 fn open(state: &mut TopState) {

@@ -6,7 +6,6 @@ use crate::state::TopState;
 use ratatui::layout::Rect;
 use show::text::Align;
 
-/// A column and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlacedColumn {
     pub column: ProcessColumn,

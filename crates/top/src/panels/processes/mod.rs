@@ -115,7 +115,6 @@ fn title(state: &TopState, area: Rect, first: usize, columns: &[PlacedColumn], b
     put(buf, part_x, area.y, end, &part, faint);
 }
 
-/// The mark of the sorted column.
 pub fn direction(state: &TopState) -> &'static str {
     match (state.theme.unicode, state.settings.descending) {
         (true, true) => "▼",

@@ -11,7 +11,6 @@ pub struct DetailedGroup {
     pub kinds: Vec<DetailedReport>,
 }
 
-/// One kind of memory.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct DetailedReport {
     /// `dram`, `l1` or `l1_small`.
@@ -44,7 +43,6 @@ impl DetailedReport {
     }
 }
 
-/// Reads the file.
 pub fn parse(text: &str) -> Result<Vec<DetailedGroup>, Broken> {
     let mut groups: Vec<DetailedGroup> = Vec::new();
     let mut in_table = false;

@@ -99,7 +99,6 @@ fn kind_of(
     Some(Kind { kind: name.into(), used_bytes, buffers, banks: Some(banks), ..Kind::default() })
 }
 
-/// What the blocks of a bank say of it.
 fn of_blocks(detailed: &DetailedReport) -> Banks {
     if detailed.blocks.is_empty() {
         return Banks::default();

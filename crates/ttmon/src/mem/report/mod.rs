@@ -89,7 +89,6 @@ impl ReportFormat {
     }
 }
 
-/// The files of a report, by name.
 fn files(path: &Path) -> anyhow::Result<Vec<(PathBuf, ReportFormat)>> {
     let refused = |message: String| Failure::error(Exit::Usage, format!("--report {}: {message}", path.display()));
     if path.is_file() {

@@ -23,7 +23,6 @@ const WIDEST: usize = 160;
 /// Faults that are listed below the tables.
 const NOTES: usize = 6;
 
-/// The whole view.
 pub fn text(snapshot: &Snapshot, style: &Style, time: &str) -> String {
     let style = Style { columns: style.columns.clamp(NARROWEST, WIDEST), ..*style };
     if snapshot.devices.len() > BLOCKS || style.columns < BLOCK_WIDTH {

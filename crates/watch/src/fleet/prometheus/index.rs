@@ -21,7 +21,6 @@ pub struct MetricIndex<S: 'static> {
     rates: HashMap<&'static str, Place<S>>,
 }
 
-/// Where a number goes.
 struct Place<S: 'static> {
     figure: &'static Figure<S>,
     /// The label and its value that tell it from other figures of the same metric.
@@ -35,7 +34,6 @@ pub static DEVICES: LazyLock<MetricIndex<Device>> = LazyLock::new(|| MetricIndex
 pub static HELD: LazyLock<MetricIndex<Held>> = LazyLock::new(|| MetricIndex::of(HELD_FIGURES));
 pub static MACHINE: LazyLock<MetricIndex<Snapshot>> = LazyLock::new(|| MetricIndex::of(MACHINE_FIGURES));
 
-/// The name under which Prometheus has a figure.
 pub fn metric_name<S>(figure: &Figure<S>) -> Option<String> {
     figure.metric.map(|metric| format!("{}{}", metric.name, metric.kind.suffix()))
 }
@@ -81,7 +79,6 @@ impl<S> MetricIndex<S> {
         }
     }
 
-    /// Sets a rate, by the name of its figure.
     pub fn set_rate<const N: usize>(&self, subject: &mut S, name: &str, labels: &Labels<'_, N>, value: f64) {
         if let Some(place) = self.rates.get(name) {
             place.set(subject, labels, value);

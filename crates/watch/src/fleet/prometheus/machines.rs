@@ -43,7 +43,6 @@ impl ScrapedMachines {
         }
     }
 
-    /// Figures of devices.
     pub fn add_figures(&mut self, samples: &[Sample<FigureLabels<'_>>]) {
         for sample in samples.iter().filter(|sample| !sample.metric.device.is_empty()) {
             let Some(value) = sample.number() else { continue };

@@ -28,7 +28,6 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 use ureq::http::Uri;
 
-/// A Prometheus server.
 #[derive(Debug, Clone)]
 pub struct Prometheus {
     /// What paths are appended to.
@@ -48,7 +47,6 @@ struct QueryReplies {
     rates: OnceLock<Vec<u8>>,
 }
 
-/// The series in them.
 struct RoundOfSamples<'a> {
     states: Vec<Sample<AllLabels<'a>>>,
     figures: Vec<Sample<FigureLabels<'a>>>,

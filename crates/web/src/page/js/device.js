@@ -5,10 +5,10 @@ import { attr, h, keyed, put } from "./dom.js";
 import { charts as groups, fieldsOf, judge, keptFields, limitOf, read, shortTitle, show, showOf, stateOf, tables } from "./figures.js";
 import * as f from "./format.js";
 import { RANGES, follow } from "./history.js";
-import { SIGNS, complaint, isAged, panel, row, statePill, table } from "./pieces.js";
+import { SIGNS, complaint, isAged, panel, statePill, table } from "./pieces.js";
 import { currentRange, go, href, route } from "./route.js";
 import { isOld, now, store } from "./store.js";
-import { rowsOf } from "./processes.js";
+import { largestOf, processRow } from "./processes.js";
 
 /// Where the axis of a temperature begins: chips in use are warmer than this.
 const WARMEST_FLOOR = 30;
@@ -75,9 +75,8 @@ export function make() {
       const latest = figures.map((figure) => read(figure, device));
       chart.update({ tracks: figures.map((figure) => tracks.get(`${id} ${figure.name}`)), latest, most: limitOf(figures[0], device), to, range: RANGES[range][0], reason });
     }
-    const [{ name: first }] = tables.memory;
-    const held = rowsOf(snapshot, id).sort((a, b) => (b[first] ?? -1) - (a[first] ?? -1));
-    keyed(holders.body, held, (row) => row.pid, () => holder(columns));
+    const held = largestOf(snapshot, id);
+    keyed(holders.body, held, (row) => row.pid, () => processRow(columns, (row) => [f.word(row.process.name), ...tables.memory.map(({ name }) => f.bytes(row[name])), f.word(row.source)]));
     holders.node.hidden = !held.length;
     none.hidden = held.length > 0;
   };
@@ -102,16 +101,4 @@ function chip(device) {
     state.update(device);
   };
   return { node: link, update };
-}
-
-function holder(columns) {
-  const link = h("a", { "data-item": true });
-  const { node, cells } = row(columns, link);
-  const update = (row) => {
-    attr(link, "href", href(`process/${row.pid}`));
-    put(link, String(row.pid));
-    [f.word(row.process.name), ...tables.memory.map(({ name }) => f.bytes(row[name])), f.word(row.source)].forEach((text, n) => put(cells[n + 1], text));
-    attr(cells[1], "title", row.process.command);
-  };
-  return { node, update };
 }

@@ -3,7 +3,7 @@
 import * as deaths from "./deaths.js";
 import * as device from "./device.js";
 import { attr, h, keyed, put } from "./dom.js";
-import { isFine, isLoaded, roleOf } from "./figures.js";
+import { isFine, isLoaded, roleOf, tables } from "./figures.js";
 import * as f from "./format.js";
 import { RANGES } from "./history.js";
 import * as log from "./log.js";
@@ -228,7 +228,11 @@ function start() {
   document.addEventListener("visibilitychange", plan);
   listen((what) => {
     // Other figures make other views.
-    if (what === "figures") shown.name = null;
+    if (what === "figures") {
+      shown.name = null;
+      put($("filter-syntax"), tables.filter.syntax);
+      put($("filter-fields"), `Fields: ${tables.filter.fields.join(" ")}`);
+    }
     hasNews = true;
     plan();
   });

@@ -6,11 +6,17 @@ import * as f from "./format.js";
 import { RANGES, follow } from "./history.js";
 import { eventRow } from "./log.js";
 import { partsOf, remarkOf, usedText } from "./memory.js";
-import { SIGNS, belowLimit, complaint, gauge, isAged, panel, row, statePill, table, tile } from "./pieces.js";
-import { rowsOf } from "./processes.js";
+import { SIGNS, belowLimit, complaint, gauge, isAged, panel, statePill, table, tile } from "./pieces.js";
+import { largestOf, processRow } from "./processes.js";
 import { spark } from "./chart.js";
 import { currentRange, href } from "./route.js";
 import { now } from "./store.js";
+
+/// The class of a memory area that is tight or full; empty where it is neither.
+const toneOf = (area, device) => {
+  const judgement = judge(tables.device.find((figure) => figure.path === area.used), device) ?? "normal";
+  return judgement === "normal" ? "" : SIGNS[judgement][1];
+};
 
 /// More devices than this get small cards.
 const RICH = 8;
@@ -21,6 +27,7 @@ export function make() {
   const trendOf = figureOf("device", "trend");
   const cards = h("div");
   const columns = [["PID", "n"], ["Name"], ["Devices"], ...tables.memory.map(({ title }) => [`${title} used`, "n"]), ["Source"]];
+  const textsOf = (row) => [f.word(row.process.name), f.ids(row.process.devices), ...tables.memory.map(({ name }) => f.bytes(row[name])), f.word(row.source)];
   const largest = table(columns, "Largest processes");
   const none = h("p.empty");
   const events = h("ol.log");
@@ -46,10 +53,9 @@ export function make() {
     const most = isRich ? 8 : 5;
     const range = RANGES[currentRange()][0];
     const trend = follow([trendOf], "", currentRange(), 4);
-    const [{ name: first }] = tables.memory;
     cards.className = isRich ? "cards" : "heat";
     keyed(cards, devices.map((device) => ({ device, trend, range, isRich })), ({ device }) => `${device.id} ${isRich}`, ({ device }) => (isRich ? card(device) : small(device)));
-    keyed(largest.body, rowsOf(snapshot).sort((a, b) => (b[first] ?? -1) - (a[first] ?? -1)).slice(0, most), (row) => row.pid, () => process(columns));
+    keyed(largest.body, largestOf(snapshot).slice(0, most), (row) => row.pid, () => processRow(columns, textsOf, {}));
     put(none, processes.length ? "" : "No process uses a device.");
     largest.node.hidden = !processes.length;
     keyed(events, happened.slice(-most).reverse(), (event) => event.seq, eventRow);
@@ -126,6 +132,7 @@ function bars() {
   const update = (device) => {
     for (const { area, bar, amount } of areas) {
       put(amount, usedText(area, device));
+      amount.className = `n ${toneOf(area, device)}`;
       bar.show(partsOf(area, device), amount.shown);
     }
     put(flow, flows().map((figure) => `${shortTitle(figure)} ${showOf(figure, device)}`).join("  "));
@@ -208,20 +215,9 @@ function small(device) {
       attr(value, "title", `${figure.title}: ${belowLimit(figure, device, judgement)}`);
     }
     put(amount, usedText(area, device));
+    amount.className = `n ${toneOf(area, device)}`;
     used.show(partsOf(area, device), amount.shown);
     trend.update(device, tracks, range);
-  };
-  return { node, update };
-}
-
-function process(columns) {
-  const link = h("a");
-  const { node, cells } = row(columns, link);
-  const update = (row) => {
-    attr(link, "href", href(`process/${row.pid}`));
-    put(link, String(row.pid));
-    [f.word(row.process.name), f.ids(row.process.devices), ...tables.memory.map(({ name }) => f.bytes(row[name])), f.word(row.source)].forEach((text, n) => put(cells[n + 1], text));
-    attr(cells[1], "title", row.process.command);
   };
   return { node, update };
 }

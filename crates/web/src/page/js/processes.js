@@ -4,13 +4,12 @@ import { attr, h, keyed, put } from "./dom.js";
 import { figureOf, otherKinds, roleOf, tables, valueAt } from "./figures.js";
 import * as f from "./format.js";
 import { row as cellsOf, table } from "./pieces.js";
-import { parse } from "./query.js";
 import { change, href, route } from "./route.js";
-import { listen, store } from "./store.js";
+import { get, listen, reasonOf, store } from "./store.js";
 
-/// `[heading, class, title, field, text]`. The fields are those of the filter.
+/// `[heading, class, title, field, text]`; the first is a link. The fields are those of the filter.
 const columns = () => [
-  ["PID", "n", "Process id", "pid", (r) => String(r.pid)],
+  ["PID", "n", "Process id", "pid"],
   ["Name", "", "Short name", "name", (r) => f.word(r.process.name)],
   ["User", "", "", "user", (r) => f.word(r.process.user)],
   ["Devices", "", "", "dev", (r) => f.ids(r.process.devices)],
@@ -53,7 +52,7 @@ function growth(process) {
 
 /// A row for each process: its figures summed up, on one device only where one is named. A capacity by its name is what is used
 /// of it, a kind by its name is that part.
-export function rowsOf(snapshot, device = null) {
+function rowsOf(snapshot, device = null) {
   const [first] = tables.memory;
   const totals = new Map(snapshot.devices.map((device) => [device.id, valueAt(device, first.total)]));
   const time = Date.parse(snapshot.taken_at);
@@ -90,6 +89,7 @@ export function make() {
   const input = h("input", { type: "search", id: "filter", placeholder: "user:alice dram>1G name~vllm", "aria-label": "Filter processes", "aria-describedby": "filter-note", autocomplete: "off", spellcheck: "false" });
   const note = h("span.note", { id: "filter-note", role: "status" });
   const shown = columns();
+  const textsOf = (row) => shown.slice(1).map(([, , , , show]) => show(row));
   const { node: scroll, head, body } = table(shown, "Processes");
   scroll.firstChild.classList.add("fixed");
   shown.forEach(([name, , , field], n) => {
@@ -98,8 +98,8 @@ export function make() {
   const empty = h("p.empty");
   const more = h("button", { onclick: () => change({ rows: "all" }) });
   const node = h("div.view", null, h("div.bar-row", null, h("h1", null, "Processes"), input, note), h("section.panel", null, scroll, empty, more));
-  let query = () => true;
-  let read = null;
+  /// What is in the box and what is wrong with it; the last valid filter and the pids that match it; the sample that was asked about.
+  const filter = { typed: "", problem: "", valid: "", pids: null, sample: null, timer: null };
   input.addEventListener("input", () => change({ q: input.value }, true));
 
   const order = () => ({ by: route.words.get("sort") ?? tables.memory[0].name, isUp: route.words.get("dir") === "up" });
@@ -108,27 +108,49 @@ export function make() {
     change({ sort: field, dir: by === field ? (isUp ? "" : "up") : TEXT.includes(field) ? "up" : "" });
   };
 
+  /// Asks the service which processes match a filter.
+  const load = async (text) => {
+    try {
+      const { processes } = await get("processes", { filter: text });
+      // Another filter may have been typed since.
+      if (text !== filter.typed && text !== filter.valid) return;
+      if (text === filter.typed) filter.problem = "";
+      filter.valid = text;
+      filter.pids = new Set(processes.map(({ pid }) => pid));
+    } catch (error) {
+      if (text !== filter.typed) return;
+      filter.problem = reasonOf(error);
+      // A filter that was not refused is tried again with the next sample.
+      if (error.status !== 400) filter.valid = text;
+    }
+    if (node.isConnected) update(store);
+  };
+  /// Asks when typing pauses, and then with each sample. A filter that is not valid leaves the last valid one in use.
+  const follow = (text, sample) => {
+    if (text !== filter.typed) {
+      filter.typed = text;
+      clearTimeout(filter.timer);
+      if (text) filter.timer = setTimeout(load, 150, text);
+      else Object.assign(filter, { problem: "", valid: "", pids: null });
+    } else if (sample !== filter.sample && filter.valid) load(filter.valid);
+    filter.sample = sample;
+  };
+
   const update = ({ snapshot }) => {
     const text = route.words.get("q") ?? "";
     if (input.value !== text) input.value = text;
-    let problem = "";
-    try {
-      if (text !== read) query = parse(text);
-      read = text;
-    } catch (error) {
-      // The last valid filter stays until this one is valid.
-      problem = error.message;
-    }
+    follow(text.trim(), snapshot.taken_at);
+    const { pids, problem } = filter;
     const { by, isUp } = order();
     shown.forEach(([, , , field], n) => {
       attr(head.cells[n], "aria-sort", field === by ? (isUp ? "ascending" : "descending") : null);
       put(head.cells[n].querySelector(".arrow"), field === by ? (isUp ? "▲" : "▼") : "");
     });
     const all = rowsOf(snapshot);
-    const rows = all.filter(query);
+    const rows = pids ? all.filter((row) => pids.has(row.pid)) : all;
     rows.sort((a, b) => compare(keyOf(a, by), keyOf(b, by), isUp) || a.pid - b.pid);
     const most = route.words.get("rows") === "all" ? rows.length : ROWS;
-    keyed(body, rows.slice(0, most), (row) => row.pid, () => rowNode(shown));
+    keyed(body, rows.slice(0, most), (row) => row.pid, () => processRow(shown, textsOf));
     more.hidden = rows.length <= most;
     put(more, `Show ${rows.length - most} more`);
     attr(input, "aria-invalid", problem ? "true" : null);
@@ -145,13 +167,21 @@ function compare(a, b, isUp) {
   return (a < b ? -1 : a > b ? 1 : 0) * (isUp ? 1 : -1);
 }
 
-function rowNode(shown) {
-  const link = h("a", { "data-item": true });
-  const { node, cells } = cellsOf(shown, link);
+/// A row about a process: a link to it, and what `texts(row)` says in the other cells.
+export function processRow(columns, texts, attributes = { "data-item": true }) {
+  const link = h("a", attributes);
+  const { node, cells } = cellsOf(columns, link);
   const update = (row) => {
     attr(link, "href", href(`process/${row.pid}`));
-    shown.forEach(([, , , , show], n) => put(n ? cells[n] : link, show(row)));
-    attr(cells.at(-1), "title", row.process.command);
+    put(link, String(row.pid));
+    texts(row).forEach((text, n) => put(cells[n + 1], text));
+    attr(node, "title", row.process.command);
   };
   return { node, update };
+}
+
+/// The rows of the largest processes first.
+export function largestOf(snapshot, device) {
+  const [{ name }] = tables.memory;
+  return rowsOf(snapshot, device).sort((a, b) => (b[name] ?? -1) - (a[name] ?? -1));
 }

@@ -54,7 +54,7 @@ async function ask(path, options = {}) {
   }
   if (!answer.ok) {
     const problem = await answer.json().catch(() => null);
-    throw new Error(problem?.error?.reason ?? `the service answers ${answer.status}`);
+    throw Object.assign(new Error(problem?.error?.reason ?? `the service answers ${answer.status}`), { status: answer.status });
   }
   return answer;
 }
@@ -65,6 +65,9 @@ export async function get(path, wanted = {}) {
   const query = new URLSearchParams(given).toString();
   return (await ask(query ? `${path}?${query}` : path)).json();
 }
+
+/// Why an answer did not come.
+export const reasonOf = (error) => (error.name === "AbortError" ? "the service does not respond" : error instanceof TypeError ? "the service cannot be reached" : error.message);
 
 let wake = () => {};
 /// Does not wait any longer.
@@ -97,7 +100,7 @@ export async function connect() {
       await refreshed;
       store.link.reason = "the service closed the connection";
     } catch (error) {
-      store.link.reason = error.name === "AbortError" ? "the service does not respond" : error instanceof TypeError ? "the service cannot be reached" : error.message;
+      store.link.reason = reasonOf(error);
     }
     clearTimeout(dog);
     stop.abort();
