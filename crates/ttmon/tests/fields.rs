@@ -127,7 +127,8 @@ fn files(folder: &Path, all: &mut Vec<PathBuf>) {
 
 /// The text without comments and test modules.
 fn product(text: &str) -> String {
-    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+    let begin = ["mod tests {", "pub(crate) mod tests {"].map(|module| text.find(&format!("#[cfg(test)]\n{module}")));
+    let text = begin.into_iter().flatten().min().map_or(text, |begin| &text[..begin]);
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
