@@ -39,7 +39,7 @@ impl Default for TopSettings {
             overlaid: false,
             filled: false,
             reversed: false,
-            columns: ProcessColumn::USUAL.to_vec(),
+            columns: ProcessColumn::ALL.to_vec(),
             sort: ProcessColumn::Dram,
             descending: true,
             tree: false,
@@ -79,25 +79,7 @@ pub struct Choice {
 const THEMES: &[&str] = &["dark", "light", "high-contrast", "monochrome"];
 /// The words for charts, in the order of the table of figures.
 static CHARTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| kept_in_history().map(chart_name).collect());
-const COLUMNS: &[&str] = &[
-    "dev",
-    "pid",
-    "user",
-    "container",
-    "dram",
-    "l1",
-    "l1_small",
-    "trace",
-    "cb",
-    "source",
-    "util",
-    "share",
-    "growth",
-    "cpu",
-    "rss",
-    "age",
-    "command",
-];
+static COLUMNS: LazyLock<Vec<&'static str>> = LazyLock::new(|| ProcessColumn::ALL.map(ProcessColumn::name).to_vec());
 
 macro_rules! switch {
     ($name:literal, $field:ident, $help:literal) => {
@@ -178,7 +160,7 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
         Choice {
             name: "columns",
             help: "the columns of the process table, in their order; those without room are left out",
-            kind: ChoiceKind::SomeOf(COLUMNS),
+            kind: ChoiceKind::SomeOf(&COLUMNS),
             get: |settings| ChoiceValue::Words(settings.columns.iter().map(|column| column.name()).collect()),
             set: |settings, value| {
                 if let ChoiceValue::Words(words) = value {
@@ -189,7 +171,7 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
         Choice {
             name: "sort",
             help: "the column that processes are sorted by",
-            kind: ChoiceKind::OneOf(COLUMNS),
+            kind: ChoiceKind::OneOf(&COLUMNS),
             get: |settings| ChoiceValue::Word(settings.sort.name()),
             set: |settings, value| {
                 if let ChoiceValue::Word(word) = value {
@@ -278,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_words_are_those_of_the_table_and_of_the_charts() {
-        assert_eq!(COLUMNS, ProcessColumn::ALL.map(ProcessColumn::name));
+        assert!(ProcessColumn::ALL.iter().enumerate().all(|(n, column)| *column as usize == n));
         assert!(CHARTS.iter().all(|word| CHARTS.iter().filter(|other| *other == word).count() == 1), "{CHARTS:?}");
         assert!(["temperature", "pcie-in", "pcie-out"].map(of_former_word).iter().all(Option::is_some));
         assert_eq!(THEMES, Scheme::ALL.map(Scheme::name));
