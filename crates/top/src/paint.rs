@@ -92,26 +92,19 @@ pub fn frame(buf: &mut Buffer, area: Rect, title: &str, theme: &Theme) -> Rect {
     Rect { x: left + 1, y: top + 1, width: area.width - 2, height: area.height - 2 }
 }
 
-/// A bar of parts that each fill a share of one, in their tones; the rest is free. `None` draws it as unknown.
-pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, parts: Option<&[(f64, Tone)]>, theme: &Theme) {
+/// A bar that is filled to a part of one, in its tone; the rest is free. `None` draws it as unknown.
+pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, part: Option<(f64, Tone)>, theme: &Theme) {
     let glyphs = theme.glyphs();
     let end = x.saturating_add(columns);
-    let Some(parts) = parts else {
+    let Some((share, tone)) = part else {
         repeat(buf, x, y, end, glyphs.unknown, theme.style(Tone::Faint));
         return;
     };
+    let filled = (share.clamp(0.0, 1.0) * f64::from(columns)).round() as u16;
+    // Something is never drawn as nothing.
+    let filled = if share > 0.0 { filled.max(1) } else { filled };
+    let x = repeat(buf, x, y, x.saturating_add(filled).min(end), glyphs.full, theme.style(tone));
     repeat(buf, x, y, end, glyphs.empty, theme.style(Tone::Free));
-    let mut sum = 0.0;
-    let mut at = x;
-    for (share, tone) in parts {
-        sum += share.max(0.0);
-        let mut until = x + (sum.min(1.0) * f64::from(columns)).round() as u16;
-        // Something is never drawn as nothing.
-        if *share > 0.0 && until == at && at < end {
-            until += 1;
-        }
-        at = repeat(buf, at, y, until.min(end), glyphs.full, theme.style(*tone));
-    }
 }
 
 /// Lines of so many columns, parted at blanks.

@@ -75,6 +75,22 @@ impl Theme {
         }
     }
 
+    /// A block as high as a part of one.
+    pub fn level(&self, share: Option<f64>) -> char {
+        let levels = if self.unicode { "▁▂▃▄▅▆▇█" } else { ".:-=+*%#" };
+        let at = share.map(|share| ((share.clamp(0.0, 1.0) * 8.0) as usize).min(7));
+        at.and_then(|at| levels.chars().nth(at)).unwrap_or(self.glyphs().unknown)
+    }
+
+    /// What is in front of a chip.
+    pub fn mark(&self, is_selected: bool) -> &'static str {
+        match (is_selected, self.unicode) {
+            (false, _) => " ",
+            (true, true) => "▸",
+            (true, false) => ">",
+        }
+    }
+
     /// The colour of the n-th line of a chart.
     pub fn series(&self, n: usize) -> Style {
         match self.scheme {
