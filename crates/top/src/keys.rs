@@ -103,6 +103,22 @@ bindings! {
     Suspend "Ctrl-Z" [(KeyCode::Char('z'), CONTROL)] "suspend; fg resumes";
 }
 
+impl Action {
+    /// Where a key moves to in a list with this last row.
+    pub fn moved(self, at: usize, page: usize, last: usize) -> Option<usize> {
+        let to = match self {
+            Action::Up => at.saturating_sub(1),
+            Action::Down => at + 1,
+            Action::PageUp => at.saturating_sub(page),
+            Action::PageDown => at + page,
+            Action::Home => 0,
+            Action::End => last,
+            _ => return None,
+        };
+        Some(to.min(last))
+    }
+}
+
 pub fn action(key: KeyPress) -> Option<Action> {
     // Shift is in the character already.
     let key = match key {
