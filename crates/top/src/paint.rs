@@ -136,6 +136,11 @@ pub fn columns(text: &str) -> u16 {
     width(&clean(text)).min(usize::from(u16::MAX)) as u16
 }
 
+/// How many columns a character takes; what would be harmful is drawn as one.
+pub fn columns_of(c: char) -> usize {
+    columns(c.encode_utf8(&mut [0; 4])).into()
+}
+
 #[cfg(test)]
 pub use tests::lines;
 

@@ -81,35 +81,26 @@ const THEMES: &[&str] = &["dark", "light", "high-contrast", "monochrome"];
 static CHARTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| kept_in_history().map(chart_name).collect());
 static COLUMNS: LazyLock<Vec<&'static str>> = LazyLock::new(|| ProcessColumn::ALL.map(ProcessColumn::name).to_vec());
 
-macro_rules! switch {
-    ($name:literal, $field:ident, $help:literal) => {
+/// A choice that is kept as it is, under the name of its field.
+macro_rules! plain {
+    ($field:ident, $value:ident, $kind:expr, $help:literal) => {
         Choice {
-            name: $name,
+            name: stringify!($field),
             help: $help,
-            kind: ChoiceKind::Switch,
-            get: |settings| ChoiceValue::Switch(settings.$field),
+            kind: $kind,
+            get: |settings| ChoiceValue::$value(settings.$field),
             set: |settings, value| {
-                if let ChoiceValue::Switch(on) = value {
-                    settings.$field = *on;
+                if let ChoiceValue::$value(value) = value {
+                    settings.$field = *value;
                 }
             },
         }
     };
 }
 
-macro_rules! number {
-    ($name:literal, $field:ident, $least:literal..=$most:literal, $steps:expr, $help:literal) => {
-        Choice {
-            name: $name,
-            help: $help,
-            kind: ChoiceKind::Number($least, $most, $steps),
-            get: |settings| ChoiceValue::Number(settings.$field),
-            set: |settings, value| {
-                if let ChoiceValue::Number(number) = value {
-                    settings.$field = *number;
-                }
-            },
-        }
+macro_rules! switch {
+    ($field:ident, $help:literal) => {
+        plain!($field, Switch, ChoiceKind::Switch, $help)
     };
 }
 
@@ -126,20 +117,18 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
                 settings.theme = Scheme::ALL.iter().find(named).copied().unwrap_or(settings.theme);
             },
         },
-        switch!("ascii", ascii, "draw with ASCII characters only"),
-        switch!("fahrenheit", fahrenheit, "temperatures in °F"),
-        number!(
-            "interval_ms",
+        switch!(ascii, "draw with ASCII characters only"),
+        switch!(fahrenheit, "temperatures in °F"),
+        plain!(
             interval_ms,
-            100..=60_000,
-            &[100, 250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000],
+            Number,
+            ChoiceKind::Number(100, 60_000, &[100, 250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000]),
             "milliseconds from one sample to the next"
         ),
-        number!(
-            "history_seconds",
+        plain!(
             history_seconds,
-            60..=86_400,
-            &[60, 600, 1800, 3600, 7200, 21_600, 86_400],
+            Number,
+            ChoiceKind::Number(60, 86_400, &[60, 600, 1800, 3600, 7200, 21_600, 86_400]),
             "how much history the charts keep; takes effect on the next start"
         ),
         Choice {
@@ -154,9 +143,9 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
                 }
             },
         },
-        switch!("overlaid", overlaid, "all devices in one chart, instead of the selected one"),
-        switch!("filled", filled, "charts as areas instead of lines"),
-        switch!("reversed", reversed, "charts with the newest at the left"),
+        switch!(overlaid, "all devices in one chart, instead of the selected one"),
+        switch!(filled, "charts as areas instead of lines"),
+        switch!(reversed, "charts with the newest at the left"),
         Choice {
             name: "columns",
             help: "the columns of the process table, in their order; those without room are left out",
@@ -179,10 +168,10 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
                 }
             },
         },
-        switch!("descending", descending, "the largest first"),
-        switch!("tree", tree, "processes as a tree"),
-        switch!("read_only", read_only, "never send signals"),
-        switch!("mouse", mouse, "enable the mouse; without it, the terminal selects text as usual"),
+        switch!(descending, "the largest first"),
+        switch!(tree, "processes as a tree"),
+        switch!(read_only, "never send signals"),
+        switch!(mouse, "enable the mouse; without it, the terminal selects text as usual"),
     ]
 });
 
