@@ -26,9 +26,11 @@ pub struct PlacedFleetColumn {
     pub width: u16,
 }
 
+type FleetColumnFacts = (FleetColumn, &'static str, Align, Option<HostSort>, u16, u8);
+
 /// All of them in their order: name, side, what a click on the name sorts by, the least width, and what goes first where there
 /// is no room.
-const COLUMNS: [(FleetColumn, &str, Align, Option<HostSort>, u16, u8); 10] = [
+const COLUMNS: [FleetColumnFacts; 10] = [
     (Host, "MACHINE", Left, Some(HostSort::Name), NARROWEST_NAME, 0),
     (State, "STATE", Left, Some(HostSort::Need), 9, 0),
     (Devices, "OK", Right, Some(HostSort::Devices), 5, 0),
