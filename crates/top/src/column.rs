@@ -1,5 +1,7 @@
 //! The columns of the process table.
 
+use ProcessColumn::*;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessColumn {
     Devices,
@@ -21,100 +23,60 @@ pub enum ProcessColumn {
     Command,
 }
 
+/// Each with its name, its heading, when it leaves where there is no room (1 is first), and what it is, for people who choose one.
+const TABLE: [(ProcessColumn, &str, &str, u8, &str); 17] = [
+    (Devices, "dev", "DEV", 14, "devices that it is on"),
+    (Pid, "pid", "PID", 17, "process id"),
+    (User, "user", "USER", 12, "who runs it"),
+    (Container, "container", "CONTAINER", 4, "container or pod"),
+    (Dram, "dram", "DRAM", 16, "DRAM used: buffers and traces"),
+    (L1, "l1", "L1", 13, "L1 used: buffers, L1_SMALL, CB"),
+    (L1Small, "l1_small", "L1SML", 1, "part of L1: the small region"),
+    (Trace, "trace", "TRACE", 3, "part of DRAM: recorded traces"),
+    (Cb, "cb", "CB", 2, "part of L1: circular buffers"),
+    (Source, "source", "SOURCE", 11, "where these figures come from"),
+    (Utilization, "util", "UTIL", 10, "how busy it keeps a device"),
+    (Share, "share", "SHARE", 8, "DRAM used, of its devices' DRAM"),
+    (Growth, "growth", "GROWTH", 9, "device memory gained per minute"),
+    (Cpu, "cpu", "CPU%", 6, "host CPU, 100 for one core"),
+    (HostMemory, "rss", "RSS", 5, "resident host memory"),
+    (Age, "age", "AGE", 7, "since when it runs"),
+    (Command, "command", "COMMAND", 15, "command line"),
+];
+
 impl ProcessColumn {
-    pub const ALL: [ProcessColumn; 17] = [
-        ProcessColumn::Devices,
-        ProcessColumn::Pid,
-        ProcessColumn::User,
-        ProcessColumn::Container,
-        ProcessColumn::Dram,
-        ProcessColumn::L1,
-        ProcessColumn::L1Small,
-        ProcessColumn::Trace,
-        ProcessColumn::Cb,
-        ProcessColumn::Source,
-        ProcessColumn::Utilization,
-        ProcessColumn::Share,
-        ProcessColumn::Growth,
-        ProcessColumn::Cpu,
-        ProcessColumn::HostMemory,
-        ProcessColumn::Age,
-        ProcessColumn::Command,
-    ];
-    /// What is shown unless other columns are chosen; those for which there is no room are left out.
-    pub const USUAL: [ProcessColumn; 17] = ProcessColumn::ALL;
+    pub const ALL: [ProcessColumn; TABLE.len()] = {
+        let mut all = [Devices; TABLE.len()];
+        let mut n = 0;
+        while n < all.len() {
+            all[n] = TABLE[n].0;
+            n += 1;
+        }
+        all
+    };
 
     /// As the configuration and the filter spell it.
     pub fn name(self) -> &'static str {
-        match self {
-            ProcessColumn::Devices => "dev",
-            ProcessColumn::Pid => "pid",
-            ProcessColumn::User => "user",
-            ProcessColumn::Container => "container",
-            ProcessColumn::Dram => "dram",
-            ProcessColumn::L1 => "l1",
-            ProcessColumn::L1Small => "l1_small",
-            ProcessColumn::Trace => "trace",
-            ProcessColumn::Cb => "cb",
-            ProcessColumn::Source => "source",
-            ProcessColumn::Utilization => "util",
-            ProcessColumn::Share => "share",
-            ProcessColumn::Growth => "growth",
-            ProcessColumn::Cpu => "cpu",
-            ProcessColumn::HostMemory => "rss",
-            ProcessColumn::Age => "age",
-            ProcessColumn::Command => "command",
-        }
+        TABLE[self as usize].1
     }
 
     /// Whether people want its largest value first.
     pub fn is_number(self) -> bool {
-        use ProcessColumn::{Command, Container, Devices, Pid, Source, User};
         !matches!(self, Devices | Pid | User | Container | Source | Command)
     }
 
     pub fn head(self) -> &'static str {
-        match self {
-            ProcessColumn::Devices => "DEV",
-            ProcessColumn::Pid => "PID",
-            ProcessColumn::User => "USER",
-            ProcessColumn::Container => "CONTAINER",
-            ProcessColumn::Dram => "DRAM",
-            ProcessColumn::L1 => "L1",
-            ProcessColumn::L1Small => "L1SML",
-            ProcessColumn::Trace => "TRACE",
-            ProcessColumn::Cb => "CB",
-            ProcessColumn::Source => "SOURCE",
-            ProcessColumn::Utilization => "UTIL",
-            ProcessColumn::Share => "SHARE",
-            ProcessColumn::Growth => "GROWTH",
-            ProcessColumn::Cpu => "CPU%",
-            ProcessColumn::HostMemory => "RSS",
-            ProcessColumn::Age => "AGE",
-            ProcessColumn::Command => "COMMAND",
-        }
+        TABLE[self as usize].2
     }
 
-    /// What it is, for people who choose one.
+    /// All, in the order in which they go when there is no room.
+    pub fn leaving() -> impl Iterator<Item = ProcessColumn> {
+        let mut all = TABLE;
+        all.sort_by_key(|(_, _, _, rank, _)| *rank);
+        all.into_iter().map(|(column, ..)| column)
+    }
+
     pub fn help(self) -> &'static str {
-        match self {
-            ProcessColumn::Devices => "devices that it is on",
-            ProcessColumn::Pid => "process id",
-            ProcessColumn::User => "who runs it",
-            ProcessColumn::Container => "container or pod",
-            ProcessColumn::Dram => "DRAM used: buffers and traces",
-            ProcessColumn::L1 => "L1 used: buffers, L1_SMALL, CB",
-            ProcessColumn::L1Small => "part of L1: the small region",
-            ProcessColumn::Trace => "part of DRAM: recorded traces",
-            ProcessColumn::Cb => "part of L1: circular buffers",
-            ProcessColumn::Source => "where these figures come from",
-            ProcessColumn::Utilization => "how busy it keeps a device",
-            ProcessColumn::Share => "DRAM used, of its devices' DRAM",
-            ProcessColumn::Growth => "device memory gained per minute",
-            ProcessColumn::Cpu => "host CPU, 100 for one core",
-            ProcessColumn::HostMemory => "resident host memory",
-            ProcessColumn::Age => "since when it runs",
-            ProcessColumn::Command => "command line",
-        }
+        TABLE[self as usize].4
     }
 }

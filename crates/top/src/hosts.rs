@@ -59,16 +59,10 @@ pub enum HostSort {
 }
 
 impl HostSort {
-    pub const ALL: [HostSort; 8] = [
-        HostSort::Need,
-        HostSort::Name,
-        HostSort::Devices,
-        HostSort::Temperature,
-        HostSort::Power,
-        HostSort::Dram,
-        HostSort::Processes,
-        HostSort::Age,
-    ];
+    pub const ALL: [HostSort; 8] = {
+        use HostSort::*;
+        [Need, Name, Devices, Temperature, Power, Dram, Processes, Age]
+    };
 
     pub fn name(self) -> &'static str {
         match self {

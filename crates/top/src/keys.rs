@@ -2,60 +2,6 @@
 
 use crossterm::event::{KeyCode, KeyModifiers};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    Quit,
-    Help,
-    Setup,
-    Redraw,
-    SortMenu,
-    Signal,
-    Save,
-    Overview,
-    Memory,
-    Mesh,
-    Events,
-    Fleet,
-    NextView,
-    Device,
-    NextDevice,
-    PreviousDevice,
-    Up,
-    Down,
-    Left,
-    Right,
-    PageUp,
-    PageDown,
-    Home,
-    End,
-    Enter,
-    Back,
-    Ascending,
-    Descending,
-    Filter,
-    Tree,
-    Tag,
-    UntagAll,
-    Pause,
-    ZoomIn,
-    ZoomOut,
-    Older,
-    Newer,
-    Now,
-    Cursor,
-    Metric,
-    Overlay,
-    Filled,
-    Reversed,
-    Faster,
-    Slower,
-    PreviousFrame,
-    NextFrame,
-    BackMinute,
-    OnMinute,
-    Suspend,
-}
-
 pub type KeyPress = (KeyCode, KeyModifiers);
 
 /// Keys, what they do, and what help says of them.
@@ -86,20 +32,25 @@ const fn code(code: KeyCode) -> KeyPress {
 
 macro_rules! bindings {
     ($($action:ident $shown:literal [$($key:expr),+] $help:literal $(=> $word:literal)?;)+) => {
-        &[$(Binding {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Action {
+            $($action),+
+        }
+
+        /// All keys, in the order of help.
+        pub const BINDINGS: &[Binding] = &[$(Binding {
             keys: &[$($key),+],
             action: Action::$action,
             shown: $shown,
             help: $help,
             word: bindings!(@ $($word)?),
-        }),+]
+        }),+];
     };
     (@ $word:literal) => { Some($word) };
     (@) => { None };
 }
 
-/// All keys, in the order of help.
-pub const BINDINGS: &[Binding] = bindings! {
+bindings! {
     Help "?" [key('?'), f(1)] "this help" => "Help";
     Setup "F2" [f(2), key('S')] "settings" => "Setup";
     Filter "/" [key('/'), f(4)] "show only processes that match, as in: user:me dram>1G name~vllm" => "Filter";
@@ -150,7 +101,23 @@ pub const BINDINGS: &[Binding] = bindings! {
     BackMinute "{" [key('{')] "replay: one minute back";
     OnMinute "}" [key('}')] "replay: one minute forward";
     Suspend "Ctrl-Z" [(KeyCode::Char('z'), CONTROL)] "suspend; fg resumes";
-};
+}
+
+impl Action {
+    /// Where a key moves to in a list with this last row.
+    pub fn moved(self, at: usize, page: usize, last: usize) -> Option<usize> {
+        let to = match self {
+            Action::Up => at.saturating_sub(1),
+            Action::Down => at + 1,
+            Action::PageUp => at.saturating_sub(page),
+            Action::PageDown => at + page,
+            Action::Home => 0,
+            Action::End => last,
+            _ => return None,
+        };
+        Some(to.min(last))
+    }
+}
 
 pub fn action(key: KeyPress) -> Option<Action> {
     // Shift is in the character already.

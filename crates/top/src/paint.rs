@@ -48,13 +48,22 @@ pub fn fill(buf: &mut Buffer, area: Rect, style: Style) {
     buf.set_style(area.intersection(buf.area), style);
 }
 
+/// What is inside the frame of an area.
+pub fn inside(area: Rect) -> Rect {
+    Rect { x: area.x + 1, y: area.y + 1, width: area.width.saturating_sub(2), height: area.height.saturating_sub(2) }
+}
+
+/// A place in the middle of an area, of this size where there is room.
+pub fn centred(area: Rect, width: u16, height: u16) -> Rect {
+    let (width, height) = (area.width.min(width), area.height.min(height));
+    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+}
+
 /// Makes an area blank, whatever was there.
 pub fn clear(buf: &mut Buffer, area: Rect) {
     let area = area.intersection(buf.area);
-    for y in area.top()..area.bottom() {
-        for x in area.left()..area.right() {
-            buf[(x, y)].reset();
-        }
+    for position in area.positions() {
+        buf[position].reset();
     }
 }
 
@@ -89,29 +98,22 @@ pub fn frame(buf: &mut Buffer, area: Rect, title: &str, theme: &Theme) -> Rect {
         let x = put(buf, x, top, right, &title, theme.style(Tone::Title));
         put(buf, x, top, right, " ", border);
     }
-    Rect { x: left + 1, y: top + 1, width: area.width - 2, height: area.height - 2 }
+    inside(area)
 }
 
-/// A bar of parts that each fill a share of one, in their tones; the rest is free. `None` draws it as unknown.
-pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, parts: Option<&[(f64, Tone)]>, theme: &Theme) {
+/// A bar that is filled to a part of one, in its tone; the rest is free. `None` draws it as unknown.
+pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, part: Option<(f64, Tone)>, theme: &Theme) {
     let glyphs = theme.glyphs();
     let end = x.saturating_add(columns);
-    let Some(parts) = parts else {
+    let Some((share, tone)) = part else {
         repeat(buf, x, y, end, glyphs.unknown, theme.style(Tone::Faint));
         return;
     };
+    let filled = (share.clamp(0.0, 1.0) * f64::from(columns)).round() as u16;
+    // Something is never drawn as nothing.
+    let filled = if share > 0.0 { filled.max(1) } else { filled };
+    let x = repeat(buf, x, y, x.saturating_add(filled).min(end), glyphs.full, theme.style(tone));
     repeat(buf, x, y, end, glyphs.empty, theme.style(Tone::Free));
-    let mut sum = 0.0;
-    let mut at = x;
-    for (share, tone) in parts {
-        sum += share.max(0.0);
-        let mut until = x + (sum.min(1.0) * f64::from(columns)).round() as u16;
-        // Something is never drawn as nothing.
-        if *share > 0.0 && until == at && at < end {
-            until += 1;
-        }
-        at = repeat(buf, at, y, until.min(end), glyphs.full, theme.style(*tone));
-    }
 }
 
 /// Lines of so many columns, parted at blanks.
@@ -129,24 +131,37 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-#[cfg(test)]
-pub fn lines(buf: &Buffer) -> String {
-    let mut text = String::new();
-    for y in buf.area.top()..buf.area.bottom() {
-        let mut line = String::new();
-        let mut x = buf.area.left();
-        while x < buf.area.right() {
-            let symbol = buf[(x, y)].symbol();
-            line += symbol;
-            x += (width(symbol) as u16).max(1);
-        }
-        text += line.trim_end();
-        text += "\n";
-    }
-    text
-}
-
 /// How many columns a text takes once it is cleaned.
 pub fn columns(text: &str) -> u16 {
     width(&clean(text)).min(usize::from(u16::MAX)) as u16
+}
+
+/// How many columns a character takes; what would be harmful is drawn as one.
+pub fn columns_of(c: char) -> usize {
+    columns(c.encode_utf8(&mut [0; 4])).into()
+}
+
+#[cfg(test)]
+pub use tests::lines;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines of a buffer as text.
+    pub fn lines(buf: &Buffer) -> String {
+        let mut text = String::new();
+        for y in buf.area.top()..buf.area.bottom() {
+            let mut line = String::new();
+            let mut x = buf.area.left();
+            while x < buf.area.right() {
+                let symbol = buf[(x, y)].symbol();
+                line += symbol;
+                x += (width(symbol) as u16).max(1);
+            }
+            text += line.trim_end();
+            text += "\n";
+        }
+        text
+    }
 }

@@ -39,7 +39,7 @@ impl Default for TopSettings {
             overlaid: false,
             filled: false,
             reversed: false,
-            columns: ProcessColumn::USUAL.to_vec(),
+            columns: ProcessColumn::ALL.to_vec(),
             sort: ProcessColumn::Dram,
             descending: true,
             tree: false,
@@ -79,55 +79,28 @@ pub struct Choice {
 const THEMES: &[&str] = &["dark", "light", "high-contrast", "monochrome"];
 /// The words for charts, in the order of the table of figures.
 static CHARTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| kept_in_history().map(chart_name).collect());
-const COLUMNS: &[&str] = &[
-    "dev",
-    "pid",
-    "user",
-    "container",
-    "dram",
-    "l1",
-    "l1_small",
-    "trace",
-    "cb",
-    "source",
-    "util",
-    "share",
-    "growth",
-    "cpu",
-    "rss",
-    "age",
-    "command",
-];
+static COLUMNS: LazyLock<Vec<&'static str>> = LazyLock::new(|| ProcessColumn::ALL.map(ProcessColumn::name).to_vec());
 
-macro_rules! switch {
-    ($name:literal, $field:ident, $help:literal) => {
+/// A choice that is kept as it is, under the name of its field.
+macro_rules! plain {
+    ($field:ident, $value:ident, $kind:expr, $help:literal) => {
         Choice {
-            name: $name,
+            name: stringify!($field),
             help: $help,
-            kind: ChoiceKind::Switch,
-            get: |settings| ChoiceValue::Switch(settings.$field),
+            kind: $kind,
+            get: |settings| ChoiceValue::$value(settings.$field),
             set: |settings, value| {
-                if let ChoiceValue::Switch(on) = value {
-                    settings.$field = *on;
+                if let ChoiceValue::$value(value) = value {
+                    settings.$field = *value;
                 }
             },
         }
     };
 }
 
-macro_rules! number {
-    ($name:literal, $field:ident, $least:literal..=$most:literal, $steps:expr, $help:literal) => {
-        Choice {
-            name: $name,
-            help: $help,
-            kind: ChoiceKind::Number($least, $most, $steps),
-            get: |settings| ChoiceValue::Number(settings.$field),
-            set: |settings, value| {
-                if let ChoiceValue::Number(number) = value {
-                    settings.$field = *number;
-                }
-            },
-        }
+macro_rules! switch {
+    ($field:ident, $help:literal) => {
+        plain!($field, Switch, ChoiceKind::Switch, $help)
     };
 }
 
@@ -144,20 +117,18 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
                 settings.theme = Scheme::ALL.iter().find(named).copied().unwrap_or(settings.theme);
             },
         },
-        switch!("ascii", ascii, "draw with ASCII characters only"),
-        switch!("fahrenheit", fahrenheit, "temperatures in °F"),
-        number!(
-            "interval_ms",
+        switch!(ascii, "draw with ASCII characters only"),
+        switch!(fahrenheit, "temperatures in °F"),
+        plain!(
             interval_ms,
-            100..=60_000,
-            &[100, 250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000],
+            Number,
+            ChoiceKind::Number(100, 60_000, &[100, 250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000]),
             "milliseconds from one sample to the next"
         ),
-        number!(
-            "history_seconds",
+        plain!(
             history_seconds,
-            60..=86_400,
-            &[60, 600, 1800, 3600, 7200, 21_600, 86_400],
+            Number,
+            ChoiceKind::Number(60, 86_400, &[60, 600, 1800, 3600, 7200, 21_600, 86_400]),
             "how much history the charts keep; takes effect on the next start"
         ),
         Choice {
@@ -172,13 +143,13 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
                 }
             },
         },
-        switch!("overlaid", overlaid, "all devices in one chart, instead of the selected one"),
-        switch!("filled", filled, "charts as areas instead of lines"),
-        switch!("reversed", reversed, "charts with the newest at the left"),
+        switch!(overlaid, "all devices in one chart, instead of the selected one"),
+        switch!(filled, "charts as areas instead of lines"),
+        switch!(reversed, "charts with the newest at the left"),
         Choice {
             name: "columns",
             help: "the columns of the process table, in their order; those without room are left out",
-            kind: ChoiceKind::SomeOf(COLUMNS),
+            kind: ChoiceKind::SomeOf(&COLUMNS),
             get: |settings| ChoiceValue::Words(settings.columns.iter().map(|column| column.name()).collect()),
             set: |settings, value| {
                 if let ChoiceValue::Words(words) = value {
@@ -189,7 +160,7 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
         Choice {
             name: "sort",
             help: "the column that processes are sorted by",
-            kind: ChoiceKind::OneOf(COLUMNS),
+            kind: ChoiceKind::OneOf(&COLUMNS),
             get: |settings| ChoiceValue::Word(settings.sort.name()),
             set: |settings, value| {
                 if let ChoiceValue::Word(word) = value {
@@ -197,10 +168,10 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
                 }
             },
         },
-        switch!("descending", descending, "the largest first"),
-        switch!("tree", tree, "processes as a tree"),
-        switch!("read_only", read_only, "never send signals"),
-        switch!("mouse", mouse, "enable the mouse; without it, the terminal selects text as usual"),
+        switch!(descending, "the largest first"),
+        switch!(tree, "processes as a tree"),
+        switch!(read_only, "never send signals"),
+        switch!(mouse, "enable the mouse; without it, the terminal selects text as usual"),
     ]
 });
 
@@ -278,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_words_are_those_of_the_table_and_of_the_charts() {
-        assert_eq!(COLUMNS, ProcessColumn::ALL.map(ProcessColumn::name));
+        assert!(ProcessColumn::ALL.iter().enumerate().all(|(n, column)| *column as usize == n));
         assert!(CHARTS.iter().all(|word| CHARTS.iter().filter(|other| *other == word).count() == 1), "{CHARTS:?}");
         assert!(["temperature", "pcie-in", "pcie-out"].map(of_former_word).iter().all(Option::is_some));
         assert_eq!(THEMES, Scheme::ALL.map(Scheme::name));

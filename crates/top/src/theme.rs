@@ -1,5 +1,6 @@
 //! Colours by what they mean, and characters by what the terminal can show.
 
+use ratatui::style::Color::*;
 use ratatui::style::{Color, Modifier, Style};
 use serde::{Deserialize, Serialize};
 use show::style::Glyphs;
@@ -74,6 +75,22 @@ impl Theme {
         }
     }
 
+    /// A block as high as a part of one.
+    pub fn level(&self, share: Option<f64>) -> char {
+        let levels = if self.unicode { "▁▂▃▄▅▆▇█" } else { ".:-=+*%#" };
+        let at = share.map(|share| ((share.clamp(0.0, 1.0) * 8.0) as usize).min(7));
+        at.and_then(|at| levels.chars().nth(at)).unwrap_or(self.glyphs().unknown)
+    }
+
+    /// What is in front of a chip.
+    pub fn mark(&self, is_selected: bool) -> &'static str {
+        match (is_selected, self.unicode) {
+            (false, _) => " ",
+            (true, true) => "▸",
+            (true, false) => ">",
+        }
+    }
+
     /// The colour of the n-th line of a chart.
     pub fn series(&self, n: usize) -> Style {
         match self.scheme {
@@ -111,76 +128,58 @@ struct Colors {
 }
 
 const DARK: Colors = Colors {
-    text: Color::Reset,
-    faint: Color::Indexed(244),
-    reserved: Color::Indexed(238),
-    strong: Color::Reset,
-    title: Color::Indexed(80),
-    border: Color::Indexed(240),
-    good: Color::Indexed(114),
-    warning: Color::Indexed(221),
-    bad: Color::Indexed(203),
-    tagged: Color::Indexed(221),
-    selected: (Color::Indexed(231), Color::Indexed(24)),
-    key: (Color::Indexed(233), Color::Indexed(80)),
+    text: Reset,
+    faint: Indexed(244),
+    reserved: Indexed(238),
+    strong: Reset,
+    title: Indexed(80),
+    border: Indexed(240),
+    good: Indexed(114),
+    warning: Indexed(221),
+    bad: Indexed(203),
+    tagged: Indexed(221),
+    selected: (Indexed(231), Indexed(24)),
+    key: (Indexed(233), Indexed(80)),
     series: [
-        Color::Indexed(80),
-        Color::Indexed(215),
-        Color::Indexed(141),
-        Color::Indexed(114),
-        Color::Indexed(204),
-        Color::Indexed(75),
-        Color::Indexed(229),
-        Color::Indexed(180),
+        Indexed(80),
+        Indexed(215),
+        Indexed(141),
+        Indexed(114),
+        Indexed(204),
+        Indexed(75),
+        Indexed(229),
+        Indexed(180),
     ],
 };
 
 const LIGHT: Colors = Colors {
-    text: Color::Reset,
-    faint: Color::Indexed(244),
-    reserved: Color::Indexed(250),
-    strong: Color::Reset,
-    title: Color::Indexed(25),
-    border: Color::Indexed(248),
-    good: Color::Indexed(28),
-    warning: Color::Indexed(130),
-    bad: Color::Indexed(160),
-    tagged: Color::Indexed(130),
-    selected: (Color::Indexed(16), Color::Indexed(153)),
-    key: (Color::Indexed(231), Color::Indexed(25)),
-    series: [
-        Color::Indexed(25),
-        Color::Indexed(130),
-        Color::Indexed(90),
-        Color::Indexed(28),
-        Color::Indexed(161),
-        Color::Indexed(30),
-        Color::Indexed(58),
-        Color::Indexed(94),
-    ],
+    text: Reset,
+    faint: Indexed(244),
+    reserved: Indexed(250),
+    strong: Reset,
+    title: Indexed(25),
+    border: Indexed(248),
+    good: Indexed(28),
+    warning: Indexed(130),
+    bad: Indexed(160),
+    tagged: Indexed(130),
+    selected: (Indexed(16), Indexed(153)),
+    key: (Indexed(231), Indexed(25)),
+    series: [Indexed(25), Indexed(130), Indexed(90), Indexed(28), Indexed(161), Indexed(30), Indexed(58), Indexed(94)],
 };
 
 const HIGH_CONTRAST: Colors = Colors {
-    text: Color::White,
-    faint: Color::Gray,
-    reserved: Color::Gray,
-    strong: Color::White,
-    title: Color::Cyan,
-    border: Color::White,
-    good: Color::LightGreen,
-    warning: Color::LightYellow,
-    bad: Color::LightRed,
-    tagged: Color::LightYellow,
-    selected: (Color::Black, Color::LightYellow),
-    key: (Color::Black, Color::White),
-    series: [
-        Color::LightCyan,
-        Color::LightYellow,
-        Color::LightMagenta,
-        Color::LightGreen,
-        Color::LightRed,
-        Color::LightBlue,
-        Color::White,
-        Color::Yellow,
-    ],
+    text: White,
+    faint: Gray,
+    reserved: Gray,
+    strong: White,
+    title: Cyan,
+    border: White,
+    good: LightGreen,
+    warning: LightYellow,
+    bad: LightRed,
+    tagged: LightYellow,
+    selected: (Black, LightYellow),
+    key: (Black, White),
+    series: [LightCyan, LightYellow, LightMagenta, LightGreen, LightRed, LightBlue, White, Yellow],
 };

@@ -46,18 +46,9 @@ fn clock(state: &TopState, event: &Event) -> String {
 pub fn act(state: &mut TopState, action: Action) -> bool {
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
     let last = state.events.latest(state.now()).count().saturating_sub(1);
-    let scroll = state.events_back;
-    state.events_back = match action {
-        Action::Up => scroll.saturating_sub(1),
-        Action::Down => scroll + 1,
-        Action::PageUp => scroll.saturating_sub(page),
-        Action::PageDown => scroll + page,
-        Action::Home => 0,
-        Action::End => last,
-        _ => return false,
-    }
-    .min(last);
-    true
+    let to = action.moved(state.events_back, page, last);
+    state.events_back = to.unwrap_or(state.events_back);
+    to.is_some()
 }
 
 /// The wheel scrolls; a click selects the device that an event is about.

@@ -2,7 +2,7 @@
 
 use crate::keys::KeyPress;
 pub use crate::overlay::FilterPrompt as Prompt;
-use crate::paint::{self, clear, put};
+use crate::paint::{clear, columns_of, put};
 use crate::state::{Overlay, TopState, TopView};
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, KeyModifiers};
@@ -124,17 +124,12 @@ fn help(width: usize) -> String {
     [whole.as_str()].into_iter().chain(HELP).find(fits).unwrap_or(HELP[HELP.len() - 1]).to_owned()
 }
 
-/// How many columns a character of the line takes; what would be harmful is drawn as one.
-fn columns(c: char) -> usize {
-    paint::columns(c.encode_utf8(&mut [0; 4])).into()
-}
-
 /// The first character that is seen, so that the cursor is.
 fn first(prompt: &Prompt, room: usize) -> usize {
     let mut used = 1;
     let before = prompt.text[..prompt.cursor].iter().rev();
     let seen = before.take_while(|c| {
-        used += columns(**c);
+        used += columns_of(**c);
         used < room
     });
     prompt.cursor - seen.count()
@@ -144,7 +139,7 @@ fn first(prompt: &Prompt, room: usize) -> usize {
 fn seen(prompt: &Prompt, room: usize) -> impl Iterator<Item = usize> {
     let all = &prompt.text[first(prompt, room)..];
     let begins = all.iter().scan(0, |x, c| {
-        *x += columns(*c);
+        *x += columns_of(*c);
         Some(*x)
     });
     std::iter::once(0).chain(begins).take_while(move |x| *x < room)

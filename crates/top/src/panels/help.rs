@@ -1,7 +1,7 @@
 //! The keys, from the table that they are defined in.
 
 use crate::keys::{BINDINGS, KeyPress};
-use crate::paint::{cell, clear, frame, put};
+use crate::paint::{cell, centred, clear, frame, put};
 use crate::state::{Overlay, TopState};
 use crate::theme::Tone;
 use crossterm::event::{KeyCode, MouseEvent, MouseEventKind};
@@ -12,9 +12,7 @@ use show::text::Align;
 const NAMES: u16 = 14;
 
 pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
-    let width = area.width.min(90);
-    let height = area.height.min(BINDINGS.len() as u16 + 2);
-    let area = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let area = centred(area, 90, BINDINGS.len() as u16 + 2);
     clear(buf, area);
     let inner = frame(buf, area, "Keys (any other key closes this)", &state.theme);
     let scroll = scroll.min(BINDINGS.len().saturating_sub(usize::from(inner.height)));

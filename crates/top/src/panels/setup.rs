@@ -2,7 +2,7 @@
 
 use crate::keys::KeyPress;
 pub use crate::overlay::Setup;
-use crate::paint::{cell, clear, columns, fill, frame, put};
+use crate::paint::{cell, clear, columns, fill, frame, inside, put};
 use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings};
 use crate::state::{Effect, Overlay, TopState};
 use crate::theme::Tone;
@@ -26,12 +26,6 @@ fn place(area: Rect) -> Rect {
     Rect { x: area.right() - width, y: area.y + 1.min(area.height), width, height }
 }
 
-/// Where the choices and their explanation are within it.
-fn inside(area: Rect) -> Rect {
-    let area = place(area);
-    Rect { x: area.x + 1, y: area.y + 1, width: area.width.saturating_sub(2), height: area.height.saturating_sub(2) }
-}
-
 /// The first choice that is drawn, and how many rows there are for them.
 fn window(inner: Rect, at: usize) -> (usize, usize) {
     let rows = usize::from(inner.height.saturating_sub(4)).max(1);
@@ -42,7 +36,7 @@ pub fn draw(state: &TopState, setup: &Setup, area: Rect, buf: &mut Buffer) {
     let theme = &state.theme;
     clear(buf, place(area));
     frame(buf, place(area), "Setup", theme);
-    let inner = inside(area);
+    let inner = inside(place(area));
     let (first, rows) = window(inner, setup.at);
     for (n, choice) in CHOICES.iter().enumerate().skip(first).take(rows) {
         let y = inner.y + (n - first) as u16;
@@ -142,7 +136,7 @@ pub fn press(state: &mut TopState, mut setup: Setup, (code, _): KeyPress) -> Opt
 
 pub fn mouse(state: &mut TopState, mut setup: Setup, event: MouseEvent) -> Option<Overlay> {
     let position = Position { x: event.column, y: event.row };
-    let inner = inside(state.area);
+    let inner = inside(place(state.area));
     match event.kind {
         MouseEventKind::ScrollUp => setup.at = setup.at.saturating_sub(1),
         MouseEventKind::ScrollDown => setup.at = (setup.at + 1).min(CHOICES.len() - 1),

@@ -4,7 +4,7 @@ use super::processes::direction;
 use crate::column::ProcessColumn;
 use crate::keys::KeyPress;
 pub use crate::overlay::SortMenu as Menu;
-use crate::paint::{clear, fill, frame, put};
+use crate::paint::{centred, clear, fill, frame, inside, put};
 use crate::settings::TopSettings;
 use crate::state::{Overlay, TopState};
 use crate::table::sort_by;
@@ -47,11 +47,8 @@ pub fn draw(state: &TopState, menu: &Menu, area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// The menu is in the middle of the screen.
 fn place(area: Rect) -> Rect {
-    let width = area.width.min(50);
-    let height = area.height.min(ProcessColumn::ALL.len() as u16 + 2);
-    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+    centred(area, 50, ProcessColumn::ALL.len() as u16 + 2)
 }
 
 /// The first column that is drawn, so that the cursor is in view.
@@ -88,13 +85,7 @@ pub fn press(state: &mut TopState, mut menu: Menu, (code, _): KeyPress) -> Optio
 
 /// A click chooses, and closes the menu where it is beside it.
 pub fn mouse(state: &mut TopState, mut menu: Menu, event: MouseEvent) -> Option<Overlay> {
-    let place = place(state.area);
-    let inner = Rect {
-        x: place.x + 1,
-        y: place.y + 1,
-        width: place.width.saturating_sub(2),
-        height: place.height.saturating_sub(2),
-    };
+    let inner = inside(place(state.area));
     match event.kind {
         MouseEventKind::ScrollUp => menu.at = menu.at.saturating_sub(1),
         MouseEventKind::ScrollDown => menu.at = (menu.at + 1).min(ProcessColumn::ALL.len() - 1),

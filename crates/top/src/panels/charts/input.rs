@@ -4,7 +4,7 @@ use super::window::Window;
 use super::{Chart, charts, end};
 use crate::chart_window::PressedMoment;
 use crate::keys::Action;
-use crate::panels::layout::{self, Panel};
+use crate::panels::layout::{Panel, area_of};
 use crate::state::TopState;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::Timestamp;
@@ -81,11 +81,7 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
 
 /// The chart that counts when a key is pressed: the first.
 fn first(state: &TopState) -> Option<Chart> {
-    if crate::panels::is_too_small(state.area) {
-        return None;
-    }
-    let (_, area) = layout::of(state, state.area).into_iter().find(|(panel, _)| *panel == Panel::Charts)?;
-    charts(state, area).into_iter().find(|chart| !chart.plot.is_empty())
+    charts(state, area_of(state, Panel::Charts)?).into_iter().find(|chart| !chart.plot.is_empty())
 }
 
 fn zoom_at_cursor(state: &mut TopState, factor: f64) {

@@ -116,10 +116,8 @@ fn one(
     theme: &Theme,
 ) -> u16 {
     let x = put(buf, x, y, end, name, theme.style(Tone::Faint));
-    let (part, tone) = figures::part(device, figure);
-    let parts = part.map(|part| [(part, tone)]);
     let bar_columns = bar_columns.min(end.saturating_sub(x));
-    bar(buf, (x, y), bar_columns, parts.as_ref().map(|parts| &parts[..]), theme);
+    bar(buf, (x, y), bar_columns, figures::part(device, figure), theme);
     let x = x + bar_columns + 1;
     let (text, tone) = figures::used_of_total(device, figure, theme);
     let room = USED.min(end.saturating_sub(x));

@@ -63,9 +63,7 @@ pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &m
         if with_l1 {
             x = put(buf, x, y, end, name, theme.style(Tone::Faint));
         }
-        let (part, tone) = figures::part(device, used);
-        let parts = part.map(|part| [(part, tone)]);
-        bar(buf, (x, y), columns, parts.as_ref().map(|parts| &parts[..]), theme);
+        bar(buf, (x, y), columns, figures::part(device, used), theme);
         x += columns + 1;
         if with_figure {
             let (text, tone) = figures::used(device, used, theme);

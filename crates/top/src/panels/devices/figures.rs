@@ -58,6 +58,17 @@ pub fn state(device: &Device) -> String {
     }
 }
 
+/// The state in so many columns.
+pub fn brief_state(state: DeviceState, columns: u16) -> &'static str {
+    match state {
+        // Its readings are old.
+        DeviceState::Ok => "old",
+        DeviceState::Resetting if columns < 9 => "reset",
+        DeviceState::NoDriver if columns < 9 => "driver",
+        state => state.name(),
+    }
+}
+
 /// `4.2s`, `75s`, `12m`, `30h`
 pub fn short_time(seconds: f64) -> String {
     match seconds {
@@ -170,9 +181,9 @@ pub fn traffic(device: &Device, theme: &Theme, short: bool) -> Option<(String, T
 }
 
 /// A bar of a capacity: how much of it is used, as a part of one, and the tone of that.
-pub fn part(device: &Device, figure: &Figure<Device>) -> (Option<f64>, Tone) {
+pub fn part(device: &Device, figure: &Figure<Device>) -> Option<(f64, Tone)> {
     let tone = figure.judge(device).map_or(Tone::Faint, Tone::from);
-    (figure.share(device), unless_gone(device, tone))
+    Some((figure.share(device)?, unless_gone(device, tone)))
 }
 
 /// Memory is known from elsewhere than from the chip: it is old only when the chip is gone.

@@ -5,15 +5,11 @@ use crate::paint::{cell, put};
 use crate::state::TopState;
 use crate::theme::Tone;
 use crate::unit_text::{BRIEF_COLUMNS, UnitText};
+use model::Device;
 use model::figure::device::POWER;
-use model::{Device, State as DeviceState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::text::Align;
-
-/// From little to much.
-const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-const ASCII_LEVELS: [char; 8] = ['.', ':', '-', '=', '+', '*', '%', '#'];
 
 pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &mut Buffer) {
     let (theme, y, end) = (&state.theme, area.y, area.right());
@@ -25,7 +21,7 @@ pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &m
     let room = end.saturating_sub(x);
     let field = state.settings.charts.first().copied().unwrap_or(POWER.field());
     if !figures::is_known(device, field) {
-        let word = brief(device.state);
+        let word = figures::brief_state(device.state, 6);
         cell(buf, (x, y), room, word, Align::Left, theme.style(figures::state_tone(device)), theme);
         return;
     }
@@ -33,28 +29,12 @@ pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &m
     let text = field.number(device).map_or(theme.glyphs().absent.to_owned(), |value| text.brief(value));
     let block = room.saturating_sub(BRIEF_COLUMNS + 1).max(1);
     let glyphs = theme.glyphs();
-    let (glyph, tone) = match field.share(device) {
-        Some(share) => {
-            let levels = if theme.unicode { LEVELS } else { ASCII_LEVELS };
-            (levels[((share.clamp(0.0, 1.0) * 8.0) as usize).min(7)], Tone::of_level(field, device))
-        }
-        None => (glyphs.unknown, Tone::Faint),
-    };
+    let share = field.share(device);
+    let (glyph, tone) = (theme.level(share), share.map_or(Tone::Faint, |_| Tone::of_level(field, device)));
     for x in x..x.saturating_add(block).min(end) {
         put(buf, x, y, end, glyph.encode_utf8(&mut [0; 4]), theme.style(tone));
     }
     let x = x.saturating_add(block + 1);
     let tone = if text == glyphs.absent { Tone::Faint } else { Tone::Plain };
     cell(buf, (x, y), BRIEF_COLUMNS.min(end.saturating_sub(x)), &text, Align::Right, theme.style(tone), theme);
-}
-
-/// A state in six columns.
-fn brief(state: DeviceState) -> &'static str {
-    match state {
-        DeviceState::Resetting => "reset",
-        DeviceState::NoDriver => "driver",
-        // Its readings are old.
-        DeviceState::Ok => "old",
-        state => state.name(),
-    }
 }

@@ -186,9 +186,6 @@ impl DeviceGrid {
 
 /// The mark in front of the selected device, and the tone of its name.
 fn selection(state: &TopState, device: &model::Device) -> (&'static str, Tone) {
-    match (state.device.as_ref() == Some(&device.id), state.theme.unicode) {
-        (true, true) => ("▸", Tone::Selected),
-        (true, false) => (">", Tone::Selected),
-        (false, _) => (" ", Tone::Strong),
-    }
+    let is_selected = state.device.as_ref() == Some(&device.id);
+    (state.theme.mark(is_selected), if is_selected { Tone::Selected } else { Tone::Strong })
 }

@@ -20,12 +20,6 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
     let at = hosts.at();
     let page = shown.max(2) - 1;
     match action {
-        Action::Up => hosts.select(at.saturating_sub(1), shown),
-        Action::Down => hosts.select(at + 1, shown),
-        Action::PageUp => hosts.select(at.saturating_sub(page), shown),
-        Action::PageDown => hosts.select(at + page, shown),
-        Action::Home => hosts.select(0, shown),
-        Action::End => hosts.select(usize::MAX, shown),
         Action::Right => hosts.expand(Some(true)),
         Action::Left => hosts.expand(Some(false)),
         Action::Tag => hosts.expand(None),
@@ -48,7 +42,10 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
         // One Esc too many does not quit.
         Action::Back => state.notice = Some("q ends".into()),
         Action::Signal => state.notice = Some(super::super::signals::REMOTE.into()),
-        _ => return false,
+        _ => match action.moved(at, page, hosts.len().saturating_sub(1)) {
+            Some(to) => hosts.select(to, shown),
+            None => return false,
+        },
     }
     true
 }

@@ -1,8 +1,9 @@
 //! The columns of the list of machines, and the place of each.
 
 use crate::hosts::HostSort;
+use FleetColumn::*;
 use ratatui::layout::Rect;
-use show::text::Align;
+use show::text::Align::{self, Left, Right};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FleetColumn {
@@ -25,18 +26,21 @@ pub struct PlacedFleetColumn {
     pub width: u16,
 }
 
-/// All of them with the least width, in their order; and what goes first where there is no room.
-const COLUMNS: [(FleetColumn, u16, u8); 10] = [
-    (FleetColumn::Host, NARROWEST_NAME, 0),
-    (FleetColumn::State, 9, 0),
-    (FleetColumn::Devices, 5, 0),
-    (FleetColumn::Temperature, 7, 1),
-    (FleetColumn::Power, 7, 2),
-    (FleetColumn::DramBar, 8, 6),
-    (FleetColumn::Dram, 11, 3),
-    (FleetColumn::Processes, 5, 5),
-    (FleetColumn::Age, 5, 4),
-    (FleetColumn::Worst, 24, 7),
+type FleetColumnFacts = (FleetColumn, &'static str, Align, Option<HostSort>, u16, u8);
+
+/// All of them in their order: name, side, what a click on the name sorts by, the least width, and what goes first where there
+/// is no room.
+const COLUMNS: [FleetColumnFacts; 10] = [
+    (Host, "MACHINE", Left, Some(HostSort::Name), NARROWEST_NAME, 0),
+    (State, "STATE", Left, Some(HostSort::Need), 9, 0),
+    (Devices, "OK", Right, Some(HostSort::Devices), 5, 0),
+    (Temperature, "HOTTEST", Right, Some(HostSort::Temperature), 7, 1),
+    (Power, "POWER", Right, Some(HostSort::Power), 7, 2),
+    (DramBar, "", Left, None, 8, 6),
+    (Dram, "DRAM", Right, Some(HostSort::Dram), 11, 3),
+    (Processes, "PROCS", Right, Some(HostSort::Processes), 5, 5),
+    (Age, "AGE", Right, Some(HostSort::Age), 5, 4),
+    (Worst, "WHAT IS WRONG", Left, None, 24, 7),
 ];
 
 /// A name gets so many columns before all others, and so many where there is room.
@@ -48,46 +52,22 @@ const NARROW: u16 = 100;
 
 impl FleetColumn {
     pub fn head(self) -> &'static str {
-        match self {
-            FleetColumn::Host => "MACHINE",
-            FleetColumn::State => "STATE",
-            FleetColumn::Devices => "OK",
-            FleetColumn::Temperature => "HOTTEST",
-            FleetColumn::Power => "POWER",
-            FleetColumn::DramBar => "",
-            FleetColumn::Dram => "DRAM",
-            FleetColumn::Processes => "PROCS",
-            FleetColumn::Age => "AGE",
-            FleetColumn::Worst => "WHAT IS WRONG",
-        }
+        COLUMNS[self as usize].1
     }
 
     pub fn align(self) -> Align {
-        match self {
-            FleetColumn::Host | FleetColumn::State | FleetColumn::DramBar | FleetColumn::Worst => Align::Left,
-            _ => Align::Right,
-        }
+        COLUMNS[self as usize].2
     }
 
-    /// What a click on its name sorts by.
     pub fn sort(self) -> Option<HostSort> {
-        match self {
-            FleetColumn::Host => Some(HostSort::Name),
-            FleetColumn::State => Some(HostSort::Need),
-            FleetColumn::Devices => Some(HostSort::Devices),
-            FleetColumn::Temperature => Some(HostSort::Temperature),
-            FleetColumn::Power => Some(HostSort::Power),
-            FleetColumn::Dram => Some(HostSort::Dram),
-            FleetColumn::Processes => Some(HostSort::Processes),
-            FleetColumn::Age => Some(HostSort::Age),
-            FleetColumn::DramBar | FleetColumn::Worst => None,
-        }
+        COLUMNS[self as usize].3
     }
 }
 
 /// The columns for which there is room, where the widest name takes so many.
 pub fn placed(area: Rect, name: u16) -> Vec<PlacedFleetColumn> {
-    let mut columns = COLUMNS.to_vec();
+    let mut columns: Vec<(FleetColumn, u16, u8)> =
+        COLUMNS.iter().map(|(column, .., width, rank)| (*column, *width, *rank)).collect();
     columns[0].1 = name.clamp(NARROWEST_NAME, if area.width < NARROW { WIDE_NAME * 3 / 4 } else { WIDE_NAME });
     let room = area.width.saturating_sub(1);
     let needed = |columns: &[(FleetColumn, u16, u8)]| columns.iter().map(|(_, width, _)| width + 1).sum::<u16>();
@@ -101,13 +81,13 @@ pub fn placed(area: Rect, name: u16) -> Vec<PlacedFleetColumn> {
     let mut rest = room.saturating_sub(needed(&columns));
     let mut x = area.x + 1;
     let mut placed: Vec<PlacedFleetColumn> = Vec::with_capacity(columns.len());
-    let has_worst = columns.iter().any(|(column, ..)| *column == FleetColumn::Worst);
+    let has_worst = columns.iter().any(|(column, ..)| *column == Worst);
     for (column, least, _) in columns {
         // A name takes what it needs of what is left, and what is wrong takes the rest.
         let more = match column {
-            FleetColumn::Host => rest.min(name.min(WIDEST_NAME).saturating_sub(least)),
-            FleetColumn::DramBar if has_worst => (rest / 4).min(16),
-            FleetColumn::Worst => rest,
+            Host => rest.min(name.min(WIDEST_NAME).saturating_sub(least)),
+            DramBar if has_worst => (rest / 4).min(16),
+            Worst => rest,
             _ => 0,
         };
         rest -= more;

@@ -223,8 +223,8 @@ impl FleetRow<'_> {
     ) {
         let part = used.zip(total).map(|(used, total)| used.0 as f64 / total.0.max(1) as f64);
         let tone = |part| if is_old { Tone::Faint } else { Judge::Capacity.judge(part).into() };
-        let parts = part.map(|part| [(part, tone(part))]);
-        bar(buf, (place.x, self.y), place.width, parts.as_ref().map(|parts| &parts[..]), self.theme());
+        let part = part.map(|part| (part, tone(part)));
+        bar(buf, (place.x, self.y), place.width, part, self.theme());
     }
 
     fn device(&self, device: &Device, columns: &[PlacedFleetColumn], buf: &mut Buffer) {

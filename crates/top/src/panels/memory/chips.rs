@@ -143,11 +143,7 @@ fn head(state: &TopState, grid: &ChipGrid, area: Rect, buf: &mut Buffer) {
 fn draw_chip(state: &TopState, chip: &Chip, form: ChipForm, area: Rect, buf: &mut Buffer) {
     let theme = &state.theme;
     let is_selected = state.device.as_ref().is_some_and(|id| id.to_string() == chip.id);
-    let mark = match (is_selected, theme.unicode) {
-        (false, _) => " ",
-        (true, true) => "▸",
-        (true, false) => ">",
-    };
+    let mark = theme.mark(is_selected);
     let sick = state_tone(chip.state);
     // Too narrow for words: something is the matter with it.
     let id = format!("{mark}{:>3}{}", chip.id, if sick.is_some() && form != ChipForm::Line { "!" } else { " " });

@@ -122,12 +122,6 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
     let at = cursor(&state.memory, &rows);
     let last = rows.len().saturating_sub(1);
     match action {
-        Action::Up => select(&mut state.memory, &rows, at.saturating_sub(1), page),
-        Action::Down => select(&mut state.memory, &rows, at + 1, page),
-        Action::PageUp => select(&mut state.memory, &rows, at.saturating_sub(page), page),
-        Action::PageDown => select(&mut state.memory, &rows, at + page, page),
-        Action::Home => select(&mut state.memory, &rows, 0, page),
-        Action::End => select(&mut state.memory, &rows, last, page),
         Action::Left => step_tab(&mut state.memory, -1),
         Action::Right => step_tab(&mut state.memory, 1),
         Action::Enter => return enter(state, &rows, at),
@@ -137,7 +131,10 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
             let next = chosen.kind.and_then(|kind| KINDS.iter().position(|other| *other == kind)).map_or(0, |n| n + 1);
             *chosen = Chosen { tab: chosen.tab, pid: chosen.pid, kind: KINDS.get(next).copied(), ..Chosen::default() };
         }
-        _ => return false,
+        _ => match action.moved(at, page, last) {
+            Some(to) => select(&mut state.memory, &rows, to, page),
+            None => return false,
+        },
     }
     true
 }

@@ -11,10 +11,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::text::{Align, width};
 
-/// From little to much.
-const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-const ASCII_LEVELS: [char; 8] = ['.', ':', '-', '=', '+', '*', '%', '#'];
-
 /// A chip and what it is to the selected one.
 pub struct MeshChip<'a> {
     /// Absent when the picture is older than the chip.
@@ -78,11 +74,10 @@ fn draw_line(state: &TopState, device: &Device, figure: &ChipFigure, line: u16, 
         cell(buf, (x, y), area.width, text, Align::Left, theme.style(tone), theme);
     };
     match (line, knows) {
-        (0, false) => text(buf, word(device.state, area.width), figures::state_tone(device)),
+        (0, false) => text(buf, figures::brief_state(device.state, area.width), figures::state_tone(device)),
         (0, true) => text(buf, figure.text(area.width), figure.tone),
         (1, true) => {
-            let parts = figure.share.map(|share| [(share, figure.tone)]);
-            bar(buf, (x, y), area.width, parts.as_ref().map(|parts| &parts[..]), theme);
+            bar(buf, (x, y), area.width, figure.share.map(|share| (share, figure.tone)), theme);
         }
         // The last that it said, and when.
         (1, false) => {
@@ -100,14 +95,14 @@ fn draw_line(state: &TopState, device: &Device, figure: &ChipFigure, line: u16, 
 pub fn draw_bare(state: &TopState, chip: &MeshChip<'_>, names: usize, area: Rect, buf: &mut Buffer) {
     let (theme, y, end) = (&state.theme, area.y, area.right());
     let tone = if chip.is_linked && !chip.is_selected { Tone::Title } else { name_tone(chip) };
-    let name = format!("{}{:>names$}", selection(chip, theme), chip.name);
+    let name = format!("{}{:>names$}", theme.mark(chip.is_selected), chip.name);
     let x = put(buf, area.x, y, end, &name, theme.style(tone)).saturating_add(1);
     let Some(device) = chip.device else { return };
     if is_known(device, state.mesh.metric) {
         draw_level(state, &ChipFigure::of(device, state.mesh.metric, state), x, y, end, buf);
     } else {
         let room = end.saturating_sub(x);
-        let word = word(device.state, room);
+        let word = figures::brief_state(device.state, room);
         cell(buf, (x, y), room, word, Align::Left, theme.style(figures::state_tone(device)), theme);
     }
 }
@@ -119,11 +114,7 @@ fn draw_level(state: &TopState, figure: &ChipFigure, x: u16, y: u16, end: u16, b
     let room = end.saturating_sub(x);
     let text = if room >= 12 { figure.text(room - 4) } else { figure.brief(room) };
     let taken = (width(text) as u16).min(room);
-    let levels = if theme.unicode { LEVELS } else { ASCII_LEVELS };
-    let glyph = match figure.share {
-        Some(share) => levels[((share.clamp(0.0, 1.0) * 8.0) as usize).min(7)],
-        None => theme.glyphs().unknown,
-    };
+    let glyph = theme.level(figure.share);
     let at = end.saturating_sub(taken).max(x);
     for x in x..end.saturating_sub(taken + 1) {
         put(buf, x, y, end, glyph.encode_utf8(&mut [0; 4]), style);
@@ -131,31 +122,12 @@ fn draw_level(state: &TopState, figure: &ChipFigure, x: u16, y: u16, end: u16, b
     cell(buf, (at, y), taken, text, Align::Left, style, theme);
 }
 
-fn selection(chip: &MeshChip<'_>, theme: &Theme) -> &'static str {
-    match (chip.is_selected, theme.unicode) {
-        (true, true) => "▸",
-        (true, false) => ">",
-        (false, _) => " ",
-    }
-}
-
 fn named(chip: &MeshChip<'_>, theme: &Theme) -> String {
-    format!("{}{} ", selection(chip, theme), chip.name)
+    format!("{}{} ", theme.mark(chip.is_selected), chip.name)
 }
 
 fn name_tone(chip: &MeshChip<'_>) -> Tone {
     if chip.is_selected { Tone::Selected } else { Tone::Strong }
-}
-
-/// The state in so many columns.
-fn word(state: DeviceState, columns: u16) -> &'static str {
-    match state {
-        // Its readings are old.
-        DeviceState::Ok => "old",
-        DeviceState::Resetting if columns < 9 => "reset",
-        DeviceState::NoDriver if columns < 9 => "driver",
-        state => state.name(),
-    }
 }
 
 /// Two figures that are not the chosen one, where the chip gives them.

@@ -26,12 +26,6 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
     let last = state.rows.len().saturating_sub(1);
     let page = shown_rows(state).max(2) - 1;
     match action {
-        Action::Up => select(state, at.saturating_sub(1)),
-        Action::Down => select(state, at + 1),
-        Action::PageUp => select(state, at.saturating_sub(page)),
-        Action::PageDown => select(state, at + page),
-        Action::Home => select(state, 0),
-        Action::End => select(state, last),
         Action::Left => state.table.sideways = state.table.sideways.saturating_sub(SIDEWAYS),
         Action::Right => {
             let lengths = state.rows.from(0).filter_map(|(_, process, _)| Some(process.command.as_ref()?.len()));
@@ -64,7 +58,10 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
             Some(menu) => state.overlay = Some(Overlay::Signals(menu)),
             None => state.notice = Some("no process is selected".into()),
         },
-        _ => return false,
+        _ => match action.moved(at, page, last) {
+            Some(to) => select(state, to),
+            None => return false,
+        },
     }
     state.table.clicked = None;
     state.refresh_rows();

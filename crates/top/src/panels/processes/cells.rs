@@ -1,7 +1,7 @@
 //! What the cells say.
 
 use crate::column::ProcessColumn;
-use crate::paint;
+use crate::paint::columns_of;
 use crate::row::{TableRow, short};
 use crate::theme::{Theme, Tone};
 use model::{Bytes, Process};
@@ -100,11 +100,6 @@ pub fn window(text: &str, from: usize, columns: usize, mark: char) -> String {
         shown.push(c);
     }
     shown
-}
-
-/// What is harmful is drawn as one column.
-fn columns_of(c: char) -> usize {
-    paint::columns(c.encode_utf8(&mut [0; 4])).into()
 }
 
 #[cfg(test)]

@@ -15,14 +15,8 @@ pub struct PlacedColumn {
 
 impl PlacedColumn {
     pub fn align(&self) -> Align {
-        match self.column {
-            ProcessColumn::Devices
-            | ProcessColumn::User
-            | ProcessColumn::Container
-            | ProcessColumn::Source
-            | ProcessColumn::Command => Align::Left,
-            _ => Align::Right,
-        }
+        let is_right = self.column == ProcessColumn::Pid || self.column.is_number();
+        if is_right { Align::Right } else { Align::Left }
     }
 
     /// The column that stretches, and is drawn in its own way.
@@ -30,27 +24,6 @@ impl PlacedColumn {
         (self.column == ProcessColumn::Command).then_some(self)
     }
 }
-
-/// The columns in the order in which they go when there is no room.
-const LEAVING: [ProcessColumn; 17] = [
-    ProcessColumn::L1Small,
-    ProcessColumn::Cb,
-    ProcessColumn::Trace,
-    ProcessColumn::Container,
-    ProcessColumn::HostMemory,
-    ProcessColumn::Cpu,
-    ProcessColumn::Age,
-    ProcessColumn::Share,
-    ProcessColumn::Growth,
-    ProcessColumn::Utilization,
-    ProcessColumn::Source,
-    ProcessColumn::User,
-    ProcessColumn::L1,
-    ProcessColumn::Devices,
-    ProcessColumn::Command,
-    ProcessColumn::Dram,
-    ProcessColumn::Pid,
-];
 
 /// The least that is worth showing of a command.
 const COMMAND: u16 = 18;
@@ -83,11 +56,11 @@ pub fn placed(state: &TopState, area: Rect) -> Vec<PlacedColumn> {
         }
     }
     let needed = |chosen: &[ProcessColumn]| 1 + chosen.iter().map(|column| width(*column, widths) + 1).sum::<u16>();
-    let mut leaving = LEAVING.iter();
+    let mut leaving = ProcessColumn::leaving();
     // A table without a single column would say nothing.
     while needed(&chosen) > area.width + 1 && chosen.len() > 1 {
         let Some(least) = leaving.next() else { break };
-        chosen.retain(|column| column != least);
+        chosen.retain(|column| *column != least);
     }
     let spare = (area.width + 1).saturating_sub(needed(&chosen));
     let mut x = area.x.saturating_add(1);
