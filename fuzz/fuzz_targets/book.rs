@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use ledger::book::{self, AllocatorBanks, Book, BookBuffer, Chips, BufferKind, NewBuffer, Writer};
+use ledger::book::{self, AllocatorBanks, Book, BookBuffer, Chips, MemoryKind, NewBuffer, Writer};
 use libfuzzer_sys::fuzz_target;
 use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ static WHOLE: LazyLock<Whole> = LazyLock::new(|| {
     let writer = Writer::with_room("fuzz", 16).unwrap();
     let chips = (0..2).map(|id| Chips::one(writer.chip(id, Some(500)).unwrap())).fold(Chips(0), |all, one| all | one);
     for id in 1..=12 {
-        let kind = BufferKind::ALL[id as usize % 4];
+        let kind = MemoryKind::ALL[id as usize % 4];
         let (logical, per_bank) = (id << 30, id << 26);
         writer.allocate(&NewBuffer {
             id,
@@ -37,7 +37,7 @@ static WHOLE: LazyLock<Whole> = LazyLock::new(|| {
     writer.clear(2);
     writer.banks(
         0,
-        BufferKind::Dram,
+        MemoryKind::Dram,
         AllocatorBanks { banks: 12, allocatable: 3 << 30, allocated: 1 << 30, free: 2 << 30, largest_free: 1 << 30 },
     );
     writer.free(3);

@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     let devices: std::collections::BTreeSet<i32> =
         accounts.iter().flat_map(|(_, account)| account.buffers().map(|(device, ..)| device)).collect();
     for device in devices {
-        for kind in ledger::book::BufferKind::ALL {
+        for kind in ledger::book::MemoryKind::ALL {
             let buffers = accounts.iter().flat_map(|(_, account)| account.buffers());
             let here = buffers.filter(|(of, _, buffer)| *of == device && buffer.kind == kind);
             let sum = here.fold(0u128, |sum, (.., buffer)| sum + u128::from(buffer.bytes));

@@ -7,7 +7,7 @@ use crate::book::{DeviceSlot, ProcessBook};
 use crate::buffer::{Buffer, number};
 use crate::clock::timed;
 use crate::metal::Metal;
-use ledger::book::{AllocatorBanks, BufferKind, Chips};
+use ledger::book::{AllocatorBanks, Chips, MemoryKind};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Asks about the banks that a buffer is in, if it is time.
@@ -20,7 +20,7 @@ pub unsafe fn refresh(
     book: &ProcessBook,
     slot: &DeviceSlot,
     buffer: Buffer,
-    kind: BufferKind,
+    kind: MemoryKind,
     now: u64,
 ) {
     if slot.refresh(kind).is_some_and(|refresh| refresh.pace.take(now)) {
@@ -35,14 +35,14 @@ pub unsafe fn refresh(
 /// As for [`refresh`].
 #[cold]
 pub unsafe fn introduce(metal: &Metal, book: &ProcessBook, slot: &DeviceSlot, buffer: Buffer) {
-    for kind in BufferKind::ALL.into_iter().filter(|kind| kind.has_banks()) {
+    for kind in MemoryKind::ALL.into_iter().filter(|kind| kind.has_banks()) {
         // SAFETY: as promised.
         unsafe { ask(metal, book, slot, buffer, kind) };
     }
 }
 
 #[cold]
-unsafe fn ask(metal: &Metal, book: &ProcessBook, slot: &DeviceSlot, buffer: Buffer, kind: BufferKind) {
+unsafe fn ask(metal: &Metal, book: &ProcessBook, slot: &DeviceSlot, buffer: Buffer, kind: MemoryKind) {
     let (Some(statistics), Ok(reader), Some(refresh)) = (metal.statistics, &metal.buffers, slot.refresh(kind)) else {
         return;
     };

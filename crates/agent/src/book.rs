@@ -5,7 +5,7 @@ use crate::device::Object;
 use crate::due::{AskLimit, Programs, Refresh};
 use crate::handover::Handover;
 use crate::metal::Metal;
-use ledger::book::{BufferKind, Chips, Writer};
+use ledger::book::{Chips, MemoryKind, Writer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{
@@ -173,7 +173,7 @@ impl Devices {
     /// Whether all buffers of a kind on the chips of a device are the device's own.
     ///
     /// A mesh, its submeshes and its single devices have allocators of their own for the same chips.
-    pub fn is_alone(&self, device: &DeviceSlot, kind: BufferKind) -> bool {
+    pub fn is_alone(&self, device: &DeviceSlot, kind: MemoryKind) -> bool {
         let others = self.iter().filter(|slot| !ptr::eq(*slot, device));
         !others.into_iter().any(|slot| slot.chips().0 & device.chips().0 != 0 && slot.has_any(kind))
     }
@@ -221,41 +221,41 @@ impl DeviceSlot {
 
     /// A buffer was allocated, and comes into the book now.
     #[inline]
-    pub fn gains(&self, kind: BufferKind) {
+    pub fn gains(&self, kind: MemoryKind) {
         self.change(kind, EVENT + LIVE);
     }
 
     /// A buffer goes out of the book now, and is given back after that: they disagree from here on.
     #[inline]
-    pub fn begins_to_lose(&self, kind: BufferKind) {
+    pub fn begins_to_lose(&self, kind: MemoryKind) {
         self.change(kind, EVENT + UNDER_WAY);
     }
 
     /// They agree again. The book may not have known the buffer.
     #[inline]
-    pub fn has_lost(&self, kind: BufferKind, known: bool) {
+    pub fn has_lost(&self, kind: MemoryKind, known: bool) {
         self.change(kind, UNDER_WAY.wrapping_neg().wrapping_sub(if known { LIVE } else { 0 }));
     }
 
     #[inline]
-    fn change(&self, kind: BufferKind, by: u64) {
+    fn change(&self, kind: MemoryKind, by: u64) {
         if let Some(events) = self.events.get(kind as usize) {
             events.fetch_add(by, AcqRel);
         }
     }
 
     /// A number that stays the same while book and allocator agree and nothing happens. `None` while they do not.
-    pub fn at_rest(&self, kind: BufferKind) -> Option<u64> {
+    pub fn at_rest(&self, kind: MemoryKind) -> Option<u64> {
         let events = self.events.get(kind as usize)?.load(Acquire);
         events.is_multiple_of(LIVE).then_some(events)
     }
 
     /// Whether there are buffers of a kind on this device.
-    fn has_any(&self, kind: BufferKind) -> bool {
+    fn has_any(&self, kind: MemoryKind) -> bool {
         self.events.get(kind as usize).is_some_and(|events| events.load(Acquire) % EVENT / LIVE != 0)
     }
 
-    pub fn refresh(&self, kind: BufferKind) -> Option<&Refresh> {
+    pub fn refresh(&self, kind: MemoryKind) -> Option<&Refresh> {
         self.banks.get(kind as usize)
     }
 

@@ -4,7 +4,7 @@ use crate::decode::{self, Layout};
 use crate::device::Object;
 use crate::library::{code, find, function};
 use crate::unordered_map::UnorderedMap;
-use ledger::book::BufferKind;
+use ledger::book::MemoryKind;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -31,7 +31,7 @@ pub struct BufferFacts {
 pub struct BufferPlace {
     pub id: u64,
     pub device: Object,
-    pub kind: BufferKind,
+    pub kind: MemoryKind,
 }
 
 /// The result of reading a buffer.
@@ -137,7 +137,7 @@ impl BufferReader {
                 _ => self.banks(allocator, place.kind),
             };
             // Blocks of all kinds are whole multiples of what DRAM is aligned to.
-            let block = (self.alignment)(allocator, number(BufferKind::Dram));
+            let block = (self.alignment)(allocator, number(MemoryKind::Dram));
             let per_bank = whole_blocks((self.per_bank)(buffer), block.into());
             let page = (self.page_size)(buffer);
             Look::At(BufferFacts { place, logical, per_bank, banks, address: address.into(), page, layout })
@@ -161,12 +161,12 @@ impl BufferReader {
                 }
             };
             let kind = match number {
-                0 => BufferKind::Dram,
-                1 => BufferKind::L1,
+                0 => MemoryKind::Dram,
+                1 => MemoryKind::L1,
                 // The host's.
                 2 => return Look::Nowhere,
-                3 => BufferKind::L1Small,
-                4 => BufferKind::Trace,
+                3 => MemoryKind::L1Small,
+                4 => MemoryKind::Trace,
                 _ => return Look::Odd("a buffer is of a type that is not known"),
             };
             let Some(device) = NonNull::new(device.cast_mut()) else {
@@ -202,7 +202,7 @@ impl BufferReader {
     ///
     /// # Safety
     /// The allocator must be alive, and have banks for the kind.
-    pub unsafe fn banks(&self, allocator: Allocator, kind: BufferKind) -> u32 {
+    pub unsafe fn banks(&self, allocator: Allocator, kind: MemoryKind) -> u32 {
         // SAFETY: as promised.
         unsafe { (self.num_banks)(allocator, &number(kind)) }
     }
@@ -295,14 +295,14 @@ fn whole_blocks(bytes: u64, block: u64) -> u64 {
 }
 
 /// As tt-metal numbers its types of buffers.
-pub fn number(kind: BufferKind) -> u32 {
+pub fn number(kind: MemoryKind) -> u32 {
     match kind {
-        BufferKind::Dram => 0,
-        BufferKind::L1 => 1,
-        BufferKind::L1Small => 3,
-        BufferKind::Trace => 4,
+        MemoryKind::Dram => 0,
+        MemoryKind::L1 => 1,
+        MemoryKind::L1Small => 3,
+        MemoryKind::Trace => 4,
         // They are no buffers.
-        BufferKind::Cb | BufferKind::Kernel => 2,
+        MemoryKind::Cb | MemoryKind::Kernel => 2,
     }
 }
 

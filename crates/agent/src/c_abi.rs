@@ -6,7 +6,7 @@ use crate::book::ProcessBook;
 use crate::clock::millis;
 use crate::hooks::is_on;
 use crate::{label, query};
-use ledger::book::{AllocatorBanks, BufferKind, Chips, NewBuffer};
+use ledger::book::{AllocatorBanks, Chips, MemoryKind, NewBuffer};
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn ttmon_allocate(buffer: *const CBuffer) -> bool {
     let own_label = unsafe { text(buffer.label) };
     guarded(false, || {
         let Some(book) = current() else { return false };
-        let Some(kind) = BufferKind::from_number(buffer.kind) else {
+        let Some(kind) = MemoryKind::from_number(buffer.kind) else {
             book.incomplete("a runtime reported a buffer of an unknown kind, which is not counted");
             return false;
         };
@@ -154,7 +154,7 @@ pub extern "C" fn ttmon_free(id: u64) -> bool {
 pub unsafe extern "C" fn ttmon_banks(chip: i32, kind: u8, figures: *const CBankFigures) {
     // SAFETY: as promised.
     let Some(figures) = (unsafe { figures.as_ref() }) else { return };
-    let (Ok(chip), Some(kind)) = (u8::try_from(chip), BufferKind::from_number(kind)) else { return };
+    let (Ok(chip), Some(kind)) = (u8::try_from(chip), MemoryKind::from_number(kind)) else { return };
     let figures = AllocatorBanks {
         banks: figures.banks,
         allocatable: figures.allocatable_bytes,
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn the_kinds_are_those_of_the_book() {
         use CMemoryKind::{Cb, Dram, Kernel, L1, L1Small, Trace};
-        for (ours, theirs) in [Dram, L1, L1Small, Trace, Cb, Kernel].into_iter().zip(BufferKind::ALL) {
+        for (ours, theirs) in [Dram, L1, L1Small, Trace, Cb, Kernel].into_iter().zip(MemoryKind::ALL) {
             assert_eq!(ours as u8, theirs as u8, "{ours:?}");
         }
     }

@@ -15,7 +15,7 @@
 use crate::book::{DeviceSlot, ProcessBook};
 use crate::clock::{millis, timed};
 use crate::metal::TotalCb;
-use ledger::book::BufferKind;
+use ledger::book::MemoryKind;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Milliseconds between two looks at devices that were put off.
@@ -103,7 +103,7 @@ unsafe fn ask(total: Option<TotalCb>, book: &ProcessBook, slot: &DeviceSlot) {
 
 fn tell(book: &ProcessBook, slot: &DeviceSlot, bytes: u64, programs: u64) {
     let chips = slot.chips();
-    book.write(|writer| chips.iter().for_each(|chip| writer.set(chip, BufferKind::Cb, bytes, programs)));
+    book.write(|writer| chips.iter().for_each(|chip| writer.set(chip, MemoryKind::Cb, bytes, programs)));
 }
 
 /// A number that no other living thread has.

@@ -6,7 +6,7 @@ use crate::clock::millis;
 use crate::device::{self, Object};
 use crate::metal::Metal;
 use crate::{banks, circular, label};
-use ledger::book::{BufferKind, Chips, NewBuffer};
+use ledger::book::{Chips, MemoryKind, NewBuffer};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
@@ -89,7 +89,7 @@ pub struct Freeing {
     metal: &'static Metal,
     book: &'static ProcessBook,
     slot: &'static DeviceSlot,
-    kind: BufferKind,
+    kind: MemoryKind,
     known: bool,
 }
 

@@ -18,7 +18,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use ledger::book::{BufferKind, Chips, NewBuffer, Writer};
+use ledger::book::{Chips, MemoryKind, NewBuffer, Writer};
 use ledger::wire::{Hello, Request, frame};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
@@ -33,7 +33,7 @@ pub struct Keeper {
 struct Truth {
     writer: Writer,
     chip: u8,
-    live: Vec<(u64, BufferKind, u64)>,
+    live: Vec<(u64, MemoryKind, u64)>,
     next_id: u64,
     random: u64,
 }
@@ -71,7 +71,7 @@ impl Keeper {
             }
             ["boast", bytes] => {
                 let mut truth = self.truth.lock().ok().context("the thread has died")?;
-                truth.allocate(BufferKind::Dram, crate::script::number("BYTES", bytes)?, 1, 0);
+                truth.allocate(MemoryKind::Dram, crate::script::number("BYTES", bytes)?, 1, 0);
                 Ok(String::new())
             }
             ["hand", socket] => {
@@ -83,7 +83,7 @@ impl Keeper {
                 let truth = self.truth.lock().ok().context("the thread has died")?;
                 let sum =
                     |kind| truth.live.iter().filter(|(_, of, _)| *of == kind).map(|(.., bytes)| bytes).sum::<u64>();
-                let (dram, l1, trace) = (sum(BufferKind::Dram), sum(BufferKind::L1), sum(BufferKind::Trace));
+                let (dram, l1, trace) = (sum(MemoryKind::Dram), sum(MemoryKind::L1), sum(MemoryKind::Trace));
                 Ok(format!("dram={dram} l1={l1} trace={trace} buffers={}", truth.live.len()))
             }
             _ => bail!("unknown command {:?}", words.join(" ")),
@@ -119,12 +119,12 @@ impl Truth {
             }
         }
         let (kind, banks) =
-            [(BufferKind::Dram, 12), (BufferKind::L1, 64), (BufferKind::Trace, 12)][(number >> 8) as usize % 3];
+            [(MemoryKind::Dram, 12), (MemoryKind::L1, 64), (MemoryKind::Trace, 12)][(number >> 8) as usize % 3];
         let per_bank = 32 * (1 + (number >> 16) % 128);
         self.allocate(kind, per_bank, banks, number >> 32);
     }
 
-    fn allocate(&mut self, kind: BufferKind, per_bank: u64, banks: u32, address: u64) {
+    fn allocate(&mut self, kind: MemoryKind, per_bank: u64, banks: u32, address: u64) {
         let id = self.next_id;
         self.next_id += 1;
         self.writer.allocate(&NewBuffer {

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ledger::book::{self, AllocatorBanks, Book, BookError, BufferKind, BufferTable, Chips, Counter, NewBuffer, Writer};
+use ledger::book::{self, AllocatorBanks, Book, BookError, BufferTable, Chips, Counter, MemoryKind, NewBuffer, Writer};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 
-fn new(id: u64, chips: Chips, kind: BufferKind, logical: u64, per_bank: u64, banks: u32) -> NewBuffer<'static> {
+fn new(id: u64, chips: Chips, kind: MemoryKind, logical: u64, per_bank: u64, banks: u32) -> NewBuffer<'static> {
     NewBuffer { id, chips, kind, logical, per_bank, banks, address: 4096, page: 2048, layout: 0, owner: 1, label: b"" }
 }
 
@@ -45,17 +45,17 @@ fn bytes_are_what_was_reserved_and_the_wish_is_beside_them() {
     let writer = Writer::create("").unwrap();
     let chip = writer.chip(0, Some(77)).unwrap();
     // One tile in L1: a page in each of 64 banks.
-    writer.allocate(&new(9, Chips::one(chip), BufferKind::L1, 2048, 2048, 64));
+    writer.allocate(&new(9, Chips::one(chip), MemoryKind::L1, 2048, 2048, 64));
     let book = read(&writer);
     assert_eq!((book.chips[0].device_id, book.chips[0].unique_id), (0, Some(77)));
-    let counter = book.chips[0].counters[BufferKind::L1 as usize];
+    let counter = book.chips[0].counters[MemoryKind::L1 as usize];
     let expected =
         Counter { bytes: 131_072, logical: 2048, buffers: 1, peak: 131_072, allocations: 1, ..Counter::default() };
     assert_eq!(counter, expected);
-    assert_eq!(book.chips[0].counters[BufferKind::Dram as usize], Counter::default());
+    assert_eq!(book.chips[0].counters[MemoryKind::Dram as usize], Counter::default());
 
     assert!(writer.free(9));
-    let counter = read(&writer).chips[0].counters[BufferKind::L1 as usize];
+    let counter = read(&writer).chips[0].counters[MemoryKind::L1 as usize];
     assert_eq!(counter, Counter { peak: 131_072, allocations: 1, frees: 1, ..Counter::default() });
     assert_eq!(table(&writer), BufferTable::default());
 }
@@ -65,10 +65,10 @@ fn the_table_has_everything_of_a_buffer() {
     let writer = Writer::create("").unwrap();
     let chips = Chips::one(writer.chip(4, None).unwrap()) | Chips::one(writer.chip(5, None).unwrap());
     let label = "kv-cache".as_bytes();
-    writer.allocate(&NewBuffer { label, layout: 3, ..new(7, chips, BufferKind::Trace, 100, 64, 12) });
+    writer.allocate(&NewBuffer { label, layout: 3, ..new(7, chips, MemoryKind::Trace, 100, 64, 12) });
     let table = table(&writer);
     let [buffer] = &table.buffers[..] else { panic!("{table:?}") };
-    assert_eq!((buffer.id, buffer.chips, buffer.kind, buffer.logical), (7, chips, BufferKind::Trace, 100));
+    assert_eq!((buffer.id, buffer.chips, buffer.kind, buffer.logical), (7, chips, MemoryKind::Trace, 100));
     assert_eq!((buffer.per_bank, buffer.banks, buffer.address, buffer.page, buffer.layout), (64, 12, 4096, 2048, 3));
     assert_eq!((buffer.bytes(), buffer.label.as_deref()), (768, Some("kv-cache")));
     assert_eq!(buffer.thread, rustix::thread::gettid().as_raw_nonzero().get() as u32);
@@ -82,7 +82,7 @@ fn a_label_is_cut_between_characters() {
     let writer = Writer::create("").unwrap();
     let chips = Chips::one(writer.chip(0, None).unwrap());
     let long = "é".repeat(40);
-    writer.allocate(&NewBuffer { label: long.as_bytes(), ..new(1, chips, BufferKind::Dram, 1, 1, 1) });
+    writer.allocate(&NewBuffer { label: long.as_bytes(), ..new(1, chips, MemoryKind::Dram, 1, 1, 1) });
     assert_eq!(table(&writer).buffers[0].label.as_deref(), Some("é".repeat(28).as_str()));
 }
 
@@ -90,8 +90,8 @@ fn a_label_is_cut_between_characters() {
 fn a_buffer_that_comes_twice_counts_once() {
     let writer = Writer::create("").unwrap();
     let chips = Chips::one(writer.chip(0, None).unwrap());
-    writer.allocate(&new(1, chips, BufferKind::Dram, 10, 10, 1));
-    writer.allocate(&new(1, chips, BufferKind::Dram, 30, 30, 1));
+    writer.allocate(&new(1, chips, MemoryKind::Dram, 10, 10, 1));
+    writer.allocate(&new(1, chips, MemoryKind::Dram, 30, 30, 1));
     let counter = read(&writer).chips[0].counters[0];
     assert_eq!((counter.bytes, counter.buffers, counter.allocations, counter.frees), (30, 1, 2, 1));
     assert_eq!(table(&writer).buffers.len(), 1);
@@ -110,10 +110,10 @@ fn a_free_without_an_allocation_is_counted_and_changes_nothing() {
 fn what_a_closed_device_had_is_gone_and_remembered_as_left() {
     let writer = Writer::create("").unwrap();
     let (a, b) = (Chips::one(writer.chip(0, None).unwrap()), Chips::one(writer.chip(1, None).unwrap()));
-    writer.allocate(&NewBuffer { owner: 100, ..new(1, a | b, BufferKind::Dram, 10, 10, 2) });
-    writer.allocate(&NewBuffer { owner: 200, ..new(2, a, BufferKind::Dram, 7, 7, 1) });
+    writer.allocate(&NewBuffer { owner: 100, ..new(1, a | b, MemoryKind::Dram, 10, 10, 2) });
+    writer.allocate(&NewBuffer { owner: 200, ..new(2, a, MemoryKind::Dram, 7, 7, 1) });
     let banks = AllocatorBanks { banks: 12, allocatable: 1000, allocated: 10, free: 990, largest_free: 495 };
-    (0..2).for_each(|chip| writer.banks(chip, BufferKind::Dram, banks));
+    (0..2).for_each(|chip| writer.banks(chip, MemoryKind::Dram, banks));
     writer.clear(100, a);
     let book = read(&writer);
     let counter = |chip: usize| book.chips[chip].counters[0];
@@ -129,22 +129,22 @@ fn what_a_closed_device_had_is_gone_and_remembered_as_left() {
 fn totals_that_come_as_a_whole_are_set() {
     let writer = Writer::create("").unwrap();
     let chip = writer.chip(0, None).unwrap();
-    writer.set(chip, BufferKind::Cb, 786_432, 3);
-    writer.set(chip, BufferKind::Cb, 4096, 1);
-    let counter = read(&writer).chips[0].counters[BufferKind::Cb as usize];
+    writer.set(chip, MemoryKind::Cb, 786_432, 3);
+    writer.set(chip, MemoryKind::Cb, 4096, 1);
+    let counter = read(&writer).chips[0].counters[MemoryKind::Cb as usize];
     let expected = Counter { bytes: 4096, logical: 4096, buffers: 1, peak: 786_432, allocations: 3, frees: 2, left: 0 };
     assert_eq!(counter, expected);
-    writer.set(chip, BufferKind::Cb, 0, 0);
-    assert_eq!(read(&writer).chips[0].counters[BufferKind::Cb as usize].bytes, 0);
+    writer.set(chip, MemoryKind::Cb, 0, 0);
+    assert_eq!(read(&writer).chips[0].counters[MemoryKind::Cb as usize].bytes, 0);
 }
 
 #[test]
 fn figures_of_the_banks_are_current_until_something_changes() {
     let writer = Writer::create("").unwrap();
     let chip = writer.chip(0, None).unwrap();
-    writer.allocate(&new(1, Chips::one(chip), BufferKind::Dram, 10, 10, 12));
+    writer.allocate(&new(1, Chips::one(chip), MemoryKind::Dram, 10, 10, 12));
     let banks = AllocatorBanks { banks: 12, allocatable: 1000, allocated: 10, free: 990, largest_free: 495 };
-    writer.banks(chip, BufferKind::Dram, banks);
+    writer.banks(chip, MemoryKind::Dram, banks);
     let figures = read(&writer).chips[0].banks[0].unwrap();
     assert_eq!((figures.banks, figures.is_current), (banks, true));
     assert_eq!(figures.banks.fragmentation(), Some(0.5));
@@ -158,7 +158,7 @@ fn a_full_table_leaves_exact_counters() {
     let writer = Writer::with_room("", 4).unwrap();
     let chips = Chips::one(writer.chip(0, None).unwrap());
     for id in 1..=10 {
-        writer.allocate(&new(id, chips, BufferKind::Dram, 100, 100, 1));
+        writer.allocate(&new(id, chips, MemoryKind::Dram, 100, 100, 1));
     }
     let book = read(&writer);
     assert_eq!((book.tabled, book.untabled, book.table_was_full), (4, 6, true));
@@ -167,7 +167,7 @@ fn a_full_table_leaves_exact_counters() {
     for id in [1, 2, 9, 10] {
         assert!(writer.free(id));
     }
-    writer.allocate(&new(11, chips, BufferKind::Dram, 5, 5, 1));
+    writer.allocate(&new(11, chips, MemoryKind::Dram, 5, 5, 1));
     let book = read(&writer);
     assert_eq!((book.tabled, book.untabled, book.chips[0].counters[0].bytes), (3, 4, 605));
 }
@@ -177,7 +177,7 @@ fn a_table_grows_beyond_a_hundred_thousand_buffers() {
     let writer = Writer::create("").unwrap();
     let chips = Chips::one(writer.chip(0, None).unwrap());
     for id in 1..=100_001 {
-        writer.allocate(&new(id, chips, BufferKind::Dram, 1, 1, 1));
+        writer.allocate(&new(id, chips, MemoryKind::Dram, 1, 1, 1));
     }
     let table = table(&writer);
     assert_eq!((table.buffers.len(), table.moved, table.unreadable), (100_001, false, 0));
@@ -196,14 +196,14 @@ fn a_chip_is_known_by_its_id_and_learns_its_number_later() {
     }
     assert_eq!(writer.chip(200, None), None, "there is room for 64");
     assert_eq!(read(&writer).chips.len(), 64);
-    writer.allocate(&new(1, Chips(u64::MAX), BufferKind::Dram, 1, 1, 1));
+    writer.allocate(&new(1, Chips(u64::MAX), MemoryKind::Dram, 1, 1, 1));
     assert!(read(&writer).chips.iter().all(|chip| chip.counters[0].bytes == 1));
 }
 
 #[test]
 fn a_buffer_on_a_chip_without_a_name_makes_the_book_inexact() {
     let writer = Writer::create("").unwrap();
-    writer.allocate(&new(1, Chips::one(5), BufferKind::Dram, 1, 1, 1));
+    writer.allocate(&new(1, Chips::one(5), MemoryKind::Dram, 1, 1, 1));
     let book = read(&writer);
     assert!(book.is_inexact && book.chips.is_empty());
 }
@@ -246,7 +246,7 @@ fn copies_are_right_while_threads_write() {
             scope.spawn(move || {
                 for i in 0.. {
                     let id = thread << 32 | (i % 700);
-                    writer.allocate(&new(id, chips, BufferKind::L1, 1000, 100, 64));
+                    writer.allocate(&new(id, chips, MemoryKind::L1, 1000, 100, 64));
                     if i % 3 > 0 {
                         writer.free(thread << 32 | (i * 7 % 700));
                     }
@@ -263,7 +263,7 @@ fn copies_are_right_while_threads_write() {
         while std::time::Instant::now() < until {
             let book = read(&writer);
             for chip in &book.chips {
-                let counter = chip.counters[BufferKind::L1 as usize];
+                let counter = chip.counters[MemoryKind::L1 as usize];
                 assert_eq!(counter.bytes, counter.buffers * 6400, "{counter:?}");
                 assert_eq!(counter.logical, counter.buffers * 1000, "{counter:?}");
             }
@@ -312,7 +312,7 @@ fn after(steps: &[Step]) -> Writer {
     for step in steps {
         match *step {
             Step::Allocate { id, chips, kind, logical, per_bank, banks } => {
-                let kind = BufferKind::from_number(kind).unwrap();
+                let kind = MemoryKind::from_number(kind).unwrap();
                 writer.allocate(&NewBuffer { owner: id % 3, ..new(id, Chips(chips), kind, logical, per_bank, banks) });
             }
             Step::Free { id } => _ = writer.free(id),

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use ledger::book::{
-    self, AllocatorBanks, Book, BookBuffer, BookError, BufferKind, BufferTable, Chips, NewBuffer, Writer,
+    self, AllocatorBanks, Book, BookBuffer, BookError, BufferTable, Chips, MemoryKind, NewBuffer, Writer,
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
@@ -190,7 +190,7 @@ fn history_of(random: &mut Random, chips: u64) -> Vec<Moment> {
 fn event_of(random: &mut Random, writer: &Writer, chips: u64) {
     let all = u64::MAX >> (64 - chips);
     let chip = random.below(chips) as u8;
-    let kind = BufferKind::ALL[random.below(4) as usize];
+    let kind = MemoryKind::ALL[random.below(4) as usize];
     let id = random.below(IDS);
     match random.below(40) {
         0..20 => {
@@ -218,7 +218,7 @@ fn event_of(random: &mut Random, writer: &Writer, chips: u64) {
         }
         20..34 => _ = writer.free(id),
         34 => writer.clear(id % 3, Chips(id % 8)),
-        35 => writer.set(chip, BufferKind::Cb, random.next() >> 40, random.below(9)),
+        35 => writer.set(chip, MemoryKind::Cb, random.next() >> 40, random.below(9)),
         36 | 37 => {
             let (allocated, free) = (random.next() >> 30, 1 << random.below(33));
             let banks =
@@ -244,7 +244,7 @@ fn a_reader_that_is_overtaken_says_the_truth_of_one_moment() {
             let new = NewBuffer {
                 id,
                 chips,
-                kind: BufferKind::L1,
+                kind: MemoryKind::L1,
                 logical: size,
                 per_bank: 100,
                 banks: 64,
@@ -276,7 +276,7 @@ fn a_reader_that_is_overtaken_says_the_truth_of_one_moment() {
                 assert_eq!(book, truth.book);
                 whole += 1;
             }
-            for counter in book.chips.iter().map(|chip| chip.counters[BufferKind::L1 as usize]) {
+            for counter in book.chips.iter().map(|chip| chip.counters[MemoryKind::L1 as usize]) {
                 assert_eq!((counter.bytes, counter.logical), (counter.buffers * 6400, counter.buffers * 1000));
             }
             if table.moved {

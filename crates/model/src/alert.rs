@@ -48,27 +48,6 @@ pub enum AlertState {
     Resolved,
 }
 
-impl Severity {
-    /// All of them, the least first.
-    pub const ALL: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::Critical];
+named! { Severity: Info = "info", Warning = "warning", Critical = "critical" }
 
-    /// As JSON and configurations spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Critical => "critical",
-        }
-    }
-}
-
-impl AlertState {
-    /// As JSON and lists spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            AlertState::Pending => "pending",
-            AlertState::Firing => "firing",
-            AlertState::Resolved => "resolved",
-        }
-    }
-}
+named! { AlertState: Pending = "pending", Firing = "firing", Resolved = "resolved" }

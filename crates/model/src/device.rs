@@ -325,20 +325,9 @@ fn number_of(hex: Option<&str>) -> Option<u64> {
     u64::from_str_radix(hex?, 16).ok().filter(|n| ![0, u64::MAX].contains(n))
 }
 
+named! { Arch: Wormhole = "wormhole", Blackhole = "blackhole" }
+
 impl Arch {
-    /// All generations.
-    pub const ALL: [Arch; 2] = [Arch::Wormhole, Arch::Blackhole];
-    /// Their names.
-    pub const NAMES: [&'static str; 2] = [Arch::Wormhole.name(), Arch::Blackhole.name()];
-
-    /// The name that people and the driver use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Arch::Wormhole => "wormhole",
-            Arch::Blackhole => "blackhole",
-        }
-    }
-
     /// The Tensix clock of a chip that works and is held back by nothing.
     pub fn full_clock(self) -> Megahertz {
         match self {
@@ -348,35 +337,9 @@ impl Arch {
     }
 }
 
-impl State {
-    /// All states.
-    pub const ALL: [State; 7] =
-        [State::Ok, State::Resetting, State::Hung, State::Silent, State::Lost, State::NoDriver, State::Remote];
-    /// Their names.
-    pub const NAMES: [&'static str; 7] = names(State::ALL);
-
-    /// As JSON, tables and queries spell it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            State::Ok => "ok",
-            State::Resetting => "resetting",
-            State::Hung => "hung",
-            State::Silent => "silent",
-            State::Lost => "lost",
-            State::NoDriver => "no driver",
-            State::Remote => "remote",
-        }
-    }
-}
-
-const fn names<const N: usize>(states: [State; N]) -> [&'static str; N] {
-    let mut names = [""; N];
-    let mut n = 0;
-    while n < N {
-        names[n] = states[n].name();
-        n += 1;
-    }
-    names
+named! {
+    State: Ok = "ok", Resetting = "resetting", Hung = "hung", Silent = "silent", Lost = "lost", NoDriver = "no driver",
+    Remote = "remote",
 }
 
 #[cfg(test)]

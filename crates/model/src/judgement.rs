@@ -30,19 +30,9 @@ pub enum Judgement {
     Critical,
 }
 
-impl Judgement {
-    /// All judgements, the best first.
-    pub const ALL: [Judgement; 3] = [Judgement::Normal, Judgement::Warning, Judgement::Critical];
+named! { Judgement: Normal = "normal", Warning = "warning", Critical = "critical" }
 
-    /// As JSON and views spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Judgement::Normal => "normal",
-            Judgement::Warning => "warning",
-            Judgement::Critical => "critical",
-        }
-    }
-}
+named! { Judge: Never = "never", Heat = "heat", Capacity = "capacity", Load = "load", Link = "link" }
 
 impl Judge {
     /// The thresholds of warning and critical, as parts of the limit.
@@ -61,17 +51,6 @@ impl Judge {
             Some((warning, _)) if share >= warning => Judgement::Warning,
             None if self == Judge::Link && share < 1.0 => Judgement::Warning,
             _ => Judgement::Normal,
-        }
-    }
-
-    /// As JSON spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Judge::Never => "never",
-            Judge::Heat => "heat",
-            Judge::Capacity => "capacity",
-            Judge::Load => "load",
-            Judge::Link => "link",
         }
     }
 

@@ -5,6 +5,25 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+/// `ALL`, `NAMES` and `name` of an enum whose values have one name each: `named! { Arch: Wormhole = "wormhole", … }`.
+macro_rules! named {
+    ($type:ident: $($value:ident = $name:literal),+ $(,)?) => {
+        impl $type {
+            /// All of them, in order.
+            pub const ALL: [$type; Self::NAMES.len()] = [$($type::$value),+];
+            /// Their names, in the same order.
+            pub const NAMES: [&'static str; [$($name),+].len()] = [$($name),+];
+
+            /// As JSON and queries spell it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($type::$value => $name,)+
+                }
+            }
+        }
+    };
+}
+
 mod alert;
 mod board;
 mod device;

@@ -2,44 +2,43 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of device memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A kind of device memory. Books have its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[repr(u8)]
 pub enum MemoryKind {
     /// Buffers in DRAM.
-    Dram,
+    Dram = 0,
     /// Buffers in L1.
-    L1,
+    L1 = 1,
     /// Buffers in the small L1 region.
-    L1Small,
+    L1Small = 2,
     /// Recorded command traces, in DRAM.
-    Trace,
+    Trace = 3,
     /// Circular buffers, in L1.
-    Cb,
+    Cb = 4,
     /// Kernel code. Beside the L1 in use, not part of it.
-    Kernel,
+    Kernel = 5,
+}
+
+named! {
+    MemoryKind: Dram = "dram", L1 = "l1", L1Small = "l1_small", Trace = "trace", Cb = "cb", Kernel = "kernel",
 }
 
 impl MemoryKind {
-    /// All kinds, in the order of reports.
-    pub const ALL: [MemoryKind; 6] =
-        [MemoryKind::Dram, MemoryKind::L1, MemoryKind::L1Small, MemoryKind::Trace, MemoryKind::Cb, MemoryKind::Kernel];
-
     /// The kinds that DRAM in use consists of.
     pub const DRAM_USED: [MemoryKind; 2] = [MemoryKind::Dram, MemoryKind::Trace];
     /// The kinds that L1 in use consists of.
     pub const L1_USED: [MemoryKind; 3] = [MemoryKind::L1, MemoryKind::L1Small, MemoryKind::Cb];
 
-    /// As JSON, queries and metrics spell it: `l1_small`.
-    pub fn name(self) -> &'static str {
-        match self {
-            MemoryKind::Dram => "dram",
-            MemoryKind::L1 => "l1",
-            MemoryKind::L1Small => "l1_small",
-            MemoryKind::Trace => "trace",
-            MemoryKind::Cb => "cb",
-            MemoryKind::Kernel => "kernel",
-        }
+    /// Whether an allocator with banks hands it out.
+    pub fn has_banks(self) -> bool {
+        matches!(self, MemoryKind::Dram | MemoryKind::L1 | MemoryKind::L1Small | MemoryKind::Trace)
+    }
+
+    /// The kind with this number.
+    pub fn from_number(number: u8) -> Option<MemoryKind> {
+        MemoryKind::ALL.get(usize::from(number)).copied()
     }
 
     /// As tt-metal and reports spell it: `L1_SMALL`.

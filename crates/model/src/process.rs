@@ -302,23 +302,9 @@ impl Exact {
     }
 }
 
+named! { Source: Exact = "exact", Kernel = "kernel", Reported = "reported", Shm = "shm" }
+
 impl Source {
-    /// All sources, the most accurate first.
-    pub const ALL: [Source; 4] = [Source::Exact, Source::Kernel, Source::Reported, Source::Shm];
-    /// Their names.
-    pub const NAMES: [&'static str; 4] =
-        [Source::Exact.name(), Source::Kernel.name(), Source::Reported.name(), Source::Shm.name()];
-
-    /// As JSON, tables and queries spell it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Source::Exact => "exact",
-            Source::Kernel => "kernel",
-            Source::Reported => "reported",
-            Source::Shm => "shm",
-        }
-    }
-
     /// What the source means, in a sentence for people.
     pub fn meaning(self) -> &'static str {
         match self {
@@ -330,20 +316,4 @@ impl Source {
     }
 }
 
-impl Runtime {
-    /// All of them.
-    pub const ALL: [Runtime; 4] = [Runtime::Other, Runtime::Umd, Runtime::TtMetal, Runtime::Ttnn];
-    /// Their names.
-    pub const NAMES: [&'static str; 4] =
-        [Runtime::Other.name(), Runtime::Umd.name(), Runtime::TtMetal.name(), Runtime::Ttnn.name()];
-
-    /// As JSON, tables and queries spell it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Runtime::Other => "other",
-            Runtime::Umd => "umd",
-            Runtime::TtMetal => "tt-metal",
-            Runtime::Ttnn => "ttnn",
-        }
-    }
-}
+named! { Runtime: Other = "other", Umd = "umd", TtMetal = "tt-metal", Ttnn = "ttnn" }

@@ -1,6 +1,6 @@
 //! A live buffer, as it is kept while a question is answered.
 
-use ledger::book::BufferKind;
+use ledger::book::MemoryKind;
 use model::Source;
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use std::rc::Rc;
 pub struct BufferEntry {
     pub pid: u32,
     pub devices: Rc<ChipNames>,
-    pub kind: BufferKind,
+    pub kind: MemoryKind,
     pub id: u64,
     pub address: u64,
     /// On each of its devices.

@@ -99,7 +99,7 @@ fn age_ms(entry: &BufferEntry, now: u64) -> Option<u64> {
 mod tests {
     use super::super::buffer_entry::{Banked, ChipNames};
     use super::*;
-    use ledger::book::BufferKind;
+    use ledger::book::MemoryKind;
     use model::Source;
     use proptest::prelude::*;
     use std::rc::Rc;
@@ -114,7 +114,7 @@ mod tests {
             let entry = BufferEntry {
                 pid,
                 devices: Rc::new(ChipNames::of(devices)),
-                kind: BufferKind::ALL[kind],
+                kind: MemoryKind::ALL[kind],
                 id,
                 address,
                 bytes,

@@ -176,13 +176,13 @@ pub fn largest(all: Vec<BufferEntry>, number: usize, now: u64) -> Vec<ListedBuff
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ledger::book::BufferKind;
+    use ledger::book::MemoryKind;
 
     fn entry(pid: u32, id: u64, bytes: u64, time: u64, device: &str, label: Option<&str>) -> BufferEntry {
         BufferEntry {
             pid,
             devices: Rc::new(ChipNames::of(vec![device.to_owned()])),
-            kind: if id.is_multiple_of(2) { BufferKind::Dram } else { BufferKind::L1 },
+            kind: if id.is_multiple_of(2) { MemoryKind::Dram } else { MemoryKind::L1 },
             id,
             address: id,
             bytes,

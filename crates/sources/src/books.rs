@@ -6,7 +6,7 @@
 use crate::dir::{Dir, reason};
 use crate::maps::{BOOK, Inode, Maps};
 use crate::shm::{inode, inode_of};
-use ledger::book::{self, Book, BookChip, BookError, BufferKind, BufferTable};
+use ledger::book::{self, Book, BookChip, BookError, BufferTable, MemoryKind};
 use model::{BankFigures, Bytes, Exact, KindFigures};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -130,7 +130,7 @@ fn read(file: &File) -> Result<Book, String> {
 
 /// What a book says of one chip, in plain data. `now` is in nanoseconds since 1970.
 pub(crate) fn exact(chip: &BookChip, now: u64) -> Exact {
-    let figures = |kind: BufferKind| {
+    let figures = |kind: MemoryKind| {
         let counter = chip.counters[kind as usize];
         let banks = chip.banks.get(kind as usize).copied().flatten();
         (counter.allocations > 0 || banks.is_some()).then(|| KindFigures {
@@ -144,12 +144,12 @@ pub(crate) fn exact(chip: &BookChip, now: u64) -> Exact {
         })
     };
     Exact {
-        dram: figures(BufferKind::Dram),
-        l1: figures(BufferKind::L1),
-        l1_small: figures(BufferKind::L1Small),
-        trace: figures(BufferKind::Trace),
-        cb: figures(BufferKind::Cb),
-        kernel: figures(BufferKind::Kernel),
+        dram: figures(MemoryKind::Dram),
+        l1: figures(MemoryKind::L1),
+        l1_small: figures(MemoryKind::L1Small),
+        trace: figures(MemoryKind::Trace),
+        cb: figures(MemoryKind::Cb),
+        kernel: figures(MemoryKind::Kernel),
     }
 }
 

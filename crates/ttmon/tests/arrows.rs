@@ -33,7 +33,7 @@ fn arrows() -> BTreeMap<String, Vec<String>> {
 fn a_crate_uses_only_the_crates_above_it() {
     let expected = [
         ("model", &[][..]),
-        ("ledger", &[]),
+        ("ledger", &["model"]),
         ("sources", &["ledger", "model"]),
         ("agent", &["ledger", "model", "sources"]),
         ("sim", &["ledger", "model"]),

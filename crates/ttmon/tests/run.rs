@@ -8,7 +8,7 @@
 mod support;
 
 use expect_test::expect_file;
-use ledger::book::{BufferKind, Chips, NewBuffer, Writer};
+use ledger::book::{Chips, MemoryKind, NewBuffer, Writer};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketType, connect, sendmsg,
     socket,
@@ -227,7 +227,7 @@ const ASIC: u64 = 0x1A2B_3C4D_5E6F_7081;
 fn book() -> Writer {
     let writer = Writer::create("this test").unwrap();
     let chips = Chips::one(writer.chip(0, Some(ASIC)).unwrap());
-    let (kind, label) = (BufferKind::Dram, "weights".as_bytes());
+    let (kind, label) = (MemoryKind::Dram, "weights".as_bytes());
     let sizes = NewBuffer {
         id: 1,
         chips,

@@ -7,7 +7,7 @@
 
 mod support;
 
-use ledger::book::{BufferKind, Chips, NewBuffer, Writer};
+use ledger::book::{Chips, MemoryKind, NewBuffer, Writer};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::{Value, json};
@@ -339,7 +339,7 @@ impl Files {
         };
         let book = Writer::create("a liar").unwrap();
         let chips = Chips::one(book.chip(0, Some(7)).unwrap());
-        let (kind, layout, owner, label) = (BufferKind::Dram, 0, 0, &b""[..]);
+        let (kind, layout, owner, label) = (MemoryKind::Dram, 0, 0, &b""[..]);
         for id in 1..100 {
             let (address, page, logical) = (0, 32, 32);
             book.allocate(&NewBuffer {

@@ -4,7 +4,7 @@
 
 mod support;
 
-use ledger::book::{BufferKind, Chips, NewBuffer, Writer};
+use ledger::book::{Chips, MemoryKind, NewBuffer, Writer};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -176,7 +176,7 @@ fn book(buffers: u64) -> Writer {
     let chips = Chips::one(writer.chip(0, Some(CHIP)).unwrap());
     for id in 1..=buffers {
         let label = if id == 1 { "weights".as_bytes() } else { b"" };
-        let (kind, per_bank) = (if id % 2 == 1 { BufferKind::Dram } else { BufferKind::L1 }, 4096 * (buffers - id + 1));
+        let (kind, per_bank) = (if id % 2 == 1 { MemoryKind::Dram } else { MemoryKind::L1 }, 4096 * (buffers - id + 1));
         let (page, layout, owner) = (32, 0, 0);
         writer.allocate(&NewBuffer {
             id,

@@ -1,7 +1,7 @@
 //! A book of some live buffers, of which a random one is freed and another allocated in its place, again and again.
 
 use anyhow::{Context, bail};
-use ledger::book::{self, BufferKind, Chips, NewBuffer, Writer};
+use ledger::book::{self, Chips, MemoryKind, NewBuffer, Writer};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::BufRead;
@@ -34,7 +34,7 @@ impl Keeper {
         self.writer.allocate(&NewBuffer {
             id,
             chips: self.chips,
-            kind: BufferKind::Dram,
+            kind: MemoryKind::Dram,
             logical,
             per_bank,
             banks: 12,

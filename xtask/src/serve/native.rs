@@ -2,7 +2,7 @@
 
 use crate::book::keeper::{Hand, Keeper};
 use anyhow::{Context, bail};
-use ledger::book::{BufferKind, Chips, NewBuffer};
+use ledger::book::{Chips, MemoryKind, NewBuffer};
 use ledger::wire::{Hello, Request, frame};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::io::{BufRead, IoSlice, Read, Write};
@@ -71,7 +71,7 @@ pub fn hold(path: &str, chip: u64, live: u64) -> anyhow::Result<()> {
         keeper.writer.allocate(&NewBuffer {
             id: id << 20,
             chips: Chips::one(0),
-            kind: BufferKind::Dram,
+            kind: MemoryKind::Dram,
             logical: per_bank * 12 - 16,
             per_bank,
             banks: 12,

@@ -1,6 +1,6 @@
 //! The real library under the agent: a harness process that follows commands, and the book that it keeps.
 
-use ledger::book::{self, Book, BufferKind, BufferTable, Counter};
+use ledger::book::{self, Book, BufferTable, Counter, MemoryKind};
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -101,7 +101,7 @@ impl Harness {
     }
 
     /// Bytes that the allocator has handed out, over all banks.
-    pub fn allocated(&mut self, kind: BufferKind) -> u64 {
+    pub fn allocated(&mut self, kind: MemoryKind) -> u64 {
         let stats = self.ok(&format!("stats {}", kind.name()));
         value(&stats, "allocated") * value(&stats, "banks")
     }
@@ -170,13 +170,13 @@ impl Pages {
     }
 
     /// What there is of a kind on a chip, by its number in the process.
-    pub fn counter(&self, device_id: u32, kind: BufferKind) -> Counter {
+    pub fn counter(&self, device_id: u32, kind: MemoryKind) -> Counter {
         let book = self.read();
         let chip = book.chips.iter().find(|chip| chip.device_id == device_id);
         chip.unwrap_or_else(|| panic!("no chip {device_id} in {book:#?}")).counters[kind as usize]
     }
 
-    pub fn bytes(&self, device_id: u32, kind: BufferKind) -> u64 {
+    pub fn bytes(&self, device_id: u32, kind: MemoryKind) -> u64 {
         self.counter(device_id, kind).bytes
     }
 }

@@ -1,7 +1,7 @@
 //! The agent inside of the real `libtt_metal.so`, on clusters without hardware.
 
 use crate::harness::{self, Harness, Pages, books, compile, newest, value, wheels};
-use ledger::book::{BufferKind, Counter};
+use ledger::book::{Counter, MemoryKind};
 use ledger::wire::Request;
 use rustix::net::{self, AddressFamily, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs;
@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::time::Duration;
 
-const BUFFERS: [BufferKind; 4] = [BufferKind::Dram, BufferKind::L1, BufferKind::L1Small, BufferKind::Trace];
+const BUFFERS: [MemoryKind; 4] = [MemoryKind::Dram, MemoryKind::L1, MemoryKind::L1Small, MemoryKind::Trace];
 
 /// Whether the book of a mesh says of each chip what the mesh's allocator says.
 fn assert_agree(harness: &mut Harness, chips: u32) {
@@ -47,7 +47,7 @@ fn the_book_agrees_with_the_allocator_to_the_byte() {
             assert_agree(&mut harness, 1);
         }
         let book = harness.book();
-        let l1 = book.counter(0, BufferKind::L1);
+        let l1 = book.counter(0, MemoryKind::L1);
         // One tile takes a page in each of 64 banks, where tt-metal's shared memory says 2048.
         assert_eq!((l1.bytes, l1.logical, l1.buffers), (2 * 131_072, 2 * 2048, 2));
         assert_eq!(l1.peak, 131_072 + 262_144);
@@ -63,7 +63,7 @@ fn a_buffer_is_entered_with_all_that_is_known_of_it() {
         let buffer = &table.buffers.iter().find(|buffer| buffer.logical == 34_816).unwrap();
         assert_eq!(buffer.address, value(&reply, "address"));
         assert_eq!(buffer.per_bank, value(&reply, "per_bank"));
-        assert_eq!((buffer.kind, buffer.page, buffer.layout, buffer.banks), (BufferKind::Dram, 34, 0, 12));
+        assert_eq!((buffer.kind, buffer.page, buffer.layout, buffer.banks), (MemoryKind::Dram, 34, 0, 12));
         assert_eq!(buffer.label, None);
     }
 }
@@ -113,7 +113,7 @@ fn all_threads_count() {
         harness.ok("free 1");
         harness.ok("thread free 3");
         assert_agree(&mut harness, 1);
-        assert_eq!(harness.book().counter(0, BufferKind::L1).buffers, 1);
+        assert_eq!(harness.book().counter(0, MemoryKind::L1).buffers, 1);
     }
 }
 
@@ -128,7 +128,7 @@ fn bank_figures_are_the_allocators_own() {
         for command in ["alloc 2 1048576 2048 dram", "alloc 3 2048 2048 dram", "free 2"] {
             std::thread::sleep(Duration::from_millis(60));
             harness.ok(command);
-            let figures = book.read().chips[0].banks[BufferKind::Dram as usize].unwrap();
+            let figures = book.read().chips[0].banks[MemoryKind::Dram as usize].unwrap();
             assert!(figures.is_current, "{command}");
             let stats = harness.ok("stats dram");
             let said = ["allocatable", "allocated", "free", "largest_free", "banks"].map(|name| value(&stats, name));
@@ -146,8 +146,8 @@ fn churn_leaves_nothing_behind() {
         harness.ok("churn 20000 2048 2048 l1");
         assert_agree(&mut harness, 1);
         let book = harness.book();
-        assert_eq!(book.counter(0, BufferKind::Dram).buffers, 3000);
-        assert_eq!((book.counter(0, BufferKind::L1).buffers, book.counter(0, BufferKind::L1).allocations), (0, 20_000));
+        assert_eq!(book.counter(0, MemoryKind::Dram).buffers, 3000);
+        assert_eq!((book.counter(0, MemoryKind::L1).buffers, book.counter(0, MemoryKind::L1).allocations), (0, 20_000));
         assert_eq!(book.table().buffers.len(), 3000);
     }
 }
@@ -158,11 +158,11 @@ fn what_was_left_when_the_device_was_closed_is_counted_apart() {
         for end in ["close", "drop"] {
             let mut harness = Harness::start(&wheel, "n300.yaml", Some("1x2"));
             harness.ok("tensor 1 2097152 2048 dram");
-            let bytes = harness.allocated(BufferKind::Dram);
+            let bytes = harness.allocated(MemoryKind::Dram);
             harness.ok(end);
             let book = harness.book().read();
             for chip in &book.chips {
-                let dram = chip.counters[BufferKind::Dram as usize];
+                let dram = chip.counters[MemoryKind::Dram as usize];
                 assert_eq!((dram.bytes, dram.buffers, dram.left, chip.left_bytes), (0, 0, 1, bytes), "{end}");
             }
             assert_eq!(book.tabled, 0);
@@ -181,7 +181,7 @@ fn a_clean_end_is_said_so() {
         assert_eq!(harness.end(), Some(0));
         let read = book.read();
         assert!(read.is_closed);
-        assert_eq!((read.tabled, book.bytes(0, BufferKind::Dram)), (0, 0));
+        assert_eq!((read.tabled, book.bytes(0, MemoryKind::Dram)), (0, 0));
     }
 }
 
@@ -190,11 +190,11 @@ fn an_end_with_the_device_open_keeps_what_was_live() {
     for wheel in wheels() {
         let mut harness = Harness::start(&wheel, "n150.yaml", None);
         harness.ok("alloc 1 2097152 2048 dram");
-        let (book, bytes) = (harness.book(), harness.allocated(BufferKind::Dram));
+        let (book, bytes) = (harness.book(), harness.allocated(MemoryKind::Dram));
         harness.say("abandon");
         assert_eq!(harness.end(), Some(0));
         assert!(book.read().is_closed);
-        assert_eq!((book.bytes(0, BufferKind::Dram), book.table().buffers.len()), (bytes, 1));
+        assert_eq!((book.bytes(0, MemoryKind::Dram), book.table().buffers.len()), (bytes, 1));
     }
 }
 
@@ -203,9 +203,9 @@ fn a_killed_process_leaves_its_last_state() {
     for wheel in wheels() {
         let mut harness = Harness::start(&wheel, "n150.yaml", None);
         harness.ok("alloc 1 2097152 2048 dram");
-        let (book, bytes) = (harness.book(), harness.allocated(BufferKind::Dram));
+        let (book, bytes) = (harness.book(), harness.allocated(MemoryKind::Dram));
         harness.kill();
-        assert_eq!((book.read().is_closed, book.bytes(0, BufferKind::Dram)), (false, bytes));
+        assert_eq!((book.read().is_closed, book.bytes(0, MemoryKind::Dram)), (false, bytes));
     }
 }
 
@@ -221,7 +221,7 @@ fn a_forked_child_keeps_a_book_of_its_own() {
         assert_eq!(own(idle).len(), 0, "nothing to enter, no book");
         let theirs = own(busy);
         assert_eq!(theirs.len(), 1);
-        assert_eq!((theirs[0].bytes(0, BufferKind::Dram), theirs[0].bytes(0, BufferKind::L1)), (per_bank * 12, 0));
+        assert_eq!((theirs[0].bytes(0, MemoryKind::Dram), theirs[0].bytes(0, MemoryKind::L1)), (per_bank * 12, 0));
         // The parent's book does not have it, and is still the parent's.
         harness.ok("free 1");
         assert_agree(&mut harness, 1);
@@ -235,13 +235,13 @@ fn it_can_be_switched_off() {
     let mut harness = Harness::start_with(&wheel, &harness::cluster("n150.yaml"), None, &off);
     harness.ok("alloc 1 2048 2048 l1");
     assert_eq!(books(harness.pid()).len(), 0);
-    assert_eq!(harness.allocated(BufferKind::L1), 131_072, "and the calls go through");
+    assert_eq!(harness.allocated(MemoryKind::L1), 131_072, "and the calls go through");
 }
 
 /// What circular buffers claim on a chip. On a busy machine the agent puts the question off to a later buffer.
 fn circular(harness: &mut Harness, chip: u32) -> Counter {
     for _ in 0..100 {
-        let counter = harness.book().counter(chip, BufferKind::Cb);
+        let counter = harness.book().counter(chip, MemoryKind::Cb);
         if counter.bytes > 0 {
             return counter;
         }
@@ -264,7 +264,7 @@ fn circular_buffers_are_what_living_programs_claim() {
             assert_eq!((cb.bytes, cb.buffers), (cores * 12_288, 1), "chip {chip}");
         }
         harness.ok("uncb");
-        assert_eq!((book.bytes(0, BufferKind::Cb), book.bytes(1, BufferKind::Cb)), (0, 0));
+        assert_eq!((book.bytes(0, MemoryKind::Cb), book.bytes(1, MemoryKind::Cb)), (0, 0));
         assert_agree(&mut harness, 2);
     }
 }
@@ -278,9 +278,9 @@ fn a_program_that_outlives_its_device_claims_nothing() {
         let book = harness.book();
         assert_ne!(circular(&mut harness, 1).bytes, 0);
         harness.ok("close");
-        assert_eq!((book.bytes(0, BufferKind::Cb), book.bytes(1, BufferKind::Cb)), (0, 0));
+        assert_eq!((book.bytes(0, MemoryKind::Cb), book.bytes(1, MemoryKind::Cb)), (0, 0));
         harness.ok("uncb");
-        assert_eq!((book.bytes(0, BufferKind::Cb), book.bytes(1, BufferKind::Cb)), (0, 0));
+        assert_eq!((book.bytes(0, MemoryKind::Cb), book.bytes(1, MemoryKind::Cb)), (0, 0));
         let read = book.read();
         assert_eq!((read.chips.len(), read.remark, read.is_inexact), (2, None, false));
     }
@@ -322,7 +322,7 @@ fn two_processes_on_one_chip_have_a_book_each() {
         other.ok("alloc 1 2048 2048 dram");
         assert_agree(&mut one, 1);
         assert_agree(&mut other, 1);
-        assert_ne!(one.book().bytes(0, BufferKind::Dram), other.book().bytes(0, BufferKind::Dram));
+        assert_ne!(one.book().bytes(0, MemoryKind::Dram), other.book().bytes(0, MemoryKind::Dram));
         assert_eq!(one.book().read().pid, one.pid());
     }
 }
@@ -360,7 +360,7 @@ fn a_service_that_listens_is_handed_the_book() {
     let book = Pages::from(file.unwrap().into());
     assert_eq!(book.read().pid, harness.pid());
     harness.ok("alloc 3 2048 2048 l1");
-    assert_eq!(book.counter(0, BufferKind::L1).buffers, 3, "and it is the book itself, not a copy");
+    assert_eq!(book.counter(0, MemoryKind::L1).buffers, 3, "and it is the book itself, not a copy");
 }
 
 #[test]
@@ -415,11 +415,11 @@ fn where_the_allocator_is_not_heard_of_an_announced_free_counts() {
         }
         // The first one may be on its way.
         harness.ok("free 1");
-        assert_eq!(harness.book().counter(0, BufferKind::L1).buffers, 4);
+        assert_eq!(harness.book().counter(0, MemoryKind::L1).buffers, 4);
         harness.ok("free 2");
         assert_agree(&mut harness, 1);
         harness.ok("free 3");
         assert_agree(&mut harness, 1);
-        assert_eq!(harness.book().counter(0, BufferKind::L1).buffers, 1);
+        assert_eq!(harness.book().counter(0, MemoryKind::L1).buffers, 1);
     }
 }

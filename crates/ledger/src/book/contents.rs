@@ -1,6 +1,6 @@
 //! What a book contains once it has been copied, and whether its figures are possible.
 
-use super::{AllocatorBanks, BufferKind, Chips};
+use super::{AllocatorBanks, Chips, MemoryKind};
 use std::io;
 
 /// What a book contains, except for the table of buffers.
@@ -51,9 +51,9 @@ pub struct BookChip {
     pub unique_id: Option<u64>,
     /// Bytes that were still allocated when the device was closed.
     pub left_bytes: u64,
-    /// Counters by [`BufferKind`].
+    /// Counters by [`MemoryKind`].
     pub counters: [Counter; 6],
-    /// Bank figures by [`BufferKind`], for kinds that have banks; absent until the allocator was asked.
+    /// Bank figures by [`MemoryKind`], for kinds that have banks; absent until the allocator was asked.
     pub banks: [Option<BankReading>; 4],
 }
 
@@ -106,7 +106,7 @@ pub struct BookBuffer {
     /// The chips that have the buffer, by their position in [`Book::chips`].
     pub chips: Chips,
     /// What the buffer is used for.
-    pub kind: BufferKind,
+    pub kind: MemoryKind,
     /// Bytes asked for, per chip.
     pub logical: u64,
     /// Bytes reserved per bank.

@@ -12,54 +12,9 @@ mod writer;
 
 pub use contents::{BankReading, Book, BookBuffer, BookChip, BookError, BufferTable, Counter};
 pub use layout::{CHIPS, LABEL};
+pub use model::MemoryKind;
 pub use reader::{each_buffer, of_bytes, of_file, read, table};
 pub use writer::Writer;
-
-/// What device memory is used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum BufferKind {
-    /// Buffers in DRAM.
-    Dram = 0,
-    /// Buffers in L1.
-    L1 = 1,
-    /// Buffers in the small L1 region.
-    L1Small = 2,
-    /// Recorded command traces, in DRAM.
-    Trace = 3,
-    /// Circular buffers, in L1.
-    Cb = 4,
-    /// Kernel code.
-    Kernel = 5,
-}
-
-impl BufferKind {
-    /// All kinds, in order.
-    pub const ALL: [BufferKind; 6] =
-        [BufferKind::Dram, BufferKind::L1, BufferKind::L1Small, BufferKind::Trace, BufferKind::Cb, BufferKind::Kernel];
-
-    /// As JSON and queries spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            BufferKind::Dram => "dram",
-            BufferKind::L1 => "l1",
-            BufferKind::L1Small => "l1_small",
-            BufferKind::Trace => "trace",
-            BufferKind::Cb => "cb",
-            BufferKind::Kernel => "kernel",
-        }
-    }
-
-    /// Whether an allocator with banks hands it out.
-    pub fn has_banks(self) -> bool {
-        matches!(self, BufferKind::Dram | BufferKind::L1 | BufferKind::L1Small | BufferKind::Trace)
-    }
-
-    /// The kind with this number.
-    pub fn from_number(number: u8) -> Option<BufferKind> {
-        BufferKind::ALL.get(usize::from(number)).copied()
-    }
-}
 
 /// Some of the chips of one book, bit n for chip n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -98,7 +53,7 @@ pub struct NewBuffer<'a> {
     /// Where it is.
     pub chips: Chips,
     /// What the buffer is used for.
-    pub kind: BufferKind,
+    pub kind: MemoryKind,
     /// Bytes asked for, per chip.
     pub logical: u64,
     /// Bytes reserved in each bank.

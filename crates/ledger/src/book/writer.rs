@@ -10,7 +10,7 @@ use super::layout::{
     BEGUN, CHIP, CHIPS, CLOSED, INEXACT, MAGIC, NOW, PAIR, PRODUCER, SLOT, SLOTS, TABLE, TABLE_WAS_FULL, VERSION, WHO,
     identity_at, pack, place, slot_at, sum,
 };
-use super::{AllocatorBanks, BufferKind, Chips, NewBuffer};
+use super::{AllocatorBanks, Chips, MemoryKind, NewBuffer};
 use crate::mapping::Mapping;
 use rustix::fs::{MemfdFlags, SealFlags};
 use state::{ChipState, HeadRecord, Spread, TrackedBuffer, WriterState};
@@ -134,10 +134,10 @@ impl Writer {
                 for pair in 0..1 + chip.counters.len() + chip.banks.len() {
                     self.put(identity_at(in_use) + pair * PAIR, [0; 7]);
                 }
-                for (counter, kind) in chip.counters.iter_mut().zip(BufferKind::ALL) {
+                for (counter, kind) in chip.counters.iter_mut().zip(MemoryKind::ALL) {
                     state.now.changed_by(self.put_counter(in_use, kind, counter));
                 }
-                for (banks, kind) in chip.banks.iter_mut().zip(BufferKind::ALL) {
+                for (banks, kind) in chip.banks.iter_mut().zip(MemoryKind::ALL) {
                     state.now.changed_by(self.put_banks(in_use, kind, banks, [0; 7]));
                 }
                 state.in_use += 1;
@@ -208,7 +208,7 @@ impl Writer {
         let state = &mut *event.state;
         for chip in state.registered(chips).iter() {
             let Some(chip_state) = state.chips.get_mut(usize::from(chip)) else { continue };
-            for (banks, kind) in chip_state.banks.iter_mut().zip(BufferKind::ALL) {
+            for (banks, kind) in chip_state.banks.iter_mut().zip(MemoryKind::ALL) {
                 state.now.changed_by(self.put_banks(usize::from(chip), kind, banks, [0; 7]));
             }
         }
@@ -229,7 +229,7 @@ impl Writer {
     }
 
     /// Sets a total that is only known as a whole, of a kind that has no buffers in the table.
-    pub fn set(&self, chip: u8, kind: BufferKind, bytes: u64, buffers: u64) {
+    pub fn set(&self, chip: u8, kind: MemoryKind, bytes: u64, buffers: u64) {
         let Some(mut event) = self.begin() else { return };
         let registered = u32::from(chip) < event.state.in_use;
         let Some(counter) = event.state.counter(chip, kind).filter(|_| registered) else { return };
@@ -244,7 +244,7 @@ impl Writer {
     }
 
     /// Enters what the allocator says of the banks of a kind. CB and KERNEL have none.
-    pub fn banks(&self, chip: u8, kind: BufferKind, banks: AllocatorBanks) {
+    pub fn banks(&self, chip: u8, kind: MemoryKind, banks: AllocatorBanks) {
         let Some(mut event) = self.begin() else { return };
         let time = event.time;
         let registered = u32::from(chip) < event.state.in_use;
@@ -379,7 +379,7 @@ mod tests {
         let new = |id| NewBuffer {
             id,
             chips,
-            kind: BufferKind::Dram,
+            kind: MemoryKind::Dram,
             logical: 1,
             per_bank: 1,
             banks: 1,

@@ -3,11 +3,11 @@
 //! A buffer belongs to its process: it lives until it is freed or the process dies, whatever becomes of the connection.
 
 use super::frame::{Operation, PocRequest};
-use crate::book::BufferKind;
+use crate::book::MemoryKind;
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 
-/// Allocated bytes by [`BufferKind`].
+/// Allocated bytes by [`MemoryKind`].
 pub type Kinds = [u64; 6];
 
 /// Sums that no number of clients can make overflow, whatever they claim: what one adds can always be taken off again.
@@ -47,7 +47,7 @@ pub struct ReportedBuffer {
     /// Size in bytes.
     pub bytes: u64,
     /// What the buffer is used for.
-    pub kind: BufferKind,
+    pub kind: MemoryKind,
     /// When it was allocated, ns since 1970; zero when the client did not say.
     pub time: u64,
     /// Allocated so often and not yet freed: a cached program's buffers are.
@@ -121,7 +121,7 @@ impl<P: Ord + Copy> Accounts<P> {
     pub fn end(&mut self, process: P) -> Option<ClientAccount> {
         let account = self.processes.remove(&process)?;
         for (device, kinds) in &account.totals {
-            for (kind, bytes) in BufferKind::ALL.into_iter().zip(kinds) {
+            for (kind, bytes) in MemoryKind::ALL.into_iter().zip(kinds) {
                 subtract(&mut self.totals, *device, kind, *bytes);
             }
         }
@@ -196,10 +196,10 @@ impl ClientAccount {
 }
 
 impl Class {
-    fn of(kind: Option<BufferKind>) -> Class {
+    fn of(kind: Option<MemoryKind>) -> Class {
         match kind {
-            Some(BufferKind::Cb) => Class::Circular,
-            Some(BufferKind::Kernel) => Class::Kernel,
+            Some(MemoryKind::Cb) => Class::Circular,
+            Some(MemoryKind::Kernel) => Class::Kernel,
             _ => Class::Buffer,
         }
     }
@@ -210,11 +210,11 @@ fn kinds_of(sums: &Sums) -> Kinds {
     sums.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX))
 }
 
-fn add(totals: &mut BTreeMap<i32, Sums>, device: i32, kind: BufferKind, bytes: u64) {
+fn add(totals: &mut BTreeMap<i32, Sums>, device: i32, kind: MemoryKind, bytes: u64) {
     totals.entry(device).or_default()[kind as usize] += u128::from(bytes);
 }
 
-fn subtract(totals: &mut BTreeMap<i32, Sums>, device: i32, kind: BufferKind, bytes: u128) {
+fn subtract(totals: &mut BTreeMap<i32, Sums>, device: i32, kind: MemoryKind, bytes: u128) {
     if let Some(kinds) = totals.get_mut(&device) {
         kinds[kind as usize] -= bytes;
         if *kinds == [0; 6] {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     fn allocate(device: i32, buffer: u64, bytes: u64) -> PocRequest {
-        request(Operation::Allocate(BufferKind::Dram), device, buffer, bytes)
+        request(Operation::Allocate(MemoryKind::Dram), device, buffer, bytes)
     }
 
     fn free(device: i32, buffer: u64) -> PocRequest {
@@ -279,10 +279,10 @@ mod tests {
     fn circular_buffers_and_kernels_have_ids_of_their_own() {
         let mut accounts = Accounts::new(10);
         accounts.apply(1, &allocate(0, 7, 1)).unwrap();
-        accounts.apply(1, &request(Operation::Allocate(BufferKind::Cb), 0, 7, 20)).unwrap();
-        accounts.apply(1, &request(Operation::Allocate(BufferKind::Kernel), 0, 7, 300)).unwrap();
+        accounts.apply(1, &request(Operation::Allocate(MemoryKind::Cb), 0, 7, 20)).unwrap();
+        accounts.apply(1, &request(Operation::Allocate(MemoryKind::Kernel), 0, 7, 300)).unwrap();
         assert_eq!(accounts.total(0), [1, 0, 0, 0, 20, 300]);
-        accounts.apply(1, &request(Operation::Free(Some(BufferKind::Cb)), 0, 7, 0)).unwrap();
+        accounts.apply(1, &request(Operation::Free(Some(MemoryKind::Cb)), 0, 7, 0)).unwrap();
         assert_eq!(accounts.total(0), [1, 0, 0, 0, 0, 300]);
     }
 

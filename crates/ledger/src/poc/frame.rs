@@ -18,7 +18,7 @@
 //! The longer struct, of 144 bytes, has CB and KERNEL (2 × u64) after TRACE, and at its end four u32 about the ring buffer of
 //! kernels: total, used, programs, zero.
 
-use crate::book::BufferKind;
+use crate::book::MemoryKind;
 
 /// Bytes of a message that say something in a request.
 pub(super) const HEADER: usize = 40;
@@ -46,9 +46,9 @@ impl Length {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// 1, and 8 for circular buffers, and 10 for kernels: this much was allocated.
-    Allocate(BufferKind),
+    Allocate(MemoryKind),
     /// 2, and 9 and 11: it was freed.
-    Free(Option<BufferKind>),
+    Free(Option<MemoryKind>),
     /// 3: how much is allocated on a device?
     Query,
     /// 5: print what is left.
@@ -106,10 +106,10 @@ impl PocRequest {
             3 => Operation::Query,
             5 => Operation::DumpRemaining,
             6 => Operation::DeviceInfo,
-            8 => Operation::Allocate(BufferKind::Cb),
-            9 => Operation::Free(Some(BufferKind::Cb)),
-            10 => Operation::Allocate(BufferKind::Kernel),
-            11 => Operation::Free(Some(BufferKind::Kernel)),
+            8 => Operation::Allocate(MemoryKind::Cb),
+            9 => Operation::Free(Some(MemoryKind::Cb)),
+            10 => Operation::Allocate(MemoryKind::Kernel),
+            11 => Operation::Free(Some(MemoryKind::Kernel)),
             12 => Operation::DumpKernels,
             answer @ (4 | 7) => return Err(FrameError::Answer(answer)),
             other => return Err(FrameError::Type(other)),
@@ -126,12 +126,12 @@ impl PocRequest {
 }
 
 /// What a type of buffer means. The two kinds of senders number them differently.
-fn kind(number: u8, length: Length) -> Result<Option<BufferKind>, FrameError> {
+fn kind(number: u8, length: Length) -> Result<Option<MemoryKind>, FrameError> {
     Ok(match (number, length) {
-        (0, _) => Some(BufferKind::Dram),
-        (1, _) => Some(BufferKind::L1),
-        (2, Length::Short) | (3, Length::Long) => Some(BufferKind::L1Small),
-        (3, Length::Short) | (4, _) => Some(BufferKind::Trace),
+        (0, _) => Some(MemoryKind::Dram),
+        (1, _) => Some(MemoryKind::L1),
+        (2, Length::Short) | (3, Length::Long) => Some(MemoryKind::L1Small),
+        (3, Length::Short) | (4, _) => Some(MemoryKind::Trace),
         (2, Length::Long) => None,
         (other, _) => return Err(FrameError::Buffer(other)),
     })
@@ -161,7 +161,7 @@ pub struct DeviceInfo {
 /// A message to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PocAnswer {
-    /// To [`Operation::Query`]: allocated bytes by [`BufferKind`].
+    /// To [`Operation::Query`]: allocated bytes by [`MemoryKind`].
     Allocated {
         /// The device that was asked about.
         device: i32,
@@ -225,18 +225,18 @@ mod tests {
     #[test]
     fn every_field_of_a_request_has_its_place() {
         let request = PocRequest::decode(&header(1, 0), Length::Short).unwrap();
-        let operation = Operation::Allocate(BufferKind::Dram);
+        let operation = Operation::Allocate(MemoryKind::Dram);
         assert_eq!(request, PocRequest { operation, device: 3, bytes: 4096, pid: 4711, buffer: 0x8000, time: 7 });
     }
 
     #[test]
     fn the_two_kinds_of_senders_number_buffers_differently() {
         let kind = |number, length| PocRequest::decode(&header(1, number), length).map(|request| request.operation);
-        assert_eq!(kind(2, Length::Short), Ok(Operation::Allocate(BufferKind::L1Small)));
-        assert_eq!(kind(3, Length::Short), Ok(Operation::Allocate(BufferKind::Trace)));
+        assert_eq!(kind(2, Length::Short), Ok(Operation::Allocate(MemoryKind::L1Small)));
+        assert_eq!(kind(3, Length::Short), Ok(Operation::Allocate(MemoryKind::Trace)));
         assert_eq!(kind(2, Length::Long), Ok(Operation::HostMemory));
-        assert_eq!(kind(3, Length::Long), Ok(Operation::Allocate(BufferKind::L1Small)));
-        assert_eq!(kind(4, Length::Long), Ok(Operation::Allocate(BufferKind::Trace)));
+        assert_eq!(kind(3, Length::Long), Ok(Operation::Allocate(MemoryKind::L1Small)));
+        assert_eq!(kind(4, Length::Long), Ok(Operation::Allocate(MemoryKind::Trace)));
         assert_eq!(kind(5, Length::Long), Err(FrameError::Buffer(5)));
     }
 

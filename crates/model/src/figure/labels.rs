@@ -17,17 +17,10 @@ pub enum Dimension {
     CommandQueue,
 }
 
-impl Dimension {
-    /// The name of the label in metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Dimension::MemoryKind => "kind",
-            Dimension::GddrChannel => "channel",
-            Dimension::EthernetPort => "port",
-            Dimension::CommandQueue => "queue",
-        }
-    }
+// The name of the label in metrics.
+named! { Dimension: MemoryKind = "kind", GddrChannel = "channel", EthernetPort = "port", CommandQueue = "queue" }
 
+impl Dimension {
     /// How many labels there are at the most.
     #[expect(clippy::len_without_is_empty, reason = "there is always one")]
     pub const fn len(self) -> usize {

@@ -100,34 +100,10 @@ pub enum Section {
     Pids,
 }
 
-impl Section {
-    /// All sections, in the order of reports.
-    pub const ALL: [Section; 9] = [
-        Section::Identity,
-        Section::Health,
-        Section::Temperature,
-        Section::Power,
-        Section::Clock,
-        Section::Pcie,
-        Section::Memory,
-        Section::Firmware,
-        Section::Pids,
-    ];
-
-    /// The heading. In capitals it is the word for `-d`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Section::Identity => "Identity",
-            Section::Health => "Health",
-            Section::Temperature => "Temperature",
-            Section::Power => "Power",
-            Section::Clock => "Clock",
-            Section::Pcie => "PCIe",
-            Section::Memory => "Memory",
-            Section::Firmware => "Firmware",
-            Section::Pids => "Pids",
-        }
-    }
+// The heading. In capitals it is the word for `-d`.
+named! {
+    Section: Identity = "Identity", Health = "Health", Temperature = "Temperature", Power = "Power", Clock = "Clock",
+    Pcie = "PCIe", Memory = "Memory", Firmware = "Firmware", Pids = "Pids",
 }
 
 /// How often a figure is read, and what it says while the chip does not answer.

@@ -36,27 +36,13 @@ pub enum Unit {
     Share,
 }
 
-impl Unit {
-    /// For programs that format values themselves.
-    pub fn name(self) -> &'static str {
-        match self {
-            Unit::Text => "text",
-            Unit::Count => "count",
-            Unit::YesNo => "yes_no",
-            Unit::Celsius => "celsius",
-            Unit::Watts => "watts",
-            Unit::Volts => "volts",
-            Unit::Amperes => "amperes",
-            Unit::Rpm => "rpm",
-            Unit::Megahertz => "megahertz",
-            Unit::Seconds => "seconds",
-            Unit::Bytes => "bytes",
-            Unit::BytesPerSecond => "bytes_per_second",
-            Unit::Percent => "percent",
-            Unit::Share => "share",
-        }
-    }
+named! {
+    Unit: Text = "text", Count = "count", YesNo = "yes_no", Celsius = "celsius", Watts = "watts", Volts = "volts",
+    Amperes = "amperes", Rpm = "rpm", Megahertz = "megahertz", Seconds = "seconds", Bytes = "bytes",
+    BytesPerSecond = "bytes_per_second", Percent = "percent", Share = "share",
+}
 
+impl Unit {
     /// The symbol behind a number; empty where there is none.
     pub fn symbol(self) -> &'static str {
         match self {

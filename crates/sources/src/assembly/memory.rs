@@ -11,7 +11,7 @@ use crate::chips::{chip_of_book, chips_of};
 use crate::maps::Inode;
 use crate::procs::ProcessFacts;
 use crate::shm::{FoundRegion, Kinds};
-use ledger::book::{BookChip, BufferKind};
+use ledger::book::{BookChip, MemoryKind};
 use model::{Bytes, Device, DeviceId, DriverUsed, Held, Source, Usage, chip_match};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,15 +67,15 @@ impl Draft<'_> {
     /// Why a process cannot have on a chip what its book says. The figures of other processes must not suffer from it.
     fn impossible(&self, chip: &BookChip, id: &DeviceId, process: &ProcessFacts) -> Option<String> {
         let memory = &self.devices.iter().find(|device| device.id == *id)?.memory;
-        let bytes = |kinds: &[BufferKind]| {
+        let bytes = |kinds: &[MemoryKind]| {
             kinds.iter().fold(0u64, |sum, kind| sum.saturating_add(chip.counters[*kind as usize].bytes))
         };
         let most = |total: Option<Bytes>| total.map_or(u64::MAX, |total| total.0);
-        if bytes(&BufferKind::ALL) > 0 && !self.may_have_memory(chip, id, process) {
+        if bytes(&MemoryKind::ALL) > 0 && !self.may_have_memory(chip, id, process) {
             Some(format!("reports memory on device {id}, which the process does not hold"))
-        } else if bytes(&[BufferKind::Dram, BufferKind::Trace]) > most(memory.dram_total) {
+        } else if bytes(&[MemoryKind::Dram, MemoryKind::Trace]) > most(memory.dram_total) {
             Some(format!("reports more DRAM than device {id} has"))
-        } else if bytes(&[BufferKind::L1, BufferKind::L1Small]) > most(memory.l1_total) {
+        } else if bytes(&[MemoryKind::L1, MemoryKind::L1Small]) > most(memory.l1_total) {
             Some(format!("reports more L1 than device {id} has"))
         } else {
             None

@@ -2,7 +2,7 @@
 
 use super::collect::{Collected, Received};
 use super::energy::Tally;
-use ledger::book::{self, Book, BookBuffer, BufferKind, BufferTable};
+use ledger::book::{self, Book, BookBuffer, BufferTable, MemoryKind};
 use model::{Device, DeviceId, Timestamp, chip_with_number};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -159,7 +159,7 @@ pub enum Peak {
 }
 
 /// Adds up the peaks of the processes that were there at the same time.
-pub fn peak(users: &[(&RunProcess, usize)], kind: BufferKind) -> Peak {
+pub fn peak(users: &[(&RunProcess, usize)], kind: MemoryKind) -> Peak {
     let spans: Vec<(u64, u64, u64)> = users
         .iter()
         .map(|(process, chip)| {
@@ -243,7 +243,7 @@ pub mod tests {
         0x1A2B_3C4D_5E6F_7000 + u64::from(n)
     }
 
-    pub fn new(id: u64, chips: Chips, kind: BufferKind, per_bank: u64, banks: u32, label: &str) -> NewBuffer<'_> {
+    pub fn new(id: u64, chips: Chips, kind: MemoryKind, per_bank: u64, banks: u32, label: &str) -> NewBuffer<'_> {
         let (address, page, layout, owner) = (0x1000 * id, 2048, 0, 7);
         NewBuffer {
             id,
@@ -314,7 +314,7 @@ pub mod tests {
         let live = |fate| {
             process_of(1, fate, &[], |writer| {
                 let chip = writer.chip(0, None).unwrap();
-                writer.allocate(&new(1, Chips::one(chip), BufferKind::Dram, 32, 1, ""));
+                writer.allocate(&new(1, Chips::one(chip), MemoryKind::Dram, 32, 1, ""));
             })
         };
         let empty = |fate| process_of(1, fate, &[], |_| {});
@@ -366,13 +366,13 @@ pub mod tests {
         let of = |from: u64, until: u64, bytes: u64| {
             let mut process = process_of(1, Fate::Clean, &[], |writer| {
                 let chip = writer.chip(0, Some(1)).unwrap();
-                writer.allocate(&new(1, Chips::one(chip), BufferKind::Dram, bytes, 1, ""));
+                writer.allocate(&new(1, Chips::one(chip), MemoryKind::Dram, bytes, 1, ""));
             });
             (process.book.created, process.until) = (from, until);
             process
         };
         let peak_of = |processes: &[RunProcess]| {
-            peak(&processes.iter().map(|process| (process, 0)).collect::<Vec<_>>(), BufferKind::Dram)
+            peak(&processes.iter().map(|process| (process, 0)).collect::<Vec<_>>(), MemoryKind::Dram)
         };
         assert_eq!(peak_of(&[of(0, 10, 5), of(11, 20, 7)]), Peak::Exact(7), "one after the other");
         assert_eq!(peak_of(&[of(0, 10, 5), of(9, 20, 7)]), Peak::AtMost(12));

@@ -6,7 +6,7 @@ use super::energy::{Meter, Tally};
 use super::json;
 use super::receipt::{COLUMNS, duration, joules_and_hours, text, thousands};
 use expect_test::{Expect, expect, expect_file};
-use ledger::book::{AllocatorBanks, BufferKind, Chips};
+use ledger::book::{AllocatorBanks, Chips, MemoryKind};
 use model::{Celsius, Device, Timestamp, Watts};
 use show::text::width;
 use std::time::Duration;
@@ -54,15 +54,15 @@ fn server(pid: u32, fate: Fate) -> RunProcess {
         let first = Chips::one(writer.chip(0, Some(asic(0))).unwrap());
         let both = first | Chips::one(writer.chip(1, Some(asic(1))).unwrap());
         for id in 100..4_000 {
-            writer.allocate(&new(id, first, BufferKind::Dram, 32 << 20, 8, ""));
+            writer.allocate(&new(id, first, MemoryKind::Dram, 32 << 20, 8, ""));
             writer.free(id);
         }
-        writer.allocate(&new(1, both, BufferKind::Dram, 64 << 20, 8, "kv-cache"));
-        writer.allocate(&new(2, first, BufferKind::L1, 1024, 128, "attention \u{1b}[2J mask"));
-        writer.allocate(&new(3, first, BufferKind::L1, 2048, 128, ""));
+        writer.allocate(&new(1, both, MemoryKind::Dram, 64 << 20, 8, "kv-cache"));
+        writer.allocate(&new(2, first, MemoryKind::L1, 1024, 128, "attention \u{1b}[2J mask"));
+        writer.allocate(&new(3, first, MemoryKind::L1, 2048, 128, ""));
         writer.banks(
             0,
-            BufferKind::L1,
+            MemoryKind::L1,
             AllocatorBanks { banks: 128, allocatable: 9000, allocated: 3072, free: 5928, largest_free: 1482 },
         );
     })
@@ -137,13 +137,13 @@ fn a_device_that_was_closed_under_its_buffers_and_many_that_leak() {
     let process = |pid| {
         process_of(pid, Fate::Clean, &[], |writer| {
             let chip = Chips::one(writer.chip(0, None).unwrap());
-            writer.allocate(&new(1, chip, BufferKind::Trace, 4096, 8, ""));
+            writer.allocate(&new(1, chip, MemoryKind::Trace, 4096, 8, ""));
             writer.clear(7, Chips(1));
             for id in 1..=23 {
                 let label = if id == 23 { "a label that is as long as labels can be, fifty-six bytes" } else { "" };
-                writer.allocate(&new(id, chip, BufferKind::L1, 32 * id, 64, label));
+                writer.allocate(&new(id, chip, MemoryKind::L1, 32 * id, 64, label));
             }
-            (30..1_080).for_each(|id| writer.allocate(&new(id, chip, BufferKind::L1, 32, 64, "")));
+            (30..1_080).for_each(|id| writer.allocate(&new(id, chip, MemoryKind::L1, 32, 64, "")));
         })
     };
     let mut many = account(vec![process(4711)], vec![]);
@@ -236,7 +236,7 @@ fn devices_of_which_no_book_tells_have_a_line_each() {
 fn doubts_are_told() {
     let mut process = process_of(4711, Fate::Clean, &[], |writer| {
         let chip = Chips::one(writer.chip(0, Some(0xABCD)).unwrap());
-        writer.allocate(&new(1, chip, BufferKind::Dram, 1024, 8, ""));
+        writer.allocate(&new(1, chip, MemoryKind::Dram, 1024, 8, ""));
         writer.remark("the library has no accessors that this agent knows of, and its layouts could not be learnt");
         writer.free(99);
     });

@@ -2,7 +2,7 @@
 
 use super::account::{ChipName, End, Fate, RunAccount, RunProcess, Verdict};
 use super::energy::Tally;
-use ledger::book::{BankReading, BookBuffer, BookChip, BufferKind};
+use ledger::book::{BankReading, BookBuffer, BookChip, MemoryKind};
 use model::{Celsius, DeviceId, PciAddress, SCHEMA, Timestamp, Watts};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -192,7 +192,7 @@ fn process(process: &RunProcess) -> ProcessJson<'_> {
 }
 
 fn chip<'a>(chip: &BookChip, name: &ChipName) -> ChipJson<'a> {
-    let kind = |kind: BufferKind| {
+    let kind = |kind: MemoryKind| {
         let counter = chip.counters[kind as usize];
         let banks = chip.banks.get(kind as usize).copied().flatten();
         let is_used = counter.allocations > 0 || banks.is_some();
@@ -213,7 +213,7 @@ fn chip<'a>(chip: &BookChip, name: &ChipName) -> ChipJson<'a> {
         device_id: chip.device_id,
         left_buffers: chip.counters.iter().map(|counter| counter.left).sum(),
         left_bytes: chip.left_bytes,
-        kinds: BufferKind::ALL.into_iter().filter_map(kind).collect(),
+        kinds: MemoryKind::ALL.into_iter().filter_map(kind).collect(),
     }
 }
 

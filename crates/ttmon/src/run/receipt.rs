@@ -2,7 +2,7 @@
 
 use super::account::{ChipName, End, Fate, Peak, RunAccount, RunProcess, Verdict, peak};
 use super::energy::Tally;
-use ledger::book::{BookBuffer, BufferKind};
+use ledger::book::{BookBuffer, MemoryKind};
 use model::{Bytes, Device, DeviceId};
 use show::text::{self, Align, clean, cut, fit, width};
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ fn memory(account: &RunAccount, lines: &mut ReceiptLines) {
         lines.row(&columns(&title, heads));
         is_first = false;
         let mut is_used = false;
-        for kind in BufferKind::ALL {
+        for kind in MemoryKind::ALL {
             let counters = || users.iter().map(|(process, at)| process.book.chips[*at].counters[kind as usize]);
             let allocations = counters().fold(0u64, |sum, counter| sum.saturating_add(counter.allocations));
             if allocations == 0 {
@@ -122,7 +122,7 @@ fn memory(account: &RunAccount, lines: &mut ReceiptLines) {
             };
             let last: Bytes = counters().map(|counter| Bytes(counter.bytes)).sum();
             let figures = [&*most, &last.to_string(), &thousands(allocations)];
-            lines.row(&columns(&format!("  {}", kind_name(kind)), figures));
+            lines.row(&columns(&format!("  {}", kind.title()), figures));
         }
         if !is_used {
             lines.row("  nothing was allocated");
@@ -227,7 +227,7 @@ fn list(lines: &mut ReceiptLines, title: &str, processes: &[&RunProcess]) {
 struct Alike<'a> {
     pid: u32,
     place: String,
-    kind: BufferKind,
+    kind: MemoryKind,
     size: Bytes,
     label: &'a str,
     count: u64,
@@ -236,7 +236,7 @@ struct Alike<'a> {
 
 /// The largest first, all that are alike together.
 fn alike<'a>(buffers: impl Iterator<Item = (&'a RunProcess, &'a BookBuffer)>) -> Vec<Alike<'a>> {
-    let mut groups: BTreeMap<(u32, u64, BufferKind, u64, &str), Alike> = BTreeMap::new();
+    let mut groups: BTreeMap<(u32, u64, MemoryKind, u64, &str), Alike> = BTreeMap::new();
     for (process, buffer) in buffers {
         let label = buffer.label.as_deref().unwrap_or_default();
         let (pid, kind, size, age) = (process.pid, buffer.kind, size(buffer), process.age(buffer));
@@ -256,7 +256,7 @@ impl Alike<'_> {
         let (youngest, oldest) = (duration(self.ages.0), duration(self.ages.1));
         [
             self.place.clone(),
-            kind_name(self.kind).into(),
+            self.kind.title().into(),
             if self.count > 1 { format!("{} × {}", thousands(self.count), self.size) } else { self.size.to_string() },
             format!("pid {}", self.pid),
             if youngest == oldest { format!("age {oldest}") } else { format!("age ≤ {oldest}") },
@@ -358,17 +358,6 @@ fn columns(title: &str, [peak, last, allocations]: [&str; 3]) -> String {
     let right = |text: &str, columns| fit(text, columns, Align::Right, '…');
     let title = fit(title, 34, Align::Left, '…');
     format!("{title}{}{}{}", right(peak, 16), right(last, 15), right(allocations, 15))
-}
-
-fn kind_name(kind: BufferKind) -> &'static str {
-    match kind {
-        BufferKind::Dram => "DRAM",
-        BufferKind::L1 => "L1",
-        BufferKind::L1Small => "L1_SMALL",
-        BufferKind::Trace => "TRACE",
-        BufferKind::Cb => "CB",
-        BufferKind::Kernel => "KERNEL",
-    }
 }
 
 fn counted(n: u64, one: &str, several: &str) -> String {

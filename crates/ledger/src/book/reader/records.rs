@@ -2,7 +2,7 @@
 
 use crate::book::layout::{LINE, SLOT_WORDS, WORDS, sum, unpack};
 use crate::book::{Book, BookBuffer};
-use crate::book::{BufferKind, Chips};
+use crate::book::{Chips, MemoryKind};
 
 /// The state of the two places of a pair.
 pub(super) enum Pair {
@@ -41,7 +41,7 @@ pub(super) fn entry(record: &[u64; SLOT_WORDS], at: usize, book: &Book) -> SlotC
         return SlotContent::Free;
     }
     let (thread, small) = unpack(record[7]);
-    let kind = BufferKind::from_number((small >> 16) as u8);
+    let kind = MemoryKind::from_number((small >> 16) as u8);
     let chips = Chips(record[1]);
     let all_known = chips.iter().all(|chip| usize::from(chip) < book.chips.len());
     match kind {

@@ -7,7 +7,7 @@ use crate::book::layout::{
     HAS_UNIQUE_ID, IN_USE, LABEL, REMARK, SLOT_WORDS, TEXT_WORDS, WORDS, banks_at, counter_at, identity_at, pack,
     place, slot_at, sum, text_words,
 };
-use crate::book::{BufferKind, Chips, NewBuffer};
+use crate::book::{Chips, MemoryKind, NewBuffer};
 
 impl Writer {
     /// Writes a slot and returns its sum.
@@ -49,7 +49,7 @@ impl Writer {
     }
 
     #[inline]
-    pub(super) fn put_counter(&self, chip: usize, kind: BufferKind, counter: &mut CounterState) -> u64 {
+    pub(super) fn put_counter(&self, chip: usize, kind: MemoryKind, counter: &mut CounterState) -> u64 {
         counter.version += 1;
         let CounterState { bytes, logical, peak, allocations, frees, left, version, sum } = *counter;
         let line = [bytes, logical, peak, allocations, frees, left, version];
@@ -60,7 +60,7 @@ impl Writer {
     pub(super) fn put_banks(
         &self,
         chip: usize,
-        kind: BufferKind,
+        kind: MemoryKind,
         state: &mut BanksState,
         mut line: [u64; WORDS - 1],
     ) -> u64 {

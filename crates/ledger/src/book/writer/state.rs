@@ -1,7 +1,7 @@
 //! What the writer keeps in its own memory. It never reads its own book, which others might have changed.
 
 use crate::book::layout::CHIPS;
-use crate::book::{BufferKind, Chips};
+use crate::book::{Chips, MemoryKind};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 
@@ -30,7 +30,7 @@ pub(super) struct TrackedBuffer {
     pub logical: u64,
     pub owner: u64,
     pub slot: Option<u32>,
-    pub kind: BufferKind,
+    pub kind: MemoryKind,
     /// Checksum of its slot.
     pub sum: u64,
 }
@@ -93,7 +93,7 @@ impl WriterState {
     }
 
     #[inline]
-    pub fn counter(&mut self, chip: u8, kind: BufferKind) -> Option<&mut CounterState> {
+    pub fn counter(&mut self, chip: u8, kind: MemoryKind) -> Option<&mut CounterState> {
         self.chips.get_mut(usize::from(chip))?.counters.get_mut(kind as usize)
     }
 }
