@@ -7,7 +7,8 @@ pub const MAGIC: [u8; 8] = *b"ttmonrec";
 pub const MAGIC_END: [u8; 8] = *b"ttmonend";
 /// Begins the index, so that a reader that goes from chunk to chunk does not take it for another one.
 pub const MARK_INDEX: [u8; 4] = *b"indx";
-pub const VERSION: u32 = 1;
+/// Version 1 had another meaning of used memory.
+pub const VERSION: u32 = 2;
 /// What precedes the facts in the head.
 pub const HEAD: usize = 16;
 /// What precedes a chunk's frame.
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!((&bytes[..4], &bytes[4..4 + HEADER]), (&b"indx"[..], &header.to_bytes()[..]));
         assert_eq!(bytes[bytes.len() - TAIL..][..4], [3, 0, 0, 0]);
         assert!(bytes.ends_with(b"ttmonend"));
-        assert_eq!(head("{}\n").unwrap(), b"ttmonrec\x01\0\0\0\x03\0\0\0{}\n");
+        assert_eq!(head("{}\n").unwrap(), b"ttmonrec\x02\0\0\0\x03\0\0\0{}\n");
         assert_eq!(head(&" ".repeat(LONGEST_FACTS + 1)), None);
     }
 

@@ -161,7 +161,7 @@ fn begin(file: &File, length: u64) -> io::Result<Result<u64, String>> {
     let (version, facts) = (u32_at(&head, 8), u32_at(&head, 12) as usize);
     if version != VERSION {
         return Ok(Err(format!(
-            "its form is {version}, and this ttmon knows {VERSION}: use the one that has written it"
+            "its format is version {version}, and this ttmon reads version {VERSION}: use the ttmon that wrote it"
         )));
     }
     if facts > LONGEST_FACTS {

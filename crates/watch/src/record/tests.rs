@@ -156,9 +156,13 @@ fn what_is_no_recording_is_refused_in_a_sentence() {
     assert_eq!(refused(b"ttmon"), no_recording);
     assert_eq!(refused(&[b'x'; 4000]), no_recording);
     assert_eq!(refused(&good[..20]), "there is no sample in it: it was cut off before the first was written");
-    let mut newer = good.clone();
-    newer[8] = 2;
-    assert_eq!(refused(&newer), "its form is 2, and this ttmon knows 1: use the one that has written it");
+    for other in [1, 3] {
+        let mut of_another = good.clone();
+        of_another[8] = other;
+        let reason =
+            format!("its format is version {other}, and this ttmon reads version 2: use the ttmon that wrote it");
+        assert_eq!(refused(&of_another), reason);
+    }
     let (folder, path) = place();
     assert!(Recording::open(&path).unwrap_err().to_string().ends_with("recording: there is no such file"));
     assert!(Recording::open(folder.path()).unwrap_err().to_string().contains("it is not a file"));
