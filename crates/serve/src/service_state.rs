@@ -25,7 +25,6 @@ pub struct ServiceState {
     pub processes: Processes,
     pub accounts: Accounts<Key>,
     pub exits: Exits,
-    /// Rules, and the alerts that they raised.
     pub watch: RuleWatch,
     /// The last sample, without the processes that exited since.
     sample: Snapshot,
@@ -114,7 +113,6 @@ impl ServiceState {
         idle.into_iter().for_each(|key| drop(self.processes.remove(key)));
     }
 
-    /// How old the last sample is.
     pub fn age(&self) -> Duration {
         self.sampled_at.elapsed()
     }
@@ -169,7 +167,6 @@ impl ServiceState {
         Ok(Some(key))
     }
 
-    /// Everything that is known now.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = self.with_books();
         for (key, account) in self.accounts.iter() {
@@ -279,7 +276,6 @@ impl ServiceState {
         }
     }
 
-    /// Live buffers, as an answer.
     pub fn buffers(&self, wanted: &Wanted) -> Result<Vec<u8>, WireError> {
         let (page, unlisted, faults) = self.page_of_buffers(wanted);
         page.frame(unlisted, &faults)
