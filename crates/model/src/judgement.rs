@@ -3,7 +3,7 @@
 //! Every view, event, fleet summary and page uses these functions, and the built-in rules have these thresholds. Full power is
 //! normal load.
 
-use crate::figure::{Figure, Judge};
+use crate::figure::{Field, Figure, Judge};
 use crate::{Device, State};
 
 /// From this part of its limit on, a temperature is warm.
@@ -77,6 +77,13 @@ impl<S> Figure<S> {
     /// Whether the value is at its limit.
     pub fn is_at_limit(&self, subject: &S) -> bool {
         matches!((self.number(subject), self.limit_of(subject)), (Some(value), Some(limit)) if value >= limit * AT_LIMIT)
+    }
+}
+
+impl<S> Field<S> {
+    /// What its value means; nothing where it or its limit is not known.
+    pub fn judge(&self, subject: &S) -> Option<Judgement> {
+        Some(self.figure.judge.judge(self.number(subject)? / self.limit_of(subject)?))
     }
 }
 

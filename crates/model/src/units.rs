@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign};
 
-macro_rules! unit {
-    ($(#[$doc:meta])* $name:ident($inner:ty), $symbol:literal, $decimals:literal) => {
-        $(#[$doc])*
+macro_rules! units {
+    ($($(#[$doc:meta])* $name:ident($inner:ty), $symbol:literal, $decimals:literal;)+) => {
+        $($(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(pub $inner);
@@ -15,34 +15,24 @@ macro_rules! unit {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, concat!("{:.", $decimals, "} ", $symbol), self.0)
             }
-        }
+        })+
     };
 }
 
-unit!(
+units! {
     /// Temperature.
-    Celsius(f64), "°C", 1
-);
-unit!(
+    Celsius(f64), "°C", 1;
     /// Power.
-    Watts(f64), "W", 1
-);
-unit!(
+    Watts(f64), "W", 1;
     /// Electric potential.
-    Volts(f64), "V", 3
-);
-unit!(
+    Volts(f64), "V", 3;
     /// Electric current.
-    Amperes(f64), "A", 1
-);
-unit!(
+    Amperes(f64), "A", 1;
     /// Fan speed in revolutions per minute.
-    Rpm(u32), "rpm", 0
-);
-unit!(
+    Rpm(u32), "rpm", 0;
     /// Clock frequency.
-    Megahertz(u32), "MHz", 0
-);
+    Megahertz(u32), "MHz", 0;
+}
 
 /// An amount of memory.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -53,34 +43,6 @@ pub struct Bytes(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BytesPerSecond(pub f64);
-
-impl Celsius {
-    /// From hwmon's thousandths of a degree.
-    pub fn from_millidegrees(value: i64) -> Self {
-        Celsius(value as f64 / 1e3)
-    }
-}
-
-impl Watts {
-    /// From hwmon's millionths of a watt.
-    pub fn from_microwatts(value: u64) -> Self {
-        Watts(value as f64 / 1e6)
-    }
-}
-
-impl Volts {
-    /// From hwmon's thousandths of a volt.
-    pub fn from_millivolts(value: u64) -> Self {
-        Volts(value as f64 / 1e3)
-    }
-}
-
-impl Amperes {
-    /// From hwmon's thousandths of an ampere.
-    pub fn from_milliamperes(value: u64) -> Self {
-        Amperes(value as f64 / 1e3)
-    }
-}
 
 const PREFIXES: [&str; 5] = ["", "Ki", "Mi", "Gi", "Ti"];
 
@@ -178,9 +140,9 @@ mod tests {
 
     #[test]
     fn units_say_their_name() {
-        assert_eq!(Celsius::from_millidegrees(51_250).to_string(), "51.2 °C");
-        assert_eq!(Watts::from_microwatts(65_000_000).to_string(), "65.0 W");
-        assert_eq!(Volts::from_millivolts(742).to_string(), "0.742 V");
+        assert_eq!(Celsius(51.25).to_string(), "51.2 °C");
+        assert_eq!(Watts(65.0).to_string(), "65.0 W");
+        assert_eq!(Volts(0.742).to_string(), "0.742 V");
         assert_eq!(Rpm(2068).to_string(), "2068 rpm");
         assert_eq!(BytesPerSecond(3.2e9).to_string(), "3.0 GiB/s");
     }

@@ -19,7 +19,6 @@ pub fn follow(state: &mut ServiceState, delivery: &mut Delivery, snapshot: &mut 
     snapshot.alerts = state.watch.firing().to_vec();
 }
 
-/// Changes rules and receivers.
 pub fn change(state: &mut ServiceState, delivery: &mut Delivery, settings: &AlertSettings) {
     let notices = state.watch.set_rules(settings);
     notify(&notices, delivery);

@@ -3,7 +3,6 @@
 use clap::{Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
 
-/// What `ttmon serve --help` says besides.
 pub const AFTER_HELP: &str = "\
 Programs that speak the protocol of tt-metal's allocation_server_poc work unchanged: they connect to --poc-socket. A program with \
 ttmon's agent hands its book over by itself, early or late. As root the service sees the processes of all users, else your own.

@@ -4,7 +4,6 @@ use super::buffer_entry::BufferEntry;
 use model::{Bytes, ListedBuffer, Timestamp};
 use serde::Serialize;
 
-/// A buffer as plain data.
 pub fn listed(entry: &BufferEntry, now: u64) -> ListedBuffer {
     let age = age_ms(entry, now);
     ListedBuffer {

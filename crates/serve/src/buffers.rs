@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::rc::Rc;
 
-/// How many are listed by default.
 const USUAL: usize = 1000;
 const MOST: usize = 100_000;
 

@@ -167,7 +167,6 @@ fn listeners(args: &Args) -> anyhow::Result<Vec<(Endpoint, UnixListenSocket)>> {
     Ok(listeners)
 }
 
-/// Where the service's own socket is.
 fn native_socket(args: &Args) -> anyhow::Result<PathBuf> {
     if let Some(path) = &args.socket {
         return Ok(path.clone());

@@ -97,7 +97,6 @@ impl Processes {
 }
 
 impl LiveProcess {
-    /// Whether it is still running.
     pub fn lives(&self) -> bool {
         lives(&self.end)
     }

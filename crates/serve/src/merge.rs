@@ -95,7 +95,6 @@ fn exchange(memory: &mut Memory, before: Option<&Held>, after: Option<&Held>) {
     memory.count(memory.usage().minus(usage(before)).plus(usage(after)));
 }
 
-/// What a process has reported of a chip.
 pub fn reported(id: DeviceId, kinds: ledger::poc::Kinds) -> Held {
     let [dram, l1, l1_small, trace, cb, kernel] = kinds;
     let usage = Usage { kernel: Some(Bytes(kernel)), ..Usage::measured(dram, l1, l1_small, trace, cb) };

@@ -41,7 +41,6 @@ pub struct NativeConnection {
 enum Greeting {
     Missing,
     Fine,
-    /// It speaks another version.
     Other(u32),
 }
 
@@ -61,7 +60,6 @@ pub enum AfterRequest {
 
 /// With so much unread nothing more is answered until some of it is taken.
 const UNREAD: usize = 1 << 20;
-/// Snapshots that a reader may miss in a row.
 const MISSED: u32 = 10;
 /// A reader that takes nothing for so long is gone.
 pub const PATIENCE: Duration = Duration::from_secs(10);

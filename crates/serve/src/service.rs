@@ -33,7 +33,6 @@ pub enum Endpoint {
 pub struct Service {
     pub state: ServiceState,
     pub limits: ServiceLimits,
-    /// The receivers of alerts.
     delivery: Delivery,
     endpoints: Vec<(Token, Endpoint, UnixListenSocket)>,
     poc_connections: HashMap<Token, PocConnection>,
@@ -122,7 +121,6 @@ impl Service {
         self.limits = limits;
     }
 
-    /// Changes rules and receivers.
     pub fn set_alerts(&mut self, settings: &AlertSettings) {
         alerts::change(&mut self.state, &mut self.delivery, settings);
     }

@@ -26,7 +26,6 @@ pub struct ServiceState {
     pub processes: Processes,
     pub accounts: Accounts<Key>,
     pub exits: Exits,
-    /// Rules, and the alerts that they raised.
     pub watch: RuleWatch,
     /// The last sample, without the processes that exited since.
     sample: Snapshot,
@@ -115,7 +114,6 @@ impl ServiceState {
         idle.into_iter().for_each(|key| drop(self.processes.remove(key)));
     }
 
-    /// How old the last sample is.
     pub fn age(&self) -> Duration {
         self.sampled_at.elapsed()
     }
@@ -170,7 +168,6 @@ impl ServiceState {
         Ok(Some(key))
     }
 
-    /// Everything that is known now.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = self.with_books();
         for (key, account) in self.accounts.iter() {
@@ -280,7 +277,6 @@ impl ServiceState {
         }
     }
 
-    /// Live buffers, as an answer.
     pub fn buffers(&self, wanted: &Wanted) -> Result<Vec<u8>, WireError> {
         let (page, unlisted, faults) = self.page_of_buffers(wanted);
         page.frame(unlisted, &faults)

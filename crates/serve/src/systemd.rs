@@ -26,7 +26,6 @@ pub fn sockets() -> Vec<(OwnedFd, PathBuf)> {
     copies.collect()
 }
 
-/// Tells systemd something, if it wants to know.
 pub fn notify(text: &str) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let address = match path.as_bytes() {

@@ -54,7 +54,6 @@ struct Credentials {
 
 /// Where to listen by default.
 const USUAL: &str = "127.0.0.1:9746";
-/// How many requests may wait.
 const MOST_QUESTIONS: usize = 64;
 
 impl HttpListeners {
@@ -175,7 +174,6 @@ impl Web {
         self.board.set_interval(interval);
     }
 
-    /// Answers the requests that wait.
     pub fn answer(&self, state: &ServiceState) {
         drain(&self.questions);
         for Question { ask, answer } in self.waiting.try_iter().filter(|question| !question.answer.is_closed()) {

@@ -60,7 +60,6 @@ fn runs_a_program(command: &Command) -> bool {
     command.get_positionals().any(Arg::is_trailing_var_arg_set)
 }
 
-/// Whether a word is an option's name.
 fn is_named(arg: &Arg, word: &OsStr) -> bool {
     let Some(word) = word.to_str() else { return false };
     let long = word.strip_prefix("--");
@@ -70,7 +69,6 @@ fn is_named(arg: &Arg, word: &OsStr) -> bool {
     }) || short.is_some_and(|short| arg.get_short() == Some(short))
 }
 
-/// Whether an option always has a value.
 fn needs_value(arg: &Arg) -> bool {
     arg.get_num_args().is_some_and(|values| values.min_values() > 0)
 }

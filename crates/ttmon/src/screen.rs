@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use watch::exit::{Exit, Failure};
+use watch::wait::Interrupt;
 
 /// When colours are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -92,7 +93,15 @@ impl OutputScreen {
         Ok(out.flush()?)
     }
 
-    /// Whether it draws over what it drew before.
+    /// What ends the program, where that is wanted; Ctrl-Z goes through it where texts are drawn in place.
+    pub fn interrupt(&self, is_wanted: bool) -> io::Result<Option<Interrupt>> {
+        let mut interrupt = is_wanted.then(Interrupt::new).transpose()?;
+        if let Some(interrupt) = interrupt.as_mut().filter(|_| self.is_in_place()) {
+            interrupt.and_stop()?;
+        }
+        Ok(interrupt)
+    }
+
     pub fn is_in_place(&self) -> bool {
         self.options.in_place
     }

@@ -41,12 +41,10 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// Whether other machines are looked at.
     pub fn is_remote(&self) -> bool {
         !self.host.is_empty() || !self.ssh.is_empty() || self.prometheus.is_some()
     }
 
-    /// Whether it is more than one machine.
     pub fn is_fleet(&self) -> bool {
         self.host.len() + self.ssh.len() > 1 || self.prometheus.is_some()
     }

@@ -41,7 +41,6 @@ pub struct BuffersReply {
     /// Those that the agents of their processes had no room for.
     #[serde(default)]
     pub unlisted: u64,
-    /// What could not be read.
     #[serde(default)]
     pub faults: Vec<String>,
 }

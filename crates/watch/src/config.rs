@@ -24,7 +24,6 @@ pub fn path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
 /// The table that `ttmon top` reads.
 const TOP_TABLE: &str = "top";
 
-/// The file of the whole machine.
 const OF_THE_MACHINE: &str = "/etc/ttmon/config.toml";
 
 /// Where rules, receivers and the service's limits are: the named file; for the service of root the machine's file; else the user's,

@@ -12,9 +12,7 @@ pub enum Exit {
     Permission = 4,
     /// No such device, or no device at all.
     NoDevice = 6,
-    /// Another machine does not answer.
     Unreachable = 7,
-    /// The tenstorrent driver is not loaded.
     NoDriver = 9,
     /// A device is hung or lost.
     DeviceLost = 15,

@@ -18,7 +18,6 @@ pub struct Arrived {
     pub lost_a_file: bool,
 }
 
-/// Receives without waiting.
 pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Arrived, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);

@@ -115,7 +115,6 @@ impl Machine {
         self
     }
 
-    /// The rules that are evaluated here.
     pub fn watch(&self) -> Option<&RuleWatch> {
         match &self.target {
             Target::Local(local) => local.watch.as_ref(),

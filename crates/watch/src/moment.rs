@@ -54,7 +54,6 @@ impl Moment {
         Moment { snapshot, memory: None, process: None, exits: Vec::new(), nothing: None }
     }
 
-    /// What events are found in.
     pub fn observation(&self) -> Observation<'_> {
         Observation { snapshot: &self.snapshot, exits: &self.exits }
     }

@@ -6,7 +6,6 @@ use model::{Alert, Severity, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// Rules, and the alerts that they raised.
 pub struct RuleWatch {
     engine: Engine,
     started: Instant,

@@ -43,7 +43,6 @@ static KEYS: [Key; 4] = [
 pub const TABLE: &str = "serve";
 
 impl ServiceLimits {
-    /// The time from one sample to the next.
     pub fn interval(&self) -> Duration {
         Duration::from_millis(self.interval_ms)
     }

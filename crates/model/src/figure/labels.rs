@@ -1,7 +1,7 @@
 //! Figures with one value per label: a memory kind, a GDDR channel, an Ethernet port, a command queue.
 
 use super::{Figure, LABEL, Value};
-use crate::{Judgement, MemoryKind};
+use crate::MemoryKind;
 use std::borrow::Cow;
 
 /// What the labels of a figure stand for.
@@ -114,11 +114,6 @@ impl<S> Field<S> {
     pub fn share(&self, subject: &S) -> Option<f64> {
         let full_scale = || self.figure.full_scale?(subject).filter(|full| *full > 0.0);
         Some(self.number(subject)? / self.limit_of(subject).or_else(full_scale)?)
-    }
-
-    /// What its value means; nothing where it or its limit is not known.
-    pub fn judge(&self, subject: &S) -> Option<Judgement> {
-        Some(self.figure.judge.judge(self.number(subject)? / self.limit_of(subject)?))
     }
 }
 

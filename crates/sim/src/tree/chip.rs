@@ -102,62 +102,25 @@ pub struct Hwmon {
     pub fan: Option<u32>,
 }
 
+/// A function for each kind of board: a chip of it with nothing to do. Two chips of a p300 share a board, those with index 0 and 1
+/// and so on.
+macro_rules! idle_chips {
+    ($($name:ident $kind:ident),+ $(,)?) => {
+        impl Chip {
+            $(#[doc = concat!("A chip of a ", stringify!($name), " with nothing to do.")]
+            pub fn $name(index: u32) -> Chip {
+                Chip::of(BoardKind::$kind, index)
+            })+
+        }
+    };
+}
+
+idle_chips! {
+    n150 N150, n300 N300, p100a P100a, p150a P150a, p150b P150b, p150c P150c, p300a P300a, p300b P300b, p300c P300c,
+    galaxy_wormhole GalaxyWormhole, galaxy_blackhole GalaxyBlackhole,
+}
+
 impl Chip {
-    /// An n150 with nothing to do.
-    pub fn n150(index: u32) -> Chip {
-        Chip::of(BoardKind::N150, index)
-    }
-
-    /// The chip of an n300 that has PCIe.
-    pub fn n300(index: u32) -> Chip {
-        Chip::of(BoardKind::N300, index)
-    }
-
-    /// A p100a with nothing to do.
-    pub fn p100a(index: u32) -> Chip {
-        Chip::of(BoardKind::P100a, index)
-    }
-
-    /// A p150a with nothing to do.
-    pub fn p150a(index: u32) -> Chip {
-        Chip::of(BoardKind::P150a, index)
-    }
-
-    /// A p150b with nothing to do, without a fan.
-    pub fn p150b(index: u32) -> Chip {
-        Chip::of(BoardKind::P150b, index)
-    }
-
-    /// A p150c with nothing to do, without a fan.
-    pub fn p150c(index: u32) -> Chip {
-        Chip::of(BoardKind::P150c, index)
-    }
-
-    /// One of two chips of a p300a: those with index 0 and 1 share a board, and so on.
-    pub fn p300a(index: u32) -> Chip {
-        Chip::of(BoardKind::P300a, index)
-    }
-
-    /// One of two chips of a p300b.
-    pub fn p300b(index: u32) -> Chip {
-        Chip::of(BoardKind::P300b, index)
-    }
-
-    /// One of two chips of a p300c.
-    pub fn p300c(index: u32) -> Chip {
-        Chip::of(BoardKind::P300c, index)
-    }
-
-    /// One of the 32 chips of a Wormhole Galaxy.
-    pub fn galaxy_wormhole(index: u32) -> Chip {
-        Chip::of(BoardKind::GalaxyWormhole, index)
-    }
-
-    /// One of the 32 chips of a Blackhole Galaxy.
-    pub fn galaxy_blackhole(index: u32) -> Chip {
-        Chip::of(BoardKind::GalaxyBlackhole, index)
-    }
-
     /// A chip of this kind of board with nothing to do, as driver 2.10 and firmware 19.6 show it.
     pub fn of(kind: BoardKind, index: u32) -> Chip {
         let arch = kind.arch();

@@ -37,10 +37,7 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     }
     // A simulated machine must be taken down again, whatever ends the program.
-    let mut interrupt = (live || machine.sim.is_some()).then(Interrupt::new).transpose()?;
-    if let Some(interrupt) = interrupt.as_mut().filter(|_| screen.is_in_place()) {
-        interrupt.and_stop()?;
-    }
+    let interrupt = screen.interrupt(live || machine.sim.is_some())?;
     let every = live.then(|| Duration::from_millis(args.refresh.unwrap_or(1000)));
     if machine.is_fleet() {
         let result = fleet::run(machine, args, &mut screen, every, interrupt.as_ref());
@@ -128,7 +125,6 @@ fn chosen_of(snapshot: Snapshot, names: &[String]) -> Snapshot {
     selected(snapshot, names).unwrap_or(nothing)
 }
 
-/// The groups of a report that were named.
 fn chosen(mut view: View, names: &[String]) -> anyhow::Result<View> {
     if let Some(missing) = names.iter().find(|name| !view.chips.iter().any(|chip| chip.id == **name)) {
         let there: Vec<&str> = view.chips.iter().map(|chip| chip.id.as_str()).collect();

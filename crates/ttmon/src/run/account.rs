@@ -61,7 +61,6 @@ pub enum ChipName {
     Nth(u32, u32),
 }
 
-/// Whether something leaked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Clean,

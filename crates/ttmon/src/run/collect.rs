@@ -33,7 +33,6 @@ pub struct Collector {
 pub struct Collected {
     /// In the order in which they came.
     pub books: Vec<Received>,
-    /// What could not be taken.
     pub remarks: Vec<String>,
 }
 

@@ -75,7 +75,6 @@ impl Tally {
         }
     }
 
-    /// Whether anything was measured at all.
     pub fn is_known(&self) -> bool {
         self.peak_power.is_some() || self.peak_temp.is_some()
     }

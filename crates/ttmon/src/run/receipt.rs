@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub const COLUMNS: usize = 80;
-/// The most lines about buffers.
 const BUFFERS: usize = 20;
 
 /// All of it. `leaks` when a verdict was asked for.

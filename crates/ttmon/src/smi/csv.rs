@@ -30,7 +30,6 @@ impl CsvQuery {
         Ok(CsvQuery { fields: chosen(names, &process_fields(), "--query-processes")?, by_process: true, form })
     }
 
-    /// Whether the first answer begins with a header.
     pub fn has_header(&self) -> bool {
         self.form.header
     }

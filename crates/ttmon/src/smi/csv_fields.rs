@@ -16,7 +16,6 @@ pub struct CsvRow<'a> {
     pub device: Option<&'a Device>,
     /// The process, where the line is about one.
     pub process: Option<ProcessRow<'a>>,
-    /// Local time of the snapshot.
     pub time: &'a str,
 }
 
@@ -33,7 +32,6 @@ pub struct CsvField {
 
 #[derive(Clone, Copy)]
 pub enum CsvValue {
-    /// The local time of the snapshot.
     Time,
     Machine(Field<Snapshot>),
     Device(Field<Device>),

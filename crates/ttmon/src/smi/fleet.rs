@@ -3,7 +3,6 @@
 use super::SmiArgs;
 use super::{SmiView, csv, local, repetition, table, usage};
 use crate::fleet_json::{HostContent, fleet_json};
-use crate::screen::{Output, OutputScreen};
 use model::{Snapshot, Timestamp};
 use show::style::Style;
 use show::text::{Align, clean, fit};
@@ -25,17 +24,8 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs, mut view: SmiView) -> anyhow::
         return Err(usage("--tt-smi shows one machine: name one host, or use --json"));
     }
     let (every, count) = repetition(args);
-    let mut screen = OutputScreen::new(Output {
-        path: args.filename.clone(),
-        color: args.color,
-        ascii: args.ascii,
-        in_place: args.watch.is_some(),
-        choose: "-i",
-    });
-    let mut interrupt = every.map(|_| Interrupt::new()).transpose()?;
-    if let Some(interrupt) = interrupt.as_mut().filter(|_| screen.is_in_place()) {
-        interrupt.and_stop()?;
-    }
+    let mut screen = super::screen(args);
+    let interrupt = screen.interrupt(every.is_some())?;
     let watch = watch(machine, every.unwrap_or(Duration::from_secs(1)))?;
     let (mut next, mut complaint) = (Instant::now(), String::new());
     for round in 1.. {

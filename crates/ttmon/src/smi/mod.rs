@@ -46,24 +46,25 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
         return fleet::run(machine, args, view);
     }
     let repetition = repetition(args);
-    let mut screen = OutputScreen::new(Output {
-        path: args.filename.clone(),
-        color: args.color,
-        ascii: args.ascii,
-        in_place: args.watch.is_some(),
-        choose: "-i",
-    });
+    let mut screen = screen(args);
     // A simulated machine must be taken down again, whatever ends the program.
-    let mut interrupt = (repetition.0.is_some() || machine.sim.is_some()).then(Interrupt::new).transpose()?;
-    if let Some(interrupt) = interrupt.as_mut().filter(|_| screen.is_in_place()) {
-        interrupt.and_stop()?;
-    }
+    let interrupt = screen.interrupt(repetition.0.is_some() || machine.sim.is_some())?;
     let machine = Machine::open(machine, repetition.0.is_some())?.through_service(machine);
     let mut machine = machine.watched(&alerts_of_user(None));
     let result = repeat(&mut machine, &mut screen, args, &mut view, repetition, interrupt.as_ref());
     screen.close()?;
     machine.leave();
     result
+}
+
+fn screen(args: &SmiArgs) -> OutputScreen {
+    OutputScreen::new(Output {
+        path: args.filename.clone(),
+        color: args.color,
+        ascii: args.ascii,
+        in_place: args.watch.is_some(),
+        choose: "-i",
+    })
 }
 
 /// Samples and shows until it is enough.

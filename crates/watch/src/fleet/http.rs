@@ -13,9 +13,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The service of another machine.
 pub struct RemoteService<'a> {
-    /// The client that asks it.
     pub http: &'a Http,
     /// What paths are appended to.
     pub base: &'a str,
@@ -177,7 +175,6 @@ pub fn escaped(text: &str) -> String {
     text.bytes().map(letter).collect()
 }
 
-/// Why there is no answer, in words.
 pub fn reason(error: &anyhow::Error) -> String {
     let said = format!("{error:#}");
     match error.downcast_ref::<ureq::Error>() {

@@ -44,7 +44,6 @@ pub struct HostView {
     pub detail: Option<Arc<HostDetail>>,
 }
 
-/// Whether a machine answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// It was asked for the first time, and there is no answer yet.
@@ -96,7 +95,6 @@ impl HostView {
         }
     }
 
-    /// Why it does not answer.
     pub fn trouble(&self) -> Option<&str> {
         match &self.state {
             Reach::Unreachable { why, .. } => Some(why),

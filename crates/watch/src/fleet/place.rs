@@ -7,7 +7,6 @@ use ureq::http::Uri;
 /// The port of a name that comes without one.
 pub const PORT: u16 = 9746;
 
-/// A service that is asked over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpPlace {
     /// As it was named, without what goes without saying.

@@ -9,7 +9,6 @@ use alerts::http::{Http, HttpOptions};
 use model::Snapshot;
 use std::time::Duration;
 
-/// Another machine that can be sampled.
 pub struct RemoteMachine {
     watch: FleetWatcher,
     /// How its service is asked for more, where it has one.
@@ -25,7 +24,6 @@ pub fn watch(args: &MachineArgs, interval: Duration) -> anyhow::Result<FleetWatc
     Ok(FleetWatcher::start(fleet_source(args)?, interval)?)
 }
 
-/// The machines that the command line names.
 pub fn fleet_source(args: &MachineArgs) -> anyhow::Result<FleetSource> {
     if !args.ssh.is_empty() {
         return Ok(FleetSource::Ssh { hosts: place::ssh(&args.ssh)?, push: args.push });

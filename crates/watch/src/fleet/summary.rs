@@ -24,7 +24,6 @@ pub enum Need {
 /// A machine in one line. What was not measured is absent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// How much it needs somebody.
     pub need: Need,
     pub devices: usize,
     /// Those that answer, the second chips of boards included.

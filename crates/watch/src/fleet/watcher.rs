@@ -14,7 +14,6 @@ pub struct FleetWatcher {
     state: Arc<FleetState>,
 }
 
-/// How machines are reached.
 pub enum FleetSource {
     /// Their services are asked.
     Http(Vec<HttpPlace>, Http),
@@ -49,7 +48,6 @@ struct WatchedHosts {
     is_over: bool,
 }
 
-/// What is known of one machine.
 struct WatchedHost {
     view: HostView,
     came: Option<Instant>,
@@ -230,7 +228,6 @@ impl FleetState {
         });
     }
 
-    /// A machine does not answer.
     pub fn failed(&self, at: usize, why: String) {
         self.change(at, |host| {
             let since = host.trouble.as_ref().map_or_else(Instant::now, |(since, _)| *since);
@@ -283,12 +280,10 @@ impl FleetState {
         self.lock().hosts.get_mut(at)?.child.take()
     }
 
-    /// How often a machine is asked.
     pub fn interval(&self) -> Duration {
         self.lock().interval
     }
 
-    /// The last snapshot of a machine.
     pub fn snapshot(&self, at: usize) -> Option<Arc<Snapshot>> {
         self.lock().hosts.get(at)?.view.snapshot.clone()
     }

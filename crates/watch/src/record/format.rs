@@ -36,9 +36,7 @@ pub struct Header {
     pub frame: u32,
     pub text: u32,
     pub snapshots: u32,
-    /// When the first snapshot was taken.
     pub first: Timestamp,
-    /// When the last was taken.
     pub last: Timestamp,
 }
 
@@ -52,7 +50,6 @@ impl Header {
             && self.last.0 <= LATEST
     }
 
-    /// The chunk's length in the file.
     pub fn length(&self) -> u64 {
         HEADER as u64 + u64::from(self.frame)
     }

@@ -80,7 +80,6 @@ impl Recording {
         Ok(recording)
     }
 
-    /// How many snapshots there are.
     pub fn len(&self) -> usize {
         self.chunks.last().map_or(0, |chunk| chunk.index + chunk.header.snapshots as usize)
     }

@@ -32,7 +32,6 @@ pub struct ScrapedMachines {
 static TIMESTAMP: LazyLock<String> = LazyLock::new(|| metric_name(&SAMPLE_TIMESTAMP).unwrap_or_default());
 
 impl ScrapedMachines {
-    /// Devices with their identity and state.
     pub fn add_states(&mut self, samples: &[Sample<AllLabels<'_>>]) {
         for sample in samples.iter().filter(|sample| !sample.metric.device.is_empty()) {
             let Some(value) = sample.number() else { continue };
@@ -172,7 +171,6 @@ impl ScrapedMachine {
     }
 }
 
-/// Firing alerts by job and instance.
 pub fn alerts(samples: &[Sample<AllLabels<'_>>]) -> BTreeMap<(String, String), Vec<Alert>> {
     let mut all: BTreeMap<(String, String), Vec<Alert>> = BTreeMap::new();
     for sample in samples {
