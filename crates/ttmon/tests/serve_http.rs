@@ -110,10 +110,10 @@ fn other_machines_are_served_with_keys_or_insecure_and_else_not_at_all() {
         refused(&["--listen", &place]),
         format!("error: --listen {place}: cannot listen there: Address already in use (os error 98)\n")
     );
-    assert!(refused(&["--listen", "nowhere"]).ends_with("name an address and a port, as 127.0.0.1:9746, or off\n"));
+    assert!(refused(&["--listen", "nowhere"]).ends_with("expected ADDRESS:PORT, such as 127.0.0.1:9746, or off\n"));
     assert_eq!(
         refused(&["--listen", "off", "--listen", &place]),
-        "error: --listen off: leave the other addresses out, or this\n"
+        "error: --listen off cannot be combined with other addresses\n"
     );
     let empty = folder.path().join("empty");
     std::fs::write(&empty, "\n").unwrap();

@@ -211,6 +211,6 @@ fn who_ends_without_freeing_is_told_of_and_who_freed_everything_is_not() {
         let alerts = left();
         assert_eq!((alerts.len(), &alerts[0]["process"]), (1, &json!(careless.pid)));
         let text = alerts[0]["text"].as_str().unwrap();
-        assert!(text.contains("it ended without freeing its device memory (left_at_exit 2.1 MiB)"), "{text}");
+        assert!(text.contains("exited without freeing its device memory (left_at_exit 2.1 MiB)"), "{text}");
     }
 }
