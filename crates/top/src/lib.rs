@@ -1,6 +1,6 @@
 //! `ttmon top`: the interactive monitor.
 //!
-//! One thread draws and listens to keys; another takes samples. What is drawn is a pure function of [`TopState`].
+//! One thread draws and listens to keys; another takes samples. What is drawn is a pure function of `TopState`.
 
 // Internal: names say what most items are; comments say why.
 #![allow(missing_docs)]
