@@ -88,6 +88,10 @@ const LIVE: &str = "document.getElementById('live-word').textContent === 'live'"
 /// Nothing went wrong in the browser, and nothing came from elsewhere.
 fn assert_clean(browser: &Browser, served: &Served) {
     assert_eq!(browser.complaints(), [""; 0]);
+    assert_nothing_foreign(browser, served);
+}
+
+fn assert_nothing_foreign(browser: &Browser, served: &Served) {
     let foreign =
         "return performance.getEntriesByType('resource').map(e => e.name).filter(n => !n.startsWith(location.origin))";
     assert_eq!(browser.run(foreign), json!([]), "{}", served.address(""));
@@ -176,6 +180,7 @@ fn processes_are_filtered_and_sorted_and_opened() {
     // The browser logs each filter that the service refused.
     let others: Vec<String> = browser.complaints().into_iter().filter(|line| !line.contains("status of 400")).collect();
     assert_eq!(others, [""; 0]);
+    assert_nothing_foreign(&browser, &served);
 }
 
 #[test]
