@@ -182,7 +182,7 @@ mod tests {
         let handover = Handover::among(&[path.clone().into()]);
         handover.tend(millis(), || Some(&book));
         let (peer, said, mut file) = received(&service);
-        let hello = Hello { version: 1, program: concat!("ttmon-agent ", env!("CARGO_PKG_VERSION")).into() };
+        let hello = Hello::from(concat!("ttmon-agent ", env!("CARGO_PKG_VERSION")));
         assert_eq!(said, [Request::Hello(hello), Request::Book { pid: std::process::id() }]);
         let mut content = String::new();
         file.rewind().unwrap();

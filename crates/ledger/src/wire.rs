@@ -4,8 +4,8 @@
 //! whose name says what it is. Both sides greet; a service that speaks another version says so and answers nothing but books.
 //!
 //! ```text
-//! → {"hello": {"version": 1, "program": "ttmon 0.1.0"}}
-//! ← {"hello": {"version": 1, "program": "ttmon 0.1.0"}}
+//! → {"hello": {"version": 2, "program": "ttmon 0.1.0"}}
+//! ← {"hello": {"version": 2, "program": "ttmon 0.1.0"}}
 //! → {"devices": {}}                      ← {"devices": […]}      as in a snapshot
 //! → {"processes": {}}                    ← {"processes": […]}    as in a snapshot
 //! → {"snapshot": {"fresh": true}}        ← {"snapshot": {…}}     what `ttmon smi --json` prints; fresh: not older than 100 ms
@@ -27,7 +27,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The version of all this.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Where the service of the machine listens.
 pub const OF_THE_MACHINE: &str = "/run/ttmon/ttmon.sock";
 /// What the socket of a user's service is called, in `$XDG_RUNTIME_DIR`.
@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn requests_are_what_the_documentation_says() {
-        let hello = Hello { version: 1, program: "x".into() };
-        assert_eq!(decoded(r#"{"hello": {"version": 1, "program": "x"}}"#), Request::Hello(hello));
+        let hello = Hello { version: 2, program: "x".into() };
+        assert_eq!(decoded(r#"{"hello": {"version": 2, "program": "x"}}"#), Request::Hello(hello));
         assert_eq!(decoded(r#"{"devices": {}}"#), Request::Devices {});
         assert_eq!(decoded(r#"{"subscribe": {}}"#), Request::Subscribe { interval_ms: 1000 });
         assert_eq!(decoded(r#"{"buffers": {}}"#), Request::Buffers(Wanted::default()));

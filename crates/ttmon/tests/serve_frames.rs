@@ -247,8 +247,8 @@ fn send(stream: &mut UnixStream, bytes: &mut Vec<u8>, chance: &mut Chance) -> bo
 }
 
 const REQUESTS: [&str; 16] = [
-    r#"{"hello": {"version": 1, "program": "x"}}"#,
-    r#"{"hello": {"version": 2}}"#,
+    r#"{"hello": {"version": 2, "program": "x"}}"#,
+    r#"{"hello": {"version": 3}}"#,
     r#"{"hello": {"version": -1, "program": 7}}"#,
     r#"{"deaths": {"limit": 1}}"#,
     r#"{"deaths": {"limit": 18446744073709551616}}"#,
@@ -301,7 +301,7 @@ fn lie_to_native(socket: &Path, files: &Files, chance: &mut Chance) -> u64 {
     let mut stream = UnixStream::connect(socket).unwrap();
     let (mut bytes, mut said) = (Vec::new(), 0);
     if !chance.one_in(8) {
-        bytes = ledger::wire::frame(&json!({"hello": {"version": 1, "program": "an honest one"}})).unwrap();
+        bytes = ledger::wire::frame(&json!({"hello": {"version": 2, "program": "an honest one"}})).unwrap();
         said += 1;
     }
     let _ = stream.set_read_timeout(Some(Duration::from_millis(1)));

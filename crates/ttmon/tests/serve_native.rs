@@ -42,25 +42,25 @@ fn help_is_as_pinned() {
 fn both_sides_greet_and_another_version_is_refused_by_both_numbers() {
     let service = Service::start(machine());
     let mut native = call(&service);
-    assert_eq!(reason(&native.ask(json!({"devices": {}}))), r#"say hello first: {"hello": {"version": 1}}"#);
-    let answer = native.ask(json!({"hello": {"version": 1, "program": "x"}}));
-    assert_eq!(answer, json!({"hello": {"version": 1, "program": concat!("ttmon ", env!("CARGO_PKG_VERSION"))}}));
+    assert_eq!(reason(&native.ask(json!({"devices": {}}))), r#"say hello first: {"hello": {"version": 2}}"#);
+    let answer = native.ask(json!({"hello": {"version": 2, "program": "x"}}));
+    assert_eq!(answer, json!({"hello": {"version": 2, "program": concat!("ttmon ", env!("CARGO_PKG_VERSION"))}}));
     assert_eq!(native.ask(json!({"devices": {}}))["devices"][0]["board"], "p150a");
 
     let mut native = call(&service);
-    let why = "this service speaks version 1 and you speak version 2: use a ttmon of the same version";
-    assert_eq!(reason(&native.ask(json!({"hello": {"version": 2, "program": "x"}}))), why);
+    let why = "this service speaks version 2 and you speak version 3: use a ttmon of the same version";
+    assert_eq!(reason(&native.ask(json!({"hello": {"version": 3, "program": "x"}}))), why);
     assert_eq!(reason(&native.ask(json!({"devices": {}}))), why);
 }
 
 #[test]
 fn a_service_of_another_version_says_the_same_under_its_own_number() {
-    let service = Service::start_speaking(2, tempfile::tempdir().unwrap(), machine(), &[]);
+    let service = Service::start_speaking(3, tempfile::tempdir().unwrap(), machine(), &[]);
     let mut native = call(&service);
-    assert_eq!(reason(&native.ask(json!({"devices": {}}))), r#"say hello first: {"hello": {"version": 2}}"#);
-    let why = "this service speaks version 2 and you speak version 1: use a ttmon of the same version";
-    assert_eq!(reason(&native.ask(json!({"hello": {"version": 1}}))), why);
-    assert_eq!(native.ask(json!({"hello": {"version": 2}}))["hello"]["version"], 2);
+    assert_eq!(reason(&native.ask(json!({"devices": {}}))), r#"say hello first: {"hello": {"version": 3}}"#);
+    let why = "this service speaks version 3 and you speak version 2: use a ttmon of the same version";
+    assert_eq!(reason(&native.ask(json!({"hello": {"version": 2}}))), why);
+    assert_eq!(native.ask(json!({"hello": {"version": 3}}))["hello"]["version"], 3);
     assert_eq!(native.ask(json!({"devices": {}}))["devices"][0]["board"], "p150a");
 }
 
@@ -155,7 +155,7 @@ fn any_bytes_on_both_sockets_do_no_harm() {
             // Mostly right, so that it is looked at more closely.
             bytes = match round % 2 {
                 0 => {
-                    let text = br#"{"hello": {"version": 1}}"#;
+                    let text = br#"{"hello": {"version": 2}}"#;
                     [&(text.len() as u32).to_le_bytes()[..], &text[..]].concat()
                 }
                 // A type, and the sender's own pid: zero.
@@ -210,7 +210,7 @@ fn hand_over(native: &Native, version: u32, file: &impl AsFd) {
 
 #[test]
 fn a_book_that_is_handed_over_counts_at_once_whatever_version_its_agent_speaks() {
-    for version in [1, 7] {
+    for version in [1, 2] {
         let (machine, folder) = (machine(), tempfile::tempdir().unwrap());
         // This process holds the device when the only sample is taken, and keeps no book yet.
         machine.set_pids(0, &[std::process::id()]);
@@ -221,7 +221,7 @@ fn a_book_that_is_handed_over_counts_at_once_whatever_version_its_agent_speaks()
         let mut agent = call(&service);
         hand_over(&agent, version, book.file());
         let answer = agent.hear().unwrap();
-        assert_eq!(answer.get("hello").is_some(), version == 1, "{answer}");
+        assert_eq!(answer.get("hello").is_some(), version == 2, "{answer}");
         let dram = 4096 * 8 * (5 + 3 + 1);
         let find = |service: &Service| {
             let snapshot = service.snapshot();
@@ -247,7 +247,7 @@ fn a_book_that_is_handed_over_counts_at_once_whatever_version_its_agent_speaks()
 fn what_is_not_the_senders_own_book_is_refused() {
     let service = Service::start(machine());
     let (mut agent, not_a_book) = (call(&service), tempfile::tempfile().unwrap());
-    hand_over(&agent, 1, &not_a_book);
+    hand_over(&agent, ledger::wire::VERSION, &not_a_book);
     assert!(agent.hear().unwrap().get("hello").is_some());
     assert!(reason(&agent.hear().unwrap()).ends_with("was refused: is not a book of ttmon"));
     let keeper = Harness::start(&[], &["book", &CHIP.to_string(), "1"], &[]);
@@ -256,7 +256,7 @@ fn what_is_not_the_senders_own_book_is_refused() {
         |path: &std::path::PathBuf| std::fs::read_link(path).is_ok_and(|link| link.to_string_lossy().contains("ttmon"));
     let path = folder.map(|entry| entry.unwrap().path()).find(is_book).expect("it keeps a book");
     let others = std::fs::File::open(path).unwrap();
-    hand_over(&agent, 1, &others);
+    hand_over(&agent, ledger::wire::VERSION, &others);
     assert!(agent.hear().unwrap().get("hello").is_some());
     assert!(reason(&agent.hear().unwrap()).contains("handed over the book of another process"));
 }
@@ -353,7 +353,7 @@ fn systemd_may_make_the_sockets_and_is_told_how_it_goes() {
         .unwrap();
     assert_eq!(hear(), "READY=1");
     let mut native = Native(UnixStream::connect(place("own.sock")).unwrap());
-    assert_eq!(native.ask(json!({"hello": {"version": 1}}))["hello"]["version"], 1);
+    assert_eq!(native.ask(json!({"hello": {"version": 2}}))["hello"]["version"], 2);
     let client = support::service::c_client().to_str().unwrap();
     let mut poc = support::service::Poc::start(&[], &[client], &place("tt_allocation_server.sock"));
     assert_eq!(poc.ask("query 0")[0], 0);
