@@ -36,6 +36,11 @@ impl Cli {
         Cli::from_arg_matches(&definition.get_matches_from(arguments)).unwrap_or_else(|error| error.exit())
     }
 
+    /// Whether a command reads the devices of this machine, so that a read may get stuck.
+    pub fn reads_this_machine(&self) -> bool {
+        !self.machine.is_remote() && !matches!(self.command, Command::Alerts(_) | Command::Config(_) | Command::Sim(_))
+    }
+
     pub fn run(self) -> ExitCode {
         if let Err(error) = self.check() {
             return exit::code(Err(error));

@@ -1,0 +1,182 @@
+//! Lets the program end while one of its threads is stuck in the kernel.
+//!
+//! A read of a device in reset can block for ten seconds, and no signal ends it. A process is only over when its last thread is: the
+//! shell would wait for all that time. So the program runs in a child. The process that the shell or systemd started only waits for
+//! the child's main thread, ends with its exit code, and leaves the stuck thread behind. Until then, the two are one to the outside:
+//! signals are passed on, a child that is stopped stops both, and neither survives the other.
+
+#![allow(unsafe_code)]
+
+use std::io::{self, Write};
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+
+/// How often the child is looked at after a signal: its end is not announced while a thread is stuck.
+const LOOK: Duration = Duration::from_millis(5);
+/// For how long.
+const LOOKS: Duration = Duration::from_secs(2);
+
+/// The program is in a child now.
+pub struct Child(());
+
+impl Child {
+    /// Goes on in a child process. To be called before there are threads. Without a child the program works as well, but may end
+    /// late.
+    pub fn fork() -> Option<Child> {
+        let parent = std::process::id();
+        let before = block_signals();
+        // SAFETY: there is one thread, so the child may do everything that the parent might.
+        let forked = unsafe { libc::fork() };
+        match forked {
+            0 => begin_child(parent),
+            -1 => {}
+            child => wait_for(child),
+        }
+        set_signals(&before);
+        (forked == 0).then_some(Child(()))
+    }
+
+    /// Closes all files, also those that a stuck thread would keep open, and has the parent look.
+    pub fn end(self) {
+        let _ = io::stdout().flush();
+        // SAFETY: nothing is read or written from here on; both calls have no other preconditions.
+        unsafe {
+            libc::close_range(0, u32::MAX, 0);
+            libc::kill(libc::getppid(), libc::SIGCHLD);
+        }
+    }
+}
+
+fn begin_child(parent: u32) {
+    // SAFETY: plain system calls. There is no other thread yet that could read the environment.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid().cast_unsigned() != parent {
+            libc::_exit(1);
+        }
+        // The sockets that systemd passes are for the process that it started: that is this one now.
+        if std::env::var("LISTEN_PID").is_ok_and(|pid| pid == parent.to_string()) {
+            std::env::set_var("LISTEN_PID", std::process::id().to_string());
+        }
+    }
+}
+
+fn block_signals() -> libc::sigset_t {
+    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: both sets are filled by the calls that get them.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        before.assume_init()
+    }
+}
+
+fn set_signals(set: &libc::sigset_t) {
+    // SAFETY: the set is one that the system gave.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, set, null_mut()) };
+}
+
+/// What the child is doing.
+enum ChildState {
+    Runs,
+    Stopped(i32),
+    Exited(i32),
+    Killed(i32),
+}
+
+/// Waits for the child and ends as it does.
+fn wait_for(child: i32) -> ! {
+    // SAFETY: this process needs no file any more, and wants to hear of its child whatever its own parent wanted.
+    unsafe {
+        libc::close_range(0, u32::MAX, 0);
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+    }
+    let mut look_until = None;
+    loop {
+        if let Some(signal) = next_signal(look_until.map(|_| LOOK)) {
+            pass_on(&signal, child);
+            look_until = Some(Instant::now() + LOOKS);
+        }
+        match state(child) {
+            ChildState::Runs => look_until = look_until.filter(|until| Instant::now() < *until),
+            ChildState::Stopped(signal) => take(signal),
+            // SAFETY: there is nothing to clean up.
+            ChildState::Exited(code) => unsafe { libc::_exit(code) },
+            ChildState::Killed(signal) => {
+                // SAFETY: as above. The child's memory is worth a core file, and not that of this process.
+                unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
+                take(signal);
+                // SAFETY: as above.
+                unsafe { libc::_exit(128 + signal) }
+            }
+        }
+    }
+}
+
+/// The next signal, or none if none comes in time.
+fn next_signal(time: Option<Duration>) -> Option<libc::siginfo_t> {
+    let (mut all, mut signal) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    let time = time.map(|time| libc::timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the set is filled by the first call, and the signal by the second if it returns its number.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        (libc::sigtimedwait(all.as_ptr(), signal.as_mut_ptr(), time) > 0).then(|| signal.assume_init())
+    }
+}
+
+/// Passes a signal on, unless the terminal has sent it to both.
+fn pass_on(signal: &libc::siginfo_t, child: i32) {
+    if signal.si_signo != libc::SIGCHLD && signal.si_code != libc::SI_KERNEL {
+        // SAFETY: the child is not waited for before it has ended, so the number is still its own.
+        unsafe { libc::kill(child, signal.si_signo) };
+    }
+}
+
+fn state(child: i32) -> ChildState {
+    let mut status = 0;
+    // SAFETY: `status` is a place for the answer.
+    let mut wait = || unsafe { libc::waitpid(child, &mut status, libc::WNOHANG | libc::WUNTRACED) };
+    match wait() {
+        0 => main_thread_status(child).map_or(ChildState::Runs, |status| {
+            // The threads that are not stuck end within a moment, and then the child can be waited for.
+            std::thread::sleep(LOOK);
+            wait();
+            ended(status)
+        }),
+        pid if pid == child && libc::WIFSTOPPED(status) => ChildState::Stopped(libc::WSTOPSIG(status)),
+        pid if pid == child => ended(status),
+        _ => ChildState::Exited(1),
+    }
+}
+
+fn ended(status: i32) -> ChildState {
+    if libc::WIFSIGNALED(status) {
+        ChildState::Killed(libc::WTERMSIG(status))
+    } else {
+        ChildState::Exited(libc::WEXITSTATUS(status))
+    }
+}
+
+/// The status of a child whose main thread has ended while another is stuck: the last field of its `stat`.
+fn main_thread_status(child: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let (_, status) = fields.trim_end().rsplit_once(' ')?;
+    status.parse().ok().filter(|_| fields.starts_with('Z'))
+}
+
+/// Takes the signal that stopped or ended the child.
+fn take(signal: i32) {
+    let mut only = MaybeUninit::uninit();
+    // SAFETY: the set is filled before it is used.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+        libc::sigemptyset(only.as_mut_ptr());
+        libc::sigaddset(only.as_mut_ptr(), signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, only.as_ptr(), null_mut());
+        libc::sigprocmask(libc::SIG_BLOCK, only.as_ptr(), null_mut());
+    }
+}
