@@ -1,29 +1,35 @@
 //! What systemd and a service say to each other: sockets that it has made already, and how the service is.
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{
     AddressFamily, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, getsockname, sendto, socket_with,
 };
-use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The sockets that were made for this process, with their paths.
+/// The first descriptor that systemd passes.
+const FIRST: i32 = 3;
+
+/// The sockets that were made for this process, with their paths. To be called once: the sockets are the caller's.
 pub fn sockets() -> Vec<(OwnedFd, PathBuf)> {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     let is_for_us = number("LISTEN_PID") == Some(std::process::id());
-    let count = number("LISTEN_FDS").filter(|_| is_for_us).unwrap_or(0);
-    let Ok(this) = pidfd_open(getpid(), PidfdFlags::empty()) else { return Vec::new() };
-    // They begin at 3. Copies of them are as good, and are ours by the kernel's word.
-    let copies = (0..count.min(16)).filter_map(|at| {
-        let socket = pidfd_getfd(&this, 3 + at.cast_signed(), PidfdGetfdFlags::empty()).ok()?;
-        let address: SocketAddrUnix =
-            getsockname(&socket).ok().and_then(|address: SocketAddrAny| address.try_into().ok())?;
-        let path = PathBuf::from(OsStr::from_bytes(address.path()?.to_bytes()));
-        Some((socket, path))
-    });
-    copies.collect()
+    let count = number("LISTEN_FDS").filter(|_| is_for_us).unwrap_or(0).min(16);
+    (FIRST..FIRST + count.cast_signed()).filter_map(passed_socket).collect()
+}
+
+#[allow(unsafe_code)]
+fn passed_socket(number: i32) -> Option<(OwnedFd, PathBuf)> {
+    std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).ok()?;
+    // SAFETY: it is open, and whoever set LISTEN_PID to this process made it for this place: nothing else here has it.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    fcntl_setfd(&socket, FdFlags::CLOEXEC).ok()?;
+    let address: SocketAddrAny = getsockname(&socket).ok()?;
+    let address: SocketAddrUnix = address.try_into().ok()?;
+    let path = PathBuf::from(OsStr::from_bytes(address.path()?.to_bytes()));
+    Some((socket, path))
 }
 
 pub fn notify(text: &str) {

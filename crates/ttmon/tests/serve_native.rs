@@ -313,9 +313,15 @@ fn a_service_that_comes_late_or_was_killed_knows_everything_and_says_what_smi_sa
     assert!(service.terminate().success());
 }
 
-/// Makes the sockets, as systemd does, and becomes the service.
+/// Makes the sockets, as systemd does, and becomes the service. Copies of another process's files (pidfd_getfd) are refused, as in
+/// the containers of systemd-nspawn.
 const SYSTEMD: &str = r#"
-import os, socket, sys
+import ctypes, os, socket, struct, sys
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 438), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
 listeners = []
 for path in sys.argv[1:3]:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -332,7 +338,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 "#;
 
 #[test]
-fn systemd_may_make_the_sockets_and_is_told_how_it_goes() {
+fn systemd_may_make_the_sockets_and_hears_of_every_state() {
     let (machine, folder) = (machine(), tempfile::tempdir().unwrap());
     let place = |name: &str| folder.path().join(name);
     let told = std::os::unix::net::UnixDatagram::bind(place("notify")).unwrap();
