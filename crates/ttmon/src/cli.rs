@@ -30,15 +30,9 @@ pub struct Cli {
 impl Cli {
     /// Parses the command line. Ends the program where it is invalid, or asks for help.
     pub fn of(arguments: impl Iterator<Item = OsString>, is_terminal: bool) -> Cli {
-        let mut definition = Cli::command();
-        definition.build();
+        let definition = Cli::command();
         let arguments = command_words::completed(arguments, is_terminal, &definition);
         Cli::from_arg_matches(&definition.get_matches_from(arguments)).unwrap_or_else(|error| error.exit())
-    }
-
-    /// Whether a command reads the devices of this machine, so that a read may get stuck.
-    pub fn reads_this_machine(&self) -> bool {
-        !self.machine.is_remote() && !matches!(self.command, Command::Alerts(_) | Command::Config(_) | Command::Sim(_))
     }
 
     pub fn run(self) -> ExitCode {
@@ -141,8 +135,7 @@ mod tests {
     use std::ffi::OsStr;
 
     fn completed(line: &str, is_terminal: bool) -> Vec<OsString> {
-        let mut definition = Cli::command();
-        definition.build();
+        let definition = Cli::command();
         command_words::completed(line.split(' ').map(OsString::from), is_terminal, &definition)
     }
 

@@ -1,8 +1,9 @@
 //! The words of the command line, with the command put in that the program's name, or no command at all, stands for.
 //!
-//! Which commands and options there are is read from clap's definition of them.
+//! Which commands and options there are is read from clap's definition of them, as it is before clap completes it: to complete all
+//! commands takes longer than to read a device.
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, Command};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -45,14 +46,13 @@ pub fn completed(arguments: impl Iterator<Item = OsString>, is_terminal: bool, d
     arguments
 }
 
+/// What clap adds to a definition.
+const ADDED: [&str; 5] = ["help", "-h", "--help", "-V", "--version"];
+
 /// Whether a word is a command, or asks for help or the version. One that runs another program is looked for on its own.
 fn is_command(definition: &Command, word: &OsStr) -> bool {
-    let asks = |arg: &Arg| {
-        let action = arg.get_action();
-        matches!(action, ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version)
-    };
     definition.get_subcommands().any(|command| word == command.get_name() && !runs_a_program(command))
-        || definition.get_arguments().any(|arg| asks(arg) && is_named(arg, word))
+        || ADDED.iter().any(|added| word == *added)
 }
 
 /// Whether all words from the first one on that is no option are another program's.
@@ -70,7 +70,7 @@ fn is_named(arg: &Arg, word: &OsStr) -> bool {
 }
 
 fn needs_value(arg: &Arg) -> bool {
-    arg.get_num_args().is_some_and(|values| values.min_values() > 0)
+    arg.get_action().takes_values() && arg.get_num_args().is_none_or(|values| values.min_values() > 0)
 }
 
 /// What is simulated may be parted from --sim by a blank.
@@ -110,7 +110,8 @@ fn words_before_a_command(arguments: &[OsString], definition: &Command) -> Optio
     let is_value = |at: usize| {
         let is_spec = || arguments[at].to_str().is_some_and(is_spec);
         let before = &arguments[at - 1];
-        runs.get_arguments().any(|arg| needs_value(arg) && is_named(arg, before)) || (before == "--sim" && is_spec())
+        let mut options = runs.get_arguments().chain(definition.get_arguments());
+        options.any(|arg| needs_value(arg) && is_named(arg, before)) || (before == "--sim" && is_spec())
     };
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-") && word != "-";
     let mut words =

@@ -49,8 +49,10 @@ impl Child {
 }
 
 fn begin_child(parent: u32) {
-    // SAFETY: plain system calls. There is no other thread yet that could read the environment.
+    // SAFETY: plain calls. There is no other thread yet that could read the environment or allocate.
     unsafe {
+        // Threads that read allocate little: an arena for each would cost more than it saves.
+        libc::mallopt(libc::M_ARENA_MAX, 1);
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid().cast_unsigned() != parent {
             libc::_exit(1);
@@ -64,8 +66,10 @@ fn begin_child(parent: u32) {
 
 fn block_signals() -> libc::sigset_t {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: both sets are filled by the calls that get them.
+    // SAFETY: both sets are filled by the calls that get them. A process that ignores SIGCHLD would not hear of its child; to stop
+    // ignoring it later would discard one that has come.
     unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::sigfillset(all.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
         before.assume_init()
@@ -87,11 +91,8 @@ enum ChildState {
 
 /// Waits for the child and ends as it does.
 fn wait_for(child: i32) -> ! {
-    // SAFETY: this process needs no file any more, and wants to hear of its child whatever its own parent wanted.
-    unsafe {
-        libc::close_range(0, u32::MAX, 0);
-        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-    }
+    // SAFETY: this process needs no file any more.
+    unsafe { libc::close_range(0, u32::MAX, 0) };
     let mut look_until = None;
     loop {
         if let Some(signal) = next_signal(look_until.map(|_| LOOK)) {

@@ -23,10 +23,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     ::sim::run_workload_if_asked();
+    // First of all: what the parent has touched is copied for the child.
+    let child = Child::fork();
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let cli = Cli::of(std::env::args_os(), is_terminal);
-    let child = cli.reads_this_machine().then(Child::fork).flatten();
-    let code = cli.run();
+    let code = Cli::of(std::env::args_os(), is_terminal).run();
     if let Some(child) = child {
         child.end();
     }

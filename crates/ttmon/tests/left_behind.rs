@@ -129,3 +129,28 @@ fn a_program_that_is_stopped_and_continued_goes_on() {
     assert!(rest(&mut child).contains("silent"));
     assert_eq!(child.wait().unwrap().code(), Some(15));
 }
+
+/// A table of open files that several threads share grows only after milliseconds, at 64 files, at 128, and so on.
+#[test]
+fn a_snapshot_has_room_for_all_files_before_its_first_thread() {
+    let mut child = start(&["smi", "--json", "--deadline-ms=1000"]);
+    let inner = inner(child.id());
+    hold_readers(inner);
+    let status = std::fs::read_to_string(format!("/proc/{inner}/status")).unwrap();
+    let size = eventually(|| status.lines().find_map(|line| line.strip_prefix("FDSize:")?.trim().parse::<u32>().ok()));
+    assert!(size >= 1024, "{size}");
+    rest(&mut child);
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_program_that_ends_at_once_is_seen_to_end_also_where_the_ends_of_children_are_ignored() {
+    for _ in 0..50 {
+        let mut child = Command::new("sh")
+            .args(["-c", "trap '' CHLD; exec \"$0\" --version", TTMON])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        assert_eq!(eventually(|| child.try_wait().unwrap()).code(), Some(0));
+    }
+}

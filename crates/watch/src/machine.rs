@@ -87,9 +87,7 @@ impl Machine {
             (None, Some(folder)) => (Root::under(folder), None),
             (None, None) => (Root::machine(), None),
         };
-        if rates {
-            sources::make_room_for_files();
-        }
+        sources::make_room_for_files();
         let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates, relaxed };
         let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
         let sampler = Sampler::new(root, options);
