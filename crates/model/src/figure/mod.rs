@@ -268,14 +268,48 @@ impl<S> std::fmt::Debug for Figure<S> {
     }
 }
 
-/// Declares rows as statics, and the table of them all in the same order.
+/// Declares rows as statics, and the table of them all in the same order. A row's comment is its help. What `with` says holds
+/// for the rows that follow, unless a row says otherwise:
+///
+/// ```text
+/// with { section: Section::Power };
+///
+/// /// Power limit of the chip.
+/// POWER_MAX("power_max_watts", "Power limit", Watts, field!(power_max)) { freshness: Freshness::Relaxed };
+/// ```
 macro_rules! figures {
-    ($(#[$table_doc:meta])* $table:ident: $subject:ty; $($(#[$doc:meta])* $row:ident = $figure:expr;)+) => {
-        $($(#[$doc])* pub static $row: Figure<$subject> = $figure;)+
+    ($(#[$table_doc:meta])* $table:ident: $subject:ty; $(with $common:tt; $(
+        $(#[doc = $help:literal])+
+        $row:ident($name:literal, $title:literal, $unit:ident, $access:expr) $({ $($field:ident: $value:expr),+ $(,)? })?;
+    )+)+) => {
+        $($($(#[doc = $help])+ pub static $row: Figure<$subject> = Figure {
+            title: $title,
+            $($($field: $value,)+)?
+            ..$crate::figure::common!($common, {
+                let help = concat!($($help),+).trim_ascii();
+                Figure::new($name, $crate::figure::Unit::$unit, help, $access)
+            })
+        };)+)+
         $(#[$table_doc])*
-        pub static $table: &[&Figure<$subject>] = &[$(&$row),+];
+        pub static $table: &[&Figure<$subject>] = &[$($(&$row),+),+];
     };
 }
+
+macro_rules! common {
+    ({ $($field:ident: $value:expr),+ $(,)? }, $row:expr) => { Figure { $($field: $value,)+ ..$row } };
+}
+
+/// Access to what is computed from other fields: it cannot be set.
+const fn computed<S>(get: Get<S>) -> (Get<S>, Set<S>) {
+    (get, |_, _, _| {})
+}
+
+const fn column(heading: &'static str, unit: &'static str, scale: f64, width: usize, position: u8) -> Option<Column> {
+    Some(Column { heading, unit, scale, width, position })
+}
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * 1024.0;
 
 /// Access to an optional field: `field!(power)`, `field!(pcie.width)`, `field!(gddr_temp[])` for one with labels.
 macro_rules! field {
@@ -316,7 +350,7 @@ macro_rules! always {
     };
 }
 
-use {always, field, figures};
+use {always, common, field, figures};
 
 #[cfg(test)]
 mod tests;
