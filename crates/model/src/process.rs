@@ -3,13 +3,12 @@
 use crate::{Bytes, DeviceId, MemoryKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// A living process that holds a device or device memory.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A running process that holds a device or device memory.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// As this PID namespace counts.
     pub pid: u32,
     /// The process that started it, or that took it over. Absent where that is outside of this PID namespace.
-    #[serde(default)]
     pub parent_pid: Option<u32>,
     /// Login name, or the number where it has none.
     pub user: Option<String>,
@@ -29,7 +28,6 @@ pub struct Process {
     /// Host CPU, 100 for one busy core. From the second sample on.
     pub host_cpu_percent: Option<f64>,
     /// Who keeps its book of device memory, where one is kept.
-    #[serde(default)]
     pub agent: Option<String>,
     /// What it holds on each chip.
     pub devices: Vec<Held>,
@@ -41,16 +39,14 @@ pub struct Held {
     /// The chip.
     #[serde(flatten)]
     pub id: DeviceId,
-    /// How much; absent when nobody tells.
+    /// How much; absent when no source reports it.
     #[serde(flatten)]
     pub usage: Usage,
     /// Where the figures come from.
     pub source: Option<Source>,
     /// How busy it keeps the busiest engine of the chip, where the driver counts that. From the second sample on.
-    #[serde(default)]
     pub utilization_percent: Option<f64>,
     /// The particulars, when the process keeps a book.
-    #[serde(default)]
     pub exact: Option<Box<Exact>>,
 }
 
@@ -113,10 +109,10 @@ pub struct BankFigures {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// DRAM in use: buffers and traces.
-    #[serde(default, rename = "dram_used_bytes")]
+    #[serde(rename = "dram_used_bytes")]
     pub dram_used: Option<Bytes>,
     /// L1 in use: buffers, the small region and circular buffers.
-    #[serde(default, rename = "l1_used_bytes")]
+    #[serde(rename = "l1_used_bytes")]
     pub l1_used: Option<Bytes>,
     /// Buffers in DRAM.
     #[serde(rename = "dram_bytes")]
@@ -134,55 +130,43 @@ pub struct Usage {
     #[serde(rename = "cb_bytes")]
     pub cb: Option<Bytes>,
     /// Kernel code. Beside the L1 in use, not part of it.
-    #[serde(default, rename = "kernel_bytes")]
+    #[serde(rename = "kernel_bytes")]
     pub kernel: Option<Bytes>,
 }
 
-/// Where a memory figure comes from, in order of accuracy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Source {
-    /// The book of an agent in the process: what the allocator has reserved, to the byte.
-    Exact,
-    /// What the driver counts for the process: of all its threads and whatever it uses the device with, by kind, no more.
-    Kernel,
-    /// What the process told the service, in the protocol of the proof of concept.
-    Reported,
-    /// tt-metal's own shared memory: logical bytes of the thread that it tracks.
-    Shm,
+named! {
+    /// Where a memory figure comes from, in order of accuracy.
+    pub enum Source {
+        /// The book of an agent in the process: what the allocator has reserved, to the byte.
+        Exact = "exact",
+        /// What the driver counts for the process: of all its threads and whatever it uses the device with, by kind, no more.
+        Kernel = "kernel",
+        /// What the process reported to the service, in the protocol of the proof of concept.
+        Reported = "reported",
+        /// tt-metal's own shared memory: logical bytes of the thread that it tracks.
+        Shm = "shm",
+    }
 }
 
-/// What a process uses a device with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Runtime {
-    /// None of the libraries below is mapped.
-    Other,
-    /// tt-umd alone.
-    Umd,
-    /// tt-metal without ttnn.
-    TtMetal,
-    /// ttnn.
-    Ttnn,
+named! {
+    /// What a process uses a device with.
+    #[derive(PartialOrd, Ord)]
+    pub enum Runtime {
+        /// None of the libraries below is mapped.
+        Other = "other",
+        /// tt-umd alone.
+        Umd = "umd",
+        /// tt-metal without ttnn.
+        TtMetal = "tt-metal",
+        /// ttnn.
+        Ttnn = "ttnn",
+    }
 }
 
 impl Process {
     /// A process of which nothing is known but its number.
     pub fn new(pid: u32) -> Process {
-        Process {
-            pid,
-            parent_pid: None,
-            user: None,
-            name: None,
-            command: None,
-            container: None,
-            runtime: None,
-            started_at: None,
-            host_memory: None,
-            host_cpu_percent: None,
-            agent: None,
-            devices: Vec::new(),
-        }
+        Process { pid, ..Process::default() }
     }
 }
 
@@ -302,8 +286,6 @@ impl Exact {
     }
 }
 
-named! { Source: Exact = "exact", Kernel = "kernel", Reported = "reported", Shm = "shm" }
-
 impl Source {
     /// What the source means, in a sentence for people.
     pub fn meaning(self) -> &'static str {
@@ -315,5 +297,3 @@ impl Source {
         }
     }
 }
-
-named! { Runtime: Other = "other", Umd = "umd", TtMetal = "tt-metal", Ttnn = "ttnn" }

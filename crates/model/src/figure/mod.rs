@@ -77,33 +77,23 @@ pub type Get<S> = for<'a> fn(&'a S, usize) -> Option<Value<'a>>;
 /// Sets a value, given the label. A value of the wrong type clears it.
 pub type Set<S> = fn(&mut S, usize, &Value<'_>);
 
-/// A part of a report, in the order of reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Section {
-    /// What it is.
-    Identity,
-    /// How it is.
-    Health,
-    /// Temperature and cooling.
-    Temperature,
-    /// Power, voltage, current.
-    Power,
-    /// Clocks.
-    Clock,
-    /// The PCIe link and its traffic.
-    Pcie,
-    /// Device memory.
-    Memory,
-    /// Firmware versions.
-    Firmware,
-    /// Processes.
-    Pids,
-}
-
-// The heading. In capitals it is the word for `-d`.
 named! {
-    Section: Identity = "Identity", Health = "Health", Temperature = "Temperature", Power = "Power", Clock = "Clock",
-    Pcie = "PCIe", Memory = "Memory", Firmware = "Firmware", Pids = "Pids",
+    /// A part of a report, in the order of reports, by its heading. In capitals that is the word for `-d`.
+    #[derive(PartialOrd, Ord)]
+    pub enum Section {
+        Identity = "Identity",
+        Health = "Health",
+        /// Temperature and cooling.
+        Temperature = "Temperature",
+        /// Power, voltage, current.
+        Power = "Power",
+        Clock = "Clock",
+        /// The PCIe link and its traffic.
+        Pcie = "PCIe",
+        Memory = "Memory",
+        Firmware = "Firmware",
+        Pids = "Pids",
+    }
 }
 
 /// How often a figure is read, and what it says while the chip does not answer.
@@ -123,19 +113,20 @@ pub enum Freshness {
     Host,
 }
 
-/// How a value is judged against its limit. The thresholds are in [`crate::judgement`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judge {
-    /// Any value is normal.
-    Never,
-    /// Near its limit the firmware throttles.
-    Heat,
-    /// It fills up a capacity.
-    Capacity,
-    /// Load: full load is normal, and being at the limit is worth a word.
-    Load,
-    /// A link: below its limit it is degraded.
-    Link,
+named! {
+    /// How a value is judged against its limit. The thresholds are in [`crate::judgement`].
+    pub enum Judge {
+        /// Any value is normal.
+        Never = "never",
+        /// Near its limit the firmware throttles.
+        Heat = "heat",
+        /// It fills up a capacity.
+        Capacity = "capacity",
+        /// Load: full load is normal, and being at the limit is worth a word.
+        Load = "load",
+        /// A link: below its limit it is degraded.
+        Link = "link",
+    }
 }
 
 /// A column of `dmon` or `pmon`.
