@@ -27,7 +27,7 @@ named! {
         Normal = "normal",
         /// Worth a look: warm, tight, or a device that does not work right now.
         Warning = "warning",
-        /// It needs somebody: too hot, full, hung, lost.
+        /// It needs attention now: too hot, full, hung, lost.
         Critical = "critical",
     }
 }
@@ -68,8 +68,7 @@ impl Judge {
 impl<S> Figure<S> {
     /// What the value means; nothing where it or its limit is not known.
     pub fn judge(&self, subject: &S) -> Option<Judgement> {
-        let share = self.number(subject)? / self.limit_of(subject)?;
-        Some(self.judge.judge(share))
+        Some(self.judge.judge(self.number(subject)? / self.limit_of(subject)?))
     }
 
     /// Whether the value is at its limit.

@@ -9,9 +9,9 @@
 /// whose name says it all needs no comment.
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $type:ident { $($(#[$doc:meta])* $value:ident = $name:literal,)+ }) => {
-        $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         #[allow(missing_docs)]
+        $(#[$meta])*
         pub enum $type {
             $($(#[$doc])* #[serde(rename = $name)] $value,)+
         }

@@ -3,7 +3,8 @@
 use crate::{Bytes, DeviceId, MemoryKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// A running process that holds a device or device memory.
+/// A running process that holds a device or device memory. Most fields are figures: see [`crate::figure::process`].
+#[expect(missing_docs, reason = "the row of each figure has its sentence")]
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// As this PID namespace counts.
@@ -12,22 +13,16 @@ pub struct Process {
     pub parent_pid: Option<u32>,
     /// Login name, or the number where it has none.
     pub user: Option<String>,
-    /// The short name that the kernel keeps.
     pub name: Option<String>,
-    /// The whole command line. Bytes that are not UTF-8 are replaced.
+    /// Bytes that are not UTF-8 are replaced.
     pub command: Option<String>,
-    /// Container or pod, where it runs in one.
     pub container: Option<String>,
-    /// What it uses the device with. Absent where we may not look.
+    /// Absent where we may not look.
     pub runtime: Option<Runtime>,
-    /// When it began.
     pub started_at: Option<Timestamp>,
-    /// Resident host memory.
     #[serde(rename = "host_memory_bytes")]
     pub host_memory: Option<Bytes>,
-    /// Host CPU, 100 for one busy core. From the second sample on.
     pub host_cpu_percent: Option<f64>,
-    /// Who keeps its book of device memory, where one is kept.
     pub agent: Option<String>,
     /// What it holds on each chip.
     pub devices: Vec<Held>,
@@ -51,61 +46,48 @@ pub struct Held {
 }
 
 /// What the book of a process says of one chip. A kind that it never used is absent.
+#[expect(missing_docs, reason = "the kinds are described in MemoryKind")]
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Exact {
-    /// Buffers in DRAM.
     pub dram: Option<KindFigures>,
-    /// Buffers in L1.
     pub l1: Option<KindFigures>,
-    /// Buffers in the small L1 region.
     pub l1_small: Option<KindFigures>,
-    /// Recorded command traces (in DRAM).
     pub trace: Option<KindFigures>,
-    /// Circular buffers (in L1).
     pub cb: Option<KindFigures>,
-    /// Kernel code.
     pub kernel: Option<KindFigures>,
 }
 
 /// What a process has of one kind on one chip.
+#[expect(missing_docs, reason = "the row of each figure has its sentence")]
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KindFigures {
     /// What the allocator has reserved.
     pub bytes: Bytes,
-    /// What the program has asked for.
     pub logical_bytes: Bytes,
-    /// Live buffers.
     pub buffers: u64,
-    /// The most that was reserved at any time.
     pub peak_bytes: Bytes,
-    /// Since the book was begun.
     pub allocations: u64,
-    /// Since the book was begun.
     pub frees: u64,
     /// What the process's allocator says of its banks, once it was asked.
     pub banks: Option<BankFigures>,
 }
 
 /// What an allocator says of one bank; all banks of a kind are alike.
+#[expect(missing_docs, reason = "the row of each figure has its sentence")]
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BankFigures {
-    /// How many banks there are.
     pub count: u32,
-    /// What can be handed out at all.
     pub allocatable_bytes: Bytes,
-    /// What is handed out.
     pub allocated_bytes: Bytes,
-    /// What is left.
     pub free_bytes: Bytes,
-    /// The largest piece of it.
     pub largest_free_bytes: Bytes,
-    /// How much of what is free a single buffer cannot have: 0 when it is in one piece.
     pub fragmentation: Option<f64>,
-    /// How old the last two figures are, when something was allocated or freed since. Absent when they are current.
+    /// Absent when the last two figures are current.
     pub age_seconds: Option<f64>,
 }
 
 /// Device memory in use, and the parts of it by kind.
+#[expect(missing_docs, reason = "the kinds are described in MemoryKind")]
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// DRAM in use: buffers and traces.
@@ -114,22 +96,16 @@ pub struct Usage {
     /// L1 in use: buffers, the small region and circular buffers.
     #[serde(rename = "l1_used_bytes")]
     pub l1_used: Option<Bytes>,
-    /// Buffers in DRAM.
     #[serde(rename = "dram_bytes")]
     pub dram: Option<Bytes>,
-    /// Buffers in L1.
     #[serde(rename = "l1_bytes")]
     pub l1: Option<Bytes>,
-    /// Buffers in the small L1 region.
     #[serde(rename = "l1_small_bytes")]
     pub l1_small: Option<Bytes>,
-    /// Recorded command traces (in DRAM).
     #[serde(rename = "trace_bytes")]
     pub trace: Option<Bytes>,
-    /// Circular buffers (in L1).
     #[serde(rename = "cb_bytes")]
     pub cb: Option<Bytes>,
-    /// Kernel code. Beside the L1 in use, not part of it.
     #[serde(rename = "kernel_bytes")]
     pub kernel: Option<Bytes>,
 }
@@ -198,15 +174,8 @@ impl Usage {
     }
 
     /// The part of a kind.
-    pub fn part(&self, kind: MemoryKind) -> Option<Bytes> {
-        match kind {
-            MemoryKind::Dram => self.dram,
-            MemoryKind::L1 => self.l1,
-            MemoryKind::L1Small => self.l1_small,
-            MemoryKind::Trace => self.trace,
-            MemoryKind::Cb => self.cb,
-            MemoryKind::Kernel => self.kernel,
-        }
+    pub fn part(mut self, kind: MemoryKind) -> Option<Bytes> {
+        *self.part_mut(kind)
     }
 
     /// The part of a kind, to be set.
