@@ -83,8 +83,10 @@ macro_rules! field_values {
 field_values! {
     |it, value|
     Celsius, Watts, Volts, Amperes, BytesPerSecond => Value::Real(it.0), value.number().map(Self);
-    Rpm, Megahertz, Bytes => Value::Whole(it.0.into()), value.whole()?.try_into().ok().map(Self);
-    u8, u32, u64 => Value::Whole((*it).into()), value.whole()?.try_into().ok();
+    Rpm, Megahertz => Value::Whole(it.0.into()), value.whole()?.try_into().ok().map(Self);
+    Bytes => Value::Whole(it.0), value.whole().map(Self);
+    u8, u32 => Value::Whole((*it).into()), value.whole()?.try_into().ok();
+    u64 => Value::Whole(*it), value.whole();
     f64 => Value::Real(*it), value.number();
     bool => Value::YesNo(*it), value.number().map(|number| number != 0.0);
     String, Arc<str> => Value::text(&**it), value.as_text().map(Into::into);
