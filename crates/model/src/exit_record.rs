@@ -3,20 +3,15 @@
 use crate::{Bytes, Held, Process, Source, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
-/// A process that exited.
+/// A process that exited. What is not described here is as in [`Process`].
+#[expect(missing_docs, reason = "Process describes them")]
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExitRecord {
-    /// Process id.
     pub pid: u32,
-    /// User that it ran as.
     pub user: Option<String>,
-    /// Short name.
     pub name: Option<String>,
-    /// Command line.
     pub command: Option<String>,
-    /// Container or pod that it ran in.
     pub container: Option<String>,
-    /// When it started.
     pub started_at: Option<Timestamp>,
     /// When it exited.
     pub died_at: Timestamp,
@@ -38,32 +33,25 @@ pub struct ExitRecord {
     pub largest_buffers: Vec<ListedBuffer>,
 }
 
-/// A live buffer, as lists of buffers have it.
+/// A live buffer, as lists of buffers have it. What is not described here is as in [`LiveBuffer`](crate::LiveBuffer).
+#[expect(missing_docs, reason = "LiveBuffer describes them")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ListedBuffer {
     /// The process that has it.
     pub pid: u32,
     /// The chips that have it.
     pub devices: Vec<String>,
-    /// `dram`, `l1`, `l1_small`, `trace`, `cb` or `kernel`.
     pub kind: String,
-    /// What distinguishes it from the others of its process.
     pub id: u64,
-    /// In each bank.
     pub address: u64,
-    /// Reserved on each chip.
     pub bytes: Bytes,
-    /// Reserved in each bank.
     pub bank_bytes: Option<Bytes>,
     /// How many banks there are on each chip.
     pub banks: Option<u32>,
-    /// What the program asked for, on each chip.
     pub logical_bytes: Option<Bytes>,
-    /// When it was allocated.
     pub allocated_at: Option<Timestamp>,
     /// How long ago that was.
     pub age_seconds: Option<f64>,
-    /// What the program calls it.
     pub label: Option<String>,
     /// Where this comes from.
     pub source: Source,

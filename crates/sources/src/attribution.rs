@@ -42,7 +42,7 @@ struct Remembered {
 /// What is known of a slot's owner.
 #[derive(Debug, Clone, Copy)]
 enum Owner {
-    /// It lives, and began then.
+    /// It is running, and began then.
     Alive(u64),
     /// No living process can be it.
     Exited,

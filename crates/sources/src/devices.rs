@@ -89,13 +89,8 @@ pub(crate) struct PciFacts {
 /// From the function's `uevent`, whose `PCI_ID=1E52:B140` names maker and chip in one read.
 pub(crate) fn pci_facts(pci: &Dir, trouble: &mut Trouble) -> PciFacts {
     let mut buffer = [0; 1024];
-    let bytes = match pci.read_start("uevent", &mut buffer) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            trouble.note(&pci.path_of("uevent"), error);
-            b""
-        }
-    };
+    let read = pci.read_start("uevent", &mut buffer).map_err(|error| trouble.note(&pci.path_of("uevent"), error));
+    let bytes = read.unwrap_or_default();
     let id = bytes.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"PCI_ID="));
     let id = id.and_then(|id| std::str::from_utf8(id).ok()).and_then(|id| id.split_once(':'));
     let hex = |text: &str| u16::from_str_radix(text, 16).ok();

@@ -282,13 +282,7 @@ pub(crate) fn reason(error: Errno) -> String {
 impl Dir {
     /// An attribute's text without the final newline.
     pub fn text<'a>(&self, name: &str, buffer: &'a mut [u8; 256], trouble: &mut Trouble) -> Option<&'a str> {
-        let bytes = match self.read_start(name, buffer) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                trouble.note(&self.path_of(name), error);
-                return None;
-            }
-        };
+        let bytes = self.read_start(name, buffer).map_err(|error| trouble.note(&self.path_of(name), error)).ok()?;
         // A plain file that is cut while it is read ends in zeros.
         let zeros = bytes.iter().rev().take_while(|&&b| b == 0).count();
         let text = std::str::from_utf8(&bytes[..bytes.len() - zeros])

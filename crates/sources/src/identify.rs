@@ -11,7 +11,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-/// A process that lives.
+/// A running process.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// When it began, in clock ticks since boot. With the pid it identifies the process.
