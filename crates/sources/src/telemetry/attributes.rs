@@ -56,12 +56,7 @@ pub static ATTRIBUTES: &[Attribute] = &[
     row(Hwmon, "curr1_input", &figures::CURRENT, Parse::Number(MILLIAMPERES)),
     row(Class, "tt_axiclk", &figures::AXICLK, Parse::Number(MEGAHERTZ)),
     row(Class, "tt_arcclk", &figures::ARCCLK, Parse::Number(MEGAHERTZ)),
-    row(
-        Class,
-        "tt_therm_trip_count",
-        &figures::THERMAL_TRIPS,
-        Parse::Number(Number { all_ones: Some(ALL_ONES), ..Number::COUNT }),
-    ),
+    row(Class, "tt_therm_trip_count", &figures::THERMAL_TRIPS, Parse::Number(TRIPS)),
     row(Pci, "current_link_speed", &figures::PCIE_GENERATION, Parse::Text(parse::link_speed)),
     row(Pci, "current_link_width", &figures::PCIE_WIDTH, Parse::Text(parse::link_width)),
     row(Class, "tt_card_type", &figures::BOARD, Parse::Text(parse::board_name)),
@@ -87,6 +82,7 @@ const ALL_ONES: u64 = u32::MAX as u64;
 const ALL_ONES_KILO: u64 = 4_294_966_296;
 const ALL_ONES_MEGA: u64 = 4_293_967_296;
 
+const TRIPS: Number = Number { all_ones: Some(ALL_ONES), ..Number::COUNT };
 const MEGAHERTZ: Number = Number { all_ones: Some(ALL_ONES), plausible: 0..=9_999, ..Number::COUNT };
 const MILLIDEGREES: Number =
     Number { all_ones: Some(ALL_ONES_KILO), plausible: 0..=150_000, per_unit: 1e3, ..Number::COUNT };
