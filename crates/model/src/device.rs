@@ -201,15 +201,9 @@ impl Link {
 
     /// What the link carries in one direction, less what its line code takes.
     pub fn capacity(&self) -> Option<BytesPerSecond> {
-        let lane = match self.generation? {
-            1 => 0.25e9,
-            2 => 0.5e9,
-            3 => 0.985e9,
-            4 => 1.969e9,
-            5 => 3.938e9,
-            6 => 7.563e9,
-            _ => return None,
-        };
+        // One lane, by generation.
+        let lanes = [0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9];
+        let lane = lanes.get(usize::from(self.generation?).checked_sub(1)?)?;
         Some(BytesPerSecond(lane * f64::from(self.width?))).filter(|capacity| capacity.0 > 0.0)
     }
 }

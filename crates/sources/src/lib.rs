@@ -8,7 +8,7 @@
 //! - `pids`, `procs`, `maps`, `container`, `users`, `clock`: who holds a device, and what is known of a process,
 //! - `books`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
-//! - `dir`, `open_files`, `rare_folder`: how files are read.
+//! - `dir`, `open_files`: how files are read.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -37,7 +37,6 @@ mod pool;
 mod process_folders;
 mod process_memory;
 mod procs;
-mod rare_folder;
 mod sampler;
 mod shm;
 mod telemetry;

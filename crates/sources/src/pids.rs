@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_an_empty_file() {
+    fn no_holder_is_an_empty_file() {
         assert_eq!(parse(b""), (Holders::default(), 0));
     }
 
