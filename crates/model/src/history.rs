@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_in_which_nobody_looked_is_a_gap() {
+    fn a_time_without_samples_is_a_gap() {
         let mut history = History::new(8);
         for time in [0, 1000, 2000, 60_000, 61_000] {
             history.push(&snapshot(time, &[(0, Some(1.0))]));
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_tells_its_ends_and_its_extent() {
+    fn a_stretch_has_its_ends_and_its_extent() {
         let mut history = History::new(8);
         for (time, power) in [Some(3.0), Some(9.0), None, Some(1.0), None].into_iter().enumerate() {
             history.push(&snapshot(time as i64 * 10, &[(0, power)]));

@@ -31,29 +31,26 @@ pub(crate) const TTNNCPP: &str = "usr/lib/python3/dist-packages/ttnn/build/lib/_
 /// The jobs on a machine with so many devices: half of them serve, a few do other things, the rest are idle.
 pub(crate) fn jobs(devices: usize) -> Vec<PlannedJob> {
     let half = (devices / 2).max(1);
-    let mut jobs = vec![PlannedJob {
+    let serve = PlannedJob {
         command: &["python3", "serve_llama.py", "--model", "llama-3.1-8b"],
         libraries: &[LIBTT_METAL, TTNNCPP],
         devices: 0..half,
         work: Work::Serving,
-    }];
-    if devices >= 3 {
-        jobs.push(PlannedJob {
-            command: &["python3", "train_nanogpt.py", "--batch-size", "64"],
-            libraries: &[LIBTT_METAL, TTNNCPP],
-            devices: half..half + 1,
-            work: Work::Training,
-        });
-    }
-    if devices >= 6 {
-        jobs.push(PlannedJob {
-            command: &["matmul_sweep", "--iterations", "1000"],
-            libraries: &[LIBTT_METAL],
-            devices: half + 1..half + 2,
-            work: Work::Measuring,
-        });
-    }
-    jobs
+    };
+    let train = PlannedJob {
+        command: &["python3", "train_nanogpt.py", "--batch-size", "64"],
+        devices: half..half + 1,
+        work: Work::Training,
+        ..serve
+    };
+    let measure = PlannedJob {
+        command: &["matmul_sweep", "--iterations", "1000"],
+        libraries: &[LIBTT_METAL],
+        devices: half + 1..half + 2,
+        work: Work::Measuring,
+    };
+    let jobs = [(1, serve), (3, train), (6, measure)];
+    jobs.into_iter().filter(|(least, _)| devices >= *least).map(|(_, job)| job).collect()
 }
 
 /// What a job has on a chip of this size, after so many ticks, at this load.

@@ -4,6 +4,7 @@
 //! one that is killed leaves its line, its bytes and its attachment.
 
 use ledger::Mapping;
+use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,7 +15,7 @@ use std::time::SystemTime;
 pub const SIZE: usize = 8576;
 
 /// Bytes of each kind of memory.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Amounts {
     pub dram: u64,
@@ -59,10 +60,8 @@ impl AttachedRegion {
     /// Allocates and frees until the process has these amounts.
     pub fn set(&mut self, amounts: Amounts) {
         for ((kind, from), to) in self.amounts.kinds().into_iter().enumerate().zip(amounts.kinds()) {
-            if to > from {
-                self.allocated(kind, to - from);
-            } else if from > to {
-                self.freed(kind, from - to);
+            if from != to {
+                self.change(kind, from, to);
             }
         }
         self.amounts = amounts;
@@ -88,24 +87,21 @@ impl AttachedRegion {
         }
     }
 
-    fn allocated(&mut self, kind: usize, bytes: u64) {
-        self.map.add_u64(at::TOTALS + 8 * kind, bytes);
-        self.map.add_u64(at::CHIPS + at::AMOUNTS + 8 * kind, bytes);
-        self.map.store_u64(at::UPDATED, now());
-        if let Some(slot) = self.slot.or_else(|| self.claim()) {
-            self.slot = Some(slot);
-            self.map.add_u64(slot + at::AMOUNTS + 8 * kind, bytes);
-            self.map.store_u64(slot + at::SLOT_UPDATED, now());
+    /// Allocates or frees what is between two amounts. With its first allocation a process gets a line.
+    fn change(&mut self, kind: usize, from: u64, to: u64) {
+        if to > from && self.slot.is_none() {
+            self.slot = self.claim();
         }
-    }
-
-    fn freed(&mut self, kind: usize, bytes: u64) {
-        self.map.sub_u64_saturating(at::TOTALS + 8 * kind, bytes);
-        self.map.sub_u64_saturating(at::CHIPS + at::AMOUNTS + 8 * kind, bytes);
-        self.map.store_u64(at::UPDATED, now());
-        if let Some(slot) = self.slot {
-            self.map.sub_u64_saturating(slot + at::AMOUNTS + 8 * kind, bytes);
-            self.map.store_u64(slot + at::SLOT_UPDATED, now());
+        let records = [Some(at::TOTALS), Some(at::CHIPS + at::AMOUNTS), self.slot.map(|slot| slot + at::AMOUNTS)];
+        for record in records.into_iter().flatten() {
+            if to > from {
+                self.map.add_u64(record + 8 * kind, to - from);
+            } else {
+                self.map.sub_u64_saturating(record + 8 * kind, from - to);
+            }
+        }
+        for updated in [Some(at::UPDATED), self.slot.map(|slot| slot + at::SLOT_UPDATED)].into_iter().flatten() {
+            self.map.store_u64(updated, now());
         }
     }
 

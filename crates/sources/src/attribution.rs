@@ -42,7 +42,7 @@ struct Remembered {
 /// What is known of a slot's owner.
 #[derive(Debug, Clone, Copy)]
 enum Owner {
-    /// It lives, and began then.
+    /// It is running, and began then.
     Alive(u64),
     /// No living process can be it.
     Exited,
@@ -76,7 +76,11 @@ pub(crate) fn divide(
     for slot in &region.slots {
         let owners = possible_owners(inode, slot, processes, closed);
         let owner = match owners[..] {
-            [pid] => of_process(slot, &processes[&pid], clock),
+            // One that began after the last write does not own it: an exited one had its pid.
+            [pid] => match processes[&pid].stat.start_ticks {
+                start if slot.updated >= clock.nanoseconds(start) => Owner::Alive(start),
+                _ => Owner::Exited,
+            },
             [] if !nameless => Owner::Exited,
             _ => Owner::Unclear,
         };
@@ -112,12 +116,6 @@ fn possible_owners(inode: Inode, slot: &Slot, processes: &BTreeMap<u32, ProcessF
         return owners;
     }
     closed.iter().filter_map(|pid| processes.get(pid)).filter(has_pid).map(|process| process.pid).collect()
-}
-
-/// Whether the only process with the pid of a slot owns it. One that began after the last write does not: an exited one had its pid.
-fn of_process(slot: &Slot, process: &ProcessFacts, clock: &Clock) -> Owner {
-    let start = process.stat.start_ticks;
-    if slot.updated >= clock.nanoseconds(start) { Owner::Alive(start) } else { Owner::Exited }
 }
 
 /// What the header claims beyond its slots: left over from processes that exited or never had a slot. Kind by kind: the last writer

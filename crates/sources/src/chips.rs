@@ -17,8 +17,11 @@ pub(crate) fn chips_of(
     holders: &BTreeMap<u32, BTreeSet<u32>>,
     processes: &BTreeMap<u32, ProcessFacts>,
 ) -> BTreeMap<Inode, DeviceId> {
-    let chip =
-        |(inode, found): (&Inode, &FoundRegion)| Some((*inode, chip_of(*inode, found, devices, holders, processes)?));
+    let chip = |(inode, found): (&Inode, &FoundRegion)| {
+        let attached: Vec<&ProcessFacts> = processes.values().filter(|process| process.has_mapped(*inode)).collect();
+        let logical = found.region.as_ref().map(|region| region.device_id);
+        Some((*inode, named(found.number, logical, devices, holders, &attached)?))
+    };
     let mut chips: BTreeMap<Inode, DeviceId> = regions.iter().filter_map(chip).collect();
     // A chip has one number: where two claim it, neither can be trusted.
     let claims: Vec<(DeviceId, u64)> = chips.iter().map(|(inode, id)| (id.clone(), regions[inode].number)).collect();
@@ -52,19 +55,6 @@ pub(crate) fn chip_of_book(
     id.index().and_then(|n| holders.get(&n)).is_some_and(|holders| holders.contains(&process.pid)).then_some(id)
 }
 
-/// The chip that a region is about, if that can be said.
-fn chip_of(
-    inode: Inode,
-    found: &FoundRegion,
-    devices: &[Device],
-    holders: &BTreeMap<u32, BTreeSet<u32>>,
-    processes: &BTreeMap<u32, ProcessFacts>,
-) -> Option<DeviceId> {
-    let attached: Vec<&ProcessFacts> = processes.values().filter(|process| process.has_mapped(inode)).collect();
-    let logical = found.region.as_ref().map(|region| region.device_id);
-    named(found.number, logical, devices, holders, &attached)
-}
-
 /// The chip with this number, as these processes use it; they call it by the logical one.
 fn named(
     number: u64,
@@ -73,7 +63,6 @@ fn named(
     holders: &BTreeMap<u32, BTreeSet<u32>>,
     attached: &[&ProcessFacts],
 ) -> Option<DeviceId> {
-    let matches = || devices.iter().filter_map(|device| Some((device, chip_match(device, number)?)));
     if let Some(id) = chip_with_number(devices, number) {
         return Some(id);
     }
@@ -81,7 +70,8 @@ fn named(
         let holders = device.id.index().and_then(|n| holders.get(&n));
         !attached.is_empty() && holders.is_some_and(|holders| attached.iter().all(|p| holders.contains(&p.pid)))
     };
-    let mut possible: Vec<&Device> = matches().map(|(device, _)| device).filter(|device| held_by_all(device)).collect();
+    let is_possible = |device: &&Device| chip_match(device, number).is_some() && held_by_all(device);
+    let mut possible: Vec<&Device> = devices.iter().filter(is_possible).collect();
     if possible.len() > 1
         && let Some(chosen) = by_logical_number(logical?, devices, attached)
     {
@@ -161,7 +151,8 @@ mod tests {
         process.visible_devices = visible.map(|text| text.map(str::to_owned));
         let pids = BTreeSet::from([9]);
         let holders = held.iter().map(|n| (*n, pids.clone())).collect();
-        chip_of(HERE, &found, &devices, &holders, &BTreeMap::from([(9, process)])).map(|id| id.to_string())
+        let (regions, processes) = (BTreeMap::from([(HERE, found)]), BTreeMap::from([(9, process)]));
+        chips_of(&regions, &devices, &holders, &processes).get(&HERE).map(|id| id.to_string())
     }
 
     #[test]

@@ -32,9 +32,9 @@ pub(crate) struct Collected {
     /// tt-metal's memory regions and tt-umd's locks, which need no job.
     pub shm: Shm,
     /// The readers of the devices, but for those that a thread has.
-    readers: HashMap<u32, Box<DeviceReader>>,
+    pub readers: HashMap<u32, Box<DeviceReader>>,
     /// Open files of processes, but for those that a thread has.
-    files: BTreeMap<u32, Box<DeviceFds>>,
+    pub files: BTreeMap<u32, Box<DeviceFds>>,
 }
 
 impl Collected {
@@ -90,11 +90,6 @@ impl Collected {
         }));
     }
 
-    /// The reader of a device, unless a thread still has it.
-    pub fn take_reader(&mut self, n: u32) -> Option<Box<DeviceReader>> {
-        self.readers.remove(&n)
-    }
-
     /// The task that reads the map of a process again.
     pub fn map_task(&mut self, pid: u32) -> Option<(ReadJob, Task)> {
         let facts = Box::new(self.processes.remove(&pid)?);
@@ -117,10 +112,5 @@ impl Collected {
     /// Those of them that were read.
     pub fn live_holders(&self, links: &Links) -> BTreeSet<u32> {
         self.known_holders(links).filter(|pid| self.processes.contains_key(pid)).collect()
-    }
-
-    /// Closes the files of processes that hold no device any more.
-    pub fn close_files_but_of(&mut self, holders: &BTreeSet<u32>) {
-        self.files.retain(|pid, _| holders.contains(pid));
     }
 }

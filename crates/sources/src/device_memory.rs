@@ -8,8 +8,8 @@
 //! figures of processes still come from their own sources, and may add up to less.
 
 use crate::dir::{Dir, Trouble};
-use crate::rare_folder::RareFolder;
 use model::{Bytes, DriverUsed, Memory};
+use std::time::{Duration, Instant};
 
 /// The folders, in the order in which they are asked.
 const FOLDERS: [&str; 2] = ["memory", "memory_stats"];
@@ -31,5 +31,26 @@ impl DeviceMemory {
             used.l1 = used.l1.or_else(|| number("l1_used", memory.l1_total));
         }
         used
+    }
+}
+
+/// After this time a folder that was missing is looked for again.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// A folder that is looked for when its device is first read, and again after a minute.
+#[derive(Default)]
+pub(crate) struct RareFolder {
+    folder: Option<Dir>,
+    looked: Option<Instant>,
+}
+
+impl RareFolder {
+    /// The folder, where there is one.
+    pub fn get(&mut self, class: &Dir, name: &str) -> Option<&Dir> {
+        if self.folder.is_none() && self.looked.is_none_or(|when| when.elapsed() >= RETRY_AFTER) {
+            self.looked = Some(Instant::now());
+            self.folder = class.open_dir(name).ok();
+        }
+        self.folder.as_ref()
     }
 }

@@ -55,7 +55,10 @@ pub fn parse(bytes: &[u8]) -> Option<FdInfo> {
                 info.pci_address = Some(value.to_ascii_lowercase()).filter(|address| !address.is_empty());
                 info.pci_address.is_some()
             }
-            Some(("client", "id")) => set(&mut info.client, decimal_value(value)),
+            Some(("client", "id")) => {
+                info.client = decimal(value);
+                info.client.is_some()
+            }
             Some((word, name)) => match counted(&mut info.engines, word, name, value) {
                 Some(understood) => understood,
                 None => sized(&mut regions, word, name, value),
@@ -71,10 +74,11 @@ pub fn parse(bytes: &[u8]) -> Option<FdInfo> {
     let mut kinds: [Option<u64>; 5] = [None; 5];
     for (name, sizes) in regions {
         let Some(bytes) = sizes.resident.or(sizes.total) else { continue };
-        match region(name) {
-            MemoryPlace::Device(kind) => kinds[kind] = Some(kinds[kind].unwrap_or(0).saturating_add(bytes)),
-            MemoryPlace::Host => {}
-            MemoryPlace::Unknown => drop(info.unknown_regions.insert(name.to_owned())),
+        match kind_of(name) {
+            Some(kind) => kinds[kind] = Some(kinds[kind].unwrap_or(0).saturating_add(bytes)),
+            None if HOST.contains(&name) => {}
+            // Not guessed.
+            None => drop(info.unknown_regions.insert(name.to_owned())),
         }
     }
     info.usage = usage(kinds);
@@ -97,32 +101,16 @@ pub(crate) fn usage([dram_used, l1_used, l1_small, trace, cb]: [Option<u64>; 5])
 
 pub(crate) const KINDS: [&str; 5] = ["dram", "l1", "l1_small", "trace", "cb"];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MemoryPlace {
-    /// On the device: which of the [`KINDS`].
-    Device(usize),
-    /// In the host's memory. `memory` is reserved for that; the others are what drivers call it.
-    Host,
-    /// Not guessed.
-    Unknown,
-}
+/// What drivers call the memory of the host. `memory` is reserved for it.
+const HOST: [&str; 4] = ["memory", "system", "gtt", "cpu"];
 
-fn region(name: &str) -> MemoryPlace {
+/// Which of the [`KINDS`] a region is.
+fn kind_of(region: &str) -> Option<usize> {
     // Drivers with several of them count them: `vram0`.
-    match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
-        "dram" | "vram" => return MemoryPlace::Device(0),
-        _ => {}
+    match region.trim_end_matches(|c: char| c.is_ascii_digit()) {
+        "dram" | "vram" => Some(0),
+        _ => KINDS.iter().position(|kind| *kind == region.replace('-', "_")),
     }
-    match KINDS.iter().position(|kind| *kind == name.replace('-', "_")) {
-        Some(kind) => MemoryPlace::Device(kind),
-        None if matches!(name, "memory" | "system" | "gtt" | "cpu") => MemoryPlace::Host,
-        None => MemoryPlace::Unknown,
-    }
-}
-
-fn set(place: &mut Option<u64>, value: Option<u64>) -> bool {
-    *place = value;
-    value.is_some()
 }
 
 /// Takes a line about an engine. `None` when it is about something else, else whether it keeps to the rules.
@@ -137,8 +125,8 @@ fn counted(engines: &mut BTreeMap<String, EngineCounters>, word: &str, name: &st
         "engine" => with_unit(value, &[("ns", 1)]),
         "maxfreq" => with_unit(value, &[("", 1), ("Hz", 1), ("KHz", 1000), ("MHz", 1_000_000)]),
         // Nothing can be as much as a group of no engines can do.
-        "capacity" => decimal_value(value).filter(|count| *count > 0),
-        _ => decimal_value(value),
+        "capacity" => decimal(value).filter(|count| *count > 0),
+        _ => decimal(value),
     };
     let Some(number) = number.filter(|_| is_name(name)) else { return Some(false) };
     let engine = engines.entry(name.to_owned()).or_default();
@@ -174,15 +162,11 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-fn decimal_value(value: &str) -> Option<u64> {
-    decimal(value).filter(|_| !value.is_empty())
-}
-
 /// A number in one of these units.
 fn with_unit(value: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, unit) = value.split_once([' ', '\t']).unwrap_or((value, ""));
     let (_, factor) = units.iter().find(|(known, _)| *known == unit.trim_ascii())?;
-    decimal_value(number)?.checked_mul(*factor)
+    decimal(number)?.checked_mul(*factor)
 }
 
 #[cfg(test)]

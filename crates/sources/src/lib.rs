@@ -4,11 +4,11 @@
 //! reading order:
 //!
 //! - `sampler`: the four steps of a sample; `inventory`, `jobs`, `pool`, `collected`, `assembly`: what they consist of,
-//! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`, `host`: which devices there are, and the machine,
+//! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`: which devices there are,
 //! - `pids`, `procs`, `maps`, `container`, `users`, `clock`: who holds a device, and what is known of a process,
 //! - `books`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
-//! - `dir`, `open_files`, `rare_folder`: how files are read.
+//! - `dir`, `open_files`: how files are read.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -26,7 +26,6 @@ mod device_memory;
 mod devices;
 mod dir;
 mod fdinfo;
-mod host;
 mod identify;
 mod inventory;
 mod jobs;
@@ -38,7 +37,6 @@ mod pool;
 mod process_folders;
 mod process_memory;
 mod procs;
-mod rare_folder;
 mod sampler;
 mod shm;
 mod telemetry;

@@ -77,23 +77,23 @@ impl OpenFiles {
 
     /// Keeps a file that has been read, if it was read before and there is room.
     pub fn offer(&self, name: &str, file: OwnedFd) {
-        let mut files = self.lock();
-        // Not all of them in the same sample.
-        let reads = files.all.len();
-        match files.find(name) {
-            // The kernel gives the lowest free number, so the number shows how many are in use.
-            Some(entry) if file.as_raw_fd() < limit() => entry.state = CachedFile::Open(Arc::new(file)),
-            Some(entry) => entry.state = CachedFile::Unknown,
-            None => files.all.push(Entry::new(name, reads)),
-        }
+        // The kernel gives the lowest free number, so the number shows how many are in use.
+        let has_room = file.as_raw_fd() < limit();
+        self.set(name, || if has_room { CachedFile::Open(Arc::new(file)) } else { CachedFile::Unknown });
     }
 
     /// Remembers that there is no such file.
     pub fn miss(&self, name: &str) {
+        self.set(name, || CachedFile::Missing);
+    }
+
+    /// Sets the state of a file that was read before, and remembers that this one was.
+    fn set(&self, name: &str, state: impl FnOnce() -> CachedFile) {
         let mut files = self.lock();
+        // Not all of them in the same sample.
         let reads = files.all.len();
         match files.find(name) {
-            Some(entry) => entry.state = CachedFile::Missing,
+            Some(entry) => entry.state = state(),
             None => files.all.push(Entry::new(name, reads)),
         }
     }

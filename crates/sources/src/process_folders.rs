@@ -4,9 +4,9 @@
 //! `dram`, `l1`, `l1_small`, `trace` or `cb`; `<kind>_bytes` is the same. No driver has the folder yet: it is looked for when a
 //! device is first read, and again after a minute.
 
+use crate::device_memory::RareFolder;
 use crate::dir::{Dir, Trouble};
 use crate::fdinfo::{KINDS, usage};
-use crate::rare_folder::RareFolder;
 use model::Usage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

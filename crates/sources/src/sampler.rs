@@ -125,9 +125,9 @@ impl Sampler {
         let (pool, collected) = (&self.pool, &mut self.collected);
         pool.begin(context.links.keys().map(|&n| {
             // A job that was stuck may have answered since, and its reader is to be used again. While jobs are added none can end.
-            let reader = collected.take_reader(n).or_else(|| {
+            let reader = collected.readers.remove(&n).or_else(|| {
                 pool.answers().for_each(|answer| collected.add(answer));
-                collected.take_reader(n)
+                collected.readers.remove(&n)
             });
             (ReadJob::Device(n), Task::Device { n, reader, context: context.clone() })
         }));
@@ -192,7 +192,7 @@ impl Sampler {
         inventory.all_are_well = snapshot.faults.is_empty() && snapshot.devices.iter().all(is_well);
         self.inventory = Some(inventory).filter(|inventory| inventory.class.is_some());
         self.fdinfo.set_driver(snapshot.host.driver_version.as_deref());
-        self.collected.close_files_but_of(&holders);
+        self.collected.files.retain(|pid, _| holders.contains(pid));
         snapshot
     }
 }

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_told_in_short() {
+    fn devices_are_listed_in_short() {
         let short = |ids: &[DeviceId]| {
             let held: Vec<Held> = ids.iter().map(|id| held(id.clone(), Usage::default())).collect();
             devices(&held)

@@ -181,8 +181,8 @@ fn a_process_in_a_container_is_found_with_its_book() {
 }
 
 #[test]
-fn a_user_sees_the_book_of_his_own_process_and_is_told_of_others() {
-    let test = "a_user_sees_the_book_of_his_own_process_and_is_told_of_others";
+fn a_user_sees_the_book_of_his_own_process_and_why_not_of_others() {
+    let test = "a_user_sees_the_book_of_his_own_process_and_why_not_of_others";
     if !needs_root(test) {
         return;
     }

@@ -71,7 +71,7 @@ fn a_machine_that_does_not_answer_is_exit_7_and_one_sentence() {
 }
 
 #[test]
-fn somebody_else_who_answers_is_told_from_a_service() {
+fn another_server_is_not_taken_for_the_service() {
     let other = Pretend::start();
     other.answer("snapshot", "<html>Welcome!</html>");
     let run = ttmon(&["smi", "--host", &other.name()]);

@@ -135,8 +135,8 @@ fn a_region_that_was_removed_is_read_through_the_process_that_still_has_it() {
 }
 
 #[test]
-fn another_user_is_told_why_there_is_no_figure() {
-    let test = "another_user_is_told_why_there_is_no_figure";
+fn another_user_sees_why_there_is_no_figure() {
+    let test = "another_user_sees_why_there_is_no_figure";
     let Some(bench) = Bench::new(test).filter(|_| needs_root(test)) else { return };
     let mut harness = bench.harness();
     bench.machine.set_pids(0, &[harness.pid]);

@@ -158,7 +158,7 @@ fn an_existing_file_is_not_written_over() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_told_and_the_rest_is_whole() {
+fn a_limit_on_the_size_of_files_is_reported_and_the_rest_is_whole() {
     let (machine, (_folder, path)) = (machine(), place());
     let mut shell = Command::new("sh");
     // Blocks of 512 bytes.
@@ -168,8 +168,8 @@ fn a_limit_on_the_size_of_files_is_told_and_the_rest_is_whole() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_rest_is_whole() {
-    let test = "a_full_disk_is_told_and_the_rest_is_whole";
+fn a_full_disk_is_reported_and_the_rest_is_whole() {
+    let test = "a_full_disk_is_reported_and_the_rest_is_whole";
     if !support::is_root() {
         return support::not_run(test, "only root may mount");
     }

@@ -65,7 +65,7 @@ fn the_snapshot_is_what_smi_prints() {
 }
 
 #[test]
-fn a_process_that_dies_is_told_of() {
+fn a_process_that_exits_is_reported() {
     let service = start(&[]);
     let mut child = Command::new("sleep").arg("600").spawn().unwrap();
     service.machine.set_pids(0, &[child.id()]);

@@ -86,7 +86,7 @@ fn a_frame_that_is_too_long_ends_the_one_connection() {
 }
 
 #[test]
-fn one_connection_too_many_is_told_so_and_sighup_reads_the_limits_again() {
+fn one_connection_too_many_is_refused_and_sighup_reads_the_limits_again() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.toml");
     std::fs::write(&config, "connections = 2\n").unwrap();
@@ -110,7 +110,7 @@ fn one_connection_too_many_is_told_so_and_sighup_reads_the_limits_again() {
 }
 
 #[test]
-fn who_subscribes_is_told_again_and_again() {
+fn who_subscribes_gets_every_update() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.toml");
     std::fs::write(&config, "interval_ms = 50\n").unwrap();
@@ -338,7 +338,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 "#;
 
 #[test]
-fn systemd_may_make_the_sockets_and_hears_of_every_state() {
+fn systemd_may_make_the_sockets_and_is_notified() {
     let (machine, folder) = (machine(), tempfile::tempdir().unwrap());
     let place = |name: &str| folder.path().join(name);
     let told = std::os::unix::net::UnixDatagram::bind(place("notify")).unwrap();

@@ -76,7 +76,7 @@ fn an_instrumented_tt_metal_works() {
 }
 
 #[test]
-fn a_device_is_told_of_in_the_size_of_the_question() {
+fn a_device_is_reported_in_the_size_of_the_question() {
     let service = service();
     let (gib, p150) = (1u64 << 30, 120 * 1_572_864);
     let info = [32 * gib, p150, 3, 8, u64::from(u32::MAX), 1_572_864, 1, 2];

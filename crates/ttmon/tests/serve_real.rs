@@ -186,8 +186,8 @@ fn a_service_that_was_exchanged_for_one_of_another_version_knows_everything() {
 }
 
 #[test]
-fn who_ends_without_freeing_is_told_of_and_who_freed_everything_is_not() {
-    for ttnn in wheels("who_ends_without_freeing_is_told_of_and_who_freed_everything_is_not") {
+fn who_ends_without_freeing_is_reported_and_who_freed_everything_is_not() {
+    for ttnn in wheels("who_ends_without_freeing_is_reported_and_who_freed_everything_is_not") {
         let bench = Bench::new();
         let (mut tidy, mut careless) = (bench.program(&ttnn), bench.program(&ttnn));
         for program in [&mut tidy, &mut careless] {

@@ -227,7 +227,7 @@ fn a_user_sees_the_memory_of_others_through_roots_service_and_believes_no_strang
 }
 
 #[test]
-fn who_asks_the_service_is_told_of_now_what_it_reads_seldom_when_nobody_asks() {
+fn who_asks_the_service_gets_current_values_of_what_it_reads_seldom_when_idle() {
     let service = Service::start(machine());
     let folder = service.machine.0.path().join("sys/class/tenstorrent/tenstorrent!0/device/hwmon");
     let file = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path().join("in0_input");

@@ -1,7 +1,7 @@
 //! A topology out of a cluster descriptor and the devices that its chips are.
 
 use super::descriptor::{self, ChipPosition, Descriptor};
-use super::{EthernetLink, Topology, TopologyError, TopologySource, boards, grid, matching};
+use super::{EthernetLink, Topology, TopologyError, TopologySource, grid, matching};
 use crate::{Device, DeviceId};
 use std::collections::BTreeMap;
 
@@ -21,21 +21,14 @@ pub fn from_descriptor(text: &str, devices: &[Device]) -> Result<Topology, Topol
         .iter()
         .map(|device| matched.iter().find(|(_, id)| **id == device.id).and_then(|(chip, _)| places.get(chip)).copied())
         .collect();
-    let mut grid = grid::lay_out(devices, &known);
-    for chip in &mut grid.chips {
+    let mut topology = grid::lay_out(devices, &known);
+    for chip in &mut topology.chips {
         let number = matched.iter().find(|(_, id)| **id == chip.id).map(|(number, _)| number);
         let leave = |number: &u64| descriptor.outside.iter().filter(|from| *from == number).count() as u32;
         chip.outside_links = number.filter(|_| descriptor.knows_outside).map(leave);
     }
-    let links = links(&descriptor, &matched, devices, &mut remarks);
-    Ok(Topology {
-        chips: grid.chips,
-        groups: grid.groups,
-        links,
-        shape: grid.shape,
-        source: TopologySource::Descriptor,
-        remarks,
-    })
+    let links = links(&descriptor, &matched, topology.links, &mut remarks);
+    Ok(Topology { links, source: TopologySource::Descriptor, remarks, ..topology })
 }
 
 /// Chips that are joined by links, in the same rack and shelf. Coordinates say nothing about chips of two blocks.
@@ -89,7 +82,7 @@ fn places(descriptor: &Descriptor, blocks: &[Vec<u64>], remarks: &mut Vec<String
 fn links(
     descriptor: &Descriptor,
     matched: &BTreeMap<u64, DeviceId>,
-    devices: &[Device],
+    on_boards: Vec<EthernetLink>,
     remarks: &mut Vec<String>,
 ) -> Vec<EthernetLink> {
     let mut counts: BTreeMap<[&DeviceId; 2], u32> = BTreeMap::new();
@@ -103,9 +96,9 @@ fn links(
     let described = counts.into_iter().map(|([one, other], count)| {
         EthernetLink::between(one.clone(), other.clone(), count, TopologySource::Descriptor)
     });
-    let told = |id: &DeviceId| matched.values().any(|known| known == id);
-    let untold = boards::links(devices).into_iter().filter(|link| !link.ends.iter().any(told));
-    let mut links: Vec<EthernetLink> = described.chain(untold).collect();
+    let is_described = |id: &DeviceId| matched.values().any(|known| known == id);
+    let others = on_boards.into_iter().filter(|link| !link.ends.iter().any(is_described));
+    let mut links: Vec<EthernetLink> = described.chain(others).collect();
     links.sort_by(|a, b| a.ends.cmp(&b.ends));
     links
 }

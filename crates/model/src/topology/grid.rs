@@ -1,25 +1,18 @@
 //! A place in a grid for every chip: chips of a board next to each other, a tray of a Galaxy in a row.
 
 use super::boards::{self, Home};
-use super::{ChipGroup, GridShape, PlacedChip};
+use super::{ChipGroup, GridShape, PlacedChip, Topology, TopologySource};
 use crate::{Device, DeviceId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every device at a place of its own.
-pub(super) struct ChipGrid {
-    pub chips: Vec<PlacedChip>,
-    pub groups: Vec<ChipGroup>,
-    pub shape: GridShape,
-}
-
-/// Puts devices where `known` says, by their position, and all others below: first trays, then boards.
-pub(super) fn lay_out(devices: &[Device], known: &[Option<(u32, u32)>]) -> ChipGrid {
+/// Puts devices where `known` says, by their position, and all others below: first trays, then boards. The links are those on boards.
+pub(super) fn lay_out(devices: &[Device], known: &[Option<(u32, u32)>]) -> Topology {
     let homes = boards::homes(devices);
     let mut members: BTreeMap<&Home, Vec<usize>> = BTreeMap::new();
     for (index, home) in homes.iter().enumerate() {
         members.entry(home).or_default().push(index);
     }
-    let mut places = GridPlaces::new(devices.len());
+    let mut places = GridPlaces { of: vec![None; devices.len()], ..GridPlaces::default() };
     for (index, place) in known.iter().enumerate() {
         if let Some((column, row)) = *place {
             places.put(index, column, row);
@@ -42,9 +35,11 @@ pub(super) fn lay_out(devices: &[Device], known: &[Option<(u32, u32)>]) -> ChipG
     let chips: Vec<PlacedChip> = placed.collect();
     let columns = chips.iter().map(|chip| chip.column + 1).max().unwrap_or(0);
     let rows = chips.iter().map(|chip| chip.row + 1).max().unwrap_or(0);
-    ChipGrid { chips, groups, shape: GridShape { columns, rows } }
+    let (links, shape) = (boards::links(devices), GridShape { columns, rows });
+    Topology { chips, groups, links, shape, source: TopologySource::Board, remarks: Vec::new() }
 }
 
+#[derive(Default)]
 struct GridPlaces {
     /// Column and row of each device, as far as they are found.
     of: Vec<Option<(u32, u32)>>,
@@ -54,10 +49,6 @@ struct GridPlaces {
 }
 
 impl GridPlaces {
-    fn new(devices: usize) -> GridPlaces {
-        GridPlaces { of: vec![None; devices], taken: BTreeSet::new(), free_row: 0 }
-    }
-
     /// Leaves the device without a place if another is there.
     fn put(&mut self, device: usize, column: u32, row: u32) {
         if self.taken.insert((column, row)) {

@@ -39,11 +39,11 @@ pub(super) fn remarks(descriptor: &Descriptor, matched: &BTreeMap<u64, DeviceId>
         let (what, verb) = (one("Chips", "Chip", chips.len()), one("are", "is", chips.len()));
         remarks.push(format!("{what} {} of the descriptor {verb} not found in this machine.", chips.join(", ")));
     }
-    let untold = devices.iter().filter(|device| !matched.values().any(|id| *id == device.id));
-    let untold: Vec<String> = untold.map(|device| device.id.to_string()).collect();
-    if !untold.is_empty() {
-        let (what, verb) = (one("Devices", "Device", untold.len()), one("are", "is", untold.len()));
-        remarks.push(format!("{what} {} {verb} not in the descriptor.", untold.join(", ")));
+    let missing = devices.iter().filter(|device| !matched.values().any(|id| *id == device.id));
+    let missing: Vec<String> = missing.map(|device| device.id.to_string()).collect();
+    if !missing.is_empty() {
+        let (what, verb) = (one("Devices", "Device", missing.len()), one("are", "is", missing.len()));
+        remarks.push(format!("{what} {} {verb} not in the descriptor.", missing.join(", ")));
     }
     let mut strangers: Vec<u64> = descriptor.connections.iter().flatten().map(|(chip, _)| *chip).collect();
     strangers.retain(|chip| !descriptor.chips.contains_key(chip));

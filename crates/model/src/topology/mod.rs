@@ -109,17 +109,15 @@ impl std::error::Error for TopologyError {}
 /// What is known of a machine by its boards alone.
 pub fn of_machine(devices: &[Device]) -> Topology {
     let mesh = boards::assumed_mesh(devices);
-    let grid = grid::lay_out(devices, mesh.as_ref().map_or(&[][..], |mesh| &mesh.places));
-    let mut links = boards::links(devices);
-    let mut remarks = Vec::new();
-    let mut source = TopologySource::Board;
+    let mut topology = grid::lay_out(devices, mesh.as_ref().map_or(&[][..], |mesh| &mesh.places));
     if let Some(mesh) = mesh {
-        links.extend(mesh.cables);
-        links.sort_by(|a, b| a.ends.cmp(&b.ends));
-        source = TopologySource::Assumed;
-        remarks.push("Four n300 are taken for a T3000. Only a cluster descriptor says how they are cabled.".into());
+        topology.links.extend(mesh.cables);
+        topology.links.sort_by(|a, b| a.ends.cmp(&b.ends));
+        topology.source = TopologySource::Assumed;
+        let remark = "Four n300 are taken for a T3000. Only a cluster descriptor says how they are cabled.";
+        topology.remarks.push(remark.into());
     }
-    Topology { chips: grid.chips, groups: grid.groups, links, shape: grid.shape, source, remarks }
+    topology
 }
 
 impl Topology {

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chips_of_an_n300_are_told_apart_by_their_numbers() {
+    fn the_chips_of_an_n300_are_distinguished_by_their_numbers() {
         let machine = example::machine();
         let serial = machine.devices[2].serial_number().unwrap();
         let low = ((serial >> 4) & 0xF000_0000) | (serial & 0x0FFF_FFFF);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chips_of_a_p300_are_told_apart_by_what_they_hold_or_not_at_all() {
+    fn the_chips_of_a_p300_are_distinguished_by_what_they_hold_or_not_at_all() {
         let p300 = |n: u32| Device {
             id: DeviceId::Local(n),
             board: Some("p300c".into()),

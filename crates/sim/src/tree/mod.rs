@@ -29,15 +29,11 @@ pub(crate) fn lay_with(writer: &mut TreeWriter, chips: &[Chip], driver_version: 
     for file in files::module(driver_version) {
         writer.file(&file)?;
     }
-    for chip in chips {
-        for file in files::of(chip) {
-            writer.file(&file)?;
-        }
-        for (path, target) in files::links(chip) {
-            writer.link(&path, &target)?;
-        }
+    refresh(writer, chips)?;
+    for (path, target) in chips.iter().flat_map(files::links) {
+        writer.link(&path, &target)?;
     }
-    refresh(writer, chips)
+    Ok(())
 }
 
 /// Writes what changed since the last time.

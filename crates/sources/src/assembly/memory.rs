@@ -12,7 +12,7 @@ use crate::maps::Inode;
 use crate::procs::ProcessFacts;
 use crate::shm::{FoundRegion, Kinds};
 use ledger::book::{BookChip, MemoryKind};
-use model::{Bytes, Device, DeviceId, DriverUsed, Held, Source, Usage, chip_match};
+use model::{Bytes, Device, DeviceId, Held, Source, Usage, chip_match};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The divided regions of each chip. `None` for one that cannot be read.
@@ -169,21 +169,17 @@ impl Draft<'_> {
         let gateway = device.id.gateway().filter(|_| self.collected.shm.listed);
         let living = gateway.and_then(|n| self.holders.get(&n));
         let untracked = self.untracked(device, gateway, living, &readable);
-        let somebody_reports = readable.iter().any(|division| !division.by_process.is_empty())
+        let one_reports = readable.iter().any(|division| !division.by_process.is_empty())
             || living.into_iter().flatten().any(|pid| self.reports(*pid, &device.id));
-        let is_known = somebody_reports || (living.is_some() && untracked == 0);
+        let is_known = one_reports || (living.is_some() && untracked == 0);
         let sum = if is_known { used(&device.id, &readable, &self.held) } else { Usage::default() };
         let memory = &mut device.memory;
-        memory.driver = self.driver_used(&device.id);
+        let driver = device.id.index().and_then(|n| self.collected.used.get(&n));
+        memory.driver = driver.copied().unwrap_or_default();
         memory.untracked_processes = if memory.driver.is_complete() { 0 } else { untracked };
         memory.count(sum);
         let all_known = regions.len() == readable.len() && living.is_some();
         memory.stale = readable.iter().map(|division| division.stale).sum::<Option<Bytes>>().filter(|_| all_known);
-    }
-
-    /// What the driver counts for a chip that it drives.
-    fn driver_used(&self, id: &DeviceId) -> DriverUsed {
-        id.index().and_then(|n| self.collected.used.get(&n)).copied().unwrap_or_default()
     }
 
     /// How many processes hold a chip and do not report how much they use.

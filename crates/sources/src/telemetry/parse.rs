@@ -117,16 +117,11 @@ pub(crate) fn version(text: &str) -> Parsed<'_> {
 /// A PCIe speed as a generation: "16.0 GT/s PCIe", on old kernels "16 GT/s"; "Unknown" when the link is down.
 pub(crate) fn link_speed(text: &str) -> Parsed<'_> {
     let Some((speed, _)) = text.split_once(" GT/s") else { return Parsed::Absent };
-    let generation = match speed.trim_end_matches(".0") {
-        "2.5" => 1,
-        "5" => 2,
-        "8" => 3,
-        "16" => 4,
-        "32" => 5,
-        "64" => 6,
-        _ => return Parsed::Wrong(format!("not a PCIe speed: {text:?}")),
-    };
-    Parsed::Value(Value::Whole(generation))
+    let speed = speed.trim_end_matches(".0");
+    match ["2.5", "5", "8", "16", "32", "64"].iter().position(|known| *known == speed) {
+        Some(place) => Parsed::Value(Value::Whole(place as u64 + 1)),
+        None => Parsed::Wrong(format!("not a PCIe speed: {text:?}")),
+    }
 }
 
 /// A number of PCIe lanes. 0 and 63 are what the kernel prints for a link that is down.

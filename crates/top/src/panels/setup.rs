@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_in_steps_and_the_sampler_is_told() {
+    fn numbers_go_in_steps_and_the_sampler_gets_them() {
         let mut state = at("interval_ms");
         pressed(&mut state, &[KeyCode::Right, KeyCode::Right]);
         assert_eq!((state.settings.interval_ms, state.effects.last()), (5000, Some(&Effect::Interval)));

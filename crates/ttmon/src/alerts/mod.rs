@@ -172,7 +172,7 @@ fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_metric_that_a_rule_names_is_told() {
+    fn every_metric_that_a_rule_names_is_written() {
         let told: Vec<String> = web::metrics::names().collect();
         for name in ::alerts::metric_names() {
             assert!(told.contains(&name), "{name}");

@@ -233,7 +233,7 @@ fn devices_of_which_no_book_tells_have_a_line_each() {
 }
 
 #[test]
-fn doubts_are_told() {
+fn doubts_are_shown() {
     let mut process = process_of(4711, Fate::Clean, &[], |writer| {
         let chip = Chips::one(writer.chip(0, Some(0xABCD)).unwrap());
         writer.allocate(&new(1, chip, MemoryKind::Dram, 1024, 8, ""));

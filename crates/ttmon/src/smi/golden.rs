@@ -57,7 +57,7 @@ fn a_narrow_terminal_loses_columns_and_not_its_shape() {
 }
 
 #[test]
-fn how_busy_processes_keep_a_device_is_told_where_the_driver_counts() {
+fn how_busy_processes_keep_a_device_is_shown_where_the_driver_counts() {
     let mut machine = example::machine();
     let held = &mut machine.processes[0].devices[0];
     (held.source, held.utilization_percent, held.usage.cb) = (Some(model::Source::Kernel), Some(62.5), None);

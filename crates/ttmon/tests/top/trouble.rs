@@ -77,7 +77,7 @@ fn a_service_that_stops_or_dies_is_done_without() {
 }
 
 #[test]
-fn a_failure_of_its_own_gives_the_terminal_back_and_is_told() {
+fn a_failure_of_its_own_gives_the_terminal_back_and_is_reported() {
     if !cfg!(debug_assertions) {
         return;
     }

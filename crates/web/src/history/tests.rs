@@ -33,7 +33,7 @@ fn span(from: i64, to: i64, step: i64) -> Span {
 }
 
 #[test]
-fn what_was_measured_is_told_and_what_was_not_is_a_gap() {
+fn what_was_measured_is_served_and_what_was_not_is_a_gap() {
     let mut history = PastValues::up_to(1 << 20);
     for (time, watts) in [(100, Some(10.0)), (101, Some(20.5)), (102, None), (103, Some(30.0)), (106, Some(40.0))] {
         history.push(&machine(time, 1, watts));

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_told_roughly() {
+    fn an_age_is_rounded() {
         assert_eq!([0.0, 59.0, 600.0, 9000.0, 900_000.0].map(age), ["0.0 s", "59 s", "10 min", "2.5 h", "10 d"]);
     }
 }

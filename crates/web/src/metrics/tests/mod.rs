@@ -91,7 +91,7 @@ fn what_was_not_measured_has_no_line() {
 }
 
 #[test]
-fn each_state_is_one_of_those_that_are_told() {
+fn each_state_is_one_of_those_that_are_written() {
     for state in [State::Ok, State::Resetting, State::Hung, State::Silent, State::Lost, State::NoDriver, State::Remote]
     {
         let snapshot = bare(vec![Device { state, ..Device::new(DeviceId::Local(0)) }], vec![]);
