@@ -61,9 +61,7 @@ pub struct RuleReply {
 }
 
 impl RulesReply {
-    /// The rules that are evaluated here; none without a configuration.
-    pub fn of(watch: Option<&RuleWatch>) -> RulesReply {
-        let Some(watch) = watch else { return RulesReply::default() };
+    pub fn of(watch: &RuleWatch) -> RulesReply {
         let rule = |rule: &alerts::Rule| RuleReply {
             name: rule.name.clone(),
             severity: rule.severity,

@@ -8,8 +8,6 @@ use watch::args::MachineArgs;
 use watch::config::{self, Config};
 use watch::exit::{Exit, Failure};
 use watch::machine::Machine;
-use watch::machine::ServiceHandle;
-use watch::rules::RulesReply;
 use watch::wait::Interrupt;
 
 use clap::Subcommand;
@@ -93,13 +91,8 @@ pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
             let _interrupt = machine.sim.is_some().then(Interrupt::new).transpose()?;
             let settings = Config::read(&file)?.alerts;
             let mut machine = Machine::open(machine, false)?.through_service(machine).watched(&settings);
-            let snapshot = machine.sample();
-            let listed = match machine.service() {
-                Some(ServiceHandle::Local(service)) => service.alerts(),
-                _ => None,
-            };
-            let listed = listed.unwrap_or_else(|| RulesReply::of(machine.watch()));
-            drop(snapshot);
+            machine.sample();
+            let listed = machine.rules();
             let text = if *json { serde_json::to_string(&listed)? + "\n" } else { list::text(&listed) };
             machine.leave();
             out.write_all(text.as_bytes())?;

@@ -2,24 +2,22 @@
 
 mod args;
 mod fleet;
-mod quit_key;
 mod report;
 
-use crate::screen::{Output, OutputScreen};
+use crate::json::json;
+use crate::screen::{LONG_TIME, Output, OutputScreen, Rounds, local_time};
 pub use args::{AFTER_HELP, MemArgs};
-use model::{Snapshot, Timestamp};
-use quit_key::QuitKey;
 use show::memory::draw;
 use show::memory::view::{LARGEST, View};
+use show::style::Style;
 use show::terminal::on_terminal;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use watch::args::MachineArgs;
 use watch::exit::{Exit, Failure};
 use watch::exit_status;
 use watch::machine::Machine;
-use watch::memory_view::memory_view;
+use watch::memory::memory_view;
 use watch::selection::selected;
-use watch::wait::{Interrupt, Woken};
 
 pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
     // A program that reads JSON asks for a stream by naming a period.
@@ -30,6 +28,7 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
         ascii: args.ascii,
         in_place: live && !args.json,
         choose: "-d",
+        q_ends: true,
     });
     if let Some(folder) = &args.report {
         let view = chosen(report::read(folder)?, &args.device)?;
@@ -39,33 +38,14 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
     // A simulated machine must be taken down again, whatever ends the program.
     let interrupt = screen.interrupt(live || machine.sim.is_some())?;
     let every = live.then(|| Duration::from_millis(args.refresh.unwrap_or(1000)));
+    let rounds = Rounds { every, count: None, interrupt, with_rates: false };
     if machine.is_fleet() {
-        let result = fleet::run(machine, args, &mut screen, every, interrupt.as_ref());
+        let result = fleet::run(machine, args, &mut screen, &rounds);
         screen.close()?;
         return result;
     }
     let mut machine = Machine::open(machine, false)?.through_service(machine);
-    let result = repeat(&mut machine, &mut screen, args, every, interrupt.as_ref());
-    screen.close()?;
-    machine.leave();
-    result
-}
-
-/// Samples and shows until it is enough.
-fn repeat(
-    machine: &mut Machine,
-    screen: &mut OutputScreen,
-    args: &MemArgs,
-    every: Option<Duration>,
-    interrupt: Option<&Interrupt>,
-) -> anyhow::Result<Exit> {
-    let mut keys = screen.is_in_place().then(QuitKey::listen).flatten();
-    let mut next = Instant::now();
-    loop {
-        let all = machine.sample();
-        if interrupt.is_some_and(Interrupt::came) {
-            return Ok(Exit::Success);
-        }
+    let result = screen.repeat(&mut machine, &rounds, Machine::sample, |screen, machine, all, _| {
         let mut snapshot = selected(all.clone(), &args.device)?;
         let exit = exit_status::of_machine(&snapshot, machine);
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
@@ -74,55 +54,20 @@ fn repeat(
             let view = memory_view(machine, &mut snapshot, others, LARGEST);
             screen.show(&text(&view, args, screen, every.is_none()))?;
         }
-        let exit = exit?;
-        let (Some(every), Some(interrupt)) = (every, interrupt) else { return Ok(exit) };
-        next = (next + every).max(Instant::now());
-        if rest(next, interrupt, screen, &mut keys)? {
-            return Ok(Exit::Success);
-        }
-    }
-}
-
-/// Waits for the next moment, or until the program goes on after Ctrl-Z. Returns whether it is time to end instead.
-fn rest(
-    next: Instant,
-    interrupt: &Interrupt,
-    screen: &mut OutputScreen,
-    keys: &mut Option<QuitKey>,
-) -> anyhow::Result<bool> {
-    match interrupt.wait(next.saturating_duration_since(Instant::now())) {
-        Woken::Time => {}
-        Woken::End => return Ok(true),
-        Woken::Stop => {
-            screen.suspend()?;
-            // The terminal is given back as it was.
-            drop(keys.take());
-            interrupt.stop()?;
-            *keys = QuitKey::listen();
-        }
-    }
-    Ok(false)
+        exit
+    });
+    screen.close()?;
+    machine.leave();
+    result
 }
 
 fn text(view: &View, args: &MemArgs, screen: &OutputScreen, once: bool) -> String {
-    if !args.json {
-        return draw::text(view, &screen.style(), &view.taken_at.map(local_time).unwrap_or_default());
-    }
-    // A person gets it indented; a program reads it faster in one line.
-    let written = if once && on_terminal() { serde_json::to_string_pretty(view) } else { serde_json::to_string(view) };
-    // Strings, numbers and lists only, all of which JSON can write.
-    written.expect("a view is always JSON") + "\n"
+    if args.json { json(view, !(once && on_terminal())) } else { drawn(view, &screen.style()) }
 }
 
-fn local_time(time: Timestamp) -> String {
-    let time = jiff::Timestamp::from_millisecond(time.0).unwrap_or_default();
-    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%a %b %e %H:%M:%S %Y").to_string()
-}
-
-/// A snapshot with only the devices that were named, as far as it has them.
-fn chosen_of(snapshot: Snapshot, names: &[String]) -> Snapshot {
-    let nothing = Snapshot { devices: Vec::new(), processes: Vec::new(), ..snapshot.clone() };
-    selected(snapshot, names).unwrap_or(nothing)
+fn drawn(view: &View, style: &Style) -> String {
+    let time = view.taken_at.map(|time| local_time(time, LONG_TIME)).unwrap_or_default();
+    draw::text(view, style, &time)
 }
 
 fn chosen(mut view: View, names: &[String]) -> anyhow::Result<View> {

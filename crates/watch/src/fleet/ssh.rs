@@ -31,7 +31,7 @@ pub fn follow(fleet: &FleetState, at: usize, host: &str, push: bool) {
         fleet.failed(at, run(fleet, at, host, push));
         // One that has worked for a while is called again soon.
         failures = if began.elapsed() > WORKED { 1 } else { failures + 1 };
-        if fleet.rest(at, failures) == NextStep::End {
+        if fleet.rest(Some(at), failures) == NextStep::End {
             return;
         }
     }

@@ -236,7 +236,7 @@ pub fn follow(fleet: &FleetState, prometheus: &Prometheus) {
         }
         let answered_at = Instant::now();
         fleet.all(known.clone());
-        match fleet.rest_for_all(failures) {
+        match fleet.rest(None, failures) {
             NextStep::Ask(next) => request = next,
             NextStep::End => return,
         }

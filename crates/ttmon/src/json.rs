@@ -1,27 +1,31 @@
-//! Several machines as one JSON object.
+//! JSON on one line or on several; and several machines as one object.
 
 use model::{SCHEMA, Snapshot};
 use serde::Serialize;
 use watch::fleet::{Fleet, HostView, Reach};
 
-/// FleetAnswer machines as one JSON object, with content of each.
+/// A person gets it indented; a program reads it faster in one line.
+pub fn json(value: &impl Serialize, one_line: bool) -> String {
+    let written = if one_line { serde_json::to_string(value) } else { serde_json::to_string_pretty(value) };
+    // All that is shown holds strings, numbers and lists only, which JSON can write.
+    written.expect("is always JSON") + "\n"
+}
+
+/// Several machines, with content of each.
 pub fn fleet_json<'a>(fleet: &'a Fleet, one_line: bool, of_each: impl Fn(&'a HostView) -> HostContent<'a>) -> String {
     let host = |host: &'a HostView| HostAnswer {
-        host: host.name.clone(),
-        url: host.place.clone(),
+        host: &host.name,
+        url: &host.place,
         state: match host.state {
             Reach::Waiting => "waiting",
             Reach::Reached => "reached",
             Reach::Unreachable { .. } => "unreachable",
         },
-        reason: host.trouble().map(str::to_owned),
+        reason: host.trouble(),
         age_seconds: host.age.map(|age| (age.as_secs_f64() * 1000.0).round() / 1000.0),
         content: of_each(host),
     };
-    let all = FleetAnswer { schema: SCHEMA, hosts: fleet.hosts.iter().map(host).collect() };
-    let written = if one_line { serde_json::to_string(&all) } else { serde_json::to_string_pretty(&all) };
-    // Strings, numbers and lists only, all of which JSON can write.
-    written.expect("machines are always JSON") + "\n"
+    json(&FleetAnswer { schema: SCHEMA, hosts: fleet.hosts.iter().map(host).collect() }, one_line)
 }
 
 #[derive(Serialize)]
@@ -32,10 +36,10 @@ struct FleetAnswer<'a> {
 
 #[derive(Serialize)]
 struct HostAnswer<'a> {
-    host: String,
-    url: String,
+    host: &'a str,
+    url: &'a str,
     state: &'static str,
-    reason: Option<String>,
+    reason: Option<&'a str>,
     age_seconds: Option<f64>,
     #[serde(flatten)]
     content: HostContent<'a>,
