@@ -6,24 +6,15 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering, fence};
 
 use anyhow::{Context, Result};
-use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::{Library, RTLD_NOW};
 
 /// A library that stays loaded until the process ends, so that its functions may be copied out.
 #[derive(Clone, Copy)]
 pub struct Cpp(&'static Library);
 
 impl Cpp {
-    /// Loads a library whose names others do not see.
-    pub fn load(path: &Path) -> Result<Cpp> {
-        Cpp::load_with(path, RTLD_LOCAL)
-    }
-
-    /// Loads a library whose names the libraries loaded later see.
-    pub fn load_global(path: &Path) -> Result<Cpp> {
-        Cpp::load_with(path, RTLD_GLOBAL)
-    }
-
-    fn load_with(path: &Path, visibility: c_int) -> Result<Cpp> {
+    /// Loads a library whose names the libraries loaded later see (`RTLD_GLOBAL`) or do not see (`RTLD_LOCAL`).
+    pub fn load(path: &Path, visibility: c_int) -> Result<Cpp> {
         // SAFETY: The initialisers run code of a library that the caller chose; tt-metal's only set
         // up its own globals.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | visibility) };

@@ -42,6 +42,7 @@ use std::str::FromStr;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
+use libloading::os::unix::RTLD_GLOBAL;
 
 use self::buffers::MockBuffer;
 use self::child::SleepingChild;
@@ -49,7 +50,7 @@ use self::functions::MetalFunctions;
 use self::program::Program;
 use crate::cpp::{Cpp, SharedPtr, Storage};
 use crate::root::MetalRoot;
-use crate::script::number;
+use crate::script::{self, number};
 
 /// A mesh of devices and what is on it.
 pub struct MockMesh {
@@ -86,8 +87,8 @@ impl MockMesh {
         env::set_current_dir(root.scratch())?;
 
         let libraries = root.path().join("build/lib");
-        let metal = Cpp::load_global(&libraries.join("libtt_metal.so"))?;
-        let ttnn = Cpp::load_global(&libraries.join("_ttnncpp.so"))?;
+        let metal = Cpp::load(&libraries.join("libtt_metal.so"), RTLD_GLOBAL)?;
+        let ttnn = Cpp::load(&libraries.join("_ttnncpp.so"), RTLD_GLOBAL)?;
         let functions = MetalFunctions::find(metal, ttnn)?;
         let device = open_device(&functions, shape);
         if device.object().is_null() {
@@ -126,41 +127,40 @@ impl MockMesh {
             _ => {}
         }
         match *words {
-            ["alloc", id, bytes, page, kind] => {
-                self.alloc(number("ID", id)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
+            ["alloc" | "tensor", id, bytes, page, kind] => {
+                let allocate = if words[0] == "alloc" { MockMesh::alloc } else { MockMesh::tensor };
+                allocate(self, number("ID", id)?, number("BYTES", bytes)?, number("PAGE", page)?, script::kind(kind)?)
             }
-            ["tensor", id, bytes, page, kind] => {
-                self.tensor(number("ID", id)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
+            ["hold" | "churn", count, bytes, page, kind] => {
+                let many = if words[0] == "hold" { MockMesh::hold } else { MockMesh::churn };
+                many(self, number("COUNT", count)?, number("BYTES", bytes)?, number("PAGE", page)?, script::kind(kind)?)
             }
-            ["hold", count, bytes, page, kind] => {
-                self.hold(number("COUNT", count)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
-            }
-            ["churn", count, bytes, page, kind] => {
-                self.churn(number("COUNT", count)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
-            }
-            ["stats", kind] => self.stats(kind.parse()?),
-            ["cb", bytes] => {
-                // Only one at a time; the old one goes before the new one comes.
-                self.program = None;
-                let program = Program::new(self.functions.program, self.device.object(), number("BYTES", bytes)?)?;
-                let cores = program.cores;
-                self.program = Some(program);
-                Ok(format!("cores={cores}"))
-            }
+            ["stats", kind] => self.stats(script::kind(kind)?),
+            ["cb", bytes] => self.run_program(number("BYTES", bytes)?),
             ["close"] => {
                 self.close();
                 Ok(String::new())
             }
-            ["drop"] => {
-                if self.buffers.values().any(|buffer| !buffer.is_tensor) {
-                    bail!("only tensors may outlive their device");
-                }
-                self.closed = true;
-                self.device = SharedPtr::null();
-                Ok(String::new())
-            }
+            ["drop"] => self.drop_device(),
             _ => bail!("unknown command {:?}", words.join(" ")),
         }
+    }
+
+    /// Only one at a time; the old one goes before the new one comes.
+    fn run_program(&mut self, bytes: u32) -> Result<String> {
+        self.program = None;
+        let program = Program::new(self.functions.program, self.device.object(), bytes)?;
+        let cores = self.program.insert(program).cores;
+        Ok(format!("cores={cores}"))
+    }
+
+    fn drop_device(&mut self) -> Result<String> {
+        if self.buffers.values().any(|buffer| !buffer.is_tensor) {
+            bail!("only tensors may outlive their device");
+        }
+        self.closed = true;
+        self.device = SharedPtr::null();
+        Ok(String::new())
     }
 
     fn close(&mut self) {
