@@ -109,16 +109,11 @@ pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
 /// Tells all receivers something that is clearly a test, and what each has answered.
 fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result<Exit> {
     let settings = Config::read(file)?.alerts;
-    let rule = match name {
-        None => None,
-        Some(name) => {
-            let names = || settings.rules.iter().map(|rule| &rule.name[..]).collect::<Vec<_>>().join(", ");
-            let found = settings.rules.iter().find(|rule| rule.name == name);
-            Some(found.ok_or_else(|| {
-                Failure::error(Exit::Usage, format!("there is no rule called {name:?}: there are {}", names()))
-            })?)
-        }
-    };
+    let rule = name.and_then(|name| settings.rules.iter().find(|rule| rule.name == name));
+    if let Some(name) = name.filter(|_| rule.is_none()) {
+        let names = settings.rules.iter().map(|rule| &rule.name[..]).collect::<Vec<_>>().join(", ");
+        return Err(Failure::error(Exit::Usage, format!("there is no rule called {name:?}: there are {names}")));
+    }
     if settings.receivers.is_empty() {
         let why = format!("there is no receiver in {} (see `ttmon alerts --help`)", file.display());
         return Err(Failure::error(Exit::Usage, why));
@@ -146,20 +141,14 @@ fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result
     let host = host();
     let mut all_heard = true;
     for receiver in &settings.receivers {
-        let said = match ::alerts::Notifier::new(receiver, &host).notify(std::slice::from_ref(&notice), now, true) {
-            Ok(answer) => answer,
-            Err(error) => {
-                all_heard = false;
-                format!("failed: {error:#}")
-            }
-        };
+        let answer = ::alerts::Notifier::new(receiver, &host).notify(std::slice::from_ref(&notice), now, true);
+        all_heard &= answer.is_ok();
+        let said = answer.unwrap_or_else(|error| format!("failed: {error:#}"));
         writeln!(out, "{}: {said}", receiver.name())?;
         out.flush()?;
     }
-    match all_heard {
-        true => Ok(Exit::Success),
-        false => Err(anyhow::anyhow!("not all receivers accepted the test")),
-    }
+    anyhow::ensure!(all_heard, "not all receivers accepted the test");
+    Ok(Exit::Success)
 }
 
 #[cfg(test)]

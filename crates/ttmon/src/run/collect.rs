@@ -105,15 +105,8 @@ impl Drop for Folder {
 /// A socket in a fresh folder: of the session, or else among the temporary files.
 fn listener() -> io::Result<(Folder, OwnedFd)> {
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    let places = session.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]);
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for place in places {
-        match listener_in(&place) {
-            Ok(listener) => return Ok(listener),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
+    let in_session = session.map_or(Err(io::ErrorKind::NotFound.into()), |place| listener_in(&place));
+    in_session.or_else(|_| listener_in(&std::env::temp_dir())).or_else(|_| listener_in(Path::new("/tmp")))
 }
 
 fn listener_in(place: &Path) -> io::Result<(Folder, OwnedFd)> {

@@ -2,12 +2,14 @@
 
 use super::account::{ChipName, End, Fate, RunAccount, RunProcess, Verdict};
 use super::energy::Tally;
+use crate::json::json;
 use ledger::book::{BankReading, BookBuffer, BookChip, MemoryKind};
 use model::{Celsius, DeviceId, PciAddress, SCHEMA, Timestamp, Watts};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use watch::exit::{Exit, Failure};
 
@@ -54,8 +56,7 @@ struct ReceiptDevice<'a> {
 struct ProcessJson<'a> {
     pid: u32,
     name: Option<&'a str>,
-    /// `clean`, `abrupt`, `replaced` (by exec) or `running`.
-    end: &'static str,
+    end: Fate,
     producer: &'a str,
     remark: Option<&'a str>,
     exact: bool,
@@ -147,8 +148,7 @@ pub fn text(account: &RunAccount) -> String {
         processes: account.processes.iter().map(process).collect(),
         remarks: &account.remarks,
     };
-    // It holds strings, numbers and lists only, all of which JSON can write.
-    serde_json::to_string_pretty(&receipt).expect("a receipt is always JSON") + "\n"
+    json(&receipt, false)
 }
 
 fn device(tally: &Tally) -> ReceiptDevice<'_> {
@@ -173,7 +173,7 @@ fn process(process: &RunProcess) -> ProcessJson<'_> {
     ProcessJson {
         pid: process.pid,
         name: process.name.as_deref(),
-        end: process.fate.name(),
+        end: process.fate,
         producer: &book.producer,
         remark: book.remark.as_deref(),
         exact: !book.is_inexact,
@@ -203,7 +203,15 @@ fn chip<'a>(chip: &BookChip, name: &ChipName) -> ChipJson<'a> {
             peak_bytes: counter.peak,
             allocations: counter.allocations,
             frees: counter.frees,
-            banks: banks.map(figures),
+            banks: banks.map(|BankReading { banks, is_current, .. }| ReceiptBanks {
+                banks: banks.banks,
+                allocatable_bytes: banks.allocatable,
+                allocated_bytes: banks.allocated,
+                free_bytes: banks.free,
+                largest_free_bytes: banks.largest_free,
+                fragmentation: banks.fragmentation(),
+                current: is_current,
+            }),
         };
         is_used.then_some((kind.name(), figures))
     };
@@ -214,19 +222,6 @@ fn chip<'a>(chip: &BookChip, name: &ChipName) -> ChipJson<'a> {
         left_buffers: chip.counters.iter().map(|counter| counter.left).sum(),
         left_bytes: chip.left_bytes,
         kinds: MemoryKind::ALL.into_iter().filter_map(kind).collect(),
-    }
-}
-
-fn figures(figures: BankReading) -> ReceiptBanks {
-    let banks = figures.banks;
-    ReceiptBanks {
-        banks: banks.banks,
-        allocatable_bytes: banks.allocatable,
-        allocated_bytes: banks.allocated,
-        free_bytes: banks.free,
-        largest_free_bytes: banks.largest_free,
-        fragmentation: banks.fragmentation(),
-        current: figures.is_current,
     }
 }
 
@@ -261,20 +256,15 @@ fn millis(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// Where the JSON goes. A file is there, whole, only when all is written.
-pub enum Target {
-    Stdout,
-    /// Something that cannot be replaced, such as a pipe.
-    Into(File),
-    Replace {
-        file: File,
-        temporary: Temporary,
-        path: PathBuf,
-    },
+/// Where the JSON goes: standard output, something that cannot be replaced, such as a pipe, or a file, which is there, whole, only when
+/// all is written.
+pub struct Target {
+    file: File,
+    replaces: Option<(Temporary, PathBuf)>,
 }
 
 /// Removed, unless it became the file that it was for.
-pub struct Temporary(PathBuf);
+struct Temporary(PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
@@ -285,41 +275,36 @@ impl Drop for Temporary {
 impl Target {
     /// Opens it, before anything else is done.
     pub fn open(path: &Path) -> anyhow::Result<Target> {
-        let open = || -> io::Result<Target> {
-            if path.as_os_str() == "-" {
-                return Ok(Target::Stdout);
-            }
-            // The command may change what a link means; a link stays one.
-            let path = path.canonicalize().or_else(|_| std::path::absolute(path))?;
-            match path.metadata() {
-                Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-                Ok(there) if !there.is_file() => return Ok(Target::Into(File::options().write(true).open(&path)?)),
-                Ok(_) => drop(File::options().append(true).open(&path)?),
-                Err(_) => {}
-            }
-            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-            let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
-            let file = File::options().write(true).create(true).truncate(true).open(&temporary)?;
-            Ok(Target::Replace { file, temporary: Temporary(temporary), path })
+        let opened = if path.as_os_str() == "-" {
+            io::stdout().as_fd().try_clone_to_owned().map(|out| Target { file: out.into(), replaces: None })
+        } else {
+            Target::at(path)
         };
-        open().map_err(|error| {
+        opened.map_err(|error| {
             Failure::error(Exit::Usage, format!("--json: cannot write to {}: {error}", path.display()))
         })
     }
 
-    /// Writes, and puts the file into its place.
-    pub fn write(self, text: &str) -> io::Result<()> {
-        match self {
-            Target::Stdout => {
-                let mut out = io::stdout().lock();
-                out.write_all(text.as_bytes())?;
-                out.flush()
+    fn at(path: &Path) -> io::Result<Target> {
+        // The command may change what a link means; a link stays one.
+        let path = path.canonicalize().or_else(|_| std::path::absolute(path))?;
+        match path.metadata() {
+            Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(there) if !there.is_file() => {
+                return Ok(Target { file: File::options().write(true).open(&path)?, replaces: None });
             }
-            Target::Into(mut file) => file.write_all(text.as_bytes()),
-            Target::Replace { mut file, temporary, path } => {
-                file.write_all(text.as_bytes())?;
-                std::fs::rename(&temporary.0, path)
-            }
+            Ok(_) => drop(File::options().append(true).open(&path)?),
+            Err(_) => {}
         }
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+        let file = File::options().write(true).create(true).truncate(true).open(&temporary)?;
+        Ok(Target { file, replaces: Some((Temporary(temporary), path)) })
+    }
+
+    /// Writes, and puts the file into its place.
+    pub fn write(mut self, text: &str) -> io::Result<()> {
+        self.file.write_all(text.as_bytes())?;
+        self.replaces.map_or(Ok(()), |(temporary, path)| std::fs::rename(&temporary.0, path))
     }
 }

@@ -44,7 +44,7 @@ fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     // From here on nothing but our own end takes down what we set up.
     let signals = child::Signals::take()?;
     let collector = agent.as_ref().map(|_| Collector::start()).transpose()?;
-    let sampler = PowerSampling::start(machine, Duration::from_millis(args.interval_ms))?;
+    let (stop, sampler) = start_sampling(machine, Duration::from_millis(args.interval_ms))?;
 
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
@@ -58,7 +58,8 @@ fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
         Ok(child) => child,
         Err((code, reason)) => {
             let _ = writeln!(io::stderr(), "error: {reason}");
-            wait_for(sampler.stop()).machine.leave();
+            drop(stop);
+            wait_for(sampler).machine.leave();
             return Ok(code);
         }
     };
@@ -67,10 +68,10 @@ fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     let duration = began.elapsed();
 
     // Both end at the same time, so that the command's end is not reported later than need be.
-    let sampled = sampler.stop();
+    drop(stop);
     let collected = collector.map_or_else(Collected::default, Collector::finish);
     let now = collect::now();
-    let Sampled { machine, tallies, last } = wait_for(sampled);
+    let Sampled { machine, tallies, last } = wait_for(sampler);
     let (processes, remarks) = account::processes(collected, &last.devices, now);
     let account = RunAccount {
         command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -175,33 +176,20 @@ fn preload(agent: &Path, others: Option<&OsStr>) -> OsString {
     all
 }
 
-/// The devices are looked at in a thread of their own, so that nothing about them keeps the command waiting.
-struct PowerSampling {
-    stop: Sender<()>,
-    thread: JoinHandle<Sampled>,
-}
-
 struct Sampled {
     machine: Machine,
     tallies: Vec<Tally>,
     last: Snapshot,
 }
 
-impl PowerSampling {
-    fn start(args: &MachineArgs, every: Duration) -> anyhow::Result<PowerSampling> {
-        let machine = Machine::open(args, false)?;
-        let longest = (every + Duration::from_millis(args.deadline_ms)) * 2;
-        let (stop, stopped) = mpsc::channel();
-        let sample = move || sample(machine, every, longest, &stopped);
-        let thread = std::thread::Builder::new().name("ttmon-samples".into()).spawn(sample)?;
-        Ok(PowerSampling { stop, thread })
-    }
-
-    /// Lets the last sample be taken: within the deadline, as any.
-    fn stop(self) -> JoinHandle<Sampled> {
-        drop(self.stop);
-        self.thread
-    }
+/// The devices are looked at in a thread of their own, so that nothing about them keeps the command waiting. The last sample is taken
+/// when the sender is dropped: within the deadline, as any.
+fn start_sampling(args: &MachineArgs, every: Duration) -> anyhow::Result<(Sender<()>, JoinHandle<Sampled>)> {
+    let machine = Machine::open(args, false)?;
+    let longest = (every + Duration::from_millis(args.deadline_ms)) * 2;
+    let (stop, stopped) = mpsc::channel();
+    let sample = move || sample(machine, every, longest, &stopped);
+    Ok((stop, std::thread::Builder::new().name("ttmon-samples".into()).spawn(sample)?))
 }
 
 fn wait_for(thread: JoinHandle<Sampled>) -> Sampled {

@@ -14,22 +14,8 @@ use std::path::{Path, PathBuf};
 use watch::exit::{Exit, Failure};
 
 /// What is wrong with a file, and in which line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
-    line: usize,
-    what: String,
-}
-
-impl Broken {
-    fn new(line: usize, what: &str) -> Broken {
-        Broken { line, what: what.to_owned() }
-    }
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
-    }
+fn broken(line: usize, what: &str) -> String {
+    format!("line {line}: {what}")
 }
 
 /// The chips of a report, what is allocated on each, and when that was, where it is known.
@@ -41,7 +27,7 @@ pub fn read(path: &Path) -> anyhow::Result<View> {
     let mut parts: Vec<(Chip, Vec<Buffer>)> = Vec::new();
     let mut taken_at = None;
     for (file, _) in files.iter().filter(|(_, form)| *form == ReportFormat::Sqlite) {
-        let (chips, time): Parts = sqlite::read(file).map_err(|what| broken(file, &what))?;
+        let (chips, time): Parts = sqlite::read(file).map_err(|what| in_file(file, what))?;
         parts.extend(chips);
         taken_at = taken_at.max(time);
     }
@@ -90,18 +76,16 @@ impl ReportFormat {
 }
 
 fn files(path: &Path) -> anyhow::Result<Vec<(PathBuf, ReportFormat)>> {
-    let refused = |message: String| Failure::error(Exit::Usage, format!("--report {}: {message}", path.display()));
+    let refused = |exit, why: &str| Failure::error(exit, format!("--report {}: {why}", path.display()));
     if path.is_file() {
         return match ReportFormat::of(path) {
             Some((form, _)) => Ok(vec![(path.to_owned(), form)]),
-            None => Err(refused("a file of this name is no memory report".into())),
+            None => Err(refused(Exit::Usage, "a file of this name is no memory report")),
         };
     }
     let listed = std::fs::read_dir(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
-            Failure::error(Exit::Permission, format!("--report {}: it may not be read", path.display()))
-        }
-        _ => refused("is not a folder".into()),
+        std::io::ErrorKind::PermissionDenied => refused(Exit::Permission, "it may not be read"),
+        _ => refused(Exit::Usage, "is not a folder"),
     })?;
     let mut files: Vec<(PathBuf, ReportFormat)> = listed
         .flatten()
@@ -110,12 +94,11 @@ fn files(path: &Path) -> anyhow::Result<Vec<(PathBuf, ReportFormat)>> {
         .filter_map(|file| ReportFormat::of(&file).map(|(form, _)| (file, form)))
         .collect();
     files.sort();
-    match files.is_empty() {
-        false => Ok(files),
-        true => Err(refused(
-            "there is no memory report: *memory_usage_summary.csv, *l1_usage_summary.csv, *detailed_memory_usage.csv or db.sqlite".into(),
-        )),
+    if files.is_empty() {
+        let names = "*memory_usage_summary.csv, *l1_usage_summary.csv, *detailed_memory_usage.csv or db.sqlite";
+        return Err(refused(Exit::Usage, &format!("there is no memory report: {names}")));
     }
+    Ok(files)
 }
 
 /// The CSV files, put together by what their names begin with.
@@ -127,7 +110,7 @@ fn csv(files: &[(PathBuf, ReportFormat)]) -> anyhow::Result<Vec<ReportFiles>> {
         if at == all.len() {
             all.push(ReportFiles { prefix, ..ReportFiles::default() });
         }
-        let bytes = std::fs::read(file).map_err(|error| broken(file, &error))?;
+        let bytes = std::fs::read(file).map_err(|error| in_file(file, error))?;
         let text = String::from_utf8_lossy(&bytes);
         let place = &mut all[at];
         let read = match form {
@@ -135,11 +118,11 @@ fn csv(files: &[(PathBuf, ReportFormat)]) -> anyhow::Result<Vec<ReportFiles>> {
             ReportFormat::L1 => summary::parse_l1(&text).map(|groups| place.l1 = groups),
             _ => detailed::parse(&text).map(|groups| place.detailed = groups),
         };
-        read.map_err(|what| broken(file, &what))?;
+        read.map_err(|what| in_file(file, what))?;
     }
     Ok(all)
 }
 
-fn broken(file: &Path, what: &dyn fmt::Display) -> anyhow::Error {
+fn in_file(file: &Path, what: impl fmt::Display) -> anyhow::Error {
     Failure::error(Exit::Usage, format!("{}: {what}", file.display()))
 }

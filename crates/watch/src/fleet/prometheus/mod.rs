@@ -127,14 +127,15 @@ impl Prometheus {
         details_of: Option<&HostView>,
         replies: &'a QueryReplies,
     ) -> Result<RoundOfSamples<'a>, String> {
+        let QueryReplies { states, figures, facts, gone, alerts, everything, rates } = replies;
         std::thread::scope(|scope| {
             let ask = |query: &'static str, reply| scope.spawn(move || self.samples::<AllLabels>(query, reply));
-            let figures = scope.spawn(|| self.samples::<FigureLabels>(&FIGURES, &replies.figures));
-            let (states, facts) = (ask(STATES, &replies.states), ask(&FACTS, &replies.facts));
-            let (gone, alerts) = (ask(GONE, &replies.gone), ask(ALERTS, &replies.alerts));
+            let figures = scope.spawn(|| self.samples::<FigureLabels>(&FIGURES, figures));
+            let (states, facts) = (ask(STATES, states), ask(&FACTS, facts));
+            let (gone, alerts) = (ask(GONE, gone), ask(ALERTS, alerts));
             let details = details_of.map(|host| {
-                let everything = self.samples(&everything_of(host), &replies.everything)?;
-                Ok::<_, String>([everything, self.samples(&rates_of(host), &replies.rates)?])
+                let everything = self.samples(&everything_of(host), everything)?;
+                Ok::<_, String>([everything, self.samples(&rates_of(host), rates)?])
             });
             Ok(RoundOfSamples {
                 states: joined(states)?,
@@ -178,7 +179,7 @@ fn matcher(host: &HostView) -> String {
 /// The machines that the answers have series of. What was known of machines that are gone is kept.
 fn hosts(round: &RoundOfSamples<'_>, base: &str, before: &[HostView]) -> Vec<HostView> {
     let mut machines = ScrapedMachines::default();
-    machines.add_states(&round.states);
+    machines.add_all(&round.states);
     machines.add_figures(&round.figures);
     machines.add_all(&round.facts);
     if let Some([everything, rates]) = &round.details {
