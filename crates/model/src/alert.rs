@@ -24,30 +24,27 @@ pub struct Alert {
     pub text: String,
 }
 
-/// How much an alert matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Good to know.
-    Info,
-    /// Somebody should look at it.
-    Warning,
-    /// Somebody should look at it now.
-    Critical,
+named! {
+    /// How much an alert matters.
+    #[derive(PartialOrd, Ord)]
+    pub enum Severity {
+        /// Good to know.
+        Info = "info",
+        /// Somebody should look at it.
+        Warning = "warning",
+        /// Somebody should look at it now.
+        Critical = "critical",
+    }
 }
 
-/// Whether what a rule says is so now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AlertState {
-    /// It is, but not for long enough.
-    Pending,
-    /// It is.
-    Firing,
-    /// It was.
-    Resolved,
+named! {
+    /// Whether what a rule says is so now.
+    pub enum AlertState {
+        /// It is, but not for long enough.
+        Pending = "pending",
+        /// It is.
+        Firing = "firing",
+        /// It was.
+        Resolved = "resolved",
+    }
 }
-
-named! { Severity: Info = "info", Warning = "warning", Critical = "critical" }
-
-named! { AlertState: Pending = "pending", Firing = "firing", Resolved = "resolved" }

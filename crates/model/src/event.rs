@@ -17,29 +17,26 @@ pub struct Event {
     pub text: String,
 }
 
-/// How much an event matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", from = "String")]
-pub enum Weight {
-    /// Good to know.
-    Note,
-    /// A problem is over.
-    Good,
-    /// Worth a look.
-    Warning,
-    /// It needs somebody now.
-    Bad,
+named! {
+    /// How much an event matters.
+    #[derive(PartialOrd, Ord)]
+    #[serde(from = "String")]
+    pub enum Weight {
+        /// Good to know.
+        Note = "note",
+        /// A problem is over.
+        Good = "good",
+        /// Worth a look.
+        Warning = "warning",
+        /// It needs attention now.
+        Bad = "bad",
+    }
 }
 
 /// By its word in JSON. One that a later version has added is a note.
 impl From<String> for Weight {
     fn from(word: String) -> Weight {
-        match word.as_str() {
-            "good" => Weight::Good,
-            "warning" => Weight::Warning,
-            "bad" => Weight::Bad,
-            _ => Weight::Note,
-        }
+        Weight::ALL.into_iter().find(|weight| weight.name() == word).unwrap_or(Weight::Note)
     }
 }
 

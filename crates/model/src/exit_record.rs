@@ -4,7 +4,7 @@ use crate::{Bytes, Held, Process, Source, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 /// A process that exited.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// Process id.
     pub pid: u32,
@@ -15,10 +15,8 @@ pub struct ExitRecord {
     /// Command line.
     pub command: Option<String>,
     /// Container or pod that it ran in.
-    #[serde(default)]
     pub container: Option<String>,
     /// When it started.
-    #[serde(default)]
     pub started_at: Option<Timestamp>,
     /// When it exited.
     pub died_at: Timestamp,
@@ -27,7 +25,6 @@ pub struct ExitRecord {
     /// The signal that killed it.
     pub signal: Option<i32>,
     /// Whether it shut down by itself, as its agent recorded.
-    #[serde(default)]
     pub in_its_own_time: Option<bool>,
     /// What it held on each chip.
     pub devices: Vec<Held>,
@@ -35,7 +32,6 @@ pub struct ExitRecord {
     #[serde(skip)]
     pub left: Option<Bytes>,
     /// How many buffers it had. Absent when there is no account of it.
-    #[serde(default)]
     pub buffers: Option<usize>,
     /// The largest of them.
     #[serde(default)]
@@ -51,29 +47,23 @@ pub struct ListedBuffer {
     pub devices: Vec<String>,
     /// `dram`, `l1`, `l1_small`, `trace`, `cb` or `kernel`.
     pub kind: String,
-    /// What tells it from the others of its process.
+    /// What distinguishes it from the others of its process.
     pub id: u64,
     /// In each bank.
     pub address: u64,
     /// Reserved on each chip.
     pub bytes: Bytes,
     /// Reserved in each bank.
-    #[serde(default)]
     pub bank_bytes: Option<Bytes>,
     /// How many banks there are on each chip.
-    #[serde(default)]
     pub banks: Option<u32>,
     /// What the program asked for, on each chip.
-    #[serde(default)]
     pub logical_bytes: Option<Bytes>,
     /// When it was allocated.
-    #[serde(default)]
     pub allocated_at: Option<Timestamp>,
     /// How long ago that was.
-    #[serde(default)]
     pub age_seconds: Option<f64>,
     /// What the program calls it.
-    #[serde(default)]
     pub label: Option<String>,
     /// Where this comes from.
     pub source: Source,
@@ -90,13 +80,7 @@ impl ExitRecord {
             container: process.container.clone(),
             started_at: process.started_at,
             died_at,
-            exit_code: None,
-            signal: None,
-            in_its_own_time: None,
-            devices: Vec::new(),
-            left: None,
-            buffers: None,
-            largest_buffers: Vec::new(),
+            ..ExitRecord::default()
         }
     }
 

@@ -27,6 +27,12 @@ pub enum DeviceId {
     NoDriver(PciAddress),
 }
 
+impl Default for DeviceId {
+    fn default() -> DeviceId {
+        DeviceId::Local(0)
+    }
+}
+
 impl DeviceId {
     /// The ordinal `N`, where the device has one of its own.
     pub fn index(&self) -> Option<u32> {

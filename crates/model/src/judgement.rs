@@ -19,20 +19,18 @@ pub const AT_LIMIT: f64 = 0.98;
 /// What was too much stays so until it is below this part of the threshold: it does not come and go with noise.
 pub const HYSTERESIS: f64 = 0.95;
 
-/// What a value means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Judgement {
-    /// As it should be.
-    Normal,
-    /// Worth a look: warm, tight, or a device that does not work right now.
-    Warning,
-    /// It needs somebody: too hot, full, hung, lost.
-    Critical,
+named! {
+    /// What a value means.
+    #[derive(PartialOrd, Ord)]
+    pub enum Judgement {
+        /// As it should be.
+        Normal = "normal",
+        /// Worth a look: warm, tight, or a device that does not work right now.
+        Warning = "warning",
+        /// It needs attention now: too hot, full, hung, lost.
+        Critical = "critical",
+    }
 }
-
-named! { Judgement: Normal = "normal", Warning = "warning", Critical = "critical" }
-
-named! { Judge: Never = "never", Heat = "heat", Capacity = "capacity", Load = "load", Link = "link" }
 
 impl Judge {
     /// The thresholds of warning and critical, as parts of the limit.
@@ -70,8 +68,7 @@ impl Judge {
 impl<S> Figure<S> {
     /// What the value means; nothing where it or its limit is not known.
     pub fn judge(&self, subject: &S) -> Option<Judgement> {
-        let share = self.number(subject)? / self.limit_of(subject)?;
-        Some(self.judge.judge(share))
+        Some(self.judge.judge(self.number(subject)? / self.limit_of(subject)?))
     }
 
     /// Whether the value is at its limit.

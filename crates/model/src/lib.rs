@@ -5,9 +5,17 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-/// `ALL`, `NAMES` and `name` of an enum whose values have one name each: `named! { Arch: Wormhole = "wormhole", … }`.
+/// Defines an enum whose values have one name each, which JSON and queries use: `pub enum Arch { Wormhole = "wormhole", … }`. A value
+/// whose name says it all needs no comment.
 macro_rules! named {
-    ($type:ident: $($value:ident = $name:literal),+ $(,)?) => {
+    ($(#[$meta:meta])* pub enum $type:ident { $($(#[$doc:meta])* $value:ident = $name:literal,)+ }) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[allow(missing_docs)]
+        $(#[$meta])*
+        pub enum $type {
+            $($(#[$doc])* #[serde(rename = $name)] $value,)+
+        }
+
         impl $type {
             /// All of them, in order.
             pub const ALL: [$type; Self::NAMES.len()] = [$($type::$value),+];
@@ -16,9 +24,7 @@ macro_rules! named {
 
             /// As JSON and queries spell it.
             pub const fn name(self) -> &'static str {
-                match self {
-                    $($type::$value => $name,)+
-                }
+                Self::NAMES[self as usize]
             }
         }
     };

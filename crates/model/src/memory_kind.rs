@@ -1,28 +1,23 @@
 //! The kinds of device memory.
 
-use serde::{Deserialize, Serialize};
-
-/// A kind of device memory. Books have its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum MemoryKind {
-    /// Buffers in DRAM.
-    Dram = 0,
-    /// Buffers in L1.
-    L1 = 1,
-    /// Buffers in the small L1 region.
-    L1Small = 2,
-    /// Recorded command traces, in DRAM.
-    Trace = 3,
-    /// Circular buffers, in L1.
-    Cb = 4,
-    /// Kernel code. Beside the L1 in use, not part of it.
-    Kernel = 5,
-}
-
 named! {
-    MemoryKind: Dram = "dram", L1 = "l1", L1Small = "l1_small", Trace = "trace", Cb = "cb", Kernel = "kernel",
+    /// A kind of device memory. Books have its number.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum MemoryKind {
+        /// Buffers in DRAM.
+        Dram = "dram",
+        /// Buffers in L1.
+        L1 = "l1",
+        /// Buffers in the small L1 region.
+        L1Small = "l1_small",
+        /// Recorded command traces, in DRAM.
+        Trace = "trace",
+        /// Circular buffers, in L1.
+        Cb = "cb",
+        /// Kernel code. Beside the L1 in use, not part of it.
+        Kernel = "kernel",
+    }
 }
 
 impl MemoryKind {

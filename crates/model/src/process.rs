@@ -3,33 +3,26 @@
 use crate::{Bytes, DeviceId, MemoryKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// A living process that holds a device or device memory.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A running process that holds a device or device memory. Most fields are figures: see [`crate::figure::process`].
+#[expect(missing_docs, reason = "the row of each figure has its sentence")]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// As this PID namespace counts.
     pub pid: u32,
     /// The process that started it, or that took it over. Absent where that is outside of this PID namespace.
-    #[serde(default)]
     pub parent_pid: Option<u32>,
     /// Login name, or the number where it has none.
     pub user: Option<String>,
-    /// The short name that the kernel keeps.
     pub name: Option<String>,
-    /// The whole command line. Bytes that are not UTF-8 are replaced.
+    /// Bytes that are not UTF-8 are replaced.
     pub command: Option<String>,
-    /// Container or pod, where it runs in one.
     pub container: Option<String>,
-    /// What it uses the device with. Absent where we may not look.
+    /// Absent where we may not look.
     pub runtime: Option<Runtime>,
-    /// When it began.
     pub started_at: Option<Timestamp>,
-    /// Resident host memory.
     #[serde(rename = "host_memory_bytes")]
     pub host_memory: Option<Bytes>,
-    /// Host CPU, 100 for one busy core. From the second sample on.
     pub host_cpu_percent: Option<f64>,
-    /// Who keeps its book of device memory, where one is kept.
-    #[serde(default)]
     pub agent: Option<String>,
     /// What it holds on each chip.
     pub devices: Vec<Held>,
@@ -41,148 +34,115 @@ pub struct Held {
     /// The chip.
     #[serde(flatten)]
     pub id: DeviceId,
-    /// How much; absent when nobody tells.
+    /// How much; absent when no source reports it.
     #[serde(flatten)]
     pub usage: Usage,
     /// Where the figures come from.
     pub source: Option<Source>,
     /// How busy it keeps the busiest engine of the chip, where the driver counts that. From the second sample on.
-    #[serde(default)]
     pub utilization_percent: Option<f64>,
     /// The particulars, when the process keeps a book.
-    #[serde(default)]
     pub exact: Option<Box<Exact>>,
 }
 
 /// What the book of a process says of one chip. A kind that it never used is absent.
+#[expect(missing_docs, reason = "the kinds are described in MemoryKind")]
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Exact {
-    /// Buffers in DRAM.
     pub dram: Option<KindFigures>,
-    /// Buffers in L1.
     pub l1: Option<KindFigures>,
-    /// Buffers in the small L1 region.
     pub l1_small: Option<KindFigures>,
-    /// Recorded command traces (in DRAM).
     pub trace: Option<KindFigures>,
-    /// Circular buffers (in L1).
     pub cb: Option<KindFigures>,
-    /// Kernel code.
     pub kernel: Option<KindFigures>,
 }
 
 /// What a process has of one kind on one chip.
+#[expect(missing_docs, reason = "the row of each figure has its sentence")]
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KindFigures {
     /// What the allocator has reserved.
     pub bytes: Bytes,
-    /// What the program has asked for.
     pub logical_bytes: Bytes,
-    /// Live buffers.
     pub buffers: u64,
-    /// The most that was reserved at any time.
     pub peak_bytes: Bytes,
-    /// Since the book was begun.
     pub allocations: u64,
-    /// Since the book was begun.
     pub frees: u64,
     /// What the process's allocator says of its banks, once it was asked.
     pub banks: Option<BankFigures>,
 }
 
 /// What an allocator says of one bank; all banks of a kind are alike.
+#[expect(missing_docs, reason = "the row of each figure has its sentence")]
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BankFigures {
-    /// How many banks there are.
     pub count: u32,
-    /// What can be handed out at all.
     pub allocatable_bytes: Bytes,
-    /// What is handed out.
     pub allocated_bytes: Bytes,
-    /// What is left.
     pub free_bytes: Bytes,
-    /// The largest piece of it.
     pub largest_free_bytes: Bytes,
-    /// How much of what is free a single buffer cannot have: 0 when it is in one piece.
     pub fragmentation: Option<f64>,
-    /// How old the last two figures are, when something was allocated or freed since. Absent when they are current.
+    /// Absent when the last two figures are current.
     pub age_seconds: Option<f64>,
 }
 
 /// Device memory in use, and the parts of it by kind.
+#[expect(missing_docs, reason = "the kinds are described in MemoryKind")]
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// DRAM in use: buffers and traces.
-    #[serde(default, rename = "dram_used_bytes")]
+    #[serde(rename = "dram_used_bytes")]
     pub dram_used: Option<Bytes>,
     /// L1 in use: buffers, the small region and circular buffers.
-    #[serde(default, rename = "l1_used_bytes")]
+    #[serde(rename = "l1_used_bytes")]
     pub l1_used: Option<Bytes>,
-    /// Buffers in DRAM.
     #[serde(rename = "dram_bytes")]
     pub dram: Option<Bytes>,
-    /// Buffers in L1.
     #[serde(rename = "l1_bytes")]
     pub l1: Option<Bytes>,
-    /// Buffers in the small L1 region.
     #[serde(rename = "l1_small_bytes")]
     pub l1_small: Option<Bytes>,
-    /// Recorded command traces (in DRAM).
     #[serde(rename = "trace_bytes")]
     pub trace: Option<Bytes>,
-    /// Circular buffers (in L1).
     #[serde(rename = "cb_bytes")]
     pub cb: Option<Bytes>,
-    /// Kernel code. Beside the L1 in use, not part of it.
-    #[serde(default, rename = "kernel_bytes")]
+    #[serde(rename = "kernel_bytes")]
     pub kernel: Option<Bytes>,
 }
 
-/// Where a memory figure comes from, in order of accuracy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Source {
-    /// The book of an agent in the process: what the allocator has reserved, to the byte.
-    Exact,
-    /// What the driver counts for the process: of all its threads and whatever it uses the device with, by kind, no more.
-    Kernel,
-    /// What the process told the service, in the protocol of the proof of concept.
-    Reported,
-    /// tt-metal's own shared memory: logical bytes of the thread that it tracks.
-    Shm,
+named! {
+    /// Where a memory figure comes from, in order of accuracy.
+    pub enum Source {
+        /// The book of an agent in the process: what the allocator has reserved, to the byte.
+        Exact = "exact",
+        /// What the driver counts for the process: of all its threads and whatever it uses the device with, by kind, no more.
+        Kernel = "kernel",
+        /// What the process reported to the service, in the protocol of the proof of concept.
+        Reported = "reported",
+        /// tt-metal's own shared memory: logical bytes of the thread that it tracks.
+        Shm = "shm",
+    }
 }
 
-/// What a process uses a device with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Runtime {
-    /// None of the libraries below is mapped.
-    Other,
-    /// tt-umd alone.
-    Umd,
-    /// tt-metal without ttnn.
-    TtMetal,
-    /// ttnn.
-    Ttnn,
+named! {
+    /// What a process uses a device with.
+    #[derive(PartialOrd, Ord)]
+    pub enum Runtime {
+        /// None of the libraries below is mapped.
+        Other = "other",
+        /// tt-umd alone.
+        Umd = "umd",
+        /// tt-metal without ttnn.
+        TtMetal = "tt-metal",
+        /// ttnn.
+        Ttnn = "ttnn",
+    }
 }
 
 impl Process {
     /// A process of which nothing is known but its number.
     pub fn new(pid: u32) -> Process {
-        Process {
-            pid,
-            parent_pid: None,
-            user: None,
-            name: None,
-            command: None,
-            container: None,
-            runtime: None,
-            started_at: None,
-            host_memory: None,
-            host_cpu_percent: None,
-            agent: None,
-            devices: Vec::new(),
-        }
+        Process { pid, ..Process::default() }
     }
 }
 
@@ -214,15 +174,8 @@ impl Usage {
     }
 
     /// The part of a kind.
-    pub fn part(&self, kind: MemoryKind) -> Option<Bytes> {
-        match kind {
-            MemoryKind::Dram => self.dram,
-            MemoryKind::L1 => self.l1,
-            MemoryKind::L1Small => self.l1_small,
-            MemoryKind::Trace => self.trace,
-            MemoryKind::Cb => self.cb,
-            MemoryKind::Kernel => self.kernel,
-        }
+    pub fn part(mut self, kind: MemoryKind) -> Option<Bytes> {
+        *self.part_mut(kind)
     }
 
     /// The part of a kind, to be set.
@@ -302,8 +255,6 @@ impl Exact {
     }
 }
 
-named! { Source: Exact = "exact", Kernel = "kernel", Reported = "reported", Shm = "shm" }
-
 impl Source {
     /// What the source means, in a sentence for people.
     pub fn meaning(self) -> &'static str {
@@ -315,5 +266,3 @@ impl Source {
         }
     }
 }
-
-named! { Runtime: Other = "other", Umd = "umd", TtMetal = "tt-metal", Ttnn = "ttnn" }

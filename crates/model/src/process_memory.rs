@@ -35,7 +35,7 @@ pub struct ProcessMemory {
 pub struct ChipMemory {
     /// What the process calls the chip.
     pub device_id: u32,
-    /// What tells the chip from all others, where the process knows: a decimal number.
+    /// What distinguishes the chip from all others, where the process knows: a decimal number.
     pub unique_id: Option<String>,
     /// Bytes that were still allocated when the device was closed.
     pub left_bytes: Bytes,
@@ -47,7 +47,7 @@ pub struct ChipMemory {
 /// A live buffer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LiveBuffer {
-    /// What tells it from the others of its process.
+    /// What distinguishes it from the others of its process.
     pub id: u64,
     /// The chips that have it, as the process calls them.
     pub device_ids: Vec<u32>,

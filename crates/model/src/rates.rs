@@ -108,16 +108,9 @@ fn flit_bytes(arch: Arch) -> f64 {
     }
 }
 
-/// The most that a link can carry one way; the fastest known one when the link is not known.
+/// The most that a link can carry one way; what generation 5 carries on 16 lanes when the link is not known.
 fn link_bytes_per_second(link: &Link) -> f64 {
-    let gigatransfers = match link.generation {
-        Some(1) => 2.5 * 0.8,
-        Some(2) => 5.0 * 0.8,
-        Some(3) => 8.0,
-        Some(4) => 16.0,
-        _ => 32.0,
-    };
-    gigatransfers * 1e9 / 8.0 * f64::from(link.width.filter(|w| (1..=16).contains(w)).unwrap_or(16))
+    link.capacity().map_or(64e9, |capacity| capacity.0)
 }
 
 /// Host CPU of a process in percent of one core, from two readings of its CPU time.

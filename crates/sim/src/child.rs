@@ -42,12 +42,16 @@ impl WorkerProcess {
 
     /// Has all this done before it returns.
     pub fn tell(&mut self, orders: &[WorkerOrder]) -> io::Result<()> {
-        let lines: String = orders.iter().map(|order| format!("{order}\n")).collect();
-        self.orders.write_all(lines.as_bytes()).map_err(ended)?;
+        let mut lines = Vec::new();
+        for order in orders {
+            serde_json::to_writer(&mut lines, order)?;
+            lines.push(b'\n');
+        }
+        self.orders.write_all(&lines).map_err(ended)?;
         for order in orders {
             let answer = self.answer()?;
             if answer != DONE {
-                return Err(io::Error::other(format!("workload: {order}: {answer}")));
+                return Err(io::Error::other(format!("workload: {order:?}: {answer}")));
             }
         }
         Ok(())

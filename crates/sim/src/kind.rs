@@ -43,21 +43,26 @@ pub(crate) struct BoardLimits {
 }
 
 impl BoardKind {
+    /// Its name in `tt_card_type`, its number, and what the firmware states as limits of power in W and current in A.
+    fn row(self) -> (&'static str, u16, u32, u32) {
+        match self {
+            BoardKind::N150 => ("n150", 0x18, 100, 160),
+            BoardKind::N300 => ("n300", 0x14, 85, 160),
+            BoardKind::GalaxyWormhole => ("galaxy-wormhole", 0x35, 85, 160),
+            BoardKind::P100a => ("p100a", 0x43, 150, 200),
+            BoardKind::P150a => ("p150a", 0x40, 150, 200),
+            BoardKind::P150b => ("p150b", 0x41, 150, 200),
+            BoardKind::P150c => ("p150c", 0x42, 500, 200),
+            BoardKind::P300a => ("p300a", 0x45, 86, 500),
+            BoardKind::P300b => ("p300b", 0x44, 94, 500),
+            BoardKind::P300c => ("p300c", 0x46, 125, 500),
+            BoardKind::GalaxyBlackhole => ("galaxy-blackhole", 0x47, 130, 500),
+        }
+    }
+
     /// As the driver spells it in `tt_card_type`.
     pub fn card_type(self) -> &'static str {
-        match self {
-            BoardKind::N150 => "n150",
-            BoardKind::N300 => "n300",
-            BoardKind::GalaxyWormhole => "galaxy-wormhole",
-            BoardKind::P100a => "p100a",
-            BoardKind::P150a => "p150a",
-            BoardKind::P150b => "p150b",
-            BoardKind::P150c => "p150c",
-            BoardKind::P300a => "p300a",
-            BoardKind::P300b => "p300b",
-            BoardKind::P300c => "p300c",
-            BoardKind::GalaxyBlackhole => "galaxy-blackhole",
-        }
+        self.row().0
     }
 
     /// The generation of its chips.
@@ -70,19 +75,7 @@ impl BoardKind {
 
     /// The kind's number, which is a part of each board's serial number and the PCI subsystem.
     pub fn number(self) -> u16 {
-        match self {
-            BoardKind::N300 => 0x14,
-            BoardKind::N150 => 0x18,
-            BoardKind::GalaxyWormhole => 0x35,
-            BoardKind::P150a => 0x40,
-            BoardKind::P150b => 0x41,
-            BoardKind::P150c => 0x42,
-            BoardKind::P100a => 0x43,
-            BoardKind::P300b => 0x44,
-            BoardKind::P300a => 0x45,
-            BoardKind::P300c => 0x46,
-            BoardKind::GalaxyBlackhole => 0x47,
-        }
+        self.row().1
     }
 
     /// PCI functions on one board.
@@ -99,16 +92,7 @@ impl BoardKind {
     }
 
     pub(crate) fn limits(self) -> BoardLimits {
-        let (watts, amperes) = match self {
-            BoardKind::N150 => (100, 160),
-            BoardKind::N300 | BoardKind::GalaxyWormhole => (85, 160),
-            BoardKind::P100a | BoardKind::P150a | BoardKind::P150b => (150, 200),
-            BoardKind::P150c => (500, 200),
-            BoardKind::P300a => (86, 500),
-            BoardKind::P300b => (94, 500),
-            BoardKind::P300c => (125, 500),
-            BoardKind::GalaxyBlackhole => (130, 500),
-        };
+        let (_, _, watts, amperes) = self.row();
         let (celsius, millivolts, idle_watts) = match self.arch() {
             Arch::Wormhole => (75, 1000, 12),
             Arch::Blackhole => (90, 900, 18),

@@ -4,6 +4,7 @@
 //! one that is killed leaves its line, its bytes and its attachment.
 
 use ledger::Mapping;
+use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,7 +15,7 @@ use std::time::SystemTime;
 pub const SIZE: usize = 8576;
 
 /// Bytes of each kind of memory.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Amounts {
     pub dram: u64,

@@ -18,30 +18,26 @@ pub struct Running {
 
 impl SimMachine {
     /// Lets the machine move with real time, until the answer is dropped.
-    pub fn run(self) -> Running {
-        Running::new(self)
-    }
-}
-
-impl Running {
-    fn new(mut machine: SimMachine) -> Running {
-        let (root, inject) = (machine.root().to_owned(), machine.inject());
+    pub fn run(mut self) -> Running {
+        let (root, inject) = (self.root().to_owned(), self.inject());
         let (stop, stopped) = mpsc::channel();
-        let (began, before) = (Instant::now(), machine.elapsed());
+        let (began, before) = (Instant::now(), self.elapsed());
         let failure = Arc::new(OnceLock::new());
         let failed = failure.clone();
         let thread = thread::spawn(move || {
             while stopped.recv_timeout(STEP) == Err(RecvTimeoutError::Timeout) {
-                let behind = (before + began.elapsed()).saturating_sub(machine.elapsed());
+                let behind = (before + began.elapsed()).saturating_sub(self.elapsed());
                 // Without its folder or space to write it stops, and reports that.
-                if let Err(error) = machine.advance(behind) {
+                if let Err(error) = self.advance(behind) {
                     failed.get_or_init(|| error.to_string());
                 }
             }
         });
         Running { root, inject, failure, stop: Some(stop), thread: Some(thread) }
     }
+}
 
+impl Running {
     /// The folder to take for `/`.
     pub fn root(&self) -> &Path {
         &self.root

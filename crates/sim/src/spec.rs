@@ -47,44 +47,15 @@ pub(crate) enum FaultKind {
     Stuck,
 }
 
-/// What is wrong with a text that should have been a [`Spec`].
+/// What is wrong with a text that should have been a [`Spec`], in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SpecError {
-    /// The first word.
-    #[error(
-        "there is no machine {0:?}: known are galaxy-wh, galaxy-bh, mixed, and n150, n300, p100a, p150[a|b|c] and \
-         p300[a|b|c], alone or with xCOUNT behind"
-    )]
-    Machine(String),
-    /// The number behind the `x`.
-    #[error("{count:?} in {machine:?} is not a number of boards, which is 1 or more")]
-    #[allow(missing_docs)]
-    Count { machine: String, count: String },
-    /// More boards than fit.
-    #[error("{machine:?} has more than the {MAX_DEVICES} devices that the driver can drive")]
-    #[allow(missing_docs)]
-    TooMany { machine: String },
-    /// A word behind a comma.
-    #[error(
-        "there is no option {0:?}: known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, \
-         stuck=N@TIME, seed=NUMBER, idle, fdinfo, processes, memory and memory_stats"
-    )]
-    Option(String),
-    /// An event without device or time.
-    #[error("{0:?} does not say which device and when, as in hang=0@5s")]
-    Event(String),
-    /// An event on a device that is not in the machine.
-    #[error("there is no device {device:?} for {option:?}: this machine has {devices}, counted from 0")]
-    #[allow(missing_docs)]
-    Device { option: String, device: String, devices: u32 },
-    /// The time of an event.
-    #[error("{time:?} in {option:?} is not a time such as 500ms, 5s or 1m")]
-    #[allow(missing_docs)]
-    Time { option: String, time: String },
-    /// The seed.
-    #[error("{0:?} is not a seed, which is a number from 0 to 18446744073709551615")]
-    Seed(String),
-}
+#[error("{0}")]
+pub struct SpecError(String);
+
+const KNOWN_MACHINES: &str = "known are galaxy-wh, galaxy-bh, mixed, and n150, n300, p100a, p150[a|b|c] and p300[a|b|c], alone or \
+                              with xCOUNT behind";
+const KNOWN_OPTIONS: &str = "known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, \
+                             seed=NUMBER, idle, fdinfo, processes, memory and memory_stats";
 
 /// As many as the driver's `max_devices`.
 const MAX_DEVICES: u32 = 32;
@@ -121,16 +92,17 @@ impl FromStr for Spec {
                 None if option == "processes" => spec.counting.processes = true,
                 None if option == "memory" => spec.counting.memory = true,
                 None if option == "memory_stats" => spec.counting.memory_stats = true,
-                Some(("seed", seed)) => spec.seed = seed.parse().map_err(|_| SpecError::Seed(seed.into()))?,
-                Some((word, rest)) => {
+                Some(("seed", seed)) => {
+                    let wrong = format!("{seed:?} is not a seed, which is a number from 0 to {}", u64::MAX);
+                    spec.seed = seed.parse().map_err(|_| SpecError(wrong))?;
+                }
+                _ => {
+                    let (word, rest) = option.split_once('=').unwrap_or((option, ""));
                     let what = WORDS.iter().find(|(_, known)| *known == word);
-                    let (what, _) = *what.ok_or_else(|| SpecError::Option(option.into()))?;
+                    let unknown = || SpecError(format!("there is no option {option:?}: {KNOWN_OPTIONS}"));
+                    let (what, _) = *what.ok_or_else(unknown)?;
                     spec.events.push(event(what, option, rest, spec.devices())?);
                 }
-                None if WORDS.iter().any(|(_, known)| *known == option) => {
-                    return Err(SpecError::Event(option.into()));
-                }
-                None => return Err(SpecError::Option(option.into())),
             }
         }
         Ok(spec)
@@ -199,20 +171,25 @@ fn boards(machine: &str) -> Result<Boards, SpecError> {
     }
     let (name, count) = machine.split_once('x').unwrap_or((machine, "1"));
     let board = BOARDS.iter().find(|(known, _)| *known == name);
-    let (_, kind) = *board.ok_or_else(|| SpecError::Machine(machine.into()))?;
-    let wrong = || SpecError::Count { machine: machine.into(), count: count.into() };
+    let unknown = || SpecError(format!("there is no machine {machine:?}: {KNOWN_MACHINES}"));
+    let (_, kind) = *board.ok_or_else(unknown)?;
+    let wrong = || SpecError(format!("{count:?} in {machine:?} is not a number of boards, which is 1 or more"));
     let count = count.parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
     if count > MAX_DEVICES / kind.functions() {
-        return Err(SpecError::TooMany { machine: machine.into() });
+        let most = format!("{machine:?} has more than the {MAX_DEVICES} devices that the driver can drive");
+        return Err(SpecError(most));
     }
     Ok(Boards::Alike(kind, count))
 }
 
 fn event(what: FaultKind, option: &str, rest: &str, devices: u32) -> Result<ScriptedFault, SpecError> {
-    let (device, time) = rest.split_once('@').ok_or_else(|| SpecError::Event(option.into()))?;
-    let missing = || SpecError::Device { option: option.into(), device: device.into(), devices };
-    let index = device.parse().ok().filter(|n| *n < devices).ok_or_else(missing)?;
-    let at = duration(time).ok_or_else(|| SpecError::Time { option: option.into(), time: time.into() })?;
+    let incomplete = || SpecError(format!("{option:?} does not say which device and when, as in hang=0@5s"));
+    let (device, time) = rest.split_once('@').ok_or_else(incomplete)?;
+    let missing =
+        || format!("there is no device {device:?} for {option:?}: this machine has {devices}, counted from 0");
+    let index = device.parse().ok().filter(|n| *n < devices).ok_or_else(|| SpecError(missing()))?;
+    let wrong = || SpecError(format!("{time:?} in {option:?} is not a time such as 500ms, 5s or 1m"));
+    let at = duration(time).ok_or_else(wrong)?;
     Ok(ScriptedFault { what, device: index, at })
 }
 

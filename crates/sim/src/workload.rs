@@ -29,8 +29,9 @@ fn serve(name: &str) -> io::Result<()> {
     let mut workload = Workload { name, ..Workload::default() };
     let mut answers = io::stdout().lock();
     for line in io::stdin().lines() {
-        let done = line?.parse().map_err(io::Error::other).and_then(|order| workload.obey(order));
-        match done {
+        let line = line?;
+        let order = serde_json::from_str(&line).map_err(|_| io::Error::other(format!("not an order: {line:?}")));
+        match order.and_then(|order| workload.obey(order)) {
             Ok(()) => writeln!(answers, "{DONE}")?,
             Err(error) => writeln!(answers, "{error}")?,
         }

@@ -374,14 +374,15 @@ fn a_workload_closes_properly_on_order() {
         answers.read_line(&mut answer).unwrap();
         answer.trim_end().to_owned()
     };
-    assert_eq!(tell("lock mark"), "ok");
-    assert_eq!(tell("attach book 77 3"), "ok");
-    assert_eq!(tell("set 0 1000 200 3 40 5"), "ok");
+    assert_eq!(tell(r#"{"Lock":{"path":"mark"}}"#), "ok");
+    assert_eq!(tell(r#"{"Attach":{"path":"book","asic":77,"device":3}}"#), "ok");
+    let amounts = r#"{"dram":1000,"l1":200,"l1_small":3,"trace":40,"cb":5}"#;
+    assert_eq!(tell(&format!(r#"{{"Set":{{"region":0,"amounts":{amounts}}}}}"#)), "ok");
     let book = || fs::read(folder.path().join("book")).unwrap();
     assert_eq!([48, 56, 64, 72, 80].map(|at| number(&book(), at)), [1000, 200, 3, 40, 5]);
-    assert_eq!(tell("set 1 1 1 1 1 1"), "no such region");
+    assert_eq!(tell(&format!(r#"{{"Set":{{"region":1,"amounts":{amounts}}}}}"#)), "no such region");
     assert_eq!(tell("sing"), "not an order: \"sing\"");
-    assert_eq!(tell("detach"), "ok");
+    assert_eq!(tell(r#""Detach""#), "ok");
     assert_eq!(number(&book(), 48), 0);
     assert_eq!((&book()[856..860], &book()[912..919]), (&[0; 4][..], &b"python3"[..]));
     assert_eq!(fs::read(folder.path().join("mark")).unwrap()[48..], [0; 8]);

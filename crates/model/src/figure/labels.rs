@@ -4,21 +4,16 @@ use super::{Figure, LABEL, Value};
 use crate::MemoryKind;
 use std::borrow::Cow;
 
-/// What the labels of a figure stand for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dimension {
-    /// Kinds of device memory, in the order of [`MemoryKind::ALL`].
-    MemoryKind,
-    /// GDDR channels.
-    GddrChannel,
-    /// Ethernet ports.
-    EthernetPort,
-    /// Command queues.
-    CommandQueue,
+named! {
+    /// What the labels of a figure stand for, by the name of the label in metrics.
+    pub enum Dimension {
+        /// Kinds of device memory, in the order of [`MemoryKind::ALL`].
+        MemoryKind = "kind",
+        GddrChannel = "channel",
+        EthernetPort = "port",
+        CommandQueue = "queue",
+    }
 }
-
-// The name of the label in metrics.
-named! { Dimension: MemoryKind = "kind", GddrChannel = "channel", EthernetPort = "port", CommandQueue = "queue" }
 
 impl Dimension {
     /// How many labels there are at the most.

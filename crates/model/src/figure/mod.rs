@@ -77,33 +77,23 @@ pub type Get<S> = for<'a> fn(&'a S, usize) -> Option<Value<'a>>;
 /// Sets a value, given the label. A value of the wrong type clears it.
 pub type Set<S> = fn(&mut S, usize, &Value<'_>);
 
-/// A part of a report, in the order of reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Section {
-    /// What it is.
-    Identity,
-    /// How it is.
-    Health,
-    /// Temperature and cooling.
-    Temperature,
-    /// Power, voltage, current.
-    Power,
-    /// Clocks.
-    Clock,
-    /// The PCIe link and its traffic.
-    Pcie,
-    /// Device memory.
-    Memory,
-    /// Firmware versions.
-    Firmware,
-    /// Processes.
-    Pids,
-}
-
-// The heading. In capitals it is the word for `-d`.
 named! {
-    Section: Identity = "Identity", Health = "Health", Temperature = "Temperature", Power = "Power", Clock = "Clock",
-    Pcie = "PCIe", Memory = "Memory", Firmware = "Firmware", Pids = "Pids",
+    /// A part of a report, in the order of reports, by its heading. In capitals that is the word for `-d`.
+    #[derive(PartialOrd, Ord)]
+    pub enum Section {
+        Identity = "Identity",
+        Health = "Health",
+        /// Temperature and cooling.
+        Temperature = "Temperature",
+        /// Power, voltage, current.
+        Power = "Power",
+        Clock = "Clock",
+        /// The PCIe link and its traffic.
+        Pcie = "PCIe",
+        Memory = "Memory",
+        Firmware = "Firmware",
+        Pids = "Pids",
+    }
 }
 
 /// How often a figure is read, and what it says while the chip does not answer.
@@ -123,19 +113,20 @@ pub enum Freshness {
     Host,
 }
 
-/// How a value is judged against its limit. The thresholds are in [`crate::judgement`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judge {
-    /// Any value is normal.
-    Never,
-    /// Near its limit the firmware throttles.
-    Heat,
-    /// It fills up a capacity.
-    Capacity,
-    /// Load: full load is normal, and being at the limit is worth a word.
-    Load,
-    /// A link: below its limit it is degraded.
-    Link,
+named! {
+    /// How a value is judged against its limit. The thresholds are in [`crate::judgement`].
+    pub enum Judge {
+        /// Any value is normal.
+        Never = "never",
+        /// Near its limit the firmware throttles.
+        Heat = "heat",
+        /// It fills up a capacity.
+        Capacity = "capacity",
+        /// Load: full load is normal, and being at the limit is worth a word.
+        Load = "load",
+        /// A link: below its limit it is degraded.
+        Link = "link",
+    }
 }
 
 /// A column of `dmon` or `pmon`.
@@ -268,14 +259,48 @@ impl<S> std::fmt::Debug for Figure<S> {
     }
 }
 
-/// Declares rows as statics, and the table of them all in the same order.
+/// Declares rows as statics, and the table of them all in the same order. A row's comment is its help. What `with` says holds
+/// for the rows that follow, unless a row says otherwise:
+///
+/// ```text
+/// with { section: Section::Power };
+///
+/// /// Power limit of the chip.
+/// POWER_MAX("power_max_watts", "Power limit", Watts, field!(power_max)) { freshness: Freshness::Relaxed };
+/// ```
 macro_rules! figures {
-    ($(#[$table_doc:meta])* $table:ident: $subject:ty; $($(#[$doc:meta])* $row:ident = $figure:expr;)+) => {
-        $($(#[$doc])* pub static $row: Figure<$subject> = $figure;)+
+    ($(#[$table_doc:meta])* $table:ident: $subject:ty; $(with $common:tt; $(
+        $(#[doc = $help:literal])+
+        $row:ident($name:literal, $title:literal, $unit:ident, $access:expr) $({ $($field:ident: $value:expr),+ $(,)? })?;
+    )+)+) => {
+        $($($(#[doc = $help])+ pub static $row: Figure<$subject> = Figure {
+            title: $title,
+            $($($field: $value,)+)?
+            ..$crate::figure::common!($common, {
+                let help = concat!($($help),+).trim_ascii();
+                Figure::new($name, $crate::figure::Unit::$unit, help, $access)
+            })
+        };)+)+
         $(#[$table_doc])*
-        pub static $table: &[&Figure<$subject>] = &[$(&$row),+];
+        pub static $table: &[&Figure<$subject>] = &[$($(&$row),+),+];
     };
 }
+
+macro_rules! common {
+    ({ $($field:ident: $value:expr),+ $(,)? }, $row:expr) => { Figure { $($field: $value,)+ ..$row } };
+}
+
+/// Access to what is computed from other fields: it cannot be set.
+const fn computed<S>(get: Get<S>) -> (Get<S>, Set<S>) {
+    (get, |_, _, _| {})
+}
+
+const fn column(heading: &'static str, unit: &'static str, scale: f64, width: usize, position: u8) -> Option<Column> {
+    Some(Column { heading, unit, scale, width, position })
+}
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * 1024.0;
 
 /// Access to an optional field: `field!(power)`, `field!(pcie.width)`, `field!(gddr_temp[])` for one with labels.
 macro_rules! field {
@@ -316,7 +341,7 @@ macro_rules! always {
     };
 }
 
-use {always, field, figures};
+use {always, common, field, figures};
 
 #[cfg(test)]
 mod tests;

@@ -1,74 +1,45 @@
 //! The figures of a process, and of a process on a device, one row each.
 
-use super::{Column, Dimension, Figure, Freshness, Metric, Section, Unit, Value, always, field, figures};
-use crate::{BankFigures, Bytes, Held, KindFigures, MemoryKind, Process, Runtime, Source};
-
-const fn column(heading: &'static str, unit: &'static str, scale: f64, width: usize, position: u8) -> Option<Column> {
-    Some(Column { heading, unit, scale, width, position })
-}
-
-const MIB: f64 = 1024.0 * 1024.0;
-const KIB: f64 = 1024.0;
+use super::{
+    Dimension, FieldValue, Figure, Freshness, KIB, MIB, Metric, Section, Value, always, column, computed, field,
+    figures,
+};
+use crate::{BankFigures, Held, KindFigures, MemoryKind, Process, Runtime, Source};
 
 figures! {
     /// All figures of a process, in the order of reports.
     PROCESS_FIGURES: Process;
 
+    with { section: Section::Pids, freshness: Freshness::Host };
+
     /// Process id.
-    PID = Figure {
-        title: "Process id", section: Section::Pids, always: true, freshness: Freshness::Host, column: column("pid", "#", 1.0, 8, 10),
-        ..Figure::new("pid", Unit::Count, "Process id.", always!(pid))
-    };
-    /// Parent.
-    PARENT_PID = Figure {
-        title: "Parent", section: Section::Pids, freshness: Freshness::Host,
-        ..Figure::new("parent_pid", Unit::Count, "Process id of its parent.", field!(parent_pid))
-    };
-    /// Owner.
-    USER = Figure {
-        title: "User", section: Section::Pids, freshness: Freshness::Host, column: column("user", "name", 1.0, 9, 20),
-        ..Figure::new("user", Unit::Text, "User that it runs as.", field!(user))
-    };
-    /// Short name.
-    NAME = Figure {
-        title: "Name", section: Section::Pids, freshness: Freshness::Host, column: column("command", "name", 1.0, 0, 90),
-        ..Figure::new("name", Unit::Text, "Short name of the process.", field!(name))
-    };
+    PID("pid", "Process id", Count, always!(pid)) { always: true, column: column("pid", "#", 1.0, 8, 10) };
+    /// Process id of its parent.
+    PARENT_PID("parent_pid", "Parent", Count, field!(parent_pid));
+    /// User that it runs as.
+    USER("user", "User", Text, field!(user)) { column: column("user", "name", 1.0, 9, 20) };
+    /// Short name of the process.
+    NAME("name", "Name", Text, field!(name)) { column: column("command", "name", 1.0, 0, 90) };
     /// Command line.
-    COMMAND = Figure {
-        title: "Command", section: Section::Pids, freshness: Freshness::Host,
-        ..Figure::new("command", Unit::Text, "Command line.", field!(command))
+    COMMAND("command", "Command", Text, field!(command));
+    /// Container or pod that it runs in.
+    CONTAINER("container", "Container", Text, field!(container));
+    /// What it uses the device with: ttnn, tt-metal, umd or other.
+    RUNTIME("runtime", "Runtime", Text, field!(runtime)) {
+        words: &Runtime::NAMES, column: column("via", "", 1.0, 9, 30),
     };
-    /// Container or pod.
-    CONTAINER = Figure {
-        title: "Container", section: Section::Pids, freshness: Freshness::Host,
-        ..Figure::new("container", Unit::Text, "Container or pod that it runs in.", field!(container))
-    };
-    /// What it uses the device with.
-    RUNTIME = Figure {
-        title: "Runtime", section: Section::Pids, words: &Runtime::NAMES, freshness: Freshness::Host, column: column("via", "", 1.0, 9, 30),
-        ..Figure::new("runtime", Unit::Text, "What it uses the device with: ttnn, tt-metal, umd or other.", field!(runtime))
-    };
-    /// Start time.
-    STARTED_AT = Figure {
-        title: "Started", section: Section::Pids, freshness: Freshness::Host,
-        ..Figure::new("started_at", Unit::Text, "When it started, UTC.", field!(started_at))
-    };
+    /// When it started, UTC.
+    STARTED_AT("started_at", "Started", Text, field!(started_at));
     /// Resident host memory.
-    HOST_MEMORY = Figure {
-        title: "Host memory", section: Section::Pids, aliases: &["rss"], freshness: Freshness::Host, rule: Some("process_host_memory"),
-        ..Figure::new("host_memory_bytes", Unit::Bytes, "Resident host memory.", field!(host_memory))
+    HOST_MEMORY("host_memory_bytes", "Host memory", Bytes, field!(host_memory)) {
+        aliases: &["rss"], rule: Some("process_host_memory"),
     };
-    /// Host CPU.
-    HOST_CPU = Figure {
-        title: "Host CPU", section: Section::Pids, aliases: &["cpu"], freshness: Freshness::Host, rule: Some("process_cpu"), column: column("cpu", "%", 1.0, 6, 70),
-        ..Figure::new("host_cpu_percent", Unit::Percent, "Host CPU, 100 for one core. From the second sample of a loop on.", field!(host_cpu_percent))
+    /// Host CPU, 100 for one core. From the second sample of a loop on.
+    HOST_CPU("host_cpu_percent", "Host CPU", Percent, field!(host_cpu_percent)) {
+        aliases: &["cpu"], rule: Some("process_cpu"), column: column("cpu", "%", 1.0, 6, 70),
     };
-    /// The agent.
-    AGENT = Figure {
-        title: "Agent", section: Section::Pids, freshness: Freshness::Host,
-        ..Figure::new("agent", Unit::Text, "Agent that keeps account of its device memory.", field!(agent))
-    };
+    /// Agent that keeps account of its device memory.
+    AGENT("agent", "Agent", Text, field!(agent));
 }
 
 /// What the agent of a process says of one kind, given the kind's place.
@@ -80,109 +51,94 @@ fn of_banks(held: &Held, place: usize) -> Option<BankFigures> {
     of_kind(held, place)?.banks
 }
 
-fn bytes<'a>(bytes: Bytes) -> Option<Value<'a>> {
-    Some(Value::Whole(bytes.0))
+fn whole<'a>(number: u64) -> Option<Value<'a>> {
+    Some(Value::Whole(number))
 }
 
-/// A figure of the account that an agent keeps, one per memory kind. It is only read.
-const fn by_kind(
-    name: &'static str,
-    title: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: super::Get<Held>,
-) -> Figure<Held> {
-    Figure {
-        title,
-        object: Some("exact.{label}"),
-        section: Section::Pids,
-        dimension: Some(Dimension::MemoryKind),
-        freshness: Freshness::Host,
-        ..Figure::new(name, unit, help, (get, |_, _, _| {}))
+fn part(held: &Held, place: usize) -> Option<Value<'_>> {
+    whole(held.usage.part(*MemoryKind::ALL.get(place)?)?.0)
+}
+
+fn set_part(held: &mut Held, place: usize, value: &Value<'_>) {
+    if let Some(kind) = MemoryKind::ALL.get(place) {
+        *held.usage.part_mut(*kind) = FieldValue::from_value(value);
     }
-}
-
-/// A figure of the banks of one memory kind, as the agent has it from the allocator.
-const fn by_bank(
-    name: &'static str,
-    title: &'static str,
-    unit: Unit,
-    help: &'static str,
-    get: super::Get<Held>,
-) -> Figure<Held> {
-    Figure { object: Some("exact.{label}.banks"), ..by_kind(name, title, unit, help, get) }
 }
 
 figures! {
     /// All figures of a process on a device, in the order of reports.
     HELD_FIGURES: Held;
 
-    /// The device.
-    DEVICE = Figure {
-        title: "Device", section: Section::Pids, aliases: &["dev", "device", "index"], always: true, freshness: Freshness::Host,
-        column: column("dev", "Id", 1.0, 5, 0),
-        ..Figure::new("id", Unit::Text, "The device: its number, or NR for the chip behind N.", always!(id))
+    with { section: Section::Pids, freshness: Freshness::Host };
+
+    /// The device: its number, or NR for the chip behind N.
+    DEVICE("id", "Device", Text, always!(id)) {
+        aliases: &["dev", "device", "index"], always: true, column: column("dev", "Id", 1.0, 5, 0),
     };
-    /// DRAM in use by the process.
-    HELD_DRAM_USED = Figure {
-        title: "DRAM used", section: Section::Pids, aliases: &["dram"], freshness: Freshness::Host, column: column("dram", "MiB", MIB, 8, 40),
+    /// DRAM that it holds on the device: buffers and traces.
+    HELD_DRAM_USED("dram_used_bytes", "DRAM used", Bytes, field!(usage.dram_used)) {
+        aliases: &["dram"], column: column("dram", "MiB", MIB, 8, 40),
         metric: Metric::gauge_by("ttmon_process_memory_used_bytes", ("kind", "dram")), rule: Some("process_dram"),
-        ..Figure::new("dram_used_bytes", Unit::Bytes, "DRAM that it holds on the device: buffers and traces.", field!(usage.dram_used))
     };
-    /// L1 in use by the process.
-    HELD_L1_USED = Figure {
-        title: "L1 used", section: Section::Pids, aliases: &["l1"], freshness: Freshness::Host, column: column("l1", "KiB", KIB, 8, 50),
+    /// L1 that it holds on the device: buffers, L1_SMALL and circular buffers.
+    HELD_L1_USED("l1_used_bytes", "L1 used", Bytes, field!(usage.l1_used)) {
+        aliases: &["l1"], column: column("l1", "KiB", KIB, 8, 50),
         metric: Metric::gauge_by("ttmon_process_memory_used_bytes", ("kind", "l1")), rule: Some("process_l1"),
-        ..Figure::new("l1_used_bytes", Unit::Bytes, "L1 that it holds on the device: buffers, L1_SMALL and circular buffers.", field!(usage.l1_used))
     };
-    /// Parts by kind.
-    HELD_BYTES = Figure {
-        title: "part", section: Section::Pids, dimension: Some(Dimension::MemoryKind), freshness: Freshness::Host,
-        metric: Metric::gauge("ttmon_process_memory_bytes"), column: column("part", "KiB", KIB, 8, 60),
-        ..Figure::new(
-            "bytes", Unit::Bytes, "Its memory of this kind on the device: a part of what is used.",
-            (
-                |held, place| held.usage.part(*MemoryKind::ALL.get(place)?).map(|bytes| Value::Whole(bytes.0)),
-                |held, place, value| {
-                    if let Some(kind) = MemoryKind::ALL.get(place) {
-                        *held.usage.part_mut(*kind) = super::FieldValue::from_value(value);
-                    }
-                },
-            ),
-        )
+    /// Its memory of this kind on the device: a part of what is used.
+    HELD_BYTES("bytes", "part", Bytes, (part, set_part)) {
+        dimension: Some(Dimension::MemoryKind), metric: Metric::gauge("ttmon_process_memory_bytes"),
+        column: column("part", "KiB", KIB, 8, 60),
     };
-    /// Where the memory figures come from.
-    SOURCE = Figure {
-        title: "Source", section: Section::Pids, words: &Source::NAMES, freshness: Freshness::Host,
-        ..Figure::new("source", Unit::Text, "Where the memory figures come from: exact, what the allocator reserved, from the agent in the process; kernel, what the driver counts; reported, what it reported to a service; shm, logical bytes that tt-metal counts.", field!(source))
+    /// Where the memory figures come from: exact, what the allocator reserved, from the agent in the process; kernel, what
+    /// the driver counts; reported, what it reported to a service; shm, logical bytes that tt-metal counts.
+    SOURCE("source", "Source", Text, field!(source)) { words: &Source::NAMES };
+    /// How busy it keeps the busiest engine of the device, where the driver counts that. From the second sample of a loop
+    /// on.
+    UTILIZATION("utilization_percent", "Utilization", Percent, field!(utilization_percent)) {
+        aliases: &["util"], column: column("util", "%", 1.0, 6, 80),
     };
-    /// Utilization of the device by the process.
-    UTILIZATION = Figure {
-        title: "Utilization", section: Section::Pids, aliases: &["util"], freshness: Freshness::Host, column: column("util", "%", 1.0, 6, 80),
-        ..Figure::new("utilization_percent", Unit::Percent, "How busy it keeps the busiest engine of the device, where the driver counts that. From the second sample of a loop on.", field!(utilization_percent))
+
+    with {
+        object: Some("exact.{label}"), section: Section::Pids, freshness: Freshness::Host,
+        dimension: Some(Dimension::MemoryKind),
     };
-    /// What the program asked for.
-    LOGICAL_BYTES = by_kind("logical_bytes", "logical", Unit::Bytes, "Bytes that the program asked for; the allocator may reserve more.", |held, kind| bytes(of_kind(held, kind)?.logical_bytes));
+
+    /// Bytes that the program asked for; the allocator may reserve more.
+    LOGICAL_BYTES("logical_bytes", "logical", Bytes,
+        computed(|held, kind| whole(of_kind(held, kind)?.logical_bytes.0)));
     /// Live buffers.
-    BUFFERS = by_kind("buffers", "buffers", Unit::Count, "Live buffers.", |held, kind| Some(Value::Whole(of_kind(held, kind)?.buffers)));
-    /// High-water mark.
-    PEAK_BYTES = by_kind("peak_bytes", "peak", Unit::Bytes, "Most bytes that were reserved at any time.", |held, kind| bytes(of_kind(held, kind)?.peak_bytes));
-    /// Allocations.
-    ALLOCATIONS = by_kind("allocations", "allocations", Unit::Count, "Allocations so far.", |held, kind| Some(Value::Whole(of_kind(held, kind)?.allocations)));
-    /// Frees.
-    FREES = by_kind("frees", "frees", Unit::Count, "Frees so far.", |held, kind| Some(Value::Whole(of_kind(held, kind)?.frees)));
+    BUFFERS("buffers", "buffers", Count, computed(|held, kind| whole(of_kind(held, kind)?.buffers)));
+    /// Most bytes that were reserved at any time.
+    PEAK_BYTES("peak_bytes", "peak", Bytes, computed(|held, kind| whole(of_kind(held, kind)?.peak_bytes.0)));
+    /// Allocations so far.
+    ALLOCATIONS("allocations", "allocations", Count, computed(|held, kind| whole(of_kind(held, kind)?.allocations)));
+    /// Frees so far.
+    FREES("frees", "frees", Count, computed(|held, kind| whole(of_kind(held, kind)?.frees)));
+
+    with {
+        object: Some("exact.{label}.banks"), section: Section::Pids, freshness: Freshness::Host,
+        dimension: Some(Dimension::MemoryKind),
+    };
+
     /// Banks.
-    BANKS = by_bank("banks", "banks", Unit::Count, "Banks.", |held, kind| Some(Value::Whole(of_banks(held, kind)?.count.into())));
-    /// What a bank can hold.
-    BANK_ALLOCATABLE = by_bank("bank_allocatable_bytes", "allocatable per bank", Unit::Bytes, "What the allocator can hand out in a bank.", |held, kind| bytes(of_banks(held, kind)?.allocatable_bytes));
-    /// What is handed out.
-    BANK_ALLOCATED = by_bank("bank_allocated_bytes", "allocated per bank", Unit::Bytes, "What is handed out in a bank.", |held, kind| bytes(of_banks(held, kind)?.allocated_bytes));
-    /// What is left.
-    BANK_FREE = by_bank("bank_free_bytes", "free per bank", Unit::Bytes, "What is free in a bank.", |held, kind| bytes(of_banks(held, kind)?.free_bytes));
-    /// The largest free block.
-    BANK_LARGEST_FREE = by_bank("bank_largest_free_bytes", "largest free block per bank", Unit::Bytes, "Largest free block in a bank.", |held, kind| bytes(of_banks(held, kind)?.largest_free_bytes));
-    /// Fragmentation.
-    FRAGMENTATION = by_bank("fragmentation", "fragmentation", Unit::Share, "Part of the free memory of a bank that a single buffer cannot have: 0 when it is in one block.", |held, kind| of_banks(held, kind)?.fragmentation.map(Value::Real));
-    /// Age of the last two.
-    BANK_AGE = by_bank("bank_age_seconds", "bank figures age", Unit::Seconds, "How old the largest free block and the fragmentation are: 0 unless something was allocated or freed since.", |held, kind| Some(Value::Real(of_banks(held, kind)?.age_seconds.unwrap_or(0.0))));
+    BANKS("banks", "banks", Count, computed(|held, kind| whole(of_banks(held, kind)?.count.into())));
+    /// What the allocator can hand out in a bank.
+    BANK_ALLOCATABLE("bank_allocatable_bytes", "allocatable per bank", Bytes,
+        computed(|held, kind| whole(of_banks(held, kind)?.allocatable_bytes.0)));
+    /// What is handed out in a bank.
+    BANK_ALLOCATED("bank_allocated_bytes", "allocated per bank", Bytes,
+        computed(|held, kind| whole(of_banks(held, kind)?.allocated_bytes.0)));
+    /// What is free in a bank.
+    BANK_FREE("bank_free_bytes", "free per bank", Bytes,
+        computed(|held, kind| whole(of_banks(held, kind)?.free_bytes.0)));
+    /// Largest free block in a bank.
+    BANK_LARGEST_FREE("bank_largest_free_bytes", "largest free block per bank", Bytes,
+        computed(|held, kind| whole(of_banks(held, kind)?.largest_free_bytes.0)));
+    /// Part of the free memory of a bank that a single buffer cannot have: 0 when it is in one block.
+    FRAGMENTATION("fragmentation", "fragmentation", Share,
+        computed(|held, kind| of_banks(held, kind)?.fragmentation.map(Value::Real)));
+    /// How old the largest free block and the fragmentation are: 0 unless something was allocated or freed since.
+    BANK_AGE("bank_age_seconds", "bank figures age", Seconds,
+        computed(|held, kind| Some(Value::Real(of_banks(held, kind)?.age_seconds.unwrap_or(0.0)))));
 }

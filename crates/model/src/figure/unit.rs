@@ -3,43 +3,28 @@
 use super::Value;
 use crate::{Bytes, BytesPerSecond};
 
-/// What a figure's values are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// A text, possibly one of a few words.
-    Text,
-    /// A number without a unit.
-    Count,
-    /// Yes or no.
-    YesNo,
-    /// Degrees Celsius.
-    Celsius,
-    /// Watts.
-    Watts,
-    /// Volts.
-    Volts,
-    /// Amperes.
-    Amperes,
-    /// Revolutions per minute.
-    Rpm,
-    /// Megahertz.
-    Megahertz,
-    /// Seconds.
-    Seconds,
-    /// Bytes.
-    Bytes,
-    /// Bytes per second.
-    BytesPerSecond,
-    /// Percent.
-    Percent,
-    /// A part of one, shown as percent.
-    Share,
-}
-
 named! {
-    Unit: Text = "text", Count = "count", YesNo = "yes_no", Celsius = "celsius", Watts = "watts", Volts = "volts",
-    Amperes = "amperes", Rpm = "rpm", Megahertz = "megahertz", Seconds = "seconds", Bytes = "bytes",
-    BytesPerSecond = "bytes_per_second", Percent = "percent", Share = "share",
+    /// What a figure's values are.
+    pub enum Unit {
+        /// A text, possibly one of a few words.
+        Text = "text",
+        /// A number without a unit.
+        Count = "count",
+        YesNo = "yes_no",
+        Celsius = "celsius",
+        Watts = "watts",
+        Volts = "volts",
+        Amperes = "amperes",
+        /// Revolutions per minute.
+        Rpm = "rpm",
+        Megahertz = "megahertz",
+        Seconds = "seconds",
+        Bytes = "bytes",
+        BytesPerSecond = "bytes_per_second",
+        Percent = "percent",
+        /// A part of one, shown as percent.
+        Share = "share",
+    }
 }
 
 impl Unit {
@@ -89,16 +74,11 @@ impl Unit {
     pub fn base(self) -> (Option<&'static str>, f64) {
         match self {
             Unit::Text | Unit::Count | Unit::YesNo => (None, 1.0),
-            Unit::Celsius => (Some("celsius"), 1.0),
-            Unit::Watts => (Some("watts"), 1.0),
-            Unit::Volts => (Some("volts"), 1.0),
-            Unit::Amperes => (Some("amperes"), 1.0),
-            Unit::Rpm => (Some("rpm"), 1.0),
             Unit::Megahertz => (Some("hertz"), 1e6),
-            Unit::Seconds => (Some("seconds"), 1.0),
-            Unit::Bytes | Unit::BytesPerSecond => (Some("bytes"), 1.0),
+            Unit::BytesPerSecond => (Some("bytes"), 1.0),
             Unit::Percent => (Some("ratio"), 0.01),
             Unit::Share => (Some("ratio"), 1.0),
+            unit => (Some(unit.name()), 1.0),
         }
     }
 

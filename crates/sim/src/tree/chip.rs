@@ -5,7 +5,8 @@ use crate::BoardKind;
 use crate::wave::scatter;
 use model::Arch;
 
-/// A PCI function with its driver's attributes. Numbers are in the files' own units.
+/// A PCI function with its driver's attributes. Numbers are in the files' own units; `files.rs` has the file of each.
+#[expect(missing_docs, reason = "most have the name of their file")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chip {
     /// N of `/dev/tenstorrent/N`.
@@ -14,7 +15,6 @@ pub struct Chip {
     pub address: String,
     /// PCI address of the bridge above it.
     pub bridge: String,
-    /// Chip generation.
     pub arch: Arch,
     /// PCI subsystem device.
     pub subsystem: u16,
@@ -30,35 +30,24 @@ pub struct Chip {
     pub config: Vec<u8>,
     /// Whether the driver is bound. If not, there is nothing but the PCI function.
     pub bound: bool,
-    /// `tt_aiclk`, MHz.
+    /// Whether it no longer answers: the driver reads all-ones, and its files show what its arithmetic makes of them.
+    pub is_hung: bool,
     pub aiclk: Option<u32>,
-    /// `tt_axiclk`, MHz.
     pub axiclk: Option<u32>,
-    /// `tt_arcclk`, MHz.
     pub arcclk: Option<u32>,
-    /// `tt_serial`, one for all chips of a board.
+    /// One for all chips of a board.
     pub serial: Option<u64>,
-    /// `tt_card_type`.
     pub card_type: Option<String>,
-    /// `tt_asic_id`.
     pub asic_id: Option<u64>,
-    /// `tt_fw_bundle_ver`.
     pub fw_bundle: Option<String>,
-    /// `tt_m3app_fw_ver`.
     pub m3app_fw: Option<String>,
-    /// `tt_m3bl_fw_ver`.
     pub m3bl_fw: Option<String>,
-    /// `tt_arc_fw_ver`.
     pub arc_fw: Option<String>,
-    /// `tt_eth_fw_ver`.
     pub eth_fw: Option<String>,
-    /// `tt_ttflash_ver`.
     pub ttflash: Option<String>,
-    /// `tt_heartbeat`.
     pub heartbeat: Option<u32>,
-    /// `tt_therm_trip_count`.
     pub therm_trip_count: Option<u32>,
-    /// `pcie_perf_counters`: the six kinds of the driver's documentation, each on NoC 0 and NoC 1.
+    /// The six kinds of the driver's documentation, each on NoC 0 and NoC 1.
     pub counters: Option<[u32; 12]>,
     /// One, or none with a firmware that is too old; old drivers left some behind after a reset.
     pub hwmon: Vec<Hwmon>,
@@ -77,28 +66,21 @@ pub struct PcieLink {
     pub width: u32,
 }
 
-/// A chip's hwmon node. Labels are there in any case.
+/// A chip's hwmon node: m°C, mV, mA, µW and rpm. Labels are there in any case.
+#[expect(missing_docs, reason = "each has the name of its sensor")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hwmon {
     /// M of `hwmonM`.
     pub number: u32,
-    /// `temp1_input`, m°C.
     pub temp: Option<u32>,
-    /// `temp1_max`, m°C.
     pub temp_max: Option<u32>,
-    /// `in0_input`, mV.
     pub vcore: Option<u32>,
-    /// `in0_max`, mV.
     pub vcore_max: Option<u32>,
-    /// `curr1_input`, mA.
     pub current: Option<u32>,
-    /// `curr1_max`, mA.
     pub current_max: Option<u32>,
-    /// `power1_input`, µW.
     pub power: Option<u32>,
-    /// `power1_max`, µW.
     pub power_max: Option<u32>,
-    /// `fan1_input`, rpm. All-ones on a Blackhole without a fan, no file on a Wormhole.
+    /// All-ones on a Blackhole without a fan, no file on a Wormhole.
     pub fan: Option<u32>,
 }
 
@@ -144,6 +126,7 @@ impl Chip {
             link,
             config: config(arch, kind.number(), revision),
             bound: true,
+            is_hung: false,
             aiclk: Some(kind.clocks().0),
             axiclk: by_arch(900, 960),
             arcclk: by_arch(540, 800),
@@ -168,29 +151,14 @@ impl Chip {
         }
     }
 
-    /// The same chip when it no longer answers: the driver reads all-ones and does its arithmetic on them.
+    /// The same chip when it no longer answers.
     pub fn hung(&self) -> Chip {
-        let ones = |there: Option<u32>| there.map(|_| u32::MAX);
-        let versions = |there: &Option<String>| there.as_ref().map(|_| "255.255.255.255".to_owned());
         Chip {
             link: PcieLink { speed: "Unknown".into(), width: 63 },
             config: vec![0xFF; self.config.len()],
-            aiclk: ones(self.aiclk),
-            axiclk: ones(self.axiclk),
-            arcclk: ones(self.arcclk),
-            serial: self.serial.map(|_| u64::MAX),
-            card_type: self.card_type.as_ref().map(|_| "unknown".into()),
             asic_id: self.asic_id.map(|_| u64::MAX),
-            fw_bundle: versions(&self.fw_bundle),
-            m3app_fw: versions(&self.m3app_fw),
-            m3bl_fw: versions(&self.m3bl_fw),
-            arc_fw: versions(&self.arc_fw),
-            eth_fw: self.eth_fw.as_ref().map(|_| "255.15.4095".into()),
-            ttflash: versions(&self.ttflash),
-            heartbeat: ones(self.heartbeat),
-            therm_trip_count: ones(self.therm_trip_count),
             counters: self.counters.map(|_| [u32::MAX; 12]),
-            hwmon: self.hwmon.iter().map(Hwmon::hung).collect(),
+            is_hung: true,
             ..self.clone()
         }
     }
@@ -253,24 +221,6 @@ impl Hwmon {
             power: Some(limits.idle_watts * 1_000_000),
             power_max: Some(limits.watts * 1_000_000),
             fan: (!wormhole).then_some(if kind.has_fan() { 1200 } else { NO_FAN }),
-        }
-    }
-
-    fn hung(&self) -> Hwmon {
-        // All-ones times thousand or a million, in 32 bits; the temperature is 16 bits of degrees and 16 of fraction.
-        let thousandfold = |there: Option<u32>| there.map(|_| u32::MAX.wrapping_mul(1000));
-        let millionfold = |there: Option<u32>| there.map(|_| u32::MAX.wrapping_mul(1_000_000));
-        Hwmon {
-            number: self.number,
-            temp: self.temp.map(|_| 65_535_999),
-            temp_max: thousandfold(self.temp_max),
-            vcore: self.vcore.map(|_| u32::MAX),
-            vcore_max: self.vcore_max.map(|_| 65_535),
-            current: thousandfold(self.current),
-            current_max: thousandfold(self.current_max),
-            power: millionfold(self.power),
-            power_max: millionfold(self.power_max),
-            fan: self.fan.map(|_| u32::MAX),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::{Chip, Hwmon};
 use model::Arch;
+use std::fmt::Display;
 
 pub(crate) struct File {
     pub path: String,
@@ -51,7 +52,7 @@ pub(crate) fn device_number(arch: Arch) -> u16 {
 }
 
 pub(crate) fn module(version: &str) -> Vec<File> {
-    let mut files = FolderFiles::new(MODULE);
+    let mut files = FolderFiles::new(MODULE.into(), false);
     files.line("version", version);
     files.line("initstate", "live");
     for (parameter, value) in [
@@ -64,7 +65,7 @@ pub(crate) fn module(version: &str) -> Vec<File> {
         files.line(&format!("parameters/{parameter}"), value);
     }
     files.add("parameters/idle_power_down_grace_ms", 0o644, "5000\n");
-    files.0
+    files.all
 }
 
 /// How often the driver is in use: once for each open file.
@@ -126,7 +127,7 @@ pub(crate) fn links(chip: &Chip) -> Vec<(String, String)> {
 
 fn pci(chip: &Chip) -> Vec<File> {
     let (device, subsystem) = (device_number(chip.arch), chip.subsystem);
-    let mut files = FolderFiles::new(chip.pci_folder());
+    let mut files = FolderFiles::new(chip.pci_folder(), chip.is_hung);
     files.line("vendor", format!("0x{VENDOR:04x}"));
     files.line("device", format!("0x{device:04x}"));
     files.line("subsystem_vendor", format!("0x{VENDOR:04x}"));
@@ -152,7 +153,7 @@ fn pci(chip: &Chip) -> Vec<File> {
     );
     files.add("config", 0o644, chip.config.clone());
     files.add("resource", 0o444, resource(chip));
-    files.0
+    files.all
 }
 
 /// The address ranges: first, last, flags; the thirteen of every PCI function.
@@ -177,39 +178,33 @@ fn resource(chip: &Chip) -> String {
 
 fn class(chip: &Chip) -> Vec<File> {
     let n = chip.index;
-    let mut files = FolderFiles::new(chip.class_folder());
+    let mut files = FolderFiles::new(chip.class_folder(), chip.is_hung);
     files.line("dev", format!("{MAJOR}:{n}"));
     files.add("uevent", 0o644, format!("MAJOR={MAJOR}\nMINOR={n}\nDEVNAME=tenstorrent/{n}\n"));
     let hex = |id: Option<u64>| id.map(|id| format!("{id:016X}"));
-    let decimal = |value: Option<u32>| value.map(|value| value.to_string());
-    let attributes = [
-        ("tt_aiclk", decimal(chip.aiclk)),
-        ("tt_axiclk", decimal(chip.axiclk)),
-        ("tt_arcclk", decimal(chip.arcclk)),
-        ("tt_serial", hex(chip.serial)),
-        ("tt_card_type", chip.card_type.clone()),
-        ("tt_asic_id", hex(chip.asic_id)),
-        ("tt_fw_bundle_ver", chip.fw_bundle.clone()),
-        ("tt_m3app_fw_ver", chip.m3app_fw.clone()),
-        ("tt_m3bl_fw_ver", chip.m3bl_fw.clone()),
-        ("tt_arc_fw_ver", chip.arc_fw.clone()),
-        ("tt_eth_fw_ver", chip.eth_fw.clone()),
-        ("tt_ttflash_ver", chip.ttflash.clone()),
-        ("tt_heartbeat", decimal(chip.heartbeat)),
-        ("tt_therm_trip_count", decimal(chip.therm_trip_count)),
-    ];
-    for (name, value) in attributes {
-        files.maybe(name, value);
-    }
+    files.attribute("tt_aiclk", chip.aiclk, ONES);
+    files.attribute("tt_axiclk", chip.axiclk, ONES);
+    files.attribute("tt_arcclk", chip.arcclk, ONES);
+    files.attribute("tt_serial", hex(chip.serial), ONES_HEX);
+    files.attribute("tt_card_type", chip.card_type.as_ref(), "unknown");
+    files.attribute("tt_asic_id", hex(chip.asic_id), ONES_HEX);
+    files.attribute("tt_fw_bundle_ver", chip.fw_bundle.as_ref(), ONES_VERSION);
+    files.attribute("tt_m3app_fw_ver", chip.m3app_fw.as_ref(), ONES_VERSION);
+    files.attribute("tt_m3bl_fw_ver", chip.m3bl_fw.as_ref(), ONES_VERSION);
+    files.attribute("tt_arc_fw_ver", chip.arc_fw.as_ref(), ONES_VERSION);
+    files.attribute("tt_eth_fw_ver", chip.eth_fw.as_ref(), "255.15.4095");
+    files.attribute("tt_ttflash_ver", chip.ttflash.as_ref(), ONES_VERSION);
+    files.attribute("tt_heartbeat", chip.heartbeat, ONES);
+    files.attribute("tt_therm_trip_count", chip.therm_trip_count, ONES);
     for (i, value) in chip.counters.iter().flatten().enumerate() {
         files.line(&format!("pcie_perf_counters/{}{}", COUNTERS[i / 2], i % 2), value);
     }
-    files.0
+    files.all
 }
 
 fn sensors(chip: &Chip, hwmon: &Hwmon) -> Vec<File> {
     let wormhole = chip.arch == Arch::Wormhole;
-    let mut files = FolderFiles::new(chip.hwmon_folder(hwmon));
+    let mut files = FolderFiles::new(chip.hwmon_folder(hwmon), chip.is_hung);
     files.line("name", chip.arch.name());
     files.line("temp1_label", if wormhole { "asic1_temp" } else { "asic_temp" });
     files.line("in0_label", if wormhole { "vcore1" } else { "vcore" });
@@ -218,35 +213,52 @@ fn sensors(chip: &Chip, hwmon: &Hwmon) -> Vec<File> {
     if !wormhole {
         files.line("fan1_label", "fan_rpm");
     }
-    files.maybe("temp1_input", hwmon.temp);
-    files.maybe("temp1_max", hwmon.temp_max);
-    files.maybe("in0_input", hwmon.vcore);
-    files.maybe("in0_max", hwmon.vcore_max);
-    files.maybe("curr1_input", hwmon.current);
-    files.maybe("curr1_max", hwmon.current_max);
-    files.maybe("power1_input", hwmon.power);
-    files.maybe("power1_max", hwmon.power_max);
-    files.maybe("fan1_input", hwmon.fan);
-    files.0
+    files.attribute("temp1_input", hwmon.temp, "65535999");
+    files.attribute("temp1_max", hwmon.temp_max, ONES_KILO);
+    files.attribute("in0_input", hwmon.vcore, ONES);
+    files.attribute("in0_max", hwmon.vcore_max, "65535");
+    files.attribute("curr1_input", hwmon.current, ONES_KILO);
+    files.attribute("curr1_max", hwmon.current_max, ONES_KILO);
+    files.attribute("power1_input", hwmon.power, ONES_MEGA);
+    files.attribute("power1_max", hwmon.power_max, ONES_MEGA);
+    files.attribute("fan1_input", hwmon.fan, ONES);
+    files.all
 }
 
-struct FolderFiles(Vec<File>, String);
+// What the driver prints of all-ones: plain, times thousand or a million in 32 bits, in hex, and as a version. The temperature is 16
+// bits of degrees and 16 of fraction.
+const ONES: &str = "4294967295";
+const ONES_KILO: &str = "4294966296";
+const ONES_MEGA: &str = "4293967296";
+const ONES_HEX: &str = "FFFFFFFFFFFFFFFF";
+const ONES_VERSION: &str = "255.255.255.255";
+
+struct FolderFiles {
+    all: Vec<File>,
+    folder: String,
+    is_hung: bool,
+}
 
 impl FolderFiles {
-    fn new(folder: impl Into<String>) -> FolderFiles {
-        FolderFiles(Vec::new(), folder.into())
+    fn new(folder: String, is_hung: bool) -> FolderFiles {
+        FolderFiles { all: Vec::new(), folder, is_hung }
     }
 
     fn add(&mut self, name: &str, mode: u32, bytes: impl Into<Vec<u8>>) {
-        self.0.push(File { path: format!("{}/{name}", self.1), mode, bytes: bytes.into() });
+        self.all.push(File { path: format!("{}/{name}", self.folder), mode, bytes: bytes.into() });
     }
 
-    fn line(&mut self, name: &str, value: impl std::fmt::Display) {
+    fn line(&mut self, name: &str, value: impl Display) {
         self.add(name, 0o444, format!("{value}\n"));
     }
 
-    fn maybe(&mut self, name: &str, value: Option<impl std::fmt::Display>) {
-        value.into_iter().for_each(|value| self.line(name, value));
+    /// What the driver asks the chip for, if it does: a chip that is hung answers all-ones.
+    fn attribute(&mut self, name: &str, value: Option<impl Display>, all_ones: &str) {
+        match value {
+            Some(_) if self.is_hung => self.line(name, all_ones),
+            Some(value) => self.line(name, value),
+            None => {}
+        }
     }
 }
 
