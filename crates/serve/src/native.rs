@@ -167,7 +167,7 @@ impl NativeConnection {
             Request::Snapshot { .. } => self.say(&ServiceAnswer::Snapshot(Cow::Owned(state.snapshot()))),
             Request::Buffers(wanted) => self.push(state.buffers(&wanted)),
             Request::Deaths { limit } => self.say(&ServiceAnswer::Deaths(state.exits.latest(limit))),
-            Request::Alerts {} => self.say(&ServiceAnswer::Alerts(RulesReply::of(&state.watch))),
+            Request::Alerts {} => self.say(&ServiceAnswer::Alerts(RulesReply::of(Some(&state.watch)))),
             Request::Subscribe { interval_ms } => {
                 let interval = Duration::from_millis(interval_ms.min(86_400_000));
                 self.subscription = Some(Subscription { interval, due: Instant::now() + interval, missed: 0 });

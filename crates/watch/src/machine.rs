@@ -88,7 +88,7 @@ impl Machine {
     pub fn rules(&mut self) -> RulesReply {
         let Machine::Local(local) = self else { return RulesReply::default() };
         let served = local.service.as_mut().filter(|_| local.is_served).and_then(ServiceClient::alerts);
-        served.unwrap_or_else(|| local.watch.as_ref().map(RulesReply::of).unwrap_or_default())
+        served.unwrap_or_else(|| RulesReply::of(local.watch.as_ref()))
     }
 
     /// The service that has given the last sample.

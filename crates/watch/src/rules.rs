@@ -61,7 +61,9 @@ pub struct RuleReply {
 }
 
 impl RulesReply {
-    pub fn of(watch: &RuleWatch) -> RulesReply {
+    /// The rules that are evaluated here; none without a configuration.
+    pub fn of(watch: Option<&RuleWatch>) -> RulesReply {
+        let Some(watch) = watch else { return RulesReply::default() };
         let rule = |rule: &alerts::Rule| RuleReply {
             name: rule.name.clone(),
             severity: rule.severity,

@@ -46,6 +46,6 @@ mod tests {
             left-at-exit       info      left_at_exit > 0
             degraded-link      warning   link_degraded for 1m
               pending since 2026-01-02T03:04:05.678Z: device 0: PCIe link runs slower or narrower than slot and card support (link_degraded)
-        "#]].assert_eq(&text(&RulesReply::of(&watch)));
+        "#]].assert_eq(&text(&RulesReply::of(Some(&watch))));
     }
 }

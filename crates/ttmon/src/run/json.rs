@@ -203,15 +203,7 @@ fn chip<'a>(chip: &BookChip, name: &ChipName) -> ChipJson<'a> {
             peak_bytes: counter.peak,
             allocations: counter.allocations,
             frees: counter.frees,
-            banks: banks.map(|BankReading { banks, is_current, .. }| ReceiptBanks {
-                banks: banks.banks,
-                allocatable_bytes: banks.allocatable,
-                allocated_bytes: banks.allocated,
-                free_bytes: banks.free,
-                largest_free_bytes: banks.largest_free,
-                fragmentation: banks.fragmentation(),
-                current: is_current,
-            }),
+            banks: banks.map(figures),
         };
         is_used.then_some((kind.name(), figures))
     };
@@ -222,6 +214,19 @@ fn chip<'a>(chip: &BookChip, name: &ChipName) -> ChipJson<'a> {
         left_buffers: chip.counters.iter().map(|counter| counter.left).sum(),
         left_bytes: chip.left_bytes,
         kinds: MemoryKind::ALL.into_iter().filter_map(kind).collect(),
+    }
+}
+
+fn figures(figures: BankReading) -> ReceiptBanks {
+    let banks = figures.banks;
+    ReceiptBanks {
+        banks: banks.banks,
+        allocatable_bytes: banks.allocatable,
+        allocated_bytes: banks.allocated,
+        free_bytes: banks.free,
+        largest_free_bytes: banks.largest_free,
+        fragmentation: banks.fragmentation(),
+        current: figures.is_current,
     }
 }
 
