@@ -36,7 +36,7 @@ named! {
 /// By its word in JSON. One that a later version has added is a note.
 impl From<String> for Weight {
     fn from(word: String) -> Weight {
-        Weight::ALL.into_iter().find(|weight| weight.name() == word).unwrap_or(Weight::Note)
+        Weight::named(&word).unwrap_or(Weight::Note)
     }
 }
 

@@ -26,6 +26,11 @@ macro_rules! named {
             pub const fn name(self) -> &'static str {
                 Self::NAMES[self as usize]
             }
+
+            /// The one with this name.
+            pub fn named(name: &str) -> Option<$type> {
+                Self::ALL.into_iter().find(|one| one.name() == name)
+            }
         }
     };
 }

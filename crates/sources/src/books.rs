@@ -24,7 +24,7 @@ pub(crate) struct FoundBook {
     pub book: Result<Book, String>,
 }
 
-/// ProcessId a process is in its own PID namespace: its number, and when it began in clock ticks.
+/// Who a process is in its own PID namespace: its number, and when it began in clock ticks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProcessId {
     pub pid: u32,

@@ -40,7 +40,7 @@ pub(crate) struct DeviceFd {
     pub read: Instant,
 }
 
-/// What came of policy a process.
+/// What came of asking a process.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum FdinfoReply {
     /// What the driver counts for its files.
@@ -117,15 +117,18 @@ fn listed(process: &Dir, nodes: &Path) -> rustix::io::Result<Vec<(String, u32)>>
     let folder = process.open_dir("fd")?;
     let mut found = Vec::new();
     folder.list(|fd| {
-        let link = folder.read_link(fd).unwrap_or_default();
-        let number = Path::new(OsStr::from_bytes(&link)).strip_prefix(nodes).ok().and_then(Path::to_str);
-        if let Some(n) = number.and_then(decimal).and_then(|n| n.try_into().ok())
-            && let Some(fd) = fd.to_str()
-        {
-            found.push((fd.to_owned(), n));
+        if let (Some(n), Some(name)) = (device_behind(&folder, fd, nodes), fd.to_str()) {
+            found.push((name.to_owned(), n));
         }
     })?;
     Ok(found)
+}
+
+/// The number of the device in `nodes` that a descriptor leads to, by its link alone.
+pub(crate) fn device_behind(folder: &Dir, fd: &OsStr, nodes: &Path) -> Option<u32> {
+    let link = folder.read_link(fd).ok()?;
+    let number = Path::new(OsStr::from_bytes(&link)).strip_prefix(nodes).ok()?;
+    decimal(number.to_str()?)?.try_into().ok()
 }
 
 /// Which processes to ask, so that a driver that counts nothing costs nothing.

@@ -72,11 +72,8 @@ pub(crate) fn without_driver(root: &Root, known: &Links, trouble: &mut Trouble) 
             return None;
         }
         let address = PciAddress(name.into());
-        let mut device = Device::new(DeviceId::NoDriver(address.clone()));
-        device.pci_address = Some(address);
-        device.arch = facts.arch;
-        device.state = State::NoDriver;
-        Some(device)
+        let (id, pci_address) = (DeviceId::NoDriver(address.clone()), Some(address));
+        Some(Device { pci_address, arch: facts.arch, state: State::NoDriver, ..Device::new(id) })
     };
     names.into_iter().filter_map(unbound).collect()
 }
@@ -119,17 +116,15 @@ fn table_count(path: &str) -> Option<usize> {
 }
 
 fn is_pci_address(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let hex = |range: std::ops::Range<usize>| bytes[range].iter().all(u8::is_ascii_hexdigit);
     // The domain has four digits, or more behind some bridges.
-    let Some(domain) = bytes.len().checked_sub(8).filter(|&n| (4..=8).contains(&n)) else { return false };
-    hex(0..domain)
-        && bytes[domain] == b':'
-        && hex(domain + 1..domain + 3)
-        && bytes[domain + 3] == b':'
-        && hex(domain + 4..domain + 6)
-        && bytes[domain + 6] == b'.'
-        && bytes[domain + 7].is_ascii_digit()
+    let Some((domain, [a, b, b':', c, d, b'.', function])) =
+        text.split_once(':').map(|(domain, rest)| (domain, rest.as_bytes()))
+    else {
+        return false;
+    };
+    (4..=8).contains(&domain.len())
+        && domain.bytes().chain([*a, *b, *c, *d]).all(|digit| digit.is_ascii_hexdigit())
+        && function.is_ascii_digit()
 }
 
 /// The driver's version, where it is loaded.

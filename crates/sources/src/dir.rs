@@ -78,13 +78,16 @@ static TRACELESS: AtomicBool = AtomicBool::new(true);
 /// The longest file that is read.
 const MOST: usize = 16 << 20;
 
-/// Reads a file to its end. Of files that the kernel makes up record by record, a short read may not be the last one.
-fn read_whole(file: &OwnedFd, into: &mut Vec<u8>) -> rustix::io::Result<()> {
+/// Fills a buffer until a read gives less than `least`, which is then the end of the file.
+fn fill(
+    into: &mut Vec<u8>,
+    least: usize,
+    read: impl Fn(&mut Vec<u8>) -> rustix::io::Result<usize>,
+) -> rustix::io::Result<()> {
     into.clear();
     while into.len() < MOST {
         into.reserve(4096);
-        let read = rustix::io::retry_on_intr(|| rustix::io::read(file, rustix::buffer::spare_capacity(into)))?;
-        if read == 0 {
+        if rustix::io::retry_on_intr(|| read(into))? < least {
             break;
         }
     }
@@ -93,16 +96,10 @@ fn read_whole(file: &OwnedFd, into: &mut Vec<u8>) -> rustix::io::Result<()> {
 
 /// Reads a file from its start to its end, of which no record is longer than half a page: then less than that is the end.
 fn read_again(file: &OwnedFd, into: &mut Vec<u8>) -> rustix::io::Result<()> {
-    into.clear();
-    while into.len() < MOST {
-        into.reserve(4096);
+    fill(into, 2048, |into| {
         let offset = into.len() as u64;
-        let read = rustix::io::retry_on_intr(|| rustix::io::pread(file, rustix::buffer::spare_capacity(into), offset))?;
-        if read < 2048 {
-            break;
-        }
-    }
-    Ok(())
+        rustix::io::pread(file, rustix::buffer::spare_capacity(into), offset)
+    })
 }
 
 pub(crate) struct Dir {
@@ -208,9 +205,10 @@ impl Dir {
         Ok(())
     }
 
-    /// Reads a whole file, up to 16 MiB.
+    /// Reads a whole file, up to 16 MiB. Of files that the kernel makes up record by record, a short read may not be the last one.
     pub fn read_all(&self, name: &str, into: &mut Vec<u8>) -> rustix::io::Result<()> {
-        read_whole(&self.open_file(name)?, into)
+        let file = self.open_file(name)?;
+        fill(into, 1, |into| rustix::io::read(&file, rustix::buffer::spare_capacity(into)))
     }
 
     pub fn read_link(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<Vec<u8>> {
@@ -222,16 +220,11 @@ impl Dir {
     }
 
     /// Calls `each` with the name of every entry, in no order.
-    pub fn list(&self, each: impl FnMut(&OsStr)) -> rustix::io::Result<()> {
-        self.list_in(".", each)
+    pub fn list(&self, mut each: impl FnMut(&OsStr)) -> rustix::io::Result<()> {
+        self.list_numbered(".", |name, _| each(name))
     }
 
-    /// The same for a folder below this one.
-    pub fn list_in(&self, folder: &str, mut each: impl FnMut(&OsStr)) -> rustix::io::Result<()> {
-        self.list_numbered(folder, |name, _| each(name))
-    }
-
-    /// The same, with the numbers of the entries' inodes.
+    /// The same for a folder below this one, with the numbers of the entries' inodes.
     pub fn list_numbered(&self, folder: &str, mut each: impl FnMut(&OsStr, u64)) -> rustix::io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.fd, folder, flags, Mode::empty())?;

@@ -55,7 +55,7 @@ pub fn parse(bytes: &[u8]) -> Option<FdInfo> {
                 info.pci_address = Some(value.to_ascii_lowercase()).filter(|address| !address.is_empty());
                 info.pci_address.is_some()
             }
-            Some(("client", "id")) => set(&mut info.client, decimal_value(value)),
+            Some(("client", "id")) => set(&mut info.client, decimal(value)),
             Some((word, name)) => match counted(&mut info.engines, word, name, value) {
                 Some(understood) => understood,
                 None => sized(&mut regions, word, name, value),
@@ -137,8 +137,8 @@ fn counted(engines: &mut BTreeMap<String, EngineCounters>, word: &str, name: &st
         "engine" => with_unit(value, &[("ns", 1)]),
         "maxfreq" => with_unit(value, &[("", 1), ("Hz", 1), ("KHz", 1000), ("MHz", 1_000_000)]),
         // Nothing can be as much as a group of no engines can do.
-        "capacity" => decimal_value(value).filter(|count| *count > 0),
-        _ => decimal_value(value),
+        "capacity" => decimal(value).filter(|count| *count > 0),
+        _ => decimal(value),
     };
     let Some(number) = number.filter(|_| is_name(name)) else { return Some(false) };
     let engine = engines.entry(name.to_owned()).or_default();
@@ -174,15 +174,11 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-fn decimal_value(value: &str) -> Option<u64> {
-    decimal(value).filter(|_| !value.is_empty())
-}
-
 /// A number in one of these units.
 fn with_unit(value: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, unit) = value.split_once([' ', '\t']).unwrap_or((value, ""));
     let (_, factor) = units.iter().find(|(known, _)| *known == unit.trim_ascii())?;
-    decimal_value(number)?.checked_mul(*factor)
+    decimal(number)?.checked_mul(*factor)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! ProcessId a process is, for the service that is called by one: from `/proc/<pid>/`, without a look into its memory.
+//! Who a process is, for the service that is called by one: from `/proc/<pid>/`, without a look into its memory.
 
 use crate::books::{self, ProcessId};
 use crate::clock::Clock;
 use crate::container::container_of;
 use crate::dir::Dir;
-use crate::procs::{command_line, stat, status};
+use crate::procs::{command_line, open_process, stat};
 use crate::users::Users;
 use model::Process;
 use std::fs::File;
@@ -42,28 +42,20 @@ pub fn user_name(uid: u32) -> String {
 
 /// Reads who a process is. `None` when it is gone, or exited and not yet waited for.
 pub fn identify(pid: u32) -> Option<Identity> {
-    let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
+    let (dir, stat, status) = open_process(pid)?;
     let mut bytes = Vec::new();
-    dir.read_all("stat", &mut bytes).ok()?;
-    let stat = stat(&bytes).filter(|stat| !stat.has_exited)?;
-    dir.read_all("status", &mut bytes).ok()?;
-    let status = status(&bytes);
     let command = dir.read_all("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes));
     let cgroup = dir.read_all("cgroup", &mut bytes);
     let container = cgroup.ok().and_then(|()| container_of(&String::from_utf8_lossy(&bytes)));
     let process = Process {
-        pid,
         parent_pid: stat.parent,
         user: status.uid.map(user_name),
         name: Some(stat.name),
         command,
         container,
-        runtime: None,
         started_at: Some(Clock::now().timestamp(stat.start_ticks)),
         host_memory: status.resident,
-        host_cpu_percent: None,
-        agent: None,
-        devices: Vec::new(),
+        ..Process::new(pid)
     };
     Some(Identity {
         start_ticks: stat.start_ticks,

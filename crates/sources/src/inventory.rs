@@ -5,7 +5,7 @@
 
 use crate::devices::{self, Links};
 use crate::dir::{Dir, Root, Trouble};
-use crate::{host, pids};
+use crate::pids;
 use model::{Device, Host};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ impl Inventory {
             links: Arc::new(list(class.as_deref(), &links, trouble)),
             class,
             lists: pids::lists(root).map(Arc::new),
-            host: host::host(root),
+            host: host(root),
             listed: now,
             all_are_well: false,
             unbound: None,
@@ -81,6 +81,14 @@ impl Inventory {
         self.unbound = (trouble.faults.len() == faults).then(|| unbound.clone());
         unbound
     }
+}
+
+/// The machine itself: name and kernel from `uname`, the driver's version from `/sys/module/tenstorrent/version`.
+fn host(root: &Root) -> Host {
+    let uname = rustix::system::uname();
+    let text = |text: &std::ffi::CStr| Some(text.to_string_lossy().into_owned());
+    let (name, kernel) = (text(uname.nodename()), text(uname.release()));
+    Host { name, kernel, driver_version: devices::driver_version(root), simulated: false }
 }
 
 fn list(class: Option<&Dir>, before: &Links, trouble: &mut Trouble) -> Links {

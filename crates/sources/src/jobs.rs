@@ -136,13 +136,16 @@ fn read_device(
     let mut trouble = Trouble::default();
     let reading = read_attributes(n, &mut reader, context, &mut trouble);
     let holders = context.lists.as_ref().and_then(|lists| match &mut reader {
-        Some(reader) => reader.holders(lists, &mut trouble),
+        Some(reader) => reader.holders.read(lists, n, &mut trouble),
         None => HolderList::default().read(lists, n, &mut trouble),
     });
     for &pid in holders.iter().flat_map(|holders| &holders.pids) {
         add(ReadJob::Process(pid), Task::Process { pid, context: context.clone() });
     }
-    let counted = reader.as_mut().zip(holders.as_ref()).map(|(reader, holders)| reader.counted(holders, &mut trouble));
+    let counted = reader
+        .as_mut()
+        .zip(holders.as_ref())
+        .map(|(reader, holders)| reader.processes.read(&reader.class, &holders.pids, &mut trouble));
     let used = reader.as_mut().map(|reader| reader.used(&mut trouble));
     DeviceAnswer {
         n,
@@ -174,11 +177,6 @@ fn read_attributes(
         },
         Ok,
     );
-    match reading {
-        Ok(reading) => Some((reading, Instant::now())),
-        Err(error) => {
-            trouble.add(Path::new(&format!("/dev/tenstorrent/{n}")), reason(error));
-            None
-        }
-    }
+    let failed = |error| trouble.add(Path::new(&format!("/dev/tenstorrent/{n}")), reason(error));
+    reading.map_err(failed).ok().map(|reading| (reading, Instant::now()))
 }

@@ -4,7 +4,7 @@
 //! reading order:
 //!
 //! - `sampler`: the four steps of a sample; `inventory`, `jobs`, `pool`, `collected`, `assembly`: what they consist of,
-//! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`, `host`: which devices there are, and the machine,
+//! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`: which devices there are,
 //! - `pids`, `procs`, `maps`, `container`, `users`, `clock`: who holds a device, and what is known of a process,
 //! - `books`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
@@ -26,7 +26,6 @@ mod device_memory;
 mod devices;
 mod dir;
 mod fdinfo;
-mod host;
 mod identify;
 mod inventory;
 mod jobs;

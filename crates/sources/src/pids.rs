@@ -4,10 +4,10 @@
 //! opener in a PID namespace that this one does not see. Older drivers have no list; then the open files of all processes
 //! are searched for `/dev/tenstorrent/<N>` in `/proc/*/fd`, as far as permissions go.
 
+use crate::device_fds::device_behind;
 use crate::dir::{Dir, Root, Trouble, decimal, reason};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Who holds one device.
@@ -83,18 +83,14 @@ fn complain(folder: &Dir, name: &str, error: Errno, trouble: &mut Trouble) {
 /// The holders of every device, found by walking over all processes.
 pub(crate) fn searched(root: &Root, trouble: &mut Trouble) -> BTreeMap<u32, Holders> {
     let mut found: BTreeMap<u32, Holders> = BTreeMap::new();
-    let prefix = root.dev.join("tenstorrent");
+    let nodes = root.dev.join("tenstorrent");
     let mut closed = 0;
     let walked = Dir::open(Path::new("/proc"), None).and_then(|proc| {
         proc.list(|name| {
             let Some(pid) = name.to_str().and_then(decimal).and_then(|pid| u32::try_from(pid).ok()) else { return };
             let Ok(fds) = proc.open_dir(Path::new(name).join("fd")) else { return };
             let looked = fds.list(|fd| {
-                let link = fds.read_link(fd).unwrap_or_default();
-                let link = Path::new(std::ffi::OsStr::from_bytes(&link)).strip_prefix(&prefix);
-                if let Some(n) = link.ok().and_then(Path::to_str).and_then(decimal)
-                    && let Ok(n) = n.try_into()
-                {
+                if let Some(n) = device_behind(&fds, fd, &nodes) {
                     found.entry(n).or_default().pids.insert(pid);
                 }
             });

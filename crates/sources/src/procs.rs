@@ -144,16 +144,20 @@ fn still_maps(earlier: &ProcessFacts, stat: &Stat, now: Instant) -> bool {
         && (is_settled || earlier.stat.mapped == stat.mapped)
 }
 
+/// The folder, stat and status of a process, read now. `None` when it is gone, or exited and not yet waited for.
+pub(crate) fn open_process(pid: u32) -> Option<(Dir, Stat, Status)> {
+    let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).ok()?;
+    let mut bytes = Vec::new();
+    dir.read_all("stat", &mut bytes).ok()?;
+    let stat = stat(&bytes).filter(|stat| !stat.has_exited)?;
+    dir.read_all("status", &mut bytes).ok()?;
+    Some((dir, stat, status(&bytes)))
+}
+
 /// The whole book of a process that keeps one: counters, and every live buffer.
 pub fn whole_book(pid: u32) -> Result<Option<(Book, BufferTable)>, String> {
-    let gone = || format!("there is no process {pid}");
-    let dir = Dir::open(Path::new(&format!("/proc/{pid}")), None).map_err(|_| gone())?;
-    let mut bytes = Vec::new();
-    dir.read_all("stat", &mut bytes).map_err(|_| gone())?;
-    let stat = stat(&bytes).filter(|stat| !stat.has_exited).ok_or_else(gone)?;
-    dir.read_all("status", &mut bytes).map_err(|_| gone())?;
-    let inner_pid = status(&bytes).inner_pid;
-    books::whole(&dir, ProcessId { pid: inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks })
+    let (dir, stat, status) = open_process(pid).ok_or_else(|| format!("there is no process {pid}"))?;
+    books::whole(&dir, ProcessId { pid: status.inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks })
 }
 
 /// What matters of `/proc/<pid>/stat`.
@@ -340,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_died_is_not_told_of_by_its_open_folder() {
+    fn the_open_folder_of_an_exited_process_gives_nothing() {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let mut facts = None;
         for _ in 0..3 {

@@ -293,17 +293,8 @@ fn read(file: &OwnedFd, path: &Path, trouble: &mut Trouble) -> Option<Region> {
     // One byte more than a region, so that a longer file is noticed.
     let mut bytes = [0; SIZE + 1];
     let result = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut bytes, 0));
-    match result.map(|length| decode(&bytes[..length])) {
-        Ok(Ok(region)) => Some(region),
-        Ok(Err(error)) => {
-            trouble.add(path, error);
-            None
-        }
-        Err(error) => {
-            trouble.add(path, reason(error));
-            None
-        }
-    }
+    let region = result.map_err(reason).and_then(|length| decode(&bytes[..length]).map_err(|error| error.to_string()));
+    region.map_err(|why| trouble.add(path, why)).ok()
 }
 
 pub(crate) fn inode_of(file: &OwnedFd) -> rustix::io::Result<Inode> {

@@ -16,8 +16,9 @@ struct UserNames {
 }
 
 impl UserNames {
-    fn local(&mut self) -> &HashMap<u32, String> {
-        self.local.get_or_insert_with(|| parse(&std::fs::read("/etc/passwd").unwrap_or_default()))
+    fn known(&mut self, uid: u32) -> Option<String> {
+        let local = self.local.get_or_insert_with(|| parse(&std::fs::read("/etc/passwd").unwrap_or_default()));
+        local.get(&uid).or_else(|| self.others.get(&uid)).cloned()
     }
 }
 
@@ -25,26 +26,21 @@ impl Users {
     /// The same without waiting: the number until the name is found.
     pub fn name_at_once(&'static self, uid: u32) -> String {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = uid.to_string();
-        if let Some(name) = known.local().get(&uid).cloned().or_else(|| known.others.get(&uid).cloned()) {
-            return name;
-        }
-        if known.asked.insert(uid) {
+        let name = known.known(uid);
+        if name.is_none() && known.asked.insert(uid) {
             let ask = move || drop(self.name(uid));
             let _ = std::thread::Builder::new().name("ttmon-users".into()).spawn(ask);
         }
-        number
+        name.unwrap_or_else(|| uid.to_string())
     }
 
     /// The user's login name, or the number where there is none. Asking beyond `/etc/passwd` may take long, so no other thread
     /// waits for it.
     pub fn name(&self, uid: u32) -> String {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        {
-            let mut known = lock();
-            if let Some(name) = known.local().get(&uid).cloned().or_else(|| known.others.get(&uid).cloned()) {
-                return name;
-            }
+        let known = lock().known(uid);
+        if let Some(name) = known {
+            return name;
         }
         let user = uzers::get_user_by_uid(uid).map(|user| user.name().to_string_lossy().into_owned());
         lock().others.entry(uid).or_insert(user.unwrap_or_else(|| uid.to_string())).clone()

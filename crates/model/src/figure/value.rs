@@ -65,118 +65,33 @@ pub trait FieldValue: Sized {
     fn from_value(value: &Value<'_>) -> Option<Self>;
 }
 
-macro_rules! real {
-    ($($unit:ident),+) => {$(
-        impl FieldValue for $unit {
-            fn to_value(&self) -> Value<'_> {
-                Value::Real(self.0)
-            }
-            fn from_value(value: &Value<'_>) -> Option<Self> {
-                value.number().map($unit)
-            }
-        }
-    )+};
-}
-real!(Celsius, Watts, Volts, Amperes, BytesPerSecond);
-
-macro_rules! whole {
-    ($($unit:ident),+) => {$(
-        impl FieldValue for $unit {
-            fn to_value(&self) -> Value<'_> {
-                Value::Whole(self.0.into())
-            }
-            fn from_value(value: &Value<'_>) -> Option<Self> {
-                value.whole()?.try_into().ok().map($unit)
-            }
-        }
-    )+};
-}
-whole!(Rpm, Megahertz, Bytes);
-
-macro_rules! integer {
-    ($($integer:ident),+) => {$(
-        impl FieldValue for $integer {
-            fn to_value(&self) -> Value<'_> {
-                Value::Whole((*self).into())
-            }
-            fn from_value(value: &Value<'_>) -> Option<Self> {
-                value.whole()?.try_into().ok()
-            }
-        }
-    )+};
-}
-integer!(u8, u32, u64);
-
-impl FieldValue for f64 {
-    fn to_value(&self) -> Value<'_> {
-        Value::Real(*self)
-    }
-    fn from_value(value: &Value<'_>) -> Option<Self> {
-        value.number()
-    }
-}
-
-impl FieldValue for bool {
-    fn to_value(&self) -> Value<'_> {
-        Value::YesNo(*self)
-    }
-    fn from_value(value: &Value<'_>) -> Option<Self> {
-        value.number().map(|number| number != 0.0)
-    }
-}
-
-macro_rules! text {
-    ($($type:ty),+) => {$(
+/// How each type becomes a value, and what a value is as this type.
+macro_rules! field_values {
+    (|$it:ident, $value:ident| $($($type:ty),+ => $to:expr, $from:expr;)+) => {$($(
         impl FieldValue for $type {
             fn to_value(&self) -> Value<'_> {
-                Value::Text(Cow::Borrowed(self))
+                let $it = self;
+                $to
             }
-            fn from_value(value: &Value<'_>) -> Option<Self> {
-                value.as_text().map(Into::into)
-            }
-        }
-    )+};
-}
-text!(String, Arc<str>);
-
-impl FieldValue for PciAddress {
-    fn to_value(&self) -> Value<'_> {
-        Value::Text(Cow::Borrowed(&self.0))
-    }
-    fn from_value(value: &Value<'_>) -> Option<Self> {
-        value.as_text().map(|text| PciAddress(text.into()))
-    }
-}
-
-impl FieldValue for DeviceId {
-    fn to_value(&self) -> Value<'_> {
-        Value::Text(self.to_string().into())
-    }
-    fn from_value(_: &Value<'_>) -> Option<Self> {
-        None
-    }
-}
-
-impl FieldValue for Timestamp {
-    fn to_value(&self) -> Value<'_> {
-        Value::Text(self.to_string().into())
-    }
-    fn from_value(_: &Value<'_>) -> Option<Self> {
-        None
-    }
-}
-
-macro_rules! word {
-    ($($type:ident),+) => {$(
-        impl FieldValue for $type {
-            fn to_value(&self) -> Value<'_> {
-                Value::Text(Cow::Borrowed(self.name()))
-            }
-            fn from_value(value: &Value<'_>) -> Option<Self> {
-                let text = value.as_text()?;
-                $type::ALL.into_iter().find(|word| word.name() == text)
+            fn from_value($value: &Value<'_>) -> Option<Self> {
+                $from
             }
         }
-    )+};
+    )+)+};
 }
-word!(Arch, State, Source, Runtime);
+
+field_values! {
+    |it, value|
+    Celsius, Watts, Volts, Amperes, BytesPerSecond => Value::Real(it.0), value.number().map(Self);
+    Rpm, Megahertz => Value::Whole(it.0.into()), value.whole()?.try_into().ok().map(Self);
+    Bytes => Value::Whole(it.0), value.whole().map(Self);
+    u8, u32 => Value::Whole((*it).into()), value.whole()?.try_into().ok();
+    u64 => Value::Whole(*it), value.whole();
+    f64 => Value::Real(*it), value.number();
+    bool => Value::YesNo(*it), value.number().map(|number| number != 0.0);
+    String, Arc<str> => Value::text(&**it), value.as_text().map(Into::into);
+    PciAddress => Value::text(&*it.0), value.as_text().map(|text| PciAddress(text.into()));
+    Arch, State, Source, Runtime => Value::text(it.name()), Self::named(value.as_text()?);
+    // These are not read back from a value.
+    DeviceId, Timestamp => Value::text(it.to_string()), value.as_text().and(None);
+}

@@ -1,7 +1,7 @@
 //! The devices as they are known now: read, silent, lost, remote or without a driver.
 
 use super::Draft;
-use model::{Board, Device, DeviceId, State};
+use model::{Board, Device, DeviceId, Memory, State};
 
 impl Draft<'_> {
     /// Adds all devices, in the order of their names.
@@ -9,10 +9,8 @@ impl Draft<'_> {
         let (readings, links) = (&self.collected.readings, self.round.links);
         self.add_readings();
         for (n, link) in links.iter().filter(|(n, _)| !readings.contains_key(n)) {
-            let mut device = Device::new(DeviceId::Local(*n));
-            device.pci_address = Some(link.address.clone());
-            device.state = State::Silent;
-            self.devices.push(device);
+            let pci_address = Some(link.address.clone());
+            self.devices.push(Device { pci_address, state: State::Silent, ..Device::new(DeviceId::Local(*n)) });
         }
         let remote: Vec<Device> = self.devices.iter().filter_map(remote_chip).collect();
         self.devices.extend(remote);
@@ -47,15 +45,17 @@ impl Draft<'_> {
 /// The chip behind this one, of which only its board and the memory of processes are known.
 fn remote_chip(device: &Device) -> Option<Device> {
     let (DeviceId::Local(n), board) = (&device.id, Board::named(device.board.as_deref()?)?) else { return None };
-    let mut remote = Device::new(DeviceId::Remote(*n));
-    remote.pci_address.clone_from(&device.pci_address);
-    remote.arch = device.arch;
-    remote.board.clone_from(&device.board);
-    remote.serial.clone_from(&device.serial);
-    remote.state = if device.state == State::Lost { State::Lost } else { State::Remote };
-    remote.sample_age_seconds = device.sample_age_seconds;
-    remote.numa_node = device.numa_node;
-    remote.memory.dram_total = device.memory.dram_total;
-    remote.memory.l1_total = device.memory.l1_total;
-    board.has_remote_chip().then_some(remote)
+    let (dram_total, l1_total) = (device.memory.dram_total, device.memory.l1_total);
+    board.has_remote_chip().then(|| Device {
+        id: DeviceId::Remote(*n),
+        pci_address: device.pci_address.clone(),
+        arch: device.arch,
+        board: device.board.clone(),
+        serial: device.serial.clone(),
+        state: if device.state == State::Lost { State::Lost } else { State::Remote },
+        sample_age_seconds: device.sample_age_seconds,
+        numa_node: device.numa_node,
+        memory: Memory { dram_total, l1_total, ..Memory::default() },
+        ..Device::default()
+    })
 }

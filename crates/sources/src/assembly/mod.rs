@@ -16,7 +16,7 @@ use crate::devices::Links;
 use crate::dir::Trouble;
 use crate::jobs::ReadJob;
 use crate::procs::ProcessFacts;
-use model::{Device, Fault, Held, Host, Process, SCHEMA, Snapshot, Timestamp, cpu_percent};
+use model::{Device, Fault, Held, Host, Process, Snapshot, Timestamp, cpu_percent};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -91,15 +91,8 @@ impl Assembly {
         self.cpu.retain(|(pid, _), _| collected.processes.contains_key(pid));
         trouble.faults.sort();
         trouble.faults.dedup();
-        Snapshot {
-            schema: SCHEMA,
-            taken_at: wall_clock(),
-            host: round.host,
-            devices,
-            processes,
-            faults: trouble.faults,
-            alerts: Vec::new(),
-        }
+        let (taken_at, host, faults) = (wall_clock(), round.host, trouble.faults);
+        Snapshot { taken_at, host, devices, processes, faults, ..Snapshot::empty() }
     }
 
     fn process(&mut self, facts: &ProcessFacts, devices: Vec<Held>, clock: &Clock, now: Instant) -> Process {

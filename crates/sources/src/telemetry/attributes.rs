@@ -8,12 +8,7 @@ use super::parse::{self, Number, Parse};
 use super::pcie;
 use crate::devices;
 use crate::dir::{Dir, Trouble};
-use model::figure::device::{
-    AICLK, ARCCLK, ARCH, ASIC_ID, ASIC_TEMP, ASIC_TEMP_MAX, AXICLK, BOARD, CURRENT, CURRENT_MAX, FAN, FIRMWARE_ARC,
-    FIRMWARE_BUNDLE, FIRMWARE_DM_APP, FIRMWARE_DM_BOOTLOADER, FIRMWARE_ETHERNET, FIRMWARE_TT_FLASH, HEARTBEAT,
-    NUMA_NODE, PCIE_GENERATION, PCIE_MAX_GENERATION, PCIE_MAX_WIDTH, PCIE_WIDTH, POWER, POWER_MAX, SERIAL,
-    THERMAL_TRIPS, VCORE, VCORE_MAX,
-};
+use model::figure::device as figures;
 use model::figure::{Figure, Value};
 use model::{Arch, Board, Device};
 
@@ -44,40 +39,47 @@ pub enum Folder {
     Pci,
 }
 
+use Folder::{Class, Hwmon, Pci};
+
 /// All attributes, in the order in which they are read.
 ///
 /// The clock comes first: on a chip that does not respond each read may stall, and one read is enough to know.
 pub static ATTRIBUTES: &[Attribute] = &[
-    class("tt_aiclk", &AICLK, Parse::Number(MEGAHERTZ)),
-    class("tt_heartbeat", &HEARTBEAT, Parse::Number(Number::COUNT)),
-    hwmon("temp1_input", &ASIC_TEMP, Parse::Number(TEMPERATURE)),
-    hwmon("power1_input", &POWER, Parse::Number(MICROWATTS)),
-    hwmon("fan1_input", &FAN, Parse::Number(FAN_SPEED)),
+    row(Class, "tt_aiclk", &figures::AICLK, Parse::Number(MEGAHERTZ)),
+    row(Class, "tt_heartbeat", &figures::HEARTBEAT, Parse::Number(Number::COUNT)),
+    row(Hwmon, "temp1_input", &figures::ASIC_TEMP, Parse::Number(TEMPERATURE)),
+    row(Hwmon, "power1_input", &figures::POWER, Parse::Number(MICROWATTS)),
+    row(Hwmon, "fan1_input", &figures::FAN, Parse::Number(FAN_SPEED)),
     // Firmware 19.11 and later allows this limit to change at any time.
-    hwmon("power1_max", &POWER_MAX, Parse::Number(MICROWATTS)),
-    hwmon("in0_input", &VCORE, Parse::Number(MILLIVOLTS)),
-    hwmon("curr1_input", &CURRENT, Parse::Number(MILLIAMPERES)),
-    class("tt_axiclk", &AXICLK, Parse::Number(MEGAHERTZ)),
-    class("tt_arcclk", &ARCCLK, Parse::Number(MEGAHERTZ)),
-    class("tt_therm_trip_count", &THERMAL_TRIPS, Parse::Number(Number { all_ones: Some(ALL_ONES), ..Number::COUNT })),
-    pci("current_link_speed", &PCIE_GENERATION, Parse::Text(parse::link_speed)),
-    pci("current_link_width", &PCIE_WIDTH, Parse::Text(parse::link_width)),
-    class("tt_card_type", &BOARD, Parse::Text(parse::board_name)),
-    pci("uevent", &ARCH, Parse::Special(arch)),
-    pci("numa_node", &NUMA_NODE, Parse::Text(parse::numa_node)),
-    class("tt_serial", &SERIAL, Parse::Text(parse::hex_id)),
-    class("tt_asic_id", &ASIC_ID, Parse::Text(parse::hex_id)),
-    class("tt_fw_bundle_ver", &FIRMWARE_BUNDLE, Parse::Text(parse::version)),
-    class("tt_m3app_fw_ver", &FIRMWARE_DM_APP, Parse::Text(parse::version)),
-    wormhole("tt_m3bl_fw_ver", &FIRMWARE_DM_BOOTLOADER),
-    wormhole("tt_arc_fw_ver", &FIRMWARE_ARC),
-    wormhole("tt_eth_fw_ver", &FIRMWARE_ETHERNET),
-    wormhole("tt_ttflash_ver", &FIRMWARE_TT_FLASH),
-    hwmon("temp1_max", &ASIC_TEMP_MAX, Parse::Number(MILLIDEGREES)),
-    hwmon("in0_max", &VCORE_MAX, Parse::Number(Number { all_ones: Some(65_535), ..MILLIVOLTS })),
-    hwmon("curr1_max", &CURRENT_MAX, Parse::Number(MILLIAMPERES)),
-    pci("max_link_speed", &PCIE_MAX_GENERATION, Parse::Special(pcie::max_generation)),
-    pci("max_link_width", &PCIE_MAX_WIDTH, Parse::Special(pcie::max_width)),
+    row(Hwmon, "power1_max", &figures::POWER_MAX, Parse::Number(MICROWATTS)),
+    row(Hwmon, "in0_input", &figures::VCORE, Parse::Number(MILLIVOLTS)),
+    row(Hwmon, "curr1_input", &figures::CURRENT, Parse::Number(MILLIAMPERES)),
+    row(Class, "tt_axiclk", &figures::AXICLK, Parse::Number(MEGAHERTZ)),
+    row(Class, "tt_arcclk", &figures::ARCCLK, Parse::Number(MEGAHERTZ)),
+    row(
+        Class,
+        "tt_therm_trip_count",
+        &figures::THERMAL_TRIPS,
+        Parse::Number(Number { all_ones: Some(ALL_ONES), ..Number::COUNT }),
+    ),
+    row(Pci, "current_link_speed", &figures::PCIE_GENERATION, Parse::Text(parse::link_speed)),
+    row(Pci, "current_link_width", &figures::PCIE_WIDTH, Parse::Text(parse::link_width)),
+    row(Class, "tt_card_type", &figures::BOARD, Parse::Text(parse::board_name)),
+    row(Pci, "uevent", &figures::ARCH, Parse::Special(arch)),
+    row(Pci, "numa_node", &figures::NUMA_NODE, Parse::Text(parse::numa_node)),
+    row(Class, "tt_serial", &figures::SERIAL, Parse::Text(parse::hex_id)),
+    row(Class, "tt_asic_id", &figures::ASIC_ID, Parse::Text(parse::hex_id)),
+    row(Class, "tt_fw_bundle_ver", &figures::FIRMWARE_BUNDLE, Parse::Text(parse::version)),
+    row(Class, "tt_m3app_fw_ver", &figures::FIRMWARE_DM_APP, Parse::Text(parse::version)),
+    wormhole("tt_m3bl_fw_ver", &figures::FIRMWARE_DM_BOOTLOADER),
+    wormhole("tt_arc_fw_ver", &figures::FIRMWARE_ARC),
+    wormhole("tt_eth_fw_ver", &figures::FIRMWARE_ETHERNET),
+    wormhole("tt_ttflash_ver", &figures::FIRMWARE_TT_FLASH),
+    row(Hwmon, "temp1_max", &figures::ASIC_TEMP_MAX, Parse::Number(MILLIDEGREES)),
+    row(Hwmon, "in0_max", &figures::VCORE_MAX, Parse::Number(Number { all_ones: Some(65_535), ..MILLIVOLTS })),
+    row(Hwmon, "curr1_max", &figures::CURRENT_MAX, Parse::Number(MILLIAMPERES)),
+    row(Pci, "max_link_speed", &figures::PCIE_MAX_GENERATION, Parse::Special(pcie::max_generation)),
+    row(Pci, "max_link_width", &figures::PCIE_MAX_WIDTH, Parse::Special(pcie::max_width)),
 ];
 
 // What the driver's arithmetic makes of a register that reads all-ones, in 32 bits.
@@ -102,21 +104,9 @@ const fn row(folder: Folder, file: &'static str, figure: &'static Figure<Device>
     Attribute { folder, file, figure, label: 0, only: None, parse }
 }
 
-const fn class(file: &'static str, figure: &'static Figure<Device>, parse: Parse) -> Attribute {
-    row(Folder::Class, file, figure, parse)
-}
-
-const fn hwmon(file: &'static str, figure: &'static Figure<Device>, parse: Parse) -> Attribute {
-    row(Folder::Hwmon, file, figure, parse)
-}
-
-const fn pci(file: &'static str, figure: &'static Figure<Device>, parse: Parse) -> Attribute {
-    row(Folder::Pci, file, figure, parse)
-}
-
 /// A firmware version that only Wormhole has.
 const fn wormhole(file: &'static str, figure: &'static Figure<Device>) -> Attribute {
-    Attribute { only: Some(Arch::Wormhole), ..row(Folder::Class, file, figure, Parse::Text(parse::version)) }
+    Attribute { only: Some(Arch::Wormhole), ..row(Class, file, figure, Parse::Text(parse::version)) }
 }
 
 impl Attribute {

@@ -7,11 +7,10 @@
 //! - `parse`: how a text becomes a value,
 //! - `read_mode`: how often a figure is read,
 //! - `state`: in which state the device is, and why,
-//! - `hwmon`: where the sensors are; `pcie`: the link's limits and the counters of its traffic,
+//! - `pcie`: the link's limits and the counters of its traffic,
 //! - `traffic`, `totals`: rates and sums from these counters.
 
 pub(crate) mod attributes;
-mod hwmon;
 mod parse;
 mod pcie;
 mod read_mode;
@@ -23,28 +22,28 @@ pub(crate) use read_mode::ReadMode;
 
 use crate::device_memory::DeviceMemory;
 use crate::devices::{self, DeviceLink};
-use crate::dir::{Dir, Trouble};
-use crate::pids::{HolderList, Holders};
+use crate::dir::{Dir, Trouble, decimal};
+use crate::pids::HolderList;
 use crate::process_folders::ProcessFolders;
 use attributes::{ATTRIBUTES, Attribute, Folder};
 use model::figure::{Freshness, Section};
-use model::{Board, Device, DeviceId, DriverUsed, Memory, State, Usage, Version};
+use model::{Board, Device, DeviceId, DriverUsed, Memory, State, Version};
 use rustix::io::Errno;
 use state::Heartbeat;
-use std::collections::BTreeMap;
 use std::time::Instant;
 use totals::Totals;
 use traffic::TrafficReader;
 
 /// One device, and what is remembered of it between samples.
 pub(crate) struct DeviceReader {
-    n: u32,
     link: DeviceLink,
-    class: Dir,
+    pub class: Dir,
     pci: Dir,
     hwmon: Option<Dir>,
-    holders: HolderList,
-    processes: ProcessFolders,
+    /// Who holds it.
+    pub holders: HolderList,
+    /// What the driver counts for each of them.
+    pub processes: ProcessFolders,
     memory: DeviceMemory,
     /// What was read once, and nothing else: every sample begins with it. Its texts are shared, not copied.
     fixed: Device,
@@ -72,9 +71,8 @@ impl DeviceReader {
         let mut totals = same_slot.map(|reader| reader.totals).unwrap_or_default();
         totals.interrupt();
         Ok(DeviceReader {
-            n,
             link: link.clone(),
-            hwmon: hwmon::find(&pci),
+            hwmon: find_hwmon(&pci),
             class,
             pci,
             holders: HolderList::default(),
@@ -101,16 +99,6 @@ impl DeviceReader {
 
     fn is_seldom_due(&self, mode: ReadMode) -> bool {
         self.seldom_read.is_none_or(|when| when.elapsed() >= mode.seldom_period())
-    }
-
-    /// Who holds it. `None` when the driver does not say.
-    pub fn holders(&mut self, lists: &Dir, trouble: &mut Trouble) -> Option<Holders> {
-        self.holders.read(lists, self.n, trouble)
-    }
-
-    /// What the driver counts for each of the holders, where it does.
-    pub fn counted(&mut self, holders: &Holders, trouble: &mut Trouble) -> BTreeMap<u32, Usage> {
-        self.processes.read(&self.class, &holders.pids, trouble)
     }
 
     /// What the driver counts as used on the device, where it does.
@@ -156,7 +144,7 @@ impl DeviceReader {
         }
         // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.
         if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data == 0 {
-            self.hwmon = hwmon::find(&self.pci);
+            self.hwmon = find_hwmon(&self.pci);
             let sensors = rows(|freshness| freshness == Freshness::Sample).filter(|row| row.folder == Folder::Hwmon);
             sensors.for_each(|row| self.read_row(row, device, trouble));
         }
@@ -167,7 +155,7 @@ impl DeviceReader {
         let unchanged = known.filter(|known| state::is_unchanged(known, device, trouble));
         if known.is_some() && unchanged.is_none() {
             // A reset may have left an old node behind a new one.
-            self.hwmon = hwmon::find(&self.pci);
+            self.hwmon = find_hwmon(&self.pci);
         }
         self.read_seldom(device, unchanged, mode, trouble);
         if unchanged.is_none() {
@@ -234,6 +222,16 @@ impl DeviceReader {
         self.known = Some(device.clone());
         Reading { device, trouble }
     }
+}
+
+/// The hwmon node of a PCI function. Old drivers leave an unused one behind at each reset: the newest counts.
+fn find_hwmon(pci: &Dir) -> Option<Dir> {
+    let mut newest = None;
+    let listed = pci.list_numbered("hwmon", |name, _| {
+        newest = newest.max(name.to_str().and_then(|name| name.strip_prefix("hwmon")).and_then(decimal));
+    });
+    listed.ok()?;
+    pci.open_dir(format!("hwmon/hwmon{}", newest?)).ok()
 }
 
 /// The attributes of figures that are read this often.
