@@ -1,7 +1,6 @@
 //! `ttmon run`: runs a command with the agent in it, and prints a receipt of what it had of the devices.
 
 mod account;
-mod args;
 mod child;
 mod collect;
 mod energy;
@@ -11,7 +10,6 @@ mod json;
 mod receipt;
 
 use account::{End, RunAccount, Verdict};
-pub use args::{AFTER_HELP, RunArgs};
 use collect::{Collected, Collector};
 use energy::{Meter, Tally};
 use model::{Snapshot, State, Timestamp};
@@ -26,6 +24,34 @@ use std::time::{Duration, Instant};
 use watch::args::MachineArgs;
 use watch::exit::{self, Exit, Failure};
 use watch::machine::Machine;
+
+pub const AFTER_HELP: &str = "\
+The receipt goes to standard error when CMD has ended: peak and final bytes per chip and kind, buffers that are still \
+allocated, and of each device the energy, the highest power and the highest temperature. Children that outlive CMD are not \
+waited for.
+
+The agent, libttmon_agent.so, is preloaded into CMD and all that it starts. It is looked for beside ttmon, in ../lib/ttmon and \
+../lib; TTMON_AGENT_LIB names another one, and TTMON_AGENT=off disables it.
+
+Exit codes: that of CMD, 128+N when signal N killed it, 127 when it was not found, 126 when it may not be executed; 3 leaks \
+(--leaks); 2 invalid arguments, or no agent.";
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct RunArgs {
+    /// Exit with 3 when CMD succeeds, but one of its processes leaves something allocated at its clean end, or when it
+    /// closes a device
+    #[arg(long)]
+    pub leaks: bool,
+    /// Also write the receipt as JSON to FILE; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Sample power and temperature every MS milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    pub interval_ms: u64,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
 
 /// Runs the command. The exit code is the command's own, unless something leaked.
 pub fn run(machine: &MachineArgs, args: &RunArgs) -> ExitCode {

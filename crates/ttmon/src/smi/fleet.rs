@@ -99,25 +99,20 @@ fn text(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String 
             }
             text
         }
-        SmiView::Stream(_) => {
-            let mut text = String::new();
-            for (host, snapshot) in answering(fleet) {
-                for (n, line) in view.text(&snapshot, style, round).lines().enumerate() {
-                    let heads = ["host", "name"];
-                    let (mark, name) = match line.strip_prefix('#') {
-                        Some(" SIMULATED") => ('#', ""),
-                        Some(_) => ('#', heads[n.min(1)]),
-                        None => (' ', host.name.as_str()),
-                    };
-                    let name = fit(&clean(name).replace(' ', "_"), NAME, Align::Left, '~');
-                    let rest = line.get(1..).unwrap_or_default();
-                    text += format!("{mark} {name} {rest}").trim_end();
-                    text.push('\n');
-                }
-            }
-            text
+        SmiView::Stream(_) => lines(view, fleet, style, round, |host, n, line| {
+            let heads = ["host", "name"];
+            let (mark, name) = match line.strip_prefix('#') {
+                Some(" SIMULATED") => ('#', ""),
+                Some(_) => ('#', heads[n.min(1)]),
+                None => (' ', host.name.as_str()),
+            };
+            let name = fit(&clean(name).replace(' ', "_"), NAME, Align::Left, '~');
+            format!("{mark} {name} {}", line.get(1..).unwrap_or_default()).trim_end().to_owned()
+        }),
+        SmiView::List => {
+            let listed = lines(view, fleet, style, round, |host, _, line| format!("{}: {line}", clean(&host.name)));
+            listed + &silent(fleet, |host| host.snapshot.is_none())
         }
-        SmiView::List => lines_of_each(view, fleet, style, round),
         SmiView::Report(_) | SmiView::TtSmi(_) => {
             let part = |(host, snapshot): (&HostView, Snapshot)| {
                 let text = view.text(&snapshot, style, round);
@@ -128,14 +123,21 @@ fn text(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String 
     }
 }
 
-/// Each line behind the machine's name, and a line for each machine that does not answer.
-fn lines_of_each(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String {
+/// The lines of each machine, with its name in them.
+fn lines(
+    view: &mut SmiView,
+    fleet: &Fleet,
+    style: &Style,
+    round: u64,
+    named: impl Fn(&HostView, usize, &str) -> String,
+) -> String {
     let mut text = String::new();
     for (host, snapshot) in answering(fleet) {
-        let name = clean(&host.name);
-        view.text(&snapshot, style, round).lines().for_each(|line| text += &format!("{name}: {line}\n"));
+        for (n, line) in view.text(&snapshot, style, round).lines().enumerate() {
+            text += &(named(host, n, line) + "\n");
+        }
     }
-    text + &silent(fleet, |host| host.snapshot.is_none())
+    text
 }
 
 /// Machines that have answered, as they are to be shown.
