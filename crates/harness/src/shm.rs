@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use ledger::book::MemoryKind;
 use libloading::os::unix::RTLD_LOCAL;
 
-use crate::cpp::{Cpp, Storage};
+use crate::cpp::{Cpp, Storage, cpp_functions};
 use crate::script::{self, number};
 
 /// The library and the providers that are open, by slot.
@@ -81,33 +81,17 @@ impl Providers {
     }
 }
 
-type Construct = unsafe extern "C-unwind" fn(this: *mut c_void, asic: u64, device: i32, disabled: bool, verbose: bool);
-type Destroy = unsafe extern "C-unwind" fn(this: *mut c_void);
 type Record = unsafe extern "C-unwind" fn(this: *mut c_void, pid: i32, bytes: u64, kind: u8, chip: u32);
 
-#[derive(Clone, Copy)]
-struct ProviderFunctions {
-    construct: Construct,
-    destroy: Destroy,
-    allocation: Record,
-    deallocation: Record,
-}
-
-impl ProviderFunctions {
-    fn find(library: Cpp) -> Result<ProviderFunctions> {
-        // SAFETY: The types follow from the mangled names; `this` comes first.
-        unsafe {
-            Ok(ProviderFunctions {
-                construct: library.function("_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emibb")?,
-                destroy: library.function("_ZN2tt8tt_metal25SharedMemoryStatsProviderD1Ev")?,
-                allocation: library.function(
-                    "_ZN2tt8tt_metal25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj",
-                )?,
-                deallocation: library.function(
-                    "_ZN2tt8tt_metal25SharedMemoryStatsProvider19record_deallocationEimNS0_13ShmBufferTypeEj",
-                )?,
-            })
-        }
+cpp_functions! {
+    ProviderFunctions {
+        construct(this: *mut c_void, asic: u64, device: i32, disabled: bool, verbose: bool) =
+            "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emibb";
+        destroy(this: *mut c_void) = "_ZN2tt8tt_metal25SharedMemoryStatsProviderD1Ev";
+        allocation(this: *mut c_void, pid: i32, bytes: u64, kind: u8, chip: u32) =
+            "_ZN2tt8tt_metal25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj";
+        deallocation(this: *mut c_void, pid: i32, bytes: u64, kind: u8, chip: u32) =
+            "_ZN2tt8tt_metal25SharedMemoryStatsProvider19record_deallocationEimNS0_13ShmBufferTypeEj";
     }
 }
 

@@ -45,7 +45,7 @@ impl MockMesh {
             size.as_ptr().cast::<u64>().write(bytes);
             each.as_ptr().cast::<u64>().write(page);
             each.as_ptr().byte_add(8).cast::<u32>().write(code(kind).into());
-            sharding.copy_to(each.as_ptr().byte_add(16), self.functions.sharding_behind_pointer);
+            sharding.copy_to(each.as_ptr().byte_add(16), self.sharding_behind_pointer);
             (self.functions.create_replicated)(&mut buffer, size.as_ptr(), each.as_ptr(), device, 0, 0);
             (self.functions.backing)(buffer.object())
         };
@@ -100,7 +100,7 @@ impl MockMesh {
 
     fn create(&mut self, bytes: u64, page: u64, kind: MemoryKind) -> Result<SharedPtr> {
         let mut sharding = sharding(bytes, page, kind)?;
-        let sharding = sharding.as_ptr(self.functions.sharding_behind_pointer);
+        let sharding = sharding.as_ptr(self.sharding_behind_pointer);
         let mut buffer = SharedPtr::null();
         let device = self.device.object();
         // SAFETY: The device is open, the library copies the sharding, and 0 is an absent `std::optional` of a byte.
