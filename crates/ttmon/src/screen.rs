@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use watch::exit::{Exit, Failure};
 use watch::wait::{Interrupt, Woken};
 
-/// When colours are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     Auto,
@@ -36,7 +35,6 @@ pub struct Output {
     pub q_ends: bool,
 }
 
-/// The place that texts are shown at.
 pub struct OutputScreen {
     /// Opened when there is something to write, so that an error leaves a file as it was.
     out: Option<Box<dyn Write>>,

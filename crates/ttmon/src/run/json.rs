@@ -32,7 +32,6 @@ struct Receipt<'a> {
 
 #[derive(Serialize)]
 struct Leaks {
-    /// `none`, `found` or `unknown`.
     verdict: &'static str,
     reason: Option<&'static str>,
 }
@@ -46,7 +45,6 @@ struct ReceiptDevice<'a> {
     serial: Option<&'a str>,
     asic_id: Option<&'a str>,
     energy_joules: Option<f64>,
-    /// The time over which the energy is known.
     energy_seconds: f64,
     peak_power_watts: Option<Watts>,
     peak_asic_temp_celsius: Option<Celsius>,
@@ -127,7 +125,6 @@ struct BufferJson<'a> {
     label: Option<&'a str>,
 }
 
-/// All of it, on several lines.
 pub fn text(account: &RunAccount) -> String {
     let (verdict, reason) = match account.verdict() {
         Verdict::Clean => ("none", None),

@@ -251,10 +251,8 @@ impl FleetState {
     /// Keeps what was started to reach a machine, so that it ends with us. Returns it when it is over already.
     pub fn keep_child(&self, at: usize, child: Child) -> Result<(), Child> {
         let mut shared = self.lock();
-        if shared.is_over {
-            return Err(child);
-        }
-        match shared.hosts.get_mut(at) {
+        let is_over = shared.is_over;
+        match shared.hosts.get_mut(at).filter(|_| !is_over) {
             Some(host) => {
                 host.child = Some(child);
                 Ok(())
@@ -270,6 +268,10 @@ impl FleetState {
 
     pub fn interval(&self) -> Duration {
         self.lock().interval
+    }
+
+    pub fn hosts(&self) -> Vec<HostView> {
+        self.lock().fleet().hosts
     }
 
     pub fn snapshot(&self, at: usize) -> Option<Arc<Snapshot>> {

@@ -19,8 +19,6 @@ pub struct DetailedReport {
     pub allocatable: Option<u64>,
     /// In all banks together.
     pub allocated: Option<u64>,
-    /// In all banks together.
-    pub free: Option<u64>,
     pub blocks: Vec<Block>,
 }
 
@@ -61,7 +59,7 @@ pub fn parse(text: &str) -> Result<Vec<DetailedGroup>, String> {
                 match name {
                     "Total allocatable (B):" => kind.allocatable = Some(number),
                     "Total allocated (B):" => kind.allocated = Some(number),
-                    "Total free (B):" => kind.free = Some(number),
+                    "Total free (B):" => {}
                     _ => return Err(broken("an unknown total")),
                 }
             }
@@ -135,7 +133,7 @@ Block table:
         assert_eq!((dram.allocated, dram.banks()), (Some(240), Some(12)));
         assert_eq!(dram.blocks[0], Block { address: 0, bytes: 20, is_allocated: true });
         let l1 = &groups[0].kinds[1];
-        assert_eq!((l1.kind.as_str(), l1.allocatable, l1.free, l1.banks()), ("l1", Some(64), None, None));
+        assert_eq!((l1.kind.as_str(), l1.allocatable, l1.banks()), ("l1", Some(64), None));
         assert_eq!(groups[1].program.as_deref(), Some("8"));
     }
 

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::thread::ScopedJoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use ureq::http::Uri;
 
 #[derive(Debug, Clone)]
@@ -216,11 +216,10 @@ fn hosts(round: &RoundOfSamples<'_>, base: &str, before: &[HostView]) -> Vec<Hos
 
 /// Asks again and again, and publishes the answers.
 pub fn follow(fleet: &FleetState, prometheus: &Prometheus) {
-    let (mut failures, mut known) = (0, Vec::new());
-    let mut request: Option<DetailRequest> = None;
+    let (mut failures, mut request) = (0, None::<DetailRequest>);
     loop {
-        let details_of =
-            request.as_ref().and_then(|request| known.iter().find(|host: &&HostView| host.name == request.host));
+        let mut known = fleet.hosts();
+        let details_of = request.as_ref().and_then(|request| known.iter().find(|host| host.name == request.host));
         let replies = QueryReplies::default();
         match prometheus.ask_all(details_of, &replies).map(|round| hosts(&round, &prometheus.base, &known)) {
             Ok(hosts) => {
@@ -229,19 +228,14 @@ pub fn follow(fleet: &FleetState, prometheus: &Prometheus) {
             }
             Err(why) => {
                 failures += 1;
-                if known.is_empty() {
-                    known.push(prometheus.placeholder());
-                }
                 known.iter_mut().for_each(|host| lose(host, &why));
             }
         }
-        let answered_at = Instant::now();
-        fleet.all(known.clone());
+        fleet.all(known);
         match fleet.rest(None, failures) {
             NextStep::Ask(next) => request = next,
             NextStep::End => return,
         }
-        age(&mut known, answered_at.elapsed());
     }
 }
 
@@ -258,16 +252,6 @@ fn lose(host: &mut HostView, why: &str) {
         Reach::Waiting | Reach::Reached => Duration::ZERO,
     };
     host.state = Reach::Unreachable { why: why.to_owned(), since };
-}
-
-/// Ages what is not read again.
-fn age(hosts: &mut [HostView], time: Duration) {
-    for host in hosts {
-        host.age = host.age.map(|age| age + time);
-        if let Reach::Unreachable { since, .. } = &mut host.state {
-            *since += time;
-        }
-    }
 }
 
 /// Why there is no answer, in words.
