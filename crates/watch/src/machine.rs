@@ -5,10 +5,12 @@ use crate::client::{MemoryService, ServiceClient};
 use crate::exit::{Exit, Failure};
 use crate::fleet::HostView;
 use crate::fleet::remote::RemoteMachine;
+use crate::memory::{self, MemoryReply};
 use crate::rules::{RuleWatch, RulesReply};
 use alerts::settings::AlertSettings;
 use anyhow::Context;
 use model::{Fault, Snapshot};
+use show::memory::view::{Buffer, View};
 use sources::{Options, Root, Sampler};
 use std::time::Duration;
 
@@ -96,6 +98,29 @@ impl Machine {
         match self {
             Machine::Local(local) => local.service.as_mut().filter(|_| local.is_served).map(|service| service as _),
             Machine::Remote(remote) => remote.service().map(|service| service as _),
+        }
+    }
+
+    /// Where memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers. `all` has the
+    /// other devices, where some were chosen.
+    pub fn memory_view(&mut self, snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> View {
+        let served = self.service().and_then(|service| memory::ask(service, snapshot, all.is_none(), most));
+        let reply = match served {
+            Some(reply) => reply,
+            // The processes of another machine cannot be read here.
+            None if self.is_remote() => MemoryReply::default(),
+            None => memory::from_books(snapshot, all, most),
+        };
+        memory::view(snapshot, reply)
+    }
+
+    /// So many of the largest buffers of one process.
+    pub fn buffers_of(&mut self, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer> {
+        let served = self.service().and_then(|service| memory::of_process(service, snapshot, pid, most));
+        match served {
+            Some(buffers) => buffers,
+            None if self.is_remote() => Vec::new(),
+            None => memory::buffers_in_book(snapshot, pid, most),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Where memory went at the moment of a snapshot: from a service, which lists those of all users, or from the books of agents.
 
 use crate::client::MemoryService;
-use crate::machine::Machine;
 use ledger::wire::Wanted;
 use model::{ExitRecord, Fault, ListedBuffer, Snapshot, Usage};
 use show::memory::gather::{self, Kept};
@@ -12,20 +11,7 @@ use std::cmp::Reverse;
 const EXITS: usize = 50;
 
 /// Buffers, exits, and how many buffers are not listed.
-type MemoryReply = (Vec<Buffer>, Vec<Death>, u64);
-
-/// Where memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers. `all` has the other
-/// devices, where some were chosen.
-pub fn memory_view(machine: &mut Machine, snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> View {
-    let served = machine.service().and_then(|service| ask(service, snapshot, all.is_none(), most));
-    let reply = match served {
-        Some(reply) => reply,
-        // The processes of another machine cannot be read here.
-        None if machine.is_remote() => MemoryReply::default(),
-        None => from_books(snapshot, all, most),
-    };
-    view(snapshot, reply)
-}
+pub type MemoryReply = (Vec<Buffer>, Vec<Death>, u64);
 
 /// Where the memory of another machine went, from its service. `all` if these are all devices that it has.
 pub fn served_view(service: &mut dyn MemoryService, snapshot: &mut Snapshot, all: bool, most: usize) -> View {
@@ -33,25 +19,20 @@ pub fn served_view(service: &mut dyn MemoryService, snapshot: &mut Snapshot, all
     view(snapshot, reply)
 }
 
-fn view(snapshot: &Snapshot, (buffers, deaths, unlisted_buffers): MemoryReply) -> View {
+pub fn view(snapshot: &Snapshot, (buffers, deaths, unlisted_buffers): MemoryReply) -> View {
     View { unlisted_buffers, ..gather::view(snapshot, buffers, deaths) }
 }
 
-/// So many of the largest buffers of one process.
-pub fn buffers_of(machine: &mut Machine, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer> {
-    let served = machine.service().and_then(|service| of_process(service, snapshot, pid, most));
-    served.unwrap_or_else(|| {
-        if machine.is_remote() {
-            return Vec::new();
-        }
-        let mut its = snapshot.clone();
-        its.processes.retain(|process| process.pid == pid);
-        let books = books(&mut its);
-        gather::buffers(&its, snapshot, &books, most)
-    })
+/// So many of the largest buffers of one process, from its book.
+pub fn buffers_in_book(snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer> {
+    let mut its = snapshot.clone();
+    its.processes.retain(|process| process.pid == pid);
+    let books = books(&mut its);
+    gather::buffers(&its, snapshot, &books, most)
 }
 
-fn from_books(snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> MemoryReply {
+/// The buffers on the devices of a snapshot, from all books. `all` has the other devices, where some were chosen.
+pub fn from_books(snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> MemoryReply {
     let books = books(snapshot);
     let buffers = gather::buffers(snapshot, all.unwrap_or(snapshot), &books, most);
     let without_room = books.iter().map(|kept| kept.memory.unlisted_buffers).fold(0, u64::saturating_add);
@@ -81,7 +62,7 @@ fn books(snapshot: &mut Snapshot) -> Vec<Kept> {
 
 /// The largest buffers on the devices of a snapshot, the latest exits there, and how many buffers are not listed. `all` if
 /// those are all devices that there are. None when the service does not answer.
-fn ask(service: &mut dyn MemoryService, snapshot: &mut Snapshot, all: bool, most: usize) -> Option<MemoryReply> {
+pub fn ask(service: &mut dyn MemoryService, snapshot: &mut Snapshot, all: bool, most: usize) -> Option<MemoryReply> {
     let ids: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
     let wanted = |device: Option<String>| Wanted { device, limit: Some(most), ..Wanted::default() };
     let pages = if all { vec![wanted(None)] } else { ids.iter().cloned().map(|id| wanted(Some(id))).collect() };

@@ -15,7 +15,6 @@ use watch::args::MachineArgs;
 use watch::exit::{Exit, Failure};
 use watch::exit_status;
 use watch::machine::Machine;
-use watch::memory::memory_view;
 use watch::selection::selected;
 
 pub const AFTER_HELP: &str = "\
@@ -93,7 +92,7 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
         if !snapshot.devices.is_empty() || args.json {
             let others = Some(&all).filter(|_| !args.device.is_empty());
-            let view = memory_view(machine, &mut snapshot, others, LARGEST);
+            let view = machine.memory_view(&mut snapshot, others, LARGEST);
             screen.show(&text(&view, args, screen, every.is_none()))?;
         }
         exit
