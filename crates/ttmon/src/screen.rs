@@ -72,21 +72,16 @@ impl OutputScreen {
         OutputScreen { out: None, output, is_terminal, last: None, keys: None }
     }
 
-    fn out(&mut self) -> anyhow::Result<&mut Box<dyn Write>> {
-        if self.out.is_none() {
-            self.out =
-                Some(match &self.output.path {
-                    None => Box::new(io::stdout().lock()),
-                    Some(path) => Box::new(File::create(path).map_err(|error| {
-                        Failure::of_io(&error, format!("cannot write to {}: {error}", path.display()))
-                    })?),
-                });
-        }
-        self.out.as_mut().ok_or_else(|| io::Error::other("there is no output").into())
-    }
-
     fn write(&mut self, text: &str) -> anyhow::Result<()> {
-        let out = self.out()?;
+        let out: Box<dyn Write> = match (self.out.take(), &self.output.path) {
+            (Some(out), _) => out,
+            (None, None) => Box::new(io::stdout().lock()),
+            (None, Some(path)) => Box::new(
+                File::create(path)
+                    .map_err(|error| Failure::of_io(&error, format!("cannot write to {}: {error}", path.display())))?,
+            ),
+        };
+        let out = self.out.insert(out);
         out.write_all(text.as_bytes())?;
         Ok(out.flush()?)
     }

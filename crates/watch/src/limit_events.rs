@@ -63,14 +63,9 @@ impl LimitEvents {
         self.cross(device, LINK, f64::from(u8::from(is_degraded)), 1.0).then(|| {
             let link = &device.pcie;
             let number = |n: Option<u8>| n.map_or("?".into(), |n| n.to_string());
-            let text = format!(
-                "device {}: PCIe link degraded: Gen{} x{} (max Gen{} x{})",
-                device.id,
-                number(link.generation),
-                number(link.width),
-                number(link.max_generation),
-                number(link.max_width)
-            );
+            let [now, most] = [(link.generation, link.width), (link.max_generation, link.max_width)]
+                .map(|(generation, width)| format!("Gen{} x{}", number(generation), number(width)));
+            let text = format!("device {}: PCIe link degraded: {now} (max {most})", device.id);
             (Weight::Warning, text)
         })
     }

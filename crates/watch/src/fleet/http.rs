@@ -20,7 +20,6 @@ pub struct RemoteService {
 }
 
 /// What a service recorded before its machine was shown.
-#[derive(Default, Clone)]
 struct Before {
     past: Arc<Vec<Snapshot>>,
     events: Arc<Vec<Event>>,
@@ -123,8 +122,7 @@ impl RemoteService {
             (pid, buffers.unwrap_or_default())
         });
         let exits = service.exits(EXITS).unwrap_or_default();
-        let Before { past, events } = before.clone();
-        HostDetail { memory, process, exits, past, events }
+        HostDetail { memory, process, exits, past: before.past.clone(), events: before.events.clone() }
     }
 }
 

@@ -21,12 +21,7 @@ pub enum FleetSource {
     /// A Prometheus that scrapes them is asked.
     Prometheus(prometheus::Prometheus),
     /// `ttmon` is started there; the program itself is copied there when `push` is set.
-    Ssh {
-        /// Names that ssh knows.
-        hosts: Vec<String>,
-        /// Whether the program is copied to machines that have none.
-        push: bool,
-    },
+    Ssh { hosts: Vec<String>, push: bool },
 }
 
 /// What all threads know of the machines.
@@ -70,33 +65,34 @@ const LONGEST_REST: Duration = Duration::from_secs(10);
 impl FleetWatcher {
     /// Begins at once with all of them.
     pub fn start(source: FleetSource, interval: Duration) -> io::Result<FleetWatcher> {
-        let views: Vec<HostView> = match &source {
-            FleetSource::Http(places, _) => {
-                places.iter().map(|place| HostView::new(&place.name, &place.base)).collect()
+        type Follow = Box<dyn FnOnce(&FleetState) + Send>;
+        let followed: Vec<(HostView, Follow)> = match source {
+            FleetSource::Http(places, http) => {
+                let follow = |(at, place): (usize, HttpPlace)| -> (HostView, Follow) {
+                    let service = RemoteService::at(&http, &place.base);
+                    let follow = move |state: &FleetState| http::follow(state, at, &service);
+                    (HostView::new(place.name, place.base), Box::new(follow))
+                };
+                places.into_iter().enumerate().map(follow).collect()
             }
             // It knows which machines there are.
-            FleetSource::Prometheus(source) => vec![source.placeholder()],
-            FleetSource::Ssh { hosts, .. } => hosts.iter().map(|host| HostView::new(host, host)).collect(),
+            FleetSource::Prometheus(source) => {
+                let view = source.placeholder();
+                vec![(view, Box::new(move |state: &FleetState| prometheus::follow(state, &source)))]
+            }
+            FleetSource::Ssh { hosts, push } => {
+                let follow = |(at, host): (usize, String)| -> (HostView, Follow) {
+                    (HostView::new(&host, &host), Box::new(move |state| ssh::follow(state, at, &host, push)))
+                };
+                hosts.into_iter().enumerate().map(follow).collect()
+            }
         };
         // A connection or a few pipes for each of them.
         sources::make_room_for_files();
-        let state = Arc::new(FleetState::new(views, interval));
+        let (views, threads): (Vec<HostView>, Vec<Follow>) = followed.into_iter().unzip();
         // From here on a failure ends what was begun.
-        let watch = FleetWatcher { state: state.clone() };
-        match source {
-            FleetSource::Http(places, asking) => {
-                for (at, place) in places.into_iter().enumerate() {
-                    let service = RemoteService::at(&asking, &place.base);
-                    watch.begin(move |state| http::follow(state, at, &service))?;
-                }
-            }
-            FleetSource::Prometheus(source) => watch.begin(move |state| prometheus::follow(state, &source))?,
-            FleetSource::Ssh { hosts, push } => {
-                for (at, host) in hosts.into_iter().enumerate() {
-                    watch.begin(move |state| ssh::follow(state, at, &host, push))?;
-                }
-            }
-        }
+        let watch = FleetWatcher { state: Arc::new(FleetState::new(views, interval)) };
+        threads.into_iter().try_for_each(|follow| watch.begin(follow))?;
         Ok(watch)
     }
 

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
 use show::memory::view::{Area, Banks, Buffer, Chip, Kind};
 use std::collections::BTreeMap;
 use std::path::Path;
+use watch::fleet::http::escaped;
 
 /// As tt-metal numbers its kinds; 2 is host memory.
 const KINDS: [(i64, &str); 4] = [(0, "dram"), (1, "l1"), (3, "l1_small"), (4, "trace")];
@@ -36,16 +37,9 @@ pub fn read(file: &Path) -> Result<Parts, String> {
 
 /// Neither the file nor anything beside it is written to.
 fn open(file: &Path) -> rusqlite::Result<Connection> {
-    let path: String = file
-        .to_string_lossy()
-        .bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => char::from(byte).to_string(),
-            other => format!("%{other:02x}"),
-        })
-        .collect();
+    let parts: Vec<String> = file.to_string_lossy().split('/').map(escaped).collect();
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)
+    Connection::open_with_flags(format!("file:{}?immutable=1", parts.join("/")), flags)
 }
 
 fn words(error: rusqlite::Error) -> String {
