@@ -1,7 +1,8 @@
 //! JSON on one line or on several; and several machines as one object.
 
 use model::{SCHEMA, Snapshot};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use watch::fleet::{Fleet, HostView, Reach};
 
 /// A person gets it indented; a program reads it faster in one line.
@@ -51,4 +52,27 @@ struct HostAnswer<'a> {
 pub enum HostContent<'a> {
     Snapshot(Option<&'a Snapshot>),
     Memory(Option<Box<show::memory::view::View>>),
+}
+
+/// A JSON object that keeps the order of its keys.
+pub struct Object(pub Vec<(&'static str, JsonNode)>);
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum JsonNode {
+    Value(Value),
+    Object(Object),
+    List(Vec<Object>),
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, node)| (key, node)))
+    }
+}
+
+impl<T: Into<Value>> From<T> for JsonNode {
+    fn from(value: T) -> JsonNode {
+        JsonNode::Value(value.into())
+    }
 }

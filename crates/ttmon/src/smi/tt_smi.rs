@@ -5,8 +5,9 @@
 //! out: a made-up `cm_fw_date` on Blackhole, and processes numbered differently from the devices.
 
 use super::process_row::ProcessRow;
+use crate::json::{JsonNode, Object};
 use model::{Arch, Device, DeviceId, Snapshot, State};
-use serde::ser::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -42,29 +43,6 @@ impl TtSmiHost {
 }
 
 const NA: &str = "N/A";
-
-/// A JSON object that keeps the order of its keys.
-struct Object(Vec<(&'static str, JsonNode)>);
-
-#[derive(serde::Serialize)]
-#[serde(untagged)]
-enum JsonNode {
-    Value(Value),
-    Object(Object),
-    List(Vec<Object>),
-}
-
-impl Serialize for Object {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(key, node)| (key, node)))
-    }
-}
-
-impl<T: Into<Value>> From<T> for JsonNode {
-    fn from(value: T) -> JsonNode {
-        JsonNode::Value(value.into())
-    }
-}
 
 /// A text, where it is known.
 fn known<T: ToString>(text: Option<T>) -> JsonNode {
