@@ -78,20 +78,24 @@ fn chosen(mut fleet: Fleet, names: &[String]) -> anyhow::Result<Fleet> {
     }
 }
 
+fn content(host: &HostView) -> HostContent<'_> {
+    HostContent::Snapshot(host.snapshot.as_deref())
+}
+
 fn text(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String {
     match view {
         SmiView::Table => {
             let now = Timestamp(jiff::Timestamp::now().as_millisecond());
             table::fleet::text(fleet, style, &local_time(now, LONG_TIME))
         }
-        SmiView::Json { lines } => json(fleet, *lines),
-        SmiView::Csv(_) => {
-            let mut text = String::new();
-            let mut is_first = round == 1;
+        SmiView::Json { lines } => fleet_json(fleet, *lines, content),
+        SmiView::Csv(query) => {
+            let has_header = query.form.header;
+            let (mut text, mut is_first) = (String::new(), round == 1);
             for (host, snapshot) in answering(fleet) {
                 let lines = view.text(&snapshot, style, if is_first { 1 } else { 2 });
                 for (n, line) in lines.lines().enumerate() {
-                    let is_header = is_first && n == 0 && view.has_header();
+                    let is_header = is_first && n == 0 && has_header;
                     let name = if is_header { "host".into() } else { csv::quoted(&host.name) };
                     text += &format!("{name}, {line}\n");
                 }
@@ -149,10 +153,6 @@ fn answering(fleet: &Fleet) -> impl Iterator<Item = (&HostView, Snapshot)> {
 fn silent(fleet: &Fleet, is_of_interest: impl Fn(&HostView) -> bool) -> String {
     let silent = fleet.hosts.iter().filter(|host| is_of_interest(host));
     silent.map(|host| format!("{}: {}\n", clean(&host.name), clean(&no_answer(host)))).collect()
-}
-
-fn json(fleet: &Fleet, one_line: bool) -> String {
-    fleet_json(fleet, one_line, |host| HostContent::Snapshot(host.snapshot.as_deref()))
 }
 
 #[cfg(test)]
@@ -225,7 +225,11 @@ mod tests {
         let mut fleet = example::several();
         fleet.hosts[0].snapshot = Some(Arc::new(example::calm(0)));
         fleet.hosts.remove(1);
-        expect_file!["golden/fleet.json"].assert_eq(&json(&Fleet { hosts: fleet.hosts[..2].to_vec() }, false));
+        expect_file!["golden/fleet.json"].assert_eq(&fleet_json(
+            &Fleet { hosts: fleet.hosts[..2].to_vec() },
+            false,
+            content,
+        ));
         let all: Value = serde_json::from_str(&shown("--json", &example::several())).unwrap();
         let snapshot: Snapshot = serde_json::from_value(all["hosts"][1]["snapshot"].clone()).unwrap();
         assert_eq!(snapshot, show::example::machine());

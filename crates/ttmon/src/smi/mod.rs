@@ -117,11 +117,6 @@ impl SmiView {
         })
     }
 
-    /// Whether the first line of its text names what is in the others.
-    fn has_header(&self) -> bool {
-        matches!(self, SmiView::Csv(query) if query.has_header())
-    }
-
     fn text(&mut self, snapshot: &Snapshot, style: &Style, round: u64) -> String {
         let plain = |text: String| if style.unicode { text } else { text.replace("°C", "C") };
         let time = |format| local_time(snapshot.taken_at, format);

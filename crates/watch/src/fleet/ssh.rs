@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// A longer line is no snapshot.
 const LONGEST: u64 = 64 << 20;
 /// So many lines of greetings are read over.
-const GREETINGS: usize = 200;
+pub const GREETINGS: usize = 200;
 
 /// A connection that has lasted so long has worked.
 const WORKED: Duration = Duration::from_secs(10);

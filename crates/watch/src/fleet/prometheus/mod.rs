@@ -224,7 +224,11 @@ pub fn follow(fleet: &FleetState, prometheus: &Prometheus) {
         match prometheus.ask_all(details_of, &replies).map(|round| hosts(&round, &prometheus.base, &known)) {
             Ok(hosts) => {
                 failures = 0;
-                known = if hosts.is_empty() { vec![no_machine(prometheus)] } else { hosts };
+                known = hosts;
+                if known.is_empty() {
+                    known.push(prometheus.placeholder());
+                    lose(&mut known[0], "it scrapes no `ttmon serve`: there is no series ttmon_device_state");
+                }
             }
             Err(why) => {
                 failures += 1;
@@ -237,13 +241,6 @@ pub fn follow(fleet: &FleetState, prometheus: &Prometheus) {
             NextStep::End => return,
         }
     }
-}
-
-/// What is shown of a Prometheus that knows no machine.
-fn no_machine(prometheus: &Prometheus) -> HostView {
-    let mut host = prometheus.placeholder();
-    lose(&mut host, "it scrapes no `ttmon serve`: there is no series ttmon_device_state");
-    host
 }
 
 fn lose(host: &mut HostView, why: &str) {
