@@ -123,8 +123,10 @@ const WORDS: [(FaultKind, &str); 6] = [
     (FaultKind::Stuck, "stuck"),
 ];
 
+type Switch = fn(&mut Spec) -> &mut bool;
+
 /// Words that switch something on.
-const SWITCHES: [(&str, fn(&mut Spec) -> &mut bool); 5] = [
+const SWITCHES: [(&str, Switch); 5] = [
     ("idle", |spec| &mut spec.idle),
     ("fdinfo", |spec| &mut spec.counting.fdinfo),
     ("processes", |spec| &mut spec.counting.processes),

@@ -19,17 +19,17 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Recording {
     file: File,
-    chunks: Vec<Chunk>,
+    pub(super) chunks: Vec<Chunk>,
     unpacked: Option<Unpacked>,
     remark: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Chunk {
+pub(super) struct Chunk {
     offset: u64,
     /// Of its first snapshot.
     index: usize,
-    header: Header,
+    pub(super) header: Header,
 }
 
 #[derive(Debug)]
@@ -87,14 +87,6 @@ impl Recording {
     /// Never; an empty recording cannot be opened.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// When the first snapshot was taken, and when the last.
-    #[cfg(test)]
-    pub fn times(&self) -> (Timestamp, Timestamp) {
-        let first = self.chunks.first().map(|chunk| chunk.header.first);
-        let last = self.chunks.last().map(|chunk| chunk.header.last);
-        (first.unwrap_or_default(), last.unwrap_or_default())
     }
 
     /// The last snapshot that was taken at this time or before. The first one, when all came later.
