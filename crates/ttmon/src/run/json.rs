@@ -4,6 +4,8 @@ use super::account::{ChipName, End, Fate, RunAccount, RunProcess, Verdict};
 use super::energy::Tally;
 use crate::json::{JsonNode, Object, json};
 use ledger::book::{BankReading, BookBuffer, BookChip, MemoryKind};
+use model::figure::device::{ASIC_ID, PCI_ADDRESS};
+use model::figure::process::PEAK_BYTES;
 use model::{SCHEMA, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
@@ -98,10 +100,10 @@ fn device(tally: &Tally) -> Object {
     Object(vec![
         ("index", device.id.index().into()),
         ("id", device.id.to_string().into()),
-        ("pci_address", device.pci_address.as_ref().map(|address| &*address.0).into()),
+        (PCI_ADDRESS.name, device.pci_address.as_ref().map(|address| &*address.0).into()),
         ("board", device.board.as_deref().into()),
         ("serial", device.serial.as_deref().into()),
-        ("asic_id", device.asic_id.as_deref().into()),
+        (ASIC_ID.name, device.asic_id.as_deref().into()),
         ("energy_joules", tally.energy.map(|energy| millis(energy.0)).into()),
         // The time over which the energy is known.
         ("energy_seconds", millis(tally.known.as_secs_f64()).into()),
@@ -144,7 +146,7 @@ fn chip(chip: &BookChip, name: &ChipName) -> Object {
             ("bytes", counter.bytes.into()),
             ("logical_bytes", counter.logical.into()),
             ("buffers", counter.buffers.into()),
-            ("peak_bytes", counter.peak.into()),
+            (PEAK_BYTES.name, counter.peak.into()),
             ("allocations", counter.allocations.into()),
             ("frees", counter.frees.into()),
             ("banks", banks.map_or(Value::Null.into(), |banks| JsonNode::Object(figures(banks)))),
