@@ -4,7 +4,7 @@ use model::{Bytes, Device, Snapshot};
 use show::figures::*;
 use show::grid::Page;
 use show::style::{Style, Tone};
-use show::text::Align::{self, Left, Right};
+use show::text::Align::{Left, Right};
 
 /// The left half has a fixed width; the right one, with the bars, takes the rest.
 const LEFT: usize = 46;
@@ -15,10 +15,8 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     page.rule(&columns, glyphs.horizontal, [glyphs.middle[0], glyphs.top[1], glyphs.middle[2]]);
     let plain = |text: &str| (text.to_owned(), Tone::Plain);
     let memory = style.cell(" Memory", columns[1] - 13, Left, Tone::Plain) + "used / total ";
-    let first = half(&style, FIRST, ["Dev", "Board", "PCI address", "PCIe link"].map(plain));
-    let second = half(&style, SECOND, ["State", "Fan", "Temp", "Power", "AICLK"].map(plain));
-    page.line(&[first + "  ", memory]);
-    page.line(&[format!(" {second} "), " ".repeat(columns[1])]);
+    page.line(&[first(&style, ["Dev", "Board", "PCI address", "PCIe link"].map(plain)), memory]);
+    page.line(&[second(&style, ["State", "Fan", "Temp", "Power", "AICLK"].map(plain)), " ".repeat(columns[1])]);
     page.rule(&columns, glyphs.double, glyphs.joint);
     for (i, device) in snapshot.devices.iter().enumerate() {
         if i > 0 {
@@ -29,35 +27,53 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     page.rule(&columns, glyphs.horizontal, glyphs.bottom);
 }
 
-/// The cells of the two lines of the left half: their columns and sides.
-const FIRST: [(usize, Align); 4] = [(4, Right), (16, Left), (12, Left), (9, Right)];
-const SECOND: [(usize, Align); 5] = [(9, Left), (8, Right), (8, Right), (8, Right), (7, Right)];
+fn first(style: &Style, [name, board, address, link]: [(String, Tone); 4]) -> String {
+    let cells = [
+        style.cell(&name.0, 4, Right, name.1),
+        style.cell(&board.0, 16, Left, board.1),
+        style.cell(&address.0, 12, Left, address.1),
+        style.cell(&link.0, 9, Right, link.1),
+    ];
+    format!("{}  ", cells.join(" "))
+}
 
-fn half<const N: usize>(style: &Style, layout: [(usize, Align); N], cells: [(String, Tone); N]) -> String {
-    let cells = cells.iter().zip(layout).map(|((text, tone), (columns, side))| style.cell(text, columns, side, *tone));
-    cells.collect::<Vec<_>>().join(" ")
+fn second(style: &Style, [state, fan, temperature, power, clock]: [(String, Tone); 5]) -> String {
+    let cells = [
+        style.cell(&state.0, 9, Left, state.1),
+        style.cell(&fan.0, 8, Right, fan.1),
+        style.cell(&temperature.0, 8, Right, temperature.1),
+        style.cell(&power.0, 8, Right, power.1),
+        style.cell(&clock.0, 7, Right, clock.1),
+    ];
+    format!(" {} ", cells.join(" "))
 }
 
 fn block(page: &mut Page, device: &Device, right: usize) {
     let style = page.style;
     let unit = |figure: String, unit: &str| if figure == style.glyphs().absent { figure } else { figure + unit };
-    let first = [
-        (name(device, &style), Tone::Strong),
-        (board(device, &style), Tone::Strong),
-        (address(device, &style), Tone::Plain),
-        (link(device), link_tone(device)),
-    ];
-    let second = [
-        (device.state.name().to_owned(), state_tone(device.state)),
-        (fan(device, &style), Tone::Plain),
-        (unit(temperature(device, &style), style.glyphs().degree), temperature_tone(device)),
-        (unit(power(device, &style), "W"), power_tone(device)),
-        (unit(clock(device, &style), "MHz"), Tone::Plain),
-    ];
+    let first = first(
+        &style,
+        [
+            (name(device, &style), Tone::Strong),
+            (board(device, &style), Tone::Strong),
+            (address(device, &style), Tone::Plain),
+            (link(device), link_tone(device)),
+        ],
+    );
+    let second = second(
+        &style,
+        [
+            (device.state.name().to_owned(), state_tone(device.state)),
+            (fan(device, &style), Tone::Plain),
+            (unit(temperature(device, &style), style.glyphs().degree), temperature_tone(device)),
+            (unit(power(device, &style), "W"), power_tone(device)),
+            (unit(clock(device, &style), "MHz"), Tone::Plain),
+        ],
+    );
     let memory = &device.memory;
     let usage = |name, used, total| usage(name, used, total, memory.untracked_processes, right, &style);
-    page.line(&[half(&style, FIRST, first) + "  ", usage("DRAM", memory.dram_used, memory.dram_total)]);
-    page.line(&[format!(" {} ", half(&style, SECOND, second)), usage("L1", memory.l1_used, memory.l1_total)]);
+    page.line(&[first, usage("DRAM", memory.dram_used, memory.dram_total)]);
+    page.line(&[second, usage("L1", memory.l1_used, memory.l1_total)]);
     let (traffic, remark) = (traffic(device, &style), remark(device));
     if traffic.is_some() || remark.is_some() {
         let text = |text: Option<String>| text.map_or_else(String::new, |text| format!(" {text}"));
