@@ -76,8 +76,8 @@ class label(contextlib.ContextDecorator):
         self._text = text.encode(errors="replace")
 
     def __enter__(self) -> label:
-        _agent.push_label(self._text)
+        _agent.label("ttmon_label_push", self._text)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _agent.pop_label()
+        _agent.label("ttmon_label_pop")

@@ -37,20 +37,12 @@ def ask(query: str, *arguments: int) -> dict[str, Any]:
     return answer
 
 
-def push_label(text: bytes) -> None:
-    """Labels the buffers of this thread from now on."""
+def label(function: str, *text: bytes) -> None:
+    """Calls ttmon_label_push or ttmon_label_pop: labels the buffers of this thread, or goes back to the label before."""
     try:
-        _library().ttmon_label_push(text)
+        getattr(_library(), function)(*text)
     except (AttributeError, OSError):
         pass  # Then buffers are not counted.
-
-
-def pop_label() -> None:
-    """Goes back to the label before."""
-    try:
-        _library().ttmon_label_pop()
-    except (AttributeError, OSError):
-        pass
 
 
 @functools.lru_cache(maxsize=None)

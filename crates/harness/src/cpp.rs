@@ -6,24 +6,15 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering, fence};
 
 use anyhow::{Context, Result};
-use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::{Library, RTLD_NOW};
 
 /// A library that stays loaded until the process ends, so that its functions may be copied out.
 #[derive(Clone, Copy)]
 pub struct Cpp(&'static Library);
 
 impl Cpp {
-    /// Loads a library whose names others do not see.
-    pub fn load(path: &Path) -> Result<Cpp> {
-        Cpp::load_with(path, RTLD_LOCAL)
-    }
-
-    /// Loads a library whose names the libraries loaded later see.
-    pub fn load_global(path: &Path) -> Result<Cpp> {
-        Cpp::load_with(path, RTLD_GLOBAL)
-    }
-
-    fn load_with(path: &Path, visibility: c_int) -> Result<Cpp> {
+    /// Loads a library whose names the libraries loaded later see (`RTLD_GLOBAL`) or do not see (`RTLD_LOCAL`).
+    pub fn load(path: &Path, visibility: c_int) -> Result<Cpp> {
         // SAFETY: The initialisers run code of a library that the caller chose; tt-metal's only set
         // up its own globals.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | visibility) };
@@ -31,16 +22,37 @@ impl Cpp {
         Ok(Cpp(Box::leak(Box::new(library))))
     }
 
-    /// Finds a function by its mangled name.
+    /// Finds a function by its mangled name, or by the next one where a library has another.
     ///
     /// # Safety
-    /// `F` must be the function pointer type that matches the name.
-    pub unsafe fn function<F: Copy>(self, name: &str) -> Result<F> {
+    /// `F` must be the function pointer type that matches the names.
+    pub unsafe fn function<F: Copy>(self, names: &[&str]) -> Result<F> {
         // SAFETY: The caller vouches for the type.
-        let symbol = unsafe { self.0.get::<F>(name) };
-        Ok(*symbol.with_context(|| format!("the library has no {name}"))?)
+        let found = names.iter().find_map(|name| unsafe { self.0.get::<F>(*name) }.ok());
+        Ok(*found.with_context(|| format!("the library has no {}", names.join(" and no ")))?)
     }
 }
+
+/// A table of functions: arguments, result, and mangled names, which the types follow from.
+macro_rules! cpp_functions {
+    ($(#[$about:meta])* $table:ident {
+        $($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $($symbol:expr),+;)+
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy)]
+        pub struct $table {
+            $($(#[$doc])* pub $name: unsafe extern "C-unwind" fn($($argument: $type),*) $(-> $result)?,)+
+        }
+
+        impl $table {
+            pub fn find(library: $crate::cpp::Cpp) -> anyhow::Result<$table> {
+                // SAFETY: The types follow from the mangled names; `this` comes first.
+                unsafe { Ok($table { $($name: library.function(&[$($symbol),+])?,)+ }) }
+            }
+        }
+    };
+}
+pub(crate) use cpp_functions;
 
 /// Zeroed memory for a C++ object whose type we do not know, larger and stricter than it needs.
 #[repr(C, align(64))]

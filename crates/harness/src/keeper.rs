@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -70,17 +70,16 @@ impl Keeper {
                 Ok(String::new())
             }
             ["boast", bytes] => {
-                let mut truth = self.truth.lock().ok().context("the thread has died")?;
-                truth.allocate(MemoryKind::Dram, crate::script::number("BYTES", bytes)?, 1, 0);
+                self.truth()?.allocate(MemoryKind::Dram, crate::script::number("BYTES", bytes)?, 1, 0);
                 Ok(String::new())
             }
             ["hand", socket] => {
-                let truth = self.truth.lock().ok().context("the thread has died")?;
-                self.service = Some(hand_over(&truth.writer, socket)?);
+                let service = hand_over(&self.truth()?.writer, socket)?;
+                self.service = Some(service);
                 Ok(String::new())
             }
             ["stop"] => {
-                let truth = self.truth.lock().ok().context("the thread has died")?;
+                let truth = self.truth()?;
                 let sum =
                     |kind| truth.live.iter().filter(|(_, of, _)| *of == kind).map(|(.., bytes)| bytes).sum::<u64>();
                 let (dram, l1, trace) = (sum(MemoryKind::Dram), sum(MemoryKind::L1), sum(MemoryKind::Trace));
@@ -88,6 +87,10 @@ impl Keeper {
             }
             _ => bail!("unknown command {:?}", words.join(" ")),
         }
+    }
+
+    fn truth(&self) -> Result<MutexGuard<'_, Truth>> {
+        self.truth.lock().ok().context("the thread has died")
     }
 }
 

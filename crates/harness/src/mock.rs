@@ -35,6 +35,7 @@ mod sharding;
 
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::c_void;
 use std::fs;
 use std::path::Path;
 use std::process;
@@ -42,18 +43,23 @@ use std::str::FromStr;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
+use libloading::os::unix::RTLD_GLOBAL;
 
 use self::buffers::MockBuffer;
 use self::child::SleepingChild;
-use self::functions::MetalFunctions;
-use self::program::Program;
+use self::functions::{MetalFunctions, TtnnFunctions};
+use self::program::{Program, ProgramFunctions};
 use crate::cpp::{Cpp, SharedPtr, Storage};
 use crate::root::MetalRoot;
-use crate::script::number;
+use crate::script::{self, number};
 
 /// A mesh of devices and what is on it.
 pub struct MockMesh {
     functions: MetalFunctions,
+    ttnn: TtnnFunctions,
+    programs: ProgramFunctions,
+    /// Whether `BufferShardingArgs` is a pointer to its fields.
+    sharding_behind_pointer: bool,
     children: Vec<SleepingChild>,
     // Programs and buffers go before the device they are on.
     program: Option<Program>,
@@ -86,15 +92,22 @@ impl MockMesh {
         env::set_current_dir(root.scratch())?;
 
         let libraries = root.path().join("build/lib");
-        let metal = Cpp::load_global(&libraries.join("libtt_metal.so"))?;
-        let ttnn = Cpp::load_global(&libraries.join("_ttnncpp.so"))?;
-        let functions = MetalFunctions::find(metal, ttnn)?;
-        let device = open_device(&functions, shape);
+        let metal = Cpp::load(&libraries.join("libtt_metal.so"), RTLD_GLOBAL)?;
+        let ttnn = Cpp::load(&libraries.join("_ttnncpp.so"), RTLD_GLOBAL)?;
+        let (functions, ttnn) = (MetalFunctions::find(metal)?, TtnnFunctions::find(ttnn)?);
+        // It has a constructor then.
+        let constructor = ["_ZN2tt8tt_metal18BufferShardingArgsC1Ev"];
+        // SAFETY: It is not called.
+        let sharding_behind_pointer = unsafe { metal.function::<*const c_void>(&constructor) }.is_ok();
+        let device = open_device(&functions, &ttnn, shape);
         if device.object().is_null() {
             bail!("the library opened no device");
         }
         Ok(MockMesh {
             functions,
+            ttnn,
+            programs: ProgramFunctions::find(metal)?,
+            sharding_behind_pointer,
             children: Vec::new(),
             program: None,
             buffers: BTreeMap::new(),
@@ -126,48 +139,47 @@ impl MockMesh {
             _ => {}
         }
         match *words {
-            ["alloc", id, bytes, page, kind] => {
-                self.alloc(number("ID", id)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
+            ["alloc" | "tensor", id, bytes, page, kind] => {
+                let allocate = if words[0] == "alloc" { MockMesh::alloc } else { MockMesh::tensor };
+                allocate(self, number("ID", id)?, number("BYTES", bytes)?, number("PAGE", page)?, script::kind(kind)?)
             }
-            ["tensor", id, bytes, page, kind] => {
-                self.tensor(number("ID", id)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
+            ["hold" | "churn", count, bytes, page, kind] => {
+                let many = if words[0] == "hold" { MockMesh::hold } else { MockMesh::churn };
+                many(self, number("COUNT", count)?, number("BYTES", bytes)?, number("PAGE", page)?, script::kind(kind)?)
             }
-            ["hold", count, bytes, page, kind] => {
-                self.hold(number("COUNT", count)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
-            }
-            ["churn", count, bytes, page, kind] => {
-                self.churn(number("COUNT", count)?, number("BYTES", bytes)?, number("PAGE", page)?, kind.parse()?)
-            }
-            ["stats", kind] => self.stats(kind.parse()?),
-            ["cb", bytes] => {
-                // Only one at a time; the old one goes before the new one comes.
-                self.program = None;
-                let program = Program::new(self.functions.program, self.device.object(), number("BYTES", bytes)?)?;
-                let cores = program.cores;
-                self.program = Some(program);
-                Ok(format!("cores={cores}"))
-            }
+            ["stats", kind] => self.stats(script::kind(kind)?),
+            ["cb", bytes] => self.run_program(number("BYTES", bytes)?),
             ["close"] => {
                 self.close();
                 Ok(String::new())
             }
-            ["drop"] => {
-                if self.buffers.values().any(|buffer| !buffer.is_tensor) {
-                    bail!("only tensors may outlive their device");
-                }
-                self.closed = true;
-                self.device = SharedPtr::null();
-                Ok(String::new())
-            }
+            ["drop"] => self.drop_device(),
             _ => bail!("unknown command {:?}", words.join(" ")),
         }
+    }
+
+    /// Only one at a time; the old one goes before the new one comes.
+    fn run_program(&mut self, bytes: u32) -> Result<String> {
+        self.program = None;
+        let program = Program::new(self.programs, self.device.object(), bytes)?;
+        let cores = self.program.insert(program).cores;
+        Ok(format!("cores={cores}"))
+    }
+
+    fn drop_device(&mut self) -> Result<String> {
+        if self.buffers.values().any(|buffer| !buffer.is_tensor) {
+            bail!("only tensors may outlive their device");
+        }
+        self.closed = true;
+        self.device = SharedPtr::null();
+        Ok(String::new())
     }
 
     fn close(&mut self) {
         if !self.closed {
             self.closed = true;
             // SAFETY: The device was opened in `open`, and is closed once.
-            unsafe { (self.functions.close)(self.device.object()) };
+            unsafe { (self.ttnn.close)(self.device.object()) };
         }
     }
 
@@ -189,7 +201,7 @@ impl Drop for MockMesh {
 const L1_SMALL_BYTES: usize = 32 << 10;
 const TRACE_BYTES: usize = 1 << 20;
 
-fn open_device(functions: &MetalFunctions, shape: Option<MeshShape>) -> SharedPtr {
+fn open_device(metal: &MetalFunctions, ttnn: &TtnnFunctions, shape: Option<MeshShape>) -> SharedPtr {
     let mut device = SharedPtr::null();
     // An absent `std::optional` is zero where its flag is, and so is an empty `std::vector`.
     let mut absent = Storage::new();
@@ -199,12 +211,12 @@ fn open_device(functions: &MetalFunctions, shape: Option<MeshShape>) -> SharedPt
         if let Some(MeshShape(rows, columns)) = shape {
             let mut shape = Storage::new();
             let shape = shape.as_ptr();
-            (functions.shape)(shape, rows, columns);
-            let dispatch = (functions.default_dispatch)(0, 0, 0);
+            (metal.shape)(shape, rows, columns);
+            let dispatch = (ttnn.default_dispatch)(0, 0, 0);
             let dispatch = (&raw const dispatch).cast();
-            (functions.open_shape)(&mut device, shape, L1_SMALL_BYTES, TRACE_BYTES, 1, dispatch, absent, absent, 0);
+            (ttnn.open_shape)(&mut device, shape, L1_SMALL_BYTES, TRACE_BYTES, 1, dispatch, absent, absent, 0);
         } else {
-            (functions.open)(&mut device, 0, L1_SMALL_BYTES, TRACE_BYTES, 1, absent, 0);
+            (ttnn.open)(&mut device, 0, L1_SMALL_BYTES, TRACE_BYTES, 1, absent, 0);
         }
     }
     device

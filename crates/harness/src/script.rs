@@ -3,7 +3,8 @@
 use std::io::{self, BufRead, Write};
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use ledger::book::MemoryKind;
 
 /// Answers every line of stdin, then drops `state`, which closes what it holds.
 pub fn serve<S>(state: S, replies: impl Write, answer: impl FnMut(&mut S, &[&str]) -> Result<String>) -> Result<()> {
@@ -34,42 +35,20 @@ fn converse<S>(
     Ok(())
 }
 
-/// The kinds of device memory that tt-metal distinguishes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetalBufferType {
-    Dram,
-    L1,
-    L1Small,
-    Trace,
-    /// Circular buffers.
-    Cb,
+/// The kind of memory that has this name.
+pub fn kind(word: &str) -> Result<MemoryKind> {
+    let mut kinds = MemoryKind::ALL.into_iter().filter(|kind| *kind != MemoryKind::Kernel);
+    kinds.find(|kind| kind.name() == word).with_context(|| format!("unknown kind {word:?}"))
 }
 
-impl MetalBufferType {
-    /// The number in tt-metal's `BufferType` (up to `Trace`) and `ShmBufferType` (all).
-    pub fn code(self) -> u8 {
-        match self {
-            MetalBufferType::Dram => 0,
-            MetalBufferType::L1 => 1,
-            MetalBufferType::L1Small => 3,
-            MetalBufferType::Trace => 4,
-            MetalBufferType::Cb => 5,
-        }
-    }
-}
-
-impl FromStr for MetalBufferType {
-    type Err = anyhow::Error;
-
-    fn from_str(word: &str) -> Result<MetalBufferType> {
-        Ok(match word {
-            "dram" => MetalBufferType::Dram,
-            "l1" => MetalBufferType::L1,
-            "l1_small" => MetalBufferType::L1Small,
-            "trace" => MetalBufferType::Trace,
-            "cb" => MetalBufferType::Cb,
-            _ => bail!("unknown kind {word:?}"),
-        })
+/// The number of a kind in tt-metal's `BufferType` (up to `Trace`) and `ShmBufferType` (all).
+pub fn code(kind: MemoryKind) -> u8 {
+    match kind {
+        MemoryKind::Dram => 0,
+        MemoryKind::L1 => 1,
+        MemoryKind::L1Small => 3,
+        MemoryKind::Trace => 4,
+        MemoryKind::Cb | MemoryKind::Kernel => 5,
     }
 }
 
@@ -81,6 +60,7 @@ pub fn number<T: FromStr>(name: &str, word: &str) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhow::bail;
 
     #[test]
     fn every_line_gets_one_reply_and_quit_is_the_last() {

@@ -17,9 +17,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use ledger::book::MemoryKind;
+use libloading::os::unix::RTLD_LOCAL;
 
-use crate::cpp::{Cpp, Storage};
-use crate::script::{MetalBufferType, number};
+use crate::cpp::{Cpp, Storage, cpp_functions};
+use crate::script::{self, number};
 
 /// The library and the providers that are open, by slot.
 pub struct Providers {
@@ -29,7 +31,7 @@ pub struct Providers {
 
 impl Providers {
     pub fn load(library: &Path) -> Result<Providers> {
-        Ok(Providers { functions: ProviderFunctions::find(Cpp::load(library)?)?, open: BTreeMap::new() })
+        Ok(Providers { functions: ProviderFunctions::find(Cpp::load(library, RTLD_LOCAL)?)?, open: BTreeMap::new() })
     }
 
     pub fn answer(&mut self, words: &[&str]) -> Result<String> {
@@ -42,15 +44,14 @@ impl Providers {
                 }
                 self.open.insert(slot, Provider::open(self.functions, asic, device));
             }
-            ["alloc", slot, bytes, kind] => self.record(self.functions.allocation, slot, bytes, kind, None)?,
-            ["alloc", slot, bytes, kind, chip] => {
-                self.record(self.functions.allocation, slot, bytes, kind, Some(chip))?
+            ["alloc" | "free", slot, bytes, kind, ref chip @ ..] if chip.len() <= 1 => {
+                let event = if words[0] == "alloc" { self.functions.allocation } else { self.functions.deallocation };
+                let (bytes, kind) = (number("BYTES", bytes)?, script::kind(kind)?);
+                let provider = self.provider(slot)?;
+                let chip = chip.first().map_or(Ok(provider.device), |chip| number("CHIP", chip))?;
+                provider.record(event, bytes, kind, chip);
             }
-            ["free", slot, bytes, kind] => self.record(self.functions.deallocation, slot, bytes, kind, None)?,
-            ["free", slot, bytes, kind, chip] => {
-                self.record(self.functions.deallocation, slot, bytes, kind, Some(chip))?
-            }
-            ["churn", slot, count] => return self.churn(number("SLOT", slot)?, number("COUNT", count)?),
+            ["churn", slot, count] => return self.churn(slot, number("COUNT", count)?),
             ["close", slot] => {
                 let slot: u32 = number("SLOT", slot)?;
                 self.open.remove(&slot).with_context(|| format!("slot {slot} is not open"))?;
@@ -60,57 +61,37 @@ impl Providers {
         Ok(String::new())
     }
 
-    fn churn(&mut self, slot: u32, count: u32) -> Result<String> {
+    fn churn(&mut self, slot: &str, count: u32) -> Result<String> {
         if count == 0 {
             bail!("COUNT is zero");
         }
         let ProviderFunctions { allocation, deallocation, .. } = self.functions;
-        let provider = self.open.get_mut(&slot).with_context(|| format!("slot {slot} is not open"))?;
+        let provider = self.provider(slot)?;
         let start = Instant::now();
         for _ in 0..count {
-            provider.record(allocation, 4096, MetalBufferType::Dram, provider.device);
-            provider.record(deallocation, 4096, MetalBufferType::Dram, provider.device);
+            provider.record(allocation, 4096, MemoryKind::Dram, provider.device);
+            provider.record(deallocation, 4096, MemoryKind::Dram, provider.device);
         }
         Ok(format!("ns={}", start.elapsed().as_nanos() / u128::from(count) / 2))
     }
 
-    fn record(&mut self, event: Record, slot: &str, bytes: &str, kind: &str, chip: Option<&str>) -> Result<()> {
+    fn provider(&mut self, slot: &str) -> Result<&mut Provider> {
         let slot: u32 = number("SLOT", slot)?;
-        let (bytes, kind) = (number("BYTES", bytes)?, kind.parse()?);
-        let chip = chip.map(|chip| number("CHIP", chip)).transpose()?;
-        let provider = self.open.get_mut(&slot).with_context(|| format!("slot {slot} is not open"))?;
-        provider.record(event, bytes, kind, chip.unwrap_or(provider.device));
-        Ok(())
+        self.open.get_mut(&slot).with_context(|| format!("slot {slot} is not open"))
     }
 }
 
-type Construct = unsafe extern "C-unwind" fn(this: *mut c_void, asic: u64, device: i32, disabled: bool, verbose: bool);
-type Destroy = unsafe extern "C-unwind" fn(this: *mut c_void);
 type Record = unsafe extern "C-unwind" fn(this: *mut c_void, pid: i32, bytes: u64, kind: u8, chip: u32);
 
-#[derive(Clone, Copy)]
-struct ProviderFunctions {
-    construct: Construct,
-    destroy: Destroy,
-    allocation: Record,
-    deallocation: Record,
-}
-
-impl ProviderFunctions {
-    fn find(library: Cpp) -> Result<ProviderFunctions> {
-        // SAFETY: The types follow from the mangled names; `this` comes first.
-        unsafe {
-            Ok(ProviderFunctions {
-                construct: library.function("_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emibb")?,
-                destroy: library.function("_ZN2tt8tt_metal25SharedMemoryStatsProviderD1Ev")?,
-                allocation: library.function(
-                    "_ZN2tt8tt_metal25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj",
-                )?,
-                deallocation: library.function(
-                    "_ZN2tt8tt_metal25SharedMemoryStatsProvider19record_deallocationEimNS0_13ShmBufferTypeEj",
-                )?,
-            })
-        }
+cpp_functions! {
+    ProviderFunctions {
+        construct(this: *mut c_void, asic: u64, device: i32, disabled: bool, verbose: bool) =
+            "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emibb";
+        destroy(this: *mut c_void) = "_ZN2tt8tt_metal25SharedMemoryStatsProviderD1Ev";
+        allocation(this: *mut c_void, pid: i32, bytes: u64, kind: u8, chip: u32) =
+            "_ZN2tt8tt_metal25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj";
+        deallocation(this: *mut c_void, pid: i32, bytes: u64, kind: u8, chip: u32) =
+            "_ZN2tt8tt_metal25SharedMemoryStatsProvider19record_deallocationEimNS0_13ShmBufferTypeEj";
     }
 }
 
@@ -129,10 +110,10 @@ impl Provider {
         Provider { functions, device, object }
     }
 
-    fn record(&mut self, event: Record, bytes: u64, kind: MetalBufferType, chip: u32) {
+    fn record(&mut self, event: Record, bytes: u64, kind: MemoryKind, chip: u32) {
         let pid = std::process::id().cast_signed();
         // SAFETY: The object was constructed in `open`.
-        unsafe { event(self.object.as_ptr(), pid, bytes, kind.code(), chip) };
+        unsafe { event(self.object.as_ptr(), pid, bytes, script::code(kind), chip) };
     }
 }
 

@@ -53,8 +53,6 @@ pub struct SpecError(String);
 
 const KNOWN_MACHINES: &str = "known are galaxy-wh, galaxy-bh, mixed, and n150, n300, p100a, p150[a|b|c] and p300[a|b|c], alone or \
                               with xCOUNT behind";
-const KNOWN_OPTIONS: &str = "known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, \
-                             seed=NUMBER, idle, fdinfo, processes, memory and memory_stats";
 
 /// As many as the driver's `max_devices`.
 const MAX_DEVICES: u32 = 32;
@@ -67,6 +65,15 @@ impl Spec {
             Boards::Galaxy(_) => 32,
             Boards::Mixed => 4,
         }
+    }
+
+    /// The options that may follow the machine, for help and messages.
+    pub fn options() -> String {
+        let events = WORDS.iter().map(|(_, word)| format!("{word}=N@TIME"));
+        let switches = SWITCHES.iter().map(|(word, _)| (*word).to_owned());
+        let mut all: Vec<String> = events.chain(["seed=NUMBER".to_owned()]).chain(switches).collect();
+        let last = all.pop().unwrap_or_default();
+        format!("{} and {last}", all.join(", "))
     }
 }
 
@@ -85,12 +92,11 @@ impl FromStr for Spec {
         let boards = boards(words.next().unwrap_or_default())?;
         let mut spec = Spec { boards, ..Spec::default() };
         for option in words {
+            if let Some((_, switch)) = SWITCHES.iter().find(|(word, _)| *word == option) {
+                *switch(&mut spec) = true;
+                continue;
+            }
             match option.split_once('=') {
-                None if option == "idle" => spec.idle = true,
-                None if option == "fdinfo" => spec.counting.fdinfo = true,
-                None if option == "processes" => spec.counting.processes = true,
-                None if option == "memory" => spec.counting.memory = true,
-                None if option == "memory_stats" => spec.counting.memory_stats = true,
                 Some(("seed", seed)) => {
                     let wrong = format!("{seed:?} is not a seed, which is a number from 0 to {}", u64::MAX);
                     spec.seed = seed.parse().map_err(|_| SpecError(wrong))?;
@@ -98,7 +104,7 @@ impl FromStr for Spec {
                 _ => {
                     let (word, rest) = option.split_once('=').unwrap_or((option, ""));
                     let what = WORDS.iter().find(|(_, known)| *known == word);
-                    let unknown = || SpecError(format!("there is no option {option:?}: {KNOWN_OPTIONS}"));
+                    let unknown = || SpecError(format!("there is no option {option:?}: known are {}", Spec::options()));
                     let (what, _) = *what.ok_or_else(unknown)?;
                     spec.events.push(event(what, option, rest, spec.devices())?);
                 }
@@ -115,6 +121,17 @@ const WORDS: [(FaultKind, &str); 6] = [
     (FaultKind::Lose, "lose"),
     (FaultKind::Freeze, "freeze"),
     (FaultKind::Stuck, "stuck"),
+];
+
+type Switch = fn(&mut Spec) -> &mut bool;
+
+/// Words that switch something on.
+const SWITCHES: [(&str, Switch); 5] = [
+    ("idle", |spec| &mut spec.idle),
+    ("fdinfo", |spec| &mut spec.counting.fdinfo),
+    ("processes", |spec| &mut spec.counting.processes),
+    ("memory", |spec| &mut spec.counting.memory),
+    ("memory_stats", |spec| &mut spec.counting.memory_stats),
 ];
 
 fn boards(machine: &str) -> Result<Boards, SpecError> {

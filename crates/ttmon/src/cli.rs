@@ -56,45 +56,40 @@ impl Cli {
 
     /// Finds options that do not go together.
     fn check(&self) -> anyhow::Result<()> {
-        let MachineArgs { ssh, host, push, prometheus, .. } = &self.machine;
+        let MachineArgs { ssh, host, push, prometheus, token_file, ca, .. } = &self.machine;
+        let is_remote = self.machine.is_remote();
         let shows = matches!(self.command, Command::Smi(_) | Command::Top(_) | Command::Mem(_));
-        let wrong = |why: &str| Err(Failure::error(Exit::Usage, why));
-        match &self.command {
+        let is_asked = !host.is_empty() || prometheus.is_some();
+        let option = match (prometheus, host.is_empty()) {
+            (Some(_), _) => "--prometheus",
+            (None, true) => "--ssh",
+            (None, false) => "--host",
+        };
+        let on_one_machine = format!("{option} goes with smi, top and mem: the other commands are about this machine");
+        let why = match &self.command {
             // Here the option says how the rules are printed.
-            Command::Alerts(alerts::AlertsArgs { command: alerts::AlertsCommand::Export { .. }, .. }) => Ok(()),
-            Command::Mem(_) if prometheus.is_some() => {
-                wrong("--prometheus goes with smi and top: Prometheus has no buffers")
+            Command::Alerts(alerts::AlertsArgs { command: alerts::AlertsCommand::Export { .. }, .. }) => return Ok(()),
+            Command::Mem(_) if prometheus.is_some() => "--prometheus goes with smi and top: Prometheus has no buffers",
+            _ if !shows && is_remote => &on_one_machine,
+            _ if *push && ssh.is_empty() => "--push goes with --ssh: it copies ttmon to the other machine",
+            _ if shows && !is_asked && (token_file.is_some() || ca.is_some()) => {
+                "--token-file and --ca go with --host and --prometheus: they are for remote services"
             }
-            _ if !shows && self.machine.is_remote() => {
-                let option = match prometheus {
-                    Some(_) => "--prometheus",
-                    None if host.is_empty() => "--ssh",
-                    None => "--host",
-                };
-                wrong(&format!("{option} goes with smi, top and mem: the other commands are about this machine"))
+            Command::Top(top) if is_remote && top.replay.is_some() => {
+                "--replay shows a file: leave out the other machines"
             }
-            _ if *push && ssh.is_empty() => wrong("--push goes with --ssh: it copies ttmon to the other machine"),
-            Command::Smi(_) | Command::Top(_) | Command::Mem(_)
-                if host.is_empty()
-                    && prometheus.is_none()
-                    && (self.machine.token_file.is_some() || self.machine.ca.is_some()) =>
-            {
-                wrong("--token-file and --ca go with --host and --prometheus: they are for remote services")
+            Command::Top(top) if is_remote && top.record.is_some() => {
+                "--record is of this machine alone: run `ttmon record` on the other ones"
             }
-            Command::Top(top) if self.machine.is_remote() && top.replay.is_some() => {
-                wrong("--replay shows a file: leave out the other machines")
+            Command::Top(top) if is_remote && top.topology.is_some() => {
+                "--topology is of one machine: leave it out, or run `ttmon top` there"
             }
-            Command::Top(top) if self.machine.is_remote() && top.record.is_some() => {
-                wrong("--record is of this machine alone: run `ttmon record` on the other ones")
+            Command::Mem(mem) if is_remote && mem.report.is_some() => {
+                "--report shows files: leave out the other machines"
             }
-            Command::Top(top) if self.machine.is_remote() && top.topology.is_some() => {
-                wrong("--topology is of one machine: leave it out, or run `ttmon top` there")
-            }
-            Command::Mem(mem) if self.machine.is_remote() && mem.report.is_some() => {
-                wrong("--report shows files: leave out the other machines")
-            }
-            _ => Ok(()),
-        }
+            _ => return Ok(()),
+        };
+        Err(Failure::error(Exit::Usage, why))
     }
 }
 

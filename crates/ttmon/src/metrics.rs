@@ -42,10 +42,8 @@ pub fn run(machine: &MachineArgs, args: &MetricsArgs) -> anyhow::Result<Exit> {
         if args.openmetrics { MetricsFormat::OpenMetrics } else { MetricsFormat::Prometheus },
     );
     let written = match &args.textfile {
-        Some(path) => replace_file(path, text.as_bytes()).map_err(|error| {
-            let exit = if error.kind() == io::ErrorKind::PermissionDenied { Exit::Permission } else { Exit::Usage };
-            Failure::error(exit, format!("--textfile {}: {error}", path.display()))
-        }),
+        Some(path) => replace_file(path, text.as_bytes())
+            .map_err(|error| Failure::of_io(&error, format!("--textfile {}: {error}", path.display()))),
         None => print(&text).map_err(Into::into),
     };
     opened.leave();

@@ -1,16 +1,18 @@
 //! Where the output goes: a file, a pipe, or a terminal that is drawn again in place without flicker.
 
+use crate::quit_key::QuitKey;
 use clap::ValueEnum;
+use model::Timestamp;
 use show::style::Style;
 use show::terminal::{locale_is_utf8, on_terminal};
 use show::text::cut;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use watch::exit::{Exit, Failure};
-use watch::wait::Interrupt;
+use watch::wait::{Interrupt, Woken};
 
-/// When colours are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     Auto,
@@ -29,26 +31,31 @@ pub struct Output {
     pub in_place: bool,
     /// The option that chooses devices.
     pub choose: &'static str,
+    /// Whether the key `q` ends what is drawn in place.
+    pub q_ends: bool,
 }
 
-/// The place that texts are shown at.
 pub struct OutputScreen {
     /// Opened when there is something to write, so that an error leaves a file as it was.
     out: Option<Box<dyn Write>>,
-    path: Option<PathBuf>,
-    options: ScreenOptions,
+    output: Output,
+    is_terminal: bool,
     /// The last text drawn in place, to be left behind at the end.
     last: Option<String>,
+    keys: Option<QuitKey>,
 }
 
-#[derive(Clone, Copy)]
-struct ScreenOptions {
-    in_place: bool,
-    terminal: bool,
-    color: bool,
-    unicode: bool,
-    choose: &'static str,
+/// How often something is shown: once, or until it is enough.
+pub struct Rounds {
+    pub every: Option<Duration>,
+    pub count: Option<u64>,
+    pub interrupt: Option<Interrupt>,
+    /// Whether rates are shown, which need two samples that are not far apart.
+    pub with_rates: bool,
 }
+
+/// A busy link's counters wrap in four seconds.
+const RATE_WINDOW: Duration = Duration::from_secs(1);
 
 // Another screen, no cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
@@ -58,73 +65,66 @@ const BEGIN: &str = "\x1b[?2026h\x1b[H";
 const END: &str = "\x1b[J\x1b[?2026l";
 
 impl OutputScreen {
-    pub fn new(output: Output) -> OutputScreen {
-        let Output { path, color, ascii, in_place, choose } = output;
-        let path = path.filter(|path| path.as_os_str() != "-");
-        let terminal = on_terminal() && path.is_none();
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let color = match color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => terminal && !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
-        };
-        let in_place = terminal && in_place;
-        let options = ScreenOptions { in_place, terminal, color, unicode: !ascii && locale_is_utf8(), choose };
-        OutputScreen { out: None, path, options, last: None }
-    }
-
-    fn out(&mut self) -> anyhow::Result<&mut Box<dyn Write>> {
-        if self.out.is_none() {
-            self.out = Some(match &self.path {
-                None => Box::new(io::stdout().lock()),
-                Some(path) => Box::new(File::create(path).map_err(|error| {
-                    let denied = error.kind() == io::ErrorKind::PermissionDenied;
-                    let exit = if denied { Exit::Permission } else { Exit::Usage };
-                    Failure::error(exit, format!("cannot write to {}: {error}", path.display()))
-                })?),
-            });
-        }
-        self.out.as_mut().ok_or_else(|| io::Error::other("there is no output").into())
+    pub fn new(mut output: Output) -> OutputScreen {
+        output.path = output.path.filter(|path| path.as_os_str() != "-");
+        let is_terminal = on_terminal() && output.path.is_none();
+        output.in_place &= is_terminal;
+        OutputScreen { out: None, output, is_terminal, last: None, keys: None }
     }
 
     fn write(&mut self, text: &str) -> anyhow::Result<()> {
-        let out = self.out()?;
+        let out: Box<dyn Write> = match (self.out.take(), &self.output.path) {
+            (Some(out), _) => out,
+            (None, None) => Box::new(io::stdout().lock()),
+            (None, Some(path)) => Box::new(
+                File::create(path)
+                    .map_err(|error| Failure::of_io(&error, format!("cannot write to {}: {error}", path.display())))?,
+            ),
+        };
+        let out = self.out.insert(out);
         out.write_all(text.as_bytes())?;
         Ok(out.flush()?)
     }
 
     /// What ends the program, where that is wanted; Ctrl-Z goes through it where texts are drawn in place.
-    pub fn interrupt(&self, is_wanted: bool) -> io::Result<Option<Interrupt>> {
+    pub fn interrupt(&mut self, is_wanted: bool) -> io::Result<Option<Interrupt>> {
         let mut interrupt = is_wanted.then(Interrupt::new).transpose()?;
-        if let Some(interrupt) = interrupt.as_mut().filter(|_| self.is_in_place()) {
+        if let Some(interrupt) = interrupt.as_mut().filter(|_| self.output.in_place) {
             interrupt.and_stop()?;
         }
+        self.listen();
         Ok(interrupt)
     }
 
-    pub fn is_in_place(&self) -> bool {
-        self.options.in_place
+    fn listen(&mut self) {
+        self.keys = (self.output.in_place && self.output.q_ends).then(QuitKey::listen).flatten();
     }
 
     /// How to draw, for the size that the terminal has now.
     pub fn style(&self) -> Style {
-        let ScreenOptions { color, unicode, .. } = self.options;
         let size = self.size();
-        let rows = size.map(|(_, rows)| rows - 1).filter(|_| self.options.in_place);
+        let rows = size.map(|(_, rows)| rows - 1).filter(|_| self.output.in_place);
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let color = match self.output.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => self.is_terminal && !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+        };
+        let unicode = !self.output.ascii && locale_is_utf8();
         Style { columns: size.map_or(80, |(columns, _)| columns), rows, color, unicode }
     }
 
     fn size(&self) -> Option<(usize, usize)> {
-        let size = self.options.terminal.then(|| rustix::termios::tcgetwinsize(io::stdout()))?.ok()?;
+        let size = self.is_terminal.then(|| rustix::termios::tcgetwinsize(io::stdout()))?.ok()?;
         (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col.into(), size.ws_row.into()))
     }
 
     pub fn show(&mut self, text: &str) -> anyhow::Result<()> {
-        if !self.options.in_place {
+        if !self.output.in_place {
             return self.write(text);
         }
         let (columns, rows) = self.size().unwrap_or((usize::MAX, usize::MAX));
-        let frame = frame(text, columns, rows, self.last.is_none(), self.options.choose);
+        let frame = frame(text, columns, rows, self.last.is_none(), self.output.choose);
         self.last = Some(text.to_owned());
         self.write(&frame)
     }
@@ -137,12 +137,54 @@ impl OutputScreen {
         }
     }
 
-    /// Gives the terminal back for a while; the next text takes it again.
-    pub fn suspend(&mut self) -> anyhow::Result<()> {
-        match self.last.take() {
-            Some(_) => self.write(LEAVE),
-            None => Ok(()),
+    /// Waits until then. At Ctrl-Z the terminal is given back, and the next text takes it again.
+    fn wait(&mut self, interrupt: &Interrupt, until: Instant) -> anyhow::Result<Woken> {
+        let woken = interrupt.wait(until.saturating_duration_since(Instant::now()));
+        if woken == Woken::Stop {
+            if self.last.take().is_some() {
+                self.write(LEAVE)?;
+            }
+            drop(self.keys.take());
+            interrupt.stop()?;
+            self.listen();
         }
+        Ok(woken)
+    }
+
+    /// Takes a sample and shows it, until it is enough or somebody ends it. `show` also gets which round it is, and returns the exit
+    /// code of that sample.
+    pub fn repeat<M, S>(
+        &mut self,
+        machine: &mut M,
+        rounds: &Rounds,
+        sample: impl Fn(&mut M) -> S,
+        mut show: impl FnMut(&mut OutputScreen, &mut M, S, u64) -> anyhow::Result<Exit>,
+    ) -> anyhow::Result<Exit> {
+        let mut next = Instant::now();
+        for round in 1.. {
+            let taken = sample(machine);
+            if rounds.interrupt.as_ref().is_some_and(Interrupt::came) {
+                break;
+            }
+            let exit = show(self, machine, taken, round)?;
+            let every = rounds.every.filter(|_| rounds.count != Some(round));
+            let (Some(every), Some(interrupt)) = (every, &rounds.interrupt) else { return Ok(exit) };
+            next = (next + every).max(Instant::now());
+            let mut woken = Woken::Time;
+            if rounds.with_rates && next.saturating_duration_since(Instant::now()) > RATE_WINDOW * 2 {
+                woken = self.wait(interrupt, next - RATE_WINDOW)?;
+                if woken == Woken::Time {
+                    drop(sample(machine));
+                }
+            }
+            if woken == Woken::Time {
+                woken = self.wait(interrupt, next)?;
+            }
+            if woken == Woken::End {
+                break;
+            }
+        }
+        Ok(Exit::Success)
     }
 }
 
@@ -151,6 +193,15 @@ impl Drop for OutputScreen {
         // After an error or a panic, nothing can be done about a failure here.
         let _ = self.close();
     }
+}
+
+/// As `date` prints it.
+pub const LONG_TIME: &str = "%a %b %e %H:%M:%S %Y";
+
+/// A time at this place.
+pub fn local_time(time: Timestamp, format: &str) -> String {
+    let time = jiff::Timestamp::from_millisecond(time.0).unwrap_or_default();
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime(format).to_string()
 }
 
 /// The text for a terminal of so many rows, line over line in place of the last one.

@@ -80,17 +80,17 @@ impl ServiceClient {
 
     /// Everything that the service knows now. None when there is no service, or none that answers.
     pub fn snapshot(&mut self) -> Option<Snapshot> {
-        match self.ask(&Request::Snapshot { fresh: true })? {
-            ServiceReply::Snapshot(snapshot) => Some(*snapshot),
-            _ => self.fail("sent an answer to another request"),
-        }
+        let reply = self.ask(&Request::Snapshot { fresh: true })?;
+        self.expect(if let ServiceReply::Snapshot(snapshot) = reply { Some(*snapshot) } else { None })
     }
 
     pub fn alerts(&mut self) -> Option<RulesReply> {
-        match self.ask(&Request::Alerts {})? {
-            ServiceReply::Alerts(listed) => Some(listed),
-            _ => self.fail("sent an answer to another request"),
-        }
+        let reply = self.ask(&Request::Alerts {})?;
+        self.expect(if let ServiceReply::Alerts(listed) = reply { Some(listed) } else { None })
+    }
+
+    fn expect<T>(&mut self, reply: Option<T>) -> Option<T> {
+        reply.or_else(|| self.fail("sent an answer to another request"))
     }
 
     /// Why the last request was not answered, if that is worth a fault.
@@ -189,17 +189,13 @@ impl ServiceClient {
 
 impl MemoryService for ServiceClient {
     fn buffers(&mut self, wanted: Wanted) -> Option<BuffersReply> {
-        match self.ask(&Request::Buffers(wanted))? {
-            ServiceReply::Buffers(buffers) => Some(buffers),
-            _ => self.fail("sent an answer to another request"),
-        }
+        let reply = self.ask(&Request::Buffers(wanted))?;
+        self.expect(if let ServiceReply::Buffers(buffers) = reply { Some(buffers) } else { None })
     }
 
     fn exits(&mut self, limit: usize) -> Option<Vec<ExitRecord>> {
-        match self.ask(&Request::Deaths { limit: Some(limit) })? {
-            ServiceReply::Deaths(exits) => Some(exits),
-            _ => self.fail("sent an answer to another request"),
-        }
+        let reply = self.ask(&Request::Deaths { limit: Some(limit) })?;
+        self.expect(if let ServiceReply::Deaths(exits) = reply { Some(exits) } else { None })
     }
 }
 

@@ -183,12 +183,8 @@ impl Events {
             };
             let name = exit.name.as_deref().or(exit.command.as_deref()).unwrap_or("?");
             let weight = if held.is_empty() || is_first { Weight::Note } else { Weight::Warning };
-            self.add(
-                exit.died_at,
-                weight,
-                only_device(&exit.devices),
-                format!("pid {} ({name}) {how}{held}", exit.pid),
-            );
+            let text = format!("pid {} ({name}) {how}{held}", exit.pid);
+            self.add(exit.died_at, weight, only_device(&exit.devices), text);
         }
         self.reported_until = news.last().map(|exit| exit.died_at).or(self.reported_until);
     }

@@ -1,6 +1,6 @@
 //! Exit codes: nvidia-smi's, where it has one for the case.
 
-use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,8 @@ pub enum Exit {
 }
 
 /// An error that knows its exit code.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct Failure {
     exit: Exit,
     message: String,
@@ -30,15 +31,13 @@ impl Failure {
     pub fn error(exit: Exit, message: impl Into<String>) -> anyhow::Error {
         Failure { exit, message: message.into() }.into()
     }
-}
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+    /// The same for a file that cannot be read or written.
+    pub fn of_io(error: &io::Error, message: impl Into<String>) -> anyhow::Error {
+        let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+        Failure::error(if is_denied { Exit::Permission } else { Exit::Usage }, message)
     }
 }
-
-impl std::error::Error for Failure {}
 
 /// Prints an error and picks the exit code. A reader that has seen enough is no error.
 pub fn code(result: anyhow::Result<Exit>) -> ExitCode {
@@ -46,14 +45,14 @@ pub fn code(result: anyhow::Result<Exit>) -> ExitCode {
         Ok(exit) => return ExitCode::from(exit as u8),
         Err(error) => error,
     };
-    let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-    if io == Some(std::io::ErrorKind::BrokenPipe) {
+    let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    if io == Some(io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
     eprintln!("error: {error:#}");
     match (error.downcast_ref::<Failure>(), io) {
         (Some(failure), _) => ExitCode::from(failure.exit as u8),
-        (_, Some(std::io::ErrorKind::PermissionDenied)) => ExitCode::from(Exit::Permission as u8),
+        (_, Some(io::ErrorKind::PermissionDenied)) => ExitCode::from(Exit::Permission as u8),
         _ => ExitCode::FAILURE,
     }
 }

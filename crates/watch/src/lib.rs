@@ -20,7 +20,6 @@ pub mod handover;
 mod limit_events;
 pub mod machine;
 pub mod memory;
-pub mod memory_view;
 pub mod moment;
 pub mod record;
 pub mod rules;

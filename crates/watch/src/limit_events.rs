@@ -4,6 +4,7 @@ use model::figure::device::DEVICE_FIGURES;
 use model::figure::{Figure, Judge};
 use model::judgement::{AT_LIMIT, HYSTERESIS};
 use model::{Device, DeviceId, Event, State, Timestamp, Weight};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was reported, so that each is reported once.
@@ -62,14 +63,9 @@ impl LimitEvents {
         self.cross(device, LINK, f64::from(u8::from(is_degraded)), 1.0).then(|| {
             let link = &device.pcie;
             let number = |n: Option<u8>| n.map_or("?".into(), |n| n.to_string());
-            let text = format!(
-                "device {}: PCIe link degraded: Gen{} x{} (max Gen{} x{})",
-                device.id,
-                number(link.generation),
-                number(link.width),
-                number(link.max_generation),
-                number(link.max_width)
-            );
+            let [now, most] = [(link.generation, link.width), (link.max_generation, link.max_width)]
+                .map(|(generation, width)| format!("Gen{} x{}", number(generation), number(width)));
+            let text = format!("device {}: PCIe link degraded: {now} (max {most})", device.id);
             (Weight::Warning, text)
         })
     }
@@ -95,13 +91,12 @@ impl LimitEvents {
             *is_reported |= is_due;
             return is_due;
         }
-        if !self.at_limit.is_empty() {
-            match self.at_limit.get(&key()) {
-                // It was a short peak, or it is over.
-                Some((_, false)) => drop(self.at_limit.remove(&key())),
-                Some((_, true)) if share < AT_LIMIT * HYSTERESIS => drop(self.at_limit.remove(&key())),
-                _ => {}
-            }
+        // It was a short peak, or it is over.
+        if !self.at_limit.is_empty()
+            && let Entry::Occupied(known) = self.at_limit.entry(key())
+            && (!known.get().1 || share < AT_LIMIT * HYSTERESIS)
+        {
+            known.remove();
         }
         false
     }

@@ -1,30 +1,26 @@
 //! The machine to look at: this one, a folder that looks like one, a simulated one, or another one that is asked over the network.
 
 use crate::args::MachineArgs;
-use crate::client::{BuffersReply, MemoryService, ServiceClient};
+use crate::client::{MemoryService, ServiceClient};
 use crate::exit::{Exit, Failure};
 use crate::fleet::HostView;
-use crate::fleet::http::RemoteService;
 use crate::fleet::remote::RemoteMachine;
-use crate::rules::RuleWatch;
+use crate::memory::{self, MemoryReply};
+use crate::rules::{RuleWatch, RulesReply};
 use alerts::settings::AlertSettings;
 use anyhow::Context;
-use ledger::wire::Wanted;
-use model::{ExitRecord, Fault, Snapshot};
+use model::{Fault, Snapshot};
+use show::memory::view::{Buffer, View};
 use sources::{Options, Root, Sampler};
 use std::time::Duration;
 
-pub struct Machine {
-    target: Target,
-}
-
-enum Target {
+pub enum Machine {
     Local(Box<LocalMachine>),
     Remote(Box<RemoteMachine>),
 }
 
-/// One whose files can be read local.
-struct LocalMachine {
+/// One whose files can be read here.
+pub struct LocalMachine {
     sampler: Sampler,
     /// Kept for as long as it is looked at; dropping it removes its folder and its processes.
     running: Option<sim::Running>,
@@ -37,43 +33,11 @@ struct LocalMachine {
     watch: Option<RuleWatch>,
 }
 
-/// The service that has given a sample: that of this machine, or that of another one.
-pub enum ServiceHandle<'a> {
-    /// Asked through its socket.
-    Local(&'a mut ServiceClient),
-    Remote(RemoteService<'a>),
-}
-
-impl MemoryService for ServiceHandle<'_> {
-    fn buffers(&mut self, wanted: Wanted) -> Option<BuffersReply> {
-        match self {
-            ServiceHandle::Local(client) => client.buffers(wanted),
-            ServiceHandle::Remote(service) => service.buffers(wanted),
-        }
-    }
-
-    fn exits(&mut self, limit: usize) -> Option<Vec<ExitRecord>> {
-        match self {
-            ServiceHandle::Local(client) => client.exits(limit),
-            ServiceHandle::Remote(service) => service.exits(limit),
-        }
-    }
-}
-
 impl Machine {
     /// Opens the machine that the command line names. `rates` if there will be more than one sample.
     pub fn open(args: &MachineArgs, rates: bool) -> anyhow::Result<Machine> {
-        Machine::sampled(args, rates, false)
-    }
-
-    /// The same for views that do not show voltage, current and the power limit in every sample.
-    pub fn open_relaxed(args: &MachineArgs) -> anyhow::Result<Machine> {
-        Machine::sampled(args, true, true)
-    }
-
-    fn sampled(args: &MachineArgs, rates: bool, relaxed: bool) -> anyhow::Result<Machine> {
         if args.is_remote() {
-            return Ok(Machine { target: Target::Remote(Box::new(RemoteMachine::open(args)?)) });
+            return Ok(Machine::Remote(Box::new(RemoteMachine::open(args)?)));
         }
         let (root, running) = match (&args.sim, &args.root) {
             (Some(spec), _) => {
@@ -88,16 +52,23 @@ impl Machine {
             (None, None) => (Root::machine(), None),
         };
         sources::make_room_for_files();
-        let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates, relaxed };
+        let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates, relaxed: false };
         let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
         let sampler = Sampler::new(root, options);
         let local = LocalMachine { sampler, running, simulated, service: None, is_served: false, watch: None };
-        Ok(Machine { target: Target::Local(Box::new(local)) })
+        Ok(Machine::Local(Box::new(local)))
+    }
+
+    /// The same for views that do not show voltage, current and the power limit in every sample.
+    pub fn open_relaxed(args: &MachineArgs) -> anyhow::Result<Machine> {
+        let mut machine = Machine::open(args, true)?;
+        machine.set_relaxed(true);
+        Ok(machine)
     }
 
     /// The same, through the service when there is one. A simulated machine or a folder has none, unless it is named.
     pub fn through_service(mut self, args: &MachineArgs) -> Machine {
-        if let Target::Local(local) = &mut self.target
+        if let Machine::Local(local) = &mut self
             && (args.service.is_some() || (args.sim.is_none() && args.root.is_none()))
         {
             local.service = ServiceClient::new(args.service.as_deref());
@@ -107,58 +78,81 @@ impl Machine {
 
     /// The same, with the rules of a configuration where no service has its own.
     pub fn watched(mut self, settings: &AlertSettings) -> Machine {
-        if let Target::Local(local) = &mut self.target {
+        if let Machine::Local(local) = &mut self {
             local.watch = Some(RuleWatch::new(settings));
         }
         self
     }
 
-    pub fn watch(&self) -> Option<&RuleWatch> {
-        match &self.target {
-            Target::Local(local) => local.watch.as_ref(),
-            Target::Remote(_) => None,
-        }
+    /// The rules that are evaluated here, and their alerts: those of the service where it has given the last sample.
+    pub fn rules(&mut self) -> RulesReply {
+        let Machine::Local(local) = self else { return RulesReply::default() };
+        let served = local.service.as_mut().filter(|_| local.is_served).and_then(ServiceClient::alerts);
+        served.unwrap_or_else(|| RulesReply::of(local.watch.as_ref()))
     }
 
     /// The service that has given the last sample.
-    pub fn service(&mut self) -> Option<ServiceHandle<'_>> {
-        match &mut self.target {
-            Target::Local(local) => local.service.as_mut().filter(|_| local.is_served).map(ServiceHandle::Local),
-            Target::Remote(remote) => remote.service().map(ServiceHandle::Remote),
+    pub fn service(&mut self) -> Option<&mut dyn MemoryService> {
+        match self {
+            Machine::Local(local) => local.service.as_mut().filter(|_| local.is_served).map(|service| service as _),
+            Machine::Remote(remote) => remote.service().map(|service| service as _),
+        }
+    }
+
+    /// Where memory went at the moment of a snapshot that was taken just now, with so many of the largest buffers. `all` has the
+    /// other devices, where some were chosen.
+    pub fn memory_view(&mut self, snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> View {
+        let served = self.service().and_then(|service| memory::ask(service, snapshot, all.is_none(), most));
+        let reply = match served {
+            Some(reply) => reply,
+            // The processes of another machine cannot be read here.
+            None if self.is_remote() => MemoryReply::default(),
+            None => memory::from_books(snapshot, all, most),
+        };
+        memory::view(snapshot, reply)
+    }
+
+    /// So many of the largest buffers of one process.
+    pub fn buffers_of(&mut self, snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer> {
+        let served = self.service().and_then(|service| memory::of_process(service, snapshot, pid, most));
+        match served {
+            Some(buffers) => buffers,
+            None if self.is_remote() => Vec::new(),
+            None => memory::buffers_in_book(snapshot, pid, most),
         }
     }
 
     /// Whether it is another machine, whose processes are none of this one.
     pub fn is_remote(&self) -> bool {
-        matches!(self.target, Target::Remote(_))
+        matches!(self, Machine::Remote(_))
     }
 
     /// What is known of another machine beyond its snapshot.
     pub fn remote(&self) -> Option<&HostView> {
-        match &self.target {
-            Target::Local(_) => None,
-            Target::Remote(remote) => remote.host(),
+        match self {
+            Machine::Local(_) => None,
+            Machine::Remote(remote) => remote.host(),
         }
     }
 
     /// Whether what is not shown closely may be some seconds old in the next samples.
     pub fn set_relaxed(&mut self, relaxed: bool) {
-        if let Target::Local(local) = &mut self.target {
+        if let Machine::Local(local) = self {
             local.sampler.set_relaxed(relaxed);
         }
     }
 
     /// Everything there is to know now.
     pub fn sample(&mut self) -> Snapshot {
-        match &mut self.target {
-            Target::Local(local) => local.sample(),
-            Target::Remote(remote) => remote.sample(),
+        match self {
+            Machine::Local(local) => local.sample(),
+            Machine::Remote(remote) => remote.sample(),
         }
     }
 
     /// Cleans up at the end of the program. Only a simulated machine needs that; the kernel does the rest faster.
     pub fn leave(self) {
-        let Target::Local(local) = self.target else { return };
+        let Machine::Local(local) = self else { return };
         if local.sampler.is_stuck() {
             // The process lingers until the read comes back; its output ends now, so that no reader waits for it.
             if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
@@ -171,10 +165,10 @@ impl Machine {
     }
 
     pub fn driver_is_loaded(&self) -> bool {
-        match &self.target {
-            Target::Local(local) => local.sampler.driver_is_loaded(),
+        match self {
+            Machine::Local(local) => local.sampler.driver_is_loaded(),
             // A snapshot without a driver version is of a machine without the driver.
-            Target::Remote(_) => false,
+            Machine::Remote(_) => false,
         }
     }
 }

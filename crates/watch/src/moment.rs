@@ -1,9 +1,7 @@
 //! One moment of a machine: a snapshot, and the details that are shown besides.
 
-use crate::client::MemoryService;
 use crate::events::Observation;
 use crate::machine::Machine;
-use crate::memory_view;
 use model::{ExitRecord, Snapshot};
 use sources::About;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -77,13 +75,13 @@ const BUFFERS: usize = 1000;
 /// Takes a sample, with the details that are wanted. Runs in the sampling thread.
 pub fn take(machine: &mut Machine, wishes: &DetailWishes) -> Moment {
     let mut snapshot = machine.sample();
-    let memory = wishes.memory.load(Relaxed).then(|| memory_view::memory_view(machine, &mut snapshot, None, BUFFERS));
+    let memory = wishes.memory.load(Relaxed).then(|| machine.memory_view(&mut snapshot, None, BUFFERS));
     let pid = Some(wishes.process.load(Relaxed)).filter(|pid| *pid != 0);
     let process = pid.map(|pid| ProcessDetail {
         pid,
         about: sources::about(pid),
-        buffers: memory_view::buffers_of(machine, &snapshot, pid, BUFFERS),
+        buffers: machine.buffers_of(&snapshot, pid, BUFFERS),
     });
-    let exits = machine.service().and_then(|mut service| service.exits(EXITS)).unwrap_or_default();
+    let exits = machine.service().and_then(|service| service.exits(EXITS)).unwrap_or_default();
     Moment { snapshot, memory, process, exits, nothing: None }
 }

@@ -88,9 +88,7 @@ fn sample<T>(
             Err(RecvTimeoutError::Disconnected) => break,
         };
         // All wishes that came until now are one.
-        while wished.try_recv().is_ok() {
-            is_wished = true;
-        }
+        is_wished |= wished.try_iter().count() > 0;
         let began = Instant::now();
         let snapshot = take(&mut machine, is_wished);
         *into.lock().unwrap_or_else(PoisonError::into_inner) = Some((began, snapshot));

@@ -48,12 +48,11 @@ impl Interrupt {
             let mut pipes = vec![PollFd::new(&self.end, PollFlags::IN)];
             pipes.extend(self.stop.as_ref().map(|stop| PollFd::new(stop, PollFlags::IN)));
             let ready = poll(&mut pipes, Some(&timeout));
-            let mut came = pipes.iter().map(|pipe| !pipe.revents().is_empty());
-            let (end, stop) = (came.next() == Some(true), came.next() == Some(true));
+            let came = |at: usize| pipes.get(at).is_some_and(|pipe| !pipe.revents().is_empty());
             match ready {
                 Ok(0) => return Woken::Time,
-                Ok(_) if end => return Woken::End,
-                Ok(_) if stop => return Woken::Stop,
+                Ok(_) if came(0) => return Woken::End,
+                Ok(_) if came(1) => return Woken::Stop,
                 _ if left.is_zero() => return Woken::Time,
                 _ => {}
             }

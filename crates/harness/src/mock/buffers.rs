@@ -4,12 +4,13 @@ use std::ffi::c_void;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use ledger::book::MemoryKind;
 
 use super::MockMesh;
 use super::functions::Statistics;
 use super::sharding::Sharding;
 use crate::cpp::{SharedPtr, Storage};
-use crate::script::MetalBufferType;
+use crate::script::code;
 
 /// A buffer, or the `MeshBuffer` of a tensor. It is freed when dropped.
 pub struct MockBuffer {
@@ -22,7 +23,7 @@ pub struct MockBuffer {
 const FIRST_HELD: u32 = 1_000_000;
 
 impl MockMesh {
-    pub fn alloc(&mut self, id: u32, bytes: u64, page: u64, kind: MetalBufferType) -> Result<String> {
+    pub fn alloc(&mut self, id: u32, bytes: u64, page: u64, kind: MemoryKind) -> Result<String> {
         self.must_be_new(id)?;
         let buffer = self.create(bytes, page, kind)?;
         let place = self.place(buffer.object());
@@ -31,7 +32,7 @@ impl MockMesh {
     }
 
     /// Allocates as a tensor does: a buffer of the mesh, and one at the same address on each device of it.
-    pub fn tensor(&mut self, id: u32, bytes: u64, page: u64, kind: MetalBufferType) -> Result<String> {
+    pub fn tensor(&mut self, id: u32, bytes: u64, page: u64, kind: MemoryKind) -> Result<String> {
         self.must_be_new(id)?;
         let mut sharding = sharding(bytes, page, kind)?;
         let mut buffer = SharedPtr::null();
@@ -43,8 +44,8 @@ impl MockMesh {
         let backing = unsafe {
             size.as_ptr().cast::<u64>().write(bytes);
             each.as_ptr().cast::<u64>().write(page);
-            each.as_ptr().byte_add(8).cast::<u32>().write(kind.code().into());
-            sharding.copy_to(each.as_ptr().byte_add(16), self.functions.sharding_behind_pointer);
+            each.as_ptr().byte_add(8).cast::<u32>().write(code(kind).into());
+            sharding.copy_to(each.as_ptr().byte_add(16), self.sharding_behind_pointer);
             (self.functions.create_replicated)(&mut buffer, size.as_ptr(), each.as_ptr(), device, 0, 0);
             (self.functions.backing)(buffer.object())
         };
@@ -58,7 +59,7 @@ impl MockMesh {
         Ok(String::new())
     }
 
-    pub fn hold(&mut self, count: u32, bytes: u64, page: u64, kind: MetalBufferType) -> Result<String> {
+    pub fn hold(&mut self, count: u32, bytes: u64, page: u64, kind: MemoryKind) -> Result<String> {
         let last = self.buffers.range(FIRST_HELD..).next_back();
         let first = last.map_or(FIRST_HELD, |(id, _)| id + 1);
         for id in (first..).take(count as usize) {
@@ -68,7 +69,7 @@ impl MockMesh {
         Ok(String::new())
     }
 
-    pub fn churn(&mut self, count: u32, bytes: u64, page: u64, kind: MetalBufferType) -> Result<String> {
+    pub fn churn(&mut self, count: u32, bytes: u64, page: u64, kind: MemoryKind) -> Result<String> {
         if count == 0 {
             bail!("COUNT is zero");
         }
@@ -79,17 +80,17 @@ impl MockMesh {
         Ok(format!("ns={}", start.elapsed().as_nanos() / u128::from(count)))
     }
 
-    pub fn stats(&self, kind: MetalBufferType) -> Result<String> {
-        if kind == MetalBufferType::Cb {
+    pub fn stats(&self, kind: MemoryKind) -> Result<String> {
+        if kind == MemoryKind::Cb {
             bail!("circular buffers have no allocator");
         }
-        let code = u32::from(kind.code());
+        let number = u32::from(code(kind));
         let mut statistics = Statistics::default();
         // SAFETY: The device is open, and its allocator lives as long.
         let banks = unsafe {
             let allocator = *(self.functions.allocator)(self.device.object());
-            (self.functions.statistics)(&mut statistics, allocator, &code);
-            (self.functions.banks)(allocator, &code)
+            (self.functions.statistics)(&mut statistics, allocator, &number);
+            (self.functions.banks)(allocator, &number)
         };
         let Statistics { allocatable, allocated, free, largest_free } = statistics;
         Ok(format!(
@@ -97,14 +98,14 @@ impl MockMesh {
         ))
     }
 
-    fn create(&mut self, bytes: u64, page: u64, kind: MetalBufferType) -> Result<SharedPtr> {
+    fn create(&mut self, bytes: u64, page: u64, kind: MemoryKind) -> Result<SharedPtr> {
         let mut sharding = sharding(bytes, page, kind)?;
-        let sharding = sharding.as_ptr(self.functions.sharding_behind_pointer);
+        let sharding = sharding.as_ptr(self.sharding_behind_pointer);
         let mut buffer = SharedPtr::null();
         let device = self.device.object();
         // SAFETY: The device is open, the library copies the sharding, and 0 is an absent `std::optional` of a byte.
         unsafe {
-            (self.functions.create)(&mut buffer, device, bytes, page, kind.code().into(), sharding, 0, 0);
+            (self.functions.create)(&mut buffer, device, bytes, page, code(kind).into(), sharding, 0, 0);
         }
         Ok(buffer)
     }
@@ -124,15 +125,15 @@ impl MockMesh {
     }
 }
 
-fn sharding(bytes: u64, page: u64, kind: MetalBufferType) -> Result<Box<Sharding>> {
+fn sharding(bytes: u64, page: u64, kind: MemoryKind) -> Result<Box<Sharding>> {
     // The library throws on these.
     if bytes == 0 || page == 0 || !bytes.is_multiple_of(page) {
         bail!("{bytes} bytes are not a whole number of pages of {page} bytes");
     }
     Ok(match kind {
-        MetalBufferType::Dram | MetalBufferType::L1 | MetalBufferType::Trace => Sharding::interleaved(),
+        MemoryKind::Dram | MemoryKind::L1 | MemoryKind::Trace => Sharding::interleaved(),
         // The library does not spread these over the cores.
-        MetalBufferType::L1Small => Sharding::on_one_core(u32::try_from(bytes / page)?),
-        MetalBufferType::Cb => bail!("a circular buffer belongs to a program: cb BYTES"),
+        MemoryKind::L1Small => Sharding::on_one_core(u32::try_from(bytes / page)?),
+        MemoryKind::Cb | MemoryKind::Kernel => bail!("a circular buffer belongs to a program: cb BYTES"),
     })
 }

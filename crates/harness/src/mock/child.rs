@@ -16,6 +16,9 @@ mod libc {
     }
 }
 
+/// Ends the process without destructors, of Rust or of C++.
+pub use libc::_exit as exit_at_once;
+
 /// A child that sleeps. It is ended when dropped.
 pub struct SleepingChild(Pid);
 
@@ -56,27 +59,18 @@ pub fn fork(mesh: &mut MockMesh, command: &[&str]) -> Result<String> {
 fn sleep_as_child(mesh: &mut MockMesh, command: &[&str], mut writer: impl Write, parent: u32) -> ! {
     let orphaned = || getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned()) != Some(parent);
     if set_parent_process_death_signal(Some(Signal::KILL)).is_err() || orphaned() {
-        libc::_exit(1);
+        exit_at_once(1);
     }
-    let reply = match command {
-        [] => Ok(String::new()),
-        command => mesh.answer(command),
-    };
-    let reply = match reply {
+    let reply = match if command.is_empty() { Ok(String::new()) } else { mesh.answer(command) } {
         Ok(values) => format!("OK {values}"),
         Err(error) => format!("ERR {error:#}"),
     };
     let written = writer.write_all(reply.as_bytes());
     drop(writer);
     if written.is_err() || reply.starts_with("ERR") {
-        libc::_exit(1);
+        exit_at_once(1);
     }
     loop {
         libc::pause();
     }
-}
-
-/// Ends the process without destructors, of Rust or of C++.
-pub fn exit_at_once(code: i32) -> ! {
-    libc::_exit(code)
 }

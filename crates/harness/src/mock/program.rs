@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use super::functions::TwoWords;
 use super::sharding::CoreRange;
-use crate::cpp::{Cpp, Storage};
+use crate::cpp::{Storage, cpp_functions};
 
 /// The program, whose circular buffer is given up when dropped.
 pub struct Program {
@@ -56,48 +56,31 @@ const FLOAT16_B: u8 = 5;
 
 /// `std::variant<CoreCoord, CoreRange, CoreRangeSet>`.
 #[repr(C)]
-struct Cores {
+pub struct Cores {
     range: CoreRange,
     alternative: u8,
 }
 const RANGE: u8 = 1;
 
-#[derive(Clone, Copy)]
-pub struct ProgramFunctions {
-    /// Columns and rows.
-    worker_grid: unsafe extern "C-unwind" fn(device: *const c_void) -> TwoWords,
-    construct: unsafe extern "C-unwind" fn(this: *mut c_void),
-    destroy: unsafe extern "C-unwind" fn(this: *mut c_void),
-    construct_config: unsafe extern "C-unwind" fn(this: *mut c_void, bytes: u32),
-    /// A builder for the circular buffer with this index.
-    first_index: unsafe extern "C-unwind" fn(config: *mut c_void, index: u8) -> TwoWords,
-    set_data_format: unsafe extern "C-unwind" fn(builder: *const TwoWords, format: u8) -> *const TwoWords,
-    set_page_size: unsafe extern "C-unwind" fn(builder: *const TwoWords, bytes: u32) -> *const TwoWords,
-    create: unsafe extern "C-unwind" fn(program: *mut c_void, cores: *const Cores, config: *const c_void) -> usize,
-    allocate: unsafe extern "C-unwind" fn(implementation: *mut c_void, device: *const c_void),
-}
-
-impl ProgramFunctions {
-    pub fn find(metal: Cpp) -> Result<ProgramFunctions> {
-        // SAFETY: The types follow from the mangled names; `this` comes first.
-        unsafe {
-            Ok(ProgramFunctions {
-                worker_grid: metal
-                    .function("_ZNK2tt8tt_metal11distributed10MeshDevice30compute_with_storage_grid_sizeEv")?,
-                construct: metal.function("_ZN2tt8tt_metal7ProgramC1Ev")?,
-                destroy: metal.function("_ZN2tt8tt_metal7ProgramD1Ev")?,
-                construct_config: metal.function("_ZN2tt8tt_metal20CircularBufferConfigC1Ej")?,
-                first_index: metal.function("_ZN2tt8tt_metal20CircularBufferConfig5indexEh")?,
-                set_data_format: metal
-                    .function("_ZNK2tt8tt_metal20CircularBufferConfig7Builder15set_data_formatENS_10DataFormatE")?,
-                set_page_size: metal.function("_ZNK2tt8tt_metal20CircularBufferConfig7Builder13set_page_sizeEj")?,
-                create: metal.function(concat!(
-                    "_ZN2tt8tt_metal20CreateCircularBufferERNS0_7ProgramERKSt7variantIJNS_7xy_pairENS0_9CoreRangeE",
-                    "NS0_12CoreRangeSetEEERKNS0_20CircularBufferConfigE"
-                ))?,
-                allocate: metal
-                    .function("_ZN2tt8tt_metal6detail11ProgramImpl25allocate_circular_buffersEPKNS0_7IDeviceE")?,
-            })
-        }
+cpp_functions! {
+    ProgramFunctions {
+        /// Columns and rows.
+        worker_grid(device: *const c_void) -> TwoWords =
+            "_ZNK2tt8tt_metal11distributed10MeshDevice30compute_with_storage_grid_sizeEv";
+        construct(this: *mut c_void) = "_ZN2tt8tt_metal7ProgramC1Ev";
+        destroy(this: *mut c_void) = "_ZN2tt8tt_metal7ProgramD1Ev";
+        construct_config(this: *mut c_void, bytes: u32) = "_ZN2tt8tt_metal20CircularBufferConfigC1Ej";
+        /// A builder for the circular buffer with this index.
+        first_index(config: *mut c_void, index: u8) -> TwoWords = "_ZN2tt8tt_metal20CircularBufferConfig5indexEh";
+        set_data_format(builder: *const TwoWords, format: u8) -> *const TwoWords =
+            "_ZNK2tt8tt_metal20CircularBufferConfig7Builder15set_data_formatENS_10DataFormatE";
+        set_page_size(builder: *const TwoWords, bytes: u32) -> *const TwoWords =
+            "_ZNK2tt8tt_metal20CircularBufferConfig7Builder13set_page_sizeEj";
+        create(program: *mut c_void, cores: *const Cores, config: *const c_void) -> usize = concat!(
+            "_ZN2tt8tt_metal20CreateCircularBufferERNS0_7ProgramERKSt7variantIJNS_7xy_pairENS0_9CoreRangeE",
+            "NS0_12CoreRangeSetEEERKNS0_20CircularBufferConfigE"
+        );
+        allocate(implementation: *mut c_void, device: *const c_void) =
+            "_ZN2tt8tt_metal6detail11ProgramImpl25allocate_circular_buffersEPKNS0_7IDeviceE";
     }
 }

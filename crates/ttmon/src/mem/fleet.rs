@@ -1,16 +1,14 @@
 //! `ttmon mem` over several machines: a part for each.
 
 use super::MemArgs;
-use super::quit_key::QuitKey;
-use super::{chosen_of, rest};
-use crate::fleet_json::{HostContent, fleet_json};
-use crate::screen::OutputScreen;
+use crate::json::{HostContent, fleet_json};
+use crate::screen::{OutputScreen, Rounds};
 use alerts::http::Http;
-use show::memory::{draw, gather};
+use model::Snapshot;
+use show::memory::gather;
 use show::terminal::on_terminal;
 use show::text::clean;
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use watch::args::MachineArgs;
 use watch::exit::Exit;
 use watch::exit_status::{no_answer, of_fleet};
@@ -19,46 +17,36 @@ use watch::fleet::remote::{LONGEST, fleet_source};
 use watch::fleet::watcher::{FleetSource, FleetWatcher};
 use watch::fleet::{Fleet, HostView};
 use watch::memory::served_view;
-use watch::wait::Interrupt;
+use watch::selection::selected;
 
 /// Shows all machines until it is enough.
-pub fn run(
-    machine: &MachineArgs,
-    args: &MemArgs,
-    screen: &mut OutputScreen,
-    every: Option<Duration>,
-    interrupt: Option<&Interrupt>,
-) -> anyhow::Result<Exit> {
+pub fn run(machine: &MachineArgs, args: &MemArgs, screen: &mut OutputScreen, rounds: &Rounds) -> anyhow::Result<Exit> {
     let source = fleet_source(machine)?;
-    let services: HashMap<String, Http> = match &source {
-        FleetSource::Http(places, http) => places.iter().map(|place| (place.base.clone(), http.clone())).collect(),
-        FleetSource::Prometheus(_) | FleetSource::Ssh { .. } => HashMap::new(),
+    let http = match &source {
+        FleetSource::Http(_, http) => Some(http.clone()),
+        FleetSource::Prometheus(_) | FleetSource::Ssh { .. } => None,
     };
-    let watch = FleetWatcher::start(source, every.unwrap_or(Duration::from_secs(1)))?;
-    let mut keys = screen.is_in_place().then(QuitKey::listen).flatten();
-    let mut next = Instant::now();
-    loop {
-        let fleet = watch.round(LONGEST);
-        if interrupt.is_some_and(Interrupt::came) {
-            return Ok(Exit::Success);
-        }
-        screen.show(&text(&fleet, &services, args, screen, every.is_none()))?;
-        let exit = of_fleet(&fleet);
-        let (Some(every), Some(interrupt)) = (every, interrupt) else { return Ok(exit) };
-        next = (next + every).max(Instant::now());
-        if rest(next, interrupt, screen, &mut keys)? {
-            return Ok(Exit::Success);
-        }
-    }
+    let mut watch = FleetWatcher::start(source, rounds.every.unwrap_or(Duration::from_secs(1)))?;
+    screen.repeat(
+        &mut watch,
+        rounds,
+        |watch| watch.round(LONGEST),
+        |screen, _, fleet, _| {
+            screen.show(&text(&fleet, http.as_ref(), args, screen, rounds.every.is_none()))?;
+            Ok(of_fleet(&fleet))
+        },
+    )
 }
 
-fn text(fleet: &Fleet, services: &HashMap<String, Http>, args: &MemArgs, screen: &OutputScreen, once: bool) -> String {
+fn text(fleet: &Fleet, http: Option<&Http>, args: &MemArgs, screen: &OutputScreen, once: bool) -> String {
     let view = |host: &HostView| {
-        let mut snapshot = chosen_of(host.aged()?, &args.device);
-        let http = services.get(&host.place).filter(|_| host.trouble().is_none());
-        Some(match http {
+        let all = host.aged()?;
+        // The devices that were named, as far as it has them.
+        let nothing = Snapshot { devices: Vec::new(), processes: Vec::new(), ..all.clone() };
+        let mut snapshot = selected(all, &args.device).unwrap_or(nothing);
+        Some(match http.filter(|_| host.trouble().is_none()) {
             Some(http) => {
-                let mut service = RemoteService { http, base: &host.place };
+                let mut service = RemoteService::at(http, &host.place);
                 served_view(&mut service, &mut snapshot, args.device.is_empty(), super::LARGEST)
             }
             None => gather::view(&snapshot, Vec::new(), Vec::new()),
@@ -71,10 +59,7 @@ fn text(fleet: &Fleet, services: &HashMap<String, Http>, args: &MemArgs, screen:
     let part = |host: &HostView| {
         let name = clean(&host.name).into_owned();
         match view(host) {
-            Some(view) => {
-                let time = view.taken_at.map(super::local_time).unwrap_or_default();
-                format!("{name}\n{}\n", draw::text(&view, &style, &time))
-            }
+            Some(view) => format!("{name}\n{}\n", super::drawn(&view, &style)),
             None => format!("{name}: {}\n\n", clean(&no_answer(host))),
         }
     };

@@ -1,25 +1,64 @@
 //! `ttmon mem`: where the memory of every chip went, once or live; of this machine, or of a report.
 
-mod args;
 mod fleet;
-mod quit_key;
 mod report;
 
-use crate::screen::{Output, OutputScreen};
-pub use args::{AFTER_HELP, MemArgs};
-use model::{Snapshot, Timestamp};
-use quit_key::QuitKey;
+use crate::json::json;
+use crate::screen::{Color, LONG_TIME, Output, OutputScreen, Rounds, local_time};
 use show::memory::draw;
 use show::memory::view::{LARGEST, View};
+use show::style::Style;
 use show::terminal::on_terminal;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 use watch::args::MachineArgs;
 use watch::exit::{Exit, Failure};
 use watch::exit_status;
 use watch::machine::Machine;
-use watch::memory_view::memory_view;
 use watch::selection::selected;
-use watch::wait::{Interrupt, Woken};
+
+pub const AFTER_HELP: &str = "\
+In a bar: buffers, then traces (DRAM) or circular buffers and L1_SMALL (L1), then free memory: light for the largest free block, \
+dots for smaller blocks; at the end what no allocator hands out. Peak, free blocks, banks and buffers come from \
+processes that run with the agent (`ttmon run`, or the Python package); without it there is no per-buffer data.
+
+A process's figures are `exact` when they come from the agent, `kernel` when the driver counts them, `reported` when it reports to a \
+service (`ttmon serve`), `shm` when they come from tt-metal's shared memory, which counts requested and not reserved bytes.
+
+A report is a folder (or one file of it) that holds *memory_usage_summary.csv, *l1_usage_summary.csv, *detailed_memory_usage.csv \
+of tt-metal's memory reporter, or the ttnn visualizer's db.sqlite.
+
+On a terminal, q or Ctrl-C quits. A program called allocation_monitor_client is `ttmon mem`.
+
+Exit codes: as for `ttmon smi`; 2 invalid arguments, or a report that cannot be read.";
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct MemArgs {
+    /// All devices; this is the default
+    #[arg(short, long, conflicts_with = "device")]
+    pub all: bool,
+    /// Only this device: number, PCI address, serial or ASIC id. Can be given several times
+    #[arg(short, long, value_name = "DEVICE", value_delimiter = ',')]
+    pub device: Vec<String>,
+    /// Redraw every MS milliseconds (default: 1000)
+    #[arg(short, long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=86_400_000))]
+    pub refresh: Option<u64>,
+    /// Show it once and exit; the default where standard output is not a terminal
+    #[arg(long)]
+    pub once: bool,
+    /// Everything as JSON; with -r one object per line, repeatedly
+    #[arg(long)]
+    pub json: bool,
+    /// Show a report of tt-metal or of the ttnn visualizer instead of a machine
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["sim", "root", "refresh"])]
+    pub report: Option<PathBuf>,
+    /// Colour: on a terminal, always or never. NO_COLOR is honoured
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub ascii: bool,
+}
 
 pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
     // A program that reads JSON asks for a stream by naming a period.
@@ -30,6 +69,7 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
         ascii: args.ascii,
         in_place: live && !args.json,
         choose: "-d",
+        q_ends: true,
     });
     if let Some(folder) = &args.report {
         let view = chosen(report::read(folder)?, &args.device)?;
@@ -39,90 +79,36 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
     // A simulated machine must be taken down again, whatever ends the program.
     let interrupt = screen.interrupt(live || machine.sim.is_some())?;
     let every = live.then(|| Duration::from_millis(args.refresh.unwrap_or(1000)));
+    let rounds = Rounds { every, count: None, interrupt, with_rates: false };
     if machine.is_fleet() {
-        let result = fleet::run(machine, args, &mut screen, every, interrupt.as_ref());
+        let result = fleet::run(machine, args, &mut screen, &rounds);
         screen.close()?;
         return result;
     }
     let mut machine = Machine::open(machine, false)?.through_service(machine);
-    let result = repeat(&mut machine, &mut screen, args, every, interrupt.as_ref());
-    screen.close()?;
-    machine.leave();
-    result
-}
-
-/// Samples and shows until it is enough.
-fn repeat(
-    machine: &mut Machine,
-    screen: &mut OutputScreen,
-    args: &MemArgs,
-    every: Option<Duration>,
-    interrupt: Option<&Interrupt>,
-) -> anyhow::Result<Exit> {
-    let mut keys = screen.is_in_place().then(QuitKey::listen).flatten();
-    let mut next = Instant::now();
-    loop {
-        let all = machine.sample();
-        if interrupt.is_some_and(Interrupt::came) {
-            return Ok(Exit::Success);
-        }
+    let result = screen.repeat(&mut machine, &rounds, Machine::sample, |screen, machine, all, _| {
         let mut snapshot = selected(all.clone(), &args.device)?;
         let exit = exit_status::of_machine(&snapshot, machine);
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
         if !snapshot.devices.is_empty() || args.json {
             let others = Some(&all).filter(|_| !args.device.is_empty());
-            let view = memory_view(machine, &mut snapshot, others, LARGEST);
+            let view = machine.memory_view(&mut snapshot, others, LARGEST);
             screen.show(&text(&view, args, screen, every.is_none()))?;
         }
-        let exit = exit?;
-        let (Some(every), Some(interrupt)) = (every, interrupt) else { return Ok(exit) };
-        next = (next + every).max(Instant::now());
-        if rest(next, interrupt, screen, &mut keys)? {
-            return Ok(Exit::Success);
-        }
-    }
-}
-
-/// Waits for the next moment, or until the program goes on after Ctrl-Z. Returns whether it is time to end instead.
-fn rest(
-    next: Instant,
-    interrupt: &Interrupt,
-    screen: &mut OutputScreen,
-    keys: &mut Option<QuitKey>,
-) -> anyhow::Result<bool> {
-    match interrupt.wait(next.saturating_duration_since(Instant::now())) {
-        Woken::Time => {}
-        Woken::End => return Ok(true),
-        Woken::Stop => {
-            screen.suspend()?;
-            // The terminal is given back as it was.
-            drop(keys.take());
-            interrupt.stop()?;
-            *keys = QuitKey::listen();
-        }
-    }
-    Ok(false)
+        exit
+    });
+    screen.close()?;
+    machine.leave();
+    result
 }
 
 fn text(view: &View, args: &MemArgs, screen: &OutputScreen, once: bool) -> String {
-    if !args.json {
-        return draw::text(view, &screen.style(), &view.taken_at.map(local_time).unwrap_or_default());
-    }
-    // A person gets it indented; a program reads it faster in one line.
-    let written = if once && on_terminal() { serde_json::to_string_pretty(view) } else { serde_json::to_string(view) };
-    // Strings, numbers and lists only, all of which JSON can write.
-    written.expect("a view is always JSON") + "\n"
+    if args.json { json(view, !(once && on_terminal())) } else { drawn(view, &screen.style()) }
 }
 
-fn local_time(time: Timestamp) -> String {
-    let time = jiff::Timestamp::from_millisecond(time.0).unwrap_or_default();
-    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%a %b %e %H:%M:%S %Y").to_string()
-}
-
-/// A snapshot with only the devices that were named, as far as it has them.
-fn chosen_of(snapshot: Snapshot, names: &[String]) -> Snapshot {
-    let nothing = Snapshot { devices: Vec::new(), processes: Vec::new(), ..snapshot.clone() };
-    selected(snapshot, names).unwrap_or(nothing)
+fn drawn(view: &View, style: &Style) -> String {
+    let time = view.taken_at.map(|time| local_time(time, LONG_TIME)).unwrap_or_default();
+    draw::text(view, style, &time)
 }
 
 fn chosen(mut view: View, names: &[String]) -> anyhow::Result<View> {

@@ -42,7 +42,8 @@ pub struct RunProcess {
 }
 
 /// What became of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fate {
     Clean,
     /// It ended without having said so: by a signal, or by `_exit`.
@@ -98,17 +99,6 @@ impl RunProcess {
 
     pub fn age(&self, buffer: &BookBuffer) -> Duration {
         Duration::from_nanos(self.until.saturating_sub(buffer.time))
-    }
-}
-
-impl Fate {
-    pub fn name(self) -> &'static str {
-        match self {
-            Fate::Clean => "clean",
-            Fate::Abrupt => "abrupt",
-            Fate::Replaced => "replaced",
-            Fate::Running => "running",
-        }
     }
 }
 

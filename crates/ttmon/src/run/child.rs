@@ -3,12 +3,11 @@
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+use watch::wait::on;
 
 /// The signals that no longer end this program, but wait here to be passed on.
 pub struct Signals(Vec<(Signal, UnixStream)>);
@@ -16,22 +15,13 @@ pub struct Signals(Vec<(Signal, UnixStream)>);
 impl Signals {
     /// Takes them over, but for those that are ignored, as by `nohup`: the command shall ignore them, too.
     pub fn take() -> io::Result<Signals> {
-        const ALL: [(i32, Signal); 6] = [
-            (SIGINT, Signal::INT),
-            (SIGQUIT, Signal::QUIT),
-            (SIGTERM, Signal::TERM),
-            (SIGHUP, Signal::HUP),
-            (SIGUSR1, Signal::USR1),
-            (SIGUSR2, Signal::USR2),
-        ];
         let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
         let mut pipes = Vec::new();
-        for (number, signal) in ALL {
-            if ignored & (1 << (number - 1)) == 0 {
-                let (read, write) = UnixStream::pair()?;
-                read.set_nonblocking(true)?;
-                signal_hook::low_level::pipe::register(number, write)?;
-                pipes.push((signal, read));
+        for signal in [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2] {
+            if ignored & (1 << (signal.as_raw() - 1)) == 0 {
+                let pipe = on(&[signal.as_raw()])?;
+                pipe.set_nonblocking(true)?;
+                pipes.push((signal, pipe));
             }
         }
         Ok(Signals(pipes))
@@ -82,24 +72,21 @@ fn ignored(status: &str) -> u64 {
 /// Starts the command. If that is impossible: the exit code that shells have for the case, and the reason.
 pub fn start(command: &mut Command) -> Result<Child, (u8, String)> {
     command.spawn().map_err(|error| {
-        let program = command.get_program();
-        let name = program.to_string_lossy();
-        match error.kind() {
-            io::ErrorKind::NotFound if has_slash(program) && Path::new(program).exists() => {
-                (127, format!("cannot run {name}: the interpreter that its first line names was not found"))
+        let program = Path::new(command.get_program());
+        let has_slash = program.as_os_str().as_encoded_bytes().contains(&b'/');
+        let (code, why) = match error.kind() {
+            io::ErrorKind::NotFound if has_slash && program.exists() => {
+                (127, "the interpreter that its first line names was not found".into())
             }
-            io::ErrorKind::NotFound if has_slash(program) => (127, format!("cannot run {name}: there is no such file")),
-            io::ErrorKind::NotFound => (127, format!("cannot run {name}: no folder of PATH has such a program")),
+            io::ErrorKind::NotFound if has_slash => (127, "there is no such file".into()),
+            io::ErrorKind::NotFound => (127, "no folder of PATH has such a program".into()),
             io::ErrorKind::PermissionDenied => {
-                (126, format!("cannot run {name}: it may not be executed (is it a program, and is its x bit set?)"))
+                (126, "it may not be executed (is it a program, and is its x bit set?)".into())
             }
-            _ => (126, format!("cannot run {name}: {error}")),
-        }
+            _ => (126, error.to_string()),
+        };
+        (code, format!("cannot run {}: {why}", program.display()))
     })
-}
-
-fn has_slash(program: &OsStr) -> bool {
-    program.as_encoded_bytes().contains(&b'/')
 }
 
 #[cfg(test)]
@@ -109,7 +96,7 @@ mod tests {
     #[test]
     fn what_is_ignored_is_read_from_the_status_file() {
         let status = "Name:\tttmon\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n";
-        assert_eq!(ignored(status), 1 << (SIGHUP - 1) | 1 << (signal_hook::consts::SIGPIPE - 1));
+        assert_eq!(ignored(status), 1 << (Signal::HUP.as_raw() - 1) | 1 << (Signal::PIPE.as_raw() - 1));
         assert_eq!(ignored(""), 0);
     }
 

@@ -105,15 +105,8 @@ impl Drop for Folder {
 /// A socket in a fresh folder: of the session, or else among the temporary files.
 fn listener() -> io::Result<(Folder, OwnedFd)> {
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    let places = session.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]);
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for place in places {
-        match listener_in(&place) {
-            Ok(listener) => return Ok(listener),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
+    let in_session = session.map_or(Err(io::ErrorKind::NotFound.into()), |place| listener_in(&place));
+    in_session.or_else(|_| listener_in(&std::env::temp_dir())).or_else(|_| listener_in(Path::new("/tmp")))
 }
 
 fn listener_in(place: &Path) -> io::Result<(Folder, OwnedFd)> {
@@ -168,24 +161,21 @@ impl BookReceiver {
     /// Waits until something happens, hears the callers, and notes who has died. Returns whether it is time to end.
     fn turn(&mut self, open: bool, wait: Option<Duration>) -> bool {
         let timeout = wait.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
-        let living: Vec<usize> =
-            (0..self.collected.books.len()).filter(|at| self.collected.books[*at].process.is_some()).collect();
-        let watch = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let mut sources: Vec<PollFd> = Vec::with_capacity(2 + self.callers.len() + living.len());
+        let mut sources: Vec<PollFd> = Vec::new();
         sources.extend(open.then(|| PollFd::new(&self.stopped, PollFlags::IN)));
         sources.extend((open && wait.is_none()).then(|| PollFd::new(&self.listener, PollFlags::IN)));
-        let first = sources.len() + self.callers.len();
         sources.extend(self.callers.iter().map(|caller| PollFd::new(&caller.socket, PollFlags::IN)));
-        let processes = living.iter().filter_map(|at| self.collected.books[*at].process.as_ref());
-        sources.extend(processes.map(|process| watch(std::os::fd::AsFd::as_fd(process))));
+        let first = sources.len();
+        let processes = self.collected.books.iter().filter_map(|book| book.process.as_ref());
+        sources.extend(processes.map(|process| PollFd::new(process, PollFlags::IN)));
         let _ = poll(&mut sources, timeout.as_ref());
-        let ready = |at: usize| sources.get(at).is_some_and(|source| !source.revents().is_empty());
-        let stop = open && ready(0);
-        let dead: Vec<usize> = (0..living.len()).filter(|at| ready(first + at)).map(|at| living[at]).collect();
-        for at in dead {
-            self.collected.books[at].process = None;
-            self.collected.books[at].connection = None;
-            self.collected.books[at].died = Some(now());
+        let ready: Vec<bool> = sources.iter().map(|source| !source.revents().is_empty()).collect();
+        let stop = open && ready[0];
+        let watched = self.collected.books.iter_mut().filter(|book| book.process.is_some());
+        for (book, _) in watched.zip(&ready[first..]).filter(|(_, ready)| **ready) {
+            book.process = None;
+            book.connection = None;
+            book.died = Some(now());
         }
         self.hear();
         stop

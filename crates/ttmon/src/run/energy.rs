@@ -63,8 +63,8 @@ impl Meter {
 
 impl Tally {
     fn of(device: &Device) -> Tally {
-        let (energy, peak_power, peak_temp, last) = (None, None, None, None);
-        Tally { device: device.clone(), energy, known: Duration::ZERO, peak_power, peak_temp, last }
+        let (device, known) = (device.clone(), Duration::ZERO);
+        Tally { device, energy: None, known, peak_power: None, peak_temp: None, last: None }
     }
 
     fn add(&mut self, time: Duration, before: Watts, after: Watts, longest: Duration) {
@@ -89,11 +89,8 @@ fn is_fresh(device: &Device) -> bool {
     device.sample_age_seconds == Some(0.0) && !matches!(device.state, State::Silent | State::Lost)
 }
 
-fn higher<T: PartialOrd + Copy>(a: Option<T>, b: Option<T>) -> Option<T> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(if b > a { b } else { a }),
-        (a, b) => a.or(b),
-    }
+fn higher<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
+    a.into_iter().chain(b).reduce(|a, b| if b > a { b } else { a })
 }
 
 #[cfg(test)]

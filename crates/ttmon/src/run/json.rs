@@ -2,12 +2,16 @@
 
 use super::account::{ChipName, End, Fate, RunAccount, RunProcess, Verdict};
 use super::energy::Tally;
+use crate::json::{JsonNode, Object, json};
 use ledger::book::{BankReading, BookBuffer, BookChip, MemoryKind};
-use model::{Celsius, DeviceId, PciAddress, SCHEMA, Timestamp, Watts};
+use model::figure::device::{ASIC_ID, PCI_ADDRESS};
+use model::figure::process::PEAK_BYTES;
+use model::{SCHEMA, Timestamp};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use watch::exit::{Exit, Failure};
 
@@ -22,88 +26,30 @@ struct Receipt<'a> {
     signal: Option<i32>,
     simulated: bool,
     memory_followed: bool,
-    leaks: Leaks,
-    devices: Vec<ReceiptDevice<'a>>,
+    leaks: Object,
+    devices: Vec<Object>,
     processes: Vec<ProcessJson<'a>>,
     remarks: &'a [String],
-}
-
-#[derive(Serialize)]
-struct Leaks {
-    /// `none`, `found` or `unknown`.
-    verdict: &'static str,
-    reason: Option<&'static str>,
-}
-
-#[derive(Serialize)]
-struct ReceiptDevice<'a> {
-    #[serde(flatten)]
-    id: &'a DeviceId,
-    pci_address: Option<&'a PciAddress>,
-    board: Option<&'a str>,
-    serial: Option<&'a str>,
-    asic_id: Option<&'a str>,
-    energy_joules: Option<f64>,
-    /// The time over which the energy is known.
-    energy_seconds: f64,
-    peak_power_watts: Option<Watts>,
-    peak_asic_temp_celsius: Option<Celsius>,
 }
 
 #[derive(Serialize)]
 struct ProcessJson<'a> {
     pid: u32,
     name: Option<&'a str>,
-    /// `clean`, `abrupt`, `replaced` (by exec) or `running`.
-    end: &'static str,
+    end: Fate,
     producer: &'a str,
     remark: Option<&'a str>,
     exact: bool,
     one_moment: bool,
     untabled_buffers: u64,
     unknown_frees: u64,
-    chips: Vec<ChipJson<'a>>,
+    chips: Vec<Object>,
     /// What a process that ended normally had still allocated.
     leaks: Vec<BufferJson<'a>>,
     /// What any other had at last.
     held: Vec<BufferJson<'a>>,
     /// Why neither list is complete.
     list_error: Option<String>,
-}
-
-#[derive(Serialize)]
-struct ChipJson<'a> {
-    /// As `devices` calls it. Absent when it is not known which one it is.
-    device: Option<String>,
-    unique_id: Option<String>,
-    /// As the process counts.
-    device_id: u32,
-    left_buffers: u64,
-    left_bytes: u64,
-    kinds: BTreeMap<&'a str, KindJson>,
-}
-
-#[derive(Serialize)]
-struct KindJson {
-    bytes: u64,
-    logical_bytes: u64,
-    buffers: u64,
-    peak_bytes: u64,
-    allocations: u64,
-    frees: u64,
-    banks: Option<ReceiptBanks>,
-}
-
-/// Bytes are those of one bank; all are alike.
-#[derive(Serialize)]
-struct ReceiptBanks {
-    banks: u32,
-    allocatable_bytes: u64,
-    allocated_bytes: u64,
-    free_bytes: u64,
-    largest_free_bytes: u64,
-    fragmentation: Option<f64>,
-    current: bool,
 }
 
 #[derive(Serialize)]
@@ -126,7 +72,6 @@ struct BufferJson<'a> {
     label: Option<&'a str>,
 }
 
-/// All of it, on several lines.
 pub fn text(account: &RunAccount) -> String {
     let (verdict, reason) = match account.verdict() {
         Verdict::Clean => ("none", None),
@@ -142,28 +87,29 @@ pub fn text(account: &RunAccount) -> String {
         signal: if let End::Signal(signal) = account.end { Some(signal) } else { None },
         simulated: account.is_simulated,
         memory_followed: account.is_followed,
-        leaks: Leaks { verdict, reason },
+        leaks: Object(vec![("verdict", verdict.into()), ("reason", reason.into())]),
         devices: account.devices.iter().map(device).collect(),
         processes: account.processes.iter().map(process).collect(),
         remarks: &account.remarks,
     };
-    // It holds strings, numbers and lists only, all of which JSON can write.
-    serde_json::to_string_pretty(&receipt).expect("a receipt is always JSON") + "\n"
+    json(&receipt, false)
 }
 
-fn device(tally: &Tally) -> ReceiptDevice<'_> {
+fn device(tally: &Tally) -> Object {
     let device = &tally.device;
-    ReceiptDevice {
-        id: &device.id,
-        pci_address: device.pci_address.as_ref(),
-        board: device.board.as_deref(),
-        serial: device.serial.as_deref(),
-        asic_id: device.asic_id.as_deref(),
-        energy_joules: tally.energy.map(|energy| millis(energy.0)),
-        energy_seconds: millis(tally.known.as_secs_f64()),
-        peak_power_watts: tally.peak_power,
-        peak_asic_temp_celsius: tally.peak_temp,
-    }
+    Object(vec![
+        ("index", device.id.index().into()),
+        ("id", device.id.to_string().into()),
+        (PCI_ADDRESS.name, device.pci_address.as_ref().map(|address| &*address.0).into()),
+        ("board", device.board.as_deref().into()),
+        ("serial", device.serial.as_deref().into()),
+        (ASIC_ID.name, device.asic_id.as_deref().into()),
+        ("energy_joules", tally.energy.map(|energy| millis(energy.0)).into()),
+        // The time over which the energy is known.
+        ("energy_seconds", millis(tally.known.as_secs_f64()).into()),
+        ("peak_power_watts", tally.peak_power.map(|power| power.0).into()),
+        ("peak_asic_temp_celsius", tally.peak_temp.map(|temp| temp.0).into()),
+    ])
 }
 
 fn process(process: &RunProcess) -> ProcessJson<'_> {
@@ -173,7 +119,7 @@ fn process(process: &RunProcess) -> ProcessJson<'_> {
     ProcessJson {
         pid: process.pid,
         name: process.name.as_deref(),
-        end: process.fate.name(),
+        end: process.fate,
         producer: &book.producer,
         remark: book.remark.as_deref(),
         exact: !book.is_inexact,
@@ -191,43 +137,48 @@ fn process(process: &RunProcess) -> ProcessJson<'_> {
     }
 }
 
-fn chip<'a>(chip: &BookChip, name: &ChipName) -> ChipJson<'a> {
+fn chip(chip: &BookChip, name: &ChipName) -> Object {
     let kind = |kind: MemoryKind| {
         let counter = chip.counters[kind as usize];
         let banks = chip.banks.get(kind as usize).copied().flatten();
         let is_used = counter.allocations > 0 || banks.is_some();
-        let figures = KindJson {
-            bytes: counter.bytes,
-            logical_bytes: counter.logical,
-            buffers: counter.buffers,
-            peak_bytes: counter.peak,
-            allocations: counter.allocations,
-            frees: counter.frees,
-            banks: banks.map(figures),
-        };
-        is_used.then_some((kind.name(), figures))
+        let figures = Object(vec![
+            ("bytes", counter.bytes.into()),
+            ("logical_bytes", counter.logical.into()),
+            ("buffers", counter.buffers.into()),
+            (PEAK_BYTES.name, counter.peak.into()),
+            ("allocations", counter.allocations.into()),
+            ("frees", counter.frees.into()),
+            ("banks", banks.map_or(Value::Null.into(), |banks| JsonNode::Object(figures(banks)))),
+        ]);
+        is_used.then_some((kind.name(), JsonNode::Object(figures)))
     };
-    ChipJson {
-        device: device_name(name),
-        unique_id: chip.unique_id.map(|number| format!("{number:016X}")),
-        device_id: chip.device_id,
-        left_buffers: chip.counters.iter().map(|counter| counter.left).sum(),
-        left_bytes: chip.left_bytes,
-        kinds: MemoryKind::ALL.into_iter().filter_map(kind).collect(),
-    }
+    let mut kinds: Vec<_> = MemoryKind::ALL.into_iter().filter_map(kind).collect();
+    kinds.sort_by_key(|(name, _)| *name);
+    Object(vec![
+        // As `devices` calls it. Absent when it is not known which one it is.
+        ("device", device_name(name).into()),
+        ("unique_id", chip.unique_id.map(|number| format!("{number:016X}")).into()),
+        // As the process counts.
+        ("device_id", chip.device_id.into()),
+        ("left_buffers", chip.counters.iter().map(|counter| counter.left).sum::<u64>().into()),
+        ("left_bytes", chip.left_bytes.into()),
+        ("kinds", JsonNode::Object(Object(kinds))),
+    ])
 }
 
-fn figures(figures: BankReading) -> ReceiptBanks {
+/// Bytes are those of one bank; all are alike.
+fn figures(figures: BankReading) -> Object {
     let banks = figures.banks;
-    ReceiptBanks {
-        banks: banks.banks,
-        allocatable_bytes: banks.allocatable,
-        allocated_bytes: banks.allocated,
-        free_bytes: banks.free,
-        largest_free_bytes: banks.largest_free,
-        fragmentation: banks.fragmentation(),
-        current: figures.is_current,
-    }
+    Object(vec![
+        ("banks", banks.banks.into()),
+        ("allocatable_bytes", banks.allocatable.into()),
+        ("allocated_bytes", banks.allocated.into()),
+        ("free_bytes", banks.free.into()),
+        ("largest_free_bytes", banks.largest_free.into()),
+        ("fragmentation", banks.fragmentation().into()),
+        ("current", figures.is_current.into()),
+    ])
 }
 
 fn buffer<'a>(process: &RunProcess, buffer: &'a BookBuffer) -> BufferJson<'a> {
@@ -261,20 +212,15 @@ fn millis(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// Where the JSON goes. A file is there, whole, only when all is written.
-pub enum Target {
-    Stdout,
-    /// Something that cannot be replaced, such as a pipe.
-    Into(File),
-    Replace {
-        file: File,
-        temporary: Temporary,
-        path: PathBuf,
-    },
+/// Where the JSON goes: standard output, something that cannot be replaced, such as a pipe, or a file, which is there, whole, only when
+/// all is written.
+pub struct Target {
+    file: File,
+    replaces: Option<(Temporary, PathBuf)>,
 }
 
 /// Removed, unless it became the file that it was for.
-pub struct Temporary(PathBuf);
+struct Temporary(PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
@@ -285,41 +231,36 @@ impl Drop for Temporary {
 impl Target {
     /// Opens it, before anything else is done.
     pub fn open(path: &Path) -> anyhow::Result<Target> {
-        let open = || -> io::Result<Target> {
-            if path.as_os_str() == "-" {
-                return Ok(Target::Stdout);
-            }
-            // The command may change what a link means; a link stays one.
-            let path = path.canonicalize().or_else(|_| std::path::absolute(path))?;
-            match path.metadata() {
-                Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-                Ok(there) if !there.is_file() => return Ok(Target::Into(File::options().write(true).open(&path)?)),
-                Ok(_) => drop(File::options().append(true).open(&path)?),
-                Err(_) => {}
-            }
-            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-            let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
-            let file = File::options().write(true).create(true).truncate(true).open(&temporary)?;
-            Ok(Target::Replace { file, temporary: Temporary(temporary), path })
+        let opened = if path.as_os_str() == "-" {
+            io::stdout().as_fd().try_clone_to_owned().map(|out| Target { file: out.into(), replaces: None })
+        } else {
+            Target::at(path)
         };
-        open().map_err(|error| {
+        opened.map_err(|error| {
             Failure::error(Exit::Usage, format!("--json: cannot write to {}: {error}", path.display()))
         })
     }
 
-    /// Writes, and puts the file into its place.
-    pub fn write(self, text: &str) -> io::Result<()> {
-        match self {
-            Target::Stdout => {
-                let mut out = io::stdout().lock();
-                out.write_all(text.as_bytes())?;
-                out.flush()
+    fn at(path: &Path) -> io::Result<Target> {
+        // The command may change what a link means; a link stays one.
+        let path = path.canonicalize().or_else(|_| std::path::absolute(path))?;
+        match path.metadata() {
+            Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(there) if !there.is_file() => {
+                return Ok(Target { file: File::options().write(true).open(&path)?, replaces: None });
             }
-            Target::Into(mut file) => file.write_all(text.as_bytes()),
-            Target::Replace { mut file, temporary, path } => {
-                file.write_all(text.as_bytes())?;
-                std::fs::rename(&temporary.0, path)
-            }
+            Ok(_) => drop(File::options().append(true).open(&path)?),
+            Err(_) => {}
         }
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+        let file = File::options().write(true).create(true).truncate(true).open(&temporary)?;
+        Ok(Target { file, replaces: Some((Temporary(temporary), path)) })
+    }
+
+    /// Writes, and puts the file into its place.
+    pub fn write(mut self, text: &str) -> io::Result<()> {
+        self.file.write_all(text.as_bytes())?;
+        self.replaces.map_or(Ok(()), |(temporary, path)| std::fs::rename(&temporary.0, path))
     }
 }

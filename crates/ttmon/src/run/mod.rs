@@ -1,7 +1,6 @@
 //! `ttmon run`: runs a command with the agent in it, and prints a receipt of what it had of the devices.
 
 mod account;
-mod args;
 mod child;
 mod collect;
 mod energy;
@@ -11,7 +10,6 @@ mod json;
 mod receipt;
 
 use account::{End, RunAccount, Verdict};
-pub use args::{AFTER_HELP, RunArgs};
 use collect::{Collected, Collector};
 use energy::{Meter, Tally};
 use model::{Snapshot, State, Timestamp};
@@ -26,6 +24,34 @@ use std::time::{Duration, Instant};
 use watch::args::MachineArgs;
 use watch::exit::{self, Exit, Failure};
 use watch::machine::Machine;
+
+pub const AFTER_HELP: &str = "\
+The receipt goes to standard error when CMD has ended: peak and final bytes per chip and kind, buffers that are still \
+allocated, and of each device the energy, the highest power and the highest temperature. Children that outlive CMD are not \
+waited for.
+
+The agent, libttmon_agent.so, is preloaded into CMD and all that it starts. It is looked for beside ttmon, in ../lib/ttmon and \
+../lib; TTMON_AGENT_LIB names another one, and TTMON_AGENT=off disables it.
+
+Exit codes: that of CMD, 128+N when signal N killed it, 127 when it was not found, 126 when it may not be executed; 3 leaks \
+(--leaks); 2 invalid arguments, or no agent.";
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct RunArgs {
+    /// Exit with 3 when CMD succeeds, but one of its processes leaves something allocated at its clean end, or when it
+    /// closes a device
+    #[arg(long)]
+    pub leaks: bool,
+    /// Also write the receipt as JSON to FILE; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Sample power and temperature every MS milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    pub interval_ms: u64,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
 
 /// Runs the command. The exit code is the command's own, unless something leaked.
 pub fn run(machine: &MachineArgs, args: &RunArgs) -> ExitCode {
@@ -44,7 +70,7 @@ fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     // From here on nothing but our own end takes down what we set up.
     let signals = child::Signals::take()?;
     let collector = agent.as_ref().map(|_| Collector::start()).transpose()?;
-    let sampler = PowerSampling::start(machine, Duration::from_millis(args.interval_ms))?;
+    let (stop, sampler) = start_sampling(machine, Duration::from_millis(args.interval_ms))?;
 
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
@@ -58,7 +84,8 @@ fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
         Ok(child) => child,
         Err((code, reason)) => {
             let _ = writeln!(io::stderr(), "error: {reason}");
-            wait_for(sampler.stop()).machine.leave();
+            drop(stop);
+            wait_for(sampler).machine.leave();
             return Ok(code);
         }
     };
@@ -67,10 +94,10 @@ fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     let duration = began.elapsed();
 
     // Both end at the same time, so that the command's end is not reported later than need be.
-    let sampled = sampler.stop();
+    drop(stop);
     let collected = collector.map_or_else(Collected::default, Collector::finish);
     let now = collect::now();
-    let Sampled { machine, tallies, last } = wait_for(sampled);
+    let Sampled { machine, tallies, last } = wait_for(sampler);
     let (processes, remarks) = account::processes(collected, &last.devices, now);
     let account = RunAccount {
         command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -175,33 +202,20 @@ fn preload(agent: &Path, others: Option<&OsStr>) -> OsString {
     all
 }
 
-/// The devices are looked at in a thread of their own, so that nothing about them keeps the command waiting.
-struct PowerSampling {
-    stop: Sender<()>,
-    thread: JoinHandle<Sampled>,
-}
-
 struct Sampled {
     machine: Machine,
     tallies: Vec<Tally>,
     last: Snapshot,
 }
 
-impl PowerSampling {
-    fn start(args: &MachineArgs, every: Duration) -> anyhow::Result<PowerSampling> {
-        let machine = Machine::open(args, false)?;
-        let longest = (every + Duration::from_millis(args.deadline_ms)) * 2;
-        let (stop, stopped) = mpsc::channel();
-        let sample = move || sample(machine, every, longest, &stopped);
-        let thread = std::thread::Builder::new().name("ttmon-samples".into()).spawn(sample)?;
-        Ok(PowerSampling { stop, thread })
-    }
-
-    /// Lets the last sample be taken: within the deadline, as any.
-    fn stop(self) -> JoinHandle<Sampled> {
-        drop(self.stop);
-        self.thread
-    }
+/// The devices are looked at in a thread of their own, so that nothing about them keeps the command waiting. The last sample is taken
+/// when the sender is dropped: within the deadline, as any.
+fn start_sampling(args: &MachineArgs, every: Duration) -> anyhow::Result<(Sender<()>, JoinHandle<Sampled>)> {
+    let machine = Machine::open(args, false)?;
+    let longest = (every + Duration::from_millis(args.deadline_ms)) * 2;
+    let (stop, stopped) = mpsc::channel();
+    let sample = move || sample(machine, every, longest, &stopped);
+    Ok((stop, std::thread::Builder::new().name("ttmon-samples".into()).spawn(sample)?))
 }
 
 fn wait_for(thread: JoinHandle<Sampled>) -> Sampled {

@@ -94,48 +94,54 @@ fn memory(account: &RunAccount, lines: &mut ReceiptLines) {
         lines.say("memory: no process of it used tt-metal with the agent in it");
     }
     let lone = account.processes.iter().all(|process| process.pid == account.processes[0].pid);
-    let mut is_first = true;
-    for (name, users) in account.chips() {
-        let device = device_of(account, name);
+    for (at, (name, users)) in account.chips().into_iter().enumerate() {
+        let device = match name {
+            ChipName::Device(id) => account.devices.iter().find(|tally| tally.device.id == *id),
+            ChipName::Chip(_) | ChipName::Nth(..) => None,
+        };
         let title = match (name, device) {
-            (ChipName::Device(id), Some(tally)) => format!("device {}", titled(id, &tally.device)),
+            (ChipName::Device(_), Some(tally)) => titled(&tally.device),
             (ChipName::Device(id), None) => format!("device {id}"),
             (ChipName::Chip(number), _) => format!("chip {number:016X}"),
             (ChipName::Nth(_, n), _) if lone => format!("the program's device {n}"),
             (ChipName::Nth(pid, n), _) => format!("device {n} of pid {pid}"),
         };
-        let heads = if is_first { ["peak", "at exit", "allocations"] } else { [""; 3] };
-        lines.row(&columns(&title, heads));
-        is_first = false;
-        let mut is_used = false;
-        for kind in MemoryKind::ALL {
-            let counters = || users.iter().map(|(process, at)| process.book.chips[*at].counters[kind as usize]);
-            let allocations = counters().fold(0u64, |sum, counter| sum.saturating_add(counter.allocations));
-            if allocations == 0 {
-                continue;
-            }
-            is_used = true;
-            let most = match peak(&users, kind) {
-                Peak::Exact(bytes) => Bytes(bytes).to_string(),
-                Peak::AtMost(bytes) => format!("≤ {}", Bytes(bytes)),
-            };
-            let last: Bytes = counters().map(|counter| Bytes(counter.bytes)).sum();
-            let figures = [&*most, &last.to_string(), &thousands(allocations)];
-            lines.row(&columns(&format!("  {}", kind.title()), figures));
-        }
-        if !is_used {
-            lines.row("  nothing was allocated");
-        }
-        let left: u64 = users.iter().flat_map(|(process, at)| &process.book.chips[*at].counters).map(|c| c.left).sum();
-        if left > 0 {
-            let bytes: Bytes = users.iter().map(|(process, at)| Bytes(process.book.chips[*at].left_bytes)).sum();
-            let were = if left == 1 { "buffer was" } else { "buffers were" };
-            lines.row(&format!("  {} {were} still there when the device was closed ({bytes})", thousands(left)));
-        }
+        lines.row(&columns(&title, if at == 0 { ["peak", "at exit", "allocations"] } else { [""; 3] }));
+        chip(&users, lines);
         if let Some(tally) = device.filter(|tally| tally.is_known()) {
             let word = if tally.energy.is_some() { "energy " } else { "" };
             lines.row(&format!("  {word}{}", taken(tally, account.duration)));
         }
+    }
+}
+
+/// What the processes had of one chip.
+fn chip(users: &[(&RunProcess, usize)], lines: &mut ReceiptLines) {
+    let chips = || users.iter().map(|(process, at)| &process.book.chips[*at]);
+    let mut is_used = false;
+    for kind in MemoryKind::ALL {
+        let counters = || chips().map(|chip| chip.counters[kind as usize]);
+        let allocations = counters().fold(0u64, |sum, counter| sum.saturating_add(counter.allocations));
+        if allocations == 0 {
+            continue;
+        }
+        is_used = true;
+        let most = match peak(users, kind) {
+            Peak::Exact(bytes) => Bytes(bytes).to_string(),
+            Peak::AtMost(bytes) => format!("≤ {}", Bytes(bytes)),
+        };
+        let last: Bytes = counters().map(|counter| Bytes(counter.bytes)).sum();
+        let figures = [&*most, &last.to_string(), &thousands(allocations)];
+        lines.row(&columns(&format!("  {}", kind.title()), figures));
+    }
+    if !is_used {
+        lines.row("  nothing was allocated");
+    }
+    let left: u64 = chips().flat_map(|chip| &chip.counters).map(|counter| counter.left).sum();
+    if left > 0 {
+        let bytes: Bytes = chips().map(|chip| Bytes(chip.left_bytes)).sum();
+        let were = counted(left, "buffer was", "buffers were");
+        lines.row(&format!("  {were} still there when the device was closed ({bytes})"));
     }
 }
 
@@ -146,24 +152,17 @@ fn energy(account: &RunAccount, lines: &mut ReceiptLines) {
     }
     let chips = account.chips();
     let is_shown = |tally: &&Tally| chips.contains_key(&ChipName::Device(tally.device.id.clone()));
-    let others: Vec<&Tally> =
-        account.devices.iter().filter(|tally| tally.is_known()).filter(|tally| !is_shown(tally)).collect();
+    let others: Vec<&Tally> = account.devices.iter().filter(|tally| tally.is_known() && !is_shown(tally)).collect();
     // When it is known which devices the command used, the others are summed up.
     let all_named = !chips.is_empty() && chips.keys().all(|name| matches!(name, ChipName::Device(_)));
     if all_named && others.len() > 1 {
         let joules: f64 = others.iter().filter_map(|tally| tally.energy).map(|energy| energy.0).sum();
-        lines.say(&format!(
-            "{} other devices, not used with the agent: energy {}",
-            others.len(),
-            joules_and_hours(joules)
-        ));
+        let (count, energy) = (others.len(), joules_and_hours(joules));
+        lines.say(&format!("{count} other devices, not used with the agent: energy {energy}"));
         return;
     }
-    let rows = others.iter().map(|tally| {
-        let title = format!("device {}", titled(&tally.device.id, &tally.device));
-        (title, taken(tally, account.duration))
-    });
-    let rows: Vec<(String, String)> = rows.collect();
+    let rows: Vec<(String, String)> =
+        others.iter().map(|tally| (titled(&tally.device), taken(tally, account.duration))).collect();
     let longest = rows.iter().map(|(title, _)| width(title)).max().unwrap_or(0);
     let is_narrow = rows.iter().all(|(_, taken)| longest + 2 + width(taken) <= COLUMNS);
     for (title, taken) in rows {
@@ -280,51 +279,31 @@ fn size(buffer: &BookBuffer) -> Bytes {
 
 /// One line for each thing that a reader should know before trusting the figures.
 fn notes(account: &RunAccount, lines: &mut ReceiptLines) {
-    for process in &account.processes {
-        let RunProcess { pid, book, .. } = process;
-        if let Some(remark) = &book.remark {
-            lines.say(&format!("pid {pid}: {remark}"));
-        }
-        if book.is_inexact {
-            lines.say(&format!("pid {pid}: the agent's data is incomplete, and its figures are not exact"));
-        }
-        if book.untabled > 0 {
-            let buffers = counted(book.untabled, "buffer", "buffers");
-            lines.say(&format!("pid {pid}: the list had no room for {buffers}; the sums above count them"));
-        }
-        if book.unknown_frees > 0 {
-            let frees = counted(book.unknown_frees, "buffer was", "buffers were");
-            lines.say(&format!("pid {pid}: {frees} freed that the agent had not seen allocated"));
-        }
-        if !book.is_of_one_moment {
-            lines.say(&format!("pid {pid}: caught in the middle of a change; its sums may be one event apart"));
-        }
-        match &process.table {
-            Err(error) => lines.say(&format!("pid {pid}: the list of live buffers cannot be read: {error}")),
-            Ok(table) if table.moved => {
-                lines.say(&format!("pid {pid}: the list of live buffers is not of one moment"));
-            }
-            Ok(_) => {}
-        }
-        if let Ok(table) = &process.table
-            && table.unreadable > 0
-        {
-            let entries = counted(table.unreadable, "live buffer", "live buffers");
-            lines.say(&format!("pid {pid}: {entries} cannot be read"));
-        }
+    let some = |n: u64, one: &str, several: &str| (n > 0).then(|| counted(n, one, several));
+    for RunProcess { pid, book, table, .. } in &account.processes {
+        let (moved, unreadable) = table.as_ref().map_or((false, 0), |table| (table.moved, table.unreadable));
+        let notes = [
+            book.remark.clone(),
+            book.is_inexact.then(|| "the agent's data is incomplete, and its figures are not exact".into()),
+            some(book.untabled, "buffer", "buffers")
+                .map(|buffers| format!("the list had no room for {buffers}; the sums above count them")),
+            some(book.unknown_frees, "buffer was", "buffers were")
+                .map(|frees| format!("{frees} freed that the agent had not seen allocated")),
+            (!book.is_of_one_moment)
+                .then(|| "caught in the middle of a change; its sums may be one event apart".into()),
+            table.as_ref().err().map(|error| format!("the list of live buffers cannot be read: {error}")),
+            moved.then(|| "the list of live buffers is not of one moment".into()),
+            some(unreadable, "live buffer", "live buffers").map(|entries| format!("{entries} cannot be read")),
+        ];
+        notes.into_iter().flatten().for_each(|note| lines.say(&format!("pid {pid}: {note}")));
     }
     account.remarks.iter().for_each(|remark| lines.say(remark));
 }
 
-fn device_of<'a>(account: &'a RunAccount, name: &ChipName) -> Option<&'a Tally> {
-    let ChipName::Device(id) = name else { return None };
-    account.devices.iter().find(|tally| tally.device.id == *id)
-}
-
-fn titled(id: &DeviceId, device: &Device) -> String {
-    let board = device.board.as_deref().unwrap_or("–");
+fn titled(device: &Device) -> String {
+    let (id, board) = (&device.id, device.board.as_deref().unwrap_or("–"));
     let address = device.pci_address.as_ref().filter(|_| !matches!(id, DeviceId::NoDriver(_)));
-    format!("{id:<2} {} {}", clean(board), address.map_or("", |address| &address.0)).trim_end().to_owned()
+    format!("device {id:<2} {} {}", clean(board), address.map_or("", |address| &address.0)).trim_end().to_owned()
 }
 
 fn taken(tally: &Tally, duration: Duration) -> String {
@@ -344,13 +323,8 @@ fn taken(tally: &Tally, duration: Duration) -> String {
 pub fn joules_and_hours(joules: f64) -> String {
     let hours = joules / 3600.0;
     let decimals = if hours < 100.0 { 3 } else { 0 };
-    let whole = thousands(joules.trunc() as u64);
-    // The digit behind the point may carry over.
-    let tenths = format!("{:.1}", joules.fract());
-    match tenths.strip_prefix('0') {
-        Some(fraction) => format!("{whole}{fraction} J ({hours:.decimals$} Wh)"),
-        None => format!("{}.0 J ({hours:.decimals$} Wh)", thousands(joules.trunc() as u64 + 1)),
-    }
+    let tenths = (joules * 10.0).round() as u64;
+    format!("{}.{} J ({hours:.decimals$} Wh)", thousands(tenths / 10), tenths % 10)
 }
 
 fn columns(title: &str, [peak, last, allocations]: [&str; 3]) -> String {
@@ -365,14 +339,8 @@ fn counted(n: u64, one: &str, several: &str) -> String {
 
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| str::from_utf8(group).ok()).collect();
+    groups.join(",")
 }
 
 pub fn duration(time: Duration) -> String {

@@ -18,7 +18,7 @@ pub struct CsvForm {
 pub struct CsvQuery {
     fields: Vec<CsvField>,
     by_process: bool,
-    form: CsvForm,
+    pub form: CsvForm,
 }
 
 impl CsvQuery {
@@ -28,10 +28,6 @@ impl CsvQuery {
 
     pub fn of_processes(names: &[String], form: CsvForm) -> anyhow::Result<CsvQuery> {
         Ok(CsvQuery { fields: chosen(names, &process_fields(), "--query-processes")?, by_process: true, form })
-    }
-
-    pub fn has_header(&self) -> bool {
-        self.form.header
     }
 
     /// The answer, with its header where it begins.

@@ -130,13 +130,8 @@ fn help<S>(figure: &'static Figure<S>) -> Cow<'static, str> {
 }
 
 fn timestamp() -> CsvField {
-    CsvField {
-        name: "timestamp".into(),
-        aliases: &[],
-        help: "Local time of the sample, YYYY/MM/DD HH:MM:SS.msec.".into(),
-        form: NumberForm::Own(Unit::Text),
-        value: CsvValue::Time,
-    }
+    let help = "Local time of the sample, YYYY/MM/DD HH:MM:SS.msec.";
+    nvidia::field("timestamp", &[], help, NumberForm::Own(Unit::Text), CsvValue::Time)
 }
 
 pub fn device_fields() -> Vec<CsvField> {

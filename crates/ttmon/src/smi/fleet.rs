@@ -1,66 +1,58 @@
 //! `ttmon smi` over several machines: each view with the machine's name in it.
 
-use super::SmiArgs;
-use super::{SmiView, csv, local, repetition, table, usage};
-use crate::fleet_json::{HostContent, fleet_json};
+use super::{SmiArgs, SmiView, csv, table, usage};
+use crate::json::{HostContent, fleet_json};
+use crate::screen::{LONG_TIME, OutputScreen, Rounds, local_time};
 use model::{Snapshot, Timestamp};
 use show::style::Style;
 use show::text::{Align, clean, fit};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use watch::args::MachineArgs;
 use watch::exit::Exit;
 use watch::exit_status::{no_answer, of_fleet};
 use watch::fleet::remote::{LONGEST, watch};
 use watch::fleet::{Fleet, HostView};
 use watch::selection::selected;
-use watch::wait::{Interrupt, Woken};
 
 /// The column of names in dmon and pmon.
 const NAME: usize = 16;
 
-pub fn run(machine: &MachineArgs, args: &SmiArgs, mut view: SmiView) -> anyhow::Result<Exit> {
+pub fn run(
+    machine: &MachineArgs,
+    args: &SmiArgs,
+    mut view: SmiView,
+    screen: &mut OutputScreen,
+    rounds: &Rounds,
+) -> anyhow::Result<Exit> {
     if matches!(view, SmiView::TtSmi(_)) {
         return Err(usage("--tt-smi shows one machine: name one host, or use --json"));
     }
-    let (every, count) = repetition(args);
-    let mut screen = super::screen(args);
-    let interrupt = screen.interrupt(every.is_some())?;
-    let watch = watch(machine, every.unwrap_or(Duration::from_secs(1)))?;
-    let (mut next, mut complaint) = (Instant::now(), String::new());
-    for round in 1.. {
-        let fleet = chosen(watch.round(LONGEST), &args.id)?;
-        if interrupt.as_ref().is_some_and(Interrupt::came) {
-            break;
-        }
-        screen.show(&text(&mut view, &fleet, &screen.style(), round))?;
-        // Lines for programs have no place for it.
-        if matches!(view, SmiView::Csv(_) | SmiView::Stream(_)) {
-            let now = silent(&fleet, |host| host.trouble().is_some());
-            if now != complaint {
-                eprint!("{now}");
-                complaint = now;
+    let mut watch = watch(machine, rounds.every.unwrap_or(Duration::from_secs(1)))?;
+    let mut complaint = String::new();
+    screen.repeat(
+        &mut watch,
+        rounds,
+        |watch| watch.round(LONGEST),
+        |screen, _, fleet, round| {
+            let fleet = chosen(fleet, &args.id)?;
+            screen.show(&text(&mut view, &fleet, &screen.style(), round))?;
+            // Lines for programs have no place for it.
+            if matches!(view, SmiView::Csv(_) | SmiView::Stream(_)) {
+                let now = silent(&fleet, |host| host.trouble().is_some());
+                if now != complaint {
+                    eprint!("{now}");
+                    complaint = now;
+                }
             }
-        }
-        let exit = of_fleet(&fleet);
-        let (Some(every), Some(interrupt)) = (every.filter(|_| count != Some(round)), &interrupt) else {
-            screen.close()?;
-            // There may be a thousand machines in it, and the kernel clears up faster.
-            std::mem::forget(fleet);
-            return Ok(exit);
-        };
-        next = (next + every).max(Instant::now());
-        match interrupt.wait(next.saturating_duration_since(Instant::now())) {
-            Woken::Time => {}
-            Woken::End => break,
-            Woken::Stop => {
-                screen.suspend()?;
-                interrupt.stop()?;
+            let exit = of_fleet(&fleet);
+            if rounds.every.is_none() {
+                // There may be a thousand machines in it, and the kernel clears up faster.
+                std::mem::forget(fleet);
             }
-        }
-    }
-    screen.close()?;
-    Ok(Exit::Success)
+            Ok(exit)
+        },
+    )
 }
 
 /// The devices that were named, on whatever machine they are. An error when none has any of them.
@@ -69,20 +61,16 @@ fn chosen(mut fleet: Fleet, names: &[String]) -> anyhow::Result<Fleet> {
         return Ok(fleet);
     }
     let (mut error, mut is_found) = (None, false);
-    for host in &mut fleet.hosts {
-        let Some(snapshot) = host.snapshot.take() else { continue };
-        let nothing = || Snapshot { devices: Vec::new(), processes: Vec::new(), ..Snapshot::clone(&snapshot) };
-        let (empty, all) = (nothing(), Arc::unwrap_or_clone(snapshot.clone()));
-        host.snapshot = Some(Arc::new(match selected(all, names) {
-            Ok(snapshot) => {
-                is_found = true;
-                snapshot
-            }
+    for snapshot in fleet.hosts.iter_mut().filter_map(|host| host.snapshot.as_mut()) {
+        match selected(Snapshot::clone(snapshot), names) {
+            Ok(chosen) => (*snapshot, is_found) = (Arc::new(chosen), true),
             Err(why) => {
                 error = error.or(Some(why));
-                empty
+                let snapshot = Arc::make_mut(snapshot);
+                snapshot.devices.clear();
+                snapshot.processes.clear();
             }
-        }));
+        }
     }
     match error.filter(|_| !is_found) {
         Some(error) => Err(error),
@@ -90,17 +78,24 @@ fn chosen(mut fleet: Fleet, names: &[String]) -> anyhow::Result<Fleet> {
     }
 }
 
+fn content(host: &HostView) -> HostContent<'_> {
+    HostContent::Snapshot(host.snapshot.as_deref())
+}
+
 fn text(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String {
     match view {
-        SmiView::Table => table::fleet::text(fleet, style, &local(now(), "%a %b %e %H:%M:%S %Y")),
-        SmiView::Json { lines } => json(fleet, *lines),
-        SmiView::Csv(_) => {
-            let mut text = String::new();
-            let mut is_first = round == 1;
+        SmiView::Table => {
+            let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+            table::fleet::text(fleet, style, &local_time(now, LONG_TIME))
+        }
+        SmiView::Json { lines } => fleet_json(fleet, *lines, content),
+        SmiView::Csv(query) => {
+            let has_header = query.form.header;
+            let (mut text, mut is_first) = (String::new(), round == 1);
             for (host, snapshot) in answering(fleet) {
                 let lines = view.text(&snapshot, style, if is_first { 1 } else { 2 });
                 for (n, line) in lines.lines().enumerate() {
-                    let is_header = is_first && n == 0 && view.has_header();
+                    let is_header = is_first && n == 0 && has_header;
                     let name = if is_header { "host".into() } else { csv::quoted(&host.name) };
                     text += &format!("{name}, {line}\n");
                 }
@@ -108,25 +103,20 @@ fn text(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String 
             }
             text
         }
-        SmiView::Stream(_) => {
-            let mut text = String::new();
-            for (host, snapshot) in answering(fleet) {
-                for (n, line) in view.text(&snapshot, style, round).lines().enumerate() {
-                    let heads = ["host", "name"];
-                    let (mark, name) = match line.strip_prefix('#') {
-                        Some(" SIMULATED") => ('#', ""),
-                        Some(_) => ('#', heads[n.min(1)]),
-                        None => (' ', host.name.as_str()),
-                    };
-                    let name = fit(&clean(name).replace(' ', "_"), NAME, Align::Left, '~');
-                    let rest = line.get(1..).unwrap_or_default();
-                    text += format!("{mark} {name} {rest}").trim_end();
-                    text.push('\n');
-                }
-            }
-            text
+        SmiView::Stream(_) => lines(view, fleet, style, round, |host, n, line| {
+            let heads = ["host", "name"];
+            let (mark, name) = match line.strip_prefix('#') {
+                Some(" SIMULATED") => ('#', ""),
+                Some(_) => ('#', heads[n.min(1)]),
+                None => (' ', host.name.as_str()),
+            };
+            let name = fit(&clean(name).replace(' ', "_"), NAME, Align::Left, '~');
+            format!("{mark} {name} {}", line.get(1..).unwrap_or_default()).trim_end().to_owned()
+        }),
+        SmiView::List => {
+            let listed = lines(view, fleet, style, round, |host, _, line| format!("{}: {line}", clean(&host.name)));
+            listed + &silent(fleet, |host| host.snapshot.is_none())
         }
-        SmiView::List => lines_of_each(view, fleet, style, round),
         SmiView::Report(_) | SmiView::TtSmi(_) => {
             let part = |(host, snapshot): (&HostView, Snapshot)| {
                 let text = view.text(&snapshot, style, round);
@@ -137,14 +127,21 @@ fn text(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String 
     }
 }
 
-/// Each line behind the machine's name, and a line for each machine that does not answer.
-fn lines_of_each(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String {
+/// The lines of each machine, with its name in them.
+fn lines(
+    view: &mut SmiView,
+    fleet: &Fleet,
+    style: &Style,
+    round: u64,
+    named: impl Fn(&HostView, usize, &str) -> String,
+) -> String {
     let mut text = String::new();
     for (host, snapshot) in answering(fleet) {
-        let name = clean(&host.name);
-        view.text(&snapshot, style, round).lines().for_each(|line| text += &format!("{name}: {line}\n"));
+        for (n, line) in view.text(&snapshot, style, round).lines().enumerate() {
+            text += &(named(host, n, line) + "\n");
+        }
     }
-    text + &silent(fleet, |host| host.snapshot.is_none())
+    text
 }
 
 /// Machines that have answered, as they are to be shown.
@@ -156,14 +153,6 @@ fn answering(fleet: &Fleet) -> impl Iterator<Item = (&HostView, Snapshot)> {
 fn silent(fleet: &Fleet, is_of_interest: impl Fn(&HostView) -> bool) -> String {
     let silent = fleet.hosts.iter().filter(|host| is_of_interest(host));
     silent.map(|host| format!("{}: {}\n", clean(&host.name), clean(&no_answer(host)))).collect()
-}
-
-fn now() -> Timestamp {
-    Timestamp(jiff::Timestamp::now().as_millisecond())
-}
-
-fn json(fleet: &Fleet, one_line: bool) -> String {
-    fleet_json(fleet, one_line, |host| HostContent::Snapshot(host.snapshot.as_deref()))
 }
 
 #[cfg(test)]
@@ -236,7 +225,11 @@ mod tests {
         let mut fleet = example::several();
         fleet.hosts[0].snapshot = Some(Arc::new(example::calm(0)));
         fleet.hosts.remove(1);
-        expect_file!["golden/fleet.json"].assert_eq(&json(&Fleet { hosts: fleet.hosts[..2].to_vec() }, false));
+        expect_file!["golden/fleet.json"].assert_eq(&fleet_json(
+            &Fleet { hosts: fleet.hosts[..2].to_vec() },
+            false,
+            content,
+        ));
         let all: Value = serde_json::from_str(&shown("--json", &example::several())).unwrap();
         let snapshot: Snapshot = serde_json::from_value(all["hosts"][1]["snapshot"].clone()).unwrap();
         assert_eq!(snapshot, show::example::machine());

@@ -8,7 +8,7 @@ use model::figure::{Field, Figure, Unit};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-const fn field(
+pub const fn field(
     name: &'static str,
     aliases: &'static [&'static str],
     help: &'static str,

@@ -67,10 +67,6 @@ impl Report {
         let _ = writeln!(self.0, "{:<55}: {value}", format!("{indent}{key}"));
     }
 
-    fn head(&mut self, name: &str) {
-        self.0 += &format!("    {name}\n");
-    }
-
     /// A line for the figure, or one for each label that has a value.
     fn figure<S>(&mut self, depth: usize, figure: &'static Figure<S>, subject: &S) {
         for field in figure.fields() {
@@ -92,7 +88,7 @@ impl Report {
         // What a device is stands right below its name.
         let depth = if section == Section::Identity { 1 } else { 2 };
         if depth > 1 {
-            self.head(section.name());
+            self.0 += &format!("    {}\n", section.name());
         }
         for figure in DEVICE_FIGURES.iter().filter(|figure| figure.section == section) {
             self.figure(depth, figure, device);
@@ -105,7 +101,7 @@ impl Report {
         if rows.is_empty() {
             return self.row(1, "Processes", Some("None"));
         }
-        self.head("Processes");
+        self.0 += "    Processes\n";
         for row in rows {
             for figure in PROCESS_FIGURES {
                 self.figure(if *figure == &PID { 2 } else { 3 }, figure, row.process);

@@ -1,11 +1,11 @@
 //! `dmon` and `pmon`: a line per device or process, again and again, for eyes and for awk.
 
-use super::args::{StreamArgs, StreamCommand};
+use super::args::StreamCommand;
 use super::csv_fields::scaled;
 use super::process_row::ProcessRow;
 use model::figure::device::DEVICE_FIGURES;
 use model::figure::process::{HELD_FIGURES, PROCESS_FIGURES};
-use model::figure::{Column, Dimension, Field, Figure, Unit, Value};
+use model::figure::{Column, Dimension, Field, Figure, Unit};
 use model::{Device, DeviceId, Held, MemoryKind, Process, Snapshot};
 use show::text::clean;
 use std::borrow::Cow;
@@ -38,17 +38,16 @@ enum StreamField {
 
 impl Stream {
     pub fn new(command: &StreamCommand) -> Stream {
-        match command {
-            StreamCommand::Dmon(args) => Stream::of(columns(DEVICE_FIGURES, StreamField::Device), false, args),
-            StreamCommand::Pmon(args) => {
-                let process = columns(PROCESS_FIGURES, StreamField::Process);
-                Stream::of(process.chain(columns(HELD_FIGURES, StreamField::Held)), true, args)
+        let (by_process, args) = match command {
+            StreamCommand::Dmon(args) => (false, args),
+            StreamCommand::Pmon(args) => (true, args),
+        };
+        let mut columns: Vec<StreamColumn> = match by_process {
+            true => {
+                columns(PROCESS_FIGURES, StreamField::Process).chain(columns(HELD_FIGURES, StreamField::Held)).collect()
             }
-        }
-    }
-
-    fn of(columns: impl Iterator<Item = StreamColumn>, by_process: bool, args: &StreamArgs) -> Stream {
-        let mut columns: Vec<StreamColumn> = columns.collect();
+            false => columns(DEVICE_FIGURES, StreamField::Device).collect(),
+        };
         columns.sort_by_key(|column| column.column.position);
         let with = |letter| args.options.contains(letter);
         Stream { columns, by_process, with_date: with('D'), with_time: with('T'), lines: None }
@@ -93,13 +92,13 @@ impl Stream {
     }
 
     fn devices(&self, snapshot: &Snapshot) -> Vec<Vec<String>> {
-        let line = |device: &Device| self.columns.iter().map(|column| column.cell(Some(device), None)).collect();
+        let line = |device: &Device| self.columns.iter().map(|column| column.cell(Some(device), None, None)).collect();
         snapshot.devices.iter().map(line).collect()
     }
 
     fn processes(&self, snapshot: &Snapshot) -> Vec<Vec<String>> {
         let cells = |held: &Held, process| {
-            let cells = self.columns.iter().map(|column| column.cell(None, Some((process, held))));
+            let cells = self.columns.iter().map(|column| column.cell(None, process, Some(held)));
             (held.id.clone(), cells.collect())
         };
         let mut rows: Vec<(DeviceId, Vec<String>)> =
@@ -131,28 +130,24 @@ fn columns<S>(table: &[&'static Figure<S>], field: fn(Field<S>) -> StreamField) 
 }
 
 impl StreamColumn {
-    fn cell(&self, device: Option<&Device>, process: Option<(Option<&Process>, &Held)>) -> String {
+    fn cell(&self, device: Option<&Device>, process: Option<&Process>, held: Option<&Held>) -> String {
+        let is_current = |device: &&Device| device.sample_age_seconds == Some(0.0);
         let cell = match &self.field {
             // A line is of its moment: what was not read now is not in it.
-            StreamField::Device(field) => device
-                .filter(|device| field.figure.always || device.sample_age_seconds == Some(0.0))
-                .and_then(|device| self.text(field.figure, &field.value(device)?)),
-            StreamField::Process(field) => {
-                process.and_then(|(process, _)| self.text(field.figure, &field.value(process?)?))
-            }
-            StreamField::Held(field) => process.and_then(|(_, held)| self.text(field.figure, &field.value(held)?)),
+            StreamField::Device(field) => self.text(field, device.filter(|it| field.figure.always || is_current(it))),
+            StreamField::Process(field) => self.text(field, process),
+            StreamField::Held(field) => self.text(field, held),
         };
         cell.unwrap_or_else(|| ABSENT.to_owned())
     }
 
     /// A number in the column's unit, or one word.
-    fn text<S>(&self, figure: &Figure<S>, value: &Value<'_>) -> Option<String> {
-        Some(match figure.unit {
-            Unit::Text => {
-                let blank = if figure.words.is_empty() { "_" } else { "-" };
-                clean(&figure.unit.plain_text(value)).replace(' ', blank)
-            }
-            _ => scaled(value, self.column.scale, 0),
-        })
+    fn text<S>(&self, field: &Field<S>, subject: Option<&S>) -> Option<String> {
+        let (figure, value) = (field.figure, field.value(subject?)?);
+        if figure.unit != Unit::Text {
+            return Some(scaled(&value, self.column.scale, 0));
+        }
+        let blank = if figure.words.is_empty() { "_" } else { "-" };
+        Some(clean(&figure.unit.plain_text(&value)).replace(' ', blank))
     }
 }

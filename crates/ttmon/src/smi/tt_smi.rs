@@ -4,10 +4,15 @@
 //! opened is filled in; the rest is `null` where it has a raw value and `"N/A"` where it has text. Two of its bugs are left
 //! out: a made-up `cm_fw_date` on Blackhole, and processes numbered differently from the devices.
 
+use super::process_row::ProcessRow;
+use crate::json::{JsonNode, Object};
 use model::{Arch, Device, DeviceId, Snapshot, State};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
+
+#[cfg(test)]
+mod tests;
 
 /// What tt-smi says of the host beyond what a snapshot knows.
 pub struct TtSmiHost {
@@ -39,48 +44,22 @@ impl TtSmiHost {
 
 const NA: &str = "N/A";
 
-/// A JSON object that keeps the order of its keys.
-struct Object(Vec<(&'static str, JsonNode)>);
-
-enum JsonNode {
-    Value(Value),
-    Object(Object),
-    List(Vec<Object>),
-}
-
-impl Serialize for Object {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (key, node) in &self.0 {
-            match node {
-                JsonNode::Value(value) => map.serialize_entry(key, value)?,
-                JsonNode::Object(object) => map.serialize_entry(key, object)?,
-                JsonNode::List(list) => map.serialize_entry(key, list)?,
-            }
-        }
-        map.end()
-    }
-}
-
-impl<T: Into<Value>> From<T> for JsonNode {
-    fn from(value: T) -> JsonNode {
-        JsonNode::Value(value.into())
-    }
+/// A text, where it is known.
+fn known<T: ToString>(text: Option<T>) -> JsonNode {
+    text.map_or(NA.into(), |text| text.to_string().into())
 }
 
 /// The whole snapshot. `time` is local, without a zone, to the microsecond.
 pub fn text(snapshot: &Snapshot, host: &TtSmiHost, time: &str) -> String {
-    let known = |text: &Option<String>| text.clone().unwrap_or_else(|| NA.into());
-    let driver = snapshot.host.driver_version.as_ref().map_or(NA.into(), |version| format!("TT-KMD {version}"));
     let host_info = Object(vec![
         ("OS", "Linux".into()),
         ("Distro", host.distro.clone().into()),
-        ("Kernel", known(&snapshot.host.kernel).into()),
-        ("Hostname", known(&snapshot.host.name).into()),
+        ("Kernel", known(snapshot.host.kernel.as_ref())),
+        ("Hostname", known(snapshot.host.name.as_ref())),
         ("Platform", host.platform.clone().into()),
         ("Python", NA.into()),
         ("Memory", host.memory.clone().into()),
-        ("Driver", driver.into()),
+        ("Driver", known(snapshot.host.driver_version.as_ref().map(|version| format!("TT-KMD {version}")))),
     ]);
     let versions = ["tt_smi", "pyluwen", "tt_umd"].map(|key| (key, NA.into()));
     // As tt-umd counts: by PCI address, the chips without PCIe last.
@@ -111,58 +90,57 @@ fn device_info(device: &Device) -> Object {
 fn smbus(device: &Device) -> Object {
     let number = |value: Option<f64>| value.map(|value| value.round() as u64);
     let version = |text: &Option<Arc<str>>| text.as_deref().and_then(packed);
-    let serial = device.serial_number();
+    let (serial, asic) = (device.serial_number(), device.asic_number());
+    let (power, current) = (device.power.map(|v| v.0), device.current.map(|v| v.0));
+    let (power_max, current_max) = (device.power_max.map(|v| v.0), device.current_max.map(|v| v.0));
     let firmware = &device.firmware;
-    let known: Vec<(&str, Option<u64>)> = match device.arch {
-        Some(Arch::Wormhole) => vec![
-            ("BOARD_ID_HIGH", serial.map(|n| n >> 32)),
-            ("BOARD_ID_LOW", serial.map(|n| n & 0xFFFF_FFFF)),
+    let mut words = vec![
+        ("BOARD_ID_HIGH", serial.map(|n| n >> 32)),
+        ("BOARD_ID_LOW", serial.map(|n| n & 0xFFFF_FFFF)),
+        ("VCORE", number(device.vcore.map(|v| v.0 * 1e3))),
+        ("AXICLK", device.axiclk.map(|v| v.0.into())),
+        ("ARCCLK", device.arcclk.map(|v| v.0.into())),
+        ("DM_APP_FW_VERSION", version(&firmware.dm_app)),
+    ];
+    let tags = if device.arch == Some(Arch::Wormhole) {
+        words.extend([
             ("ARC0_FW_VERSION", version(&firmware.arc)),
             ("ETH_FW_VERSION", firmware.ethernet.as_deref().and_then(packed_ethernet)),
             ("DM_BL_FW_VERSION", version(&firmware.dm_bootloader)),
-            ("DM_APP_FW_VERSION", version(&firmware.dm_app)),
-            ("AXICLK", device.axiclk.map(|v| v.0.into())),
-            ("ARCCLK", device.arcclk.map(|v| v.0.into())),
-            ("VCORE", number(device.vcore.map(|v| v.0 * 1e3))),
             ("ASIC_TEMPERATURE", device.asic_temp.filter(|v| v.0 >= 0.0).map(|v| (v.0 * 16.0) as u64)),
-            ("TDP", halves(device.power_max.map(|v| v.0), device.power.map(|v| v.0))),
-            ("TDC", halves(device.current_max.map(|v| v.0), device.current.map(|v| v.0))),
+            ("TDP", halves(power_max, power)),
+            ("TDC", halves(current_max, current)),
             ("TT_FLASH_VERSION", version(&firmware.tt_flash)),
             ("FW_BUNDLE_VERSION", version(&firmware.bundle)),
-        ],
-        _ => vec![
-            ("BOARD_ID_HIGH", serial.map(|n| n >> 32)),
-            ("BOARD_ID_LOW", serial.map(|n| n & 0xFFFF_FFFF)),
-            ("VCORE", number(device.vcore.map(|v| v.0 * 1e3))),
-            ("TDP", number(device.power.map(|v| v.0))),
-            ("TDC", number(device.current.map(|v| v.0))),
+        ]);
+        &WORMHOLE_TAGS[..]
+    } else {
+        words.extend([
+            ("TDP", number(power)),
+            ("TDC", number(current)),
             ("ASIC_TEMPERATURE", device.asic_temp.map(|v| sixteen_sixteen(v.0))),
             ("AICLK", device.aiclk.map(|v| v.0.into())),
-            ("AXICLK", device.axiclk.map(|v| v.0.into())),
-            ("ARCCLK", device.arcclk.map(|v| v.0.into())),
-            ("DM_APP_FW_VERSION", version(&firmware.dm_app)),
             ("FLASH_BUNDLE_VERSION", version(&firmware.bundle)),
             ("TIMER_HEARTBEAT", device.heartbeat.map(Into::into)),
             ("FAN_RPM", device.fan.map(|v| v.0.into())),
-            ("TDC_LIMIT_MAX", number(device.current_max.map(|v| v.0))),
+            ("TDC_LIMIT_MAX", number(current_max)),
             ("THM_LIMIT_THROTTLE", number(device.asic_temp_max.map(|v| v.0))),
             ("THERM_TRIP_COUNT", device.thermal_trips.map(Into::into)),
-            ("ASIC_ID_HIGH", device.asic_number().map(|n| n >> 32)),
-            ("ASIC_ID_LOW", device.asic_number().map(|n| n & 0xFFFF_FFFF)),
-            ("TDP_LIMIT_MAX", number(device.power_max.map(|v| v.0))),
-        ],
+            ("ASIC_ID_HIGH", asic.map(|n| n >> 32)),
+            ("ASIC_ID_LOW", asic.map(|n| n & 0xFFFF_FFFF)),
+            ("TDP_LIMIT_MAX", number(power_max)),
+        ]);
+        &BLACKHOLE_TAGS[..]
     };
-    let tags = if device.arch == Some(Arch::Wormhole) { &WORMHOLE_TAGS[..] } else { &BLACKHOLE_TAGS[..] };
     let word = |tag: &&'static str| {
-        let value = known.iter().find(|(name, _)| name == tag).and_then(|(_, value)| *value);
-        (*tag, JsonNode::Value(value.map_or(Value::Null, |value| format!("{value:#x}").into())))
+        let value = words.iter().find(|(name, _)| name == tag).and_then(|(_, value)| *value);
+        (*tag, value.map(|value| format!("{value:#x}")).into())
     };
     Object(tags.iter().map(word).collect())
 }
 
 fn board_info(device: &Device) -> Object {
     let remote = device.state == State::Remote;
-    let address = device.pci_address.as_ref().filter(|_| !remote).map_or(NA.into(), ToString::to_string);
     let serial = device.serial_number();
     let suffix = match device.arch {
         Some(Arch::Wormhole) if remote => " R",
@@ -170,14 +148,14 @@ fn board_info(device: &Device) -> Object {
         _ => "",
     };
     Object(vec![
-        ("bus_id", address.into()),
+        ("bus_id", known(device.pci_address.as_ref().filter(|_| !remote))),
         ("board_type", format!("{}{suffix}", serial.map_or(NA, board_type)).into()),
-        ("board_id", serial.map_or(NA.into(), |serial| format!("{serial:016x}")).into()),
+        ("board_id", known(serial.map(|serial| format!("{serial:016x}")))),
         ("coords", NA.into()),
-        ("dram_status", JsonNode::Value(Value::Null)),
+        ("dram_status", Value::Null.into()),
         ("dram_speed", NA.into()),
-        ("pcie_speed", device.pcie.generation.map_or(NA.into(), |generation| JsonNode::Value(generation.into()))),
-        ("pcie_width", device.pcie.width.map_or(NA.into(), |width| width.to_string()).into()),
+        ("pcie_speed", device.pcie.generation.map_or(NA.into(), JsonNode::from)),
+        ("pcie_width", known(device.pcie.width)),
     ])
 }
 
@@ -203,18 +181,17 @@ fn board_type(serial: u64) -> &'static str {
 }
 
 fn telemetry(device: &Device) -> Object {
-    let text = |text: Option<String>| JsonNode::from(text.unwrap_or_else(|| NA.into()));
     // tt-smi slows the counter down to about one step per refresh of its screen.
     let per_step = if device.arch == Some(Arch::Wormhole) { 5 } else { 6 };
     Object(vec![
-        ("voltage", text(device.vcore.map(|v| format!("{:4.2}", v.0)))),
-        ("current", text(device.current.map(|v| format!("{:5.1}", v.0)))),
-        ("power", text(device.power.map(|v| format!("{:5.1}", v.0)))),
+        ("voltage", known(device.vcore.map(|v| format!("{:4.2}", v.0)))),
+        ("current", known(device.current.map(|v| format!("{:5.1}", v.0)))),
+        ("power", known(device.power.map(|v| format!("{:5.1}", v.0)))),
         ("board_power", NA.into()),
-        ("aiclk", text(device.aiclk.map(|v| format!("{:4}", v.0)))),
-        ("asic_temperature", text(device.asic_temp.map(|v| format!("{:4.1}", v.0)))),
-        ("fan_speed", text(device.fan.map(|v| v.0.to_string()))),
-        ("heartbeat", text(device.heartbeat.map(|beat| (beat / per_step).to_string()))),
+        ("aiclk", known(device.aiclk.map(|v| format!("{:4}", v.0)))),
+        ("asic_temperature", known(device.asic_temp.map(|v| format!("{:4.1}", v.0)))),
+        ("fan_speed", known(device.fan.map(|v| v.0))),
+        ("heartbeat", known(device.heartbeat.map(|beat| beat / per_step))),
     ])
 }
 
@@ -222,9 +199,9 @@ fn gddr(device: &Device) -> Object {
     let channels: u64 = if device.arch == Some(Arch::Wormhole) { 6 } else { 8 };
     let channel = |channel: u64| {
         let mut keys = vec![
-            ("channel", JsonNode::Value(channel.into())),
-            ("harvested", JsonNode::Value(Value::Null)),
-            ("enabled", JsonNode::Value(Value::Null)),
+            ("channel", channel.into()),
+            ("harvested", Value::Null.into()),
+            ("enabled", Value::Null.into()),
             ("training", "n/a".into()),
             ("bist", "n/a".into()),
         ];
@@ -232,69 +209,55 @@ fn gddr(device: &Device) -> Object {
         keys.extend(rest.map(|key| (key, NA.into())));
         Object(keys)
     };
-    Object(vec![
-        ("speed", NA.into()),
-        ("max_temp", NA.into()),
-        ("enabled_mask", NA.into()),
-        ("channels", JsonNode::List((0..channels).map(channel).collect())),
-    ])
+    let mut keys = Vec::from(["speed", "max_temp", "enabled_mask"].map(|key| (key, NA.into())));
+    keys.push(("channels", JsonNode::List((0..channels).map(channel).collect())));
+    Object(keys)
 }
 
 fn firmwares(device: &Device) -> Object {
-    let text = |text: &Option<Arc<str>>| JsonNode::from(text.as_deref().unwrap_or(NA).to_owned());
     let firmware = &device.firmware;
     Object(vec![
-        ("fw_bundle_version", text(&firmware.bundle)),
-        ("tt_flash_version", text(&firmware.tt_flash)),
-        ("cm_fw", text(&firmware.arc)),
+        ("fw_bundle_version", known(firmware.bundle.as_ref())),
+        ("tt_flash_version", known(firmware.tt_flash.as_ref())),
+        ("cm_fw", known(firmware.arc.as_ref())),
         ("cm_fw_date", NA.into()),
-        ("eth_fw", text(&firmware.ethernet)),
-        ("dm_bl_fw", text(&firmware.dm_bootloader)),
-        ("dm_app_fw", text(&firmware.dm_app)),
+        ("eth_fw", known(firmware.ethernet.as_ref())),
+        ("dm_bl_fw", known(firmware.dm_bootloader.as_ref())),
+        ("dm_app_fw", known(firmware.dm_app.as_ref())),
         ("gddr_fw", NA.into()),
     ])
 }
 
 fn limits(device: &Device) -> Object {
-    let text = |text: Option<String>| JsonNode::Value(text.map_or(Value::Null, Value::from));
-    let throttle = text(device.asic_temp_max.map(|v| format!("{:2.0}", v.0)));
-    let (first, second) = match device.arch {
-        Some(Arch::Wormhole) => (text(None), throttle),
-        _ => (throttle, text(None)),
-    };
+    let throttle = device.asic_temp_max.map(|v| format!("{:2.0}", v.0));
+    let (first, second) = if device.arch == Some(Arch::Wormhole) { (None, throttle) } else { (throttle, None) };
     Object(vec![
-        ("vdd_min", text(None)),
-        ("vdd_max", text(device.vcore_max.map(|v| format!("{:4.2}", v.0)))),
-        ("tdp_limit", text(device.power_max.map(|v| format!("{:3.0}", v.0)))),
-        ("tdc_limit", text(device.current_max.map(|v| format!("{:3.0}", v.0)))),
-        ("asic_fmax", text(None)),
-        ("therm_trip_l1_limit", first),
-        ("thm_limit", second),
-        ("bus_peak_limit", JsonNode::Value(0.into())),
-        ("fan_rpm_limit", JsonNode::Value(0.into())),
-        ("board_power_limit", text(None)),
+        ("vdd_min", Value::Null.into()),
+        ("vdd_max", device.vcore_max.map(|v| format!("{:4.2}", v.0)).into()),
+        ("tdp_limit", device.power_max.map(|v| format!("{:3.0}", v.0)).into()),
+        ("tdc_limit", device.current_max.map(|v| format!("{:3.0}", v.0)).into()),
+        ("asic_fmax", Value::Null.into()),
+        ("therm_trip_l1_limit", first.into()),
+        ("thm_limit", second.into()),
+        ("bus_peak_limit", 0.into()),
+        ("fan_rpm_limit", 0.into()),
+        ("board_power_limit", Value::Null.into()),
     ])
 }
 
 fn processes(snapshot: &Snapshot) -> Vec<Object> {
-    let mut rows: Vec<(u32, &model::Process)> = Vec::new();
-    for process in &snapshot.processes {
-        rows.extend(process.devices.iter().filter_map(|held| match held.id {
-            DeviceId::Local(n) => Some((n, process)),
-            _ => None,
-        }));
-    }
-    rows.sort_by_key(|(n, process)| (*n, process.pid));
-    let text = |text: &Option<String>| JsonNode::from(text.as_deref().unwrap_or("?").to_owned());
-    let object = |(n, process): (u32, &model::Process)| {
-        Object(vec![
-            ("pid", JsonNode::Value(process.pid.into())),
+    let text = |text: &Option<String>| text.as_deref().unwrap_or("?").into();
+    let object = |row: ProcessRow| {
+        let DeviceId::Local(n) = row.held.id else { return None };
+        let ProcessRow { process, .. } = row;
+        Some(Object(vec![
+            ("pid", process.pid.into()),
             ("user", text(&process.user)),
-            ("device", JsonNode::Value(n.into())),
+            ("device", n.into()),
             ("cmdline", text(&process.command)),
-        ])
+        ]))
     };
-    rows.into_iter().map(object).collect()
+    ProcessRow::all(snapshot).into_iter().filter_map(object).collect()
 }
 
 /// `19.6.0.0` as the word that it was read from.
@@ -333,16 +296,13 @@ fn pretty(root: &Object) -> String {
 
 /// Python escapes what is not ASCII. Outside of strings JSON has nothing of the kind.
 fn ascii(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_ascii() {
-            out.push(c);
-        } else {
-            let mut units = [0; 2];
-            c.encode_utf16(&mut units).iter().for_each(|unit| out += &format!("\\u{unit:04x}"));
+    text.encode_utf16().fold(String::with_capacity(text.len()), |mut out, unit| {
+        match char::from_u32(unit.into()).filter(char::is_ascii) {
+            Some(c) => out.push(c),
+            None => out += &format!("\\u{unit:04x}"),
         }
-    }
-    out
+        out
+    })
 }
 
 #[rustfmt::skip]

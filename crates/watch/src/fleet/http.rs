@@ -1,26 +1,25 @@
 //! A machine whose service (`ttmon serve`) is asked over HTTP.
 
-use super::place::HttpPlace;
 use super::watcher::{FleetState, NextStep};
 use super::{DetailRequest, HostDetail, remote_history};
 use crate::client::{BuffersReply, MemoryService};
 use crate::memory;
 use alerts::http::Http;
 use ledger::wire::Wanted;
-use model::{Alert, Event, ExitRecord, SCHEMA, Snapshot};
+use model::{Event, ExitRecord, SCHEMA, Snapshot};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub struct RemoteService<'a> {
-    pub http: &'a Http,
+#[derive(Clone)]
+pub struct RemoteService {
+    http: Http,
     /// What paths are appended to.
-    pub base: &'a str,
+    base: String,
 }
 
 /// What a service recorded before its machine was shown.
-#[derive(Default, Clone)]
 struct Before {
     past: Arc<Vec<Snapshot>>,
     events: Arc<Vec<Event>>,
@@ -35,18 +34,16 @@ const BUFFERS: usize = 1000;
 const EXITS: usize = 20;
 
 /// Asks one machine again and again, and publishes its answers.
-pub fn follow(fleet: &FleetState, at: usize, http: &Http, place: &HttpPlace) {
-    let service = RemoteService { http, base: &place.base };
+pub fn follow(fleet: &FleetState, at: usize, service: &RemoteService) {
     let (mut tag, mut failures, mut request) = (None, 0, None);
     let mut alerts_at: Option<Instant> = None;
-    let mut looked_at = false;
     // The past is asked for once, when the machine is first shown.
-    let mut past = Before::default();
+    let mut past: Option<Before> = None;
     loop {
         match service.snapshot(tag.as_deref()) {
             Ok(news) => {
                 let is_due = alerts_at.is_none_or(|last| last.elapsed() >= ALERTS);
-                let alerts = if is_due { service.alerts() } else { None };
+                let alerts = if is_due { service.list("alerts", "alerts") } else { None };
                 alerts_at = if is_due { Some(Instant::now()) } else { alerts_at };
                 let snapshot = news.map(|(snapshot, new)| {
                     tag = new;
@@ -62,25 +59,28 @@ pub fn follow(fleet: &FleetState, at: usize, http: &Http, place: &HttpPlace) {
                 failures += 1;
             }
         }
-        if let Some(request) = request.as_ref().filter(|_| failures == 0) {
-            if !looked_at {
-                past = service.before(request);
+        match &request {
+            Some(request) if failures == 0 => {
+                let past = past.get_or_insert_with(|| service.before(request));
+                fleet.detail(at, Some(service.detail(request, fleet.snapshot(at).as_deref(), past)));
             }
-            fleet.detail(at, Some(service.detail(request, fleet.snapshot(at).as_deref(), &past)));
-        } else if looked_at && request.is_none() {
-            past = Before::default();
-            fleet.detail(at, None);
+            // One that comes back is asked again.
+            Some(_) => past = None,
+            None if past.take().is_some() => fleet.detail(at, None),
+            None => {}
         }
-        // One that comes back is asked again.
-        looked_at = request.is_some() && failures == 0;
-        match fleet.rest(at, failures) {
+        match fleet.rest(Some(at), failures) {
             NextStep::Ask(next) => request = next,
             NextStep::End => return,
         }
     }
 }
 
-impl RemoteService<'_> {
+impl RemoteService {
+    pub fn at(http: &Http, base: &str) -> RemoteService {
+        RemoteService { http: http.clone(), base: base.to_owned() }
+    }
+
     /// What the service knows, and its tag; nothing when the tag is still current.
     fn snapshot(&self, tag: Option<&str>) -> anyhow::Result<Option<(Snapshot, Option<String>)>> {
         let Some((body, tag)) = self.http.get_new(&self.url("snapshot"), tag)? else { return Ok(None) };
@@ -96,42 +96,37 @@ impl RemoteService<'_> {
         serde_json::from_slice(&self.http.get(&self.url(path)).ok()?).ok()
     }
 
-    fn alerts(&self) -> Option<Vec<Alert>> {
-        #[derive(Deserialize)]
-        struct AlertsReply {
-            alerts: Vec<Alert>,
-        }
-        self.ask::<AlertsReply>("alerts").map(|reply| reply.alerts)
+    /// The list that an answer has under a name.
+    fn list<T: DeserializeOwned>(&self, path: &str, name: &str) -> Option<Vec<T>> {
+        let mut answer: serde_json::Value = self.ask(path)?;
+        serde_json::from_value(answer.get_mut(name)?.take()).ok()
     }
 
     /// What was measured and what has happened before.
     fn before(&self, request: &DetailRequest) -> Before {
-        let history =
-            remote_history::query(request.past).and_then(|query| self.ask::<remote_history::HistoryReply>(&query));
-        let events = self.ask::<remote_history::EventsReply>("events?limit=1000");
+        let history = remote_history::query(request.past).and_then(|query| self.ask(&query));
         Before {
             past: Arc::new(history.map(remote_history::snapshots).unwrap_or_default()),
-            events: Arc::new(events.map(|reply| reply.events).unwrap_or_default()),
+            events: Arc::new(self.list("events?limit=1000", "events").unwrap_or_default()),
         }
     }
 
     fn detail(&self, request: &DetailRequest, snapshot: Option<&Snapshot>, before: &Before) -> HostDetail {
-        let service = || RemoteService { http: self.http, base: self.base };
+        let mut service = self.clone();
         let memory = snapshot.filter(|_| request.memory).map(|snapshot| {
             let mut snapshot = snapshot.clone();
-            memory::served_view(&mut service(), &mut snapshot, true, BUFFERS)
+            memory::served_view(&mut service, &mut snapshot, true, BUFFERS)
         });
         let process = request.process.zip(snapshot).map(|(pid, snapshot)| {
-            let buffers = memory::of_process(&mut service(), snapshot, pid, BUFFERS);
+            let buffers = memory::of_process(&mut service, snapshot, pid, BUFFERS);
             (pid, buffers.unwrap_or_default())
         });
-        let exits = service().exits(EXITS).unwrap_or_default();
-        let Before { past, events } = before.clone();
-        HostDetail { memory, process, exits, past, events }
+        let exits = service.exits(EXITS).unwrap_or_default();
+        HostDetail { memory, process, exits, past: before.past.clone(), events: before.events.clone() }
     }
 }
 
-impl MemoryService for RemoteService<'_> {
+impl MemoryService for RemoteService {
     fn buffers(&mut self, wanted: Wanted) -> Option<BuffersReply> {
         let mut query = format!("buffers?limit={}", wanted.limit.unwrap_or(BUFFERS));
         if let Some(pid) = wanted.pid {
@@ -144,11 +139,7 @@ impl MemoryService for RemoteService<'_> {
     }
 
     fn exits(&mut self, limit: usize) -> Option<Vec<ExitRecord>> {
-        #[derive(Deserialize)]
-        struct ExitsReply {
-            deaths: Vec<ExitRecord>,
-        }
-        self.ask::<ExitsReply>(&format!("deaths?limit={limit}")).map(|reply| reply.deaths)
+        self.list(&format!("deaths?limit={limit}"), "deaths")
     }
 }
 
@@ -196,16 +187,8 @@ pub fn reason(error: &anyhow::Error) -> String {
 
 /// What a service says of its own refusal.
 fn refusal_of(said: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct ErrorReply {
-        error: RefusalReason,
-    }
-    #[derive(Deserialize)]
-    struct RefusalReason {
-        reason: String,
-    }
-    let reply: ErrorReply = serde_json::from_str(&said[said.find('{')?..]).ok()?;
-    Some(format!("refused: {}", reply.error.reason))
+    let reply: serde_json::Value = serde_json::from_str(&said[said.find('{')?..]).ok()?;
+    Some(format!("refused: {}", reply.pointer("/error/reason")?.as_str()?))
 }
 
 #[cfg(test)]

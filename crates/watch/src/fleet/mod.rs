@@ -27,7 +27,7 @@ pub struct Fleet {
 }
 
 /// One of them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 pub struct HostView {
     /// What people call it; no two have the same.
     pub name: String,
@@ -44,9 +44,10 @@ pub struct HostView {
     pub detail: Option<Arc<HostDetail>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// It was asked for the first time, and there is no answer yet.
+    #[default]
     Waiting,
     Reached,
     Unreachable {
@@ -84,15 +85,7 @@ pub struct DetailRequest {
 impl HostView {
     /// One of which nothing is known yet.
     pub fn new(name: impl Into<String>, place: impl Into<String>) -> HostView {
-        HostView {
-            name: name.into(),
-            place: place.into(),
-            state: Reach::Waiting,
-            snapshot: None,
-            age: None,
-            alerts: Vec::new(),
-            detail: None,
-        }
+        HostView { name: name.into(), place: place.into(), ..HostView::default() }
     }
 
     pub fn trouble(&self) -> Option<&str> {

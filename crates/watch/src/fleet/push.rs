@@ -3,7 +3,7 @@
 //! The far side says what it is, is sent the program's size and sum and then the program, checks both, and has removed the file before
 //! the program runs: whatever ends it leaves nothing behind.
 
-use super::ssh::watching;
+use super::ssh::{GREETINGS, watching};
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use std::io::{BufRead, Read, Write};
 use std::process::ChildStdin;
@@ -11,8 +11,6 @@ use std::time::Duration;
 
 /// The line that the far side begins with.
 const HELLO: &str = "ttmon-push ";
-/// So many lines of greetings are read over.
-const GREETINGS: usize = 200;
 
 /// What the far side runs: a POSIX shell, and tools that every Linux has. A folder in which nothing may be run is passed over.
 pub fn script(interval: Duration) -> String {

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct RemoteMachine {
     watch: FleetWatcher,
     /// How its service is asked for more, where it has one.
-    service: Option<(Http, String)>,
+    service: Option<RemoteService>,
     host: Option<HostView>,
 }
 
@@ -28,18 +28,14 @@ pub fn fleet_source(args: &MachineArgs) -> anyhow::Result<FleetSource> {
     if !args.ssh.is_empty() {
         return Ok(FleetSource::Ssh { hosts: place::ssh(&args.ssh)?, push: args.push });
     }
-    let ask =
-        |options: &HttpOptions| Http::new(options).map_err(|error| Failure::error(Exit::Usage, format!("{error:#}")));
-    if let Some(url) = &args.prometheus {
-        let http = ask(&HttpOptions { timeout: prometheus::PATIENCE, ..options(args) })?;
-        return Ok(FleetSource::Prometheus(prometheus::Prometheus::at(url, http)?));
+    let http = |timeout| {
+        let options = HttpOptions { timeout, ca: args.ca.clone(), token_file: args.token_file.clone() };
+        Http::new(&options).map_err(|error| Failure::error(Exit::Usage, format!("{error:#}")))
+    };
+    match &args.prometheus {
+        Some(url) => Ok(FleetSource::Prometheus(prometheus::Prometheus::at(url, http(prometheus::PATIENCE)?)?)),
+        None => Ok(FleetSource::Http(place::http(&args.host)?, http(PATIENCE)?)),
     }
-    let http = ask(&options(args))?;
-    Ok(FleetSource::Http(place::http(&args.host)?, http))
-}
-
-fn options(args: &MachineArgs) -> HttpOptions {
-    HttpOptions { timeout: PATIENCE, ca: args.ca.clone(), token_file: args.token_file.clone() }
 }
 
 impl RemoteMachine {
@@ -47,7 +43,7 @@ impl RemoteMachine {
     pub fn open(args: &MachineArgs) -> anyhow::Result<RemoteMachine> {
         let fleet_source = fleet_source(args)?;
         let service = match &fleet_source {
-            FleetSource::Http(places, http) => places.first().map(|place| (http.clone(), place.base.clone())),
+            FleetSource::Http(places, http) => places.first().map(|place| RemoteService::at(http, &place.base)),
             FleetSource::Prometheus(_) | FleetSource::Ssh { .. } => None,
         };
         Ok(RemoteMachine { watch: FleetWatcher::start(fleet_source, Duration::from_secs(1))?, service, host: None })
@@ -65,8 +61,8 @@ impl RemoteMachine {
         self.host.as_ref()
     }
 
-    pub fn service(&self) -> Option<RemoteService<'_>> {
+    pub fn service(&mut self) -> Option<&mut RemoteService> {
         let answers = self.host.as_ref().is_some_and(|host| host.trouble().is_none());
-        self.service.as_ref().filter(|_| answers).map(|(http, base)| RemoteService { http, base })
+        self.service.as_mut().filter(|_| answers)
     }
 }

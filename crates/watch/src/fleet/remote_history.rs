@@ -1,8 +1,8 @@
-//! What a service recorded before its machine was shown, as snapshots for the charts; and its events.
+//! What a service recorded before its machine was shown, as snapshots for the charts.
 
 use model::figure::Value;
 use model::figure::device::{device_field, kept_in_history};
-use model::{Device, DeviceId, Event, Snapshot, Timestamp};
+use model::{Device, DeviceId, Snapshot, Timestamp};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -66,13 +66,6 @@ pub fn snapshots(reply: HistoryReply) -> Vec<Snapshot> {
     moments.into_iter().map(moment).filter(|moment| TIMES.contains(&moment.taken_at.0)).collect()
 }
 
-/// The answer of `/api/v1/events`.
-#[derive(Debug, Deserialize)]
-pub struct EventsReply {
-    /// The oldest first.
-    pub events: Vec<Event>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,7 +110,8 @@ mod tests {
         let text = r#"{"newest": 3, "events": [
             {"seq": 2, "time": "1970-01-01T00:00:01.000Z", "weight": "bad", "device": "2R", "text": "device 2R is hung"},
             {"seq": 3, "time": "1970-01-01T00:00:02.000Z", "weight": "of tomorrow", "device": null, "text": "x"}]}"#;
-        let told = serde_json::from_str::<EventsReply>(text).unwrap().events;
+        let mut reply: serde_json::Value = serde_json::from_str(text).unwrap();
+        let told: Vec<model::Event> = serde_json::from_value(reply["events"].take()).unwrap();
         let mut all = crate::events::Events::default();
         all.begin_with(&told);
         let texts: Vec<&str> = all.latest(Timestamp(i64::MAX)).map(|event| event.text.as_str()).collect();

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// A longer line is no snapshot.
 const LONGEST: u64 = 64 << 20;
 /// So many lines of greetings are read over.
-const GREETINGS: usize = 200;
+pub const GREETINGS: usize = 200;
 
 /// A connection that has lasted so long has worked.
 const WORKED: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ pub fn follow(fleet: &FleetState, at: usize, host: &str, push: bool) {
         fleet.failed(at, run(fleet, at, host, push));
         // One that has worked for a while is called again soon.
         failures = if began.elapsed() > WORKED { 1 } else { failures + 1 };
-        if fleet.rest(at, failures) == NextStep::End {
+        if fleet.rest(Some(at), failures) == NextStep::End {
             return;
         }
     }

@@ -1,5 +1,6 @@
 //! Watches several machines, each in a thread of its own: one that hangs does not delay the others.
 
+use super::http::RemoteService;
 use super::place::HttpPlace;
 use super::{DetailRequest, Fleet, HostDetail, HostView, Reach, http, prometheus, ssh};
 use alerts::http::Http;
@@ -20,12 +21,7 @@ pub enum FleetSource {
     /// A Prometheus that scrapes them is asked.
     Prometheus(prometheus::Prometheus),
     /// `ttmon` is started there; the program itself is copied there when `push` is set.
-    Ssh {
-        /// Names that ssh knows.
-        hosts: Vec<String>,
-        /// Whether the program is copied to machines that have none.
-        push: bool,
-    },
+    Ssh { hosts: Vec<String>, push: bool },
 }
 
 /// What all threads know of the machines.
@@ -69,33 +65,34 @@ const LONGEST_REST: Duration = Duration::from_secs(10);
 impl FleetWatcher {
     /// Begins at once with all of them.
     pub fn start(source: FleetSource, interval: Duration) -> io::Result<FleetWatcher> {
-        let views: Vec<HostView> = match &source {
-            FleetSource::Http(places, _) => {
-                places.iter().map(|place| HostView::new(&place.name, &place.base)).collect()
+        type Follow = Box<dyn FnOnce(&FleetState) + Send>;
+        let followed: Vec<(HostView, Follow)> = match source {
+            FleetSource::Http(places, http) => {
+                let follow = |(at, place): (usize, HttpPlace)| -> (HostView, Follow) {
+                    let service = RemoteService::at(&http, &place.base);
+                    let follow = move |state: &FleetState| http::follow(state, at, &service);
+                    (HostView::new(place.name, place.base), Box::new(follow))
+                };
+                places.into_iter().enumerate().map(follow).collect()
             }
             // It knows which machines there are.
-            FleetSource::Prometheus(source) => vec![source.placeholder()],
-            FleetSource::Ssh { hosts, .. } => hosts.iter().map(|host| HostView::new(host, host)).collect(),
+            FleetSource::Prometheus(source) => {
+                let view = source.placeholder();
+                vec![(view, Box::new(move |state: &FleetState| prometheus::follow(state, &source)))]
+            }
+            FleetSource::Ssh { hosts, push } => {
+                let follow = |(at, host): (usize, String)| -> (HostView, Follow) {
+                    (HostView::new(&host, &host), Box::new(move |state| ssh::follow(state, at, &host, push)))
+                };
+                hosts.into_iter().enumerate().map(follow).collect()
+            }
         };
         // A connection or a few pipes for each of them.
         sources::make_room_for_files();
-        let state = Arc::new(FleetState::new(views, interval));
+        let (views, threads): (Vec<HostView>, Vec<Follow>) = followed.into_iter().unzip();
         // From here on a failure ends what was begun.
-        let watch = FleetWatcher { state: state.clone() };
-        match source {
-            FleetSource::Http(places, asking) => {
-                for (at, place) in places.into_iter().enumerate() {
-                    let asking = asking.clone();
-                    watch.begin(move |state| http::follow(state, at, &asking, &place))?;
-                }
-            }
-            FleetSource::Prometheus(source) => watch.begin(move |state| prometheus::follow(state, &source))?,
-            FleetSource::Ssh { hosts, push } => {
-                for (at, host) in hosts.into_iter().enumerate() {
-                    watch.begin(move |state| ssh::follow(state, at, &host, push))?;
-                }
-            }
-        }
+        let watch = FleetWatcher { state: Arc::new(FleetState::new(views, interval)) };
+        threads.into_iter().try_for_each(|follow| watch.begin(follow))?;
         Ok(watch)
     }
 
@@ -114,36 +111,23 @@ impl FleetWatcher {
     /// Asks all machines now, and waits until each has answered or failed, but not longer than this. A machine that did not
     /// answer the last time is not waited for.
     pub fn round(&self, patience: Duration) -> Fleet {
-        let until = Instant::now() + patience;
         let mut shared = self.state.lock();
         shared.round += 1;
+        let round = shared.round;
         self.state.wanted.notify_all();
-        let is_awaited = |host: &WatchedHost, round: u64| host.answered < round && host.trouble.is_none();
-        while shared.hosts.iter().any(|host| is_awaited(host, shared.round)) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            shared = wait(&self.state.changed, shared, left);
-        }
-        shared.fleet()
+        let is_awaited = |host: &WatchedHost| host.answered < round && host.trouble.is_none();
+        let shared =
+            self.state.changed.wait_timeout_while(shared, patience, |shared| shared.hosts.iter().any(is_awaited));
+        shared.unwrap_or_else(PoisonError::into_inner).0.fleet()
     }
 
     /// Waits until there is something new since a version, but not longer than this, and says up to which version it is now. None
     /// when it is over.
     pub fn await_news(&self, since: u64, time: Duration) -> Option<u64> {
-        let until = Instant::now() + time;
-        let mut shared = self.state.lock();
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if shared.is_over {
-                return None;
-            }
-            if shared.version != since || left.is_zero() {
-                return Some(shared.version);
-            }
-            shared = wait(&self.state.changed, shared, left);
-        }
+        let is_nothing_new = |shared: &mut WatchedHosts| !shared.is_over && shared.version == since;
+        let shared = self.state.changed.wait_timeout_while(self.state.lock(), time, is_nothing_new);
+        let shared = shared.unwrap_or_else(PoisonError::into_inner).0;
+        (!shared.is_over).then_some(shared.version)
     }
 
     pub fn set_interval(&self, interval: Duration) {
@@ -263,10 +247,8 @@ impl FleetState {
     /// Keeps what was started to reach a machine, so that it ends with us. Returns it when it is over already.
     pub fn keep_child(&self, at: usize, child: Child) -> Result<(), Child> {
         let mut shared = self.lock();
-        if shared.is_over {
-            return Err(child);
-        }
-        match shared.hosts.get_mut(at) {
+        let is_over = shared.is_over;
+        match shared.hosts.get_mut(at).filter(|_| !is_over) {
             Some(host) => {
                 host.child = Some(child);
                 Ok(())
@@ -284,39 +266,25 @@ impl FleetState {
         self.lock().interval
     }
 
+    pub fn hosts(&self) -> Vec<HostView> {
+        self.lock().fleet().hosts
+    }
+
     pub fn snapshot(&self, at: usize) -> Option<Arc<Snapshot>> {
         self.lock().hosts.get(at)?.view.snapshot.clone()
     }
 
-    /// Waits until it is time to ask a machine again, after it has answered or has failed so many times in a row.
-    pub fn rest(&self, at: usize, failures: u32) -> NextStep {
-        let is_asked_for =
-            |shared: &WatchedHosts| shared.hosts.get(at).is_some_and(|host| host.answered < shared.round);
-        self.rest_until(failures, true, |shared| shared.request_for(at), is_asked_for)
-    }
-
-    /// The same for a source that knows all machines at once.
-    pub fn rest_for_all(&self, failures: u32) -> NextStep {
-        let is_asked_for = |shared: &WatchedHosts| shared.hosts.iter().any(|host| host.answered < shared.round);
-        self.rest_until(failures, false, |shared| shared.request.clone(), is_asked_for)
-    }
-
-    /// A thread of a single machine asks at the full rate while that machine is shown.
-    fn rest_until(
-        &self,
-        failures: u32,
-        hurries: bool,
-        requested: impl Fn(&WatchedHosts) -> Option<DetailRequest>,
-        is_asked_for: impl Fn(&WatchedHosts) -> bool,
-    ) -> NextStep {
+    /// Waits until it is time to ask again, after it has answered or has failed so many times in a row: one machine, or a source that
+    /// knows all of them. A machine that is shown is asked at the full rate.
+    pub fn rest(&self, at: Option<usize>, failures: u32) -> NextStep {
         let began = Instant::now();
         let mut shared = self.lock();
-        let (request, interval) = (requested(&shared), shared.interval);
+        let (request, interval) = (shared.request_for(at), shared.interval);
         loop {
-            let now = requested(&shared);
-            let pause = shared.pause(hurries && now.is_some(), failures);
+            let now = shared.request_for(at);
+            let pause = shared.pause(at.is_some() && now.is_some(), failures);
             let left = (began + pause).saturating_duration_since(Instant::now());
-            let is_asked_for = is_asked_for(&shared);
+            let is_asked_for = shared.asked(at).iter().any(|host| host.answered < shared.round);
             let is_new = now.is_some() && now != request;
             if shared.is_over {
                 return NextStep::End;
@@ -325,7 +293,7 @@ impl FleetState {
             if left.is_zero() || (failures == 0 && (is_asked_for || is_new || is_interval_shorter)) {
                 return NextStep::Ask(now);
             }
-            shared = wait(&self.wanted, shared, left);
+            shared = self.wanted.wait_timeout(shared, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -344,9 +312,14 @@ impl WatchedHosts {
         Fleet { hosts: self.hosts.iter().map(view).collect() }
     }
 
-    fn request_for(&self, at: usize) -> Option<DetailRequest> {
-        let name = &self.hosts.get(at)?.view.name;
-        self.request.clone().filter(|request| request.host == *name)
+    /// One machine, or all.
+    fn asked(&self, at: Option<usize>) -> &[WatchedHost] {
+        at.map_or(&self.hosts, |at| self.hosts.get(at..=at).unwrap_or_default())
+    }
+
+    fn request_for(&self, at: Option<usize>) -> Option<DetailRequest> {
+        let is_of = |request: &DetailRequest| self.asked(at).iter().any(|host| host.view.name == request.host);
+        self.request.clone().filter(|request| at.is_none() || is_of(request))
     }
 
     fn pause(&self, is_looked_at: bool, failures: u32) -> Duration {
@@ -356,8 +329,4 @@ impl WatchedHosts {
             n => (usual * 2u32.saturating_pow(n.min(10) - 1)).min(LONGEST_REST.max(usual)),
         }
     }
-}
-
-fn wait<'a>(condition: &Condvar, shared: MutexGuard<'a, WatchedHosts>, time: Duration) -> MutexGuard<'a, WatchedHosts> {
-    condition.wait_timeout(shared, time).unwrap_or_else(PoisonError::into_inner).0
 }

@@ -16,11 +16,8 @@ pub const HEADER: usize = 36;
 /// What follows the index.
 pub const TAIL: usize = 16;
 
-/// The facts in the head are at most so long.
 pub const LONGEST_FACTS: usize = 64 << 10;
-/// A chunk's frame is at most so long.
 pub const LONGEST_FRAME: usize = 16 << 20;
-/// A chunk's text is at most so long.
 pub const LONGEST_TEXT: usize = 64 << 20;
 pub const MOST_SNAPSHOTS: u32 = 60;
 /// A recording has at most so many chunks: four months, at ten seconds each.

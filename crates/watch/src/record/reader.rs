@@ -19,17 +19,17 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Recording {
     file: File,
-    chunks: Vec<Chunk>,
+    pub(super) chunks: Vec<Chunk>,
     unpacked: Option<Unpacked>,
     remark: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Chunk {
+pub(super) struct Chunk {
     offset: u64,
     /// Of its first snapshot.
     index: usize,
-    header: Header,
+    pub(super) header: Header,
 }
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Recording {
             return Err(refused(Exit::Usage, "it is not a file: name one that `ttmon record -o` has written"));
         }
         let length = metadata.len();
-        let begin = begin(&file, length).map_err(failed)?.map_err(|what| refused(Exit::Usage, &what))?;
+        let begin = begin(&file, length).map_err(|what| refused(Exit::Usage, &what))?;
         let indexed = indexed(&file, begin, length).map_err(failed)?;
         let is_finished = indexed.is_some();
         let chunks = match indexed {
@@ -87,14 +87,6 @@ impl Recording {
     /// Never; an empty recording cannot be opened.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// When the first snapshot was taken, and when the last.
-    #[cfg(test)]
-    pub fn times(&self) -> (Timestamp, Timestamp) {
-        let first = self.chunks.first().map(|chunk| chunk.header.first);
-        let last = self.chunks.last().map(|chunk| chunk.header.last);
-        (first.unwrap_or_default(), last.unwrap_or_default())
     }
 
     /// The last snapshot that was taken at this time or before. The first one, when all came later.
@@ -149,24 +141,22 @@ impl Recording {
 }
 
 /// Where the first chunk is, or what is wrong with the file.
-fn begin(file: &File, length: u64) -> io::Result<Result<u64, String>> {
+fn begin(file: &File, length: u64) -> Result<u64, String> {
     let mut head = [0; HEAD];
     if length == 0 {
-        return Ok(Err("it is empty: nothing was recorded".into()));
+        return Err("it is empty: nothing was recorded".into());
     }
-    if length < HEAD as u64 || file.read_exact_at(&mut head, 0).is_err() || head[..8] != MAGIC {
-        return Ok(Err("it is no recording: name a file that `ttmon record -o` has written".into()));
+    if file.read_exact_at(&mut head, 0).is_err() || head[..8] != MAGIC {
+        return Err("it is no recording: name a file that `ttmon record -o` has written".into());
     }
-    let (version, facts) = (u32_at(&head, 8), u32_at(&head, 12) as usize);
-    if version != VERSION {
-        return Ok(Err(format!(
-            "its format is version {version}, and this ttmon reads version {VERSION}: use the ttmon that wrote it"
-        )));
+    match (u32_at(&head, 8), u32_at(&head, 12) as usize) {
+        (VERSION, facts @ 0..=LONGEST_FACTS) => Ok((HEAD + facts) as u64),
+        (VERSION, _) => Err("its head is damaged".into()),
+        (version, _) => {
+            let known = format!("and this ttmon reads version {VERSION}: use the ttmon that wrote it");
+            Err(format!("its format is version {version}, {known}"))
+        }
     }
-    if facts > LONGEST_FACTS {
-        return Ok(Err("its head is damaged".into()));
-    }
-    Ok(Ok((HEAD + facts) as u64))
 }
 
 /// The chunks, as the index has them. None when there is none, or none that fits.

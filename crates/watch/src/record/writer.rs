@@ -1,7 +1,7 @@
 //! Writes a recording: chunk after chunk, each at once, so that a cut costs the last one at the most.
 
 use super::format::{Header, LONGEST_FRAME, LONGEST_TEXT, MOST_CHUNKS, MOST_SNAPSHOTS, head, index};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use model::{Host, SCHEMA, Snapshot, Timestamp};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::Serialize;
@@ -50,11 +50,8 @@ struct Facts<'a> {
 impl Recorder {
     /// Begins a recording. A file that holds anything is left alone.
     pub fn create(path: &Path) -> anyhow::Result<Recorder> {
-        let file = open(path).map_err(|error| {
-            let denied = error.kind() == io::ErrorKind::PermissionDenied;
-            let exit = if denied { Exit::Permission } else { Exit::Usage };
-            Failure::error(exit, format!("cannot write to {}: {error}", path.display()))
-        })?;
+        let file = open(path)
+            .map_err(|error| Failure::of_io(&error, format!("cannot write to {}: {error}", path.display())))?;
         let mut compressor = Compressor::new(LEVEL)?;
         compressor.set_parameter(CParameter::ChecksumFlag(true))?;
         Ok(Recorder {

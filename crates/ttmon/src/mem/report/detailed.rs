@@ -2,7 +2,7 @@
 //!
 //! For each kind three totals over all banks, then the allocator's free lists, then the table of its blocks, in one bank.
 
-use super::Broken;
+use super::broken;
 
 /// One program, or the state that was asked for.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -19,8 +19,6 @@ pub struct DetailedReport {
     pub allocatable: Option<u64>,
     /// In all banks together.
     pub allocated: Option<u64>,
-    /// In all banks together.
-    pub free: Option<u64>,
     pub blocks: Vec<Block>,
 }
 
@@ -43,11 +41,11 @@ impl DetailedReport {
     }
 }
 
-pub fn parse(text: &str) -> Result<Vec<DetailedGroup>, Broken> {
+pub fn parse(text: &str) -> Result<Vec<DetailedGroup>, String> {
     let mut groups: Vec<DetailedGroup> = Vec::new();
     let mut in_table = false;
     for (at, line) in text.lines().enumerate() {
-        let broken = |what: &str| Broken::new(at + 1, what);
+        let broken = |what: &str| broken(at + 1, what);
         let mut fields = line.split(',').map(str::trim);
         let words: Vec<&str> = line.split_whitespace().collect();
         match (fields.next(), fields.next(), fields.next()) {
@@ -61,7 +59,7 @@ pub fn parse(text: &str) -> Result<Vec<DetailedGroup>, Broken> {
                 match name {
                     "Total allocatable (B):" => kind.allocatable = Some(number),
                     "Total allocated (B):" => kind.allocated = Some(number),
-                    "Total free (B):" => kind.free = Some(number),
+                    "Total free (B):" => {}
                     _ => return Err(broken("an unknown total")),
                 }
             }
@@ -78,7 +76,7 @@ pub fn parse(text: &str) -> Result<Vec<DetailedGroup>, Broken> {
         }
     }
     if groups.is_empty() {
-        return Err(Broken::new(1, "a kind of memory is expected, such as \",DRAM\""));
+        return Err(broken(1, "a kind of memory is expected, such as \",DRAM\""));
     }
     Ok(groups)
 }
@@ -100,11 +98,8 @@ fn last(groups: &mut [DetailedGroup]) -> Option<&mut DetailedReport> {
 
 fn block(words: &[&str]) -> Option<Block> {
     let [_, address, size, _, _, allocated] = words else { return None };
-    let is_allocated = match *allocated {
-        "yes" => true,
-        "no" => false,
-        _ => return None,
-    };
+    let is_allocated = *allocated == "yes";
+    (is_allocated || *allocated == "no").then_some(())?;
     Some(Block { address: address.parse().ok()?, bytes: size.parse().ok()?, is_allocated })
 }
 
@@ -138,7 +133,7 @@ Block table:
         assert_eq!((dram.allocated, dram.banks()), (Some(240), Some(12)));
         assert_eq!(dram.blocks[0], Block { address: 0, bytes: 20, is_allocated: true });
         let l1 = &groups[0].kinds[1];
-        assert_eq!((l1.kind.as_str(), l1.allocatable, l1.free, l1.banks()), ("l1", Some(64), None, None));
+        assert_eq!((l1.kind.as_str(), l1.allocatable, l1.banks()), ("l1", Some(64), None));
         assert_eq!(groups[1].program.as_deref(), Some("8"));
     }
 

@@ -17,10 +17,10 @@ pub struct ReportFiles {
 /// The groups as chips, and what is allocated in them.
 pub fn chips(files: &ReportFiles) -> Vec<(Chip, Vec<Buffer>)> {
     let mut names: Vec<(Option<&str>, usize)> = Vec::new();
-    let programs = files.summary.iter().map(|group| group.program.as_deref());
-    let programs = numbered(programs).into_iter().chain(numbered(files.l1.iter().map(|l1| l1.program.as_deref())));
+    let summary = numbered(files.summary.iter().map(|group| group.program.as_deref()));
+    let l1 = numbered(files.l1.iter().map(|l1| l1.program.as_deref()));
     let detailed = numbered(files.detailed.iter().map(|group| group.program.as_deref()));
-    for name in programs.chain(detailed) {
+    for name in [summary, l1, detailed].concat() {
         if !names.contains(&name) {
             names.push(name);
         }

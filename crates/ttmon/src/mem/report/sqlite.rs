@@ -8,6 +8,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
 use show::memory::view::{Area, Banks, Buffer, Chip, Kind};
 use std::collections::BTreeMap;
 use std::path::Path;
+use watch::fleet::http::escaped;
 
 /// As tt-metal numbers its kinds; 2 is host memory.
 const KINDS: [(i64, &str); 4] = [(0, "dram"), (1, "l1"), (3, "l1_small"), (4, "trace")];
@@ -20,41 +21,25 @@ pub fn read(file: &Path) -> Result<Parts, String> {
             return Err(format!("it has no table {table:?}"));
         }
     }
+    let in_buffers = |error| format!("table \"buffers\": {}", words(error));
     let devices = devices(&connection).map_err(|error| format!("table \"devices\": {}", words(error)))?;
-    let sums = sums(&connection).map_err(|error| format!("table \"buffers\": {}", words(error)))?;
-    let last = sums.keys().map(|key| (key.rank, key.operation)).fold(BTreeMap::new(), |mut last, (rank, operation)| {
-        let known = last.entry(rank).or_insert(operation);
-        *known = operation.max(*known);
-        last
-    });
+    let sums = sums(&connection).map_err(in_buffers)?;
     let ranks = devices.iter().any(|device| device.rank != 0);
     let mut parts = Vec::new();
     for device in &devices {
         let id = if ranks { format!("{}@{}", device.id, device.rank) } else { device.id.to_string() };
-        let operation = last.get(&device.rank).copied();
-        let chip = chip(device, &id, operation, &sums, &connection);
-        let live = match operation {
-            Some(operation) => buffers(&connection, device, &id, operation)
-                .map_err(|error| format!("table \"buffers\": {}", words(error)))?,
-            None => Vec::new(),
-        };
-        parts.push((chip, live));
+        let last = sums.keys().filter(|key| key.rank == device.rank).map(|key| key.operation).max();
+        let live = last.map_or(Ok(Vec::new()), |last| buffers(&connection, device, &id, last)).map_err(in_buffers)?;
+        parts.push((chip(device, &id, last, &sums, &connection), live));
     }
     Ok((parts, taken_at(&connection)))
 }
 
 /// Neither the file nor anything beside it is written to.
 fn open(file: &Path) -> rusqlite::Result<Connection> {
-    let path: String = file
-        .to_string_lossy()
-        .bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => char::from(byte).to_string(),
-            other => format!("%{other:02x}"),
-        })
-        .collect();
+    let parts: Vec<String> = file.to_string_lossy().split('/').map(escaped).collect();
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)
+    Connection::open_with_flags(format!("file:{}?immutable=1", parts.join("/")), flags)
 }
 
 fn words(error: rusqlite::Error) -> String {
@@ -70,14 +55,9 @@ fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>
     statement.query_map([table], |row| row.get(0))?.collect()
 }
 
-/// The column, or a value in its place: older databases have fewer.
-fn column(
-    connection: &Connection,
-    table: &str,
-    name: &'static str,
-    otherwise: &'static str,
-) -> rusqlite::Result<&'static str> {
-    Ok(if columns(connection, table)?.iter().any(|known| known == name) { name } else { otherwise })
+/// The column of ranks, or zero in its place: older databases have none.
+fn rank(connection: &Connection, table: &str) -> rusqlite::Result<&'static str> {
+    Ok(if columns(connection, table)?.iter().any(|known| known == "rank") { "rank" } else { "0" })
 }
 
 struct ReportDevice {
@@ -89,8 +69,9 @@ struct ReportDevice {
 }
 
 fn devices(connection: &Connection) -> rusqlite::Result<Vec<ReportDevice>> {
-    let rank = column(connection, "devices", "rank", "0")?;
-    let total = column(connection, "devices", "total_l1_memory", "null")?;
+    let rank = rank(connection, "devices")?;
+    let has_total = columns(connection, "devices")?.iter().any(|known| known == "total_l1_memory");
+    let total = if has_total { "total_l1_memory" } else { "null" };
     let mut statement = connection.prepare(&format!(
         "select {rank}, device_id, l1_num_banks, l1_bank_size, {total} from devices order by 1, 2"
     ))?;
@@ -122,7 +103,7 @@ struct BufferKey {
 type Sums = BTreeMap<BufferKey, (u64, u64)>;
 
 fn sums(connection: &Connection) -> rusqlite::Result<Sums> {
-    let rank = column(connection, "buffers", "rank", "0")?;
+    let rank = rank(connection, "buffers")?;
     let mut statement = connection.prepare(&format!(
         "select {rank}, device_id, operation_id, buffer_type, sum(max_size_per_bank), count(*) from buffers group by 1, 2, 3, 4"
     ))?;
@@ -151,9 +132,7 @@ fn chip(device: &ReportDevice, id: &str, operation: Option<i64>, sums: &Sums, co
         Some(Kind {
             kind: name.into(),
             used_bytes: in_all(now),
-            logical_bytes: None,
             peak_bytes: peak.and_then(in_all),
-            peak_is_at_least: false,
             buffers: Some(buffers),
             banks: Some(Banks {
                 count,
@@ -162,6 +141,7 @@ fn chip(device: &ReportDevice, id: &str, operation: Option<i64>, sums: &Sums, co
                 allocators: 1,
                 ..Banks::default()
             }),
+            ..Kind::default()
         })
     };
     let dram: Vec<Kind> = [0, 4].into_iter().filter_map(kind).collect();
@@ -180,14 +160,14 @@ fn chip(device: &ReportDevice, id: &str, operation: Option<i64>, sums: &Sums, co
     }
 }
 
-fn name_of(connection: &Connection, rank: i64, operation: i64) -> Option<String> {
-    let by_rank = column(connection, "operations", "rank", "0").ok()?;
+fn name_of(connection: &Connection, of: i64, operation: i64) -> Option<String> {
+    let by_rank = rank(connection, "operations").ok()?;
     let query = format!("select name from operations where operation_id = ?1 and {by_rank} = ?2");
-    connection.query_row(&query, [operation, rank], |row| row.get(0)).optional().ok().flatten()
+    connection.query_row(&query, [operation, of], |row| row.get(0)).optional().ok().flatten()
 }
 
 fn buffers(connection: &Connection, device: &ReportDevice, id: &str, operation: i64) -> rusqlite::Result<Vec<Buffer>> {
-    let rank = column(connection, "buffers", "rank", "0")?;
+    let rank = rank(connection, "buffers")?;
     let mut statement = connection.prepare(&format!(
         "select buffer_type, max_size_per_bank, address from buffers where {rank} = ?1 and device_id = ?2 and operation_id = ?3"
     ))?;
@@ -215,7 +195,7 @@ fn buffers(connection: &Connection, device: &ReportDevice, id: &str, operation: 
 
 /// The tensor at an address, if there was only one in all the time.
 fn label(connection: &Connection, device: &ReportDevice, kind: i64, address: i64) -> Option<String> {
-    let rank = column(connection, "tensors", "rank", "0").ok()?;
+    let rank = rank(connection, "tensors").ok()?;
     let mut statement = connection
         .prepare_cached(&format!(
             "select tensor_id, shape, dtype from tensors where {rank} = ?1 and device_id = ?2 and buffer_type = ?3 and address = ?4 limit 2"
@@ -228,10 +208,7 @@ fn label(connection: &Connection, device: &ReportDevice, kind: i64, address: i64
     };
     let found: Vec<String> =
         statement.query_map([device.rank, device.id, kind, address], label).ok()?.flatten().collect();
-    match &found[..] {
-        [one] => Some(one.clone()),
-        _ => None,
-    }
+    if let [one] = &found[..] { Some(one.clone()) } else { None }
 }
 
 fn taken_at(connection: &Connection) -> Option<Timestamp> {

@@ -3,7 +3,7 @@
 //! The first has three lines for each program: DRAM, L1 and L1_SMALL, which it does not name, in bytes of one bank. The
 //! second calls "Total Free L1 Space" what is the largest free block times the number of banks.
 
-use super::Broken;
+use super::broken;
 use model::Bytes;
 use show::memory::view::{Banks, fragmentation};
 
@@ -19,31 +19,27 @@ pub struct SummaryGroup {
 }
 
 /// Reads `memory_usage_summary.csv`.
-pub fn parse(text: &str) -> Result<Vec<SummaryGroup>, Broken> {
+pub fn parse(text: &str) -> Result<Vec<SummaryGroup>, String> {
     let mut groups: Vec<SummaryGroup> = Vec::new();
     for (line, program, [allocatable, allocated, free, largest]) in rows(text, "Total Allocatable Size (B)", 0)? {
         if groups.last().is_none_or(|group| group.kinds.len() == KINDS.len()) {
             groups.push(SummaryGroup { program: program.clone(), kinds: Vec::new() });
         } else if program.is_some() {
-            return Err(Broken::new(line, "a program begins where a line of the one before is missing"));
+            return Err(broken(line, "a program begins where a line of the one before is missing"));
         }
         if allocated > allocatable || free > allocatable || largest > free {
-            return Err(Broken::new(line, "the figures contradict each other"));
+            return Err(broken(line, "the figures contradict each other"));
         }
-        let kinds = groups.last_mut().map(|group| &mut group.kinds);
-        kinds.into_iter().for_each(|kinds| {
-            kinds.push(Banks {
-                count: None,
-                allocatable_bytes: Some(Bytes(allocatable)),
-                allocated_bytes: Some(Bytes(allocated)),
-                allocated_is_at_least: false,
-                free_bytes: Some(Bytes(free)),
-                largest_free_bytes: Some(Bytes(largest)),
-                fragmentation: fragmentation(Bytes(free), Bytes(largest)),
-                age_seconds: None,
-                allocators: 1,
-            });
-        });
+        let banks = Banks {
+            allocatable_bytes: Some(Bytes(allocatable)),
+            allocated_bytes: Some(Bytes(allocated)),
+            free_bytes: Some(Bytes(free)),
+            largest_free_bytes: Some(Bytes(largest)),
+            fragmentation: fragmentation(Bytes(free), Bytes(largest)),
+            allocators: 1,
+            ..Banks::default()
+        };
+        groups.last_mut().into_iter().for_each(|group| group.kinds.push(banks.clone()));
     }
     Ok(groups)
 }
@@ -58,12 +54,12 @@ pub struct L1 {
 }
 
 /// Reads `l1_usage_summary.csv`.
-pub fn parse_l1(text: &str) -> Result<Vec<L1>, Broken> {
+pub fn parse_l1(text: &str) -> Result<Vec<L1>, String> {
     let rows = rows(text, "Largest Contiguous Free Block (B)", 1)?;
     let each = rows.into_iter().map(|(line, program, [largest, in_all_banks])| {
         let banks = in_all_banks.checked_div(largest);
         if in_all_banks.checked_rem(largest).is_some_and(|rest| rest > 0) {
-            return Err(Broken::new(line, "the second figure is not the first one times a number of banks"));
+            return Err(broken(line, "the second figure is not the first one times a number of banks"));
         }
         Ok(L1 { program, largest_free: Bytes(largest), banks: banks.and_then(|banks| banks.try_into().ok()) })
     });
@@ -74,24 +70,19 @@ pub fn parse_l1(text: &str) -> Result<Vec<L1>, Broken> {
 type Row<const N: usize> = (usize, Option<String>, [u64; N]);
 
 /// The rows below the header, which is on the line of this index.
-fn rows<const N: usize>(text: &str, first: &str, header: usize) -> Result<Vec<Row<N>>, Broken> {
+fn rows<const N: usize>(text: &str, first: &str, header: usize) -> Result<Vec<Row<N>>, String> {
     let mut lines = text.lines().enumerate().skip(header);
     let names = lines.next().and_then(|(_, line)| line.split(',').nth(1));
     if names.map(str::trim) != Some(first) {
-        return Err(Broken::new(header + 1, &format!("a header with {first:?} is expected")));
+        return Err(broken(header + 1, &format!("a header with {first:?} is expected")));
     }
     let rows = lines.filter(|(_, line)| !line.trim().is_empty()).map(|(at, line)| {
         let mut fields = line.split(',').map(str::trim);
         let program = fields.next().filter(|program| !program.is_empty()).map(str::to_owned);
-        let numbers: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
-        let numbers: [u64; N] = numbers
-            .try_into()
-            .map_err(|_| Broken::new(at + 1, &format!("a program or nothing, and {N} numbers are expected")))?;
-        // A field that is no number ends the list early, so that one behind it would go unseen.
-        match line.split(',').count() {
-            n if n == N + 1 => Ok((at + 1, program, numbers)),
-            _ => Err(Broken::new(at + 1, &format!("a program or nothing, and {N} numbers are expected"))),
-        }
+        let numbers: Option<Vec<u64>> = fields.map(|field| field.parse().ok()).collect();
+        let numbers = numbers.and_then(|numbers| numbers.try_into().ok());
+        let wrong = || broken(at + 1, &format!("a program or nothing, and {N} numbers are expected"));
+        Ok((at + 1, program, numbers.ok_or_else(wrong)?))
     });
     rows.collect()
 }

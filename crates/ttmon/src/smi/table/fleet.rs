@@ -34,7 +34,7 @@ pub fn text(fleet: &Fleet, style: &Style, time: &str) -> String {
     let below = std::thread::scope(|scope| {
         let below = scope.spawn(|| {
             let mut below = Page::new(style);
-            processes::draw_all(&mut below, &named);
+            processes::draw(&mut below, &named);
             below.text
         });
         let (columns, cells) = rows::grid(&devices, &style);

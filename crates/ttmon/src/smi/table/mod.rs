@@ -41,7 +41,7 @@ fn page(snapshot: &Snapshot, style: Style, time: &str, devices: fn(&mut Page, &S
     page.text += &format!("{time}\n");
     title(&mut page, snapshot);
     devices(&mut page, snapshot);
-    processes::draw(&mut page, snapshot);
+    processes::draw(&mut page, &[(None, snapshot)]);
     notes(&mut page, snapshot);
     page.text
 }

@@ -9,12 +9,8 @@ use show::text::{Align, clean, cut};
 /// The longest name of a machine that is not cut.
 const NAME: usize = 24;
 
-pub fn draw(page: &mut Page, snapshot: &Snapshot) {
-    draw_all(page, &[(None, snapshot)]);
-}
-
-/// Those of several machines, each with its name.
-pub fn draw_all(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
+/// Those of this machine, or of several with their names.
+pub fn draw(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     let (style, glyphs) = (page.style, page.style.glyphs());
     let inner = style.columns - 2;
     let named: Vec<(Option<&str>, ProcessRow)> = machines

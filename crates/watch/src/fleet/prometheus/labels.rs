@@ -30,17 +30,8 @@ struct Number(Option<f64>);
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Number, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Number;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number as a text")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Number, E> {
-                Ok(Number(text.parse().ok().filter(|value: &f64| value.is_finite())))
-            }
-        }
-        deserializer.deserialize_str(Text)
+        let BorrowedText(text) = BorrowedText::deserialize(deserializer)?;
+        Ok(Number(text.parse().ok().filter(|value: &f64| value.is_finite())))
     }
 }
 

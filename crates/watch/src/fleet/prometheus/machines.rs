@@ -32,21 +32,10 @@ pub struct ScrapedMachines {
 static TIMESTAMP: LazyLock<String> = LazyLock::new(|| metric_name(&SAMPLE_TIMESTAMP).unwrap_or_default());
 
 impl ScrapedMachines {
-    pub fn add_states(&mut self, samples: &[Sample<AllLabels<'_>>]) {
-        for sample in samples.iter().filter(|sample| !sample.metric.device.is_empty()) {
-            let Some(value) = sample.number() else { continue };
-            let labels = &sample.metric;
-            let device = self.machine(&labels.job, &labels.instance).device(&labels.device);
-            DEVICES.identify(device, labels);
-            DEVICES.set(device, labels, value);
-        }
-    }
-
+    /// Figures of devices, of which there are very many.
     pub fn add_figures(&mut self, samples: &[Sample<FigureLabels<'_>>]) {
-        for sample in samples.iter().filter(|sample| !sample.metric.device.is_empty()) {
-            let Some(value) = sample.number() else { continue };
-            let labels = &sample.metric;
-            DEVICES.set(self.machine(&labels.job, &labels.instance).device(&labels.device), labels, value);
+        for (device, labels, value) in samples.iter().filter_map(of_device) {
+            DEVICES.set(self.machine(&labels.job, &labels.instance).device(device), labels, value);
         }
     }
 
@@ -75,10 +64,8 @@ impl ScrapedMachines {
 
     /// Rates, each with the name of its figure in the label [`RATE_LABEL`].
     pub fn add_rates(&mut self, samples: &[Sample<AllLabels<'_>>]) {
-        for sample in samples.iter().filter(|sample| !sample.metric.device.is_empty()) {
-            let Some(value) = sample.number() else { continue };
-            let labels = &sample.metric;
-            let device = self.machine(&labels.job, &labels.instance).device(&labels.device);
+        for (device, labels, value) in samples.iter().filter_map(of_device) {
+            let device = self.machine(&labels.job, &labels.instance).device(device);
             // The counters of a device that cannot be read do not move, which is no rate of zero.
             if device.state == State::Ok {
                 DEVICES.set_rate(device, labels.get(RATE_LABEL), labels, value);
@@ -119,6 +106,12 @@ impl ScrapedMachines {
         self.all.push(ScrapedMachine { job, instance, snapshot, age_seconds: 0.0, is_current: false });
         &mut self.all[at]
     }
+}
+
+/// The device, the labels and the value of a series, where it has all of them.
+fn of_device<'a, const N: usize>(sample: &'a Sample<Labels<'_, N>>) -> Option<(&'a str, &'a Labels<'a, N>, f64)> {
+    let labels = &sample.metric;
+    Some((&*labels.device, labels, sample.number()?)).filter(|(device, ..)| !device.is_empty())
 }
 
 /// The label that has the name of a rate's figure.

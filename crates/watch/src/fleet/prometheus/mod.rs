@@ -25,7 +25,7 @@ use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::thread::ScopedJoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use ureq::http::Uri;
 
 #[derive(Debug, Clone)]
@@ -127,14 +127,15 @@ impl Prometheus {
         details_of: Option<&HostView>,
         replies: &'a QueryReplies,
     ) -> Result<RoundOfSamples<'a>, String> {
+        let QueryReplies { states, figures, facts, gone, alerts, everything, rates } = replies;
         std::thread::scope(|scope| {
             let ask = |query: &'static str, reply| scope.spawn(move || self.samples::<AllLabels>(query, reply));
-            let figures = scope.spawn(|| self.samples::<FigureLabels>(&FIGURES, &replies.figures));
-            let (states, facts) = (ask(STATES, &replies.states), ask(&FACTS, &replies.facts));
-            let (gone, alerts) = (ask(GONE, &replies.gone), ask(ALERTS, &replies.alerts));
+            let figures = scope.spawn(|| self.samples::<FigureLabels>(&FIGURES, figures));
+            let (states, facts) = (ask(STATES, states), ask(&FACTS, facts));
+            let (gone, alerts) = (ask(GONE, gone), ask(ALERTS, alerts));
             let details = details_of.map(|host| {
-                let everything = self.samples(&everything_of(host), &replies.everything)?;
-                Ok::<_, String>([everything, self.samples(&rates_of(host), &replies.rates)?])
+                let everything = self.samples(&everything_of(host), everything)?;
+                Ok::<_, String>([everything, self.samples(&rates_of(host), rates)?])
             });
             Ok(RoundOfSamples {
                 states: joined(states)?,
@@ -178,7 +179,7 @@ fn matcher(host: &HostView) -> String {
 /// The machines that the answers have series of. What was known of machines that are gone is kept.
 fn hosts(round: &RoundOfSamples<'_>, base: &str, before: &[HostView]) -> Vec<HostView> {
     let mut machines = ScrapedMachines::default();
-    machines.add_states(&round.states);
+    machines.add_all(&round.states);
     machines.add_figures(&round.figures);
     machines.add_all(&round.facts);
     if let Some([everything, rates]) = &round.details {
@@ -215,40 +216,31 @@ fn hosts(round: &RoundOfSamples<'_>, base: &str, before: &[HostView]) -> Vec<Hos
 
 /// Asks again and again, and publishes the answers.
 pub fn follow(fleet: &FleetState, prometheus: &Prometheus) {
-    let (mut failures, mut known) = (0, Vec::new());
-    let mut request: Option<DetailRequest> = None;
+    let (mut failures, mut request) = (0, None::<DetailRequest>);
     loop {
-        let details_of =
-            request.as_ref().and_then(|request| known.iter().find(|host: &&HostView| host.name == request.host));
+        let mut known = fleet.hosts();
+        let details_of = request.as_ref().and_then(|request| known.iter().find(|host| host.name == request.host));
         let replies = QueryReplies::default();
         match prometheus.ask_all(details_of, &replies).map(|round| hosts(&round, &prometheus.base, &known)) {
             Ok(hosts) => {
                 failures = 0;
-                known = if hosts.is_empty() { vec![no_machine(prometheus)] } else { hosts };
+                known = hosts;
+                if known.is_empty() {
+                    known.push(prometheus.placeholder());
+                    lose(&mut known[0], "it scrapes no `ttmon serve`: there is no series ttmon_device_state");
+                }
             }
             Err(why) => {
                 failures += 1;
-                if known.is_empty() {
-                    known.push(prometheus.placeholder());
-                }
                 known.iter_mut().for_each(|host| lose(host, &why));
             }
         }
-        let answered_at = Instant::now();
-        fleet.all(known.clone());
-        match fleet.rest_for_all(failures) {
+        fleet.all(known);
+        match fleet.rest(None, failures) {
             NextStep::Ask(next) => request = next,
             NextStep::End => return,
         }
-        age(&mut known, answered_at.elapsed());
     }
-}
-
-/// What is shown of a Prometheus that knows no machine.
-fn no_machine(prometheus: &Prometheus) -> HostView {
-    let mut host = prometheus.placeholder();
-    lose(&mut host, "it scrapes no `ttmon serve`: there is no series ttmon_device_state");
-    host
 }
 
 fn lose(host: &mut HostView, why: &str) {
@@ -257,16 +249,6 @@ fn lose(host: &mut HostView, why: &str) {
         Reach::Waiting | Reach::Reached => Duration::ZERO,
     };
     host.state = Reach::Unreachable { why: why.to_owned(), since };
-}
-
-/// Ages what is not read again.
-fn age(hosts: &mut [HostView], time: Duration) {
-    for host in hosts {
-        host.age = host.age.map(|age| age + time);
-        if let Reach::Unreachable { since, .. } = &mut host.state {
-            *since += time;
-        }
-    }
 }
 
 /// Why there is no answer, in words.

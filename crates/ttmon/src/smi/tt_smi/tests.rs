@@ -1,6 +1,6 @@
 //! What the official `tt-smi -s` 6.8 prints for a Blackhole and a Wormhole, line by line, for all that the driver provides as well.
 
-use super::tt_smi::{TtSmiHost, text};
+use super::{TtSmiHost, text};
 use model::*;
 
 /// The chip that the official program was shown.

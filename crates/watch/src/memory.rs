@@ -1,15 +1,64 @@
-//! Buffers and exits as the service lists them: those of all users.
+//! Where memory went at the moment of a snapshot: from a service, which lists those of all users, or from the books of agents.
 
 use crate::client::MemoryService;
 use ledger::wire::Wanted;
 use model::{ExitRecord, Fault, ListedBuffer, Snapshot, Usage};
-use show::memory::view::{Buffer, Death};
+use show::memory::gather::{self, Kept};
+use show::memory::view::{Buffer, Death, View};
 use show::text;
 use std::cmp::Reverse;
 
 const EXITS: usize = 50;
 
+/// Buffers, exits, and how many buffers are not listed.
 pub type MemoryReply = (Vec<Buffer>, Vec<Death>, u64);
+
+/// Where the memory of another machine went, from its service. `all` if these are all devices that it has.
+pub fn served_view(service: &mut dyn MemoryService, snapshot: &mut Snapshot, all: bool, most: usize) -> View {
+    let reply = ask(service, snapshot, all, most).unwrap_or_default();
+    view(snapshot, reply)
+}
+
+pub fn view(snapshot: &Snapshot, (buffers, deaths, unlisted_buffers): MemoryReply) -> View {
+    View { unlisted_buffers, ..gather::view(snapshot, buffers, deaths) }
+}
+
+/// So many of the largest buffers of one process, from its book.
+pub fn buffers_in_book(snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer> {
+    let mut its = snapshot.clone();
+    its.processes.retain(|process| process.pid == pid);
+    let books = books(&mut its);
+    gather::buffers(&its, snapshot, &books, most)
+}
+
+/// The buffers on the devices of a snapshot, from all books. `all` has the other devices, where some were chosen.
+pub fn from_books(snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> MemoryReply {
+    let books = books(snapshot);
+    let buffers = gather::buffers(snapshot, all.unwrap_or(snapshot), &books, most);
+    let without_room = books.iter().map(|kept| kept.memory.unlisted_buffers).fold(0, u64::saturating_add);
+    let live: usize = books.iter().filter_map(|kept| kept.memory.buffers.as_ref()).map(Vec::len).sum();
+    let left_out = if buffers.len() == most { live.saturating_sub(most) } else { 0 };
+    (buffers, Vec::new(), without_room.saturating_add(left_out as u64))
+}
+
+/// Reads the book of every process that keeps one. What cannot be read becomes a fault.
+fn books(snapshot: &mut Snapshot) -> Vec<Kept> {
+    let mut kept = Vec::new();
+    for process in snapshot.processes.iter().filter(|process| process.agent.is_some()) {
+        match sources::whole_book(process.pid) {
+            Ok(Some((book, table))) => {
+                kept.push(Kept { pid: process.pid, memory: sources::process_memory(&book, Some(&table)) });
+            }
+            // It has ended since, which is no fault.
+            Ok(None) => {}
+            Err(reason) if reason.starts_with("there is no process") => {}
+            Err(reason) => {
+                snapshot.faults.push(Fault::new(format!("the buffers of process {}", process.pid), reason));
+            }
+        }
+    }
+    kept
+}
 
 /// The largest buffers on the devices of a snapshot, the latest exits there, and how many buffers are not listed. `all` if
 /// those are all devices that there are. None when the service does not answer.

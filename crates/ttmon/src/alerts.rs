@@ -1,14 +1,12 @@
 //! `ttmon alerts`: checks, lists, tests and exports the rules of the configuration file.
 
-mod list;
-
 use ::alerts::{Notice, host, prometheus, wall};
 use model::{Alert, AlertState};
+use show::text::{Align, clean, fit, width};
 use watch::args::MachineArgs;
 use watch::config::{self, Config};
 use watch::exit::{Exit, Failure};
 use watch::machine::Machine;
-use watch::machine::ServiceHandle;
 use watch::rules::RulesReply;
 use watch::wait::Interrupt;
 
@@ -93,14 +91,9 @@ pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
             let _interrupt = machine.sim.is_some().then(Interrupt::new).transpose()?;
             let settings = Config::read(&file)?.alerts;
             let mut machine = Machine::open(machine, false)?.through_service(machine).watched(&settings);
-            let snapshot = machine.sample();
-            let listed = match machine.service() {
-                Some(ServiceHandle::Local(service)) => service.alerts(),
-                _ => None,
-            };
-            let listed = listed.unwrap_or_else(|| RulesReply::of(machine.watch()));
-            drop(snapshot);
-            let text = if *json { serde_json::to_string(&listed)? + "\n" } else { list::text(&listed) };
+            machine.sample();
+            let listed = machine.rules();
+            let text = if *json { serde_json::to_string(&listed)? + "\n" } else { text(&listed) };
             machine.leave();
             out.write_all(text.as_bytes())?;
         }
@@ -116,16 +109,11 @@ pub fn run(machine: &MachineArgs, args: &AlertsArgs) -> anyhow::Result<Exit> {
 /// Tells all receivers something that is clearly a test, and what each has answered.
 fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result<Exit> {
     let settings = Config::read(file)?.alerts;
-    let rule = match name {
-        None => None,
-        Some(name) => {
-            let names = || settings.rules.iter().map(|rule| &rule.name[..]).collect::<Vec<_>>().join(", ");
-            let found = settings.rules.iter().find(|rule| rule.name == name);
-            Some(found.ok_or_else(|| {
-                Failure::error(Exit::Usage, format!("there is no rule called {name:?}: there are {}", names()))
-            })?)
-        }
-    };
+    let rule = name.and_then(|name| settings.rules.iter().find(|rule| rule.name == name));
+    if let Some(name) = name.filter(|_| rule.is_none()) {
+        let names = settings.rules.iter().map(|rule| &rule.name[..]).collect::<Vec<_>>().join(", ");
+        return Err(Failure::error(Exit::Usage, format!("there is no rule called {name:?}: there are {names}")));
+    }
     if settings.receivers.is_empty() {
         let why = format!("there is no receiver in {} (see `ttmon alerts --help`)", file.display());
         return Err(Failure::error(Exit::Usage, why));
@@ -153,24 +141,62 @@ fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result
     let host = host();
     let mut all_heard = true;
     for receiver in &settings.receivers {
-        let said = match ::alerts::Notifier::new(receiver, &host).notify(std::slice::from_ref(&notice), now, true) {
-            Ok(answer) => answer,
-            Err(error) => {
-                all_heard = false;
-                format!("failed: {error:#}")
-            }
-        };
+        let answer = ::alerts::Notifier::new(receiver, &host).notify(std::slice::from_ref(&notice), now, true);
+        all_heard &= answer.is_ok();
+        let said = answer.unwrap_or_else(|error| format!("failed: {error:#}"));
         writeln!(out, "{}: {said}", receiver.name())?;
         out.flush()?;
     }
-    match all_heard {
-        true => Ok(Exit::Success),
-        false => Err(anyhow::anyhow!("not all receivers accepted the test")),
+    anyhow::ensure!(all_heard, "not all receivers accepted the test");
+    Ok(Exit::Success)
+}
+
+/// For people: a line for each rule, and below it what it says.
+fn text(listed: &RulesReply) -> String {
+    let widest = listed.rules.iter().map(|rule| width(&rule.name)).max().unwrap_or(0);
+    let mut text = String::new();
+    for rule in &listed.rules {
+        let name = fit(&rule.name, widest, Align::Left, '~');
+        text += &format!("{name}  {:<8}  {}\n", rule.severity.name(), clean(&rule.when));
+        for alert in listed.alerts.iter().filter(|alert| alert.name == rule.name) {
+            text += &format!("  {} since {}: {}\n", alert.state.name(), alert.since, clean(&alert.text));
+        }
     }
+    text
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use ::alerts::settings::AlertSettings;
+    use show::example;
+    use watch::rules::RuleWatch;
+
+    #[test]
+    fn each_rule_has_a_line_and_what_it_says_stands_below() {
+        let mut machine = example::machine();
+        machine.devices[1].state = model::State::Lost;
+        let mut watch = RuleWatch::new(&AlertSettings::default());
+        watch.observe(&machine, &[]);
+        expect_test::expect![[r#"
+            lost               critical  state == lost
+              firing since 2026-01-02T03:04:05.678Z: device 1: disappeared from the bus (state lost)
+            heartbeat-stopped  critical  state == hung
+            silent             warning   state == silent for 15s
+            thermal-trip       critical  increase(thermal_trips, 10m) > 0
+            throttling         warning   asic_temp >= 100% for 30s until asic_temp < 95%
+            hot                warning   asic_temp >= 95% for 30s until asic_temp < 90%
+              pending since 2026-01-02T03:04:05.678Z: device 2: near its temperature limit (asic_temp 98.0 %)
+            power-limit        info      power >= 98% for 30s until power < 93%
+            memory-full        warning   dram >= 95% for 30s until dram < 90%
+            leak-after-exit    warning   stale > 0 for 1m
+              pending since 2026-01-02T03:04:05.678Z: device 0: memory still attributed to exited processes (stale 1.0 MiB)
+            left-at-exit       info      left_at_exit > 0
+            degraded-link      warning   link_degraded for 1m
+              pending since 2026-01-02T03:04:05.678Z: device 0: PCIe link runs slower or narrower than slot and card support (link_degraded)
+        "#]].assert_eq(&text(&RulesReply::of(Some(&watch))));
+    }
+
     #[test]
     fn every_metric_that_a_rule_names_is_written() {
         let told: Vec<String> = web::metrics::names().collect();
