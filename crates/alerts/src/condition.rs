@@ -1,9 +1,9 @@
 //! The condition of a rule: comparisons of figures, for how long, and until when.
 
-use crate::period;
 use crate::rule_figure::RuleFigure;
 use crate::subject::{Scope, Subject};
 use model::figure::Unit;
+use model::{Comparison, duration};
 use std::fmt;
 use std::time::Duration;
 
@@ -38,26 +38,9 @@ pub struct Compare {
     /// Its increase over this time instead of its value: how far it is above its minimum.
     pub increase: Option<Duration>,
     /// How.
-    pub operator: Operator,
+    pub operator: Comparison,
     /// With what.
     pub threshold: Threshold,
-}
-
-/// How two numbers are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
-    /// `>`
-    Above,
-    /// `>=`
-    AtLeast,
-    /// `<`
-    Below,
-    /// `<=`
-    AtMost,
-    /// `==`
-    Is,
-    /// `!=`
-    IsNot,
 }
 
 /// What a figure is compared with.
@@ -73,44 +56,6 @@ pub enum Threshold {
 
 /// The longest time of an increase.
 pub const LONGEST_INCREASE: Duration = Duration::from_secs(3600);
-
-impl Operator {
-    pub(crate) const ALL: [(Operator, &'static str); 6] = [
-        (Operator::AtLeast, ">="),
-        (Operator::AtMost, "<="),
-        (Operator::Is, "=="),
-        (Operator::IsNot, "!="),
-        (Operator::Above, ">"),
-        (Operator::Below, "<"),
-    ];
-
-    /// As it is written, in PromQL, too.
-    pub fn sign(self) -> &'static str {
-        Operator::ALL.iter().find(|(operator, _)| *operator == self).map_or("?", |(_, sign)| sign)
-    }
-
-    fn opposite(self) -> Operator {
-        match self {
-            Operator::Above => Operator::AtMost,
-            Operator::AtLeast => Operator::Below,
-            Operator::Below => Operator::AtLeast,
-            Operator::AtMost => Operator::Above,
-            Operator::Is => Operator::IsNot,
-            Operator::IsNot => Operator::Is,
-        }
-    }
-
-    fn holds(self, a: f64, b: f64) -> bool {
-        match self {
-            Operator::Above => a > b,
-            Operator::AtLeast => a >= b,
-            Operator::Below => a < b,
-            Operator::AtMost => a <= b,
-            Operator::Is => a == b,
-            Operator::IsNot => a != b,
-        }
-    }
-}
 
 impl Condition {
     /// What keeps a rule firing once it does.
@@ -193,7 +138,7 @@ impl Compare {
     pub(crate) fn shown(&self, value: f64) -> String {
         let (word, unit) = (self.figure.word(), self.figure.unit());
         match (self.increase, self.threshold, unit) {
-            (Some(time), ..) => format!("{word} +{value} in {}", period::print(time)),
+            (Some(time), ..) => format!("{word} +{value} in {}", duration::print(time)),
             (_, Threshold::Percent(_), _) => format!("{word} {}", Unit::Percent.number(value)),
             (_, _, Unit::YesNo) if value == 1.0 => word.to_owned(),
             (_, _, Unit::YesNo) => format!("not {word}"),
@@ -225,7 +170,7 @@ impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.when)?;
         if !self.hold.is_zero() {
-            write!(f, " for {}", period::print(self.hold))?;
+            write!(f, " for {}", duration::print(self.hold))?;
         }
         self.until.iter().try_for_each(|until| write!(f, " until {until}"))
     }
@@ -253,12 +198,12 @@ impl fmt::Display for Compare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (word, unit) = (self.figure.word(), self.figure.unit());
         match self.increase {
-            Some(time) => write!(f, "increase({word}, {})", period::print(time))?,
+            Some(time) => write!(f, "increase({word}, {})", duration::print(time))?,
             None => f.write_str(word)?,
         }
-        let sign = self.operator.sign();
+        let sign = self.operator.name();
         match self.threshold {
-            Threshold::Word(1) if unit == Unit::YesNo && self.operator == Operator::Is => Ok(()),
+            Threshold::Word(1) if unit == Unit::YesNo && self.operator == Comparison::Is => Ok(()),
             Threshold::Word(place) => {
                 write!(f, " {sign} {}", self.figure.words().get(place).map_or("?", String::as_str))
             }

@@ -7,12 +7,11 @@
 //! becomes inactive. It does not resolve anything at once, either: a device's last known value counts for five minutes. Then the
 //! alert is resolved, and its text says why. Processes that have exited resolve at once.
 
-use crate::ended::Ended;
 use crate::notice::{Notice, alert, describe, notice};
 use crate::rule::Rule;
 use crate::subject::{Scope, Subject, SubjectId};
 use crate::track::{LOOK_BACK, RuleState, Track};
-use model::{Alert, AlertState, Snapshot, Timestamp};
+use model::{Alert, AlertState, ExitRecord, Snapshot, Timestamp};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
@@ -73,12 +72,12 @@ impl Engine {
 
     /// Takes a snapshot, and the processes that exited in the last minutes. Returns what begins to fire and what is resolved. `now`
     /// is of a clock that only goes forward.
-    pub fn observe(&mut self, now: Duration, snapshot: &Snapshot, ended: &[Ended]) -> Vec<Notice> {
+    pub fn observe(&mut self, now: Duration, snapshot: &Snapshot, exited: &[&ExitRecord]) -> Vec<Notice> {
         let (mut notices, time) = (Vec::new(), SnapshotTime { now, at: snapshot.taken_at });
         let mut room = MOST.saturating_sub(self.rules.iter().map(|followed| followed.tracks.len()).sum());
         self.refused = 0;
         for followed in &mut self.rules {
-            for (id, subject) in followed.rule.subjects(followed.scope, snapshot, ended) {
+            for (id, subject) in followed.rule.subjects(followed.scope, snapshot, exited) {
                 match followed.see(id, &subject, time, &mut room) {
                     Ok(notice) => notices.extend(notice),
                     Err(NoRoom) => self.refused += 1,

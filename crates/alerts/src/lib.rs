@@ -5,9 +5,9 @@
 //! has changed; [`prometheus`] writes rules for Prometheus that fire at the same moments. Reading order:
 //!
 //! - `rule_figure`: the figures that rules compare, from the tables of the model,
-//! - `condition`: what a rule consists of; `parse` reads it, `period` its times,
+//! - `condition`: what a rule consists of; `parse` reads it,
 //! - `rule`: a rule with its name, and the built-in rules,
-//! - `subject`: the devices and processes that a rule is about, `ended` one that has exited,
+//! - `subject`: the devices and processes that a rule is about,
 //! - `track`: the state of one rule for one subject,
 //! - `engine`: all rules for all subjects; `notice`: what is said of a change,
 //! - `promql`: the export.
@@ -16,7 +16,6 @@
 
 mod condition;
 mod delivery;
-mod ended;
 mod engine;
 #[cfg(test)]
 mod example;
@@ -24,7 +23,6 @@ pub mod http;
 pub mod log;
 mod notice;
 mod parse;
-mod period;
 mod problem;
 mod promql;
 mod queue;
@@ -35,9 +33,8 @@ pub mod settings;
 mod subject;
 mod track;
 
-pub use condition::{Compare, Condition, Expr, Operator, Threshold};
+pub use condition::{Compare, Condition, Expr, Threshold};
 pub use delivery::{Delivery, host, wall};
-pub use ended::Ended;
 pub use engine::Engine;
 pub use notice::Notice;
 pub use parse::ParseError;

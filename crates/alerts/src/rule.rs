@@ -1,10 +1,9 @@
 //! A rule with its name, and the built-in rules.
 
 use crate::condition::Condition;
-use crate::ended::Ended;
-use crate::subject::{Scope, Subject, SubjectId};
+use crate::subject::{Scope, Subject, SubjectId, only_device};
 use model::judgement::{AT_LIMIT, FULL, HOT, HYSTERESIS};
-use model::{Device, DeviceId, Process, Selector, Severity, Snapshot};
+use model::{Device, DeviceId, ExitRecord, Process, Selector, Severity, Snapshot};
 
 /// A rule.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,13 +61,13 @@ impl Rule {
         &self,
         scope: Scope,
         snapshot: &'a Snapshot,
-        ended: &'a [Ended],
+        exited: &[&'a ExitRecord],
     ) -> Vec<(SubjectId, Subject<'a>)> {
         let found: Vec<Subject> = match scope {
             Scope::Device => self.about_devices(snapshot).collect(),
             Scope::Process => self.about_processes(snapshot).collect(),
             Scope::Held => self.about_held(snapshot).collect(),
-            Scope::Ended => ended.iter().filter_map(|ended| self.about_ended(snapshot, ended)).collect(),
+            Scope::Exited => exited.iter().filter_map(|exit| self.about_exited(snapshot, exit)).collect(),
         };
         found.into_iter().map(|subject| (subject.id(), subject)).collect()
     }
@@ -92,15 +91,15 @@ impl Rule {
         let pairs = processes.flat_map(|process| process.devices.iter().map(move |held| (process, held)));
         pairs.filter_map(|(process, held)| {
             let device = device(snapshot, &held.id).filter(|device| self.is_about_device(device))?;
-            Some(Subject { device: Some(device), process: Some(process), held: Some(held), ended: None })
+            Some(Subject { device: Some(device), process: Some(process), held: Some(held), exited: None })
         })
     }
 
-    fn about_ended<'a>(&self, snapshot: &'a Snapshot, ended: &'a Ended) -> Option<Subject<'a>> {
-        let device = ended.device.as_ref().and_then(|id| device(snapshot, id));
+    fn about_exited<'a>(&self, snapshot: &'a Snapshot, exit: &'a ExitRecord) -> Option<Subject<'a>> {
+        let device = only_device(exit).and_then(|id| device(snapshot, id));
         let is_there = self.devices.is_empty() || device.is_some_and(|device| self.is_about_device(device));
-        let is_about = is_there && self.is_about(ended.pid, ended.name.as_deref());
-        is_about.then_some(Subject { device, ended: Some(ended), ..Subject::default() })
+        let is_about = is_there && self.is_about(exit.pid, exit.name.as_deref());
+        is_about.then_some(Subject { device, exited: Some(exit), ..Subject::default() })
     }
 }
 

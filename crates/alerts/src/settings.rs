@@ -1,12 +1,11 @@
 //! Rules and receivers, from the configuration file: `[[alert]]`, `[alerts]` and what is under it.
 
 use crate::parse::ParseError;
-use crate::period;
 use crate::problem::{Problem, line_of};
 use crate::rule::{Rule, built_in};
 use crate::subject::Scope;
 use model::text::nearest;
-use model::{Selector, Severity};
+use model::{Selector, Severity, duration};
 use std::path::PathBuf;
 use std::time::Duration;
 use toml_edit::{Document, Item, Table, TableLike};
@@ -273,7 +272,7 @@ fn about(table: &dyn TableLike) -> Read<(Severity, Duration)> {
     let at_least = severity(table, "at_least")?.unwrap_or(Severity::Info);
     let timeout = match string(table, "timeout")? {
         None => Duration::from_secs(10),
-        Some(text) => period::parse(&text)
+        Some(text) => duration::parse(&text)
             .filter(|time| !time.is_zero())
             .ok_or("timeout: a duration like 90s, 10m, 1h30m or 250ms is needed")?,
     };

@@ -2,10 +2,9 @@
 
 use super::service_state::ServiceState;
 use ::alerts::settings::AlertSettings;
-use ::alerts::{Delivery, host, wall};
-use ::alerts::{Ended, Notice};
+use ::alerts::{Delivery, Notice, host, wall};
 use alerts::log::{LogLevel, log};
-use model::{AlertState, Severity, Snapshot};
+use model::{AlertState, ExitRecord, Severity, Snapshot};
 
 /// How long the rules know what a process left allocated, in milliseconds.
 const REMEMBERED_MS: i64 = 600_000;
@@ -13,8 +12,8 @@ const REMEMBERED_MS: i64 = 600_000;
 /// Evaluates the rules on a sample, notifies the receivers, and puts what fires into the sample.
 pub fn follow(state: &mut ServiceState, delivery: &mut Delivery, snapshot: &mut Snapshot) {
     let since = wall().0 - REMEMBERED_MS;
-    let ended: Vec<Ended> = state.exits.since(since).filter_map(super::exits::left_at_exit).collect();
-    let notices = state.watch.observe(snapshot, &ended);
+    let exited: Vec<&ExitRecord> = state.exits.since(since).collect();
+    let notices = state.watch.observe(snapshot, &exited);
     notify(&notices, delivery);
     snapshot.alerts = state.watch.firing().to_vec();
 }

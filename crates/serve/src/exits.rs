@@ -4,7 +4,6 @@ use super::buffer_entry::BufferEntry;
 use super::buffers;
 use super::live_processes::{Key, LiveProcess};
 use super::merge::{chip_of_number, reported};
-use alerts::Ended;
 use ledger::book;
 use ledger::poc::ClientAccount;
 use model::{Bytes, Device, DeviceId, ExitRecord, Held, Process, Source, Timestamp, chip_with_number};
@@ -126,13 +125,6 @@ fn replace(exit: &mut ExitRecord, better: impl Iterator<Item = Held>) {
 fn add_buffers(exit: &mut ExitRecord, entries: Option<Vec<BufferEntry>>, now: u64) {
     exit.buffers = entries.as_ref().map(Vec::len);
     exit.largest_buffers = buffers::largest(entries.unwrap_or_default(), LARGEST, now);
-}
-
-/// What it left allocated, for the rules of alerts.
-pub fn left_at_exit(exit: &ExitRecord) -> Option<Ended> {
-    let left = exit.left.filter(|left| left.0 > 0)?;
-    let device = exit.devices.first().filter(|_| exit.devices.len() == 1).map(|held| held.id.clone());
-    Some(Ended { pid: exit.pid, started_at: exit.started_at, name: exit.name.clone(), device, left })
 }
 
 /// What a book says of the chips that its numbers name.

@@ -15,7 +15,7 @@ mod fields;
 mod parse;
 
 use crate::figure::process::{COMMAND, CONTAINER, NAME, USER};
-use crate::{Process, Snapshot};
+use crate::{Comparison, Process, Snapshot};
 use fields::FilterField;
 use std::fmt;
 
@@ -54,16 +54,6 @@ enum Node {
     Equals(&'static FilterField, String),
     Contains(&'static FilterField, String),
     Compare(&'static FilterField, Comparison, Amount),
-}
-
-/// How a number is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
-    AtLeast,
-    AtMost,
-    More,
-    Less,
-    Equal,
 }
 
 /// A number as it was typed.
@@ -122,32 +112,6 @@ fn lower(text: &str) -> String {
     text.to_lowercase()
 }
 
-impl Comparison {
-    /// All comparisons. The longer signs come first, so that they are found first.
-    const ALL: [Comparison; 5] =
-        [Comparison::AtLeast, Comparison::AtMost, Comparison::More, Comparison::Less, Comparison::Equal];
-
-    fn sign(self) -> &'static str {
-        match self {
-            Comparison::AtLeast => ">=",
-            Comparison::AtMost => "<=",
-            Comparison::More => ">",
-            Comparison::Less => "<",
-            Comparison::Equal => ":",
-        }
-    }
-
-    fn holds(self, a: f64, b: f64) -> bool {
-        match self {
-            Comparison::AtLeast => a >= b,
-            Comparison::AtMost => a <= b,
-            Comparison::More => a > b,
-            Comparison::Less => a < b,
-            Comparison::Equal => a == b,
-        }
-    }
-}
-
 impl Amount {
     fn value(self) -> f64 {
         const KIB: f64 = 1024.0;
@@ -199,7 +163,8 @@ impl fmt::Display for Node {
             Node::Contains(field, text) => write!(f, "{}~{}", field.word(), parse::quoted(text, false)),
             Node::Compare(field, comparison, Amount { number, unit }) => {
                 let unit = unit.map(String::from).unwrap_or_default();
-                write!(f, "{}{}{number}{unit}", field.word(), comparison.sign())
+                let sign = if *comparison == Comparison::Is { ":" } else { comparison.name() };
+                write!(f, "{}{sign}{number}{unit}", field.word())
             }
         }
     }

@@ -1,7 +1,8 @@
 //! From a text to a filter, or to what is wrong with it.
 
 use super::fields::FilterField;
-use super::{Amount, Comparison, FilterError, Node, lower};
+use super::{Amount, FilterError, Node, lower};
+use crate::Comparison;
 use crate::figure::Unit;
 use crate::text::nearest;
 
@@ -199,10 +200,12 @@ impl FilterParser {
 
     /// What a number is compared with.
     fn comparison(&mut self, field: &'static FilterField, operator: &str, at: usize) -> Result<Node, FilterError> {
-        let comparison = Comparison::ALL.into_iter().find(|comparison| comparison.sign() == operator);
         // What is measured is hardly ever equal.
-        let fits = |comparison: &Comparison| *comparison != Comparison::Equal || field.unit() == Unit::Count;
-        let Some(comparison) = comparison.filter(fits) else {
+        let comparison = match operator {
+            ":" => (field.unit() == Unit::Count).then_some(Comparison::Is),
+            sign => Comparison::named(sign),
+        };
+        let Some(comparison) = comparison else {
             return Err(self.wrong(at, format!("`{}` is a number; expected > < >= or <=", field.word())));
         };
         Ok(Node::Compare(field, comparison, self.amount(field)?))
