@@ -6,7 +6,6 @@ use super::service_state::ServiceState;
 use crate::args::Args;
 use alerts::http;
 use alerts::log::{LogLevel, log};
-use ledger::wire::Wanted;
 use model::{ExitRecord, Snapshot};
 use serde::Serialize;
 use std::io::Write;
@@ -21,7 +20,7 @@ use watch::events::{Events, Observation};
 use watch::exit::{Exit, Failure};
 use watch::moment::Moment;
 use watch::rules::RuleWatch;
-use web::{Ask, Asker, BufferOrder, Published, Question, ServerOptions, WebServer};
+use web::{Ask, Asker, Published, Question, ServerOptions, WebServer};
 
 /// Where others are let in: sockets that listen, and what poc_connections have to show.
 pub struct HttpListeners {
@@ -205,13 +204,7 @@ fn asker(put: SyncSender<Question>, wake: UnixStream) -> Asker {
 
 fn answer_to(ask: Ask, state: &ServiceState) -> Vec<u8> {
     match ask {
-        Ask::Buffers { pid, device, kind, order, limit, offset } => {
-            let sort = match order {
-                BufferOrder::Bytes => ledger::wire::BufferOrder::Bytes,
-                BufferOrder::Age => ledger::wire::BufferOrder::Age,
-                BufferOrder::Device => ledger::wire::BufferOrder::Device,
-            };
-            let wanted = Wanted { pid, device, kind, sort, limit, offset, ..Wanted::default() };
+        Ask::Buffers(wanted) => {
             let (page, unlisted, faults) = state.page_of_buffers(&wanted);
             let mut bytes = Vec::new();
             page.write(&mut bytes, unlisted, &faults);

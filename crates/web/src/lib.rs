@@ -11,6 +11,6 @@ mod published;
 mod server;
 mod text;
 
-pub use api::{Ask, BufferOrder, Question};
+pub use api::{Ask, Question};
 pub use published::{Published, Sample};
 pub use server::{Asker, ServerOptions, TlsError, WebServer, certificate};

@@ -1,13 +1,15 @@
 //! The answers that are made of the last sample.
 
 use super::answer::{HandlerResult, HttpRefusal, JSON, TextAnswer};
-use super::query::{MOST, UrlQuery, refuse};
-use super::{Ask, BufferOrder, json};
+use super::query::{UrlQuery, refuse};
+use super::routes::MOST;
+use super::{Ask, json};
 use crate::metrics::MetricsFormat;
 use crate::published::{Published, Sample, now};
 use crate::text::SharedText;
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
+use ledger::wire::{BufferOrder, Wanted};
 use model::filter::{Filter, FilterContext};
 use model::{Device, DeviceId, Process, Selector, Snapshot, Timestamp};
 use serde::Serialize;
@@ -79,15 +81,14 @@ pub fn processes(published: &Published, query: &UrlQuery, headers: &HeaderMap) -
     let snapshot = &sample.snapshot;
     let devices = query.list("device");
     let ids: Vec<&DeviceId> = named(snapshot, &devices)?.into_iter().map(|device| &device.id).collect();
-    let pid: Option<u32> = query.number("pid", "process id")?;
-    let (limit, offset) = query.page()?;
+    let (pid, (limit, offset)) = (query.number("pid"), query.page());
     let filter = filter(query.get("filter").unwrap_or_default())?;
     let context = FilterContext { snapshot, growth: None };
     let is =
         |wanted: Option<&str>, value: &Option<String>| wanted.is_none_or(|wanted| value.as_deref() == Some(wanted));
     let mut found: Vec<&Process> = snapshot.processes.iter().collect();
     found.retain(|process| {
-        pid.is_none_or(|pid| process.pid == pid)
+        pid.is_none_or(|pid| pid == i64::from(process.pid))
             && is(query.get("user"), &process.user)
             && is(query.get("name"), &process.name)
             && (devices.is_empty() || process.devices.iter().any(|held| ids.contains(&&held.id)))
@@ -125,26 +126,19 @@ pub fn status(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Handl
     json(&status, None, headers)
 }
 
-pub fn buffers(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
-    let (limit, offset) = query.page()?;
-    let order = match query.get("sort") {
-        None | Some("bytes") => BufferOrder::Bytes,
+pub fn buffers(query: &UrlQuery) -> Ask {
+    let (limit, offset) = query.page();
+    let sort = match query.get("sort") {
         Some("age") => BufferOrder::Age,
         Some("device") => BufferOrder::Device,
-        Some(other) => return Err(refuse(format!("sort={other:?} is none of bytes, age and device"))),
+        _ => BufferOrder::Bytes,
     };
-    let kind = query.get("kind").map(str::to_owned);
-    if let Some(kind) = kind.as_deref().filter(|kind| !KINDS.contains(kind)) {
-        return Err(refuse(format!("kind={kind:?} is none of {}", KINDS.join(", "))));
-    }
-    let (pid, device) = (query.number("pid", "process id")?, query.get("device").map(str::to_owned));
-    Ok(Ask::Buffers { pid, device, kind, order, limit, offset })
+    let [device, kind] = ["device", "kind"].map(|name| query.get(name).map(str::to_owned));
+    let pid = query.number("pid").map(|pid| pid as u32);
+    Ask::Buffers(Wanted { pid, device, kind, label: None, sort, offset, limit })
 }
 
-/// What memory is used for.
-pub const KINDS: [&str; 6] = ["dram", "l1", "l1_small", "trace", "cb", "kernel"];
-
-pub fn deaths(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
-    let (limit, offset) = query.page()?;
-    Ok(Ask::Deaths { limit, offset })
+pub fn deaths(query: &UrlQuery) -> Ask {
+    let (limit, offset) = query.page();
+    Ask::Deaths { limit, offset }
 }

@@ -18,6 +18,7 @@ use crate::text::SharedText;
 use answer::{HandlerResult, JSON, TextAnswer};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Response, StatusCode, Uri};
+use ledger::wire::Wanted;
 use query::UrlQuery;
 use routes::{Handler, Route};
 use serde::Serialize;
@@ -29,20 +30,7 @@ use tokio::sync::oneshot;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     /// Live buffers.
-    Buffers {
-        /// Only of this process.
-        pid: Option<u32>,
-        /// Only on this device.
-        device: Option<String>,
-        /// Only of this kind.
-        kind: Option<String>,
-        /// In which order.
-        order: BufferOrder,
-        /// At most so many.
-        limit: Option<usize>,
-        /// Skip so many.
-        offset: usize,
-    },
+    Buffers(Wanted),
     /// Exited processes, the latest first.
     Deaths {
         /// At most so many.
@@ -50,18 +38,6 @@ pub enum Ask {
         /// Skip so many.
         offset: usize,
     },
-}
-
-/// The order of buffers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum BufferOrder {
-    /// The largest first.
-    #[default]
-    Bytes,
-    /// The oldest first.
-    Age,
-    /// By device.
-    Device,
 }
 
 /// A query to the service, and where its answer goes: JSON.
@@ -110,7 +86,7 @@ pub async fn answer(
         let reason = "nothing is served at this address: see /api/v1/openapi.json for what is";
         return Err(HttpRefusal::new(StatusCode::NOT_FOUND, reason));
     };
-    let query = UrlQuery::parse(uri.query().unwrap_or_default(), &route.names())?;
+    let query = UrlQuery::parse(uri.query().unwrap_or_default(), route.parameters)?;
     of_a_route(route, published, ask, &query, headers).await
 }
 
@@ -123,9 +99,9 @@ async fn of_a_route(
 ) -> HandlerResult {
     match route.handler {
         Handler::Published(answer) => answer(published, query, headers),
-        Handler::Asked(question) => json_text(&SharedText::new(put(ask, question(query)?).await?), headers),
+        Handler::Asked(question) => json_text(&SharedText::new(put(ask, question(query)).await?), headers),
         Handler::Streamed => {
-            let since = query.count("since")?;
+            let since = query.number("since").map(i64::cast_unsigned);
             let mut response = Response::new(AnswerBody::Stream(stream::begin(published.clone(), since)));
             let fields = response.headers_mut();
             fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

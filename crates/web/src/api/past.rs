@@ -2,7 +2,8 @@
 
 use super::answer::{HandlerResult, HttpRefusal, JSON, TextAnswer};
 use super::handlers::{named, tag};
-use super::query::{MOST, UrlQuery, refuse};
+use super::query::{UrlQuery, refuse};
+use super::routes::MOST;
 use super::{json, json_text};
 use crate::history::{self, Span};
 use crate::published::{Published, now};
@@ -19,8 +20,7 @@ const AN_HOUR: i64 = 3_600_000;
 const LONGEST: i64 = 2 * 86_400_000;
 
 pub fn events(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
-    let since = query.count("since")?.unwrap_or(0);
-    let (limit, _) = query.page()?;
+    let (since, (limit, _)) = (query.number("since").unwrap_or(0).cast_unsigned(), query.page());
     json_text(&SharedText::new(published.events(since, limit.unwrap_or(MOST))), headers)
 }
 
@@ -78,39 +78,41 @@ fn fields(names: &[&str]) -> Result<Vec<Field<Device>>, HttpRefusal> {
 
 /// From when until when. A time that is not after 1970 is so long before now.
 fn span(query: &UrlQuery, now: i64) -> Result<Span, HttpRefusal> {
-    let time = |name: &str, otherwise: i64| -> Result<i64, HttpRefusal> {
-        let time = query.number::<i64>(name, "time in milliseconds")?.unwrap_or(otherwise);
-        Ok(if time <= 0 { now.saturating_add(time) } else { time })
+    let time = |name: &str, otherwise: i64| match query.number(name).unwrap_or(otherwise) {
+        time if time <= 0 => now.saturating_add(time),
+        time => time,
     };
-    let to = time("to", 0)?.min(now.saturating_add(1000));
-    let from = time("from", to.saturating_sub(AN_HOUR))?;
-    let step = query.number::<i64>("step", "time in milliseconds")?.unwrap_or(1);
-    if step < 1 {
-        return Err(refuse(format!("step={step} is no time: it has a millisecond at least")));
-    }
+    let to = time("to", 0).min(now.saturating_add(1000));
+    let from = time("from", to.saturating_sub(AN_HOUR));
     if from >= to {
         return Err(refuse(format!("there is no time between from={from} and to={to}")));
     }
-    Ok(Span { from: from.max(to.saturating_sub(LONGEST)), to, step: step.min(LONGEST) })
+    let step = query.number("step").unwrap_or(1).min(LONGEST);
+    Ok(Span { from: from.max(to.saturating_sub(LONGEST)), to, step })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::routes::ROUTES;
     use super::*;
 
     #[test]
     fn times_are_since_1970_or_before_now() {
         let of = |text: &str| {
-            let query = UrlQuery::parse(text, &["from", "to", "step"]).unwrap();
-            span(&query, 10_000_000).map(|span| (span.from, span.to, span.step)).map_err(|refusal| refusal.reason)
+            let route = ROUTES.iter().find(|route| route.path == "/api/v1/history").unwrap();
+            let query = UrlQuery::parse(text, route.parameters);
+            query
+                .and_then(|query| span(&query, 10_000_000))
+                .map(|span| (span.from, span.to, span.step))
+                .map_err(|refusal| refusal.reason)
         };
         assert_eq!(of(""), Ok((6_400_000, 10_000_000, 1)));
         assert_eq!(of("from=-60000"), Ok((9_940_000, 10_000_000, 1)));
         assert_eq!(of("from=5&to=7000&step=10"), Ok((5, 7000, 10)));
         assert_eq!(of("from=-9000&to=-3000"), Ok((9_991_000, 9_997_000, 1)));
         assert_eq!(of("from=9&to=9").unwrap_err(), "there is no time between from=9 and to=9");
-        assert_eq!(of("step=0").unwrap_err(), "step=0 is no time: it has a millisecond at least");
-        assert_eq!(of("to=x").unwrap_err(), "to=\"x\" is no time in milliseconds");
+        assert_eq!(of("step=0").unwrap_err(), "step=\"0\" is no whole number from 1 on");
+        assert_eq!(of("to=x").unwrap_err(), "to=\"x\" is no whole number");
         assert!(of("from=-9223372036854775808&to=9223372036854775807&step=9223372036854775807").is_ok());
     }
 }
