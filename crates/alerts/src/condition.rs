@@ -11,7 +11,6 @@ use std::time::Duration;
 /// it. Without `until` it ends when `when` no longer holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// What must hold.
     pub when: Expr,
     /// For how long, before the rule fires.
     pub hold: Duration,
@@ -22,7 +21,6 @@ pub struct Condition {
 /// Comparisons, and what joins them. `and` binds tighter than `or`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
-    /// One comparison.
     Compare(Compare),
     /// All expressions hold; there are at least two.
     And(Vec<Expr>),
@@ -30,16 +28,12 @@ pub enum Expr {
     Or(Vec<Expr>),
 }
 
-/// A figure against a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compare {
-    /// What is compared.
     pub figure: RuleFigure,
     /// Its increase over this time instead of its value: how far it is above its minimum.
     pub increase: Option<Duration>,
-    /// How.
     pub operator: Comparison,
-    /// With what.
     pub threshold: Threshold,
 }
 
@@ -54,7 +48,6 @@ pub enum Threshold {
     Word(usize),
 }
 
-/// The longest time of an increase.
 pub const LONGEST_INCREASE: Duration = Duration::from_secs(3600);
 
 impl Condition {
@@ -63,7 +56,6 @@ impl Condition {
         self.until.as_ref().map_or_else(|| self.when.clone(), Expr::negated)
     }
 
-    /// All comparisons in it.
     pub(crate) fn compares(&self) -> Vec<&Compare> {
         let mut all = self.when.compares();
         all.extend(self.until.iter().flat_map(Expr::compares));
@@ -77,7 +69,6 @@ impl Condition {
         all.iter().any(|compare| compare.increase.is_some() || comes_later(compare))
     }
 
-    /// What it is about.
     pub fn scope(&self) -> Scope {
         let scopes = || self.compares().into_iter().map(|compare| compare.figure.scope());
         let (first, last) = (scopes().min(), scopes().max());
@@ -101,7 +92,6 @@ impl Expr {
         }
     }
 
-    /// Whether it is known to hold.
     pub(crate) fn holds(&self, value: &impl Fn(&Compare) -> Option<f64>) -> bool {
         match self {
             Expr::Compare(compare) => {
@@ -214,7 +204,6 @@ impl fmt::Display for Compare {
     }
 }
 
-/// The units of an amount of memory.
 pub(crate) const BYTES: [(&str, f64); 5] = [
     ("TiB", (1u64 << 40) as f64),
     ("GiB", (1u64 << 30) as f64),

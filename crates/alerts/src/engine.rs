@@ -28,7 +28,6 @@ pub struct Engine {
 struct FollowedRule {
     rule: Rule,
     scope: Scope,
-    /// Whether earlier values are needed.
     looks_back: bool,
     tracks: BTreeMap<SubjectId, Track>,
 }
@@ -42,16 +41,13 @@ struct SnapshotTime {
 
 /// How many subjects are followed at most, of all rules together.
 const MOST: usize = 20_000;
-/// How long a resolved alert is shown.
 const SHOWN: Duration = Duration::from_secs(900);
 
 impl Engine {
-    /// With these rules, before the first snapshot.
     pub fn new(rules: Vec<Rule>) -> Engine {
         Engine { rules: rules.into_iter().map(FollowedRule::new).collect(), refused: 0 }
     }
 
-    /// The rules.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().map(|followed| &followed.rule)
     }
@@ -106,7 +102,6 @@ impl Engine {
         all.into_iter().map(|(_, alert)| alert).collect()
     }
 
-    /// What fires.
     pub fn firing(&self) -> Vec<Alert> {
         let mut all = self.alerts(Duration::MAX);
         all.retain(|alert| alert.state == AlertState::Firing);

@@ -9,7 +9,6 @@ use ureq::http::Response;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Body, RequestBuilder};
 
-/// Options of HTTP requests.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// For the whole exchange, from the look-up of the name to the last byte.
@@ -60,7 +59,6 @@ impl Http {
         Ok(Http { agent, token })
     }
 
-    /// The body of an answer.
     pub fn get(&self, url: &str) -> anyhow::Result<Vec<u8>> {
         body(self.authorized(self.agent.get(url)).call())
     }

@@ -12,6 +12,8 @@
 //! - `engine`: all rules for all subjects; `notice`: what is said of a change,
 //! - `promql`: the export.
 
+// Only the program uses this crate: what its own names say needs no comment.
+#![allow(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod condition;
@@ -23,7 +25,6 @@ pub mod http;
 pub mod log;
 mod notice;
 mod parse;
-mod problem;
 mod promql;
 mod queue;
 mod receiver;
@@ -33,14 +34,12 @@ pub mod settings;
 mod subject;
 mod track;
 
-pub use condition::{Compare, Condition, Expr, Threshold};
+pub use condition::Condition;
 pub use delivery::{Delivery, host, wall};
 pub use engine::Engine;
 pub use notice::Notice;
-pub use parse::ParseError;
-pub use problem::{Problem, line_of};
 pub use promql::{metric_names, prometheus};
 pub use receiver::Notifier;
 pub use rule::{Rule, built_in};
-pub use rule_figure::{RuleFigure, figure_help};
-pub use subject::Scope;
+pub use rule_figure::figure_help;
+pub use settings::{Problem, line_of};

@@ -14,11 +14,8 @@ pub struct Notice {
     pub fingerprint: String,
     /// What Alertmanager calls the rule.
     pub alertname: String,
-    /// The rule's condition.
     pub rule: String,
-    /// PCI address of the device.
     pub pci_address: Option<String>,
-    /// The short name of the process.
     pub process_name: Option<String>,
     /// When it began to fire.
     pub started_at: Timestamp,

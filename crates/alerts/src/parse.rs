@@ -8,13 +8,11 @@ use model::{Comparison, duration};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {what}")]
 pub struct ParseError {
     /// Where, counted from 1.
     pub column: usize,
-    /// What is wrong, and what is expected instead.
     pub what: String,
 }
 
@@ -28,7 +26,6 @@ struct RuleToken<'a> {
 struct RuleParser<'a> {
     tokens: Vec<RuleToken<'a>>,
     at: usize,
-    /// Where the text ends.
     end: usize,
     /// How many parentheses are open.
     depth: usize,

@@ -33,7 +33,6 @@ groups:
   rules:
 ";
 
-/// All metrics that rules may name.
 pub fn metric_names() -> BTreeSet<String> {
     let all = RuleFigure::all().flat_map(|figure| [Some(figure), figure.limit()]).flatten();
     all.filter_map(|figure| Some(MetricSeries::of(figure).ok()?.name)).collect()

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Sends notices to one receiver.
 pub struct Notifier {
     receiver: Receiver,
     host: String,
@@ -26,11 +25,9 @@ pub struct Notifier {
 
 /// Alertmanager resolves an alert that was not repeated for this long: the service has stopped.
 const FORGOTTEN_MS: i64 = 4 * super::queue::REPEAT.as_millis() as i64;
-/// What a command may say of its mistake.
 const LONGEST_COMPLAINT: u64 = 200;
 
 impl Notifier {
-    /// The notifier of a receiver, in the name of this machine.
     pub fn new(receiver: &Receiver, host: &str) -> Notifier {
         Notifier { receiver: receiver.clone(), host: host.to_owned(), http: None, running: Arc::default() }
     }

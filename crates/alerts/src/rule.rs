@@ -5,14 +5,11 @@ use crate::subject::{Scope, Subject, SubjectId, only_device};
 use model::judgement::{AT_LIMIT, FULL, HOT, HYSTERESIS};
 use model::{Device, DeviceId, ExitRecord, Process, Selector, Severity, Snapshot};
 
-/// A rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// Its name, which no other rule has.
     pub name: String,
-    /// When it fires.
     pub condition: Condition,
-    /// How severe that is.
     pub severity: Severity,
     /// Only for these devices; for all when there are none.
     pub devices: Vec<Selector>,
@@ -38,7 +35,6 @@ impl Rule {
         self.text.as_deref().unwrap_or(&self.name)
     }
 
-    /// What it is about.
     pub fn scope(&self) -> Scope {
         self.condition.scope()
     }

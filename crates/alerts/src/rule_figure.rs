@@ -9,13 +9,9 @@ use model::{Device, ExitRecord, Held, Process};
 /// A row of one of the tables. Which table it is in decides what a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RuleFigure {
-    /// A figure of a device.
     Device(&'static Figure<Device>),
-    /// A figure of a process.
     Process(&'static Figure<Process>),
-    /// A figure of a process on a device.
     Held(&'static Figure<Held>),
-    /// A figure of a process that has exited.
     Exited(&'static Figure<ExitRecord>),
 }
 
@@ -54,7 +50,6 @@ impl RuleFigure {
         all.filter(|figure| of_row!(figure, row => row.rule.is_some()))
     }
 
-    /// The figure with this word.
     pub fn named(word: &str) -> Option<RuleFigure> {
         RuleFigure::all().find(|figure| figure.word() == word)
     }
@@ -64,7 +59,6 @@ impl RuleFigure {
         of_row!(self, row => row.rule.unwrap_or(row.name))
     }
 
-    /// What it is a figure of.
     pub fn scope(self) -> Scope {
         match self {
             RuleFigure::Device(_) => Scope::Device,
@@ -74,12 +68,10 @@ impl RuleFigure {
         }
     }
 
-    /// What its numbers are measured in.
     pub fn unit(self) -> Unit {
         of_row!(self, row => row.unit)
     }
 
-    /// One sentence for people.
     pub fn help(self) -> &'static str {
         of_row!(self, row => row.help)
     }

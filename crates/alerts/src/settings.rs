@@ -1,7 +1,6 @@
 //! Rules and receivers, from the configuration file: `[[alert]]`, `[alerts]` and what is under it.
 
 use crate::parse::ParseError;
-use crate::problem::{Problem, line_of};
 use crate::rule::{Rule, built_in};
 use crate::subject::Scope;
 use model::text::nearest;
@@ -10,19 +9,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 use toml_edit::{Document, Item, Table, TableLike};
 
-/// The alert settings of the configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlertSettings {
-    /// The rules to watch.
     pub rules: Vec<Rule>,
-    /// The receivers to notify.
     pub receivers: Vec<Receiver>,
 }
 
-/// A receiver of notices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Receiver {
-    /// How.
     pub way: Channel,
     /// Only of what matters as much.
     pub at_least: Severity,
@@ -30,9 +24,7 @@ pub struct Receiver {
     pub timeout: Duration,
 }
 
-/// How a receiver is notified.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)]
 pub enum Channel {
     /// JSON is sent to a URL.
     Webhook { url: String, token_file: Option<PathBuf>, ca: Option<PathBuf> },
@@ -42,6 +34,15 @@ pub enum Channel {
     Command { run: Vec<String> },
     /// `notify-send`.
     Desktop,
+}
+
+/// Something in the file that was not understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// From one on.
+    pub line: usize,
+    /// For people.
+    pub what: String,
 }
 
 impl Default for AlertSettings {
@@ -70,7 +71,6 @@ fn without_secrets(url: &str) -> String {
     if host.len() == rest.len() { format!("{scheme}://{host}") } else { format!("{scheme}://{host}/…") }
 }
 
-/// The tables of the file that are read here.
 pub const TABLES: [&str; 2] = ["alert", "alerts"];
 
 const RULE_KEYS: [&str; 7] = ["name", "when", "severity", "device", "process", "text", "off"];
@@ -99,6 +99,12 @@ pub fn read(text: &str, document: &Document<String>) -> (AlertSettings, Vec<Prob
         reader.rules(item, &mut settings.rules);
     }
     (settings, reader.problems)
+}
+
+/// The line of a place in a text, from one on.
+pub fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
+    let start = span.map_or(0, |span| span.start.min(text.len()));
+    text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 struct SettingsReader<'a> {

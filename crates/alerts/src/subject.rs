@@ -5,9 +5,7 @@ use model::{Device, DeviceId, ExitRecord, Held, Process, Timestamp};
 /// What a figure is a figure of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// A device.
     Device,
-    /// A process.
     Process,
     /// A process on a device.
     Held,
@@ -43,7 +41,6 @@ impl Subject<'_> {
         SubjectId { device: device.cloned(), process: of_process.or(of_exited) }
     }
 
-    /// The short name of the process.
     pub fn process_name(&self) -> Option<&String> {
         let of_process = self.process.and_then(|process| process.name.as_ref());
         of_process.or(self.exited.and_then(|exit| exit.name.as_ref()))

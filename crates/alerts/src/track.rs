@@ -9,7 +9,6 @@ use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum RuleState {
-    /// Its condition does not hold.
     Inactive,
     /// Its condition holds since then, by the clock of the engine and by the wall clock.
     Pending(Duration, Timestamp),
@@ -113,7 +112,6 @@ impl Track {
         expr.holds(&|compare| self.compared(compare)?.value_last(now, look_back))
     }
 
-    /// Whether there is any value now.
     pub fn has_value(&self) -> bool {
         self.values.iter().any(|value| value.now.is_some())
     }

@@ -21,15 +21,11 @@ pub struct Published {
     /// Distinguishes the answers of this run from those of the one before it.
     pub(crate) run: u64,
     interval_ms: AtomicU64,
-    /// Connections that are open.
     pub(crate) clients: AtomicUsize,
-    /// Requests that were answered.
     pub(crate) requests: AtomicU64,
     /// Faults in all samples.
     faults: AtomicU64,
-    /// Processes that exited.
     deaths: AtomicU64,
-    /// What is wanted of a scrape.
     metrics: MetricsOptions,
 }
 
@@ -43,7 +39,6 @@ struct PublishedState {
     history: PastValues,
 }
 
-/// Alerts as JSON.
 #[derive(Debug, Clone)]
 pub(crate) struct AlertsJson {
     /// Counts up with each change.
@@ -59,7 +54,6 @@ const HISTORY: usize = 16 << 20;
 pub struct Sample {
     /// Counted from 1.
     pub number: u64,
-    /// The snapshot.
     pub snapshot: Arc<Snapshot>,
     taken: Instant,
     json: OnceLock<SharedText>,
@@ -102,7 +96,6 @@ impl Published {
         self.notify();
     }
 
-    /// The last sample.
     pub fn sample(&self) -> Arc<Sample> {
         self.lock().sample.clone()
     }
@@ -123,12 +116,10 @@ impl Published {
         self.lock().alerts.clone()
     }
 
-    /// Events since a number, as an answer.
     pub(crate) fn events(&self, since: u64, limit: usize) -> Vec<u8> {
         self.lock().events.since(since, limit)
     }
 
-    /// The number of the last event.
     pub(crate) fn newest_event(&self) -> u64 {
         self.lock().events.newest
     }
@@ -155,12 +146,10 @@ impl Published {
         look(&self.lock().history)
     }
 
-    /// Sets the time from one sample to the next.
     pub fn set_interval(&self, interval: Duration) {
         self.interval_ms.store(interval.as_millis() as u64, Relaxed);
     }
 
-    /// How many processes have exited so far.
     pub fn set_deaths(&self, deaths: u64) {
         self.deaths.store(deaths, Relaxed);
     }
@@ -169,7 +158,6 @@ impl Published {
         self.interval_ms.load(Relaxed)
     }
 
-    /// For waiting until something changes.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -225,7 +213,6 @@ impl Sample {
         }
     }
 
-    /// How old it is.
     pub fn age(&self) -> Duration {
         self.taken.elapsed()
     }
@@ -247,7 +234,6 @@ impl Sample {
     }
 }
 
-/// The time of the system clock.
 pub(crate) fn now() -> Timestamp {
     Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64))
 }

@@ -108,7 +108,6 @@ fn filter(text: &str) -> Result<Filter, HttpRefusal> {
     Filter::parse(text).map_err(|error| refuse(error.to_string()))
 }
 
-/// Longer filters are refused.
 const LONGEST_FILTER: usize = 500;
 
 pub fn status(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {

@@ -29,13 +29,10 @@ use tokio::sync::oneshot;
 /// A query that only the service itself can answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
-    /// Live buffers.
     Buffers(Wanted),
     /// Exited processes, the latest first.
     Deaths {
-        /// At most so many.
         limit: Option<usize>,
-        /// Skip so many.
         offset: usize,
     },
 }
@@ -43,9 +40,7 @@ pub enum Ask {
 /// A query to the service, and where its answer goes: JSON.
 #[derive(Debug)]
 pub struct Question {
-    /// The query.
     pub ask: Ask,
-    /// Where the answer goes.
     pub answer: oneshot::Sender<Vec<u8>>,
 }
 
@@ -54,7 +49,6 @@ pub type Asker = Arc<dyn Fn(Question) -> bool + Send + Sync>;
 
 /// How long the service may take to answer.
 const SERVICE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longer addresses are refused.
 const LONGEST_ADDRESS: usize = 4096;
 
 /// Whether this is served without a token: it contains nothing about the machine.
@@ -62,7 +56,6 @@ pub fn is_open(path: &str) -> bool {
     path == "/healthz" || page::ASSETS.iter().any(|asset| asset.path == path)
 }
 
-/// Answers an authorized request.
 pub async fn answer(
     published: &Arc<Published>,
     ask: &Asker,
@@ -146,7 +139,6 @@ fn json_text(text: &SharedText, headers: &HeaderMap) -> HandlerResult {
     Ok(TextAnswer { content_type: JSON, tag: Some(tag_of(text)), text }.response(headers))
 }
 
-/// Distinguishes a text from others.
 fn tag_of(text: &SharedText) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();

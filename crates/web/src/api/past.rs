@@ -14,9 +14,7 @@ use model::figure::device::kept_in_history;
 use model::{Device, DeviceId};
 use std::fmt::Write;
 
-/// The default time span.
 const AN_HOUR: i64 = 3_600_000;
-/// The longest span.
 const LONGEST: i64 = 2 * 86_400_000;
 
 pub fn events(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {

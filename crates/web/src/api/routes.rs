@@ -7,7 +7,6 @@ use crate::published::Published;
 use hyper::header::HeaderMap;
 use model::MemoryKind;
 
-/// An address.
 pub struct Route {
     pub path: &'static str,
     /// What is served there, in a sentence.
@@ -32,7 +31,6 @@ pub enum ParamType {
     Text,
     /// Several, with commas between them.
     List,
-    /// One of these.
     OneOf(&'static [&'static str]),
     /// Whole numbers from one to the other.
     Number(i64, i64),
@@ -76,7 +74,6 @@ const FILTER: &str = "Only those that match: the filter of `ttmon top`, at most 
 const FROM: &str = "Milliseconds since 1970, or before now when negative; an hour before `to` by default.";
 const TO: &str = "Milliseconds since 1970, or before now when negative or zero; now by default.";
 
-/// All of them.
 pub const ROUTES: &[Route] = &[
     text("/healthz", "Whether samples are taken.", "text/plain", Handler::Published(handlers::health)),
     text("/metrics", "For Prometheus.", "text/plain", Handler::Published(handlers::metrics)),

@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 /// The object with what the agent in a process counts.
 const AGENT: &str = "exact";
 
-/// All schemas by name.
 pub fn schemas() -> Map<String, Value> {
     let mut all: Map<String, Value> = serde_json::from_str(include_str!("schemas.json")).unwrap_or_default();
     all.insert("Host".into(), host());

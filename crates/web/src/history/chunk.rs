@@ -2,7 +2,6 @@
 
 use super::MinMeanMax;
 
-/// Steps in a chunk.
 pub const STEPS: usize = 60;
 
 /// The steps, as short as can be. NaN is a gap, and never leaves this file.

@@ -21,7 +21,6 @@ pub struct HistoryLevel {
     bytes: usize,
 }
 
-/// Sixty steps of all figures.
 #[derive(Debug)]
 struct Slice {
     /// Its place in time, in lengths of a slice since 1970.
@@ -129,12 +128,10 @@ impl HistoryLevel {
         self.has_dropped
     }
 
-    /// When it begins.
     pub fn oldest(&self) -> Option<i64> {
         self.slices.front().map(|slice| slice.number * self.length())
     }
 
-    /// Milliseconds in a slice.
     fn length(&self) -> i64 {
         self.step * STEPS as i64
     }

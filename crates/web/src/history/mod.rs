@@ -21,7 +21,6 @@ pub struct PastValues {
     levels: [HistoryLevel; 3],
     /// Which number each device has here.
     devices: HashMap<DeviceId, usize>,
-    /// What it may take.
     budget: usize,
 }
 
@@ -81,7 +80,6 @@ impl PastValues {
         self.levels.iter().map(HistoryLevel::bytes).sum::<usize>() + self.devices.capacity() * of_a_device
     }
 
-    /// When it begins.
     pub fn oldest(&self) -> Option<i64> {
         self.levels.iter().filter_map(HistoryLevel::oldest).min()
     }

@@ -31,14 +31,10 @@ use service::SERVICE_FIGURES;
 use std::sync::LazyLock;
 use text::MetricsText;
 
-/// What metrics are written of.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricsInput<'a> {
-    /// The last sample.
     pub snapshot: &'a Snapshot,
-    /// What the service knows of itself.
     pub service: ServiceFigures,
-    /// What is wanted.
     pub options: MetricsOptions,
 }
 
@@ -57,12 +53,9 @@ impl Default for MetricsOptions {
     }
 }
 
-/// How it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsFormat {
-    /// Prometheus text 0.0.4.
     Prometheus,
-    /// OpenMetrics 1.0.
     OpenMetrics,
 }
 
@@ -72,7 +65,6 @@ impl MetricsFormat {
         accept::wanted(accept.unwrap_or_default())
     }
 
-    /// The media type of the answer.
     pub fn content_type(self) -> &'static str {
         match self {
             MetricsFormat::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -81,7 +73,6 @@ impl MetricsFormat {
     }
 }
 
-/// All families of metrics.
 struct Families {
     machine: Vec<Family<Snapshot>>,
     service: Vec<Family<ServiceFigures>>,
@@ -102,7 +93,6 @@ static FAMILIES: LazyLock<Families> = LazyLock::new(|| Families {
     their_devices: families(tt_telemetry::DEVICES),
 });
 
-/// All metrics, as text.
 pub fn write(input: &MetricsInput<'_>, format: MetricsFormat) -> String {
     let (snapshot, all) = (input.snapshot, &*FAMILIES);
     let lines = snapshot.devices.len() * 56 + input.options.max_process_series.min(snapshot.processes.len() * 8);

@@ -11,7 +11,6 @@ use std::cmp::Reverse;
 /// The figures of a process that are labels of its series.
 const LABELS: [&Figure<Process>; 4] = [&PID, &USER, &CONTAINER, &NAME];
 
-/// A process on a device.
 struct ProcessOnDevice<'a> {
     process: &'a Process,
     held: &'a Held,

@@ -29,7 +29,6 @@ impl MetricsText {
     }
 }
 
-/// The lines of one family.
 pub struct FamilyLines<'a, S: 'static> {
     text: &'a mut MetricsText,
     pub family: &'a Family<S>,

@@ -30,15 +30,11 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 use write_timeout::WriteTimeout;
 
-/// How to serve.
 pub struct ServerOptions {
-    /// Where to listen.
     pub listeners: Vec<std::net::TcpListener>,
     /// The certificate; without one, plain HTTP.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// The token that requests must have.
     pub token: Option<String>,
-    /// Takes queries to the service.
     pub ask: Asker,
 }
 
@@ -49,7 +45,6 @@ pub struct WebServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What all connections share.
 struct ServerShared {
     published: Arc<Published>,
     ask: Asker,
@@ -65,13 +60,10 @@ struct Credentials {
 
 /// How long a request may take to arrive, and how long a connection may be idle.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// The longest request.
 const LONGEST_REQUEST: usize = 16 << 10;
-/// Header fields that it may have.
 const MOST_HEADERS: usize = 64;
 
 impl WebServer {
-    /// Starts to answer.
     pub fn start(published: Arc<Published>, options: ServerOptions) -> io::Result<WebServer> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let shared = Arc::new(ServerShared {
