@@ -1,6 +1,6 @@
 //! A live buffer as it is listed: as plain data for the record of an exit, and as text for a hundred thousand of them at once.
 
-use super::buffer_entry::BufferEntry;
+use super::buffers::BufferEntry;
 use model::{Bytes, ListedBuffer, Timestamp};
 use serde::Serialize;
 
@@ -96,7 +96,7 @@ fn age_ms(entry: &BufferEntry, now: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::buffer_entry::{Banked, ChipNames};
+    use super::super::buffers::{Banked, ChipNames};
     use super::*;
     use ledger::book::MemoryKind;
     use model::Source;

@@ -1,7 +1,6 @@
 //! Processes that exited, and what they held then.
 
-use super::buffer_entry::BufferEntry;
-use super::buffers;
+use super::buffers::{self, BufferEntry};
 use super::live_processes::{Key, LiveProcess};
 use super::merge::{chip_of_number, reported};
 use ledger::book;
@@ -13,7 +12,8 @@ use std::fs::File;
 use watch::handover::book_in;
 
 pub struct Exits {
-    all: VecDeque<ExitRecord>,
+    /// The latest first.
+    pub all: VecDeque<ExitRecord>,
     most: usize,
     /// How many there were, kept or not.
     pub total: u64,
@@ -41,15 +41,6 @@ impl Exits {
     /// Those since then, in milliseconds since 1970.
     pub fn since(&self, time: i64) -> impl Iterator<Item = &ExitRecord> {
         self.all.iter().take_while(move |exit| exit.died_at.0 >= time)
-    }
-
-    /// The latest first.
-    pub fn latest(&self, limit: Option<usize>) -> Vec<&ExitRecord> {
-        self.all.iter().take(limit.unwrap_or(usize::MAX)).collect()
-    }
-
-    pub fn number(&self) -> usize {
-        self.all.len()
     }
 }
 

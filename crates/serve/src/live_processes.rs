@@ -27,9 +27,11 @@ pub struct LiveProcess {
 
 #[derive(Default)]
 pub struct Processes {
-    all: BTreeMap<Key, LiveProcess>,
-    by_pid: HashMap<u32, Key>,
-    by_token: HashMap<Token, Key>,
+    pub all: BTreeMap<Key, LiveProcess>,
+    /// The process that had a pid last.
+    pub by_pid: HashMap<u32, Key>,
+    /// Whose exit a token reports.
+    pub by_token: HashMap<Token, Key>,
 }
 
 impl Processes {
@@ -58,32 +60,6 @@ impl Processes {
         self.by_pid.insert(pid, key);
         self.by_token.insert(token, key);
         Some(key)
-    }
-
-    pub fn get(&self, key: Key) -> Option<&LiveProcess> {
-        self.all.get(&key)
-    }
-
-    pub fn get_mut(&mut self, key: Key) -> Option<&mut LiveProcess> {
-        self.all.get_mut(&key)
-    }
-
-    /// The process that had this pid last.
-    pub fn of_pid(&self, pid: u32) -> Option<Key> {
-        self.by_pid.get(&pid).copied()
-    }
-
-    /// Whose exit this reports.
-    pub fn whose(&self, token: Token) -> Option<Key> {
-        self.by_token.get(&token).copied()
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (Key, &LiveProcess)> {
-        self.all.iter().map(|(key, live)| (*key, live))
-    }
-
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut LiveProcess)> {
-        self.all.iter_mut().map(|(key, live)| (*key, live))
     }
 
     pub fn remove(&mut self, key: Key) -> Option<LiveProcess> {

@@ -6,6 +6,8 @@ use super::service_state::ServiceState;
 use alerts::log::{LogLevel, log};
 use ledger::poc::{AccountRefusal, FrameError, Length, Operation, PocAnswer, PocRequest, Splitter};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::os::fd::OwnedFd;
 
 pub struct PocConnection {
@@ -28,15 +30,9 @@ struct PocPeer {
     /// The last process that it spoke for.
     other: Option<(i32, Key)>,
     outbox: Outbox,
-    remarked: Remarked,
+    /// What was logged about it, once each.
+    remarked: BTreeSet<&'static str>,
     mistakes: u32,
-}
-
-#[derive(Default)]
-struct Remarked {
-    lie: bool,
-    refusal: bool,
-    mistake: bool,
 }
 
 /// What becomes of a connection.
@@ -59,7 +55,7 @@ impl PocConnection {
     /// A new connection, with the pid and user that the kernel reports.
     pub fn new(socket: OwnedFd, pid: u32, uid: u32, state: &mut ServiceState) -> PocConnection {
         let key = state.know(pid);
-        let live = key.and_then(|key| state.processes.get_mut(key));
+        let live = key.and_then(|key| state.processes.all.get_mut(&key));
         let inner_pid = live.as_ref().map_or(pid, |live| live.identity.inner_pid);
         if let Some(live) = live {
             live.connections += 1;
@@ -72,7 +68,7 @@ impl PocConnection {
             may_speak_for_others: uid == 0 && inner_pid == pid,
             other: None,
             outbox: Outbox::default(),
-            remarked: Remarked::default(),
+            remarked: BTreeSet::new(),
             mistakes: 0,
         };
         PocConnection { socket, splitter: Splitter::default(), peer, was_behind: false }
@@ -120,8 +116,8 @@ impl PocConnection {
         if outbox.send(&self.socket).is_err() {
             return AfterMessage::Close;
         }
-        if outbox.waiting() > UNREAD {
-            log(LogLevel::Warning, "slow-reader", &[("pid", pid), ("unread_bytes", &outbox.waiting())]);
+        if outbox.waiting > UNREAD {
+            log(LogLevel::Warning, "slow-reader", &[("pid", pid), ("unread_bytes", &outbox.waiting)]);
             return AfterMessage::Close;
         }
         if *mistakes >= MISTAKES {
@@ -135,7 +131,7 @@ impl PocConnection {
 impl PocPeer {
     /// Makes sure that it still lives before anything is entered for it.
     fn meet(&mut self, state: &ServiceState) {
-        self.key = self.key.filter(|key| state.processes.get(*key).is_some());
+        self.key = self.key.filter(|key| state.processes.all.contains_key(key));
     }
 
     fn says(&mut self, request: Result<PocRequest, FrameError>, length: Length, state: &mut ServiceState) {
@@ -143,10 +139,7 @@ impl PocPeer {
             Ok(request) => request,
             Err(error) => {
                 self.mistakes += 1;
-                if !std::mem::replace(&mut self.remarked.mistake, true) {
-                    log(LogLevel::Warning, "mistake", &[("pid", &self.pid), ("reason", &error)]);
-                }
-                return;
+                return self.remark("mistake", &[("pid", &{ self.pid }), ("reason", &error)]);
             }
         };
         let device = request.device;
@@ -175,10 +168,15 @@ impl PocPeer {
                 Err(refusal) => Err(refusal.to_string()),
             }
         };
-        if let Err(reason) = result
-            && !std::mem::replace(&mut self.remarked.refusal, true)
-        {
-            log(LogLevel::Warning, "refused", &[("pid", &key.0), ("reason", &reason)]);
+        if let Err(reason) = result {
+            self.remark("refused", &[("pid", &key.0), ("reason", &reason)]);
+        }
+    }
+
+    /// Logs a warning, the first time.
+    fn remark(&mut self, event: &'static str, fields: &[(&str, &dyn Display)]) {
+        if self.remarked.insert(event) {
+            log(LogLevel::Warning, event, fields);
         }
     }
 
@@ -189,7 +187,7 @@ impl PocPeer {
             return self.key;
         }
         if let Some((_, key)) =
-            self.other.filter(|(other, key)| *other == claimed && state.processes.get(*key).is_some())
+            self.other.filter(|(other, key)| *other == claimed && state.processes.all.contains_key(key))
         {
             return Some(key);
         }
@@ -201,10 +199,8 @@ impl PocPeer {
         if self.other.is_some_and(|(other, _)| other == claimed) {
             return None;
         }
-        if !std::mem::replace(&mut self.remarked.lie, true) {
-            let reason = "counted for the process that sent it";
-            log(LogLevel::Warning, "wrong-pid", &[("pid", &self.pid), ("claimed", &claimed), ("reason", &reason)]);
-        }
+        let reason = "counted for the process that sent it";
+        self.remark("wrong-pid", &[("pid", &{ self.pid }), ("claimed", &claimed), ("reason", &reason)]);
         self.key
     }
 }

@@ -1,14 +1,12 @@
 //! The loop: new connections, messages, exited processes, timers.
 
-use super::alerts;
-use super::native::{self, NativeConnection, PATIENCE, ServiceAnswer};
-use super::poc::{self, PocConnection};
+use super::native::{NativeConnection, PATIENCE, ServiceAnswer};
+use super::poc::{AfterMessage, PocConnection};
 use super::poller::Token;
 use super::service_state::ServiceState;
 use super::socket::UnixListenSocket;
 use ::alerts::Delivery;
 use ::alerts::log::{LogLevel, log};
-use ::alerts::settings::AlertSettings;
 use ledger::wire::frame;
 use model::Snapshot;
 use rustix::io::Errno;
@@ -33,13 +31,13 @@ pub enum Endpoint {
 pub struct Service {
     pub state: ServiceState,
     pub limits: ServiceLimits,
-    delivery: Delivery,
+    pub delivery: Delivery,
     endpoints: Vec<(Token, Endpoint, UnixListenSocket)>,
     poc_connections: HashMap<Token, PocConnection>,
     native_connections: HashMap<Token, NativeConnection>,
     /// When to look at a connection, though nothing came.
     alarms: BTreeSet<(Instant, Token)>,
-    /// Given up for a moment when there are no descriptors left, so that poc_connections can at least be sent away.
+    /// Given up for a moment when there are no descriptors left, so that clients can at least be sent away.
     spare: Option<File>,
     buffer: Vec<u8>,
 }
@@ -66,6 +64,8 @@ impl Service {
     }
 
     pub fn open(&mut self, endpoint: Endpoint, listener: UnixListenSocket) -> rustix::io::Result<()> {
+        let protocol = if endpoint == Endpoint::Poc { "poc" } else { "native" };
+        log(LogLevel::Info, "listening", &[("protocol", &protocol), ("path", &listener.path.display())]);
         let token = self.state.poller.watch(&listener.socket)?;
         self.endpoints.push((token, endpoint, listener));
         Ok(())
@@ -80,7 +80,7 @@ impl Service {
                 self.read_poc(token);
             } else if self.native_connections.contains_key(&token) {
                 self.read_native(token);
-            } else if let Some(key) = self.state.processes.whose(token) {
+            } else if let Some(key) = self.state.processes.by_token.get(&token).copied() {
                 self.on_exit(key);
             } else if let Some(at) = self.endpoints.iter().position(|(endpoint, ..)| *endpoint == token) {
                 self.accept(at, if ready.len() > BUSY { 4 } else { 64 });
@@ -95,7 +95,7 @@ impl Service {
         let (began, sample) = sampling.take()?;
         self.state.take_sample(began, sample);
         let mut snapshot = self.state.snapshot();
-        alerts::follow(&mut self.state, &mut self.delivery, &mut snapshot);
+        self.follow_rules(&mut snapshot);
         let (now, snapshot) = (Instant::now(), Arc::new(snapshot));
         let mut written: Option<Arc<Vec<u8>>> = None;
         let mut write = || {
@@ -121,10 +121,6 @@ impl Service {
         self.limits = limits;
     }
 
-    pub fn set_alerts(&mut self, settings: &AlertSettings) {
-        alerts::change(&mut self.state, &mut self.delivery, settings);
-    }
-
     fn accept(&mut self, at: usize, most: usize) {
         for _ in 0..most {
             let (_, endpoint, listener) = &self.endpoints[at];
@@ -147,11 +143,11 @@ impl Service {
     fn add_connection(&mut self, endpoint: Endpoint, socket: OwnedFd) {
         let Ok(peer) = sockopt::socket_peercred(&socket) else { return };
         let pid = peer.pid.as_raw_nonzero().get().cast_unsigned();
-        let (open, most) = (
-            if endpoint == Endpoint::Poc { self.poc_connections.len() } else { self.native_connections.len() },
-            self.limits.connections,
-        );
-        if open >= most {
+        let open = match endpoint {
+            Endpoint::Poc => self.poc_connections.len(),
+            Endpoint::Native => self.native_connections.len(),
+        };
+        if open >= self.limits.connections {
             let reason = format!("too many connections: {open} are open, the limit of this service");
             log(LogLevel::Warning, "sent-away", &[("pid", &pid), ("reason", &reason)]);
             if endpoint == Endpoint::Native
@@ -177,12 +173,12 @@ impl Service {
         self.after_poc(token, next);
     }
 
-    fn after_poc(&mut self, token: Token, next: poc::AfterMessage) {
+    fn after_poc(&mut self, token: Token, next: AfterMessage) {
         let Some(connection) = self.poc_connections.get_mut(&token) else { return };
         match next {
-            poc::AfterMessage::Close => return self.close_poc(token),
-            poc::AfterMessage::Pause => drop(self.alarms.insert((Instant::now() + PAUSE, token))),
-            poc::AfterMessage::Stay => {}
+            AfterMessage::Close => return self.close_poc(token),
+            AfterMessage::Pause => drop(self.alarms.insert((Instant::now() + PAUSE, token))),
+            AfterMessage::Stay => {}
         }
         if connection.was_behind != connection.is_behind() {
             connection.was_behind = connection.is_behind();
@@ -193,7 +189,7 @@ impl Service {
     fn close_poc(&mut self, token: Token) {
         let key = self.poc_connections.remove(&token).and_then(|connection| connection.key());
         if let Some(key) = key {
-            if let Some(live) = self.state.processes.get_mut(key) {
+            if let Some(live) = self.state.processes.all.get_mut(&key) {
                 live.connections = live.connections.saturating_sub(1);
             }
             self.state.forget_if_idle(key);
@@ -212,9 +208,9 @@ impl Service {
         self.after_native(token, next);
     }
 
-    fn after_native(&mut self, token: Token, next: native::AfterRequest) {
+    fn after_native(&mut self, token: Token, next: AfterMessage) {
         let Some(client) = self.native_connections.get_mut(&token) else { return };
-        if next == native::AfterRequest::Close {
+        if next == AfterMessage::Close {
             self.native_connections.remove(&token);
             return;
         }
@@ -228,19 +224,10 @@ impl Service {
 
     /// Handles a process that has exited: first its last messages.
     fn on_exit(&mut self, key: super::live_processes::Key) {
-        let last: Vec<Token> = self
-            .poc_connections
-            .iter()
-            .filter(|(_, connection)| connection.key() == Some(key))
-            .map(|(token, _)| *token)
-            .collect();
-        for token in last {
-            // A fork may keep the connection open, but cannot speak for the process that exited.
-            if let Some(connection) = self.poc_connections.get_mut(&token) {
-                let next = connection.read(&mut self.buffer, &mut self.state);
-                self.after_poc(token, next);
-            }
-        }
+        let connections = self.poc_connections.iter().filter(|(_, connection)| connection.key() == Some(key));
+        let last: Vec<Token> = connections.map(|(token, _)| *token).collect();
+        // A fork may keep the connection open, but cannot speak for the process that exited.
+        last.into_iter().for_each(|token| self.read_poc(token));
         self.state.on_exit(key);
         self.native_connections.retain(|_, client| client.owner != Some(key));
     }
@@ -258,7 +245,7 @@ impl Service {
             } else if let Some(client) = self.native_connections.get_mut(&token) {
                 if client.is_stuck() {
                     let reason = "read nothing for ten seconds";
-                    log(LogLevel::Warning, "slow-reader", &[("pid", &client.pid()), ("reason", &reason)]);
+                    log(LogLevel::Warning, "slow-reader", &[("pid", &client.pid), ("reason", &reason)]);
                     self.native_connections.remove(&token);
                 } else if client.is_behind() {
                     self.alarms.insert((now + PATIENCE, token));
