@@ -73,8 +73,8 @@ impl Engine {
         let mut room = MOST.saturating_sub(self.rules.iter().map(|followed| followed.tracks.len()).sum());
         self.refused = 0;
         for followed in &mut self.rules {
-            for (id, subject) in followed.rule.subjects(followed.scope, snapshot, exited) {
-                match followed.see(id, &subject, time, &mut room) {
+            for subject in followed.rule.subjects(followed.scope, snapshot, exited) {
+                match followed.see(&subject, time, &mut room) {
                     Ok(notice) => notices.extend(notice),
                     Err(NoRoom) => self.refused += 1,
                 }
@@ -124,13 +124,8 @@ impl FollowedRule {
     }
 
     /// A subject is in the snapshot.
-    fn see(
-        &mut self,
-        id: SubjectId,
-        subject: &Subject,
-        time: SnapshotTime,
-        room: &mut usize,
-    ) -> Result<Option<Notice>, NoRoom> {
+    fn see(&mut self, subject: &Subject, time: SnapshotTime, room: &mut usize) -> Result<Option<Notice>, NoRoom> {
+        let id = subject.id();
         let holds = || self.rule.condition.when.holds(&|compare| compare.value_of(subject));
         // Most of the time nothing holds, and nothing needs to be remembered.
         if !self.looks_back && !self.tracks.contains_key(&id) && !holds() {

@@ -209,10 +209,7 @@ impl RuleToken<'_> {
 }
 
 fn joined(mut all: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
-    match all.len() {
-        1 => all.remove(0),
-        _ => join(all),
-    }
+    if all.len() == 1 { all.remove(0) } else { join(all) }
 }
 
 fn unknown(word: &str) -> String {

@@ -1,8 +1,51 @@
-//! A live buffer as it is listed: as plain data for the record of an exit, and as text for a hundred thousand of them at once.
+//! A live buffer, and how it is listed: as plain data for the record of an exit, and as text for a hundred thousand of them at once.
 
-use super::buffers::BufferEntry;
-use model::{Bytes, ListedBuffer, Timestamp};
+use ledger::book::MemoryKind;
+use model::{Bytes, ListedBuffer, Source, Timestamp};
 use serde::Serialize;
+use std::rc::Rc;
+
+/// A live buffer, as it is kept while a question is answered.
+#[derive(Debug, Clone)]
+pub struct BufferEntry {
+    pub pid: u32,
+    pub devices: Rc<ChipNames>,
+    pub kind: MemoryKind,
+    pub id: u64,
+    pub address: u64,
+    /// On each of its devices.
+    pub bytes: u64,
+    /// Absent when the process did not report it.
+    pub banked: Option<Banked>,
+    /// ns since 1970; zero when it is not known.
+    pub time: u64,
+    pub label: Option<Box<str>>,
+    pub source: Source,
+}
+
+/// What only a book has.
+#[derive(Debug, Clone, Copy)]
+pub struct Banked {
+    pub per_bank: u64,
+    /// What was asked for.
+    pub logical: u64,
+    pub banks: u32,
+}
+
+/// The chips that have a buffer, as snapshots name them. Many buffers share them.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChipNames {
+    pub names: Vec<String>,
+    /// The same, written down.
+    pub json: String,
+}
+
+impl ChipNames {
+    pub fn of(names: Vec<String>) -> ChipNames {
+        let json = serde_json::to_string(&names).unwrap_or_default();
+        ChipNames { names, json }
+    }
+}
 
 pub fn listed(entry: &BufferEntry, now: u64) -> ListedBuffer {
     let age = age_ms(entry, now);
@@ -96,12 +139,8 @@ fn age_ms(entry: &BufferEntry, now: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::buffers::{Banked, ChipNames};
     use super::*;
-    use ledger::book::MemoryKind;
-    use model::Source;
     use proptest::prelude::*;
-    use std::rc::Rc;
 
     proptest! {
         #[test]

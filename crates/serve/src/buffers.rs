@@ -1,8 +1,8 @@
 //! Live buffers of all processes: gathered, chosen, put in order, and a part of them written down.
 
-use super::buffer_row::{self, json, listed};
+use super::buffer_row::{self, Banked, BufferEntry, ChipNames, json, listed};
 use super::merge::chip_of_number;
-use ledger::book::{self, Book, BookError, MemoryKind};
+use ledger::book::{self, Book, BookError};
 use ledger::poc::ClientAccount;
 use ledger::wire::{BufferOrder, Wanted, WireError, framed};
 use model::{Device, ListedBuffer, Source, chip_with_number};
@@ -13,48 +13,6 @@ use std::rc::Rc;
 
 const USUAL: usize = 1000;
 const MOST: usize = 100_000;
-
-/// A live buffer, as it is kept while a question is answered.
-#[derive(Debug, Clone)]
-pub struct BufferEntry {
-    pub pid: u32,
-    pub devices: Rc<ChipNames>,
-    pub kind: MemoryKind,
-    pub id: u64,
-    pub address: u64,
-    /// On each of its devices.
-    pub bytes: u64,
-    /// Absent when the process did not report it.
-    pub banked: Option<Banked>,
-    /// ns since 1970; zero when it is not known.
-    pub time: u64,
-    pub label: Option<Box<str>>,
-    pub source: Source,
-}
-
-/// What only a book has.
-#[derive(Debug, Clone, Copy)]
-pub struct Banked {
-    pub per_bank: u64,
-    /// What was asked for.
-    pub logical: u64,
-    pub banks: u32,
-}
-
-/// The chips that have a buffer, as snapshots name them. Many buffers share them.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChipNames {
-    pub names: Vec<String>,
-    /// The same, written down.
-    pub json: String,
-}
-
-impl ChipNames {
-    pub fn of(names: Vec<String>) -> ChipNames {
-        let json = serde_json::to_string(&names).unwrap_or_default();
-        ChipNames { names, json }
-    }
-}
 
 /// A part of the buffers that were asked for.
 pub struct BufferPage {
@@ -217,6 +175,7 @@ pub fn largest(all: Vec<BufferEntry>, number: usize, now: u64) -> Vec<ListedBuff
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ledger::book::MemoryKind;
 
     fn entry(pid: u32, id: u64, bytes: u64, time: u64, device: &str, label: Option<&str>) -> BufferEntry {
         BufferEntry {

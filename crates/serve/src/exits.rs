@@ -1,6 +1,7 @@
 //! Processes that exited, and what they held then.
 
-use super::buffers::{self, BufferEntry};
+use super::buffer_row::BufferEntry;
+use super::buffers;
 use super::live_processes::{Key, LiveProcess};
 use super::merge::{chip_of_number, reported};
 use ledger::book;

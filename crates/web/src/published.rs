@@ -16,7 +16,7 @@ use tokio::sync::watch;
 pub struct Published {
     shown: Mutex<PublishedState>,
     /// Counts up when there is something new.
-    changes: watch::Sender<u64>,
+    pub(crate) changes: watch::Sender<u64>,
     pub(crate) started_at: Timestamp,
     /// Distinguishes the answers of this run from those of the one before it.
     pub(crate) run: u64,
@@ -30,12 +30,12 @@ pub struct Published {
 }
 
 #[derive(Debug)]
-struct PublishedState {
+pub(crate) struct PublishedState {
     sample: Arc<Sample>,
-    events: EventLog,
+    pub events: EventLog,
     /// Frames of the stream with events, by the number that they begin behind. Most streams need the same.
     cached_frame: Option<(u64, u64, Bytes)>,
-    alerts: AlertsJson,
+    pub alerts: AlertsJson,
     history: PastValues,
 }
 
@@ -112,18 +112,6 @@ impl Published {
         self.notify();
     }
 
-    pub(crate) fn alerts(&self) -> AlertsJson {
-        self.lock().alerts.clone()
-    }
-
-    pub(crate) fn events(&self, since: u64, limit: usize) -> Vec<u8> {
-        self.lock().events.since(since, limit)
-    }
-
-    pub(crate) fn newest_event(&self) -> u64 {
-        self.lock().events.newest
-    }
-
     /// The frame of the stream with all events since, and the number of the last.
     pub(crate) fn events_frame(&self, since: u64) -> (Bytes, u64) {
         let mut shown = self.lock();
@@ -156,10 +144,6 @@ impl Published {
 
     pub(crate) fn interval_ms(&self) -> u64 {
         self.interval_ms.load(Relaxed)
-    }
-
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
     }
 
     /// What the service knows of itself.
@@ -196,7 +180,7 @@ impl Published {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, PublishedState> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, PublishedState> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -60,8 +60,8 @@ enum Node {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Amount {
     number: f64,
-    /// The letter of its unit.
-    unit: Option<char>,
+    /// The letter of its unit, and what that multiplies it by.
+    unit: Option<(char, f64)>,
 }
 
 /// The syntax in one line, without the fields.
@@ -101,32 +101,15 @@ impl Node {
             }),
             Node::Equals(field, wanted) => field.has(process, |text| text == wanted),
             Node::Contains(field, wanted) => field.has(process, |text| text.contains(wanted)),
-            Node::Compare(field, comparison, amount) => {
-                field.number(process, context).is_some_and(|value| comparison.holds(value, amount.value()))
-            }
+            Node::Compare(field, comparison, amount) => field.number(process, context).is_some_and(|value| {
+                comparison.holds(value, amount.number * amount.unit.map_or(1.0, |(_, factor)| factor))
+            }),
         }
     }
 }
 
 fn lower(text: &str) -> String {
     text.to_lowercase()
-}
-
-impl Amount {
-    fn value(self) -> f64 {
-        const KIB: f64 = 1024.0;
-        let factor = match self.unit {
-            Some('K') => KIB,
-            Some('M') => KIB * KIB,
-            Some('G') => KIB * KIB * KIB,
-            Some('T') => KIB * KIB * KIB * KIB,
-            Some('m') => 60.0,
-            Some('h') => 3600.0,
-            Some('d') => 86400.0,
-            _ => 1.0,
-        };
-        self.number * factor
-    }
 }
 
 impl fmt::Display for FilterError {
@@ -162,7 +145,7 @@ impl fmt::Display for Node {
             Node::Equals(field, text) => write!(f, "{}:{}", field.word(), parse::quoted(text, false)),
             Node::Contains(field, text) => write!(f, "{}~{}", field.word(), parse::quoted(text, false)),
             Node::Compare(field, comparison, Amount { number, unit }) => {
-                let unit = unit.map(String::from).unwrap_or_default();
+                let unit = unit.map(|(letter, _)| letter.to_string()).unwrap_or_default();
                 let sign = if *comparison == Comparison::Is { ":" } else { comparison.name() };
                 write!(f, "{}{sign}{number}{unit}", field.word())
             }

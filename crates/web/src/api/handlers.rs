@@ -36,7 +36,7 @@ pub fn health(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Handl
 
 pub fn metrics(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let accept: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    let format = MetricsFormat::wanted(Some(&accept.join(",")));
+    let format = MetricsFormat::wanted(&accept.join(","));
     Ok(published.with_metrics(format, |_, text| {
         TextAnswer { content_type: format.content_type(), text, tag: None }.response(headers)
     }))

@@ -19,11 +19,11 @@ const LONGEST: i64 = 2 * 86_400_000;
 
 pub fn events(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let (since, (limit, _)) = (query.number("since").unwrap_or(0).cast_unsigned(), query.page());
-    json_text(&SharedText::new(published.events(since, limit.unwrap_or(MOST))), headers)
+    json_text(&SharedText::new(published.lock().events.since(since, limit.unwrap_or(MOST))), headers)
 }
 
 pub fn alerts(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
-    json_text(&SharedText::new(published.alerts().json), headers)
+    json_text(&SharedText::new(published.lock().alerts.json.clone()), headers)
 }
 
 pub fn topology(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {

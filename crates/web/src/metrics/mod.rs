@@ -60,11 +60,6 @@ pub enum MetricsFormat {
 }
 
 impl MetricsFormat {
-    /// What the client prefers of the two, from its `Accept` header.
-    pub fn wanted(accept: Option<&str>) -> MetricsFormat {
-        accept::wanted(accept.unwrap_or_default())
-    }
-
     pub fn content_type(self) -> &'static str {
         match self {
             MetricsFormat::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
