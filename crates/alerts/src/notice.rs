@@ -4,15 +4,18 @@ use crate::rule::Rule;
 use crate::subject::SubjectId;
 use crate::track::{RuleState, Track};
 use model::{Alert, AlertState, Timestamp};
+use serde::Serialize;
 
-/// An alert that has begun to fire, or is resolved.
-#[derive(Debug, Clone, PartialEq)]
+/// An alert that has begun to fire, or is resolved: as webhooks and commands receive it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Notice {
     /// As it is now.
+    #[serde(flatten)]
     pub alert: Alert,
     /// Identifies the rule and the subject; the same in every notice about both.
     pub fingerprint: String,
     /// What Alertmanager calls the rule.
+    #[serde(skip)]
     pub alertname: String,
     pub rule: String,
     pub pci_address: Option<String>,

@@ -148,22 +148,7 @@ fn first_line(bytes: &[u8]) -> Option<String> {
 
 /// What webhooks and commands receive.
 fn message(notices: &[Notice], host: &str, is_test: bool) -> Value {
-    let alerts: Vec<Value> = notices
-        .iter()
-        .map(|notice| {
-            let mut value = json!(notice.alert);
-            if let Some(fields) = value.as_object_mut() {
-                fields.insert("rule".into(), json!(notice.rule));
-                fields.insert("fingerprint".into(), json!(notice.fingerprint));
-                fields.insert(PCI_ADDRESS.name.into(), json!(notice.pci_address));
-                fields.insert("process_name".into(), json!(notice.process_name));
-                fields.insert("started_at".into(), json!(notice.started_at));
-                fields.insert("ended_at".into(), json!(notice.ended_at));
-            }
-            value
-        })
-        .collect();
-    json!({ "version": 1, "host": host, "test": is_test, "alerts": alerts })
+    json!({ "version": 1, "host": host, "test": is_test, "alerts": notices })
 }
 
 /// As the API of Alertmanager wants it, version 2.

@@ -201,36 +201,38 @@ impl SettingsReader<'_> {
 
 /// A rule and whether it is off; or the key that is wrong, and why.
 fn rule(table: &Table, known: &[Rule]) -> Result<(Rule, bool), (&'static str, String)> {
-    let name = string(table, "name").map_err(|why| ("name", format!("alert: {why}")))?;
-    let name = name.ok_or(("name", "alert: name is missing".to_owned()))?;
-    let wrong = |key: &'static str| {
-        let name = name.clone();
-        move |why: String| (key, format!("alert {name:?}: {why}"))
-    };
+    let name = string(table, "name").and_then(|name| name.ok_or("name is missing".into()));
+    let name = name.map_err(|why| ("name", format!("alert: {why}")))?;
+    named_rule(table, &name, known).map_err(|(key, why)| (key, format!("alert {name:?}: {why}")))
+}
+
+fn named_rule(table: &Table, name: &str, known: &[Rule]) -> Result<(Rule, bool), (&'static str, String)> {
+    fn of<T>(key: &'static str, read: Read<T>) -> Result<T, (&'static str, String)> {
+        read.map_err(|why| (key, why))
+    }
     let is_plain = |c: char| c.is_alphanumeric() || "-_ .".contains(c);
     if !name.chars().all(is_plain) || !name.contains(char::is_alphanumeric) || name.chars().count() > LONGEST_NAME {
-        return Err(wrong("name")("a name is letters, digits, -, _, . and blanks, not more than 64".into()));
+        return Err(("name", "a name is letters, digits, -, _, . and blanks, not more than 64".into()));
     }
-    let is_off = switch(table, "off").map_err(wrong("off"))?;
+    let is_off = of("off", switch(table, "off"))?;
     let base = known.iter().find(|rule| rule.name == name);
-    let condition = match (string(table, "when").map_err(wrong("when"))?, base) {
-        (Some(when), _) => when.parse().map_err(|error: ParseError| wrong("when")(format!("when: {error}")))?,
+    let condition = match (of("when", string(table, "when"))?, base) {
+        (Some(when), _) => when.parse().map_err(|error: ParseError| ("when", format!("when: {error}")))?,
         (None, Some(base)) => base.condition.clone(),
-        (None, None) => return Err(wrong("when")("when is missing".into())),
+        (None, None) => return Err(("when", "when is missing".into())),
     };
-    let severity = severity(table, "severity").map_err(wrong("severity"))?;
-    let process = string(table, "process").map_err(wrong("process"))?;
+    let severity = of("severity", severity(table, "severity"))?;
     let rule = Rule {
         condition,
         severity: severity.or(base.map(|base| base.severity)).unwrap_or(Severity::Warning),
-        devices: devices(table).map_err(wrong("device"))?,
-        process,
-        text: string(table, "text").map_err(wrong("text"))?.or_else(|| base.and_then(|base| base.text.clone())),
-        name: name.clone(),
+        process: of("process", string(table, "process"))?,
+        devices: of("device", devices(table))?,
+        text: of("text", string(table, "text"))?.or_else(|| base.and_then(|base| base.text.clone())),
+        name: name.to_owned(),
     };
     if rule.process.is_some() && rule.scope() == Scope::Device {
         let why = "process goes with figures of processes, such as process_dram, and there is none in when";
-        return Err(wrong("process")(why.into()));
+        return Err(("process", why.into()));
     }
     Ok((rule, is_off))
 }
@@ -239,14 +241,12 @@ fn devices(table: &Table) -> Read<Vec<Selector>> {
     let needed = || "device: a name in quotes is needed, or a list of such".to_owned();
     match table.get("device") {
         None => Ok(Vec::new()),
-        Some(item) => match (item.as_str(), item.as_array()) {
-            (Some(one), _) => Ok(vec![Selector(one.to_owned())]),
-            (_, Some(all)) => {
-                let all = all.iter().map(|one| one.as_str().map(|one| Selector(one.to_owned())).ok_or_else(needed));
-                all.collect()
-            }
-            _ => Err(needed()),
-        },
+        Some(item) => {
+            let one = item.as_str().map(|one| vec![Some(one)]);
+            let all = one.or_else(|| Some(item.as_array()?.iter().map(|one| one.as_str()).collect()));
+            let selector = |one: Option<&str>| one.map(|one| Selector(one.to_owned())).ok_or_else(needed);
+            all.ok_or_else(needed)?.into_iter().map(selector).collect()
+        }
     }
 }
 

@@ -23,6 +23,10 @@ pub fn answer(_: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult
 }
 
 fn tables() -> Value {
+    // Growth is only known in `top`.
+    let filter_fields: Vec<&str> = Filter::fields().filter(|field| *field != "growth").collect();
+    let state =
+        |state: State| json!({ "name": state.name(), "meaning": state.meaning(), "judgement": state.judge().name() });
     json!({
         "device": rows(DEVICE_FIGURES),
         "process": rows(PROCESS_FIGURES),
@@ -35,13 +39,8 @@ fn tables() -> Value {
         "memory_kinds": MemoryKind::ALL.map(memory_kind),
         "at_limit": AT_LIMIT,
         "roles": roles(),
-        "filter": { "syntax": SYNTAX, "fields": filter_fields() },
+        "filter": { "syntax": SYNTAX, "fields": filter_fields },
     })
-}
-
-/// The fields that the filter of processes can have here. Growth is only known in `top`.
-fn filter_fields() -> Vec<&'static str> {
-    Filter::fields().filter(|field| *field != "growth").collect()
 }
 
 fn rows<S>(table: &[&'static Figure<S>]) -> Vec<Value> {
@@ -79,10 +78,6 @@ fn judge(judge: Judge) -> Option<Value> {
 fn dimension(dimension: Dimension) -> Value {
     let labels: Vec<_> = (0..dimension.len()).map(|place| dimension.label(place)).collect();
     json!({ "name": dimension.name(), "labels": labels })
-}
-
-fn state(state: State) -> Value {
-    json!({ "name": state.name(), "meaning": state.meaning(), "judgement": state.judge().name() })
 }
 
 /// The capacities of a device, and what a process has of them.

@@ -4,7 +4,6 @@ mod answer;
 mod figures;
 mod handlers;
 mod openapi;
-mod past;
 mod query;
 mod routes;
 mod schema;

@@ -2,7 +2,7 @@
 
 use super::answer::{HandlerResult, JSON};
 use super::query::UrlQuery;
-use super::{Ask, figures, handlers, openapi, past};
+use super::{Ask, figures, handlers, openapi};
 use crate::published::Published;
 use hyper::header::HeaderMap;
 use model::MemoryKind;
@@ -131,14 +131,14 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         parameters: &[SINCE, LIMIT],
-        ..json("/api/v1/events", "Events, the oldest first.", "Events", Handler::Published(past::events))
+        ..json("/api/v1/events", "Events, the oldest first.", "Events", Handler::Published(handlers::events))
     },
-    json("/api/v1/alerts", "Alerts: pending, firing and resolved.", "Alerts", Handler::Published(past::alerts)),
+    json("/api/v1/alerts", "Alerts: pending, firing and resolved.", "Alerts", Handler::Published(handlers::alerts)),
     json(
         "/api/v1/topology",
         "Where chips are, and the links between them.",
         "Topology",
-        Handler::Published(past::topology),
+        Handler::Published(handlers::topology),
     ),
     Route {
         parameters: &[
@@ -148,7 +148,7 @@ pub const ROUTES: &[Route] = &[
             parameter("to", TIME, TO),
             parameter("step", STEP, "Milliseconds from one point to the next, at the least."),
         ],
-        ..json("/api/v1/history", "Values of the last day.", "History", Handler::Published(past::history))
+        ..json("/api/v1/history", "Values of the last day.", "History", Handler::Published(handlers::history))
     },
     json(
         "/api/v1/figures",

@@ -47,8 +47,7 @@ export function make() {
   const update = (store) => {
     const weight = route.words.get("weight") ?? "";
     for (const choice of choices) attr(choice, "aria-pressed", String(choice.dataset.weight === weight));
-    const rank = { pending: 1, resolved: 2 };
-    keyed(alerts, [...store.alerts].sort((a, b) => (rank[a.state] ?? 0) - (rank[b.state] ?? 0)), alertKey, alertRow);
+    keyed(alerts, store.alerts, alertKey, alertRow);
     put(noAlerts, store.alerts.length ? "" : "No alert is firing or pending.");
     const order = Object.keys(WEIGHTS);
     const shown = store.events.filter((event) => order.indexOf(event.weight) >= order.indexOf(weight)).reverse();
