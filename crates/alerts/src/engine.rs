@@ -20,8 +20,6 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Engine {
     rules: Vec<FollowedRule>,
-    /// How many devices and processes were not followed for lack of room.
-    refused: usize,
 }
 
 #[derive(Debug)]
@@ -45,7 +43,7 @@ const SHOWN: Duration = Duration::from_secs(900);
 
 impl Engine {
     pub fn new(rules: Vec<Rule>) -> Engine {
-        Engine { rules: rules.into_iter().map(FollowedRule::new).collect(), refused: 0 }
+        Engine { rules: rules.into_iter().map(FollowedRule::new).collect() }
     }
 
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
@@ -71,13 +69,9 @@ impl Engine {
     pub fn observe(&mut self, now: Duration, snapshot: &Snapshot, exited: &[&ExitRecord]) -> Vec<Notice> {
         let (mut notices, time) = (Vec::new(), SnapshotTime { now, at: snapshot.taken_at });
         let mut room = MOST.saturating_sub(self.rules.iter().map(|followed| followed.tracks.len()).sum());
-        self.refused = 0;
         for followed in &mut self.rules {
             for subject in followed.rule.subjects(followed.scope, snapshot, exited) {
-                match followed.see(&subject, time, &mut room) {
-                    Ok(notice) => notices.extend(notice),
-                    Err(NoRoom) => self.refused += 1,
-                }
+                notices.extend(followed.see(&subject, time, &mut room));
             }
             notices.extend(followed.miss_others(time));
             let looks_back = followed.looks_back;
@@ -107,15 +101,7 @@ impl Engine {
         all.retain(|alert| alert.state == AlertState::Firing);
         all
     }
-
-    /// How many devices and processes were not followed at the last snapshot, because there were too many.
-    pub fn refused(&self) -> usize {
-        self.refused
-    }
 }
-
-/// As many subjects are followed as may be.
-struct NoRoom;
 
 impl FollowedRule {
     fn new(rule: Rule) -> FollowedRule {
@@ -123,24 +109,24 @@ impl FollowedRule {
         FollowedRule { rule, scope, looks_back, tracks: BTreeMap::new() }
     }
 
-    /// A subject is in the snapshot.
-    fn see(&mut self, subject: &Subject, time: SnapshotTime, room: &mut usize) -> Result<Option<Notice>, NoRoom> {
+    /// A subject is in the snapshot. It is not followed where there is no room for more.
+    fn see(&mut self, subject: &Subject, time: SnapshotTime, room: &mut usize) -> Option<Notice> {
         let id = subject.id();
         let holds = || self.rule.condition.when.holds(&|compare| compare.value_of(subject));
         // Most of the time nothing holds, and nothing needs to be remembered.
         if !self.looks_back && !self.tracks.contains_key(&id) && !holds() {
-            return Ok(None);
+            return None;
         }
         let track = match self.tracks.entry(id.clone()) {
             Entry::Occupied(track) => track.into_mut(),
-            Entry::Vacant(_) if *room == 0 => return Err(NoRoom),
+            Entry::Vacant(_) if *room == 0 => return None,
             Entry::Vacant(place) => {
                 *room -= 1;
                 place.insert(Track::new(&self.rule))
             }
         };
         track.see(time.now, subject);
-        Ok(step(&self.rule, self.scope, &id, track, time))
+        step(&self.rule, self.scope, &id, track, time)
     }
 
     fn miss_others(&mut self, time: SnapshotTime) -> Vec<Notice> {

@@ -19,7 +19,7 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Response, StatusCode, Uri};
 use ledger::wire::Wanted;
 use query::UrlQuery;
-use routes::{Handler, Route};
+use routes::Handler;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,15 +62,7 @@ pub async fn answer(
     uri: &Uri,
     headers: &HeaderMap,
 ) -> HandlerResult {
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        let reason = format!("{method} is not answered here: GET and HEAD are");
-        return Err(HttpRefusal::new(StatusCode::METHOD_NOT_ALLOWED, reason).with(header::ALLOW, "GET, HEAD"));
-    }
-    let length = uri.path().len() + uri.query().map_or(0, str::len);
-    if length > LONGEST_ADDRESS {
-        let reason = format!("an address of {length} bytes is too long: {LONGEST_ADDRESS} are allowed");
-        return Err(HttpRefusal::new(StatusCode::URI_TOO_LONG, reason));
-    }
+    check(method, uri)?;
     if let Some(asset) = page::ASSETS.iter().find(|asset| asset.path == uri.path()) {
         return Ok(of_the_page(asset, headers));
     }
@@ -79,19 +71,9 @@ pub async fn answer(
         return Err(HttpRefusal::new(StatusCode::NOT_FOUND, reason));
     };
     let query = UrlQuery::parse(uri.query().unwrap_or_default(), route.parameters)?;
-    of_a_route(route, published, ask, &query, headers).await
-}
-
-async fn of_a_route(
-    route: &Route,
-    published: &Arc<Published>,
-    ask: &Asker,
-    query: &UrlQuery,
-    headers: &HeaderMap,
-) -> HandlerResult {
     match route.handler {
-        Handler::Published(answer) => answer(published, query, headers),
-        Handler::Asked(question) => json_text(&SharedText::new(put(ask, question(query)).await?), headers),
+        Handler::Published(answer) => answer(published, &query, headers),
+        Handler::Asked(question) => json_text(&SharedText::new(put(ask, question(&query)).await?), headers),
         Handler::Streamed => {
             let since = query.number("since").map(i64::cast_unsigned);
             let mut response = Response::new(AnswerBody::Stream(stream::begin(published.clone(), since)));
@@ -101,6 +83,19 @@ async fn of_a_route(
             Ok(response)
         }
     }
+}
+
+fn check(method: &Method, uri: &Uri) -> Result<(), HttpRefusal> {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let reason = format!("{method} is not answered here: GET and HEAD are");
+        return Err(HttpRefusal::new(StatusCode::METHOD_NOT_ALLOWED, reason).with(header::ALLOW, "GET, HEAD"));
+    }
+    let length = uri.path().len() + uri.query().map_or(0, str::len);
+    if length > LONGEST_ADDRESS {
+        let reason = format!("an address of {length} bytes is too long: {LONGEST_ADDRESS} are allowed");
+        return Err(HttpRefusal::new(StatusCode::URI_TOO_LONG, reason));
+    }
+    Ok(())
 }
 
 /// Sends a query to the service.

@@ -184,25 +184,17 @@ async fn respond(
     shared: &Arc<ServerShared>,
 ) -> Result<Response<AnswerBody>, Infallible> {
     shared.published.requests.fetch_add(1, Relaxed);
-    let mut response = match consider(&request, ends, shared).await {
-        Ok(response) => response,
-        Err(refusal) => refusal.response(),
+    let considered = async {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        auth::authorize(shared.keys().token.as_deref(), &shared.peers, ends, uri, headers)?;
+        if !hyper::body::Body::is_end_stream(request.body()) {
+            let refusal = HttpRefusal::new(StatusCode::BAD_REQUEST, "a request here has no body: leave it out");
+            return Err(refusal.with(header::CONNECTION, "close"));
+        }
+        api::answer(&shared.published, &shared.ask, method, uri, headers).await
     };
+    let mut response = considered.await.unwrap_or_else(HttpRefusal::response);
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Ok(response)
-}
-
-async fn consider(
-    request: &Request<Incoming>,
-    ends: (SocketAddr, SocketAddr),
-    shared: &Arc<ServerShared>,
-) -> Result<Response<AnswerBody>, HttpRefusal> {
-    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-    auth::authorize(shared.keys().token.as_deref(), &shared.peers, ends, uri, headers)?;
-    if !hyper::body::Body::is_end_stream(request.body()) {
-        let refusal = HttpRefusal::new(StatusCode::BAD_REQUEST, "a request here has no body: leave it out");
-        return Err(refusal.with(header::CONNECTION, "close"));
-    }
-    api::answer(&shared.published, &shared.ask, method, uri, headers).await
 }
