@@ -14,7 +14,6 @@ pub struct Condition {
     pub when: Expr,
     /// For how long, before the rule fires.
     pub hold: Duration,
-    /// What ends it.
     pub until: Option<Expr>,
 }
 

@@ -9,7 +9,6 @@ use serde::Serialize;
 /// An alert that has begun to fire, or is resolved: as webhooks and commands receive it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Notice {
-    /// As it is now.
     #[serde(flatten)]
     pub alert: Alert,
     /// Identifies the rule and the subject; the same in every notice about both.
@@ -20,9 +19,7 @@ pub struct Notice {
     pub rule: String,
     pub pci_address: Option<String>,
     pub process_name: Option<String>,
-    /// When it began to fire.
     pub started_at: Timestamp,
-    /// When it was resolved.
     pub ended_at: Option<Timestamp>,
 }
 

@@ -52,7 +52,6 @@ impl Default for AlertSettings {
 }
 
 impl Receiver {
-    /// For people: how, and where.
     pub fn name(&self) -> String {
         match &self.way {
             Channel::Webhook { url, .. } => format!("webhook {}", without_secrets(url)),

@@ -69,25 +69,25 @@ pub fn listed(entry: &BufferEntry, now: u64) -> ListedBuffer {
 /// Writes the same as [`ListedBuffer`] does, some times faster.
 pub fn write(into: &mut Vec<u8>, entry: &BufferEntry, now: u64) {
     text(into, r#"{"pid":"#);
-    number(into, entry.pid.into());
+    json(into, &entry.pid);
     text(into, r#","devices":"#);
     text(into, &entry.devices.json);
     text(into, r#","kind":""#);
     text(into, entry.kind.name());
     text(into, r#"","id":"#);
-    number(into, entry.id);
+    json(into, &entry.id);
     text(into, r#","address":"#);
-    number(into, entry.address);
+    json(into, &entry.address);
     text(into, r#","bytes":"#);
-    number(into, entry.bytes);
+    json(into, &entry.bytes);
     match entry.banked {
         Some(banked) => {
             text(into, r#","bank_bytes":"#);
-            number(into, banked.per_bank);
+            json(into, &banked.per_bank);
             text(into, r#","banks":"#);
-            number(into, banked.banks.into());
+            json(into, &banked.banks);
             text(into, r#","logical_bytes":"#);
-            number(into, banked.logical);
+            json(into, &banked.logical);
         }
         None => text(into, r#","bank_bytes":null,"banks":null,"logical_bytes":null"#),
     }
@@ -96,7 +96,7 @@ pub fn write(into: &mut Vec<u8>, entry: &BufferEntry, now: u64) {
             text(into, r#","allocated_at":"#);
             json(into, &Timestamp((entry.time / 1_000_000) as i64));
             text(into, r#","age_seconds":"#);
-            number(into, age / 1000);
+            json(into, &(age / 1000));
             // As few digits as it takes, but one.
             let [tenths, hundredths, rest] = [age / 100 % 10, age / 10 % 10, age % 10].map(|digit| b'0' + digit as u8);
             match (hundredths, rest) {
@@ -122,10 +122,6 @@ pub fn write(into: &mut Vec<u8>, entry: &BufferEntry, now: u64) {
 /// Text that is JSON already.
 fn text(into: &mut Vec<u8>, text: &str) {
     into.extend_from_slice(text.as_bytes());
-}
-
-fn number(into: &mut Vec<u8>, number: u64) {
-    json(into, &number);
 }
 
 /// Anything else. Memory takes everything that is written to it.

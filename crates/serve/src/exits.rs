@@ -20,7 +20,6 @@ pub struct Exits {
     pub total: u64,
 }
 
-/// How many buffers are kept of each.
 const LARGEST: usize = 10;
 
 impl Exits {

@@ -3,7 +3,6 @@
 use super::poller::{Poller, Token};
 use model::Held;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use sources::Identity;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +15,6 @@ pub type Key = (u32, u64);
 
 pub struct LiveProcess {
     pub identity: Identity,
-    /// Ready when it ends.
     end: OwnedFd,
     token: Token,
     pub book: Option<Arc<File>>,
@@ -42,13 +40,9 @@ impl Processes {
         {
             return Some(*key);
         }
-        let end = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::NONBLOCK);
-        let end = end.or_else(|error| match error {
-            // Linux before 5.10.
-            Errno::INVAL => pidfd_open(Pid::from_raw(pid.cast_signed()).ok_or(error)?, PidfdFlags::empty()),
-            _ => Err(error),
-        });
-        let end = end.ok()?;
+        let raw = Pid::from_raw(pid.cast_signed())?;
+        // Linux before 5.10 knows no flags.
+        let end = pidfd_open(raw, PidfdFlags::NONBLOCK).or_else(|_| pidfd_open(raw, PidfdFlags::empty())).ok()?;
         let identity = sources::identify(pid)?;
         // It lives after it was read: so what was read is of this process, and of no other that had its number before.
         if !lives(&end) {

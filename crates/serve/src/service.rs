@@ -77,9 +77,9 @@ impl Service {
         self.state.poller.wait(ready, next)?;
         for token in ready.iter().copied() {
             if self.poc_connections.contains_key(&token) {
-                self.read_poc(token);
+                self.see_to_poc(token, PocConnection::read);
             } else if self.native_connections.contains_key(&token) {
-                self.read_native(token);
+                self.see_to_native(token, NativeConnection::read);
             } else if let Some(key) = self.state.processes.by_token.get(&token).copied() {
                 self.on_exit(key);
             } else if let Some(at) = self.endpoints.iter().position(|(endpoint, ..)| *endpoint == token) {
@@ -105,12 +105,9 @@ impl Service {
             written.clone()
         };
         self.native_connections.values_mut().for_each(|client| client.publish(now, began, &mut write));
-        let tokens: Vec<Token> = self.native_connections.keys().copied().collect();
-        for token in tokens {
-            if self.native_connections.get(&token).is_some_and(NativeConnection::is_behind) {
-                self.send_native(token);
-            }
-        }
+        let behind = self.native_connections.iter().filter(|(_, client)| client.is_behind());
+        let behind: Vec<Token> = behind.map(|(token, _)| *token).collect();
+        behind.into_iter().for_each(|token| self.see_to_native(token, |client, _, _| client.send()));
         Some((began, snapshot))
     }
 
@@ -167,15 +164,14 @@ impl Service {
         }
     }
 
-    fn read_poc(&mut self, token: Token) {
+    /// Lets a connection read, or see that a pause is over.
+    fn see_to_poc(
+        &mut self,
+        token: Token,
+        act: impl FnOnce(&mut PocConnection, &mut [u8], &mut ServiceState) -> AfterMessage,
+    ) {
         let Some(connection) = self.poc_connections.get_mut(&token) else { return };
-        let next = connection.read(&mut self.buffer, &mut self.state);
-        self.after_poc(token, next);
-    }
-
-    fn after_poc(&mut self, token: Token, next: AfterMessage) {
-        let Some(connection) = self.poc_connections.get_mut(&token) else { return };
-        match next {
+        match act(connection, &mut self.buffer, &mut self.state) {
             AfterMessage::Close => return self.close_poc(token),
             AfterMessage::Pause => drop(self.alarms.insert((Instant::now() + PAUSE, token))),
             AfterMessage::Stay => {}
@@ -196,21 +192,14 @@ impl Service {
         }
     }
 
-    fn read_native(&mut self, token: Token) {
+    /// Lets a client read or send.
+    fn see_to_native(
+        &mut self,
+        token: Token,
+        act: impl FnOnce(&mut NativeConnection, &mut [u8], &mut ServiceState) -> AfterMessage,
+    ) {
         let Some(client) = self.native_connections.get_mut(&token) else { return };
-        let next = client.read(&mut self.buffer, &mut self.state);
-        self.after_native(token, next);
-    }
-
-    fn send_native(&mut self, token: Token) {
-        let Some(client) = self.native_connections.get_mut(&token) else { return };
-        let next = client.send();
-        self.after_native(token, next);
-    }
-
-    fn after_native(&mut self, token: Token, next: AfterMessage) {
-        let Some(client) = self.native_connections.get_mut(&token) else { return };
-        if next == AfterMessage::Close {
+        if act(client, &mut self.buffer, &mut self.state) == AfterMessage::Close {
             self.native_connections.remove(&token);
             return;
         }
@@ -227,7 +216,7 @@ impl Service {
         let connections = self.poc_connections.iter().filter(|(_, connection)| connection.key() == Some(key));
         let last: Vec<Token> = connections.map(|(token, _)| *token).collect();
         // A fork may keep the connection open, but cannot speak for the process that exited.
-        last.into_iter().for_each(|token| self.read_poc(token));
+        last.into_iter().for_each(|token| self.see_to_poc(token, PocConnection::read));
         self.state.on_exit(key);
         self.native_connections.retain(|_, client| client.owner != Some(key));
     }
@@ -239,9 +228,8 @@ impl Service {
             && when <= now
         {
             self.alarms.pop_first();
-            if let Some(connection) = self.poc_connections.get_mut(&token) {
-                let next = connection.pause(&mut self.state);
-                self.after_poc(token, next);
+            if self.poc_connections.contains_key(&token) {
+                self.see_to_poc(token, |connection, _, state| connection.pause(state));
             } else if let Some(client) = self.native_connections.get_mut(&token) {
                 if client.is_stuck() {
                     let reason = "read nothing for ten seconds";

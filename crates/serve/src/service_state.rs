@@ -13,6 +13,7 @@ use model::figure::process::HELD_BYTES;
 use model::{Arch, Fault, Held, Process, Snapshot, Source};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -29,7 +30,6 @@ pub struct ServiceState {
     pub watch: RuleWatch,
     /// The last sample, without the processes that exited since.
     sample: Snapshot,
-    /// When that sample was started.
     sampled_at: Instant,
     /// A client wants a fresh sample.
     pub wants_sample: bool,
@@ -242,18 +242,17 @@ impl ServiceState {
         let bytes = |bytes: Option<model::Bytes>| bytes.map_or(0, |bytes| bytes.0);
         let (total_dram, total_l1) = (bytes(device.memory.dram_total), bytes(device.memory.l1_total));
         // Channels of 1 GiB on Wormhole, of 4 GiB on Blackhole.
-        let (architecture, dram_per_channel, l1_per_core) = match device.arch {
+        let (architecture, per_channel, l1_per_core) = match device.arch {
             None => (0, 0, 0),
             Some(Arch::Wormhole) => (2, 1u64 << 30, 1_499_136),
-            Some(Arch::Blackhole) => (3, (1u64 << 32) - 1, 1_572_864),
+            Some(Arch::Blackhole) => (3, 1u64 << 32, 1_572_864),
         };
-        let per_channel = if architecture == 3 { 1u64 << 32 } else { dram_per_channel };
         DeviceInfo {
             total_dram,
             total_l1,
             architecture,
             dram_channels: total_dram.checked_div(per_channel).unwrap_or(0) as u32,
-            dram_per_channel: dram_per_channel as u32,
+            dram_per_channel: u32::try_from(per_channel).unwrap_or(u32::MAX),
             l1_per_core,
             is_available: true,
             devices,
@@ -295,11 +294,10 @@ impl ServiceState {
         self.printed.insert(event, Instant::now());
         for (key, account) in self.accounts.iter() {
             for (device, bytes) in account.totals() {
-                let kinds = HELD_BYTES.fields().map(|field| field.name().into_owned());
-                let kinds: Vec<(String, u64)> = kinds.zip(bytes).collect();
-                let mut fields: Vec<(&str, &dyn std::fmt::Display)> = vec![("pid", &key.0), ("device", &device)];
+                let kinds: Vec<_> = HELD_BYTES.fields().map(|field| field.name()).zip(bytes).collect();
+                let mut fields: Vec<(&str, &dyn Display)> = vec![("pid", &key.0), ("device", &device)];
                 let shown = if only_kernels { &kinds[kinds.len() - 1..] } else { &kinds[..] };
-                fields.extend(shown.iter().map(|(name, bytes)| (name.as_str(), bytes as &dyn std::fmt::Display)));
+                fields.extend(shown.iter().map(|(name, bytes)| (&**name, bytes as &dyn Display)));
                 let buffers = account.buffers_on(device);
                 if !only_kernels {
                     fields.push(("buffers", &buffers));

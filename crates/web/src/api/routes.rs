@@ -25,7 +25,6 @@ pub struct Parameter {
     pub param_type: ParamType,
 }
 
-/// What a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamType {
     Text,
@@ -36,7 +35,6 @@ pub enum ParamType {
     Number(i64, i64),
 }
 
-/// What answers a request.
 pub enum Handler {
     /// Answered from what is published.
     Published(fn(&Published, &UrlQuery, &HeaderMap) -> HandlerResult),

@@ -53,7 +53,6 @@ fn object_of<S>(table: &[&'static Figure<S>]) -> Value {
     object
 }
 
-/// Whether a property is always there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Always,

@@ -41,7 +41,6 @@ pub const fn info<S>(name: &'static str, label: &'static str, help: &'static str
     Figure { metric: Metric::info(name, label), unit: Unit::Text, ..gauge(name, help, get) }
 }
 
-/// A table of such figures.
 macro_rules! rows {
     ($subject:ty; $($row:expr),+ $(,)?) => {
         &[$({ static ROW: Figure<$subject> = $row; &ROW }),+]
