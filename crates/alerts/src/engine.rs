@@ -84,11 +84,8 @@ impl Engine {
     pub fn alerts(&self, now: Duration) -> Vec<Alert> {
         let all = self.rules.iter().flat_map(|followed| followed.alerts(now));
         let mut all: Vec<(&SubjectId, Alert)> = all.collect();
-        let rank = |state: AlertState| match state {
-            AlertState::Firing => 0,
-            AlertState::Pending => 1,
-            AlertState::Resolved => 2,
-        };
+        let order = [AlertState::Firing, AlertState::Pending, AlertState::Resolved];
+        let rank = |state: AlertState| order.iter().position(|other| *other == state);
         all.sort_by(|(a, one), (b, other)| {
             let by_weight = rank(one.state).cmp(&rank(other.state)).then(other.severity.cmp(&one.severity));
             by_weight.then_with(|| one.name.cmp(&other.name)).then_with(|| a.cmp(b))

@@ -1,7 +1,7 @@
 //! `ttmon serve`: device memory of all users' processes, and records of those that exited.
 //!
-//! One thread sees to all sockets and processes; another takes samples. `state.rs` has what is known, `poc.rs` and `native.rs` what
-//! is said on the two sockets.
+//! One thread sees to all sockets and processes; another takes samples. `service_state.rs` has what is known, `poc.rs` and `native.rs`
+//! what is said on the two sockets.
 
 // Only the program uses this crate: what its own names say needs no comment.
 #![allow(missing_docs)]
@@ -26,7 +26,7 @@ mod web;
 
 use ::alerts::log::{LogLevel, log};
 use ::alerts::settings::AlertSettings;
-pub use args::{AFTER_HELP, Args, Compat, MetricOptions};
+pub use args::{AFTER_HELP, Args, MetricOptions};
 use ledger::wire::{OF_THE_MACHINE, OF_THE_USER};
 use model::Snapshot;
 use poller::{Poller, drain};

@@ -77,9 +77,9 @@ impl Service {
         self.state.poller.wait(ready, next)?;
         for token in ready.iter().copied() {
             if self.poc_connections.contains_key(&token) {
-                self.see_to_poc(token, PocConnection::read);
+                self.handle_poc(token, PocConnection::read);
             } else if self.native_connections.contains_key(&token) {
-                self.see_to_native(token, NativeConnection::read);
+                self.handle_native(token, NativeConnection::read);
             } else if let Some(key) = self.state.processes.by_token.get(&token).copied() {
                 self.on_exit(key);
             } else if let Some(at) = self.endpoints.iter().position(|(endpoint, ..)| *endpoint == token) {
@@ -107,7 +107,7 @@ impl Service {
         self.native_connections.values_mut().for_each(|client| client.publish(now, began, &mut write));
         let behind = self.native_connections.iter().filter(|(_, client)| client.is_behind());
         let behind: Vec<Token> = behind.map(|(token, _)| *token).collect();
-        behind.into_iter().for_each(|token| self.see_to_native(token, |client, _, _| client.send()));
+        behind.into_iter().for_each(|token| self.handle_native(token, |client, _, _| client.send()));
         Some((began, snapshot))
     }
 
@@ -165,7 +165,7 @@ impl Service {
     }
 
     /// Lets a connection read, or see that a pause is over.
-    fn see_to_poc(
+    fn handle_poc(
         &mut self,
         token: Token,
         act: impl FnOnce(&mut PocConnection, &mut [u8], &mut ServiceState) -> AfterMessage,
@@ -193,7 +193,7 @@ impl Service {
     }
 
     /// Lets a client read or send.
-    fn see_to_native(
+    fn handle_native(
         &mut self,
         token: Token,
         act: impl FnOnce(&mut NativeConnection, &mut [u8], &mut ServiceState) -> AfterMessage,
@@ -216,7 +216,7 @@ impl Service {
         let connections = self.poc_connections.iter().filter(|(_, connection)| connection.key() == Some(key));
         let last: Vec<Token> = connections.map(|(token, _)| *token).collect();
         // A fork may keep the connection open, but cannot speak for the process that exited.
-        last.into_iter().for_each(|token| self.see_to_poc(token, PocConnection::read));
+        last.into_iter().for_each(|token| self.handle_poc(token, PocConnection::read));
         self.state.on_exit(key);
         self.native_connections.retain(|_, client| client.owner != Some(key));
     }
@@ -229,7 +229,7 @@ impl Service {
         {
             self.alarms.pop_first();
             if self.poc_connections.contains_key(&token) {
-                self.see_to_poc(token, |connection, _, state| connection.pause(state));
+                self.handle_poc(token, |connection, _, state| connection.pause(state));
             } else if let Some(client) = self.native_connections.get_mut(&token) {
                 if client.is_stuck() {
                     let reason = "read nothing for ten seconds";

@@ -121,10 +121,8 @@ impl Published {
         {
             return (frame.clone(), newest);
         }
-        let mut frame = b"event: events\ndata: ".to_vec();
-        frame.extend_from_slice(&shown.events.since(since, usize::MAX));
-        frame.extend_from_slice(b"\n\n");
-        let frame = Bytes::from(frame);
+        let events = shown.events.since(since, usize::MAX);
+        let frame = Bytes::from([&b"event: events\ndata: "[..], &events, b"\n\n"].concat());
         shown.cached_frame = Some((since, newest, frame.clone()));
         (frame, newest)
     }

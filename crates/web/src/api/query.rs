@@ -45,12 +45,8 @@ impl UrlQuery {
 
     /// Several values with commas between them.
     pub fn list(&self, name: &str) -> Vec<&str> {
-        self.get(name)
-            .into_iter()
-            .flat_map(|value| value.split(','))
-            .map(str::trim)
-            .filter(|one| !one.is_empty())
-            .collect()
+        let values = self.get(name).unwrap_or_default().split(',').map(str::trim);
+        values.filter(|one| !one.is_empty()).collect()
     }
 
     /// How many, and leaving out how many.

@@ -10,11 +10,11 @@ pub struct HistoryLevel {
     pub step: i64,
     /// Slices that are kept.
     most: usize,
-    slices: VecDeque<Slice>,
+    pub slices: VecDeque<Slice>,
     /// What came in the step that is not over yet.
     open: Vec<OpenStep>,
     /// Whether something was here that is gone.
-    has_dropped: bool,
+    pub has_dropped: bool,
     /// The step of the last value.
     last_step: i64,
     /// What slices take.
@@ -22,7 +22,7 @@ pub struct HistoryLevel {
 }
 
 #[derive(Debug)]
-struct Slice {
+pub struct Slice {
     /// Its place in time, in lengths of a slice since 1970.
     number: i64,
     /// By the number of the figure.
@@ -118,14 +118,6 @@ impl HistoryLevel {
             let inside: usize = slice.chunks.iter().map(StepChunk::bytes).sum();
             self.bytes -= slice.chunks.capacity() * size_of::<StepChunk>() + inside;
         }
-    }
-
-    pub fn slices(&self) -> usize {
-        self.slices.len()
-    }
-
-    pub fn has_dropped(&self) -> bool {
-        self.has_dropped
     }
 
     pub fn oldest(&self) -> Option<i64> {

@@ -10,7 +10,7 @@ import * as log from "./log.js";
 import * as memory from "./memory.js";
 import * as mesh from "./mesh.js";
 import * as overview from "./overview.js";
-import { complaint, deviceLink, signOf } from "./pieces.js";
+import { complaint, deviceLink, pill, signOf } from "./pieces.js";
 import * as process from "./process.js";
 import * as processes from "./processes.js";
 import { change, currentRange, go, href, read, route } from "./route.js";
@@ -122,9 +122,8 @@ function wrapped(alert) {
 }
 
 function problemRow(device) {
-  const [sign, tone] = signOf(device);
   const text = h("span");
-  const node = h("li", null, h(`span.pill.${tone}`, null, h("span", { "aria-hidden": true }, sign), device.state), deviceLink(device.id, h("b", null, `device ${device.id} is ${device.state}`)), text);
+  const node = h("li", null, pill(signOf(device), device.state), deviceLink(device.id, h("b", null, `device ${device.id} is ${device.state}`)), text);
   return { node, update: ({ device }) => put(text, complaint(device)) };
 }
 

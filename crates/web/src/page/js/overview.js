@@ -9,7 +9,7 @@ import { partsOf, remarkOf, usedText } from "./memory.js";
 import { SIGNS, belowLimit, complaint, gauge, isAged, panel, statePill, table, tile } from "./pieces.js";
 import { largestOf, processRow } from "./processes.js";
 import { spark } from "./chart.js";
-import { currentRange, href } from "./route.js";
+import { currentRange, deviceHref, href } from "./route.js";
 import { now } from "./store.js";
 
 /// What is used of a capacity, in the tone of one that is tight or full, and as a bar.
@@ -142,7 +142,7 @@ function cardFrame(device) {
     state.update(device);
     node.classList.toggle("problem", !isFine(device));
     node.classList.toggle("aged", isAged(device));
-    attr(link, "href", href(`device/${encodeURIComponent(device.id)}`));
+    attr(link, "href", deviceHref(device.id));
     trend.show(tracks.get(`${device.id} ${figure.name}`), limitOf(figure, device), now(), range);
   };
   return { state, trend, link, update };

@@ -3,7 +3,7 @@
 import { attr, h, put, s, style } from "./dom.js";
 import { age } from "./format.js";
 import { isAtLimit, isFine, isUnread, judge, limitOf, read, roleOf, shareOf, show, showOf, stateOf } from "./figures.js";
-import { change, href, route } from "./route.js";
+import { change, deviceHref, route } from "./route.js";
 import { get, store } from "./store.js";
 
 /// A sign and a tone for each judgement: a colour alone says nothing to some.
@@ -11,6 +11,9 @@ export const SIGNS = { normal: ["●", "good"], warning: ["▲", "warn"], critic
 
 /// The sign and the tone of a device's state. What cannot be read, and need not be, is neither good nor wrong.
 export const signOf = (device) => (isUnread(device) ? ["◇", "plain"] : SIGNS[stateOf(device).judgement]);
+
+/// A word with a sign, in its tone.
+export const pill = ([sign, tone], word) => h(`span.pill.${tone}`, null, h("span", { "aria-hidden": true }, sign), word);
 
 export function statePill() {
   const sign = h("span", { "aria-hidden": true });
@@ -70,7 +73,7 @@ export function tile(label) {
   return { node: h("div.tile", null, h("span.name", null, label), value, note), value, note };
 }
 
-export const deviceLink = (id, ...content) => h("a", { href: href(`device/${encodeURIComponent(id)}`) }, ...(content.length ? content : [id]));
+export const deviceLink = (id, ...content) => h("a", { href: deviceHref(id) }, ...(content.length ? content : [id]));
 
 /// A panel with a heading.
 export const panel = (title, ...content) => h("section.panel", null, h("h2", null, ...[title].flat()), ...content);
