@@ -15,7 +15,7 @@ pub type Key = (u32, u64);
 
 pub struct LiveProcess {
     pub identity: Identity,
-    end: OwnedFd,
+    pub end: OwnedFd,
     token: Token,
     pub book: Option<Arc<File>>,
     /// What the last sample says that it holds; absent when the sample does not have it.
@@ -36,7 +36,7 @@ impl Processes {
     /// The process that has this pid now. `None` when there is none.
     pub fn know(&mut self, pid: u32, poller: &Poller) -> Option<Key> {
         if let Some(key) = self.by_pid.get(&pid)
-            && self.all.get(key).is_some_and(LiveProcess::lives)
+            && self.all.get(key).is_some_and(|live| lives(&live.end))
         {
             return Some(*key);
         }
@@ -66,13 +66,8 @@ impl Processes {
     }
 }
 
-impl LiveProcess {
-    pub fn lives(&self) -> bool {
-        lives(&self.end)
-    }
-}
-
-fn lives(end: &OwnedFd) -> bool {
+/// Whether a process has not ended, by its pidfd.
+pub fn lives(end: &OwnedFd) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(end, PollFlags::IN)], Some(&now)) == Ok(0)
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use watch::client::program;
 use watch::handover::{Arrived, receive};
@@ -147,7 +147,7 @@ impl NativeConnection {
             }
             Request::Devices {} => self.say(&ServiceAnswer::Devices(state.snapshot().devices)),
             Request::Processes {} => self.say(&ServiceAnswer::Processes(state.snapshot().processes)),
-            Request::Snapshot { fresh: true } if state.age() > FRESH => {
+            Request::Snapshot { fresh: true } if state.sampled_at.elapsed() > FRESH => {
                 self.awaiting += 1;
                 self.asked_at = Instant::now();
                 state.wants_sample = true;
@@ -247,15 +247,11 @@ fn other_version(theirs: u32) -> String {
     format!("this service speaks version {ours} and you speak version {theirs}: use a ttmon of the same version")
 }
 
-#[cfg(not(debug_assertions))]
-fn own_version() -> u32 {
-    ledger::wire::VERSION
-}
-
 /// The version of the protocol. Tests of upgrades run the debug build with another number in `TTMON_WIRE_VERSION`.
-#[cfg(debug_assertions)]
 fn own_version() -> u32 {
-    static OTHER: std::sync::LazyLock<Option<u32>> =
-        std::sync::LazyLock::new(|| std::env::var("TTMON_WIRE_VERSION").ok()?.parse().ok());
+    static OTHER: LazyLock<Option<u32>> = LazyLock::new(|| {
+        let other = std::env::var("TTMON_WIRE_VERSION").ok().filter(|_| cfg!(debug_assertions));
+        other?.parse().ok()
+    });
     OTHER.unwrap_or(ledger::wire::VERSION)
 }

@@ -13,19 +13,19 @@ use std::os::fd::OwnedFd;
 pub struct PocConnection {
     pub socket: OwnedFd,
     splitter: Splitter,
-    peer: PocPeer,
+    pub peer: PocPeer,
     /// Whether it is waited for to read its answers.
     pub was_behind: bool,
 }
 
 /// Who speaks, and what there is to say to it.
-struct PocPeer {
+pub struct PocPeer {
     /// As the kernel says.
     pid: u32,
     /// As it calls itself, in its own PID namespace.
     inner_pid: u32,
     /// Absent when it was gone before it could be known.
-    key: Option<Key>,
+    pub key: Option<Key>,
     may_speak_for_others: bool,
     /// The last process that it spoke for.
     other: Option<(i32, Key)>,
@@ -72,10 +72,6 @@ impl PocConnection {
             mistakes: 0,
         };
         PocConnection { socket, splitter: Splitter::default(), peer, was_behind: false }
-    }
-
-    pub fn key(&self) -> Option<Key> {
-        self.peer.key
     }
 
     /// Whether answers wait to be sent.

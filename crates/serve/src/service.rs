@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
 use serde_json::json;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -64,9 +65,9 @@ impl Service {
     }
 
     pub fn open(&mut self, endpoint: Endpoint, listener: UnixListenSocket) -> rustix::io::Result<()> {
+        let token = self.state.poller.watch(&listener.socket)?;
         let protocol = if endpoint == Endpoint::Poc { "poc" } else { "native" };
         log(LogLevel::Info, "listening", &[("protocol", &protocol), ("path", &listener.path.display())]);
-        let token = self.state.poller.watch(&listener.socket)?;
         self.endpoints.push((token, endpoint, listener));
         Ok(())
     }
@@ -97,13 +98,9 @@ impl Service {
         let mut snapshot = self.state.snapshot();
         self.follow_rules(&mut snapshot);
         let (now, snapshot) = (Instant::now(), Arc::new(snapshot));
-        let mut written: Option<Arc<Vec<u8>>> = None;
-        let mut write = || {
-            written = written
-                .take()
-                .or_else(|| frame(&ServiceAnswer::Snapshot(Cow::Borrowed(&*snapshot))).ok().map(Arc::new));
-            written.clone()
-        };
+        let written = OnceCell::new();
+        let answer = ServiceAnswer::Snapshot(Cow::Borrowed(&*snapshot));
+        let mut write = || written.get_or_init(|| frame(&answer).ok().map(Arc::new)).clone();
         self.native_connections.values_mut().for_each(|client| client.publish(now, began, &mut write));
         let behind = self.native_connections.iter().filter(|(_, client)| client.is_behind());
         let behind: Vec<Token> = behind.map(|(token, _)| *token).collect();
@@ -183,7 +180,7 @@ impl Service {
     }
 
     fn close_poc(&mut self, token: Token) {
-        let key = self.poc_connections.remove(&token).and_then(|connection| connection.key());
+        let key = self.poc_connections.remove(&token).and_then(|connection| connection.peer.key);
         if let Some(key) = key {
             if let Some(live) = self.state.processes.all.get_mut(&key) {
                 live.connections = live.connections.saturating_sub(1);
@@ -213,7 +210,7 @@ impl Service {
 
     /// Handles a process that has exited: first its last messages.
     fn on_exit(&mut self, key: super::live_processes::Key) {
-        let connections = self.poc_connections.iter().filter(|(_, connection)| connection.key() == Some(key));
+        let connections = self.poc_connections.iter().filter(|(_, connection)| connection.peer.key == Some(key));
         let last: Vec<Token> = connections.map(|(token, _)| *token).collect();
         // A fork may keep the connection open, but cannot speak for the process that exited.
         last.into_iter().for_each(|token| self.handle_poc(token, PocConnection::read));

@@ -2,7 +2,7 @@
 
 use super::buffers::{self, BufferPage};
 use super::exits::{self, Exits, held_by_book};
-use super::live_processes::{Key, Processes};
+use super::live_processes::{Key, Processes, lives};
 use super::merge;
 use super::poller::Poller;
 use alerts::log::{LogLevel, log};
@@ -30,7 +30,7 @@ pub struct ServiceState {
     pub watch: RuleWatch,
     /// The last sample, without the processes that exited since.
     sample: Snapshot,
-    sampled_at: Instant,
+    pub sampled_at: Instant,
     /// A client wants a fresh sample.
     pub wants_sample: bool,
     /// When what remains was last printed, and when the kernels were.
@@ -99,10 +99,6 @@ impl ServiceState {
         idle.into_iter().for_each(|key| drop(self.processes.remove(key)));
     }
 
-    pub fn age(&self) -> Duration {
-        self.sampled_at.elapsed()
-    }
-
     /// Forgets a process without memory, devices and connections.
     pub fn forget_if_idle(&mut self, key: Key) {
         if self.is_idle(key) {
@@ -116,7 +112,7 @@ impl ServiceState {
             && live.book.is_none()
             && live.sampled.is_none()
             && self.accounts.get(key).is_none()
-            && live.lives()
+            && lives(&live.end)
     }
 
     /// A process has exited: its bytes are not counted from now on.

@@ -28,10 +28,10 @@ fn tables() -> Value {
     let state =
         |state: State| json!({ "name": state.name(), "meaning": state.meaning(), "judgement": state.judge().name() });
     json!({
-        "device": rows(DEVICE_FIGURES),
-        "process": rows(PROCESS_FIGURES),
-        "held": rows(HELD_FIGURES),
-        "machine": rows(MACHINE_FIGURES),
+        "device": DEVICE_FIGURES.iter().map(row).collect::<Vec<_>>(),
+        "process": PROCESS_FIGURES.iter().map(row).collect::<Vec<_>>(),
+        "held": HELD_FIGURES.iter().map(row).collect::<Vec<_>>(),
+        "machine": MACHINE_FIGURES.iter().map(row).collect::<Vec<_>>(),
         "sections": Section::ALL.map(Section::name),
         "states": State::ALL.map(state),
         "sources": Source::ALL.map(|source| json!({ "name": source.name(), "meaning": source.meaning() })),
@@ -43,11 +43,7 @@ fn tables() -> Value {
     })
 }
 
-fn rows<S>(table: &[&'static Figure<S>]) -> Vec<Value> {
-    table.iter().map(|figure| row(figure)).collect()
-}
-
-fn row<S>(figure: &'static Figure<S>) -> Value {
+fn row<S>(figure: &&'static Figure<S>) -> Value {
     let unit = figure.unit;
     json!({
         "name": figure.name,

@@ -67,7 +67,6 @@ const SINCE: Parameter = parameter("since", ParamType::Number(0, i64::MAX), "Onl
 const TIME: ParamType = ParamType::Number(i64::MIN, i64::MAX);
 const STEP: ParamType = ParamType::Number(1, i64::MAX);
 const ORDERS: ParamType = ParamType::OneOf(&["bytes", "age", "device"]);
-/// At most `handlers::LONGEST_FILTER` characters.
 const FILTER: &str = "Only those that match: the filter of `ttmon top`, at most 500 characters. `growth` is not known here and matches nothing.";
 const FROM: &str = "Milliseconds since 1970, or before now when negative; an hour before `to` by default.";
 const TO: &str = "Milliseconds since 1970, or before now when negative or zero; now by default.";
