@@ -7,9 +7,9 @@ use model::{PciAddress, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) enum RuleState {
-    /// Its condition does not hold.
+    #[default]
     Inactive,
     /// Its condition holds since then, by the clock of the engine and by the wall clock.
     Pending(Duration, Timestamp),
@@ -19,7 +19,7 @@ pub(crate) enum RuleState {
     Resolved(Timestamp, Duration, Timestamp),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Track {
     pub state: RuleState,
     /// What each distinct comparison of the rule looks at.
@@ -54,15 +54,7 @@ impl Track {
                 values.push(ComparedValue::new(compare));
             }
         }
-        Track {
-            state: RuleState::Inactive,
-            values,
-            seen: Duration::ZERO,
-            text: String::new(),
-            value: None,
-            pci_address: None,
-            process_name: None,
-        }
+        Track { values, ..Track::default() }
     }
 
     /// Takes the current values of a subject that is in the snapshot.
@@ -113,7 +105,6 @@ impl Track {
         expr.holds(&|compare| self.compared(compare)?.value_last(now, look_back))
     }
 
-    /// Whether there is any value now.
     pub fn has_value(&self) -> bool {
         self.values.iter().any(|value| value.now.is_some())
     }
@@ -153,14 +144,8 @@ impl Track {
 
 impl ComparedValue {
     fn new(compare: &Compare) -> ComparedValue {
-        ComparedValue {
-            compare: compare.clone(),
-            now: None,
-            limit_now: None,
-            last: None,
-            limit_last: None,
-            window: VecDeque::new(),
-        }
+        let (now, limit_now, last, limit_last) = (None, None, None, None);
+        ComparedValue { compare: compare.clone(), now, limit_now, last, limit_last, window: VecDeque::new() }
     }
 
     fn take(&mut self, now: Duration, subject: &Subject) {

@@ -37,7 +37,9 @@ macro_rules! named {
 
 mod alert;
 mod board;
+mod comparison;
 mod device;
+pub mod duration;
 mod engines;
 mod event;
 mod exit_record;
@@ -60,6 +62,7 @@ mod units;
 
 pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
+pub use comparison::Comparison;
 pub use device::{Arch, Device, DriverUsed, Firmware, Link, Memory, State};
 pub use engines::{EngineCounters, engine_percent};
 pub use event::{Event, Weight};

@@ -38,7 +38,7 @@ fn a_crate_uses_only_the_crates_above_it() {
         ("agent", &["ledger", "model", "sources"]),
         ("sim", &["ledger", "model"]),
         ("alerts", &["model"]),
-        ("web", &["model"]),
+        ("web", &["ledger", "model"]),
         ("show", &["model"]),
         ("watch", &["alerts", "ledger", "model", "show", "sim", "sources"]),
         ("top", &["alerts", "ledger", "model", "show", "sources", "watch"]),
