@@ -1,25 +1,18 @@
 //! How two numbers are compared, in the rules of alerts and in filters.
 
-/// How a number is compared with another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Comparison {
-    AtLeast,
-    AtMost,
-    Is,
-    IsNot,
-    Above,
-    Below,
+named! {
+    /// How a number is compared with another one.
+    pub enum Comparison {
+        AtLeast = ">=",
+        AtMost = "<=",
+        Is = "==",
+        IsNot = "!=",
+        Above = ">",
+        Below = "<",
+    }
 }
 
-named! { Comparison: AtLeast = ">=", AtMost = "<=", Is = "==", IsNot = "!=", Above = ">", Below = "<" }
-
 impl Comparison {
-    /// The comparison that is written so.
-    pub fn named(sign: &str) -> Option<Comparison> {
-        Comparison::ALL.into_iter().find(|comparison| comparison.name() == sign)
-    }
-
     /// What holds when this does not.
     pub fn opposite(self) -> Comparison {
         match self {
