@@ -4,6 +4,7 @@ use super::theme::{Theme, Tone};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use show::style::Line;
 use show::text::{Align, clean, cut, fit, width};
 
 /// Writes a text from `x` on, not beyond `end`, and returns where it ended. Harmful characters are replaced.
@@ -23,6 +24,13 @@ pub fn put(buf: &mut Buffer, x: u16, y: u16, end: u16, text: &str, style: Style)
     }
     let text = clean(text);
     buf.set_stringn(x, y, &text, usize::from(end - x), style).0
+}
+
+/// Writes texts in their tones, one behind the other.
+pub fn put_line(buf: &mut Buffer, (mut x, y): (u16, u16), end: u16, line: &Line, theme: &Theme) {
+    for (text, tone) in line {
+        x = put(buf, x, y, end, text, theme.style(*tone));
+    }
 }
 
 /// Fills the cells from `x` to `end` with one character of one column, and returns where they ended.

@@ -84,11 +84,7 @@ impl Theme {
 
     /// What is in front of a chip.
     pub fn mark(&self, is_selected: bool) -> &'static str {
-        match (is_selected, self.unicode) {
-            (false, _) => " ",
-            (true, true) => "▸",
-            (true, false) => ">",
-        }
+        if is_selected { self.glyphs().selected } else { " " }
     }
 
     /// The colour of the n-th line of a chart.

@@ -2,13 +2,13 @@
 
 use super::rows::{self, MemoryRow, Tab};
 use super::{cursor, first_row, rule, selected_chip, style_of};
-use crate::paint::{cell, columns, fill, put};
+use crate::paint::{cell, columns, fill, put, put_line};
 use crate::state::TopState;
 use crate::theme::Tone;
 use model::Bytes;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use show::grid::{Cell, Column, fitted};
+use show::grid::{self, Cell, Column};
 use show::memory::draw::age;
 use show::memory::draw::lists::{
     buffer_cells, buffer_columns, bytes, death_cells, death_columns, process_cells, process_columns, words,
@@ -158,29 +158,20 @@ fn table(
     let theme = &state.theme;
     let style = style_of(theme, area.width);
     let seen = &rows[..rows.len().min(usize::from(area.height.saturating_sub(1)).max(1))];
-    let mut columns = match tab {
+    let columns = match tab {
         Tab::Processes => process_columns(pids(rows)),
         Tab::Buffers => buffer_columns(view),
         Tab::Deaths => death_columns(),
         Tab::Left => left_columns(),
     };
-    let mut lines: Vec<Vec<Cell>> = seen.iter().map(|row| cells(row, view, &style)).collect();
-    let widths = fitted(&mut columns, &mut lines, usize::from(area.width.saturating_sub(2)));
-    let heads: Vec<Cell> = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Tone::Faint)).collect();
-    let all = std::iter::once(&heads).chain(&lines);
-    for (n, (line, y)) in all.zip(area.top()..area.bottom()).enumerate() {
-        let is_selected = n > 0 && selected == Some(n - 1);
-        let mut x = area.x + 1;
-        for ((text, column), width) in line.iter().zip(&columns).zip(&widths) {
-            let Cell::Text(text, tone) = text else { continue };
-            let width = (*width as u16).min(area.right().saturating_sub(x));
-            let tone = if is_selected { Tone::Selected } else { *tone };
-            cell(buf, (x, y), width, text, column.align, theme.style(tone), theme);
-            x = x.saturating_add(width).saturating_add(1);
-        }
-        if is_selected {
+    let cells = seen.iter().map(|row| cells(row, view, &style)).collect();
+    let lines = grid::lines(columns, cells, usize::from(area.width.saturating_sub(2)), Tone::Faint, &style);
+    for (n, (mut line, y)) in lines.into_iter().zip(area.top()..area.bottom()).enumerate() {
+        if selected.is_some_and(|selected| n == selected + 1) {
+            line.iter_mut().for_each(|(_, tone)| *tone = Tone::Selected);
             fill(buf, Rect { y, height: 1, ..area }, theme.style(Tone::Selected));
         }
+        put_line(buf, (area.x + 1, y), area.right(), &line, theme);
     }
     1 + seen.len() as u16
 }

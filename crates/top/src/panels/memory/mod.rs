@@ -32,7 +32,7 @@ const GOOD_LIST: u16 = 8;
 const WHEEL: isize = 3;
 
 struct MemoryLayout {
-    grid: chips::ChipGrid,
+    grid: chips::ChipRows,
     chips: Rect,
     detail: Rect,
     lines: Vec<detail::MemoryLine>,
@@ -44,7 +44,7 @@ struct MemoryLayout {
 
 impl MemoryLayout {
     fn of(state: &TopState, view: &View, area: Rect) -> MemoryLayout {
-        let grid = chips::ChipGrid::of(state, view, area);
+        let grid = chips::ChipRows::of(state, view, area);
         let height = grid.rows.min(area.height);
         let chips = Rect { height, ..area };
         let rest = Rect { y: area.y + height, height: area.height - height, ..area };
@@ -74,9 +74,12 @@ fn view_of(moment: &Moment) -> Cow<'_, View> {
     }
 }
 
+fn is_selected(state: &TopState, chip: &Chip) -> bool {
+    state.device.as_ref().is_some_and(|id| id.to_string() == chip.id)
+}
+
 fn selected_chip<'a>(state: &TopState, view: &'a View) -> Option<&'a Chip> {
-    let id = state.device.as_ref()?.to_string();
-    view.chips.iter().find(|chip| chip.id == id)
+    view.chips.iter().find(|chip| is_selected(state, chip))
 }
 
 /// Text of `ttmon mem` is made with a style of the same width and characters.
