@@ -1,6 +1,7 @@
 //! The columns of the process table.
 
 use ProcessColumn::*;
+use show::text::Align;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessColumn {
@@ -63,6 +64,10 @@ impl ProcessColumn {
     /// Whether people want its largest value first.
     pub fn is_number(self) -> bool {
         !matches!(self, Devices | Pid | User | Container | Source | Command)
+    }
+
+    pub fn align(self) -> Align {
+        if self == Pid || self.is_number() { Align::Right } else { Align::Left }
     }
 
     pub fn head(self) -> &'static str {

@@ -11,6 +11,7 @@ mod args;
 mod chart_window;
 mod column;
 pub mod config;
+mod cursor;
 mod feed;
 #[cfg(test)]
 mod golden;

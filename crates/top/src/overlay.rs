@@ -1,5 +1,6 @@
 //! What windows and views remember of themselves: where a cursor is, what was typed, what is chosen.
 
+use super::cursor::Cursor;
 use super::settings::TopSettings;
 use model::figure::Field;
 use model::figure::device::ASIC_TEMP;
@@ -52,21 +53,12 @@ pub struct SignalTarget {
     pub name: String,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct SortMenu {
-    pub at: usize,
-}
-
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct MemoryChosen {
     pub tab: MemoryTab,
     pub pid: Option<u32>,
     pub kind: Option<&'static str>,
-    /// What the cursor is on. By what it is, so that it stays there when the order changes.
-    pub key: Option<MemoryKey>,
-    /// Where that was, for when it is gone.
-    pub at: usize,
-    pub scroll: usize,
+    pub cursor: Cursor<MemoryKey>,
     pub closer: Option<MemoryKey>,
 }
 

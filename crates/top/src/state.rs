@@ -2,7 +2,7 @@
 
 use super::chart_window::Charts;
 use super::hosts::Hosts;
-use super::overlay::{Detail, FilterPrompt, MemoryChosen, MeshChosen, Setup, SignalMenu, SortMenu};
+use super::overlay::{Detail, FilterPrompt, MemoryChosen, MeshChosen, Setup, SignalMenu};
 use super::places::ChipPlaces;
 use super::player::PlayCommand;
 use super::rows::ProcessRows;
@@ -77,7 +77,7 @@ pub enum TopView {
 pub enum Overlay {
     Help { scroll: usize },
     Setup(Setup),
-    Sort(SortMenu),
+    Sort { at: usize },
     Signals(SignalMenu),
     Filter(FilterPrompt),
     Detail(Detail),

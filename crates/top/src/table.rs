@@ -1,6 +1,7 @@
 //! What is chosen in the process table.
 
 use super::column::ProcessColumn;
+use super::cursor::Cursor;
 use super::rows::ProcessRows;
 use super::settings::TopSettings;
 use model::Timestamp;
@@ -15,9 +16,8 @@ pub fn sort_by(settings: &mut TopSettings, column: ProcessColumn) {
 /// What is chosen in the process table. Sort, columns and tree are settings.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ProcessTable {
-    /// The process that the cursor is on. By pid, so that it stays there when the order changes.
-    pub selected: Option<u32>,
-    pub scroll: usize,
+    /// The process that the cursor is on, by pid.
+    pub cursor: Cursor<u32>,
     /// Columns by which the command is scrolled.
     pub sideways: usize,
     pub tagged: BTreeSet<u32>,
@@ -25,12 +25,6 @@ pub struct ProcessTable {
     pub filter: String,
     /// The filters of this session, the oldest first.
     pub filters: Vec<String>,
-    /// Where the cursor is. When its process ends, the one at its place gets it.
-    pub at: usize,
-    /// Whether the cursor was moved. Until then it stays on the first row.
-    pub is_chosen: bool,
-    /// Whether the wheel has turned the table away from the cursor.
-    pub is_away: bool,
     /// The process that was clicked, and the sample at that time: the second click of a double click is soon after.
     pub clicked: Option<(u32, Timestamp)>,
 }
@@ -38,26 +32,18 @@ pub struct ProcessTable {
 impl ProcessTable {
     /// Keeps the cursor on its process, or at its place.
     pub fn keep(&mut self, rows: &ProcessRows) {
-        let followed = self.selected.filter(|_| self.is_chosen).and_then(|pid| rows.position(pid));
-        let kept = if self.is_chosen { self.at } else { 0 };
-        self.at = followed.unwrap_or(kept.min(rows.len().saturating_sub(1)));
-        self.selected = rows.pid_at(self.at);
+        self.cursor.at = self.cursor.place(rows.len(), |pid| rows.position(*pid));
+        self.cursor.key = rows.pid_at(self.cursor.at);
     }
 
-    /// Puts the cursor on a row, or on the last one.
-    pub fn select(&mut self, rows: &ProcessRows, at: usize) {
-        self.is_chosen = true;
-        self.is_away = false;
-        self.at = at.min(rows.len().saturating_sub(1));
-        self.selected = rows.pid_at(self.at);
+    /// Puts the cursor on a row, or on the last one, where there is room for so many rows.
+    pub fn select(&mut self, rows: &ProcessRows, at: usize, room: usize) {
+        let at = at.min(rows.len().saturating_sub(1));
+        self.cursor.select(at, rows.pid_at(at), rows.len(), room);
     }
 
-    /// The first row that is drawn when there is room for so many: no row is wasted, and the cursor is in view.
+    /// The first row that is drawn when there is room for so many.
     pub fn first(&self, rows: &ProcessRows, room: usize) -> usize {
-        let most = rows.len().saturating_sub(room);
-        if self.is_away || room == 0 {
-            return self.scroll.min(most);
-        }
-        self.scroll.max((self.at + 1).saturating_sub(room)).min(self.at).min(most)
+        self.cursor.first(self.cursor.at, rows.len(), room)
     }
 }

@@ -1,24 +1,17 @@
 //! One process in detail: what it holds, its buffers, its past, its surroundings.
 
-use super::scroll;
-use crate::keys::KeyPress;
+use crate::keys::{self, KeyPress};
 pub use crate::overlay::Detail;
 use crate::paint::{clear, frame, put};
 use crate::state::{Overlay, TopState};
 use crate::theme::Tone;
-use crossterm::event::{KeyCode, KeyModifiers, MouseEvent};
+use crossterm::event::KeyCode;
 use model::{Bytes, Exact, MemoryKind, Process, Runtime, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use show::text::clean;
 
 type DetailLine = (String, Tone);
-
-impl Detail {
-    pub fn of(pid: u32) -> Detail {
-        Detail { pid, scroll: 0 }
-    }
-}
 
 pub fn draw(state: &TopState, detail: &Detail, area: Rect, buf: &mut Buffer) {
     let area = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
@@ -210,22 +203,15 @@ fn age(seconds: f64) -> String {
 }
 
 /// A key was pressed. `None` closes the window.
-pub fn press(state: &mut TopState, mut detail: Detail, (code, _): KeyPress) -> Option<Overlay> {
-    if matches!(code, KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q')) {
+pub fn press(state: &TopState, mut detail: Detail, key: KeyPress) -> Option<Overlay> {
+    if matches!(key.0, KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q')) {
         return None;
     }
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
     let width = usize::from(state.area.width.saturating_sub(4));
     let last = lines(state, detail.pid, width).len().saturating_sub(page);
-    detail.scroll = scroll::pressed(code, detail.scroll, page, last);
+    detail.scroll = keys::scrolled(key, detail.scroll, page, last).unwrap_or(detail.scroll.min(last));
     Some(Overlay::Detail(detail))
-}
-
-pub fn mouse(state: &mut TopState, detail: Detail, event: MouseEvent) -> Option<Overlay> {
-    match scroll::turned(event, state.area) {
-        Some(code) => press(state, detail, (code, KeyModifiers::NONE)),
-        None => Some(Overlay::Detail(detail)),
-    }
 }
 
 #[cfg(test)]

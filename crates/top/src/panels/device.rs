@@ -1,13 +1,12 @@
 //! One device in detail: everything that the table of figures has, by sections, and the processes that hold it.
 
 use super::devices::figures;
-use super::scroll;
-use crate::keys::KeyPress;
+use crate::keys::{self, KeyPress};
 use crate::paint::{clear, frame, put, wrapped};
 use crate::state::{Overlay, TopState};
 use crate::theme::Tone;
 use crate::unit_text::UnitText;
-use crossterm::event::{KeyCode, KeyModifiers, MouseEvent};
+use crossterm::event::KeyCode;
 use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE};
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
@@ -230,24 +229,17 @@ fn holders(state: &TopState, device: &Device) -> Vec<FactLine> {
 }
 
 /// A key was pressed. `None` closes the window.
-pub fn press(state: &mut TopState, at: usize, (code, _): KeyPress) -> Option<Overlay> {
+pub fn press(state: &mut TopState, at: usize, key: KeyPress) -> Option<Overlay> {
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
     let width = state.area.width.saturating_sub(2);
-    match code {
+    match key.0 {
         KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | 'd') => return None,
         KeyCode::Tab | KeyCode::Char('n') => state.step_device(1),
         KeyCode::BackTab | KeyCode::Char('N') => state.step_device(-1),
         _ => {}
     }
-    let count = state.selected_device().map_or(0, |device| rows(&columns(state, device, width)));
-    Some(Overlay::Device { scroll: scroll::pressed(code, at, page, count.saturating_sub(page)) })
-}
-
-pub fn mouse(state: &mut TopState, at: usize, event: MouseEvent) -> Option<Overlay> {
-    match scroll::turned(event, state.area) {
-        Some(code) => press(state, at, (code, KeyModifiers::NONE)),
-        None => Some(Overlay::Device { scroll: at }),
-    }
+    let last = state.selected_device().map_or(0, |device| rows(&columns(state, device, width))).saturating_sub(page);
+    Some(Overlay::Device { scroll: keys::scrolled(key, at, page, last).unwrap_or(at.min(last)) })
 }
 
 #[cfg(test)]
@@ -312,7 +304,7 @@ mod tests {
         state.area = Rect { x: 0, y: 0, width: 80, height: 24 };
         open(&mut state);
         let Some(Overlay::Device { scroll: 0 }) = state.overlay.take() else { panic!("not open") };
-        let none = KeyModifiers::NONE;
+        let none = crossterm::event::KeyModifiers::NONE;
         let at = |overlay| if let Some(Overlay::Device { scroll }) = overlay { Some(scroll) } else { None };
         let last = at(press(&mut state, 0, (KeyCode::End, none))).unwrap();
         assert!(last > 10);

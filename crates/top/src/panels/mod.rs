@@ -8,12 +8,12 @@ pub mod events;
 pub mod filter;
 pub mod fleet;
 pub mod header;
+mod heading;
 pub mod help;
 pub mod layout;
 pub mod memory;
 pub mod mesh;
 pub mod processes;
-mod scroll;
 pub mod setup;
 pub mod signals;
 pub mod sort;
@@ -49,7 +49,7 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     match &state.overlay {
         Some(Overlay::Help { scroll }) => help::draw(state, *scroll, area, buf),
         Some(Overlay::Setup(overlay)) => setup::draw(state, overlay, area, buf),
-        Some(Overlay::Sort(menu)) => sort::draw(state, menu, area, buf),
+        Some(Overlay::Sort { at }) => sort::draw(state, *at, area, buf),
         Some(Overlay::Signals(menu)) => signals::draw(state, menu, area, buf),
         Some(Overlay::Filter(prompt)) => filter::draw(state, prompt, area, buf),
         Some(Overlay::Detail(overlay)) => detail::draw(state, overlay, area, buf),

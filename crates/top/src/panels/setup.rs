@@ -1,12 +1,12 @@
 //! The setup window. What is chosen can be seen at once behind it.
 
-use crate::keys::KeyPress;
+use crate::keys::{self, KeyPress};
 pub use crate::overlay::Setup;
 use crate::paint::{cell, clear, columns, fill, frame, inside, put};
 use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings};
 use crate::state::{Effect, Overlay, TopState};
 use crate::theme::Tone;
-use crossterm::event::{KeyCode, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyCode;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use show::text::Align;
@@ -110,9 +110,8 @@ fn ordered(words: &'static [&'static str], on: &[&'static str]) -> Vec<&'static 
 }
 
 /// A key was pressed. Nothing closes it.
-pub fn press(state: &mut TopState, mut setup: Setup, (code, _): KeyPress) -> Option<Overlay> {
-    let last = CHOICES.len() - 1;
-    match code {
+pub fn press(state: &mut TopState, mut setup: Setup, key: KeyPress) -> Option<Overlay> {
+    match key.0 {
         KeyCode::Esc | KeyCode::Char('q') | KeyCode::F(10) => {
             let before = setup.before.clone();
             choose(state, |settings| *settings = before);
@@ -120,41 +119,33 @@ pub fn press(state: &mut TopState, mut setup: Setup, (code, _): KeyPress) -> Opt
         }
         KeyCode::Enter | KeyCode::F(2) => return None,
         KeyCode::F(12) => state.effects.push(Effect::Save),
-        KeyCode::Up | KeyCode::Char('k') => (setup.at, setup.word) = (setup.at.saturating_sub(1), 0),
-        KeyCode::Down | KeyCode::Char('j') => (setup.at, setup.word) = ((setup.at + 1).min(last), 0),
-        KeyCode::Home => (setup.at, setup.word) = (0, 0),
-        KeyCode::End => (setup.at, setup.word) = (last, 0),
         KeyCode::Left | KeyCode::Char('h') => step(state, &mut setup, -1),
         KeyCode::Right | KeyCode::Char('l') => step(state, &mut setup, 1),
         KeyCode::Char(' ') => toggle(state, &mut setup),
         KeyCode::Char('+') => shift(state, &mut setup, 1),
         KeyCode::Char('-') => shift(state, &mut setup, -1),
-        _ => {}
+        _ => {
+            let page = window(inside(place(state.area)), setup.at).1;
+            if let Some(to) = keys::scrolled(key, setup.at, page, CHOICES.len() - 1) {
+                (setup.at, setup.word) = (to, 0);
+            }
+        }
     }
     Some(Overlay::Setup(setup))
 }
 
-pub fn mouse(state: &mut TopState, mut setup: Setup, event: MouseEvent) -> Option<Overlay> {
-    let position = Position { x: event.column, y: event.row };
+/// A click selects a choice, and a second one changes it. One elsewhere closes the window.
+pub fn click(state: &mut TopState, mut setup: Setup, position: Position) -> Option<Overlay> {
     let inner = inside(place(state.area));
-    match event.kind {
-        MouseEventKind::ScrollUp => setup.at = setup.at.saturating_sub(1),
-        MouseEventKind::ScrollDown => setup.at = (setup.at + 1).min(CHOICES.len() - 1),
-        MouseEventKind::Down(MouseButton::Left) if !place(state.area).contains(position) => return None,
-        MouseEventKind::Down(MouseButton::Left) if inner.contains(position) => {
-            let (first, rows) = window(inner, setup.at);
-            let row = usize::from(event.row - inner.y);
-            if row < rows && first + row < CHOICES.len() {
-                // A second click on a choice changes it.
-                if setup.at == first + row {
-                    step(state, &mut setup, 1);
-                }
-                setup.at = first + row;
-            }
+    let (first, rows) = window(inner, setup.at);
+    let row = usize::from(position.y.saturating_sub(inner.y));
+    if inner.contains(position) && row < rows && first + row < CHOICES.len() {
+        if setup.at == first + row {
+            step(state, &mut setup, 1);
         }
-        _ => {}
+        setup.at = first + row;
     }
-    Some(Overlay::Setup(setup))
+    place(state.area).contains(position).then_some(Overlay::Setup(setup))
 }
 
 /// Changes settings, and whatever follows from them.

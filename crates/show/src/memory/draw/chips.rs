@@ -4,7 +4,7 @@ use super::bar::{Sizes, pieces};
 use super::facts::{fragmentation_tone, percent};
 use crate::figures::part_tone;
 use crate::memory::view::{Area, Chip, View};
-use crate::style::{Line, Style, Tone};
+use crate::style::{Glyphs, Line, Style, Tone};
 use crate::text::Align::{Left, Right};
 use crate::text::{fit, width};
 use model::{Bytes, Judgement, State};
@@ -117,7 +117,7 @@ impl ChipGrid {
         let fragmentation = first.and_then(|kind| kind.banks.as_ref()?.fragmentation);
         let (text, fragmented) =
             fragmentation.map_or((glyphs.absent.into(), Tone::Faint), |part| (percent(part), fragmentation_tone(part)));
-        let used = short_figures(area.used_bytes, area.total_bytes, untracked > 0, style);
+        let used = short_figures(area.used_bytes, area.total_bytes, untracked > 0, glyphs);
         let [used, peak, text] =
             [(used, self.figures), (peak, self.peak), (text, 5)].map(|(text, n)| fit(&text, n, Right, glyphs.cut));
         vec![(format!(" {used} "), tone), (peak, Tone::Plain), (text + " ", fragmented)]
@@ -137,8 +137,7 @@ fn board(chip: &Chip) -> String {
 }
 
 /// `≥12.4G/32G`, at least so much where a process does not report.
-pub fn short_figures(used: Option<Bytes>, total: Option<Bytes>, is_at_least: bool, style: &Style) -> String {
-    let glyphs = style.glyphs();
+pub fn short_figures(used: Option<Bytes>, total: Option<Bytes>, is_at_least: bool, glyphs: &Glyphs) -> String {
     let mark = if is_at_least && used.is_some() { glyphs.at_least } else { "" };
     let used = used.map_or_else(|| glyphs.absent.to_owned(), Bytes::short);
     total.map_or_else(|| format!("{mark}{used}"), |total| format!("{mark}{used}/{}", total.short()))

@@ -1,7 +1,7 @@
 //! The list of processes, buffers, deaths or leftovers: its names in a line, its rows below.
 
 use super::rows::{self, MemoryRow, Tab};
-use super::{cursor, first_row, rule, selected_chip, style_of};
+use super::{cursor, rule, selected_chip, style_of};
 use crate::paint::{cell, columns, fill, put, put_line};
 use crate::state::TopState;
 use crate::theme::Tone;
@@ -99,7 +99,7 @@ pub fn draw(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
             rest = below(rest, 1);
         }
     } else {
-        let first = first_row(&state.memory, at, rows.len(), usize::from(area.height - 1).max(1));
+        let first = state.memory.cursor.first(at, rows.len(), usize::from(area.height - 1).max(1));
         rest = below(rest, table(state, view, state.memory.tab, &rows[first..], Some(at - first), rest, buf));
     }
     for text in notes(state, view).into_iter().take(usize::from(rest.height)) {

@@ -9,6 +9,7 @@ mod golden;
 mod list;
 mod rows;
 
+use crate::cursor::Cursor;
 use crate::keys::Action;
 use crate::overlay::MemoryChosen as Chosen;
 use crate::paint::put;
@@ -179,7 +180,7 @@ fn back(chosen: &mut Chosen) -> bool {
         return true;
     }
     if let Some(pid) = chosen.pid {
-        *chosen = Chosen { key: Some(Key::Process(pid)), ..Chosen::default() };
+        *chosen = Chosen { cursor: Cursor::on(Key::Process(pid)), ..Chosen::default() };
         return true;
     }
     let had_kind = chosen.tab == Tab::Buffers && chosen.kind.is_some();
@@ -190,24 +191,15 @@ fn back(chosen: &mut Chosen) -> bool {
 }
 
 fn cursor(chosen: &Chosen, rows: &[MemoryRow]) -> usize {
-    let there = chosen.key.as_ref().and_then(|key| rows.iter().position(|row| row.is(key)));
-    there.unwrap_or(chosen.at).min(rows.len().saturating_sub(1))
-}
-
-/// The first row that is drawn so that the cursor can be seen.
-fn first_row(chosen: &Chosen, at: usize, rows: usize, page: usize) -> usize {
-    let first = chosen.scroll.clamp((at + 1).saturating_sub(page), at);
-    first.min(rows.saturating_sub(page))
+    chosen.cursor.place(rows.len(), |key| rows.iter().position(|row| row.is(key)))
 }
 
 fn select(chosen: &mut Chosen, rows: &[MemoryRow], at: usize, page: usize) {
     let at = at.min(rows.len().saturating_sub(1));
-    chosen.at = at;
-    chosen.key = rows.get(at).map(MemoryRow::key);
-    chosen.scroll = first_row(chosen, at, rows.len(), page);
+    chosen.cursor.select(at, rows.get(at).map(MemoryRow::key), rows.len(), page);
     // The details follow the cursor.
     if chosen.closer.is_some() {
-        chosen.closer = chosen.key.clone();
+        chosen.closer = chosen.cursor.key.clone();
     }
 }
 
@@ -242,9 +234,9 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
             open(&mut state.memory, tab);
         }
     } else if places.list.contains(position) && event.row > places.list.y {
-        let row = first_row(&state.memory, at, rows.len(), page) + usize::from(event.row - places.list.y - 1);
+        let row = state.memory.cursor.first(at, rows.len(), page) + usize::from(event.row - places.list.y - 1);
         if row < rows.len() {
-            let again = row == at && state.memory.key.is_some();
+            let again = row == at && state.memory.cursor.key.is_some();
             select(&mut state.memory, &rows, row, page);
             if again {
                 enter(state, &rows, row);

@@ -1,29 +1,10 @@
 //! Which columns there is room for, and where they are.
 
+use super::PlacedColumn;
 use crate::column::ProcessColumn;
 use crate::rows::ColumnWidths;
 use crate::state::TopState;
 use ratatui::layout::Rect;
-use show::text::Align;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PlacedColumn {
-    pub column: ProcessColumn,
-    pub x: u16,
-    pub width: u16,
-}
-
-impl PlacedColumn {
-    pub fn align(&self) -> Align {
-        let is_right = self.column == ProcessColumn::Pid || self.column.is_number();
-        if is_right { Align::Right } else { Align::Left }
-    }
-
-    /// The column that stretches, and is drawn in its own way.
-    pub fn as_command(&self) -> Option<&PlacedColumn> {
-        (self.column == ProcessColumn::Command).then_some(self)
-    }
-}
 
 /// The least that is worth showing of a command.
 const COMMAND: u16 = 18;
