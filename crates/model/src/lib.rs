@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 /// `ALL`, `NAMES` and `name` of an enum whose values have one name each: `named! { Arch: Wormhole = "wormhole", … }`.
+#[macro_export]
 macro_rules! named {
     ($type:ident: $($value:ident = $name:literal),+ $(,)?) => {
         impl $type {

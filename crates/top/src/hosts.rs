@@ -53,25 +53,12 @@ pub enum HostSort {
     Age,
 }
 
+model::named! {
+    HostSort: Need = "need", Name = "name", Devices = "devices", Temperature = "temperature", Power = "power", Dram = "DRAM",
+    Processes = "processes", Age = "age",
+}
+
 impl HostSort {
-    pub const ALL: [HostSort; 8] = {
-        use HostSort::*;
-        [Need, Name, Devices, Temperature, Power, Dram, Processes, Age]
-    };
-
-    pub fn name(self) -> &'static str {
-        match self {
-            HostSort::Need => "need",
-            HostSort::Name => "name",
-            HostSort::Devices => "devices",
-            HostSort::Temperature => "temperature",
-            HostSort::Power => "power",
-            HostSort::Dram => "DRAM",
-            HostSort::Processes => "processes",
-            HostSort::Age => "age",
-        }
-    }
-
     fn compare(self, (a, x): (&HostView, &Summary), (b, y): (&HostView, &Summary)) -> Ordering {
         // The largest first; what is not known comes last either way.
         fn largest<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Ordering {

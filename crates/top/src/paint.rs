@@ -1,11 +1,12 @@
-//! Drawing into a buffer: text that is cut to its place, frames, bars.
+//! Drawing into a buffer: text that is cut to its place, frames, bars. Panels have all that they draw with from here.
 
-use super::theme::{Theme, Tone};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
+pub use super::theme::{Theme, Tone};
+pub use ratatui::buffer::Buffer;
+pub use ratatui::layout::{Position, Rect};
+pub use ratatui::style::Style;
 use show::style::Line;
-use show::text::{Align, clean, cut, fit, width};
+pub use show::text::Align;
+use show::text::{clean, cut, fit, width};
 
 /// Writes a text from `x` on, not beyond `end`, and returns where it ended. Harmful characters are replaced.
 pub fn put(buf: &mut Buffer, x: u16, y: u16, end: u16, text: &str, style: Style) -> u16 {

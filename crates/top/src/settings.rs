@@ -76,7 +76,6 @@ pub struct Choice {
     set: fn(&mut TopSettings, &ChoiceValue),
 }
 
-const THEMES: &[&str] = &["dark", "light", "high-contrast", "monochrome"];
 /// The words for charts, in the order of the table of figures.
 static CHARTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| kept_in_history().map(chart_name).collect());
 static COLUMNS: LazyLock<Vec<&'static str>> = LazyLock::new(|| ProcessColumn::ALL.map(ProcessColumn::name).to_vec());
@@ -110,7 +109,7 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
         Choice {
             name: "theme",
             help: "colours: dark, light, high-contrast or monochrome",
-            kind: ChoiceKind::OneOf(THEMES),
+            kind: ChoiceKind::OneOf(&Scheme::NAMES),
             get: |settings| ChoiceValue::Word(settings.theme.name()),
             set: |settings, value| {
                 let named = |scheme: &&Scheme| ChoiceValue::Word(scheme.name()) == *value;
@@ -252,6 +251,5 @@ mod tests {
         assert!(ProcessColumn::ALL.iter().enumerate().all(|(n, column)| *column as usize == n));
         assert!(CHARTS.iter().all(|word| CHARTS.iter().filter(|other| *other == word).count() == 1), "{CHARTS:?}");
         assert!(["temperature", "pcie-in", "pcie-out"].map(of_former_word).iter().all(Option::is_some));
-        assert_eq!(THEMES, Scheme::ALL.map(Scheme::name));
     }
 }

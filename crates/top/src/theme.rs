@@ -2,14 +2,11 @@
 
 use ratatui::style::Color::*;
 use ratatui::style::{Color, Modifier, Style};
-use serde::{Deserialize, Serialize};
 use show::style::Glyphs;
 pub use show::style::Tone;
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    #[default]
     Dark,
     Light,
     HighContrast,
@@ -23,19 +20,8 @@ pub struct Theme {
     pub unicode: bool,
 }
 
-impl Scheme {
-    pub const ALL: [Scheme; 4] = [Scheme::Dark, Scheme::Light, Scheme::HighContrast, Scheme::Monochrome];
-
-    /// As the configuration spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scheme::Dark => "dark",
-            Scheme::Light => "light",
-            Scheme::HighContrast => "high-contrast",
-            Scheme::Monochrome => "monochrome",
-        }
-    }
-}
+// As the configuration spells it.
+model::named! { Scheme: Dark = "dark", Light = "light", HighContrast = "high-contrast", Monochrome = "monochrome" }
 
 impl Theme {
     pub fn glyphs(&self) -> &'static Glyphs {

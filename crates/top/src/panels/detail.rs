@@ -2,13 +2,10 @@
 
 use crate::keys::{self, KeyPress};
 pub use crate::overlay::Detail;
-use crate::paint::{clear, frame, put};
+use crate::paint::{Buffer, Rect, Tone, clear, frame, put};
 use crate::state::{Overlay, TopState};
-use crate::theme::Tone;
 use crossterm::event::KeyCode;
 use model::{Bytes, Exact, MemoryKind, Process, Runtime, Timestamp};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use show::text::clean;
 
 type DetailLine = (String, Tone);

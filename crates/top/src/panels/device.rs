@@ -2,16 +2,13 @@
 
 use super::devices::figures;
 use crate::keys::{self, KeyPress};
-use crate::paint::{clear, frame, put, wrapped};
+use crate::paint::{Buffer, Rect, Tone, clear, frame, put, wrapped};
 use crate::state::{Overlay, TopState};
-use crate::theme::Tone;
 use crate::unit_text::UnitText;
 use crossterm::event::KeyCode;
 use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE};
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use show::text::{clean, width};
 
 /// Columns for the titles of figures, and for values that have a limit.
@@ -43,7 +40,7 @@ pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
         frame(buf, area, "no device", theme);
         return;
     };
-    let name = format!("device {}, {}", figures::name(device, theme), figures::board(device, theme));
+    let name = format!("device {}, {}", figures::name(device, theme.glyphs()), figures::board(device, theme.glyphs()));
     let keys = "Up, Down: scroll; Tab: next device; Esc: close";
     let inner = frame(buf, area, &format!("{name}: {keys}"), theme);
     let columns = columns(state, device, inner.width);

@@ -1,12 +1,9 @@
 //! What has happened, the newest at the top.
 
 use crate::keys::Action;
-use crate::paint::{frame, put};
+use crate::paint::{Buffer, Rect, Tone, frame, put};
 use crate::state::TopState;
-use crate::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use show::text::clean;
 use watch::events::{Event, Weight};
 

@@ -2,13 +2,10 @@
 
 use crate::keys::KeyPress;
 pub use crate::overlay::FilterPrompt as Prompt;
-use crate::paint::{clear, columns_of, put};
+use crate::paint::{Buffer, Rect, Tone, clear, columns_of, put};
 use crate::state::{Overlay, TopState, TopView};
-use crate::theme::Tone;
 use crossterm::event::{KeyCode, KeyModifiers};
 use model::filter::{self, Filter};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 
 /// A filter is no longer than this, and no more of them are remembered.
 const LONGEST: usize = 1000;

@@ -2,14 +2,11 @@
 
 use super::devices::figures::short_time;
 use super::fleet;
-use crate::paint::put;
+use crate::paint::{Buffer, Rect, Tone, put};
 use crate::pieces::{self, Piece};
 use crate::state::{TopState, TopView};
-use crate::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::Timestamp;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use watch::fleet::Reach;
 
 const GAP: u16 = 2;

@@ -1,10 +1,6 @@
 //! What is above the rows of a table: its title, and the names of its columns.
 
-use crate::paint::{cell, columns as width_of, put, repeat};
-use crate::theme::{Theme, Tone};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use show::text::Align;
+use crate::paint::{Align, Buffer, Rect, Theme, Tone, cell, columns as width_of, put, repeat};
 
 /// The rows that they take.
 pub const HEAD: u16 = 2;

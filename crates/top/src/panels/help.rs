@@ -1,12 +1,8 @@
 //! The keys, from the table that they are defined in.
 
 use crate::keys::{self, BINDINGS, KeyPress};
-use crate::paint::{cell, centred, clear, frame, put};
+use crate::paint::{Align, Buffer, Rect, Tone, cell, centred, clear, frame, put};
 use crate::state::{Overlay, TopState};
-use crate::theme::Tone;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use show::text::Align;
 
 const NAMES: u16 = 14;
 

@@ -20,11 +20,9 @@ pub mod sort;
 pub mod status;
 
 use crate::paint;
+use crate::paint::{Buffer, Rect, Tone};
 use crate::state::{Overlay, TopState};
-use crate::theme::Tone;
 use layout::Panel;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     if is_too_small(area) {

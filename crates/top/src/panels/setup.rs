@@ -2,14 +2,10 @@
 
 use crate::keys::{self, KeyPress};
 pub use crate::overlay::Setup;
-use crate::paint::{cell, clear, columns, fill, frame, inside, put};
+use crate::paint::{Align, Buffer, Position, Rect, Tone, cell, clear, columns, fill, frame, inside, put};
 use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings};
 use crate::state::{Effect, Overlay, TopState};
-use crate::theme::Tone;
 use crossterm::event::KeyCode;
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
-use show::text::Align;
 
 const NAMES: u16 = 16;
 

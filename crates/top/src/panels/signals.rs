@@ -2,16 +2,13 @@
 
 use crate::keys::{self, KeyPress};
 pub use crate::overlay::{SignalMenu as Menu, SignalTarget as Target};
-use crate::paint::{cell, clear, fill, frame, put};
+use crate::paint::{Align, Buffer, Position, Rect, Tone, cell, clear, fill, frame, put};
 use crate::state::{Effect, Overlay, TopState};
-use crate::theme::Tone;
 use crossterm::event::{KeyCode, KeyModifiers};
 use model::Timestamp;
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use show::text::{self, Align, clean};
+use show::text::{self, clean};
 
 /// What is said instead where the processes are those of another machine.
 pub const REMOTE: &str = "this process is on another machine: log in there to send signals";

@@ -3,14 +3,11 @@
 use super::heading::direction;
 use crate::column::ProcessColumn;
 use crate::keys::KeyPress;
-use crate::paint::{centred, clear, fill, frame, inside, put};
+use crate::paint::{Buffer, Position, Rect, Tone, centred, clear, fill, frame, inside, put};
 use crate::settings::TopSettings;
 use crate::state::{Overlay, TopState};
 use crate::table::sort_by;
-use crate::theme::Tone;
 use crossterm::event::KeyCode;
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
 
 /// With the cursor on the column that is sorted by.
 pub fn menu(settings: &TopSettings) -> Overlay {

@@ -21,7 +21,8 @@ pub fn bar_line(name: &str, area: &Area, untracked: u32, columns: usize, style: 
     let of_bank = sizes.as_ref().filter(|sizes| sizes.is_of_bank);
     let total = area.total_bytes.or(sizes.as_ref().map(|sizes| Bytes(sizes.total)));
     let used = of_bank.map_or(area.used_bytes, |sizes| Some(Bytes(sizes.all_used())));
-    let figures = used_of_total(used, of_bank.map_or(total, |sizes| Some(Bytes(sizes.total))), untracked, style);
+    let figures =
+        used_of_total(used, of_bank.map_or(total, |sizes| Some(Bytes(sizes.total))), untracked, style.glyphs());
     let figures = if of_bank.is_some() { figures + " a bank" } else { figures };
     let tone = sizes.as_ref().map_or(Tone::Faint, |sizes| part_tone(sizes.part(), Tone::Strong));
     let percent = sizes.as_ref().map(|sizes| percent(sizes.part())).unwrap_or_default();
@@ -94,7 +95,7 @@ pub fn of(area: &Area, style: &Style) -> Vec<Fact> {
 fn of_banks(banks: &Banks, style: &Style) -> Vec<Fact> {
     let mut facts: Vec<Fact> = fill_of_banks(banks, style).map(|fact| vec![fact]).into_iter().collect();
     if let Some(largest) = banks.largest_free_bytes {
-        let of_free = used_of_total(Some(largest), banks.free_bytes, 0, style);
+        let of_free = used_of_total(Some(largest), banks.free_bytes, 0, style.glyphs());
         let text = format!("free block {of_free} a bank");
         facts.push(vec![(format!("{} ", Fill::Free.glyph(style)), Tone::Faint), (text, Tone::Plain)]);
     }

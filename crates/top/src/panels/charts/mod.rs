@@ -10,6 +10,7 @@ mod readout;
 mod tests;
 mod window;
 
+use crate::paint::{Buffer, Rect};
 use crate::state::TopState;
 use canvas::Canvas;
 use chart_figure::ChartFigure;
@@ -17,8 +18,6 @@ pub use input::{act, mouse};
 use model::figure::Field;
 use model::figure::device::kept_in_history;
 use model::{Device, Timestamp};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use window::Window;
 
 /// A chart is at least so wide and so high, where the screen has room for one at all.

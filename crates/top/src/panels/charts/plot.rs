@@ -3,14 +3,13 @@
 use super::axis::{self, Scale};
 use super::canvas::Canvas;
 use super::{Chart, readout, shown};
-use crate::paint::{cell, columns, frame, put};
+use crate::paint::{Align, Buffer, Style, Tone, cell, columns, frame, put};
 use crate::state::TopState;
-use crate::theme::{Scheme, Tone};
+use crate::theme::Scheme;
 use model::figure::Judge;
 use model::{Device, Series, Timestamp};
-use ratatui::buffer::Buffer;
-use ratatui::style::{Modifier, Style};
-use show::text::{Align, width};
+use ratatui::style::Modifier;
+use show::text::width;
 
 /// More devices than this do not get a colour each.
 pub const COLOURS: usize = 8;

@@ -2,12 +2,9 @@
 
 use super::plot::{COLOURS, common_limit, line_style};
 use super::{Chart, axis};
-use crate::paint::{columns, put};
+use crate::paint::{Buffer, Style, Tone, columns, put};
 use crate::state::TopState;
-use crate::theme::Tone;
 use model::{Device, Series, Timestamp};
-use ratatui::buffer::Buffer;
-use ratatui::style::Style;
 
 /// A piece of the title. Those of the highest rank go first when there is no room; a value is never cut.
 struct TitlePiece {

@@ -1,21 +1,17 @@
 //! A device in a small cell: its number, and how high one figure is. The figure is that of the first chart.
 
 use super::{figures, selection};
-use crate::paint::{cell, put};
+use crate::paint::{Align, Buffer, Rect, Tone, cell, put};
 use crate::state::TopState;
-use crate::theme::Tone;
 use crate::unit_text::{BRIEF_COLUMNS, UnitText};
 use model::Device;
 use model::figure::device::POWER;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use show::text::Align;
 
 pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &mut Buffer) {
     let (theme, y, end) = (&state.theme, area.y, area.right());
     let names = names.max(2);
     let (mark, tone) = selection(state, device);
-    let name = figures::name(device, theme);
+    let name = figures::name(device, theme.glyphs());
     let name = format!("{mark}{name:>width$}", width = names);
     let x = put(buf, area.x, y, end, &name, theme.style(tone)) + 1;
     let room = end.saturating_sub(x);

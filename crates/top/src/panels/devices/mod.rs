@@ -7,14 +7,11 @@ pub(super) mod figures;
 mod golden;
 mod heat;
 
-use crate::paint::put;
+use crate::paint::{Buffer, Position, Rect, Tone, put};
 use crate::panels::device;
 use crate::panels::layout::LEAST_PROCESSES;
 use crate::state::TopState;
-use crate::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
 use show::text::width;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,8 +130,8 @@ impl NameWidths {
     fn of(state: &TopState) -> NameWidths {
         let mut widths = NameWidths { names: 1, boards: 0, states: 0 };
         for device in state.devices() {
-            widths.names = widths.names.max(width(&figures::name(device, &state.theme)));
-            widths.boards = widths.boards.max(width(&figures::board(device, &state.theme)));
+            widths.names = widths.names.max(width(&figures::name(device, state.theme.glyphs())));
+            widths.boards = widths.boards.max(width(&figures::board(device, state.theme.glyphs())));
             widths.states = widths.states.max(width(device.state.name()));
         }
         NameWidths { names: widths.names.min(8), boards: widths.boards.min(16), ..widths }

@@ -6,17 +6,13 @@ mod columns;
 use super::devices::figures;
 use super::heading::{self, HEAD, Remark, direction, head, room, seen};
 use crate::hosts::{HostLine, Hosts, word};
-use crate::paint::{bar, cell, fill, put};
+use crate::paint::{Align, Buffer, Rect, Style, Theme, Tone, bar, cell, fill, put};
 use crate::state::TopState;
-use crate::theme::{Theme, Tone};
 use columns::{FleetColumn, PlacedFleetColumn, placed};
 use model::figure::Judge;
+use model::figure::device::{ASIC_TEMP, POWER};
 use model::{Bytes, Device};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 use show::memory::draw::chips::short_figures;
-use show::text::Align;
 use watch::fleet::Reach;
 use watch::fleet::summary::{Need, Summary};
 
@@ -175,7 +171,7 @@ impl FleetRow<'_> {
             sample_age_seconds: Some(0.0),
             ..Device::new(model::DeviceId::Local(0))
         };
-        let (text, tone) = figures::temperature(&device, self.state, true);
+        let (text, tone) = figures::measured(&device, &ASIC_TEMP, self.state, true);
         (text, if is_old { Tone::Faint } else { tone })
     }
 
@@ -202,12 +198,13 @@ impl FleetRow<'_> {
         let memory = &device.memory;
         for place in columns {
             let (text, tone) = match place.column {
-                FleetColumn::Host => {
-                    (format!("    {} {}", figures::name(device, theme), figures::board(device, theme)), Tone::Plain)
-                }
+                FleetColumn::Host => (
+                    format!("    {} {}", figures::name(device, theme.glyphs()), figures::board(device, theme.glyphs())),
+                    Tone::Plain,
+                ),
                 FleetColumn::State => (device.state.name().to_owned(), figures::state_tone(device)),
-                FleetColumn::Temperature => figures::temperature(device, self.state, true),
-                FleetColumn::Power => figures::power(device, self.state, false),
+                FleetColumn::Temperature => figures::measured(device, &ASIC_TEMP, self.state, true),
+                FleetColumn::Power => figures::measured(device, &POWER, self.state, false),
                 FleetColumn::DramBar => {
                     let is_old = figures::is_stale(device);
                     self.dram_bar(place, memory.dram_used, memory.dram_total, is_old, buf);

@@ -1,11 +1,8 @@
 //! All chips: a line for each where there is room, else several in a line. The selected one can always be seen.
 
 use super::{is_selected, style_of};
-use crate::paint::{put, put_line};
+use crate::paint::{Buffer, Position, Rect, Tone, put, put_line};
 use crate::state::TopState;
-use crate::theme::Tone;
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
 use show::memory::draw::chips::{ChipForm, ChipGrid};
 use show::memory::view::View;
 

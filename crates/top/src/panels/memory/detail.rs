@@ -1,12 +1,9 @@
 //! The selected chip: its bars, and what is known of each kind of memory.
 
 use super::{GOOD_LIST, rule, style_of};
-use crate::paint::{columns, put, put_line};
+use crate::paint::{Buffer, Rect, Theme, Tone, columns, put, put_line};
 use crate::state::TopState;
-use crate::theme::{Theme, Tone};
 use model::Bytes;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use show::figures::used_of_total;
 use show::grid::{self, Cell, Column};
 use show::memory::draw::bar::Fill;
@@ -136,7 +133,7 @@ fn kind_cells(area: &str, n: usize, kind: &Kind, is_at_least: bool, style: &Styl
     let banks = kind.banks.as_ref();
     let peak = kind.peak_bytes.map(|bytes| format!("{}{bytes}", least(kind.peak_is_at_least)));
     let block = banks.and_then(|banks| Some((banks.largest_free_bytes?, banks.free_bytes)));
-    let block = block.map(|(largest, free)| used_of_total(Some(largest), free, 0, style));
+    let block = block.map(|(largest, free)| used_of_total(Some(largest), free, 0, style.glyphs()));
     let fragmentation = banks.and_then(|banks| banks.fragmentation);
     let filled = banks.and_then(|banks| fill_of_banks(banks, style));
     vec![

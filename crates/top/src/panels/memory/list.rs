@@ -2,12 +2,9 @@
 
 use super::rows::{self, MemoryRow, Tab};
 use super::{cursor, rule, selected_chip, style_of};
-use crate::paint::{cell, columns, fill, put, put_line};
+use crate::paint::{Align, Buffer, Rect, Tone, cell, columns, fill, put, put_line};
 use crate::state::TopState;
-use crate::theme::Tone;
 use model::Bytes;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use show::grid::{self, Cell, Column};
 use show::memory::draw::age;
 use show::memory::draw::lists::{
@@ -15,7 +12,6 @@ use show::memory::draw::lists::{
 };
 use show::memory::view::{Chip, Death, Holder, View};
 use show::style::Style;
-use show::text::Align;
 
 /// Notes that are below a list, where there is room.
 const NOTES: usize = 3;

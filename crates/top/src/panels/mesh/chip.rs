@@ -2,14 +2,11 @@
 
 use super::super::devices::figures::{self, is_known};
 use super::chip_figure::ChipFigure;
-use crate::paint::{bar, cell, frame, put};
+use crate::paint::{Align, Buffer, Rect, Theme, Tone, bar, cell, frame, put};
 use crate::state::TopState;
-use crate::theme::{Theme, Tone};
 use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
 use model::{Device, Judgement, State as DeviceState};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use show::text::{Align, width};
+use show::text::width;
 
 /// A chip and what it is to the selected one.
 pub struct MeshChip<'a> {
@@ -49,7 +46,7 @@ pub fn draw_framed(state: &TopState, chip: &MeshChip<'_>, area: Rect, buf: &mut 
     let x = put(buf, inner.x, area.y, end, &named(chip, theme), theme.style(name_tone(chip)));
     let Some(device) = chip.device else { return };
     let (mark, tone) = mark(device, theme);
-    let board = figures::board(device, theme);
+    let board = figures::board(device, theme.glyphs());
     if usize::from(end.saturating_sub(x)) >= width(&board) + 5 {
         put(buf, x, area.y, end, &format!(" {board} "), theme.style(Tone::Faint));
     }

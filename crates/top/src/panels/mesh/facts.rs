@@ -4,15 +4,12 @@ use super::super::devices::figures;
 use super::chip::mark;
 use super::links;
 use super::plan::Plan;
-use crate::paint::{frame, put, wrapped};
+use crate::paint::{Buffer, Rect, Tone, frame, put, wrapped};
 use crate::pieces::{self, Piece};
 use crate::state::TopState;
-use crate::theme::Tone;
-use model::figure::device::{DRAM_USED, L1_USED};
+use model::figure::device::{ASIC_TEMP, DRAM_USED, L1_USED, POWER};
 use model::topology::TopologySource;
 use model::{Device, DeviceId, Process};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 
 pub fn draw(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     let Some(device) = state.selected_device() else { return };
@@ -122,7 +119,7 @@ fn draw_aside(state: &TopState, device: &Device, area: Rect, buf: &mut Buffer) {
 }
 
 fn title(state: &TopState, device: &Device) -> String {
-    format!("chip {}, {}", device.id, figures::board(device, &state.theme))
+    format!("chip {}, {}", device.id, figures::board(device, state.theme.glyphs()))
 }
 
 /// What it is on, where that has a name of its own.
@@ -138,8 +135,8 @@ fn figures_of(state: &TopState, device: &Device) -> Vec<(&'static str, String, T
     let mut all = Vec::new();
     let mut push = |name, (text, tone)| all.push((name, text, tone));
     if device.state != model::State::Remote {
-        push("temperature", figures::temperature(device, state, true));
-        push("power", figures::power(device, state, true));
+        push("temperature", figures::measured(device, &ASIC_TEMP, state, true));
+        push("power", figures::measured(device, &POWER, state, true));
         push("clock", figures::clock(device, theme, " MHz"));
     }
     push("DRAM", figures::used_of_total(device, &DRAM_USED, theme));

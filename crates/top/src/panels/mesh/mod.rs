@@ -9,18 +9,15 @@ mod links;
 mod plan;
 
 use crate::keys::Action;
-use crate::paint::put;
+use crate::paint::{Buffer, Position, Rect, Theme, Tone, put};
 use crate::panels::device;
 use crate::pieces::{self, Piece};
 use crate::state::TopState;
-use crate::theme::{Theme, Tone};
 use chip::MeshChip;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::topology::{PlacedChip, TopologySource};
 use model::{DeviceId, State as DeviceState};
 use plan::Plan;
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
 use show::text::width;
 use std::borrow::Cow;
 

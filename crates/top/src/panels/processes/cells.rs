@@ -1,9 +1,8 @@
 //! What the cells say.
 
 use crate::column::ProcessColumn;
-use crate::paint::columns_of;
+use crate::paint::{Theme, Tone, columns_of};
 use crate::row::{TableRow, short};
-use crate::theme::{Theme, Tone};
 use model::{Bytes, Process};
 use std::borrow::Cow;
 

@@ -6,15 +6,11 @@ mod columns;
 
 use super::heading::{self, HEAD, Placed, Remark, direction, head, room, seen};
 use crate::column::ProcessColumn;
-use crate::paint::{cell, fill, put};
+use crate::paint::{Buffer, Rect, Style, Tone, cell, fill, put};
 use crate::rows::Branch;
 use crate::state::TopState;
-use crate::theme::Tone;
 use columns::placed;
 use model::Process;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 pub use act::{act, mouse, select};
 
