@@ -1,6 +1,7 @@
 //! The columns of the process table.
 
 use ProcessColumn::*;
+use model::{Bytes, Held, Usage};
 use show::text::Align;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +60,24 @@ impl ProcessColumn {
     /// As the configuration and the filter spell it.
     pub fn name(self) -> &'static str {
         TABLE[self as usize].1
+    }
+
+    /// The bytes that it shows of what a process uses.
+    pub fn part(self, usage: &Usage) -> Option<Bytes> {
+        match self {
+            Dram => usage.dram_used,
+            L1 => usage.l1_used,
+            L1Small => usage.l1_small,
+            Trace => usage.trace,
+            Cb => usage.cb,
+            _ => None,
+        }
+    }
+
+    /// Whether they are known of some devices and of others not.
+    pub fn is_partial(self, held: &[Held]) -> bool {
+        let known = held.iter().filter(|held| self.part(&held.usage).is_some()).count();
+        known > 0 && known < held.len()
     }
 
     /// Whether people want its largest value first.

@@ -20,7 +20,7 @@ fn read(config: Config) -> (TopSettings, Vec<Problem>) {
     for (name, item, line) in top {
         let set = match CHOICES.iter().find(|choice| choice.name == name) {
             Some(choice) => value_of(choice, &item)
-                .map(|value| choice.set(&mut settings, &value))
+                .map(|value| (choice.set)(&mut settings, &value))
                 .map_err(|why| format!("{name}: {why}")),
             None => Err(match nearest(&name, CHOICES.iter().map(|choice| choice.name)) {
                 Some(near) => format!("unknown key {name}: did you mean {near}?"),
@@ -76,8 +76,8 @@ fn with(text: &str, settings: &TopSettings) -> Result<String, Problem> {
         return Err(Problem { line: 1, what: format!("{TABLE} is no table") });
     };
     for choice in CHOICES.iter() {
-        let value = choice.get(settings);
-        if value == choice.get(&now) {
+        let value = (choice.get)(settings);
+        if value == (choice.get)(&now) {
             continue;
         }
         let mut item = item_of(&value);
@@ -128,7 +128,7 @@ pub(crate) fn save(path: &Path, settings: &TopSettings) -> Result<(), String> {
 pub fn print(settings: &TopSettings) -> String {
     let mut text = format!("[{TABLE}]\n");
     for choice in CHOICES.iter() {
-        let item = item_of(&choice.get(settings));
+        let item = item_of(&(choice.get)(settings));
         let value = item.as_value().map(ToString::to_string).unwrap_or_default();
         text += &format!("# {}\n{} = {}\n", choice.help, choice.name, value.trim());
     }

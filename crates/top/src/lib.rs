@@ -8,7 +8,6 @@
 
 mod app;
 mod args;
-mod chart_window;
 mod column;
 pub mod config;
 mod cursor;
@@ -25,7 +24,6 @@ mod pieces;
 mod places;
 mod player;
 mod remote;
-mod row;
 mod rows;
 mod settings;
 mod state;

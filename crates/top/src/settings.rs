@@ -72,12 +72,21 @@ pub struct Choice {
     pub name: &'static str,
     pub help: &'static str,
     pub kind: ChoiceKind,
-    get: fn(&TopSettings) -> ChoiceValue,
-    set: fn(&mut TopSettings, &ChoiceValue),
+    pub get: fn(&TopSettings) -> ChoiceValue,
+    /// Sets it. The value must be of its kind.
+    pub set: fn(&mut TopSettings, &ChoiceValue),
 }
 
-/// The words for charts, in the order of the table of figures.
-static CHARTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| kept_in_history().map(chart_name).collect());
+/// The words for charts, in the order of the table of figures: the word that rules have for the figure, or its name.
+static CHARTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let word = |field: Field<Device>| match (field.figure.rule, field.figure.dimension) {
+        (Some(rule), None) => rule,
+        (None, None) => field.figure.name,
+        // There are few of them, and a name is made once.
+        (_, Some(_)) => field.name().into_owned().leak(),
+    };
+    kept_in_history().map(word).collect()
+});
 static COLUMNS: LazyLock<Vec<&'static str>> = LazyLock::new(|| ProcessColumn::ALL.map(ProcessColumn::name).to_vec());
 
 /// A choice that is kept as it is, under the name of its field.
@@ -174,34 +183,9 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
     ]
 });
 
-impl Choice {
-    pub fn get(&self, settings: &TopSettings) -> ChoiceValue {
-        (self.get)(settings)
-    }
-
-    /// Sets it. The value must be of its kind.
-    pub fn set(&self, settings: &mut TopSettings, value: &ChoiceValue) {
-        (self.set)(settings, value);
-    }
-}
-
-/// As the configuration calls a chart: by the word that rules have for the figure, or by its name.
+/// As the configuration calls a chart.
 fn chart_name(field: Field<Device>) -> &'static str {
-    match (field.figure.rule, field.figure.dimension) {
-        (Some(rule), None) => rule,
-        (None, None) => field.figure.name,
-        // There are few of them, and a name is made once.
-        (_, Some(_)) => kept_names().iter().find(|name| **name == field.name()).copied().unwrap_or(field.figure.name),
-    }
-}
-
-/// The names of the fields with labels that history keeps.
-fn kept_names() -> &'static [&'static str] {
-    static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-        let labelled = kept_in_history().filter(|field| field.figure.dimension.is_some());
-        labelled.map(|field| &*field.name().into_owned().leak()).collect()
-    });
-    &NAMES
+    kept_in_history().zip(CHARTS.iter()).find(|(one, _)| *one == field).map_or(field.figure.name, |(_, word)| word)
 }
 
 /// The word for a chart that files of earlier versions have.
@@ -226,7 +210,7 @@ mod tests {
     #[test]
     fn every_choice_can_be_set_to_whatever_it_can_be() {
         for choice in CHOICES.iter() {
-            let usual = choice.get(&TopSettings::default());
+            let usual = (choice.get)(&TopSettings::default());
             let others: Vec<ChoiceValue> = match choice.kind {
                 ChoiceKind::Switch => vec![ChoiceValue::Switch(true), ChoiceValue::Switch(false)],
                 ChoiceKind::Number(least, most, steps) => {
@@ -240,8 +224,8 @@ mod tests {
             };
             for other in others.iter().chain([&usual]) {
                 let mut settings = TopSettings::default();
-                choice.set(&mut settings, other);
-                assert_eq!(choice.get(&settings), *other, "{}", choice.name);
+                (choice.set)(&mut settings, other);
+                assert_eq!((choice.get)(&settings), *other, "{}", choice.name);
             }
         }
     }

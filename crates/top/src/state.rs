@@ -1,8 +1,7 @@
 //! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
 
-use super::chart_window::Charts;
 use super::hosts::Hosts;
-use super::overlay::{Detail, FilterPrompt, MemoryChosen, MeshChosen, Setup, SignalMenu};
+use super::overlay::{Charts, Detail, FilterPrompt, MemoryChosen, MeshChosen, Setup, SignalMenu};
 use super::places::ChipPlaces;
 use super::player::PlayCommand;
 use super::rows::ProcessRows;

@@ -132,24 +132,21 @@ pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept], most: usize)
             continue;
         }
         let Some(process) = all.processes.iter().find(is_its) else { continue };
-        let names = device_names(&kept.memory, process, &all.devices);
+        let mut places = device_names(&kept.memory, process, &all.devices);
+        places.retain(|(_, place)| match place {
+            ChipPlace::Here(id) => is_shown(id),
+            ChipPlace::Elsewhere => false,
+            ChipPlace::Unknown => true,
+        });
         let live = kept.memory.buffers.iter().flatten();
         let on_shown = live.filter_map(|buffer| {
-            let places: Vec<&ChipPlace> = names
-                .iter()
-                .filter(|(number, _)| buffer.device_ids.contains(number))
-                .map(|(_, place)| place)
-                .filter(|place| match place {
-                    ChipPlace::Here(id) => is_shown(id),
-                    ChipPlace::Elsewhere => false,
-                    ChipPlace::Unknown => true,
-                })
-                .collect();
-            let named = places.iter().filter_map(|place| match place {
+            let mut its = places.iter().filter(|(number, _)| buffer.device_ids.contains(number)).peekable();
+            its.peek()?;
+            let named = its.filter_map(|(_, place)| match place {
                 ChipPlace::Here(id) => Some(id.to_string()),
                 ChipPlace::Elsewhere | ChipPlace::Unknown => None,
             });
-            (!places.is_empty()).then(|| Buffer {
+            Some(Buffer {
                 pid: Some(process.pid),
                 devices: named.collect(),
                 kind: buffer.kind.clone(),

@@ -1,5 +1,6 @@
 //! One process in detail: what it holds, its buffers, its past, its surroundings.
 
+use super::processes::duration;
 use crate::keys::{self, KeyPress};
 pub use crate::overlay::Detail;
 use crate::paint::{Buffer, Rect, Tone, clear, frame, put};
@@ -45,7 +46,7 @@ fn lines(state: &TopState, pid: u32, width: usize) -> Vec<DetailLine> {
     }
     for buffer in &closer.buffers {
         let bytes = buffer.bytes.map_or(absent.into(), |bytes| bytes.to_string());
-        let age = buffer.age_seconds.map_or(absent.into(), |seconds| format!("{} ago", age(seconds)));
+        let age = buffer.age_seconds.map_or(absent.into(), |seconds| format!("{} ago", duration(seconds)));
         let (devices, label) = (buffer.devices.join(","), buffer.label.as_deref().unwrap_or(""));
         let kind = buffer.kind.to_uppercase();
         let text = format!("  {bytes:>10} {kind:<8} dev {devices:<5} {:#x} {age:>11}  {label}", buffer.address);
@@ -90,9 +91,9 @@ fn describe(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
     let user = or_absent(process.user.clone());
     let container = process.container.as_ref().map(|name| format!(", in {name}")).unwrap_or_default();
     lines.push((format!("User       {user}{container}{runtime}"), Tone::Plain));
-    let since = process
-        .started_at
-        .map(|start| format!("{}, {} ago", state.local(start).strftime("%Y-%m-%d %H:%M:%S"), age(seconds(start, now))));
+    let since = process.started_at.map(|start| {
+        format!("{}, {} ago", state.local(start).strftime("%Y-%m-%d %H:%M:%S"), duration(seconds(start, now)))
+    });
     lines.push((format!("Started    {}", or_absent(since)), Tone::Plain));
     let cpu = or_absent(process.host_cpu_percent.map(|cpu| format!("{cpu:.0} % of a core")));
     let resident = or_absent(process.host_memory.map(|bytes| bytes.to_string()));
@@ -156,7 +157,7 @@ fn history(state: &TopState, pid: u32, width: usize, lines: &mut Vec<DetailLine>
     if points.len() < 2 || to.0 <= from.0 || width < 10 {
         return;
     }
-    heading(&format!("All device memory, last {}, at most {}", age(seconds(*from, *to)), Bytes(most)), lines);
+    heading(&format!("All device memory, last {}, at most {}", duration(seconds(*from, *to)), Bytes(most)), lines);
     lines.push((format!("  {}", sparks(&points, width - 2, state.theme.unicode)), Tone::Good));
 }
 
@@ -187,16 +188,6 @@ fn sparks(points: &[(Timestamp, u64)], width: usize, unicode: bool) -> String {
 
 fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     (to.0 - from.0).max(0) as f64 / 1000.0
-}
-
-fn age(seconds: f64) -> String {
-    let whole = seconds.max(0.0) as u64;
-    match whole {
-        0..60 => format!("{whole}s"),
-        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
-        3600..86_400 => format!("{}h{:02}m", whole / 3600, whole / 60 % 60),
-        _ => format!("{}d{:02}h", whole / 86_400, whole / 3600 % 24),
-    }
 }
 
 /// A key was pressed. `None` closes the window.

@@ -47,7 +47,7 @@ pub fn draw(state: &TopState, setup: &Setup, area: Rect, buf: &mut Buffer) {
         let plain = theme.style(if is_here { Tone::Selected } else { Tone::Plain });
         cell(buf, (inner.x + 1, y), NAMES, choice.name, Align::Left, plain, theme);
         let x = inner.x + NAMES + 2;
-        match choice.get(&state.settings) {
+        match (choice.get)(&state.settings) {
             ChoiceValue::Switch(on) => put(buf, x, y, inner.right(), if on { "on" } else { "off" }, plain),
             ChoiceValue::Number(number) => put(buf, x, y, inner.right(), &number.to_string(), plain),
             ChoiceValue::Word(word) => put(buf, x, y, inner.right(), word, plain),
@@ -95,7 +95,7 @@ fn draw_words(
 }
 
 fn on_words(choice: &Choice, settings: &TopSettings) -> Vec<&'static str> {
-    match choice.get(settings) {
+    match (choice.get)(settings) {
         ChoiceValue::Words(words) => words,
         _ => Vec::new(),
     }
@@ -158,7 +158,7 @@ fn choose(state: &mut TopState, change: impl FnOnce(&mut TopSettings)) {
 fn step(state: &mut TopState, setup: &mut Setup, by: isize) {
     let choice = &CHOICES[setup.at];
     let turned = |at: usize, len: usize| (at as isize + by).rem_euclid(len as isize) as usize;
-    let value = match (choice.kind, choice.get(&state.settings)) {
+    let value = match (choice.kind, (choice.get)(&state.settings)) {
         (ChoiceKind::Switch, ChoiceValue::Switch(on)) => ChoiceValue::Switch(!on),
         (ChoiceKind::Number(least, most, steps), ChoiceValue::Number(now)) => {
             let next = if by > 0 {
@@ -178,7 +178,7 @@ fn step(state: &mut TopState, setup: &mut Setup, by: isize) {
         }
         _ => return,
     };
-    choose(state, |settings| choice.set(settings, &value));
+    choose(state, |settings| (choice.set)(settings, &value));
 }
 
 /// Turns a switch, or a word of a list, on or off.
@@ -193,7 +193,7 @@ fn toggle(state: &mut TopState, setup: &mut Setup) {
     }
     // The cursor stays on the word.
     setup.word = ordered(words, &on).iter().position(|one| *one == word).unwrap_or(0);
-    choose(state, |settings| choice.set(settings, &ChoiceValue::Words(on)));
+    choose(state, |settings| (choice.set)(settings, &ChoiceValue::Words(on)));
 }
 
 fn shift(state: &mut TopState, setup: &mut Setup, by: isize) {
@@ -203,7 +203,7 @@ fn shift(state: &mut TopState, setup: &mut Setup, by: isize) {
     if setup.word < on.len() && (0..on.len() as isize).contains(&to) {
         on.swap(setup.word, to as usize);
         setup.word = to as usize;
-        choose(state, |settings| choice.set(settings, &ChoiceValue::Words(on)));
+        choose(state, |settings| (choice.set)(settings, &ChoiceValue::Words(on)));
     }
 }
 

@@ -13,6 +13,7 @@ use columns::placed;
 use model::Process;
 
 pub use act::{act, mouse, select};
+pub use cells::duration;
 
 type PlacedColumn = Placed<ProcessColumn>;
 
