@@ -27,7 +27,6 @@ mod remote;
 mod rows;
 mod settings;
 mod state;
-mod table;
 mod terminal;
 #[cfg(debug_assertions)]
 mod test_panic;

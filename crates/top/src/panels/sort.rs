@@ -4,9 +4,9 @@ use super::heading::direction;
 use crate::column::ProcessColumn;
 use crate::keys::KeyPress;
 use crate::paint::{Buffer, Position, Rect, Tone, centred, clear, fill, frame, inside, put};
+use crate::rows::sort_by;
 use crate::settings::TopSettings;
 use crate::state::{Overlay, TopState};
-use crate::table::sort_by;
 use crossterm::event::KeyCode;
 
 /// With the cursor on the column that is sorted by.

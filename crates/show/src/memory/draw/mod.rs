@@ -4,16 +4,16 @@
 //! that is too much, several share a line. What room is left goes to processes and buffers.
 
 pub mod bar;
-mod blocks;
 pub mod chips;
 pub mod facts;
 pub mod lists;
 
-use super::view::View;
+use super::view::{Chip, View};
 use crate::grid::Page;
 use crate::style::{Style, Tone};
 use crate::text::{Align, clean, cut, width};
 use chips::{ChipForm, ChipGrid};
+use facts::{areas, bar_line, wrapped};
 
 /// More chips than this get a line each.
 const BLOCKS: usize = 8;
@@ -52,7 +52,7 @@ fn chosen(view: &View, style: Style) -> (String, Option<usize>) {
         let mut page = Page::new(style);
         match form {
             Some(form) => grid(&mut page, view, form),
-            None => blocks::draw(&mut page, view),
+            None => blocks(&mut page, view),
         }
         page.text
     };
@@ -68,6 +68,44 @@ fn chosen(view: &View, style: Style) -> (String, Option<usize>) {
     let text = forms.into_iter().nth(at).unwrap_or_default();
     let left = room.saturating_sub(text.lines().count());
     (text, Some(left))
+}
+
+/// A block for each chip, with all that is known of it.
+fn blocks(page: &mut Page, view: &View) {
+    let (style, glyphs, inner) = (page.style, page.style.glyphs(), page.style.columns - 2);
+    for chip in &view.chips {
+        page.rule(&[inner], glyphs.horizontal, glyphs.middle);
+        page.line(&[head(chip, inner, &style)]);
+        for (name, area) in areas(chip) {
+            if !area.kinds.is_empty() || area.total_bytes.is_some() {
+                page.texts(bar_line(name, area, chip.untracked_processes, inner, &style));
+                wrapped(facts::of(area, &style), inner).into_iter().for_each(|line| page.texts(line));
+            }
+        }
+        wrapped(facts::remarks(chip), inner).into_iter().for_each(|line| page.texts(line));
+    }
+}
+
+/// ` 0  p150a  ok                      1 process, 812 buffers `
+fn head(chip: &Chip, columns: usize, style: &Style) -> String {
+    let right = facts::counts(chip) + " ";
+    let board = chip.board.as_deref().map(|board| format!("  {}", clean(board)));
+    let state = chip.state.map_or("", |state| state.name());
+    let words = [
+        (format!(" {}", clean(&chip.id)), Tone::Strong),
+        (board.unwrap_or_default(), Tone::Strong),
+        (format!("  {state}"), chip.state.map_or(Tone::Plain, Tone::of_state)),
+        (chip.about.as_deref().map(clean).unwrap_or_default().into_owned(), Tone::Plain),
+    ];
+    let taken = width(&right).min(columns / 2);
+    let mut room = columns - taken;
+    let mut text = String::new();
+    for (word, tone) in words {
+        let taken = width(&word).min(room);
+        text += &style.cell(&word, taken, Align::Left, tone);
+        room -= taken;
+    }
+    text + &" ".repeat(room) + &style.cell(&right, taken, Align::Right, Tone::Plain)
 }
 
 /// The chips in lines.

@@ -1,17 +1,19 @@
 //! The devices of the overview: a card each, a line each where there are many, a small cell each where there are more.
 
 mod card;
+pub(super) mod cell;
 mod compact;
 pub(super) mod figures;
 #[cfg(test)]
 mod golden;
-mod heat;
 
 use crate::paint::{Buffer, Position, Rect, Tone, put};
 use crate::panels::device;
 use crate::panels::layout::LEAST_PROCESSES;
 use crate::state::TopState;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use model::Device;
+use model::figure::device::POWER;
 use show::text::width;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +65,18 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
             DeviceForm::Card => card::draw(state, device, widths, area, buf),
             DeviceForm::LowCard => card::draw_low(state, device, widths, area, buf),
             DeviceForm::Compact => compact::draw(state, device, widths.names, area, buf),
-            DeviceForm::Heat => heat::draw(state, device, widths.names, area, buf),
+            DeviceForm::Heat => draw_cell(state, device, widths.names, area, buf),
         }
     }
+}
+
+/// Its number, and how high the figure of the first chart is.
+fn draw_cell(state: &TopState, device: &Device, names: usize, area: Rect, buf: &mut Buffer) {
+    let (mark, tone) = selection(state, device);
+    let name = format!("{mark}{:>width$}", figures::name(device, state.theme.glyphs()), width = names.max(2));
+    let x = put(buf, area.x, area.y, area.right(), &name, state.theme.style(tone)) + 1;
+    let field = state.settings.charts.first().copied().unwrap_or(POWER.field());
+    cell::draw(state, device, field, x, area.y, area.right(), buf);
 }
 
 /// A click selects a device, a second one shows its details. The wheel selects another one.
@@ -182,7 +193,7 @@ impl DeviceGrid {
 }
 
 /// The mark in front of the selected device, and the tone of its name.
-fn selection(state: &TopState, device: &model::Device) -> (&'static str, Tone) {
+fn selection(state: &TopState, device: &Device) -> (&'static str, Tone) {
     let is_selected = state.device.as_ref() == Some(&device.id);
     (state.theme.mark(is_selected), if is_selected { Tone::Selected } else { Tone::Strong })
 }

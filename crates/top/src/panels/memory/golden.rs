@@ -139,7 +139,7 @@ fn a_thousand_buffers_scroll_and_the_cursor_stays_on_its_own() {
     fewer.buffers.remove(0);
     state.take(Moment { memory: Some(fewer), ..Moment::of(state.snapshot().clone()) });
     let view = view_of(&state.shown);
-    let rows = rows::of(&state, &view);
+    let rows = rows::of(&state, &view, state.memory.tab);
     assert_eq!(Some(rows[cursor(&state.memory, &rows)].key()), on, "though it is one row further up");
     assert_eq!(rows.len(), 999);
 }

@@ -25,7 +25,7 @@ const REMEDY: &str = "run programs with `ttmon run`, or install the Python packa
 fn names(state: &TopState, view: &View, area: Rect) -> Vec<(Tab, String, u16, u16)> {
     let mut x = area.x.saturating_add(2);
     let place = |tab: &Tab| {
-        let n = rows::count(state, view, *tab);
+        let n = rows::of(state, view, *tab).len();
         let name = match tab {
             Tab::Processes => "Processes".into(),
             Tab::Buffers => buffers_name(state),
@@ -86,7 +86,7 @@ pub fn draw(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
     if area.height == 0 || area.width < 2 {
         return;
     }
-    let rows = rows::of(state, view);
+    let rows = rows::of(state, view, state.memory.tab);
     let at = cursor(&state.memory, &rows);
     let mut rest = area;
     if rows.is_empty() {

@@ -119,7 +119,7 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
     let area = state.area;
     let body = Rect { y: area.y.saturating_add(1), height: area.height.saturating_sub(2), ..area };
     let page = MemoryLayout::of(state, &view, body).page();
-    let rows = rows::of(state, &view);
+    let rows = rows::of(state, &view, state.memory.tab);
     let at = cursor(&state.memory, &rows);
     let last = rows.len().saturating_sub(1);
     match action {
@@ -215,7 +215,7 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     if steps == 0 && state.memory.closer.take().is_some() {
         return;
     }
-    let (rows, page) = (rows::of(state, &view), places.page());
+    let (rows, page) = (rows::of(state, &view, state.memory.tab), places.page());
     let at = cursor(&state.memory, &rows);
     if places.chips.contains(position) {
         let hit = places.grid.at(places.chips, position, view.chips.len());

@@ -1,7 +1,7 @@
 //! One chip: a frame with its name and its figures, or a single line.
 
+use super::super::devices::cell::{ChipFigure, draw, draw_level};
 use super::super::devices::figures::{self, is_known};
-use super::chip_figure::ChipFigure;
 use crate::paint::{Align, Buffer, Rect, Theme, Tone, bar, cell, frame, put};
 use crate::state::TopState;
 use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
@@ -95,28 +95,7 @@ pub fn draw_bare(state: &TopState, chip: &MeshChip<'_>, names: usize, area: Rect
     let name = format!("{}{:>names$}", theme.mark(chip.is_selected), chip.name);
     let x = put(buf, area.x, y, end, &name, theme.style(tone)).saturating_add(1);
     let Some(device) = chip.device else { return };
-    if is_known(device, state.mesh.metric) {
-        draw_level(state, &ChipFigure::of(device, state.mesh.metric, state), x, y, end, buf);
-    } else {
-        let room = end.saturating_sub(x);
-        let word = figures::brief_state(device.state, room);
-        cell(buf, (x, y), room, word, Align::Left, theme.style(figures::state_tone(device)), theme);
-    }
-}
-
-/// A block as high as the figure, and the figure.
-fn draw_level(state: &TopState, figure: &ChipFigure, x: u16, y: u16, end: u16, buf: &mut Buffer) {
-    let theme = &state.theme;
-    let style = theme.style(figure.tone);
-    let room = end.saturating_sub(x);
-    let text = if room >= 12 { figure.text(room - 4) } else { figure.brief(room) };
-    let taken = (width(text) as u16).min(room);
-    let glyph = theme.level(figure.share);
-    let at = end.saturating_sub(taken).max(x);
-    for x in x..end.saturating_sub(taken + 1) {
-        put(buf, x, y, end, glyph.encode_utf8(&mut [0; 4]), style);
-    }
-    cell(buf, (at, y), taken, text, Align::Left, style, theme);
+    draw(state, device, state.mesh.metric, x, y, end, buf);
 }
 
 fn named(chip: &MeshChip<'_>, theme: &Theme) -> String {

@@ -1,7 +1,6 @@
 //! Chips at their places, coloured by a figure, and the links between them.
 
 mod chip;
-mod chip_figure;
 mod facts;
 #[cfg(test)]
 mod golden;
@@ -15,8 +14,10 @@ use crate::pieces::{self, Piece};
 use crate::state::TopState;
 use chip::MeshChip;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use model::figure::Field;
+use model::figure::device::kept_in_history;
 use model::topology::{PlacedChip, TopologySource};
-use model::{DeviceId, State as DeviceState};
+use model::{Device, DeviceId, State as DeviceState};
 use plan::Plan;
 use show::text::width;
 use std::borrow::Cow;
@@ -46,7 +47,7 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
         Action::Right => step(state, 1, 0),
         Action::Home => select(state, state.places.topology.chips.first().map(|chip| chip.id.clone())),
         Action::End => select(state, state.places.topology.chips.last().map(|chip| chip.id.clone())),
-        Action::Metric => state.mesh.metric = chip_figure::next(state.mesh.metric, 1),
+        Action::Metric => state.mesh.metric = next(state.mesh.metric, 1),
         Action::Enter => device::open(state),
         _ => return false,
     }
@@ -59,9 +60,9 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     let position = Position { x: event.column, y: event.row };
     let in_title = plan.title.contains(position);
     match event.kind {
-        MouseEventKind::ScrollUp if in_title => state.mesh.metric = chip_figure::next(state.mesh.metric, -1),
+        MouseEventKind::ScrollUp if in_title => state.mesh.metric = next(state.mesh.metric, -1),
         MouseEventKind::ScrollDown | MouseEventKind::Down(MouseButton::Left) if in_title => {
-            state.mesh.metric = chip_figure::next(state.mesh.metric, 1);
+            state.mesh.metric = next(state.mesh.metric, 1);
         }
         MouseEventKind::ScrollUp => state.step_device(-1),
         MouseEventKind::ScrollDown => state.step_device(1),
@@ -76,6 +77,13 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
 
 fn select(state: &mut TopState, id: Option<DeviceId>) {
     state.device = id.or(state.device.take());
+}
+
+/// Another of the figures that history keeps, so many places further.
+pub fn next(field: Field<Device>, steps: isize) -> Field<Device> {
+    let all: Vec<Field<Device>> = kept_in_history().collect();
+    let at = all.iter().position(|one| *one == field).unwrap_or(0);
+    all[(at as isize + steps).rem_euclid(all.len() as isize) as usize]
 }
 
 /// Selects the nearest chip in a direction; one that is straight ahead is nearer than one that is not.

@@ -1,13 +1,13 @@
 //! What keys and the mouse do to the process table.
 
-use super::columns::placed;
+use super::placed;
 use crate::keys::Action;
 use crate::overlay::Detail;
 use crate::panels::heading::{HEAD, column_at, room};
 use crate::panels::layout::{Panel, area_of};
 use crate::panels::{filter, signals, sort};
+use crate::rows::sort_by;
 use crate::state::{Overlay, TopState};
-use crate::table::sort_by;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 

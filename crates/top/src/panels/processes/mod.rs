@@ -2,14 +2,12 @@
 
 mod act;
 mod cells;
-mod columns;
 
 use super::heading::{self, HEAD, Placed, Remark, direction, head, room, seen};
 use crate::column::ProcessColumn;
 use crate::paint::{Buffer, Rect, Style, Tone, cell, fill, put};
-use crate::rows::Branch;
+use crate::rows::{Branch, ColumnWidths};
 use crate::state::TopState;
-use columns::placed;
 use model::Process;
 
 pub use act::{act, mouse, select};
@@ -59,6 +57,57 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
             put(buf, area.x + 1, y, area.right(), why_empty(state), state.theme.style(Tone::Faint));
         }
     }
+}
+
+/// The least that is worth showing of a command.
+const COMMAND: u16 = 18;
+
+fn width(column: ProcessColumn, widths: &ColumnWidths) -> u16 {
+    match column {
+        ProcessColumn::Devices => widths.devices.clamp(4, 11),
+        ProcessColumn::Pid => widths.pid.max(5),
+        ProcessColumn::User => widths.user.clamp(5, 10),
+        ProcessColumn::Container => widths.container.clamp(10, 12),
+        ProcessColumn::Source => widths.source.max(7),
+        ProcessColumn::Growth => 8,
+        ProcessColumn::Command => COMMAND,
+        _ => 6,
+    }
+}
+
+/// The columns that are shown. The first column of the screen is for marks.
+pub fn placed(state: &TopState, area: Rect) -> Vec<PlacedColumn> {
+    let widths = &state.rows.widths;
+    let mut chosen: Vec<ProcessColumn> = Vec::new();
+    for column in &state.settings.columns {
+        let has_any = match column {
+            ProcessColumn::Container => widths.container > 0,
+            ProcessColumn::Utilization => widths.has_utilization,
+            _ => true,
+        };
+        if has_any && !chosen.contains(column) {
+            chosen.push(*column);
+        }
+    }
+    let needed = |chosen: &[ProcessColumn]| 1 + chosen.iter().map(|column| width(*column, widths) + 1).sum::<u16>();
+    let mut leaving = ProcessColumn::leaving();
+    // A table without a single column would say nothing.
+    while needed(&chosen) > area.width + 1 && chosen.len() > 1 {
+        let Some(least) = leaving.next() else { break };
+        chosen.retain(|column| *column != least);
+    }
+    let spare = (area.width + 1).saturating_sub(needed(&chosen));
+    let mut x = area.x.saturating_add(1);
+    let mut all = Vec::with_capacity(chosen.len());
+    for column in chosen {
+        let mut columns = width(column, widths);
+        if column == ProcessColumn::Command {
+            columns += spare;
+        }
+        all.push(PlacedColumn { column, x, width: columns.min(area.right().saturating_sub(x)) });
+        x = x.saturating_add(columns + 1);
+    }
+    all
 }
 
 fn why_empty(state: &TopState) -> &'static str {
