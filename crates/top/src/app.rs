@@ -91,7 +91,7 @@ fn act(state: &mut TopState, action: Action) {
         Action::Back if is_of_several(state) => state.view = TopView::Fleet,
         Action::Quit | Action::Back => state.effects.push(Effect::Quit),
         Action::Help => state.overlay = Some(Overlay::Help { scroll: 0 }),
-        Action::Setup => state.overlay = Some(Overlay::Setup(setup::Setup::new(state))),
+        Action::Setup => state.overlay = Some(setup::open(state)),
         Action::Save => state.effects.push(Effect::Save),
         Action::Overview => state.view = TopView::Overview,
         Action::Memory => state.view = TopView::Memory,

@@ -119,19 +119,13 @@ impl Hosts {
     }
 
     fn position(&self, (name, device): &(String, Option<DeviceId>)) -> Option<usize> {
-        let is_it = |line: &HostLine| match *line {
-            HostLine::Host(at) => device.is_none() && self.fleet.hosts[at].name == *name,
-            HostLine::Device(at, _) => {
-                device.is_some()
-                    && self.fleet.hosts[at].name == *name
-                    && self.device(*line).map(|one| &one.id) == device.as_ref()
-            }
+        let is_its = |line: &HostLine| {
+            let (HostLine::Host(at) | HostLine::Device(at, _)) = line;
+            self.fleet.hosts[*at].name == *name
         };
+        let is_it = |line: &HostLine| is_its(line) && self.device(*line).map(|one| &one.id) == device.as_ref();
         // A device that is gone leaves the cursor on its machine.
-        let host = || {
-            self.lines.iter().position(|line| matches!(line, HostLine::Host(at) if self.fleet.hosts[*at].name == *name))
-        };
-        self.lines.iter().position(is_it).or_else(host)
+        self.lines.iter().position(is_it).or_else(|| self.lines.iter().position(is_its))
     }
 
     fn key_at(&self, at: usize) -> Option<(String, Option<DeviceId>)> {

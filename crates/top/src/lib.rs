@@ -174,7 +174,7 @@ fn carry_out(effect: Effect, state: &mut TopState, source: &SampleFeed, file: Op
 }
 
 fn suspend(screen: &mut TerminalScreen, interrupt: &Interrupt) -> anyhow::Result<()> {
-    screen.leave();
+    terminal::give_back();
     interrupt.stop()?;
     screen.enter()?;
     Ok(())

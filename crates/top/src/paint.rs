@@ -68,6 +68,12 @@ pub fn centred(area: Rect, width: u16, height: u16) -> Rect {
     Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
 }
 
+/// So many rows of an area, and what is below them.
+pub fn split(area: Rect, rows: u16) -> (Rect, Rect) {
+    let height = rows.min(area.height);
+    (Rect { height, ..area }, Rect { y: area.y + height, height: area.height - height, ..area })
+}
+
 /// Makes an area blank, whatever was there.
 pub fn clear(buf: &mut Buffer, area: Rect) {
     let area = area.intersection(buf.area);

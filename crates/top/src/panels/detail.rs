@@ -7,7 +7,7 @@ use crate::paint::{Buffer, Rect, Tone, clear, frame, put};
 use crate::state::{Overlay, TopState};
 use crossterm::event::KeyCode;
 use model::{Bytes, Exact, MemoryKind, Process, Runtime, Timestamp};
-use show::text::clean;
+use show::text::{clean, count};
 
 type DetailLine = (String, Tone);
 
@@ -138,10 +138,10 @@ fn particulars(exact: &Exact, lines: &mut Vec<DetailLine>) {
                 banks.fragmentation.map_or(String::new(), |part| format!(", fragmentation {:.0} %", part * 100.0));
             format!("{} banks, largest free block {} in each{fragmentation}", banks.count, banks.largest_free_bytes)
         });
-        let noun = if figures.buffers == 1 { "buffer" } else { "buffers" };
+        let buffers = count(figures.buffers, "buffer", "buffers");
         let text = format!(
-            "       {name:<8} {} {noun}, peak {}, {} allocations, {} frees",
-            figures.buffers, figures.peak_bytes, figures.allocations, figures.frees
+            "       {name:<8} {buffers}, peak {}, {} allocations, {} frees",
+            figures.peak_bytes, figures.allocations, figures.frees
         );
         lines.push((text, Tone::Faint));
         lines.extend(banks.map(|banks| (format!("{:16}{banks}", ""), Tone::Faint)));

@@ -9,7 +9,7 @@ use crossterm::event::KeyCode;
 use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE};
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
-use show::text::{clean, width};
+use show::text::{clean, count, width};
 
 /// Columns for the titles of figures, and for values that have a limit.
 const TITLES: u16 = 35;
@@ -55,7 +55,7 @@ pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
     }
     let below = rows.saturating_sub(scroll + usize::from(inner.height));
     if below > 0 && !inner.is_empty() {
-        let text = if below == 1 { " 1 more line ".to_owned() } else { format!(" {below} more lines ") };
+        let text = format!(" {} ", count(below as u64, "more line", "more lines"));
         put(buf, inner.x + 1, area.bottom() - 1, inner.right(), &text, theme.style(Tone::Faint));
     }
 }

@@ -9,10 +9,8 @@ use crossterm::event::KeyCode;
 
 const NAMES: u16 = 16;
 
-impl Setup {
-    pub fn new(state: &TopState) -> Setup {
-        Setup { before: state.settings.clone(), at: 0, word: 0 }
-    }
+pub fn open(state: &TopState) -> Overlay {
+    Overlay::Setup(Setup { before: state.settings.clone(), at: 0, word: 0 })
 }
 
 /// Where the window is: to the right, so that most of the screen can be seen behind it.
@@ -225,7 +223,7 @@ mod tests {
 
     fn opened() -> TopState {
         let mut state = TopState::new(TopSettings::default(), true);
-        state.overlay = Some(Overlay::Setup(Setup::new(&state)));
+        state.overlay = Some(open(&state));
         state
     }
 

@@ -4,7 +4,7 @@ use super::bar::{Fill, Sizes, pieces};
 use crate::figures::{capacity_tone, part_tone, used_of_total};
 use crate::memory::view::{Area, Banks, Chip, Kind};
 use crate::style::{Line, Style, Tone};
-use crate::text::width;
+use crate::text::{count, width};
 use model::{Bytes, MemoryKind};
 
 /// Facts are under the bar, behind the area's name.
@@ -159,7 +159,6 @@ pub fn fragmentation_tone(part: f64) -> Tone {
 pub fn counts(chip: &Chip) -> String {
     let kinds = chip.dram.kinds.iter().chain(&chip.l1.kinds);
     let buffers = kinds.filter_map(|kind| kind.buffers).reduce(u64::saturating_add);
-    let count = |n: u64, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
     let processes = chip.processes.map(u64::from);
     let processes = processes.map(|n| if n == 0 { "no process".into() } else { count(n, "process", "processes") });
     let buffers = buffers.filter(|n| *n > 0 || chip.processes.is_none()).map(|n| count(n, "buffer", "buffers"));

@@ -9,6 +9,7 @@ use model::{Alert, Bytes, BytesPerSecond, Device, Severity, State as DeviceState
 use show::figures;
 pub use show::figures::{board, name};
 use show::memory::draw::chips::short_figures;
+use show::text::count;
 
 /// What is wrong with a device, the worst first.
 pub fn alerts<'a>(state: &'a TopState, device: &Device) -> impl Iterator<Item = &'a Alert> {
@@ -196,10 +197,9 @@ pub fn remarks(device: &Device) -> Vec<String> {
     if let Some(stale) = device.memory.stale.filter(|stale| stale.0 > 0) {
         remarks.push(format!("{} stale (exited owner)", stale.short()));
     }
-    match device.memory.untracked_processes {
-        0 => {}
-        1 => remarks.push("1 process not reporting".to_owned()),
-        n => remarks.push(format!("{n} processes not reporting")),
+    let untracked = device.memory.untracked_processes;
+    if untracked > 0 {
+        remarks.push(count(untracked.into(), "process", "processes") + " not reporting");
     }
     remarks
 }

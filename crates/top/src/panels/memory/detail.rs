@@ -8,6 +8,7 @@ use show::figures::used_of_total;
 use show::grid::{self, Cell, Column};
 use show::memory::draw::bar::Fill;
 use show::memory::draw::facts::{self, INDENT, areas, bar_line, fill_of_banks, fragmentation_tone, percent, wrapped};
+use show::memory::draw::lists::words;
 use show::memory::view::{Chip, Kind};
 use show::style::{Line, Style};
 
@@ -125,8 +126,7 @@ fn table(chip: &Chip, theme: &Theme, width: u16) -> Vec<MemoryLine> {
 }
 
 fn kind_cells(area: &str, n: usize, kind: &Kind, is_at_least: bool, style: &Style) -> Vec<Cell> {
-    let absent = || Cell::Text(style.glyphs().absent.into(), Tone::Faint);
-    let or_absent = |text: Option<String>| text.map_or_else(absent, Cell::plain);
+    let or_absent = |text: Option<String>| words(text.as_deref(), style);
     let least = |is: bool| if is { style.glyphs().at_least } else { "" };
     let fill = Fill::of_kind(&kind.kind);
     let name = if n == 0 { format!("{area} buffers") } else { facts::name(kind, n) };
@@ -144,8 +144,8 @@ fn kind_cells(area: &str, n: usize, kind: &Kind, is_at_least: bool, style: &Styl
         or_absent(peak),
         or_absent(kind.buffers.map(|n| n.to_string())),
         or_absent(block),
-        fragmentation.map_or_else(absent, |part| Cell::Text(percent(part), fragmentation_tone(part))),
-        filled.map_or_else(absent, |(text, tone)| Cell::Text(text, tone)),
+        fragmentation.map_or_else(|| or_absent(None), |part| Cell::Text(percent(part), fragmentation_tone(part))),
+        filled.map_or_else(|| or_absent(None), |(text, tone)| Cell::Text(text, tone)),
     ]
 }
 

@@ -2,13 +2,12 @@
 
 use super::rows::{self, MemoryRow, Tab};
 use super::{cursor, rule, selected_chip, style_of};
-use crate::paint::{Align, Buffer, Rect, Tone, cell, columns, fill, put, put_line};
+use crate::paint::{Align, Buffer, Rect, Tone, cell, columns, fill, put, put_line, split};
 use crate::state::TopState;
 use model::Bytes;
 use show::grid::{self, Cell, Column};
-use show::memory::draw::age;
 use show::memory::draw::lists::{
-    buffer_cells, buffer_columns, bytes, death_cells, death_columns, process_cells, process_columns, words,
+    ago, buffer_cells, buffer_columns, bytes, death_cells, death_columns, process_cells, process_columns, words,
 };
 use show::memory::view::{Chip, Death, Holder, View};
 use show::style::Style;
@@ -92,11 +91,11 @@ pub fn draw(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
     if rows.is_empty() {
         for line in nothing(state, view) {
             put(buf, rest.x + 1, rest.y, rest.right(), &line, state.theme.style(Tone::Faint));
-            rest = below(rest, 1);
+            rest = split(rest, 1).1;
         }
     } else {
         let first = state.memory.cursor.first(at, rows.len(), usize::from(area.height - 1).max(1));
-        rest = below(rest, table(state, view, state.memory.tab, &rows[first..], Some(at - first), rest, buf));
+        rest = split(rest, table(state, view, state.memory.tab, &rows[first..], Some(at - first), rest, buf)).1;
     }
     for text in notes(state, view).into_iter().take(usize::from(rest.height)) {
         cell(
@@ -108,16 +107,11 @@ pub fn draw(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
             state.theme.style(Tone::Faint),
             &state.theme,
         );
-        rest = below(rest, 1);
+        rest = split(rest, 1).1;
     }
     if let Some(MemoryRow::Process { holder, .. }) = rows.get(at) {
-        preview(state, view, holder, below(rest, 1), buf);
+        preview(state, view, holder, split(rest, 1).1, buf);
     }
-}
-
-fn below(area: Rect, rows: u16) -> Rect {
-    let rows = rows.min(area.height);
-    Rect { y: area.y + rows, height: area.height - rows, ..area }
 }
 
 /// The buffers of the process that the cursor is on, where there is room for some.
@@ -138,7 +132,7 @@ fn preview(state: &TopState, view: &View, holder: &Holder, area: Rect, buf: &mut
     }
     let text = format!("Largest buffers of {}", holder.pid);
     put(buf, area.x + 1, area.y, area.right(), &text, state.theme.style(Tone::Title));
-    table(state, view, Tab::Buffers, &buffers, None, below(area, 1), buf);
+    table(state, view, Tab::Buffers, &buffers, None, split(area, 1).1, buf);
 }
 
 /// The rows that can be seen, below their head. Returns how many lines that makes.
@@ -202,7 +196,7 @@ fn left_columns() -> Vec<Column> {
 
 fn left_cells(chip: &Chip, stale: Bytes, death: Option<&Death>, view: &View, style: &Style) -> Vec<Cell> {
     let who = death.map(|death| format!("{} {}", death.pid, death.command.as_deref().unwrap_or_default()));
-    let ago = death.zip(view.taken_at).map(|(death, now)| age((now.0 - death.died_at.0).max(0) as f64 / 1000.0));
+    let ago = death.and_then(|death| ago(death, view));
     vec![
         Cell::Text(chip.id.clone(), Tone::Strong),
         Cell::Text(stale.to_string(), Tone::Warning),

@@ -12,7 +12,7 @@ mod rows;
 use crate::cursor::Cursor;
 use crate::keys::Action;
 use crate::overlay::MemoryChosen as Chosen;
-use crate::paint::{Buffer, Position, Rect, Theme, Tone, put};
+use crate::paint::{Buffer, Position, Rect, Theme, Tone, put, split};
 use crate::state::TopState;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use rows::{Key, MemoryRow, Tab};
@@ -43,18 +43,12 @@ struct MemoryLayout {
 impl MemoryLayout {
     fn of(state: &TopState, view: &View, area: Rect) -> MemoryLayout {
         let grid = chips::ChipRows::of(state, view, area);
-        let height = grid.rows.min(area.height);
-        let chips = Rect { height, ..area };
-        let rest = Rect { y: area.y + height, height: area.height - height, ..area };
+        let (chips, rest) = split(area, grid.rows);
         let lines = selected_chip(state, view).map(|chip| detail::lines(state, chip, rest)).unwrap_or_default();
-        let height = (lines.len() as u16).min(rest.height);
-        let detail = Rect { height, ..rest };
-        let below = Rect { y: rest.y + height, height: rest.height - height, ..rest };
-        let tabs = Rect { height: below.height.min(1), ..below };
-        let list = Rect { y: below.y + tabs.height, height: below.height - tabs.height, ..below };
+        let (detail, below) = split(rest, lines.len() as u16);
+        let (tabs, list) = split(below, 1);
         let says_more = state.memory.tab == Tab::Buffers && view.unlisted_buffers > 0 && list.height >= 4;
-        let list = Rect { height: list.height - u16::from(says_more), ..list };
-        let foot = Rect { y: list.bottom(), height: u16::from(says_more), ..list };
+        let (list, foot) = split(list, list.height - u16::from(says_more));
         MemoryLayout { grid, chips, detail, lines, tabs, list, foot }
     }
 

@@ -19,7 +19,7 @@ use model::figure::device::kept_in_history;
 use model::topology::{PlacedChip, TopologySource};
 use model::{Device, DeviceId, State as DeviceState};
 use plan::Plan;
-use show::text::width;
+use show::text::{count, width};
 use std::borrow::Cow;
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
@@ -103,8 +103,7 @@ fn step(state: &mut TopState, across: i64, down: i64) {
 /// How many chips there are, what their colours mean, and how many are sick or cannot be seen.
 fn draw_title(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     let topology = &state.places.topology;
-    let count = topology.chips.len();
-    let chips = if count == 1 { "1 chip".to_owned() } else { format!("{count} chips") };
+    let chips = count(topology.chips.len() as u64, "chip", "chips");
     let mut line = vec![
         Piece::left(chips, Tone::Title, 2),
         Piece::left(format!("by {}", state.mesh.metric.title()), Tone::Strong, 0),
