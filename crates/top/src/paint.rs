@@ -47,6 +47,13 @@ pub fn repeat(buf: &mut Buffer, x: u16, y: u16, end: u16, glyph: char, style: St
     end
 }
 
+/// A line across the upper edge of an area, onto which a title is written.
+pub fn rule(buf: &mut Buffer, area: Rect, theme: &Theme) {
+    if area.height > 0 {
+        repeat(buf, area.x, area.y, area.right(), theme.glyphs().horizontal, theme.style(Tone::Border));
+    }
+}
+
 /// Writes a text into exactly so many columns; what is too long ends in a mark.
 pub fn cell(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, text: &str, align: Align, style: Style, theme: &Theme) {
     let text = fit(text, usize::from(columns), align, theme.glyphs().cut);

@@ -1,6 +1,6 @@
 //! What is above the rows of a table: its title, and the names of its columns.
 
-use crate::paint::{Align, Buffer, Rect, Theme, Tone, cell, columns as width_of, put, repeat};
+use crate::paint::{Align, Buffer, Rect, Theme, Tone, cell, columns as width_of, put, rule};
 
 /// The rows that they take.
 pub const HEAD: u16 = 2;
@@ -59,7 +59,7 @@ pub type Remark = ((String, Tone), (String, Tone));
 /// A line with the name of the table, how many rows there are, and what is not to be seen otherwise. `part` is at its right.
 pub fn title(buf: &mut Buffer, area: Rect, name: &str, shown: &str, remarks: &[Remark], part: &str, theme: &Theme) {
     let (y, end) = (area.y, area.right());
-    repeat(buf, area.x, y, end, theme.glyphs().horizontal, theme.style(Tone::Border));
+    rule(buf, area, theme);
     let part_x = end.saturating_sub(width_of(part) + 1);
     let mut x = put(buf, area.x + 1, y, end, name, theme.style(Tone::Title));
     x = put(buf, x, y, end, &format!("{shown} "), theme.style(Tone::Strong));

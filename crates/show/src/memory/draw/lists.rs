@@ -58,7 +58,7 @@ impl Lists {
             let rows = view.processes.iter().take(processes);
             let rows =
                 rows.map(|process| process_cells(process, process.usage, process.source.as_deref(), &style)).collect();
-            page.grid(process_columns(view.processes.iter().map(|process| process.pid)), rows);
+            page.grid(process_columns(view), rows);
         } else if view.processes.is_empty() && view.report.is_none() && style.rows.is_none() {
             rule(page);
             let inner = style.columns - 2;
@@ -78,8 +78,8 @@ impl Lists {
     }
 }
 
-pub fn process_columns(pids: impl Iterator<Item = u32>) -> Vec<Column> {
-    let pid = pids.map(|pid| pid.to_string().len()).max().unwrap_or(0).max(5);
+pub fn process_columns(view: &View) -> Vec<Column> {
+    let pid = view.processes.iter().map(|process| process.pid.to_string().len()).max().unwrap_or(0).max(5);
     vec![
         Column::right("Dev", 3),
         Column::right("PID", pid),

@@ -9,9 +9,9 @@ use crate::hosts::{HostLine, Hosts, word};
 use crate::paint::{Align, Buffer, Rect, Style, Theme, Tone, bar, cell, fill, put};
 use crate::state::TopState;
 use columns::{FleetColumn, PlacedFleetColumn, placed};
-use model::figure::Judge;
 use model::figure::device::{ASIC_TEMP, POWER};
 use model::{Bytes, Device};
+use show::figures::{capacity_tone, part};
 use show::memory::draw::chips::short_figures;
 use watch::fleet::Reach;
 use watch::fleet::summary::{Need, Summary};
@@ -131,7 +131,7 @@ impl FleetRow<'_> {
                 FleetColumn::Temperature => self.hottest(summary, is_old),
                 FleetColumn::Power => (summary.power.map_or(absent.to_owned(), |power| watts_text(power.0)), plain),
                 FleetColumn::DramBar => {
-                    self.dram_bar(place, summary.dram_used, summary.dram_total, is_old, buf);
+                    self.dram_bar(place, part(summary.dram_used, summary.dram_total), is_old, buf);
                     continue;
                 }
                 FleetColumn::Dram => (self.dram(summary.dram_used, summary.dram_total, summary.is_at_least), plain),
@@ -179,17 +179,8 @@ impl FleetRow<'_> {
         short_figures(used, total, is_at_least, self.theme().glyphs())
     }
 
-    fn dram_bar(
-        &self,
-        place: &PlacedFleetColumn,
-        used: Option<Bytes>,
-        total: Option<Bytes>,
-        is_old: bool,
-        buf: &mut Buffer,
-    ) {
-        let part = used.zip(total).map(|(used, total)| used.0 as f64 / total.0.max(1) as f64);
-        let tone = |part| if is_old { Tone::Faint } else { Judge::Capacity.judge(part).into() };
-        let part = part.map(|part| (part, tone(part)));
+    fn dram_bar(&self, place: &PlacedFleetColumn, part: Option<f64>, is_old: bool, buf: &mut Buffer) {
+        let part = part.map(|part| (part, if is_old { Tone::Faint } else { capacity_tone(part) }));
         bar(buf, (place.x, self.y), place.width, part, self.theme());
     }
 
@@ -206,8 +197,8 @@ impl FleetRow<'_> {
                 FleetColumn::Temperature => figures::measured(device, &ASIC_TEMP, self.state, true),
                 FleetColumn::Power => figures::measured(device, &POWER, self.state, false),
                 FleetColumn::DramBar => {
-                    let is_old = figures::is_stale(device);
-                    self.dram_bar(place, memory.dram_used, memory.dram_total, is_old, buf);
+                    let part = part(memory.dram_used, memory.dram_total);
+                    self.dram_bar(place, part, figures::is_stale(device), buf);
                     continue;
                 }
                 FleetColumn::Dram => {

@@ -1,7 +1,7 @@
 //! The selected chip: its bars, and what is known of each kind of memory.
 
-use super::{GOOD_LIST, rule, style_of};
-use crate::paint::{Buffer, Rect, Theme, Tone, columns, put, put_line};
+use super::{GOOD_LIST, style_of};
+use crate::paint::{Buffer, Rect, Theme, Tone, columns, put, put_line, rule};
 use crate::state::TopState;
 use model::Bytes;
 use show::figures::used_of_total;

@@ -1,8 +1,8 @@
 //! The list of processes, buffers, deaths or leftovers: its names in a line, its rows below.
 
 use super::rows::{self, MemoryRow, Tab};
-use super::{cursor, rule, selected_chip, style_of};
-use crate::paint::{Align, Buffer, Rect, Tone, cell, columns, fill, put, put_line, split};
+use super::{cursor, selected_chip, style_of};
+use crate::paint::{Align, Buffer, Rect, Tone, cell, columns, fill, put, put_line, rule, split};
 use crate::state::TopState;
 use model::Bytes;
 use show::grid::{self, Cell, Column};
@@ -149,7 +149,7 @@ fn table(
     let style = style_of(theme, area.width);
     let seen = &rows[..rows.len().min(usize::from(area.height.saturating_sub(1)).max(1))];
     let columns = match tab {
-        Tab::Processes => process_columns(pids(rows)),
+        Tab::Processes => process_columns(view),
         Tab::Buffers => buffer_columns(view),
         Tab::Deaths => death_columns(),
         Tab::Left => left_columns(),
@@ -173,13 +173,6 @@ fn cells(row: &MemoryRow, view: &View, style: &Style) -> Vec<Cell> {
         MemoryRow::Death(death) => death_cells(death, view, style),
         MemoryRow::Left { chip, bytes, death } => left_cells(chip, *bytes, *death, view, style),
     }
-}
-
-fn pids(rows: &[MemoryRow]) -> impl Iterator<Item = u32> {
-    rows.iter().filter_map(|row| match row {
-        MemoryRow::Process { holder, .. } => Some(holder.pid),
-        _ => None,
-    })
 }
 
 fn left_columns() -> Vec<Column> {

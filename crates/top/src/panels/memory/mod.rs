@@ -79,14 +79,6 @@ fn style_of(theme: &Theme, columns: u16) -> Style {
     Style { columns: columns.into(), rows: None, color: false, unicode: theme.unicode }
 }
 
-/// A line across the screen, onto which a title is written.
-fn rule(buf: &mut Buffer, area: Rect, theme: &Theme) {
-    let area = Rect { height: 1, ..area }.intersection(buf.area);
-    for position in area.positions() {
-        buf[position].set_char(theme.glyphs().horizontal).set_style(theme.style(Tone::Border));
-    }
-}
-
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     let view = view_of(&state.shown);
@@ -157,12 +149,16 @@ fn enter(state: &mut TopState, rows: &[MemoryRow], at: usize) -> bool {
         }
         Some(row @ MemoryRow::Buffer(_)) => state.memory.closer = Some(row.key()),
         Some(MemoryRow::Left { chip, .. }) => {
-            let device = state.devices().iter().find(|device| device.id.to_string() == chip.id);
-            state.device = device.map(|device| device.id.clone()).or(state.device.take());
+            select_chip(state, &chip.id);
         }
         Some(MemoryRow::Death(_)) | None => {}
     }
     true
+}
+
+fn select_chip(state: &mut TopState, id: &str) {
+    let device = state.devices().iter().find(|device| device.id.to_string() == id);
+    state.device = device.map(|device| device.id.clone()).or(state.device.take());
 }
 
 /// One level up. Whether there was one.
@@ -213,10 +209,9 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     let at = cursor(&state.memory, &rows);
     if places.chips.contains(position) {
         let hit = places.grid.at(places.chips, position, view.chips.len());
-        let hit = hit.and_then(|at| state.devices().iter().find(|device| device.id.to_string() == view.chips[at].id));
-        match steps {
-            0 => state.device = hit.map(|device| device.id.clone()).or(state.device.take()),
-            steps => state.step_device(steps),
+        match (steps, hit) {
+            (0, hit) => hit.into_iter().for_each(|at| select_chip(state, &view.chips[at].id)),
+            (steps, _) => state.step_device(steps),
         }
     } else if steps != 0 {
         select(&mut state.memory, &rows, at.saturating_add_signed(steps * WHEEL), page);

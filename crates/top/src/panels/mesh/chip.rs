@@ -2,7 +2,7 @@
 
 use super::super::devices::cell::{ChipFigure, draw, draw_level};
 use super::super::devices::figures::{self, is_known};
-use crate::paint::{Align, Buffer, Rect, Theme, Tone, bar, cell, frame, put};
+use crate::paint::{Align, Buffer, Rect, Theme, Tone, bar, cell, fill, frame, put};
 use crate::state::TopState;
 use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
 use model::{Device, Judgement, State as DeviceState};
@@ -37,12 +37,13 @@ pub fn draw_framed(state: &TopState, chip: &MeshChip<'_>, area: Rect, buf: &mut 
         return;
     }
     let edge = if chip.is_selected || chip.is_linked { Tone::Title } else { Tone::Border };
-    for rect in [Rect { height: 1, ..area }, Rect { y: area.bottom() - 1, height: 1, ..area }] {
-        buf.set_style(rect.intersection(buf.area), theme.style(edge));
-    }
-    for rect in [Rect { width: 1, ..area }, Rect { x: end, width: 1, ..area }] {
-        buf.set_style(rect.intersection(buf.area), theme.style(edge));
-    }
+    let sides = [
+        Rect { height: 1, ..area },
+        Rect { y: area.bottom() - 1, height: 1, ..area },
+        Rect { width: 1, ..area },
+        Rect { x: end, width: 1, ..area },
+    ];
+    sides.into_iter().for_each(|side| fill(buf, side, theme.style(edge)));
     let x = put(buf, inner.x, area.y, end, &named(chip, theme), theme.style(name_tone(chip)));
     let Some(device) = chip.device else { return };
     let (mark, tone) = mark(device, theme);

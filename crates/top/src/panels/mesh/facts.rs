@@ -4,7 +4,7 @@ use super::super::devices::figures;
 use super::chip::mark;
 use super::links;
 use super::plan::Plan;
-use crate::paint::{Buffer, Rect, Tone, frame, put, wrapped};
+use crate::paint::{Buffer, Rect, Tone, frame, put, rule, wrapped};
 use crate::pieces::{self, Piece};
 use crate::state::TopState;
 use model::figure::device::{ASIC_TEMP, DRAM_USED, L1_USED, POWER};
@@ -23,8 +23,7 @@ fn draw_below(state: &TopState, device: &Device, area: Rect, buf: &mut Buffer) {
     }
     let theme = &state.theme;
     let (x, end) = (area.x.saturating_add(1), area.right());
-    let rule = theme.glyphs().horizontal.to_string().repeat(usize::from(area.width));
-    put(buf, area.x, area.y, end, &rule, theme.style(Tone::Border));
+    rule(buf, area, theme);
     let (mark, tone) = mark(device, theme);
     let mut title = vec![
         Piece::left(format!(" {} ", title(state, device)), Tone::Title, 0),
