@@ -21,13 +21,9 @@ impl UnitText {
         UnitText { unit, fahrenheit: state.settings.fahrenheit, unicode: state.theme.unicode }
     }
 
-    fn is_fahrenheit(self) -> bool {
-        self.fahrenheit && self.unit == Unit::Celsius
-    }
-
     /// A value in the unit that is shown.
     pub fn shown(self, value: f64) -> f64 {
-        if self.is_fahrenheit() { value * 1.8 + 32.0 } else { value }
+        if self.fahrenheit && self.unit == Unit::Celsius { value * 1.8 + 32.0 } else { value }
     }
 
     pub fn symbol(self) -> &'static str {

@@ -56,7 +56,7 @@ pub fn draw(state: &TopState, setup: &Setup, area: Rect, buf: &mut Buffer) {
     let choice = &CHOICES[setup.at.min(CHOICES.len() - 1)];
     put(buf, inner.x + 1, foot, inner.right(), choice.help, theme.style(Tone::Faint));
     if let ChoiceKind::SomeOf(words) = choice.kind {
-        draw_words(state, setup, choice, words, Rect { y: foot + 1, height: 2, ..inner }, buf);
+        draw_words(state, setup, words, Rect { y: foot + 1, height: 2, ..inner }, buf);
     }
     let keys = match choice.kind {
         ChoiceKind::SomeOf(_) => "Space: on/off, + -: move, Enter: apply, Esc: revert, F12: save",
@@ -66,16 +66,9 @@ pub fn draw(state: &TopState, setup: &Setup, area: Rect, buf: &mut Buffer) {
 }
 
 /// All words of a list in two lines, those that are on first and in their order.
-fn draw_words(
-    state: &TopState,
-    setup: &Setup,
-    choice: &Choice,
-    words: &'static [&'static str],
-    area: Rect,
-    buf: &mut Buffer,
-) {
+fn draw_words(state: &TopState, setup: &Setup, words: &'static [&'static str], area: Rect, buf: &mut Buffer) {
     let (mut x, mut y) = (area.x + 1, area.y);
-    let on = on_words(choice, &state.settings);
+    let on = on_words(&CHOICES[setup.at], &state.settings);
     for (n, word) in ordered(words, &on).into_iter().enumerate() {
         if x + columns(word) >= area.right() {
             (x, y) = (area.x + 1, y + 1);

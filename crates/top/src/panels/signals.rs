@@ -44,10 +44,6 @@ impl Menu {
             }
         }
     }
-
-    fn effect(&self) -> Effect {
-        Effect::Send { signal: self.signal, to: self.to.iter().map(|one| (one.pid, one.started_at)).collect() }
-    }
 }
 
 fn place(area: Rect) -> Rect {
@@ -86,7 +82,10 @@ pub fn draw(state: &TopState, menu: &Menu, area: Rect, buf: &mut Buffer) {
 pub fn press(state: &mut TopState, mut menu: Menu, key: KeyPress) -> Option<Overlay> {
     if menu.is_asking {
         match key.0 {
-            KeyCode::Char('y' | 'Y') => state.effects.push(menu.effect()),
+            KeyCode::Char('y' | 'Y') => {
+                let to = menu.to.iter().map(|one| (one.pid, one.started_at)).collect();
+                state.effects.push(Effect::Send { signal: menu.signal, to });
+            }
             KeyCode::Char('n' | 'N' | 'q') | KeyCode::Esc => state.notice = Some("nothing was sent".into()),
             _ => return Some(Overlay::Signals(menu)),
         }

@@ -44,7 +44,8 @@ pub fn draw_framed(state: &TopState, chip: &MeshChip<'_>, area: Rect, buf: &mut 
         Rect { x: end, width: 1, ..area },
     ];
     sides.into_iter().for_each(|side| fill(buf, side, theme.style(edge)));
-    let x = put(buf, inner.x, area.y, end, &named(chip, theme), theme.style(name_tone(chip)));
+    let name = format!("{}{} ", theme.mark(chip.is_selected), chip.name);
+    let x = put(buf, inner.x, area.y, end, &name, theme.style(name_tone(chip)));
     let Some(device) = chip.device else { return };
     let (mark, tone) = mark(device, theme);
     let board = figures::board(device, theme.glyphs());
@@ -97,10 +98,6 @@ pub fn draw_bare(state: &TopState, chip: &MeshChip<'_>, names: usize, area: Rect
     let x = put(buf, area.x, y, end, &name, theme.style(tone)).saturating_add(1);
     let Some(device) = chip.device else { return };
     draw(state, device, state.mesh.metric, x, y, end, buf);
-}
-
-fn named(chip: &MeshChip<'_>, theme: &Theme) -> String {
-    format!("{}{} ", theme.mark(chip.is_selected), chip.name)
 }
 
 fn name_tone(chip: &MeshChip<'_>) -> Tone {
