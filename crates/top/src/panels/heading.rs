@@ -35,15 +35,8 @@ pub fn direction(theme: &Theme, descending: bool) -> &'static str {
 }
 
 /// The name of a column. The mark of the sorted one is in the gap beside its name, so that nothing moves.
-pub fn head<C>(
-    buf: &mut Buffer,
-    place: &Placed<C>,
-    y: u16,
-    name: &str,
-    align: Align,
-    mark: Option<&str>,
-    theme: &Theme,
-) {
+pub fn head<C>(buf: &mut Buffer, y: u16, place: &Placed<C>, head: (&str, Align), mark: Option<&str>, theme: &Theme) {
+    let (name, align) = head;
     let style = theme.style(if mark.is_some() { Tone::Title } else { Tone::Faint });
     cell(buf, (place.x, y), place.width, name, align, style, theme);
     let x = match align {

@@ -115,7 +115,7 @@ fn grid(state: &TopState, width: u16, most: u16) -> Option<DeviceGrid> {
     if count == 0 || width == 0 || most == 0 {
         return None;
     }
-    let columns = |form: DeviceForm| width / form.least().0;
+    let columns = |form: DeviceForm| width / form.size().0;
     // A few lines may as well be long.
     let long = columns(DeviceForm::Compact).min(count.div_ceil(if count <= 16 { 4 } else { 8 }));
     let forms = [
@@ -150,22 +150,13 @@ impl NameWidths {
 }
 
 impl DeviceForm {
-    /// The least columns of a place, and its rows.
-    fn least(self) -> (u16, u16) {
+    /// The least columns of a place, those beyond which it is not stretched, and its rows.
+    fn size(self) -> (u16, u16, u16) {
         match self {
-            DeviceForm::Card => (78, 3),
-            DeviceForm::LowCard => (78, 2),
-            DeviceForm::Compact => (39, 1),
-            DeviceForm::Heat => (10, 1),
-        }
-    }
-
-    /// A place is not stretched beyond this.
-    fn widest(self) -> u16 {
-        match self {
-            DeviceForm::Card | DeviceForm::LowCard => 160,
-            DeviceForm::Compact => 80,
-            DeviceForm::Heat => 20,
+            DeviceForm::Card => (78, 160, 3),
+            DeviceForm::LowCard => (78, 160, 2),
+            DeviceForm::Compact => (39, 80, 1),
+            DeviceForm::Heat => (10, 20, 1),
         }
     }
 }
@@ -177,7 +168,8 @@ impl DeviceGrid {
         if form == DeviceForm::Heat && columns > 8 {
             columns -= columns % 8;
         }
-        let place = ((width / columns).min(form.widest()), form.least().1);
+        let (_, widest, rows) = form.size();
+        let place = ((width / columns).min(widest), rows);
         DeviceGrid { form, columns, place, rows: count.div_ceil(columns), first: 0 }
     }
 

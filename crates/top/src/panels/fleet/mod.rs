@@ -83,7 +83,7 @@ fn heads(state: &TopState, hosts: &Hosts, columns: &[PlacedFleetColumn], area: R
     let mark = direction(&state.theme, !hosts.reversed);
     for place in columns {
         let mark = Some(mark).filter(|_| place.column.sort() == Some(hosts.sort));
-        head(buf, place, area.y + 1, place.column.head(), place.column.align(), mark, &state.theme);
+        head(buf, area.y + 1, place, (place.column.head(), place.column.align()), mark, &state.theme);
     }
 }
 

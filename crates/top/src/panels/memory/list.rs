@@ -87,10 +87,10 @@ pub fn draw(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
     }
     let rows = rows::of(state, view, state.memory.tab);
     let at = cursor(&state.memory, &rows);
-    let mut rest = area;
+    let (mut rest, faint) = (area, state.theme.style(Tone::Faint));
     if rows.is_empty() {
         for line in nothing(state, view) {
-            put(buf, rest.x + 1, rest.y, rest.right(), &line, state.theme.style(Tone::Faint));
+            put(buf, rest.x + 1, rest.y, rest.right(), &line, faint);
             rest = split(rest, 1).1;
         }
     } else {
@@ -98,15 +98,7 @@ pub fn draw(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
         rest = split(rest, table(state, view, state.memory.tab, &rows[first..], Some(at - first), rest, buf)).1;
     }
     for text in notes(state, view).into_iter().take(usize::from(rest.height)) {
-        cell(
-            buf,
-            (rest.x + 1, rest.y),
-            rest.width - 1,
-            &text,
-            Align::Left,
-            state.theme.style(Tone::Faint),
-            &state.theme,
-        );
+        cell(buf, (rest.x + 1, rest.y), rest.width - 1, &text, Align::Left, faint, &state.theme);
         rest = split(rest, 1).1;
     }
     if let Some(MemoryRow::Process { holder, .. }) = rows.get(at) {

@@ -144,7 +144,7 @@ fn heads(state: &TopState, area: Rect, columns: &[PlacedColumn], buf: &mut Buffe
     let mark = direction(&state.theme, state.settings.descending);
     for place in columns {
         let mark = Some(mark).filter(|_| place.column == state.settings.sort);
-        head(buf, place, area.y + 1, place.column.head(), place.column.align(), mark, &state.theme);
+        head(buf, area.y + 1, place, (place.column.head(), place.column.align()), mark, &state.theme);
     }
 }
 
