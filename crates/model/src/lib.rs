@@ -7,6 +7,7 @@
 
 /// Defines an enum whose values have one name each, which JSON and queries use: `pub enum Arch { Wormhole = "wormhole", … }`. A value
 /// whose name says it all needs no comment.
+#[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $type:ident { $($(#[$doc:meta])* $value:ident = $name:literal,)+ }) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
