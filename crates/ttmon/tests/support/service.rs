@@ -78,8 +78,11 @@ impl Service {
         super::harness::only_child(self.child.id()).unwrap()
     }
 
-    /// Ends it at once.
+    /// Ends it at once, unless it has ended.
     pub fn kill(&mut self) {
+        if self.child.try_wait().unwrap().is_some() {
+            return;
+        }
         self.signal(rustix::process::Signal::KILL);
         // The process that was started has stopped with it, if it was stopped.
         let _ =
