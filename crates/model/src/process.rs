@@ -101,11 +101,12 @@ pub struct BankFigures {
     pub allocated_bytes: Bytes,
     /// What is left.
     pub free_bytes: Bytes,
-    /// The largest piece of it.
-    pub largest_free_bytes: Bytes,
+    /// The largest block of it. Absent when it cannot be known at this moment.
+    pub largest_free_bytes: Option<Bytes>,
     /// How much of what is free a single buffer cannot have: 0 when it is in one piece.
     pub fragmentation: Option<f64>,
-    /// How old the last two figures are, when something was allocated or freed since. Absent when they are current.
+    /// How long ago the allocator was asked, when something was allocated or freed since and the largest block does not follow from
+    /// the buffers. Absent when the figures are of this moment.
     pub age_seconds: Option<f64>,
 }
 

@@ -7,8 +7,8 @@ mod state;
 mod system;
 
 use super::layout::{
-    BEGUN, CHIP, CHIPS, CLOSED, INEXACT, MAGIC, NOW, PAIR, PRODUCER, SLOT, SLOTS, TABLE, TABLE_WAS_FULL, VERSION, WHO,
-    identity_at, pack, place, slot_at, sum,
+    BEGUN, CHIP, CHIPS, CLOSED, INEXACT, JOURNAL, MAGIC, NO_SLOT, NOW, PAIR, PRODUCER, SLOT, SLOTS, TABLE,
+    TABLE_WAS_FULL, VERSION, WHO, entry_at, identity_at, pack, place, slot_at, sum,
 };
 use super::{AllocatorBanks, Chips, MemoryKind, NewBuffer};
 use crate::mapping::Mapping;
@@ -32,6 +32,8 @@ pub struct Writer {
     /// What the file is: the program may close it, and open another one under its number.
     identity: (u64, u64),
     map: Mapping,
+    /// Slots that there is room for in the file: the journal comes after them.
+    room: u32,
     /// One here, zero in a forked child.
     mine: Mapping,
     state: Mutex<WriterState>,
@@ -69,14 +71,15 @@ impl Writer {
             in_use: 0,
             remark: 0,
             now: HeadRecord::default(),
+            touched: NO_SLOT,
         };
         let pid = std::process::id();
         let identity = identity(&file)?;
-        let writer = Writer { pid, file, identity, map, mine, state: Mutex::new(state) };
+        let writer = Writer { pid, file, identity, map, room: capacity, mine, state: Mutex::new(state) };
         let who = [
             MAGIC,
             pack(VERSION, CHIPS as u32),
-            pack(pid, 0),
+            pack(pid, JOURNAL),
             start_ticks().unwrap_or(0),
             now(),
             TABLE as u64,
@@ -150,6 +153,16 @@ impl Writer {
         Some(at as u8)
     }
 
+    /// Notes at which address the allocator's DRAM and L1 begin in each bank. Zero when that is not known.
+    pub fn bases(&self, chip: u8, dram: u32, l1: u32) {
+        let Some(mut event) = self.begin() else { return };
+        let registered = u32::from(chip) < event.state.in_use;
+        let Some(chip_state) = event.state.chips.get_mut(usize::from(chip)).filter(|_| registered) else { return };
+        chip_state.bases = [dram, l1];
+        let change = self.put_identity(usize::from(chip), chip_state);
+        event.state.now.changed_by(change);
+    }
+
     /// Enters a buffer. One with the same id is replaced.
     pub fn allocate(&self, new: &NewBuffer) {
         let Some(mut event) = self.begin() else { return };
@@ -163,6 +176,7 @@ impl Writer {
             return;
         }
         let slot = self.free_slot(state);
+        slot.into_iter().for_each(|slot| state.touch(slot));
         let bytes = new.per_bank.saturating_mul(u64::from(new.banks));
         let NewBuffer { id, kind, logical, owner, .. } = *new;
         let sum = slot.map_or(0, |slot| self.put_slot(slot, new, chips, time));
@@ -291,6 +305,7 @@ impl Writer {
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.now.events += 1;
+        state.touched = NO_SLOT;
         self.map.store_words(BEGUN, &[state.now.events, sum(&[state.now.events], BEGUN)]);
         // What follows must not be seen before.
         fence(Ordering::Release);
@@ -320,6 +335,7 @@ impl Writer {
                 let at = slot_at(slot as usize);
                 self.map.store_words(at + SLOT - 8, &[0]);
                 self.map.store_words(at, &[0]);
+                state.touch(slot);
                 state.free.push(slot);
             }
             None => state.now.untabled = state.now.untabled.saturating_sub(1),
@@ -362,6 +378,8 @@ impl Drop for BookChange<'_> {
         let HeadRecord { events, slots, tabled, untabled, flags, unknown_frees, total, table } = self.state.now;
         let (buffers, rest) = (pack(tabled, untabled), pack(flags, unknown_frees));
         let line = [events, pack(self.state.in_use, slots), buffers, rest, total, table, self.time];
+        let entry = entry_at(self.writer.room, JOURNAL, events);
+        self.writer.map.store_words(entry, &[pack(events as u32, self.state.touched)]);
         fence(Ordering::Release);
         self.writer.put(place(NOW, events), line);
     }

@@ -180,9 +180,9 @@ figures! {
     /// What is left.
     BANK_FREE = by_bank("bank_free_bytes", "free per bank", Unit::Bytes, "What is free in a bank.", |held, kind| bytes(of_banks(held, kind)?.free_bytes));
     /// The largest free block.
-    BANK_LARGEST_FREE = by_bank("bank_largest_free_bytes", "largest free block per bank", Unit::Bytes, "Largest free block in a bank.", |held, kind| bytes(of_banks(held, kind)?.largest_free_bytes));
+    BANK_LARGEST_FREE = by_bank("bank_largest_free_bytes", "largest free block per bank", Unit::Bytes, "Largest free block in a bank.", |held, kind| bytes(of_banks(held, kind)?.largest_free_bytes?));
     /// Fragmentation.
     FRAGMENTATION = by_bank("fragmentation", "fragmentation", Unit::Share, "Part of the free memory of a bank that a single buffer cannot have: 0 when it is in one block.", |held, kind| of_banks(held, kind)?.fragmentation.map(Value::Real));
     /// Age of the last two.
-    BANK_AGE = by_bank("bank_age_seconds", "bank figures age", Unit::Seconds, "How old the largest free block and the fragmentation are: 0 unless something was allocated or freed since.", |held, kind| Some(Value::Real(of_banks(held, kind)?.age_seconds.unwrap_or(0.0))));
+    BANK_AGE = by_bank("bank_age_seconds", "bank figures age", Unit::Seconds, "How long ago the allocator was asked, when the largest free block is not known now; 0 when the figures are of this moment.", |held, kind| Some(Value::Real(of_banks(held, kind)?.age_seconds.unwrap_or(0.0))));
 }

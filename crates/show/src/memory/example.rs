@@ -52,7 +52,7 @@ fn held_of(device: &Device) -> Held {
             allocatable_bytes: Bytes(allocatable),
             allocated_bytes: Bytes(bytes / u64::from(count)),
             free_bytes: Bytes(free),
-            largest_free_bytes: Bytes(free / 8 * 7),
+            largest_free_bytes: Some(Bytes(free / 8 * 7)),
             fragmentation: Some(0.125),
             age_seconds: None,
         };

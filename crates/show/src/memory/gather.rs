@@ -106,7 +106,8 @@ fn banks(all: &[BankFigures]) -> Option<Banks> {
     let allocatable = all.iter().map(|banks| banks.allocatable_bytes).min()?;
     let allocated: Bytes = all.iter().map(|banks| banks.allocated_bytes).sum();
     let free = if all.len() == 1 { first.free_bytes } else { Bytes(allocatable.0.saturating_sub(allocated.0)) };
-    let largest = all.iter().map(|banks| banks.largest_free_bytes).min()?;
+    let largest: Option<Vec<Bytes>> = all.iter().map(|banks| banks.largest_free_bytes).collect();
+    let largest = largest.and_then(|all| all.into_iter().min());
     let greatest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
     Some(Banks {
         count: all.iter().all(|banks| banks.count == count).then_some(count),
@@ -114,8 +115,8 @@ fn banks(all: &[BankFigures]) -> Option<Banks> {
         allocated_bytes: Some(allocated),
         allocated_is_at_least: false,
         free_bytes: Some(free),
-        largest_free_bytes: Some(largest.min(free)),
-        fragmentation: greatest(&mut all.iter().filter_map(|banks| banks.fragmentation)),
+        largest_free_bytes: largest.map(|largest| largest.min(free)),
+        fragmentation: greatest(&mut all.iter().filter_map(|banks| banks.fragmentation)).filter(|_| largest.is_some()),
         age_seconds: greatest(&mut all.iter().filter_map(|banks| banks.age_seconds)),
         allocators: all.len() as u32,
     })
@@ -235,7 +236,7 @@ mod tests {
             allocatable_bytes: Bytes(1000),
             allocated_bytes: Bytes(allocated),
             free_bytes: Bytes(1000 - allocated),
-            largest_free_bytes: Bytes(largest),
+            largest_free_bytes: Some(Bytes(largest)),
             fragmentation: Some(1.0 - largest as f64 / (1000 - allocated) as f64),
             age_seconds: None,
         }

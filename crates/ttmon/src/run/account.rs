@@ -203,8 +203,10 @@ pub fn processes(collected: Collected, devices: &[Device], now: u64) -> (Vec<Run
 
 fn process(received: Received, devices: &[Device], now: u64) -> Result<RunProcess, book::BookError> {
     let Received { pid, name, file, died, .. } = received;
-    let book = book::read(book::of_file(&file))?;
-    let table = book::table(book::of_file(&file), &book).map_err(|error| error.to_string());
+    let (book, table) = match book::whole(book::of_file(&file)) {
+        Ok((book, table)) => (book, Ok(table)),
+        Err(error) => (book::read(book::of_file(&file))?, Err(error.to_string())),
+    };
     let fate = match (book.is_closed, died) {
         (true, _) => Fate::Clean,
         (false, Some(_)) => Fate::Abrupt,

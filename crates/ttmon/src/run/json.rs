@@ -101,8 +101,9 @@ struct ReceiptBanks {
     allocatable_bytes: u64,
     allocated_bytes: u64,
     free_bytes: u64,
-    largest_free_bytes: u64,
+    largest_free_bytes: Option<u64>,
     fragmentation: Option<f64>,
+    /// Whether the largest free block is known as of the last event.
     current: bool,
 }
 
@@ -217,16 +218,15 @@ fn chip<'a>(chip: &BookChip, name: &ChipName) -> ChipJson<'a> {
     }
 }
 
-fn figures(figures: BankReading) -> ReceiptBanks {
-    let banks = figures.banks;
+fn figures(bank: BankReading) -> ReceiptBanks {
     ReceiptBanks {
-        banks: banks.banks,
-        allocatable_bytes: banks.allocatable,
-        allocated_bytes: banks.allocated,
-        free_bytes: banks.free,
-        largest_free_bytes: banks.largest_free,
-        fragmentation: banks.fragmentation(),
-        current: figures.is_current,
+        banks: bank.banks,
+        allocatable_bytes: bank.allocatable,
+        allocated_bytes: bank.allocated,
+        free_bytes: bank.free,
+        largest_free_bytes: bank.largest_free,
+        fragmentation: bank.fragmentation(),
+        current: bank.largest_free.is_some(),
     }
 }
 
