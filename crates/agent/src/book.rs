@@ -61,6 +61,11 @@ impl ProcessBook {
         self.writer.read_at(offset, into)
     }
 
+    /// Marks the book as closed, without waiting for anything.
+    pub fn close_at_once(&self) {
+        self.write(Writer::close_at_once);
+    }
+
     /// What is to be done with any event.
     #[inline]
     pub fn tend(&self, now: u64) {

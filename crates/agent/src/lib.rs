@@ -28,6 +28,7 @@ mod decode;
 mod device;
 mod due;
 mod events;
+mod exit;
 mod handover;
 mod hooks;
 pub mod label;

@@ -412,6 +412,40 @@ fn the_last_state_of_a_killed_process_is_known_and_no_verdict() {
 }
 
 #[test]
+fn what_a_forked_worker_leaks_at_its_exit_is_found() {
+    let Some(real) = Real::new("what_a_forked_worker_leaks_at_its_exit_is_found") else { return };
+    let mut parent = real.start();
+    parent.ask("alloc 1 2097152 2048 dram");
+    let worker = parent.ask("worker alloc 2 131072 2048 l1");
+    assert!(worker.starts_with("OK child="), "{worker}");
+    parent.ask("free 1");
+    parent.ask("quit");
+    let (Run { code, err, .. }, receipt) = real.end(parent);
+    assert_eq!(code, Some(3), "{err}");
+    assert!(err.contains("\nstill allocated at exit: 1 buffer, 220.0 KiB\n"), "{err}");
+    assert!(err.ends_with("\nleaks: found, so the exit code is 3\n"), "{err}");
+    let processes = receipt["processes"].as_array().unwrap();
+    let ends: Vec<&Value> = processes.iter().map(|process| &process["end"]).collect();
+    assert_eq!(ends, ["clean", "clean"]);
+    assert_eq!(processes.iter().map(|process| process["leaks"].as_array().unwrap().len()).sum::<usize>(), 1);
+}
+
+#[test]
+fn a_forked_worker_that_frees_everything_is_clean() {
+    let Some(real) = Real::new("a_forked_worker_that_frees_everything_is_clean") else { return };
+    let mut parent = real.start();
+    for _ in 0..3 {
+        let worker = parent.ask("worker churn 10 131072 2048 l1");
+        assert!(worker.starts_with("OK child="), "{worker}");
+    }
+    parent.ask("quit");
+    let (Run { code, err, .. }, receipt) = real.end(parent);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains(", 3 processes ran with the agent\n") && err.ends_with("\nleaks: none\n"), "{err}");
+    assert_eq!(receipt["leaks"]["verdict"], "none");
+}
+
+#[test]
 fn two_real_processes_have_a_book_each() {
     let Some(real) = Real::new("two_real_processes_have_a_book_each") else { return };
     let mut pair = real.start();

@@ -81,6 +81,8 @@ fn only_our_names_are_exported() {
         names.into_iter().partition(|name| name.starts_with("_ZN2tt8tt_metal"));
     assert!(interposed.len() > 10, "{interposed:?}");
     expect![[r#"
+        _Exit
+        _exit
         ttmon_allocate
         ttmon_banks
         ttmon_chip

@@ -297,19 +297,39 @@ impl Writer {
         }
     }
 
+    /// As [`Writer::close`], for a process that ends at once: a thread that is in the book, perhaps this one under a signal, is not waited
+    /// for.
+    pub fn close_at_once(&self) {
+        const TRIES: u32 = 10_000;
+        // A child of `vfork` has the memory of its parent, which lives on.
+        if !self.is_mine() || std::process::id() != self.pid {
+            return;
+        }
+        for _ in 0..TRIES {
+            match self.state.try_lock() {
+                Ok(state) => return self.begun(state).state.now.flags |= CLOSED,
+                Err(_) => std::hint::spin_loop(),
+            }
+        }
+    }
+
     /// Begins a change of the book. It ends when the returned value is dropped.
     #[inline(always)]
     fn begin(&self) -> Option<BookChange<'_>> {
         if !self.is_mine() {
             return None;
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(self.begun(self.state.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    #[inline(always)]
+    fn begun<'a>(&'a self, mut state: MutexGuard<'a, WriterState>) -> BookChange<'a> {
         state.now.events += 1;
         state.touched = NO_SLOT;
         self.map.store_words(BEGUN, &[state.now.events, sum(&[state.now.events], BEGUN)]);
         // What follows must not be seen before.
         fence(Ordering::Release);
-        Some(BookChange { writer: self, state, time: now() })
+        BookChange { writer: self, state, time: now() }
     }
 
     fn take_out(&self, state: &mut WriterState, id: u64) -> Option<TrackedBuffer> {

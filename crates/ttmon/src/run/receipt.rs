@@ -183,7 +183,12 @@ fn endings(account: &RunAccount, lines: &mut ReceiptLines) {
     let abrupt: Vec<&RunProcess> = of(Fate::Abrupt).collect();
     if !abrupt.is_empty() {
         let ended = counted(abrupt.len() as u64, "process", "processes");
-        lines.say(&format!("{ended} ended abruptly, by a signal or _exit: what was held is no leak"));
+        let held = if abrupt.iter().any(|process| process.live() > 0) {
+            "what was held is no leak"
+        } else {
+            "nothing was held"
+        };
+        lines.say(&format!("{ended} ended abruptly, by a signal or with an error: {held}"));
         list(lines, "held until then", &abrupt);
     }
     let replaced = of(Fate::Replaced).count() as u64;
