@@ -27,6 +27,7 @@ fn without_service(
 /// The buffers on the devices of a snapshot, without a service. `all` has the other devices, where some were chosen.
 fn from_books(snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> (Vec<Buffer>, Vec<Death>, u64) {
     let books = books::read(snapshot);
+    gather::adopt(snapshot, all, &books);
     let buffers = gather::buffers(snapshot, all.unwrap_or(snapshot), &books, most);
     let without_room = books.iter().map(|kept| kept.memory.unlisted_buffers).fold(0, u64::saturating_add);
     let live: usize = books.iter().filter_map(|kept| kept.memory.buffers.as_ref()).map(Vec::len).sum();

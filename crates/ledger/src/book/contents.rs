@@ -159,6 +159,40 @@ pub enum BookError {
     Impossible(usize, &'static str),
 }
 
+impl Book {
+    /// Takes the figures of the kinds that have banks from these buffers, unless there are others.
+    pub(super) fn recount(&mut self, buffers: &[BookBuffer]) {
+        if self.untabled > 0 {
+            return;
+        }
+        for chip in &mut self.chips {
+            for counter in chip.counters.iter_mut().zip(MemoryKind::ALL).filter(|(_, kind)| kind.has_banks()) {
+                (counter.0.bytes, counter.0.logical, counter.0.buffers) = (0, 0, 0);
+            }
+        }
+        for buffer in buffers.iter().filter(|buffer| buffer.kind.has_banks()) {
+            for chip in buffer.chips.iter() {
+                let Some(chip) = self.chips.get_mut(usize::from(chip)) else { continue };
+                let counter = &mut chip.counters[buffer.kind as usize];
+                counter.bytes = counter.bytes.saturating_add(buffer.bytes());
+                counter.logical = counter.logical.saturating_add(buffer.logical);
+                counter.buffers += 1;
+                counter.peak = counter.peak.max(counter.bytes);
+            }
+        }
+        for chip in &mut self.chips {
+            for (bank, counter) in chip.banks.iter_mut().zip(&chip.counters) {
+                let again = |bank: BankReading| {
+                    let BankReading { banks, allocatable, allocated, free, time, .. } = bank;
+                    let asked = AllocatorBanks { banks, allocatable, allocated, free, largest_free: 0 };
+                    BankReading::of(asked, time, false, counter)
+                };
+                *bank = bank.map(again);
+            }
+        }
+    }
+}
+
 impl Counter {
     /// Whether the figures can be of one process.
     pub(super) fn check(&self) -> Result<(), &'static str> {

@@ -2,8 +2,8 @@
 
 use super::view::{Area, Banks, Buffer, Chip, Death, Holder, Kind, Part, SCHEMA, View};
 use model::{
-    BankFigures, Bytes, ChipMatch, Device, DeviceId, Held, KindFigures, MemoryKind, Process, ProcessMemory, Snapshot,
-    Source, Timestamp, Usage, chip_match,
+    BankFigures, Bytes, ChipMatch, Device, DeviceId, Exact, Held, KindFigures, MemoryKind, Process, ProcessMemory,
+    Snapshot, Source, Timestamp, Usage, chip_match,
 };
 use std::cmp::Reverse;
 
@@ -120,6 +120,34 @@ fn banks(all: &[BankFigures]) -> Option<Banks> {
         age_seconds: greatest(&mut all.iter().filter_map(|banks| banks.age_seconds)),
         allocators: all.len() as u32,
     })
+}
+
+/// Takes the figures of processes from books that were read with their buffers: then totals and buffers are of the same moment. `all`
+/// has the other devices, where some were chosen.
+pub fn adopt(snapshot: &mut Snapshot, all: Option<&Snapshot>, books: &[Kept]) {
+    for kept in books.iter().filter(|kept| kept.memory.exact) {
+        let all = all.unwrap_or(snapshot);
+        let Some(process) = all.processes.iter().find(|process| process.pid == kept.pid) else { continue };
+        let names = device_names(&kept.memory, process, &all.devices);
+        for ((_, place), chip) in names.into_iter().zip(&kept.memory.chips) {
+            if let ChipPlace::Here(id) = place {
+                replace(snapshot, kept.pid, &id, chip.kinds.clone());
+            }
+        }
+    }
+}
+
+/// Replaces the exact figures of a process on a device, and what the device has in use with them.
+pub fn replace(snapshot: &mut Snapshot, pid: u32, id: &DeviceId, exact: Exact) {
+    let process = snapshot.processes.iter_mut().find(|process| process.pid == pid);
+    let mut devices = process.into_iter().flat_map(|process| &mut process.devices);
+    let Some(held) = devices.find(|held| held.id == *id && held.source == Some(Source::Exact)) else { return };
+    let (before, now) = (held.usage, exact.usage());
+    (held.usage, held.exact) = (now, Some(Box::new(exact)));
+    if let Some(device) = snapshot.devices.iter_mut().find(|device| device.id == *id) {
+        let usage = device.memory.usage().minus(before).plus(now);
+        device.memory.count(usage);
+    }
 }
 
 /// The largest buffers of all books that are on a chip which is shown. `all` has the others as well: which chip a book means

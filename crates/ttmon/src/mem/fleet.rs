@@ -59,7 +59,7 @@ fn text(fleet: &Fleet, services: &HashMap<String, Http>, args: &MemArgs, screen:
         Some(match http {
             Some(http) => {
                 let mut service = RemoteService { http, base: &host.place };
-                served_view(&mut service, &mut snapshot, args.device.is_empty(), super::LARGEST)
+                served_view(&mut service, &mut snapshot, args.device.is_empty(), super::most(args))
             }
             None => gather::view(&snapshot, Vec::new(), Vec::new()),
         })

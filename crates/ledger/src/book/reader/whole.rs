@@ -18,11 +18,14 @@ const COPIES: u32 = 4;
 /// Slots that are copied again, all in all.
 const AGAIN: usize = 1 << 16;
 
-/// Copies a book and all its buffers. They are of one moment, unless the table says that it was moved.
+/// Copies a book and all its buffers. They are of one moment, unless the table says that it was moved: then the counters are made to
+/// agree with the buffers, each of which was there during the copy.
 pub fn whole(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>) -> Result<(Book, BufferTable), BookError> {
     let mut buffers = Vec::new();
     let (mut book, table, spans) = copied(&source, |buffer| buffers.push(buffer))?;
-    if !table.moved {
+    if table.moved {
+        book.recount(&buffers);
+    } else {
         book.fill_in_blocks(spans);
     }
     Ok((book, BufferTable { buffers, ..table }))

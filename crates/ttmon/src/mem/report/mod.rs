@@ -7,7 +7,7 @@ mod summary;
 
 use groups::ReportFiles;
 use model::{Host, Timestamp};
-use show::memory::view::{Buffer, Chip, LARGEST, SCHEMA, View};
+use show::memory::view::{Buffer, Chip, SCHEMA, View};
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,8 +35,8 @@ impl fmt::Display for Broken {
 /// The chips of a report, what is allocated on each, and when that was, where it is known.
 type Parts = (Vec<(Chip, Vec<Buffer>)>, Option<Timestamp>);
 
-/// Reads all reports of a folder, or of one file.
-pub fn read(path: &Path) -> anyhow::Result<View> {
+/// Reads all reports of a folder, or of one file, with so many of the largest buffers.
+pub fn read(path: &Path, most: usize) -> anyhow::Result<View> {
     let files = files(path)?;
     let mut parts: Vec<(Chip, Vec<Buffer>)> = Vec::new();
     let mut taken_at = None;
@@ -51,7 +51,8 @@ pub fn read(path: &Path) -> anyhow::Result<View> {
     let (chips, buffers): (Vec<Chip>, Vec<Vec<Buffer>>) = parts.into_iter().unzip();
     let mut buffers: Vec<Buffer> = buffers.into_iter().flatten().collect();
     buffers.sort_by_key(|buffer| (Reverse(buffer.bytes.or(buffer.bank_bytes)), buffer.address));
-    buffers.truncate(LARGEST);
+    let unlisted_buffers = buffers.len().saturating_sub(most) as u64;
+    buffers.truncate(most);
     Ok(View {
         schema: SCHEMA,
         taken_at,
@@ -60,7 +61,7 @@ pub fn read(path: &Path) -> anyhow::Result<View> {
         chips,
         processes: Vec::new(),
         buffers,
-        unlisted_buffers: 0,
+        unlisted_buffers,
         deaths: Vec::new(),
         faults: Vec::new(),
     })
