@@ -1,9 +1,12 @@
 //! The one book of this process: made when there is something to enter, and made again in a forked child.
 
 use crate::buffer::Allocator;
+use crate::clock::millis;
 use crate::device::Object;
 use crate::due::{AskLimit, Programs, Refresh};
 use crate::handover::Handover;
+use crate::hooks::is_on;
+use crate::library;
 use crate::metal::Metal;
 use ledger::book::{Chips, MemoryKind, Writer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,6 +43,14 @@ impl ProcessBook {
     /// Opens the book for a program that reports its buffers itself. The first producer is named in the book.
     pub fn open_for(producer: &str) -> Option<&'static ProcessBook> {
         ProcessBook::current().or_else(|| ProcessBook::make(|| producer.to_owned(), None))
+    }
+
+    /// The book of a process that has a tt-metal whose functions are not those that the agent intercepts.
+    #[cold]
+    fn of_unknown_library() -> Option<&'static ProcessBook> {
+        let is_unknown = is_on() && library::path().is_some() && !library::is_loaded();
+        let producer = || format!("ttmon-agent {}, libtt_metal that is not recognised", env!("CARGO_PKG_VERSION"));
+        is_unknown.then(|| ProcessBook::make(producer, Some(UNKNOWN))).flatten()
     }
 
     /// Writes. A panic, though there should be none, ends here and not in C++.
@@ -104,7 +115,8 @@ impl ProcessBook {
                 circular: AskLimit::new(),
             }));
             if let Some(problem) = problem {
-                book.incomplete(problem);
+                let path = library::path().map_or(String::new(), |path| format!(" ({path})"));
+                book.incomplete(&format!("{problem}{path}"));
             }
             BOOK.store(book, Release);
             Some(&*book)
@@ -113,6 +125,8 @@ impl ProcessBook {
         book
     }
 }
+
+const UNKNOWN: &str = "libtt_metal.so has none of the functions that report a buffer; nothing is counted";
 
 static BOOK: AtomicPtr<ProcessBook> = AtomicPtr::new(ptr::null_mut());
 /// The process that is making its book.
@@ -125,8 +139,10 @@ static GIVEN_UP: AtomicU32 = AtomicU32::new(0);
 #[unsafe(link_section = ".fini_array")]
 static AT_END: extern "C" fn() = {
     extern "C" fn close() {
-        if let Some(book) = ProcessBook::current() {
+        // Also for a tt-metal of which nothing was recognised, so that whoever reads the receipt knows.
+        if let Some(book) = ProcessBook::current().or_else(ProcessBook::of_unknown_library) {
             book.write(Writer::close);
+            book.tend(millis());
         }
     }
     close

@@ -348,6 +348,48 @@ fn the_agent_is_set_up_in_front_of_what_is_preloaded_already() {
 }
 
 #[test]
+fn a_tt_metal_that_is_not_recognised_is_named() {
+    let agent = Path::new(TTMON).with_file_name("libttmon_agent.so");
+    assert!(agent.exists(), "build it first: cargo build --workspace");
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("program.c"), "int go(void); int main(void) { go(); return 0; }").unwrap();
+    let known = "_ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE";
+    let reports = format!("void {known}(void *t, void *b) {{}} int go(void) {{ {known}(0, 0); return 0; }}");
+    for (library, lacks) in [
+        (&*reports, "lacks functions that describe a buffer"),
+        ("int go(void) { return 0; }", "has none of the functions that report a buffer"),
+    ] {
+        std::fs::write(at("library.c"), library).unwrap();
+        let compile = |words: &[&std::ffi::OsStr]| assert!(Command::new("cc").args(words).status().unwrap().success());
+        let (metal, program) = (at("libtt_metal.so"), at("program"));
+        let name = "-Wl,-soname,libtt_metal.so";
+        compile(&[
+            "-shared".as_ref(),
+            "-fPIC".as_ref(),
+            name.as_ref(),
+            "-o".as_ref(),
+            metal.as_ref(),
+            at("library.c").as_ref(),
+        ]);
+        let path = format!("-Wl,-rpath,{}", folder.path().display());
+        compile(&["-o".as_ref(), program.as_ref(), at("program.c").as_ref(), metal.as_ref(), path.as_ref()]);
+        let machine = Machine::with(&[]);
+        let mut command = Command::new(TTMON);
+        command.args(["run", "--leaks", "--root", machine.root(), "--json", "-", "--"]).arg(&program);
+        let Run { code, out, err } = run(command.env_remove("TTMON_AGENT").env_remove("TTMON_AGENT_LIB"));
+        assert_eq!(code, Some(0), "{err}");
+        assert!(err.contains("\nmemory: not counted where the agent does not recognise tt-metal"), "{err}");
+        assert!(!err.contains("no process of it used tt-metal"), "{err}");
+        let whole = err.replace("\n  ", " ");
+        assert!(whole.contains(&format!(": libtt_metal.so {lacks}; nothing is counted ({}", metal.display())), "{err}");
+        assert!(err.ends_with("\nleaks: no verdict, because the agent's data is incomplete\n"), "{err}");
+        let receipt: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(receipt["processes"][0]["exact"], false);
+    }
+}
+
+#[test]
 fn what_the_real_library_leaks_is_found() {
     let Some(real) = Real::new("what_the_real_library_leaks_is_found") else { return };
     let mut leaky = real.start();

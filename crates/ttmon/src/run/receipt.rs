@@ -93,6 +93,10 @@ fn memory(account: &RunAccount, lines: &mut ReceiptLines) {
     } else if account.processes.is_empty() && account.remarks.is_empty() {
         lines.say("memory: no process of it used tt-metal with the agent in it");
     }
+    let is_unknown = |process: &RunProcess| process.book.is_inexact && process.book.chips.is_empty();
+    if account.processes.iter().any(is_unknown) {
+        lines.say("memory: not counted where the agent does not recognise tt-metal; see below");
+    }
     let lone = account.processes.iter().all(|process| process.pid == account.processes[0].pid);
     let mut is_first = true;
     for (name, users) in account.chips() {
