@@ -66,6 +66,10 @@ impl Service {
     }
 
     pub fn open(&mut self, endpoint: Endpoint, listener: UnixListenSocket) -> rustix::io::Result<()> {
+        if endpoint == Endpoint::Poc {
+            // Each message of a connection comes with who sent it. Where that is refused, all are the connection's.
+            let _ = sockopt::set_socket_passcred(&listener.socket, true);
+        }
         let token = self.state.poller.watch(&listener.socket)?;
         self.endpoints.push((token, endpoint, listener));
         Ok(())

@@ -135,6 +135,30 @@ fn interleaved_connections_do_not_disturb_each_other() {
 }
 
 #[test]
+fn what_a_forked_child_allocates_is_the_childs_though_it_uses_its_parents_connection() {
+    let service = service();
+    let mut parent = service.python();
+    parent.ask("alloc 0 1000 0 4096");
+    let child = parent.ask("fork 0 200 0 8192")[0];
+    expect(&mut parent, "query 0", &[1200, 0, 0, 0]);
+    let mut held: Vec<(u64, u64)> = service.snapshot()["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|process| (process["pid"].as_u64().unwrap(), process["devices"][0]["dram_bytes"].as_u64().unwrap()))
+        .collect();
+    held.sort_by_key(|(_, bytes)| *bytes);
+    assert_eq!(held, [(child, 200), (u64::from(parent.pid), 1000)]);
+    parent.ask("alloc 0 5 0 12288");
+    assert_eq!(parent.ask("query 0")[0], 1205, "and the parent's are the parent's");
+    assert!(!service.log().contains("event=wrong-pid"), "{}", service.log());
+    // The child's bytes go with the child.
+    rustix::process::kill_process(rustix::process::Pid::from_raw(child as i32).unwrap(), rustix::process::Signal::KILL)
+        .unwrap();
+    expect(&mut parent, "query 0", &[1005, 0, 0, 0]);
+}
+
+#[test]
 fn the_same_address_in_two_processes_is_two_buffers() {
     let service = service();
     let (mut one, mut two) = (service.python(), service.c());
