@@ -6,7 +6,7 @@
 //! - `sampler`: the four steps of a sample; `inventory`, `jobs`, `pool`, `collected`, `assembly`: what they consist of,
 //! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`, `host`: which devices there are, and the machine,
 //! - `pids`, `procs`, `maps`, `container`, `users`, `clock`: who holds a device, and what is known of a process,
-//! - `books`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
+//! - `books`, `book_owners`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
 //! - `dir`, `open_files`, `rare_folder`: how files are read.
 
@@ -16,6 +16,7 @@ mod about;
 mod accounting;
 mod assembly;
 mod attribution;
+mod book_owners;
 mod books;
 mod chips;
 mod clock;

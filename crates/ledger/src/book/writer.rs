@@ -12,7 +12,7 @@ use super::layout::{
 };
 use super::{AllocatorBanks, Chips, MemoryKind, NewBuffer};
 use crate::mapping::Mapping;
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::{FlockOperation, MemfdFlags, SealFlags};
 use state::{ChipState, HeadRecord, Spread, TrackedBuffer, WriterState};
 use std::collections::HashMap;
 use std::fs::File;
@@ -54,12 +54,16 @@ impl Writer {
         let memory = rustix::fs::memfd_create("ttmon-book", flags)?;
         // A program without standard output would otherwise have the book there, and print to it.
         let file = File::from(rustix::io::fcntl_dupfd_cloexec(&memory, 3)?);
+        // Closing it would give up the lock below.
+        drop(memory);
         let (map, capacity) = map_table(&file, slots.min(SLOTS))?;
         map.keep_from_children()?;
         // No process can shorten the file under the mapping, and no other one can write to it. Old kernels lack the latter.
         let _ = rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW);
         let _ = rustix::fs::fcntl_add_seals(&file, SealFlags::FUTURE_WRITE);
         let _ = rustix::fs::fcntl_add_seals(&file, SealFlags::SEAL);
+        // The kernel lists who has a lock: so the book is found though nothing else points at its process. A child does not have it.
+        let _ = rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive);
         let mine = Mapping::zeroed_in_children(8)?;
         mine.store_u64(0, 1);
         let state = WriterState {
