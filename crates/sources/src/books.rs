@@ -4,7 +4,7 @@
 //! It is another process's word: whatever does not add up is a reason, never a number.
 
 use crate::dir::{Dir, reason};
-use crate::maps::{BOOK, Inode, Maps};
+use crate::maps::{self, BOOK, Inode, Maps};
 use crate::shm::{inode, inode_of};
 use ledger::book::{self, BankReading, Book, BookChip, BookError, BufferTable, MemoryKind};
 use model::{BankFigures, Bytes, Exact, KindFigures};
@@ -41,19 +41,29 @@ pub(crate) fn find(
     if maps.books.is_empty() {
         return Ok(None);
     }
-    if let Some(earlier) = earlier.filter(|earlier| maps.books.contains(&earlier.inode)) {
+    if let Some(earlier) = earlier.filter(|earlier| maps.books.contains_key(&earlier.inode)) {
         return Ok(Some(earlier.again()));
     }
     // One that it keeps for itself; a book that it inherited or was handed is another's.
     let own = |found: &FoundBook| !matches!(&found.book, Ok(book) if !is_of(book, who));
-    let found = search(process, |inode| maps.books.contains(&inode), own)?;
+    let found = search(process, |inode| maps.books.contains_key(&inode), own)?;
     let closed = || FoundBook {
         path: process.path_of("fd"),
         inode: Inode { device: (0, 0), inode: 0 },
         file: None,
-        book: Err("the process has closed the file of its memory book: no other process can read it".into()),
+        book: Err("the process has closed the file of its memory book: only root can read it".into()),
     };
-    Ok(Some(found.unwrap_or_else(closed)))
+    Ok(Some(found.or_else(|| mapped(process, maps).filter(own)).unwrap_or_else(closed)))
+}
+
+/// The book of a process that has closed its file, through the mapping. Only root may open that.
+fn mapped(process: &Dir, maps: &Maps) -> Option<FoundBook> {
+    let folder = process.open_dir("map_files").ok()?;
+    maps.books.iter().take(LOOKS).find_map(|(book, range)| {
+        let file = folder.open_linked(range.as_ref(), |stat| inode(stat) == *book).ok()?;
+        let file = Arc::new(File::from(file));
+        Some(FoundBook { path: folder.path_of(range), inode: *book, book: read(&file), file: Some(file) })
+    })
 }
 
 /// The whole book of one process, for who asks about that one.
@@ -62,13 +72,21 @@ pub(crate) fn whole(process: &Dir, who: ProcessId) -> Result<Option<(Book, Buffe
     // One that is not exact is his to judge.
     let own = |found: &FoundBook| found.read().is_ok_and(|book| is_of(&book, who));
     let found = search(process, |_| true, own).map_err(|error| format!("{path}/fd: {}", reason(error)))?;
+    let found = found.or_else(|| by_map(process).filter(own));
     let Some((found, file)) = found.and_then(|found| Some((found.path.clone(), found.file?))) else { return Ok(None) };
     book::whole(book::of_file(&file)).map(Some).map_err(|why| format!("{}: {why}", found.display()))
 }
 
 pub(crate) fn open(process: &Dir, who: ProcessId) -> Option<Arc<File>> {
     let own = |found: &FoundBook| found.book.as_ref().is_ok_and(|book| is_of(book, who));
-    search(process, |_| true, own).ok()??.file
+    search(process, |_| true, own).ok()?.or_else(|| by_map(process).filter(own))?.file
+}
+
+/// As [`mapped`], for who has not read the map.
+fn by_map(process: &Dir) -> Option<FoundBook> {
+    let mut bytes = Vec::new();
+    process.read_all("maps", &mut bytes).ok()?;
+    mapped(process, &maps::parse(&bytes))
 }
 
 impl FoundBook {

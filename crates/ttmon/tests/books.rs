@@ -188,6 +188,25 @@ fn a_process_known_by_its_book_alone_is_shown_and_counts_only_with_the_device_op
 }
 
 #[test]
+fn a_book_whose_file_was_closed_is_read_through_its_mapping() {
+    let test = "a_book_whose_file_was_closed_is_read_through_its_mapping";
+    if !needs_root(test) {
+        return;
+    }
+    let machine = machine();
+    let (mut keeper, truth) = rested(keeper(&[], 15));
+    machine.set_pids(0, &[keeper.pid]);
+    keeper.ok("close");
+    let snapshot = machine.json(&[]);
+    assert_eq!(told(&snapshot, keeper.pid), exactly(truth));
+    assert_eq!(snapshot["faults"], json!([]));
+    let run = support::ttmon(&["mem", "--json", "--root", machine.root()]);
+    let view: Value = serde_json::from_str(&run.out).unwrap();
+    let buffers = view["buffers"].as_array().unwrap();
+    assert_eq!(buffers.len() as u64, number(&keeper.ask("stop"), "buffers"));
+}
+
+#[test]
 fn a_process_cannot_have_more_than_there_is() {
     let machine = machine();
     let (honest, truth) = rested(keeper(&[], 11));
