@@ -5,7 +5,7 @@ use model::Held;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use sources::Identity;
+use sources::{Identity, WaitStatus};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -99,6 +99,11 @@ impl Processes {
 impl LiveProcess {
     pub fn lives(&self) -> bool {
         lives(&self.end)
+    }
+
+    /// How it ended, also when its parent has waited for it before we could look.
+    pub fn ended(&self, key: Key) -> Option<WaitStatus> {
+        sources::wait_status(key.0, key.1).or_else(|| sources::reaped_status(&self.end))
     }
 }
 

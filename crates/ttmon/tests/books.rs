@@ -131,7 +131,7 @@ fn a_chip_that_is_not_on_this_machine_is_named_and_not_counted() {
     let snapshot = machine.json(&[]);
     assert_eq!(told(&snapshot, keeper.pid), json!([null, null, null, null]));
     assert_eq!(used(&snapshot), json!([null, null, null, 1]));
-    let reason = "its device 0 (chip 424242) cannot be matched with one device of this machine";
+    let reason = "its device 0 (chip 0000000000067932) cannot be matched with one device of this machine";
     assert_eq!(snapshot["faults"][0]["reason"], reason);
 }
 

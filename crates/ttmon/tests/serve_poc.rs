@@ -226,6 +226,32 @@ fn an_exit_code_is_remembered_where_it_can_be_known() {
 }
 
 #[test]
+fn the_signal_that_ended_a_process_is_known_though_its_parent_has_waited_for_it() {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map_while(|word| word.trim().parse::<u32>().ok());
+    if (numbers.next(), numbers.next()) < (Some(6), Some(15)) {
+        eprintln!("NOT RUN: Linux {release} does not remember how a process ended");
+        return;
+    }
+    let service = service();
+    for (at, signal) in [15, 11, 9].into_iter().enumerate() {
+        let mut client = service.c();
+        client.ask("alloc 0 7 0 1");
+        client.ask("query 0");
+        let pid = rustix::process::Pid::from_child(&client.child);
+        // The service is stopped meanwhile, so that it cannot look before the parent does.
+        let serving = rustix::process::Pid::from_child(&service.child);
+        rustix::process::kill_process(serving, rustix::process::Signal::STOP).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::from_named_raw(signal).unwrap()).unwrap();
+        client.child.wait().unwrap();
+        rustix::process::kill_process(serving, rustix::process::Signal::CONT).unwrap();
+        wait_for(|| service.deaths().len() > at, || service.log());
+        let death = &service.deaths()[0];
+        assert_eq!((&death["pid"], &death["signal"]), (&json!(client.pid), &json!(signal)), "{death}");
+    }
+}
+
+#[test]
 fn what_is_reported_is_in_the_snapshot() {
     let service = service();
     let mut client = service.python();

@@ -279,7 +279,7 @@ fn a_c_program_keeps_a_book() {
               "l1_small": null,
               "left_bytes": 0,
               "trace": null,
-              "unique_id": "1234605616436508552"
+              "unique_id": "1122334455667788"
             },
             {
               "cb": null,

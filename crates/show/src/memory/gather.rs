@@ -3,7 +3,7 @@
 use super::view::{Area, Banks, Buffer, Chip, Death, Holder, Kind, Part, SCHEMA, View};
 use model::{
     BankFigures, Bytes, ChipMatch, Device, DeviceId, Exact, Held, KindFigures, MemoryKind, Process, ProcessMemory,
-    Snapshot, Source, Timestamp, Usage, chip_match,
+    Snapshot, Source, Timestamp, Usage, chip_match, chip_of_text,
 };
 use std::cmp::Reverse;
 
@@ -220,7 +220,7 @@ fn device_names(memory: &ProcessMemory, process: &Process, devices: &[Device]) -
     let held: Vec<&Device> =
         devices.iter().filter(|device| process.devices.iter().any(|held| held.id == device.id)).collect();
     let place = |chip: &model::ChipMemory| {
-        let Some(number) = chip.unique_id.as_deref().and_then(|id| id.parse().ok()) else {
+        let Some(number) = chip.unique_id.as_deref().and_then(chip_of_text) else {
             return if held.is_empty() { ChipPlace::Elsewhere } else { ChipPlace::Unknown };
         };
         let mut of_board: Vec<&DeviceId> = Vec::new();
@@ -317,7 +317,7 @@ mod tests {
             .collect();
         let chips = numbers.iter().enumerate().map(|(n, number)| model::ChipMemory {
             device_id: n as u32,
-            unique_id: Some(number.to_string()),
+            unique_id: Some(model::chip_text(*number)),
             left_bytes: Bytes(0),
             kinds: model::Exact {
                 dram: Some(KindFigures { bytes: Bytes(n as u64), ..KindFigures::default() }),

@@ -12,7 +12,7 @@ use crate::maps::Inode;
 use crate::procs::ProcessFacts;
 use crate::shm::{FoundRegion, Kinds};
 use ledger::book::{BookChip, MemoryKind};
-use model::{Bytes, Device, DeviceId, DriverUsed, Held, Source, Usage, chip_match};
+use model::{Bytes, Device, DeviceId, DriverUsed, Held, Source, Usage, chip_match, chip_text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The divided regions of each chip. `None` for one that cannot be read.
@@ -228,7 +228,8 @@ fn unknown_chip(chip: &BookChip) -> String {
     let logical = chip.device_id;
     match chip.unique_id {
         Some(number) => {
-            format!("its device {logical} (chip {number}) cannot be matched with one device of this machine")
+            let chip = chip_text(number);
+            format!("its device {logical} (chip {chip}) cannot be matched with one device of this machine")
         }
         None => format!("it is not known which device of this machine its device {logical} is"),
     }

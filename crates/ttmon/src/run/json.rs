@@ -3,7 +3,7 @@
 use super::account::{ChipName, End, Fate, RunAccount, RunProcess, Verdict};
 use super::energy::Tally;
 use ledger::book::{BankReading, BookBuffer, BookChip, MemoryKind};
-use model::{Celsius, DeviceId, PciAddress, SCHEMA, Timestamp, Watts};
+use model::{Celsius, DeviceId, PciAddress, SCHEMA, Timestamp, Watts, chip_text};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -210,7 +210,7 @@ fn chip<'a>(chip: &BookChip, name: &ChipName) -> ChipJson<'a> {
     };
     ChipJson {
         device: device_name(name),
-        unique_id: chip.unique_id.map(|number| format!("{number:016X}")),
+        unique_id: chip.unique_id.map(chip_text),
         device_id: chip.device_id,
         left_buffers: chip.counters.iter().map(|counter| counter.left).sum(),
         left_bytes: chip.left_bytes,

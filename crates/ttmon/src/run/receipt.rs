@@ -3,7 +3,7 @@
 use super::account::{ChipName, End, Fate, Peak, RunAccount, RunProcess, Verdict, peak};
 use super::energy::Tally;
 use ledger::book::{BookBuffer, MemoryKind};
-use model::{Bytes, Device, DeviceId};
+use model::{Bytes, Device, DeviceId, chip_text};
 use show::text::{self, Align, clean, cut, fit, width};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -104,7 +104,7 @@ fn memory(account: &RunAccount, lines: &mut ReceiptLines) {
         let title = match (name, device) {
             (ChipName::Device(id), Some(tally)) => format!("device {}", titled(id, &tally.device)),
             (ChipName::Device(id), None) => format!("device {id}"),
-            (ChipName::Chip(number), _) => format!("chip {number:016X}"),
+            (ChipName::Chip(number), _) => format!("chip {}", chip_text(*number)),
             (ChipName::Nth(_, n), _) if lone => format!("the program's device {n}"),
             (ChipName::Nth(pid, n), _) => format!("device {n} of pid {pid}"),
         };
