@@ -3,6 +3,7 @@
 //! All of them are exported, and called through the tables of the loader, in every release from 0.66 to 0.81. Ours come first
 //! when this library is loaded before, and pass every call on. C++ exceptions pass through them.
 
+use crate::device;
 use crate::events;
 use crate::library::Real;
 use std::ffi::{CStr, c_void};
@@ -161,6 +162,14 @@ in_front_of!(
     fn device_base_gone(device: Pointer),
     (),
     |(), _: &()| events::closed(device)
+);
+
+in_front_of!(
+    /// `umd::Cluster::get_cluster_description()`: tt-metal asks for it when it opens its cluster.
+    "_ZN2tt3umd7Cluster23get_cluster_descriptionEv",
+    fn cluster_description(cluster: Pointer) -> usize,
+    (),
+    |(), descriptor: &usize| device::described(*descriptor)
 );
 
 in_front_of!(

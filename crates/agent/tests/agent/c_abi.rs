@@ -82,6 +82,7 @@ fn only_our_names_are_exported() {
     assert!(interposed.len() > 10, "{interposed:?}");
     expect![[r#"
         _Exit
+        _ZN2tt3umd7Cluster23get_cluster_descriptionEv
         _exit
         ttmon_allocate
         ttmon_banks
