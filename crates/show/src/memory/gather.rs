@@ -319,9 +319,9 @@ mod tests {
             device_id: n as u32,
             unique_id: Some(model::chip_text(*number)),
             left_bytes: Bytes(0),
-            kinds: model::Exact {
+            kinds: Exact {
                 dram: Some(KindFigures { bytes: Bytes(n as u64), ..KindFigures::default() }),
-                ..model::Exact::default()
+                ..Exact::default()
             },
         });
         let memory = ProcessMemory {
