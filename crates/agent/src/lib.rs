@@ -35,4 +35,5 @@ pub mod label;
 mod library;
 mod metal;
 mod query;
+mod switch;
 mod unordered_map;

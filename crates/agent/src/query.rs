@@ -1,7 +1,7 @@
 //! Answers about this process, another one, and the machine, as JSON. Nothing here runs before it is asked.
 
 use crate::book::ProcessBook;
-use crate::hooks::is_on;
+use crate::switch::is_on;
 use ledger::book;
 use model::{Device, Fault, Host, Process, ProcessMemory, Snapshot, Timestamp};
 use serde::Serialize;
