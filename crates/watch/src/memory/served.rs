@@ -22,13 +22,12 @@ pub fn ask(service: &mut dyn MemoryService, snapshot: &mut Snapshot, all: bool, 
     let (mut rows, mut unlisted) = (Vec::new(), 0);
     for page in pages {
         let reply = whole(service, page)?;
-        let all_read = reply.faults.is_empty();
         snapshot.faults.extend(reply.faults.into_iter().map(|reason| Fault::new("the buffers of a process", reason)));
         let left_out = reply.total.saturating_sub(reply.buffers.len() as u64);
         // A page of one device counts the buffers of all books.
         unlisted = if all { reply.unlisted.saturating_add(left_out) } else { 0 };
         if all && unlisted == 0 {
-            recount(snapshot, &reply.buffers, all_read);
+            recount(snapshot, &reply.buffers);
         }
         rows.extend(reply.buffers);
     }
@@ -57,7 +56,7 @@ fn whole(service: &mut dyn MemoryService, wanted: Wanted) -> Option<BuffersReply
 
 /// Takes the figures of processes from their buffers, when these are all that there are: the service read them a moment after it took
 /// the snapshot.
-fn recount(snapshot: &mut Snapshot, rows: &[ListedBuffer], all_read: bool) {
+fn recount(snapshot: &mut Snapshot, rows: &[ListedBuffer]) {
     let mut sums: HashMap<(u32, &str, &str), (u64, u64, u64)> = HashMap::new();
     for row in rows.iter().filter(|row| row.source == Source::Exact) {
         for device in &row.devices {
@@ -67,10 +66,9 @@ fn recount(snapshot: &mut Snapshot, rows: &[ListedBuffer], all_read: bool) {
             *buffers += 1;
         }
     }
-    // A process without buffers has none, unless its book could not be read.
-    let places = rows.iter().flat_map(|row| row.devices.iter().map(|device| (row.pid, device.as_str())));
-    let (listed, pids): (HashSet<_>, HashSet<_>) = (places.collect(), rows.iter().map(|row| row.pid).collect());
-    let is_known = |pid: u32, id: &str| listed.contains(&(pid, id)) || (all_read && !pids.contains(&pid));
+    // Of a process that is not in the list the snapshot knows more.
+    let listed: HashSet<(u32, &str)> =
+        rows.iter().flat_map(|row| row.devices.iter().map(|device| (row.pid, device.as_str()))).collect();
     let mut counted = Vec::new();
     for process in &snapshot.processes {
         for held in &process.devices {
@@ -86,7 +84,7 @@ fn recount(snapshot: &mut Snapshot, rows: &[ListedBuffer], all_read: bool) {
                 let sum = sums.get(&(process.pid, id.as_str(), kind.name())).copied().unwrap_or_default();
                 set(figures, sum);
             }
-            if is_known(process.pid, &id) {
+            if listed.contains(&(process.pid, id.as_str())) {
                 counted.push((process.pid, held.id.clone(), exact));
             }
         }
