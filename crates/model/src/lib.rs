@@ -70,7 +70,7 @@ pub use event::{Event, Weight};
 pub use exit_record::{ExitRecord, ListedBuffer};
 pub use history::{History, Series, Stretch};
 pub use id::{DeviceId, PciAddress};
-pub use identity::{ChipMatch, chip_match, chip_with_number};
+pub use identity::{ChipMatch, chip_match, chip_of_text, chip_text, chip_with_number};
 pub use judgement::Judgement;
 pub use memory_kind::MemoryKind;
 pub use process::{BankFigures, Exact, Held, KindFigures, Process, Runtime, Source, Usage};

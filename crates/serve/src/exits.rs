@@ -70,7 +70,7 @@ pub fn exit_record(
         entries = Some(from_book);
     }
     add_buffers(&mut exit, entries, now);
-    match sources::wait_status(key.0, key.1) {
+    match live.ended(key) {
         Some(WaitStatus::Exited(code)) => exit.exit_code = Some(code),
         Some(WaitStatus::Killed(signal)) => exit.signal = Some(signal),
         None => {}

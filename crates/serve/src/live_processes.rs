@@ -4,7 +4,7 @@ use super::poller::{Poller, Token};
 use model::Held;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use sources::Identity;
+use sources::{Identity, WaitStatus};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -63,6 +63,13 @@ impl Processes {
             self.by_pid.remove(&key.0);
         }
         Some(live)
+    }
+}
+
+impl LiveProcess {
+    /// How it ended, also when its parent has waited for it before we could look.
+    pub fn ended(&self, key: Key) -> Option<WaitStatus> {
+        sources::wait_status(key.0, key.1).or_else(|| sources::reaped_status(&self.end))
     }
 }
 

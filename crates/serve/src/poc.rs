@@ -6,8 +6,11 @@ use super::service_state::ServiceState;
 use alerts::log::{LogLevel, log};
 use ledger::poc::{AccountRefusal, FrameError, Length, Operation, PocAnswer, PocRequest, Splitter};
 use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 pub struct PocConnection {
@@ -26,6 +29,8 @@ pub struct PocPeer {
     inner_pid: u32,
     /// Absent when it was gone before it could be known.
     pub key: Option<Key>,
+    /// Who sent the last bytes, where the kernel says so: a child may use the connection of its parent.
+    sender: (Option<u32>, Option<Key>),
     may_speak_for_others: bool,
     /// The last process that it spoke for.
     other: Option<(i32, Key)>,
@@ -64,6 +69,7 @@ impl PocConnection {
             pid,
             inner_pid,
             key,
+            sender: (None, key),
             // The pids that root says in a container are the container's.
             may_speak_for_others: uid == 0 && inner_pid == pid,
             other: None,
@@ -82,13 +88,18 @@ impl PocConnection {
     /// Reads what there is, up to a limit, and answers.
     pub fn read(&mut self, buffer: &mut [u8], state: &mut ServiceState) -> AfterMessage {
         for _ in 0..TURNS {
-            match rustix::io::read(&self.socket, &mut *buffer) {
-                Ok(0) => return AfterMessage::Close,
-                Ok(bytes) => {
+            match receive(&self.socket, &mut *buffer) {
+                Ok((0, _)) => return AfterMessage::Close,
+                Ok((bytes, sender)) => {
                     let peer = &mut self.peer;
-                    peer.meet(state);
+                    if peer.sender.0 != sender {
+                        // Where another process goes on, the last message of the one before has ended.
+                        self.splitter.pause(|request, length| peer.says(request, length, state));
+                    }
+                    peer.meet(sender, state);
                     self.splitter.feed(&buffer[..bytes], |request, length| peer.says(request, length, state));
-                    if bytes < buffer.len() {
+                    // What another process has sent comes by itself.
+                    if bytes < buffer.len() && sender.is_none_or(|sender| sender == self.peer.pid) {
                         break;
                     }
                 }
@@ -102,7 +113,7 @@ impl PocConnection {
     /// Nothing has come for a while.
     pub fn pause(&mut self, state: &mut ServiceState) -> AfterMessage {
         let peer = &mut self.peer;
-        peer.meet(state);
+        peer.meet(peer.sender.0, state);
         self.splitter.pause(|request, length| peer.says(request, length, state));
         self.next()
     }
@@ -125,9 +136,16 @@ impl PocConnection {
 }
 
 impl PocPeer {
-    /// Makes sure that it still lives before anything is entered for it.
-    fn meet(&mut self, state: &ServiceState) {
-        self.key = self.key.filter(|key| state.processes.all.contains_key(key));
+    /// Makes sure that whoever sent a message still lives before anything is entered for it.
+    fn meet(&mut self, sender: Option<u32>, state: &mut ServiceState) {
+        let lives = |key: &Key| state.processes.all.contains_key(key);
+        self.key = self.key.filter(lives);
+        let known = self.sender.1.filter(lives).filter(|_| self.sender.0 == sender);
+        let key = match sender {
+            Some(pid) if pid != self.pid => known.or_else(|| state.know(pid)),
+            _ => self.key,
+        };
+        self.sender = (sender, key);
     }
 
     fn says(&mut self, request: Result<PocRequest, FrameError>, length: Length, state: &mut ServiceState) {
@@ -179,8 +197,9 @@ impl PocPeer {
     /// Whose message it is. What it claims counts for root only; a process that calls itself by its own number does not lie.
     fn whose(&mut self, claimed: i32, state: &mut ServiceState) -> Option<Key> {
         let number = claimed.cast_unsigned();
-        if claimed <= 0 || number == self.pid || number == self.inner_pid {
-            return self.key;
+        let is_sender = self.sender.0 == Some(number);
+        if claimed <= 0 || is_sender || number == self.pid || number == self.inner_pid {
+            return self.sender.1;
         }
         if let Some((_, key)) =
             self.other.filter(|(other, key)| *other == claimed && state.processes.all.contains_key(key))
@@ -197,6 +216,19 @@ impl PocPeer {
         }
         let reason = "counted for the process that sent it";
         self.remark("wrong-pid", &[("pid", &{ self.pid }), ("claimed", &claimed), ("reason", &reason)]);
-        self.key
+        self.sender.1
     }
+}
+
+/// Reads bytes of one process, and returns its pid as the kernel says: a forked child sends through the connection of its parent.
+fn receive(socket: &OwnedFd, into: &mut [u8]) -> Result<(usize, Option<u32>), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let message = recvmsg(socket, &mut [IoSliceMut::new(into)], &mut beside, flags)?;
+    let sender = beside.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.pid.as_raw_nonzero().get().cast_unsigned()),
+        _ => None,
+    });
+    Ok((message.bytes, sender))
 }

@@ -65,6 +65,10 @@ impl Service {
     }
 
     pub fn open(&mut self, endpoint: Endpoint, listener: UnixListenSocket) -> rustix::io::Result<()> {
+        if endpoint == Endpoint::Poc {
+            // Each message of a connection comes with who sent it. Where that is refused, all are the connection's.
+            let _ = sockopt::set_socket_passcred(&listener.socket, true);
+        }
         let token = self.state.poller.watch(&listener.socket)?;
         let protocol = if endpoint == Endpoint::Poc { "poc" } else { "native" };
         log(LogLevel::Info, "listening", &[("protocol", &protocol), ("path", &listener.path.display())]);

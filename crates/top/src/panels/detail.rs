@@ -136,7 +136,9 @@ fn particulars(exact: &Exact, lines: &mut Vec<DetailLine>) {
         let banks = figures.banks.map(|banks| {
             let fragmentation =
                 banks.fragmentation.map_or(String::new(), |part| format!(", fragmentation {:.0} %", part * 100.0));
-            format!("{} banks, largest free block {} in each{fragmentation}", banks.count, banks.largest_free_bytes)
+            let largest = banks.largest_free_bytes;
+            let block = largest.map_or(String::new(), |largest| format!(", largest free block {largest} in each"));
+            format!("{} banks{block}{fragmentation}", banks.count)
         });
         let buffers = count(figures.buffers, "buffer", "buffers");
         let text = format!(
