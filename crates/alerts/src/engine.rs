@@ -12,7 +12,7 @@ use crate::notice::{Notice, alert, describe, notice};
 use crate::rule::Rule;
 use crate::subject::{Scope, Subject, SubjectId};
 use crate::track::{LOOK_BACK, RuleState, Track};
-use model::{Alert, AlertState, Snapshot, Timestamp};
+use model::{Alert, AlertState, DeviceId, KnownDevices, Snapshot, Timestamp};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
@@ -21,6 +21,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Engine {
     rules: Vec<FollowedRule>,
+    /// A rule follows a card, whatever number it has.
+    known: KnownDevices,
     /// How many devices and processes were not followed for lack of room.
     refused: usize,
 }
@@ -49,7 +51,7 @@ const SHOWN: Duration = Duration::from_secs(900);
 impl Engine {
     /// With these rules, before the first snapshot.
     pub fn new(rules: Vec<Rule>) -> Engine {
-        Engine { rules: rules.into_iter().map(FollowedRule::new).collect(), refused: 0 }
+        Engine { rules: rules.into_iter().map(FollowedRule::new).collect(), ..Engine::default() }
     }
 
     /// The rules.
@@ -77,9 +79,10 @@ impl Engine {
         let (mut notices, time) = (Vec::new(), SnapshotTime { now, at: snapshot.taken_at });
         let mut room = MOST.saturating_sub(self.rules.iter().map(|followed| followed.tracks.len()).sum());
         self.refused = 0;
+        self.known.meet(&snapshot.devices);
         for followed in &mut self.rules {
-            for (id, subject) in followed.rule.subjects(followed.scope, snapshot, ended) {
-                match followed.see(id, &subject, time, &mut room) {
+            for subject in followed.rule.subjects(followed.scope, snapshot, ended) {
+                match followed.see(subject.id(&self.known), &subject, time, &mut room) {
                     Ok(notice) => notices.extend(notice),
                     Err(NoRoom) => self.refused += 1,
                 }
@@ -94,7 +97,7 @@ impl Engine {
     /// What is pending, firing, or resolved for less than a quarter of an hour; what matters most first.
     pub fn alerts(&self, now: Duration) -> Vec<Alert> {
         let all = self.rules.iter().flat_map(|followed| followed.alerts(now));
-        let mut all: Vec<(&SubjectId, Alert)> = all.collect();
+        let mut all: Vec<_> = all.collect();
         let rank = |state: AlertState| match state {
             AlertState::Firing => 0,
             AlertState::Pending => 1,
@@ -147,7 +150,7 @@ impl FollowedRule {
             Entry::Vacant(_) if *room == 0 => return Err(NoRoom),
             Entry::Vacant(place) => {
                 *room -= 1;
-                place.insert(Track::new(&self.rule))
+                place.insert(Track::new(&self.rule, subject))
             }
         };
         track.see(time.now, subject);
@@ -167,13 +170,14 @@ impl FollowedRule {
     fn resolve_all(mut self, at: Timestamp) -> Vec<Notice> {
         let firing = self.tracks.iter_mut().filter_map(|(id, track)| {
             let RuleState::Firing(since) = track.state else { return None };
-            track.text = format!("{}: the rule was changed", id.title(track.process_name.as_deref()));
+            track.text = format!("{}: the rule was changed", track.title(id));
             Some(notice(&self.rule, id, track, since, Some(at)))
         });
         firing.collect()
     }
 
-    fn alerts(&self, now: Duration) -> impl Iterator<Item = (&SubjectId, Alert)> {
+    /// With what they are sorted by: the number of the device, then the process.
+    fn alerts(&self, now: Duration) -> impl Iterator<Item = ((Option<&DeviceId>, &SubjectId), Alert)> {
         self.tracks.iter().filter_map(move |(id, track)| {
             let (state, since) = match track.state {
                 RuleState::Pending(_, since) => (AlertState::Pending, since),
@@ -181,7 +185,7 @@ impl FollowedRule {
                 RuleState::Resolved(_, at, since) if now.saturating_sub(at) <= SHOWN => (AlertState::Resolved, since),
                 RuleState::Inactive | RuleState::Resolved(..) => return None,
             };
-            Some((id, alert(&self.rule, id, track, state, since)))
+            Some(((track.device.as_ref(), id), alert(&self.rule, id, track, state, since)))
         })
     }
 }
@@ -193,7 +197,7 @@ fn step(rule: &Rule, scope: Scope, id: &SubjectId, track: &mut Track, time: Snap
     let before = track.step(&rule.condition, look_back, time.now, time.at);
     describe(rule, id, track, before);
     match (before, track.state) {
-        (RuleState::Firing(_), RuleState::Firing(_)) => None,
+        (RuleState::Firing(_), RuleState::Firing(_)) if !track.is_renumbered => None,
         (_, RuleState::Firing(since)) => Some(notice(rule, id, track, since, None)),
         (RuleState::Firing(since), RuleState::Resolved(..)) => Some(notice(rule, id, track, since, Some(time.at))),
         _ => None,

@@ -2,7 +2,7 @@
 
 use crate::condition::Condition;
 use crate::ended::Ended;
-use crate::subject::{Scope, Subject, SubjectId};
+use crate::subject::{Scope, Subject};
 use model::judgement::{AT_LIMIT, FULL, HOT, HYSTERESIS};
 use model::{Device, DeviceId, Process, Selector, Severity, Snapshot};
 
@@ -58,19 +58,13 @@ impl Rule {
     }
 
     /// All that it is about in a snapshot.
-    pub(crate) fn subjects<'a>(
-        &self,
-        scope: Scope,
-        snapshot: &'a Snapshot,
-        ended: &'a [Ended],
-    ) -> Vec<(SubjectId, Subject<'a>)> {
-        let found: Vec<Subject> = match scope {
+    pub(crate) fn subjects<'a>(&self, scope: Scope, snapshot: &'a Snapshot, ended: &'a [Ended]) -> Vec<Subject<'a>> {
+        match scope {
             Scope::Device => self.about_devices(snapshot).collect(),
             Scope::Process => self.about_processes(snapshot).collect(),
             Scope::Held => self.about_held(snapshot).collect(),
             Scope::Ended => ended.iter().filter_map(|ended| self.about_ended(snapshot, ended)).collect(),
-        };
-        found.into_iter().map(|subject| (subject.id(), subject)).collect()
+        }
     }
 
     fn about_devices<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = Subject<'a>> {

@@ -1,7 +1,7 @@
 //! What a rule is about: a device, a process, a process on a device, or a process that has exited.
 
 use crate::ended::Ended;
-use model::{Device, DeviceId, Held, Process, Timestamp};
+use model::{Device, DeviceId, DeviceKey, Held, KnownDevices, Process, Timestamp};
 
 /// What a figure is a figure of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,20 +28,38 @@ pub(crate) struct Subject<'a> {
 /// What identifies a subject from one snapshot to the next.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SubjectId {
-    pub device: Option<DeviceId>,
+    device: Option<SubjectDevice>,
     /// Pid and start time: a pid may be used again.
     pub process: Option<(u32, Option<Timestamp>)>,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum SubjectDevice {
+    Known(DeviceKey),
+    /// As the record of a process that has exited names it.
+    Named(DeviceId),
+}
+
 impl Subject<'_> {
-    pub fn id(&self) -> SubjectId {
-        let of_process = self.process.map(|process| (process.pid, process.started_at));
-        let of_ended = self.ended.map(|ended| (ended.pid, ended.started_at));
+    pub fn id(&self, known: &KnownDevices) -> SubjectId {
         let device = match self.ended {
+            Some(ended) => ended.device.clone().map(SubjectDevice::Named),
+            None => self.device.and_then(|device| known.find(device)).map(SubjectDevice::Known),
+        };
+        SubjectId { device, process: self.process_id() }
+    }
+
+    /// How its device is called now.
+    pub fn device_name(&self) -> Option<&DeviceId> {
+        match self.ended {
             Some(ended) => ended.device.as_ref(),
             None => self.device.map(|device| &device.id),
-        };
-        SubjectId { device: device.cloned(), process: of_process.or(of_ended) }
+        }
+    }
+
+    fn process_id(&self) -> Option<(u32, Option<Timestamp>)> {
+        let of_process = self.process.map(|process| (process.pid, process.started_at));
+        of_process.or(self.ended.map(|ended| (ended.pid, ended.started_at)))
     }
 
     /// The short name of the process.
@@ -49,29 +67,20 @@ impl Subject<'_> {
         let of_process = self.process.and_then(|process| process.name.as_ref());
         of_process.or(self.ended.and_then(|ended| ended.name.as_ref()))
     }
-}
 
-impl SubjectId {
-    /// For people: `pid 7 (python3) on device 0`.
-    pub fn title(&self, process_name: Option<&str>) -> String {
-        let device = self.device.as_ref().map(|id| format!("device {id}"));
-        let process = self.process.map(|(pid, _)| match process_name {
-            Some(name) => format!("pid {pid} ({name})"),
-            None => format!("pid {pid}"),
-        });
-        match (process, device) {
-            (Some(process), Some(device)) => format!("{process} on {device}"),
-            (process, device) => process.or(device).unwrap_or_default(),
-        }
-    }
-
-    /// For programs: the same for the same rule about the same subject.
+    /// For programs: the same for the same rule about the same subject, also when numbers of devices change.
     pub fn fingerprint(&self, rule: &str) -> String {
-        let device = self.device.as_ref().map(|id| format!(" device={id}"));
-        let process = self.process.map(|(pid, started)| match started {
+        let address = self.device.filter(|_| self.ended.is_none()).and_then(|device| device.pci_address.as_ref());
+        let device = match (address, self.device_name()) {
+            (Some(address), Some(DeviceId::Remote(_))) => format!(" device={address}R"),
+            (Some(address), _) => format!(" device={address}"),
+            (None, Some(id)) => format!(" device={id}"),
+            (None, None) => String::new(),
+        };
+        let process = self.process_id().map(|(pid, started)| match started {
             Some(time) => format!(" pid={pid} began={time}"),
             None => format!(" pid={pid}"),
         });
-        format!("{rule}{}{}", device.unwrap_or_default(), process.unwrap_or_default())
+        format!("{rule}{device}{}", process.unwrap_or_default())
     }
 }

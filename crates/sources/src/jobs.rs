@@ -9,7 +9,7 @@ use crate::pids::{HolderList, Holders};
 use crate::procs::{self, ProcessFacts};
 use crate::telemetry::{DeviceReader, ReadMode, Reading};
 use crate::users::Users;
-use model::{DriverUsed, Fault, State, Usage};
+use model::{DriverUsed, Fault, PciAddress, State, Usage};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) enum ReadJob {
 
 /// What a thread needs to do a job.
 pub(crate) enum Task {
-    Device { n: u32, reader: Option<Box<DeviceReader>>, context: Arc<Context> },
+    Device { n: u32, address: PciAddress, reader: Option<Box<DeviceReader>>, context: Arc<Context> },
     Process { pid: u32, context: Arc<Context> },
     Map { facts: Box<ProcessFacts> },
     Fdinfo { pid: u32, folder: Option<Arc<Dir>>, start_ticks: u64, files: Option<Box<DeviceFds>> },
@@ -62,6 +62,7 @@ pub(crate) enum Answer {
 
 pub(crate) struct DeviceAnswer {
     pub n: u32,
+    pub address: PciAddress,
     /// Absent when its folders could not be opened.
     pub reader: Option<Box<DeviceReader>>,
     /// With the moment of the reading.
@@ -88,7 +89,9 @@ impl Jobs {
     /// Does a job, which may add others.
     pub fn run(&self, task: Task, add: &dyn Fn(ReadJob, Task)) -> Answer {
         match task {
-            Task::Device { n, reader, context } => Answer::Device(Box::new(read_device(n, reader, &context, add))),
+            Task::Device { n, address, reader, context } => {
+                Answer::Device(Box::new(read_device(n, address, reader, &context, add)))
+            }
             Task::Process { pid, context } => self.read_process(pid, context.earlier.get(&pid)),
             Task::Map { facts } => self.read_map(facts),
             Task::Fdinfo { pid, folder, start_ticks, files } => self.read_fdinfo(pid, folder, start_ticks, files),
@@ -129,6 +132,7 @@ impl Jobs {
 /// Reads one device and then its holders, whose details become jobs of their own.
 fn read_device(
     n: u32,
+    address: PciAddress,
     mut reader: Option<Box<DeviceReader>>,
     context: &Arc<Context>,
     add: &dyn Fn(ReadJob, Task),
@@ -149,6 +153,7 @@ fn read_device(
     let used = reader.as_mut().map(|reader| reader.used(&mut trouble));
     DeviceAnswer {
         n,
+        address,
         reader,
         reading,
         holders,
@@ -167,7 +172,7 @@ fn read_attributes(
 ) -> Option<(Reading, Instant)> {
     let Context { mode, links, class, .. } = context;
     let (link, class) = (links.get(&n)?, class.as_ref()?);
-    let same = reader.as_mut().filter(|reader| reader.is_for(link, *mode));
+    let same = reader.as_mut().filter(|reader| reader.is_for(n, link, *mode));
     let reading = same.map(|reader| reader.read(*mode)).filter(|reading| reading.device.state != State::Lost);
     // The folders of a device that was removed stay empty, though it may be back under its name.
     let reading = reading.map_or_else(

@@ -106,7 +106,7 @@ fn act(state: &mut TopState, action: Action) {
                 let pace = if state.paused { 0.0 } else { replay.speed };
                 state.effects.push(Effect::Play(PlayCommand::Pace(pace)));
             } else if !state.paused {
-                state.shown = state.latest.clone();
+                state.show_latest();
             }
         }
         Action::Faster | Action::Slower => {

@@ -11,7 +11,7 @@ use super::table::ProcessTable;
 use super::theme::Theme;
 use super::trails::Trails;
 use jiff::tz::TimeZone;
-use model::{Device, DeviceId, History, Snapshot, Timestamp};
+use model::{Device, DeviceId, History, Snapshot, Timestamp, earlier_devices};
 use ratatui::layout::Rect;
 use std::sync::Arc;
 use watch::events::Events;
@@ -184,7 +184,7 @@ impl TopState {
         self.keep_scroll(more);
         self.latest = moment;
         if !self.paused {
-            self.shown = self.latest.clone();
+            self.show_latest();
         }
         self.keep_selection();
         self.refresh_rows();
@@ -251,7 +251,7 @@ impl TopState {
         let more = self.events.notice(self.latest.observation(), moment.observation());
         self.keep_scroll(more);
         self.latest = Arc::new(moment);
-        self.shown = self.latest.clone();
+        self.show_latest();
         self.keep_selection();
         self.refresh_rows();
     }
@@ -303,7 +303,7 @@ impl TopState {
             replay.at = at;
         }
         self.latest = Arc::new(moment);
-        self.shown = self.latest.clone();
+        self.show_latest();
         self.keep_selection();
         self.refresh_rows();
     }
@@ -347,6 +347,18 @@ impl TopState {
             Some(Overlay::Detail(detail)) => Some(detail.pid),
             _ => None,
         }
+    }
+
+    /// Shows what is known now. The selection stays with its device, whose number may have changed.
+    pub fn show_latest(&mut self) {
+        let devices = &self.latest.snapshot.devices;
+        let earlier = earlier_devices(self.devices(), devices);
+        let selected =
+            |earlier: &Option<&Device>| earlier.is_some_and(|earlier| self.device.as_ref() == Some(&earlier.id));
+        if let Some(at) = earlier.iter().position(selected) {
+            self.device = Some(devices[at].id.clone());
+        }
+        self.shown = self.latest.clone();
     }
 
     /// A selection means something that is there.

@@ -8,9 +8,9 @@ use crate::history::{self, Span};
 use crate::published::{Published, now};
 use crate::text::SharedText;
 use hyper::header::HeaderMap;
+use model::Device;
 use model::figure::Field;
 use model::figure::device::kept_in_history;
-use model::{Device, DeviceId};
 use std::fmt::Write;
 
 /// The default time span.
@@ -36,15 +36,14 @@ pub fn topology(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Han
 pub fn history(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let fields = fields(&query.list("series"))?;
     let sample = published.sample();
-    let devices: Vec<DeviceId> =
-        named(&sample.snapshot, &query.list("device"))?.into_iter().map(|device| device.id.clone()).collect();
+    let devices = named(&sample.snapshot, &query.list("device"))?;
     let wanted = span(query, now().0)?;
     // The values are copied under the lock, and written as JSON after it.
     let (span, all) = published.with_history(|history| {
         let span = history.fit(wanted, fields.len() * devices.len());
         let mut all = Vec::with_capacity(fields.len() * devices.len());
-        for id in &devices {
-            all.extend(fields.iter().map(|field| (id, *field, history.series(id, *field, span))));
+        for device in &devices {
+            all.extend(fields.iter().map(|field| (&device.id, *field, history.series(device, *field, span))));
         }
         (span, all)
     });

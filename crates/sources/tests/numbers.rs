@@ -1,0 +1,113 @@
+//! Cards whose numbers change: the driver was loaded again, a card was taken out or moved.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use model::Snapshot;
+use support::{BLACKHOLE, Machine};
+
+const A: &str = "0000:01:00.0";
+const B: &str = "0000:02:00.0";
+
+/// Two cards, A and B, each with its own serial, counters and count of thermal trips.
+fn two_cards() -> Machine {
+    let machine = Machine::new().device(0, A, BLACKHOLE).device(1, B, BLACKHOLE);
+    for (n, name) in ["A1", "B2"].into_iter().enumerate() {
+        machine.set(&support::P150A.replace("0/tt", &format!("{n}/tt")).replace("0/pci", &format!("{n}/pci")));
+        name_card(&machine, n as u32, name);
+    }
+    trips(&machine, [(0, 5), (1, 7)]);
+    machine
+}
+
+fn name_card(machine: &Machine, n: u32, name: &str) {
+    machine.set(&format!("{n}/tt_serial = {name:0>16}\n{n}/tt_asic_id = {name:E>16}"));
+}
+
+fn trips(machine: &Machine, counts: [(u32, u32); 2]) {
+    counts.iter().for_each(|(n, count)| machine.set(&format!("{n}/tt_therm_trip_count = {count}")));
+}
+
+/// Every PCIe counter of a device.
+fn counters(machine: &Machine, n: u32, flits: u32) {
+    let received = ["slv_posted_wr", "slv_nonposted_wr", "mst_rd"].map(|kind| format!("{kind}_data_word_received"));
+    let sent = ["slv_rd", "mst_posted_wr", "mst_nonposted_wr"].map(|kind| format!("{kind}_data_word_sent"));
+    for name in received.iter().chain(&sent) {
+        machine.set(&format!("{n}/pcie_perf_counters/{name}0 = {flits}\n{n}/pcie_perf_counters/{name}1 = {flits}"));
+    }
+}
+
+/// A line per device: name, address, serial, state, total of thermal trips.
+fn seen(snapshot: &Snapshot) -> Vec<String> {
+    let line = |device: &model::Device| {
+        let (address, serial) = (device.pci_address.as_ref().unwrap(), device.serial.as_deref().unwrap_or("–"));
+        let serial = serial.trim_start_matches('0');
+        let trips = device.thermal_trips_total.map_or("–".into(), |trips| trips.to_string());
+        format!("{} {address} {serial} {} {trips}", device.id, device.state.name())
+    };
+    snapshot.devices.iter().map(line).collect()
+}
+
+#[test]
+fn totals_stay_with_their_card_when_numbers_swap() {
+    let machine = two_cards();
+    let mut sampler = machine.sampler(false);
+    assert_eq!(seen(&sampler.sample()), ["0 0000:01:00.0 A1 ok 5", "1 0000:02:00.0 B2 ok 7"]);
+    machine.set_numbers(&[(A, 1), (B, 0)]);
+    // A was off, and counts from zero again.
+    trips(&machine, [(0, 8), (1, 1)]);
+    assert_eq!(seen(&sampler.sample()), ["0 0000:02:00.0 B2 ok 8", "1 0000:01:00.0 A1 ok 6"]);
+}
+
+#[test]
+fn traffic_is_counted_by_card_when_numbers_swap() {
+    let machine = two_cards();
+    counters(&machine, 0, 1000);
+    counters(&machine, 1, 500_000);
+    let mut sampler = machine.sampler(true);
+    sampler.sample();
+    machine.set_numbers(&[(A, 1), (B, 0)]);
+    counters(&machine, 0, 500_000 + 7);
+    counters(&machine, 1, 1000 + 3);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let snapshot = sampler.sample();
+    let flits = |n: usize| snapshot.devices[n].pcie.host_to_device_total.map(|bytes| bytes.0 / 64 / 6);
+    assert_eq!([flits(0), flits(1)], [Some(7), Some(3)]);
+    assert!(snapshot.devices.iter().all(|device| device.pcie.host_to_device.unwrap().0 > 0.0), "rates go on, too");
+}
+
+#[test]
+fn a_lost_device_whose_number_another_one_has_is_named_by_its_address() {
+    let machine = two_cards();
+    let mut sampler = machine.sampler(false);
+    sampler.sample();
+    machine.take_out(A);
+    assert_eq!(seen(&sampler.sample()), ["0 0000:01:00.0 A1 lost 5", "1 0000:02:00.0 B2 ok 7"]);
+    machine.set_numbers(&[(B, 0)]);
+    assert_eq!(seen(&sampler.sample()), ["0 0000:02:00.0 B2 ok 7", "0000:01:00.0 0000:01:00.0 A1 lost 5"]);
+}
+
+#[test]
+fn another_card_in_a_slot_begins_at_zero() {
+    let machine = two_cards();
+    let mut sampler = machine.sampler(false);
+    sampler.sample();
+    machine.set_numbers(&[(A, 0), (B, 1)]);
+    name_card(&machine, 0, "C3");
+    machine.set("0/tt_therm_trip_count = 2");
+    assert_eq!(seen(&sampler.sample())[0], "0 0000:01:00.0 C3 ok 2");
+}
+
+#[test]
+fn a_chip_at_another_address_is_known_by_its_asic_id_and_not_lost() {
+    let machine = two_cards();
+    let mut sampler = machine.sampler(false);
+    sampler.sample();
+    machine.take_out(A);
+    sampler.sample();
+    let machine = machine.device(0, "0000:09:00.0", BLACKHOLE).with(support::P150A);
+    name_card(&machine, 0, "A1");
+    machine.set("0/tt_therm_trip_count = 6");
+    assert_eq!(seen(&sampler.sample()), ["0 0000:09:00.0 A1 ok 6", "1 0000:02:00.0 B2 ok 7"]);
+}
