@@ -12,6 +12,7 @@ use crate::shm::Shm;
 use crate::telemetry::{DeviceReader, Reading};
 use model::{DriverUsed, Fault, PciAddress, Usage, earlier_devices};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -92,7 +93,7 @@ impl Collected {
     /// A chip that was lost at one address and is back at another one is the same, and its totals go on.
     fn continue_moved(&mut self, address: &PciAddress, reader: &mut DeviceReader, reading: &mut Reading) {
         let is_lost = |known: &PciAddress| known != address && !self.links.values().any(|link| link.address == *known);
-        let same = |lost: &Reading| earlier_devices(&[lost.device.clone()], &[reading.device.clone()])[0].is_some();
+        let same = |lost: &Reading| earlier_devices(from_ref(&lost.device), from_ref(&reading.device))[0].is_some();
         // The usual case: there is no reading of a device that was lost.
         if self.readings.len() + usize::from(!self.readings.contains_key(address)) <= self.links.len() {
             return;

@@ -17,7 +17,8 @@ use std::time::Instant;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ReadJob {
-    Device(u32),
+    /// By its address: while it is stuck, its number may become another device's.
+    Device(PciAddress),
     Process(u32),
     /// A process that was read, again with its map.
     Map(u32),

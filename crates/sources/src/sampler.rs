@@ -130,7 +130,7 @@ impl Sampler {
                 pool.answers().for_each(|answer| collected.add(answer));
                 collected.readers.remove(&address)
             });
-            (ReadJob::Device(n), Task::Device { n, address, reader, context: context.clone() })
+            (ReadJob::Device(address.clone()), Task::Device { n, address, reader, context: context.clone() })
         }));
         sample.unbound = inventory.without_driver(&self.root, trouble);
         collected.shm = shm::find(&self.root, &mut self.shm_files, self.options.relaxed, trouble);

@@ -5,6 +5,11 @@
 mod support;
 
 use model::Snapshot;
+use sources::{Options, Sampler};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use support::{BLACKHOLE, Machine};
 
 const A: &str = "0000:01:00.0";
@@ -14,14 +19,18 @@ const B: &str = "0000:02:00.0";
 fn two_cards() -> Machine {
     let machine = Machine::new().device(0, A, BLACKHOLE).device(1, B, BLACKHOLE);
     for (n, name) in ["A1", "B2"].into_iter().enumerate() {
-        machine.set(&support::P150A.replace("0/tt", &format!("{n}/tt")).replace("0/pci", &format!("{n}/pci")));
-        name_card(&machine, n as u32, name);
+        set_card(&machine, n as u32, name);
     }
     trips(&machine, [(0, 5), (1, 7)]);
     machine
 }
 
-fn name_card(machine: &Machine, n: u32, name: &str) {
+/// A card without a heartbeat, which would have to move.
+fn set_card(machine: &Machine, n: u32, name: &str) {
+    let is_kept = |line: &&str| !line.contains("heartbeat");
+    for line in support::P150A.lines().filter(is_kept) {
+        machine.set(&line.replacen("0/", &format!("{n}/"), 1));
+    }
     machine.set(&format!("{n}/tt_serial = {name:0>16}\n{n}/tt_asic_id = {name:E>16}"));
 }
 
@@ -70,7 +79,7 @@ fn traffic_is_counted_by_card_when_numbers_swap() {
     machine.set_numbers(&[(A, 1), (B, 0)]);
     counters(&machine, 0, 500_000 + 7);
     counters(&machine, 1, 1000 + 3);
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    std::thread::sleep(Duration::from_millis(20));
     let snapshot = sampler.sample();
     let flits = |n: usize| snapshot.devices[n].pcie.host_to_device_total.map(|bytes| bytes.0 / 64 / 6);
     assert_eq!([flits(0), flits(1)], [Some(7), Some(3)]);
@@ -94,7 +103,7 @@ fn another_card_in_a_slot_begins_at_zero() {
     let mut sampler = machine.sampler(false);
     sampler.sample();
     machine.set_numbers(&[(A, 0), (B, 1)]);
-    name_card(&machine, 0, "C3");
+    set_card(&machine, 0, "C3");
     machine.set("0/tt_therm_trip_count = 2");
     assert_eq!(seen(&sampler.sample())[0], "0 0000:01:00.0 C3 ok 2");
 }
@@ -106,8 +115,37 @@ fn a_chip_at_another_address_is_known_by_its_asic_id_and_not_lost() {
     sampler.sample();
     machine.take_out(A);
     sampler.sample();
-    let machine = machine.device(0, "0000:09:00.0", BLACKHOLE).with(support::P150A);
-    name_card(&machine, 0, "A1");
-    machine.set("0/tt_therm_trip_count = 6");
-    assert_eq!(seen(&sampler.sample()), ["0 0000:09:00.0 A1 ok 6", "1 0000:02:00.0 B2 ok 7"]);
+    let machine = machine.device(2, "0000:09:00.0", BLACKHOLE);
+    set_card(&machine, 2, "A1");
+    // It was off, and counts from zero again.
+    machine.set("2/tt_therm_trip_count = 3");
+    assert_eq!(seen(&sampler.sample()), ["1 0000:02:00.0 B2 ok 7", "2 0000:09:00.0 A1 ok 8"]);
+    assert_eq!(seen(&sampler.sample()), ["1 0000:02:00.0 B2 ok 7", "2 0000:09:00.0 A1 ok 8"]);
+}
+
+#[test]
+fn a_read_that_is_stuck_while_numbers_swap_answers_for_its_own_card() {
+    let machine = two_cards();
+    let stuck = Arc::new(AtomicBool::new(false));
+    let (now, name) = (stuck.clone(), "tenstorrent!0/tt_aiclk");
+    let inject = move |path: &Path| {
+        while path.ends_with(name) && now.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    };
+    let options = Options { deadline: Duration::from_millis(300), rates: false, relaxed: false };
+    let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), options);
+    sampler.sample();
+    stuck.store(true, Ordering::Relaxed);
+    sampler.sample();
+    machine.set_numbers(&[(A, 1), (B, 2)]);
+    let swapped = sampler.sample();
+    assert_eq!(seen(&swapped), ["1 0000:01:00.0 A1 silent 5", "2 0000:02:00.0 B2 ok 7"]);
+    assert!(swapped.faults.iter().any(|fault| fault.path == "/dev/tenstorrent/1"), "{:?}", swapped.faults);
+    stuck.store(false, Ordering::Relaxed);
+    while sampler.is_stuck() {
+        std::thread::yield_now();
+    }
+    assert_eq!(seen(&sampler.sample()), ["1 0000:01:00.0 A1 ok 5", "2 0000:02:00.0 B2 ok 7"]);
 }

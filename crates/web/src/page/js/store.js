@@ -119,6 +119,9 @@ export async function connect() {
   }
 }
 
+/// Which card has which number. The driver may give numbers to other cards when it is loaded again.
+export const cards = ({ devices }) => devices.map(({ id, pci_address, serial }) => [id, pci_address, serial]).join();
+
 /// Takes one event of the stream.
 function take(block) {
   let name = "message";
@@ -132,7 +135,7 @@ function take(block) {
   store.link.state = "live";
   if (name === "snapshot") {
     if (skew === null) skew = Date.parse(value.taken_at) - Date.now();
-    const machine = (snapshot) => snapshot?.devices.map((device) => device.id + device.state).join();
+    const machine = (snapshot) => cards(snapshot) + snapshot.devices.map((device) => device.state);
     if (store.snapshot && machine(store.snapshot) !== machine(value)) place();
     store.snapshot = value;
   }
