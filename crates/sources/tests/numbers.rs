@@ -149,3 +149,23 @@ fn a_read_that_is_stuck_while_numbers_swap_answers_for_its_own_card() {
     }
     assert_eq!(seen(&sampler.sample()), ["1 0000:01:00.0 A1 ok 5", "2 0000:02:00.0 B2 ok 7"]);
 }
+
+#[test]
+fn a_number_that_is_another_card_s_before_devices_are_listed_again_is_not_read_for_the_old_one() {
+    let machine = two_cards();
+    let gone = Arc::new(AtomicBool::new(false));
+    let now = gone.clone();
+    // As the driver answers in the old folder of a device.
+    let inject = move |path: &Path| {
+        let is_gone = path.ends_with("tenstorrent!0/tt_aiclk") && now.swap(false, Ordering::Relaxed);
+        is_gone.then(|| std::io::Error::from_raw_os_error(19))
+    };
+    let options = Options { deadline: Duration::from_secs(10), rates: false, relaxed: true };
+    let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), options);
+    sampler.sample();
+    machine.set_numbers(&[(A, 1), (B, 0)]);
+    gone.store(true, Ordering::Relaxed);
+    let first = seen(&sampler.sample());
+    assert_eq!(first[0], "0 0000:01:00.0 A1 silent 5", "{first:?}");
+    assert_eq!(seen(&sampler.sample()), ["0 0000:02:00.0 B2 ok 7", "1 0000:01:00.0 A1 ok 5"]);
+}

@@ -65,7 +65,12 @@ pub(crate) struct Reading {
 impl DeviceReader {
     /// Opens the folders of device `n`. Its totals continue those of `before`, the reader of the old folders at its address.
     pub fn open(all: &Dir, n: u32, link: &DeviceLink, before: Option<&DeviceReader>) -> Result<DeviceReader, Errno> {
-        let class = all.open_dir(format!("tenstorrent!{n}"))?;
+        let name = format!("tenstorrent!{n}");
+        let class = all.open_dir(&name)?;
+        // Since the devices were listed the number may have become another one's. Then they are listed again.
+        if before.is_some() && devices::linked_address(all, &name).as_ref() != Some(&link.address) {
+            return Err(Errno::NODEV);
+        }
         let pci = class.open_dir("device")?;
         let mut totals = before.map(|reader| reader.totals).unwrap_or_default();
         totals.interrupt();
