@@ -1,6 +1,6 @@
 // What is known, and how it comes here: a stream that is opened again whenever it ends, and single requests.
 
-import { take as takeFigures } from "./figures.js";
+import { isLoaded, roleOf, take as takeFigures } from "./figures.js";
 
 export const store = {
   snapshot: null,
@@ -120,7 +120,7 @@ export async function connect() {
 }
 
 /// Which card has which number. The driver may give numbers to other cards when it is loaded again.
-export const cards = ({ devices }) => devices.map(({ id, pci_address, serial }) => [id, pci_address, serial]).join();
+export const cards = ({ devices }) => devices.map((device) => [device.id, isLoaded() && roleOf("device", "address", device)]).join();
 
 /// Takes one event of the stream.
 function take(block) {
