@@ -1,19 +1,16 @@
 //! What a rule is about: a device, a process, a process on a device, or a process that has exited.
 
-use crate::ended::Ended;
-use model::{Device, DeviceId, DeviceKey, Held, KnownDevices, Process, Timestamp};
+use model::{Device, DeviceId, DeviceKey, ExitRecord, Held, KnownDevices, Process, Timestamp};
 
 /// What a figure is a figure of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// A device.
     Device,
-    /// A process.
     Process,
     /// A process on a device.
     Held,
     /// A process that has exited. Only the service knows.
-    Ended,
+    Exited,
 }
 
 /// One device or process of a snapshot, as a rule sees it. Empty when it is not in the snapshot.
@@ -22,7 +19,7 @@ pub(crate) struct Subject<'a> {
     pub device: Option<&'a Device>,
     pub process: Option<&'a Process>,
     pub held: Option<&'a Held>,
-    pub ended: Option<&'a Ended>,
+    pub exited: Option<&'a ExitRecord>,
 }
 
 /// What identifies a subject from one snapshot to the next.
@@ -42,8 +39,8 @@ enum SubjectDevice {
 
 impl Subject<'_> {
     pub fn id(&self, known: &KnownDevices) -> SubjectId {
-        let device = match self.ended {
-            Some(ended) => ended.device.clone().map(SubjectDevice::Named),
+        let device = match self.exited {
+            Some(exit) => only_device(exit).cloned().map(SubjectDevice::Named),
             None => self.device.and_then(|device| known.find(device)).map(SubjectDevice::Known),
         };
         SubjectId { device, process: self.process_id() }
@@ -51,26 +48,25 @@ impl Subject<'_> {
 
     /// How its device is called now.
     pub fn device_name(&self) -> Option<&DeviceId> {
-        match self.ended {
-            Some(ended) => ended.device.as_ref(),
+        match self.exited {
+            Some(exit) => only_device(exit),
             None => self.device.map(|device| &device.id),
         }
     }
 
     fn process_id(&self) -> Option<(u32, Option<Timestamp>)> {
         let of_process = self.process.map(|process| (process.pid, process.started_at));
-        of_process.or(self.ended.map(|ended| (ended.pid, ended.started_at)))
+        of_process.or(self.exited.map(|exit| (exit.pid, exit.started_at)))
     }
 
-    /// The short name of the process.
     pub fn process_name(&self) -> Option<&String> {
         let of_process = self.process.and_then(|process| process.name.as_ref());
-        of_process.or(self.ended.and_then(|ended| ended.name.as_ref()))
+        of_process.or(self.exited.and_then(|exit| exit.name.as_ref()))
     }
 
     /// For programs: the same for the same rule about the same subject, also when numbers of devices change.
     pub fn fingerprint(&self, rule: &str) -> String {
-        let address = self.device.filter(|_| self.ended.is_none()).and_then(|device| device.pci_address.as_ref());
+        let address = self.device.filter(|_| self.exited.is_none()).and_then(|device| device.pci_address.as_ref());
         let device = match (address, self.device_name()) {
             (Some(address), Some(DeviceId::Remote(_))) => format!(" device={address}R"),
             (Some(address), _) => format!(" device={address}"),
@@ -83,4 +79,9 @@ impl Subject<'_> {
         });
         format!("{rule}{device}{}", process.unwrap_or_default())
     }
+}
+
+/// The chip of a process that held memory of one alone.
+pub(crate) fn only_device(exit: &ExitRecord) -> Option<&DeviceId> {
+    exit.devices.first().filter(|_| exit.devices.len() == 1).map(|held| &held.id)
 }

@@ -6,37 +6,33 @@ use super::service_state::ServiceState;
 use alerts::log::{LogLevel, log};
 use ledger::poc::{AccountRefusal, FrameError, Length, Operation, PocAnswer, PocRequest, Splitter};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::os::fd::OwnedFd;
 
 pub struct PocConnection {
     pub socket: OwnedFd,
     splitter: Splitter,
-    peer: PocPeer,
+    pub peer: PocPeer,
     /// Whether it is waited for to read its answers.
     pub was_behind: bool,
 }
 
 /// Who speaks, and what there is to say to it.
-struct PocPeer {
+pub struct PocPeer {
     /// As the kernel says.
     pid: u32,
     /// As it calls itself, in its own PID namespace.
     inner_pid: u32,
     /// Absent when it was gone before it could be known.
-    key: Option<Key>,
+    pub key: Option<Key>,
     may_speak_for_others: bool,
     /// The last process that it spoke for.
     other: Option<(i32, Key)>,
     outbox: Outbox,
-    remarked: Remarked,
+    /// What was logged about it, once each.
+    remarked: BTreeSet<&'static str>,
     mistakes: u32,
-}
-
-#[derive(Default)]
-struct Remarked {
-    lie: bool,
-    refusal: bool,
-    mistake: bool,
 }
 
 /// What becomes of a connection.
@@ -59,7 +55,7 @@ impl PocConnection {
     /// A new connection, with the pid and user that the kernel reports.
     pub fn new(socket: OwnedFd, pid: u32, uid: u32, state: &mut ServiceState) -> PocConnection {
         let key = state.know(pid);
-        let live = key.and_then(|key| state.processes.get_mut(key));
+        let live = key.and_then(|key| state.processes.all.get_mut(&key));
         let inner_pid = live.as_ref().map_or(pid, |live| live.identity.inner_pid);
         if let Some(live) = live {
             live.connections += 1;
@@ -72,14 +68,10 @@ impl PocConnection {
             may_speak_for_others: uid == 0 && inner_pid == pid,
             other: None,
             outbox: Outbox::default(),
-            remarked: Remarked::default(),
+            remarked: BTreeSet::new(),
             mistakes: 0,
         };
         PocConnection { socket, splitter: Splitter::default(), peer, was_behind: false }
-    }
-
-    pub fn key(&self) -> Option<Key> {
-        self.peer.key
     }
 
     /// Whether answers wait to be sent.
@@ -120,8 +112,8 @@ impl PocConnection {
         if outbox.send(&self.socket).is_err() {
             return AfterMessage::Close;
         }
-        if outbox.waiting() > UNREAD {
-            log(LogLevel::Warning, "slow-reader", &[("pid", pid), ("unread_bytes", &outbox.waiting())]);
+        if outbox.waiting > UNREAD {
+            log(LogLevel::Warning, "slow-reader", &[("pid", pid), ("unread_bytes", &outbox.waiting)]);
             return AfterMessage::Close;
         }
         if *mistakes >= MISTAKES {
@@ -135,7 +127,7 @@ impl PocConnection {
 impl PocPeer {
     /// Makes sure that it still lives before anything is entered for it.
     fn meet(&mut self, state: &ServiceState) {
-        self.key = self.key.filter(|key| state.processes.get(*key).is_some());
+        self.key = self.key.filter(|key| state.processes.all.contains_key(key));
     }
 
     fn says(&mut self, request: Result<PocRequest, FrameError>, length: Length, state: &mut ServiceState) {
@@ -143,10 +135,7 @@ impl PocPeer {
             Ok(request) => request,
             Err(error) => {
                 self.mistakes += 1;
-                if !std::mem::replace(&mut self.remarked.mistake, true) {
-                    log(LogLevel::Warning, "mistake", &[("pid", &self.pid), ("reason", &error)]);
-                }
-                return;
+                return self.remark("mistake", &[("pid", &{ self.pid }), ("reason", &error)]);
             }
         };
         let device = request.device;
@@ -175,10 +164,15 @@ impl PocPeer {
                 Err(refusal) => Err(refusal.to_string()),
             }
         };
-        if let Err(reason) = result
-            && !std::mem::replace(&mut self.remarked.refusal, true)
-        {
-            log(LogLevel::Warning, "refused", &[("pid", &key.0), ("reason", &reason)]);
+        if let Err(reason) = result {
+            self.remark("refused", &[("pid", &key.0), ("reason", &reason)]);
+        }
+    }
+
+    /// Logs a warning, the first time.
+    fn remark(&mut self, event: &'static str, fields: &[(&str, &dyn Display)]) {
+        if self.remarked.insert(event) {
+            log(LogLevel::Warning, event, fields);
         }
     }
 
@@ -189,7 +183,7 @@ impl PocPeer {
             return self.key;
         }
         if let Some((_, key)) =
-            self.other.filter(|(other, key)| *other == claimed && state.processes.get(*key).is_some())
+            self.other.filter(|(other, key)| *other == claimed && state.processes.all.contains_key(key))
         {
             return Some(key);
         }
@@ -201,10 +195,8 @@ impl PocPeer {
         if self.other.is_some_and(|(other, _)| other == claimed) {
             return None;
         }
-        if !std::mem::replace(&mut self.remarked.lie, true) {
-            let reason = "counted for the process that sent it";
-            log(LogLevel::Warning, "wrong-pid", &[("pid", &self.pid), ("claimed", &claimed), ("reason", &reason)]);
-        }
+        let reason = "counted for the process that sent it";
+        self.remark("wrong-pid", &[("pid", &{ self.pid }), ("claimed", &claimed), ("reason", &reason)]);
         self.key
     }
 }

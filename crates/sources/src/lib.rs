@@ -46,6 +46,7 @@ pub use about::{About, about, started_at};
 pub use dir::{Inject, Root};
 pub use identify::{Identity, WaitStatus, identify, open_book, user_name, wait_status};
 pub use open_files::make_room_for_files;
+pub use pool::a_read_is_stuck;
 pub use process_memory::process_memory;
 pub use procs::whole_book;
 pub use sampler::{Options, Sampler};

@@ -404,7 +404,7 @@ fn a_second_instance_says_who_has_the_socket() {
     };
     let other = second(&service);
     assert_eq!(other.code, Some(2));
-    let who = format!("{}: is served by pid {} ({TTMON} serve", service.poc_socket().display(), service.child.id());
+    let who = format!("{}: is served by pid {} ({TTMON} serve", service.poc_socket().display(), service.pid());
     assert!(other.err.starts_with(&format!("error: {who}")), "{}", other.err);
     assert!(!service.folder.path().join("other.sock").exists());
     assert!(service.terminate().success());

@@ -148,8 +148,7 @@ fn a_service_that_does_not_answer_is_named_and_done_without() {
             "{faults}"
         );
     }
-    service.child.kill().unwrap();
-    service.child.wait().unwrap();
+    service.kill();
     let told = asked(&service, &["smi"], true);
     assert_eq!(told["processes"][0]["pid"], json!(keeper.pid));
     assert!(

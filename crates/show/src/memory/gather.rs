@@ -3,7 +3,7 @@
 use super::view::{Area, Banks, Buffer, Chip, Death, Holder, Kind, Part, SCHEMA, View};
 use model::{
     BankFigures, Bytes, ChipMatch, Device, DeviceId, Held, KindFigures, MemoryKind, Process, ProcessMemory, Snapshot,
-    Source, Timestamp, Usage, chip_match,
+    Source, Usage, chip_match,
 };
 use std::cmp::Reverse;
 
@@ -132,24 +132,21 @@ pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept], most: usize)
             continue;
         }
         let Some(process) = all.processes.iter().find(is_its) else { continue };
-        let names = device_names(&kept.memory, process, &all.devices);
+        let mut places = device_names(&kept.memory, process, &all.devices);
+        places.retain(|(_, place)| match place {
+            ChipPlace::Here(id) => is_shown(id),
+            ChipPlace::Elsewhere => false,
+            ChipPlace::Unknown => true,
+        });
         let live = kept.memory.buffers.iter().flatten();
         let on_shown = live.filter_map(|buffer| {
-            let places: Vec<&ChipPlace> = names
-                .iter()
-                .filter(|(number, _)| buffer.device_ids.contains(number))
-                .map(|(_, place)| place)
-                .filter(|place| match place {
-                    ChipPlace::Here(id) => is_shown(id),
-                    ChipPlace::Elsewhere => false,
-                    ChipPlace::Unknown => true,
-                })
-                .collect();
-            let named = places.iter().filter_map(|place| match place {
+            let mut its = places.iter().filter(|(number, _)| buffer.device_ids.contains(number)).peekable();
+            its.peek()?;
+            let named = its.filter_map(|(_, place)| match place {
                 ChipPlace::Here(id) => Some(id.to_string()),
                 ChipPlace::Elsewhere | ChipPlace::Unknown => None,
             });
-            (!places.is_empty()).then(|| Buffer {
+            Some(Buffer {
                 pid: Some(process.pid),
                 devices: named.collect(),
                 kind: buffer.kind.clone(),
@@ -159,7 +156,8 @@ pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept], most: usize)
                 banks: Some(buffer.banks),
                 address: buffer.address,
                 address_is_relative: false,
-                age_seconds: age(snapshot.taken_at, buffer.allocated_at),
+                // Buffers are read a moment after the snapshot was taken.
+                age_seconds: Some((snapshot.taken_at.0 - buffer.allocated_at.0).max(0) as f64 / 1000.0),
                 label: buffer.label.clone(),
             })
         });
@@ -169,11 +167,6 @@ pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept], most: usize)
     largest.sort_by_key(|buffer| (Reverse(buffer.bytes), buffer.age_seconds.map(|age| Reverse(age as u64))));
     largest.truncate(most);
     largest
-}
-
-fn age(now: Timestamp, then: Timestamp) -> Option<f64> {
-    // Buffers are read a moment after the snapshot was taken.
-    Some((now.0 - then.0).max(0) as f64 / 1000.0)
 }
 
 /// Where a chip of a book is.
@@ -301,8 +294,8 @@ mod tests {
             exact: true,
             remark: None,
             closed: false,
-            began_at: Timestamp(0),
-            changed_at: Timestamp(0),
+            began_at: model::Timestamp(0),
+            changed_at: model::Timestamp(0),
             events: 0,
             chips: chips.collect(),
             buffers: None,
