@@ -11,7 +11,7 @@ use crate::notice::{Notice, alert, describe, notice};
 use crate::rule::Rule;
 use crate::subject::{Scope, Subject, SubjectId};
 use crate::track::{LOOK_BACK, RuleState, Track};
-use model::{Alert, AlertState, ExitRecord, Snapshot, Timestamp};
+use model::{Alert, AlertState, DeviceId, ExitRecord, KnownDevices, Snapshot, Timestamp};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
@@ -20,6 +20,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Engine {
     rules: Vec<FollowedRule>,
+    /// A rule follows a card, whatever number it has.
+    known: KnownDevices,
 }
 
 #[derive(Debug)]
@@ -43,7 +45,7 @@ const SHOWN: Duration = Duration::from_secs(900);
 
 impl Engine {
     pub fn new(rules: Vec<Rule>) -> Engine {
-        Engine { rules: rules.into_iter().map(FollowedRule::new).collect() }
+        Engine { rules: rules.into_iter().map(FollowedRule::new).collect(), ..Engine::default() }
     }
 
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
@@ -69,9 +71,10 @@ impl Engine {
     pub fn observe(&mut self, now: Duration, snapshot: &Snapshot, exited: &[&ExitRecord]) -> Vec<Notice> {
         let (mut notices, time) = (Vec::new(), SnapshotTime { now, at: snapshot.taken_at });
         let mut room = MOST.saturating_sub(self.rules.iter().map(|followed| followed.tracks.len()).sum());
+        self.known.meet(&snapshot.devices);
         for followed in &mut self.rules {
             for subject in followed.rule.subjects(followed.scope, snapshot, exited) {
-                notices.extend(followed.see(&subject, time, &mut room));
+                notices.extend(followed.see(subject.id(&self.known), &subject, time, &mut room));
             }
             notices.extend(followed.miss_others(time));
             let looks_back = followed.looks_back;
@@ -83,7 +86,7 @@ impl Engine {
     /// What is pending, firing, or resolved for less than a quarter of an hour; what matters most first.
     pub fn alerts(&self, now: Duration) -> Vec<Alert> {
         let all = self.rules.iter().flat_map(|followed| followed.alerts(now));
-        let mut all: Vec<(&SubjectId, Alert)> = all.collect();
+        let mut all: Vec<_> = all.collect();
         let order = [AlertState::Firing, AlertState::Pending, AlertState::Resolved];
         let rank = |state: AlertState| order.iter().position(|other| *other == state);
         all.sort_by(|(a, one), (b, other)| {
@@ -107,8 +110,7 @@ impl FollowedRule {
     }
 
     /// A subject is in the snapshot. It is not followed where there is no room for more.
-    fn see(&mut self, subject: &Subject, time: SnapshotTime, room: &mut usize) -> Option<Notice> {
-        let id = subject.id();
+    fn see(&mut self, id: SubjectId, subject: &Subject, time: SnapshotTime, room: &mut usize) -> Option<Notice> {
         let holds = || self.rule.condition.when.holds(&|compare| compare.value_of(subject));
         // Most of the time nothing holds, and nothing needs to be remembered.
         if !self.looks_back && !self.tracks.contains_key(&id) && !holds() {
@@ -119,7 +121,7 @@ impl FollowedRule {
             Entry::Vacant(_) if *room == 0 => return None,
             Entry::Vacant(place) => {
                 *room -= 1;
-                place.insert(Track::new(&self.rule))
+                place.insert(Track::new(&self.rule, subject))
             }
         };
         track.see(time.now, subject);
@@ -139,13 +141,14 @@ impl FollowedRule {
     fn resolve_all(mut self, at: Timestamp) -> Vec<Notice> {
         let firing = self.tracks.iter_mut().filter_map(|(id, track)| {
             let RuleState::Firing(since) = track.state else { return None };
-            track.text = format!("{}: the rule was changed", id.title(track.process_name.as_deref()));
+            track.text = format!("{}: the rule was changed", track.title(id));
             Some(notice(&self.rule, id, track, since, Some(at)))
         });
         firing.collect()
     }
 
-    fn alerts(&self, now: Duration) -> impl Iterator<Item = (&SubjectId, Alert)> {
+    /// With what they are sorted by: the number of the device, then the process.
+    fn alerts(&self, now: Duration) -> impl Iterator<Item = ((Option<&DeviceId>, &SubjectId), Alert)> {
         self.tracks.iter().filter_map(move |(id, track)| {
             let (state, since) = match track.state {
                 RuleState::Pending(_, since) => (AlertState::Pending, since),
@@ -153,7 +156,7 @@ impl FollowedRule {
                 RuleState::Resolved(_, at, since) if now.saturating_sub(at) <= SHOWN => (AlertState::Resolved, since),
                 RuleState::Inactive | RuleState::Resolved(..) => return None,
             };
-            Some((id, alert(&self.rule, id, track, state, since)))
+            Some(((track.device.as_ref(), id), alert(&self.rule, id, track, state, since)))
         })
     }
 }
@@ -165,7 +168,7 @@ fn step(rule: &Rule, scope: Scope, id: &SubjectId, track: &mut Track, time: Snap
     let before = track.step(&rule.condition, look_back, time.now, time.at);
     describe(rule, id, track, before);
     match (before, track.state) {
-        (RuleState::Firing(_), RuleState::Firing(_)) => None,
+        (RuleState::Firing(_), RuleState::Firing(_)) if !track.is_renumbered => None,
         (_, RuleState::Firing(since)) => Some(notice(rule, id, track, since, None)),
         (RuleState::Firing(since), RuleState::Resolved(..)) => Some(notice(rule, id, track, since, Some(time.at))),
         _ => None,

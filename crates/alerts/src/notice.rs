@@ -29,7 +29,7 @@ pub(crate) fn alert(rule: &Rule, id: &SubjectId, track: &Track, state: AlertStat
         name: rule.name.clone(),
         severity: rule.severity,
         state,
-        device: id.device.as_ref().map(ToString::to_string),
+        device: track.device.as_ref().map(ToString::to_string),
         process: id.process.map(|(pid, _)| pid),
         since,
         value: track.value,
@@ -51,7 +51,7 @@ pub(crate) fn notice(
     };
     Notice {
         alert: alert(rule, id, track, state, since),
-        fingerprint: id.fingerprint(&rule.name),
+        fingerprint: track.fingerprint.clone(),
         alertname: rule.alertname(),
         rule: rule.condition.to_string(),
         pci_address: track.pci_address.as_ref().map(ToString::to_string),
@@ -68,7 +68,7 @@ pub(crate) fn describe(rule: &Rule, id: &SubjectId, track: &mut Track, before: R
     if after == RuleState::Inactive || !is_new {
         return;
     }
-    let (subject, words) = (id.title(track.process_name.as_deref()), rule.words());
+    let (subject, words) = (track.title(id), rule.words());
     if track.has_value() {
         let over = if matches!(after, RuleState::Resolved(..)) { "resolved: " } else { "" };
         track.value = track.first();

@@ -2,8 +2,8 @@
 
 use crate::condition::{Compare, Condition, Expr, Threshold};
 use crate::rule::Rule;
-use crate::subject::Subject;
-use model::{PciAddress, Timestamp};
+use crate::subject::{Subject, SubjectId};
+use model::{DeviceId, PciAddress, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -28,8 +28,14 @@ pub(crate) struct Track {
     pub seen: Duration,
     pub text: String,
     pub value: Option<f64>,
+    /// How the device is called now.
+    pub device: Option<DeviceId>,
+    /// Whether it was called otherwise in the snapshot before.
+    pub is_renumbered: bool,
     pub pci_address: Option<PciAddress>,
     pub process_name: Option<String>,
+    /// The same in every notice.
+    pub fingerprint: String,
 }
 
 #[derive(Debug, Clone)]
@@ -47,14 +53,15 @@ struct ComparedValue {
 pub(crate) const LOOK_BACK: Duration = Duration::from_secs(300);
 
 impl Track {
-    pub fn new(rule: &Rule) -> Track {
+    pub fn new(rule: &Rule, subject: &Subject) -> Track {
         let mut values: Vec<ComparedValue> = Vec::new();
         for compare in rule.condition.compares() {
             if !values.iter().any(|value| value.compare.looks_like(compare)) {
                 values.push(ComparedValue::new(compare));
             }
         }
-        Track { values, ..Track::default() }
+        let (device, fingerprint) = (subject.device_name().cloned(), subject.fingerprint(&rule.name));
+        Track { values, device, fingerprint, ..Track::default() }
     }
 
     /// Takes the current values of a subject that is in the snapshot.
@@ -69,11 +76,29 @@ impl Track {
         if self.pci_address.as_ref() != address {
             self.pci_address = address.cloned();
         }
+        self.is_renumbered = self.device.as_ref() != subject.device_name();
+        if self.is_renumbered {
+            self.device = subject.device_name().cloned();
+        }
         self.values.iter_mut().for_each(|value| value.take(now, subject));
+    }
+
+    /// For people: `pid 7 (python3) on device 0`.
+    pub fn title(&self, id: &SubjectId) -> String {
+        let device = self.device.as_ref().map(|id| format!("device {id}"));
+        let process = id.process.map(|(pid, _)| match &self.process_name {
+            Some(name) => format!("pid {pid} ({name})"),
+            None => format!("pid {pid}"),
+        });
+        match (process, device) {
+            (Some(process), Some(device)) => format!("{process} on {device}"),
+            (process, device) => process.or(device).unwrap_or_default(),
+        }
     }
 
     /// The subject is not in the snapshot.
     pub fn miss(&mut self, now: Duration) {
+        self.is_renumbered = false;
         self.values.iter_mut().for_each(|value| value.take(now, &Subject::default()));
     }
 

@@ -2,7 +2,7 @@
 
 use crate::figure::Field;
 use crate::figure::device::kept_in_history;
-use crate::{Device, DeviceId, Snapshot, Timestamp};
+use crate::{Device, DeviceKey, KnownDevices, Snapshot, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
@@ -13,8 +13,9 @@ pub struct History {
     fields: Vec<Field<Device>>,
     // Ever later, so that a time can be looked up.
     times: VecDeque<Timestamp>,
+    known: KnownDevices,
     /// By field.
-    devices: BTreeMap<DeviceId, Vec<Option<Trace>>>,
+    devices: BTreeMap<DeviceKey, Vec<Option<Trace>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -55,6 +56,7 @@ impl History {
             limit: limit.max(1),
             fields: kept_in_history().collect(),
             times: VecDeque::new(),
+            known: KnownDevices::default(),
             devices: BTreeMap::new(),
         }
     }
@@ -73,14 +75,11 @@ impl History {
         }
         self.begin(time);
         let (limit, newest) = (self.limit, self.times.len() - 1);
-        for device in &snapshot.devices {
+        for (device, key) in snapshot.devices.iter().zip(self.known.meet(&snapshot.devices)) {
             if device.sample_age_seconds.is_none_or(|age| age >= 1.0) {
                 continue;
             }
-            let columns = match self.devices.get_mut(&device.id) {
-                Some(columns) => columns,
-                None => self.devices.entry(device.id.clone()).or_insert(vec![None; self.fields.len()]),
-            };
+            let columns = self.devices.entry(key).or_insert_with(|| vec![None; self.fields.len()]);
             for (field, column) in self.fields.iter().zip(columns) {
                 let value = field.number(device).map(|value| value as f32);
                 let Some(value) = value.filter(|value| value.is_finite()) else { continue };
@@ -138,10 +137,10 @@ impl History {
         self.times.get(place).copied()
     }
 
-    /// One field of one device. What history does not keep is a gap everywhere.
-    pub fn series(&self, id: &DeviceId, field: Field<Device>) -> Series<'_> {
+    /// One field of one device, whatever number it had. What history does not keep is a gap everywhere.
+    pub fn series(&self, device: &Device, field: Field<Device>) -> Series<'_> {
         let place = self.fields.iter().position(|kept| *kept == field);
-        let column = place.and_then(|place| self.devices.get(id)?.get(place)?.as_ref());
+        let column = place.and_then(|place| self.devices.get(&self.known.find(device)?)?.get(place)?.as_ref());
         Series { times: &self.times, values: column.map(|column| &column.values) }
     }
 }
@@ -223,7 +222,7 @@ fn known(value: f32) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::figure::device::{FAN, POWER};
-    use crate::{Host, SCHEMA, Watts};
+    use crate::{DeviceId, Host, PciAddress, SCHEMA, Watts};
 
     fn snapshot(time: i64, powers: &[(u32, Option<f64>)]) -> Snapshot {
         let devices = powers.iter().map(|(n, power)| Device {
@@ -248,7 +247,7 @@ mod tests {
     }
 
     fn powers(history: &History, n: u32) -> Vec<Option<f64>> {
-        history.series(&DeviceId::Local(n), POWER.field()).iter().map(|(_, value)| value).collect()
+        history.series(&Device::new(DeviceId::Local(n)), POWER.field()).iter().map(|(_, value)| value).collect()
     }
 
     #[test]
@@ -258,9 +257,9 @@ mod tests {
             history.push(&snapshot(time, &[(0, power)]));
         }
         assert_eq!(powers(&history, 0), [None, Some(30.0), Some(40.0)]);
-        let series = history.series(&DeviceId::Local(0), POWER.field());
+        let series = history.series(&Device::default(), POWER.field());
         assert_eq!((series.last(), series.range()), (Some(40.0), Some((30.0, 35.0, 40.0))));
-        assert_eq!(history.series(&DeviceId::Local(0), FAN.field()).range(), None);
+        assert_eq!(history.series(&Device::default(), FAN.field()).range(), None);
     }
 
     #[test]
@@ -271,6 +270,27 @@ mod tests {
         history.push(&snapshot(3, &[(1, Some(6.0))]));
         assert_eq!(powers(&history, 0), [Some(1.0), Some(2.0), None]);
         assert_eq!(powers(&history, 1), [None, Some(5.0), Some(6.0)]);
+    }
+
+    #[test]
+    fn a_history_stays_with_its_card_when_numbers_swap() {
+        let slots = ["0000:01:00.0", "0000:02:00.0"].map(|slot| Some(PciAddress(slot.into())));
+        let mut history = History::new(8);
+        let mut push = |time, order: [usize; 2]| {
+            let mut snapshot = snapshot(time, &[(0, Some(100.0)), (1, Some(200.0))]);
+            for (device, slot) in snapshot.devices.iter_mut().zip(order) {
+                device.pci_address.clone_from(&slots[slot]);
+                device.power = Some(Watts(10.0 * (slot + 1) as f64));
+            }
+            history.push(&snapshot);
+            snapshot.devices
+        };
+        let before = push(1, [0, 1]);
+        let after = push(2, [1, 0]);
+        let powers = |device: &Device| history.series(device, POWER.field()).iter().map(|at| at.1).collect::<Vec<_>>();
+        assert_eq!(powers(&after[0]), [Some(20.0); 2]);
+        assert_eq!(powers(&after[1]), [Some(10.0); 2]);
+        assert_eq!(powers(&before[0]), [Some(10.0); 2], "which a replay shows by its number of then");
     }
 
     #[test]
@@ -316,7 +336,7 @@ mod tests {
             history.push(&snapshot(time as i64, &[(0, Some(power))]));
         }
         assert_eq!(powers(&history, 0)[3], Some(7.0));
-        assert_eq!(history.series(&DeviceId::Local(0), POWER.field()).range(), Some((7.0, 7.0, 7.0)));
+        assert_eq!(history.series(&Device::default(), POWER.field()).range(), Some((7.0, 7.0, 7.0)));
     }
 
     #[test]
@@ -325,7 +345,7 @@ mod tests {
         for (time, power) in [Some(3.0), Some(9.0), None, Some(1.0), None].into_iter().enumerate() {
             history.push(&snapshot(time as i64 * 10, &[(0, power)]));
         }
-        let series = history.series(&DeviceId::Local(0), POWER.field());
+        let series = history.series(&Device::default(), POWER.field());
         let stretch = |places| series.stretch(places);
         let (first, last) = (Some(3.0), None);
         assert_eq!(stretch(0..5), Stretch { first, last, extent: Some((1.0, 9.0)) });

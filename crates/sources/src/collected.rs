@@ -1,4 +1,6 @@
 //! What the jobs have answered, in this sample and in those before.
+//!
+//! What is kept of a device from one sample to the next is kept by its PCI address: its number may be another device's the next time.
 
 use crate::device_fds::{DeviceFds, FdinfoReply};
 use crate::devices::Links;
@@ -8,14 +10,18 @@ use crate::pool::Late;
 use crate::procs::ProcessFacts;
 use crate::shm::Shm;
 use crate::telemetry::{DeviceReader, Reading};
-use model::{DriverUsed, Fault, Usage};
+use model::{DriverUsed, Fault, PciAddress, Usage, earlier_devices};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::slice::from_ref;
+use std::sync::Arc;
 use std::time::Instant;
 
 #[derive(Default)]
 pub(crate) struct Collected {
     /// The last reading of each device that was ever there.
-    pub readings: BTreeMap<u32, (Reading, Instant)>,
+    pub readings: BTreeMap<PciAddress, (Reading, Instant)>,
+    /// The devices of this sample.
+    links: Arc<Links>,
     /// The last known holders of each device.
     pub holders: BTreeMap<u32, Holders>,
     /// What the driver counts for processes, by device.
@@ -32,17 +38,20 @@ pub(crate) struct Collected {
     /// tt-metal's memory regions and tt-umd's locks, which need no job.
     pub shm: Shm,
     /// The readers of the devices, but for those that a thread has.
-    pub readers: HashMap<u32, Box<DeviceReader>>,
+    pub readers: HashMap<PciAddress, Box<DeviceReader>>,
     /// Open files of processes, but for those that a thread has.
     pub files: BTreeMap<u32, Box<DeviceFds>>,
 }
 
 impl Collected {
     /// Begins a sample of a machine with these devices. Returns the processes of the one before.
-    pub fn begin(&mut self, links: &Links, late: impl Iterator<Item = Answer>) -> BTreeMap<u32, ProcessFacts> {
+    pub fn begin(&mut self, links: &Arc<Links>, late: impl Iterator<Item = Answer>) -> BTreeMap<u32, ProcessFacts> {
         late.for_each(|answer| self.add(answer));
-        self.counted.retain(|n, _| links.contains_key(n));
-        self.used.retain(|n, _| links.contains_key(n));
+        let before = std::mem::replace(&mut self.links, links.clone());
+        let is_same = |n: &u32| links.get(n).zip(before.get(n)).is_some_and(|(now, then)| now.address == then.address);
+        self.holders.retain(|n, _| is_same(n));
+        self.counted.retain(|n, _| is_same(n));
+        self.used.retain(|n, _| is_same(n));
         self.fdinfo.clear();
         self.late.clear();
         self.faults.clear();
@@ -69,9 +78,16 @@ impl Collected {
     }
 
     fn add_device(&mut self, answer: DeviceAnswer) {
-        let DeviceAnswer { n, reader, reading, holders, counted, used, faults } = answer;
-        self.readers.extend(reader.map(|reader| (n, reader)));
-        self.readings.extend(reading.map(|reading| (n, reading)));
+        let DeviceAnswer { n, address, mut reader, mut reading, holders, counted, used, faults } = answer;
+        if let (Some(reader), Some((reading, _))) = (&mut reader, &mut reading) {
+            self.continue_moved(&address, reader, reading);
+        }
+        self.readers.extend(reader.map(|reader| (address.clone(), reader)));
+        self.readings.extend(reading.map(|reading| (address.clone(), reading)));
+        if self.links.get(&n).is_none_or(|link| link.address != address) {
+            // It comes late, and the number is another device's now.
+            return;
+        }
         self.counted.insert(n, counted);
         self.used.insert(n, used);
         self.faults.extend(faults);
@@ -81,11 +97,30 @@ impl Collected {
         }
     }
 
+    /// A chip that was lost at one address and is back at another one is the same, and its totals go on.
+    fn continue_moved(&mut self, address: &PciAddress, reader: &mut DeviceReader, reading: &mut Reading) {
+        let is_lost = |known: &PciAddress| known != address && !self.links.values().any(|link| link.address == *known);
+        let same = |lost: &Reading| earlier_devices(from_ref(&lost.device), from_ref(&reading.device))[0].is_some();
+        // The usual case: there is no reading of a device that was lost.
+        if self.readings.len() + usize::from(!self.readings.contains_key(address)) <= self.links.len() {
+            return;
+        }
+        let mut lost = self.readings.iter();
+        let Some(at) = lost.find(|(known, (lost, _))| is_lost(known) && same(lost)).map(|(known, _)| known.clone())
+        else {
+            return;
+        };
+        self.readings.remove(&at);
+        if let Some(before) = self.readers.remove(&at) {
+            reader.continue_totals(&before, &mut reading.device);
+        }
+    }
+
     /// Adds jobs that did not answer in time.
     pub fn add_late(&mut self, late: Late<ReadJob, Task>) {
         for task in late.tasks {
             match task {
-                Task::Device { n, reader, .. } => self.readers.extend(reader.map(|reader| (n, reader))),
+                Task::Device { address, reader, .. } => self.readers.extend(reader.map(|reader| (address, reader))),
                 Task::Fdinfo { pid, files, .. } => self.files.extend(files.map(|files| (pid, files))),
                 Task::Process { .. } | Task::Map { .. } | Task::BookOwner { .. } => {}
             }

@@ -6,6 +6,7 @@
 use crate::dir::{Dir, Root, Trouble, decimal};
 use model::{Arch, Device, DeviceId, PciAddress, State};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 
 /// Opens the folder of the driver's devices. Absent when the driver is not loaded.
 pub(crate) fn class_dir(root: &Root, trouble: &mut Trouble) -> Option<Dir> {
@@ -36,11 +37,8 @@ pub(crate) fn with_driver(class: &Dir, before: &Links, trouble: &mut Trouble) ->
             found.insert(n, link.clone());
             return;
         }
-        // …/0000:01:00.0/tenstorrent/tenstorrent!0
-        let link = class.read_link(name).unwrap_or_default();
-        let address = link.rsplit(|&b| b == b'/').nth(2).and_then(|part| std::str::from_utf8(part).ok());
-        if let (Ok(n), Some(address)) = (n.try_into(), address.filter(|address| is_pci_address(address))) {
-            found.insert(n, DeviceLink { address: PciAddress(address.into()), number });
+        if let (Ok(n), Some(address)) = (n.try_into(), linked_address(class, name)) {
+            found.insert(n, DeviceLink { address, number });
         } else {
             trouble.add(&class.path_of(name), "does not lead to a PCI function");
         }
@@ -49,6 +47,13 @@ pub(crate) fn with_driver(class: &Dir, before: &Links, trouble: &mut Trouble) ->
         trouble.note(class.path(), error);
     }
     found
+}
+
+/// The PCI function that a link leads to: `…/0000:01:00.0/tenstorrent/tenstorrent!0`.
+pub(crate) fn linked_address(class: &Dir, name: impl AsRef<OsStr>) -> Option<PciAddress> {
+    let link = class.read_link(name).ok()?;
+    let address = std::str::from_utf8(link.rsplit(|&b| b == b'/').nth(2)?).ok()?;
+    is_pci_address(address).then(|| PciAddress(address.into()))
 }
 
 /// Tenstorrent's PCI functions that no driver is bound to.

@@ -9,7 +9,7 @@ use crate::pids::{HolderList, Holders};
 use crate::procs::{self, ProcessFacts};
 use crate::telemetry::{DeviceReader, ReadMode, Reading};
 use crate::users::Users;
-use model::{DriverUsed, Fault, State, Usage};
+use model::{DriverUsed, Fault, PciAddress, State, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use std::time::Instant;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ReadJob {
-    Device(u32),
+    /// By its address: while it is stuck, its number may become another device's.
+    Device(PciAddress),
     Process(u32),
     /// A process that was read, again with its map.
     Map(u32),
@@ -29,6 +30,7 @@ pub(crate) enum ReadJob {
 pub(crate) enum Task {
     Device {
         n: u32,
+        address: PciAddress,
         reader: Option<Box<DeviceReader>>,
         context: Arc<Context>,
     },
@@ -88,6 +90,7 @@ pub(crate) enum Answer {
 
 pub(crate) struct DeviceAnswer {
     pub n: u32,
+    pub address: PciAddress,
     /// Absent when its folders could not be opened.
     pub reader: Option<Box<DeviceReader>>,
     /// With the moment of the reading.
@@ -114,7 +117,9 @@ impl Jobs {
     /// Does a job, which may add others.
     pub fn run(&self, task: Task, add: &dyn Fn(ReadJob, Task)) -> Answer {
         match task {
-            Task::Device { n, reader, context } => Answer::Device(Box::new(read_device(n, reader, &context, add))),
+            Task::Device { n, address, reader, context } => {
+                Answer::Device(Box::new(read_device(n, address, reader, &context, add)))
+            }
             Task::Process { pid, context } => self.read_process(pid, context.earlier.get(&pid)),
             Task::Map { facts } => self.read_map(facts),
             Task::BookOwner { pid, context } => self.read_book_owner(pid, context.earlier.get(&pid)),
@@ -164,6 +169,7 @@ impl Jobs {
 /// Reads one device and then its holders, whose details become jobs of their own.
 fn read_device(
     n: u32,
+    address: PciAddress,
     mut reader: Option<Box<DeviceReader>>,
     context: &Arc<Context>,
     add: &dyn Fn(ReadJob, Task),
@@ -184,6 +190,7 @@ fn read_device(
     let used = reader.as_mut().map(|reader| reader.used(&mut trouble));
     DeviceAnswer {
         n,
+        address,
         reader,
         reading,
         holders,
@@ -202,7 +209,7 @@ fn read_attributes(
 ) -> Option<(Reading, Instant)> {
     let Context { mode, links, class, .. } = context;
     let (link, class) = (links.get(&n)?, class.as_ref()?);
-    let same = reader.as_mut().filter(|reader| reader.is_for(link, *mode));
+    let same = reader.as_mut().filter(|reader| reader.is_for(n, link, *mode));
     let reading = same.map(|reader| reader.read(*mode)).filter(|reading| reading.device.state != State::Lost);
     // The folders of a device that was removed stay empty, though it may be back under its name.
     let reading = reading.map_or_else(

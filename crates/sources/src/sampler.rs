@@ -124,13 +124,14 @@ impl Sampler {
     fn start_jobs(&mut self, sample: &mut Sample) {
         let Sample { inventory, context, trouble, .. } = sample;
         let (pool, collected) = (&self.pool, &mut self.collected);
-        pool.begin(context.links.keys().map(|&n| {
+        pool.begin(context.links.iter().map(|(&n, link)| {
+            let address = link.address.clone();
             // A job that was stuck may have answered since, and its reader is to be used again. While jobs are added none can end.
-            let reader = collected.readers.remove(&n).or_else(|| {
+            let reader = collected.readers.remove(&address).or_else(|| {
                 pool.answers().for_each(|answer| collected.add(answer));
-                collected.readers.remove(&n)
+                collected.readers.remove(&address)
             });
-            (ReadJob::Device(n), Task::Device { n, reader, context: context.clone() })
+            (ReadJob::Device(address.clone()), Task::Device { n, address, reader, context: context.clone() })
         }));
         sample.unbound = inventory.without_driver(&self.root, trouble);
         collected.shm = shm::find(&self.root, &mut self.shm_files, self.options.relaxed, trouble);

@@ -120,7 +120,7 @@ fn pause(state: &mut TopState) {
         let pace = if state.paused { 0.0 } else { replay.speed };
         state.effects.push(Effect::Play(PlayCommand::Pace(pace)));
     } else if !state.paused {
-        state.shown = state.latest.clone();
+        state.show_latest();
     }
 }
 

@@ -1,14 +1,15 @@
 //! Where the chips are. Computed again when the chips or the facts about them change, not for every frame.
 
 use model::topology::{Topology, TopologyError, from_descriptor, of_machine};
-use model::{Device, DeviceId};
+use model::{Device, DeviceId, PciAddress};
 
 /// The places of the chips, and what they were made of.
 pub struct ChipPlaces {
     pub topology: Topology,
     /// A cluster descriptor, where one was given.
     descriptor: Option<String>,
-    ids: Vec<DeviceId>,
+    /// By number, the address that it had.
+    ids: Vec<(DeviceId, Option<PciAddress>)>,
     /// How many facts about positions were known.
     known: usize,
 }
@@ -30,10 +31,13 @@ impl ChipPlaces {
     pub fn notice(&mut self, devices: &[Device]) {
         let known = devices.iter().map(facts).sum();
         // A sick chip forgets its serial; where it is does not change with that.
-        if devices.iter().map(|device| &device.id).eq(&self.ids) && known <= self.known {
+        let is_same = |(device, (id, address)): (&Device, &(DeviceId, Option<PciAddress>))| {
+            device.id == *id && device.pci_address == *address
+        };
+        if devices.len() == self.ids.len() && devices.iter().zip(&self.ids).all(is_same) && known <= self.known {
             return;
         }
-        self.ids = devices.iter().map(|device| device.id.clone()).collect();
+        self.ids = devices.iter().map(|device| (device.id.clone(), device.pci_address.clone())).collect();
         self.known = known;
         let described = self.descriptor.as_ref().and_then(|text| from_descriptor(text, devices).ok());
         self.topology = described.unwrap_or_else(|| of_machine(devices));
@@ -54,6 +58,18 @@ fn facts(device: &Device) -> usize {
 mod tests {
     use super::*;
     use show::example;
+
+    #[test]
+    fn chips_whose_numbers_swap_are_placed_again() {
+        let mut devices = example::machine().devices;
+        let mut places = ChipPlaces::default();
+        places.notice(&devices);
+        let (first, second) = (devices[0].clone(), devices[1].clone());
+        devices[0] = Device { id: first.id.clone(), ..second.clone() };
+        devices[1] = Device { id: second.id, ..first };
+        places.notice(&devices);
+        assert_eq!(places.topology, of_machine(&devices));
+    }
 
     #[test]
     fn a_chip_that_forgets_its_serial_stays_where_it_is() {

@@ -9,7 +9,7 @@ use super::settings::TopSettings;
 use super::theme::Theme;
 use super::trails::Trails;
 use jiff::tz::TimeZone;
-use model::{Device, DeviceId, History, Snapshot, Timestamp};
+use model::{Device, DeviceId, History, Snapshot, Timestamp, earlier_devices};
 use ratatui::layout::Rect;
 use std::sync::Arc;
 use watch::events::Events;
@@ -234,10 +234,22 @@ impl TopState {
     fn show(&mut self, moment: Arc<Moment>) {
         self.latest = moment;
         if !self.paused || self.replay.is_some() {
-            self.shown = self.latest.clone();
+            self.show_latest();
         }
         self.keep_selection();
         self.refresh_rows();
+    }
+
+    /// Shows what is known now. The selection stays with its device, whose number may have changed.
+    pub fn show_latest(&mut self) {
+        let devices = &self.latest.snapshot.devices;
+        let earlier = earlier_devices(self.devices(), devices);
+        let selected =
+            |earlier: &Option<&Device>| earlier.is_some_and(|earlier| self.device.as_ref() == Some(&earlier.id));
+        if let Some(at) = earlier.iter().position(selected) {
+            self.device = Some(devices[at].id.clone());
+        }
+        self.shown = self.latest.clone();
     }
 
     /// Goes to a machine. What was known of another one is forgotten.

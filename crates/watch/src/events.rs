@@ -1,7 +1,10 @@
 //! What has happened: states that changed, resets, exits, faults, limits that were reached.
 
 use crate::limit_events::LimitEvents;
-use model::{Alert, Device, DeviceId, ExitRecord, Fault, Held, Process, Severity, Snapshot, State, Timestamp, Usage};
+use model::{
+    Alert, Device, DeviceId, ExitRecord, Fault, Held, Process, Severity, Snapshot, State, Timestamp, Usage,
+    earlier_devices,
+};
 pub use model::{Event, Weight};
 use show::text;
 use std::collections::{BTreeMap, VecDeque};
@@ -37,23 +40,31 @@ impl Events {
         let (time, is_first) = (now.snapshot.taken_at, before.snapshot.taken_at.0 == 0);
         // What is known of a device is more important, so it comes later, and is the newest.
         self.report_faults(now.snapshot);
-        for device in &now.snapshot.devices {
-            let earlier = before.snapshot.devices.iter().find(|earlier| earlier.id == device.id);
-            self.compare(earlier, device, time, is_first);
+        let earlier = earlier_devices(&before.snapshot.devices, &now.snapshot.devices);
+        let is_gone = |device: &Device| !earlier.iter().flatten().any(|same| same.id == device.id);
+        let gone: Vec<&Device> = before.snapshot.devices.iter().filter(|device| is_gone(device)).collect();
+        let mut replaced = Vec::new();
+        for (device, same) in now.snapshot.devices.iter().zip(&earlier) {
+            match gone.iter().find(|gone| same.is_none() && gone.id == device.id) {
+                Some(other) => {
+                    replaced.push(&other.id);
+                    let text = format!("device {} is another card now{}", device.id, serials(other, device));
+                    self.add(time, Weight::Warning, Some(device.id.clone()), text);
+                }
+                None => self.compare(*same, device, time, is_first),
+            }
         }
         for event in self.limits.notice(&now.snapshot.devices, time) {
             self.push(event);
         }
-        for device in &before.snapshot.devices {
-            if !now.snapshot.devices.iter().any(|other| other.id == device.id) {
-                self.add(time, Weight::Bad, Some(device.id.clone()), format!("device {} disappeared", device.id));
-            }
+        for device in gone.iter().filter(|device| !replaced.contains(&&device.id)) {
+            self.add(time, Weight::Bad, Some(device.id.clone()), format!("device {} disappeared", device.id));
         }
         if !is_first {
             self.compare_processes(before, now);
         }
         self.report_exits(now, is_first);
-        self.report_alerts(before.snapshot, now.snapshot);
+        self.report_alerts(before.snapshot, now.snapshot, &earlier);
         self.count - count
     }
 
@@ -108,6 +119,9 @@ impl Events {
             }
             return;
         };
+        if let Some(text) = renumbered(earlier, device) {
+            report(Weight::Warning, text);
+        }
         if earlier.state != state {
             let text = format!("device {id}: {} → {}{}", earlier.state.name(), state.name(), why(earlier, device));
             report(weight_of(state), text);
@@ -147,8 +161,18 @@ impl Events {
     }
 
     /// Reports alerts that began to fire, and those that are resolved.
-    fn report_alerts(&mut self, before: &Snapshot, now: &Snapshot) {
-        let same = |a: &Alert, b: &Alert| (&a.name, &a.device, a.process) == (&b.name, &b.device, b.process);
+    fn report_alerts(&mut self, before: &Snapshot, now: &Snapshot, earlier: &[Option<&Device>]) {
+        // An alert stays with its device, whose number may be another one now.
+        let is_of = |alert: &Alert, device: &Device| alert.device.as_ref() == Some(&device.id.to_string());
+        let same_device = |a: &Alert, b: &Alert| {
+            let mut pairs =
+                earlier.iter().zip(&now.devices).filter_map(|(earlier, device)| Some(((*earlier)?, device)));
+            match pairs.find(|(earlier, _)| is_of(a, earlier)) {
+                Some((_, device)) => is_of(b, device),
+                None => a.device == b.device,
+            }
+        };
+        let same = |a: &Alert, b: &Alert| a.name == b.name && a.process == b.process && same_device(a, b);
         let device = |alert: &Alert| {
             let found = now.devices.iter().find(|device| Some(device.id.to_string()) == alert.device);
             found.map(|device| device.id.clone())
@@ -157,7 +181,7 @@ impl Events {
             let text = format!("{} resolved: {}", alert.name, alert.text);
             self.add(now.taken_at, Weight::Good, device(alert), text);
         }
-        for alert in now.alerts.iter().filter(|alert| !before.alerts.iter().any(|other| same(alert, other))) {
+        for alert in now.alerts.iter().filter(|alert| !before.alerts.iter().any(|other| same(other, alert))) {
             let weight = match alert.severity {
                 Severity::Info => Weight::Note,
                 Severity::Warning => Weight::Warning,
@@ -197,6 +221,34 @@ impl Events {
             }
         }
         self.faults.retain(|_, seen| now.0 - seen.0 < FORGET_FAULT);
+    }
+}
+
+/// What to say of a device that is called otherwise, or is elsewhere.
+fn renumbered(earlier: &Device, device: &Device) -> Option<String> {
+    let (was, is) = (earlier.pci_address.as_ref()?, device.pci_address.as_ref()?);
+    match (&earlier.id, &device.id) {
+        // Its gateway says so.
+        (_, DeviceId::Remote(_)) => None,
+        (DeviceId::Local(old), DeviceId::Local(new)) if old != new && was == is => {
+            Some(format!("the device at {is} is number {new} now, was {old}"))
+        }
+        (DeviceId::Local(old), id) if was != is => {
+            Some(format!("the chip at {was} is at {is} now: device {id}, was {old}"))
+        }
+        (DeviceId::Local(old), DeviceId::NoDriver(_)) => {
+            Some(format!("the device at {is} has no number now, was {old}"))
+        }
+        (DeviceId::NoDriver(_), DeviceId::Local(new)) => Some(format!("the device at {is} is number {new} now")),
+        _ => None,
+    }
+}
+
+/// Which card is where another one was, where that is known.
+fn serials(before: &Device, now: &Device) -> String {
+    match (&before.serial, &now.serial) {
+        (Some(was), Some(is)) if was != is => format!(" (serial {is}, was {was})"),
+        _ => String::new(),
     }
 }
 
@@ -305,6 +357,52 @@ mod tests {
         assert_eq!(change(|now| drop(now.devices.remove(1))), ["Bad device 1 disappeared"]);
         let bad_from_the_start = moment(1, |now| now.devices[0].state = State::Silent);
         assert!(texts(&[bad_from_the_start]).contains(&"Bad device 0: silent".to_owned()));
+    }
+
+    /// A moment of two cards, by the addresses of device 0 and of device 1.
+    fn cards(time: i64, slots: [u32; 2]) -> Moment {
+        moment(time, |now| {
+            let card = |(n, slot): (usize, u32)| Device {
+                pci_address: Some(model::PciAddress(format!("0000:{slot:02}:00.0").into())),
+                serial: Some(format!("{slot}").into()),
+                heartbeat: Some(slot * 1000),
+                sample_age_seconds: Some(0.0),
+                ..Device::new(DeviceId::Local(n as u32))
+            };
+            (now.devices, now.processes) = (slots.into_iter().enumerate().map(card).collect(), vec![]);
+        })
+    }
+
+    #[test]
+    fn numbers_that_swap_are_reported_as_such_and_not_as_resets() {
+        assert_eq!(
+            texts(&[cards(1, [1, 2]), cards(2, [2, 1])]),
+            [
+                "Warning the device at 0000:02:00.0 is number 0 now, was 1",
+                "Warning the device at 0000:01:00.0 is number 1 now, was 0"
+            ]
+        );
+        let replaced = texts(&[cards(1, [1, 2]), cards(2, [7, 2])]);
+        assert_eq!(replaced, ["Warning device 0 is another card now (serial 7, was 1)"]);
+    }
+
+    #[test]
+    fn an_alert_of_a_device_that_has_another_number_is_not_resolved() {
+        let alert = |device: &str| Alert {
+            name: "hot".into(),
+            severity: Severity::Critical,
+            state: model::AlertState::Firing,
+            device: Some(device.into()),
+            process: None,
+            since: Timestamp(1),
+            value: None,
+            text: format!("device {device}: it is hot"),
+        };
+        let (mut before, mut after) = (cards(1, [1, 2]), cards(2, [2, 1]));
+        before.snapshot.alerts.push(alert("0"));
+        after.snapshot.alerts.push(alert("1"));
+        let all = texts(&[before, after]);
+        assert_eq!(all.iter().filter(|text| text.contains("hot")).count(), 1, "{all:?}");
     }
 
     #[test]

@@ -3,13 +3,14 @@
 use model::figure::device::DEVICE_FIGURES;
 use model::figure::{Figure, Judge};
 use model::judgement::{AT_LIMIT, HYSTERESIS};
-use model::{Device, DeviceId, Event, State, Timestamp, Weight};
+use model::{Device, DeviceKey, Event, KnownDevices, State, Timestamp, Weight};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was reported, so that each is reported once.
 #[derive(Debug, Default)]
 pub struct LimitEvents {
+    known: KnownDevices,
     /// Figures that are critical or full, and links that are degraded.
     exceeded: BTreeSet<Key>,
     /// Loads at their limit: since when, and whether that was reported.
@@ -17,7 +18,7 @@ pub struct LimitEvents {
 }
 
 /// A figure of a device.
-type Key = (DeviceId, &'static str);
+type Key = (DeviceKey, &'static str);
 
 /// Full load is normal: it is worth a word after so many milliseconds at the limit.
 const AT_LIMIT_FOR: i64 = 30_000;
@@ -30,27 +31,34 @@ impl LimitEvents {
         let mut events = Vec::new();
         // The last values of a device that does not answer say nothing of now.
         let is_current =
-            |device: &&Device| device.sample_age_seconds.is_some_and(|age| age <= 0.0) || device.state == State::Remote;
-        for device in devices.iter().filter(is_current) {
+            |device: &Device| device.sample_age_seconds.is_some_and(|age| age <= 0.0) || device.state == State::Remote;
+        let mut current: Vec<(&Device, DeviceKey)> = devices.iter().zip(self.known.meet(devices)).collect();
+        current.retain(|(device, _)| is_current(device));
+        for (device, key) in &current {
             let event = |(weight, text)| Event { time, weight, device: Some(device.id.clone()), text };
-            events.extend(DEVICE_FIGURES.iter().filter_map(|figure| self.exceeds(figure, device)).map(event));
-            events.extend(self.link(device).map(event));
+            events.extend(DEVICE_FIGURES.iter().filter_map(|figure| self.exceeds(figure, device, *key)).map(event));
+            events.extend(self.link(device, *key).map(event));
         }
         // Voltage and current follow from power, which history keeps.
         for figure in DEVICE_FIGURES.iter().filter(|figure| figure.judge == Judge::Load && figure.history) {
-            let due: Vec<&Device> =
-                devices.iter().filter(is_current).filter(|device| self.is_due(figure, device, time)).collect();
+            let due = current.iter().filter(|(device, key)| self.is_due(figure, device, *key, time));
+            let due: Vec<&Device> = due.map(|(device, _)| *device).collect();
             events.extend(at_limit_event(figure, &due, time));
         }
         events
     }
 
     /// What to say of a figure that has become critical or full.
-    fn exceeds(&mut self, figure: &'static Figure<Device>, device: &Device) -> Option<(Weight, String)> {
+    fn exceeds(
+        &mut self,
+        figure: &'static Figure<Device>,
+        device: &Device,
+        key: DeviceKey,
+    ) -> Option<(Weight, String)> {
         let (_, critical) = figure.judge.thresholds()?;
         let (value, limit) = (figure.number(device)?, figure.limit_of(device)?);
         let weight = if figure.judge == Judge::Heat { Weight::Bad } else { Weight::Warning };
-        self.cross(device, figure.name, value / limit, critical).then(|| {
+        self.cross((key, figure.name), value / limit, critical).then(|| {
             let word = figure.judge.word(figure.judge.judge(value / limit));
             let (value, limit) = (figure.unit.number(value), figure.unit.number(limit));
             (weight, format!("device {}: {} {word}: {value} of {limit}", device.id, title_in_text(figure)))
@@ -58,9 +66,9 @@ impl LimitEvents {
     }
 
     /// What to say of a link that has become slower or narrower than it could be.
-    fn link(&mut self, device: &Device) -> Option<(Weight, String)> {
+    fn link(&mut self, device: &Device, key: DeviceKey) -> Option<(Weight, String)> {
         let is_degraded = device.pcie.is_degraded()?;
-        self.cross(device, LINK, f64::from(u8::from(is_degraded)), 1.0).then(|| {
+        self.cross((key, LINK), f64::from(u8::from(is_degraded)), 1.0).then(|| {
             let link = &device.pcie;
             let number = |n: Option<u8>| n.map_or("?".into(), |n| n.to_string());
             let [now, most] = [(link.generation, link.width), (link.max_generation, link.max_width)]
@@ -71,29 +79,28 @@ impl LimitEvents {
     }
 
     /// Whether a share has reached a threshold that it was well below before.
-    fn cross(&mut self, device: &Device, name: &'static str, share: f64, threshold: f64) -> bool {
+    fn cross(&mut self, key: Key, share: f64, threshold: f64) -> bool {
         if share >= threshold {
-            return self.exceeded.insert((device.id.clone(), name));
+            return self.exceeded.insert(key);
         }
-        if share < threshold * HYSTERESIS && !self.exceeded.is_empty() {
-            self.exceeded.remove(&(device.id.clone(), name));
+        if share < threshold * HYSTERESIS {
+            self.exceeded.remove(&key);
         }
         false
     }
 
     /// Whether a load has been at its limit for long enough, and that was not reported yet.
-    fn is_due(&mut self, figure: &'static Figure<Device>, device: &Device, time: Timestamp) -> bool {
+    fn is_due(&mut self, figure: &'static Figure<Device>, device: &Device, key: DeviceKey, time: Timestamp) -> bool {
         let Some(share) = figure.share(device) else { return false };
-        let key = || (device.id.clone(), figure.name);
+        let key = (key, figure.name);
         if share >= AT_LIMIT {
-            let (since, is_reported) = self.at_limit.entry(key()).or_insert((time, false));
+            let (since, is_reported) = self.at_limit.entry(key).or_insert((time, false));
             let is_due = !*is_reported && time.0 - since.0 >= AT_LIMIT_FOR;
             *is_reported |= is_due;
             return is_due;
         }
         // It was a short peak, or it is over.
-        if !self.at_limit.is_empty()
-            && let Entry::Occupied(known) = self.at_limit.entry(key())
+        if let Entry::Occupied(known) = self.at_limit.entry(key)
             && (!known.get().1 || share < AT_LIMIT * HYSTERESIS)
         {
             known.remove();
@@ -125,7 +132,7 @@ pub fn title_in_text(figure: &Figure<Device>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Bytes, Celsius, Watts};
+    use model::{Bytes, Celsius, DeviceId, Watts};
 
     fn device(n: u32) -> Device {
         Device { sample_age_seconds: Some(0.0), ..Device::new(DeviceId::Local(n)) }

@@ -191,3 +191,31 @@ fn the_number_of_followed_subjects_is_bounded() {
     engine.observe(Duration::from_secs(2000), &snapshot(2000, vec![]), &[]);
     assert!(engine.rules.iter().all(|followed| followed.tracks.is_empty()));
 }
+
+#[test]
+fn an_alert_stays_with_its_card_when_numbers_swap() {
+    let mut engine = Engine::new(vec![rule("asic_temp > 85 for 20s")]);
+    // The card in slot 1 is hot, the one in slot 2 is not.
+    let mut see = |seconds: u64, slots: [u32; 2]| {
+        let card = |(n, slot): (usize, u32)| Device {
+            id: DeviceId::Local(n as u32),
+            pci_address: Some(model::PciAddress(format!("0000:{slot:02}:00.0").into())),
+            serial: Some(format!("{slot}").into()),
+            ..at(Some(if slot == 1 { 90.0 } else { 40.0 }))
+        };
+        let now = Duration::from_secs(seconds);
+        let snapshot = snapshot(seconds, slots.into_iter().enumerate().map(card).collect());
+        let notices = listed(&engine.observe(now, &snapshot, &[]));
+        let states = engine.alerts(now).into_iter().map(|one| format!("{} {}", one.device.unwrap(), one.state.name()));
+        format!("{}; {notices}", states.collect::<Vec<_>>().join(", "))
+    };
+    assert_eq!(see(0, [1, 2]), "0 pending; ");
+    assert_eq!(see(10, [2, 1]), "1 pending; ", "it goes on waiting, and does not begin again");
+    let fires = "1 firing; [hot device=0000:01:00.0] firing since 20: device 1: hot (asic_temp 90.0 °C)";
+    assert_eq!(see(20, [2, 1]), fires);
+    assert_eq!(see(30, [2, 1]), "1 firing; ");
+    let again = "0 firing; [hot device=0000:01:00.0] firing since 20: device 0: hot (asic_temp 90.0 °C)";
+    assert_eq!(see(40, [1, 2]), again, "receivers learn the new number, and that it is the same alert");
+    let replaced = see(50, [3, 2]);
+    assert_eq!(replaced, "0 firing; ", "another card is there, which is well: of the hot one nothing is known");
+}

@@ -1,16 +1,36 @@
 //! The devices as they are known now: read, silent, lost, remote or without a driver.
 
 use super::Draft;
-use model::{Board, Device, DeviceId, Memory, State};
+use crate::telemetry::Reading;
+use model::{Board, Device, DeviceId, Memory, PciAddress, State};
+use std::cmp::Reverse;
+use std::time::Instant;
 
 impl Draft<'_> {
     /// Adds all devices, in the order of their names.
     pub(super) fn add_devices(&mut self) {
         let (readings, links) = (&self.collected.readings, self.round.links);
-        self.add_readings();
-        for (n, link) in links.iter().filter(|(n, _)| !readings.contains_key(n)) {
-            let pci_address = Some(link.address.clone());
-            self.devices.push(Device { pci_address, state: State::Silent, ..Device::new(DeviceId::Local(*n)) });
+        for (n, link) in links {
+            let id = DeviceId::Local(*n);
+            match readings.get(&link.address) {
+                Some((reading, when)) => self.add_reading(reading, *when, id, false),
+                None => {
+                    let pci_address = Some(link.address.clone());
+                    self.devices.push(Device { pci_address, state: State::Silent, ..Device::new(id) });
+                }
+            }
+        }
+        let is_lost = |address: &PciAddress| links.values().all(|link| link.address != *address);
+        let mut lost: Vec<_> = readings.iter().filter(|(address, _)| is_lost(address)).collect();
+        lost.sort_by_key(|(_, (_, when))| Reverse(*when));
+        for (address, (reading, when)) in lost {
+            let known = &reading.device.id;
+            if self.devices.iter().all(|device| device.id != *known) {
+                self.add_reading(reading, *when, known.clone(), true);
+            } else if self.round.unbound.iter().all(|device| device.pci_address.as_ref() != Some(address)) {
+                // Its number is another device's now.
+                self.add_reading(reading, *when, DeviceId::NoDriver(address.clone()), true);
+            }
         }
         let remote: Vec<Device> = self.devices.iter().filter_map(remote_chip).collect();
         self.devices.extend(remote);
@@ -19,26 +39,24 @@ impl Draft<'_> {
     }
 
     /// Adds what was read, now or at an earlier time.
-    fn add_readings(&mut self) {
-        for (n, (reading, when)) in &self.collected.readings {
-            let mut device = reading.device.clone();
-            let is_fresh = *when >= self.round.began;
-            let age = if is_fresh { 0.0 } else { when.elapsed().as_secs_f64() };
-            device.sample_age_seconds = Some((age * 1000.0).round() / 1000.0);
-            if !is_fresh {
-                // A rate is of its moment.
-                device.pcie.host_to_device = None;
-                device.pcie.device_to_host = None;
-            }
-            if !self.round.links.contains_key(n) {
-                device.state = State::Lost;
-            } else if is_fresh {
-                self.trouble.faults.extend(reading.trouble.faults.iter().cloned());
-            } else {
-                device.state = State::Silent;
-            }
-            self.devices.push(device);
+    fn add_reading(&mut self, reading: &Reading, when: Instant, id: DeviceId, is_lost: bool) {
+        let mut device = Device { id, ..reading.device.clone() };
+        let is_fresh = when >= self.round.began;
+        let age = if is_fresh { 0.0 } else { when.elapsed().as_secs_f64() };
+        device.sample_age_seconds = Some((age * 1000.0).round() / 1000.0);
+        if !is_fresh {
+            // A rate is of its moment.
+            device.pcie.host_to_device = None;
+            device.pcie.device_to_host = None;
         }
+        if is_lost {
+            device.state = State::Lost;
+        } else if is_fresh {
+            self.trouble.faults.extend(reading.trouble.faults.iter().cloned());
+        } else {
+            device.state = State::Silent;
+        }
+        self.devices.push(device);
     }
 }
 

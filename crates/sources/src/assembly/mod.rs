@@ -16,7 +16,7 @@ use crate::devices::Links;
 use crate::dir::Trouble;
 use crate::jobs::ReadJob;
 use crate::procs::ProcessFacts;
-use model::{Device, Fault, Held, Host, Process, Snapshot, Timestamp, cpu_percent};
+use model::{Device, Fault, Held, Host, PciAddress, Process, Snapshot, Timestamp, cpu_percent};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -122,8 +122,13 @@ impl Assembly {
 impl Draft<'_> {
     fn report_late_jobs(&mut self) {
         let reason = format!("no answer within {} ms", self.round.deadline.as_millis());
+        let number =
+            |address: &PciAddress| self.round.links.iter().find(|(_, link)| link.address == *address).map(|(n, _)| n);
         self.trouble.faults.extend(self.collected.late.iter().map(|job| match job {
-            ReadJob::Device(n) => Fault::new(format!("/dev/tenstorrent/{n}"), &reason),
+            ReadJob::Device(address) => match number(address) {
+                Some(n) => Fault::new(format!("/dev/tenstorrent/{n}"), &reason),
+                None => Fault::new(address.to_string(), &reason),
+            },
             ReadJob::Process(pid) | ReadJob::Map(pid) => Fault::new(format!("/proc/{pid}"), &reason),
             ReadJob::Fdinfo(pid) => Fault::new(format!("/proc/{pid}/fdinfo"), &reason),
         }));

@@ -63,12 +63,16 @@ pub(crate) struct Reading {
 }
 
 impl DeviceReader {
-    /// Opens the folders of device `n`. Its totals continue those of `before`, the reader of its old folders.
+    /// Opens the folders of device `n`. Its totals continue those of `before`, the reader of the old folders at its address.
     pub fn open(all: &Dir, n: u32, link: &DeviceLink, before: Option<&DeviceReader>) -> Result<DeviceReader, Errno> {
-        let class = all.open_dir(format!("tenstorrent!{n}"))?;
+        let name = format!("tenstorrent!{n}");
+        let class = all.open_dir(&name)?;
+        // Since the devices were listed the number may have become another one's. Then they are listed again.
+        if before.is_some() && devices::linked_address(all, &name).as_ref() != Some(&link.address) {
+            return Err(Errno::NODEV);
+        }
         let pci = class.open_dir("device")?;
-        let same_slot = before.filter(|reader| reader.link.address == link.address);
-        let mut totals = same_slot.map(|reader| reader.totals).unwrap_or_default();
+        let mut totals = before.map(|reader| reader.totals).unwrap_or_default();
         totals.interrupt();
         Ok(DeviceReader {
             link: link.clone(),
@@ -82,14 +86,16 @@ impl DeviceReader {
             known: None,
             seldom_read: None,
             heartbeat: Heartbeat::default(),
-            traffic: TrafficReader::default(),
+            traffic: before.map(|reader| reader.traffic.reopened()).unwrap_or_default(),
             totals,
         })
     }
 
     /// Whether this is still the device with that ordinal, and its folder the one to read.
-    pub fn is_for(&self, link: &DeviceLink, mode: ReadMode) -> bool {
-        self.link == *link && !(self.may_be_removed(mode) && self.class.is_removed())
+    pub fn is_for(&self, n: u32, link: &DeviceLink, mode: ReadMode) -> bool {
+        self.fixed.id == DeviceId::Local(n)
+            && self.link == *link
+            && !(self.may_be_removed(mode) && self.class.is_removed())
     }
 
     /// Whether to check if its folders are still there. Reads of the driver's files fail then, those of a simulated machine do not.
@@ -99,6 +105,12 @@ impl DeviceReader {
 
     fn is_seldom_due(&self, mode: ReadMode) -> bool {
         self.seldom_read.is_none_or(|when| when.elapsed() >= mode.seldom_period())
+    }
+
+    /// The totals continue those of the reader that this chip had at another address.
+    pub fn continue_totals(&mut self, before: &DeviceReader, device: &mut Device) {
+        self.totals.add_earlier(&before.totals);
+        self.totals.show(device);
     }
 
     /// What the driver counts as used on the device, where it does.
@@ -121,6 +133,9 @@ impl DeviceReader {
         device.state = state::decide(&device, &trouble, heartbeat_stopped);
         if let Some(reason) = state::reason(device.state, &trouble) {
             trouble.add(self.class.path(), reason);
+        }
+        if self.totals.begin(device.serial_number()) {
+            self.traffic = TrafficReader::default();
         }
         if mode.rates {
             self.traffic.read(&self.class, &mut device, mode, &mut self.totals, &mut trouble);

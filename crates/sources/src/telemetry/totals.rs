@@ -6,6 +6,8 @@ use std::time::Instant;
 /// The sums of one device since it was first read.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Totals {
+    /// Of which card they are.
+    serial: Option<u64>,
     transferred: Transferred,
     /// The last counters that were read, when, and whether the device was well ever since.
     counted: Option<(Counters, Instant, bool)>,
@@ -14,6 +16,27 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    /// Begins at zero for another card than before, and says so.
+    pub fn begin(&mut self, serial: Option<u64>) -> bool {
+        let is_other = self.serial.zip(serial).is_some_and(|(was, is)| was != is);
+        if is_other {
+            *self = Totals::default();
+        }
+        self.serial = serial.or(self.serial);
+        is_other
+    }
+
+    /// Adds the sums of the time before.
+    pub fn add_earlier(&mut self, before: &Totals) {
+        self.transferred.host_to_device += before.transferred.host_to_device;
+        self.transferred.device_to_host += before.transferred.device_to_host;
+        self.trips = match (self.trips, before.trips) {
+            // What the chip counts it has counted in both places.
+            (Some((now, _)), Some((last, sum))) => Some((now, sum + u64::from(now.checked_sub(last).unwrap_or(now)))),
+            (now, before) => now.or(before),
+        };
+    }
+
     /// Adds what has gone over PCIe since the counters were read before. Without counters the device was not well.
     pub fn add_traffic(&mut self, now: Option<(Counters, Instant)>, device: &Device) {
         let (Some((counters, when)), Some(arch)) = (now, device.arch) else {

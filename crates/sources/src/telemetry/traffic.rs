@@ -16,6 +16,11 @@ pub(crate) struct TrafficReader {
 }
 
 impl TrafficReader {
+    /// With the counters that were read last, for the new folders of the device.
+    pub fn reopened(&self) -> TrafficReader {
+        TrafficReader { folder: None, ..*self }
+    }
+
     /// Reads the counters if they are due, sets the device's rates, and adds to the totals.
     pub fn read(
         &mut self,

@@ -72,6 +72,34 @@ impl Machine {
         self
     }
 
+    /// Gives devices other numbers, as the driver does when it is loaded again. Their folders and links are new ones.
+    pub fn set_numbers(&self, numbers: &[(&str, u32)]) {
+        let class = |address: &str| self.path(&format!("sys/devices/pci0000:00/0000:00:01.0/{address}/tenstorrent"));
+        for (address, _) in numbers {
+            let old = fs::read_dir(class(address)).unwrap().next().unwrap().unwrap().path();
+            fs::rename(old, class(address).join("old")).unwrap();
+        }
+        for (address, n) in numbers {
+            let name = format!("tenstorrent!{n}");
+            fs::rename(class(address).join("old"), class(address).join(&name)).unwrap();
+            // The new link is there before the old one goes, so that it has another inode.
+            let links = self.path("sys/class/tenstorrent");
+            let target = format!("../../devices/pci0000:00/0000:00:01.0/{address}/tenstorrent/{name}");
+            symlink(target, links.join("new")).unwrap();
+            fs::rename(links.join("new"), links.join(name)).unwrap();
+        }
+        let links = fs::read_dir(self.path("sys/class/tenstorrent")).unwrap().map(|link| link.unwrap().path());
+        links.filter(|link| !link.exists()).for_each(|broken| fs::remove_file(broken).unwrap());
+    }
+
+    /// Takes a device off the bus.
+    pub fn take_out(&self, address: &str) {
+        fs::remove_file(self.path(&format!("sys/bus/pci/devices/{address}"))).unwrap();
+        fs::remove_dir_all(self.path(&format!("sys/devices/pci0000:00/0000:00:01.0/{address}"))).unwrap();
+        let links = fs::read_dir(self.path("sys/class/tenstorrent")).unwrap().map(|link| link.unwrap().path());
+        links.filter(|link| !link.exists()).for_each(|broken| fs::remove_file(broken).unwrap());
+    }
+
     /// Writes files as the header of this file says.
     pub fn with(self, text: &str) -> Machine {
         self.set(text);

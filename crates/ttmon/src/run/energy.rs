@@ -1,6 +1,6 @@
 //! Energy of each device, from samples of its power.
 
-use model::{Celsius, Device, DeviceId, State, Watts};
+use model::{Celsius, Device, DeviceKey, KnownDevices, State, Watts};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use std::time::Duration;
 pub struct Meter {
     /// Samples that lie further apart than this say nothing of the time between them.
     longest: Duration,
-    tallies: BTreeMap<DeviceId, Tally>,
+    known: KnownDevices,
+    tallies: BTreeMap<DeviceKey, Tally>,
 }
 
 #[derive(Debug, Clone)]
@@ -30,13 +31,14 @@ pub struct Joules(pub f64);
 
 impl Meter {
     pub fn new(longest: Duration) -> Meter {
-        Meter { longest, tallies: BTreeMap::new() }
+        Meter { longest, known: KnownDevices::default(), tallies: BTreeMap::new() }
     }
 
     /// Takes a sample, `at` so long after the start.
     pub fn add(&mut self, at: Duration, devices: &[Device]) {
-        for device in devices {
-            let tally = self.tallies.entry(device.id.clone()).or_insert_with(|| Tally::of(device));
+        let keys = self.known.meet(devices);
+        for (device, key) in devices.iter().zip(&keys) {
+            let tally = self.tallies.entry(*key).or_insert_with(|| Tally::of(device));
             tally.device.clone_from(device);
             let reading = is_fresh(device).then_some(device);
             let power = reading.and_then(|device| device.power);
@@ -49,15 +51,15 @@ impl Meter {
             }
         }
         // A device that is not listed has not been read.
-        for (id, tally) in &mut self.tallies {
-            if !devices.iter().any(|device| device.id == *id) {
-                tally.last = None;
-            }
+        for (_, tally) in self.tallies.iter_mut().filter(|(key, _)| !keys.contains(key)) {
+            tally.last = None;
         }
     }
 
     pub fn tallies(self) -> Vec<Tally> {
-        self.tallies.into_values().collect()
+        let mut tallies: Vec<Tally> = self.tallies.into_values().collect();
+        tallies.sort_by(|a, b| a.device.id.cmp(&b.device.id));
+        tallies
     }
 }
 
@@ -96,6 +98,23 @@ fn higher<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::{DeviceId, PciAddress};
+
+    #[test]
+    fn energy_is_counted_by_card_when_numbers_swap() {
+        let mut meter = Meter::new(Duration::from_secs(2));
+        for (second, slots) in [[1, 2], [2, 1]].into_iter().enumerate() {
+            let card = |(n, slot): (usize, u32)| Device {
+                id: DeviceId::Local(n as u32),
+                pci_address: Some(PciAddress(format!("0000:{slot:02}:00.0").into())),
+                ..device(Some(f64::from(slot) * 100.0))
+            };
+            let devices: Vec<Device> = slots.into_iter().enumerate().map(card).collect();
+            meter.add(Duration::from_secs(second as u64), &devices);
+        }
+        let energy: Vec<_> = meter.tallies().iter().map(|tally| (tally.device.id.to_string(), tally.energy)).collect();
+        assert_eq!(energy, [("0".into(), Some(Joules(200.0))), ("1".into(), Some(Joules(100.0)))]);
+    }
 
     fn device(power: Option<f64>) -> Device {
         let mut device = Device::new(DeviceId::Local(0));

@@ -83,8 +83,9 @@ mod tests {
         for snapshot in snapshots(serde_json::from_str(text).unwrap()) {
             history.push(&snapshot);
         }
-        let values =
-            |id, metric| history.series(&id, metric).iter().map(|(at, value)| (at.0, value)).collect::<Vec<_>>();
+        let values = |id, metric| {
+            history.series(&Device::new(id), metric).iter().map(|(at, value)| (at.0, value)).collect::<Vec<_>>()
+        };
         assert_eq!(values(DeviceId::Local(0), POWER.field()), [(5000, Some(2.0)), (6000, None), (7000, Some(8.0))]);
         let remote = values(DeviceId::Remote(2), DRAM_USED.field());
         assert_eq!(remote, [(5000, Some(0.0)), (6000, Some(6.0)), (7000, None)]);

@@ -166,15 +166,14 @@ pub fn topology(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Han
 pub fn history(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let fields = fields(&query.list("series"))?;
     let sample = published.sample();
-    let devices: Vec<DeviceId> =
-        named(&sample.snapshot, &query.list("device"))?.into_iter().map(|device| device.id.clone()).collect();
+    let devices = named(&sample.snapshot, &query.list("device"))?;
     let wanted = span(query, now().0)?;
     // The values are copied under the lock, and written as JSON after it.
     let (span, all) = published.with_history(|history| {
         let span = history.fit(wanted, fields.len() * devices.len());
         let mut all = Vec::with_capacity(fields.len() * devices.len());
-        for id in &devices {
-            all.extend(fields.iter().map(|field| (id, *field, history.series(id, *field, span))));
+        for device in &devices {
+            all.extend(fields.iter().map(|field| (&device.id, *field, history.series(device, *field, span))));
         }
         (span, all)
     });

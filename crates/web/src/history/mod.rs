@@ -6,8 +6,7 @@ mod level;
 use level::HistoryLevel;
 use model::figure::Field;
 use model::figure::device::kept_in_history;
-use model::{Device, DeviceId, Snapshot};
-use std::collections::HashMap;
+use model::{Device, KnownDevices, Snapshot};
 
 /// The least, the mean and the greatest of what was measured in one step.
 pub type MinMeanMax = [f32; 3];
@@ -19,8 +18,8 @@ pub struct PastValues {
     fields: Vec<Field<Device>>,
     /// Finest first.
     levels: [HistoryLevel; 3],
-    /// Which number each device has here.
-    devices: HashMap<DeviceId, usize>,
+    /// By their keys, so that values stay with a card when numbers change.
+    devices: KnownDevices,
     budget: usize,
 }
 
@@ -46,7 +45,7 @@ impl PastValues {
         PastValues {
             fields: kept_in_history().collect(),
             levels: STEPS.map(|(step, buckets)| HistoryLevel::new(step, buckets)),
-            devices: HashMap::new(),
+            devices: KnownDevices::default(),
             budget,
         }
     }
@@ -54,14 +53,14 @@ impl PastValues {
     /// Adds a moment. A value that is out of date is a gap.
     pub fn push(&mut self, snapshot: &Snapshot) {
         let time = snapshot.taken_at.0;
-        let fresh = |device: &&Device| device.sample_age_seconds.is_some_and(|age| age < 1.0);
-        for device in snapshot.devices.iter().filter(fresh) {
-            let count = self.devices.len();
-            let number = *self.devices.entry(device.id.clone()).or_insert(count);
+        let is_fresh = |device: &Device| device.sample_age_seconds.is_some_and(|age| age < 1.0);
+        let known = snapshot.devices.iter().zip(self.devices.meet(&snapshot.devices));
+        for (device, key) in known.filter(|(device, _)| is_fresh(device)) {
+            let first = key.number() * self.fields.len();
             for (at, field) in self.fields.iter().enumerate() {
                 let value = field.number(device).map(|value| value as f32).filter(|value| value.is_finite());
                 let Some(value) = value else { continue };
-                self.levels.iter_mut().for_each(|level| level.push(time, number * self.fields.len() + at, value));
+                self.levels.iter_mut().for_each(|level| level.push(time, first + at, value));
             }
         }
         // The finest goes first when there is no room, but some of it stays.
@@ -76,8 +75,7 @@ impl PastValues {
 
     /// What it takes, exactly.
     pub fn bytes(&self) -> usize {
-        let of_a_device = size_of::<(DeviceId, usize)>() + 1;
-        self.levels.iter().map(HistoryLevel::bytes).sum::<usize>() + self.devices.capacity() * of_a_device
+        self.levels.iter().map(HistoryLevel::bytes).sum::<usize>() + self.devices.bytes()
     }
 
     pub fn oldest(&self) -> Option<i64> {
@@ -102,14 +100,14 @@ impl PastValues {
         Span { from, to, step }
     }
 
-    /// What is known of a device in a span that fits.
-    pub fn series(&self, id: &DeviceId, field: Field<Device>, span: Span) -> Vec<Option<MinMeanMax>> {
+    /// What is known of a device in a span that fits, whatever number it had.
+    pub fn series(&self, device: &Device, field: Field<Device>, span: Span) -> Vec<Option<MinMeanMax>> {
         let count = ((span.to - span.from) / span.step) as usize;
         let mut points = vec![None; count];
         let at = self.fields.iter().position(|kept| *kept == field);
-        let (Some(number), Some(at)) = (self.devices.get(id), at) else { return points };
+        let (Some(key), Some(at)) = (self.devices.find(device), at) else { return points };
         let level = self.levels.iter().rev().find(|level| level.step <= span.step).unwrap_or(&self.levels[0]);
-        level.gather(number * self.fields.len() + at, span, &mut points);
+        level.gather(key.number() * self.fields.len() + at, span, &mut points);
         points
     }
 }

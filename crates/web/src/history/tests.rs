@@ -1,6 +1,6 @@
 use super::*;
 use model::figure::device::POWER;
-use model::{Bytes, BytesPerSecond, Celsius, Device, Megahertz, Rpm, SCHEMA, Timestamp, Watts};
+use model::{Bytes, BytesPerSecond, Celsius, Device, DeviceId, Megahertz, PciAddress, Rpm, SCHEMA, Timestamp, Watts};
 
 /// A machine whose devices all have this power at that time.
 fn machine(seconds: i64, devices: u32, watts: Option<f64>) -> Snapshot {
@@ -24,8 +24,28 @@ fn machine(seconds: i64, devices: u32, watts: Option<f64>) -> Snapshot {
 fn told(history: &PastValues, wanted: Span) -> String {
     let span = history.fit(wanted, 1);
     let mut text = format!("{}..{} by {}: ", span.from / 1000, span.to / 1000, span.step / 1000);
-    write(POWER.field(), &history.series(&DeviceId::Local(0), POWER.field(), span), &mut text);
+    write(POWER.field(), &history.series(&Device::default(), POWER.field(), span), &mut text);
     text
+}
+
+#[test]
+fn the_past_of_a_card_is_found_under_its_new_number() {
+    let mut history = PastValues::up_to(1 << 20);
+    let swap = |seconds, slots: [&str; 2]| {
+        let mut machine = machine(seconds, 2, None);
+        for (device, slot) in machine.devices.iter_mut().zip(slots) {
+            device.pci_address = Some(PciAddress(slot.into()));
+            device.power = Some(Watts(if slot == "0000:01:00.0" { 10.0 } else { 20.0 }));
+        }
+        machine
+    };
+    history.push(&swap(0, ["0000:01:00.0", "0000:02:00.0"]));
+    let now = swap(1, ["0000:02:00.0", "0000:01:00.0"]);
+    history.push(&now);
+    let powers =
+        |device| history.series(device, POWER.field(), span(0, 2, 1)).into_iter().map(|point| point.unwrap()[1]);
+    assert_eq!(powers(&now.devices[0]).collect::<Vec<_>>(), [20.0, 20.0]);
+    assert_eq!(powers(&now.devices[1]).collect::<Vec<_>>(), [10.0, 10.0]);
 }
 
 fn span(from: i64, to: i64, step: i64) -> Span {

@@ -21,7 +21,7 @@ pub fn draw(state: &TopState, chart: &Chart, buf: &mut Buffer) {
         return;
     }
     let devices = shown(state);
-    let series: Vec<Series<'_>> = devices.iter().map(|device| state.history.series(&device.id, chart.field)).collect();
+    let series: Vec<Series<'_>> = devices.iter().map(|device| state.history.series(device, chart.field)).collect();
     // A held picture does not show what came later.
     let until = state.history.place(Timestamp(state.snapshot().taken_at.0.saturating_add(1)));
     let starts: Vec<usize> =

@@ -1,7 +1,7 @@
 // Values over time: what the service has kept, and what the stream adds to it.
 
 import { read, roleOf } from "./figures.js";
-import { get, interval, listen, now, store } from "./store.js";
+import { cards, get, interval, listen, now, store } from "./store.js";
 
 /// How far back, and how far apart points are: both in milliseconds.
 export const RANGES = {
@@ -86,7 +86,13 @@ function extend(snapshot) {
 }
 
 listen((what) => {
-  if (what === "snapshot") extend(store.snapshot);
+  if (what === "snapshot") {
+    // The service knows the past of each card, whatever its number was.
+    const shown = cards(store.snapshot);
+    if (current?.cards && current.cards !== shown) load(current);
+    if (current) current.cards = shown;
+    extend(store.snapshot);
+  }
   // What was missed while there was no connection is known to the service.
   if (what === "refresh" && current) load(current);
 });

@@ -1,7 +1,7 @@
 // What is known, and how it comes here: a stream that is opened again whenever it ends, and single requests.
 
 import { kept } from "./dom.js";
-import { take as takeFigures } from "./figures.js";
+import { isLoaded, roleOf, take as takeFigures } from "./figures.js";
 
 export const store = {
   snapshot: null,
@@ -111,6 +111,9 @@ export async function connect() {
   }
 }
 
+/// Which card has which number. The driver may give numbers to other cards when it is loaded again.
+export const cards = ({ devices }) => devices.map((device) => [device.id, isLoaded() && roleOf("device", "address", device)]).join();
+
 /// Takes one event of the stream.
 function take(block) {
   let name = "message";
@@ -124,7 +127,7 @@ function take(block) {
   store.link.state = "live";
   if (name === "snapshot") {
     if (skew === null) skew = Date.parse(value.taken_at) - Date.now();
-    const machine = (snapshot) => snapshot?.devices.map((device) => device.id + device.state).join();
+    const machine = (snapshot) => cards(snapshot) + snapshot.devices.map((device) => device.state);
     if (store.snapshot && machine(store.snapshot) !== machine(value)) place();
     store.snapshot = value;
   }
