@@ -116,10 +116,9 @@ fn take_away_if_stale(path: &Path) -> anyhow::Result<()> {
         Err(Errno::ACCESS) => {
             return failure(Exit::Permission, "belongs to another user: choose another path".into());
         }
-        Err(Errno::PROTOTYPE) => {
-            return failure(Exit::Usage, "another program serves there: end it, or name another place".into());
-        }
-        Ok(()) | Err(_) => return failure(Exit::Usage, served_by(&connection)),
+        Ok(()) => return failure(Exit::Usage, served_by(&connection)),
+        // It has another type, or its backlog is full.
+        Err(_) => return failure(Exit::Usage, "another program serves there: end it, or name another place".into()),
     }
     let me = rustix::process::geteuid();
     if stat.st_uid != me.as_raw() && !me.is_root() {

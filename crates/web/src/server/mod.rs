@@ -31,7 +31,6 @@ use tokio_rustls::TlsAcceptor;
 use write_timeout::WriteTimeout;
 
 pub struct ServerOptions {
-    pub listeners: Vec<std::net::TcpListener>,
     /// The certificate; without one, plain HTTP.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     pub token: Option<String>,
@@ -41,6 +40,7 @@ pub struct ServerOptions {
 /// A thread that answers requests. Dropping it ends the thread and all connections.
 pub struct WebServer {
     shared: Arc<ServerShared>,
+    runtime: tokio::runtime::Handle,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -73,22 +73,18 @@ impl WebServer {
             keys: RwLock::new(Credentials::new(options.tls, options.token)),
         });
         let (end, ended) = oneshot::channel();
-        let (of_thread, listeners) = (shared.clone(), options.listeners);
-        let run = move || {
-            runtime.block_on(async {
-                for listener in listeners {
-                    // A socket that no longer listens cannot be repaired here.
-                    if listener.set_nonblocking(true).is_ok()
-                        && let Ok(listener) = TcpListener::from_std(listener)
-                    {
-                        tokio::spawn(accept(listener, of_thread.clone()));
-                    }
-                }
-                let _ = ended.await;
-            });
-        };
+        let handle = runtime.handle().clone();
+        let run = move || drop(runtime.block_on(ended));
         let thread = std::thread::Builder::new().name("ttmon-web".into()).spawn(run)?;
-        Ok(WebServer { shared, end: Some(end), thread: Some(thread) })
+        Ok(WebServer { shared, runtime: handle, end: Some(end), thread: Some(thread) })
+    }
+
+    /// Answers at one more address.
+    pub fn listen(&self, listener: std::net::TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let _inside = self.runtime.enter();
+        drop(tokio::spawn(accept(TcpListener::from_std(listener)?, self.shared.clone())));
+        Ok(())
     }
 
     /// Replaces certificate and token, for all connections from now on.
