@@ -86,9 +86,15 @@ impl Http {
         body(Ok(answer)).map(|bytes| Some((bytes, tag)))
     }
 
-    /// Sends JSON, and takes the body of the answer.
+    /// Sends JSON, and takes the body of the answer. A redirect is a failure: following it is a GET without the JSON.
     pub fn post_json(&self, url: &str, json: &[u8]) -> anyhow::Result<Vec<u8>> {
-        body(self.authorized(self.agent.post(url)).header("content-type", "application/json").send(json))
+        let request = self.agent.post(url).config().max_redirects(0).build();
+        let answer = self.authorized(request).header("content-type", "application/json").send(json)?;
+        if answer.status().is_redirection() {
+            let to = answer.headers().get("location").and_then(|to| to.to_str().ok()).unwrap_or("no address");
+            bail!("answered {}: a redirect to {to}, which is not followed: use that address", answer.status());
+        }
+        body(Ok(answer))
     }
 
     fn authorized<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {

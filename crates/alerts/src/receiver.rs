@@ -319,4 +319,29 @@ mod tests {
             "sh took longer than 1 s and was killed"
         );
     }
+
+    #[test]
+    fn a_redirected_webhook_has_not_taken_the_alert() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut request = [0; 4096];
+                let count = stream.read(&mut request).unwrap();
+                let status = if request[..count].starts_with(b"POST /hook") {
+                    "302 Found\r\nlocation: /login"
+                } else {
+                    "200 OK"
+                };
+                let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let way = Channel::Webhook { url, token_file: None, ca: None };
+        let receiver = Receiver { way, at_least: Severity::Info, timeout: Duration::from_secs(60) };
+        let notices = [notice("hot", AlertState::Firing)];
+        let why = Notifier::new(&receiver, "here").notify(&notices, Timestamp(0), false).unwrap_err().to_string();
+        assert_eq!(why, "answered 302 Found: a redirect to /login, which is not followed: use that address");
+    }
 }
