@@ -78,7 +78,7 @@ fn claim(endpoint: Endpoint, path: &Path) -> anyhow::Result<UnixListenSocket> {
         && let Err(error) = std::fs::DirBuilder::new().mode(0o755).create(folder)
         && error.kind() != io::ErrorKind::AlreadyExists
     {
-        return Err(Failure::error(Exit::Permission, format!("{}: cannot be created: {error}", folder.display())));
+        return Err(Failure::of_io(&error, format!("{}: cannot be created: {error}", folder.display())));
     }
     let is_for_all = endpoint == Endpoint::Poc || geteuid().is_root();
     UnixListenSocket::claim(path, if is_for_all { 0o666 } else { 0o600 })

@@ -440,6 +440,16 @@ fn what_is_in_the_way_of_one_socket_does_not_stop_the_others_and_is_tried_again(
 }
 
 #[test]
+fn a_read_only_run_is_named_with_its_path() {
+    if !needs_root("a_read_only_run_is_named_with_its_path") {
+        return;
+    }
+    let script = format!("mount -t tmpfs -o ro none /run; {TTMON} serve --sim --listen off --poc-socket off");
+    let refused = run(std::process::Command::new("unshare").args(["-m", "sh", "-c", &script]));
+    assert_eq!(refused.err, "error: /run/ttmon: cannot be created: Read-only file system (os error 30)\n");
+}
+
+#[test]
 fn of_a_thousand_clients_the_sum_is_that_of_the_survivors() {
     let many = 1000usize;
     let folder = tempfile::tempdir().unwrap();
