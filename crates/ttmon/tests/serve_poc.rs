@@ -411,7 +411,8 @@ fn a_second_instance_says_who_has_the_socket() {
 
 #[test]
 fn what_is_in_the_way_of_one_socket_does_not_stop_the_others_and_is_tried_again() {
-    let obstacles: [(&str, fn(&Path)); 4] = [
+    type Put = fn(&Path);
+    let obstacles: [(&str, Put); 4] = [
         ("is no socket", |path| std::fs::create_dir(path).unwrap()),
         ("is no socket", |path| std::os::unix::fs::symlink(path.with_extension("target"), path).unwrap()),
         ("is no socket", |path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success())),
