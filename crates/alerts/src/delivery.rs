@@ -151,3 +151,29 @@ pub fn wall() -> Timestamp {
 pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::notice;
+    use model::{AlertState, Severity};
+
+    #[test]
+    fn later_alerts_reach_a_command_whose_child_left_the_session() {
+        let folder = tempfile::tempdir().unwrap();
+        let heard = folder.path().join("heard");
+        let script = format!("cat >> {}; setsid sleep 60 & sleep 0.5", heard.display());
+        let way = Channel::Command { run: ["sh", "-c", &script].map(str::to_owned).to_vec() };
+        let mut delivery = Delivery::default();
+        let receiver = Receiver { way, at_least: Severity::Info, timeout: Duration::from_secs(30) };
+        delivery.set_receivers(&[receiver], "here");
+        let until = Instant::now() + Duration::from_secs(50);
+        for name in ["hot", "full"] {
+            delivery.push(&notice(name, AlertState::Firing));
+            while !std::fs::read_to_string(&heard).unwrap_or_default().contains(name) {
+                assert!(Instant::now() < until, "{name} was not delivered");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}

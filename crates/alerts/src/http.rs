@@ -1,12 +1,16 @@
 //! Asks other machines over HTTP: services of ttmon, Prometheus, receivers of alerts. Blocks, so call it from a thread of its own.
 
+use crate::tls;
 use anyhow::{Context, bail};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::Response;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{Certificate, TlsConfig};
+use ureq::unversioned::resolver::DefaultResolver;
 use ureq::{Body, RequestBuilder};
 
 #[derive(Debug, Clone)]
@@ -39,23 +43,30 @@ impl Http {
     /// Reads the token and the certificates.
     pub fn new(options: &HttpOptions) -> anyhow::Result<Http> {
         let token = options.token_file.as_deref().map(token).transpose()?;
-        let tls = TlsConfig::builder()
-            .root_certs(roots(options.ca.as_deref())?)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .build();
-        let agent = ureq::Agent::config_builder()
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ureq::Agent::config_builder()
             .timeout_global(Some(options.timeout))
             .http_status_as_error(false)
             // A token is for the named server, and for no server that it redirects to.
             .max_redirects(if token.is_some() { 0 } else { 3 })
             .user_agent(concat!("ttmon/", env!("CARGO_PKG_VERSION")))
-            .tls_config(tls)
             // A connection stays open for each of many machines, and none of them is large.
             .max_idle_connections(2000)
             .input_buffer_size(16 << 10)
-            .output_buffer_size(4 << 10)
-            .build()
-            .new_agent();
+            .output_buffer_size(4 << 10);
+        let agent = match &options.ca {
+            Some(file) => {
+                let connector = tls::connector(certificates(file)?, provider)
+                    .with_context(|| format!("{}: cannot be trusted", file.display()))?;
+                ureq::Agent::with_parts(config.build(), connector, DefaultResolver::default())
+            }
+            None => {
+                let system = rustls_native_certs::load_native_certs().certs;
+                let roots: Vec<Certificate> = system.iter().map(|one| Certificate::from_der(one).to_owned()).collect();
+                let tls = TlsConfig::builder().root_certs(roots.into()).unversioned_rustls_crypto_provider(provider);
+                config.tls_config(tls.build()).build().new_agent()
+            }
+        };
         Ok(Http { agent, token })
     }
 
@@ -86,9 +97,15 @@ impl Http {
         body(Ok(answer)).map(|bytes| Some((bytes, tag)))
     }
 
-    /// Sends JSON, and takes the body of the answer.
+    /// Sends JSON, and takes the body of the answer. A redirect is a failure: following it is a GET without the JSON.
     pub fn post_json(&self, url: &str, json: &[u8]) -> anyhow::Result<Vec<u8>> {
-        body(self.authorized(self.agent.post(url)).header("content-type", "application/json").send(json))
+        let request = self.agent.post(url).config().max_redirects(0).build();
+        let answer = self.authorized(request).header("content-type", "application/json").send(json)?;
+        if answer.status().is_redirection() {
+            let to = answer.headers().get("location").and_then(|to| to.to_str().ok()).unwrap_or("no address");
+            bail!("answered {}: a redirect to {to}, which is not followed: use that address", answer.status());
+        }
+        body(Ok(answer))
     }
 
     fn authorized<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
@@ -129,19 +146,12 @@ pub fn token(file: &Path) -> anyhow::Result<String> {
     Ok(token.to_owned())
 }
 
-fn roots(ca: Option<&Path>) -> anyhow::Result<RootCerts> {
-    let Some(file) = ca else {
-        let system = rustls_native_certs::load_native_certs().certs;
-        return Ok(system.iter().map(|one| Certificate::from_der(one).to_owned()).collect::<Vec<_>>().into());
-    };
+/// The certificates in a file: PEM.
+fn certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let pem = std::fs::read(file).with_context(|| file.display().to_string())?;
-    let all = parse_pem(&pem).filter_map(|item| match item {
-        Ok(PemItem::Certificate(one)) => Some(one),
-        _ => None,
-    });
-    let all: Vec<Certificate<'static>> = all.collect();
+    let all: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
     if all.is_empty() {
         bail!("{}: there is no certificate in it", file.display());
     }
-    Ok(all.into())
+    Ok(all)
 }

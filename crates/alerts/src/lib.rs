@@ -32,6 +32,7 @@ mod rule;
 mod rule_figure;
 pub mod settings;
 mod subject;
+mod tls;
 mod track;
 
 pub use condition::Condition;

@@ -6,11 +6,14 @@ use crate::settings::{Channel, Receiver};
 use anyhow::{Context, bail};
 use model::figure::device::PCI_ADDRESS;
 use model::{AlertState, Severity, Timestamp};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -25,7 +28,7 @@ pub struct Notifier {
 
 /// Alertmanager resolves an alert that was not repeated for this long: the service has stopped.
 const FORGOTTEN_MS: i64 = 4 * super::queue::REPEAT.as_millis() as i64;
-const LONGEST_COMPLAINT: u64 = 200;
+const LONGEST_COMPLAINT: usize = 200;
 
 impl Notifier {
     pub fn new(receiver: &Receiver, host: &str) -> Notifier {
@@ -86,13 +89,18 @@ impl Notifier {
         Ok(self.http.insert(http))
     }
 
-    /// Runs a command without a shell. One that takes too long is killed with all that it has started.
+    /// Runs a command without a shell, in a process group of its own. One that takes too long is killed with its group. What has left
+    /// the group may keep the pipe open: its end is not waited for.
     fn run(&self, command: &[String], input: &[u8]) -> anyhow::Result<()> {
         let (program, arguments) = command.split_first().context("there is no command")?;
+        // A file, unlike a pipe, takes everything at once, whether it is read or not.
+        let mut stdin = File::from(memfd_create("alerts", MemfdFlags::CLOEXEC)?);
+        stdin.write_all(input)?;
+        stdin.rewind()?;
         let mut child = Command::new(program)
             .args(arguments)
             .process_group(0)
-            .stdin(Stdio::piped())
+            .stdin(stdin)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -100,35 +108,27 @@ impl Notifier {
         let group = Pid::from_child(&child);
         self.running.store(group.as_raw_nonzero().get(), Relaxed);
         let until = Instant::now() + self.receiver.timeout;
-        // Who reads slowly, or says much, does so in threads of their own, which end with the command.
-        let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
-        let input = input.to_vec();
-        let writer = std::thread::spawn(move || drop(stdin.map(|mut stdin| stdin.write_all(&input))));
-        let reader = std::thread::spawn(move || {
-            let mut said = Vec::new();
-            if let Some(mut stderr) = stderr {
-                let _ = stderr.by_ref().take(LONGEST_COMPLAINT).read_to_end(&mut said);
-                let _ = std::io::copy(&mut stderr, &mut std::io::sink());
-            }
-            said
-        });
-        let mut pause = Duration::from_millis(1);
+        let mut stderr = child.stderr.take();
+        if let Some(stderr) = &stderr {
+            ioctl_fionbio(stderr, true)?;
+        }
+        let (mut said, mut pause) = (Vec::new(), Duration::from_millis(1));
         let status = loop {
-            match child.try_wait()? {
-                Some(status) => break Some(status),
-                None if Instant::now() >= until => break None,
-                None => std::thread::sleep(pause),
+            let status = child.try_wait()?;
+            read_waiting(&mut stderr, &mut said);
+            if status.is_some() || Instant::now() >= until {
+                break status;
             }
+            std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(50));
         };
         // What it has left running is ended as well, since nothing else would end it.
         let _ = kill_process_group(group, Signal::KILL);
-        if status.is_none() {
-            let _ = child.wait();
-        }
         self.running.store(0, Relaxed);
-        let _ = writer.join();
-        let said = reader.join().unwrap_or_default();
+        if status.is_none() {
+            // One that is stuck in the kernel ends later.
+            std::thread::spawn(move || child.wait());
+        }
         match status {
             None => bail!("{program} took longer than {} s and was killed", self.receiver.timeout.as_secs()),
             Some(status) if status.success() => Ok(()),
@@ -137,6 +137,14 @@ impl Notifier {
                 None => bail!("{program}: {status}"),
             },
         }
+    }
+}
+
+/// Reads what is there, and keeps the beginning of it. At most what a pipe holds: some never stop writing.
+fn read_waiting(pipe: &mut Option<ChildStderr>, said: &mut Vec<u8>) {
+    let mut bytes = vec![0; 64 << 10];
+    if let Some(Ok(count)) = pipe.as_mut().map(|pipe| pipe.read(&mut bytes)) {
+        said.extend(&bytes[..count.min(LONGEST_COMPLAINT - said.len())]);
     }
 }
 
@@ -291,5 +299,49 @@ mod tests {
             assert!(Instant::now() < until, "{}", stat());
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    #[test]
+    fn a_child_that_leaves_the_session_holds_up_neither_the_end_nor_the_timeout() {
+        let begun = Instant::now();
+        assert_eq!(command(&["sh", "-c", "setsid sleep 60 <&0 & sleep 0.5"], 60).unwrap(), "ended with 0");
+        let why = command(&["sh", "-c", "setsid sleep 60 <&0 & sleep 1000"], 1).unwrap_err().to_string();
+        assert_eq!(why, "sh took longer than 1 s and was killed");
+        assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn a_command_that_says_more_than_a_pipe_holds_is_read_until_its_timeout() {
+        let why = command(&["sh", "-c", "echo no >&2; head -c 1000000 /dev/zero >&2; exit 3"], 60).unwrap_err();
+        assert_eq!(why.to_string(), "sh: exit status: 3: no");
+        assert_eq!(
+            command(&["sh", "-c", "yes >&2"], 1).unwrap_err().to_string(),
+            "sh took longer than 1 s and was killed"
+        );
+    }
+
+    #[test]
+    fn a_redirected_webhook_has_not_taken_the_alert() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut request = [0; 4096];
+                let count = stream.read(&mut request).unwrap();
+                let status = if request[..count].starts_with(b"POST /hook") {
+                    "302 Found\r\nlocation: /login"
+                } else {
+                    "200 OK"
+                };
+                let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let way = Channel::Webhook { url, token_file: None, ca: None };
+        let receiver = Receiver { way, at_least: Severity::Info, timeout: Duration::from_secs(60) };
+        let notices = [notice("hot", AlertState::Firing)];
+        let why = Notifier::new(&receiver, "here").notify(&notices, Timestamp(0), false).unwrap_err().to_string();
+        assert_eq!(why, "answered 302 Found: a redirect to /login, which is not followed: use that address");
     }
 }

@@ -22,7 +22,7 @@ Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads
 
 These go under [serve], or at the top of the file. Rules and receivers of alerts are in the same file (see `ttmon alerts --help`).
 
-Exit codes: 0 terminated by a signal; 2 invalid arguments or configuration, or a socket is in use; 4 not permitted.";
+Exit codes: 0 terminated by a signal; 2 invalid arguments or configuration, or no socket can be opened; 4 not permitted.";
 
 /// The arguments of `ttmon serve`.
 #[derive(Debug, Clone, ClapArgs)]

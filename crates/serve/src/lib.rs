@@ -11,6 +11,7 @@ mod alerts;
 mod args;
 mod buffer_row;
 mod buffers;
+mod endpoints;
 mod exits;
 mod live_processes;
 mod merge;
@@ -27,23 +28,19 @@ mod web;
 use ::alerts::log::{LogLevel, log};
 use ::alerts::settings::AlertSettings;
 pub use args::{AFTER_HELP, Args, MetricOptions};
-use ledger::wire::{OF_THE_MACHINE, OF_THE_USER};
+use endpoints::MissingEndpoints;
 use model::Snapshot;
 use poller::{Poller, drain};
-use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
-use service::{Endpoint, Service};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use service::Service;
 use service_state::ServiceState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use socket::UnixListenSocket;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use watch::args::MachineArgs;
 use watch::config::Config;
-use watch::exit::{Exit, Failure};
+use watch::exit::Exit;
 use watch::machine::Machine;
 use watch::rules::RuleWatch;
 use watch::sampling::Sampling;
@@ -51,8 +48,8 @@ use watch::service_limits::ServiceLimits;
 use watch::wait::on;
 use web::{HttpListeners, Web};
 
-/// Where clients of the proof of concept look for their server.
-const POC_SOCKET: &str = "/tmp/tt_allocation_server.sock";
+/// How often a socket or an address that another program has is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// By this sample the start is over.
 const SETTLED: u64 = 5;
@@ -76,6 +73,8 @@ struct RunningService<'a> {
     web: Web,
     sampling: Sampling<Snapshot>,
     samples: u64,
+    missing: MissingEndpoints,
+    tried: Instant,
     /// Signals to end, and to read the configuration again.
     end: UnixStream,
     reload: UnixStream,
@@ -86,7 +85,7 @@ impl RunningService<'_> {
         let (limits, rules) = configuration(args)?;
         let (end, reload) = (on(&[SIGTERM, SIGINT])?, on(&[SIGHUP])?);
         reload.set_nonblocking(true)?;
-        let (listeners, http_listeners) = (listeners(args)?, HttpListeners::open(args)?);
+        let ((listeners, missing), http_listeners) = (endpoints::open(args)?, HttpListeners::open(args)?);
         allow_many_files();
         let mut machine = Machine::open(machine, true)?;
         let state = ServiceState::new(Poller::new()?, &limits, RuleWatch::new(&rules), machine.sample());
@@ -103,7 +102,7 @@ impl RunningService<'_> {
             machine.sample()
         };
         let sampling = Sampling::start(machine, interval, take)?;
-        Ok(RunningService { args, service, web, sampling, samples: 0, end, reload })
+        Ok(RunningService { args, service, web, sampling, samples: 0, missing, tried: Instant::now(), end, reload })
     }
 
     fn serve(&mut self) -> anyhow::Result<()> {
@@ -139,6 +138,20 @@ impl RunningService<'_> {
         if self.samples == SETTLED {
             ledger::forget_code();
         }
+        if self.tried.elapsed() >= TRY_AGAIN {
+            self.open_missing();
+        }
+    }
+
+    /// Listens where another program was in the way.
+    fn open_missing(&mut self) {
+        self.tried = Instant::now();
+        for (endpoint, listener) in self.missing.try_again() {
+            if let Err(error) = self.service.open(endpoint, listener) {
+                log(LogLevel::Error, "not-listening", &[("reason", &error)]);
+            }
+        }
+        self.web.open_missing();
     }
 
     fn reload(&mut self) {
@@ -155,6 +168,7 @@ impl RunningService<'_> {
             Err(error) => log(LogLevel::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
         }
         self.web.read_credentials();
+        self.open_missing();
         systemd::notify("READY=1");
     }
 
@@ -169,47 +183,6 @@ impl RunningService<'_> {
 fn configuration(args: &Args) -> anyhow::Result<(ServiceLimits, AlertSettings)> {
     let Config { service, alerts, .. } = Config::of_service(args.config.as_deref())?;
     Ok((service, alerts))
-}
-
-/// The sockets to listen at: those that systemd has made, and the others.
-fn listeners(args: &Args) -> anyhow::Result<Vec<(Endpoint, UnixListenSocket)>> {
-    let poc = match &args.poc_socket {
-        Some(path) if path == Path::new("off") => None,
-        Some(path) => Some(path.clone()),
-        None => Some(PathBuf::from(POC_SOCKET)),
-    };
-    let handed = |(socket, path): (OwnedFd, PathBuf)| {
-        let is_poc = poc.as_ref() == Some(&path) || path.file_name() == Path::new(POC_SOCKET).file_name();
-        (if is_poc { Endpoint::Poc } else { Endpoint::Native }, UnixListenSocket::handed(socket, path))
-    };
-    let mut listeners: Vec<(Endpoint, UnixListenSocket)> = systemd::sockets().into_iter().map(handed).collect();
-    let [has_native, has_poc] =
-        [Endpoint::Native, Endpoint::Poc].map(|endpoint| listeners.iter().any(|(other, _)| *other == endpoint));
-    if !has_native {
-        let mode = if geteuid().is_root() { 0o666 } else { 0o600 };
-        listeners.push((Endpoint::Native, UnixListenSocket::claim(&native_socket(args)?, mode)?));
-    }
-    if let Some(path) = poc.filter(|_| !has_poc) {
-        listeners.push((Endpoint::Poc, UnixListenSocket::claim(&path, 0o666)?));
-    }
-    Ok(listeners)
-}
-
-fn native_socket(args: &Args) -> anyhow::Result<PathBuf> {
-    if let Some(path) = &args.socket {
-        return Ok(path.clone());
-    }
-    if geteuid().is_root() {
-        let path = Path::new(OF_THE_MACHINE);
-        let folder = path.parent().unwrap_or(path);
-        match std::fs::DirBuilder::new().mode(0o755).create(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
-            _ => return Ok(path.to_owned()),
-        }
-    }
-    let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    let why = "XDG_RUNTIME_DIR is not set, so there is no folder for the socket: name a place with --socket PATH";
-    session.map(|folder| folder.join(OF_THE_USER)).ok_or_else(|| Failure::error(Exit::Usage, why))
 }
 
 /// Each connection costs an open file, and each process another one or two.

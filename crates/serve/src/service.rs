@@ -29,6 +29,16 @@ pub enum Endpoint {
     Poc,
 }
 
+impl Endpoint {
+    /// In log lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Endpoint::Native => "native",
+            Endpoint::Poc => "poc",
+        }
+    }
+}
+
 pub struct Service {
     pub state: ServiceState,
     pub limits: ServiceLimits,
@@ -70,8 +80,7 @@ impl Service {
             let _ = sockopt::set_socket_passcred(&listener.socket, true);
         }
         let token = self.state.poller.watch(&listener.socket)?;
-        let protocol = if endpoint == Endpoint::Poc { "poc" } else { "native" };
-        log(LogLevel::Info, "listening", &[("protocol", &protocol), ("path", &listener.path.display())]);
+        log(LogLevel::Info, "listening", &[("protocol", &endpoint.name()), ("path", &listener.path.display())]);
         self.endpoints.push((token, endpoint, listener));
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! A place in the file system to listen at. Whoever serves there already is left alone.
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags, Stat, chmod, renameat_with, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags, Stat, chmod, renameat_with, statat, unlink};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt,
@@ -116,10 +116,9 @@ fn take_away_if_stale(path: &Path) -> anyhow::Result<()> {
         Err(Errno::ACCESS) => {
             return failure(Exit::Permission, "belongs to another user: choose another path".into());
         }
-        Err(Errno::PROTOTYPE) => {
-            return failure(Exit::Usage, "another program serves there: end it, or name another place".into());
-        }
-        Ok(()) | Err(_) => return failure(Exit::Usage, served_by(&connection)),
+        Ok(()) => return failure(Exit::Usage, served_by(&connection)),
+        // It has another type, or its backlog is full.
+        Err(_) => return failure(Exit::Usage, "another program serves there: end it, or name another place".into()),
     }
     let me = rustix::process::geteuid();
     if stat.st_uid != me.as_raw() && !me.is_root() {
@@ -130,8 +129,7 @@ fn take_away_if_stale(path: &Path) -> anyhow::Result<()> {
     let aside = beside(path, "old");
     match renameat_with(CWD, path, CWD, &aside, RenameFlags::NOREPLACE) {
         Ok(()) if place_of(&aside).ok() == Some((stat.st_dev, stat.st_ino)) => {
-            std::fs::remove_file(&aside)?;
-            Ok(())
+            unlink(&aside).map_err(|error| cannot(&aside, error))
         }
         Ok(()) => {
             let _ = renameat_with(CWD, &aside, CWD, path, RenameFlags::NOREPLACE);

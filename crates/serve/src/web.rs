@@ -8,8 +8,8 @@ use alerts::http;
 use alerts::log::{LogLevel, log};
 use model::{ExitRecord, Snapshot};
 use serde::Serialize;
-use std::io::Write;
-use std::net::{TcpListener, ToSocketAddrs};
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -25,6 +25,7 @@ use web::{Ask, Asker, Published, Question, ServerOptions, WebServer};
 /// Where others are let in: sockets that listen, and what clients have to show.
 pub struct HttpListeners {
     listeners: Vec<TcpListener>,
+    missing: Vec<SocketAddr>,
     credentials: Credentials,
     metrics: web::metrics::MetricsOptions,
 }
@@ -36,6 +37,8 @@ pub struct Web {
     /// The sample before, and how many exits there were until then.
     before: (Arc<Snapshot>, u64),
     server: Option<WebServer>,
+    /// Addresses that another program has.
+    missing: Vec<SocketAddr>,
     credentials: Credentials,
     waiting: Receiver<Question>,
     /// Can be read when there are questions.
@@ -56,19 +59,19 @@ const USUAL: &str = "127.0.0.1:9746";
 const MOST_QUESTIONS: usize = 64;
 
 impl HttpListeners {
-    /// Listens where the command line says. A default address that is in use is skipped with a warning.
+    /// Listens where the command line says. An address that is in use is a warning, and is tried again.
     pub fn open(args: &Args) -> anyhow::Result<HttpListeners> {
         let wrong = |message: String| Failure::error(Exit::Usage, message);
         let tls = args.tls_cert.clone().zip(args.tls_key.clone());
         let credentials = Credentials { tls, token: args.token_file.clone() };
-        let (mut listeners, metrics) = (Vec::new(), args.metrics.wanted());
+        let (mut listeners, mut missing, metrics) = (Vec::new(), Vec::new(), args.metrics.wanted());
         let usual = [USUAL.to_owned()];
         let named = if args.listen.is_empty() { &usual[..] } else { &args.listen[..] };
         if named.iter().any(|place| place == "off") {
             if named.len() > 1 {
                 return Err(wrong("--listen off cannot be combined with other addresses".into()));
             }
-            return Ok(HttpListeners { listeners, credentials, metrics });
+            return Ok(HttpListeners { listeners, missing, credentials, metrics });
         }
         // Read here only to report errors before anything else is done.
         credentials.read()?;
@@ -90,15 +93,16 @@ impl HttpListeners {
                 }
                 match TcpListener::bind(address) {
                     Ok(listener) => listeners.push(listener),
-                    Err(error) if args.listen.is_empty() => {
-                        let reason = format!("HTTP is disabled: {error} (see --listen)");
+                    Err(error) if args.listen.is_empty() || error.kind() == io::ErrorKind::AddrInUse => {
+                        let reason = format!("{error} (see --listen); it is tried again");
                         log(LogLevel::Warning, "not-listening", &[("address", &address), ("reason", &reason)]);
+                        missing.push(address);
                     }
                     Err(error) => return Err(wrong(format!("--listen {place}: cannot listen there: {error}"))),
                 }
             }
         }
-        Ok(HttpListeners { listeners, credentials, metrics })
+        Ok(HttpListeners { listeners, missing, credentials, metrics })
     }
 }
 
@@ -123,7 +127,7 @@ impl Credentials {
 
 impl Web {
     pub fn start(listeners: HttpListeners, first: Arc<Snapshot>, interval: Duration) -> anyhow::Result<Web> {
-        let HttpListeners { listeners, credentials, metrics } = listeners;
+        let HttpListeners { listeners, missing, credentials, metrics } = listeners;
         let mut events = Events::default();
         let nothing = Moment::default();
         events.notice(nothing.observation(), Observation { snapshot: &first, exits: &[] });
@@ -134,18 +138,35 @@ impl Web {
         let (put, waiting) = sync_channel(MOST_QUESTIONS);
         let ask = asker(put, wake);
         let mut server = None;
-        if !listeners.is_empty() {
+        if !listeners.is_empty() || !missing.is_empty() {
             let (tls, token) = credentials.read()?;
             credentials.warn();
-            for listener in &listeners {
-                let protocol = if tls.is_some() { "https" } else { "http" };
-                let address = listener.local_addr()?;
-                log(LogLevel::Info, "listening", &[("protocol", &protocol), ("address", &address)]);
-            }
-            let options = ServerOptions { listeners, tls, token, ask: ask.clone() };
-            server = Some(WebServer::start(board.clone(), options)?);
+            server = Some(WebServer::start(board.clone(), ServerOptions { tls, token, ask: ask.clone() })?);
         }
-        Ok(Web { board, events, before: (first, 0), server, credentials, waiting, questions, _ask: ask })
+        let web =
+            Web { board, events, before: (first, 0), server, missing, credentials, waiting, questions, _ask: ask };
+        listeners.into_iter().for_each(|listener| web.listen(listener));
+        Ok(web)
+    }
+
+    fn listen(&self, listener: TcpListener) {
+        let (Some(server), Ok(address)) = (&self.server, listener.local_addr()) else { return };
+        let protocol = if self.credentials.tls.is_some() { "https" } else { "http" };
+        match server.listen(listener) {
+            Ok(()) => log(LogLevel::Info, "listening", &[("protocol", &protocol), ("address", &address)]),
+            Err(error) => log(LogLevel::Error, "not-listening", &[("address", &address), ("reason", &error)]),
+        }
+    }
+
+    /// Listens at the addresses that are free by now.
+    pub fn open_missing(&mut self) {
+        let missing = std::mem::take(&mut self.missing);
+        for address in missing {
+            match TcpListener::bind(address) {
+                Ok(listener) => self.listen(listener),
+                Err(_) => self.missing.push(address),
+            }
+        }
     }
 
     /// Publishes a new sample, and the events since the one before.

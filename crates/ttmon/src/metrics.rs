@@ -2,7 +2,7 @@
 
 use serve::MetricOptions;
 use show::text::clean;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use watch::args::MachineArgs;
 use watch::atomic_file::replace_file;
@@ -52,13 +52,9 @@ pub fn run(machine: &MachineArgs, args: &MetricsArgs) -> anyhow::Result<Exit> {
 
 fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    if out.is_terminal() {
-        // Labels may hold what processes call themselves.
-        for line in text.lines() {
-            writeln!(out, "{}", clean(line))?;
-        }
-    } else {
-        out.write_all(text.as_bytes())?;
+    // Labels may hold what processes call themselves, and a pipe may end at a terminal.
+    for line in text.lines() {
+        writeln!(out, "{}", clean(line))?;
     }
     out.flush()
 }

@@ -37,6 +37,21 @@ fn one_sample_is_printed_in_either_format_whatever_the_devices_are_like() {
 }
 
 #[test]
+fn what_a_process_calls_itself_never_reaches_a_terminal_as_it_is() {
+    let (machine, folder) = (machine(), tempfile::tempdir().unwrap());
+    let program = folder.path().join("\u{1b}[2Jx");
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let mut child = Command::new(&program).arg("600").spawn().unwrap();
+    machine.set_pids(0, &[child.id()]);
+    machine.open(child.id(), 3, 0, &["drm-client-id: 1", "drm-memory-dram: 7 KiB"]);
+    let printed = ttmon(&["metrics", "--root", machine.root()]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(printed.out.contains("name=\"?[2Jx\""), "{}", printed.out);
+    assert!(!printed.out.contains('\u{1b}'), "{:?}", printed.out);
+}
+
+#[test]
 fn a_textfile_is_replaced_whole_and_everybody_may_read_it() {
     use std::os::unix::fs::PermissionsExt;
     let (machine, folder) = (machine(), tempfile::tempdir().unwrap());

@@ -113,8 +113,9 @@ fn serve() -> Served {
         };
         answer.send(text.into()).is_ok()
     });
-    let options = ServerOptions { listeners: vec![listener], tls: None, token: None, ask };
-    Served { _server: WebServer::start(published, options).unwrap(), address }
+    let server = WebServer::start(published, ServerOptions { tls: None, token: None, ask }).unwrap();
+    server.listen(listener).unwrap();
+    Served { _server: server, address }
 }
 
 impl Served {

@@ -22,7 +22,7 @@ fn start(options: &[&str]) -> Service {
 fn address(service: &Service) -> String {
     let log = service.log();
     let (_, rest) = log.split_once("address=").unwrap_or_else(|| panic!("{log}"));
-    rest.lines().next().unwrap().to_owned()
+    rest.split_whitespace().next().unwrap().to_owned()
 }
 
 fn connect(service: &Service) -> TcpStream {
@@ -104,15 +104,14 @@ fn other_machines_are_served_with_keys_or_insecure_and_else_not_at_all() {
         "error: --listen 0.0.0.0:0: other machines are served with --tls-cert, --tls-key and --token-file, or with --insecure, \
          which allows unauthenticated access\n"
     );
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = taken.local_addr().unwrap().to_string();
+    let place = "192.0.2.1:9746";
     assert_eq!(
-        refused(&["--listen", &place]),
-        format!("error: --listen {place}: cannot listen there: Address already in use (os error 98)\n")
+        refused(&["--listen", place, "--insecure"]).lines().last().unwrap(),
+        format!("error: --listen {place}: cannot listen there: Cannot assign requested address (os error 99)")
     );
     assert!(refused(&["--listen", "nowhere"]).ends_with("expected ADDRESS:PORT, such as 127.0.0.1:9746, or off\n"));
     assert_eq!(
-        refused(&["--listen", "off", "--listen", &place]),
+        refused(&["--listen", "off", "--listen", place]),
         "error: --listen off cannot be combined with other addresses\n"
     );
     let empty = folder.path().join("empty");
@@ -125,23 +124,17 @@ fn other_machines_are_served_with_keys_or_insecure_and_else_not_at_all() {
 }
 
 #[test]
-fn the_usual_port_is_done_without_when_it_is_taken() {
-    // Taken by this, or by somebody else already.
-    let _taken = TcpListener::bind("127.0.0.1:9746");
-    let (machine, folder) = (Machine::with(&[Chip::p150a(0)]), tempfile::tempdir().unwrap());
-    let log = folder.path().join("log");
-    let mut child = Command::new(TTMON)
-        .args(["serve", "--poc-socket", "off", "--root", machine.root(), "--socket"])
-        .arg(folder.path().join("s"))
-        .stderr(std::fs::File::create(&log).unwrap())
-        .env_remove("JOURNAL_STREAM")
-        .spawn()
-        .unwrap();
-    let text = || std::fs::read_to_string(&log).unwrap();
-    wait_for(|| text().contains("event=ready"), text);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(text().contains("level=warning event=not-listening address=127.0.0.1:9746"), "{}", text());
+fn a_port_that_is_taken_is_a_warning_and_is_tried_again() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let machine = Machine::with(&[Chip::p150a(0)]);
+    let service = Service::start_with(machine, &["--listen", &address.to_string()]);
+    let warning = format!("level=warning event=not-listening address={address} reason=\"Address already in use");
+    assert!(service.log().contains(&warning), "{}", service.log());
+    assert_eq!(service.snapshot()["devices"][0]["id"], "0");
+    drop(taken);
+    wait_for(|| service.log().contains(&format!("event=listening protocol=http address={address}")), || service.log());
+    assert_eq!(get(&service, "/api/v1/snapshot")["devices"][0]["id"], "0");
 }
 
 #[test]

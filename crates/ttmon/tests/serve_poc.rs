@@ -6,6 +6,7 @@ mod support;
 
 use serde_json::json;
 use sim::tree::Chip;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use support::harness::needs_root;
 use support::service::{Poc, Service, wait_for};
@@ -421,7 +422,7 @@ fn a_users_service_is_the_users_own() {
     let session = folder.path().join("session");
     std::fs::create_dir(&session).unwrap();
     std::os::unix::fs::chown(&session, Some(65534), Some(65534)).unwrap();
-    let as_nobody = |session: Option<&std::path::Path>| {
+    let as_nobody = |session: Option<&Path>| {
         let mut command = std::process::Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
         command
@@ -445,20 +446,57 @@ fn a_users_service_is_the_users_own() {
 #[test]
 fn a_second_instance_says_who_has_the_socket() {
     let mut service = service();
-    let second = |service: &Service| {
-        run(std::process::Command::new(TTMON)
-            .args(["serve", "--listen", "off", "--root", service.machine.root(), "--socket"])
-            .arg(service.folder.path().join("other.sock"))
-            .arg("--poc-socket")
-            .arg(service.poc_socket()))
-    };
-    let other = second(&service);
+    let other = run(std::process::Command::new(TTMON)
+        .args(["serve", "--listen", "off", "--root", service.machine.root(), "--socket"])
+        .arg(service.socket())
+        .arg("--poc-socket")
+        .arg(service.poc_socket()));
     assert_eq!(other.code, Some(2));
-    let who = format!("{}: is served by pid {} ({TTMON} serve", service.poc_socket().display(), service.pid());
+    let who = format!("{}: is served by pid {} ({TTMON} serve", service.socket().display(), service.pid());
     assert!(other.err.starts_with(&format!("error: {who}")), "{}", other.err);
-    assert!(!service.folder.path().join("other.sock").exists());
     assert!(service.terminate().success());
     assert!(!service.socket().exists() && !service.poc_socket().exists());
+}
+
+#[test]
+fn what_is_in_the_way_of_one_socket_does_not_stop_the_others_and_is_tried_again() {
+    type Put = fn(&Path);
+    let obstacles: [(&str, Put); 4] = [
+        ("is no socket", |path| std::fs::create_dir(path).unwrap()),
+        ("is no socket", |path| std::os::unix::fs::symlink(path.with_extension("target"), path).unwrap()),
+        ("is no socket", |path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success())),
+        ("is served by pid ", |path| {
+            // Stays open to the end of the test.
+            std::mem::forget(std::os::unix::net::UnixListener::bind(path).unwrap());
+        }),
+    ];
+    for (why, put) in obstacles {
+        let folder = tempfile::tempdir().unwrap();
+        let poc = folder.path().join("poc.sock");
+        std::fs::write(poc.with_extension("target"), "precious").unwrap();
+        put(&poc);
+        let service = Service::start_in(folder, Machine::with(&[Chip::p150a(0)]), &[]);
+        let log = service.log();
+        let warning =
+            log.lines().find(|line| line.starts_with("level=warning event=not-listening protocol=poc reason="));
+        assert!(warning.is_some_and(|line| line.contains(why) && line.contains("poc.sock: ")), "{log}");
+        assert_eq!(service.snapshot()["devices"][0]["id"], "0");
+        // As it was, and no longer in the way.
+        assert_eq!(std::fs::read_to_string(poc.with_extension("target")).unwrap(), "precious");
+        std::fs::rename(&poc, poc.with_extension("aside")).unwrap();
+        wait_for(|| service.log().contains("event=listening protocol=poc"), || service.log());
+        expect(&mut service.c(), "query 0", &[0; 6]);
+    }
+}
+
+#[test]
+fn a_read_only_run_is_named_with_its_path() {
+    if !needs_root("a_read_only_run_is_named_with_its_path") {
+        return;
+    }
+    let script = format!("mount -t tmpfs -o ro none /run; {TTMON} serve --sim --listen off --poc-socket off");
+    let refused = run(std::process::Command::new("unshare").args(["-m", "sh", "-c", &script]));
+    assert_eq!(refused.err, "error: /run/ttmon: cannot be created: Read-only file system (os error 30)\n");
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod support;
 use serde_json::{Value, json};
 use sim::tree::Chip;
 use std::process::Command;
-use support::harness::{Harness, needs_root};
+use support::harness::{Harness, needs_root, only_child};
 use support::service::{Service, wait_for};
 use support::{Machine, run};
 
@@ -155,7 +155,9 @@ fn a_service_that_does_not_answer_is_named_and_done_without() {
     let machine = machine();
     let keeper = rested(&machine, 9);
     let mut service = Service::start(machine);
-    service.signal(rustix::process::Signal::STOP);
+    // The process that was started waits for the one that serves.
+    let serving = only_child(service.child.id()).and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
+    rustix::process::kill_process(serving.unwrap(), rustix::process::Signal::STOP).unwrap();
     for command in ["smi", "mem"] {
         let told = asked(&service, &[command], true);
         assert_eq!(told["processes"][0]["pid"], json!(keeper.pid));

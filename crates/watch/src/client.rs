@@ -3,7 +3,8 @@
 use crate::rules::RulesReply;
 use ledger::wire::{Frames, Hello, OF_THE_MACHINE, OF_THE_USER, Request, VERSION, Wanted, frame};
 use model::{ExitRecord, Fault, ListedBuffer, Snapshot};
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
 use serde::Deserialize;
 use std::io::{self, Read, Write};
@@ -127,8 +128,14 @@ impl ServiceClient {
             return Some(());
         }
         for place in self.places.clone() {
-            let stream = match UnixStream::connect(&place) {
+            let stream = match stream_to(&place) {
                 Ok(stream) => stream,
+                Err(error) if is_late(&error) => {
+                    self.not_before = Some(Instant::now() + REST);
+                    let reason = "the service does not answer: too many clients wait for it; reading directly instead";
+                    self.complaint = Some(Fault::new(place.to_string_lossy(), reason));
+                    return None;
+                }
                 Err(error) if self.is_named => {
                     self.complaint =
                         Some(Fault::new(place.to_string_lossy(), format!("cannot connect to the service: {error}")));
@@ -204,6 +211,41 @@ pub fn program() -> String {
     format!("ttmon {}", env!("CARGO_PKG_VERSION"))
 }
 
+/// Connects within a deadline. A service that is stopped accepts none, and connecting waits as soon as its backlog is full.
+fn stream_to(place: &Path) -> io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
+    connect(&socket, &SocketAddrUnix::new(place)?)?;
+    Ok(socket.into())
+}
+
 fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_service_with_a_full_backlog_does_not_answer_and_holds_nobody_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("sock");
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let new = || socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        let (listener, address) = (new(), SocketAddrUnix::new(&place).unwrap());
+        rustix::net::bind(&listener, &address).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let waiting: Vec<_> = std::iter::repeat_with(new).take_while(|one| connect(one, &address).is_ok()).collect();
+        assert!(!waiting.is_empty());
+        let mut client = ServiceClient::new(Some(&place)).unwrap();
+        let (done, finished) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let answers = [client.snapshot().is_some(), client.snapshot().is_some()];
+            done.send((answers, client.complaint())).unwrap();
+        });
+        let (answers, complaint) = finished.recv_timeout(Duration::from_secs(60)).expect("it hangs");
+        assert_eq!(answers, [false, false]);
+        assert!(complaint.unwrap().reason.contains("the service does not answer"));
+    }
 }

@@ -152,7 +152,7 @@ fn requests_in_one_breath_are_answered_in_their_order() {
 }
 
 #[test]
-fn who_guesses_at_the_token_has_to_wait_and_others_do_not() {
+fn who_guesses_at_the_token_has_to_wait_and_who_has_it_does_not() {
     let served = TestServer::with(Some("s3cret-token"), None);
     let ask = |stream: &mut TcpStream, token: &str| {
         let request = format!("GET /api/v1/snapshot HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
@@ -165,14 +165,46 @@ fn who_guesses_at_the_token_has_to_wait_and_others_do_not() {
         assert_eq!((answer.status, answer.reason().as_str()), (401, "that is not the token"), "{guess}");
         assert_eq!(answer.headers["www-authenticate"], "Bearer realm=\"ttmon\"");
     }
-    let answer = ask(&mut guesser, "s3cret-token");
+    let (answer, asked) = (ask(&mut guesser, "b"), Instant::now());
     assert_eq!(answer.status, 429);
+    assert_eq!(ask(&mut guesser, "c").status, 429);
+    assert!(asked.elapsed() >= Duration::from_millis(900), "each further guess takes a second: {:?}", asked.elapsed());
+    assert_eq!(ask(&mut guesser, "s3cret-token").status, 200, "another client at the same address");
     assert!((1..=30).contains(&answer.headers["retry-after"].parse::<u32>().unwrap()));
     assert_eq!(ask(&mut from("127.0.0.3", served.address), "s3cret-token").status, 200);
     let none = served.get("/api/v1/snapshot");
     let why = "a token is needed: send it as \"Authorization: Bearer TOKEN\"";
     assert_eq!((none.status, none.reason().as_str()), (401, why));
     assert_eq!((served.get("/healthz").status, served.get("/").status, served.get("/metrics").status), (200, 200, 401));
+}
+
+#[test]
+fn a_stream_ends_when_its_token_is_no_longer_valid() {
+    let served = TestServer::with(Some("old"), None);
+    let mut stream = served.connect();
+    let request = "GET /api/v1/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer old\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    assert_eq!(read_answer(&mut stream, false).unwrap().status, 200);
+    served.server.set_keys(None, Some("old".into()));
+    let mut buffer = [0; 4096];
+    assert!(stream.read(&mut buffer).unwrap() > 0, "the token is still the same");
+    served.server.set_keys(None, Some("new".into()));
+    let (mut rest, changed) = (Vec::new(), Instant::now());
+    while !rest.ends_with(b"0\r\n\r\n") {
+        assert!(changed.elapsed() < Duration::from_secs(25), "the stream goes on");
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0);
+        rest.extend(&buffer[..count]);
+    }
+    stream.write_all(request.as_bytes()).unwrap();
+    assert_eq!(read_answer(&mut stream, false).unwrap().status, 401);
+}
+
+#[test]
+fn two_host_headers_are_a_bad_request() {
+    let served = TestServer::start();
+    let answer = served.ask("GET", "/api/v1/snapshot", &["Host: 127.0.0.1"]);
+    assert_eq!((answer.status, answer.reason().as_str()), (400, "a request names one host: send one Host header"));
 }
 
 #[test]

@@ -117,6 +117,37 @@ fn a_service_with_a_certificate_and_a_token_is_asked_with_both() {
 }
 
 #[test]
+fn a_self_signed_certificate_of_an_authority_is_trusted_when_it_is_the_one_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    // As `openssl req -x509` makes them.
+    let make = |file: &str, name: &str, until: i32| {
+        let mut params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.not_after = rcgen::date_time_ymd(until, 1, 1);
+        let key = rcgen::KeyPair::generate().unwrap();
+        std::fs::write(path(file), params.self_signed(&key).unwrap().pem()).unwrap();
+        std::fs::write(path("key.pem"), key.serialize_pem()).unwrap();
+        Served::start("n150", &["--tls-cert", &path(file), "--tls-key", &path("key.pem")])
+    };
+    let ask = |served: &Served, ca: &str| {
+        ttmon(&["smi", "-L", "--host", &format!("https://{}", served.address), "--ca", &path(ca)])
+    };
+    let served = make("cert.pem", "127.0.0.1", 4000);
+    let run = ask(&served, "cert.pem");
+    assert_eq!((run.code, run.out.lines().count()), (Some(0), 1), "{}", run.err);
+    let (old, other) = (make("old.pem", "127.0.0.1", 2001), make("other.pem", "localhost", 4000));
+    for (served, ca, why) in [
+        (&served, "other.pem", "CaUsedAsEndEntity"),
+        (&old, "old.pem", "xpired"),
+        (&other, "other.pem", "not valid for name"),
+    ] {
+        let run = ask(served, ca);
+        assert!(run.code == Some(7) && run.err.contains(why), "{ca}: {}", run.err);
+    }
+}
+
+#[test]
 fn a_service_that_is_killed_and_started_again_is_seen_to_go_and_come() {
     let (one, mut other) = (Served::start("p150x2", &[]), Served::start("n150", &[]));
     let hosts = format!("{},{}", one.address, other.address);

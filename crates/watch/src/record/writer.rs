@@ -127,7 +127,8 @@ impl Recorder {
         if self.chunks.len() == MOST_CHUNKS {
             return Err(io::Error::other("it is as long as a recording can be: begin another"));
         }
-        let frame = self.compressor.compress(&self.text)?;
+        let frame =
+            self.compressor.compress(&self.text).map_err(|_| io::Error::other("samples cannot be compressed"))?;
         let header = Header {
             frame: frame.len() as u32,
             text: self.text.len() as u32,

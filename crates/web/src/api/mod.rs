@@ -55,12 +55,14 @@ pub fn is_open(path: &str) -> bool {
     path == "/healthz" || page::ASSETS.iter().any(|asset| asset.path == path)
 }
 
+/// A stream ends when `revoked` does.
 pub async fn answer(
     published: &Arc<Published>,
     ask: &Asker,
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
+    revoked: impl Future<Output = ()> + Send + 'static,
 ) -> HandlerResult {
     check(method, uri)?;
     if let Some(asset) = page::ASSETS.iter().find(|asset| asset.path == uri.path()) {
@@ -76,7 +78,7 @@ pub async fn answer(
         Handler::Asked(question) => json_text(&SharedText::new(put(ask, question(&query)).await?), headers),
         Handler::Streamed => {
             let since = query.number("since").map(i64::cast_unsigned);
-            let mut response = Response::new(AnswerBody::Stream(stream::begin(published.clone(), since)));
+            let mut response = Response::new(AnswerBody::Stream(stream::begin(published.clone(), since, revoked)));
             let fields = response.headers_mut();
             fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
             fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

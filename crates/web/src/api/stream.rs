@@ -10,13 +10,22 @@ use tokio::time::timeout;
 /// A comment line keeps proxies from closing the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Begins with what there is now, and with the events behind a number, if one is named.
-pub fn begin(published: Arc<Published>, since: Option<u64>) -> mpsc::Receiver<Bytes> {
+/// Begins with what there is now, and with the events behind a number, if one is named. Ends when `revoked` does.
+pub fn begin(
+    published: Arc<Published>,
+    since: Option<u64>,
+    revoked: impl Future<Output = ()> + Send + 'static,
+) -> mpsc::Receiver<Bytes> {
     // One piece on its way, and the next is chosen when there is room for it: the newest then.
     let (pieces, taken) = mpsc::channel(1);
     let position =
         StreamPosition { sample: 0, event: since.unwrap_or_else(|| published.lock().events.newest), alerts: 0 };
-    tokio::spawn(send_all(published, position, pieces));
+    tokio::spawn(async move {
+        tokio::select! {
+            () = send_all(published, position, pieces) => {}
+            () = revoked => {}
+        }
+    });
     taken
 }
 

@@ -20,18 +20,17 @@ use peers::{ConnectionSlot, Peers};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 use write_timeout::WriteTimeout;
 
 pub struct ServerOptions {
-    pub listeners: Vec<std::net::TcpListener>,
     /// The certificate; without one, plain HTTP.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     pub token: Option<String>,
@@ -41,6 +40,7 @@ pub struct ServerOptions {
 /// A thread that answers requests. Dropping it ends the thread and all connections.
 pub struct WebServer {
     shared: Arc<ServerShared>,
+    runtime: tokio::runtime::Handle,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -49,7 +49,7 @@ struct ServerShared {
     published: Arc<Published>,
     ask: Asker,
     peers: Arc<Peers>,
-    keys: RwLock<Credentials>,
+    keys: watch::Sender<Credentials>,
 }
 
 #[derive(Clone)]
@@ -60,6 +60,8 @@ struct Credentials {
 
 /// How long a request may take to arrive, and how long a connection may be idle.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
+/// How long a client that has guessed too often waits for each answer.
+const GUESS_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_REQUEST: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
 
@@ -70,30 +72,26 @@ impl WebServer {
             published,
             ask: options.ask,
             peers: Arc::new(Peers::default()),
-            keys: RwLock::new(Credentials::new(options.tls, options.token)),
+            keys: watch::Sender::new(Credentials::new(options.tls, options.token)),
         });
         let (end, ended) = oneshot::channel();
-        let (of_thread, listeners) = (shared.clone(), options.listeners);
-        let run = move || {
-            runtime.block_on(async {
-                for listener in listeners {
-                    // A socket that no longer listens cannot be repaired here.
-                    if listener.set_nonblocking(true).is_ok()
-                        && let Ok(listener) = TcpListener::from_std(listener)
-                    {
-                        tokio::spawn(accept(listener, of_thread.clone()));
-                    }
-                }
-                let _ = ended.await;
-            });
-        };
+        let handle = runtime.handle().clone();
+        let run = move || drop(runtime.block_on(ended));
         let thread = std::thread::Builder::new().name("ttmon-web".into()).spawn(run)?;
-        Ok(WebServer { shared, end: Some(end), thread: Some(thread) })
+        Ok(WebServer { shared, runtime: handle, end: Some(end), thread: Some(thread) })
     }
 
-    /// Replaces certificate and token, for all connections from now on.
+    /// Answers at one more address.
+    pub fn listen(&self, listener: std::net::TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let _inside = self.runtime.enter();
+        drop(tokio::spawn(accept(TcpListener::from_std(listener)?, self.shared.clone())));
+        Ok(())
+    }
+
+    /// Replaces certificate and token, for all connections from now on. Streams of another token end.
     pub fn set_keys(&self, tls: Option<Arc<rustls::ServerConfig>>, token: Option<String>) {
-        *self.shared.keys.write().unwrap_or_else(PoisonError::into_inner) = Credentials::new(tls, token);
+        self.shared.keys.send_replace(Credentials::new(tls, token));
     }
 }
 
@@ -114,7 +112,7 @@ impl Credentials {
 
 impl ServerShared {
     fn keys(&self) -> Credentials {
-        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.keys.borrow().clone()
     }
 }
 
@@ -186,14 +184,23 @@ async fn respond(
     shared.published.requests.fetch_add(1, Relaxed);
     let considered = async {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        auth::authorize(shared.keys().token.as_deref(), &shared.peers, ends, uri, headers)?;
+        if headers.get_all(header::HOST).iter().count() > 1 {
+            return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, "a request names one host: send one Host header"));
+        }
+        let token = shared.keys().token;
+        auth::authorize(token.as_deref(), &shared.peers, ends, uri, headers)?;
         if !hyper::body::Body::is_end_stream(request.body()) {
             let refusal = HttpRefusal::new(StatusCode::BAD_REQUEST, "a request here has no body: leave it out");
             return Err(refusal.with(header::CONNECTION, "close"));
         }
-        api::answer(&shared.published, &shared.ask, method, uri, headers).await
+        let mut keys = shared.keys.subscribe();
+        let revoked = async move { drop(keys.wait_for(|keys| keys.token != token).await) };
+        api::answer(&shared.published, &shared.ask, method, uri, headers, revoked).await
     };
     let mut response = considered.await.unwrap_or_else(HttpRefusal::response);
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        tokio::time::sleep(GUESS_PAUSE).await;
+    }
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Ok(response)

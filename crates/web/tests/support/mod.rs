@@ -88,8 +88,9 @@ impl TestServer {
         let published =
             Arc::new(Published::new(first, Duration::from_secs(1), Default::default(), vec![event("it began")]));
         let token = token.map(str::to_owned);
-        let options = ServerOptions { listeners: vec![listener], tls, token, ask: asker() };
+        let options = ServerOptions { tls, token, ask: asker() };
         let server = WebServer::start(published.clone(), options).unwrap();
+        server.listen(listener).unwrap();
         TestServer { published, server, address }
     }
 

@@ -1,0 +1,148 @@
+//! TLS to servers whose certificates a file names, also those that are certificates of authorities themselves.
+//!
+//! `openssl req -x509` makes such a certificate (CA:TRUE), and the usual verifier refuses it as the certificate of a server. One that is
+//! byte for byte in the file is accepted, if its name and its dates are right.
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    StreamOwned,
+};
+use std::io::{Read, Write};
+use std::sync::Arc;
+use ureq::unversioned::transport::{
+    Buffers, ConnectProxyConnector, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, TcpConnector,
+    Transport, TransportAdapter,
+};
+
+/// Connects, and trusts these certificates alone.
+pub fn connector(
+    trusted: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+) -> anyhow::Result<impl Connector> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(trusted.iter().cloned());
+    let usual = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone()).build()?;
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(NamedCertificates { trusted, usual }))
+        .with_no_client_auth();
+    let tcp = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default());
+    Ok(tcp.chain(TlsConnector(Arc::new(config))))
+}
+
+#[derive(Debug)]
+struct NamedCertificates {
+    trusted: Vec<CertificateDer<'static>>,
+    usual: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for NamedCertificates {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified = self.usual.verify_server_cert(shown, between, name, ocsp, now);
+        match &verified {
+            // The dates were right: they are checked before this.
+            Err(Error::InvalidCertificate(CertificateError::Other(why)))
+                if why.0.to_string() == "CaUsedAsEndEntity" && self.trusted.contains(shown) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            _ => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
+}
+
+#[derive(Debug)]
+struct TlsConnector(Arc<ClientConfig>);
+
+impl<In: Transport> Connector<In> for TlsConnector {
+    type Out = Either<In, TlsTransport>;
+
+    fn connect(&self, details: &ConnectionDetails<'_>, below: Option<In>) -> Result<Option<Self::Out>, ureq::Error> {
+        let Some(below) = below else { return Ok(None) };
+        if !details.needs_tls() || below.is_tls() {
+            return Ok(Some(Either::A(below)));
+        }
+        let host = details.uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| ureq::Error::Tls("the host is no name"))?;
+        let connection = ClientConnection::new(self.0.clone(), name)?;
+        let mut stream =
+            StreamOwned::new(connection, TransportAdapter::new(below.boxed(), details.current_time.clone()));
+        stream.sock.set_timeout(details.timeout);
+        stream.conn.complete_io(&mut stream.sock)?;
+        let buffers = LazyBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size());
+        Ok(Some(Either::B(TlsTransport { buffers, stream })))
+    }
+}
+
+struct TlsTransport {
+    buffers: LazyBuffers,
+    stream: StreamOwned<ClientConnection, TransportAdapter>,
+}
+
+impl std::fmt::Debug for TlsTransport {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("TlsTransport")
+    }
+}
+
+impl Transport for TlsTransport {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
+        self.stream.sock.set_timeout(timeout);
+        Ok(self.stream.write_all(&self.buffers.output()[..amount])?)
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        self.stream.sock.set_timeout(timeout);
+        let count = self.stream.read(self.buffers.input_append_buf())?;
+        self.buffers.input_appended(count);
+        Ok(count > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.stream.sock.get_mut().is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        true
+    }
+}
