@@ -251,8 +251,12 @@ pub(crate) struct Trouble {
     pub no_data: u32,
     /// The device was removed while we read.
     pub removed: bool,
-    /// A reading was all-ones, which is what the bus answers for a chip that does not respond.
-    pub all_ones: bool,
+    /// Readings of the chip that gave a value.
+    pub values: u32,
+    /// Readings that were all-ones, which is what the bus answers for a chip that does not respond.
+    pub all_ones: u32,
+    /// The PCI config space was all-ones, too: nothing answers on the bus.
+    pub bus_is_dead: bool,
 }
 
 impl Trouble {

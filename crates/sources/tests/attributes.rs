@@ -266,6 +266,7 @@ fn a_chip_that_hangs_keeps_its_identity_and_nothing_else() {
     let mut sampler = sampler(&machine, false);
     let known = sampler.sample().devices.remove(0);
     machine.set("0/tt_aiclk = 4294967295");
+    machine.bytes("sys/class/tenstorrent/tenstorrent!0/device/config", &[0xff; 64]);
     for _ in 0..2 {
         let hung = sampler.sample().devices.remove(0);
         assert_eq!(hung.state.name(), "hung");

@@ -94,8 +94,9 @@ fn a_wormhole_whose_firmware_still_boots_has_a_link_and_no_readings() {
     check(
         &machine,
         expect![[r#"
-        0 ok gen=4 lanes=16 used=0 stale=0
-    "#]],
+            0 no telemetry gen=4 lanes=16 used=0 stale=0
+            fault tenstorrent/tenstorrent!0: no telemetry: the firmware has published none (it is booting, or has failed)
+        "#]],
     );
 }
 
@@ -109,6 +110,14 @@ fn readings_appear_when_the_firmware_is_up() {
     assert_eq!(snapshot.devices[0].board.as_deref(), Some("p150a"));
     assert_eq!(snapshot.devices[0].asic_temp.unwrap().0, 54.012);
 }
+
+/// What a chip that does not respond answers first.
+const HUNG: &str = "
+    0/tt_aiclk = 4294967295
+    0/tt_heartbeat = 4294967295
+    0/hwmon2/temp1_input = 65535999
+    0/hwmon2/power1_input = 4293967296
+";
 
 #[test]
 fn a_hung_chip_shows_no_numbers() {
@@ -142,7 +151,7 @@ fn a_hung_chip_shows_no_numbers() {
 }
 
 #[test]
-fn each_sentinel_alone_means_that_the_chip_does_not_respond() {
+fn one_all_ones_value_is_a_fault_of_that_value_and_the_chip_is_ok() {
     for sentinel in [
         "0/tt_aiclk = 4294967295",
         "0/tt_axiclk = 4294967295",
@@ -161,16 +170,64 @@ fn each_sentinel_alone_means_that_the_chip_does_not_respond() {
         "0/hwmon2/power1_input = 4293967296",
         "0/hwmon2/power1_max = 4293967296",
     ] {
-        let seen = seen(&p150a().with(sentinel).sample());
-        assert!(seen.starts_with("0 hung used=0 stale=0\n"), "{sentinel}: {seen}");
+        let snapshot = p150a().with(sentinel).sample();
+        let (device, (file, _)) = (&snapshot.devices[0], sentinel[2..].split_once(" = ").unwrap());
+        assert_eq!(device.state.name(), "ok", "{sentinel}");
+        assert!(device.power.is_some() || device.asic_temp.is_some(), "{sentinel}: the other values stay");
+        let [fault] = &snapshot.faults[..] else { panic!("{sentinel}: {:?}", snapshot.faults) };
+        assert!(fault.path.ends_with(file) && fault.reason == "all-ones, which is not a measurement", "{fault:?}");
     }
+}
+
+#[test]
+fn most_values_all_ones_is_a_chip_that_does_not_respond() {
+    let machine = p150a().with("0/hwmon2/temp1_input = 65535999\n0/hwmon2/power1_input = 4293967296");
+    assert_eq!(machine.sample().devices[0].state.name(), "ok", "two of many");
+    machine.set("0/tt_aiclk = 4294967295\n0/tt_heartbeat = 4294967295");
+    assert_eq!(machine.sample().devices[0].state.name(), "hung");
+}
+
+const ANSWERS: &[u8] = &[0x52, 0x1e, 0x40, 0xb1];
+const CONFIG: &str = "sys/class/tenstorrent/tenstorrent!0/device/config";
+
+#[test]
+fn a_chip_without_telemetry_is_no_telemetry_and_on_a_dead_bus_hung() {
+    let machine = Machine::new().device(0, "0000:01:00.0", BLACKHOLE).with("0/pci/current_link_width = 16");
+    machine.bytes(CONFIG, ANSWERS);
+    check(
+        &machine,
+        expect![[r#"
+            0 no telemetry lanes=16 used=0 stale=0
+            fault tenstorrent/tenstorrent!0: no telemetry: the firmware has published none (it is booting, or has failed)
+        "#]],
+    );
+    machine.bytes(CONFIG, &[0xff; 64]);
+    check(
+        &machine,
+        expect![[r#"
+            0 hung used=0 stale=0
+            fault tenstorrent/tenstorrent!0: PCIe not responding (config space is all-ones)
+        "#]],
+    );
+}
+
+#[test]
+fn one_all_ones_value_on_a_dead_bus_is_enough_and_no_other_is_read() {
+    let machine = p150a().with("0/tt_aiclk = 4294967295");
+    machine.bytes(CONFIG, &[0xff; 64]);
+    let inject = |path: &Path| {
+        assert!(!path.ends_with("tt_heartbeat"), "a dead read may stall");
+        None
+    };
+    let snapshot = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default()).sample();
+    assert_eq!(snapshot.devices[0].state.name(), "hung");
 }
 
 #[test]
 fn a_chip_that_hangs_keeps_its_name_while_it_is_watched() {
     let machine = p150a();
     let mut sampler = watching(&machine, false);
-    machine.set("0/tt_aiclk = 4294967295");
+    machine.set(HUNG);
     expect![[r#"
         0 hung board=p150a serial=0000040331914049 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
         fault tenstorrent/tenstorrent!0: PCIe not responding (all readings are all-ones)
@@ -485,9 +542,10 @@ fn what_went_over_pcie_is_summed_over_wraps_resets_and_absences() {
     assert_eq!(flits(), Some(200), "a wrap");
     machine.set(&(counters(5) + "0/tt_heartbeat = 3"));
     assert_eq!(flits(), Some(205), "a reset");
-    machine.set("0/tt_aiclk = 4294967295");
+    machine.set(HUNG);
     assert_eq!(flits(), Some(205), "a chip that does not respond");
-    machine.set(&(counters(2) + "0/tt_aiclk = 1350\n0/tt_heartbeat = 900"));
+    machine.set(support::P150A);
+    machine.set(&(counters(2) + "0/tt_heartbeat = 900"));
     assert_eq!(flits(), Some(207), "a reset between two samples");
     std::fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
     assert_eq!(flits(), Some(207), "a device that is gone");

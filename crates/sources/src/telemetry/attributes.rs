@@ -43,10 +43,10 @@ use Folder::{Class, Hwmon, Pci};
 
 /// All attributes, in the order in which they are read.
 ///
-/// The clock comes first: on a chip that does not respond each read may stall, and one read is enough to know.
+/// The clock comes first: on a chip that does not respond each read may stall, and the config space then tells enough.
 pub static ATTRIBUTES: &[Attribute] = &[
     row(Class, "tt_aiclk", &figures::AICLK, Parse::Number(MEGAHERTZ)),
-    row(Class, "tt_heartbeat", &figures::HEARTBEAT, Parse::Number(Number::COUNT)),
+    row(Class, "tt_heartbeat", &figures::HEARTBEAT, Parse::Number(COUNT)),
     row(Hwmon, "temp1_input", &figures::ASIC_TEMP, Parse::Number(TEMPERATURE)),
     row(Hwmon, "power1_input", &figures::POWER, Parse::Number(MICROWATTS)),
     row(Hwmon, "fan1_input", &figures::FAN, Parse::Number(FAN_SPEED)),
@@ -56,7 +56,7 @@ pub static ATTRIBUTES: &[Attribute] = &[
     row(Hwmon, "curr1_input", &figures::CURRENT, Parse::Number(MILLIAMPERES)),
     row(Class, "tt_axiclk", &figures::AXICLK, Parse::Number(MEGAHERTZ)),
     row(Class, "tt_arcclk", &figures::ARCCLK, Parse::Number(MEGAHERTZ)),
-    row(Class, "tt_therm_trip_count", &figures::THERMAL_TRIPS, Parse::Number(TRIPS)),
+    row(Class, "tt_therm_trip_count", &figures::THERMAL_TRIPS, Parse::Number(COUNT)),
     row(Pci, "current_link_speed", &figures::PCIE_GENERATION, Parse::Text(parse::link_speed)),
     row(Pci, "current_link_width", &figures::PCIE_WIDTH, Parse::Text(parse::link_width)),
     row(Class, "tt_card_type", &figures::BOARD, Parse::Text(parse::board_name)),
@@ -82,7 +82,7 @@ const ALL_ONES: u64 = u32::MAX as u64;
 const ALL_ONES_KILO: u64 = 4_294_966_296;
 const ALL_ONES_MEGA: u64 = 4_293_967_296;
 
-const TRIPS: Number = Number { all_ones: Some(ALL_ONES), ..Number::COUNT };
+const COUNT: Number = Number { all_ones: Some(ALL_ONES), ..Number::COUNT };
 const MEGAHERTZ: Number = Number { all_ones: Some(ALL_ONES), plausible: 0..=9_999, ..Number::COUNT };
 const MILLIDEGREES: Number =
     Number { all_ones: Some(ALL_ONES_KILO), plausible: 0..=150_000, per_unit: 1e3, ..Number::COUNT };
@@ -115,6 +115,7 @@ impl Attribute {
             Parse::Number(number) => parse::read(folder, self.file, |text| number.parse(text), &mut buffer, trouble),
             Parse::Text(parse) => parse::read(folder, self.file, parse, &mut buffer, trouble),
         });
+        trouble.values += u32::from(self.folder != Pci && value.is_some());
         (self.figure.set)(device, self.label, &value.unwrap_or(Value::Absent));
     }
 }

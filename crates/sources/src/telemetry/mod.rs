@@ -114,12 +114,16 @@ impl DeviceReader {
         let mut device = self.fixed.clone();
         let known = self.known.take();
         self.read_changing(&mut device, mode, &mut trouble);
-        if !trouble.all_ones {
+        if !state::is_unresponsive(&trouble) {
             self.read_due(&mut device, known.as_ref(), mode, &mut trouble);
         }
         let heartbeat_stopped = self.heartbeat.has_stopped(device.heartbeat, Instant::now());
         device.state = state::decide(&device, &trouble, heartbeat_stopped);
         if let Some(reason) = state::reason(device.state, &trouble) {
+            if state::is_unresponsive(&trouble) {
+                // One reason says it all.
+                trouble.faults.clear();
+            }
             trouble.add(self.class.path(), reason);
         }
         if mode.rates {
@@ -131,23 +135,34 @@ impl DeviceReader {
         self.finish(device, trouble, known)
     }
 
-    /// Reads what changes all the time. Stops at the first sign that the chip does not respond.
+    /// Reads what changes all the time. Stops when the chip does not respond: each read may stall.
     fn read_changing(&mut self, device: &mut Device, mode: ReadMode, trouble: &mut Trouble) {
         if self.may_be_removed(mode) {
             self.hwmon.take_if(|hwmon| hwmon.is_removed());
         }
         for row in rows(|freshness| freshness == Freshness::Sample) {
             self.read_row(row, device, trouble);
-            if trouble.all_ones {
+            if trouble.all_ones == 1 && trouble.values == 0 {
+                trouble.bus_is_dead = self.bus_is_dead();
+            }
+            if state::is_unresponsive(trouble) {
                 return;
             }
         }
         // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.
-        if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data == 0 {
+        if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data + trouble.all_ones == 0 {
             self.hwmon = find_hwmon(&self.pci);
             let sensors = rows(|freshness| freshness == Freshness::Sample).filter(|row| row.folder == Folder::Hwmon);
             sensors.for_each(|row| self.read_row(row, device, trouble));
         }
+        if trouble.values + trouble.no_data == 0 {
+            trouble.bus_is_dead = self.bus_is_dead();
+        }
+    }
+
+    /// Whether the PCI config space reads all-ones, from the vendor's id at its start. It answers without the firmware.
+    fn bus_is_dead(&self) -> bool {
+        self.pci.read_start("config", &mut [0; 2]).is_ok_and(|vendor| vendor == [0xFF; 2])
     }
 
     /// Reads the other attributes if they are due, which all are after a reset.
@@ -203,7 +218,7 @@ impl DeviceReader {
 
     /// A device that cannot answer keeps the identity that it had, and shows no readings that are not its own.
     fn finish(&mut self, mut device: Device, trouble: Trouble, known: Option<Device>) -> Reading {
-        if trouble.all_ones {
+        if state::is_unresponsive(&trouble) {
             device = Device { state: device.state, pci_address: device.pci_address, ..Device::new(device.id) };
         }
         if device.state != State::Ok {

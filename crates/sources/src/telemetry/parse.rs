@@ -80,7 +80,10 @@ pub(crate) fn read<'a>(
     match parse(folder.text(file, buffer, trouble)?) {
         Parsed::Value(value) => return Some(value),
         Parsed::Absent => {}
-        Parsed::AllOnes => trouble.all_ones = true,
+        Parsed::AllOnes => {
+            trouble.all_ones += 1;
+            trouble.add(&folder.path_of(file), "all-ones, which is not a measurement");
+        }
         Parsed::Wrong(reason) => trouble.add(&folder.path_of(file), reason),
     }
     None

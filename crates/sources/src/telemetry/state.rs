@@ -24,6 +24,11 @@ impl Heartbeat {
     }
 }
 
+/// Whether the chip answers nothing: its PCI config space is all-ones, or most of its readings are. One alone is a wrong value.
+pub(crate) fn is_unresponsive(trouble: &Trouble) -> bool {
+    trouble.bus_is_dead || (trouble.all_ones >= 3 && trouble.all_ones > trouble.values)
+}
+
 pub(crate) fn decide(device: &Device, trouble: &Trouble, heartbeat_stopped: bool) -> State {
     // A single attribute may lack its tag; a reset silences the clocks and sensors all at once.
     let is_silenced = trouble.no_data > 0 && device.aiclk.is_none() && device.asic_temp.is_none();
@@ -31,7 +36,7 @@ pub(crate) fn decide(device: &Device, trouble: &Trouble, heartbeat_stopped: bool
     let nothing_answers = trouble.answers + trouble.no_data == 0;
     if trouble.removed {
         State::Lost
-    } else if trouble.all_ones {
+    } else if is_unresponsive(trouble) {
         State::Hung
     } else if nothing_answers {
         State::Lost
@@ -39,6 +44,8 @@ pub(crate) fn decide(device: &Device, trouble: &Trouble, heartbeat_stopped: bool
         State::Resetting
     } else if heartbeat_stopped {
         State::Hung
+    } else if trouble.values == 0 {
+        State::NoTelemetry
     } else {
         State::Ok
     }
@@ -47,7 +54,9 @@ pub(crate) fn decide(device: &Device, trouble: &Trouble, heartbeat_stopped: bool
 /// Why a device is not ok.
 pub(crate) fn reason(state: State, trouble: &Trouble) -> Option<&'static str> {
     match state {
-        State::Hung if trouble.all_ones => Some("PCIe not responding (all readings are all-ones)"),
+        State::Hung if trouble.bus_is_dead => Some("PCIe not responding (config space is all-ones)"),
+        State::Hung if is_unresponsive(trouble) => Some("PCIe not responding (all readings are all-ones)"),
+        State::NoTelemetry => Some("no telemetry: the firmware has published none (it is booting, or has failed)"),
         State::Hung => Some("firmware heartbeat stopped"),
         State::Resetting => Some("reset in progress"),
         State::Lost => Some("device was removed while it was read"),
@@ -79,11 +88,14 @@ mod tests {
 
     #[test]
     fn a_state_follows_from_the_readings() {
-        let answering = || Trouble { answers: 9, ..Trouble::default() };
+        let answering = || Trouble { answers: 9, values: 9, ..Trouble::default() };
         assert_eq!(state(answering(), false), "ok");
         assert_eq!(state(answering(), true), "hung");
-        assert_eq!(state(Trouble { all_ones: true, ..answering() }, false), "hung");
-        assert_eq!(state(Trouble { removed: true, all_ones: true, ..answering() }, true), "lost");
+        assert_eq!(state(Trouble { all_ones: 3, values: 2, ..answering() }, false), "hung");
+        assert_eq!(state(Trouble { all_ones: 3, values: 4, ..answering() }, false), "ok", "some values are wrong");
+        assert_eq!(state(Trouble { bus_is_dead: true, ..answering() }, false), "hung");
+        assert_eq!(state(Trouble { values: 0, ..answering() }, false), "no telemetry");
+        assert_eq!(state(Trouble { removed: true, bus_is_dead: true, ..answering() }, true), "lost");
         assert_eq!(state(Trouble::default(), false), "lost", "nothing answers");
         assert_eq!(state(Trouble { no_data: 1, ..answering() }, false), "ok", "one tag is missing");
         let silenced = Trouble { no_data: 9, ..answering() };
