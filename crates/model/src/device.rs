@@ -47,6 +47,7 @@ pub struct Device {
     #[serde(rename = "arcclk_megahertz")]
     pub arcclk: Option<Megahertz>,
     pub heartbeat: Option<u32>,
+    pub heartbeat_verified: Option<bool>,
     pub thermal_trips: Option<u32>,
     pub thermal_trips_total: Option<u64>,
     pub in_use_by_pid: Option<u32>,

@@ -190,6 +190,11 @@ impl Dir {
         Ok(&buffer[..length])
     }
 
+    /// Looks for a file at its next read, even if it was missing before.
+    pub fn look_again(&self, name: &str) {
+        self.open_files.forget_missing(name);
+    }
+
     /// Reads a whole file of short records, up to 16 MiB.
     pub fn read_records(&self, name: &str, into: &mut Vec<u8>) -> rustix::io::Result<()> {
         self.ask(name.as_ref())?;

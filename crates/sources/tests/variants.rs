@@ -9,7 +9,7 @@ use sources::{Options, Sampler};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use support::{BLACKHOLE, Machine, WORMHOLE, p150a, seen};
 
@@ -118,6 +118,80 @@ const HUNG: &str = "
     0/hwmon2/temp1_input = 65535999
     0/hwmon2/power1_input = 4293967296
 ";
+
+#[test]
+fn a_wormhole_whose_telemetry_comes_late_and_in_parts_gets_its_name() {
+    let machine = Machine::new().device(0, "0000:81:00.0", WORMHOLE).with("0/pci/current_link_width = 16");
+    let mut sampler = machine.sampler(false);
+    for _ in 0..7 {
+        assert_eq!(sampler.sample().devices[0].state.name(), "no telemetry");
+    }
+    machine.set(
+        "0/tt_serial = 0100014511800001\n0/tt_aiclk = 500\n0/tt_arc_fw_ver = 2.37.0.0\n0/hwmon2/temp1_input = 51250",
+    );
+    let device = sampler.sample().devices.remove(0);
+    assert_eq!((device.state.name(), device.aiclk.unwrap().0, device.asic_temp.unwrap().0), ("ok", 500, 51.25));
+    assert_eq!(
+        (device.serial.as_deref(), device.firmware.arc.as_deref()),
+        (Some("0100014511800001"), Some("2.37.0.0"))
+    );
+    machine.set("0/tt_card_type = n300\n0/hwmon2/temp1_max = 75000");
+    std::thread::sleep(Duration::from_millis(5100));
+    let snapshot = sampler.sample();
+    let device = &snapshot.devices[0];
+    assert_eq!((device.board.as_deref(), device.asic_temp_max.unwrap().0), (Some("n300"), 75.0));
+    assert_eq!((snapshot.devices[1].id.to_string(), device.memory.dram_total.is_some()), ("0R".into(), true));
+}
+
+#[test]
+fn a_driver_without_limits_does_not_cause_all_fixed_attributes_to_be_read_each_time() {
+    let machine = p150a();
+    std::fs::remove_file(machine.path("sys/class/tenstorrent/tenstorrent!0/device/hwmon/hwmon2/temp1_max")).unwrap();
+    let reads = Arc::new(AtomicUsize::new(0));
+    let counted = reads.clone();
+    let inject = move |path: &Path| {
+        let fixed = ["tt_serial", "tt_asic_id", "tt_card_type", "tt_fw_bundle_ver", "in0_max", "curr1_max"];
+        counted.fetch_add(usize::from(fixed.iter().any(|name| path.ends_with(name))), Ordering::Relaxed);
+        None
+    };
+    let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default());
+    for _ in 0..5 {
+        assert_eq!(sampler.sample().devices[0].board.as_deref(), Some("p150a"));
+    }
+    assert_eq!(reads.load(Ordering::Relaxed), 6, "each of them once");
+}
+
+#[test]
+fn limits_and_versions_of_0_are_absent() {
+    let snapshot = p150a()
+        .with(
+            "
+            0/hwmon2/temp1_max = 0
+            0/hwmon2/power1_max = 0
+            0/hwmon2/in0_max = 0
+            0/hwmon2/curr1_max = 0
+            0/tt_fw_bundle_ver = 0.0.0.0
+            0/tt_m3app_fw_ver = 0.0.0
+            ",
+        )
+        .sample();
+    let device = &snapshot.devices[0];
+    assert_eq!(
+        (device.asic_temp_max, device.power_max, device.vcore_max, device.current_max),
+        (None, None, None, None)
+    );
+    assert_eq!(device.firmware, model::Firmware::default());
+    assert_eq!(snapshot.faults, []);
+}
+
+#[test]
+fn a_heartbeat_is_verified_when_it_was_seen_to_count_up() {
+    let machine = p150a();
+    let mut sampler = machine.sampler(false);
+    assert_eq!(sampler.sample().devices[0].heartbeat_verified, Some(false), "one reading proves nothing");
+    machine.set("0/tt_heartbeat = 482115");
+    assert_eq!(sampler.sample().devices[0].heartbeat_verified, Some(true));
+}
 
 #[test]
 fn a_hung_chip_shows_no_numbers() {

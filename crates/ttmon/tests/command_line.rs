@@ -83,6 +83,19 @@ fn a_chip_without_telemetry_exits_0_with_a_note_and_15_on_a_dead_bus() {
 }
 
 #[test]
+fn one_reading_verifies_no_heartbeat_and_two_do() {
+    let verified = |arguments: &[&str]| {
+        let run = ttmon(&[&["smi", "--json"], arguments].concat());
+        let last: serde_json::Value = serde_json::from_str(run.out.lines().last().unwrap()).unwrap();
+        (last["devices"][0]["heartbeat_verified"].as_bool(), last["devices"][0]["state"].clone(), run.code)
+    };
+    assert_eq!(verified(&["--sim=p150"]), (Some(false), "ok".into(), Some(0)));
+    assert_eq!(verified(&["--sim=p150", "--loop-ms=300", "-c2"]), (Some(true), "ok".into(), Some(0)));
+    assert_eq!(verified(&["--sim=p150", "--verify"]), (Some(true), "ok".into(), Some(0)));
+    assert_eq!(verified(&["--sim=p150,freeze=0@0s", "--verify"]), (Some(false), "hung".into(), Some(15)));
+}
+
+#[test]
 fn no_driver_is_exit_9_and_says_what_to_do() {
     let empty = tempfile::tempdir().unwrap();
     let (code, error) = fails(&["smi", "--root", empty.path().to_str().unwrap()]);

@@ -51,7 +51,7 @@ pub static ATTRIBUTES: &[Attribute] = &[
     row(Hwmon, "power1_input", &figures::POWER, Parse::Number(MICROWATTS)),
     row(Hwmon, "fan1_input", &figures::FAN, Parse::Number(FAN_SPEED)),
     // Firmware 19.11 and later allows this limit to change at any time.
-    row(Hwmon, "power1_max", &figures::POWER_MAX, Parse::Number(MICROWATTS)),
+    row(Hwmon, "power1_max", &figures::POWER_MAX, Parse::Number(limit(MICROWATTS))),
     row(Hwmon, "in0_input", &figures::VCORE, Parse::Number(MILLIVOLTS)),
     row(Hwmon, "curr1_input", &figures::CURRENT, Parse::Number(MILLIAMPERES)),
     row(Class, "tt_axiclk", &figures::AXICLK, Parse::Number(MEGAHERTZ)),
@@ -70,9 +70,9 @@ pub static ATTRIBUTES: &[Attribute] = &[
     wormhole("tt_arc_fw_ver", &figures::FIRMWARE_ARC),
     wormhole("tt_eth_fw_ver", &figures::FIRMWARE_ETHERNET),
     wormhole("tt_ttflash_ver", &figures::FIRMWARE_TT_FLASH),
-    row(Hwmon, "temp1_max", &figures::ASIC_TEMP_MAX, Parse::Number(MILLIDEGREES)),
-    row(Hwmon, "in0_max", &figures::VCORE_MAX, Parse::Number(Number { all_ones: Some(65_535), ..MILLIVOLTS })),
-    row(Hwmon, "curr1_max", &figures::CURRENT_MAX, Parse::Number(MILLIAMPERES)),
+    row(Hwmon, "temp1_max", &figures::ASIC_TEMP_MAX, Parse::Number(limit(MILLIDEGREES))),
+    row(Hwmon, "in0_max", &figures::VCORE_MAX, Parse::Number(limit(Number { all_ones: Some(65_535), ..MILLIVOLTS }))),
+    row(Hwmon, "curr1_max", &figures::CURRENT_MAX, Parse::Number(limit(MILLIAMPERES))),
     row(Pci, "max_link_speed", &figures::PCIE_MAX_GENERATION, Parse::Special(pcie::max_generation)),
     row(Pci, "max_link_width", &figures::PCIE_MAX_WIDTH, Parse::Special(pcie::max_width)),
 ];
@@ -95,6 +95,11 @@ const MILLIAMPERES: Number =
     Number { all_ones: Some(ALL_ONES_KILO), plausible: 0..=999_999, per_unit: 1e3, ..Number::COUNT };
 /// All-ones does not mean a chip that does not respond here: the firmware says that it controls no fan.
 const FAN_SPEED: Number = Number { absent: Some(ALL_ONES), plausible: 0..=29_999, ..Number::COUNT };
+
+/// A firmware that knows no limit says 0.
+const fn limit(number: Number) -> Number {
+    Number { absent: Some(0), ..number }
+}
 
 const fn row(folder: Folder, file: &'static str, figure: &'static Figure<Device>, parse: Parse) -> Attribute {
     Attribute { folder, file, figure, label: 0, only: None, parse }
