@@ -369,9 +369,24 @@ fn a_device_that_was_there_is_lost_with_its_name_and_may_return() {
     let mut sampler = watching(&machine, false);
     std::fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
     std::fs::create_dir(machine.path("sys/class/tenstorrent")).unwrap();
+    std::fs::remove_file(machine.path("sys/bus/pci/devices/0000:01:00.0")).unwrap();
     let lost = sampler.sample();
     assert_eq!((lost.devices[0].state.name(), lost.devices[0].board.as_deref()), ("lost", Some("p150a")));
     std::fs::remove_dir(machine.path("sys/class/tenstorrent")).unwrap();
+    std::fs::rename(machine.path("away"), machine.path("sys/class/tenstorrent")).unwrap();
+    assert_eq!(sampler.sample().devices[0].state.name(), "ok");
+}
+
+#[test]
+fn a_device_whose_driver_was_unloaded_is_listed_once_under_its_name() {
+    let machine = p150a();
+    let mut sampler = watching(&machine, false);
+    std::fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
+    let snapshot = sampler.sample();
+    let listed: Vec<_> =
+        snapshot.devices.iter().map(|it| (it.id.to_string(), it.state.name(), it.board.as_deref())).collect();
+    assert_eq!(listed, [("0".to_owned(), "no driver", Some("p150a"))]);
+    assert_eq!(snapshot.devices[0].asic_temp, None, "no reading that is not its own");
     std::fs::rename(machine.path("away"), machine.path("sys/class/tenstorrent")).unwrap();
     assert_eq!(sampler.sample().devices[0].state.name(), "ok");
 }
@@ -814,6 +829,24 @@ fn holders_that_cannot_be_named_make_the_memory_unknown_and_not_zero() {
         assert_eq!((device.memory.dram_used, snapshot.faults.len()), (None, faults), "{pids}");
         assert_eq!(snapshot.processes, []);
     }
+}
+
+#[test]
+fn a_child_that_inherited_the_open_file_of_an_exited_process_is_named() {
+    let mut exited = std::process::Command::new("true").spawn().unwrap();
+    exited.wait().unwrap();
+    let machine = p150a().with(&format!("0/pids = {}", exited.id()));
+    machine.bytes("dev/tenstorrent/0", b"");
+    let node = std::fs::File::open(machine.path("dev/tenstorrent/0")).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("60").stdin(node).spawn().unwrap();
+    let mut sampler = machine.sampler(false);
+    for _ in 0..2 {
+        let snapshot = sampler.sample();
+        assert_eq!(snapshot.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [child.id()]);
+        assert_eq!((snapshot.devices[0].memory.untracked_processes, snapshot.faults), (1, vec![]));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -96,6 +96,15 @@ fn one_reading_verifies_no_heartbeat_and_two_do() {
 }
 
 #[test]
+fn where_a_device_is_used_by_a_process_without_a_name_the_table_does_not_say_that_none_uses_it() {
+    let machine = Machine::with(&[Chip { pids: Some(vec![0]), ..Chip::p150a(0) }]);
+    for command in ["smi", "mem"] {
+        let run = ttmon(&[command, "--root", machine.root()]);
+        assert!(run.out.contains(" Used by processes that cannot be named"), "{}", run.out);
+    }
+}
+
+#[test]
 fn no_driver_is_exit_9_and_says_what_to_do() {
     let empty = tempfile::tempdir().unwrap();
     let (code, error) = fails(&["smi", "--root", empty.path().to_str().unwrap()]);

@@ -39,7 +39,8 @@ fn no_driver(snapshot: &Snapshot) -> String {
     match &snapshot.devices[..] {
         [] => format!("the tenstorrent driver is not loaded, and no Tenstorrent PCI device was found: {hint}"),
         devices => {
-            let addresses: Vec<String> = devices.iter().map(|device| device.id.to_string()).collect();
+            let addresses: Vec<String> =
+                devices.iter().filter_map(|device| Some(device.pci_address.as_ref()?.to_string())).collect();
             format!("the tenstorrent driver is not loaded, so {} cannot be read: {hint}", addresses.join(", "))
         }
     }

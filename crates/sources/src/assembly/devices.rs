@@ -1,7 +1,7 @@
 //! The devices as they are known now: read, silent, lost, remote or without a driver.
 
 use super::Draft;
-use model::{Board, Device, DeviceId, Memory, State};
+use model::{Board, Device, DeviceId, Link, Memory, State};
 
 impl Draft<'_> {
     /// Adds all devices, in the order of their names.
@@ -12,9 +12,9 @@ impl Draft<'_> {
             let pci_address = Some(link.address.clone());
             self.devices.push(Device { pci_address, state: State::Silent, ..Device::new(DeviceId::Local(*n)) });
         }
+        self.devices.append(&mut self.round.unbound);
         let remote: Vec<Device> = self.devices.iter().filter_map(remote_chip).collect();
         self.devices.extend(remote);
-        self.devices.append(&mut self.round.unbound);
         self.devices.sort_by(|a, b| a.id.cmp(&b.id));
     }
 
@@ -31,6 +31,25 @@ impl Draft<'_> {
                 device.pcie.device_to_host = None;
             }
             if !self.round.links.contains_key(n) {
+                let mut unbound = self.round.unbound.iter_mut();
+                // Its driver was unloaded. It keeps its number, its name and its totals.
+                if let Some(same) = unbound.find(|unbound| unbound.pci_address == device.pci_address) {
+                    let Device { id, board, serial, asic_id, sample_age_seconds, thermal_trips_total, pcie, .. } =
+                        device;
+                    let Link { host_to_device_total, device_to_host_total, .. } = pcie;
+                    let pcie = Link { host_to_device_total, device_to_host_total, ..Link::default() };
+                    *same = Device {
+                        id,
+                        board,
+                        serial,
+                        asic_id,
+                        sample_age_seconds,
+                        thermal_trips_total,
+                        pcie,
+                        ..same.clone()
+                    };
+                    continue;
+                }
                 device.state = State::Lost;
             } else if is_fresh {
                 self.trouble.faults.extend(reading.trouble.faults.iter().cloned());
@@ -52,7 +71,7 @@ fn remote_chip(device: &Device) -> Option<Device> {
         arch: device.arch,
         board: device.board.clone(),
         serial: device.serial.clone(),
-        state: if device.state == State::Lost { State::Lost } else { State::Remote },
+        state: if matches!(device.state, State::Lost | State::NoDriver) { device.state } else { State::Remote },
         sample_age_seconds: device.sample_age_seconds,
         numa_node: device.numa_node,
         memory: Memory { dram_total, l1_total, ..Memory::default() },

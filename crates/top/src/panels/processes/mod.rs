@@ -13,6 +13,7 @@ use model::Process;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use show::figures::no_process;
 use show::text::Align;
 
 pub use act::{act, mouse};
@@ -72,7 +73,7 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
 fn why_empty(state: &TopState) -> &'static str {
     match state.rows.all_len() {
         _ if state.snapshot().taken_at.0 == 0 => "no sample yet",
-        0 => "no process uses a device",
+        0 => no_process(state.devices().iter().any(|it| it.foreign_holders + it.memory.untracked_processes > 0)),
         _ => "No process matches the filter (Esc or /: change it)",
     }
 }
