@@ -105,6 +105,23 @@ fn where_a_device_is_used_by_a_process_without_a_name_the_table_does_not_say_tha
 }
 
 #[test]
+fn a_loop_goes_on_while_the_driver_is_reloaded() {
+    let machine = two_p150s();
+    let mut command = Command::new(TTMON);
+    command.args(["smi", "--root", machine.root(), "--loop-ms=300", "-c", "6"]);
+    let child =
+        command.args(["--query-device=id,state", "--format=csv,noheader"]).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    for folder in ["class", "module"] {
+        std::fs::rename(format!("{}/sys/{folder}", machine.root()), format!("{}/{folder}", machine.root())).unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("0, ok\n1, ok\n") && text.ends_with("0, no driver\n1, no driver\n"), "{text}");
+    assert_eq!((text.lines().count(), output.status.code()), (12, Some(9)), "{text}");
+}
+
+#[test]
 fn no_driver_is_exit_9_and_says_what_to_do() {
     let empty = tempfile::tempdir().unwrap();
     let (code, error) = fails(&["smi", "--root", empty.path().to_str().unwrap()]);

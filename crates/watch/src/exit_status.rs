@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::fleet::remote::LONGEST;
 use crate::fleet::{Fleet, HostView, Reach};
 use crate::machine::Machine;
-use model::{Device, Snapshot, State};
+use model::{Device, DeviceId, Snapshot, State};
 
 /// The exit code for the state of a machine. An error when no device can be read at all.
 pub fn of_machine(snapshot: &Snapshot, machine: &Machine) -> anyhow::Result<Exit> {
@@ -20,7 +20,9 @@ pub fn of_machine(snapshot: &Snapshot, machine: &Machine) -> anyhow::Result<Exit
         return Err(Failure::error(Exit::Permission, why));
     }
     if unbound && snapshot.host.driver_version.is_none() && !machine.driver_is_loaded() {
-        return Err(Failure::error(Exit::NoDriver, no_driver(snapshot)));
+        // A device that has a number was there before: its driver may come back.
+        let was_there = snapshot.devices.iter().any(|device| !matches!(device.id, DeviceId::NoDriver(_)));
+        return if was_there { Ok(Exit::NoDriver) } else { Err(Failure::error(Exit::NoDriver, no_driver(snapshot))) };
     }
     if snapshot.devices.is_empty() {
         let why = "no Tenstorrent device was found: the driver is loaded, but has none (see lspci -d 1e52:)";
@@ -39,8 +41,7 @@ fn no_driver(snapshot: &Snapshot) -> String {
     match &snapshot.devices[..] {
         [] => format!("the tenstorrent driver is not loaded, and no Tenstorrent PCI device was found: {hint}"),
         devices => {
-            let addresses: Vec<String> =
-                devices.iter().filter_map(|device| Some(device.pci_address.as_ref()?.to_string())).collect();
+            let addresses: Vec<String> = devices.iter().map(|device| device.id.to_string()).collect();
             format!("the tenstorrent driver is not loaded, so {} cannot be read: {hint}", addresses.join(", "))
         }
     }
