@@ -1,5 +1,6 @@
 //! Measures whole runs of the release build, interleaved with the bare reader, on simulated machines whose time is stopped.
 
+use crate::processes::inner;
 use anyhow::{Context, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill, killpg};
@@ -157,7 +158,7 @@ impl Still {
         let mut root = String::new();
         BufReader::new(sim.stdout.take().context("no output")?).read_line(&mut root)?;
         std::thread::sleep(Duration::from_millis(500));
-        kill(Pid::from_raw(sim.id() as i32), Signal::SIGSTOP)?;
+        kill(Pid::from_raw(inner(sim.id()) as i32), Signal::SIGSTOP)?;
         Ok(Still { sim, root: root.trim().to_owned() })
     }
 

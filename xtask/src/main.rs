@@ -10,6 +10,7 @@ mod bench;
 mod book;
 mod counting;
 mod fleet;
+mod processes;
 mod prometheus;
 mod review;
 mod serve;

@@ -4,6 +4,7 @@
 //! simulator and the other programs of this machine are not in it.
 
 use crate::bench::{Still, build};
+use crate::processes::{memory, threads};
 use anyhow::{Context, bail};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -246,8 +247,7 @@ impl Terminal {
 
     pub fn cost(&self) -> anyhow::Result<Cost> {
         let mut cost = Cost { nanoseconds: 0, wakes: 0, bytes: self.seen.bytes.load(Relaxed) };
-        for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let thread = thread?.path();
+        for thread in threads(self.child.id())? {
             let spent = std::fs::read_to_string(thread.join("schedstat"))?;
             cost.nanoseconds += spent.split(' ').next().context("no time")?.parse::<u64>()?;
             cost.wakes += line_of(&thread.join("status"), "voluntary_ctxt_switches")?;
@@ -268,7 +268,7 @@ impl Terminal {
 
     /// In MiB.
     pub fn memory(&self, name: &str) -> anyhow::Result<f64> {
-        Ok(line_of(Path::new(&format!("/proc/{}/status", self.child.id())), name)? as f64 / 1024.0)
+        memory(self.child.id(), name)
     }
 }
 

@@ -4,8 +4,9 @@
 //! the threads of the service.
 
 use crate::bench::build;
+use crate::processes::{memory, threads};
 use crate::prometheus;
-use crate::top::{line_of, moving};
+use crate::top::moving;
 use anyhow::{Context, bail};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -223,8 +224,8 @@ impl Service {
 
     fn nanoseconds(&self) -> anyhow::Result<u64> {
         let mut sum = 0;
-        for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let spent = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+        for thread in threads(self.child.id())? {
+            let spent = std::fs::read_to_string(thread.join("schedstat"))?;
             sum += spent.split(' ').next().context("no time")?.parse::<u64>()?;
         }
         Ok(sum)
@@ -232,7 +233,7 @@ impl Service {
 
     /// In MiB.
     fn memory(&self, name: &str) -> anyhow::Result<f64> {
-        Ok(line_of(Path::new(&format!("/proc/{}/status", self.child.id())), name)? as f64 / 1024.0)
+        memory(self.child.id(), name)
     }
 }
 

@@ -35,6 +35,14 @@ pub unsafe fn refresh(
 /// As for [`refresh`].
 #[cold]
 pub unsafe fn introduce(metal: &Metal, book: &ProcessBook, slot: &DeviceSlot, buffer: Buffer) {
+    // SAFETY: as promised.
+    if let (Some(base), Some(allocator)) =
+        (metal.base, unsafe { metal.buffers.as_ref().ok().and_then(|it| it.allocator(buffer)) })
+    {
+        // SAFETY: the buffer is alive, and so is its allocator. The reference is to one byte, of which these are the lowest.
+        let [l1, dram] = [0, 1].map(|memory| unsafe { base(allocator, &memory) }.try_into().unwrap_or(0));
+        book.write(|writer| slot.chips().iter().for_each(|chip| writer.bases(chip, dram, l1)));
+    }
     for kind in MemoryKind::ALL.into_iter().filter(|kind| kind.has_banks()) {
         // SAFETY: as promised.
         unsafe { ask(metal, book, slot, buffer, kind) };

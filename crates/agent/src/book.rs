@@ -1,10 +1,13 @@
 //! The one book of this process: made when there is something to enter, and made again in a forked child.
 
 use crate::buffer::Allocator;
+use crate::clock::millis;
 use crate::device::Object;
 use crate::due::{AskLimit, Programs, Refresh};
 use crate::handover::Handover;
+use crate::library;
 use crate::metal::Metal;
+use crate::switch::is_on;
 use ledger::book::{Chips, MemoryKind, Writer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
@@ -42,6 +45,14 @@ impl ProcessBook {
         ProcessBook::current().or_else(|| ProcessBook::make(|| producer.to_owned(), None))
     }
 
+    /// The book of a process that has a tt-metal whose functions are not those that the agent intercepts.
+    #[cold]
+    fn of_unknown_library() -> Option<&'static ProcessBook> {
+        let is_unknown = is_on() && library::path().is_some() && !library::is_loaded();
+        let producer = || format!("ttmon-agent {}, libtt_metal that is not recognised", env!("CARGO_PKG_VERSION"));
+        is_unknown.then(|| ProcessBook::make(producer, Some(UNKNOWN))).flatten()
+    }
+
     /// Writes. A panic, though there should be none, ends here and not in C++.
     #[inline]
     pub fn write<T>(&self, write: impl FnOnce(&Writer) -> T) -> Option<T> {
@@ -59,6 +70,11 @@ impl ProcessBook {
     /// Reads from the pages themselves, whatever became of the file.
     pub fn read_at(&self, offset: usize, into: &mut [u8]) -> usize {
         self.writer.read_at(offset, into)
+    }
+
+    /// Marks the book as closed, without waiting for anything.
+    pub fn close_at_once(&self) {
+        self.write(Writer::close_at_once);
     }
 
     /// What is to be done with any event.
@@ -99,7 +115,8 @@ impl ProcessBook {
                 circular: AskLimit::new(),
             }));
             if let Some(problem) = problem {
-                book.incomplete(problem);
+                let path = library::path().map_or(String::new(), |path| format!(" ({path})"));
+                book.incomplete(&format!("{problem}{path}"));
             }
             BOOK.store(book, Release);
             Some(&*book)
@@ -108,6 +125,8 @@ impl ProcessBook {
         book
     }
 }
+
+const UNKNOWN: &str = "libtt_metal.so has none of the functions that report a buffer; nothing is counted";
 
 static BOOK: AtomicPtr<ProcessBook> = AtomicPtr::new(ptr::null_mut());
 /// The process that is making its book.
@@ -120,8 +139,10 @@ static GIVEN_UP: AtomicU32 = AtomicU32::new(0);
 #[unsafe(link_section = ".fini_array")]
 static AT_END: extern "C" fn() = {
     extern "C" fn close() {
-        if let Some(book) = ProcessBook::current() {
+        // Also for a tt-metal of which nothing was recognised, so that whoever reads the receipt knows.
+        if let Some(book) = ProcessBook::current().or_else(ProcessBook::of_unknown_library) {
             book.write(Writer::close);
+            book.tend(millis());
         }
     }
     close

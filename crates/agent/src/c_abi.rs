@@ -4,7 +4,7 @@
 
 use crate::book::ProcessBook;
 use crate::clock::millis;
-use crate::hooks::is_on;
+use crate::switch::is_on;
 use crate::{label, query};
 use ledger::book::{AllocatorBanks, Chips, MemoryKind, NewBuffer};
 use std::ffi::{CStr, CString, c_char};

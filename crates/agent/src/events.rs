@@ -23,6 +23,7 @@ pub unsafe fn allocated(buffer: Buffer) {
         // The book says why, even one that another producer has begun.
         if let (Some(book), Some(problem)) = (ProcessBook::open(metal), metal.problem()) {
             book.incomplete(problem);
+            book.tend(millis());
         }
         return;
     };

@@ -3,10 +3,11 @@
 //! All of them are exported, and called through the tables of the loader, in every release from 0.66 to 0.81. Ours come first
 //! when this library is loaded before, and pass every call on. C++ exceptions pass through them.
 
+use crate::device;
 use crate::events;
 use crate::library::Real;
+use crate::switch::is_on;
 use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 type Pointer = *mut c_void;
 
@@ -164,6 +165,14 @@ in_front_of!(
 );
 
 in_front_of!(
+    /// `umd::Cluster::get_cluster_description()`: tt-metal asks for it when it opens its cluster.
+    "_ZN2tt3umd7Cluster23get_cluster_descriptionEv",
+    fn cluster_description(cluster: Pointer) -> usize,
+    (),
+    |(), descriptor: &usize| device::described(*descriptor)
+);
+
+in_front_of!(
     /// `SharedMemoryStatsProvider(unsigned long, int, bool, bool)`, 0.72 and later: a chip is opened.
     "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emibb",
     fn provider(this: Pointer, unique_id: u64, device_id: i32, disabled: bool, verbose: bool),
@@ -199,35 +208,5 @@ const fn zero_terminated(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {
         Ok(name) => name,
         Err(_) => panic!("a name with a zero in it"),
-    }
-}
-
-/// Whether `TTMON_AGENT` lets us do anything at all, asked at the first call.
-#[inline]
-pub fn is_on() -> bool {
-    static STATE: AtomicU8 = AtomicU8::new(0);
-    match STATE.load(Relaxed) {
-        0 => {
-            let on = !std::env::var_os("TTMON_AGENT").is_some_and(|value| means_off(&value));
-            STATE.store(if on { 1 } else { 2 }, Relaxed);
-            on
-        }
-        state => state == 1,
-    }
-}
-
-fn means_off(value: &std::ffi::OsStr) -> bool {
-    ["off", "0", "no", "false"].iter().any(|off| value.eq_ignore_ascii_case(off))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_agent_is_switched_off_in_plain_words() {
-        let off = |value: &str| means_off(value.as_ref());
-        assert!(off("off") && off("OFF") && off("0") && off("no") && off("False"));
-        assert!(!off("") && !off("on") && !off("1"));
     }
 }

@@ -51,6 +51,13 @@ pub fn is_loaded() -> bool {
     loaded().is_some()
 }
 
+/// The path of a library of that name that is loaded, whether it has what is known of it or not.
+pub fn path() -> Option<String> {
+    modules().into_iter().filter_map(|module| module.into_string().ok()).find(|module| {
+        module.rsplit('/').next().is_some_and(|name| name == "libtt_metal.so" || name.starts_with("libtt_metal.so."))
+    })
+}
+
 /// The machine code of a function, up to `limit` bytes, as far as its symbol says.
 pub fn code(function: NonNull<c_void>, limit: usize) -> &'static [u8] {
     let mut symbol: *const libc::Elf64_Sym = ptr::null();

@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicPtr, Ordering::AcqRel, Ordering::Acquire};
 /// `Allocator::get_statistics`: allocatable, allocated, free and largest free bytes of a bank.
 pub type Statistics = unsafe extern "C-unwind" fn(*mut [u64; 4], Allocator, &u32) -> *mut [u64; 4];
 
+/// `Allocator::get_base_allocator_addr`: where the L1 (0) or the DRAM (1) of a bank begins that it hands out.
+pub type Base = unsafe extern "C-unwind" fn(Allocator, &u32) -> u64;
+
 /// `Device::get_total_cb_allocated`.
 pub type TotalCb = unsafe extern "C-unwind" fn(Object) -> u64;
 
@@ -18,6 +21,7 @@ pub struct Metal {
     pub buffers: Result<BufferReader, &'static str>,
     pub devices: Result<device::DeviceFunctions, &'static str>,
     pub statistics: Option<Statistics>,
+    pub base: Option<Base>,
     pub total_cb: Option<TotalCb>,
     /// `AllocatorImpl::view`: where the `Allocator` of an `AllocatorImpl` is kept.
     pub view: Option<unsafe extern "C-unwind" fn(*const c_void) -> *const *mut c_void>,
@@ -53,6 +57,7 @@ impl Metal {
                 buffers: BufferReader::find(),
                 devices: device::DeviceFunctions::find(),
                 statistics: function(c"_ZNK2tt8tt_metal9Allocator14get_statisticsERKNS0_10BufferTypeE"),
+                base: function(c"_ZNK2tt8tt_metal9Allocator23get_base_allocator_addrERKNS0_10HalMemTypeE"),
                 total_cb: function(c"_ZNK2tt8tt_metal6Device22get_total_cb_allocatedEv"),
                 view: function(c"_ZNK2tt8tt_metal13AllocatorImpl4viewEv"),
             }

@@ -1,7 +1,7 @@
 //! Answers about this process, another one, and the machine, as JSON. Nothing here runs before it is asked.
 
 use crate::book::ProcessBook;
-use crate::hooks::is_on;
+use crate::switch::is_on;
 use ledger::book;
 use model::{Device, Fault, Host, Process, ProcessMemory, Snapshot, Timestamp};
 use serde::Serialize;
@@ -22,10 +22,7 @@ fn own_memory() -> Result<ProcessMemory, String> {
     };
     // From within: a process need not be allowed to look into /proc/self, and may have closed the file.
     let pages = |offset, into: &mut [u8]| Ok(own.read_at(offset, into));
-    let found = book::read(pages).and_then(|book| {
-        let table = book::table(pages, &book)?;
-        Ok(sources::process_memory(&book, Some(&table)))
-    });
+    let found = book::whole(pages).map(|(book, table)| sources::process_memory(&book, Some(&table)));
     found.map_err(|why| format!("the book of this process cannot be read: {why}"))
 }
 

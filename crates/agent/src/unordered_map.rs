@@ -10,3 +10,10 @@ pub struct UnorderedMap {
     pub first: *const c_void,
     pub count: usize,
 }
+
+#[cfg(test)]
+impl UnorderedMap {
+    pub fn of_nodes(first: *const c_void, count: usize) -> UnorderedMap {
+        UnorderedMap { buckets: std::ptr::null(), bucket_count: 0, first, count }
+    }
+}

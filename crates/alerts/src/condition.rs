@@ -1,9 +1,9 @@
 //! The condition of a rule: comparisons of figures, for how long, and until when.
 
-use crate::period;
 use crate::rule_figure::RuleFigure;
 use crate::subject::{Scope, Subject};
 use model::figure::Unit;
+use model::{Comparison, duration};
 use std::fmt;
 use std::time::Duration;
 
@@ -11,18 +11,15 @@ use std::time::Duration;
 /// it. Without `until` it ends when `when` no longer holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// What must hold.
     pub when: Expr,
     /// For how long, before the rule fires.
     pub hold: Duration,
-    /// What ends it.
     pub until: Option<Expr>,
 }
 
 /// Comparisons, and what joins them. `and` binds tighter than `or`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
-    /// One comparison.
     Compare(Compare),
     /// All expressions hold; there are at least two.
     And(Vec<Expr>),
@@ -30,34 +27,13 @@ pub enum Expr {
     Or(Vec<Expr>),
 }
 
-/// A figure against a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compare {
-    /// What is compared.
     pub figure: RuleFigure,
     /// Its increase over this time instead of its value: how far it is above its minimum.
     pub increase: Option<Duration>,
-    /// How.
-    pub operator: Operator,
-    /// With what.
+    pub operator: Comparison,
     pub threshold: Threshold,
-}
-
-/// How two numbers are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
-    /// `>`
-    Above,
-    /// `>=`
-    AtLeast,
-    /// `<`
-    Below,
-    /// `<=`
-    AtMost,
-    /// `==`
-    Is,
-    /// `!=`
-    IsNot,
 }
 
 /// What a figure is compared with.
@@ -71,46 +47,7 @@ pub enum Threshold {
     Word(usize),
 }
 
-/// The longest time of an increase.
 pub const LONGEST_INCREASE: Duration = Duration::from_secs(3600);
-
-impl Operator {
-    pub(crate) const ALL: [(Operator, &'static str); 6] = [
-        (Operator::AtLeast, ">="),
-        (Operator::AtMost, "<="),
-        (Operator::Is, "=="),
-        (Operator::IsNot, "!="),
-        (Operator::Above, ">"),
-        (Operator::Below, "<"),
-    ];
-
-    /// As it is written, in PromQL, too.
-    pub fn sign(self) -> &'static str {
-        Operator::ALL.iter().find(|(operator, _)| *operator == self).map_or("?", |(_, sign)| sign)
-    }
-
-    fn opposite(self) -> Operator {
-        match self {
-            Operator::Above => Operator::AtMost,
-            Operator::AtLeast => Operator::Below,
-            Operator::Below => Operator::AtLeast,
-            Operator::AtMost => Operator::Above,
-            Operator::Is => Operator::IsNot,
-            Operator::IsNot => Operator::Is,
-        }
-    }
-
-    fn holds(self, a: f64, b: f64) -> bool {
-        match self {
-            Operator::Above => a > b,
-            Operator::AtLeast => a >= b,
-            Operator::Below => a < b,
-            Operator::AtMost => a <= b,
-            Operator::Is => a == b,
-            Operator::IsNot => a != b,
-        }
-    }
-}
 
 impl Condition {
     /// What keeps a rule firing once it does.
@@ -118,7 +55,6 @@ impl Condition {
         self.until.as_ref().map_or_else(|| self.when.clone(), Expr::negated)
     }
 
-    /// All comparisons in it.
     pub(crate) fn compares(&self) -> Vec<&Compare> {
         let mut all = self.when.compares();
         all.extend(self.until.iter().flat_map(Expr::compares));
@@ -132,7 +68,6 @@ impl Condition {
         all.iter().any(|compare| compare.increase.is_some() || comes_later(compare))
     }
 
-    /// What it is about.
     pub fn scope(&self) -> Scope {
         let scopes = || self.compares().into_iter().map(|compare| compare.figure.scope());
         let (first, last) = (scopes().min(), scopes().max());
@@ -156,7 +91,6 @@ impl Expr {
         }
     }
 
-    /// Whether it is known to hold.
     pub(crate) fn holds(&self, value: &impl Fn(&Compare) -> Option<f64>) -> bool {
         match self {
             Expr::Compare(compare) => {
@@ -193,7 +127,7 @@ impl Compare {
     pub(crate) fn shown(&self, value: f64) -> String {
         let (word, unit) = (self.figure.word(), self.figure.unit());
         match (self.increase, self.threshold, unit) {
-            (Some(time), ..) => format!("{word} +{value} in {}", period::print(time)),
+            (Some(time), ..) => format!("{word} +{value} in {}", duration::print(time)),
             (_, Threshold::Percent(_), _) => format!("{word} {}", Unit::Percent.number(value)),
             (_, _, Unit::YesNo) if value == 1.0 => word.to_owned(),
             (_, _, Unit::YesNo) => format!("not {word}"),
@@ -225,7 +159,7 @@ impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.when)?;
         if !self.hold.is_zero() {
-            write!(f, " for {}", period::print(self.hold))?;
+            write!(f, " for {}", duration::print(self.hold))?;
         }
         self.until.iter().try_for_each(|until| write!(f, " until {until}"))
     }
@@ -253,12 +187,12 @@ impl fmt::Display for Compare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (word, unit) = (self.figure.word(), self.figure.unit());
         match self.increase {
-            Some(time) => write!(f, "increase({word}, {})", period::print(time))?,
+            Some(time) => write!(f, "increase({word}, {})", duration::print(time))?,
             None => f.write_str(word)?,
         }
-        let sign = self.operator.sign();
+        let sign = self.operator.name();
         match self.threshold {
-            Threshold::Word(1) if unit == Unit::YesNo && self.operator == Operator::Is => Ok(()),
+            Threshold::Word(1) if unit == Unit::YesNo && self.operator == Comparison::Is => Ok(()),
             Threshold::Word(place) => {
                 write!(f, " {sign} {}", self.figure.words().get(place).map_or("?", String::as_str))
             }
@@ -269,7 +203,6 @@ impl fmt::Display for Compare {
     }
 }
 
-/// The units of an amount of memory.
 pub(crate) const BYTES: [(&str, f64); 5] = [
     ("TiB", (1u64 << 40) as f64),
     ("GiB", (1u64 << 30) as f64),

@@ -41,10 +41,7 @@ struct QueueState {
 impl Delivery {
     /// Notifies these receivers from now on. Receivers that stay keep their waiting notices; new ones get what fires.
     pub fn set_receivers(&mut self, receivers: &[Receiver], host: &str) {
-        let (stay, go): (Vec<ReceiverThread>, Vec<ReceiverThread>) =
-            std::mem::take(&mut self.lines).into_iter().partition(|line| receivers.contains(&line.receiver));
-        drop(go);
-        self.lines = stay;
+        self.lines.retain(|line| receivers.contains(&line.receiver));
         for receiver in receivers {
             if self.lines.iter().any(|line| line.receiver == *receiver) {
                 continue;
@@ -151,7 +148,6 @@ pub fn wall() -> Timestamp {
     Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64))
 }
 
-/// The name of this machine.
 pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -7,12 +7,11 @@
 //! becomes inactive. It does not resolve anything at once, either: a device's last known value counts for five minutes. Then the
 //! alert is resolved, and its text says why. Processes that have exited resolve at once.
 
-use crate::ended::Ended;
 use crate::notice::{Notice, alert, describe, notice};
 use crate::rule::Rule;
 use crate::subject::{Scope, Subject, SubjectId};
 use crate::track::{LOOK_BACK, RuleState, Track};
-use model::{Alert, AlertState, Snapshot, Timestamp};
+use model::{Alert, AlertState, ExitRecord, Snapshot, Timestamp};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
@@ -21,15 +20,12 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Engine {
     rules: Vec<FollowedRule>,
-    /// How many devices and processes were not followed for lack of room.
-    refused: usize,
 }
 
 #[derive(Debug)]
 struct FollowedRule {
     rule: Rule,
     scope: Scope,
-    /// Whether earlier values are needed.
     looks_back: bool,
     tracks: BTreeMap<SubjectId, Track>,
 }
@@ -43,16 +39,13 @@ struct SnapshotTime {
 
 /// How many subjects are followed at most, of all rules together.
 const MOST: usize = 20_000;
-/// How long a resolved alert is shown.
 const SHOWN: Duration = Duration::from_secs(900);
 
 impl Engine {
-    /// With these rules, before the first snapshot.
     pub fn new(rules: Vec<Rule>) -> Engine {
-        Engine { rules: rules.into_iter().map(FollowedRule::new).collect(), refused: 0 }
+        Engine { rules: rules.into_iter().map(FollowedRule::new).collect() }
     }
 
-    /// The rules.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().map(|followed| &followed.rule)
     }
@@ -73,16 +66,12 @@ impl Engine {
 
     /// Takes a snapshot, and the processes that exited in the last minutes. Returns what begins to fire and what is resolved. `now`
     /// is of a clock that only goes forward.
-    pub fn observe(&mut self, now: Duration, snapshot: &Snapshot, ended: &[Ended]) -> Vec<Notice> {
+    pub fn observe(&mut self, now: Duration, snapshot: &Snapshot, exited: &[&ExitRecord]) -> Vec<Notice> {
         let (mut notices, time) = (Vec::new(), SnapshotTime { now, at: snapshot.taken_at });
         let mut room = MOST.saturating_sub(self.rules.iter().map(|followed| followed.tracks.len()).sum());
-        self.refused = 0;
         for followed in &mut self.rules {
-            for (id, subject) in followed.rule.subjects(followed.scope, snapshot, ended) {
-                match followed.see(id, &subject, time, &mut room) {
-                    Ok(notice) => notices.extend(notice),
-                    Err(NoRoom) => self.refused += 1,
-                }
+            for subject in followed.rule.subjects(followed.scope, snapshot, exited) {
+                notices.extend(followed.see(&subject, time, &mut room));
             }
             notices.extend(followed.miss_others(time));
             let looks_back = followed.looks_back;
@@ -95,11 +84,8 @@ impl Engine {
     pub fn alerts(&self, now: Duration) -> Vec<Alert> {
         let all = self.rules.iter().flat_map(|followed| followed.alerts(now));
         let mut all: Vec<(&SubjectId, Alert)> = all.collect();
-        let rank = |state: AlertState| match state {
-            AlertState::Firing => 0,
-            AlertState::Pending => 1,
-            AlertState::Resolved => 2,
-        };
+        let order = [AlertState::Firing, AlertState::Pending, AlertState::Resolved];
+        let rank = |state: AlertState| order.iter().position(|other| *other == state);
         all.sort_by(|(a, one), (b, other)| {
             let by_weight = rank(one.state).cmp(&rank(other.state)).then(other.severity.cmp(&one.severity));
             by_weight.then_with(|| one.name.cmp(&other.name)).then_with(|| a.cmp(b))
@@ -107,21 +93,12 @@ impl Engine {
         all.into_iter().map(|(_, alert)| alert).collect()
     }
 
-    /// What fires.
     pub fn firing(&self) -> Vec<Alert> {
         let mut all = self.alerts(Duration::MAX);
         all.retain(|alert| alert.state == AlertState::Firing);
         all
     }
-
-    /// How many devices and processes were not followed at the last snapshot, because there were too many.
-    pub fn refused(&self) -> usize {
-        self.refused
-    }
 }
-
-/// As many subjects are followed as may be.
-struct NoRoom;
 
 impl FollowedRule {
     fn new(rule: Rule) -> FollowedRule {
@@ -129,29 +106,24 @@ impl FollowedRule {
         FollowedRule { rule, scope, looks_back, tracks: BTreeMap::new() }
     }
 
-    /// A subject is in the snapshot.
-    fn see(
-        &mut self,
-        id: SubjectId,
-        subject: &Subject,
-        time: SnapshotTime,
-        room: &mut usize,
-    ) -> Result<Option<Notice>, NoRoom> {
+    /// A subject is in the snapshot. It is not followed where there is no room for more.
+    fn see(&mut self, subject: &Subject, time: SnapshotTime, room: &mut usize) -> Option<Notice> {
+        let id = subject.id();
         let holds = || self.rule.condition.when.holds(&|compare| compare.value_of(subject));
         // Most of the time nothing holds, and nothing needs to be remembered.
         if !self.looks_back && !self.tracks.contains_key(&id) && !holds() {
-            return Ok(None);
+            return None;
         }
         let track = match self.tracks.entry(id.clone()) {
             Entry::Occupied(track) => track.into_mut(),
-            Entry::Vacant(_) if *room == 0 => return Err(NoRoom),
+            Entry::Vacant(_) if *room == 0 => return None,
             Entry::Vacant(place) => {
                 *room -= 1;
                 place.insert(Track::new(&self.rule))
             }
         };
         track.see(time.now, subject);
-        Ok(step(&self.rule, self.scope, &id, track, time))
+        step(&self.rule, self.scope, &id, track, time)
     }
 
     fn miss_others(&mut self, time: SnapshotTime) -> Vec<Notice> {

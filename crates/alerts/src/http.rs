@@ -5,9 +5,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use ureq::http::Response;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Body, RequestBuilder};
 
-/// Options of HTTP requests.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// For the whole exchange, from the look-up of the name to the last byte.
@@ -58,40 +59,22 @@ impl Http {
         Ok(Http { agent, token })
     }
 
-    /// The body of an answer.
     pub fn get(&self, url: &str) -> anyhow::Result<Vec<u8>> {
-        let mut request = self.agent.get(url);
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
-        }
-        body(request.call())
+        body(self.authorized(self.agent.get(url)).call())
     }
 
     /// The body of an answer, also of an error: a request in JSON gets its error in JSON. One that is no JSON is what [`get`](Http::get)
     /// makes of it.
     pub fn get_whatever(&self, url: &str) -> anyhow::Result<Vec<u8>> {
-        let mut request = self.agent.get(url);
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
-        }
-        let mut answer = request.call()?;
+        let answer = self.authorized(self.agent.get(url)).call()?;
         let is_json =
             answer.headers().get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-        if !is_json {
-            return body(Ok(answer));
-        }
-        let length = answer.body().content_length().filter(|length| *length < LONGEST).unwrap_or_default();
-        let mut bytes = Vec::with_capacity(length as usize);
-        answer.body_mut().as_reader().take(LONGEST).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        if is_json { whole(answer) } else { body(Ok(answer)) }
     }
 
     /// The body of an answer and its tag, unless it still has the given tag.
     pub fn get_new(&self, url: &str, tag: Option<&str>) -> anyhow::Result<Option<(Vec<u8>, Option<String>)>> {
-        let mut request = self.agent.get(url);
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
-        }
+        let mut request = self.authorized(self.agent.get(url));
         if let Some(tag) = tag {
             request = request.header("if-none-match", tag);
         }
@@ -105,19 +88,29 @@ impl Http {
 
     /// Sends JSON, and takes the body of the answer.
     pub fn post_json(&self, url: &str, json: &[u8]) -> anyhow::Result<Vec<u8>> {
-        let mut request = self.agent.post(url).header("content-type", "application/json");
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
+        body(self.authorized(self.agent.post(url)).header("content-type", "application/json").send(json))
+    }
+
+    fn authorized<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        match &self.token {
+            Some(token) => request.header("authorization", format!("Bearer {token}")),
+            None => request,
         }
-        body(request.send(json))
     }
 }
 
-fn body(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> anyhow::Result<Vec<u8>> {
-    let mut answer = answer?;
-    let status = answer.status();
-    let mut bytes = Vec::new();
+/// The bytes of an answer, whatever its status is.
+fn whole(mut answer: Response<Body>) -> anyhow::Result<Vec<u8>> {
+    let length = answer.body().content_length().filter(|length| *length < LONGEST).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(length as usize);
     answer.body_mut().as_reader().take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn body(answer: Result<Response<Body>, ureq::Error>) -> anyhow::Result<Vec<u8>> {
+    let answer = answer?;
+    let status = answer.status();
+    let bytes = whole(answer)?;
     if !status.is_success() {
         let text = String::from_utf8_lossy(&bytes);
         let first: String = text.lines().next().unwrap_or_default().chars().take(200).collect();

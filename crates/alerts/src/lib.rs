@@ -5,18 +5,19 @@
 //! has changed; [`prometheus`] writes rules for Prometheus that fire at the same moments. Reading order:
 //!
 //! - `rule_figure`: the figures that rules compare, from the tables of the model,
-//! - `condition`: what a rule consists of; `parse` reads it, `period` its times,
+//! - `condition`: what a rule consists of; `parse` reads it,
 //! - `rule`: a rule with its name, and the built-in rules,
-//! - `subject`: the devices and processes that a rule is about, `ended` one that has exited,
+//! - `subject`: the devices and processes that a rule is about,
 //! - `track`: the state of one rule for one subject,
 //! - `engine`: all rules for all subjects; `notice`: what is said of a change,
 //! - `promql`: the export.
 
+// Only the program uses this crate: what its own names say needs no comment.
+#![allow(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod condition;
 mod delivery;
-mod ended;
 mod engine;
 #[cfg(test)]
 mod example;
@@ -24,8 +25,6 @@ pub mod http;
 pub mod log;
 mod notice;
 mod parse;
-mod period;
-mod problem;
 mod promql;
 mod queue;
 mod receiver;
@@ -35,15 +34,12 @@ pub mod settings;
 mod subject;
 mod track;
 
-pub use condition::{Compare, Condition, Expr, Operator, Threshold};
+pub use condition::Condition;
 pub use delivery::{Delivery, host, wall};
-pub use ended::Ended;
 pub use engine::Engine;
 pub use notice::Notice;
-pub use parse::ParseError;
-pub use problem::{Problem, line_of};
 pub use promql::{metric_names, prometheus};
 pub use receiver::Notifier;
 pub use rule::{Rule, built_in};
-pub use rule_figure::{RuleFigure, figure_help};
-pub use subject::Scope;
+pub use rule_figure::figure_help;
+pub use settings::{Problem, line_of};

@@ -7,11 +7,8 @@ use std::sync::LazyLock;
 /// Severity of a line, as syslog numbers it.
 #[derive(Debug, Clone, Copy)]
 pub enum LogLevel {
-    /// Something does not work.
     Error = 3,
-    /// Something may not work.
     Warning = 4,
-    /// Something has happened.
     Info = 6,
 }
 

@@ -4,25 +4,22 @@ use crate::rule::Rule;
 use crate::subject::SubjectId;
 use crate::track::{RuleState, Track};
 use model::{Alert, AlertState, Timestamp};
+use serde::Serialize;
 
-/// An alert that has begun to fire, or is resolved.
-#[derive(Debug, Clone, PartialEq)]
+/// An alert that has begun to fire, or is resolved: as webhooks and commands receive it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Notice {
-    /// As it is now.
+    #[serde(flatten)]
     pub alert: Alert,
     /// Identifies the rule and the subject; the same in every notice about both.
     pub fingerprint: String,
     /// What Alertmanager calls the rule.
+    #[serde(skip)]
     pub alertname: String,
-    /// The rule's condition.
     pub rule: String,
-    /// PCI address of the device.
     pub pci_address: Option<String>,
-    /// The short name of the process.
     pub process_name: Option<String>,
-    /// When it began to fire.
     pub started_at: Timestamp,
-    /// When it was resolved.
     pub ended_at: Option<Timestamp>,
 }
 

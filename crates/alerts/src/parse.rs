@@ -1,20 +1,18 @@
 //! Reads the text of a rule.
 
-use crate::condition::{BYTES, Compare, Condition, Expr, LONGEST_INCREASE, Operator, Threshold};
-use crate::period;
+use crate::condition::{BYTES, Compare, Condition, Expr, LONGEST_INCREASE, Threshold};
 use crate::rule_figure::RuleFigure;
 use crate::subject::Scope;
 use model::figure::Unit;
+use model::{Comparison, duration};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {what}")]
 pub struct ParseError {
     /// Where, counted from 1.
     pub column: usize,
-    /// What is wrong, and what is expected instead.
     pub what: String,
 }
 
@@ -28,7 +26,6 @@ struct RuleToken<'a> {
 struct RuleParser<'a> {
     tokens: Vec<RuleToken<'a>>,
     at: usize,
-    /// Where the text ends.
     end: usize,
     /// How many parentheses are open.
     depth: usize,
@@ -36,6 +33,8 @@ struct RuleParser<'a> {
 
 /// The stack has an end.
 const DEEPEST: usize = 20;
+/// The longest time in a rule: a year.
+const LONGEST_TIME: Duration = Duration::from_secs(366 * 86_400);
 
 const SIGNS: &str = ">, >=, <, <=, == or !=";
 
@@ -55,7 +54,7 @@ impl FromStr for Condition {
         }
         let condition = Condition { when, hold, until };
         let scopes: Vec<Scope> = condition.compares().iter().map(|compare| compare.figure.scope()).collect();
-        if scopes.contains(&Scope::Ended) && scopes.iter().any(|scope| *scope != Scope::Ended) {
+        if scopes.contains(&Scope::Exited) && scopes.iter().any(|scope| *scope != Scope::Exited) {
             let what = "left_at_exit cannot be combined with other figures".into();
             return Err(ParseError { column: 1, what });
         }
@@ -153,12 +152,11 @@ impl<'a> RuleParser<'a> {
             return self.without_sign(figure, increase);
         };
         self.at += 1;
-        let operator = Operator::ALL.iter().find(|(_, written)| *written == sign.text).map(|(operator, _)| *operator);
-        let operator =
-            operator.ok_or_else(|| sign.wrong(format!("unknown operator {:?}; expected {SIGNS}", sign.text)))?;
+        let operator = Comparison::named(sign.text)
+            .ok_or_else(|| sign.wrong(format!("unknown operator {:?}; expected {SIGNS}", sign.text)))?;
         let token = self.next("a value")?;
         let threshold = threshold(figure, token.text).map_err(|what| token.wrong(what))?;
-        if matches!(threshold, Threshold::Word(_)) && !matches!(operator, Operator::Is | Operator::IsNot) {
+        if matches!(threshold, Threshold::Word(_)) && !matches!(operator, Comparison::Is | Comparison::IsNot) {
             return Err(sign.wrong(format!("{} can only be compared with == or !=", figure.word())));
         }
         if increase.is_some() && threshold.is_percent() {
@@ -170,7 +168,7 @@ impl<'a> RuleParser<'a> {
     /// A figure alone, which may be one that is true or false.
     fn without_sign(&self, figure: RuleFigure, increase: Option<Duration>) -> Parsed<Compare> {
         if figure.unit() == Unit::YesNo && increase.is_none() {
-            return Ok(Compare { figure, increase, operator: Operator::Is, threshold: Threshold::Word(1) });
+            return Ok(Compare { figure, increase, operator: Comparison::Is, threshold: Threshold::Word(1) });
         }
         let (column, found) = match self.peek() {
             Some(token) => (token.column, format!("{:?}", token.text)),
@@ -198,7 +196,8 @@ impl<'a> RuleParser<'a> {
 
     fn time(&mut self) -> Parsed<Duration> {
         let token = self.next("a time such as 30s")?;
-        period::parse(token.text)
+        duration::parse(token.text)
+            .filter(|time| *time <= LONGEST_TIME)
             .ok_or_else(|| token.wrong(format!("invalid time {:?}; expected one such as 30s, 5m or 1h30m", token.text)))
     }
 }
@@ -210,10 +209,7 @@ impl RuleToken<'_> {
 }
 
 fn joined(mut all: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
-    match all.len() {
-        1 => all.remove(0),
-        _ => join(all),
-    }
+    if all.len() == 1 { all.remove(0) } else { join(all) }
 }
 
 fn unknown(word: &str) -> String {
@@ -358,7 +354,7 @@ mod tests {
         (0..figures.len(), 0usize..6, number, 0usize..7, any::<bool>(), prop::option::of(time)).prop_map(
             move |(figure, operator, number, word, percent, increase)| {
                 let (figure, words) = (figures[figure], figures[figure].words().len());
-                let (operator, is) = (Operator::ALL[operator].0, [Operator::Is, Operator::IsNot][operator % 2]);
+                let (operator, is) = (Comparison::ALL[operator], [Comparison::Is, Comparison::IsNot][operator % 2]);
                 let threshold = Threshold::Number(number);
                 let increase = increase.filter(|_| figure.scope() == Scope::Device);
                 let compare = Compare { figure, increase, operator, threshold };
@@ -375,7 +371,7 @@ mod tests {
 
     fn expr() -> impl Strategy<Value = Expr> {
         let leaf = compare()
-            .prop_filter("of what runs", |one| one.figure.scope() != Scope::Ended)
+            .prop_filter("of what runs", |one| one.figure.scope() != Scope::Exited)
             .prop_map(Expr::Compare)
             .boxed();
         // `a and b and c` is read as one list, so no list is in one of its own kind.

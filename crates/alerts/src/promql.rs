@@ -5,11 +5,11 @@
 //! moments when they see the same values at the same times.
 
 use crate::condition::{Compare, Expr, Threshold};
-use crate::period;
 use crate::rule::Rule;
 use crate::rule_figure::RuleFigure;
 use crate::subject::Scope;
 use crate::track::LOOK_BACK;
+use model::duration;
 use model::figure::MetricKind;
 use std::collections::BTreeSet;
 
@@ -33,7 +33,6 @@ groups:
   rules:
 ";
 
-/// All metrics that rules may name.
 pub fn metric_names() -> BTreeSet<String> {
     let all = RuleFigure::all().flat_map(|figure| [Some(figure), figure.limit()]).flatten();
     all.filter_map(|figure| Some(MetricSeries::of(figure).ok()?.name)).collect()
@@ -43,12 +42,12 @@ fn entry(rule: &Rule, expr: &str) -> String {
     let about = match rule.scope() {
         Scope::Device => "device {{ $labels.device }}",
         Scope::Held => "pid {{ $labels.pid }} on device {{ $labels.device }}",
-        Scope::Process | Scope::Ended => "pid {{ $labels.pid }}",
+        Scope::Process | Scope::Exited => "pid {{ $labels.pid }}",
     };
     let (name, severity) = (rule.alertname(), rule.severity.name());
     let hold = match rule.condition.hold {
         hold if hold.is_zero() => String::new(),
-        hold => format!("    for: {}\n", period::print(hold)),
+        hold => format!("    for: {}\n", duration::print(hold)),
     };
     let mut text = format!("  # {}: {}\n  - alert: {name}\n    expr: |\n", plain(&rule.name), rule.condition);
     expr.lines().for_each(|line| text += &format!("      {line}\n"));
@@ -135,7 +134,7 @@ fn compared(compare: &Compare, matchers: &[String], is_last: bool) -> Result<Str
             series.joined(series.selector(matchers))
         }
     };
-    let (sign, number) = (compare.operator.sign(), compare.threshold.number());
+    let (sign, number) = (compare.operator.name(), compare.threshold.number());
     Ok(match (compare.threshold, compare.increase) {
         (Threshold::Word(place), _) if series.kind == MetricKind::OneOf => {
             let word = figure.texts().get(place).unwrap_or(&"?");
@@ -188,7 +187,7 @@ impl MetricSeries {
     }
 
     fn over(&self, function: &str, time: std::time::Duration, matchers: &[String]) -> String {
-        self.joined(format!("{function}({}[{}])", self.selector(matchers), period::print(time)))
+        self.joined(format!("{function}({}[{}])", self.selector(matchers), duration::print(time)))
     }
 
     /// Without the labels that other figures of the device do not have, so that they can be joined. Of several values the largest
@@ -283,7 +282,7 @@ mod tests {
     #[test]
     fn of_several_labels_the_largest_counts() {
         let figure = crate::rule_figure::tests::labelled();
-        let (operator, threshold) = (crate::Operator::Above, Threshold::Number(90.0));
+        let (operator, threshold) = (model::Comparison::Above, Threshold::Number(90.0));
         let compare = Compare { figure, increase: None, operator, threshold };
         let expected = "max without (channel) (last_over_time(ttmon_device_gddr_temperature_celsius[5m])) > 90";
         assert_eq!(compared(&compare, &[], true).unwrap(), expected);

@@ -27,7 +27,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How often a firing alert is repeated: Alertmanager resolves it after five minutes.
 pub const REPEAT: Duration = Duration::from_secs(60);
-/// The most notices in one delivery.
 const MOST: usize = 200;
 
 impl NoticeQueue {
@@ -82,7 +81,6 @@ impl NoticeQueue {
         next.map(|next| next.saturating_sub(now))
     }
 
-    /// The delivery worked.
     pub fn done(&mut self) {
         self.failures = 0;
     }

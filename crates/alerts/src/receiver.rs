@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Sends notices to one receiver.
 pub struct Notifier {
     receiver: Receiver,
     host: String,
@@ -26,11 +25,9 @@ pub struct Notifier {
 
 /// Alertmanager resolves an alert that was not repeated for this long: the service has stopped.
 const FORGOTTEN_MS: i64 = 4 * super::queue::REPEAT.as_millis() as i64;
-/// What a command may say of its mistake.
 const LONGEST_COMPLAINT: u64 = 200;
 
 impl Notifier {
-    /// The notifier of a receiver, in the name of this machine.
     pub fn new(receiver: &Receiver, host: &str) -> Notifier {
         Notifier { receiver: receiver.clone(), host: host.to_owned(), http: None, running: Arc::default() }
     }
@@ -151,22 +148,7 @@ fn first_line(bytes: &[u8]) -> Option<String> {
 
 /// What webhooks and commands receive.
 fn message(notices: &[Notice], host: &str, is_test: bool) -> Value {
-    let alerts: Vec<Value> = notices
-        .iter()
-        .map(|notice| {
-            let mut value = json!(notice.alert);
-            if let Some(fields) = value.as_object_mut() {
-                fields.insert("rule".into(), json!(notice.rule));
-                fields.insert("fingerprint".into(), json!(notice.fingerprint));
-                fields.insert(PCI_ADDRESS.name.into(), json!(notice.pci_address));
-                fields.insert("process_name".into(), json!(notice.process_name));
-                fields.insert("started_at".into(), json!(notice.started_at));
-                fields.insert("ended_at".into(), json!(notice.ended_at));
-            }
-            value
-        })
-        .collect();
-    json!({ "version": 1, "host": host, "test": is_test, "alerts": alerts })
+    json!({ "version": 1, "host": host, "test": is_test, "alerts": notices })
 }
 
 /// As the API of Alertmanager wants it, version 2.

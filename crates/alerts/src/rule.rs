@@ -1,19 +1,15 @@
 //! A rule with its name, and the built-in rules.
 
 use crate::condition::Condition;
-use crate::ended::Ended;
-use crate::subject::{Scope, Subject, SubjectId};
+use crate::subject::{Scope, Subject, only_device};
 use model::judgement::{AT_LIMIT, FULL, HOT, HYSTERESIS};
-use model::{Device, DeviceId, Process, Selector, Severity, Snapshot};
+use model::{Device, DeviceId, ExitRecord, Held, Process, Selector, Severity, Snapshot};
 
-/// A rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// Its name, which no other rule has.
     pub name: String,
-    /// When it fires.
     pub condition: Condition,
-    /// How severe that is.
     pub severity: Severity,
     /// Only for these devices; for all when there are none.
     pub devices: Vec<Selector>,
@@ -39,17 +35,12 @@ impl Rule {
         self.text.as_deref().unwrap_or(&self.name)
     }
 
-    /// What it is about.
     pub fn scope(&self) -> Scope {
         self.condition.scope()
     }
 
     fn is_about_device(&self, device: &Device) -> bool {
         self.devices.is_empty() || self.devices.iter().any(|selector| selector.names(device))
-    }
-
-    fn is_about_process(&self, process: &Process) -> bool {
-        self.is_about(process.pid, process.name.as_deref())
     }
 
     fn is_about(&self, pid: u32, name: Option<&str>) -> bool {
@@ -62,50 +53,40 @@ impl Rule {
         &self,
         scope: Scope,
         snapshot: &'a Snapshot,
-        ended: &'a [Ended],
-    ) -> Vec<(SubjectId, Subject<'a>)> {
-        let found: Vec<Subject> = match scope {
-            Scope::Device => self.about_devices(snapshot).collect(),
-            Scope::Process => self.about_processes(snapshot).collect(),
-            Scope::Held => self.about_held(snapshot).collect(),
-            Scope::Ended => ended.iter().filter_map(|ended| self.about_ended(snapshot, ended)).collect(),
-        };
-        found.into_iter().map(|subject| (subject.id(), subject)).collect()
+        exited: &[&'a ExitRecord],
+    ) -> Vec<Subject<'a>> {
+        let device = |id: &DeviceId| snapshot.devices.iter().find(|device| device.id == *id);
+        let wanted = |id: &DeviceId| device(id).filter(|device| self.is_about_device(device));
+        let processes = snapshot.processes.iter().filter(|process| self.is_about(process.pid, process.name.as_deref()));
+        match scope {
+            Scope::Device => {
+                let devices = snapshot.devices.iter().filter(|device| self.is_about_device(device));
+                devices.map(|device| Subject { device: Some(device), ..Subject::default() }).collect()
+            }
+            Scope::Process => {
+                let on_wanted = |process: &&Process| process.devices.iter().any(|held| wanted(&held.id).is_some());
+                let subject = |process| Subject { process: Some(process), ..Subject::default() };
+                processes.filter(on_wanted).map(subject).collect()
+            }
+            Scope::Held => {
+                let pairs = processes.flat_map(|process| process.devices.iter().map(move |held| (process, held)));
+                let subject = |(process, held): (&'a Process, &'a Held)| {
+                    let device = Some(wanted(&held.id)?);
+                    Some(Subject { device, process: Some(process), held: Some(held), exited: None })
+                };
+                pairs.filter_map(subject).collect()
+            }
+            Scope::Exited => {
+                let subject = |exit: &&'a ExitRecord| {
+                    let device = only_device(exit).and_then(device);
+                    let is_there = self.devices.is_empty() || device.is_some_and(|device| self.is_about_device(device));
+                    let is_about = is_there && self.is_about(exit.pid, exit.name.as_deref());
+                    is_about.then_some(Subject { device, exited: Some(*exit), ..Subject::default() })
+                };
+                exited.iter().filter_map(subject).collect()
+            }
+        }
     }
-
-    fn about_devices<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = Subject<'a>> {
-        let devices = snapshot.devices.iter().filter(|device| self.is_about_device(device));
-        devices.map(|device| Subject { device: Some(device), ..Subject::default() })
-    }
-
-    fn about_processes<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = Subject<'a>> {
-        let uses_one = |process: &&Process| {
-            let mut devices = process.devices.iter().filter_map(|held| device(snapshot, &held.id));
-            self.is_about_process(process) && devices.any(|device| self.is_about_device(device))
-        };
-        let processes = snapshot.processes.iter().filter(uses_one);
-        processes.map(|process| Subject { process: Some(process), ..Subject::default() })
-    }
-
-    fn about_held<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = Subject<'a>> {
-        let processes = snapshot.processes.iter().filter(|process| self.is_about_process(process));
-        let pairs = processes.flat_map(|process| process.devices.iter().map(move |held| (process, held)));
-        pairs.filter_map(|(process, held)| {
-            let device = device(snapshot, &held.id).filter(|device| self.is_about_device(device))?;
-            Some(Subject { device: Some(device), process: Some(process), held: Some(held), ended: None })
-        })
-    }
-
-    fn about_ended<'a>(&self, snapshot: &'a Snapshot, ended: &'a Ended) -> Option<Subject<'a>> {
-        let device = ended.device.as_ref().and_then(|id| device(snapshot, id));
-        let is_there = self.devices.is_empty() || device.is_some_and(|device| self.is_about_device(device));
-        let is_about = is_there && self.is_about(ended.pid, ended.name.as_deref());
-        is_about.then_some(Subject { device, ended: Some(ended), ..Subject::default() })
-    }
-}
-
-fn device<'a>(snapshot: &'a Snapshot, id: &DeviceId) -> Option<&'a Device> {
-    snapshot.devices.iter().find(|device| device.id == *id)
 }
 
 /// Whether a name matches a pattern, in which `*` matches anything.

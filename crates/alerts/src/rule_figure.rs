@@ -1,27 +1,22 @@
 //! The figures that a rule can compare: the rows of the tables of figures that have a word for rules.
 
-use crate::ended::Ended;
 use crate::subject::{Scope, Subject};
 use model::figure::device::DEVICE_FIGURES;
 use model::figure::process::{HELD_FIGURES, PROCESS_FIGURES};
 use model::figure::{Dimension, Figure, Freshness, Metric, MetricKind, Unit, Value};
-use model::{Device, Held, Process};
+use model::{Device, ExitRecord, Held, Process};
 
 /// A row of one of the tables. Which table it is in decides what a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RuleFigure {
-    /// A figure of a device.
     Device(&'static Figure<Device>),
-    /// A figure of a process.
     Process(&'static Figure<Process>),
-    /// A figure of a process on a device.
     Held(&'static Figure<Held>),
-    /// A figure of a process that has exited.
-    Exited(&'static Figure<Ended>),
+    Exited(&'static Figure<ExitRecord>),
 }
 
 /// Only the service sees processes exit, so this row is in no table of the model.
-static LEFT_AT_EXIT: Figure<Ended> = Figure {
+static LEFT_AT_EXIT: Figure<ExitRecord> = Figure {
     title: "Left at exit",
     freshness: Freshness::Host,
     rule: Some("left_at_exit"),
@@ -29,7 +24,7 @@ static LEFT_AT_EXIT: Figure<Ended> = Figure {
         "left_at_exit_bytes",
         Unit::Bytes,
         "Device memory that a process had not freed when it exited (only with the service).",
-        |ended, _| Some(Value::Whole(ended.left.0)),
+        |exit, _| exit.left.filter(|left| left.0 > 0).map(|left| Value::Whole(left.0)),
     )
 };
 
@@ -55,7 +50,6 @@ impl RuleFigure {
         all.filter(|figure| of_row!(figure, row => row.rule.is_some()))
     }
 
-    /// The figure with this word.
     pub fn named(word: &str) -> Option<RuleFigure> {
         RuleFigure::all().find(|figure| figure.word() == word)
     }
@@ -65,22 +59,19 @@ impl RuleFigure {
         of_row!(self, row => row.rule.unwrap_or(row.name))
     }
 
-    /// What it is a figure of.
     pub fn scope(self) -> Scope {
         match self {
             RuleFigure::Device(_) => Scope::Device,
             RuleFigure::Process(_) => Scope::Process,
             RuleFigure::Held(_) => Scope::Held,
-            RuleFigure::Exited(_) => Scope::Ended,
+            RuleFigure::Exited(_) => Scope::Exited,
         }
     }
 
-    /// What its numbers are measured in.
     pub fn unit(self) -> Unit {
         of_row!(self, row => row.unit)
     }
 
-    /// One sentence for people.
     pub fn help(self) -> &'static str {
         of_row!(self, row => row.help)
     }
@@ -125,7 +116,7 @@ impl RuleFigure {
             RuleFigure::Device(row) => number(row, subject.device_for(row)?),
             RuleFigure::Process(row) => number(row, subject.process?),
             RuleFigure::Held(row) => number(row, subject.held?),
-            RuleFigure::Exited(row) => number(row, subject.ended?),
+            RuleFigure::Exited(row) => number(row, subject.exited?),
         }
     }
 }

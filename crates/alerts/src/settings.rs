@@ -1,29 +1,22 @@
 //! Rules and receivers, from the configuration file: `[[alert]]`, `[alerts]` and what is under it.
 
 use crate::parse::ParseError;
-use crate::period;
-use crate::problem::{Problem, line_of};
 use crate::rule::{Rule, built_in};
 use crate::subject::Scope;
 use model::text::nearest;
-use model::{Selector, Severity};
+use model::{Selector, Severity, duration};
 use std::path::PathBuf;
 use std::time::Duration;
 use toml_edit::{Document, Item, Table, TableLike};
 
-/// The alert settings of the configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlertSettings {
-    /// The rules to watch.
     pub rules: Vec<Rule>,
-    /// The receivers to notify.
     pub receivers: Vec<Receiver>,
 }
 
-/// A receiver of notices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Receiver {
-    /// How.
     pub way: Channel,
     /// Only of what matters as much.
     pub at_least: Severity,
@@ -31,9 +24,7 @@ pub struct Receiver {
     pub timeout: Duration,
 }
 
-/// How a receiver is notified.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)]
 pub enum Channel {
     /// JSON is sent to a URL.
     Webhook { url: String, token_file: Option<PathBuf>, ca: Option<PathBuf> },
@@ -45,6 +36,15 @@ pub enum Channel {
     Desktop,
 }
 
+/// Something in the file that was not understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// From one on.
+    pub line: usize,
+    /// For people.
+    pub what: String,
+}
+
 impl Default for AlertSettings {
     fn default() -> AlertSettings {
         AlertSettings { rules: built_in(), receivers: Vec::new() }
@@ -52,7 +52,6 @@ impl Default for AlertSettings {
 }
 
 impl Receiver {
-    /// For people: how, and where.
     pub fn name(&self) -> String {
         match &self.way {
             Channel::Webhook { url, .. } => format!("webhook {}", without_secrets(url)),
@@ -71,25 +70,13 @@ fn without_secrets(url: &str) -> String {
     if host.len() == rest.len() { format!("{scheme}://{host}") } else { format!("{scheme}://{host}/…") }
 }
 
-/// The tables of the file that are read here.
 pub const TABLES: [&str; 2] = ["alert", "alerts"];
 
 const RULE_KEYS: [&str; 7] = ["name", "when", "severity", "device", "process", "text", "off"];
 const HTTP_KEYS: [&str; 5] = ["url", "token_file", "ca", "at_least", "timeout"];
 const LONGEST_NAME: usize = 64;
 
-/// What a text says, and what of it is wrong. A mistake costs nothing but itself.
-pub fn parse(text: &str) -> (AlertSettings, Vec<Problem>) {
-    match text.parse::<Document<String>>() {
-        Ok(document) => read(text, &document),
-        Err(error) => {
-            let what = error.message().lines().collect::<Vec<_>>().join(", ");
-            (AlertSettings::default(), vec![Problem { line: line_of(text, error.span()), what }])
-        }
-    }
-}
-
-/// The same of a text that is parsed already.
+/// What a file says, and what of it is wrong. A mistake costs nothing but itself.
 pub fn read(text: &str, document: &Document<String>) -> (AlertSettings, Vec<Problem>) {
     let mut reader = SettingsReader { text, problems: Vec::new() };
     let mut settings = AlertSettings::default();
@@ -100,6 +87,12 @@ pub fn read(text: &str, document: &Document<String>) -> (AlertSettings, Vec<Prob
         reader.rules(item, &mut settings.rules);
     }
     (settings, reader.problems)
+}
+
+/// The line of a place in a text, from one on.
+pub fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
+    let start = span.map_or(0, |span| span.start.min(text.len()));
+    text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 struct SettingsReader<'a> {
@@ -196,36 +189,38 @@ impl SettingsReader<'_> {
 
 /// A rule and whether it is off; or the key that is wrong, and why.
 fn rule(table: &Table, known: &[Rule]) -> Result<(Rule, bool), (&'static str, String)> {
-    let name = string(table, "name").map_err(|why| ("name", format!("alert: {why}")))?;
-    let name = name.ok_or(("name", "alert: name is missing".to_owned()))?;
-    let wrong = |key: &'static str| {
-        let name = name.clone();
-        move |why: String| (key, format!("alert {name:?}: {why}"))
-    };
+    let name = string(table, "name").and_then(|name| name.ok_or("name is missing".into()));
+    let name = name.map_err(|why| ("name", format!("alert: {why}")))?;
+    named_rule(table, &name, known).map_err(|(key, why)| (key, format!("alert {name:?}: {why}")))
+}
+
+fn named_rule(table: &Table, name: &str, known: &[Rule]) -> Result<(Rule, bool), (&'static str, String)> {
+    fn of<T>(key: &'static str, read: Read<T>) -> Result<T, (&'static str, String)> {
+        read.map_err(|why| (key, why))
+    }
     let is_plain = |c: char| c.is_alphanumeric() || "-_ .".contains(c);
     if !name.chars().all(is_plain) || !name.contains(char::is_alphanumeric) || name.chars().count() > LONGEST_NAME {
-        return Err(wrong("name")("a name is letters, digits, -, _, . and blanks, not more than 64".into()));
+        return Err(("name", "a name is letters, digits, -, _, . and blanks, not more than 64".into()));
     }
-    let is_off = switch(table, "off").map_err(wrong("off"))?;
+    let is_off = of("off", switch(table, "off"))?;
     let base = known.iter().find(|rule| rule.name == name);
-    let condition = match (string(table, "when").map_err(wrong("when"))?, base) {
-        (Some(when), _) => when.parse().map_err(|error: ParseError| wrong("when")(format!("when: {error}")))?,
+    let condition = match (of("when", string(table, "when"))?, base) {
+        (Some(when), _) => when.parse().map_err(|error: ParseError| ("when", format!("when: {error}")))?,
         (None, Some(base)) => base.condition.clone(),
-        (None, None) => return Err(wrong("when")("when is missing".into())),
+        (None, None) => return Err(("when", "when is missing".into())),
     };
-    let severity = severity(table, "severity").map_err(wrong("severity"))?;
-    let process = string(table, "process").map_err(wrong("process"))?;
+    let severity = of("severity", severity(table, "severity"))?;
     let rule = Rule {
         condition,
         severity: severity.or(base.map(|base| base.severity)).unwrap_or(Severity::Warning),
-        devices: devices(table).map_err(wrong("device"))?,
-        process,
-        text: string(table, "text").map_err(wrong("text"))?.or_else(|| base.and_then(|base| base.text.clone())),
-        name: name.clone(),
+        process: of("process", string(table, "process"))?,
+        devices: of("device", devices(table))?,
+        text: of("text", string(table, "text"))?.or_else(|| base.and_then(|base| base.text.clone())),
+        name: name.to_owned(),
     };
     if rule.process.is_some() && rule.scope() == Scope::Device {
         let why = "process goes with figures of processes, such as process_dram, and there is none in when";
-        return Err(wrong("process")(why.into()));
+        return Err(("process", why.into()));
     }
     Ok((rule, is_off))
 }
@@ -234,14 +229,12 @@ fn devices(table: &Table) -> Read<Vec<Selector>> {
     let needed = || "device: a name in quotes is needed, or a list of such".to_owned();
     match table.get("device") {
         None => Ok(Vec::new()),
-        Some(item) => match (item.as_str(), item.as_array()) {
-            (Some(one), _) => Ok(vec![Selector(one.to_owned())]),
-            (_, Some(all)) => {
-                let all = all.iter().map(|one| one.as_str().map(|one| Selector(one.to_owned())).ok_or_else(needed));
-                all.collect()
-            }
-            _ => Err(needed()),
-        },
+        Some(item) => {
+            let one = item.as_str().map(|one| vec![Some(one)]);
+            let all = one.or_else(|| Some(item.as_array()?.iter().map(|one| one.as_str()).collect()));
+            let selector = |one: Option<&str>| one.map(|one| Selector(one.to_owned())).ok_or_else(needed);
+            all.ok_or_else(needed)?.into_iter().map(selector).collect()
+        }
     }
 }
 
@@ -273,7 +266,7 @@ fn about(table: &dyn TableLike) -> Read<(Severity, Duration)> {
     let at_least = severity(table, "at_least")?.unwrap_or(Severity::Info);
     let timeout = match string(table, "timeout")? {
         None => Duration::from_secs(10),
-        Some(text) => period::parse(&text)
+        Some(text) => duration::parse(&text)
             .filter(|time| !time.is_zero())
             .ok_or("timeout: a duration like 90s, 10m, 1h30m or 250ms is needed")?,
     };
@@ -303,6 +296,10 @@ fn severity(table: &dyn TableLike, key: &str) -> Read<Option<Severity>> {
 mod tests {
     use super::*;
     use expect_test::expect;
+
+    fn parse(text: &str) -> (AlertSettings, Vec<Problem>) {
+        read(text, &text.parse().unwrap())
+    }
 
     #[test]
     fn rules_are_added_changed_and_switched_off() {
@@ -409,7 +406,9 @@ process = "x"
     proptest::proptest! {
         #[test]
         fn any_text_is_read_or_complained_about(text in "\\PC*|(\\[\\[alert\\]\\]\n|\\[alerts\\]\n|name = \"x\"\n|when = [1a\"]\n|webhook = 1\n|\\[\\[alerts.webhook\\]\\]\n)*") {
-            let _ = parse(&text);
+            if let Ok(document) = text.parse() {
+                let _ = read(&text, &document);
+            }
         }
     }
 }

@@ -1,19 +1,16 @@
 //! What a rule is about: a device, a process, a process on a device, or a process that has exited.
 
-use crate::ended::Ended;
-use model::{Device, DeviceId, Held, Process, Timestamp};
+use model::{Device, DeviceId, ExitRecord, Held, Process, Timestamp};
 
 /// What a figure is a figure of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// A device.
     Device,
-    /// A process.
     Process,
     /// A process on a device.
     Held,
     /// A process that has exited. Only the service knows.
-    Ended,
+    Exited,
 }
 
 /// One device or process of a snapshot, as a rule sees it. Empty when it is not in the snapshot.
@@ -22,7 +19,7 @@ pub(crate) struct Subject<'a> {
     pub device: Option<&'a Device>,
     pub process: Option<&'a Process>,
     pub held: Option<&'a Held>,
-    pub ended: Option<&'a Ended>,
+    pub exited: Option<&'a ExitRecord>,
 }
 
 /// What identifies a subject from one snapshot to the next.
@@ -36,19 +33,23 @@ pub(crate) struct SubjectId {
 impl Subject<'_> {
     pub fn id(&self) -> SubjectId {
         let of_process = self.process.map(|process| (process.pid, process.started_at));
-        let of_ended = self.ended.map(|ended| (ended.pid, ended.started_at));
-        let device = match self.ended {
-            Some(ended) => ended.device.as_ref(),
+        let of_exited = self.exited.map(|exit| (exit.pid, exit.started_at));
+        let device = match self.exited {
+            Some(exit) => only_device(exit),
             None => self.device.map(|device| &device.id),
         };
-        SubjectId { device: device.cloned(), process: of_process.or(of_ended) }
+        SubjectId { device: device.cloned(), process: of_process.or(of_exited) }
     }
 
-    /// The short name of the process.
     pub fn process_name(&self) -> Option<&String> {
         let of_process = self.process.and_then(|process| process.name.as_ref());
-        of_process.or(self.ended.and_then(|ended| ended.name.as_ref()))
+        of_process.or(self.exited.and_then(|exit| exit.name.as_ref()))
     }
+}
+
+/// The chip of a process that held memory of one alone.
+pub(crate) fn only_device(exit: &ExitRecord) -> Option<&DeviceId> {
+    exit.devices.first().filter(|_| exit.devices.len() == 1).map(|held| &held.id)
 }
 
 impl SubjectId {

@@ -9,9 +9,9 @@ use model::{PciAddress, State, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) enum RuleState {
-    /// Its condition does not hold.
+    #[default]
     Inactive,
     /// Its condition holds since then, by the clock of the engine and by the wall clock.
     Pending(Duration, Timestamp),
@@ -21,7 +21,7 @@ pub(crate) enum RuleState {
     Resolved(Timestamp, Duration, Timestamp),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Track {
     pub state: RuleState,
     /// What each distinct comparison of the rule looks at.
@@ -56,15 +56,7 @@ impl Track {
                 values.push(ComparedValue::new(compare));
             }
         }
-        Track {
-            state: RuleState::Inactive,
-            values,
-            seen: Duration::ZERO,
-            text: String::new(),
-            value: None,
-            pci_address: None,
-            process_name: None,
-        }
+        Track { values, ..Track::default() }
     }
 
     /// Takes the current values of a subject that is in the snapshot.
@@ -115,7 +107,6 @@ impl Track {
         expr.holds(&|compare| self.compared(compare)?.value_last(now, look_back))
     }
 
-    /// Whether there is any value now.
     pub fn has_value(&self) -> bool {
         self.values.iter().any(|value| value.now.is_some())
     }
@@ -155,14 +146,8 @@ impl Track {
 
 impl ComparedValue {
     fn new(compare: &Compare) -> ComparedValue {
-        ComparedValue {
-            compare: compare.clone(),
-            now: None,
-            limit_now: None,
-            last: None,
-            limit_last: None,
-            window: VecDeque::new(),
-        }
+        let (now, limit_now, last, limit_last) = (None, None, None, None);
+        ComparedValue { compare: compare.clone(), now, limit_now, last, limit_last, window: VecDeque::new() }
     }
 
     fn take(&mut self, now: Duration, subject: &Subject) {

@@ -5,12 +5,13 @@
 //! hurry                 the same without a pause
 //! boast BYTES           OK   one buffer in DRAM more, of any size
 //! hand SOCKET           OK   hands the book over to the service there, as the agent does
+//! close                 OK   closes the file of the book, as programs do that close all that they do not know
 //! stop                  OK dram=… l1=… trace=… buffers=…   what it holds, counted apart from the book
 //! ```
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -71,6 +72,12 @@ impl Keeper {
             }
             ["boast", bytes] => {
                 self.truth()?.allocate(MemoryKind::Dram, crate::script::number("BYTES", bytes)?, 1, 0);
+                Ok(String::new())
+            }
+            ["close"] => {
+                let truth = self.truth.lock().ok().context("the thread has died")?;
+                // SAFETY: the process is killed at its end, and does not close the file again.
+                unsafe { rustix::io::close(truth.writer.file().as_raw_fd()) };
                 Ok(String::new())
             }
             ["hand", socket] => {

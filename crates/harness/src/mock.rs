@@ -12,6 +12,7 @@
 //! thread alloc|tensor|free …      the same on a thread of its own
 //! fork                            OK child=<pid>; the child sleeps until this process quits or is gone
 //! fork alloc|tensor …             OK child=<pid> address=… per_bank=…; the child allocates before it sleeps
+//! worker alloc|tensor|churn …     OK child=<pid> …; the child does that and ends by _exit(0), before the reply
 //! close                           closes the device under the buffers
 //! drop                            lets go of the device, unclosed, under the tensors
 //! abandon                         no reply; the process exits with 0 and closes nothing itself
@@ -130,6 +131,7 @@ impl MockMesh {
                 child::exit_at_once(9);
             }
             ["fork", ref command @ ..] => return child::fork(self, command),
+            ["worker", ref command @ ..] => return child::work(self, command),
             ["thread", "alloc" | "tensor" | "free", ..] => {
                 let elsewhere = |mesh: &mut MockMesh| mesh.answer(&words[1..]);
                 return thread::scope(|scope| scope.spawn(|| elsewhere(self)).join())

@@ -10,4 +10,4 @@ pub mod wire;
 #[allow(unsafe_code)]
 mod mapping;
 
-pub use mapping::{HeldMapping, Mapping, forget_code, hold};
+pub use mapping::{HeldMapping, Mapping, exit_status, forget_code, hold};

@@ -5,8 +5,10 @@
 //! whose writers never do that.
 
 use memmap2::{Advice, Mmap, MmapOptions, MmapRaw};
+use rustix::ioctl;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
@@ -174,6 +176,26 @@ pub struct HeldMapping {
 pub fn hold(file: &File) -> io::Result<HeldMapping> {
     // SAFETY: the bytes are never looked at, so it does not matter who changes them.
     Ok(HeldMapping { _map: unsafe { Mmap::map(file)? } })
+}
+
+/// How a process ended that was waited for already, as `waitpid` spells it, by a pidfd that was opened before. Linux 6.15 and later
+/// remember it.
+pub fn exit_status(pidfd: impl AsFd) -> Option<i32> {
+    /// `struct pidfd_info`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct PidfdInfo {
+        mask: u64,
+        cgroup: u64,
+        ids: [u32; 11],
+        exit_code: i32,
+    }
+    const EXIT: u64 = 1 << 3;
+    const GET_INFO: ioctl::Opcode = ioctl::opcode::read_write::<PidfdInfo>(0xFF, 11);
+    let mut info = PidfdInfo { mask: EXIT, ..PidfdInfo::default() };
+    // SAFETY: this is the request's number and the first version of its structure, whose length is part of the number.
+    let asked = unsafe { ioctl::ioctl(pidfd, ioctl::Updater::<GET_INFO, PidfdInfo>::new(&mut info)) };
+    asked.ok().filter(|()| info.mask & EXIT != 0).map(|()| info.exit_code)
 }
 
 /// Gives back the pages of this program's code that are mapped now. What is used again comes back from the page cache at its first

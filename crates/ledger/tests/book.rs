@@ -146,11 +146,116 @@ fn figures_of_the_banks_are_current_until_something_changes() {
     let banks = AllocatorBanks { banks: 12, allocatable: 1000, allocated: 10, free: 990, largest_free: 495 };
     writer.banks(chip, MemoryKind::Dram, banks);
     let figures = read(&writer).chips[0].banks[0].unwrap();
-    assert_eq!((figures.banks, figures.is_current), (banks, true));
-    assert_eq!(figures.banks.fragmentation(), Some(0.5));
+    assert_eq!((figures.banks, figures.free, figures.largest_free), (12, 990, Some(495)));
+    assert_eq!(figures.fragmentation(), Some(0.5));
     assert_eq!(read(&writer).chips[0].banks[1], None, "L1 was not asked");
+    writer.allocate(&new(2, Chips::one(chip), MemoryKind::Dram, 10, 10, 12));
+    let figures = read(&writer).chips[0].banks[0].unwrap();
+    assert_eq!((figures.allocated, figures.free, figures.largest_free), (20, 980, None), "not known any more");
+    (1..=2).for_each(|id| _ = writer.free(id));
+    assert_eq!(read(&writer).chips[0].banks[0].unwrap().largest_free, Some(1000), "all of it is one block");
+}
+
+/// A book of a chip whose DRAM of 12 banks has 1000 bytes in each from address 4096 on, and L1 of 64 banks from 100 on.
+fn with_banks() -> (Writer, Chips) {
+    let writer = Writer::create("").unwrap();
+    let chip = writer.chip(0, None).unwrap();
+    writer.bases(chip, 4096, 100);
+    let all_free =
+        |banks, bytes| AllocatorBanks { banks, allocatable: bytes, allocated: 0, free: bytes, largest_free: bytes };
+    for (kind, banks, bytes) in [
+        (MemoryKind::Dram, 12, 1000),
+        (MemoryKind::L1, 64, 500),
+        (MemoryKind::L1Small, 64, 50),
+        (MemoryKind::Trace, 12, 80),
+    ] {
+        writer.banks(chip, kind, all_free(banks, bytes));
+    }
+    (writer, Chips::one(chip))
+}
+
+#[test]
+fn the_largest_free_block_follows_from_the_buffers_at_any_moment() {
+    let (writer, chips) = with_banks();
+    let at = |address: u64, buffer: NewBuffer<'static>| NewBuffer { address, ..buffer };
+    let bank = |kind: MemoryKind| {
+        let bank = book::read_with_banks(book::of_file(writer.file())).unwrap().chips[0].banks[kind as usize].unwrap();
+        (bank.free, bank.largest_free)
+    };
+    writer.allocate(&at(4096, new(1, chips, MemoryKind::Dram, 1, 100, 12)));
+    assert_eq!(bank(MemoryKind::Dram), (900, Some(900)));
+    writer.allocate(&at(4396, new(2, chips, MemoryKind::Dram, 1, 300, 12)));
+    assert_eq!(bank(MemoryKind::Dram), (600, Some(400)), "200 between the two, 400 after them");
     writer.free(1);
-    assert!(!read(&writer).chips[0].banks[0].unwrap().is_current);
+    assert_eq!(bank(MemoryKind::Dram), (700, Some(400)), "300 before it");
+    // Each kind has its own place: L1 from the top down, the small region above it, traces above DRAM.
+    writer.allocate(&at(500, new(3, chips, MemoryKind::L1, 1, 100, 64)));
+    writer.allocate(&at(610, new(4, chips, MemoryKind::L1Small, 1, 20, 64)));
+    writer.allocate(&at(5096, new(5, chips, MemoryKind::Trace, 1, 80, 12)));
+    assert_eq!(bank(MemoryKind::L1), (400, Some(400)));
+    assert_eq!(bank(MemoryKind::L1Small), (30, Some(20)));
+    assert_eq!(bank(MemoryKind::Trace), (0, Some(0)));
+    let (book, table) = book::whole(book::of_file(writer.file())).unwrap();
+    assert_eq!((book.chips[0].banks[0].unwrap().largest_free, table.buffers.len(), table.moved), (Some(400), 4, false));
+    assert_eq!(book.chips[0].banks[0].unwrap().fragmentation(), Some(1.0 - 400.0 / 700.0));
+}
+
+#[test]
+fn a_largest_free_block_that_contradicts_the_buffers_is_not_known() {
+    let largest = |place: &dyn Fn(&Writer, Chips)| {
+        let (writer, chips) = with_banks();
+        writer.allocate(&NewBuffer { address: 4196, ..new(1, chips, MemoryKind::Dram, 1, 100, 12) });
+        place(&writer, chips);
+        let book = book::read_with_banks(book::of_file(writer.file())).unwrap();
+        book.chips[0].banks[0].unwrap().largest_free
+    };
+    let dram = |id, address, banks| {
+        move |writer: &Writer, chips: Chips| {
+            writer.allocate(&NewBuffer { address, ..new(id, chips, MemoryKind::Dram, 1, 100, banks) });
+        }
+    };
+    assert_eq!(largest(&|_, _| ()), Some(800));
+    assert_eq!(largest(&dram(2, 4200, 12)), None, "two buffers in one place are of two allocators");
+    assert_eq!(largest(&dram(2, 5000, 12)), None, "beyond the end");
+    assert_eq!(largest(&dram(2, 1000, 12)), None, "before the beginning");
+    assert_eq!(largest(&dram(2, 4400, 6)), None, "in some of the banks only");
+    assert_eq!(largest(&|writer, _| writer.bases(0, 0, 0)), None, "where the banks begin is not known");
+    assert_eq!(largest(&|writer, _| _ = writer.free(1)), Some(1000), "nothing is there");
+}
+
+#[test]
+fn a_large_table_and_the_counters_are_copied_as_of_one_moment_while_the_process_writes() {
+    const LIVE: u64 = 20_000;
+    let writer = Writer::create("").unwrap();
+    let chips = Chips::one(writer.chip(0, None).unwrap());
+    (0..LIVE).for_each(|id| writer.allocate(&new(id, chips, MemoryKind::Dram, 1, 1 + id % 7, 12)));
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for i in 0u64.. {
+                writer.free(i * 7919 % LIVE);
+                writer.allocate(&new(i * 7919 % LIVE, chips, MemoryKind::Dram, 1, 1 + i % 5, 12));
+                // As fast as ttnn allocates.
+                let until = std::time::Instant::now() + std::time::Duration::from_micros(10);
+                while std::time::Instant::now() < until {}
+                if done.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        let _end = OnDrop(|| done.store(true, std::sync::atomic::Ordering::Relaxed));
+        let (copies, mut of_one_moment) = (30, 0);
+        for _ in 0..copies {
+            let (book, table) = book::whole(book::of_file(writer.file())).unwrap();
+            let bytes: u64 = table.buffers.iter().map(|buffer| buffer.bytes()).sum();
+            if !table.moved {
+                assert_eq!((table.buffers.len() as u64, bytes), (book.tabled, book.chips[0].counters[0].bytes));
+                of_one_moment += 1;
+            }
+        }
+        // Other work on the machine may keep the reader from being fast enough now and then.
+        assert!(of_one_moment >= copies / 3, "{of_one_moment} of {copies}");
+    });
 }
 
 #[test]
@@ -357,6 +462,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_book_or_an_error(bytes: Vec<u8>) {
         assert!(book::read(book::of_bytes(&bytes)).is_err());
+        assert!(book::whole(book::of_bytes(&bytes)).is_err());
     }
 
     #[test]

@@ -81,6 +81,7 @@ fn damage(thread: u64, count: usize) -> Outcomes {
             let began = cpu_time();
             let book = book::read(book::of_bytes(patient.bytes()));
             let table = book.as_ref().ok().map(|book| book::table(book::of_bytes(patient.bytes()), book));
+            let whole = book::whole(book::of_bytes(patient.bytes()));
             outcomes.slowest = outcomes.slowest.max(cpu_time() - began);
             let told = || {
                 format!(
@@ -103,6 +104,18 @@ fn damage(thread: u64, count: usize) -> Outcomes {
                 Some(_) => {}
                 None if !book.is_of_one_moment && hurt.is_splice => {}
                 None => check(&book, &truth, told),
+            }
+            // Read in one go, the buffers that it lists add up to its counters.
+            if let Ok((whole, listed)) = &whole
+                && listed.unreadable == 0
+                && whole.untabled == 0
+            {
+                for (at, chip) in whole.chips.iter().enumerate() {
+                    let here = listed.buffers.iter().filter(|one| one.kind == MemoryKind::Dram);
+                    let here = here.filter(|one| one.chips.iter().any(|chip| usize::from(chip) == at));
+                    let sum = here.fold(0u64, |sum, one| sum.saturating_add(one.bytes()));
+                    assert_eq!(sum, chip.counters[MemoryKind::Dram as usize].bytes, "{}", told());
+                }
             }
             if let Some(Ok(table)) = table {
                 outcomes.tables += 1;

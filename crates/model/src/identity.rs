@@ -55,6 +55,16 @@ pub fn chip_match(device: &Device, number: u64) -> Option<ChipMatch> {
     }
 }
 
+/// How a chip's number is written everywhere: as serials and ASIC ids are.
+pub fn chip_text(number: u64) -> String {
+    format!("{number:016X}")
+}
+
+/// A chip's number, as [`chip_text`] writes it.
+pub fn chip_of_text(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16)
+}
+
 /// The chip that a number surely means, if the number alone says so and just one chip can be it.
 pub fn chip_with_number(devices: &[Device], number: u64) -> Option<DeviceId> {
     // A chip without PCIe has the serial of its gateway, and is met through it.

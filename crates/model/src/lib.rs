@@ -7,6 +7,7 @@
 
 /// Defines an enum whose values have one name each, which JSON and queries use: `pub enum Arch { Wormhole = "wormhole", … }`. A value
 /// whose name says it all needs no comment.
+#[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $type:ident { $($(#[$doc:meta])* $value:ident = $name:literal,)+ }) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -37,7 +38,9 @@ macro_rules! named {
 
 mod alert;
 mod board;
+mod comparison;
 mod device;
+pub mod duration;
 mod engines;
 mod event;
 mod exit_record;
@@ -60,13 +63,14 @@ mod units;
 
 pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
+pub use comparison::Comparison;
 pub use device::{Arch, Device, DriverUsed, Firmware, Link, Memory, State};
 pub use engines::{EngineCounters, engine_percent};
 pub use event::{Event, Weight};
 pub use exit_record::{ExitRecord, ListedBuffer};
 pub use history::{History, Series, Stretch};
 pub use id::{DeviceId, PciAddress};
-pub use identity::{ChipMatch, chip_match, chip_with_number};
+pub use identity::{ChipMatch, chip_match, chip_of_text, chip_text, chip_with_number};
 pub use judgement::Judgement;
 pub use memory_kind::MemoryKind;
 pub use process::{BankFigures, Exact, Held, KindFigures, Process, Runtime, Source, Usage};

@@ -80,9 +80,11 @@ pub struct BankFigures {
     pub allocatable_bytes: Bytes,
     pub allocated_bytes: Bytes,
     pub free_bytes: Bytes,
-    pub largest_free_bytes: Bytes,
+    /// Absent when it cannot be known at this moment.
+    pub largest_free_bytes: Option<Bytes>,
     pub fragmentation: Option<f64>,
-    /// Absent when the last two figures are current.
+    /// How long ago the allocator was asked, when something was allocated or freed since and the largest block does not follow from
+    /// the buffers. Absent when the figures are of this moment.
     pub age_seconds: Option<f64>,
 }
 

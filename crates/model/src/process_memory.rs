@@ -35,7 +35,7 @@ pub struct ProcessMemory {
 pub struct ChipMemory {
     /// What the process calls the chip.
     pub device_id: u32,
-    /// What distinguishes the chip from all others, where the process knows: a decimal number.
+    /// What distinguishes the chip from all others, where the process knows: 16 hexadecimal digits, as in an ASIC id.
     pub unique_id: Option<String>,
     /// Bytes that were still allocated when the device was closed.
     pub left_bytes: Bytes,

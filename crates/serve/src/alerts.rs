@@ -1,28 +1,27 @@
 //! The rules of the service: evaluated on each sample, with the latest exits.
 
-use super::service_state::ServiceState;
+use super::service::Service;
 use ::alerts::settings::AlertSettings;
-use ::alerts::{Delivery, host, wall};
-use ::alerts::{Ended, Notice};
+use ::alerts::{Delivery, Notice, host, wall};
 use alerts::log::{LogLevel, log};
-use model::{AlertState, Severity, Snapshot};
+use model::{AlertState, ExitRecord, Severity, Snapshot};
 
 /// How long the rules know what a process left allocated, in milliseconds.
 const REMEMBERED_MS: i64 = 600_000;
 
-/// Evaluates the rules on a sample, notifies the receivers, and puts what fires into the sample.
-pub fn follow(state: &mut ServiceState, delivery: &mut Delivery, snapshot: &mut Snapshot) {
-    let since = wall().0 - REMEMBERED_MS;
-    let ended: Vec<Ended> = state.exits.since(since).filter_map(super::exits::left_at_exit).collect();
-    let notices = state.watch.observe(snapshot, &ended);
-    notify(&notices, delivery);
-    snapshot.alerts = state.watch.firing().to_vec();
-}
+impl Service {
+    /// Evaluates the rules on a sample, notifies the receivers, and puts what fires into the sample.
+    pub fn follow_rules(&mut self, snapshot: &mut Snapshot) {
+        let since = wall().0 - REMEMBERED_MS;
+        let exited: Vec<&ExitRecord> = self.state.exits.since(since).collect();
+        notify(&self.state.watch.observe(snapshot, &exited), &mut self.delivery);
+        snapshot.alerts = self.state.watch.firing().to_vec();
+    }
 
-pub fn change(state: &mut ServiceState, delivery: &mut Delivery, settings: &AlertSettings) {
-    let notices = state.watch.set_rules(settings);
-    notify(&notices, delivery);
-    delivery.set_receivers(&settings.receivers, &host());
+    pub fn set_alerts(&mut self, settings: &AlertSettings) {
+        notify(&self.state.watch.set_rules(settings), &mut self.delivery);
+        self.delivery.set_receivers(&settings.receivers, &host());
+    }
 }
 
 fn notify(notices: &[Notice], delivery: &mut Delivery) {

@@ -1,6 +1,6 @@
 //! The command line of `ttmon serve`.
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use std::path::PathBuf;
 
 pub const AFTER_HELP: &str = "\
@@ -63,20 +63,15 @@ pub struct MetricOptions {
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub max_process_series: usize,
     /// Also write the metrics under the names of another program
-    #[arg(long, value_name = "PROGRAM")]
-    pub compat: Option<Compat>,
-}
-
-/// Other programs whose names of metrics are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Compat {
-    #[allow(missing_docs)]
-    TtTelemetry,
+    #[arg(long, value_name = "PROGRAM", value_parser = ["tt-telemetry"])]
+    pub compat: Option<String>,
 }
 
 impl MetricOptions {
     pub fn wanted(&self) -> web::metrics::MetricsOptions {
-        let tt_telemetry = self.compat == Some(Compat::TtTelemetry);
-        web::metrics::MetricsOptions { max_process_series: self.max_process_series, tt_telemetry }
+        web::metrics::MetricsOptions {
+            max_process_series: self.max_process_series,
+            tt_telemetry: self.compat.is_some(),
+        }
     }
 }

@@ -1,8 +1,51 @@
-//! A live buffer as it is listed: as plain data for the record of an exit, and as text for a hundred thousand of them at once.
+//! A live buffer, and how it is listed: as plain data for the record of an exit, and as text for a hundred thousand of them at once.
 
-use super::buffer_entry::BufferEntry;
-use model::{Bytes, ListedBuffer, Timestamp};
+use ledger::book::MemoryKind;
+use model::{Bytes, ListedBuffer, Source, Timestamp};
 use serde::Serialize;
+use std::rc::Rc;
+
+/// A live buffer, as it is kept while a question is answered.
+#[derive(Debug, Clone)]
+pub struct BufferEntry {
+    pub pid: u32,
+    pub devices: Rc<ChipNames>,
+    pub kind: MemoryKind,
+    pub id: u64,
+    pub address: u64,
+    /// On each of its devices.
+    pub bytes: u64,
+    /// Absent when the process did not report it.
+    pub banked: Option<Banked>,
+    /// ns since 1970; zero when it is not known.
+    pub time: u64,
+    pub label: Option<Box<str>>,
+    pub source: Source,
+}
+
+/// What only a book has.
+#[derive(Debug, Clone, Copy)]
+pub struct Banked {
+    pub per_bank: u64,
+    /// What was asked for.
+    pub logical: u64,
+    pub banks: u32,
+}
+
+/// The chips that have a buffer, as snapshots name them. Many buffers share them.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChipNames {
+    pub names: Vec<String>,
+    /// The same, written down.
+    pub json: String,
+}
+
+impl ChipNames {
+    pub fn of(names: Vec<String>) -> ChipNames {
+        let json = serde_json::to_string(&names).unwrap_or_default();
+        ChipNames { names, json }
+    }
+}
 
 pub fn listed(entry: &BufferEntry, now: u64) -> ListedBuffer {
     let age = age_ms(entry, now);
@@ -26,25 +69,25 @@ pub fn listed(entry: &BufferEntry, now: u64) -> ListedBuffer {
 /// Writes the same as [`ListedBuffer`] does, some times faster.
 pub fn write(into: &mut Vec<u8>, entry: &BufferEntry, now: u64) {
     text(into, r#"{"pid":"#);
-    number(into, entry.pid.into());
+    json(into, &entry.pid);
     text(into, r#","devices":"#);
     text(into, &entry.devices.json);
     text(into, r#","kind":""#);
     text(into, entry.kind.name());
     text(into, r#"","id":"#);
-    number(into, entry.id);
+    json(into, &entry.id);
     text(into, r#","address":"#);
-    number(into, entry.address);
+    json(into, &entry.address);
     text(into, r#","bytes":"#);
-    number(into, entry.bytes);
+    json(into, &entry.bytes);
     match entry.banked {
         Some(banked) => {
             text(into, r#","bank_bytes":"#);
-            number(into, banked.per_bank);
+            json(into, &banked.per_bank);
             text(into, r#","banks":"#);
-            number(into, banked.banks.into());
+            json(into, &banked.banks);
             text(into, r#","logical_bytes":"#);
-            number(into, banked.logical);
+            json(into, &banked.logical);
         }
         None => text(into, r#","bank_bytes":null,"banks":null,"logical_bytes":null"#),
     }
@@ -53,7 +96,7 @@ pub fn write(into: &mut Vec<u8>, entry: &BufferEntry, now: u64) {
             text(into, r#","allocated_at":"#);
             json(into, &Timestamp((entry.time / 1_000_000) as i64));
             text(into, r#","age_seconds":"#);
-            number(into, age / 1000);
+            json(into, &(age / 1000));
             // As few digits as it takes, but one.
             let [tenths, hundredths, rest] = [age / 100 % 10, age / 10 % 10, age % 10].map(|digit| b'0' + digit as u8);
             match (hundredths, rest) {
@@ -81,10 +124,6 @@ fn text(into: &mut Vec<u8>, text: &str) {
     into.extend_from_slice(text.as_bytes());
 }
 
-fn number(into: &mut Vec<u8>, number: u64) {
-    json(into, &number);
-}
-
 /// Anything else. Memory takes everything that is written to it.
 pub fn json(into: &mut Vec<u8>, value: &impl Serialize) {
     let _ = serde_json::to_writer(into, value);
@@ -96,12 +135,8 @@ fn age_ms(entry: &BufferEntry, now: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::buffer_entry::{Banked, ChipNames};
     use super::*;
-    use ledger::book::MemoryKind;
-    use model::Source;
     use proptest::prelude::*;
-    use std::rc::Rc;
 
     proptest! {
         #[test]

@@ -1,7 +1,6 @@
 //! Live buffers of all processes: gathered, chosen, put in order, and a part of them written down.
 
-use super::buffer_entry::{Banked, BufferEntry, ChipNames};
-use super::buffer_row::{self, json, listed};
+use super::buffer_row::{self, Banked, BufferEntry, ChipNames, json, listed};
 use super::merge::chip_of_number;
 use ledger::book::{self, Book, BookError};
 use ledger::poc::ClientAccount;
@@ -9,6 +8,7 @@ use ledger::wire::{BufferOrder, Wanted, WireError, framed};
 use model::{Device, ListedBuffer, Source, chip_with_number};
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::Write;
 use std::rc::Rc;
 
 const USUAL: usize = 1000;
@@ -21,6 +21,10 @@ pub struct BufferPage {
     part: Vec<usize>,
     offset: usize,
     now: u64,
+    /// How many more books had no room for.
+    pub unlisted: u64,
+    /// Which books could not be read.
+    pub faults: Vec<String>,
 }
 
 /// Adds the buffers that a book lists. After an error it has added none.
@@ -117,7 +121,7 @@ pub fn page(mut all: Vec<BufferEntry>, wanted: &Wanted, now: u64) -> BufferPage 
         equals.sort_unstable_by_key(|key| all.get(place(key)).map(|entry| (entry.pid, entry.id)));
     }
     let part = keys.iter().skip(*offset).take(limit).map(place).collect();
-    BufferPage { all, part, offset: *offset, now }
+    BufferPage { all, part, offset: *offset, now, unlisted: 0, faults: Vec::new() }
 }
 
 /// The order of the devices that buffers are on.
@@ -134,34 +138,30 @@ impl BufferPage {
         self.part.iter().filter_map(|at| self.all.get(*at))
     }
 
-    /// As an answer: with how many there are, how many of them books had no room for, and which books could not be read.
-    pub fn frame(&self, unlisted: u64, faults: &[String]) -> Result<Vec<u8>, WireError> {
+    /// As an answer.
+    pub fn frame(&self) -> Result<Vec<u8>, WireError> {
         // A little more than most of them take.
         let mut bytes = Vec::with_capacity(256 * (self.part.len() + 1));
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(br#"{"buffers":"#);
-        self.write(&mut bytes, unlisted, faults);
+        self.write(&mut bytes);
         bytes.push(b'}');
         framed(bytes)
     }
 
     /// The same as an object of its own.
-    pub fn write(&self, bytes: &mut Vec<u8>, unlisted: u64, faults: &[String]) {
-        bytes.extend_from_slice(br#"{"total":"#);
-        json(bytes, &self.all.len());
-        bytes.extend_from_slice(br#","offset":"#);
-        json(bytes, &self.offset);
-        bytes.extend_from_slice(br#","buffers":["#);
+    pub fn write(&self, bytes: &mut Vec<u8>) {
+        let BufferPage { all, offset, unlisted, faults, .. } = self;
+        // Memory takes everything that is written to it.
+        let _ = write!(bytes, r#"{{"total":{},"offset":{offset},"buffers":["#, all.len());
         for (at, entry) in self.entries().enumerate() {
             if at > 0 {
                 bytes.push(b',');
             }
             buffer_row::write(bytes, entry, self.now);
         }
-        bytes.extend_from_slice(br#"],"unlisted":"#);
-        json(bytes, &unlisted);
-        bytes.extend_from_slice(br#","faults":"#);
-        json(bytes, &faults);
+        let _ = write!(bytes, r#"],"unlisted":{unlisted},"faults":"#);
+        json(bytes, faults);
         bytes.push(b'}');
     }
 }
@@ -234,7 +234,8 @@ mod tests {
     #[test]
     fn an_answer_says_what_there_is_and_what_it_leaves_out() {
         let wanted = Wanted { limit: Some(1), offset: 3, ..Wanted::default() };
-        let frame = page(all(), &wanted, 1_500_000_300).frame(5, &["a \"book\"".into()]).unwrap();
+        let page = page(all(), &wanted, 1_500_000_300);
+        let frame = BufferPage { unlisted: 5, faults: vec!["a \"book\"".into()], ..page }.frame().unwrap();
         let (length, text) = frame.split_first_chunk::<4>().unwrap();
         assert_eq!(u32::from_le_bytes(*length) as usize, text.len());
         let text = std::str::from_utf8(text).unwrap().replace(",\"", ",\n\"");

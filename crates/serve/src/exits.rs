@@ -1,10 +1,9 @@
 //! Processes that exited, and what they held then.
 
-use super::buffer_entry::BufferEntry;
+use super::buffer_row::BufferEntry;
 use super::buffers;
 use super::live_processes::{Key, LiveProcess};
 use super::merge::{chip_of_number, reported};
-use alerts::Ended;
 use ledger::book;
 use ledger::poc::ClientAccount;
 use model::{Bytes, Device, DeviceId, ExitRecord, Held, Process, Source, Timestamp, chip_with_number};
@@ -14,13 +13,13 @@ use std::fs::File;
 use watch::handover::book_in;
 
 pub struct Exits {
-    all: VecDeque<ExitRecord>,
+    /// The latest first.
+    pub all: VecDeque<ExitRecord>,
     most: usize,
     /// How many there were, kept or not.
     pub total: u64,
 }
 
-/// How many buffers are kept of each.
 const LARGEST: usize = 10;
 
 impl Exits {
@@ -42,15 +41,6 @@ impl Exits {
     /// Those since then, in milliseconds since 1970.
     pub fn since(&self, time: i64) -> impl Iterator<Item = &ExitRecord> {
         self.all.iter().take_while(move |exit| exit.died_at.0 >= time)
-    }
-
-    /// The latest first.
-    pub fn latest(&self, limit: Option<usize>) -> Vec<&ExitRecord> {
-        self.all.iter().take(limit.unwrap_or(usize::MAX)).collect()
-    }
-
-    pub fn number(&self) -> usize {
-        self.all.len()
     }
 }
 
@@ -80,7 +70,7 @@ pub fn exit_record(
         entries = Some(from_book);
     }
     add_buffers(&mut exit, entries, now);
-    match sources::wait_status(key.0, key.1) {
+    match live.ended(key) {
         Some(WaitStatus::Exited(code)) => exit.exit_code = Some(code),
         Some(WaitStatus::Killed(signal)) => exit.signal = Some(signal),
         None => {}
@@ -126,13 +116,6 @@ fn replace(exit: &mut ExitRecord, better: impl Iterator<Item = Held>) {
 fn add_buffers(exit: &mut ExitRecord, entries: Option<Vec<BufferEntry>>, now: u64) {
     exit.buffers = entries.as_ref().map(Vec::len);
     exit.largest_buffers = buffers::largest(entries.unwrap_or_default(), LARGEST, now);
-}
-
-/// What it left allocated, for the rules of alerts.
-pub fn left_at_exit(exit: &ExitRecord) -> Option<Ended> {
-    let left = exit.left.filter(|left| left.0 > 0)?;
-    let device = exit.devices.first().filter(|_| exit.devices.len() == 1).map(|held| held.id.clone());
-    Some(Ended { pid: exit.pid, started_at: exit.started_at, name: exit.name.clone(), device, left })
 }
 
 /// What a book says of the chips that its numbers name.

@@ -1,7 +1,7 @@
 //! `ttmon serve`: device memory of all users' processes, and records of those that exited.
 //!
-//! One thread sees to all sockets and processes; another takes samples. `state.rs` has what is known, `poc.rs` and `native.rs` what
-//! is said on the two sockets.
+//! One thread sees to all sockets and processes; another takes samples. `service_state.rs` has what is known, `poc.rs` and `native.rs`
+//! what is said on the two sockets.
 
 // Only the program uses this crate: what its own names say needs no comment.
 #![allow(missing_docs)]
@@ -9,7 +9,6 @@
 
 mod alerts;
 mod args;
-mod buffer_entry;
 mod buffer_row;
 mod buffers;
 mod exits;
@@ -23,13 +22,13 @@ mod service;
 mod service_state;
 mod socket;
 mod systemd;
-mod version;
 mod web;
 
 use ::alerts::log::{LogLevel, log};
 use ::alerts::settings::AlertSettings;
-pub use args::{AFTER_HELP, Args, Compat, MetricOptions};
+pub use args::{AFTER_HELP, Args, MetricOptions};
 use ledger::wire::{OF_THE_MACHINE, OF_THE_USER};
+use model::Snapshot;
 use poller::{Poller, drain};
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use service::{Endpoint, Service};
@@ -37,7 +36,9 @@ use service_state::ServiceState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use socket::UnixListenSocket;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use watch::args::MachineArgs;
@@ -58,84 +59,113 @@ const SETTLED: u64 = 5;
 
 /// Serves until a signal ends it.
 pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
-    let (limits, rules) = configuration(args)?;
-    let end = on(&[SIGTERM, SIGINT])?;
-    let reload = on(&[SIGHUP])?;
-    reload.set_nonblocking(true)?;
-    let listeners = listeners(args)?;
-    let http_listeners = HttpListeners::open(args)?;
-    allow_many_files();
-    let mut machine = Machine::open(machine, true)?;
-    let first = machine.sample();
-    let mut service = Service::new(ServiceState::new(Poller::new()?, &limits, RuleWatch::new(&rules), first), limits);
-    service.set_alerts(&rules);
-    for (endpoint, listener) in listeners {
-        let door_name = if endpoint == Endpoint::Poc { "poc" } else { "native" };
-        log(LogLevel::Info, "listening", &[("protocol", &door_name), ("path", &listener.path.display())]);
-        service.open(endpoint, listener)?;
-    }
-    let mut web = Web::start(http_listeners, Arc::new(service.state.snapshot()), service.limits.interval())?;
-    // A client that asks gets current figures; otherwise a voltage may be five seconds old.
-    let take = |machine: &mut Machine, is_wished: bool| {
-        machine.set_relaxed(!is_wished);
-        machine.sample()
-    };
-    let sampling = Sampling::start(machine, service.limits.interval(), take)?;
-    let poller = &service.state.poller;
-    let (sampled, ended, reloaded) = (poller.watch(&sampling.ready)?, poller.watch(&end)?, poller.watch(&reload)?);
-    let asked = poller.watch(&web.questions)?;
+    let mut running = RunningService::start(machine, args)?;
     systemd::notify("READY=1");
     log(LogLevel::Info, "ready", &[("version", &env!("CARGO_PKG_VERSION")), ("pid", &std::process::id())]);
-    let mut ready = Vec::new();
-    let mut samples = 0u64;
-    loop {
-        service.turn(&mut ready)?;
-        if ready.contains(&ended) {
-            break;
-        }
-        if ready.contains(&sampled)
-            && let Some((began, snapshot)) = service.take_sample(&sampling)
-        {
-            web.publish(began, snapshot, &service.state.exits);
-            web.show_alerts(&service.state.watch);
-            samples += 1;
-            if samples == SETTLED {
-                ledger::forget_code();
-            }
-        }
-        if ready.contains(&asked) {
-            web.answer(&service.state);
-        }
-        if std::mem::take(&mut service.state.wants_sample) {
-            sampling.hurry();
-        }
-        if ready.contains(&reloaded) {
-            drain(&reload);
-            systemd::notify(&systemd::reloading());
-            match configuration(args) {
-                Ok((limits, rules)) => {
-                    web.set_interval(limits.interval());
-                    sampling.set_interval(limits.interval());
-                    service.set_limits(limits);
-                    service.set_alerts(&rules);
-                    log(LogLevel::Info, "reloaded", &[]);
-                }
-                Err(error) => log(LogLevel::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
-            }
-            web.read_credentials();
-            systemd::notify("READY=1");
-        }
-    }
+    running.serve()?;
     systemd::notify("STOPPING=1");
     log(LogLevel::Info, "stopping", &[]);
-    // The sockets go first, so that no client connects that is not served.
-    drop(web);
-    drop(service);
-    sampling.finish();
+    running.stop();
     Ok(Exit::Success)
 }
 
-/// ServiceLimits, rules and receivers, from one file.
+/// The service, and what it waits for.
+struct RunningService<'a> {
+    args: &'a Args,
+    service: Service,
+    web: Web,
+    sampling: Sampling<Snapshot>,
+    samples: u64,
+    /// Signals to end, and to read the configuration again.
+    end: UnixStream,
+    reload: UnixStream,
+}
+
+impl RunningService<'_> {
+    fn start<'a>(machine: &MachineArgs, args: &'a Args) -> anyhow::Result<RunningService<'a>> {
+        let (limits, rules) = configuration(args)?;
+        let (end, reload) = (on(&[SIGTERM, SIGINT])?, on(&[SIGHUP])?);
+        reload.set_nonblocking(true)?;
+        let (listeners, http_listeners) = (listeners(args)?, HttpListeners::open(args)?);
+        allow_many_files();
+        let mut machine = Machine::open(machine, true)?;
+        let state = ServiceState::new(Poller::new()?, &limits, RuleWatch::new(&rules), machine.sample());
+        let interval = limits.interval();
+        let mut service = Service::new(state, limits);
+        service.set_alerts(&rules);
+        for (endpoint, listener) in listeners {
+            service.open(endpoint, listener)?;
+        }
+        let web = Web::start(http_listeners, Arc::new(service.state.snapshot()), interval)?;
+        // A client that asks gets current figures; otherwise a voltage may be five seconds old.
+        let take = |machine: &mut Machine, is_wished: bool| {
+            machine.set_relaxed(!is_wished);
+            machine.sample()
+        };
+        let sampling = Sampling::start(machine, interval, take)?;
+        Ok(RunningService { args, service, web, sampling, samples: 0, end, reload })
+    }
+
+    fn serve(&mut self) -> anyhow::Result<()> {
+        let poller = &self.service.state.poller;
+        let (ended, reloaded) = (poller.watch(&self.end)?, poller.watch(&self.reload)?);
+        let (sampled, asked) = (poller.watch(&self.sampling.ready)?, poller.watch(&self.web.questions)?);
+        let mut ready = Vec::new();
+        loop {
+            self.service.turn(&mut ready)?;
+            if ready.contains(&ended) {
+                return Ok(());
+            }
+            if ready.contains(&sampled) {
+                self.take_sample();
+            }
+            if ready.contains(&asked) {
+                self.web.answer(&self.service.state);
+            }
+            if std::mem::take(&mut self.service.state.wants_sample) {
+                self.sampling.hurry();
+            }
+            if ready.contains(&reloaded) {
+                self.reload();
+            }
+        }
+    }
+
+    fn take_sample(&mut self) {
+        let Some((began, snapshot)) = self.service.take_sample(&self.sampling) else { return };
+        self.web.publish(began, snapshot, &self.service.state.exits);
+        self.web.show_alerts(&self.service.state.watch);
+        self.samples += 1;
+        if self.samples == SETTLED {
+            ledger::forget_code();
+        }
+    }
+
+    fn reload(&mut self) {
+        drain(&self.reload);
+        systemd::notify(&systemd::reloading());
+        match configuration(self.args) {
+            Ok((limits, rules)) => {
+                self.web.board.set_interval(limits.interval());
+                self.sampling.set_interval(limits.interval());
+                self.service.set_limits(limits);
+                self.service.set_alerts(&rules);
+                log(LogLevel::Info, "reloaded", &[]);
+            }
+            Err(error) => log(LogLevel::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
+        }
+        self.web.read_credentials();
+        systemd::notify("READY=1");
+    }
+
+    /// The sockets go first, so that no client connects that is not served.
+    fn stop(self) {
+        drop(self.web);
+        drop(self.service);
+        self.sampling.finish();
+    }
+}
+
 fn configuration(args: &Args) -> anyhow::Result<(ServiceLimits, AlertSettings)> {
     let Config { service, alerts, .. } = Config::of_service(args.config.as_deref())?;
     Ok((service, alerts))
@@ -148,20 +178,18 @@ fn listeners(args: &Args) -> anyhow::Result<Vec<(Endpoint, UnixListenSocket)>> {
         Some(path) => Some(path.clone()),
         None => Some(PathBuf::from(POC_SOCKET)),
     };
-    let mut listeners: Vec<(Endpoint, UnixListenSocket)> = systemd::sockets()
-        .into_iter()
-        .map(|(socket, path)| {
-            let is_poc = poc.as_ref() == Some(&path) || path.file_name() == Path::new(POC_SOCKET).file_name();
-            (if is_poc { Endpoint::Poc } else { Endpoint::Native }, UnixListenSocket::handed(socket, path))
-        })
-        .collect();
-    let has =
-        |listeners: &[(Endpoint, UnixListenSocket)], endpoint| listeners.iter().any(|(other, _)| *other == endpoint);
-    if !has(&listeners, Endpoint::Native) {
+    let handed = |(socket, path): (OwnedFd, PathBuf)| {
+        let is_poc = poc.as_ref() == Some(&path) || path.file_name() == Path::new(POC_SOCKET).file_name();
+        (if is_poc { Endpoint::Poc } else { Endpoint::Native }, UnixListenSocket::handed(socket, path))
+    };
+    let mut listeners: Vec<(Endpoint, UnixListenSocket)> = systemd::sockets().into_iter().map(handed).collect();
+    let [has_native, has_poc] =
+        [Endpoint::Native, Endpoint::Poc].map(|endpoint| listeners.iter().any(|(other, _)| *other == endpoint));
+    if !has_native {
         let mode = if geteuid().is_root() { 0o666 } else { 0o600 };
         listeners.push((Endpoint::Native, UnixListenSocket::claim(&native_socket(args)?, mode)?));
     }
-    if let Some(path) = poc.filter(|_| !has(&listeners, Endpoint::Poc)) {
+    if let Some(path) = poc.filter(|_| !has_poc) {
         listeners.push((Endpoint::Poc, UnixListenSocket::claim(&path, 0o666)?));
     }
     Ok(listeners)

@@ -3,9 +3,8 @@
 use super::poller::{Poller, Token};
 use model::Held;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use sources::Identity;
+use sources::{Identity, WaitStatus};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -16,8 +15,7 @@ pub type Key = (u32, u64);
 
 pub struct LiveProcess {
     pub identity: Identity,
-    /// Ready when it ends.
-    end: OwnedFd,
+    pub end: OwnedFd,
     token: Token,
     pub book: Option<Arc<File>>,
     /// What the last sample says that it holds; absent when the sample does not have it.
@@ -27,26 +25,24 @@ pub struct LiveProcess {
 
 #[derive(Default)]
 pub struct Processes {
-    all: BTreeMap<Key, LiveProcess>,
-    by_pid: HashMap<u32, Key>,
-    by_token: HashMap<Token, Key>,
+    pub all: BTreeMap<Key, LiveProcess>,
+    /// The process that had a pid last.
+    pub by_pid: HashMap<u32, Key>,
+    /// Whose exit a token reports.
+    pub by_token: HashMap<Token, Key>,
 }
 
 impl Processes {
     /// The process that has this pid now. `None` when there is none.
     pub fn know(&mut self, pid: u32, poller: &Poller) -> Option<Key> {
         if let Some(key) = self.by_pid.get(&pid)
-            && self.all.get(key).is_some_and(LiveProcess::lives)
+            && self.all.get(key).is_some_and(|live| lives(&live.end))
         {
             return Some(*key);
         }
-        let end = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::NONBLOCK);
-        let end = end.or_else(|error| match error {
-            // Linux before 5.10.
-            Errno::INVAL => pidfd_open(Pid::from_raw(pid.cast_signed()).ok_or(error)?, PidfdFlags::empty()),
-            _ => Err(error),
-        });
-        let end = end.ok()?;
+        let raw = Pid::from_raw(pid.cast_signed())?;
+        // Linux before 5.10 knows no flags.
+        let end = pidfd_open(raw, PidfdFlags::NONBLOCK).or_else(|_| pidfd_open(raw, PidfdFlags::empty())).ok()?;
         let identity = sources::identify(pid)?;
         // It lives after it was read: so what was read is of this process, and of no other that had its number before.
         if !lives(&end) {
@@ -60,32 +56,6 @@ impl Processes {
         Some(key)
     }
 
-    pub fn get(&self, key: Key) -> Option<&LiveProcess> {
-        self.all.get(&key)
-    }
-
-    pub fn get_mut(&mut self, key: Key) -> Option<&mut LiveProcess> {
-        self.all.get_mut(&key)
-    }
-
-    /// The process that had this pid last.
-    pub fn of_pid(&self, pid: u32) -> Option<Key> {
-        self.by_pid.get(&pid).copied()
-    }
-
-    /// Whose exit this reports.
-    pub fn whose(&self, token: Token) -> Option<Key> {
-        self.by_token.get(&token).copied()
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (Key, &LiveProcess)> {
-        self.all.iter().map(|(key, live)| (*key, live))
-    }
-
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut LiveProcess)> {
-        self.all.iter_mut().map(|(key, live)| (*key, live))
-    }
-
     pub fn remove(&mut self, key: Key) -> Option<LiveProcess> {
         let live = self.all.remove(&key)?;
         self.by_token.remove(&live.token);
@@ -97,12 +67,14 @@ impl Processes {
 }
 
 impl LiveProcess {
-    pub fn lives(&self) -> bool {
-        lives(&self.end)
+    /// How it ended, also when its parent has waited for it before we could look.
+    pub fn ended(&self, key: Key) -> Option<WaitStatus> {
+        sources::wait_status(key.0, key.1).or_else(|| sources::reaped_status(&self.end))
     }
 }
 
-fn lives(end: &OwnedFd) -> bool {
+/// Whether a process has not ended, by its pidfd.
+pub fn lives(end: &OwnedFd) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(end, PollFlags::IN)], Some(&now)) == Ok(0)
 }

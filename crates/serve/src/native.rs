@@ -2,8 +2,8 @@
 
 use super::live_processes::Key;
 use super::outbox::Outbox;
+use super::poc::AfterMessage;
 use super::service_state::ServiceState;
-use super::version::version as own_version;
 use alerts::log::{LogLevel, log};
 use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, WireError, frame};
 use rustix::io::Errno;
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use watch::client::program;
 use watch::handover::{Arrived, receive};
@@ -20,9 +20,10 @@ use watch::rules::RulesReply;
 
 pub struct NativeConnection {
     pub socket: OwnedFd,
-    pid: u32,
+    pub pid: u32,
     frames: Frames,
-    greeting: Greeting,
+    /// Which version it speaks. Absent until it has greeted.
+    version: Option<u32>,
     /// The last file that came and that no frame has taken yet.
     file: Option<File>,
     outbox: Outbox,
@@ -38,24 +39,11 @@ pub struct NativeConnection {
     sent_before: u64,
 }
 
-enum Greeting {
-    Missing,
-    Fine,
-    Other(u32),
-}
-
 struct Subscription {
     interval: Duration,
     due: Instant,
     /// Snapshots in a row for which there was no room.
     missed: u32,
-}
-
-/// What becomes of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterRequest {
-    Stay,
-    Close,
 }
 
 /// With so much unread nothing more is answered until some of it is taken.
@@ -74,7 +62,7 @@ impl NativeConnection {
             socket,
             pid,
             frames: Frames::up_to(LONGEST_REQUEST),
-            greeting: Greeting::Missing,
+            version: None,
             file: None,
             outbox: Outbox::default(),
             subscription: None,
@@ -93,7 +81,7 @@ impl NativeConnection {
     }
 
     fn may_be_answered(&self) -> bool {
-        !self.is_leaving && self.outbox.waiting() < UNREAD
+        !self.is_leaving && self.outbox.waiting < UNREAD
     }
 
     /// Whether it has left unread what was sent to it.
@@ -102,10 +90,10 @@ impl NativeConnection {
     }
 
     /// Reads what there is, and answers some of it. The rest waits until the others have had their turn.
-    pub fn read(&mut self, buffer: &mut [u8], state: &mut ServiceState) -> AfterRequest {
+    pub fn read(&mut self, buffer: &mut [u8], state: &mut ServiceState) -> AfterMessage {
         if self.may_be_answered() && !self.frames.has_frame() {
             match receive(&self.socket, buffer) {
-                Ok(Arrived { bytes: 0, .. }) => return AfterRequest::Close,
+                Ok(Arrived { bytes: 0, .. }) => return AfterMessage::Close,
                 Ok(Arrived { bytes, file, lost_a_file }) => {
                     if lost_a_file {
                         let reason = "this service has too many open files to take a book (see ulimit -n)";
@@ -116,7 +104,7 @@ impl NativeConnection {
                     self.frames.feed(&buffer[..bytes]);
                 }
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(_) => return AfterRequest::Close,
+                Err(_) => return AfterMessage::Close,
             }
         }
         for _ in 0..TURN {
@@ -132,41 +120,43 @@ impl NativeConnection {
         self.send()
     }
 
-    pub fn send(&mut self) -> AfterRequest {
+    pub fn send(&mut self) -> AfterMessage {
         match self.outbox.send(&self.socket) {
-            Err(_) => AfterRequest::Close,
-            Ok(()) if self.is_leaving && self.outbox.is_empty() => AfterRequest::Close,
-            Ok(()) => AfterRequest::Stay,
+            Err(_) => AfterMessage::Close,
+            Ok(()) if self.is_leaving && self.outbox.is_empty() => AfterMessage::Close,
+            Ok(()) => AfterMessage::Stay,
         }
     }
 
     fn answer(&mut self, request: Request, state: &mut ServiceState) {
-        match (&self.greeting, &request) {
-            (_, Request::Hello(_) | Request::Book { .. }) | (Greeting::Fine, _) => {}
-            (Greeting::Missing, _) => {
+        match self.version {
+            _ if matches!(request, Request::Hello(_) | Request::Book { .. }) => {}
+            Some(version) if version == own_version() => {}
+            Some(theirs) => return self.refuse(other_version(theirs)),
+            None => {
                 return self.refuse(format!(r#"say hello first: {{"hello": {{"version": {}}}}}"#, own_version()));
             }
-            (Greeting::Other(theirs), _) => return self.refuse(other_version(*theirs)),
         }
         match request {
-            Request::Hello(Hello { version, .. }) if version == own_version() => {
-                self.greeting = Greeting::Fine;
-                self.say(&json!({ "hello": Hello { version, program: program() } }));
-            }
             Request::Hello(Hello { version, .. }) => {
-                self.greeting = Greeting::Other(version);
-                self.refuse(other_version(version));
+                self.version = Some(version);
+                match version == own_version() {
+                    true => self.say(&json!({ "hello": Hello { version, program: program() } })),
+                    false => self.refuse(other_version(version)),
+                }
             }
             Request::Devices {} => self.say(&ServiceAnswer::Devices(state.snapshot().devices)),
             Request::Processes {} => self.say(&ServiceAnswer::Processes(state.snapshot().processes)),
-            Request::Snapshot { fresh: true } if state.age() > FRESH => {
+            Request::Snapshot { fresh: true } if state.sampled_at.elapsed() > FRESH => {
                 self.awaiting += 1;
                 self.asked_at = Instant::now();
                 state.wants_sample = true;
             }
             Request::Snapshot { .. } => self.say(&ServiceAnswer::Snapshot(Cow::Owned(state.snapshot()))),
-            Request::Buffers(wanted) => self.push(state.buffers(&wanted)),
-            Request::Deaths { limit } => self.say(&ServiceAnswer::Deaths(state.exits.latest(limit))),
+            Request::Buffers(wanted) => self.push(state.buffers(&wanted).frame()),
+            Request::Deaths { limit } => {
+                self.say(&ServiceAnswer::Deaths(state.exits.all.iter().take(limit.unwrap_or(usize::MAX)).collect()))
+            }
             Request::Alerts {} => self.say(&ServiceAnswer::Alerts(RulesReply::of(Some(&state.watch)))),
             Request::Subscribe { interval_ms } => {
                 let interval = Duration::from_millis(interval_ms.min(86_400_000));
@@ -218,10 +208,6 @@ impl NativeConnection {
         !self.outbox.is_empty() && before == self.outbox.total
     }
 
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
     /// Tells it why, and closes the connection when it has heard.
     pub fn dismiss(&mut self, reason: &str) {
         log(LogLevel::Warning, "dismissed", &[("pid", &self.pid), ("reason", &reason)]);
@@ -259,4 +245,13 @@ pub enum ServiceAnswer<'a> {
 fn other_version(theirs: u32) -> String {
     let ours = own_version();
     format!("this service speaks version {ours} and you speak version {theirs}: use a ttmon of the same version")
+}
+
+/// The version of the protocol. Tests of upgrades run the debug build with another number in `TTMON_WIRE_VERSION`.
+fn own_version() -> u32 {
+    static OTHER: LazyLock<Option<u32>> = LazyLock::new(|| {
+        let other = std::env::var("TTMON_WIRE_VERSION").ok().filter(|_| cfg!(debug_assertions));
+        other?.parse().ok()
+    });
+    OTHER.unwrap_or(ledger::wire::VERSION)
 }

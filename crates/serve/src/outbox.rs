@@ -12,7 +12,8 @@ pub struct Outbox {
     frames: VecDeque<Arc<Vec<u8>>>,
     /// How much of the first one is sent.
     sent: usize,
-    waiting: usize,
+    /// How many bytes are not sent yet.
+    pub waiting: usize,
     /// All that was ever sent.
     pub total: u64,
 }
@@ -23,10 +24,6 @@ impl Outbox {
         let frame = frame.into();
         self.waiting += frame.len();
         self.frames.push_back(frame);
-    }
-
-    pub fn waiting(&self) -> usize {
-        self.waiting
     }
 
     pub fn is_empty(&self) -> bool {
@@ -74,7 +71,7 @@ mod tests {
         let mut outbox = Outbox::default();
         (0..3).for_each(|_| outbox.push(vec![7; 1 << 20]));
         outbox.send(&us).unwrap();
-        assert!(!outbox.is_empty() && outbox.waiting() < 3 << 20);
+        assert!(!outbox.is_empty() && outbox.waiting < 3 << 20);
         outbox.cut();
         outbox.push(b"end".to_vec());
         let mut received = Vec::new();
@@ -87,6 +84,6 @@ mod tests {
         drop(us);
         them.read_to_end(&mut received).unwrap();
         assert_eq!((received.len(), &received[1 << 20..]), ((1 << 20) + 3, &b"end"[..]));
-        assert_eq!(outbox.waiting(), 0);
+        assert_eq!(outbox.waiting, 0);
     }
 }

@@ -6,37 +6,38 @@ use super::service_state::ServiceState;
 use alerts::log::{LogLevel, log};
 use ledger::poc::{AccountRefusal, FrameError, Length, Operation, PocAnswer, PocRequest, Splitter};
 use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 pub struct PocConnection {
     pub socket: OwnedFd,
     splitter: Splitter,
-    peer: PocPeer,
+    pub peer: PocPeer,
     /// Whether it is waited for to read its answers.
     pub was_behind: bool,
 }
 
 /// Who speaks, and what there is to say to it.
-struct PocPeer {
+pub struct PocPeer {
     /// As the kernel says.
     pid: u32,
     /// As it calls itself, in its own PID namespace.
     inner_pid: u32,
     /// Absent when it was gone before it could be known.
-    key: Option<Key>,
+    pub key: Option<Key>,
+    /// Who sent the last bytes, where the kernel says so: a child may use the connection of its parent.
+    sender: (Option<u32>, Option<Key>),
     may_speak_for_others: bool,
     /// The last process that it spoke for.
     other: Option<(i32, Key)>,
     outbox: Outbox,
-    remarked: Remarked,
+    /// What was logged about it, once each.
+    remarked: BTreeSet<&'static str>,
     mistakes: u32,
-}
-
-#[derive(Default)]
-struct Remarked {
-    lie: bool,
-    refusal: bool,
-    mistake: bool,
 }
 
 /// What becomes of a connection.
@@ -59,7 +60,7 @@ impl PocConnection {
     /// A new connection, with the pid and user that the kernel reports.
     pub fn new(socket: OwnedFd, pid: u32, uid: u32, state: &mut ServiceState) -> PocConnection {
         let key = state.know(pid);
-        let live = key.and_then(|key| state.processes.get_mut(key));
+        let live = key.and_then(|key| state.processes.all.get_mut(&key));
         let inner_pid = live.as_ref().map_or(pid, |live| live.identity.inner_pid);
         if let Some(live) = live {
             live.connections += 1;
@@ -68,18 +69,15 @@ impl PocConnection {
             pid,
             inner_pid,
             key,
+            sender: (None, key),
             // The pids that root says in a container are the container's.
             may_speak_for_others: uid == 0 && inner_pid == pid,
             other: None,
             outbox: Outbox::default(),
-            remarked: Remarked::default(),
+            remarked: BTreeSet::new(),
             mistakes: 0,
         };
         PocConnection { socket, splitter: Splitter::default(), peer, was_behind: false }
-    }
-
-    pub fn key(&self) -> Option<Key> {
-        self.peer.key
     }
 
     /// Whether answers wait to be sent.
@@ -90,13 +88,18 @@ impl PocConnection {
     /// Reads what there is, up to a limit, and answers.
     pub fn read(&mut self, buffer: &mut [u8], state: &mut ServiceState) -> AfterMessage {
         for _ in 0..TURNS {
-            match rustix::io::read(&self.socket, &mut *buffer) {
-                Ok(0) => return AfterMessage::Close,
-                Ok(bytes) => {
+            match receive(&self.socket, &mut *buffer) {
+                Ok((0, _)) => return AfterMessage::Close,
+                Ok((bytes, sender)) => {
                     let peer = &mut self.peer;
-                    peer.meet(state);
+                    if peer.sender.0 != sender {
+                        // Where another process goes on, the last message of the one before has ended.
+                        self.splitter.pause(|request, length| peer.says(request, length, state));
+                    }
+                    peer.meet(sender, state);
                     self.splitter.feed(&buffer[..bytes], |request, length| peer.says(request, length, state));
-                    if bytes < buffer.len() {
+                    // What another process has sent comes by itself.
+                    if bytes < buffer.len() && sender.is_none_or(|sender| sender == self.peer.pid) {
                         break;
                     }
                 }
@@ -110,7 +113,7 @@ impl PocConnection {
     /// Nothing has come for a while.
     pub fn pause(&mut self, state: &mut ServiceState) -> AfterMessage {
         let peer = &mut self.peer;
-        peer.meet(state);
+        peer.meet(peer.sender.0, state);
         self.splitter.pause(|request, length| peer.says(request, length, state));
         self.next()
     }
@@ -120,8 +123,8 @@ impl PocConnection {
         if outbox.send(&self.socket).is_err() {
             return AfterMessage::Close;
         }
-        if outbox.waiting() > UNREAD {
-            log(LogLevel::Warning, "slow-reader", &[("pid", pid), ("unread_bytes", &outbox.waiting())]);
+        if outbox.waiting > UNREAD {
+            log(LogLevel::Warning, "slow-reader", &[("pid", pid), ("unread_bytes", &outbox.waiting)]);
             return AfterMessage::Close;
         }
         if *mistakes >= MISTAKES {
@@ -133,9 +136,16 @@ impl PocConnection {
 }
 
 impl PocPeer {
-    /// Makes sure that it still lives before anything is entered for it.
-    fn meet(&mut self, state: &ServiceState) {
-        self.key = self.key.filter(|key| state.processes.get(*key).is_some());
+    /// Makes sure that whoever sent a message still lives before anything is entered for it.
+    fn meet(&mut self, sender: Option<u32>, state: &mut ServiceState) {
+        let lives = |key: &Key| state.processes.all.contains_key(key);
+        self.key = self.key.filter(lives);
+        let known = self.sender.1.filter(lives).filter(|_| self.sender.0 == sender);
+        let key = match sender {
+            Some(pid) if pid != self.pid => known.or_else(|| state.know(pid)),
+            _ => self.key,
+        };
+        self.sender = (sender, key);
     }
 
     fn says(&mut self, request: Result<PocRequest, FrameError>, length: Length, state: &mut ServiceState) {
@@ -143,10 +153,7 @@ impl PocPeer {
             Ok(request) => request,
             Err(error) => {
                 self.mistakes += 1;
-                if !std::mem::replace(&mut self.remarked.mistake, true) {
-                    log(LogLevel::Warning, "mistake", &[("pid", &self.pid), ("reason", &error)]);
-                }
-                return;
+                return self.remark("mistake", &[("pid", &{ self.pid }), ("reason", &error)]);
             }
         };
         let device = request.device;
@@ -175,21 +182,27 @@ impl PocPeer {
                 Err(refusal) => Err(refusal.to_string()),
             }
         };
-        if let Err(reason) = result
-            && !std::mem::replace(&mut self.remarked.refusal, true)
-        {
-            log(LogLevel::Warning, "refused", &[("pid", &key.0), ("reason", &reason)]);
+        if let Err(reason) = result {
+            self.remark("refused", &[("pid", &key.0), ("reason", &reason)]);
+        }
+    }
+
+    /// Logs a warning, the first time.
+    fn remark(&mut self, event: &'static str, fields: &[(&str, &dyn Display)]) {
+        if self.remarked.insert(event) {
+            log(LogLevel::Warning, event, fields);
         }
     }
 
     /// Whose message it is. What it claims counts for root only; a process that calls itself by its own number does not lie.
     fn whose(&mut self, claimed: i32, state: &mut ServiceState) -> Option<Key> {
         let number = claimed.cast_unsigned();
-        if claimed <= 0 || number == self.pid || number == self.inner_pid {
-            return self.key;
+        let is_sender = self.sender.0 == Some(number);
+        if claimed <= 0 || is_sender || number == self.pid || number == self.inner_pid {
+            return self.sender.1;
         }
         if let Some((_, key)) =
-            self.other.filter(|(other, key)| *other == claimed && state.processes.get(*key).is_some())
+            self.other.filter(|(other, key)| *other == claimed && state.processes.all.contains_key(key))
         {
             return Some(key);
         }
@@ -201,10 +214,21 @@ impl PocPeer {
         if self.other.is_some_and(|(other, _)| other == claimed) {
             return None;
         }
-        if !std::mem::replace(&mut self.remarked.lie, true) {
-            let reason = "counted for the process that sent it";
-            log(LogLevel::Warning, "wrong-pid", &[("pid", &self.pid), ("claimed", &claimed), ("reason", &reason)]);
-        }
-        self.key
+        let reason = "counted for the process that sent it";
+        self.remark("wrong-pid", &[("pid", &{ self.pid }), ("claimed", &claimed), ("reason", &reason)]);
+        self.sender.1
     }
+}
+
+/// Reads bytes of one process, and returns its pid as the kernel says: a forked child sends through the connection of its parent.
+fn receive(socket: &OwnedFd, into: &mut [u8]) -> Result<(usize, Option<u32>), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let message = recvmsg(socket, &mut [IoSliceMut::new(into)], &mut beside, flags)?;
+    let sender = beside.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.pid.as_raw_nonzero().get().cast_unsigned()),
+        _ => None,
+    });
+    Ok((message.bytes, sender))
 }

@@ -1,20 +1,19 @@
 //! The loop: new connections, messages, exited processes, timers.
 
-use super::alerts;
-use super::native::{self, NativeConnection, PATIENCE, ServiceAnswer};
-use super::poc::{self, PocConnection};
+use super::native::{NativeConnection, PATIENCE, ServiceAnswer};
+use super::poc::{AfterMessage, PocConnection};
 use super::poller::Token;
 use super::service_state::ServiceState;
 use super::socket::UnixListenSocket;
 use ::alerts::Delivery;
 use ::alerts::log::{LogLevel, log};
-use ::alerts::settings::AlertSettings;
 use ledger::wire::frame;
 use model::Snapshot;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
 use serde_json::json;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -33,13 +32,13 @@ pub enum Endpoint {
 pub struct Service {
     pub state: ServiceState,
     pub limits: ServiceLimits,
-    delivery: Delivery,
+    pub delivery: Delivery,
     endpoints: Vec<(Token, Endpoint, UnixListenSocket)>,
     poc_connections: HashMap<Token, PocConnection>,
     native_connections: HashMap<Token, NativeConnection>,
     /// When to look at a connection, though nothing came.
     alarms: BTreeSet<(Instant, Token)>,
-    /// Given up for a moment when there are no descriptors left, so that poc_connections can at least be sent away.
+    /// Given up for a moment when there are no descriptors left, so that clients can at least be sent away.
     spare: Option<File>,
     buffer: Vec<u8>,
 }
@@ -66,7 +65,13 @@ impl Service {
     }
 
     pub fn open(&mut self, endpoint: Endpoint, listener: UnixListenSocket) -> rustix::io::Result<()> {
+        if endpoint == Endpoint::Poc {
+            // Each message of a connection comes with who sent it. Where that is refused, all are the connection's.
+            let _ = sockopt::set_socket_passcred(&listener.socket, true);
+        }
         let token = self.state.poller.watch(&listener.socket)?;
+        let protocol = if endpoint == Endpoint::Poc { "poc" } else { "native" };
+        log(LogLevel::Info, "listening", &[("protocol", &protocol), ("path", &listener.path.display())]);
         self.endpoints.push((token, endpoint, listener));
         Ok(())
     }
@@ -77,10 +82,10 @@ impl Service {
         self.state.poller.wait(ready, next)?;
         for token in ready.iter().copied() {
             if self.poc_connections.contains_key(&token) {
-                self.read_poc(token);
+                self.handle_poc(token, PocConnection::read);
             } else if self.native_connections.contains_key(&token) {
-                self.read_native(token);
-            } else if let Some(key) = self.state.processes.whose(token) {
+                self.handle_native(token, NativeConnection::read);
+            } else if let Some(key) = self.state.processes.by_token.get(&token).copied() {
                 self.on_exit(key);
             } else if let Some(at) = self.endpoints.iter().position(|(endpoint, ..)| *endpoint == token) {
                 self.accept(at, if ready.len() > BUSY { 4 } else { 64 });
@@ -95,22 +100,15 @@ impl Service {
         let (began, sample) = sampling.take()?;
         self.state.take_sample(began, sample);
         let mut snapshot = self.state.snapshot();
-        alerts::follow(&mut self.state, &mut self.delivery, &mut snapshot);
+        self.follow_rules(&mut snapshot);
         let (now, snapshot) = (Instant::now(), Arc::new(snapshot));
-        let mut written: Option<Arc<Vec<u8>>> = None;
-        let mut write = || {
-            written = written
-                .take()
-                .or_else(|| frame(&ServiceAnswer::Snapshot(Cow::Borrowed(&*snapshot))).ok().map(Arc::new));
-            written.clone()
-        };
+        let written = OnceCell::new();
+        let answer = ServiceAnswer::Snapshot(Cow::Borrowed(&*snapshot));
+        let mut write = || written.get_or_init(|| frame(&answer).ok().map(Arc::new)).clone();
         self.native_connections.values_mut().for_each(|client| client.publish(now, began, &mut write));
-        let tokens: Vec<Token> = self.native_connections.keys().copied().collect();
-        for token in tokens {
-            if self.native_connections.get(&token).is_some_and(NativeConnection::is_behind) {
-                self.send_native(token);
-            }
-        }
+        let behind = self.native_connections.iter().filter(|(_, client)| client.is_behind());
+        let behind: Vec<Token> = behind.map(|(token, _)| *token).collect();
+        behind.into_iter().for_each(|token| self.handle_native(token, |client, _, _| client.send()));
         Some((began, snapshot))
     }
 
@@ -119,10 +117,6 @@ impl Service {
         self.state.accounts.set_most_buffers(limits.buffers_per_process);
         self.state.exits.set_most(limits.deaths);
         self.limits = limits;
-    }
-
-    pub fn set_alerts(&mut self, settings: &AlertSettings) {
-        alerts::change(&mut self.state, &mut self.delivery, settings);
     }
 
     fn accept(&mut self, at: usize, most: usize) {
@@ -147,11 +141,11 @@ impl Service {
     fn add_connection(&mut self, endpoint: Endpoint, socket: OwnedFd) {
         let Ok(peer) = sockopt::socket_peercred(&socket) else { return };
         let pid = peer.pid.as_raw_nonzero().get().cast_unsigned();
-        let (open, most) = (
-            if endpoint == Endpoint::Poc { self.poc_connections.len() } else { self.native_connections.len() },
-            self.limits.connections,
-        );
-        if open >= most {
+        let open = match endpoint {
+            Endpoint::Poc => self.poc_connections.len(),
+            Endpoint::Native => self.native_connections.len(),
+        };
+        if open >= self.limits.connections {
             let reason = format!("too many connections: {open} are open, the limit of this service");
             log(LogLevel::Warning, "sent-away", &[("pid", &pid), ("reason", &reason)]);
             if endpoint == Endpoint::Native
@@ -171,18 +165,17 @@ impl Service {
         }
     }
 
-    fn read_poc(&mut self, token: Token) {
+    /// Lets a connection read, or see that a pause is over.
+    fn handle_poc(
+        &mut self,
+        token: Token,
+        act: impl FnOnce(&mut PocConnection, &mut [u8], &mut ServiceState) -> AfterMessage,
+    ) {
         let Some(connection) = self.poc_connections.get_mut(&token) else { return };
-        let next = connection.read(&mut self.buffer, &mut self.state);
-        self.after_poc(token, next);
-    }
-
-    fn after_poc(&mut self, token: Token, next: poc::AfterMessage) {
-        let Some(connection) = self.poc_connections.get_mut(&token) else { return };
-        match next {
-            poc::AfterMessage::Close => return self.close_poc(token),
-            poc::AfterMessage::Pause => drop(self.alarms.insert((Instant::now() + PAUSE, token))),
-            poc::AfterMessage::Stay => {}
+        match act(connection, &mut self.buffer, &mut self.state) {
+            AfterMessage::Close => return self.close_poc(token),
+            AfterMessage::Pause => drop(self.alarms.insert((Instant::now() + PAUSE, token))),
+            AfterMessage::Stay => {}
         }
         if connection.was_behind != connection.is_behind() {
             connection.was_behind = connection.is_behind();
@@ -191,30 +184,23 @@ impl Service {
     }
 
     fn close_poc(&mut self, token: Token) {
-        let key = self.poc_connections.remove(&token).and_then(|connection| connection.key());
+        let key = self.poc_connections.remove(&token).and_then(|connection| connection.peer.key);
         if let Some(key) = key {
-            if let Some(live) = self.state.processes.get_mut(key) {
+            if let Some(live) = self.state.processes.all.get_mut(&key) {
                 live.connections = live.connections.saturating_sub(1);
             }
             self.state.forget_if_idle(key);
         }
     }
 
-    fn read_native(&mut self, token: Token) {
+    /// Lets a client read or send.
+    fn handle_native(
+        &mut self,
+        token: Token,
+        act: impl FnOnce(&mut NativeConnection, &mut [u8], &mut ServiceState) -> AfterMessage,
+    ) {
         let Some(client) = self.native_connections.get_mut(&token) else { return };
-        let next = client.read(&mut self.buffer, &mut self.state);
-        self.after_native(token, next);
-    }
-
-    fn send_native(&mut self, token: Token) {
-        let Some(client) = self.native_connections.get_mut(&token) else { return };
-        let next = client.send();
-        self.after_native(token, next);
-    }
-
-    fn after_native(&mut self, token: Token, next: native::AfterRequest) {
-        let Some(client) = self.native_connections.get_mut(&token) else { return };
-        if next == native::AfterRequest::Close {
+        if act(client, &mut self.buffer, &mut self.state) == AfterMessage::Close {
             self.native_connections.remove(&token);
             return;
         }
@@ -228,19 +214,10 @@ impl Service {
 
     /// Handles a process that has exited: first its last messages.
     fn on_exit(&mut self, key: super::live_processes::Key) {
-        let last: Vec<Token> = self
-            .poc_connections
-            .iter()
-            .filter(|(_, connection)| connection.key() == Some(key))
-            .map(|(token, _)| *token)
-            .collect();
-        for token in last {
-            // A fork may keep the connection open, but cannot speak for the process that exited.
-            if let Some(connection) = self.poc_connections.get_mut(&token) {
-                let next = connection.read(&mut self.buffer, &mut self.state);
-                self.after_poc(token, next);
-            }
-        }
+        let connections = self.poc_connections.iter().filter(|(_, connection)| connection.peer.key == Some(key));
+        let last: Vec<Token> = connections.map(|(token, _)| *token).collect();
+        // A fork may keep the connection open, but cannot speak for the process that exited.
+        last.into_iter().for_each(|token| self.handle_poc(token, PocConnection::read));
         self.state.on_exit(key);
         self.native_connections.retain(|_, client| client.owner != Some(key));
     }
@@ -252,13 +229,12 @@ impl Service {
             && when <= now
         {
             self.alarms.pop_first();
-            if let Some(connection) = self.poc_connections.get_mut(&token) {
-                let next = connection.pause(&mut self.state);
-                self.after_poc(token, next);
+            if self.poc_connections.contains_key(&token) {
+                self.handle_poc(token, |connection, _, state| connection.pause(state));
             } else if let Some(client) = self.native_connections.get_mut(&token) {
                 if client.is_stuck() {
                     let reason = "read nothing for ten seconds";
-                    log(LogLevel::Warning, "slow-reader", &[("pid", &client.pid()), ("reason", &reason)]);
+                    log(LogLevel::Warning, "slow-reader", &[("pid", &client.pid), ("reason", &reason)]);
                     self.native_connections.remove(&token);
                 } else if client.is_behind() {
                     self.alarms.insert((now + PATIENCE, token));

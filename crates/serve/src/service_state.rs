@@ -1,18 +1,19 @@
 //! What the service knows: running processes, what they reported, their books, the last sample, and exits.
 
-use super::buffers;
+use super::buffers::{self, BufferPage};
 use super::exits::{self, Exits, held_by_book};
-use super::live_processes::{Key, Processes};
+use super::live_processes::{Key, Processes, lives};
 use super::merge;
 use super::poller::Poller;
 use alerts::log::{LogLevel, log};
 use ledger::book::BookError;
 use ledger::poc::{Accounts, DeviceInfo, Kinds};
-use ledger::wire::{Wanted, WireError};
+use ledger::wire::Wanted;
 use model::figure::process::HELD_BYTES;
 use model::{Arch, Fault, Held, Process, Snapshot, Source};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -29,30 +30,14 @@ pub struct ServiceState {
     pub watch: RuleWatch,
     /// The last sample, without the processes that exited since.
     sample: Snapshot,
-    /// When that sample was started.
-    sampled_at: Instant,
+    pub sampled_at: Instant,
     /// A client wants a fresh sample.
     pub wants_sample: bool,
     /// When what remains was last printed, and when the kernels were.
     printed: HashMap<&'static str, Instant>,
-    /// Read a moment ago, for questions that come in quick succession.
-    others: Cell<Option<Others>>,
-}
-
-/// What is known of processes without their reports. Reading all books takes longer than asking for the sum.
-struct Others {
-    snapshot: Snapshot,
-    read: Instant,
-}
-
-impl Others {
-    fn of(snapshot: Snapshot) -> Others {
-        Others { snapshot, read: Instant::now() }
-    }
-
-    fn is_fresh(&self) -> bool {
-        self.read.elapsed() < Duration::from_millis(5)
-    }
+    /// What is known of processes without their reports, and when it was read. Questions come in quick succession, and reading all
+    /// books takes longer than asking for the sum.
+    others: Cell<Option<(Instant, Snapshot)>>,
 }
 
 impl ServiceState {
@@ -85,7 +70,7 @@ impl ServiceState {
     pub fn take_sample(&mut self, began: Instant, mut sample: Snapshot) {
         self.sampled_at = began;
         self.others.set(None);
-        for (_, live) in self.processes.iter_mut() {
+        for live in self.processes.all.values_mut() {
             live.sampled = None;
             // A name that was not at hand may have been found.
             live.identity.process.user = live.identity.uid.map(sources::user_name);
@@ -93,7 +78,7 @@ impl ServiceState {
         let mut exited = Vec::new();
         for process in &sample.processes {
             let key = self.processes.know(process.pid, &self.poller);
-            let Some(live) = key.and_then(|key| self.processes.get_mut(key)) else {
+            let Some(live) = key.and_then(|key| self.processes.all.get_mut(&key)) else {
                 exited.push(process.pid);
                 continue;
             };
@@ -110,12 +95,8 @@ impl ServiceState {
         }
         exited.into_iter().for_each(|pid| merge::remove(&mut sample, pid));
         self.sample = sample;
-        let idle: Vec<Key> = self.processes.iter().map(|(key, _)| key).filter(|key| self.is_idle(*key)).collect();
+        let idle: Vec<Key> = self.processes.all.keys().copied().filter(|key| self.is_idle(*key)).collect();
         idle.into_iter().for_each(|key| drop(self.processes.remove(key)));
-    }
-
-    pub fn age(&self) -> Duration {
-        self.sampled_at.elapsed()
     }
 
     /// Forgets a process without memory, devices and connections.
@@ -126,12 +107,12 @@ impl ServiceState {
     }
 
     fn is_idle(&self, key: Key) -> bool {
-        let Some(live) = self.processes.get(key) else { return false };
+        let Some(live) = self.processes.all.get(&key) else { return false };
         live.connections == 0
             && live.book.is_none()
             && live.sampled.is_none()
             && self.accounts.get(key).is_none()
-            && live.lives()
+            && lives(&live.end)
     }
 
     /// A process has exited: its bytes are not counted from now on.
@@ -140,11 +121,8 @@ impl ServiceState {
         let account = self.accounts.end(key);
         let Some(live) = self.processes.remove(key) else { return };
         if let Some(exit) = exits::exit_record(key, &live, account.as_ref(), &self.sample.devices, now()) {
-            log(
-                LogLevel::Info,
-                "death",
-                &[("pid", &key.0), ("bytes", &exit.usage().total().map_or(0, |bytes| bytes.0))],
-            );
+            let bytes = exit.usage().total().map_or(0, |bytes| bytes.0);
+            log(LogLevel::Info, "death", &[("pid", &key.0), ("bytes", &bytes)]);
             self.exits.add(exit);
         }
         if live.sampled.is_some() {
@@ -158,7 +136,7 @@ impl ServiceState {
             self.exits.add(exits::record_of_book(pid, &file, &self.sample.devices, now()));
             return Ok(None);
         };
-        let Some(live) = self.processes.get_mut(key) else { return Ok(None) };
+        let Some(live) = self.processes.all.get_mut(&key) else { return Ok(None) };
         let identity = &live.identity;
         if book.pid != identity.inner_pid || book.start_ticks.is_some_and(|ticks| ticks != identity.start_ticks) {
             return Err(format!("pid {pid} handed over the book of another process, which was refused"));
@@ -171,7 +149,7 @@ impl ServiceState {
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = self.with_books();
         for (key, account) in self.accounts.iter() {
-            let Some(live) = self.processes.get(*key) else { continue };
+            let Some(live) = self.processes.all.get(key) else { continue };
             let (mut all, mut unknown) = (Vec::new(), Vec::new());
             for (number, kinds) in account.totals() {
                 let Some(device) = merge::chip_of_number(&snapshot.devices, number) else {
@@ -204,7 +182,7 @@ impl ServiceState {
     /// The sample, and the books that were handed over and that the sampler does not see.
     fn with_books(&self) -> Snapshot {
         let mut snapshot = self.sample.clone();
-        for (key, live) in self.processes.iter() {
+        for (key, live) in &self.processes.all {
             let sampled = live.sampled.as_deref().unwrap_or_default();
             let is_exact = sampled.iter().any(|held| held.source == Some(Source::Exact));
             let book = live.book.as_ref().filter(|_| !is_exact).and_then(|file| book_in(file).ok());
@@ -226,17 +204,18 @@ impl ServiceState {
 
     /// Allocated bytes by kind on a device, as clients of the proof of concept number them.
     pub fn allocated(&self, number: i32) -> Kinds {
-        let has_no_other = self.sample.processes.is_empty() && self.processes.iter().all(|(_, one)| one.book.is_none());
+        let has_no_other =
+            self.sample.processes.is_empty() && self.processes.all.values().all(|one| one.book.is_none());
         let id = merge::chip_of_number(&self.sample.devices, number).map(|device| device.id.clone());
         let (Some(id), false) = (id, has_no_other) else { return self.accounts.total(number) };
-        let others =
-            self.others.take().filter(|others| others.is_fresh()).unwrap_or_else(|| Others::of(self.with_books()));
+        let fresh = self.others.take().filter(|(read, _)| read.elapsed() < Duration::from_millis(5));
+        let others = fresh.unwrap_or_else(|| (Instant::now(), self.with_books()));
         let mut sum = Kinds::default();
         let mut add =
             |kinds: Kinds| sum.iter_mut().zip(kinds).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
         let mut known = HashSet::new();
-        for process in &others.snapshot.processes {
-            let reported = |pid: u32| self.processes.of_pid(pid).and_then(|key| self.accounts.get(key)?.total(number));
+        for process in &others.1.processes {
+            let reported = |pid: u32| self.accounts.get(*self.processes.by_pid.get(&pid)?)?.total(number);
             for held in process.devices.iter().filter(|held| held.id == id) {
                 if merge::is_better_than_reported(held) || reported(process.pid).is_none() {
                     known.insert(process.pid);
@@ -259,34 +238,28 @@ impl ServiceState {
         let bytes = |bytes: Option<model::Bytes>| bytes.map_or(0, |bytes| bytes.0);
         let (total_dram, total_l1) = (bytes(device.memory.dram_total), bytes(device.memory.l1_total));
         // Channels of 1 GiB on Wormhole, of 4 GiB on Blackhole.
-        let (architecture, dram_per_channel, l1_per_core) = match device.arch {
+        let (architecture, per_channel, l1_per_core) = match device.arch {
             None => (0, 0, 0),
             Some(Arch::Wormhole) => (2, 1u64 << 30, 1_499_136),
-            Some(Arch::Blackhole) => (3, (1u64 << 32) - 1, 1_572_864),
+            Some(Arch::Blackhole) => (3, 1u64 << 32, 1_572_864),
         };
-        let per_channel = if architecture == 3 { 1u64 << 32 } else { dram_per_channel };
         DeviceInfo {
             total_dram,
             total_l1,
             architecture,
             dram_channels: total_dram.checked_div(per_channel).unwrap_or(0) as u32,
-            dram_per_channel: dram_per_channel as u32,
+            dram_per_channel: u32::try_from(per_channel).unwrap_or(u32::MAX),
             l1_per_core,
             is_available: true,
             devices,
         }
     }
 
-    pub fn buffers(&self, wanted: &Wanted) -> Result<Vec<u8>, WireError> {
-        let (page, unlisted, faults) = self.page_of_buffers(wanted);
-        page.frame(unlisted, &faults)
-    }
-
-    /// Live buffers; how many more books had no room for, and which books could not be read.
-    pub fn page_of_buffers(&self, wanted: &Wanted) -> (buffers::BufferPage, u64, Vec<String>) {
+    /// Live buffers of all processes.
+    pub fn buffers(&self, wanted: &Wanted) -> BufferPage {
         let (mut all, mut unlisted, mut faults) = (Vec::new(), 0, Vec::new());
         let devices = &self.sample.devices;
-        for (key, live) in self.processes.iter().filter(|(key, _)| wanted.pid.is_none_or(|pid| key.0 == pid)) {
+        for (key, live) in self.processes.all.iter().filter(|(key, _)| wanted.pid.is_none_or(|pid| key.0 == pid)) {
             let from_book = live.book.as_ref().map(|file| {
                 let book = book_in(file)?;
                 buffers::add_book(&mut all, key.0, file, &book, devices)?;
@@ -299,11 +272,13 @@ impl ServiceState {
                 Some(Err(error)) => faults.push(format!("the book of pid {}: {error}", key.0)),
                 None => {}
             }
-            if let Some(account) = self.accounts.get(key) {
+            if let Some(account) = self.accounts.get(*key) {
                 buffers::add_account(&mut all, key.0, account, devices);
             }
         }
-        (buffers::page(all, wanted, now()), unlisted, faults)
+        let mut page = buffers::page(all, wanted, now());
+        (page.unlisted, page.faults) = (unlisted, faults);
+        page
     }
 
     /// Prints what is still allocated, one line for each process and device. Repeated requests do not fill the log.
@@ -315,11 +290,10 @@ impl ServiceState {
         self.printed.insert(event, Instant::now());
         for (key, account) in self.accounts.iter() {
             for (device, bytes) in account.totals() {
-                let kinds = HELD_BYTES.fields().map(|field| field.name().into_owned());
-                let kinds: Vec<(String, u64)> = kinds.zip(bytes).collect();
-                let mut fields: Vec<(&str, &dyn std::fmt::Display)> = vec![("pid", &key.0), ("device", &device)];
+                let kinds: Vec<_> = HELD_BYTES.fields().map(|field| field.name()).zip(bytes).collect();
+                let mut fields: Vec<(&str, &dyn Display)> = vec![("pid", &key.0), ("device", &device)];
                 let shown = if only_kernels { &kinds[kinds.len() - 1..] } else { &kinds[..] };
-                fields.extend(shown.iter().map(|(name, bytes)| (name.as_str(), bytes as &dyn std::fmt::Display)));
+                fields.extend(shown.iter().map(|(name, bytes)| (&**name, bytes as &dyn Display)));
                 let buffers = account.buffers_on(device);
                 if !only_kernels {
                     fields.push(("buffers", &buffers));

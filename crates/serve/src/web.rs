@@ -6,7 +6,6 @@ use super::service_state::ServiceState;
 use crate::args::Args;
 use alerts::http;
 use alerts::log::{LogLevel, log};
-use ledger::wire::Wanted;
 use model::{ExitRecord, Snapshot};
 use serde::Serialize;
 use std::io::Write;
@@ -21,9 +20,9 @@ use watch::events::{Events, Observation};
 use watch::exit::{Exit, Failure};
 use watch::moment::Moment;
 use watch::rules::RuleWatch;
-use web::{Ask, Asker, BufferOrder, Published, Question, ServerOptions, WebServer};
+use web::{Ask, Asker, Published, Question, ServerOptions, WebServer};
 
-/// Where others are let in: sockets that listen, and what poc_connections have to show.
+/// Where others are let in: sockets that listen, and what clients have to show.
 pub struct HttpListeners {
     listeners: Vec<TcpListener>,
     credentials: Credentials,
@@ -45,7 +44,7 @@ pub struct Web {
     _ask: Asker,
 }
 
-/// Files with what poc_connections have to know, and what we show them.
+/// Files with what clients have to know, and what we show them.
 #[derive(Clone)]
 struct Credentials {
     tls: Option<(PathBuf, PathBuf)>,
@@ -156,7 +155,7 @@ impl Web {
         }
         let (before, known) = std::mem::replace(&mut self.before, (snapshot.clone(), exits.total));
         let news = usize::try_from(exits.total - known).unwrap_or(usize::MAX);
-        let exited: Vec<ExitRecord> = exits.latest(Some(news)).into_iter().cloned().collect();
+        let exited: Vec<ExitRecord> = exits.all.iter().take(news).cloned().collect();
         let before = Observation { snapshot: &before, exits: &[] };
         self.events.notice(before, Observation { snapshot: &snapshot, exits: &exited });
         self.board.set_deaths(exits.total);
@@ -168,10 +167,6 @@ impl Web {
             let alerts: Vec<serde_json::Value> = watch.alerts().iter().map(|alert| serde_json::json!(alert)).collect();
             self.board.set_alerts(&alerts);
         }
-    }
-
-    pub fn set_interval(&self, interval: Duration) {
-        self.board.set_interval(interval);
     }
 
     pub fn answer(&self, state: &ServiceState) {
@@ -205,16 +200,9 @@ fn asker(put: SyncSender<Question>, wake: UnixStream) -> Asker {
 
 fn answer_to(ask: Ask, state: &ServiceState) -> Vec<u8> {
     match ask {
-        Ask::Buffers { pid, device, kind, order, limit, offset } => {
-            let sort = match order {
-                BufferOrder::Bytes => ledger::wire::BufferOrder::Bytes,
-                BufferOrder::Age => ledger::wire::BufferOrder::Age,
-                BufferOrder::Device => ledger::wire::BufferOrder::Device,
-            };
-            let wanted = Wanted { pid, device, kind, sort, limit, offset, ..Wanted::default() };
-            let (page, unlisted, faults) = state.page_of_buffers(&wanted);
+        Ask::Buffers(wanted) => {
             let mut bytes = Vec::new();
-            page.write(&mut bytes, unlisted, &faults);
+            state.buffers(&wanted).write(&mut bytes);
             bytes
         }
         Ask::Deaths { limit, offset } => {
@@ -223,9 +211,9 @@ fn answer_to(ask: Ask, state: &ServiceState) -> Vec<u8> {
                 total: usize,
                 deaths: Vec<&'a ExitRecord>,
             }
-            let all = state.exits.latest(None);
-            let deaths = all.into_iter().skip(offset).take(limit.unwrap_or(usize::MAX)).collect();
-            serde_json::to_vec(&ExitsPage { total: state.exits.number(), deaths }).unwrap_or_default()
+            let all = &state.exits.all;
+            let deaths = all.iter().skip(offset).take(limit.unwrap_or(usize::MAX)).collect();
+            serde_json::to_vec(&ExitsPage { total: all.len(), deaths }).unwrap_or_default()
         }
     }
 }

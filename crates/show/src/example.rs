@@ -236,7 +236,7 @@ fn exact() -> Exact {
         allocatable_bytes: Bytes(allocatable),
         allocated_bytes: Bytes(bytes / u64::from(count)),
         free_bytes: Bytes(allocatable - bytes / u64::from(count)),
-        largest_free_bytes: Bytes((allocatable - bytes / u64::from(count)) / 4 * 3),
+        largest_free_bytes: Some(Bytes((allocatable - bytes / u64::from(count)) / 4 * 3)),
         fragmentation: Some(0.25),
         age_seconds: age,
     };

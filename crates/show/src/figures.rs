@@ -1,35 +1,30 @@
 //! Figures of a device as tables show them, and the tone of each, which follows from the one judgement.
 
-use crate::style::{Style, Tone};
+use crate::style::{Glyphs, Tone};
 use crate::text::clean;
-use model::figure::Figure;
-use model::figure::Judge;
-use model::figure::device::{ASIC_TEMP, POWER};
+use model::figure::{Figure, Judge};
 use model::{Bytes, Device, DeviceId, Judgement, State};
 
-pub fn name(device: &Device, style: &Style) -> String {
+pub fn name(device: &Device, glyphs: &Glyphs) -> String {
     match &device.id {
-        DeviceId::NoDriver(_) => style.glyphs().absent.to_owned(),
+        DeviceId::NoDriver(_) => glyphs.absent.to_owned(),
         id => id.to_string(),
     }
 }
 
 /// The board, or the chip where the board is not known.
-pub fn board(device: &Device, style: &Style) -> String {
-    let arch = device.arch.map(|arch| arch.name().to_owned());
-    device.board.as_deref().map(|board| clean(board).into_owned()).or(arch).unwrap_or(style.glyphs().absent.to_owned())
+pub fn board(device: &Device, glyphs: &Glyphs) -> String {
+    let arch = device.arch.map(|arch| arch.name());
+    clean(device.board.as_deref().or(arch).unwrap_or(glyphs.absent)).into_owned()
 }
 
-pub fn address(device: &Device, style: &Style) -> String {
-    device.pci_address.as_ref().map_or(style.glyphs().absent.to_owned(), |address| clean(&address.0).into_owned())
+pub fn address(device: &Device, glyphs: &Glyphs) -> String {
+    clean(device.pci_address.as_ref().map_or(glyphs.absent, |address| &address.0)).into_owned()
 }
 
-/// `Gen5 x16`, and what it could be where that is better.
-pub fn link(device: &Device) -> String {
-    match (device.pcie.generation, device.pcie.width) {
-        (Some(generation), Some(width)) => format!("Gen{generation} x{width}"),
-        _ => String::new(),
-    }
+/// `Gen5 x16`
+pub fn link(device: &Device) -> Option<String> {
+    Some(format!("Gen{} x{}", device.pcie.generation?, device.pcie.width?))
 }
 
 /// A link that could be better is marked.
@@ -37,51 +32,19 @@ pub fn link_tone(device: &Device) -> Tone {
     if device.link_is_degraded() { Tone::Warning } else { Tone::Plain }
 }
 
-/// `3210rpm`
-pub fn fan(device: &Device, style: &Style) -> String {
-    device.fan.map_or(style.glyphs().absent.to_owned(), |fan| format!("{}rpm", fan.0))
-}
-
-/// `54/90`
-pub fn temperature(device: &Device, style: &Style) -> String {
-    with_limit(device.asic_temp.map(|v| v.0), device.asic_temp_max.map(|v| v.0), style)
-}
-
-/// Against the limit.
-pub fn temperature_tone(device: &Device) -> Tone {
-    tone(&ASIC_TEMP, device)
-}
-
-/// `65/150`
-pub fn power(device: &Device, style: &Style) -> String {
-    with_limit(device.power.map(|v| v.0), device.power_max.map(|v| v.0), style)
-}
-
-/// Full power is normal load.
-pub fn power_tone(device: &Device) -> Tone {
-    tone(&POWER, device)
+/// `54/90°C`, `1350MHz`: with its limit, where it has one.
+pub fn figure(figure: &Figure<Device>, device: &Device, unit: &str, glyphs: &Glyphs) -> (String, Tone) {
+    let text = match (figure.number(device), figure.limit_of(device)) {
+        (Some(value), Some(limit)) => format!("{value:.0}/{limit:.0}{unit}"),
+        (Some(value), None) => format!("{value:.0}{unit}"),
+        (None, _) => glyphs.absent.to_owned(),
+    };
+    (text, tone(figure, device))
 }
 
 /// The tone of a figure: faint where it is not known, plain where it is normal.
 pub fn tone(figure: &Figure<Device>, device: &Device) -> Tone {
     Tone::of_figure(figure.judge(device), figure.value(device).is_some())
-}
-
-fn with_limit(value: Option<f64>, limit: Option<f64>, style: &Style) -> String {
-    match (value, limit) {
-        (Some(value), Some(limit)) => format!("{value:.0}/{limit:.0}"),
-        (Some(value), None) => format!("{value:.0}"),
-        (None, _) => style.glyphs().absent.to_owned(),
-    }
-}
-
-/// In MHz.
-pub fn clock(device: &Device, style: &Style) -> String {
-    device.aiclk.map_or(style.glyphs().absent.to_owned(), |clock| clock.0.to_string())
-}
-
-pub fn state_tone(state: State) -> Tone {
-    Tone::of_state(state)
 }
 
 /// How much of it is in use, as a part of one.
@@ -108,11 +71,11 @@ pub fn part_tone(part: f64, usual: Tone) -> Tone {
 }
 
 /// `12.4/32.0 GiB`: both in the unit of the total. At least so much, where a process does not report.
-pub fn used_of_total(used: Option<Bytes>, total: Option<Bytes>, untracked: u32, style: &Style) -> String {
-    let mark = if untracked > 0 && used.is_some() { style.glyphs().at_least } else { "" };
+pub fn used_of_total(used: Option<Bytes>, total: Option<Bytes>, untracked: u32, glyphs: &Glyphs) -> String {
+    let mark = if untracked > 0 && used.is_some() { glyphs.at_least } else { "" };
     let total = match (used, total) {
         (Some(used), None) => return format!("{mark}{used}"),
-        (None, None) => return style.glyphs().absent.to_owned(),
+        (None, None) => return glyphs.absent.to_owned(),
         (_, Some(total)) => total,
     };
     let (size, prefix) =
@@ -124,7 +87,7 @@ pub fn used_of_total(used: Option<Bytes>, total: Option<Bytes>, untracked: u32, 
             format!("{mark}{}/{:.1} {prefix}", used.short(), scaled(total))
         }
         Some(used) => format!("{mark}{:.1}/{:.1} {prefix}", scaled(used), scaled(total)),
-        None => format!("{}/{:.1} {prefix}", style.glyphs().absent, scaled(total)),
+        None => format!("{}/{:.1} {prefix}", glyphs.absent, scaled(total)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Frames, and tables whose columns share out the width.
 
-use crate::style::{Style, Tone};
-use crate::text::{Align, width};
+use crate::style::{Line, Style, Tone};
+use crate::text::{Align, clean, fit, width};
 
 pub struct Page {
     pub style: Style,
@@ -43,37 +43,32 @@ impl Page {
         self.groups(columns, rows, &[(None, all)]);
     }
 
-    /// The same, in groups of so many rows, each below its heading, which is as wide as the frame.
-    pub fn groups(&mut self, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>, groups: &[(Option<String>, usize)]) {
-        let inner = self.style.columns - 2;
-        let widths = fitted(&mut columns, &mut rows, inner - 2);
-        let (columns, mut rows) = (&columns[..], rows.iter());
-        let heads: Vec<Cell> = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Tone::Plain)).collect();
-        self.grid_line(columns, &widths, &heads);
-        let glyphs = self.style.glyphs();
+    /// A line of texts, cut and filled up to the width of the frame.
+    pub fn texts(&mut self, line: Line) {
+        let mut room = self.style.columns - 2;
+        let mut text = String::new();
+        for (piece, tone) in line {
+            let columns = width(&clean(&piece)).min(room);
+            text += &self.style.cell(&piece, columns, Align::Left, tone);
+            room -= columns;
+        }
+        self.line(&[text + &" ".repeat(room)]);
+    }
+
+    /// The same as a grid, in groups of so many rows, each below its heading, which is as wide as the frame.
+    pub fn groups(&mut self, columns: Vec<Column>, rows: Vec<Vec<Cell>>, groups: &[(Option<String>, usize)]) {
+        let (style, inner, glyphs) = (self.style, self.style.columns - 2, self.style.glyphs());
+        let lines = lines(columns, rows, inner - 2, Tone::Plain, &style).into_iter();
+        let mut lines = lines.map(|line| [format!(" {} ", style.painted(&line))]);
+        self.line(&lines.next().unwrap_or_default());
         self.rule(&[inner], glyphs.double, glyphs.joint);
         for (n, (heading, count)) in groups.iter().enumerate() {
             if n > 0 {
                 self.rule(&[inner], glyphs.horizontal, glyphs.middle);
             }
             heading.iter().for_each(|heading| self.line(std::slice::from_ref(heading)));
-            for row in rows.by_ref().take(*count) {
-                self.grid_line(columns, &widths, row);
-            }
+            lines.by_ref().take(*count).for_each(|line| self.line(&line));
         }
-    }
-
-    fn grid_line(&mut self, columns: &[Column], widths: &[usize], cells: &[Cell]) {
-        let bar = self.style.glyphs().vertical;
-        self.text.push(bar);
-        for ((column, &columns), cell) in columns.iter().zip(widths).zip(cells) {
-            self.text.push(' ');
-            self.text += &match cell {
-                Cell::Text(text, tone) => self.style.cell(text, columns, column.align, *tone),
-                Cell::Bar(part, tone) => self.style.bar(*part, columns, *tone),
-            };
-        }
-        self.text.extend([' ', bar, '\n']);
     }
 }
 
@@ -119,10 +114,29 @@ impl Cell {
     }
 }
 
-/// Leaves out the columns for which there is no room, and says how wide the others are.
-pub fn fitted(columns: &mut Vec<Column>, rows: &mut [Vec<Cell>], total: usize) -> Vec<usize> {
-    drop_what_does_not_fit(columns, rows, total);
-    widths(columns, rows, total)
+/// A table in so many columns: its heads in their tone, and its rows. Columns for which there is no room are left out.
+pub fn lines(
+    mut columns: Vec<Column>,
+    mut rows: Vec<Vec<Cell>>,
+    total: usize,
+    heads: Tone,
+    style: &Style,
+) -> Vec<Line> {
+    drop_what_does_not_fit(&mut columns, &mut rows, total);
+    let widths = widths(&columns, &rows, total);
+    let heads = columns.iter().map(|column| Cell::Text(column.head.to_owned(), heads)).collect();
+    let line = |row: Vec<Cell>| {
+        let mut line = Line::with_capacity(row.len());
+        for ((column, &width), cell) in columns.iter().zip(&widths).zip(row) {
+            line.last_mut().into_iter().for_each(|(text, _)| text.push(' '));
+            match cell {
+                Cell::Text(text, tone) => line.push((fit(&text, width, column.align, style.glyphs().cut), tone)),
+                Cell::Bar(part, tone) => line.extend(style.bar_line(part, width, tone)),
+            }
+        }
+        line
+    };
+    std::iter::once(heads).chain(rows).map(line).collect()
 }
 
 fn drop_what_does_not_fit(columns: &mut Vec<Column>, rows: &mut [Vec<Cell>], total: usize) {

@@ -79,6 +79,9 @@ impl Tone {
     }
 }
 
+/// A line as texts in their tones.
+pub type Line = Vec<(String, Tone)>;
+
 pub struct Glyphs {
     pub horizontal: char,
     pub double: char,
@@ -93,6 +96,8 @@ pub struct Glyphs {
     pub unknown: char,
     pub absent: &'static str,
     pub cut: char,
+    /// In front of what is selected.
+    pub selected: &'static str,
     pub degree: &'static str,
     pub at_least: &'static str,
     pub to_device: &'static str,
@@ -113,6 +118,7 @@ const UNICODE: Glyphs = Glyphs {
     unknown: '·',
     absent: "–",
     cut: '…',
+    selected: "▸",
     degree: "°C",
     at_least: "≥",
     to_device: "→",
@@ -133,6 +139,7 @@ const ASCII: Glyphs = Glyphs {
     unknown: ' ',
     absent: "-",
     cut: '~',
+    selected: ">",
     degree: "C",
     at_least: ">",
     to_device: "->",
@@ -178,10 +185,18 @@ impl Style {
         if self.color { self.paint(&text, tone) } else { text }
     }
 
+    pub fn painted(&self, line: &Line) -> String {
+        line.iter().map(|(text, tone)| self.paint(text, *tone)).collect()
+    }
+
     /// A bar that is filled to a part of one. An unknown part is drawn neither full nor empty.
     pub fn bar(&self, part: Option<f64>, columns: usize, tone: Tone) -> String {
+        self.painted(&self.bar_line(part, columns, tone))
+    }
+
+    pub fn bar_line(&self, part: Option<f64>, columns: usize, tone: Tone) -> Line {
         let glyphs = self.glyphs();
-        let Some(part) = part else { return self.paint(&glyphs.unknown.to_string().repeat(columns), Tone::Faint) };
+        let Some(part) = part else { return vec![(glyphs.unknown.to_string().repeat(columns), Tone::Faint)] };
         let halves = (part.clamp(0.0, 1.0) * columns as f64 * 2.0).round() as usize;
         // Something is never drawn as nothing.
         let halves = if part > 0.0 { halves.max(1) } else { halves };
@@ -192,7 +207,7 @@ impl Style {
         let mut filled = glyphs.full.to_string().repeat(full);
         filled.extend(half);
         let empty = columns - full - usize::from(half.is_some());
-        self.paint(&filled, tone) + &self.paint(&glyphs.empty.to_string().repeat(empty), Tone::Faint)
+        vec![(filled, tone), (glyphs.empty.to_string().repeat(empty), Tone::Faint)]
     }
 }
 

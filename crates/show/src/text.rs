@@ -14,6 +14,11 @@ pub fn signal(number: i32) -> String {
     signal_hook::low_level::signal_name(number).map_or_else(|| format!("signal {number}"), str::to_owned)
 }
 
+/// `1 process`, `2 processes`
+pub fn count(n: u64, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
 pub fn width(text: &str) -> usize {
     if is_plain(text) { text.len() } else { text.width() }
 }

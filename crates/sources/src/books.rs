@@ -4,9 +4,9 @@
 //! It is another process's word: whatever does not add up is a reason, never a number.
 
 use crate::dir::{Dir, reason};
-use crate::maps::{BOOK, Inode, Maps};
+use crate::maps::{self, BOOK, Inode, Maps};
 use crate::shm::{inode, inode_of};
-use ledger::book::{self, Book, BookChip, BookError, BufferTable, MemoryKind};
+use ledger::book::{self, BankReading, Book, BookChip, BookError, BufferTable, MemoryKind};
 use model::{BankFigures, Bytes, Exact, KindFigures};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -41,19 +41,29 @@ pub(crate) fn find(
     if maps.books.is_empty() {
         return Ok(None);
     }
-    if let Some(earlier) = earlier.filter(|earlier| maps.books.contains(&earlier.inode)) {
+    if let Some(earlier) = earlier.filter(|earlier| maps.books.contains_key(&earlier.inode)) {
         return Ok(Some(earlier.again()));
     }
     // One that it keeps for itself; a book that it inherited or was handed is another's.
     let own = |found: &FoundBook| !matches!(&found.book, Ok(book) if !is_of(book, who));
-    let found = search(process, |inode| maps.books.contains(&inode), own)?;
+    let found = search(process, |inode| maps.books.contains_key(&inode), own)?;
     let closed = || FoundBook {
         path: process.path_of("fd"),
         inode: Inode { device: (0, 0), inode: 0 },
         file: None,
-        book: Err("the process has closed the file of its memory book: no other process can read it".into()),
+        book: Err("the process has closed the file of its memory book: only root can read it".into()),
     };
-    Ok(Some(found.unwrap_or_else(closed)))
+    Ok(Some(found.or_else(|| mapped(process, maps).filter(own)).unwrap_or_else(closed)))
+}
+
+/// The book of a process that has closed its file, through the mapping. Only root may open that.
+fn mapped(process: &Dir, maps: &Maps) -> Option<FoundBook> {
+    let folder = process.open_dir("map_files").ok()?;
+    maps.books.iter().take(LOOKS).find_map(|(book, range)| {
+        let file = folder.open_linked(range.as_ref(), |stat| inode(stat) == *book).ok()?;
+        let file = Arc::new(File::from(file));
+        Some(FoundBook { path: folder.path_of(range), inode: *book, book: read(&file), file: Some(file) })
+    })
 }
 
 /// The whole book of one process, for who asks about that one.
@@ -62,17 +72,21 @@ pub(crate) fn whole(process: &Dir, who: ProcessId) -> Result<Option<(Book, Buffe
     // One that is not exact is his to judge.
     let own = |found: &FoundBook| found.read().is_ok_and(|book| is_of(&book, who));
     let found = search(process, |_| true, own).map_err(|error| format!("{path}/fd: {}", reason(error)))?;
+    let found = found.or_else(|| by_map(process).filter(own));
     let Some((found, file)) = found.and_then(|found| Some((found.path.clone(), found.file?))) else { return Ok(None) };
-    let book = book::read(book::of_file(&file)).and_then(|book| {
-        let table = book::table(book::of_file(&file), &book)?;
-        Ok(Some((book, table)))
-    });
-    book.map_err(|why| format!("{}: {why}", found.display()))
+    book::whole(book::of_file(&file)).map(Some).map_err(|why| format!("{}: {why}", found.display()))
 }
 
 pub(crate) fn open(process: &Dir, who: ProcessId) -> Option<Arc<File>> {
     let own = |found: &FoundBook| found.book.as_ref().is_ok_and(|book| is_of(book, who));
-    search(process, |_| true, own).ok()??.file
+    search(process, |_| true, own).ok()?.or_else(|| by_map(process).filter(own))?.file
+}
+
+/// As [`mapped`], for who has not read the map.
+fn by_map(process: &Dir) -> Option<FoundBook> {
+    let mut bytes = Vec::new();
+    process.read_all("maps", &mut bytes).ok()?;
+    mapped(process, &maps::parse(&bytes))
 }
 
 impl FoundBook {
@@ -120,7 +134,7 @@ fn search(
 const LOOKS: usize = 16;
 
 fn read(file: &File) -> Result<Book, String> {
-    let book = book::read(book::of_file(file)).map_err(|error: BookError| error.to_string())?;
+    let book = book::read_with_banks(book::of_file(file)).map_err(|error: BookError| error.to_string())?;
     match &book.remark {
         Some(remark) if book.is_inexact => Err(format!("is not exact: {remark}")),
         None if book.is_inexact => Err("is not exact: an event was lost".into()),
@@ -140,7 +154,7 @@ pub(crate) fn exact(chip: &BookChip, now: u64) -> Exact {
             peak_bytes: Bytes(counter.peak),
             allocations: counter.allocations,
             frees: counter.frees,
-            banks: banks.map(|figures| bank_figures(&figures, counter.bytes, now)),
+            banks: banks.map(|bank| bank_figures(&bank, now)),
         })
     };
     Exact {
@@ -153,21 +167,15 @@ pub(crate) fn exact(chip: &BookChip, now: u64) -> Exact {
     }
 }
 
-/// What a bank has now: what is handed out follows from the counters, the rest is as the allocator said.
-fn bank_figures(figures: &book::BankReading, bytes: u64, now: u64) -> BankFigures {
-    let mut banks = figures.banks;
-    let allocated = bytes / u64::from(banks.banks);
-    if !figures.is_current && bytes.is_multiple_of(u64::from(banks.banks)) && allocated <= banks.allocatable {
-        (banks.allocated, banks.free) = (allocated, banks.allocatable - allocated);
-    }
-    let age = || (now.saturating_sub(figures.time) / 1_000_000) as f64 / 1000.0;
+fn bank_figures(bank: &BankReading, now: u64) -> BankFigures {
+    let age = || (now.saturating_sub(bank.time) / 1_000_000) as f64 / 1000.0;
     BankFigures {
-        count: banks.banks,
-        allocatable_bytes: Bytes(banks.allocatable),
-        allocated_bytes: Bytes(banks.allocated),
-        free_bytes: Bytes(banks.free),
-        largest_free_bytes: Bytes(banks.largest_free),
-        fragmentation: figures.banks.fragmentation().map(|share| (share * 10_000.0).round() / 10_000.0),
-        age_seconds: (!figures.is_current).then(age),
+        count: bank.banks,
+        allocatable_bytes: Bytes(bank.allocatable),
+        allocated_bytes: Bytes(bank.allocated),
+        free_bytes: Bytes(bank.free),
+        largest_free_bytes: bank.largest_free.map(Bytes),
+        fragmentation: bank.fragmentation().map(|share| (share * 10_000.0).round() / 10_000.0),
+        age_seconds: bank.largest_free.is_none().then(age),
     }
 }

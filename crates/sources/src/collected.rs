@@ -54,6 +54,13 @@ impl Collected {
         match answer {
             Answer::Device(answer) => self.add_device(*answer),
             Answer::Process { pid, facts } => self.processes.extend(facts.map(|facts| (pid, *facts))),
+            Answer::BookOwner { pid, facts, devices } => {
+                // A child that inherited a device holds it as its parent does.
+                for n in devices.iter().filter(|_| facts.is_some()) {
+                    self.holders.entry(*n).and_modify(|holders| _ = holders.pids.insert(pid));
+                }
+                self.processes.extend(facts.map(|facts| (pid, *facts)));
+            }
             Answer::Fdinfo { pid, reply, files } => {
                 self.fdinfo.insert(pid, reply);
                 self.files.extend(files.map(|files| (pid, files)));
@@ -80,7 +87,7 @@ impl Collected {
             match task {
                 Task::Device { n, reader, .. } => self.readers.extend(reader.map(|reader| (n, reader))),
                 Task::Fdinfo { pid, files, .. } => self.files.extend(files.map(|files| (pid, files))),
-                Task::Process { .. } | Task::Map { .. } => {}
+                Task::Process { .. } | Task::Map { .. } | Task::BookOwner { .. } => {}
             }
         }
         self.late.extend(late.keys.into_iter().map(|key| match key {

@@ -112,6 +112,13 @@ impl DeviceFds {
     }
 }
 
+/// The devices that a process has open itself, with its folder in the real `/proc`.
+pub(crate) fn open_devices(root: &Root, pid: u32, folder: Option<Arc<Dir>>) -> BTreeSet<u32> {
+    let files = DeviceFds::open(root, pid, folder, 0);
+    let nodes = files.and_then(|files| listed(&files.process, &root.dev.join("tenstorrent")).ok());
+    nodes.into_iter().flatten().map(|(_, n)| n).collect()
+}
+
 /// The descriptors that lead to a device.
 fn listed(process: &Dir, nodes: &Path) -> rustix::io::Result<Vec<(String, u32)>> {
     let folder = process.open_dir("fd")?;

@@ -8,6 +8,7 @@ use crate::procs::{command_line, open_process, stat};
 use crate::users::Users;
 use model::Process;
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -78,15 +79,26 @@ pub fn wait_status(pid: u32, start_ticks: u64) -> Option<WaitStatus> {
     found.and_then(|_| ending(&bytes))
 }
 
+/// How a process ended that its parent has waited for already, by a pidfd from before. Only Linux 6.15 and later know.
+pub fn reaped_status(pidfd: impl AsFd) -> Option<WaitStatus> {
+    ledger::exit_status(pidfd).map(spelled)
+}
+
+fn spelled(status: i32) -> WaitStatus {
+    match (status & 0x7f, status >> 8 & 0xff) {
+        (0, code) => WaitStatus::Exited(code),
+        (signal, _) => WaitStatus::Killed(signal),
+    }
+}
+
 /// The last field of a `stat` file, as `waitpid` spells it. Without permission to read the process it is zero, as after a good end.
 fn ending(stat: &[u8]) -> Option<WaitStatus> {
     let text = std::str::from_utf8(&stat[stat.iter().rposition(|&b| b == b')')?..]).ok()?;
     // Field 52 of the manual page, counted from the end of the name, which is field 2.
     let status: i32 = text.split_ascii_whitespace().nth(50)?.parse().ok()?;
-    match (status & 0x7f, status >> 8 & 0xff) {
-        (0, 0) if !rustix::process::geteuid().is_root() => None,
-        (0, code) => Some(WaitStatus::Exited(code)),
-        (signal, _) => Some(WaitStatus::Killed(signal)),
+    match spelled(status) {
+        WaitStatus::Exited(0) if !rustix::process::geteuid().is_root() => None,
+        status => Some(status),
     }
 }
 

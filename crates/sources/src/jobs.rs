@@ -2,7 +2,7 @@
 //!
 //! A [`Task`] has all that its thread needs and an [`Answer`] all that it found: the threads share nothing that changes.
 
-use crate::device_fds::{DeviceFds, FdinfoReply};
+use crate::device_fds::{DeviceFds, FdinfoReply, open_devices};
 use crate::devices::Links;
 use crate::dir::{Dir, Root, Trouble, reason};
 use crate::pids::{HolderList, Holders};
@@ -10,7 +10,7 @@ use crate::procs::{self, ProcessFacts};
 use crate::telemetry::{DeviceReader, ReadMode, Reading};
 use crate::users::Users;
 use model::{DriverUsed, Fault, State, Usage};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,10 +27,29 @@ pub(crate) enum ReadJob {
 
 /// What a thread needs to do a job.
 pub(crate) enum Task {
-    Device { n: u32, reader: Option<Box<DeviceReader>>, context: Arc<Context> },
-    Process { pid: u32, context: Arc<Context> },
-    Map { facts: Box<ProcessFacts> },
-    Fdinfo { pid: u32, folder: Option<Arc<Dir>>, start_ticks: u64, files: Option<Box<DeviceFds>> },
+    Device {
+        n: u32,
+        reader: Option<Box<DeviceReader>>,
+        context: Arc<Context>,
+    },
+    Process {
+        pid: u32,
+        context: Arc<Context>,
+    },
+    Map {
+        facts: Box<ProcessFacts>,
+    },
+    /// A process that may keep a book, though the driver does not list it.
+    BookOwner {
+        pid: u32,
+        context: Arc<Context>,
+    },
+    Fdinfo {
+        pid: u32,
+        folder: Option<Arc<Dir>>,
+        start_ticks: u64,
+        files: Option<Box<DeviceFds>>,
+    },
 }
 
 /// What all tasks of one sample have in common.
@@ -51,6 +70,13 @@ pub(crate) enum Answer {
     Process {
         pid: u32,
         facts: Option<Box<ProcessFacts>>,
+    },
+    /// Without facts: it keeps no book.
+    BookOwner {
+        pid: u32,
+        facts: Option<Box<ProcessFacts>>,
+        /// What it has open.
+        devices: BTreeSet<u32>,
     },
     /// With the open files, where they are worth keeping open.
     Fdinfo {
@@ -91,6 +117,7 @@ impl Jobs {
             Task::Device { n, reader, context } => Answer::Device(Box::new(read_device(n, reader, &context, add))),
             Task::Process { pid, context } => self.read_process(pid, context.earlier.get(&pid)),
             Task::Map { facts } => self.read_map(facts),
+            Task::BookOwner { pid, context } => self.read_book_owner(pid, context.earlier.get(&pid)),
             Task::Fdinfo { pid, folder, start_ticks, files } => self.read_fdinfo(pid, folder, start_ticks, files),
         }
     }
@@ -98,6 +125,14 @@ impl Jobs {
     fn read_process(&self, pid: u32, earlier: Option<&ProcessFacts>) -> Answer {
         let facts = procs::read(pid, earlier, false, &self.users, self.root.inject.clone());
         Answer::Process { pid, facts: facts.map(Box::new) }
+    }
+
+    /// A process that keeps no book is none of ours.
+    fn read_book_owner(&self, pid: u32, earlier: Option<&ProcessFacts>) -> Answer {
+        let facts = procs::read(pid, earlier, false, &self.users, self.root.inject.clone());
+        let keeper = facts.filter(|facts| matches!(facts.book, Ok(Some(_))));
+        let devices = keeper.as_ref().map(|facts| open_devices(&self.root, pid, facts.folder.clone()));
+        Answer::BookOwner { pid, facts: keeper.map(Box::new), devices: devices.unwrap_or_default() }
     }
 
     /// A process that has ended since it was read stays as it was read.

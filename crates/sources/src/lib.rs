@@ -6,7 +6,7 @@
 //! - `sampler`: the four steps of a sample; `inventory`, `jobs`, `pool`, `collected`, `assembly`: what they consist of,
 //! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`: which devices there are,
 //! - `pids`, `procs`, `maps`, `container`, `users`, `clock`: who holds a device, and what is known of a process,
-//! - `books`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
+//! - `books`, `book_owners`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
 //! - `dir`, `open_files`: how files are read.
 
@@ -16,6 +16,7 @@ mod about;
 mod accounting;
 mod assembly;
 mod attribution;
+mod book_owners;
 mod books;
 mod chips;
 mod clock;
@@ -44,8 +45,9 @@ mod users;
 
 pub use about::{About, about, started_at};
 pub use dir::{Inject, Root};
-pub use identify::{Identity, WaitStatus, identify, open_book, user_name, wait_status};
+pub use identify::{Identity, WaitStatus, identify, open_book, reaped_status, user_name, wait_status};
 pub use open_files::make_room_for_files;
+pub use pool::a_read_is_stuck;
 pub use process_memory::process_memory;
 pub use procs::whole_book;
 pub use sampler::{Options, Sampler};

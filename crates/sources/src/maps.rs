@@ -4,7 +4,7 @@
 //! the process has the device open, which shows better than any pid in the region which process its bytes belong to.
 
 use model::Runtime;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A file, whatever its name: device number and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,8 +22,8 @@ pub struct Maps {
     pub regions: BTreeSet<(Inode, u64)>,
     /// The highest layer of the stack that is mapped.
     pub runtime: Option<Runtime>,
-    /// The books that it keeps. An honest process has one at the most.
-    pub books: BTreeSet<Inode>,
+    /// The books that it keeps, and the name of the mapping in `map_files`. An honest process has one at the most.
+    pub books: BTreeMap<Inode, String>,
 }
 
 /// How the kernel names a book.
@@ -40,7 +40,7 @@ pub fn parse(bytes: &[u8]) -> Maps {
         if let Some(number) = region_number(name) {
             maps.regions.extend(inode(head).map(|inode| (inode, number)));
         } else if path == BOOK {
-            maps.books.extend(inode(head));
+            maps.books.extend(inode(head).zip(range(head)));
         } else if let Some(runtime) = runtime_of(name) {
             maps.runtime = maps.runtime.max(Some(runtime));
         }
@@ -53,6 +53,13 @@ pub(crate) fn region_number(name: &[u8]) -> Option<u64> {
     let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
     let digits = name.strip_prefix(b"tt_device_")?.strip_suffix(b"_memory")?;
     crate::dir::decimal(std::str::from_utf8(digits).ok()?)
+}
+
+/// The addresses as `map_files` has them, without leading zeros.
+fn range(head: &[u8]) -> Option<String> {
+    let (begin, end) = std::str::from_utf8(head).ok()?.split_ascii_whitespace().next()?.split_once('-')?;
+    let hex = |text| u64::from_str_radix(text, 16).ok();
+    Some(format!("{:x}-{:x}", hex(begin)?, hex(end)?))
 }
 
 fn inode(head: &[u8]) -> Option<Inode> {
@@ -94,7 +101,7 @@ mod tests {
         let at = |minor, inode| Inode { device: (0, minor), inode };
         assert_eq!(maps.regions, [(at(0x19, 42), 10_320_680_388_634_458_000), (at(0x1a, 7), 5)].into());
         assert_eq!(maps.runtime, Some(Runtime::Ttnn));
-        assert_eq!(maps.books, [at(1, 2059)].into());
+        assert_eq!(maps.books, [(at(1, 2059), "7f1300004000-7f1300005000".to_owned())].into());
     }
 
     #[test]

@@ -8,6 +8,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,6 +20,14 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A round that took no longer is done by one thread the next time.
 const QUICK: Duration = Duration::from_millis(5);
+
+/// How many jobs of all pools are being done.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a read has not come back, so that its thread holds up the end of the process.
+pub fn a_read_is_stuck() -> bool {
+    RUNNING.load(Relaxed) > 0
+}
 
 /// Does jobs in rounds, each job at most once a round and never twice at a time.
 pub(crate) struct Pool<Key, Task, Answer> {
@@ -198,6 +208,7 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
             let round = queue.round;
             queue.running.insert(key.clone(), round);
             drop(queue);
+            RUNNING.fetch_add(1, Relaxed);
             let answer = (self.run)(task, &|key, task| {
                 let mut queue = self.lock();
                 queue.push(key, task);
@@ -206,6 +217,7 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
                     self.work.notify_one();
                 }
             });
+            RUNNING.fetch_sub(1, Relaxed);
             // An error means that the pool was dropped meanwhile.
             let _ = self.answers.send(answer);
             queue = self.lock();

@@ -2,7 +2,7 @@
 
 use crate::books::exact;
 use ledger::book::{Book, BookBuffer, BufferTable};
-use model::{Bytes, ChipMemory, LiveBuffer, ProcessMemory, Timestamp};
+use model::{Bytes, ChipMemory, LiveBuffer, ProcessMemory, Timestamp, chip_text};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// All that a book says now, with its buffers if they were copied.
@@ -10,7 +10,7 @@ pub fn process_memory(book: &Book, table: Option<&BufferTable>) -> ProcessMemory
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let chips = book.chips.iter().map(|chip| ChipMemory {
         device_id: chip.device_id,
-        unique_id: chip.unique_id.map(|number| number.to_string()),
+        unique_id: chip.unique_id.map(chip_text),
         left_bytes: Bytes(chip.left_bytes),
         kinds: exact(chip, now),
     });

@@ -5,6 +5,7 @@
 //! waited for until it does.
 
 use crate::assembly::{Assembly, Round};
+use crate::book_owners;
 use crate::collected::Collected;
 use crate::device_fds::FdinfoPolicy;
 use crate::devices;
@@ -158,6 +159,7 @@ impl Sampler {
             self.search_holders(sample);
         }
         self.find_heirs(sample);
+        self.read_book_owners(sample);
         sample.holders = self.collected.live_holders(&sample.context.links);
         let maps = outdated_maps(&self.collected.shm, &self.collected.processes, sample.began);
         let asked = self.fdinfo.processes_to_ask(&sample.holders, sample.began);
@@ -165,6 +167,20 @@ impl Sampler {
         again.extend(maps.into_iter().filter_map(|pid| self.collected.map_task(pid)));
         if !again.is_empty() {
             self.pool.begin(again);
+            self.wait(at_least_a_moment(sample.deadline));
+        }
+    }
+
+    /// Reads the processes that keep a book and that the driver does not list, such as children that inherited a device.
+    fn read_book_owners(&mut self, sample: &Sample) {
+        if sample.context.links.is_empty() {
+            return;
+        }
+        let is_new = |pid: &u32| !self.collected.processes.contains_key(pid);
+        let owners: Vec<u32> = book_owners::find(&self.root).into_iter().filter(is_new).collect();
+        if !owners.is_empty() {
+            let task = |pid| (ReadJob::Process(pid), Task::BookOwner { pid, context: sample.context.clone() });
+            self.pool.begin(owners.into_iter().map(task));
             self.wait(at_least_a_moment(sample.deadline));
         }
     }

@@ -9,7 +9,7 @@ use super::player::PlayCommand;
 use super::state::{Effect, Overlay, TopState, TopView};
 #[cfg(debug_assertions)]
 use super::test_panic;
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEvent};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
 pub fn handle(state: &mut TopState, event: &Event) {
@@ -38,21 +38,26 @@ fn press(state: &mut TopState, key: KeyPress) {
         return state.effects.push(Effect::Quit);
     }
     if let Some(overlay) = state.overlay.take() {
-        let next = match overlay {
-            Overlay::Help { scroll } => help::press(state, scroll, key),
-            Overlay::Setup(setup) => setup::press(state, setup, key),
-            Overlay::Sort(menu) => sort::press(state, menu, key),
-            Overlay::Signals(menu) => signals::press(state, menu, key),
-            Overlay::Filter(prompt) => filter::press(state, prompt, key),
-            Overlay::Detail(detail) => detail::press(state, detail, key),
-            Overlay::Device { scroll } => device::press(state, scroll, key),
-        };
+        let next = press_in(state, overlay, key);
         // An overlay may have opened another one.
         state.overlay = state.overlay.take().or(next);
         return;
     }
     if let Some(action) = action {
         act_on(state, action);
+    }
+}
+
+/// A key in a window. `None` closes it.
+fn press_in(state: &mut TopState, overlay: Overlay, key: KeyPress) -> Option<Overlay> {
+    match overlay {
+        Overlay::Help { scroll } => help::press(state, scroll, key),
+        Overlay::Setup(setup) => setup::press(state, setup, key),
+        Overlay::Sort { at } => sort::press(state, at, key),
+        Overlay::Signals(menu) => signals::press(state, menu, key),
+        Overlay::Filter(prompt) => filter::press(state, prompt, key),
+        Overlay::Detail(detail) => detail::press(state, detail, key),
+        Overlay::Device { scroll } => device::press(state, scroll, key),
     }
 }
 
@@ -86,67 +91,92 @@ fn act(state: &mut TopState, action: Action) {
         Action::Back if is_of_several(state) => state.view = TopView::Fleet,
         Action::Quit | Action::Back => state.effects.push(Effect::Quit),
         Action::Help => state.overlay = Some(Overlay::Help { scroll: 0 }),
-        Action::Setup => state.overlay = Some(Overlay::Setup(setup::Setup::new(state))),
+        Action::Setup => state.overlay = Some(setup::open(state)),
         Action::Save => state.effects.push(Effect::Save),
         Action::Overview => state.view = TopView::Overview,
         Action::Memory => state.view = TopView::Memory,
         Action::Mesh => state.view = TopView::Mesh,
         Action::Events => state.view = TopView::Events,
-        Action::NextView => {
-            let views = state.views();
-            let at = views.iter().position(|view| *view == state.view).unwrap_or(0);
-            state.view = views[(at + 1) % views.len()];
-        }
+        Action::NextView => state.view = next_view(state),
         Action::Device => device::open(state),
         Action::NextDevice => state.step_device(1),
         Action::PreviousDevice => state.step_device(-1),
-        Action::Pause => {
-            state.paused = !state.paused;
-            if let Some(replay) = &state.replay {
-                let pace = if state.paused { 0.0 } else { replay.speed };
-                state.effects.push(Effect::Play(PlayCommand::Pace(pace)));
-            } else if !state.paused {
-                state.shown = state.latest.clone();
-            }
+        Action::Pause => pause(state),
+        Action::Faster => change_pace(state, 2.0),
+        Action::Slower => change_pace(state, 0.5),
+        _ => play(state, action),
+    }
+}
+
+fn next_view(state: &TopState) -> TopView {
+    let views = state.views();
+    let at = views.iter().position(|view| *view == state.view).unwrap_or(0);
+    views[(at + 1) % views.len()]
+}
+
+fn pause(state: &mut TopState) {
+    state.paused = !state.paused;
+    if let Some(replay) = &state.replay {
+        let pace = if state.paused { 0.0 } else { replay.speed };
+        state.effects.push(Effect::Play(PlayCommand::Pace(pace)));
+    } else if !state.paused {
+        state.shown = state.latest.clone();
+    }
+}
+
+/// So many times as many samples, or so many times as fast through a recording.
+fn change_pace(state: &mut TopState, factor: f64) {
+    if let Some(replay) = &mut state.replay {
+        replay.speed = (replay.speed * factor).clamp(0.125, 1024.0);
+        let (pace, speed) = (if state.paused { 0.0 } else { replay.speed }, replay.speed);
+        state.effects.push(Effect::Play(PlayCommand::Pace(pace)));
+        state.notice = Some(format!("replay speed: {speed}x"));
+        return;
+    }
+    let interval = (state.settings.interval_ms as f64 / factor) as u64;
+    state.settings.interval_ms = interval.clamp(100, 60_000);
+    state.effects.push(Effect::Interval);
+    state.notice = Some(format!("sampling interval: {:.1} s", state.settings.interval_ms as f64 / 1000.0));
+}
+
+/// Goes to another place of a recording.
+fn play(state: &mut TopState, action: Action) {
+    let command = match action {
+        Action::PreviousFrame => PlayCommand::Step(-1),
+        Action::NextFrame => PlayCommand::Step(1),
+        Action::BackMinute => PlayCommand::Skip(-60_000),
+        Action::OnMinute => PlayCommand::Skip(60_000),
+        _ => return,
+    };
+    state.effects.extend(state.replay.is_some().then_some(Effect::Play(command)));
+}
+
+/// The mouse in a window: the wheel is as the keys up and down. `None` closes it.
+fn mouse_in(state: &mut TopState, overlay: Overlay, event: MouseEvent) -> Option<Overlay> {
+    use MouseEventKind::{Down, ScrollDown, ScrollUp};
+    let position = Position { x: event.column, y: event.row };
+    match (event.kind, overlay) {
+        (_, overlay @ Overlay::Filter(_)) => Some(overlay),
+        (ScrollUp, overlay) => press_in(state, overlay, (KeyCode::Up, KeyModifiers::NONE)),
+        (ScrollDown, overlay) => press_in(state, overlay, (KeyCode::Down, KeyModifiers::NONE)),
+        (Down(_), overlay @ (Overlay::Detail(_) | Overlay::Device { .. })) => {
+            (event.row > state.area.y).then_some(overlay)
         }
-        Action::Faster | Action::Slower => {
-            let faster = action == Action::Faster;
-            if let Some(replay) = &mut state.replay {
-                replay.speed = if faster { replay.speed * 2.0 } else { replay.speed / 2.0 }.clamp(0.125, 1024.0);
-                let (pace, speed) = (if state.paused { 0.0 } else { replay.speed }, replay.speed);
-                state.effects.push(Effect::Play(PlayCommand::Pace(pace)));
-                state.notice = Some(format!("replay speed: {speed}x"));
-            } else {
-                let interval = state.settings.interval_ms;
-                state.settings.interval_ms = if faster { interval / 2 } else { interval * 2 }.clamp(100, 60_000);
-                state.effects.push(Effect::Interval);
-                state.notice = Some(format!("sampling interval: {:.1} s", state.settings.interval_ms as f64 / 1000.0));
-            }
+        (Down(MouseButton::Left), Overlay::Setup(setup)) => setup::click(state, setup, position),
+        (Down(MouseButton::Left), Overlay::Signals(menu)) => signals::click(state, menu, position),
+        (Down(MouseButton::Left), Overlay::Sort { at }) => {
+            sort::click(state, at, position);
+            None
         }
-        Action::PreviousFrame | Action::NextFrame if state.replay.is_some() => {
-            let by = if action == Action::NextFrame { 1 } else { -1 };
-            state.effects.push(Effect::Play(PlayCommand::Step(by)));
-        }
-        Action::BackMinute | Action::OnMinute if state.replay.is_some() => {
-            let milliseconds = if action == Action::OnMinute { 60_000 } else { -60_000 };
-            state.effects.push(Effect::Play(PlayCommand::Skip(milliseconds)));
-        }
-        _ => {}
+        (Down(_), Overlay::Help { .. } | Overlay::Sort { .. } | Overlay::Signals(_)) => None,
+        (_, overlay) => Some(overlay),
     }
 }
 
 fn mouse(state: &mut TopState, event: MouseEvent) {
     let position = Position { x: event.column, y: event.row };
     if let Some(overlay) = state.overlay.take() {
-        let next = match overlay {
-            Overlay::Help { scroll } => help::mouse(state, scroll, event),
-            Overlay::Setup(setup) => setup::mouse(state, setup, event),
-            Overlay::Sort(menu) => sort::mouse(state, menu, event),
-            Overlay::Signals(menu) => signals::mouse(state, menu, event),
-            Overlay::Filter(prompt) => Some(Overlay::Filter(prompt)),
-            Overlay::Detail(detail) => detail::mouse(state, detail, event),
-            Overlay::Device { scroll } => device::mouse(state, scroll, event),
-        };
+        let next = mouse_in(state, overlay, event);
         state.overlay = state.overlay.take().or(next);
         return;
     }

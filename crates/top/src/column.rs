@@ -1,6 +1,8 @@
 //! The columns of the process table.
 
 use ProcessColumn::*;
+use model::{Bytes, Held, Usage};
+use show::text::Align;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessColumn {
@@ -60,9 +62,31 @@ impl ProcessColumn {
         TABLE[self as usize].1
     }
 
+    /// The bytes that it shows of what a process uses.
+    pub fn part(self, usage: &Usage) -> Option<Bytes> {
+        match self {
+            Dram => usage.dram_used,
+            L1 => usage.l1_used,
+            L1Small => usage.l1_small,
+            Trace => usage.trace,
+            Cb => usage.cb,
+            _ => None,
+        }
+    }
+
+    /// Whether they are known of some devices and of others not.
+    pub fn is_partial(self, held: &[Held]) -> bool {
+        let known = held.iter().filter(|held| self.part(&held.usage).is_some()).count();
+        known > 0 && known < held.len()
+    }
+
     /// Whether people want its largest value first.
     pub fn is_number(self) -> bool {
         !matches!(self, Devices | Pid | User | Container | Source | Command)
+    }
+
+    pub fn align(self) -> Align {
+        if self == Pid || self.is_number() { Align::Right } else { Align::Left }
     }
 
     pub fn head(self) -> &'static str {

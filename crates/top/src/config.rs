@@ -1,60 +1,36 @@
 //! The choices of `ttmon top` in the configuration file: TOML, read leniently and written so that comments stay.
 
 use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings, of_former_word};
-use alerts::settings::TABLES;
-use alerts::{Problem, line_of};
+use alerts::Problem;
 use show::text::nearest;
 use std::io;
 use std::path::Path;
-use toml_edit::{Array, DocumentMut, Item, TableLike};
+use toml_edit::{Array, DocumentMut, Item};
 use watch::atomic_file::replace_file;
-use watch::config::said;
+use watch::config::{Config, TOP_TABLE as TABLE, problem_of, said};
 
-/// The table that the choices of `ttmon top` are in.
-const TABLE: &str = "top";
-
-/// What a text chooses, and what of it is wrong. A mistake costs nothing but itself; a text that is no TOML chooses nothing.
-fn parse(text: &str) -> (TopSettings, Vec<Problem>) {
-    let mut settings = TopSettings::default();
-    let document = match text.parse::<toml_edit::Document<String>>() {
-        Ok(document) => document,
-        Err(error) => {
-            let what = error.message().lines().collect::<Vec<_>>().join(", ");
-            return (settings, vec![Problem { line: line_of(text, error.span()), what }]);
-        }
-    };
-    let mut problems = Vec::new();
-    for (name, item) in document.iter() {
-        let mut problem = |what: String| {
-            let span = document.get_key_value(name).and_then(|(key, item)| key.span().or(item.span()));
-            problems.push(Problem { line: line_of(text, span), what });
-        };
-        match item.as_table_like() {
-            Some(table) if name == TABLE => read_table(text, table, &mut settings, &mut problems),
-            // What is in these is read where it is used.
-            _ if name == "serve" || TABLES.contains(&name) => {}
-            Some(_) => problem(format!("unknown table [{name}]: there are [{TABLE}], [serve], [alerts] and [[alert]]")),
-            None => problem(format!("{name} is outside of any table; put it under [{TABLE}]")),
-        }
-    }
-    (settings, problems)
+/// The settings of a file, and what is wrong in it. A mistake costs nothing but itself.
+pub fn load(path: &Path) -> (TopSettings, Vec<Problem>) {
+    read(Config::load(path))
 }
 
-fn read_table(text: &str, table: &dyn TableLike, settings: &mut TopSettings, problems: &mut Vec<Problem>) {
-    for (name, item) in table.iter() {
-        let span = table.get_key_value(name).and_then(|(key, item)| key.span().or(item.span()));
-        let mut problem = |what: String| problems.push(Problem { line: line_of(text, span.clone()), what });
-        let Some(choice) = CHOICES.iter().find(|choice| choice.name == name) else {
-            let hint = nearest(name, CHOICES.iter().map(|choice| choice.name));
-            let hint = hint.map_or_else(String::new, |near| format!(": did you mean {near}?"));
-            problem(format!("unknown key {name}{hint}"));
-            continue;
+fn read(config: Config) -> (TopSettings, Vec<Problem>) {
+    let Config { top, mut problems, .. } = config;
+    let mut settings = TopSettings::default();
+    for (name, item, line) in top {
+        let set = match CHOICES.iter().find(|choice| choice.name == name) {
+            Some(choice) => value_of(choice, &item)
+                .map(|value| (choice.set)(&mut settings, &value))
+                .map_err(|why| format!("{name}: {why}")),
+            None => Err(match nearest(&name, CHOICES.iter().map(|choice| choice.name)) {
+                Some(near) => format!("unknown key {name}: did you mean {near}?"),
+                None => format!("unknown key {name}"),
+            }),
         };
-        match value_of(choice, item) {
-            Ok(value) => choice.set(settings, &value),
-            Err(why) => problem(format!("{name}: {why}")),
-        }
+        problems.extend(set.err().map(|what| Problem { line, what }));
     }
+    problems.sort_by_key(|problem| problem.line);
+    (settings, problems)
 }
 
 fn value_of(choice: &Choice, item: &Item) -> Result<ChoiceValue, String> {
@@ -92,19 +68,16 @@ fn value_of(choice: &Choice, item: &Item) -> Result<ChoiceValue, String> {
 /// The text with these settings in it. What already says so, and every comment, stays as it is. The reason when the text is
 /// no TOML, and would be lost.
 fn with(text: &str, settings: &TopSettings) -> Result<String, Problem> {
-    let mut document = text.parse::<DocumentMut>().map_err(|error| Problem {
-        line: line_of(text, error.span()),
-        what: error.message().lines().collect::<Vec<_>>().join(", "),
-    })?;
-    let (now, _) = parse(text);
+    let mut document = text.parse::<DocumentMut>().map_err(|error| problem_of(text, &error))?;
+    let (now, _) = read(Config::parse(text));
     let is_new = !document.contains_key(TABLE);
     let table = document.entry(TABLE).or_insert_with(toml_edit::table);
     let Some(table) = table.as_table_like_mut() else {
         return Err(Problem { line: 1, what: format!("{TABLE} is no table") });
     };
     for choice in CHOICES.iter() {
-        let value = choice.get(settings);
-        if value == choice.get(&now) {
+        let value = (choice.get)(settings);
+        if value == (choice.get)(&now) {
             continue;
         }
         let mut item = item_of(&value);
@@ -133,15 +106,6 @@ fn item_of(value: &ChoiceValue) -> Item {
     }
 }
 
-/// What the file chooses. One that is not there chooses nothing; one that cannot be read is a problem, and no more.
-pub fn load(path: &Path) -> (TopSettings, Vec<Problem>) {
-    match std::fs::read_to_string(path) {
-        Ok(text) => parse(&text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (TopSettings::default(), Vec::new()),
-        Err(error) => (TopSettings::default(), vec![Problem { line: 0, what: format!("cannot be read: {error}") }]),
-    }
-}
-
 /// Writes the settings into the file, and nothing else. The reason when that cannot be done; the file is then as it was.
 pub(crate) fn save(path: &Path, settings: &TopSettings) -> Result<(), String> {
     let failed = |error: io::Error| format!("not saved: {}: {error}", path.display());
@@ -164,7 +128,7 @@ pub(crate) fn save(path: &Path, settings: &TopSettings) -> Result<(), String> {
 pub fn print(settings: &TopSettings) -> String {
     let mut text = format!("[{TABLE}]\n");
     for choice in CHOICES.iter() {
-        let item = item_of(&choice.get(settings));
+        let item = item_of(&(choice.get)(settings));
         let value = item.as_value().map(ToString::to_string).unwrap_or_default();
         text += &format!("# {}\n{} = {}\n", choice.help, choice.name, value.trim());
     }
@@ -176,6 +140,10 @@ mod tests {
     use super::*;
     use expect_test::expect;
     use proptest::prelude::*;
+
+    fn parse(text: &str) -> (TopSettings, Vec<Problem>) {
+        read(Config::parse(text))
+    }
 
     fn problems(text: &str) -> Vec<String> {
         parse(text).1.into_iter().map(|problem| format!("{}: {}", problem.line, problem.what)).collect()
@@ -237,8 +205,8 @@ mod tests {
         assert_eq!(
             problems("theme = 1\n[tob]\n"),
             [
-                "1: theme is outside of any table; put it under [top]",
-                "2: unknown table [tob]: there are [top], [serve], [alerts] and [[alert]]"
+                "1: unknown key theme outside of a table: expected [top], [serve], [alerts] or [[alert]]",
+                "2: unknown table [tob]: expected [top], [serve], [alerts] or [[alert]]"
             ]
         );
         assert_eq!(problems("[top]\ncharts = [\"fan\", \"fan\"]"), ["2: charts: duplicate word \"fan\""]);

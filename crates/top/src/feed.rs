@@ -113,14 +113,14 @@ impl SampleFeed {
                 sampling.set_interval(interval);
                 sampling.hurry();
             }
-            SampleFeed::Remote(feed) => feed.set_interval(interval),
+            SampleFeed::Remote(feed) => feed.watch.set_interval(interval),
             SampleFeed::Past(_) => {}
         }
     }
 
     pub fn play(&self, wish: PlayCommand) {
         if let SampleFeed::Past(player) = self {
-            player.wish(wish);
+            let _ = player.wishes.send(wish);
         }
     }
 

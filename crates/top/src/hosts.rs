@@ -2,6 +2,7 @@
 //!
 //! Lines are made once per sample, order or filter, and not for every picture.
 
+use super::cursor::Cursor;
 use super::paint::columns;
 use model::{Device, DeviceId};
 use std::cmp::Ordering;
@@ -9,29 +10,23 @@ use std::collections::BTreeSet;
 use watch::fleet::summary::{Need, Summary};
 use watch::fleet::{Fleet, HostView};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Hosts {
     fleet: Fleet,
     summaries: Vec<Summary>,
     /// The columns that the widest name takes.
-    name_width: u16,
+    pub name_width: u16,
     /// What is shown, from top to bottom.
     lines: Vec<HostLine>,
     pub sort: HostSort,
     /// Whether the order is the other way round than people most likely want it.
     pub reversed: bool,
     /// What a machine must have in what is said of it, word by word.
-    filter: String,
+    pub filter: String,
     /// Those whose devices are shown, by name.
     expanded: BTreeSet<String>,
-    /// The line that the cursor is on: it stays there when the order changes.
-    selected: Option<(String, Option<DeviceId>)>,
-    at: usize,
-    /// Whether the cursor was moved. Until then it stays on the first line.
-    is_chosen: bool,
-    scroll: usize,
-    /// Whether the wheel has turned the list away from the cursor.
-    is_away: bool,
+    /// The machine and the device that the cursor is on.
+    pub cursor: Cursor<(String, Option<DeviceId>)>,
     /// The machine that is looked at, by name.
     pub entered: Option<String>,
     /// Whether there is only one, which is then shown in the place of this machine.
@@ -45,38 +40,22 @@ pub enum HostLine {
     Device(usize, usize),
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum HostSort {
-    #[default]
-    Need,
-    Name,
-    Devices,
-    Temperature,
-    Power,
-    Dram,
-    Processes,
-    Age,
+model::named! {
+    #[derive(Default)]
+    pub enum HostSort {
+        #[default]
+        Need = "need",
+        Name = "name",
+        Devices = "devices",
+        Temperature = "temperature",
+        Power = "power",
+        Dram = "DRAM",
+        Processes = "processes",
+        Age = "age",
+    }
 }
 
 impl HostSort {
-    pub const ALL: [HostSort; 8] = {
-        use HostSort::*;
-        [Need, Name, Devices, Temperature, Power, Dram, Processes, Age]
-    };
-
-    pub fn name(self) -> &'static str {
-        match self {
-            HostSort::Need => "need",
-            HostSort::Name => "name",
-            HostSort::Devices => "devices",
-            HostSort::Temperature => "temperature",
-            HostSort::Power => "power",
-            HostSort::Dram => "DRAM",
-            HostSort::Processes => "processes",
-            HostSort::Age => "age",
-        }
-    }
-
     fn compare(self, (a, x): (&HostView, &Summary), (b, y): (&HostView, &Summary)) -> Ordering {
         // The largest first; what is not known comes last either way.
         fn largest<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Ordering {
@@ -99,23 +78,7 @@ impl Hosts {
     /// Of which nothing is known yet. `is_alone` if there is one, and never will be more.
     pub fn new(fleet: Fleet, is_alone: bool) -> Hosts {
         let entered = fleet.hosts.first().filter(|_| is_alone).map(|host| host.name.clone());
-        let mut hosts = Hosts {
-            fleet: Fleet::default(),
-            summaries: Vec::new(),
-            name_width: 0,
-            lines: Vec::new(),
-            sort: HostSort::default(),
-            reversed: false,
-            filter: String::new(),
-            expanded: BTreeSet::new(),
-            selected: None,
-            at: 0,
-            is_chosen: false,
-            scroll: 0,
-            is_away: false,
-            entered,
-            is_alone,
-        };
+        let mut hosts = Hosts { entered, is_alone, ..Hosts::default() };
         let summaries = fleet.hosts.iter().map(Summary::of).collect();
         hosts.take(fleet, summaries);
         hosts
@@ -148,26 +111,18 @@ impl Hosts {
                 self.lines.extend((0..devices).map(|n| HostLine::Device(at, n)));
             }
         }
-        let followed = self.selected.as_ref().filter(|_| self.is_chosen).and_then(|selected| self.position(selected));
-        let kept = if self.is_chosen { self.at } else { 0 };
-        self.at = followed.unwrap_or(kept.min(self.lines.len().saturating_sub(1)));
-        self.selected = self.key_at(self.at);
+        self.cursor.at = self.cursor.place(self.lines.len(), |selected| self.position(selected));
+        self.cursor.key = self.key_at(self.cursor.at);
     }
 
     fn position(&self, (name, device): &(String, Option<DeviceId>)) -> Option<usize> {
-        let is_it = |line: &HostLine| match *line {
-            HostLine::Host(at) => device.is_none() && self.fleet.hosts[at].name == *name,
-            HostLine::Device(at, _) => {
-                device.is_some()
-                    && self.fleet.hosts[at].name == *name
-                    && self.device(*line).map(|one| &one.id) == device.as_ref()
-            }
+        let is_its = |line: &HostLine| {
+            let (HostLine::Host(at) | HostLine::Device(at, _)) = line;
+            self.fleet.hosts[*at].name == *name
         };
+        let is_it = |line: &HostLine| is_its(line) && self.device(*line).map(|one| &one.id) == device.as_ref();
         // A device that is gone leaves the cursor on its machine.
-        let host = || {
-            self.lines.iter().position(|line| matches!(line, HostLine::Host(at) if self.fleet.hosts[*at].name == *name))
-        };
-        self.lines.iter().position(is_it).or_else(host)
+        self.lines.iter().position(is_it).or_else(|| self.lines.iter().position(is_its))
     }
 
     fn key_at(&self, at: usize) -> Option<(String, Option<DeviceId>)> {
@@ -182,11 +137,7 @@ impl Hosts {
 
     /// The lines from one on, with whether the cursor is on it.
     pub fn from(&self, first: usize) -> impl Iterator<Item = (HostLine, bool)> + '_ {
-        self.lines.iter().enumerate().skip(first).map(|(n, line)| (*line, n == self.at))
-    }
-
-    pub fn name_width(&self) -> u16 {
-        self.name_width
+        self.lines.iter().enumerate().skip(first).map(|(n, line)| (*line, n == self.cursor.at))
     }
 
     pub fn host(&self, at: usize) -> (&HostView, &Summary) {
@@ -214,49 +165,27 @@ impl Hosts {
         self.fleet.hosts.iter().find(|host| host.name == *name)
     }
 
-    /// The machine and the device that the cursor is on.
-    pub fn selected(&self) -> Option<&(String, Option<DeviceId>)> {
-        self.selected.as_ref()
-    }
-
-    pub fn at(&self) -> usize {
-        self.at
-    }
-
     /// Puts the cursor on a line, or on the last one.
     pub fn select(&mut self, at: usize, room: usize) {
-        self.is_chosen = true;
-        self.is_away = false;
-        self.at = at.min(self.lines.len().saturating_sub(1));
-        self.selected = self.key_at(self.at);
-        self.scroll = self.first(room);
+        let at = at.min(self.lines.len().saturating_sub(1));
+        self.cursor.select(at, self.key_at(at), self.lines.len(), room);
     }
 
-    /// Turns the list, and leaves the cursor where it is.
-    pub fn turn(&mut self, first: usize) {
-        self.scroll = first;
-        self.is_away = true;
-    }
-
-    /// The first line that is drawn when there is room for so many: no line is wasted, and the cursor is in view.
+    /// The first line that is drawn when there is room for so many.
     pub fn first(&self, room: usize) -> usize {
-        let most = self.lines.len().saturating_sub(room);
-        if self.is_away || room == 0 {
-            return self.scroll.min(most);
-        }
-        self.scroll.max((self.at + 1).saturating_sub(room)).min(self.at).min(most)
+        self.cursor.first(self.cursor.at, self.lines.len(), room)
     }
 
     /// Shows or hides the devices of the machine that the cursor is on.
     pub fn expand(&mut self, is_wanted: Option<bool>) {
-        let Some((name, _)) = self.selected.clone() else { return };
+        let Some((name, _)) = self.cursor.key.clone() else { return };
         let is_wanted = is_wanted.unwrap_or_else(|| !self.expanded.contains(&name));
-        self.is_chosen = true;
+        self.cursor.is_chosen = true;
         if is_wanted {
             self.expanded.insert(name);
         } else {
             self.expanded.remove(&name);
-            self.selected = Some((name, None));
+            self.cursor.key = Some((name, None));
         }
         self.arrange();
     }
@@ -278,10 +207,6 @@ impl Hosts {
         self.reversed = self.sort == sort && !self.reversed;
         self.sort = sort;
         self.arrange();
-    }
-
-    pub fn filter(&self) -> &str {
-        &self.filter
     }
 
     pub fn set_filter(&mut self, filter: String) {
@@ -344,15 +269,23 @@ mod tests {
     fn the_worst_stand_first_and_the_cursor_with_them_until_it_is_moved() {
         let mut hosts = several();
         assert_eq!(names(&hosts), ["lab-8", "lab-9", "lab-7", "lab-10", "lab-1"]);
-        assert_eq!(hosts.selected().unwrap().0, "lab-8");
+        assert_eq!(hosts.cursor.key.as_ref().unwrap().0, "lab-8");
         again(&mut hosts, |fleet| fleet.hosts[2] = example::reached("lab-8", example::calm(1)));
         assert_eq!(names(&hosts), ["lab-9", "lab-7", "lab-10", "lab-1", "lab-8"]);
-        assert_eq!(hosts.selected().unwrap().0, "lab-9");
+        assert_eq!(hosts.cursor.key.as_ref().unwrap().0, "lab-9");
         hosts.select(1, 3);
         again(&mut hosts, |fleet| fleet.hosts[2] = example::unreachable("lab-8", "x", 1));
-        assert_eq!((hosts.selected().unwrap().0.as_str(), hosts.at()), ("lab-7", 2), "it follows its machine");
+        assert_eq!(
+            (hosts.cursor.key.as_ref().unwrap().0.as_str(), hosts.cursor.at),
+            ("lab-7", 2),
+            "it follows its machine"
+        );
         again(&mut hosts, |fleet| fleet.hosts.retain(|host| host.name != "lab-7"));
-        assert_eq!((hosts.selected().unwrap().0.as_str(), hosts.at()), ("lab-10", 2), "or stays at its place");
+        assert_eq!(
+            (hosts.cursor.key.as_ref().unwrap().0.as_str(), hosts.cursor.at),
+            ("lab-10", 2),
+            "or stays at its place"
+        );
     }
 
     #[test]
@@ -362,9 +295,9 @@ mod tests {
         hosts.expand(Some(true));
         assert_eq!(names(&hosts)[2..5], ["lab-7", "lab-7/0", "lab-7/1"]);
         hosts.select(4, 10);
-        assert_eq!(hosts.selected(), Some(&("lab-7".to_owned(), Some(DeviceId::Local(1)))));
+        assert_eq!(hosts.cursor.key, Some(("lab-7".to_owned(), Some(DeviceId::Local(1)))));
         hosts.expand(Some(false));
-        assert_eq!((hosts.at(), hosts.len()), (2, 5), "the cursor goes up to the machine");
+        assert_eq!((hosts.cursor.at, hosts.len()), (2, 5), "the cursor goes up to the machine");
         hosts.expand_all();
         assert_eq!(hosts.len(), 5 + 2 + 4 + 4);
         hosts.expand_all();

@@ -129,6 +129,12 @@ pub fn action(key: KeyPress) -> Option<Action> {
     BINDINGS.iter().find(|binding| binding.keys.contains(&key)).map(|binding| binding.action)
 }
 
+/// Where a key scrolls to, where the last place to scroll to is this. The space bar is for the next page.
+pub fn scrolled(key: KeyPress, at: usize, page: usize, last: usize) -> Option<usize> {
+    let action = if key.0 == KeyCode::Char(' ') { Some(Action::PageDown) } else { action(key) };
+    action?.moved(at, page, last)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,9 +8,9 @@
 
 mod app;
 mod args;
-mod chart_window;
 mod column;
 pub mod config;
+mod cursor;
 mod feed;
 #[cfg(test)]
 mod golden;
@@ -24,11 +24,9 @@ mod pieces;
 mod places;
 mod player;
 mod remote;
-mod row;
 mod rows;
 mod settings;
 mod state;
-mod table;
 mod terminal;
 #[cfg(debug_assertions)]
 mod test_panic;
@@ -52,9 +50,8 @@ use std::path::Path;
 use std::time::Duration;
 use terminal::TerminalScreen;
 use watch::args::MachineArgs;
-use watch::config::Config;
 use watch::exit::{Exit, Failure};
-use watch::wait::{Interrupt, on};
+use watch::wait::{Interrupt, Woken, on};
 
 pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     let places = args.topology.as_deref().map(places).transpose()?.unwrap_or_default();
@@ -63,8 +60,7 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
         return Err(Failure::error(Exit::Usage, why));
     }
     let file = watch::config::path(args.config.as_deref());
-    let (mut settings, mut problems) = file.as_deref().map(config::load).unwrap_or_default();
-    problems.extend(file.iter().flat_map(|file| Config::load(file).problems));
+    let (mut settings, problems) = file.as_deref().map(config::load).unwrap_or_default();
     settings.read_only |= args.read_only;
     settings.ascii |= args.ascii;
     settings.interval_ms = args.interval.map_or(settings.interval_ms, |seconds| (seconds * 1000.0) as u64);
@@ -105,10 +101,9 @@ fn watch(
     screen: &mut TerminalScreen,
     source: &SampleFeed,
     interrupt: &Interrupt,
-    mut resized: &UnixStream,
+    resized: &UnixStream,
     file: Option<&Path>,
 ) -> anyhow::Result<()> {
-    let stdin = io::stdin();
     let input = Input::listen()?;
     for picture in 1u64.. {
         source.fill(state)?;
@@ -116,27 +111,10 @@ fn watch(
         if picture == SETTLED {
             ledger::forget_code();
         }
-        let (end, stop) = interrupt.pipes();
-        let mut all = vec![
-            // Only to know when the terminal is gone.
-            PollFd::new(&stdin, PollFlags::empty()),
-            PollFd::new(source.ready(), PollFlags::IN),
-            PollFd::new(end, PollFlags::IN),
-            PollFd::new(resized, PollFlags::IN),
-            PollFd::new(&input.ready, PollFlags::IN),
-        ];
-        all.extend(stop.map(|stop| PollFd::new(stop, PollFlags::IN)));
-        let _ = poll(&mut all, None);
-        let came: Vec<bool> = all.iter().map(|one| !one.revents().is_empty()).collect();
-        drop(all);
-        if came[0] || came[2] {
-            return Ok(());
-        }
-        if came[3] {
-            while matches!(resized.read(&mut [0; 64]), Ok(1..)) {}
-        }
-        if came.get(5) == Some(&true) {
-            suspend(screen, interrupt)?;
+        match wait(source, &input, interrupt, resized) {
+            Woken::End => return Ok(()),
+            Woken::Stop => suspend(screen, interrupt)?,
+            Woken::Time => {}
         }
         anyhow::ensure!(!input.is_over(), "cannot read keys");
         // What was typed while a picture was drawn is seen to before the next one.
@@ -146,16 +124,7 @@ fn watch(
                 Effect::Quit => return Ok(()),
                 Effect::Suspend => suspend(screen, interrupt)?,
                 Effect::Redraw => screen.forget(),
-                Effect::Interval => source.set_interval(Duration::from_millis(state.settings.interval_ms)),
-                // A process with this pid here is another one.
-                Effect::Send { .. } if state.hosts.is_some() => state.notice = Some(signals::REMOTE.into()),
-                Effect::Send { signal, to } => state.notice = Some(signals::send(signal, &to)),
-                Effect::Save => {
-                    let saved = file.ok_or_else(|| "no configuration directory".into());
-                    let saved = saved.and_then(|file| config::save(file, &state.settings).map(|()| file));
-                    state.notice = Some(saved.map_or_else(|why| why, |file| format!("saved to {}", file.display())));
-                }
-                Effect::Play(wish) => source.play(wish),
+                effect => carry_out(effect, state, source, file),
             }
         }
         // A view that was just opened does not wait for the next sample.
@@ -164,8 +133,48 @@ fn watch(
     Ok(())
 }
 
+/// Waits for keys, a sample, a signal or a new size.
+fn wait(source: &SampleFeed, input: &Input, interrupt: &Interrupt, mut resized: &UnixStream) -> Woken {
+    let stdin = io::stdin();
+    let (end, stop) = interrupt.pipes();
+    let mut all = vec![
+        // Only to know when the terminal is gone.
+        PollFd::new(&stdin, PollFlags::empty()),
+        PollFd::new(end, PollFlags::IN),
+        PollFd::new(source.ready(), PollFlags::IN),
+        PollFd::new(resized, PollFlags::IN),
+        PollFd::new(&input.ready, PollFlags::IN),
+    ];
+    all.extend(stop.map(|stop| PollFd::new(stop, PollFlags::IN)));
+    let _ = poll(&mut all, None);
+    while matches!(resized.read(&mut [0; 64]), Ok(1..)) {}
+    let came = |at: usize| all.get(at).is_some_and(|one: &PollFd| !one.revents().is_empty());
+    match (came(0) || came(1), came(5)) {
+        (true, _) => Woken::End,
+        (false, true) => Woken::Stop,
+        (false, false) => Woken::Time,
+    }
+}
+
+/// Does what neither the screen nor the loop is needed for.
+fn carry_out(effect: Effect, state: &mut TopState, source: &SampleFeed, file: Option<&Path>) {
+    match effect {
+        Effect::Interval => source.set_interval(Duration::from_millis(state.settings.interval_ms)),
+        // A process with this pid here is another one.
+        Effect::Send { .. } if state.hosts.is_some() => state.notice = Some(signals::REMOTE.into()),
+        Effect::Send { signal, to } => state.notice = Some(signals::send(signal, &to)),
+        Effect::Save => {
+            let saved = file.ok_or_else(|| "no configuration directory".into());
+            let saved = saved.and_then(|file| config::save(file, &state.settings).map(|()| file));
+            state.notice = Some(saved.map_or_else(|why| why, |file| format!("saved to {}", file.display())));
+        }
+        Effect::Play(wish) => source.play(wish),
+        Effect::Quit | Effect::Suspend | Effect::Redraw => {}
+    }
+}
+
 fn suspend(screen: &mut TerminalScreen, interrupt: &Interrupt) -> anyhow::Result<()> {
-    screen.leave();
+    terminal::give_back();
     interrupt.stop()?;
     screen.enter()?;
     Ok(())

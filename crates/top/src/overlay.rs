@@ -1,5 +1,6 @@
 //! What windows and views remember of themselves: where a cursor is, what was typed, what is chosen.
 
+use super::cursor::Cursor;
 use super::settings::TopSettings;
 use model::figure::Field;
 use model::figure::device::ASIC_TEMP;
@@ -52,21 +53,12 @@ pub struct SignalTarget {
     pub name: String,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct SortMenu {
-    pub at: usize,
-}
-
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct MemoryChosen {
     pub tab: MemoryTab,
     pub pid: Option<u32>,
     pub kind: Option<&'static str>,
-    /// What the cursor is on. By what it is, so that it stays there when the order changes.
-    pub key: Option<MemoryKey>,
-    /// Where that was, for when it is gone.
-    pub at: usize,
-    pub scroll: usize,
+    pub cursor: Cursor<MemoryKey>,
     pub closer: Option<MemoryKey>,
 }
 
@@ -100,4 +92,26 @@ impl Default for MeshChosen {
     fn default() -> MeshChosen {
         MeshChosen { metric: ASIC_TEMP.field() }
     }
+}
+
+/// What is chosen in the charts. Which figures, and how they are drawn, are settings.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Charts {
+    /// How much time is shown, in seconds. None is as much as there are columns for, a sample each.
+    pub span: Option<f64>,
+    /// Where it ends; the present when absent.
+    pub end: Option<Timestamp>,
+    pub cursor: Option<Timestamp>,
+    /// The first of the figures that is shown.
+    pub first: usize,
+    /// What the mouse holds.
+    pub held: Option<PressedMoment>,
+}
+
+/// A moment that was pressed upon and not let go of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PressedMoment {
+    pub moment: Timestamp,
+    /// Whether it was dragged: then it was no click.
+    pub dragged: bool,
 }

@@ -1,10 +1,12 @@
-//! Drawing into a buffer: text that is cut to its place, frames, bars.
+//! Drawing into a buffer: text that is cut to its place, frames, bars. Panels have all that they draw with from here.
 
-use super::theme::{Theme, Tone};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
-use show::text::{Align, clean, cut, fit, width};
+pub use super::theme::{Theme, Tone};
+pub use ratatui::buffer::Buffer;
+pub use ratatui::layout::{Position, Rect};
+pub use ratatui::style::Style;
+use show::style::Line;
+pub use show::text::Align;
+use show::text::{clean, cut, fit, width};
 
 /// Writes a text from `x` on, not beyond `end`, and returns where it ended. Harmful characters are replaced.
 pub fn put(buf: &mut Buffer, x: u16, y: u16, end: u16, text: &str, style: Style) -> u16 {
@@ -25,6 +27,13 @@ pub fn put(buf: &mut Buffer, x: u16, y: u16, end: u16, text: &str, style: Style)
     buf.set_stringn(x, y, &text, usize::from(end - x), style).0
 }
 
+/// Writes texts in their tones, one behind the other.
+pub fn put_line(buf: &mut Buffer, (mut x, y): (u16, u16), end: u16, line: &Line, theme: &Theme) {
+    for (text, tone) in line {
+        x = put(buf, x, y, end, text, theme.style(*tone));
+    }
+}
+
 /// Fills the cells from `x` to `end` with one character of one column, and returns where they ended.
 pub fn repeat(buf: &mut Buffer, x: u16, y: u16, end: u16, glyph: char, style: Style) -> u16 {
     let area = buf.area;
@@ -36,6 +45,13 @@ pub fn repeat(buf: &mut Buffer, x: u16, y: u16, end: u16, glyph: char, style: St
         buf[(x, y)].set_char(glyph).set_style(style);
     }
     end
+}
+
+/// A line across the upper edge of an area, onto which a title is written.
+pub fn rule(buf: &mut Buffer, area: Rect, theme: &Theme) {
+    if area.height > 0 {
+        repeat(buf, area.x, area.y, area.right(), theme.glyphs().horizontal, theme.style(Tone::Border));
+    }
 }
 
 /// Writes a text into exactly so many columns; what is too long ends in a mark.
@@ -57,6 +73,12 @@ pub fn inside(area: Rect) -> Rect {
 pub fn centred(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (area.width.min(width), area.height.min(height));
     Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+}
+
+/// So many rows of an area, and what is below them.
+pub fn split(area: Rect, rows: u16) -> (Rect, Rect) {
+    let height = rows.min(area.height);
+    (Rect { height, ..area }, Rect { y: area.y + height, height: area.height - height, ..area })
 }
 
 /// Makes an area blank, whatever was there.

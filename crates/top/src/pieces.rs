@@ -1,8 +1,7 @@
 //! A line of pieces, of which the least important are left out where there is no room for all.
 
-use super::paint::{columns, put};
 use super::theme::{Theme, Tone};
-use ratatui::buffer::Buffer;
+use crate::paint::{Buffer, columns, put};
 use show::text::{clean, cut};
 
 #[derive(Debug, Clone, PartialEq)]

@@ -14,7 +14,7 @@ pub struct Player {
     /// Can be read when there is something new.
     pub ready: UnixStream,
     played: Receiver<Played>,
-    wishes: Sender<PlayCommand>,
+    pub wishes: Sender<PlayCommand>,
     thread: JoinHandle<()>,
     pub len: usize,
 }
@@ -71,10 +71,6 @@ impl Player {
     /// Whether the thread has come to an end by itself, which it never should.
     pub fn is_over(&self) -> bool {
         self.thread.is_finished()
-    }
-
-    pub fn wish(&self, wish: PlayCommand) {
-        let _ = self.wishes.send(wish);
     }
 }
 

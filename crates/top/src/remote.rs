@@ -17,7 +17,7 @@ use watch::fleet::{DetailRequest, Fleet};
 pub struct RemoteFeed {
     /// Can be read when there is something new.
     pub ready: UnixStream,
-    watch: Arc<FleetWatcher>,
+    pub watch: Arc<FleetWatcher>,
     latest: Arc<Mutex<LatestFleet>>,
     thread: JoinHandle<()>,
 }
@@ -56,10 +56,6 @@ impl RemoteFeed {
     /// Whether the thread has come to an end by itself, which it never should.
     pub fn is_over(&self) -> bool {
         self.thread.is_finished()
-    }
-
-    pub fn set_interval(&self, interval: Duration) {
-        self.watch.set_interval(interval);
     }
 
     /// Says what is looked at.

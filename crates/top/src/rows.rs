@@ -1,15 +1,15 @@
-//! From a moment to the rows of the process table: summed up, filtered, sorted, and as a tree.
+//! From a moment to the rows of the process table: summed up, filtered, sorted, and as a tree; and what is chosen there.
 //!
 //! This is done once per moment, filter or order, and not for every picture.
 
 use super::column::ProcessColumn;
-use super::row::{Partial, TableRow, short};
+use super::cursor::Cursor;
 use super::settings::TopSettings;
 use super::trails::Trails;
 use model::filter::{Filter, FilterContext};
-use model::{Bytes, DeviceId, Held, Process, Snapshot, Usage};
+use model::{Bytes, DeviceId, Held, Process, Snapshot, Timestamp, Usage};
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use watch::moment::Moment;
 
@@ -24,6 +24,23 @@ pub struct ProcessRows {
     all: Vec<TableRow>,
     shown: Vec<ShownRow>,
     pub widths: ColumnWidths,
+}
+
+/// What a row shows that the process does not say itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableRow {
+    pub pid: u32,
+    /// `0-3`, `0,2`.
+    pub devices: String,
+    pub usage: Usage,
+    pub source: Option<&'static str>,
+    /// Percent of what the busiest engine of its busiest device can do.
+    pub utilization: Option<f64>,
+    /// Percent of the DRAM of the devices that it is on.
+    pub share: Option<f64>,
+    /// Bytes per minute.
+    pub growth: Option<f64>,
+    pub age_seconds: Option<f64>,
 }
 
 /// What the widest of all rows needs.
@@ -154,10 +171,6 @@ impl TableRow {
     fn of(process: &Process, snapshot: &Snapshot, totals: &HashMap<&DeviceId, Bytes>, trails: &Trails) -> TableRow {
         let held = &process.devices;
         let usage = held.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
-        let partial = |kind: fn(&Usage) -> Option<Bytes>| {
-            let known = held.iter().filter(|held| kind(&held.usage).is_some()).count();
-            known > 0 && known < held.len()
-        };
         let mut sources: Vec<&'static str> = held.iter().filter_map(|held| held.source).map(|s| s.name()).collect();
         sources.dedup();
         let total: Option<Bytes> = held.iter().map(|held| totals.get(&held.id).copied()).sum();
@@ -167,13 +180,6 @@ impl TableRow {
             pid: process.pid,
             devices: devices(held),
             usage,
-            partial: Partial {
-                dram: partial(|usage| usage.dram_used),
-                l1: partial(|usage| usage.l1_used),
-                l1_small: partial(|usage| usage.l1_small),
-                trace: partial(|usage| usage.trace),
-                cb: partial(|usage| usage.cb),
-            },
             source: if sources.len() > 1 { Some("mixed") } else { sources.pop() },
             utilization: held.iter().filter_map(|held| held.utilization_percent).reduce(f64::max),
             share: share.map(|(used, total)| used.0 as f64 / total.0 as f64 * 100.0),
@@ -217,6 +223,11 @@ impl ColumnWidths {
     }
 }
 
+/// The id of a container alone. Engine and pod come before it, and do not distinguish containers.
+pub fn short(container: &str) -> &str {
+    container.rsplit(['/', ':']).next().unwrap_or(container)
+}
+
 enum SortKey<'a> {
     Number(f64),
     Text(&'a str),
@@ -233,11 +244,11 @@ impl SortKey<'_> {
             ProcessColumn::Pid => Some(SortKey::Number(process.pid.into())),
             ProcessColumn::User => process.user.as_deref().map(SortKey::Text),
             ProcessColumn::Container => process.container.as_deref().map(short).map(SortKey::Text),
-            ProcessColumn::Dram => bytes(row.usage.dram_used),
-            ProcessColumn::L1 => bytes(row.usage.l1_used),
-            ProcessColumn::L1Small => bytes(row.usage.l1_small),
-            ProcessColumn::Trace => bytes(row.usage.trace),
-            ProcessColumn::Cb => bytes(row.usage.cb),
+            ProcessColumn::Dram
+            | ProcessColumn::L1
+            | ProcessColumn::L1Small
+            | ProcessColumn::Trace
+            | ProcessColumn::Cb => bytes(column.part(&row.usage)),
             ProcessColumn::Source => row.source.map(SortKey::Text),
             ProcessColumn::Utilization => row.utilization.map(SortKey::Number),
             ProcessColumn::Share => row.share.map(SortKey::Number),
@@ -315,6 +326,47 @@ impl Branch {
     }
 }
 
+/// Sorts by a column, the way people most likely want it; by the same column again, the other way.
+pub fn sort_by(settings: &mut TopSettings, column: ProcessColumn) {
+    settings.descending = if settings.sort == column { !settings.descending } else { column.is_number() };
+    settings.sort = column;
+}
+
+/// What is chosen in the process table. Sort, columns and tree are settings.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ProcessTable {
+    /// The process that the cursor is on, by pid.
+    pub cursor: Cursor<u32>,
+    /// Columns by which the command is scrolled.
+    pub sideways: usize,
+    pub tagged: BTreeSet<u32>,
+    /// What rows must match, as it was typed.
+    pub filter: String,
+    /// The filters of this session, the oldest first.
+    pub filters: Vec<String>,
+    /// The process that was clicked, and the sample at that time: the second click of a double click is soon after.
+    pub clicked: Option<(u32, Timestamp)>,
+}
+
+impl ProcessTable {
+    /// Keeps the cursor on its process, or at its place.
+    pub fn keep(&mut self, rows: &ProcessRows) {
+        self.cursor.at = self.cursor.place(rows.len(), |pid| rows.position(*pid));
+        self.cursor.key = rows.pid_at(self.cursor.at);
+    }
+
+    /// Puts the cursor on a row, or on the last one, where there is room for so many rows.
+    pub fn select(&mut self, rows: &ProcessRows, at: usize, room: usize) {
+        let at = at.min(rows.len().saturating_sub(1));
+        self.cursor.select(at, rows.pid_at(at), rows.len(), room);
+    }
+
+    /// The first row that is drawn when there is room for so many.
+    pub fn first(&self, rows: &ProcessRows, room: usize) -> usize {
+        self.cursor.first(self.cursor.at, rows.len(), room)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,7 +427,8 @@ mod tests {
             vec![held(DeviceId::Local(0), Usage::measured(5, 0, 0, 0, 0)), held(DeviceId::Local(1), Usage::default())];
         let snapshot = Snapshot { processes: vec![process], ..example::machine() };
         let row = &TableRow::all(&snapshot, &Trails::default())[0];
-        assert_eq!((row.usage.dram, row.partial.dram), (Some(Bytes(5)), true));
+        assert_eq!(row.usage.dram, Some(Bytes(5)));
+        assert!(ProcessColumn::Dram.is_partial(&snapshot.processes[0].devices));
     }
 
     #[test]

@@ -72,13 +72,21 @@ pub struct Choice {
     pub name: &'static str,
     pub help: &'static str,
     pub kind: ChoiceKind,
-    get: fn(&TopSettings) -> ChoiceValue,
-    set: fn(&mut TopSettings, &ChoiceValue),
+    pub get: fn(&TopSettings) -> ChoiceValue,
+    /// Sets it. The value must be of its kind.
+    pub set: fn(&mut TopSettings, &ChoiceValue),
 }
 
-const THEMES: &[&str] = &["dark", "light", "high-contrast", "monochrome"];
-/// The words for charts, in the order of the table of figures.
-static CHARTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| kept_in_history().map(chart_name).collect());
+/// The words for charts, in the order of the table of figures: the word that rules have for the figure, or its name.
+static CHARTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let word = |field: Field<Device>| match (field.figure.rule, field.figure.dimension) {
+        (Some(rule), None) => rule,
+        (None, None) => field.figure.name,
+        // There are few of them, and a name is made once.
+        (_, Some(_)) => field.name().into_owned().leak(),
+    };
+    kept_in_history().map(word).collect()
+});
 static COLUMNS: LazyLock<Vec<&'static str>> = LazyLock::new(|| ProcessColumn::ALL.map(ProcessColumn::name).to_vec());
 
 /// A choice that is kept as it is, under the name of its field.
@@ -110,7 +118,7 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
         Choice {
             name: "theme",
             help: "colours: dark, light, high-contrast or monochrome",
-            kind: ChoiceKind::OneOf(THEMES),
+            kind: ChoiceKind::OneOf(&Scheme::NAMES),
             get: |settings| ChoiceValue::Word(settings.theme.name()),
             set: |settings, value| {
                 let named = |scheme: &&Scheme| ChoiceValue::Word(scheme.name()) == *value;
@@ -175,34 +183,9 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
     ]
 });
 
-impl Choice {
-    pub fn get(&self, settings: &TopSettings) -> ChoiceValue {
-        (self.get)(settings)
-    }
-
-    /// Sets it. The value must be of its kind.
-    pub fn set(&self, settings: &mut TopSettings, value: &ChoiceValue) {
-        (self.set)(settings, value);
-    }
-}
-
-/// As the configuration calls a chart: by the word that rules have for the figure, or by its name.
+/// As the configuration calls a chart.
 fn chart_name(field: Field<Device>) -> &'static str {
-    match (field.figure.rule, field.figure.dimension) {
-        (Some(rule), None) => rule,
-        (None, None) => field.figure.name,
-        // There are few of them, and a name is made once.
-        (_, Some(_)) => kept_names().iter().find(|name| **name == field.name()).copied().unwrap_or(field.figure.name),
-    }
-}
-
-/// The names of the fields with labels that history keeps.
-fn kept_names() -> &'static [&'static str] {
-    static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-        let labelled = kept_in_history().filter(|field| field.figure.dimension.is_some());
-        labelled.map(|field| &*field.name().into_owned().leak()).collect()
-    });
-    &NAMES
+    kept_in_history().zip(CHARTS.iter()).find(|(one, _)| *one == field).map_or(field.figure.name, |(_, word)| word)
 }
 
 /// The word for a chart that files of earlier versions have.
@@ -227,7 +210,7 @@ mod tests {
     #[test]
     fn every_choice_can_be_set_to_whatever_it_can_be() {
         for choice in CHOICES.iter() {
-            let usual = choice.get(&TopSettings::default());
+            let usual = (choice.get)(&TopSettings::default());
             let others: Vec<ChoiceValue> = match choice.kind {
                 ChoiceKind::Switch => vec![ChoiceValue::Switch(true), ChoiceValue::Switch(false)],
                 ChoiceKind::Number(least, most, steps) => {
@@ -241,8 +224,8 @@ mod tests {
             };
             for other in others.iter().chain([&usual]) {
                 let mut settings = TopSettings::default();
-                choice.set(&mut settings, other);
-                assert_eq!(choice.get(&settings), *other, "{}", choice.name);
+                (choice.set)(&mut settings, other);
+                assert_eq!((choice.get)(&settings), *other, "{}", choice.name);
             }
         }
     }
@@ -252,6 +235,5 @@ mod tests {
         assert!(ProcessColumn::ALL.iter().enumerate().all(|(n, column)| *column as usize == n));
         assert!(CHARTS.iter().all(|word| CHARTS.iter().filter(|other| *other == word).count() == 1), "{CHARTS:?}");
         assert!(["temperature", "pcie-in", "pcie-out"].map(of_former_word).iter().all(Option::is_some));
-        assert_eq!(THEMES, Scheme::ALL.map(Scheme::name));
     }
 }

@@ -1,13 +1,11 @@
 //! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
 
-use super::chart_window::Charts;
 use super::hosts::Hosts;
-use super::overlay::{Detail, FilterPrompt, MemoryChosen, MeshChosen, Setup, SignalMenu, SortMenu};
+use super::overlay::{Charts, Detail, FilterPrompt, MemoryChosen, MeshChosen, Setup, SignalMenu};
 use super::places::ChipPlaces;
 use super::player::PlayCommand;
-use super::rows::ProcessRows;
+use super::rows::{ProcessRows, ProcessTable};
 use super::settings::TopSettings;
-use super::table::ProcessTable;
 use super::theme::Theme;
 use super::trails::Trails;
 use jiff::tz::TimeZone;
@@ -62,22 +60,24 @@ pub struct TopState {
     pub area: Rect,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum TopView {
-    #[default]
-    Overview,
-    Memory,
-    Mesh,
-    Events,
-    /// Several machines, of which one can be looked at.
-    Fleet,
+model::named! {
+    #[derive(Default)]
+    pub enum TopView {
+        /// Several machines, of which one can be looked at.
+        Fleet = "Fleet",
+        #[default]
+        Overview = "Overview",
+        Memory = "Memory",
+        Mesh = "Mesh",
+        Events = "Events",
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Overlay {
     Help { scroll: usize },
     Setup(Setup),
-    Sort(SortMenu),
+    Sort { at: usize },
     Signals(SignalMenu),
     Filter(FilterPrompt),
     Detail(Detail),
@@ -117,24 +117,6 @@ type TakenAnswer = (Arc<Snapshot>, Option<Arc<fleet_data::HostDetail>>);
 /// As many moments as the charts can show.
 fn moments(settings: &TopSettings) -> usize {
     (settings.history_seconds * 1000 / settings.interval_ms.max(1)).clamp(60, 100_000) as usize
-}
-
-impl TopView {
-    /// The views of one machine.
-    pub const ALL: [TopView; 4] = [TopView::Overview, TopView::Memory, TopView::Mesh, TopView::Events];
-    /// The same, behind that of all machines.
-    pub const OF_SEVERAL: [TopView; 5] =
-        [TopView::Fleet, TopView::Overview, TopView::Memory, TopView::Mesh, TopView::Events];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            TopView::Overview => "Overview",
-            TopView::Memory => "Memory",
-            TopView::Mesh => "Mesh",
-            TopView::Events => "Events",
-            TopView::Fleet => "Fleet",
-        }
-    }
 }
 
 impl TopState {
@@ -182,12 +164,7 @@ impl TopState {
         self.places.notice(&moment.snapshot.devices);
         let more = self.events.notice(before.observation(), moment.observation());
         self.keep_scroll(more);
-        self.latest = moment;
-        if !self.paused {
-            self.shown = self.latest.clone();
-        }
-        self.keep_selection();
-        self.refresh_rows();
+        self.show(moment);
     }
 
     /// Updates the process table when what is shown, the filter or the order has changed.
@@ -250,8 +227,15 @@ impl TopState {
         // What is old is shown, but was not measured again.
         let more = self.events.notice(self.latest.observation(), moment.observation());
         self.keep_scroll(more);
-        self.latest = Arc::new(moment);
-        self.shown = self.latest.clone();
+        self.show(Arc::new(moment));
+    }
+
+    /// Shows a moment, unless the picture is held.
+    fn show(&mut self, moment: Arc<Moment>) {
+        self.latest = moment;
+        if !self.paused || self.replay.is_some() {
+            self.shown = self.latest.clone();
+        }
         self.keep_selection();
         self.refresh_rows();
     }
@@ -268,10 +252,9 @@ impl TopState {
     }
 
     pub fn views(&self) -> &'static [TopView] {
-        match &self.hosts {
-            Some(hosts) if !hosts.is_alone => &TopView::OF_SEVERAL,
-            _ => &TopView::ALL,
-        }
+        let all: &'static [TopView] = &TopView::ALL;
+        // That of all machines comes first.
+        if self.hosts.as_ref().is_some_and(|hosts| !hosts.is_alone) { all } else { &all[1..] }
     }
 
     /// Who reads an old event goes on reading it when there are more.
@@ -302,10 +285,7 @@ impl TopState {
         if let Some(replay) = &mut self.replay {
             replay.at = at;
         }
-        self.latest = Arc::new(moment);
-        self.shown = self.latest.clone();
-        self.keep_selection();
-        self.refresh_rows();
+        self.show(Arc::new(moment));
     }
 
     /// The moment until which events are shown: a replay is in the past.

@@ -58,11 +58,6 @@ impl TerminalScreen {
         Write::flush(&mut self.out)
     }
 
-    /// Gives it back for a while.
-    pub fn leave(&mut self) {
-        give_back();
-    }
-
     /// The next frame is drawn completely.
     pub fn forget(&mut self) {
         self.shown = Buffer::empty(Rect::ZERO);
@@ -124,7 +119,7 @@ pub fn is_taken() -> bool {
 }
 
 /// Makes the terminal what it was before. There is no way to report a failure.
-fn give_back() {
+pub fn give_back() {
     let mut out = io::stdout().lock();
     if TAKEN.swap(false, SeqCst) {
         let _ = execute!(

@@ -2,18 +2,17 @@
 
 use ratatui::style::Color::*;
 use ratatui::style::{Color, Modifier, Style};
-use serde::{Deserialize, Serialize};
 use show::style::Glyphs;
 pub use show::style::Tone;
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheme {
-    #[default]
-    Dark,
-    Light,
-    HighContrast,
-    Monochrome,
+model::named! {
+    /// As the configuration spells it.
+    pub enum Scheme {
+        Dark = "dark",
+        Light = "light",
+        HighContrast = "high-contrast",
+        Monochrome = "monochrome",
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -21,20 +20,6 @@ pub struct Theme {
     pub scheme: Scheme,
     /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
-}
-
-impl Scheme {
-    pub const ALL: [Scheme; 4] = [Scheme::Dark, Scheme::Light, Scheme::HighContrast, Scheme::Monochrome];
-
-    /// As the configuration spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scheme::Dark => "dark",
-            Scheme::Light => "light",
-            Scheme::HighContrast => "high-contrast",
-            Scheme::Monochrome => "monochrome",
-        }
-    }
 }
 
 impl Theme {
@@ -60,14 +45,14 @@ impl Theme {
             Tone::Plain => plain.fg(c.text),
             Tone::Faint | Tone::Free => plain.fg(c.faint),
             Tone::Reserved => plain.fg(c.reserved),
-            Tone::Strong => bold.fg(c.strong),
+            Tone::Strong => bold.fg(c.text),
             Tone::Title => bold.fg(c.title),
             Tone::Border => plain.fg(c.border),
             Tone::Good => plain.fg(c.good),
             Tone::Warning => plain.fg(c.warning),
             Tone::Critical => bold.fg(c.bad),
             Tone::Selected => plain.fg(c.selected.0).bg(c.selected.1),
-            Tone::Tagged => bold.fg(c.tagged),
+            Tone::Tagged => bold.fg(c.warning),
             Tone::Key => plain.fg(c.key.0).bg(c.key.1),
             Tone::Buffers => plain.fg(c.series[0]),
             Tone::Second => plain.fg(c.series[1]),
@@ -84,11 +69,7 @@ impl Theme {
 
     /// What is in front of a chip.
     pub fn mark(&self, is_selected: bool) -> &'static str {
-        match (is_selected, self.unicode) {
-            (false, _) => " ",
-            (true, true) => "▸",
-            (true, false) => ">",
-        }
+        if is_selected { self.glyphs().selected } else { " " }
     }
 
     /// The colour of the n-th line of a chart.
@@ -115,13 +96,11 @@ struct Colors {
     text: Color,
     faint: Color,
     reserved: Color,
-    strong: Color,
     title: Color,
     border: Color,
     good: Color,
     warning: Color,
     bad: Color,
-    tagged: Color,
     selected: (Color, Color),
     key: (Color, Color),
     series: [Color; 8],
@@ -131,13 +110,11 @@ const DARK: Colors = Colors {
     text: Reset,
     faint: Indexed(244),
     reserved: Indexed(238),
-    strong: Reset,
     title: Indexed(80),
     border: Indexed(240),
     good: Indexed(114),
     warning: Indexed(221),
     bad: Indexed(203),
-    tagged: Indexed(221),
     selected: (Indexed(231), Indexed(24)),
     key: (Indexed(233), Indexed(80)),
     series: [
@@ -156,13 +133,11 @@ const LIGHT: Colors = Colors {
     text: Reset,
     faint: Indexed(244),
     reserved: Indexed(250),
-    strong: Reset,
     title: Indexed(25),
     border: Indexed(248),
     good: Indexed(28),
     warning: Indexed(130),
     bad: Indexed(160),
-    tagged: Indexed(130),
     selected: (Indexed(16), Indexed(153)),
     key: (Indexed(231), Indexed(25)),
     series: [Indexed(25), Indexed(130), Indexed(90), Indexed(28), Indexed(161), Indexed(30), Indexed(58), Indexed(94)],
@@ -172,13 +147,11 @@ const HIGH_CONTRAST: Colors = Colors {
     text: White,
     faint: Gray,
     reserved: Gray,
-    strong: White,
     title: Cyan,
     border: White,
     good: LightGreen,
     warning: LightYellow,
     bad: LightRed,
-    tagged: LightYellow,
     selected: (Black, LightYellow),
     key: (Black, White),
     series: [LightCyan, LightYellow, LightMagenta, LightGreen, LightRed, LightBlue, White, Yellow],

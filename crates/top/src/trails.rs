@@ -64,17 +64,11 @@ impl Trails {
         (elapsed >= LEAST_MS).then(|| grown * MINUTE_MS as f64 / elapsed as f64)
     }
 
-    /// What a process held in all kinds, the oldest first.
+    /// What a process held in all kinds, the oldest first: its life, and the newest, which may not be part of that.
     pub fn series(&self, pid: u32) -> Vec<(Timestamp, Bytes)> {
-        self.points(pid).map(|point| (point.at, point.total)).collect()
-    }
-
-    /// The points of a life, and the newest, which may not be among them.
-    fn points(&self, pid: u32) -> impl Iterator<Item = &Point> {
-        let trail = self.trails.get(&pid);
-        let long = trail.map_or(&[][..], |trail| &trail.long);
-        let newest = trail.and_then(|trail| trail.recent.back());
-        long.iter().chain(newest.filter(|newest| long.last().is_none_or(|last| last.at < newest.at)))
+        let Some(trail) = self.trails.get(&pid) else { return Vec::new() };
+        let newest = trail.recent.back().filter(|newest| trail.long.last().is_none_or(|last| last.at < newest.at));
+        trail.long.iter().chain(newest).map(|point| (point.at, point.total)).collect()
     }
 }
 

@@ -21,13 +21,9 @@ impl UnitText {
         UnitText { unit, fahrenheit: state.settings.fahrenheit, unicode: state.theme.unicode }
     }
 
-    fn is_fahrenheit(self) -> bool {
-        self.fahrenheit && self.unit == Unit::Celsius
-    }
-
     /// A value in the unit that is shown.
     pub fn shown(self, value: f64) -> f64 {
-        if self.is_fahrenheit() { value * 1.8 + 32.0 } else { value }
+        if self.fahrenheit && self.unit == Unit::Celsius { value * 1.8 + 32.0 } else { value }
     }
 
     pub fn symbol(self) -> &'static str {
@@ -133,12 +129,10 @@ fn brief_bytes(bytes: Bytes) -> String {
         return text;
     }
     let (number, unit) = text.split_at(text.len() - 1);
-    match (number.parse::<f64>(), unit) {
-        (Ok(value), unit) if value < 999.5 => format!("{value:.0}{unit}"),
-        (Ok(value), "B") => format!("{:.1}K", value / 1024.0),
-        (Ok(value), "K") => format!("{:.1}M", value / 1024.0),
-        (Ok(value), "M") => format!("{:.1}G", value / 1024.0),
-        (Ok(value), "G") => format!("{:.1}T", value / 1024.0),
+    let next = "BKMGT".split(unit).nth(1).and_then(|larger| larger.get(..1));
+    match (number.parse::<f64>(), next) {
+        (Ok(value), _) if value < 999.5 => format!("{value:.0}{unit}"),
+        (Ok(value), Some(next)) => format!("{:.1}{next}", value / 1024.0),
         _ => text,
     }
 }

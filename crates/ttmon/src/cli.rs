@@ -118,7 +118,7 @@ pub enum Command {
     /// Check, list or test alert rules, or export them to Prometheus
     #[command(after_help = alerts::after_help())]
     Alerts(alerts::AlertsArgs),
-    /// Print or check the configuration of `ttmon top`, or print its path
+    /// Print the settings of `ttmon top`, check the configuration, or print its path
     Config(config::ConfigArgs),
     /// Run a simulated machine in a folder, for other programs to read with --root
     Sim(sim::SimArgs),

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use watch::config::{Config, path, said};
+use watch::config::{path, said};
 use watch::exit::{Exit, Failure};
 
 #[derive(Debug, Clone, clap::Args)]
@@ -41,11 +41,7 @@ pub fn run(args: &ConfigArgs) -> anyhow::Result<Exit> {
                 writeln!(out, "{}: not found; using the defaults", path.display())?;
                 return Ok(Exit::Success);
             }
-            let (_, mut problems) = top::config::load(&path);
-            let others = Config::load(&path).problems.into_iter();
-            let others: Vec<_> = others.filter(|one| !problems.iter().any(|known| known.line == one.line)).collect();
-            problems.extend(others);
-            problems.sort_by_key(|problem| problem.line);
+            let (_, problems) = top::config::load(&path);
             if let [first, rest @ ..] = &problems[..] {
                 rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));
                 return Err(Failure::error(Exit::Usage, said(&path, first)));

@@ -9,6 +9,7 @@
 
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
@@ -37,12 +38,20 @@ impl Child {
         (forked == 0).then_some(Child(()))
     }
 
-    /// Closes all files, also those that a stuck thread would keep open, and has the parent look.
+    /// Lets go of all files that a stuck thread would keep open, and has the parent look.
     pub fn end(self) {
+        if !watch::machine::a_read_is_stuck() {
+            return;
+        }
         let _ = io::stdout().flush();
-        // SAFETY: nothing is read or written from here on; both calls have no other preconditions.
+        let Ok(nothing) = std::fs::File::open("/dev/null") else { return };
+        let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+        let open: Vec<i32> = open.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect();
+        // SAFETY: nothing is read or written from here on. The numbers stay open for threads that still have them.
         unsafe {
-            libc::close_range(0, u32::MAX, 0);
+            for number in open {
+                libc::dup2(nothing.as_raw_fd(), number);
+            }
             libc::kill(libc::getppid(), libc::SIGCHLD);
         }
     }
@@ -95,11 +104,12 @@ fn wait_for(child: i32) -> ! {
     unsafe { libc::close_range(0, u32::MAX, 0) };
     let mut look_until = None;
     loop {
-        if let Some(signal) = next_signal(look_until.map(|_| LOOK)) {
-            pass_on(&signal, child);
+        let signal = next_signal(look_until.map(|_| LOOK));
+        if let Some(signal) = &signal {
+            pass_on(signal, child);
             look_until = Some(Instant::now() + LOOKS);
         }
-        match state(child) {
+        match state(child, signal.is_none()) {
             ChildState::Runs => look_until = look_until.filter(|until| Instant::now() < *until),
             ChildState::Stopped(signal) => take(signal),
             // SAFETY: there is nothing to clean up.
@@ -135,11 +145,13 @@ fn pass_on(signal: &libc::siginfo_t, child: i32) {
     }
 }
 
-fn state(child: i32) -> ChildState {
+/// How the child is, also if only its main thread has ended.
+fn state(child: i32, in_detail: bool) -> ChildState {
     let mut status = 0;
     // SAFETY: `status` is a place for the answer.
     let mut wait = || unsafe { libc::waitpid(child, &mut status, libc::WNOHANG | libc::WUNTRACED) };
     match wait() {
+        0 if !in_detail => ChildState::Runs,
         0 => main_thread_status(child).map_or(ChildState::Runs, |status| {
             // The threads that are not stuck end within a moment, and then the child can be waited for.
             std::thread::sleep(LOOK);

@@ -131,7 +131,7 @@ fn a_chip_that_is_not_on_this_machine_is_named_and_not_counted() {
     let snapshot = machine.json(&[]);
     assert_eq!(told(&snapshot, keeper.pid), json!([null, null, null, null]));
     assert_eq!(used(&snapshot), json!([null, null, null, 1]));
-    let reason = "its device 0 (chip 424242) cannot be matched with one device of this machine";
+    let reason = "its device 0 (chip 0000000000067932) cannot be matched with one device of this machine";
     assert_eq!(snapshot["faults"][0]["reason"], reason);
 }
 
@@ -147,6 +147,63 @@ fn a_process_cannot_put_figures_on_a_device_that_it_does_not_hold() {
     let fault = &snapshot["faults"][0];
     assert_eq!(fault["reason"], "reports memory on device 0, which the process does not hold");
     assert!(fault["path"].as_str().unwrap().starts_with(&format!("/proc/{}/fd/", liar.pid)));
+}
+
+/// What the kernel lists of the locks of some processes.
+fn list_locks(machine: &Machine, pids: &[u32]) {
+    let locks = std::fs::read_to_string("/proc/locks").unwrap();
+    let is_of = |line: &&str| pids.iter().any(|pid| line.split_whitespace().any(|word| word == pid.to_string()));
+    let lines: Vec<&str> = locks.lines().filter(is_of).collect();
+    assert!(!lines.is_empty(), "{locks}");
+    std::fs::write(machine.0.path().join("proc/locks"), lines.join("\n")).unwrap();
+}
+
+#[test]
+fn a_process_that_inherited_a_device_is_shown_though_the_driver_does_not_list_it() {
+    let machine = machine();
+    let (keeper, truth) = rested(keeper(&[], 13));
+    machine.set_pids(0, &[]);
+    machine.open(keeper.pid, 7, 0, &[]);
+    list_locks(&machine, &[keeper.pid]);
+    let snapshot = machine.json(&[]);
+    assert_eq!(told(&snapshot, keeper.pid), exactly(truth));
+    assert_eq!(used(&snapshot), json!([truth[0], truth[1], truth[2], 0]));
+    assert_eq!(snapshot["faults"], json!([]));
+}
+
+#[test]
+fn a_process_known_by_its_book_alone_is_shown_and_counts_only_with_the_device_open() {
+    let machine = machine();
+    let (keeper, _) = rested(keeper(&[], 14));
+    let mut elsewhere = Harness::start(&[], &["book", "424242", "4"], &[]);
+    elsewhere.ok("go");
+    machine.set_pids(0, &[]);
+    list_locks(&machine, &[keeper.pid, elsewhere.pid]);
+    let snapshot = machine.json(&[]);
+    let pids: Vec<&Value> = snapshot["processes"].as_array().unwrap().iter().map(|process| &process["pid"]).collect();
+    assert_eq!(pids, [keeper.pid], "the other has a chip that is not here");
+    assert_eq!(used(&snapshot), json!([0, 0, 0, 0]));
+    let reasons: Vec<&Value> = snapshot["faults"].as_array().unwrap().iter().map(|fault| &fault["reason"]).collect();
+    assert_eq!(reasons, ["reports memory on device 0, which the process does not hold"]);
+}
+
+#[test]
+fn a_book_whose_file_was_closed_is_read_through_its_mapping() {
+    let test = "a_book_whose_file_was_closed_is_read_through_its_mapping";
+    if !needs_root(test) {
+        return;
+    }
+    let machine = machine();
+    let (mut keeper, truth) = rested(keeper(&[], 15));
+    machine.set_pids(0, &[keeper.pid]);
+    keeper.ok("close");
+    let snapshot = machine.json(&[]);
+    assert_eq!(told(&snapshot, keeper.pid), exactly(truth));
+    assert_eq!(snapshot["faults"], json!([]));
+    let run = support::ttmon(&["mem", "--json", "--root", machine.root()]);
+    let view: Value = serde_json::from_str(&run.out).unwrap();
+    let buffers = view["buffers"].as_array().unwrap();
+    assert_eq!(buffers.len() as u64, number(&keeper.ask("stop"), "buffers"));
 }
 
 #[test]

@@ -79,6 +79,39 @@ fn a_book_gives_bytes_peaks_and_buffers() {
 }
 
 #[test]
+fn json_lists_every_buffer() {
+    let machine = machine();
+    let (mut keeper, _) = rested(5);
+    machine.set_pids(0, &[keeper.pid]);
+    while number(&keeper.ask("stop"), "buffers") < 150 {
+        keeper.ok("hurry");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let live = number(&keeper.ask("stop"), "buffers");
+    let view = mem(&machine, &[]);
+    assert_eq!((view["buffers"].as_array().unwrap().len() as u64, &view["unlisted_buffers"]), (live, &json!(0)));
+}
+
+#[test]
+fn while_a_process_allocates_its_buffers_add_up_to_its_totals() {
+    let machine = machine();
+    let (mut keeper, _) = rested(6);
+    machine.set_pids(0, &[keeper.pid]);
+    keeper.ok("hurry");
+    for _ in 0..30 {
+        let view = mem(&machine, &[]);
+        let (process, buffers) = (&view["processes"][0], view["buffers"].as_array().unwrap());
+        for kind in ["dram", "l1", "trace"] {
+            let sum: u64 =
+                buffers.iter().filter(|one| one["kind"] == kind).map(|one| one["bytes"].as_u64().unwrap()).sum();
+            assert_eq!(process[format!("{kind}_bytes")], sum, "{kind}");
+            assert_eq!(process["devices"][0][format!("{kind}_bytes")], sum, "{kind}");
+            assert_eq!(self::kind(&view, if kind == "l1" { "l1" } else { "dram" }, kind)["used_bytes"], sum, "{kind}");
+        }
+    }
+}
+
+#[test]
 fn people_see_the_same() {
     let machine = machine();
     let (keeper, truth) = rested(2);

@@ -348,6 +348,48 @@ fn the_agent_is_set_up_in_front_of_what_is_preloaded_already() {
 }
 
 #[test]
+fn a_tt_metal_that_is_not_recognised_is_named() {
+    let agent = Path::new(TTMON).with_file_name("libttmon_agent.so");
+    assert!(agent.exists(), "build it first: cargo build --workspace");
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("program.c"), "int go(void); int main(void) { go(); return 0; }").unwrap();
+    let known = "_ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE";
+    let reports = format!("void {known}(void *t, void *b) {{}} int go(void) {{ {known}(0, 0); return 0; }}");
+    for (library, lacks) in [
+        (&*reports, "lacks functions that describe a buffer"),
+        ("int go(void) { return 0; }", "has none of the functions that report a buffer"),
+    ] {
+        std::fs::write(at("library.c"), library).unwrap();
+        let compile = |words: &[&std::ffi::OsStr]| assert!(Command::new("cc").args(words).status().unwrap().success());
+        let (metal, program) = (at("libtt_metal.so"), at("program"));
+        let name = "-Wl,-soname,libtt_metal.so";
+        compile(&[
+            "-shared".as_ref(),
+            "-fPIC".as_ref(),
+            name.as_ref(),
+            "-o".as_ref(),
+            metal.as_ref(),
+            at("library.c").as_ref(),
+        ]);
+        let path = format!("-Wl,-rpath,{}", folder.path().display());
+        compile(&["-o".as_ref(), program.as_ref(), at("program.c").as_ref(), metal.as_ref(), path.as_ref()]);
+        let machine = Machine::with(&[]);
+        let mut command = Command::new(TTMON);
+        command.args(["run", "--leaks", "--root", machine.root(), "--json", "-", "--"]).arg(&program);
+        let Run { code, out, err } = run(command.env_remove("TTMON_AGENT").env_remove("TTMON_AGENT_LIB"));
+        assert_eq!(code, Some(0), "{err}");
+        assert!(err.contains("\nmemory: not counted where the agent does not recognise tt-metal"), "{err}");
+        assert!(!err.contains("no process of it used tt-metal"), "{err}");
+        let whole = err.replace("\n  ", " ");
+        assert!(whole.contains(&format!(": libtt_metal.so {lacks}; nothing is counted ({}", metal.display())), "{err}");
+        assert!(err.ends_with("\nleaks: no verdict, because the agent's data is incomplete\n"), "{err}");
+        let receipt: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(receipt["processes"][0]["exact"], false);
+    }
+}
+
+#[test]
 fn what_the_real_library_leaks_is_found() {
     let Some(real) = Real::new("what_the_real_library_leaks_is_found") else { return };
     let mut leaky = real.start();
@@ -409,6 +451,40 @@ fn the_last_state_of_a_killed_process_is_known_and_no_verdict() {
     let process = &receipt["processes"][0];
     assert_eq!((&process["end"], &process["leaks"]), (&json!("abrupt"), &json!([])));
     assert_eq!(process["held"][0]["bytes"], 2_097_152);
+}
+
+#[test]
+fn what_a_forked_worker_leaks_at_its_exit_is_found() {
+    let Some(real) = Real::new("what_a_forked_worker_leaks_at_its_exit_is_found") else { return };
+    let mut parent = real.start();
+    parent.ask("alloc 1 2097152 2048 dram");
+    let worker = parent.ask("worker alloc 2 131072 2048 l1");
+    assert!(worker.starts_with("OK child="), "{worker}");
+    parent.ask("free 1");
+    parent.ask("quit");
+    let (Run { code, err, .. }, receipt) = real.end(parent);
+    assert_eq!(code, Some(3), "{err}");
+    assert!(err.contains("\nstill allocated at exit: 1 buffer, 220.0 KiB\n"), "{err}");
+    assert!(err.ends_with("\nleaks: found, so the exit code is 3\n"), "{err}");
+    let processes = receipt["processes"].as_array().unwrap();
+    let ends: Vec<&Value> = processes.iter().map(|process| &process["end"]).collect();
+    assert_eq!(ends, ["clean", "clean"]);
+    assert_eq!(processes.iter().map(|process| process["leaks"].as_array().unwrap().len()).sum::<usize>(), 1);
+}
+
+#[test]
+fn a_forked_worker_that_frees_everything_is_clean() {
+    let Some(real) = Real::new("a_forked_worker_that_frees_everything_is_clean") else { return };
+    let mut parent = real.start();
+    for _ in 0..3 {
+        let worker = parent.ask("worker churn 10 131072 2048 l1");
+        assert!(worker.starts_with("OK child="), "{worker}");
+    }
+    parent.ask("quit");
+    let (Run { code, err, .. }, receipt) = real.end(parent);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains(", 3 processes ran with the agent\n") && err.ends_with("\nleaks: none\n"), "{err}");
+    assert_eq!(receipt["leaks"]["verdict"], "none");
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn the_usual_port_is_done_without_when_it_is_taken() {
 fn a_service_that_does_not_listen_rests() {
     let service = Service::start(Machine::with(&[Chip::p150a(0)]));
     let ticks = || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", service.child.id())).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", service.pid())).unwrap();
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     };
@@ -182,7 +182,7 @@ fn ten_thousand_connections_leave_nothing_behind() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let service = start(&[]);
-    let pid = service.child.id();
+    let pid = service.pid();
     // Files of devices are opened one after the other, and stay open.
     let sockets = || {
         let all = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().map(|file| file.unwrap().path());

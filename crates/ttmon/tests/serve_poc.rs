@@ -135,6 +135,30 @@ fn interleaved_connections_do_not_disturb_each_other() {
 }
 
 #[test]
+fn what_a_forked_child_allocates_is_the_childs_though_it_uses_its_parents_connection() {
+    let service = service();
+    let mut parent = service.python();
+    parent.ask("alloc 0 1000 0 4096");
+    let child = parent.ask("fork 0 200 0 8192")[0];
+    expect(&mut parent, "query 0", &[1200, 0, 0, 0]);
+    let mut held: Vec<(u64, u64)> = service.snapshot()["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|process| (process["pid"].as_u64().unwrap(), process["devices"][0]["dram_bytes"].as_u64().unwrap()))
+        .collect();
+    held.sort_by_key(|(_, bytes)| *bytes);
+    assert_eq!(held, [(child, 200), (u64::from(parent.pid), 1000)]);
+    parent.ask("alloc 0 5 0 12288");
+    assert_eq!(parent.ask("query 0")[0], 1205, "and the parent's are the parent's");
+    assert!(!service.log().contains("event=wrong-pid"), "{}", service.log());
+    // The child's bytes go with the child.
+    rustix::process::kill_process(rustix::process::Pid::from_raw(child as i32).unwrap(), rustix::process::Signal::KILL)
+        .unwrap();
+    expect(&mut parent, "query 0", &[1005, 0, 0, 0]);
+}
+
+#[test]
 fn the_same_address_in_two_processes_is_two_buffers() {
     let service = service();
     let (mut one, mut two) = (service.python(), service.c());
@@ -199,6 +223,32 @@ fn an_exit_code_is_remembered_where_it_can_be_known() {
     client.tell("nonsense");
     wait_for(|| !service.deaths().is_empty(), || service.log());
     assert_eq!((&service.deaths()[0]["exit_code"], &service.deaths()[0]["signal"]), (&json!(2), &json!(null)));
+}
+
+#[test]
+fn the_signal_that_ended_a_process_is_known_though_its_parent_has_waited_for_it() {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map_while(|word| word.trim().parse::<u32>().ok());
+    if (numbers.next(), numbers.next()) < (Some(6), Some(15)) {
+        eprintln!("NOT RUN: Linux {release} does not remember how a process ended");
+        return;
+    }
+    let service = service();
+    for (at, signal) in [15, 11, 9].into_iter().enumerate() {
+        let mut client = service.c();
+        client.ask("alloc 0 7 0 1");
+        client.ask("query 0");
+        let pid = rustix::process::Pid::from_child(&client.child);
+        // The service is stopped meanwhile, so that it cannot look before the parent does.
+        let serving = rustix::process::Pid::from_child(&service.child);
+        rustix::process::kill_process(serving, rustix::process::Signal::STOP).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::from_named_raw(signal).unwrap()).unwrap();
+        client.child.wait().unwrap();
+        rustix::process::kill_process(serving, rustix::process::Signal::CONT).unwrap();
+        wait_for(|| service.deaths().len() > at, || service.log());
+        let death = &service.deaths()[0];
+        assert_eq!((&death["pid"], &death["signal"]), (&json!(client.pid), &json!(signal)), "{death}");
+    }
 }
 
 #[test]
@@ -404,7 +454,7 @@ fn a_second_instance_says_who_has_the_socket() {
     };
     let other = second(&service);
     assert_eq!(other.code, Some(2));
-    let who = format!("{}: is served by pid {} ({TTMON} serve", service.poc_socket().display(), service.child.id());
+    let who = format!("{}: is served by pid {} ({TTMON} serve", service.poc_socket().display(), service.pid());
     assert!(other.err.starts_with(&format!("error: {who}")), "{}", other.err);
     assert!(!service.folder.path().join("other.sock").exists());
     assert!(service.terminate().success());

@@ -78,6 +78,24 @@ fn smi_and_mem_say_the_same_with_a_service_and_without() {
 }
 
 #[test]
+fn through_a_service_the_buffers_of_a_busy_process_add_up_to_its_totals() {
+    let machine = machine();
+    let mut keeper = rested(&machine, 17);
+    let service = Service::start(machine);
+    keeper.ok("hurry");
+    for _ in 0..20 {
+        let view = asked(&service, &["mem", "--once"], true);
+        let (process, buffers) = (&view["processes"][0], view["buffers"].as_array().unwrap());
+        for kind in ["dram", "l1", "trace"] {
+            let sum: u64 =
+                buffers.iter().filter(|one| one["kind"] == kind).map(|one| one["bytes"].as_u64().unwrap()).sum();
+            assert_eq!(process[format!("{kind}_bytes")], sum, "{kind}");
+        }
+        assert_eq!(view["chips"][0]["dram"]["used_bytes"], process["dram_used_bytes"]);
+    }
+}
+
+#[test]
 fn what_is_asked_for_is_as_it_is_now_and_not_as_it_was_a_second_ago() {
     let config = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(config.path(), "interval_ms = 3600000").unwrap();
@@ -148,8 +166,7 @@ fn a_service_that_does_not_answer_is_named_and_done_without() {
             "{faults}"
         );
     }
-    service.child.kill().unwrap();
-    service.child.wait().unwrap();
+    service.kill();
     let told = asked(&service, &["smi"], true);
     assert_eq!(told["processes"][0]["pid"], json!(keeper.pid));
     assert!(

@@ -7,7 +7,7 @@ use alerts::{Problem, line_of};
 use rustix::process::geteuid;
 use std::io;
 use std::path::{Path, PathBuf};
-use toml_edit::Document;
+use toml_edit::{Document, Item, Key, TableLike, TomlError};
 
 /// Where the file is: the named one, or that of the user.
 pub fn path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
@@ -21,8 +21,8 @@ pub fn path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     folder.map(|folder| folder.join("ttmon/config.toml")).ok_or_else(|| Failure::error(Exit::Usage, why))
 }
 
-/// The table that `ttmon top` reads.
-const TOP_TABLE: &str = "top";
+/// The table of `ttmon top`.
+pub const TOP_TABLE: &str = "top";
 
 const OF_THE_MACHINE: &str = "/etc/ttmon/config.toml";
 
@@ -48,10 +48,11 @@ pub fn said(path: &Path, problem: &Problem) -> String {
     }
 }
 
-/// A configuration file, read once. `ttmon top` reads its own table, `[top]`, out of [`Config::text`].
-#[derive(Debug, Clone, PartialEq, Default)]
+/// A configuration file, read once.
+#[derive(Debug, Clone, Default)]
 pub struct Config {
-    pub text: String,
+    /// What is in `[top]`, each with its line. `ttmon top` reads its settings out of it.
+    pub top: Vec<(String, Item, usize)>,
     pub service: ServiceLimits,
     pub alerts: AlertSettings,
     /// What is wrong, by line. Each mistake costs nothing but itself.
@@ -95,19 +96,44 @@ impl Config {
     pub fn parse(text: &str) -> Config {
         let document = match text.parse::<Document<String>>() {
             Ok(document) => document,
-            Err(error) => {
-                let what = error.message().lines().collect::<Vec<_>>().join(", ");
-                let problems = vec![Problem { line: line_of(text, error.span()), what }];
-                return Config { text: text.to_owned(), problems, ..Config::default() };
-            }
+            Err(error) => return Config { problems: vec![problem_of(text, &error)], ..Config::default() },
         };
         let mut problems = unknown_keys(text, &document);
-        let service = ServiceLimits::read(text, &document, &mut problems);
+        let top = table_of(text, &document, TOP_TABLE, &mut problems).map(|table| entries(text, table));
+        let serve = table_of(text, &document, service_limits::TABLE, &mut problems);
+        let service = ServiceLimits::read(text, &document, serve, &mut problems);
         let (alerts, wrong) = settings::read(text, &document);
         problems.extend(wrong);
         problems.sort_by_key(|problem| problem.line);
-        Config { text: text.to_owned(), service, alerts, problems }
+        Config { top: top.unwrap_or_default(), service, alerts, problems }
     }
+}
+
+/// What is wrong with a text that is not TOML.
+pub fn problem_of(text: &str, error: &TomlError) -> Problem {
+    let what = error.message().lines().collect::<Vec<_>>().join(", ");
+    Problem { line: line_of(text, error.span()), what }
+}
+
+/// A table of the file, where there is one. What has its name and is not a table is a mistake.
+fn table_of<'a>(
+    text: &str,
+    document: &'a Document<String>,
+    name: &str,
+    problems: &mut Vec<Problem>,
+) -> Option<&'a dyn TableLike> {
+    let item = document.get(name)?;
+    let table = item.as_table_like();
+    if table.is_none() {
+        let what = format!("{name} must be a table, [{name}]");
+        problems.push(Problem { line: line_of(text, item.span()), what });
+    }
+    table
+}
+
+fn entries(text: &str, table: &dyn TableLike) -> Vec<(String, Item, usize)> {
+    let line = |name: &str, item: &Item| line_of(text, table.key(name).and_then(Key::span).or(item.span()));
+    table.iter().map(|(name, item)| (name.to_owned(), item.clone(), line(name, item))).collect()
 }
 
 /// Keys and tables that no part of the program reads.

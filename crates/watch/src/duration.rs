@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-/// Units, the largest first, in milliseconds.
-const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
-
-/// What a text means. Each unit may come once, the larger first; a number without a unit is refused, since it could be any.
+/// What a text means.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    read(text)
+    model::duration::parse(text)
         .filter(|duration| !duration.is_zero())
         .ok_or_else(|| "a duration like 90s, 10m, 1h30m or 250ms is needed".into())
 }
@@ -25,26 +22,8 @@ pub fn period(text: &str) -> Result<Duration, String> {
 pub fn text(duration: Duration) -> String {
     match duration.as_secs() {
         0..60 => format!("{:.1}s", duration.as_secs_f64()),
-        seconds => {
-            let parts =
-                [("d", seconds / 86_400), ("h", seconds / 3600 % 24), ("m", seconds / 60 % 60), ("s", seconds % 60)];
-            parts.iter().filter(|(_, number)| *number > 0).map(|(unit, number)| format!("{number}{unit}")).collect()
-        }
+        seconds => model::duration::print(Duration::from_secs(seconds)),
     }
-}
-
-fn read(text: &str) -> Option<Duration> {
-    let (mut rest, mut units, mut sum) = (text, &UNITS[..], 0u64);
-    while !rest.is_empty() {
-        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (number, behind) = rest.split_at(digits);
-        let letters = behind.len() - behind.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
-        let (unit, behind) = behind.split_at(letters);
-        let at = units.iter().position(|(name, _)| *name == unit)?;
-        sum = sum.checked_add(number.parse::<u64>().ok()?.checked_mul(units[at].1)?)?;
-        (rest, units) = (behind, &units[at + 1..]);
-    }
-    Some(Duration::from_millis(sum))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use alerts::settings::AlertSettings;
 use anyhow::Context;
 use model::{Fault, Snapshot};
 use show::memory::view::{Buffer, View};
+pub use sources::a_read_is_stuck;
 use sources::{Options, Root, Sampler};
 use std::time::Duration;
 

@@ -1,12 +1,13 @@
 //! Where memory went at the moment of a snapshot: from a service, which lists those of all users, or from the books of agents.
 
-use crate::client::MemoryService;
+use crate::client::{BuffersReply, MemoryService};
 use ledger::wire::Wanted;
-use model::{ExitRecord, Fault, ListedBuffer, Snapshot, Usage};
+use model::{Bytes, ExitRecord, Fault, KindFigures, ListedBuffer, MemoryKind, Snapshot, Source, Usage};
 use show::memory::gather::{self, Kept};
 use show::memory::view::{Buffer, Death, View};
 use show::text;
 use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 const EXITS: usize = 50;
 
@@ -34,6 +35,7 @@ pub fn buffers_in_book(snapshot: &Snapshot, pid: u32, most: usize) -> Vec<Buffer
 /// The buffers on the devices of a snapshot, from all books. `all` has the other devices, where some were chosen.
 pub fn from_books(snapshot: &mut Snapshot, all: Option<&Snapshot>, most: usize) -> MemoryReply {
     let books = books(snapshot);
+    gather::adopt(snapshot, all, &books);
     let buffers = gather::buffers(snapshot, all.unwrap_or(snapshot), &books, most);
     let without_room = books.iter().map(|kept| kept.memory.unlisted_buffers).fold(0, u64::saturating_add);
     let live: usize = books.iter().filter_map(|kept| kept.memory.buffers.as_ref()).map(Vec::len).sum();
@@ -68,11 +70,14 @@ pub fn ask(service: &mut dyn MemoryService, snapshot: &mut Snapshot, all: bool, 
     let pages = if all { vec![wanted(None)] } else { ids.iter().cloned().map(|id| wanted(Some(id))).collect() };
     let (mut rows, mut unlisted) = (Vec::new(), 0);
     for page in pages {
-        let reply = service.buffers(page)?;
+        let reply = whole(service, page)?;
         snapshot.faults.extend(reply.faults.into_iter().map(|reason| Fault::new("the buffers of a process", reason)));
         let left_out = reply.total.saturating_sub(reply.buffers.len() as u64);
         // A page of one device counts the buffers of all books.
         unlisted = if all { reply.unlisted.saturating_add(left_out) } else { 0 };
+        if all && unlisted == 0 {
+            recount(snapshot, &reply.buffers);
+        }
         rows.extend(reply.buffers);
     }
     rows.sort_by_key(|row| (Reverse(row.bytes), row.pid, row.id, row.address));
@@ -80,6 +85,73 @@ pub fn ask(service: &mut dyn MemoryService, snapshot: &mut Snapshot, all: bool, 
     rows.truncate(most);
     let deaths = service.exits(EXITS)?.into_iter().filter_map(|death| exit_record(death, &ids)).collect();
     Some((rows.into_iter().map(|row| buffer(row, &ids)).collect(), deaths, unlisted))
+}
+
+/// What is asked for, with as many requests as it takes: a service has a limit of its own for each.
+fn whole(service: &mut dyn MemoryService, wanted: Wanted) -> Option<BuffersReply> {
+    let limit = wanted.limit.unwrap_or(usize::MAX);
+    let mut reply = service.buffers(wanted.clone())?;
+    while reply.buffers.len() < limit && (reply.buffers.len() as u64) < reply.total {
+        let (offset, limit) = (reply.buffers.len(), limit - reply.buffers.len());
+        let more = service.buffers(Wanted { offset, limit: Some(limit), ..wanted.clone() })?;
+        if more.buffers.is_empty() {
+            break;
+        }
+        reply.total = more.total;
+        reply.buffers.extend(more.buffers);
+    }
+    Some(reply)
+}
+
+/// Takes the figures of processes from their buffers, when these are all that there are: the service read them a moment after it took
+/// the snapshot.
+fn recount(snapshot: &mut Snapshot, rows: &[ListedBuffer]) {
+    let mut sums: HashMap<(u32, &str, &str), (u64, u64, u64)> = HashMap::new();
+    for row in rows.iter().filter(|row| row.source == Source::Exact) {
+        for device in &row.devices {
+            let (bytes, logical, buffers) = sums.entry((row.pid, device, &row.kind)).or_default();
+            *bytes = bytes.saturating_add(row.bytes.0);
+            *logical = logical.saturating_add(row.logical_bytes.map_or(0, |bytes| bytes.0));
+            *buffers += 1;
+        }
+    }
+    // Of a process that is not in the list the snapshot knows more.
+    let listed: HashSet<(u32, &str)> =
+        rows.iter().flat_map(|row| row.devices.iter().map(|device| (row.pid, device.as_str()))).collect();
+    let mut counted = Vec::new();
+    for process in &snapshot.processes {
+        for held in &process.devices {
+            let (Some(exact), id) = (&held.exact, held.id.to_string()) else { continue };
+            let mut exact = exact.as_ref().clone();
+            let kinds = [
+                (MemoryKind::Dram, &mut exact.dram),
+                (MemoryKind::L1, &mut exact.l1),
+                (MemoryKind::L1Small, &mut exact.l1_small),
+                (MemoryKind::Trace, &mut exact.trace),
+            ];
+            for (kind, figures) in kinds {
+                let sum = sums.get(&(process.pid, id.as_str(), kind.name())).copied().unwrap_or_default();
+                set(figures, sum);
+            }
+            if listed.contains(&(process.pid, id.as_str())) {
+                counted.push((process.pid, held.id.clone(), exact));
+            }
+        }
+    }
+    counted.into_iter().for_each(|(pid, id, exact)| gather::replace(snapshot, pid, &id, exact));
+}
+
+/// Sets bytes, requested bytes and number of buffers, and what follows from them.
+fn set(figures: &mut Option<KindFigures>, (bytes, logical, buffers): (u64, u64, u64)) {
+    let Some(figures) = figures else { return };
+    let has_changed = figures.bytes.0 != bytes || figures.buffers != buffers;
+    (figures.bytes, figures.logical_bytes, figures.buffers) = (Bytes(bytes), Bytes(logical), buffers);
+    figures.peak_bytes = figures.peak_bytes.max(figures.bytes);
+    let Some(banks) = figures.banks.as_mut().filter(|_| has_changed) else { return };
+    banks.allocated_bytes = Bytes(bytes.checked_div(banks.count.into()).unwrap_or(0));
+    banks.free_bytes = Bytes(banks.allocatable_bytes.0.saturating_sub(banks.allocated_bytes.0));
+    // How the buffers lie there is not known as of this moment.
+    (banks.largest_free_bytes, banks.fragmentation) = (None, None);
 }
 
 /// The largest buffers of one process. None when the service does not answer.

@@ -1,8 +1,8 @@
 //! Rules that are evaluated on each sample, and the alerts that fire.
 
 use alerts::settings::AlertSettings;
-use alerts::{Ended, Engine, Notice};
-use model::{Alert, Severity, Snapshot};
+use alerts::{Engine, Notice};
+use model::{Alert, ExitRecord, Severity, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -17,9 +17,9 @@ impl RuleWatch {
         RuleWatch { engine: Engine::new(settings.rules.clone()), started: Instant::now(), firing: Vec::new() }
     }
 
-    /// Takes a sample, and the processes that ended in the last minutes. Returns what is new.
-    pub fn observe(&mut self, snapshot: &Snapshot, ended: &[Ended]) -> Vec<Notice> {
-        let notices = self.engine.observe(self.started.elapsed(), snapshot, ended);
+    /// Takes a sample, and the processes that exited in the last minutes. Returns what is new.
+    pub fn observe(&mut self, snapshot: &Snapshot, exited: &[&ExitRecord]) -> Vec<Notice> {
+        let notices = self.engine.observe(self.started.elapsed(), snapshot, exited);
         self.firing = self.engine.firing();
         notices
     }

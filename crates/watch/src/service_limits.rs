@@ -47,16 +47,16 @@ impl ServiceLimits {
         Duration::from_millis(self.interval_ms)
     }
 
-    /// The limits of a configuration: in `[serve]`, or at its top. A mistake costs nothing but itself.
-    pub fn read(text: &str, document: &Document<String>, problems: &mut Vec<Problem>) -> ServiceLimits {
+    /// The limits of a configuration: in its table, or at its top. A mistake costs nothing but itself.
+    pub fn read(
+        text: &str,
+        document: &Document<String>,
+        table: Option<&dyn TableLike>,
+        problems: &mut Vec<Problem>,
+    ) -> ServiceLimits {
         let mut limits = ServiceLimits::default();
-        match document.get(TABLE).map(|item| (item, item.as_table_like())) {
-            Some((_, Some(table))) => read_table(text, table, &mut limits, problems),
-            Some((item, None)) => {
-                problems
-                    .push(Problem { line: line_of(text, item.span()), what: "serve must be a table, [serve]".into() });
-            }
-            None => {}
+        if let Some(table) = table {
+            read_table(text, table, &mut limits, problems);
         }
         // Before there were tables, the limits were all that the file had.
         for key in KEYS.iter().filter(|key| document.contains_key(key.name)) {

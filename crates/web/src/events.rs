@@ -4,7 +4,6 @@ use model::Event;
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// The latest events.
 #[derive(Debug, Default)]
 pub struct EventLog {
     all: VecDeque<Event>,
@@ -12,7 +11,6 @@ pub struct EventLog {
     pub newest: u64,
 }
 
-/// How many are kept.
 const MOST: usize = 1000;
 
 impl EventLog {

@@ -1,5 +1,7 @@
 //! What the service serves over HTTP: metrics, an API and a page. It shows what it is given, and asks no device.
 
+// Only the program uses this crate: what its own names say needs no comment.
+#![allow(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod api;
@@ -11,6 +13,6 @@ mod published;
 mod server;
 mod text;
 
-pub use api::{Ask, BufferOrder, Question};
+pub use api::{Ask, Question};
 pub use published::{Published, Sample};
 pub use server::{Asker, ServerOptions, TlsError, WebServer, certificate};

@@ -16,34 +16,29 @@ use tokio::sync::watch;
 pub struct Published {
     shown: Mutex<PublishedState>,
     /// Counts up when there is something new.
-    changes: watch::Sender<u64>,
+    pub(crate) changes: watch::Sender<u64>,
     pub(crate) started_at: Timestamp,
     /// Distinguishes the answers of this run from those of the one before it.
     pub(crate) run: u64,
     interval_ms: AtomicU64,
-    /// Connections that are open.
     pub(crate) clients: AtomicUsize,
-    /// Requests that were answered.
     pub(crate) requests: AtomicU64,
     /// Faults in all samples.
     faults: AtomicU64,
-    /// Processes that exited.
     deaths: AtomicU64,
-    /// What is wanted of a scrape.
     metrics: MetricsOptions,
 }
 
 #[derive(Debug)]
-struct PublishedState {
+pub(crate) struct PublishedState {
     sample: Arc<Sample>,
-    events: EventLog,
+    pub events: EventLog,
     /// Frames of the stream with events, by the number that they begin behind. Most streams need the same.
     cached_frame: Option<(u64, u64, Bytes)>,
-    alerts: AlertsJson,
+    pub alerts: AlertsJson,
     history: PastValues,
 }
 
-/// Alerts as JSON.
 #[derive(Debug, Clone)]
 pub(crate) struct AlertsJson {
     /// Counts up with each change.
@@ -59,7 +54,6 @@ const HISTORY: usize = 16 << 20;
 pub struct Sample {
     /// Counted from 1.
     pub number: u64,
-    /// The snapshot.
     pub snapshot: Arc<Snapshot>,
     taken: Instant,
     json: OnceLock<SharedText>,
@@ -102,7 +96,6 @@ impl Published {
         self.notify();
     }
 
-    /// The last sample.
     pub fn sample(&self) -> Arc<Sample> {
         self.lock().sample.clone()
     }
@@ -119,20 +112,6 @@ impl Published {
         self.notify();
     }
 
-    pub(crate) fn alerts(&self) -> AlertsJson {
-        self.lock().alerts.clone()
-    }
-
-    /// Events since a number, as an answer.
-    pub(crate) fn events(&self, since: u64, limit: usize) -> Vec<u8> {
-        self.lock().events.since(since, limit)
-    }
-
-    /// The number of the last event.
-    pub(crate) fn newest_event(&self) -> u64 {
-        self.lock().events.newest
-    }
-
     /// The frame of the stream with all events since, and the number of the last.
     pub(crate) fn events_frame(&self, since: u64) -> (Bytes, u64) {
         let mut shown = self.lock();
@@ -142,10 +121,8 @@ impl Published {
         {
             return (frame.clone(), newest);
         }
-        let mut frame = b"event: events\ndata: ".to_vec();
-        frame.extend_from_slice(&shown.events.since(since, usize::MAX));
-        frame.extend_from_slice(b"\n\n");
-        let frame = Bytes::from(frame);
+        let events = shown.events.since(since, usize::MAX);
+        let frame = Bytes::from([&b"event: events\ndata: "[..], &events, b"\n\n"].concat());
         shown.cached_frame = Some((since, newest, frame.clone()));
         (frame, newest)
     }
@@ -155,23 +132,16 @@ impl Published {
         look(&self.lock().history)
     }
 
-    /// Sets the time from one sample to the next.
     pub fn set_interval(&self, interval: Duration) {
         self.interval_ms.store(interval.as_millis() as u64, Relaxed);
     }
 
-    /// How many processes have exited so far.
     pub fn set_deaths(&self, deaths: u64) {
         self.deaths.store(deaths, Relaxed);
     }
 
     pub(crate) fn interval_ms(&self) -> u64 {
         self.interval_ms.load(Relaxed)
-    }
-
-    /// For waiting until something changes.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
     }
 
     /// What the service knows of itself.
@@ -208,7 +178,7 @@ impl Published {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, PublishedState> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, PublishedState> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -225,7 +195,6 @@ impl Sample {
         }
     }
 
-    /// How old it is.
     pub fn age(&self) -> Duration {
         self.taken.elapsed()
     }
@@ -247,7 +216,6 @@ impl Sample {
     }
 }
 
-/// The time of the system clock.
 pub(crate) fn now() -> Timestamp {
     Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64))
 }

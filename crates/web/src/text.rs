@@ -30,7 +30,6 @@ impl SharedText {
         SharedText { plain: plain.into(), packed: Some(Bytes::from_static(packed)).into() }
     }
 
-    /// As it is.
     pub fn plain(&self) -> Bytes {
         self.plain.clone()
     }

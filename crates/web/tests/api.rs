@@ -85,7 +85,7 @@ fn devices_and_processes_can_be_chosen() {
     assert_eq!((&page["total"], &page["processes"][0]["pid"]), (&json!(2), &json!(101)));
     assert_eq!(served.get("/api/v1/processes?device=0").json()["total"], 0);
     let wrong = served.get("/api/v1/processes?pid=many");
-    assert_eq!((wrong.status, wrong.reason().as_str()), (400, r#"pid="many" is no process id"#));
+    assert_eq!((wrong.status, wrong.reason().as_str()), (400, r#"pid="many" is no whole number from 0 to 4294967295"#));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn what_only_the_service_knows_is_asked_of_it() {
     let served = TestServer::start();
     assert_eq!(
         served.get("/api/v1/buffers?pid=7&kind=l1&sort=age&limit=3&offset=2&device=0").json()["asked"],
-        r#"Buffers { pid: Some(7), device: Some("0"), kind: Some("l1"), order: Age, limit: Some(3), offset: 2 }"#
+        r#"Buffers(Wanted { pid: Some(7), device: Some("0"), kind: Some("l1"), label: None, sort: Age, offset: 2, limit: Some(3) })"#
     );
     let wrong = served.get("/api/v1/buffers?kind=l2");
     assert_eq!(

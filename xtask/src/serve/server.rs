@@ -1,6 +1,7 @@
 //! A server under test: a process with sockets of its own, whose processor time and memory can be read.
 
 use crate::book::this_program;
+use crate::processes::{inner, memory};
 use anyhow::{Context, bail};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
@@ -93,16 +94,13 @@ impl Server {
 
     /// What it has had of the processor, in seconds.
     pub fn cpu(&self) -> anyhow::Result<f64> {
-        let time = clock_getcpuclockid(Pid::from_raw(self.child.id() as i32))?.now()?;
+        let time = clock_getcpuclockid(Pid::from_raw(inner(self.child.id()) as i32))?.now()?;
         Ok(time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
     }
 
     /// A line of its status, in MiB.
     pub fn memory(&self, name: &str) -> anyhow::Result<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such line")?;
-        let number = line.trim_start_matches(':').trim().trim_end_matches(" kB");
-        Ok(number.parse::<f64>()? / 1024.0)
+        memory(self.child.id(), name)
     }
 }
 

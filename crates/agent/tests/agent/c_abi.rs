@@ -81,6 +81,9 @@ fn only_our_names_are_exported() {
         names.into_iter().partition(|name| name.starts_with("_ZN2tt8tt_metal"));
     assert!(interposed.len() > 10, "{interposed:?}");
     expect![[r#"
+        _Exit
+        _ZN2tt3umd7Cluster23get_cluster_descriptionEv
+        _exit
         ttmon_allocate
         ttmon_banks
         ttmon_chip
@@ -277,7 +280,7 @@ fn a_c_program_keeps_a_book() {
               "l1_small": null,
               "left_bytes": 0,
               "trace": null,
-              "unique_id": "1234605616436508552"
+              "unique_id": "1122334455667788"
             },
             {
               "cb": null,

@@ -165,6 +165,11 @@ impl Pages {
         book::read(book::of_file(&self.0)).unwrap()
     }
 
+    /// With the largest free blocks of this moment.
+    pub fn read_with_banks(&self) -> Book {
+        book::read_with_banks(book::of_file(&self.0)).unwrap()
+    }
+
     pub fn table(&self) -> BufferTable {
         book::table(book::of_file(&self.0), &self.read()).unwrap()
     }

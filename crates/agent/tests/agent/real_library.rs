@@ -1,7 +1,7 @@
 //! The agent inside of the real `libtt_metal.so`, on clusters without hardware.
 
 use crate::harness::{self, Harness, Pages, books, compile, newest, value, wheels};
-use ledger::book::{Counter, MemoryKind};
+use ledger::book::{BankReading, Counter, MemoryKind};
 use ledger::wire::Request;
 use rustix::net::{self, AddressFamily, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs;
@@ -129,12 +129,48 @@ fn bank_figures_are_the_allocators_own() {
             std::thread::sleep(Duration::from_millis(60));
             harness.ok(command);
             let figures = book.read().chips[0].banks[MemoryKind::Dram as usize].unwrap();
-            assert!(figures.is_current, "{command}");
             let stats = harness.ok("stats dram");
-            let said = ["allocatable", "allocated", "free", "largest_free", "banks"].map(|name| value(&stats, name));
-            let b = figures.banks;
-            assert_eq!([b.allocatable, b.allocated, b.free, b.largest_free, b.banks.into()], said, "{command}");
+            assert_eq!(figures_of(&figures), stated(&stats), "{command}");
         }
+    }
+}
+
+fn figures_of(bank: &BankReading) -> [Option<u64>; 5] {
+    [Some(bank.allocatable), Some(bank.allocated), Some(bank.free), bank.largest_free, Some(bank.banks.into())]
+}
+
+fn stated(stats: &str) -> [Option<u64>; 5] {
+    ["allocatable", "allocated", "free", "largest_free", "banks"].map(|name| Some(value(stats, name)))
+}
+
+#[test]
+fn the_largest_free_block_is_the_allocators_after_every_event() {
+    let clusters = [("n150.yaml", None), ("p150.yaml", None), ("t3k.yaml", Some("2x4"))];
+    for (wheel, (cluster, shape)) in wheels().iter().flat_map(|wheel| clusters.map(|cluster| (wheel, cluster))) {
+        let mut harness = Harness::start(wheel, cluster, shape);
+        // So many in a row that the allocator is no longer asked with each.
+        harness.ok("hold 3000 2048 2048 dram");
+        harness.ok("hold 300 2048 2048 l1");
+        let book = harness.book();
+        let mut asked_too_early = 0;
+        for n in 0..40 {
+            let kind = ["dram", "l1", "trace"][n % 3];
+            harness.ok(&format!("alloc {n} {} 2048 {kind}", 2048 * (1 + n * 7 % 5)));
+            if n >= 9 && n % 2 == 0 {
+                harness.ok(&format!("free {}", n - 9));
+            }
+            let now = book.read_with_banks();
+            asked_too_early += now.chips.iter().filter(|_| book.read() != now).count();
+            for kind in ["dram", "l1", "l1_small", "trace"] {
+                let stats = harness.ok(&format!("stats {kind}"));
+                let kind = MemoryKind::ALL.into_iter().find(|it| it.name() == kind).unwrap();
+                for chip in &now.chips {
+                    let bank = chip.banks[kind as usize].unwrap();
+                    assert_eq!(figures_of(&bank), stated(&stats), "{cluster} {n} {kind:?} {wheel:?}");
+                }
+            }
+        }
+        assert!(asked_too_early > 20, "{asked_too_early}: the buffers had to say it");
     }
 }
 

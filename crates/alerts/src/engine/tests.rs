@@ -175,14 +175,12 @@ fn a_process_is_identified_by_its_start_and_resolves_at_once() {
 #[test]
 fn memory_left_at_exit_is_reported_while_the_exit_is_recent() {
     let mut engine = Engine::new(vec![rule("left_at_exit > 0")]);
-    let ended = Ended { pid: 7, started_at: None, name: Some("x".into()), device: None, left: Bytes(4096) };
+    let process = Process { name: Some("x".into()), ..Process::new(7) };
+    let exit = ExitRecord { left: Some(Bytes(4096)), ..ExitRecord::of(&process, Timestamp(0)) };
     let mut see =
-        |now, ended: &[Ended]| listed(&engine.observe(Duration::from_secs(now), &snapshot(now, vec![]), ended));
-    assert_eq!(
-        see(0, std::slice::from_ref(&ended)),
-        "[hot pid=7] firing since 0: pid 7 (x): hot (left_at_exit 4.0 KiB)"
-    );
-    assert_eq!(see(1, &[ended]), "");
+        |now, ended: &[&ExitRecord]| listed(&engine.observe(Duration::from_secs(now), &snapshot(now, vec![]), ended));
+    assert_eq!(see(0, &[&exit]), "[hot pid=7] firing since 0: pid 7 (x): hot (left_at_exit 4.0 KiB)");
+    assert_eq!(see(1, &[&exit]), "");
     assert_eq!(see(2, &[]), "[hot pid=7] resolved since 0 until 2: pid 7 (x): resolved, the process exited: hot");
 }
 
@@ -208,7 +206,7 @@ fn the_number_of_followed_subjects_is_bounded() {
         |from: u32| (from..from + 15_000).map(|id| Device { id: DeviceId::Local(id), ..at(Some(90.0)) }).collect();
     engine.observe(Duration::ZERO, &snapshot(0, devices(0)), &[]);
     engine.observe(Duration::from_secs(1), &snapshot(1, devices(100_000)), &[]);
-    assert_eq!((engine.firing().len(), engine.refused()), (20_000, 10_000));
+    assert_eq!(engine.firing().len(), 20_000);
     engine.observe(Duration::from_secs(400), &snapshot(400, vec![]), &[]);
     engine.observe(Duration::from_secs(2000), &snapshot(2000, vec![]), &[]);
     assert!(engine.rules.iter().all(|followed| followed.tracks.is_empty()));

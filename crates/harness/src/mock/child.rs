@@ -56,6 +56,30 @@ pub fn fork(mesh: &mut MockMesh, command: &[&str]) -> Result<String> {
     }
 }
 
+/// A child that does something and ends at once, as the workers of Python's `multiprocessing` do. Replies when it has ended.
+pub fn work(mesh: &mut MockMesh, command: &[&str]) -> Result<String> {
+    let (mut reader, mut writer) = io::pipe()?;
+    // SAFETY: as above.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()).context("cannot fork"),
+        0 => {
+            let reply = mesh.answer(command).unwrap_or_else(|error| format!("failed: {error:#}"));
+            let written = writer.write_all(reply.as_bytes());
+            libc::_exit(if written.is_ok() && !reply.starts_with("failed") { 0 } else { 1 });
+        }
+        child => {
+            drop(writer);
+            let mut reply = String::new();
+            reader.read_to_string(&mut reply)?;
+            let ended = Pid::from_raw(child).map(|child| waitpid(Some(child), WaitOptions::empty()));
+            match ended {
+                Some(Ok(Some((_, status)))) if status.exit_status() == Some(0) => Ok(format!("child={child} {reply}")),
+                _ => bail!("the worker {child} {reply}"),
+            }
+        }
+    }
+}
+
 fn sleep_as_child(mesh: &mut MockMesh, command: &[&str], mut writer: impl Write, parent: u32) -> ! {
     let orphaned = || getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned()) != Some(parent);
     if set_parent_process_death_signal(Some(Signal::KILL)).is_err() || orphaned() {

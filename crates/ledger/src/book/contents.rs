@@ -38,6 +38,9 @@ pub struct Book {
     /// The chips that the process has opened.
     pub chips: Vec<BookChip>,
     pub(super) slots: u32,
+    /// Slots that there is room for, and after them entries of the journal.
+    pub(super) capacity: u32,
+    pub(super) journal: u32,
     /// The sums of the slots that are taken, added up.
     pub(super) table: u64,
 }
@@ -51,6 +54,8 @@ pub struct BookChip {
     pub unique_id: Option<u64>,
     /// Bytes that were still allocated when the device was closed.
     pub left_bytes: u64,
+    /// Addresses at which the allocator's DRAM and L1 begin in each bank, where they are known.
+    pub bases: [Option<u64>; 2],
     /// Counters by [`MemoryKind`].
     pub counters: [Counter; 6],
     /// Bank figures by [`MemoryKind`], for kinds that have banks; absent until the allocator was asked.
@@ -76,15 +81,22 @@ pub struct Counter {
     pub left: u64,
 }
 
-/// What an allocator reported of its banks, and when.
+/// What one bank of an allocator has now; all banks of a kind are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BankReading {
-    /// What the allocator reported.
-    pub banks: AllocatorBanks,
+    /// How many there are.
+    pub banks: u32,
+    /// Bytes per bank that can be handed out at all.
+    pub allocatable: u64,
+    /// Bytes per bank that are handed out.
+    pub allocated: u64,
+    /// Bytes per bank that are left.
+    pub free: u64,
+    /// The largest block of them. Absent when something was allocated or freed since the allocator was asked, and it does not
+    /// follow from the buffers.
+    pub largest_free: Option<u64>,
     /// When the allocator was asked, ns since 1970.
     pub time: u64,
-    /// Whether nothing was allocated or freed since.
-    pub is_current: bool,
 }
 
 /// The live buffers of a process.
@@ -147,6 +159,40 @@ pub enum BookError {
     Impossible(usize, &'static str),
 }
 
+impl Book {
+    /// Takes the figures of the kinds that have banks from these buffers, unless there are others.
+    pub(super) fn recount(&mut self, buffers: &[BookBuffer]) {
+        if self.untabled > 0 {
+            return;
+        }
+        for chip in &mut self.chips {
+            for counter in chip.counters.iter_mut().zip(MemoryKind::ALL).filter(|(_, kind)| kind.has_banks()) {
+                (counter.0.bytes, counter.0.logical, counter.0.buffers) = (0, 0, 0);
+            }
+        }
+        for buffer in buffers.iter().filter(|buffer| buffer.kind.has_banks()) {
+            for chip in buffer.chips.iter() {
+                let Some(chip) = self.chips.get_mut(usize::from(chip)) else { continue };
+                let counter = &mut chip.counters[buffer.kind as usize];
+                counter.bytes = counter.bytes.saturating_add(buffer.bytes());
+                counter.logical = counter.logical.saturating_add(buffer.logical);
+                counter.buffers += 1;
+                counter.peak = counter.peak.max(counter.bytes);
+            }
+        }
+        for chip in &mut self.chips {
+            for (bank, counter) in chip.banks.iter_mut().zip(&chip.counters) {
+                let again = |bank: BankReading| {
+                    let BankReading { banks, allocatable, allocated, free, time, .. } = bank;
+                    let asked = AllocatorBanks { banks, allocatable, allocated, free, largest_free: 0 };
+                    BankReading::of(asked, time, false, counter)
+                };
+                *bank = bank.map(again);
+            }
+        }
+    }
+}
+
 impl Counter {
     /// Whether the figures can be of one process.
     pub(super) fn check(&self) -> Result<(), &'static str> {
@@ -171,12 +217,28 @@ impl BookBuffer {
     }
 }
 
-impl AllocatorBanks {
-    /// How much of the free space a single buffer cannot have: 0 when it is in one piece. Absent when nothing is free.
+impl BankReading {
+    /// How much of the free space a single buffer cannot have: 0 when it is in one block. Absent when nothing is free, and when
+    /// the largest block is not known.
     pub fn fragmentation(&self) -> Option<f64> {
-        (self.free > 0).then(|| 1.0 - self.largest_free as f64 / self.free as f64)
+        self.largest_free.filter(|_| self.free > 0).map(|largest| 1.0 - largest as f64 / self.free as f64)
     }
 
+    /// What the allocator said, with what the counters say now.
+    pub(super) fn of(asked: AllocatorBanks, time: u64, is_current: bool, counter: &Counter) -> BankReading {
+        let AllocatorBanks { banks, allocatable, mut allocated, mut free, largest_free } = asked;
+        let per_bank = counter.bytes.checked_div(u64::from(banks)).unwrap_or(0);
+        if !is_current && counter.bytes.is_multiple_of(u64::from(banks)) && per_bank <= allocatable {
+            (allocated, free) = (per_bank, allocatable - per_bank);
+        }
+        // Where there is nothing, all is one block.
+        let alone = || (allocated == 0 && counter.bytes == 0).then_some(free);
+        let largest_free = if is_current { Some(largest_free) } else { alone() };
+        BankReading { banks, allocatable, allocated, free, largest_free, time }
+    }
+}
+
+impl AllocatorBanks {
     pub(super) fn check(&self) -> Result<(), &'static str> {
         if self.banks == 0 {
             Err("no banks")

@@ -15,7 +15,7 @@
 //! 0         64      who: a record, written once
 //!             0       magic, the eight bytes TTMONBK1
 //!             8       u32 version (1), u32 room for chips (64)
-//!             16      u32 pid as the process calls itself, u32 zero
+//!             16      u32 pid as the process calls itself, u32 room for entries of the journal, zero where there is none
 //!             24      start of the process in clock ticks since boot; 0 when it could not be learnt
 //!             32      when the book was begun, ns since 1970
 //!             40      where the table begins (135168)
@@ -44,7 +44,9 @@
 //!                       0      unique id of the chip, as in the names of tt-metal's regions
 //!                       8      u32 logical device id, u32 flags: 1 in use, 2 the number above is known
 //!                       16     bytes that were still allocated when the device was closed, since the book was begun
-//!                       24…40  zero
+//!                       24     u32 address at which the allocator's DRAM begins in each bank, u32 the same of L1; zero
+//!                              when they are not known
+//!                       32…40  zero
 //!                       48     version
 //!                       56     sum
 //!             128     6×128  counters of DRAM, L1, L1_SMALL, TRACE, CB, KERNEL: pairs
@@ -77,7 +79,13 @@
 //!             56      u32 thread, u16 banks, u8 kind, u8 layout as the runtime numbers it
 //!             64      56 bytes of UTF-8, padded with zeros: label
 //!             120     sum
+//! after the room for slots     the journal: an entry of 8 bytes for each of the latest events, number n at place n mod room
+//!             0       u32 the lower half of n
+//!             4       u32 the slot that the event changed, 0xfffffffe for none, 0xffffffff for several
 //! ```
+//!
+//! The journal gives a reader the table of one moment, however long it takes to copy: of the events that came meanwhile it
+//! copies the slots again, until none has come.
 
 /// The first eight bytes.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"TTMONBK1");
@@ -104,6 +112,10 @@ pub(super) const SLOT: usize = 128;
 pub(super) const SLOT_WORDS: usize = SLOT / 8;
 /// The most slots: a million buffers, 128 MiB. Only the part in use has memory behind it.
 pub(super) const SLOTS: u32 = 1 << 20;
+/// Entries of the journal.
+pub(super) const JOURNAL: u32 = 8192;
+pub(super) const NO_SLOT: u32 = u32::MAX - 1;
+pub(super) const SEVERAL_SLOTS: u32 = u32::MAX;
 /// The longest label.
 pub const LABEL: usize = 56;
 
@@ -129,6 +141,11 @@ pub(super) fn banks_at(chip: usize, kind: usize) -> usize {
 
 pub(super) fn slot_at(slot: usize) -> usize {
     TABLE + slot * SLOT
+}
+
+/// The place of an event in the journal of a book with so much room for slots, and for entries.
+pub(super) fn entry_at(capacity: u32, entries: u32, event: u64) -> usize {
+    slot_at(capacity as usize) + (event % u64::from(entries.max(1))) as usize * 8
 }
 
 /// The sum of a record of up to 31 words at an offset: each word mixed with a large odd number of its own, and so is the offset.

@@ -3,9 +3,11 @@
 //! The process writes it through a [`Writer`], under a lock of its own, in tens of nanoseconds. Whoever may inspect the
 //! process copies it with [`read`] and [`table`], without a lock and without the writer's help.
 //!
-//! In reading order: `layout` has every byte, `contents` what a copy has, `reader` copies, `writer` writes.
+//! In reading order: `layout` has every byte, `contents` what a copy has, `reader` copies, `free_blocks` derives the largest free
+//! block from the buffers, `writer` writes.
 
 mod contents;
+mod free_blocks;
 mod layout;
 mod reader;
 mod writer;
@@ -13,7 +15,7 @@ mod writer;
 pub use contents::{BankReading, Book, BookBuffer, BookChip, BookError, BufferTable, Counter};
 pub use layout::{CHIPS, LABEL};
 pub use model::MemoryKind;
-pub use reader::{each_buffer, of_bytes, of_file, read, table};
+pub use reader::{each_buffer, of_bytes, of_file, read, read_with_banks, table, whole};
 pub use writer::Writer;
 
 /// Some of the chips of one book, bit n for chip n.

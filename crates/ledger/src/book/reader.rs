@@ -2,6 +2,7 @@
 //! hostile: whatever is inconsistent is an error, never a number.
 
 mod records;
+mod whole;
 
 use super::AllocatorBanks;
 use super::contents::{BankReading, Book, BookBuffer, BookChip, BookError, BufferTable, Counter};
@@ -13,6 +14,7 @@ use records::{Pair, SlotContent, entry, is_whole, text, word, words};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+pub use whole::{read_with_banks, whole};
 
 /// Reads bytes at an offset of a book and returns how many there were.
 pub fn of_file(file: &File) -> impl Fn(usize, &mut [u8]) -> io::Result<usize> {
@@ -31,26 +33,34 @@ pub fn of_bytes(bytes: &[u8]) -> impl Fn(usize, &mut [u8]) -> io::Result<usize> 
 
 /// Copies everything but the table.
 pub fn read(source: impl Fn(usize, &mut [u8]) -> io::Result<usize>) -> Result<Book, BookError> {
+    read_trying(&source, MOMENTS, PATIENCE)
+}
+
+fn read_trying(
+    source: &impl Fn(usize, &mut [u8]) -> io::Result<usize>,
+    moments: u32,
+    patience: u32,
+) -> Result<Book, BookError> {
     let (mut copy, mut before) = (vec![0; FIRST_LOOK], Vec::new());
     let mut looks = LOOKS;
     let mut best = Err(BookError::Broken(WHO));
-    for moment in 0..MOMENTS {
-        let mut length = fill(&source, 0, &mut copy)?;
+    for moment in 0..moments {
+        let mut length = fill(source, 0, &mut copy)?;
         let wanted = identity_at(chips_at_most(&copy));
         if length == copy.len() && length < wanted {
             copy.resize(wanted, 0);
-            length += fill(&source, length, &mut copy[length..])?;
+            length += fill(source, length, &mut copy[length..])?;
         }
         // The copy has not changed, so the process does not write: another copy would be the same.
         if moment > 0 && copy[..length] == before {
             break;
         }
-        let mut pages = Pages { source: &source, copy: &copy[..length], looks, torn: None, total: 0 };
+        let mut pages = Pages { source, copy: &copy[..length], looks, torn: None, total: 0 };
         best = pages.book();
         looks = pages.looks;
         match &best {
             // A writer that pauses does so in a moment; one that never does is taken as it is.
-            Ok(book) if book.is_of_one_moment || moment >= PATIENCE => break,
+            Ok(book) if book.is_of_one_moment || moment >= patience => break,
             Err(BookError::Broken(_)) | Ok(_) => {}
             Err(_) => break,
         }
@@ -189,6 +199,8 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
             is_of_one_moment,
             chips,
             slots,
+            capacity,
+            journal: unpack(who[2]).1,
             table: now[5],
         })
     }
@@ -301,7 +313,9 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
             *figures = self.banks(banks_at(chip, kind), &counters[kind])?;
         }
         let unique_id = Some(identity[0]).filter(|_| flags & HAS_UNIQUE_ID != 0);
-        Ok(BookChip { device_id, unique_id, left_bytes: identity[2], counters, banks })
+        let (dram, l1) = unpack(identity[3]);
+        let bases = [dram, l1].map(|base| Some(u64::from(base)).filter(|base| *base > 0));
+        Ok(BookChip { device_id, unique_id, left_bytes: identity[2], bases, counters, banks })
     }
 
     fn banks(&mut self, at: usize, counter: &Counter) -> Result<Option<BankReading>, BookError> {
@@ -313,7 +327,7 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
         }
         banks.check().map_err(|why| BookError::Impossible(at, why))?;
         let is_current = events == counter.allocations.wrapping_add(counter.frees);
-        Ok(Some(BankReading { banks, time, is_current }))
+        Ok(Some(BankReading::of(banks, time, is_current, counter)))
     }
 }
 

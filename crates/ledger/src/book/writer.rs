@@ -1,24 +1,24 @@
 //! Writes the book: many threads of one process, one lock, no waiting for readers.
 //!
-//! In reading order: `state` is what the writer keeps, `records` puts it into the book, `system` is what it asks of the kernel.
+//! In reading order: `state` is what the writer keeps, `change` begins and ends each change, `records` puts it into the book, `system` is what it asks of the kernel.
 
+mod change;
 mod records;
 mod state;
 mod system;
 
 use super::layout::{
-    BEGUN, CHIP, CHIPS, CLOSED, INEXACT, MAGIC, NOW, PAIR, PRODUCER, SLOT, SLOTS, TABLE, TABLE_WAS_FULL, VERSION, WHO,
-    identity_at, pack, place, slot_at, sum,
+    CHIP, CHIPS, CLOSED, INEXACT, JOURNAL, MAGIC, NO_SLOT, NOW, PAIR, PRODUCER, SLOT, SLOTS, TABLE, TABLE_WAS_FULL,
+    VERSION, WHO, identity_at, pack, slot_at, sum,
 };
 use super::{AllocatorBanks, Chips, MemoryKind, NewBuffer};
 use crate::mapping::Mapping;
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::{FlockOperation, MemfdFlags, SealFlags};
 use state::{ChipState, HeadRecord, Spread, TrackedBuffer, WriterState};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use system::{allocate_pages, identity, map_table, now, start_ticks};
 
 /// Writes this process's book.
@@ -32,6 +32,8 @@ pub struct Writer {
     /// What the file is: the program may close it, and open another one under its number.
     identity: (u64, u64),
     map: Mapping,
+    /// Slots that there is room for in the file: the journal comes after them.
+    room: u32,
     /// One here, zero in a forked child.
     mine: Mapping,
     state: Mutex<WriterState>,
@@ -52,12 +54,16 @@ impl Writer {
         let memory = rustix::fs::memfd_create("ttmon-book", flags)?;
         // A program without standard output would otherwise have the book there, and print to it.
         let file = File::from(rustix::io::fcntl_dupfd_cloexec(&memory, 3)?);
+        // Closing it would give up the lock below.
+        drop(memory);
         let (map, capacity) = map_table(&file, slots.min(SLOTS))?;
         map.keep_from_children()?;
         // No process can shorten the file under the mapping, and no other one can write to it. Old kernels lack the latter.
         let _ = rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW);
         let _ = rustix::fs::fcntl_add_seals(&file, SealFlags::FUTURE_WRITE);
         let _ = rustix::fs::fcntl_add_seals(&file, SealFlags::SEAL);
+        // The kernel lists who has a lock: so the book is found though nothing else points at its process. A child does not have it.
+        let _ = rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive);
         let mine = Mapping::zeroed_in_children(8)?;
         mine.store_u64(0, 1);
         let state = WriterState {
@@ -69,14 +75,15 @@ impl Writer {
             in_use: 0,
             remark: 0,
             now: HeadRecord::default(),
+            touched: NO_SLOT,
         };
         let pid = std::process::id();
         let identity = identity(&file)?;
-        let writer = Writer { pid, file, identity, map, mine, state: Mutex::new(state) };
+        let writer = Writer { pid, file, identity, map, room: capacity, mine, state: Mutex::new(state) };
         let who = [
             MAGIC,
             pack(VERSION, CHIPS as u32),
-            pack(pid, 0),
+            pack(pid, JOURNAL),
             start_ticks().unwrap_or(0),
             now(),
             TABLE as u64,
@@ -150,6 +157,16 @@ impl Writer {
         Some(at as u8)
     }
 
+    /// Notes at which address the allocator's DRAM and L1 begin in each bank. Zero when that is not known.
+    pub fn bases(&self, chip: u8, dram: u32, l1: u32) {
+        let Some(mut event) = self.begin() else { return };
+        let registered = u32::from(chip) < event.state.in_use;
+        let Some(chip_state) = event.state.chips.get_mut(usize::from(chip)).filter(|_| registered) else { return };
+        chip_state.bases = [dram, l1];
+        let change = self.put_identity(usize::from(chip), chip_state);
+        event.state.now.changed_by(change);
+    }
+
     /// Enters a buffer. One with the same id is replaced.
     pub fn allocate(&self, new: &NewBuffer) {
         let Some(mut event) = self.begin() else { return };
@@ -163,6 +180,7 @@ impl Writer {
             return;
         }
         let slot = self.free_slot(state);
+        slot.into_iter().for_each(|slot| state.touch(slot));
         let bytes = new.per_bank.saturating_mul(u64::from(new.banks));
         let NewBuffer { id, kind, logical, owner, .. } = *new;
         let sum = slot.map_or(0, |slot| self.put_slot(slot, new, chips, time));
@@ -283,18 +301,20 @@ impl Writer {
         }
     }
 
-    /// Begins a change of the book. It ends when the returned value is dropped.
-    #[inline(always)]
-    fn begin(&self) -> Option<BookChange<'_>> {
-        if !self.is_mine() {
-            return None;
+    /// As [`Writer::close`], for a process that ends at once: a thread that is in the book, perhaps this one under a signal, is not waited
+    /// for.
+    pub fn close_at_once(&self) {
+        const TRIES: u32 = 10_000;
+        // A child of `vfork` has the memory of its parent, which lives on.
+        if !self.is_mine() || std::process::id() != self.pid {
+            return;
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.now.events += 1;
-        self.map.store_words(BEGUN, &[state.now.events, sum(&[state.now.events], BEGUN)]);
-        // What follows must not be seen before.
-        fence(Ordering::Release);
-        Some(BookChange { writer: self, state, time: now() })
+        for _ in 0..TRIES {
+            match self.state.try_lock() {
+                Ok(state) => return self.begun(state).state.now.flags |= CLOSED,
+                Err(_) => std::hint::spin_loop(),
+            }
+        }
     }
 
     fn take_out(&self, state: &mut WriterState, id: u64) -> Option<TrackedBuffer> {
@@ -320,6 +340,7 @@ impl Writer {
                 let at = slot_at(slot as usize);
                 self.map.store_words(at + SLOT - 8, &[0]);
                 self.map.store_words(at, &[0]);
+                state.touch(slot);
                 state.free.push(slot);
             }
             None => state.now.untabled = state.now.untabled.saturating_sub(1),
@@ -346,24 +367,6 @@ impl Writer {
                 None
             }
         }
-    }
-}
-
-/// A change of the book under way.
-struct BookChange<'a> {
-    writer: &'a Writer,
-    state: MutexGuard<'a, WriterState>,
-    time: u64,
-}
-
-impl Drop for BookChange<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        let HeadRecord { events, slots, tabled, untabled, flags, unknown_frees, total, table } = self.state.now;
-        let (buffers, rest) = (pack(tabled, untabled), pack(flags, unknown_frees));
-        let line = [events, pack(self.state.in_use, slots), buffers, rest, total, table, self.time];
-        fence(Ordering::Release);
-        self.writer.put(place(NOW, events), line);
     }
 }
 

@@ -134,11 +134,11 @@ figures! {
         computed(|held, kind| whole(of_banks(held, kind)?.free_bytes.0)));
     /// Largest free block in a bank.
     BANK_LARGEST_FREE("bank_largest_free_bytes", "largest free block per bank", Bytes,
-        computed(|held, kind| whole(of_banks(held, kind)?.largest_free_bytes.0)));
+        computed(|held, kind| whole(of_banks(held, kind)?.largest_free_bytes?.0)));
     /// Part of the free memory of a bank that a single buffer cannot have: 0 when it is in one block.
     FRAGMENTATION("fragmentation", "fragmentation", Share,
         computed(|held, kind| of_banks(held, kind)?.fragmentation.map(Value::Real)));
-    /// How old the largest free block and the fragmentation are: 0 unless something was allocated or freed since.
+    /// How long ago the allocator was asked, when the largest free block is not known now; 0 when the figures are of this moment.
     BANK_AGE("bank_age_seconds", "bank figures age", Seconds,
         computed(|held, kind| Some(Value::Real(of_banks(held, kind)?.age_seconds.unwrap_or(0.0)))));
 }

@@ -8,35 +8,29 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// A field of a filter.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct FilterField {
     source: FieldSource,
     name: Cow<'static, str>,
     aliases: &'static [&'static str],
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 enum FieldSource {
     /// In the process.
     Process(&'static Figure<Process>),
     /// In what it holds on each of its devices.
     Held(Field<Held>),
-    /// In the process and the snapshot.
-    Computed(Computed),
+    /// What takes more than the process to know.
+    Computed(Unit, fn(&Process, &FilterContext) -> Option<f64>),
 }
 
-/// What takes more than the process to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Computed {
-    /// DRAM and L1 in use.
-    Total,
-    /// Bytes gained per minute.
-    Growth,
-    /// DRAM in use, in percent of the DRAM of its devices.
-    Share,
-    /// Seconds since it started.
-    Age,
-}
+static COMPUTED: [(&str, FieldSource); 4] = [
+    ("total", FieldSource::Computed(Unit::Bytes, |process, _| used(process).total().map(|bytes| bytes.0 as f64))),
+    ("growth", FieldSource::Computed(Unit::Bytes, |_, context| context.growth)),
+    ("share", FieldSource::Computed(Unit::Percent, share)),
+    ("age", FieldSource::Computed(Unit::Seconds, age)),
+];
 
 static FIELDS: LazyLock<Vec<FilterField>> = LazyLock::new(|| {
     let processes = PROCESS_FIGURES.iter().map(|row| FilterField {
@@ -51,13 +45,17 @@ static FIELDS: LazyLock<Vec<FilterField>> = LazyLock::new(|| {
         name: field.name(),
         aliases: field.figure.aliases,
     });
-    let computed = Computed::ALL.into_iter().map(|(computed, name)| FilterField {
-        source: FieldSource::Computed(computed),
-        name: name.into(),
-        aliases: &[],
-    });
+    let computed =
+        COMPUTED.iter().map(|(name, source)| FilterField { source: *source, name: (*name).into(), aliases: &[] });
     processes.chain(held).chain(computed).collect()
 });
+
+/// Names are there once.
+impl PartialEq for FilterField {
+    fn eq(&self, other: &FilterField) -> bool {
+        self.name == other.name
+    }
+}
 
 impl FilterField {
     /// All fields, in the order of the tables.
@@ -91,9 +89,7 @@ impl FilterField {
         match self.source {
             FieldSource::Process(row) => row.unit,
             FieldSource::Held(field) => field.figure.unit,
-            FieldSource::Computed(Computed::Total | Computed::Growth) => Unit::Bytes,
-            FieldSource::Computed(Computed::Share) => Unit::Percent,
-            FieldSource::Computed(Computed::Age) => Unit::Seconds,
+            FieldSource::Computed(unit, _) => unit,
         }
     }
 
@@ -110,7 +106,7 @@ impl FilterField {
                 let values = process.devices.iter().filter_map(|held| field.value(held));
                 values.into_iter().any(|value| is(&field.figure.unit.text(&value)))
             }
-            FieldSource::Computed(_) => false,
+            FieldSource::Computed(..) => false,
         }
     }
 
@@ -123,33 +119,27 @@ impl FilterField {
                 let is_sum = matches!(field.figure.unit, Unit::Bytes | Unit::Count);
                 numbers.reduce(|a, b| if is_sum { a + b } else { a.max(b) })
             }
-            FieldSource::Computed(computed) => computed.number(process, context),
+            FieldSource::Computed(_, number) => number(process, context),
         }
     }
 }
 
-impl Computed {
-    const ALL: [(Computed, &'static str); 4] =
-        [(Computed::Total, "total"), (Computed::Growth, "growth"), (Computed::Share, "share"), (Computed::Age, "age")];
+fn used(process: &Process) -> Usage {
+    process.devices.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage))
+}
 
-    fn number(self, process: &Process, context: &FilterContext) -> Option<f64> {
-        let number = |bytes: Bytes| bytes.0 as f64;
-        let used = || process.devices.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
-        match self {
-            Computed::Total => used().total().map(number),
-            Computed::Growth => context.growth,
-            Computed::Share => {
-                let devices = &context.snapshot.devices;
-                let total = |held: &Held| devices.iter().find(|device| device.id == held.id)?.memory.dram_total;
-                let total: Bytes = process.devices.iter().map(total).sum::<Option<Bytes>>()?;
-                Some(number(used().dram_used?) / number(total) * 100.0).filter(|share| share.is_finite())
-            }
-            Computed::Age => {
-                let milliseconds = context.snapshot.taken_at.0.checked_sub(process.started_at?.0)?;
-                Some(milliseconds as f64 / 1000.0).filter(|age| *age >= 0.0)
-            }
-        }
-    }
+/// DRAM in use, in percent of the DRAM of its devices.
+fn share(process: &Process, context: &FilterContext) -> Option<f64> {
+    let devices = &context.snapshot.devices;
+    let total = |held: &Held| devices.iter().find(|device| device.id == held.id)?.memory.dram_total;
+    let total: Bytes = process.devices.iter().map(total).sum::<Option<Bytes>>()?;
+    Some(used(process).dram_used?.0 as f64 / total.0 as f64 * 100.0).filter(|share| share.is_finite())
+}
+
+/// Seconds since it started.
+fn age(process: &Process, context: &FilterContext) -> Option<f64> {
+    let milliseconds = context.snapshot.taken_at.0.checked_sub(process.started_at?.0)?;
+    Some(milliseconds as f64 / 1000.0).filter(|age| *age >= 0.0)
 }
 
 /// The id of a container alone, without engine and pod.

@@ -15,7 +15,7 @@ mod fields;
 mod parse;
 
 use crate::figure::process::{COMMAND, CONTAINER, NAME, USER};
-use crate::{Process, Snapshot};
+use crate::{Comparison, Process, Snapshot};
 use fields::FilterField;
 use std::fmt;
 
@@ -56,22 +56,12 @@ enum Node {
     Compare(&'static FilterField, Comparison, Amount),
 }
 
-/// How a number is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
-    AtLeast,
-    AtMost,
-    More,
-    Less,
-    Equal,
-}
-
 /// A number as it was typed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Amount {
     number: f64,
-    /// The letter of its unit.
-    unit: Option<char>,
+    /// The letter of its unit, and what that multiplies it by.
+    unit: Option<(char, f64)>,
 }
 
 /// The syntax in one line, without the fields.
@@ -111,58 +101,15 @@ impl Node {
             }),
             Node::Equals(field, wanted) => field.has(process, |text| text == wanted),
             Node::Contains(field, wanted) => field.has(process, |text| text.contains(wanted)),
-            Node::Compare(field, comparison, amount) => {
-                field.number(process, context).is_some_and(|value| comparison.holds(value, amount.value()))
-            }
+            Node::Compare(field, comparison, amount) => field.number(process, context).is_some_and(|value| {
+                comparison.holds(value, amount.number * amount.unit.map_or(1.0, |(_, factor)| factor))
+            }),
         }
     }
 }
 
 fn lower(text: &str) -> String {
     text.to_lowercase()
-}
-
-impl Comparison {
-    /// All comparisons. The longer signs come first, so that they are found first.
-    const ALL: [Comparison; 5] =
-        [Comparison::AtLeast, Comparison::AtMost, Comparison::More, Comparison::Less, Comparison::Equal];
-
-    fn sign(self) -> &'static str {
-        match self {
-            Comparison::AtLeast => ">=",
-            Comparison::AtMost => "<=",
-            Comparison::More => ">",
-            Comparison::Less => "<",
-            Comparison::Equal => ":",
-        }
-    }
-
-    fn holds(self, a: f64, b: f64) -> bool {
-        match self {
-            Comparison::AtLeast => a >= b,
-            Comparison::AtMost => a <= b,
-            Comparison::More => a > b,
-            Comparison::Less => a < b,
-            Comparison::Equal => a == b,
-        }
-    }
-}
-
-impl Amount {
-    fn value(self) -> f64 {
-        const KIB: f64 = 1024.0;
-        let factor = match self.unit {
-            Some('K') => KIB,
-            Some('M') => KIB * KIB,
-            Some('G') => KIB * KIB * KIB,
-            Some('T') => KIB * KIB * KIB * KIB,
-            Some('m') => 60.0,
-            Some('h') => 3600.0,
-            Some('d') => 86400.0,
-            _ => 1.0,
-        };
-        self.number * factor
-    }
 }
 
 impl fmt::Display for FilterError {
@@ -198,8 +145,9 @@ impl fmt::Display for Node {
             Node::Equals(field, text) => write!(f, "{}:{}", field.word(), parse::quoted(text, false)),
             Node::Contains(field, text) => write!(f, "{}~{}", field.word(), parse::quoted(text, false)),
             Node::Compare(field, comparison, Amount { number, unit }) => {
-                let unit = unit.map(String::from).unwrap_or_default();
-                write!(f, "{}{}{number}{unit}", field.word(), comparison.sign())
+                let unit = unit.map(|(letter, _)| letter.to_string()).unwrap_or_default();
+                let sign = if *comparison == Comparison::Is { ":" } else { comparison.name() };
+                write!(f, "{}{sign}{number}{unit}", field.word())
             }
         }
     }

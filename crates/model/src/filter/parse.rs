@@ -1,7 +1,8 @@
 //! From a text to a filter, or to what is wrong with it.
 
 use super::fields::FilterField;
-use super::{Amount, Comparison, FilterError, Node, lower};
+use super::{Amount, FilterError, Node, lower};
+use crate::Comparison;
 use crate::figure::Unit;
 use crate::text::nearest;
 
@@ -74,16 +75,20 @@ impl FilterParser {
 
     /// Whether a connective comes next; if so it is read.
     fn connective(&mut self, word: &str) -> bool {
-        let end = self.word_end();
-        let is_it = self.rest[self.at..end].iter().collect::<String>().eq_ignore_ascii_case(word);
+        let is_it = self.word().eq_ignore_ascii_case(word);
         if is_it {
-            self.at = end;
+            self.at = self.word_end();
             self.skip_blanks();
         }
         is_it
     }
 
-    /// Where the unquoted word that begins here ends.
+    /// The unquoted word that begins here.
+    fn word(&self) -> String {
+        self.rest[self.at..self.word_end()].iter().collect()
+    }
+
+    /// Where that word ends.
     fn word_end(&self) -> usize {
         let ends = |c: &char| c.is_whitespace() || matches!(c, '(' | ')' | '"');
         self.rest[self.at..].iter().position(ends).map_or(self.rest.len(), |n| self.at + n)
@@ -101,16 +106,12 @@ impl FilterParser {
         let mut all = vec![self.term()?];
         loop {
             let joined = self.connective("and");
-            let ends = self.peek().is_none_or(|c| c == ')') || self.is_before("or");
+            let ends = self.peek().is_none_or(|c| c == ')') || self.word().eq_ignore_ascii_case("or");
             if ends && !joined {
                 return Ok(single(all, Node::All));
             }
             all.push(self.term()?);
         }
-    }
-
-    fn is_before(&self, word: &str) -> bool {
-        self.rest[self.at..self.word_end()].iter().collect::<String>().eq_ignore_ascii_case(word)
     }
 
     fn term(&mut self) -> Result<Node, FilterError> {
@@ -131,7 +132,7 @@ impl FilterParser {
         if self.connective("not") {
             return Ok(Node::Not(Box::new(self.term()?)));
         }
-        if is_connective(&self.rest[at..self.word_end()].iter().collect::<String>()) {
+        if is_connective(&self.word()) {
             return Err(self.wrong(at, "expected a term before this"));
         }
         match c {
@@ -199,10 +200,12 @@ impl FilterParser {
 
     /// What a number is compared with.
     fn comparison(&mut self, field: &'static FilterField, operator: &str, at: usize) -> Result<Node, FilterError> {
-        let comparison = Comparison::ALL.into_iter().find(|comparison| comparison.sign() == operator);
         // What is measured is hardly ever equal.
-        let fits = |comparison: &Comparison| *comparison != Comparison::Equal || field.unit() == Unit::Count;
-        let Some(comparison) = comparison.filter(fits) else {
+        let comparison = match operator {
+            ":" => (field.unit() == Unit::Count).then_some(Comparison::Is),
+            sign => Comparison::named(sign),
+        };
+        let Some(comparison) = comparison else {
             return Err(self.wrong(at, format!("`{}` is a number; expected > < >= or <=", field.word())));
         };
         Ok(Node::Compare(field, comparison, self.amount(field)?))
@@ -210,15 +213,9 @@ impl FilterParser {
 
     /// Reads the operator that is here.
     fn operator(&mut self) -> &'static str {
-        let next = self.rest.get(self.at + 1);
-        let operator = match (self.peek(), next) {
-            (Some('>'), Some('=')) => ">=",
-            (Some('<'), Some('=')) => "<=",
-            (Some('>'), _) => ">",
-            (Some('<'), _) => "<",
-            (Some('~'), _) => "~",
-            _ => ":",
-        };
+        let rest = &self.rest[self.at..];
+        let is_here = |sign: &&str| sign.chars().eq(rest.iter().copied().take(sign.len()));
+        let operator = [">=", "<=", ">", "<", "~"].into_iter().find(is_here).unwrap_or(":");
         self.at += operator.len();
         operator
     }
@@ -252,7 +249,7 @@ impl FilterParser {
 
     fn amount(&mut self, field: &FilterField) -> Result<Amount, FilterError> {
         let (at, end) = (self.at, self.word_end());
-        let typed: String = self.rest[at..end].iter().collect();
+        let typed = self.word();
         self.at = end;
         let digits = typed.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
         let number = digits.parse::<f64>().ok().filter(|number| number.is_finite());
@@ -260,9 +257,9 @@ impl FilterParser {
         let (units, example) = units(field.unit());
         let letters = &typed[digits.len()..];
         // `1G`, `1GB` and `1GiB` are the same here, as everywhere in this program.
-        let letter = letters.strip_suffix(['B', 'b']).filter(|_| units.contains(&'K')).unwrap_or(letters);
+        let letter = letters.strip_suffix(['B', 'b']).filter(|_| units == BYTES).unwrap_or(letters);
         let letter = if letter.len() > 1 { letter.strip_suffix('i').unwrap_or(letter) } else { letter };
-        let unit = units.iter().copied().find(|unit| unit.to_string().eq_ignore_ascii_case(letter));
+        let unit = units.iter().copied().find(|(unit, _)| unit.to_string().eq_ignore_ascii_case(letter));
         match number {
             Some(number) if letter.is_empty() || unit.is_some() => Ok(Amount { number, unit }),
             _ => {
@@ -274,12 +271,15 @@ impl FilterParser {
     }
 }
 
-/// The letters that may follow a number, and an example.
-fn units(unit: Unit) -> (&'static [char], &'static str) {
+const BYTES: &[(char, f64)] =
+    &[('K', (1u64 << 10) as f64), ('M', (1u64 << 20) as f64), ('G', (1u64 << 30) as f64), ('T', (1u64 << 40) as f64)];
+
+/// The letters that may follow a number, what they multiply it by, and an example.
+fn units(unit: Unit) -> (&'static [(char, f64)], &'static str) {
     match unit {
-        Unit::Bytes | Unit::BytesPerSecond => (&['K', 'M', 'G', 'T'], "4096, 512K, 100M, 1.5G or 1T"),
-        Unit::Percent => (&['%'], "50"),
-        Unit::Seconds => (&['s', 'm', 'h', 'd'], "90, 10s, 5m, 2h or 1d"),
+        Unit::Bytes | Unit::BytesPerSecond => (BYTES, "4096, 512K, 100M, 1.5G or 1T"),
+        Unit::Percent => (&[('%', 1.0)], "50"),
+        Unit::Seconds => (&[('s', 1.0), ('m', 60.0), ('h', 3600.0), ('d', 86400.0)], "90, 10s, 5m, 2h or 1d"),
         _ => (&[], "4711"),
     }
 }
@@ -292,11 +292,5 @@ fn unknown(name: &str) -> String {
 
 /// A single term needs no list.
 fn single(mut all: Vec<Node>, many: fn(Vec<Node>) -> Node) -> Node {
-    match (all.len(), all.pop()) {
-        (1, Some(one)) => one,
-        (_, last) => {
-            all.extend(last);
-            many(all)
-        }
-    }
+    if all.len() == 1 { all.remove(0) } else { many(all) }
 }

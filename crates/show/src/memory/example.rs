@@ -52,7 +52,7 @@ fn held_of(device: &Device) -> Held {
             allocatable_bytes: Bytes(allocatable),
             allocated_bytes: Bytes(bytes / u64::from(count)),
             free_bytes: Bytes(free),
-            largest_free_bytes: Bytes(free / 8 * 7),
+            largest_free_bytes: Some(Bytes(free / 8 * 7)),
             fragmentation: Some(0.125),
             age_seconds: None,
         };
@@ -98,7 +98,7 @@ fn book(snapshot: &Snapshot) -> Kept {
         events: 7,
         chips: vec![ChipMemory {
             device_id: 7,
-            unique_id: Some(0x8F3A_6C21_D4E5_B790u64.to_string()),
+            unique_id: Some("8F3A6C21D4E5B790".into()),
             left_bytes: Bytes(0),
             kinds: exact,
         }],

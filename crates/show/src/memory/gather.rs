@@ -2,8 +2,8 @@
 
 use super::view::{Area, Banks, Buffer, Chip, Death, Holder, Kind, Part, SCHEMA, View};
 use model::{
-    BankFigures, Bytes, ChipMatch, Device, DeviceId, Held, KindFigures, MemoryKind, Process, ProcessMemory, Snapshot,
-    Source, Timestamp, Usage, chip_match,
+    BankFigures, Bytes, ChipMatch, Device, DeviceId, Exact, Held, KindFigures, MemoryKind, Process, ProcessMemory,
+    Snapshot, Source, Usage, chip_match, chip_of_text,
 };
 use std::cmp::Reverse;
 
@@ -106,7 +106,8 @@ fn banks(all: &[BankFigures]) -> Option<Banks> {
     let allocatable = all.iter().map(|banks| banks.allocatable_bytes).min()?;
     let allocated: Bytes = all.iter().map(|banks| banks.allocated_bytes).sum();
     let free = if all.len() == 1 { first.free_bytes } else { Bytes(allocatable.0.saturating_sub(allocated.0)) };
-    let largest = all.iter().map(|banks| banks.largest_free_bytes).min()?;
+    let largest: Option<Vec<Bytes>> = all.iter().map(|banks| banks.largest_free_bytes).collect();
+    let largest = largest.and_then(|all| all.into_iter().min());
     let greatest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
     Some(Banks {
         count: all.iter().all(|banks| banks.count == count).then_some(count),
@@ -114,11 +115,39 @@ fn banks(all: &[BankFigures]) -> Option<Banks> {
         allocated_bytes: Some(allocated),
         allocated_is_at_least: false,
         free_bytes: Some(free),
-        largest_free_bytes: Some(largest.min(free)),
-        fragmentation: greatest(&mut all.iter().filter_map(|banks| banks.fragmentation)),
+        largest_free_bytes: largest.map(|largest| largest.min(free)),
+        fragmentation: greatest(&mut all.iter().filter_map(|banks| banks.fragmentation)).filter(|_| largest.is_some()),
         age_seconds: greatest(&mut all.iter().filter_map(|banks| banks.age_seconds)),
         allocators: all.len() as u32,
     })
+}
+
+/// Takes the figures of processes from books that were read with their buffers: then totals and buffers are of the same moment. `all`
+/// has the other devices, where some were chosen.
+pub fn adopt(snapshot: &mut Snapshot, all: Option<&Snapshot>, books: &[Kept]) {
+    for kept in books.iter().filter(|kept| kept.memory.exact) {
+        let all = all.unwrap_or(snapshot);
+        let Some(process) = all.processes.iter().find(|process| process.pid == kept.pid) else { continue };
+        let names = device_names(&kept.memory, process, &all.devices);
+        for ((_, place), chip) in names.into_iter().zip(&kept.memory.chips) {
+            if let ChipPlace::Here(id) = place {
+                replace(snapshot, kept.pid, &id, chip.kinds.clone());
+            }
+        }
+    }
+}
+
+/// Replaces the exact figures of a process on a device, and what the device has in use with them.
+pub fn replace(snapshot: &mut Snapshot, pid: u32, id: &DeviceId, exact: Exact) {
+    let process = snapshot.processes.iter_mut().find(|process| process.pid == pid);
+    let mut devices = process.into_iter().flat_map(|process| &mut process.devices);
+    let Some(held) = devices.find(|held| held.id == *id && held.source == Some(Source::Exact)) else { return };
+    let (before, now) = (held.usage, exact.usage());
+    (held.usage, held.exact) = (now, Some(Box::new(exact)));
+    if let Some(device) = snapshot.devices.iter_mut().find(|device| device.id == *id) {
+        let usage = device.memory.usage().minus(before).plus(now);
+        device.memory.count(usage);
+    }
 }
 
 /// The largest buffers of all books that are on a chip which is shown. `all` has the others as well: which chip a book means
@@ -132,24 +161,21 @@ pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept], most: usize)
             continue;
         }
         let Some(process) = all.processes.iter().find(is_its) else { continue };
-        let names = device_names(&kept.memory, process, &all.devices);
+        let mut places = device_names(&kept.memory, process, &all.devices);
+        places.retain(|(_, place)| match place {
+            ChipPlace::Here(id) => is_shown(id),
+            ChipPlace::Elsewhere => false,
+            ChipPlace::Unknown => true,
+        });
         let live = kept.memory.buffers.iter().flatten();
         let on_shown = live.filter_map(|buffer| {
-            let places: Vec<&ChipPlace> = names
-                .iter()
-                .filter(|(number, _)| buffer.device_ids.contains(number))
-                .map(|(_, place)| place)
-                .filter(|place| match place {
-                    ChipPlace::Here(id) => is_shown(id),
-                    ChipPlace::Elsewhere => false,
-                    ChipPlace::Unknown => true,
-                })
-                .collect();
-            let named = places.iter().filter_map(|place| match place {
+            let mut its = places.iter().filter(|(number, _)| buffer.device_ids.contains(number)).peekable();
+            its.peek()?;
+            let named = its.filter_map(|(_, place)| match place {
                 ChipPlace::Here(id) => Some(id.to_string()),
                 ChipPlace::Elsewhere | ChipPlace::Unknown => None,
             });
-            (!places.is_empty()).then(|| Buffer {
+            Some(Buffer {
                 pid: Some(process.pid),
                 devices: named.collect(),
                 kind: buffer.kind.clone(),
@@ -159,7 +185,8 @@ pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept], most: usize)
                 banks: Some(buffer.banks),
                 address: buffer.address,
                 address_is_relative: false,
-                age_seconds: age(snapshot.taken_at, buffer.allocated_at),
+                // Buffers are read a moment after the snapshot was taken.
+                age_seconds: Some((snapshot.taken_at.0 - buffer.allocated_at.0).max(0) as f64 / 1000.0),
                 label: buffer.label.clone(),
             })
         });
@@ -169,11 +196,6 @@ pub fn buffers(snapshot: &Snapshot, all: &Snapshot, books: &[Kept], most: usize)
     largest.sort_by_key(|buffer| (Reverse(buffer.bytes), buffer.age_seconds.map(|age| Reverse(age as u64))));
     largest.truncate(most);
     largest
-}
-
-fn age(now: Timestamp, then: Timestamp) -> Option<f64> {
-    // Buffers are read a moment after the snapshot was taken.
-    Some((now.0 - then.0).max(0) as f64 / 1000.0)
 }
 
 /// Where a chip of a book is.
@@ -191,7 +213,7 @@ fn device_names(memory: &ProcessMemory, process: &Process, devices: &[Device]) -
     let held: Vec<&Device> =
         devices.iter().filter(|device| process.devices.iter().any(|held| held.id == device.id)).collect();
     let place = |chip: &model::ChipMemory| {
-        let Some(number) = chip.unique_id.as_deref().and_then(|id| id.parse().ok()) else {
+        let Some(number) = chip.unique_id.as_deref().and_then(chip_of_text) else {
             return if held.is_empty() { ChipPlace::Elsewhere } else { ChipPlace::Unknown };
         };
         let mut of_board: Vec<&DeviceId> = Vec::new();
@@ -235,7 +257,7 @@ mod tests {
             allocatable_bytes: Bytes(1000),
             allocated_bytes: Bytes(allocated),
             free_bytes: Bytes(1000 - allocated),
-            largest_free_bytes: Bytes(largest),
+            largest_free_bytes: Some(Bytes(largest)),
             fragmentation: Some(1.0 - largest as f64 / (1000 - allocated) as f64),
             age_seconds: None,
         }
@@ -288,11 +310,11 @@ mod tests {
             .collect();
         let chips = numbers.iter().enumerate().map(|(n, number)| model::ChipMemory {
             device_id: n as u32,
-            unique_id: Some(number.to_string()),
+            unique_id: Some(model::chip_text(*number)),
             left_bytes: Bytes(0),
-            kinds: model::Exact {
+            kinds: Exact {
                 dram: Some(KindFigures { bytes: Bytes(n as u64), ..KindFigures::default() }),
-                ..model::Exact::default()
+                ..Exact::default()
             },
         });
         let memory = ProcessMemory {
@@ -301,8 +323,8 @@ mod tests {
             exact: true,
             remark: None,
             closed: false,
-            began_at: Timestamp(0),
-            changed_at: Timestamp(0),
+            began_at: model::Timestamp(0),
+            changed_at: model::Timestamp(0),
             events: 0,
             chips: chips.collect(),
             buffers: None,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form. Additions keep the number; a changed meaning raises it.
 pub const SCHEMA: u32 = 1;
-/// So many of the largest buffers are kept.
+/// So many of the largest buffers are shown to people. JSON has all.
 pub const LARGEST: usize = 50;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct View {
     pub processes: Vec<Holder>,
     pub buffers: Vec<Buffer>,
     /// Those that there was no room for, here or in the agents' tables.
-    #[serde(skip)]
+    #[serde(default)]
     pub unlisted_buffers: u64,
     /// Processes that exited with device memory; only a service keeps a record of them.
     pub deaths: Vec<Death>,

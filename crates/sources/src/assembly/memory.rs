@@ -12,7 +12,7 @@ use crate::maps::Inode;
 use crate::procs::ProcessFacts;
 use crate::shm::{FoundRegion, Kinds};
 use ledger::book::{BookChip, MemoryKind};
-use model::{Bytes, Device, DeviceId, Held, Source, Usage, chip_match};
+use model::{Bytes, Device, DeviceId, Held, Source, Usage, chip_match, chip_text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The divided regions of each chip. `None` for one that cannot be read.
@@ -29,16 +29,25 @@ impl Draft<'_> {
     }
 
     fn add_book(&mut self, pid: u32, facts: &ProcessFacts, found: &FoundBook) {
+        // One that is known by its book alone may have chips that are only simulated.
+        let holds_one = self.holders.values().any(|holders| holders.contains(&pid));
+        let has_region = facts.maps.as_ref().is_ok_and(|maps| !maps.regions.is_empty());
+        let is_ours = |id: &Option<DeviceId>| holds_one || has_region || id.is_some();
         let book = match &found.book {
             Ok(book) => book,
+            Err(_) if !is_ours(&None) => return,
             Err(why) => return self.trouble.add(&found.path, why),
         };
-        if let Some(remark) = &book.remark {
+        if let Some(remark) = book.remark.as_ref().filter(|_| is_ours(&None)) {
             self.trouble.add(&found.path, remark);
         }
         let now = wall_clock().0.max(0) as u64 * 1_000_000;
         let mut is_complete = book.remark.is_none();
         for chip in &book.chips {
+            let id = chip_of_book(chip, facts, &self.devices, &self.holders);
+            if !is_ours(&id) {
+                continue;
+            }
             match self.chip_of_page(chip, facts) {
                 Ok(id) => {
                     let exact = books::exact(chip, now);
@@ -48,6 +57,8 @@ impl Draft<'_> {
                 }
                 Err(why) => {
                     is_complete = false;
+                    // It is shown, without figures.
+                    id.into_iter().filter(|_| !holds_one).for_each(|id| _ = self.entry(pid, id));
                     self.trouble.add(&found.path, why);
                 }
             }
@@ -213,7 +224,8 @@ fn unknown_chip(chip: &BookChip) -> String {
     let logical = chip.device_id;
     match chip.unique_id {
         Some(number) => {
-            format!("its device {logical} (chip {number}) cannot be matched with one device of this machine")
+            let chip = chip_text(number);
+            format!("its device {logical} (chip {chip}) cannot be matched with one device of this machine")
         }
         None => format!("it is not known which device of this machine its device {logical} is"),
     }

@@ -1,24 +1,15 @@
 //! One process in detail: what it holds, its buffers, its past, its surroundings.
 
-use super::scroll;
-use crate::keys::KeyPress;
+use super::processes::duration;
+use crate::keys::{self, KeyPress};
 pub use crate::overlay::Detail;
-use crate::paint::{clear, frame, put};
+use crate::paint::{Buffer, Rect, Tone, clear, frame, put};
 use crate::state::{Overlay, TopState};
-use crate::theme::Tone;
-use crossterm::event::{KeyCode, KeyModifiers, MouseEvent};
+use crossterm::event::KeyCode;
 use model::{Bytes, Exact, MemoryKind, Process, Runtime, Timestamp};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use show::text::clean;
+use show::text::{clean, count};
 
 type DetailLine = (String, Tone);
-
-impl Detail {
-    pub fn of(pid: u32) -> Detail {
-        Detail { pid, scroll: 0 }
-    }
-}
 
 pub fn draw(state: &TopState, detail: &Detail, area: Rect, buf: &mut Buffer) {
     let area = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
@@ -55,7 +46,7 @@ fn lines(state: &TopState, pid: u32, width: usize) -> Vec<DetailLine> {
     }
     for buffer in &closer.buffers {
         let bytes = buffer.bytes.map_or(absent.into(), |bytes| bytes.to_string());
-        let age = buffer.age_seconds.map_or(absent.into(), |seconds| format!("{} ago", age(seconds)));
+        let age = buffer.age_seconds.map_or(absent.into(), |seconds| format!("{} ago", duration(seconds)));
         let (devices, label) = (buffer.devices.join(","), buffer.label.as_deref().unwrap_or(""));
         let kind = buffer.kind.to_uppercase();
         let text = format!("  {bytes:>10} {kind:<8} dev {devices:<5} {:#x} {age:>11}  {label}", buffer.address);
@@ -100,9 +91,9 @@ fn describe(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
     let user = or_absent(process.user.clone());
     let container = process.container.as_ref().map(|name| format!(", in {name}")).unwrap_or_default();
     lines.push((format!("User       {user}{container}{runtime}"), Tone::Plain));
-    let since = process
-        .started_at
-        .map(|start| format!("{}, {} ago", state.local(start).strftime("%Y-%m-%d %H:%M:%S"), age(seconds(start, now))));
+    let since = process.started_at.map(|start| {
+        format!("{}, {} ago", state.local(start).strftime("%Y-%m-%d %H:%M:%S"), duration(seconds(start, now)))
+    });
     lines.push((format!("Started    {}", or_absent(since)), Tone::Plain));
     let cpu = or_absent(process.host_cpu_percent.map(|cpu| format!("{cpu:.0} % of a core")));
     let resident = or_absent(process.host_memory.map(|bytes| bytes.to_string()));
@@ -145,12 +136,14 @@ fn particulars(exact: &Exact, lines: &mut Vec<DetailLine>) {
         let banks = figures.banks.map(|banks| {
             let fragmentation =
                 banks.fragmentation.map_or(String::new(), |part| format!(", fragmentation {:.0} %", part * 100.0));
-            format!("{} banks, largest free block {} in each{fragmentation}", banks.count, banks.largest_free_bytes)
+            let largest = banks.largest_free_bytes;
+            let block = largest.map_or(String::new(), |largest| format!(", largest free block {largest} in each"));
+            format!("{} banks{block}{fragmentation}", banks.count)
         });
-        let noun = if figures.buffers == 1 { "buffer" } else { "buffers" };
+        let buffers = count(figures.buffers, "buffer", "buffers");
         let text = format!(
-            "       {name:<8} {} {noun}, peak {}, {} allocations, {} frees",
-            figures.buffers, figures.peak_bytes, figures.allocations, figures.frees
+            "       {name:<8} {buffers}, peak {}, {} allocations, {} frees",
+            figures.peak_bytes, figures.allocations, figures.frees
         );
         lines.push((text, Tone::Faint));
         lines.extend(banks.map(|banks| (format!("{:16}{banks}", ""), Tone::Faint)));
@@ -166,7 +159,7 @@ fn history(state: &TopState, pid: u32, width: usize, lines: &mut Vec<DetailLine>
     if points.len() < 2 || to.0 <= from.0 || width < 10 {
         return;
     }
-    heading(&format!("All device memory, last {}, at most {}", age(seconds(*from, *to)), Bytes(most)), lines);
+    heading(&format!("All device memory, last {}, at most {}", duration(seconds(*from, *to)), Bytes(most)), lines);
     lines.push((format!("  {}", sparks(&points, width - 2, state.theme.unicode)), Tone::Good));
 }
 
@@ -199,33 +192,16 @@ fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     (to.0 - from.0).max(0) as f64 / 1000.0
 }
 
-fn age(seconds: f64) -> String {
-    let whole = seconds.max(0.0) as u64;
-    match whole {
-        0..60 => format!("{whole}s"),
-        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
-        3600..86_400 => format!("{}h{:02}m", whole / 3600, whole / 60 % 60),
-        _ => format!("{}d{:02}h", whole / 86_400, whole / 3600 % 24),
-    }
-}
-
 /// A key was pressed. `None` closes the window.
-pub fn press(state: &mut TopState, mut detail: Detail, (code, _): KeyPress) -> Option<Overlay> {
-    if matches!(code, KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q')) {
+pub fn press(state: &TopState, mut detail: Detail, key: KeyPress) -> Option<Overlay> {
+    if matches!(key.0, KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q')) {
         return None;
     }
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
     let width = usize::from(state.area.width.saturating_sub(4));
     let last = lines(state, detail.pid, width).len().saturating_sub(page);
-    detail.scroll = scroll::pressed(code, detail.scroll, page, last);
+    detail.scroll = keys::scrolled(key, detail.scroll, page, last).unwrap_or(detail.scroll.min(last));
     Some(Overlay::Detail(detail))
-}
-
-pub fn mouse(state: &mut TopState, detail: Detail, event: MouseEvent) -> Option<Overlay> {
-    match scroll::turned(event, state.area) {
-        Some(code) => press(state, detail, (code, KeyModifiers::NONE)),
-        None => Some(Overlay::Detail(detail)),
-    }
 }
 
 #[cfg(test)]

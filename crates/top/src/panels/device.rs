@@ -1,19 +1,15 @@
 //! One device in detail: everything that the table of figures has, by sections, and the processes that hold it.
 
 use super::devices::figures;
-use super::scroll;
-use crate::keys::KeyPress;
-use crate::paint::{clear, frame, put, wrapped};
+use crate::keys::{self, KeyPress};
+use crate::paint::{Buffer, Rect, Tone, clear, frame, put, wrapped};
 use crate::state::{Overlay, TopState};
-use crate::theme::Tone;
 use crate::unit_text::UnitText;
-use crossterm::event::{KeyCode, KeyModifiers, MouseEvent};
+use crossterm::event::KeyCode;
 use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE};
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use show::text::{clean, width};
+use show::text::{clean, count, width};
 
 /// Columns for the titles of figures, and for values that have a limit.
 const TITLES: u16 = 35;
@@ -44,7 +40,7 @@ pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
         frame(buf, area, "no device", theme);
         return;
     };
-    let name = format!("device {}, {}", figures::name(device, theme), figures::board(device, theme));
+    let name = format!("device {}, {}", figures::name(device, theme.glyphs()), figures::board(device, theme.glyphs()));
     let keys = "Up, Down: scroll; Tab: next device; Esc: close";
     let inner = frame(buf, area, &format!("{name}: {keys}"), theme);
     let columns = columns(state, device, inner.width);
@@ -59,7 +55,7 @@ pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
     }
     let below = rows.saturating_sub(scroll + usize::from(inner.height));
     if below > 0 && !inner.is_empty() {
-        let text = if below == 1 { " 1 more line ".to_owned() } else { format!(" {below} more lines ") };
+        let text = format!(" {} ", count(below as u64, "more line", "more lines"));
         put(buf, inner.x + 1, area.bottom() - 1, inner.right(), &text, theme.style(Tone::Faint));
     }
 }
@@ -230,24 +226,17 @@ fn holders(state: &TopState, device: &Device) -> Vec<FactLine> {
 }
 
 /// A key was pressed. `None` closes the window.
-pub fn press(state: &mut TopState, at: usize, (code, _): KeyPress) -> Option<Overlay> {
+pub fn press(state: &mut TopState, at: usize, key: KeyPress) -> Option<Overlay> {
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
     let width = state.area.width.saturating_sub(2);
-    match code {
+    match key.0 {
         KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | 'd') => return None,
         KeyCode::Tab | KeyCode::Char('n') => state.step_device(1),
         KeyCode::BackTab | KeyCode::Char('N') => state.step_device(-1),
         _ => {}
     }
-    let count = state.selected_device().map_or(0, |device| rows(&columns(state, device, width)));
-    Some(Overlay::Device { scroll: scroll::pressed(code, at, page, count.saturating_sub(page)) })
-}
-
-pub fn mouse(state: &mut TopState, at: usize, event: MouseEvent) -> Option<Overlay> {
-    match scroll::turned(event, state.area) {
-        Some(code) => press(state, at, (code, KeyModifiers::NONE)),
-        None => Some(Overlay::Device { scroll: at }),
-    }
+    let last = state.selected_device().map_or(0, |device| rows(&columns(state, device, width))).saturating_sub(page);
+    Some(Overlay::Device { scroll: keys::scrolled(key, at, page, last).unwrap_or(at.min(last)) })
 }
 
 #[cfg(test)]
@@ -312,7 +301,7 @@ mod tests {
         state.area = Rect { x: 0, y: 0, width: 80, height: 24 };
         open(&mut state);
         let Some(Overlay::Device { scroll: 0 }) = state.overlay.take() else { panic!("not open") };
-        let none = KeyModifiers::NONE;
+        let none = crossterm::event::KeyModifiers::NONE;
         let at = |overlay| if let Some(Overlay::Device { scroll }) = overlay { Some(scroll) } else { None };
         let last = at(press(&mut state, 0, (KeyCode::End, none))).unwrap();
         assert!(last > 10);

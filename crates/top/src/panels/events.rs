@@ -1,14 +1,11 @@
 //! What has happened, the newest at the top.
 
 use crate::keys::Action;
-use crate::paint::{frame, put};
+use crate::paint::{Buffer, Rect, Tone, frame, put};
 use crate::state::TopState;
-use crate::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use show::text::clean;
-use watch::events::{Event, Weight};
+use watch::events::Weight;
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let all = state.events.latest(state.now()).count();
@@ -23,7 +20,7 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
         put(buf, inner.x + 1, inner.y, inner.right(), text, state.theme.style(Tone::Faint));
     }
     for (event, y) in state.events.latest(state.now()).skip(state.events_back).zip(inner.top()..inner.bottom()) {
-        let time = clock(state, event);
+        let time = state.local(event.time).strftime("%b %e %H:%M:%S").to_string();
         let x = put(buf, inner.x + 1, y, inner.right(), &time, state.theme.style(Tone::Faint));
         put(buf, x + 1, y, inner.right(), &clean(&event.text), state.theme.style(tone(event.weight)));
     }
@@ -36,10 +33,6 @@ pub fn tone(weight: Weight) -> Tone {
         Weight::Warning => Tone::Warning,
         Weight::Bad => Tone::Critical,
     }
-}
-
-fn clock(state: &TopState, event: &Event) -> String {
-    state.local(event.time).strftime("%b %e %H:%M:%S").to_string()
 }
 
 /// Whether the action meant something here.

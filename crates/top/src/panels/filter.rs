@@ -2,13 +2,10 @@
 
 use crate::keys::KeyPress;
 pub use crate::overlay::FilterPrompt as Prompt;
-use crate::paint::{clear, columns_of, put};
+use crate::paint::{Buffer, Rect, Tone, clear, columns_of, put};
 use crate::state::{Overlay, TopState, TopView};
-use crate::theme::Tone;
 use crossterm::event::{KeyCode, KeyModifiers};
 use model::filter::{self, Filter};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 
 /// A filter is no longer than this, and no more of them are remembered.
 const LONGEST: usize = 1000;
@@ -26,9 +23,9 @@ impl Prompt {
     /// With the filter that is in force, to be changed.
     pub fn new(state: &TopState) -> Prompt {
         let hosts = state.hosts.as_ref().filter(|_| state.view == TopView::Fleet);
-        let filter = hosts.map_or(state.table.filter.as_str(), |hosts| hosts.filter());
+        let filter = hosts.map_or(state.table.filter.as_str(), |hosts| &hosts.filter);
         let text: Vec<char> = filter.chars().collect();
-        let former = (filter.to_owned(), state.table.selected);
+        let former = (filter.to_owned(), state.table.cursor.key);
         Prompt { is_of_machines: hosts.is_some(), cursor: text.len(), text, wrong: None, former, recalled: None }
     }
 
@@ -156,8 +153,8 @@ pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): KeyPre
             state.table.filter = prompt.former.0;
             state.refresh_rows();
             let at = prompt.former.1.and_then(|pid| state.rows.position(pid));
-            if let Some(at) = at.filter(|_| state.table.is_chosen) {
-                state.table.select(&state.rows, at);
+            if let Some(at) = at.filter(|_| state.table.cursor.is_chosen) {
+                super::processes::select(state, at);
             }
             return None;
         }
@@ -279,11 +276,11 @@ mod tests {
         let mut state = start();
         type_in(&mut state, "dram>0");
         press_all(&mut state, &[KeyCode::Enter, KeyCode::Down]);
-        assert_eq!(state.table.selected, Some(81));
+        assert_eq!(state.table.cursor.key, Some(81));
         type_in(&mut state, "/ pid:4711");
-        assert_eq!((pids(&state), state.table.selected), (vec![4711], Some(4711)));
+        assert_eq!((pids(&state), state.table.cursor.key), (vec![4711], Some(4711)));
         press_all(&mut state, &[KeyCode::Esc]);
-        assert_eq!((state.table.filter.as_str(), state.table.selected), ("dram>0", Some(81)));
+        assert_eq!((state.table.filter.as_str(), state.table.cursor.key), ("dram>0", Some(81)));
         press_all(&mut state, &[KeyCode::Esc]);
         assert_eq!(state.table.filter, "", "and once more removes it");
         assert!(state.effects.is_empty());

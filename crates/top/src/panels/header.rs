@@ -2,14 +2,11 @@
 
 use super::devices::figures::short_time;
 use super::fleet;
-use crate::paint::put;
+use crate::paint::{Buffer, Rect, Tone, put};
 use crate::pieces::{self, Piece};
 use crate::state::{TopState, TopView};
-use crate::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::Timestamp;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use watch::fleet::Reach;
 
 const GAP: u16 = 2;
@@ -69,7 +66,7 @@ fn tabs(state: &TopState, area: Rect, named: bool) -> Vec<Tab> {
     let views = state.views();
     let mut tabs = Vec::with_capacity(views.len());
     for view in views.iter().copied() {
-        let n = TopView::ALL.iter().position(|one| *one == view).map_or("F".to_owned(), |n| (n + 1).to_string());
+        let n = if view == TopView::Fleet { "F".to_owned() } else { (view as usize).to_string() };
         let text = if named || view == state.view { format!(" {n} {} ", view.name()) } else { format!(" {n} ") };
         let end = x.saturating_add(text.len() as u16);
         tabs.push((view, text, x..end));

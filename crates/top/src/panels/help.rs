@@ -1,13 +1,8 @@
 //! The keys, from the table that they are defined in.
 
-use crate::keys::{BINDINGS, KeyPress};
-use crate::paint::{cell, centred, clear, frame, put};
+use crate::keys::{self, BINDINGS, KeyPress};
+use crate::paint::{Align, Buffer, Rect, Tone, cell, centred, clear, frame, put};
 use crate::state::{Overlay, TopState};
-use crate::theme::Tone;
-use crossterm::event::{KeyCode, MouseEvent, MouseEventKind};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use show::text::Align;
 
 const NAMES: u16 = 14;
 
@@ -22,28 +17,9 @@ pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
     }
 }
 
-fn most(state: &TopState) -> usize {
-    BINDINGS.len().saturating_sub(usize::from(state.area.height.saturating_sub(2)))
-}
-
 /// Arrows scroll; any other key closes it.
-pub fn press(state: &TopState, scroll: usize, (code, _): KeyPress) -> Option<Overlay> {
-    let most = most(state);
-    let scroll = match code {
-        KeyCode::Up | KeyCode::Char('k') => scroll.saturating_sub(1),
-        KeyCode::Down | KeyCode::Char('j') => (scroll + 1).min(most),
-        KeyCode::PageUp | KeyCode::Home => scroll.saturating_sub(10),
-        KeyCode::PageDown | KeyCode::End => (scroll + 10).min(most),
-        _ => return None,
-    };
+pub fn press(state: &TopState, scroll: usize, key: KeyPress) -> Option<Overlay> {
+    let page = usize::from(state.area.height.saturating_sub(2));
+    let scroll = keys::scrolled(key, scroll, page, BINDINGS.len().saturating_sub(page))?;
     Some(Overlay::Help { scroll })
-}
-
-pub fn mouse(state: &TopState, scroll: usize, event: MouseEvent) -> Option<Overlay> {
-    match event.kind {
-        MouseEventKind::ScrollUp => Some(Overlay::Help { scroll: scroll.saturating_sub(3) }),
-        MouseEventKind::ScrollDown => Some(Overlay::Help { scroll: (scroll + 3).min(most(state)) }),
-        MouseEventKind::Down(_) => None,
-        _ => Some(Overlay::Help { scroll }),
-    }
 }

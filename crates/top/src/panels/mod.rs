@@ -8,23 +8,21 @@ pub mod events;
 pub mod filter;
 pub mod fleet;
 pub mod header;
+mod heading;
 pub mod help;
 pub mod layout;
 pub mod memory;
 pub mod mesh;
 pub mod processes;
-mod scroll;
 pub mod setup;
 pub mod signals;
 pub mod sort;
 pub mod status;
 
 use crate::paint;
+use crate::paint::{Buffer, Rect, Tone};
 use crate::state::{Overlay, TopState};
-use crate::theme::Tone;
 use layout::Panel;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     if is_too_small(area) {
@@ -49,7 +47,7 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     match &state.overlay {
         Some(Overlay::Help { scroll }) => help::draw(state, *scroll, area, buf),
         Some(Overlay::Setup(overlay)) => setup::draw(state, overlay, area, buf),
-        Some(Overlay::Sort(menu)) => sort::draw(state, menu, area, buf),
+        Some(Overlay::Sort { at }) => sort::draw(state, *at, area, buf),
         Some(Overlay::Signals(menu)) => signals::draw(state, menu, area, buf),
         Some(Overlay::Filter(prompt)) => filter::draw(state, prompt, area, buf),
         Some(Overlay::Detail(overlay)) => detail::draw(state, overlay, area, buf),

@@ -1,22 +1,16 @@
 //! The setup window. What is chosen can be seen at once behind it.
 
-use crate::keys::KeyPress;
+use crate::keys::{self, KeyPress};
 pub use crate::overlay::Setup;
-use crate::paint::{cell, clear, columns, fill, frame, inside, put};
+use crate::paint::{Align, Buffer, Position, Rect, Tone, cell, clear, columns, fill, frame, inside, put};
 use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings};
 use crate::state::{Effect, Overlay, TopState};
-use crate::theme::Tone;
-use crossterm::event::{KeyCode, MouseButton, MouseEvent, MouseEventKind};
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
-use show::text::Align;
+use crossterm::event::KeyCode;
 
 const NAMES: u16 = 16;
 
-impl Setup {
-    pub fn new(state: &TopState) -> Setup {
-        Setup { before: state.settings.clone(), at: 0, word: 0 }
-    }
+pub fn open(state: &TopState) -> Overlay {
+    Overlay::Setup(Setup { before: state.settings.clone(), at: 0, word: 0 })
 }
 
 /// Where the window is: to the right, so that most of the screen can be seen behind it.
@@ -51,7 +45,7 @@ pub fn draw(state: &TopState, setup: &Setup, area: Rect, buf: &mut Buffer) {
         let plain = theme.style(if is_here { Tone::Selected } else { Tone::Plain });
         cell(buf, (inner.x + 1, y), NAMES, choice.name, Align::Left, plain, theme);
         let x = inner.x + NAMES + 2;
-        match choice.get(&state.settings) {
+        match (choice.get)(&state.settings) {
             ChoiceValue::Switch(on) => put(buf, x, y, inner.right(), if on { "on" } else { "off" }, plain),
             ChoiceValue::Number(number) => put(buf, x, y, inner.right(), &number.to_string(), plain),
             ChoiceValue::Word(word) => put(buf, x, y, inner.right(), word, plain),
@@ -62,7 +56,7 @@ pub fn draw(state: &TopState, setup: &Setup, area: Rect, buf: &mut Buffer) {
     let choice = &CHOICES[setup.at.min(CHOICES.len() - 1)];
     put(buf, inner.x + 1, foot, inner.right(), choice.help, theme.style(Tone::Faint));
     if let ChoiceKind::SomeOf(words) = choice.kind {
-        draw_words(state, setup, choice, words, Rect { y: foot + 1, height: 2, ..inner }, buf);
+        draw_words(state, setup, words, Rect { y: foot + 1, height: 2, ..inner }, buf);
     }
     let keys = match choice.kind {
         ChoiceKind::SomeOf(_) => "Space: on/off, + -: move, Enter: apply, Esc: revert, F12: save",
@@ -72,16 +66,9 @@ pub fn draw(state: &TopState, setup: &Setup, area: Rect, buf: &mut Buffer) {
 }
 
 /// All words of a list in two lines, those that are on first and in their order.
-fn draw_words(
-    state: &TopState,
-    setup: &Setup,
-    choice: &Choice,
-    words: &'static [&'static str],
-    area: Rect,
-    buf: &mut Buffer,
-) {
+fn draw_words(state: &TopState, setup: &Setup, words: &'static [&'static str], area: Rect, buf: &mut Buffer) {
     let (mut x, mut y) = (area.x + 1, area.y);
-    let on = on_words(choice, &state.settings);
+    let on = on_words(&CHOICES[setup.at], &state.settings);
     for (n, word) in ordered(words, &on).into_iter().enumerate() {
         if x + columns(word) >= area.right() {
             (x, y) = (area.x + 1, y + 1);
@@ -99,7 +86,7 @@ fn draw_words(
 }
 
 fn on_words(choice: &Choice, settings: &TopSettings) -> Vec<&'static str> {
-    match choice.get(settings) {
+    match (choice.get)(settings) {
         ChoiceValue::Words(words) => words,
         _ => Vec::new(),
     }
@@ -110,9 +97,8 @@ fn ordered(words: &'static [&'static str], on: &[&'static str]) -> Vec<&'static 
 }
 
 /// A key was pressed. Nothing closes it.
-pub fn press(state: &mut TopState, mut setup: Setup, (code, _): KeyPress) -> Option<Overlay> {
-    let last = CHOICES.len() - 1;
-    match code {
+pub fn press(state: &mut TopState, mut setup: Setup, key: KeyPress) -> Option<Overlay> {
+    match key.0 {
         KeyCode::Esc | KeyCode::Char('q') | KeyCode::F(10) => {
             let before = setup.before.clone();
             choose(state, |settings| *settings = before);
@@ -120,41 +106,33 @@ pub fn press(state: &mut TopState, mut setup: Setup, (code, _): KeyPress) -> Opt
         }
         KeyCode::Enter | KeyCode::F(2) => return None,
         KeyCode::F(12) => state.effects.push(Effect::Save),
-        KeyCode::Up | KeyCode::Char('k') => (setup.at, setup.word) = (setup.at.saturating_sub(1), 0),
-        KeyCode::Down | KeyCode::Char('j') => (setup.at, setup.word) = ((setup.at + 1).min(last), 0),
-        KeyCode::Home => (setup.at, setup.word) = (0, 0),
-        KeyCode::End => (setup.at, setup.word) = (last, 0),
         KeyCode::Left | KeyCode::Char('h') => step(state, &mut setup, -1),
         KeyCode::Right | KeyCode::Char('l') => step(state, &mut setup, 1),
         KeyCode::Char(' ') => toggle(state, &mut setup),
         KeyCode::Char('+') => shift(state, &mut setup, 1),
         KeyCode::Char('-') => shift(state, &mut setup, -1),
-        _ => {}
+        _ => {
+            let page = window(inside(place(state.area)), setup.at).1;
+            if let Some(to) = keys::scrolled(key, setup.at, page, CHOICES.len() - 1) {
+                (setup.at, setup.word) = (to, 0);
+            }
+        }
     }
     Some(Overlay::Setup(setup))
 }
 
-pub fn mouse(state: &mut TopState, mut setup: Setup, event: MouseEvent) -> Option<Overlay> {
-    let position = Position { x: event.column, y: event.row };
+/// A click selects a choice, and a second one changes it. One elsewhere closes the window.
+pub fn click(state: &mut TopState, mut setup: Setup, position: Position) -> Option<Overlay> {
     let inner = inside(place(state.area));
-    match event.kind {
-        MouseEventKind::ScrollUp => setup.at = setup.at.saturating_sub(1),
-        MouseEventKind::ScrollDown => setup.at = (setup.at + 1).min(CHOICES.len() - 1),
-        MouseEventKind::Down(MouseButton::Left) if !place(state.area).contains(position) => return None,
-        MouseEventKind::Down(MouseButton::Left) if inner.contains(position) => {
-            let (first, rows) = window(inner, setup.at);
-            let row = usize::from(event.row - inner.y);
-            if row < rows && first + row < CHOICES.len() {
-                // A second click on a choice changes it.
-                if setup.at == first + row {
-                    step(state, &mut setup, 1);
-                }
-                setup.at = first + row;
-            }
+    let (first, rows) = window(inner, setup.at);
+    let row = usize::from(position.y.saturating_sub(inner.y));
+    if inner.contains(position) && row < rows && first + row < CHOICES.len() {
+        if setup.at == first + row {
+            step(state, &mut setup, 1);
         }
-        _ => {}
+        setup.at = first + row;
     }
-    Some(Overlay::Setup(setup))
+    place(state.area).contains(position).then_some(Overlay::Setup(setup))
 }
 
 /// Changes settings, and whatever follows from them.
@@ -171,7 +149,7 @@ fn choose(state: &mut TopState, change: impl FnOnce(&mut TopSettings)) {
 fn step(state: &mut TopState, setup: &mut Setup, by: isize) {
     let choice = &CHOICES[setup.at];
     let turned = |at: usize, len: usize| (at as isize + by).rem_euclid(len as isize) as usize;
-    let value = match (choice.kind, choice.get(&state.settings)) {
+    let value = match (choice.kind, (choice.get)(&state.settings)) {
         (ChoiceKind::Switch, ChoiceValue::Switch(on)) => ChoiceValue::Switch(!on),
         (ChoiceKind::Number(least, most, steps), ChoiceValue::Number(now)) => {
             let next = if by > 0 {
@@ -191,7 +169,7 @@ fn step(state: &mut TopState, setup: &mut Setup, by: isize) {
         }
         _ => return,
     };
-    choose(state, |settings| choice.set(settings, &value));
+    choose(state, |settings| (choice.set)(settings, &value));
 }
 
 /// Turns a switch, or a word of a list, on or off.
@@ -206,7 +184,7 @@ fn toggle(state: &mut TopState, setup: &mut Setup) {
     }
     // The cursor stays on the word.
     setup.word = ordered(words, &on).iter().position(|one| *one == word).unwrap_or(0);
-    choose(state, |settings| choice.set(settings, &ChoiceValue::Words(on)));
+    choose(state, |settings| (choice.set)(settings, &ChoiceValue::Words(on)));
 }
 
 fn shift(state: &mut TopState, setup: &mut Setup, by: isize) {
@@ -216,7 +194,7 @@ fn shift(state: &mut TopState, setup: &mut Setup, by: isize) {
     if setup.word < on.len() && (0..on.len() as isize).contains(&to) {
         on.swap(setup.word, to as usize);
         setup.word = to as usize;
-        choose(state, |settings| choice.set(settings, &ChoiceValue::Words(on)));
+        choose(state, |settings| (choice.set)(settings, &ChoiceValue::Words(on)));
     }
 }
 
@@ -238,7 +216,7 @@ mod tests {
 
     fn opened() -> TopState {
         let mut state = TopState::new(TopSettings::default(), true);
-        state.overlay = Some(Overlay::Setup(Setup::new(&state)));
+        state.overlay = Some(open(&state));
         state
     }
 

@@ -1,17 +1,14 @@
 //! The menu of signals. It asks before it sends, and names whom it is for.
 
-use crate::keys::KeyPress;
+use crate::keys::{self, KeyPress};
 pub use crate::overlay::{SignalMenu as Menu, SignalTarget as Target};
-use crate::paint::{cell, clear, fill, frame, put};
+use crate::paint::{Align, Buffer, Position, Rect, Tone, cell, clear, fill, frame, put};
 use crate::state::{Effect, Overlay, TopState};
-use crate::theme::Tone;
-use crossterm::event::{KeyCode, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyModifiers};
 use model::Timestamp;
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use show::text::{self, Align, clean};
+use show::text::{self, clean};
 
 /// What is said instead where the processes are those of another machine.
 pub const REMOTE: &str = "this process is on another machine: log in there to send signals";
@@ -25,7 +22,7 @@ impl Menu {
     pub fn for_processes(state: &TopState) -> Option<Menu> {
         let tagged = &state.table.tagged;
         let wanted =
-            |pid: u32| if tagged.is_empty() { state.table.selected == Some(pid) } else { tagged.contains(&pid) };
+            |pid: u32| if tagged.is_empty() { state.table.cursor.key == Some(pid) } else { tagged.contains(&pid) };
         let processes = state.snapshot().processes.iter().filter(|process| wanted(process.pid));
         let to: Vec<Target> = processes
             .map(|process| Target {
@@ -46,10 +43,6 @@ impl Menu {
                 format!("Send {name} to these {} processes: {}? y/n", several.len(), pids.join(", "))
             }
         }
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Send { signal: self.signal, to: self.to.iter().map(|one| (one.pid, one.started_at)).collect() }
     }
 }
 
@@ -86,26 +79,21 @@ pub fn draw(state: &TopState, menu: &Menu, area: Rect, buf: &mut Buffer) {
 }
 
 /// A key was pressed. `None` closes the menu.
-pub fn press(state: &mut TopState, mut menu: Menu, (code, _): KeyPress) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut menu: Menu, key: KeyPress) -> Option<Overlay> {
     if menu.is_asking {
-        match code {
-            KeyCode::Char('y' | 'Y') => state.effects.push(menu.effect()),
+        match key.0 {
+            KeyCode::Char('y' | 'Y') => {
+                let to = menu.to.iter().map(|one| (one.pid, one.started_at)).collect();
+                state.effects.push(Effect::Send { signal: menu.signal, to });
+            }
             KeyCode::Char('n' | 'N' | 'q') | KeyCode::Esc => state.notice = Some("nothing was sent".into()),
             _ => return Some(Overlay::Signals(menu)),
         }
         return None;
     }
-    let page = i32::from(place(state.area).height.saturating_sub(3)).max(1);
-    let step = match code {
+    match key.0 {
         KeyCode::Esc | KeyCode::Char('q') => return None,
-        KeyCode::Enter => {
-            menu.is_asking = true;
-            0
-        }
-        KeyCode::Up | KeyCode::Char('k') => -1,
-        KeyCode::Down | KeyCode::Char('j') => 1,
-        KeyCode::PageUp => -page,
-        KeyCode::PageDown => page,
+        KeyCode::Enter => menu.is_asking = true,
         KeyCode::Char(digit @ '0'..='9') => {
             menu.typed.push(digit);
             let number = |text: &str| text.parse::<i32>().ok().filter(|number| SIGNALS.contains(number));
@@ -116,33 +104,30 @@ pub fn press(state: &mut TopState, mut menu: Menu, (code, _): KeyPress) -> Optio
             menu.signal = number(&menu.typed).unwrap_or(menu.signal);
             return Some(Overlay::Signals(menu));
         }
-        _ => 0,
-    };
+        _ => {
+            let page = usize::from(place(state.area).height.saturating_sub(3)).max(1);
+            let at = (menu.signal - SIGNALS.start()) as usize;
+            let to = keys::scrolled(key, at, page, SIGNALS.count() - 1).unwrap_or(at);
+            menu.signal = SIGNALS.start() + to as i32;
+        }
+    }
     menu.typed.clear();
-    menu.signal = (menu.signal + step).clamp(*SIGNALS.start(), *SIGNALS.end());
     Some(Overlay::Signals(menu))
 }
 
-/// The wheel moves the cursor, a click chooses, a click elsewhere closes it.
-pub fn mouse(state: &mut TopState, mut menu: Menu, event: MouseEvent) -> Option<Overlay> {
+/// A click chooses, a click elsewhere closes it.
+pub fn click(state: &mut TopState, mut menu: Menu, position: Position) -> Option<Overlay> {
     let area = place(state.area);
-    let code = match event.kind {
-        MouseEventKind::ScrollUp => KeyCode::Up,
-        MouseEventKind::ScrollDown => KeyCode::Down,
-        MouseEventKind::Down(MouseButton::Left) if menu.is_asking => KeyCode::Null,
-        MouseEventKind::Down(MouseButton::Left) if area.contains(Position { x: event.column, y: event.row }) => {
-            let row = i32::from(event.row) - i32::from(area.y) - 1;
-            let hit = first(menu.signal, area.height.saturating_sub(2)) + row;
-            if row < 0 || !SIGNALS.contains(&hit) {
-                return Some(Overlay::Signals(menu));
-            }
-            menu.signal = hit;
-            KeyCode::Enter
-        }
-        MouseEventKind::Down(_) => return None,
-        _ => KeyCode::Null,
-    };
-    press(state, menu, (code, crossterm::event::KeyModifiers::NONE))
+    let row = i32::from(position.y) - i32::from(area.y) - 1;
+    let hit = first(menu.signal, area.height.saturating_sub(2)) + row;
+    if !menu.is_asking && !area.contains(position) {
+        return None;
+    }
+    if !menu.is_asking && row >= 0 && SIGNALS.contains(&hit) {
+        menu.signal = hit;
+        return press(state, menu, (KeyCode::Enter, KeyModifiers::NONE));
+    }
+    Some(Overlay::Signals(menu))
 }
 
 /// Sends a signal, and says how it went. A process that has another's pid by now is left alone.
@@ -193,7 +178,7 @@ mod tests {
     fn state() -> TopState {
         let mut state = TopState::new(TopSettings::default(), true);
         state.take(Moment::of(example::machine()));
-        state.table.selected = Some(4711);
+        state.table.cursor.key = Some(4711);
         state
     }
 
@@ -240,7 +225,7 @@ mod tests {
         let menu = Menu::for_processes(&state).unwrap();
         assert_eq!(menu.to.len(), state.snapshot().processes.len());
         state.table.tagged.clear();
-        state.table.selected = None;
+        state.table.cursor.key = None;
         assert_eq!(Menu::for_processes(&state), None);
     }
 

@@ -1,36 +1,31 @@
 //! The menu of columns to sort by.
 
-use super::processes::direction;
+use super::heading::direction;
 use crate::column::ProcessColumn;
 use crate::keys::KeyPress;
-pub use crate::overlay::SortMenu as Menu;
-use crate::paint::{centred, clear, fill, frame, inside, put};
+use crate::paint::{Buffer, Position, Rect, Tone, centred, clear, fill, frame, inside, put};
+use crate::rows::sort_by;
 use crate::settings::TopSettings;
 use crate::state::{Overlay, TopState};
-use crate::table::sort_by;
-use crate::theme::Tone;
-use crossterm::event::{KeyCode, MouseButton, MouseEvent, MouseEventKind};
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
+use crossterm::event::KeyCode;
 
-impl Menu {
-    pub fn new(settings: &TopSettings) -> Menu {
-        Menu { at: ProcessColumn::ALL.iter().position(|column| *column == settings.sort).unwrap_or(0) }
-    }
+/// With the cursor on the column that is sorted by.
+pub fn menu(settings: &TopSettings) -> Overlay {
+    Overlay::Sort { at: settings.sort as usize }
 }
 
 const NAME: u16 = 3;
 const HELP: u16 = 15;
 
-pub fn draw(state: &TopState, menu: &Menu, area: Rect, buf: &mut Buffer) {
+pub fn draw(state: &TopState, at: usize, area: Rect, buf: &mut Buffer) {
     let place = place(area);
     clear(buf, place);
     let inner = frame(buf, place, "Sort by", &state.theme);
-    let mark = direction(state);
-    let first = first(menu, inner);
+    let mark = direction(&state.theme, state.settings.descending);
+    let first = first(at, inner);
     for (n, y) in (first..ProcessColumn::ALL.len()).zip(inner.top()..inner.bottom()) {
         let column = ProcessColumn::ALL[n];
-        let is_here = n == menu.at;
+        let is_here = n == at;
         let style = |tone| state.theme.style(if is_here { Tone::Selected } else { tone });
         if is_here {
             fill(buf, Rect { y, height: 1, ..inner }, style(Tone::Selected));
@@ -52,56 +47,44 @@ fn place(area: Rect) -> Rect {
 }
 
 /// The first column that is drawn, so that the cursor is in view.
-fn first(menu: &Menu, inner: Rect) -> usize {
-    (menu.at + 1).saturating_sub(usize::from(inner.height))
+fn first(at: usize, inner: Rect) -> usize {
+    (at + 1).saturating_sub(usize::from(inner.height))
 }
 
 /// Enter chooses, Esc closes, digits and first letters go to a column.
-pub fn press(state: &mut TopState, mut menu: Menu, (code, _): KeyPress) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut at: usize, (code, _): KeyPress) -> Option<Overlay> {
     let last = ProcessColumn::ALL.len() - 1;
     match code {
         KeyCode::Enter | KeyCode::Char(' ') => {
-            sort_by(&mut state.settings, ProcessColumn::ALL[menu.at]);
+            sort_by(&mut state.settings, ProcessColumn::ALL[at]);
             return None;
         }
         KeyCode::Esc | KeyCode::F(6 | 10) => return None,
-        KeyCode::Up => menu.at = menu.at.saturating_sub(1),
-        KeyCode::Down => menu.at = (menu.at + 1).min(last),
-        KeyCode::Home | KeyCode::PageUp => menu.at = 0,
-        KeyCode::End | KeyCode::PageDown => menu.at = last,
+        KeyCode::Up => at = at.saturating_sub(1),
+        KeyCode::Down => at = (at + 1).min(last),
+        KeyCode::Home | KeyCode::PageUp => at = 0,
+        KeyCode::End | KeyCode::PageDown => at = last,
         KeyCode::Char(c) => match c.to_digit(10) {
             Some(0) => {}
-            Some(n) => menu.at = n as usize - 1,
+            Some(n) => at = n as usize - 1,
             None => {
-                let others = (1..=ProcessColumn::ALL.len()).map(|n| (menu.at + n) % ProcessColumn::ALL.len());
+                let others = (1..=ProcessColumn::ALL.len()).map(|n| (at + n) % ProcessColumn::ALL.len());
                 let begins = |n: &usize| ProcessColumn::ALL[*n].name().starts_with(c.to_ascii_lowercase());
-                menu.at = others.clone().find(begins).unwrap_or(menu.at);
+                at = others.clone().find(begins).unwrap_or(at);
             }
         },
         _ => {}
     }
-    Some(Overlay::Sort(menu))
+    Some(Overlay::Sort { at })
 }
 
-/// A click chooses, and closes the menu where it is beside it.
-pub fn mouse(state: &mut TopState, mut menu: Menu, event: MouseEvent) -> Option<Overlay> {
+/// A click chooses. It closes the menu, wherever it is.
+pub fn click(state: &mut TopState, at: usize, position: Position) {
     let inner = inside(place(state.area));
-    match event.kind {
-        MouseEventKind::ScrollUp => menu.at = menu.at.saturating_sub(1),
-        MouseEventKind::ScrollDown => menu.at = (menu.at + 1).min(ProcessColumn::ALL.len() - 1),
-        MouseEventKind::Down(MouseButton::Left) => {
-            if inner.contains(Position { x: event.column, y: event.row }) {
-                let at = first(&menu, inner) + usize::from(event.row - inner.y);
-                if let Some(column) = ProcessColumn::ALL.get(at) {
-                    sort_by(&mut state.settings, *column);
-                }
-            }
-            return None;
-        }
-        MouseEventKind::Down(_) => return None,
-        _ => {}
+    let row = first(at, inner) + usize::from(position.y.saturating_sub(inner.y));
+    if let Some(column) = ProcessColumn::ALL.get(row).filter(|_| inner.contains(position)) {
+        sort_by(&mut state.settings, *column);
     }
-    Some(Overlay::Sort(menu))
 }
 
 #[cfg(test)]
@@ -113,10 +96,10 @@ mod tests {
 
     fn pressed(keys: &[KeyCode]) -> (TopState, Option<Overlay>) {
         let mut state = TopState::new(TopSettings::default(), true);
-        let mut overlay = Some(Overlay::Sort(Menu::new(&state.settings)));
+        let mut overlay = Some(menu(&state.settings));
         for code in keys {
-            let Some(Overlay::Sort(menu)) = overlay.take() else { panic!("closed too early") };
-            overlay = press(&mut state, menu, (*code, KeyModifiers::NONE));
+            let Some(Overlay::Sort { at }) = overlay.take() else { panic!("closed too early") };
+            overlay = press(&mut state, at, (*code, KeyModifiers::NONE));
         }
         (state, overlay)
     }
@@ -131,7 +114,7 @@ mod tests {
     fn the_menu_has_all_columns_with_the_cursor_on_the_present_one() {
         let state = TopState::new(TopSettings::default(), true);
         let mut buf = Buffer::empty(Rect::new(0, 0, 50, 19));
-        draw(&state, &Menu::new(&state.settings), buf.area, &mut buf);
+        draw(&state, state.settings.sort as usize, buf.area, &mut buf);
         expect![[r#"
             ┌ Sort by ───────────────────────────────────────┐
             │ 1 dev         devices that it is on            │
@@ -173,16 +156,10 @@ mod tests {
     fn a_click_chooses() {
         let mut state = TopState::new(TopSettings::default(), true);
         state.area = Rect::new(0, 0, 80, 24);
-        let event = |column, row| MouseEvent {
-            kind: MouseEventKind::Down(MouseButton::Left),
-            column,
-            row,
-            modifiers: KeyModifiers::NONE,
-        };
-        let menu = Menu::new(&state.settings);
-        assert_eq!(mouse(&mut state, menu.clone(), event(20, 4)), None);
+        let at = state.settings.sort as usize;
+        click(&mut state, at, Position { x: 20, y: 4 });
         assert_eq!(state.settings.sort, ProcessColumn::Pid);
-        assert_eq!(mouse(&mut state, menu, event(0, 0)), None);
+        click(&mut state, at, Position { x: 0, y: 0 });
         assert_eq!(state.settings.sort, ProcessColumn::Pid);
     }
 
@@ -191,7 +168,7 @@ mod tests {
         let state = TopState::new(TopSettings::default(), false);
         for (width, height) in (1..60).flat_map(|width| (1..25).map(move |height| (width, height))) {
             let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
-            draw(&state, &Menu { at: ProcessColumn::ALL.len() - 1 }, buf.area, &mut buf);
+            draw(&state, ProcessColumn::ALL.len() - 1, buf.area, &mut buf);
         }
     }
 }

@@ -1,13 +1,10 @@
 //! The last line: the newest event or notice, and the keys.
 
 use crate::keys::{Action, BINDINGS, Binding};
-use crate::paint::{columns, put};
+use crate::paint::{Buffer, Rect, Tone, columns, put};
 use crate::state::{TopState, TopView};
-use crate::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::Severity;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use show::text::{clean, cut};
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {

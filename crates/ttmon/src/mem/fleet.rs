@@ -47,7 +47,7 @@ fn text(fleet: &Fleet, http: Option<&Http>, args: &MemArgs, screen: &OutputScree
         Some(match http.filter(|_| host.trouble().is_none()) {
             Some(http) => {
                 let mut service = RemoteService::at(http, &host.place);
-                served_view(&mut service, &mut snapshot, args.device.is_empty(), super::LARGEST)
+                served_view(&mut service, &mut snapshot, args.device.is_empty(), super::most(args))
             }
             None => gather::view(&snapshot, Vec::new(), Vec::new()),
         })

@@ -72,7 +72,7 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
         q_ends: true,
     });
     if let Some(folder) = &args.report {
-        let view = chosen(report::read(folder)?, &args.device)?;
+        let view = chosen(report::read(folder, most(args))?, &args.device)?;
         screen.show(&text(&view, args, &screen, true))?;
         return Ok(Exit::Success);
     }
@@ -92,7 +92,7 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
         if !snapshot.devices.is_empty() || args.json {
             let others = Some(&all).filter(|_| !args.device.is_empty());
-            let view = machine.memory_view(&mut snapshot, others, LARGEST);
+            let view = machine.memory_view(&mut snapshot, others, most(args));
             screen.show(&text(&view, args, screen, every.is_none()))?;
         }
         exit
@@ -100,6 +100,11 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
     screen.close()?;
     machine.leave();
     result
+}
+
+/// A program gets all buffers, a person the largest.
+fn most(args: &MemArgs) -> usize {
+    if args.json { usize::MAX } else { LARGEST }
 }
 
 fn text(view: &View, args: &MemArgs, screen: &OutputScreen, once: bool) -> String {

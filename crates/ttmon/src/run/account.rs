@@ -46,7 +46,7 @@ pub struct RunProcess {
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
     Clean,
-    /// It ended without having said so: by a signal, or by `_exit`.
+    /// It ended without having said so: by a signal, or by `_exit` with an error.
     Abrupt,
     /// It became another program, by `exec`.
     Replaced,
@@ -86,6 +86,15 @@ impl RunProcess {
         self.book.chips.iter().flat_map(|chip| &chip.counters).map(|counter| counter.left).sum()
     }
 
+    /// Whether it left something behind that it should have freed: at its own end, or when it closed a device.
+    fn leaks(&self) -> bool {
+        match self.fate {
+            Fate::Clean => self.live() + self.left() > 0,
+            Fate::Abrupt => self.left() > 0,
+            Fate::Replaced | Fate::Running => false,
+        }
+    }
+
     /// Buffers that were still allocated, whether the table lists them or not.
     pub fn live(&self) -> u64 {
         let tabled = self.table.as_ref().map(|table| table.buffers.len() as u64 + table.unreadable);
@@ -103,16 +112,15 @@ impl RunProcess {
 }
 
 impl RunAccount {
-    /// Whether something was still allocated at a clean end, or when a device was closed.
+    /// Whether something was still allocated at a clean end, or when a device was closed. A process that was killed is clean when it
+    /// held nothing.
     pub fn verdict(&self) -> Verdict {
         let ended = |fate| self.processes.iter().any(|process| process.fate == fate);
         match self.end {
             _ if !self.is_followed => Verdict::None("memory was not followed"),
             End::Signal(_) => Verdict::None("the command was killed"),
             End::Code(1..) => Verdict::None("the command failed"),
-            End::Code(0) if self.processes.iter().any(|p| p.fate == Fate::Clean && p.live() + p.left() > 0) => {
-                Verdict::Leaks
-            }
+            End::Code(0) if self.processes.iter().any(RunProcess::leaks) => Verdict::Leaks,
             End::Code(0) if !self.remarks.is_empty() => Verdict::None("the agent's data could not be read"),
             End::Code(0) if self.processes.is_empty() => Verdict::None("no process ran with the agent"),
             End::Code(0) if self.processes.iter().any(|process| process.book.is_inexact) => {
@@ -121,7 +129,7 @@ impl RunAccount {
             End::Code(0) if self.processes.iter().any(|p| p.fate == Fate::Abrupt && p.live() > 0) => {
                 Verdict::None("a process ended abruptly with buffers allocated")
             }
-            End::Code(0) if ended(Fate::Clean) => Verdict::Clean,
+            End::Code(0) if ended(Fate::Clean) || ended(Fate::Abrupt) => Verdict::Clean,
             End::Code(0) if ended(Fate::Running) => Verdict::None("no process has ended yet"),
             End::Code(0) => Verdict::None("no process ended normally"),
         }
@@ -193,8 +201,10 @@ pub fn processes(collected: Collected, devices: &[Device], now: u64) -> (Vec<Run
 
 fn process(received: Received, devices: &[Device], now: u64) -> Result<RunProcess, book::BookError> {
     let Received { pid, name, file, died, .. } = received;
-    let book = book::read(book::of_file(&file))?;
-    let table = book::table(book::of_file(&file), &book).map_err(|error| error.to_string());
+    let (book, table) = match book::whole(book::of_file(&file)) {
+        Ok((book, table)) => (book, Ok(table)),
+        Err(error) => (book::read(book::of_file(&file))?, Err(error.to_string())),
+    };
     let fate = match (book.is_closed, died) {
         (true, _) => Fate::Clean,
         (false, Some(_)) => Fate::Abrupt,
@@ -329,10 +339,12 @@ pub mod tests {
         let ok = End::Code(0);
         assert_eq!(of(ok, vec![empty(Fate::Clean), live(Fate::Clean)], &[]), Verdict::Leaks);
         assert_eq!(of(ok, vec![empty(Fate::Clean), empty(Fate::Abrupt), live(Fate::Running)], &[]), Verdict::Clean);
+        assert_eq!(of(ok, vec![empty(Fate::Abrupt)], &[]), Verdict::Clean, "it held nothing");
         let mut closed = live(Fate::Clean);
         closed.book.chips[0].counters[0] = Counter { left: 1, frees: 1, allocations: 1, ..Counter::default() };
         closed.table.as_mut().unwrap().buffers.clear();
-        assert_eq!(of(ok, vec![closed], &[]), Verdict::Leaks);
+        closed.fate = Fate::Abrupt;
+        assert_eq!(of(ok, vec![closed], &[]), Verdict::Leaks, "however it ended after that");
         assert_eq!(of(ok, vec![live(Fate::Clean)], &["torn"]), Verdict::Leaks);
         let mut inexact = empty(Fate::Clean);
         inexact.book.is_inexact = true;
@@ -341,7 +353,7 @@ pub mod tests {
             (ok, vec![empty(Fate::Clean)], &["torn"], "the agent's data could not be read"),
             (ok, vec![inexact], &[], "the agent's data is incomplete"),
             (ok, vec![live(Fate::Running)], &[], "no process has ended yet"),
-            (ok, vec![empty(Fate::Abrupt)], &[], "no process ended normally"),
+            (ok, vec![empty(Fate::Replaced)], &[], "no process ended normally"),
             (ok, vec![empty(Fate::Clean), live(Fate::Abrupt)], &[], "a process ended abruptly with buffers allocated"),
             (End::Code(1), vec![live(Fate::Clean)], &[], "the command failed"),
             (End::Signal(15), vec![live(Fate::Clean)], &[], "the command was killed"),

@@ -121,7 +121,7 @@ fn two_processes_on_one_chip_of_which_one_was_killed() {
             device 1  p150a 0000:02:00.0
               DRAM                                   ≤ 1.0 GiB        1.0 GiB              2
               energy 216.0 J (0.060 Wh) in 8.0 s that are known, peak 32.0 W, 61.2 °C
-            1 process ended abruptly, by a signal or _exit: what was held is no leak
+            1 process ended abruptly, by a signal or with an error: what was held is no leak
             held until then: 3 buffers, 1.0 GiB
               2 chips   DRAM    1.0 GiB  pid 4711  age 11.9 s  kv-cache
               device 0  L1    256.0 KiB  pid 4711  age 11.7 s

@@ -6,7 +6,7 @@ use crate::json::{JsonNode, Object, json};
 use ledger::book::{BankReading, BookBuffer, BookChip, MemoryKind};
 use model::figure::device::{ASIC_ID, PCI_ADDRESS};
 use model::figure::process::PEAK_BYTES;
-use model::{SCHEMA, Timestamp};
+use model::{SCHEMA, Timestamp, chip_text};
 use serde::Serialize;
 use serde_json::Value;
 use std::fs::File;
@@ -158,7 +158,7 @@ fn chip(chip: &BookChip, name: &ChipName) -> Object {
     Object(vec![
         // As `devices` calls it. Absent when it is not known which one it is.
         ("device", device_name(name).into()),
-        ("unique_id", chip.unique_id.map(|number| format!("{number:016X}")).into()),
+        ("unique_id", chip.unique_id.map(chip_text).into()),
         // As the process counts.
         ("device_id", chip.device_id.into()),
         ("left_buffers", chip.counters.iter().map(|counter| counter.left).sum::<u64>().into()),
@@ -168,8 +168,7 @@ fn chip(chip: &BookChip, name: &ChipName) -> Object {
 }
 
 /// Bytes are those of one bank; all are alike.
-fn figures(figures: BankReading) -> Object {
-    let banks = figures.banks;
+fn figures(banks: BankReading) -> Object {
     Object(vec![
         ("banks", banks.banks.into()),
         ("allocatable_bytes", banks.allocatable.into()),
@@ -177,7 +176,7 @@ fn figures(figures: BankReading) -> Object {
         ("free_bytes", banks.free.into()),
         ("largest_free_bytes", banks.largest_free.into()),
         ("fragmentation", banks.fragmentation().into()),
-        ("current", figures.is_current.into()),
+        ("current", banks.largest_free.is_some().into()),
     ])
 }
 

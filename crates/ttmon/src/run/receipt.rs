@@ -3,7 +3,7 @@
 use super::account::{ChipName, End, Fate, Peak, RunAccount, RunProcess, Verdict, peak};
 use super::energy::Tally;
 use ledger::book::{BookBuffer, MemoryKind};
-use model::{Bytes, Device, DeviceId};
+use model::{Bytes, Device, DeviceId, chip_text};
 use show::text::{self, Align, clean, cut, fit, width};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -93,6 +93,10 @@ fn memory(account: &RunAccount, lines: &mut ReceiptLines) {
     } else if account.processes.is_empty() && account.remarks.is_empty() {
         lines.say("memory: no process of it used tt-metal with the agent in it");
     }
+    let is_unknown = |process: &RunProcess| process.book.is_inexact && process.book.chips.is_empty();
+    if account.processes.iter().any(is_unknown) {
+        lines.say("memory: not counted where the agent does not recognise tt-metal; see below");
+    }
     let lone = account.processes.iter().all(|process| process.pid == account.processes[0].pid);
     for (at, (name, users)) in account.chips().into_iter().enumerate() {
         let device = match name {
@@ -102,7 +106,7 @@ fn memory(account: &RunAccount, lines: &mut ReceiptLines) {
         let title = match (name, device) {
             (ChipName::Device(_), Some(tally)) => titled(&tally.device),
             (ChipName::Device(id), None) => format!("device {id}"),
-            (ChipName::Chip(number), _) => format!("chip {number:016X}"),
+            (ChipName::Chip(number), _) => format!("chip {}", chip_text(*number)),
             (ChipName::Nth(_, n), _) if lone => format!("the program's device {n}"),
             (ChipName::Nth(pid, n), _) => format!("device {n} of pid {pid}"),
         };
@@ -182,7 +186,12 @@ fn endings(account: &RunAccount, lines: &mut ReceiptLines) {
     let abrupt: Vec<&RunProcess> = of(Fate::Abrupt).collect();
     if !abrupt.is_empty() {
         let ended = counted(abrupt.len() as u64, "process", "processes");
-        lines.say(&format!("{ended} ended abruptly, by a signal or _exit: what was held is no leak"));
+        let held = if abrupt.iter().any(|process| process.live() > 0) {
+            "what was held is no leak"
+        } else {
+            "nothing was held"
+        };
+        lines.say(&format!("{ended} ended abruptly, by a signal or with an error: {held}"));
         list(lines, "held until then", &abrupt);
     }
     let replaced = of(Fate::Replaced).count() as u64;

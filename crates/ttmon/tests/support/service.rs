@@ -57,8 +57,7 @@ impl Service {
 
     /// Kills it, and starts another in its place.
     pub fn kill_and_restart(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.kill();
         let ready = self.log().matches("event=ready").count();
         self.child = spawn(self.version, &self.machine, self.folder.path(), &[]);
         self.await_ready(ready + 1);
@@ -74,20 +73,38 @@ impl Service {
         self.child.wait().unwrap()
     }
 
+    /// The process that serves: a child of the one that was started.
+    pub fn pid(&self) -> u32 {
+        super::harness::only_child(self.child.id()).unwrap()
+    }
+
+    /// Ends it at once, unless it has ended.
+    pub fn kill(&mut self) {
+        if self.child.try_wait().unwrap().is_some() {
+            return;
+        }
+        self.signal(rustix::process::Signal::KILL);
+        // The process that was started has stopped with it, if it was stopped.
+        let _ =
+            rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::CONT);
+        self.child.wait().unwrap();
+    }
+
     pub fn signal(&self, signal: rustix::process::Signal) {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+        let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
     }
 
     /// How many files it has open, and how many kB of memory of its own.
     pub fn cost(&self) -> (usize, u64) {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
         (self.open_files().len(), anonymous.trim().trim_end_matches(" kB").parse().unwrap())
     }
 
     /// All but the files of the machine's devices, which stay open from one sample to the next.
     pub fn open_files(&self) -> Vec<String> {
-        let folder = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
+        let folder = std::fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
         let name = |path: PathBuf| std::fs::read_link(path).unwrap_or_default().display().to_string();
         let is_of_machine = |name: &String| name.starts_with(self.machine.root());
         folder.map(|entry| name(entry.unwrap().path())).filter(|name| !is_of_machine(name)).collect()

@@ -66,8 +66,7 @@ fn a_service_that_stops_or_dies_is_done_without() {
     goes_on(&terminal);
     service.signal(Signal::CONT);
     goes_on(&terminal);
-    service.child.kill().unwrap();
-    service.child.wait().unwrap();
+    service.kill();
     told("a service that is dead", answers(&terminal, Duration::from_secs(1)));
     goes_on(&terminal);
     terminal.await_text("p150b");

@@ -23,10 +23,8 @@ pub struct HttpRefusal {
     pub header: Option<(HeaderName, HeaderValue)>,
 }
 
-/// An answer, or why there is none.
 pub type HandlerResult = Result<Response<AnswerBody>, HttpRefusal>;
 
-/// A text to be sent.
 pub struct TextAnswer<'a> {
     pub content_type: &'static str,
     pub text: &'a SharedText,
@@ -44,7 +42,6 @@ impl HttpRefusal {
         self
     }
 
-    /// As JSON.
     pub fn response(self) -> Response<AnswerBody> {
         let reason = serde_json::Value::String(self.reason);
         let body = format!("{{\"error\":{{\"status\":{},\"reason\":{reason}}}}}\n", self.status.as_u16());

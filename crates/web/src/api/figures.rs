@@ -23,11 +23,15 @@ pub fn answer(_: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult
 }
 
 fn tables() -> Value {
+    // Growth is only known in `top`.
+    let filter_fields: Vec<&str> = Filter::fields().filter(|field| *field != "growth").collect();
+    let state =
+        |state: State| json!({ "name": state.name(), "meaning": state.meaning(), "judgement": state.judge().name() });
     json!({
-        "device": rows(DEVICE_FIGURES),
-        "process": rows(PROCESS_FIGURES),
-        "held": rows(HELD_FIGURES),
-        "machine": rows(MACHINE_FIGURES),
+        "device": DEVICE_FIGURES.iter().map(row).collect::<Vec<_>>(),
+        "process": PROCESS_FIGURES.iter().map(row).collect::<Vec<_>>(),
+        "held": HELD_FIGURES.iter().map(row).collect::<Vec<_>>(),
+        "machine": MACHINE_FIGURES.iter().map(row).collect::<Vec<_>>(),
         "sections": Section::ALL.map(Section::name),
         "states": State::ALL.map(state),
         "sources": Source::ALL.map(|source| json!({ "name": source.name(), "meaning": source.meaning() })),
@@ -35,20 +39,11 @@ fn tables() -> Value {
         "memory_kinds": MemoryKind::ALL.map(memory_kind),
         "at_limit": AT_LIMIT,
         "roles": roles(),
-        "filter": { "syntax": SYNTAX, "fields": filter_fields() },
+        "filter": { "syntax": SYNTAX, "fields": filter_fields },
     })
 }
 
-/// The fields that the filter of processes can have here. Growth is only known in `top`.
-fn filter_fields() -> Vec<&'static str> {
-    Filter::fields().filter(|field| *field != "growth").collect()
-}
-
-fn rows<S>(table: &[&'static Figure<S>]) -> Vec<Value> {
-    table.iter().map(|figure| row(figure)).collect()
-}
-
-fn row<S>(figure: &'static Figure<S>) -> Value {
+fn row<S>(figure: &&'static Figure<S>) -> Value {
     let unit = figure.unit;
     json!({
         "name": figure.name,
@@ -79,10 +74,6 @@ fn judge(judge: Judge) -> Option<Value> {
 fn dimension(dimension: Dimension) -> Value {
     let labels: Vec<_> = (0..dimension.len()).map(|place| dimension.label(place)).collect();
     json!({ "name": dimension.name(), "labels": labels })
-}
-
-fn state(state: State) -> Value {
-    json!({ "name": state.name(), "meaning": state.meaning(), "judgement": state.judge().name() })
 }
 
 /// The capacities of a device, and what a process has of them.

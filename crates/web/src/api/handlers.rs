@@ -1,19 +1,28 @@
-//! The answers that are made of the last sample.
+//! The answers that are made of what is published, and the questions to the service.
 
 use super::answer::{HandlerResult, HttpRefusal, JSON, TextAnswer};
-use super::query::{MOST, UrlQuery, refuse};
-use super::{Ask, BufferOrder, json};
+use super::query::{UrlQuery, refuse};
+use super::routes::MOST;
+use super::{Ask, json, json_text};
+use crate::history::{self, Span};
 use crate::metrics::MetricsFormat;
 use crate::published::{Published, Sample, now};
 use crate::text::SharedText;
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
+use ledger::wire::{BufferOrder, Wanted};
+use model::figure::Field;
+use model::figure::device::kept_in_history;
 use model::filter::{Filter, FilterContext};
 use model::{Device, DeviceId, Process, Selector, Snapshot, Timestamp};
 use serde::Serialize;
 use serde_json::json;
+use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+
+const AN_HOUR: i64 = 3_600_000;
+const LONGEST: i64 = 2 * 86_400_000;
 
 /// Distinguishes the answers about one sample from those about another.
 pub fn tag(published: &Published, sample: &Sample) -> Option<String> {
@@ -34,7 +43,7 @@ pub fn health(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Handl
 
 pub fn metrics(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let accept: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    let format = MetricsFormat::wanted(Some(&accept.join(",")));
+    let format = MetricsFormat::wanted(&accept.join(","));
     Ok(published.with_metrics(format, |_, text| {
         TextAnswer { content_type: format.content_type(), text, tag: None }.response(headers)
     }))
@@ -79,15 +88,14 @@ pub fn processes(published: &Published, query: &UrlQuery, headers: &HeaderMap) -
     let snapshot = &sample.snapshot;
     let devices = query.list("device");
     let ids: Vec<&DeviceId> = named(snapshot, &devices)?.into_iter().map(|device| &device.id).collect();
-    let pid: Option<u32> = query.number("pid", "process id")?;
-    let (limit, offset) = query.page()?;
+    let (pid, (limit, offset)) = (query.number("pid"), query.page());
     let filter = filter(query.get("filter").unwrap_or_default())?;
     let context = FilterContext { snapshot, growth: None };
     let is =
         |wanted: Option<&str>, value: &Option<String>| wanted.is_none_or(|wanted| value.as_deref() == Some(wanted));
     let mut found: Vec<&Process> = snapshot.processes.iter().collect();
     found.retain(|process| {
-        pid.is_none_or(|pid| process.pid == pid)
+        pid.is_none_or(|pid| pid == i64::from(process.pid))
             && is(query.get("user"), &process.user)
             && is(query.get("name"), &process.name)
             && (devices.is_empty() || process.devices.iter().any(|held| ids.contains(&&held.id)))
@@ -107,7 +115,6 @@ fn filter(text: &str) -> Result<Filter, HttpRefusal> {
     Filter::parse(text).map_err(|error| refuse(error.to_string()))
 }
 
-/// Longer filters are refused.
 const LONGEST_FILTER: usize = 500;
 
 pub fn status(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
@@ -125,26 +132,117 @@ pub fn status(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Handl
     json(&status, None, headers)
 }
 
-pub fn buffers(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
-    let (limit, offset) = query.page()?;
-    let order = match query.get("sort") {
-        None | Some("bytes") => BufferOrder::Bytes,
+pub fn buffers(query: &UrlQuery) -> Ask {
+    let (limit, offset) = query.page();
+    let sort = match query.get("sort") {
         Some("age") => BufferOrder::Age,
         Some("device") => BufferOrder::Device,
-        Some(other) => return Err(refuse(format!("sort={other:?} is none of bytes, age and device"))),
+        _ => BufferOrder::Bytes,
     };
-    let kind = query.get("kind").map(str::to_owned);
-    if let Some(kind) = kind.as_deref().filter(|kind| !KINDS.contains(kind)) {
-        return Err(refuse(format!("kind={kind:?} is none of {}", KINDS.join(", "))));
-    }
-    let (pid, device) = (query.number("pid", "process id")?, query.get("device").map(str::to_owned));
-    Ok(Ask::Buffers { pid, device, kind, order, limit, offset })
+    let [device, kind] = ["device", "kind"].map(|name| query.get(name).map(str::to_owned));
+    let pid = query.number("pid").map(|pid| pid as u32);
+    Ask::Buffers(Wanted { pid, device, kind, label: None, sort, offset, limit })
 }
 
-/// What memory is used for.
-pub const KINDS: [&str; 6] = ["dram", "l1", "l1_small", "trace", "cb", "kernel"];
+pub fn deaths(query: &UrlQuery) -> Ask {
+    let (limit, offset) = query.page();
+    Ask::Deaths { limit, offset }
+}
 
-pub fn deaths(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
-    let (limit, offset) = query.page()?;
-    Ok(Ask::Deaths { limit, offset })
+pub fn events(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    let (since, (limit, _)) = (query.number("since").unwrap_or(0).cast_unsigned(), query.page());
+    json_text(&SharedText::new(published.lock().events.since(since, limit.unwrap_or(MOST))), headers)
+}
+
+pub fn alerts(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    json_text(&SharedText::new(published.lock().alerts.json.clone()), headers)
+}
+
+pub fn topology(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    let sample = published.sample();
+    json(&model::topology::of_machine(&sample.snapshot.devices), tag(published, &sample), headers)
+}
+
+pub fn history(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    let fields = fields(&query.list("series"))?;
+    let sample = published.sample();
+    let devices: Vec<DeviceId> =
+        named(&sample.snapshot, &query.list("device"))?.into_iter().map(|device| device.id.clone()).collect();
+    let wanted = span(query, now().0)?;
+    // The values are copied under the lock, and written as JSON after it.
+    let (span, all) = published.with_history(|history| {
+        let span = history.fit(wanted, fields.len() * devices.len());
+        let mut all = Vec::with_capacity(fields.len() * devices.len());
+        for id in &devices {
+            all.extend(fields.iter().map(|field| (id, *field, history.series(id, *field, span))));
+        }
+        (span, all)
+    });
+    let mut text = format!(r#"{{"from_ms":{},"to_ms":{},"step_ms":{},"series":["#, span.from, span.to, span.step);
+    for (at, (id, field, points)) in all.iter().enumerate() {
+        let (name, unit) = (field.name(), field.figure.unit.symbol());
+        let comma = if at > 0 { "," } else { "" };
+        let id = serde_json::Value::String(id.to_string());
+        let _ = write!(text, r#"{comma}{{"device":{id},"name":"{name}","unit":"{unit}","points":"#);
+        history::write(*field, points, &mut text);
+        text.push('}');
+    }
+    text.push_str("]}");
+    Ok(TextAnswer { content_type: JSON, text: &SharedText::new(text), tag: None }.response(headers))
+}
+
+/// The fields that are meant, each once; all that are kept when none is named.
+fn fields(names: &[&str]) -> Result<Vec<Field<Device>>, HttpRefusal> {
+    let mut fields: Vec<Field<Device>> = Vec::new();
+    for name in names {
+        let field = kept_in_history().find(|field| field.name() == *name).ok_or_else(|| {
+            let known: Vec<_> = kept_in_history().map(|field| field.name()).collect();
+            refuse(format!("there is no series {name:?}: known are {}", known.join(", ")))
+        })?;
+        if !fields.contains(&field) {
+            fields.push(field);
+        }
+    }
+    Ok(if fields.is_empty() { kept_in_history().collect() } else { fields })
+}
+
+/// From when until when. A time that is not after 1970 is so long before now.
+fn span(query: &UrlQuery, now: i64) -> Result<Span, HttpRefusal> {
+    let time = |name: &str, otherwise: i64| match query.number(name).unwrap_or(otherwise) {
+        time if time <= 0 => now.saturating_add(time),
+        time => time,
+    };
+    let to = time("to", 0).min(now.saturating_add(1000));
+    let from = time("from", to.saturating_sub(AN_HOUR));
+    if from >= to {
+        return Err(refuse(format!("there is no time between from={from} and to={to}")));
+    }
+    let step = query.number("step").unwrap_or(1).min(LONGEST);
+    Ok(Span { from: from.max(to.saturating_sub(LONGEST)), to, step })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::routes::ROUTES;
+    use super::*;
+
+    #[test]
+    fn times_are_since_1970_or_before_now() {
+        let of = |text: &str| {
+            let route = ROUTES.iter().find(|route| route.path == "/api/v1/history").unwrap();
+            let query = UrlQuery::parse(text, route.parameters);
+            query
+                .and_then(|query| span(&query, 10_000_000))
+                .map(|span| (span.from, span.to, span.step))
+                .map_err(|refusal| refusal.reason)
+        };
+        assert_eq!(of(""), Ok((6_400_000, 10_000_000, 1)));
+        assert_eq!(of("from=-60000"), Ok((9_940_000, 10_000_000, 1)));
+        assert_eq!(of("from=5&to=7000&step=10"), Ok((5, 7000, 10)));
+        assert_eq!(of("from=-9000&to=-3000"), Ok((9_991_000, 9_997_000, 1)));
+        assert_eq!(of("from=9&to=9").unwrap_err(), "there is no time between from=9 and to=9");
+        assert_eq!(of("step=0").unwrap_err(), "step=\"0\" is no whole number from 1 on");
+        assert_eq!(of("to=x").unwrap_err(), "to=\"x\" is no whole number");
+        assert!(of("from=-9223372036854775808&to=9223372036854775807&step=9223372036854775807").is_ok());
+    }
 }

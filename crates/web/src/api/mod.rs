@@ -4,7 +4,6 @@ mod answer;
 mod figures;
 mod handlers;
 mod openapi;
-mod past;
 mod query;
 mod routes;
 mod schema;
@@ -18,8 +17,9 @@ use crate::text::SharedText;
 use answer::{HandlerResult, JSON, TextAnswer};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Response, StatusCode, Uri};
+use ledger::wire::Wanted;
 use query::UrlQuery;
-use routes::{Handler, Route};
+use routes::Handler;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,48 +28,18 @@ use tokio::sync::oneshot;
 /// A query that only the service itself can answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
-    /// Live buffers.
-    Buffers {
-        /// Only of this process.
-        pid: Option<u32>,
-        /// Only on this device.
-        device: Option<String>,
-        /// Only of this kind.
-        kind: Option<String>,
-        /// In which order.
-        order: BufferOrder,
-        /// At most so many.
-        limit: Option<usize>,
-        /// Skip so many.
-        offset: usize,
-    },
+    Buffers(Wanted),
     /// Exited processes, the latest first.
     Deaths {
-        /// At most so many.
         limit: Option<usize>,
-        /// Skip so many.
         offset: usize,
     },
-}
-
-/// The order of buffers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum BufferOrder {
-    /// The largest first.
-    #[default]
-    Bytes,
-    /// The oldest first.
-    Age,
-    /// By device.
-    Device,
 }
 
 /// A query to the service, and where its answer goes: JSON.
 #[derive(Debug)]
 pub struct Question {
-    /// The query.
     pub ask: Ask,
-    /// Where the answer goes.
     pub answer: oneshot::Sender<Vec<u8>>,
 }
 
@@ -78,7 +48,6 @@ pub type Asker = Arc<dyn Fn(Question) -> bool + Send + Sync>;
 
 /// How long the service may take to answer.
 const SERVICE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longer addresses are refused.
 const LONGEST_ADDRESS: usize = 4096;
 
 /// Whether this is served without a token: it contains nothing about the machine.
@@ -86,7 +55,6 @@ pub fn is_open(path: &str) -> bool {
     path == "/healthz" || page::ASSETS.iter().any(|asset| asset.path == path)
 }
 
-/// Answers an authorized request.
 pub async fn answer(
     published: &Arc<Published>,
     ask: &Asker,
@@ -94,6 +62,30 @@ pub async fn answer(
     uri: &Uri,
     headers: &HeaderMap,
 ) -> HandlerResult {
+    check(method, uri)?;
+    if let Some(asset) = page::ASSETS.iter().find(|asset| asset.path == uri.path()) {
+        return Ok(of_the_page(asset, headers));
+    }
+    let Some(route) = routes::ROUTES.iter().find(|route| route.path == uri.path()) else {
+        let reason = "nothing is served at this address: see /api/v1/openapi.json for what is";
+        return Err(HttpRefusal::new(StatusCode::NOT_FOUND, reason));
+    };
+    let query = UrlQuery::parse(uri.query().unwrap_or_default(), route.parameters)?;
+    match route.handler {
+        Handler::Published(answer) => answer(published, &query, headers),
+        Handler::Asked(question) => json_text(&SharedText::new(put(ask, question(&query)).await?), headers),
+        Handler::Streamed => {
+            let since = query.number("since").map(i64::cast_unsigned);
+            let mut response = Response::new(AnswerBody::Stream(stream::begin(published.clone(), since)));
+            let fields = response.headers_mut();
+            fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+            fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            Ok(response)
+        }
+    }
+}
+
+fn check(method: &Method, uri: &Uri) -> Result<(), HttpRefusal> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         let reason = format!("{method} is not answered here: GET and HEAD are");
         return Err(HttpRefusal::new(StatusCode::METHOD_NOT_ALLOWED, reason).with(header::ALLOW, "GET, HEAD"));
@@ -103,36 +95,7 @@ pub async fn answer(
         let reason = format!("an address of {length} bytes is too long: {LONGEST_ADDRESS} are allowed");
         return Err(HttpRefusal::new(StatusCode::URI_TOO_LONG, reason));
     }
-    if let Some(asset) = page::ASSETS.iter().find(|asset| asset.path == uri.path()) {
-        return Ok(of_the_page(asset, headers));
-    }
-    let Some(route) = routes::ROUTES.iter().find(|route| route.path == uri.path()) else {
-        let reason = "nothing is served at this address: see /api/v1/openapi.json for what is";
-        return Err(HttpRefusal::new(StatusCode::NOT_FOUND, reason));
-    };
-    let query = UrlQuery::parse(uri.query().unwrap_or_default(), &route.names())?;
-    of_a_route(route, published, ask, &query, headers).await
-}
-
-async fn of_a_route(
-    route: &Route,
-    published: &Arc<Published>,
-    ask: &Asker,
-    query: &UrlQuery,
-    headers: &HeaderMap,
-) -> HandlerResult {
-    match route.handler {
-        Handler::Published(answer) => answer(published, query, headers),
-        Handler::Asked(question) => json_text(&SharedText::new(put(ask, question(query)?).await?), headers),
-        Handler::Streamed => {
-            let since = query.count("since")?;
-            let mut response = Response::new(AnswerBody::Stream(stream::begin(published.clone(), since)));
-            let fields = response.headers_mut();
-            fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-            fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-            Ok(response)
-        }
-    }
+    Ok(())
 }
 
 /// Sends a query to the service.
@@ -170,7 +133,6 @@ fn json_text(text: &SharedText, headers: &HeaderMap) -> HandlerResult {
     Ok(TextAnswer { content_type: JSON, tag: Some(tag_of(text)), text }.response(headers))
 }
 
-/// Distinguishes a text from others.
 fn tag_of(text: &SharedText) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();

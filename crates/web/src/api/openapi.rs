@@ -1,9 +1,9 @@
 //! The OpenAPI document: paths from the table of routes, forms of answers from `schema`.
 
-use super::answer::{HandlerResult, JSON};
+use super::answer::HandlerResult;
 use super::json_text;
 use super::query::UrlQuery;
-use super::routes::{AnswerForm, Handler, ParamType, Parameter, ROUTES, Route};
+use super::routes::{Handler, ParamType, Parameter, ROUTES, Route};
 use super::schema::schemas;
 use crate::published::Published;
 use crate::text::SharedText;
@@ -38,13 +38,14 @@ fn document() -> Value {
 }
 
 fn described(route: &Route) -> Value {
-    let (content, schema) = match route.form {
-        AnswerForm::Json(name) => (JSON, json!({ "$ref": format!("#/components/schemas/{name}") })),
-        AnswerForm::Text(content) => (content, json!({ "type": "string" })),
+    let schema = match route.schema {
+        Some(name) => json!({ "$ref": format!("#/components/schemas/{name}") }),
+        None => json!({ "type": "string" }),
     };
-    let mut answers = Map::new();
-    answers.insert("200".into(), json!({ "description": route.summary, "content": { content: { "schema": schema } } }));
-    answers.insert("304".into(), json!({ "description": "It has not changed since (If-None-Match)." }));
+    let mut answers = json!({
+        "200": { "description": route.summary, "content": { route.content_type: { "schema": schema } } },
+        "304": { "description": "It has not changed since (If-None-Match)." },
+    });
     let mut refusals = vec![
         ("400", "A parameter that is not understood."),
         ("401", "A token is needed."),
@@ -57,9 +58,9 @@ fn described(route: &Route) -> Value {
         refusals.push(("503", "The service does not answer, or takes no samples."));
     }
     let form = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });
-    answers.extend(
-        refusals.into_iter().map(|(status, why)| (status.into(), json!({ "description": why, "content": form }))),
-    );
+    for (status, why) in refusals {
+        answers[status] = json!({ "description": why, "content": form });
+    }
     json!({
         "get": {
             "operationId": route.path.rsplit('/').next().unwrap_or_default().replace('.', "_"),

@@ -1,77 +1,77 @@
 //! The part of an address behind the question mark.
 
 use super::answer::HttpRefusal;
+use super::routes::{ParamType, Parameter};
 use hyper::StatusCode;
-use std::str::FromStr;
 
 /// What was asked for, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct UrlQuery(Vec<(String, String)>);
+pub struct UrlQuery(Vec<(&'static str, String)>);
 
 impl UrlQuery {
     /// Parses it. An unknown name is refused, so that a typing error does not return everything.
-    pub fn parse(text: &str, known: &[&str]) -> Result<UrlQuery, HttpRefusal> {
-        let mut all: Vec<(String, String)> = Vec::new();
+    pub fn parse(text: &str, parameters: &[Parameter]) -> Result<UrlQuery, HttpRefusal> {
+        let mut all: Vec<(&'static str, String)> = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let (name, value) = (decode(name)?, decode(value)?);
-            if !known.contains(&name.as_str()) {
-                let names = known.join(", ");
-                return Err(refuse(match known {
+            let Some(parameter) = parameters.iter().find(|parameter| parameter.name == name) else {
+                let known: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
+                return Err(refuse(match &known[..] {
                     [] => format!("no parameters are known here, so {name:?} is none"),
-                    _ => format!("there is no parameter {name:?} here: known are {names}"),
+                    _ => format!("there is no parameter {name:?} here: known are {}", known.join(", ")),
                 }));
-            }
+            };
             if all.iter().any(|(other, _)| *other == name) {
                 return Err(refuse(format!("{name} is there twice: separate several values with commas")));
             }
-            all.push((name, value));
+            if let Some(wrong) = parameter.param_type.wrong(&value).filter(|_| !value.is_empty()) {
+                return Err(refuse(format!("{name}={value:?} is {wrong}")));
+            }
+            all.push((parameter.name, value));
         }
         Ok(UrlQuery(all))
     }
 
     /// A value. An empty one is none.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(other, value)| other == name && !value.is_empty()).map(|(_, value)| value.as_str())
+        self.0.iter().find(|(other, value)| *other == name && !value.is_empty()).map(|(_, value)| value.as_str())
     }
 
-    /// A value that is a number, or another thing that can be read.
-    pub fn number<T: FromStr>(&self, name: &str, what: &str) -> Result<Option<T>, HttpRefusal> {
-        let Some(value) = self.get(name) else { return Ok(None) };
-        value.parse().map(Some).map_err(|_| refuse(format!("{name}={value:?} is no {what}")))
+    /// A value that is a number, within the limits of its parameter.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        self.get(name)?.parse().ok()
     }
 
     /// Several values with commas between them.
     pub fn list(&self, name: &str) -> Vec<&str> {
-        self.get(name)
-            .into_iter()
-            .flat_map(|value| value.split(','))
-            .map(str::trim)
-            .filter(|one| !one.is_empty())
-            .collect()
+        let values = self.get(name).unwrap_or_default().split(',').map(str::trim);
+        values.filter(|one| !one.is_empty()).collect()
     }
 
     /// How many, and leaving out how many.
-    pub fn page(&self) -> Result<(Option<usize>, usize), HttpRefusal> {
-        let limit = self.number::<usize>("limit", LIMIT)?;
-        if let Some(limit) = limit.filter(|limit| !(1..=MOST).contains(limit)) {
-            return Err(refuse(format!("limit={limit} is no {LIMIT}")));
-        }
-        Ok((limit, self.count("offset")?.unwrap_or(0) as usize))
-    }
-
-    /// A value that counts something. As large as programs that read JSON can take it.
-    pub fn count(&self, name: &str) -> Result<Option<u64>, HttpRefusal> {
-        let what = "whole number from 0 on";
-        let value = self.number::<i64>(name, what)?;
-        let checked = |value| u64::try_from(value).map_err(|_| refuse(format!("{name}={value} is no {what}")));
-        value.map(checked).transpose()
+    pub fn page(&self) -> (Option<usize>, usize) {
+        let number = |name| self.number(name).map(|number| number as usize);
+        (number("limit"), number("offset").unwrap_or(0))
     }
 }
 
-/// The most entries of one answer.
-pub const MOST: usize = 10_000;
-const LIMIT: &str = "number from 1 to 10000";
+impl ParamType {
+    /// What a value is not, though it should be.
+    fn wrong(self, value: &str) -> Option<String> {
+        match self {
+            ParamType::OneOf(words) if !words.contains(&value) => Some(format!("none of {}", words.join(", "))),
+            ParamType::Number(least, most) if !value.parse().is_ok_and(|number| (least..=most).contains(&number)) => {
+                Some(match (least, most) {
+                    (i64::MIN, _) => "no whole number".into(),
+                    (least, i64::MAX) => format!("no whole number from {least} on"),
+                    (least, most) => format!("no whole number from {least} to {most}"),
+                })
+            }
+            _ => None,
+        }
+    }
+}
 
 pub fn refuse(reason: String) -> HttpRefusal {
     HttpRefusal::new(StatusCode::BAD_REQUEST, reason)
@@ -100,28 +100,30 @@ fn decode(text: &str) -> Result<String, HttpRefusal> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::routes::{LIMIT, parameter};
     use super::*;
 
+    const KNOWN: [Parameter; 2] = [LIMIT, parameter("name", ParamType::Text, "")];
+
     fn why(text: &str) -> String {
-        let query = UrlQuery::parse(text, &["limit", "name"]);
-        query.and_then(|query| query.page()).unwrap_err().reason
+        UrlQuery::parse(text, &KNOWN).unwrap_err().reason
     }
 
     #[test]
     fn values_are_decoded_and_lists_are_parted() {
-        let query = UrlQuery::parse("name=a%20b+c,%c3%a9&&limit=", &["limit", "name"]).unwrap();
+        let query = UrlQuery::parse("name=a%20b+c,%c3%a9&&limit=", &KNOWN).unwrap();
         assert_eq!(query.get("name"), Some("a b c,é"));
         assert_eq!(query.list("name"), ["a b c", "é"]);
         assert_eq!(query.get("limit"), None);
-        assert_eq!(query.page().unwrap(), (None, 0));
+        assert_eq!(query.page(), (None, 0));
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         assert_eq!(why("nmae=x"), r#"there is no parameter "nmae" here: known are limit, name"#);
-        assert_eq!(why("limit=0"), "limit=0 is no number from 1 to 10000");
-        assert_eq!(why("limit=10001"), "limit=10001 is no number from 1 to 10000");
-        assert_eq!(why("limit=-1"), r#"limit="-1" is no number from 1 to 10000"#);
+        assert_eq!(why("limit=0"), r#"limit="0" is no whole number from 1 to 10000"#);
+        assert_eq!(why("limit=10001"), r#"limit="10001" is no whole number from 1 to 10000"#);
+        assert_eq!(why("limit=-1"), r#"limit="-1" is no whole number from 1 to 10000"#);
         assert_eq!(why("name=%zz"), "a % in the address is not followed by two hexadecimal digits");
         assert_eq!(why("name=%ff"), "the address is not UTF-8 behind its question mark");
         assert_eq!(why("name=a&name=b"), "name is there twice: separate several values with commas");
@@ -130,7 +132,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_a_query_or_refused(text in "\\PC*") {
-            let _ = UrlQuery::parse(&text, &["limit", "name"]);
+            let _ = UrlQuery::parse(&text, &KNOWN);
         }
     }
 }

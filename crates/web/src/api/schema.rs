@@ -10,27 +10,16 @@ use serde_json::{Map, Value, json};
 /// The object with what the agent in a process counts.
 const AGENT: &str = "exact";
 
-/// All schemas by name.
 pub fn schemas() -> Map<String, Value> {
     let mut all: Map<String, Value> = serde_json::from_str(include_str!("schemas.json")).unwrap_or_default();
-    all.insert("Host".into(), host());
-    all.insert("Device".into(), object_of(DEVICE_FIGURES));
-    all.insert("Process".into(), process());
-    all.insert("Held".into(), held());
-    all
-}
-
-fn host() -> Value {
     let mut host = object_of(MACHINE_FIGURES)["properties"]["host"].take();
     host["description"] = json!("The machine.");
-    host
-}
-
-fn process() -> Value {
     let mut process = object_of(PROCESS_FIGURES);
     let devices = json!({ "type": "array", "items": { "$ref": "#/components/schemas/Held" } });
     insert(&mut process, &["devices"], devices, Presence::Always);
-    process
+    let made = [("Host", host), ("Device", object_of(DEVICE_FIGURES)), ("Process", process), ("Held", held())];
+    all.extend(made.map(|(name, schema)| (name.to_owned(), schema)));
+    all
 }
 
 fn held() -> Value {
@@ -64,7 +53,6 @@ fn object_of<S>(table: &[&'static Figure<S>]) -> Value {
     object
 }
 
-/// Whether a property is always there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Always,

@@ -14,7 +14,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub fn begin(published: Arc<Published>, since: Option<u64>) -> mpsc::Receiver<Bytes> {
     // One piece on its way, and the next is chosen when there is room for it: the newest then.
     let (pieces, taken) = mpsc::channel(1);
-    let position = StreamPosition { sample: 0, event: since.unwrap_or_else(|| published.newest_event()), alerts: 0 };
+    let position =
+        StreamPosition { sample: 0, event: since.unwrap_or_else(|| published.lock().events.newest), alerts: 0 };
     tokio::spawn(send_all(published, position, pieces));
     taken
 }
@@ -27,7 +28,7 @@ struct StreamPosition {
 }
 
 async fn send_all(published: Arc<Published>, mut position: StreamPosition, pieces: mpsc::Sender<Bytes>) {
-    let mut changes = published.changes();
+    let mut changes = published.changes.subscribe();
     if pieces.send(Bytes::from_static(b"retry: 2000\n\n")).await.is_err() {
         return;
     }
@@ -59,12 +60,12 @@ impl StreamPosition {
             self.sample = sample.number;
             return Some(sample.frame().plain());
         }
-        if published.newest_event() != self.event {
+        if published.lock().events.newest != self.event {
             let (frame, newest) = published.events_frame(self.event);
             self.event = newest;
             return Some(frame);
         }
-        let alerts = published.alerts();
+        let alerts = published.lock().alerts.clone();
         if alerts.version != self.alerts {
             self.alerts = alerts.version;
             return Some([&b"event: alerts\ndata: "[..], &alerts.json, b"\n\n"].concat().into());

@@ -10,20 +10,19 @@ pub struct HistoryLevel {
     pub step: i64,
     /// Slices that are kept.
     most: usize,
-    slices: VecDeque<Slice>,
+    pub slices: VecDeque<Slice>,
     /// What came in the step that is not over yet.
     open: Vec<OpenStep>,
     /// Whether something was here that is gone.
-    has_dropped: bool,
+    pub has_dropped: bool,
     /// The step of the last value.
     last_step: i64,
     /// What slices take.
     bytes: usize,
 }
 
-/// Sixty steps of all figures.
 #[derive(Debug)]
-struct Slice {
+pub struct Slice {
     /// Its place in time, in lengths of a slice since 1970.
     number: i64,
     /// By the number of the figure.
@@ -121,20 +120,10 @@ impl HistoryLevel {
         }
     }
 
-    pub fn slices(&self) -> usize {
-        self.slices.len()
-    }
-
-    pub fn has_dropped(&self) -> bool {
-        self.has_dropped
-    }
-
-    /// When it begins.
     pub fn oldest(&self) -> Option<i64> {
         self.slices.front().map(|slice| slice.number * self.length())
     }
 
-    /// Milliseconds in a slice.
     fn length(&self) -> i64 {
         self.step * STEPS as i64
     }

@@ -21,7 +21,6 @@ pub struct PastValues {
     levels: [HistoryLevel; 3],
     /// Which number each device has here.
     devices: HashMap<DeviceId, usize>,
-    /// What it may take.
     budget: usize,
 }
 
@@ -68,7 +67,7 @@ impl PastValues {
         // The finest goes first when there is no room, but some of it stays.
         for keep in [10, 2, 0] {
             for level in 0..self.levels.len() {
-                while self.bytes() > self.budget && self.levels[level].slices() > keep {
+                while self.bytes() > self.budget && self.levels[level].slices.len() > keep {
                     self.levels[level].drop_oldest();
                 }
             }
@@ -81,7 +80,6 @@ impl PastValues {
         self.levels.iter().map(HistoryLevel::bytes).sum::<usize>() + self.devices.capacity() * of_a_device
     }
 
-    /// When it begins.
     pub fn oldest(&self) -> Option<i64> {
         self.levels.iter().filter_map(HistoryLevel::oldest).min()
     }
@@ -90,8 +88,7 @@ impl PastValues {
     pub fn fit(&self, wanted: Span, series: usize) -> Span {
         let begin = wanted.from.max(self.oldest().unwrap_or(wanted.from));
         // A level that dropped nothing has as much as the coarser ones.
-        let covers =
-            |level: &&HistoryLevel| level.oldest().is_some_and(|oldest| oldest <= begin) || !level.has_dropped();
+        let covers = |level: &&HistoryLevel| level.oldest().is_some_and(|oldest| oldest <= begin) || !level.has_dropped;
         let finest = self.levels.iter().find(covers).map_or(STEPS[2].0, |level| level.step);
         let length = (wanted.to - wanted.from).max(1);
         let most = MOST_POINTS.min(MOST_IN_ALL / series.max(1) as i64).max(1);

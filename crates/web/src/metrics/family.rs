@@ -9,7 +9,7 @@ pub struct Family<S: 'static> {
     pub name: &'static str,
     pub unit: Option<&'static str>,
     pub kind: MetricKind,
-    /// The sentences of its figures.
+    /// The sentence of its figure, or the titles of its figures.
     pub help: String,
     pub series: Vec<MetricSeries<S>>,
 }
@@ -41,7 +41,6 @@ pub const fn info<S>(name: &'static str, label: &'static str, help: &'static str
     Figure { metric: Metric::info(name, label), unit: Unit::Text, ..gauge(name, help, get) }
 }
 
-/// A table of such figures.
 macro_rules! rows {
     ($subject:ty; $($row:expr),+ $(,)?) => {
         &[$({ static ROW: Figure<$subject> = $row; &ROW }),+]
@@ -55,26 +54,27 @@ pub fn families<S>(table: &[&'static Figure<S>]) -> Vec<Family<S>> {
     for figure in table {
         let Some(metric) = figure.metric.filter(|metric| metric.kind != MetricKind::RateOf) else { continue };
         let at = all.iter().position(|family| family.name == metric.name).unwrap_or_else(|| {
-            let (unit, help) = (figure.unit.base().0, String::new());
+            let (unit, help) = (figure.unit.base().0, figure.help.to_owned());
             all.push(Family { name: metric.name, unit, kind: metric.kind, help, series: Vec::new() });
             all.len() - 1
         });
         all[at].add(figure);
+    }
+    for family in &mut all {
+        let mut titles: Vec<&str> = family.series.iter().map(|series| series.figure.title).collect();
+        titles.dedup();
+        if titles.len() > 1 {
+            family.help = titles.join(", ") + ".";
+        }
     }
     all
 }
 
 impl<S> Family<S> {
     fn add(&mut self, figure: &'static Figure<S>) {
-        if !self.help.contains(figure.help) {
-            self.help.push_str(if self.help.is_empty() { "" } else { " " });
-            self.help.push_str(figure.help);
-        }
         match self.kind {
             MetricKind::OneOf => {
-                for word in figure.words {
-                    self.series.push(MetricSeries::new(figure, 0, Some(word)));
-                }
+                self.series.extend(figure.words.iter().map(|word| MetricSeries::new(figure, 0, Some(word))));
             }
             _ => self.series.extend((0..figure.labels()).map(|place| MetricSeries::new(figure, place, None))),
         }

@@ -7,10 +7,8 @@
 //! - `text`: lines of the two formats,
 //! - `processes`: the series of processes, of which there may be too many,
 //! - `service`: the figures of the service itself,
-//! - `tt_telemetry`: our figures under the names of tt-telemetry,
-//! - `accept`: which format a client prefers.
+//! - `tt_telemetry`: our figures under the names of tt-telemetry.
 
-mod accept;
 mod family;
 mod processes;
 mod service;
@@ -31,14 +29,10 @@ use service::SERVICE_FIGURES;
 use std::sync::LazyLock;
 use text::MetricsText;
 
-/// What metrics are written of.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricsInput<'a> {
-    /// The last sample.
     pub snapshot: &'a Snapshot,
-    /// What the service knows of itself.
     pub service: ServiceFigures,
-    /// What is wanted.
     pub options: MetricsOptions,
 }
 
@@ -57,22 +51,39 @@ impl Default for MetricsOptions {
     }
 }
 
-/// How it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsFormat {
-    /// Prometheus text 0.0.4.
     Prometheus,
-    /// OpenMetrics 1.0.
     OpenMetrics,
 }
 
 impl MetricsFormat {
-    /// What the client prefers of the two, from its `Accept` header.
-    pub fn wanted(accept: Option<&str>) -> MetricsFormat {
-        accept::wanted(accept.unwrap_or_default())
+    /// What a client prefers, by its `Accept` header. OpenMetrics must be named; one that takes anything gets the older text.
+    pub fn wanted(accept: &str) -> MetricsFormat {
+        let (mut openmetrics, mut text) = (0.0f32, 0.0f32);
+        for range in accept.split(',') {
+            let mut parameters = range.split(';').map(str::trim);
+            let kind = parameters.next().unwrap_or_default();
+            let (mut quality, mut version) = (1.0f32, None);
+            for (name, value) in parameters.filter_map(|parameter| parameter.split_once('=')) {
+                let value = value.trim().trim_matches('"');
+                match name.trim() {
+                    name if name.eq_ignore_ascii_case("q") => quality = value.parse().unwrap_or(0.0),
+                    name if name.eq_ignore_ascii_case("version") => version = Some(value),
+                    _ => {}
+                }
+            }
+            let is = |name: &str| kind.eq_ignore_ascii_case(name);
+            if is("application/openmetrics-text") && version.is_none_or(|version| version == "1.0.0") {
+                openmetrics = openmetrics.max(quality);
+            } else if is("text/plain") && version.is_none_or(|version| version == "0.0.4") || is("text/*") || is("*/*")
+            {
+                text = text.max(quality);
+            }
+        }
+        if openmetrics > 0.0 && openmetrics >= text { MetricsFormat::OpenMetrics } else { MetricsFormat::Prometheus }
     }
 
-    /// The media type of the answer.
     pub fn content_type(self) -> &'static str {
         match self {
             MetricsFormat::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -81,7 +92,6 @@ impl MetricsFormat {
     }
 }
 
-/// All families of metrics.
 struct Families {
     machine: Vec<Family<Snapshot>>,
     service: Vec<Family<ServiceFigures>>,
@@ -102,7 +112,6 @@ static FAMILIES: LazyLock<Families> = LazyLock::new(|| Families {
     their_devices: families(tt_telemetry::DEVICES),
 });
 
-/// All metrics, as text.
 pub fn write(input: &MetricsInput<'_>, format: MetricsFormat) -> String {
     let (snapshot, all) = (input.snapshot, &*FAMILIES);
     let lines = snapshot.devices.len() * 56 + input.options.max_process_series.min(snapshot.processes.len() * 8);

@@ -11,7 +11,6 @@ use std::cmp::Reverse;
 /// The figures of a process that are labels of its series.
 const LABELS: [&Figure<Process>; 4] = [&PID, &USER, &CONTAINER, &NAME];
 
-/// A process on a device.
 struct ProcessOnDevice<'a> {
     process: &'a Process,
     held: &'a Held,
@@ -35,7 +34,7 @@ pub fn write(text: &mut MetricsText, families: &Families, input: &MetricsInput<'
         }
     }
     let labels: Vec<String> = kept.iter().map(labels_of).collect();
-    let rest = Rest::new(input, &others);
+    let rest = rest_of(input, &others);
     for family in &families.held {
         let mut lines = text.lines(family);
         for (holding, labels) in kept.iter().zip(&labels) {
@@ -43,7 +42,7 @@ pub fn write(text: &mut MetricsText, families: &Families, input: &MetricsInput<'
                 lines.line(labels, &series.labels, series.number(holding.held));
             }
         }
-        rest.write(&mut lines);
+        write_rest(&mut lines, &rest);
     }
 }
 
@@ -96,39 +95,36 @@ fn add_labels(labels: &mut String, process: &Process) {
     }
 }
 
-/// Those that have no series of their own, by device: their sums keep sums over all processes right.
-struct Rest<'a>(Vec<(String, Vec<&'a Held>)>);
-
-impl<'a> Rest<'a> {
-    fn new(input: &MetricsInput<'a>, others: &[ProcessOnDevice<'a>]) -> Rest<'a> {
-        let mut devices: Vec<&DeviceId> = input.snapshot.devices.iter().map(|device| &device.id).collect();
-        for holding in others {
-            if !devices.contains(&&holding.held.id) {
-                devices.push(&holding.held.id);
-            }
-        }
-        let of_device = |id: &DeviceId| {
-            let mut labels = String::new();
-            label(&mut labels, "device", &id.to_string());
-            let names = LABELS.iter().map(|figure| figure.name).chain([SOURCE.name]);
-            names.for_each(|name| label(&mut labels, name, "other"));
-            (labels, others.iter().map(|holding| holding.held).filter(|held| held.id == *id).collect())
-        };
-        Rest(if others.is_empty() { Vec::new() } else { devices.into_iter().map(of_device).collect() })
+/// Those that have no series of their own, by device with its labels: their sums keep sums over all processes right.
+fn rest_of<'a>(input: &MetricsInput<'a>, others: &[ProcessOnDevice<'a>]) -> Vec<(String, Vec<&'a Held>)> {
+    if others.is_empty() {
+        return Vec::new();
     }
+    let mut devices: Vec<&DeviceId> = input.snapshot.devices.iter().map(|device| &device.id).collect();
+    for holding in others {
+        if !devices.contains(&&holding.held.id) {
+            devices.push(&holding.held.id);
+        }
+    }
+    let of_device = |id: &DeviceId| {
+        let mut labels = String::new();
+        label(&mut labels, "device", &id.to_string());
+        let names = LABELS.iter().map(|figure| figure.name).chain([SOURCE.name]);
+        names.for_each(|name| label(&mut labels, name, "other"));
+        (labels, others.iter().map(|holding| holding.held).filter(|held| held.id == *id).collect())
+    };
+    devices.into_iter().map(of_device).collect()
+}
 
-    /// Only bytes add up over processes.
-    fn write(&self, lines: &mut FamilyLines<'_, Held>) {
-        let family = lines.family;
-        for (labels, held) in &self.0 {
-            for series in family.series.iter().filter(|series| series.figure.unit == Unit::Bytes) {
-                let numbers = held.iter().filter_map(|held| match series.number(held) {
-                    Some(Value::Whole(bytes)) => Some(bytes),
-                    _ => None,
-                });
-                let sum = numbers.fold(None, |sum: Option<u64>, bytes| Some(sum.unwrap_or(0).saturating_add(bytes)));
-                lines.line(labels, &series.labels, sum.map(Value::Whole));
-            }
+/// Only bytes add up over processes.
+fn write_rest(lines: &mut FamilyLines<'_, Held>, rest: &[(String, Vec<&Held>)]) {
+    for (labels, held) in rest {
+        for series in lines.family.series.iter().filter(|series| series.figure.unit == Unit::Bytes) {
+            let numbers = held.iter().filter_map(|held| match series.number(held) {
+                Some(Value::Whole(bytes)) => Some(bytes),
+                _ => None,
+            });
+            lines.line(labels, &series.labels, numbers.reduce(u64::saturating_add).map(Value::Whole));
         }
     }
 }

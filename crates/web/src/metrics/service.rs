@@ -3,22 +3,15 @@
 use super::family::{counter, gauge, info, rows};
 use model::figure::{Figure, Unit, Value};
 
-/// What the service knows of itself.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct ServiceFigures {
-    /// The version of the program.
     pub version: &'static str,
-    /// How long ago the sample was taken.
     pub sample_age_seconds: Option<f64>,
     /// Samples that were taken; absent where nothing is counted, as are the following.
     pub samples: Option<u64>,
-    /// Failed reads in all samples.
     pub faults: Option<u64>,
-    /// Processes that exited while they used a device.
     pub deaths: Option<u64>,
-    /// Requests that were answered over HTTP.
     pub requests: Option<u64>,
-    /// Open connections.
     pub clients: Option<u64>,
 }
 

@@ -29,7 +29,6 @@ impl MetricsText {
     }
 }
 
-/// The lines of one family.
 pub struct FamilyLines<'a, S: 'static> {
     text: &'a mut MetricsText,
     pub family: &'a Family<S>,
@@ -90,18 +89,13 @@ impl<S> FamilyLines<'_, S> {
                 write!(written, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n")
             }
             MetricsFormat::OpenMetrics => {
-                let unit_line = |written: &mut String| match unit {
-                    Some(unit) => writeln!(written, "# UNIT {name} {unit}"),
-                    None => Ok(()),
-                };
+                let unit = unit.map_or_else(String::new, |unit| format!("# UNIT {name} {unit}\n"));
                 let kind = match kind {
                     MetricKind::Counter => "counter",
                     MetricKind::Info => "info",
                     MetricKind::Gauge | MetricKind::OneOf | MetricKind::RateOf => "gauge",
                 };
-                writeln!(written, "# TYPE {name} {kind}")
-                    .and_then(|()| unit_line(written))
-                    .and_then(|()| writeln!(written, "# HELP {name} {help}"))
+                write!(written, "# TYPE {name} {kind}\n{unit}# HELP {name} {help}\n")
             }
         };
     }

@@ -10,7 +10,6 @@ use model::figure::machine::{DRIVER_VERSION, HOST_NAME};
 use model::figure::{Figure, Value};
 use model::{Device, DeviceId, Snapshot, State};
 
-/// About the machine.
 pub static MACHINE: &[&Figure<Snapshot>] = rows![Snapshot;
     info("tt_telemetry", "hostname", "The program that writes these metrics.", |machine, _| HOST_NAME.value(machine)),
     info("tt_telemetry", "version", "The program that writes these metrics.", |_, _| Some(Value::text(env!("CARGO_PKG_VERSION")))),
@@ -31,7 +30,6 @@ pub static MACHINE: &[&Figure<Snapshot>] = rows![Snapshot;
     }),
 ];
 
-/// About each device.
 pub static DEVICES: &[&Figure<Device>] = rows![Device;
     gauge("tt_device_accessible", "Whether the device answers.", |device, _| yes(pcie(device)?.state == State::Ok)),
     gauge("tt_arc_heartbeat", "Whether the firmware heartbeat counts up.", |device, _| {

@@ -3,11 +3,9 @@
 //! `js/main.js` is the frame, with a file for each view; `js/store.js` holds the data and keeps it current; `js/figures.js` has the
 //! tables of figures that the views are made of. What a process writes about itself only becomes the text of a text node.
 
-/// A file of the page.
 pub struct Asset {
     /// From the root, `/` for the page itself.
     pub path: &'static str,
-    /// The HTTP content type.
     pub content_type: &'static str,
     /// What is in it, with gzip.
     pub packed: &'static [u8],

@@ -30,15 +30,11 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 use write_timeout::WriteTimeout;
 
-/// How to serve.
 pub struct ServerOptions {
-    /// Where to listen.
     pub listeners: Vec<std::net::TcpListener>,
     /// The certificate; without one, plain HTTP.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// The token that requests must have.
     pub token: Option<String>,
-    /// Takes queries to the service.
     pub ask: Asker,
 }
 
@@ -49,7 +45,6 @@ pub struct WebServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What all connections share.
 struct ServerShared {
     published: Arc<Published>,
     ask: Asker,
@@ -65,13 +60,10 @@ struct Credentials {
 
 /// How long a request may take to arrive, and how long a connection may be idle.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// The longest request.
 const LONGEST_REQUEST: usize = 16 << 10;
-/// Header fields that it may have.
 const MOST_HEADERS: usize = 64;
 
 impl WebServer {
-    /// Starts to answer.
     pub fn start(published: Arc<Published>, options: ServerOptions) -> io::Result<WebServer> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let shared = Arc::new(ServerShared {
@@ -192,25 +184,17 @@ async fn respond(
     shared: &Arc<ServerShared>,
 ) -> Result<Response<AnswerBody>, Infallible> {
     shared.published.requests.fetch_add(1, Relaxed);
-    let mut response = match consider(&request, ends, shared).await {
-        Ok(response) => response,
-        Err(refusal) => refusal.response(),
+    let considered = async {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        auth::authorize(shared.keys().token.as_deref(), &shared.peers, ends, uri, headers)?;
+        if !hyper::body::Body::is_end_stream(request.body()) {
+            let refusal = HttpRefusal::new(StatusCode::BAD_REQUEST, "a request here has no body: leave it out");
+            return Err(refusal.with(header::CONNECTION, "close"));
+        }
+        api::answer(&shared.published, &shared.ask, method, uri, headers).await
     };
+    let mut response = considered.await.unwrap_or_else(HttpRefusal::response);
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Ok(response)
-}
-
-async fn consider(
-    request: &Request<Incoming>,
-    ends: (SocketAddr, SocketAddr),
-    shared: &Arc<ServerShared>,
-) -> Result<Response<AnswerBody>, HttpRefusal> {
-    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-    auth::authorize(shared.keys().token.as_deref(), &shared.peers, ends, uri, headers)?;
-    if !hyper::body::Body::is_end_stream(request.body()) {
-        let refusal = HttpRefusal::new(StatusCode::BAD_REQUEST, "a request here has no body: leave it out");
-        return Err(refusal.with(header::CONNECTION, "close"));
-    }
-    api::answer(&shared.published, &shared.ask, method, uri, headers).await
 }

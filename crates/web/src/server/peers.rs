@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// All connected clients.
 #[derive(Debug, Default)]
 pub struct Peers(Mutex<PeerCounts>);
 
@@ -61,7 +60,6 @@ impl Peers {
         (guesses.last + WAIT).checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
-    /// A wrong token came from there.
     pub fn has_guessed(&self, peer: IpAddr, now: Instant) {
         let mut known = self.lock();
         let is_old = |guesses: &Guesses| now.duration_since(guesses.last) >= WAIT;

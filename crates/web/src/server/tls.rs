@@ -3,41 +3,33 @@
 use rustls::ServerConfig;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-/// Why there is no certificate to show.
+/// Why there is no certificate to show, for people.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// Of the certificates.
-    #[error("{}: {}", .0.display(), explain(.1, "certificate"))]
-    Certificate(PathBuf, pem::Error),
-    /// Of the key.
-    #[error("{}: {}", .0.display(), explain(.1, "private key"))]
-    Key(PathBuf, pem::Error),
-    /// Of both together.
-    #[error("{} and {} do not go together: {}", .0.display(), .1.display(), .2)]
-    Pair(PathBuf, PathBuf, rustls::Error),
-}
+#[error("{0}")]
+pub struct TlsError(String);
 
-fn explain(error: &pem::Error, what: &str) -> String {
-    match error {
+fn not_read(file: &Path, what: &str, error: &pem::Error) -> TlsError {
+    let why = match error {
         pem::Error::NoItemsFound => format!("there is no {what} in it (PEM, \"-----BEGIN …\")"),
         pem::Error::Io(error) => error.to_string(),
         other => format!("is not PEM with a {what}: {other}"),
-    }
+    };
+    TlsError(format!("{}: {why}", file.display()))
 }
 
 /// Reads a certificate, those that vouch for it, and its key: PEM files.
 pub fn certificate(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
-    let wrong = |error| TlsError::Certificate(cert.to_owned(), error);
+    let wrong = |error| not_read(cert, "certificate", &error);
     let chain = CertificateDer::pem_file_iter(cert).map_err(wrong)?;
     let chain = chain.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
     if chain.is_empty() {
         return Err(wrong(pem::Error::NoItemsFound));
     }
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::Key(key.to_owned(), error))?;
-    let pair = |error| TlsError::Pair(cert.to_owned(), key.to_owned(), error);
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| not_read(key, "private key", &error))?;
+    let pair = |error| TlsError(format!("{} and {} do not go together: {error}", cert.display(), key.display()));
     let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))

@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream that fails when nothing can be written for some time.
 pub struct WriteTimeout<S> {
     stream: S,
     /// Runs while there is no room for what is to be sent.

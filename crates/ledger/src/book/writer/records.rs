@@ -42,7 +42,8 @@ impl Writer {
         state.version += 1;
         let flags = IN_USE | if state.unique_id.is_some() { HAS_UNIQUE_ID } else { 0 };
         let number = state.unique_id.unwrap_or(0);
-        let line = [number, pack(state.device_id, flags), state.left_bytes, 0, 0, 0, state.version];
+        let [dram, l1] = state.bases;
+        let line = [number, pack(state.device_id, flags), state.left_bytes, pack(dram, l1), 0, 0, state.version];
         let before = state.sum;
         state.sum = self.put(place(identity_at(chip), state.version), line);
         state.sum.wrapping_sub(before)

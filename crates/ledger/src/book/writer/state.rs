@@ -1,6 +1,6 @@
 //! What the writer keeps in its own memory. It never reads its own book, which others might have changed.
 
-use crate::book::layout::CHIPS;
+use crate::book::layout::{CHIPS, NO_SLOT, SEVERAL_SLOTS};
 use crate::book::{Chips, MemoryKind};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -20,6 +20,8 @@ pub(super) struct WriterState {
     /// The sum of the remark.
     pub remark: u64,
     pub now: HeadRecord,
+    /// The slot that this event has changed.
+    pub touched: u32,
 }
 
 /// What has to be known of a buffer to free it.
@@ -54,6 +56,8 @@ pub(super) struct ChipState {
     pub device_id: u32,
     pub unique_id: Option<u64>,
     pub left_bytes: u64,
+    /// Where DRAM and L1 begin, zero when that is not known.
+    pub bases: [u32; 2],
     pub version: u64,
     /// Checksum of the identity.
     pub sum: u64,
@@ -90,6 +94,12 @@ impl WriterState {
     /// The given chips that the book has.
     pub fn registered(&self, chips: Chips) -> Chips {
         Chips(chips.0 & 1u64.checked_shl(self.in_use).map_or(u64::MAX, |beyond| beyond - 1))
+    }
+
+    /// Notes for the journal that a slot has changed.
+    #[inline]
+    pub fn touch(&mut self, slot: u32) {
+        self.touched = if matches!(self.touched, NO_SLOT) { slot } else { SEVERAL_SLOTS };
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! What the writer asks of the kernel: memory for the book, the time, and the names of process and thread.
 
-use crate::book::layout::{FIRST_CHIP, slot_at};
+use crate::book::layout::{FIRST_CHIP, JOURNAL, slot_at};
 use crate::mapping::Mapping;
 use rustix::fs::FallocateFlags;
 use rustix::process::{Resource, getrlimit};
@@ -16,13 +16,15 @@ pub(super) fn map_table(file: &File, slots: u32) -> io::Result<(Mapping, u32)> {
     let mut error =
         io::Error::new(io::ErrorKind::StorageFull, "the limit on the size of files leaves no room for a book");
     for capacity in [slots, slots / 16, slots / 256, 0] {
-        let length = slot_at(capacity as usize);
+        let journal = slot_at(capacity as usize);
+        let length = journal + JOURNAL as usize * 8;
         if length as u64 > allowed {
             continue;
         }
         let mapped = file
             .set_len(length as u64)
             .and_then(|()| allocate_pages(file, 0, FIRST_CHIP))
+            .and_then(|()| allocate_pages(file, journal, length - journal))
             .and_then(|()| Mapping::of(file, length));
         match mapped {
             Ok(map) => return Ok((map, capacity)),

@@ -2,7 +2,7 @@
 
 use crate::figures::part_tone;
 use crate::memory::view::{Area, Kind};
-use crate::style::{Style, Tone};
+use crate::style::{Line, Style, Tone};
 use model::Bytes;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,12 +143,7 @@ fn by_kind(area: &Area, bytes: fn(&Kind) -> Option<Bytes>) -> Vec<(Fill, u64)> {
 }
 
 /// The bar. Where nothing is known it is drawn neither full nor empty.
-pub fn bar(sizes: Option<&Sizes>, columns: usize, style: &Style) -> String {
-    pieces(sizes, columns, style).iter().map(|(text, tone)| style.paint(text, *tone)).collect()
-}
-
-/// The same as texts in their tones.
-pub fn pieces(sizes: Option<&Sizes>, columns: usize, style: &Style) -> Vec<(String, Tone)> {
+pub fn pieces(sizes: Option<&Sizes>, columns: usize, style: &Style) -> Line {
     let Some(sizes) = sizes else { return vec![(style.glyphs().unknown.to_string().repeat(columns), Tone::Faint)] };
     let used = part_tone(sizes.part(), Tone::Buffers);
     let runs = cells(sizes, columns);
@@ -189,6 +184,10 @@ fn cells(sizes: &Sizes, columns: usize) -> Vec<Fill> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn bar(sizes: Option<&Sizes>, columns: usize, style: &Style) -> String {
+        style.painted(&pieces(sizes, columns, style))
+    }
 
     const STYLE: Style = Style { columns: 80, rows: None, color: false, unicode: true };
 

@@ -1,68 +1,63 @@
-//! What is known of an area beside its bar, in few words, filled into lines.
+//! What is known of an area: its bar, and what is beside that in few words, filled into lines.
 
-use super::bar::Fill;
-use crate::figures::used_of_total;
+use super::bar::{Fill, Sizes, pieces};
+use crate::figures::{capacity_tone, part_tone, used_of_total};
 use crate::memory::view::{Area, Banks, Chip, Kind};
-use crate::style::{Style, Tone};
-use crate::text::width;
+use crate::style::{Line, Style, Tone};
+use crate::text::{count, width};
 use model::{Bytes, MemoryKind};
 
-/// A few words, and how they are painted.
-pub struct Fact {
-    /// The character that stands for it in the bar.
-    pub glyph: Option<(char, Tone)>,
-    pub text: String,
-    pub tone: Tone,
+/// Facts are under the bar, behind the area's name.
+pub const INDENT: usize = 6;
+
+/// The areas of a chip, by name.
+pub fn areas(chip: &Chip) -> [(&'static str, &Area); 2] {
+    [("DRAM", &chip.dram), ("L1", &chip.l1)]
 }
 
-impl Fact {
-    pub fn new(text: impl Into<String>, tone: Tone) -> Fact {
-        Fact { glyph: None, text: text.into(), tone }
-    }
-
-    pub fn width(&self) -> usize {
-        width(&self.text) + if self.glyph.is_some() { 2 } else { 0 }
-    }
-
-    fn painted(&self, style: &Style) -> String {
-        let glyph = self.glyph.map(|(glyph, tone)| style.paint(&glyph.to_string(), tone) + " ");
-        glyph.unwrap_or_default() + &style.paint(&self.text, self.tone)
-    }
+/// ` DRAM ████▓░░░░┃░░···╱  12.4/32.0 GiB  39 %`, and a blank up to so many columns.
+pub fn bar_line(name: &str, area: &Area, untracked: u32, columns: usize, style: &Style) -> Line {
+    let sizes = Sizes::of(area);
+    let of_bank = sizes.as_ref().filter(|sizes| sizes.is_of_bank);
+    let total = area.total_bytes.or(sizes.as_ref().map(|sizes| Bytes(sizes.total)));
+    let used = of_bank.map_or(area.used_bytes, |sizes| Some(Bytes(sizes.all_used())));
+    let figures =
+        used_of_total(used, of_bank.map_or(total, |sizes| Some(Bytes(sizes.total))), untracked, style.glyphs());
+    let figures = if of_bank.is_some() { figures + " a bank" } else { figures };
+    let tone = sizes.as_ref().map_or(Tone::Faint, |sizes| part_tone(sizes.part(), Tone::Strong));
+    let percent = sizes.as_ref().map(|sizes| percent(sizes.part())).unwrap_or_default();
+    let figures_width = (width(&figures) + 1).max(17);
+    let bar = columns.saturating_sub(INDENT + figures_width + 7);
+    let mut line = vec![(format!(" {name:<5}"), Tone::Strong)];
+    line.extend(pieces(sizes.as_ref(), bar, style));
+    line.push((format!("{figures:>figures_width$}{percent:>6}"), tone));
+    line
 }
 
-/// The facts in lines of at most so many columns, two blanks between them.
-pub fn wrapped(facts: Vec<Fact>, columns: usize) -> Vec<Vec<Fact>> {
-    let mut lines: Vec<(usize, Vec<Fact>)> = Vec::new();
+/// A few words, behind the character that is for them in the bar.
+pub type Fact = Line;
+
+/// The facts in lines of so many columns, indented, two blanks between them.
+pub fn wrapped(facts: Vec<Fact>, columns: usize) -> Vec<Line> {
+    let room = columns.saturating_sub(INDENT + 1);
+    let mut lines: Vec<(usize, Line)> = Vec::new();
     for fact in facts {
-        let taken = fact.width();
+        let taken: usize = fact.iter().map(|(text, _)| width(text)).sum();
         match lines.last_mut() {
-            Some((used, line)) if *used + 2 + taken <= columns => {
+            Some((used, line)) if *used + 2 + taken <= room => {
                 *used += 2 + taken;
-                line.push(fact);
+                line.push(("  ".into(), Tone::Plain));
+                line.extend(fact);
             }
-            _ => lines.push((taken, vec![fact])),
+            _ => lines.push((taken, [(" ".repeat(INDENT), Tone::Plain)].into_iter().chain(fact).collect())),
         }
     }
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// The same as text of exactly so many columns.
-pub fn flow(facts: Vec<Fact>, columns: usize, style: &Style) -> Vec<String> {
-    let painted = |line: &Vec<Fact>| match &line[..] {
-        [fact] if fact.width() > columns => style.cell(&fact.text, columns, crate::text::Align::Left, fact.tone),
-        facts => {
-            let used = facts.iter().map(|fact| fact.width() + 2).sum::<usize>() - 2;
-            facts.iter().map(|fact| fact.painted(style)).collect::<Vec<_>>().join("  ") + &" ".repeat(columns - used)
-        }
-    };
-    wrapped(facts, columns).iter().map(painted).collect()
-}
-
 pub fn of(area: &Area, style: &Style) -> Vec<Fact> {
-    let with = |fill: Fill, text: String, tone| Fact {
-        glyph: Some((fill.glyph(style), fill.tone(Tone::Buffers))),
-        text,
-        tone,
+    let with = |fill: Fill, text: String, tone| {
+        vec![(format!("{} ", fill.glyph(style)), fill.tone(Tone::Buffers)), (text, tone)]
     };
     let mut facts = Vec::new();
     for (n, kind) in area.kinds.iter().enumerate() {
@@ -91,38 +86,34 @@ pub fn of(area: &Area, style: &Style) -> Vec<Fact> {
     }
     let others = area.kinds.iter().enumerate().skip(1).filter_map(|(n, kind)| {
         let part = kind.banks.as_ref()?.fragmentation.filter(|part| *part > 0.0)?;
-        Some(Fact::new(format!("{} frag {}", name(kind, n), percent(part)), fragmentation_tone(part)))
+        Some(vec![(format!("{} frag {}", name(kind, n), percent(part)), fragmentation_tone(part))])
     });
     facts.extend(others);
     facts
 }
 
 fn of_banks(banks: &Banks, style: &Style) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    facts.extend(fill_of_banks(banks, style));
+    let mut facts: Vec<Fact> = fill_of_banks(banks, style).map(|fact| vec![fact]).into_iter().collect();
     if let Some(largest) = banks.largest_free_bytes {
-        let of_free = used_of_total(Some(largest), banks.free_bytes, 0, style);
-        facts.push(Fact {
-            glyph: Some((Fill::Free.glyph(style), Tone::Faint)),
-            text: format!("free block {of_free} a bank"),
-            tone: Tone::Plain,
-        });
+        let of_free = used_of_total(Some(largest), banks.free_bytes, 0, style.glyphs());
+        let text = format!("free block {of_free} a bank");
+        facts.push(vec![(format!("{} ", Fill::Free.glyph(style)), Tone::Faint), (text, Tone::Plain)]);
     }
     if let Some(part) = banks.fragmentation {
         let worst = if banks.allocators > 1 { format!(", worst of {}", banks.allocators) } else { String::new() };
-        facts.push(Fact::new(format!("frag {}{worst}", percent(part)), fragmentation_tone(part)));
+        facts.push(vec![(format!("frag {}{worst}", percent(part)), fragmentation_tone(part))]);
     }
     facts
 }
 
 /// `8 banks ▄▄▄▄▄▄▄▄ 39 %`
-pub fn fill_of_banks(banks: &Banks, style: &Style) -> Option<Fact> {
+pub fn fill_of_banks(banks: &Banks, style: &Style) -> Option<(String, Tone)> {
     let fill = banks.fill()?;
     let count = banks.count.map_or_else(|| "banks".to_owned(), |count| format!("{count} banks"));
     let heat = heat(fill, banks.count, style);
     let age = banks.age_seconds.map(|age| format!(", {} ago", super::age(age))).unwrap_or_default();
     let mark = if banks.allocated_is_at_least { style.glyphs().at_least } else { "" };
-    Some(Fact::new(format!("{count} {heat} {mark}{}{age}", percent(fill)), crate::figures::capacity_tone(fill)))
+    Some((format!("{count} {heat} {mark}{}{age}", percent(fill)), capacity_tone(fill)))
 }
 
 /// A character for each bank, or for several where there are many. All are filled alike.
@@ -164,37 +155,24 @@ pub fn fragmentation_tone(part: f64) -> Tone {
     }
 }
 
-/// How much of what is free in an area a single buffer cannot have.
-pub fn fragmentation(area: &Area, absent: &str) -> (String, Tone) {
-    let part = area.buffers().and_then(|kind| kind.banks.as_ref()?.fragmentation);
-    part.map_or((absent.into(), Tone::Faint), |part| (percent(part), fragmentation_tone(part)))
-}
-
 /// `1 process, 812 buffers`
 pub fn counts(chip: &Chip) -> String {
     let kinds = chip.dram.kinds.iter().chain(&chip.l1.kinds);
     let buffers = kinds.filter_map(|kind| kind.buffers).reduce(u64::saturating_add);
-    let count = |n: u64, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
     let processes = chip.processes.map(u64::from);
     let processes = processes.map(|n| if n == 0 { "no process".into() } else { count(n, "process", "processes") });
     let buffers = buffers.filter(|n| *n > 0 || chip.processes.is_none()).map(|n| count(n, "buffer", "buffers"));
     processes.into_iter().chain(buffers).collect::<Vec<_>>().join(", ")
 }
 
-pub fn short_board(chip: &Chip) -> Option<String> {
-    chip.board.as_deref().map(|board| board.replace("wormhole", "wh").replace("blackhole", "bh"))
-}
-
 /// What a person should know of the chip that no figure says.
 pub fn remarks(chip: &Chip) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    if let Some(stale) = chip.stale_bytes.filter(|stale| *stale > Bytes(0)) {
-        facts.push(Fact::new(format!("{stale} stale: still attributed to exited processes"), Tone::Warning));
-    }
-    match chip.untracked_processes {
-        0 => {}
-        1 => facts.push(Fact::new("1 process does not report its memory", Tone::Warning)),
-        n => facts.push(Fact::new(format!("{n} processes do not report their memory"), Tone::Warning)),
-    }
-    facts
+    let stale = chip.stale_bytes.filter(|stale| *stale > Bytes(0));
+    let stale = stale.map(|stale| format!("{stale} stale: still attributed to exited processes"));
+    let untracked = match chip.untracked_processes {
+        0 => None,
+        1 => Some("1 process does not report its memory".into()),
+        n => Some(format!("{n} processes do not report their memory")),
+    };
+    stale.into_iter().chain(untracked).map(|text| vec![(text, Tone::Warning)]).collect()
 }

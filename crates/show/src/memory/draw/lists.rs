@@ -5,7 +5,7 @@ use crate::figures::no_process;
 use crate::grid::{Cell, Column, Page};
 use crate::memory::view::{Buffer, Death, Holder, View};
 use crate::style::{Style, Tone};
-use crate::text::{Align, clean};
+use crate::text::{Align, clean, count};
 use model::{Bytes, MemoryKind, Usage};
 
 /// How many rows each list has: processes, buffers, exited processes.
@@ -44,20 +44,9 @@ impl Lists {
 
     /// What there was no room for, in words.
     pub fn hidden(&self, shares: &[usize; 3]) -> Option<String> {
-        let [processes, buffers, deaths] = [0, 1, 2].map(|i| if shares[i] == 0 { self.0[i] } else { 0 });
-        let count = |n: usize, one: &str, many: &str| match n {
-            0 => None,
-            1 => Some(format!("1 {one}")),
-            n => Some(format!("{n} {many}")),
-        };
-        let words: Vec<String> = [
-            count(processes, "process", "processes"),
-            count(buffers, "buffer", "buffers"),
-            count(deaths, "exited process", "exited processes"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let names = [("process", "processes"), ("buffer", "buffers"), ("exited process", "exited processes")];
+        let hidden = names.iter().zip(self.0).zip(shares).filter(|((_, n), share)| **share == 0 && *n > 0);
+        let words: Vec<String> = hidden.map(|(((one, many), n), _)| count(n as u64, one, many)).collect();
         let hint = "enlarge the window, or choose devices with -d";
         (!words.is_empty()).then(|| format!("{} not shown: {hint}", words.join(", ")))
     }
@@ -70,7 +59,7 @@ impl Lists {
             let rows = view.processes.iter().take(processes);
             let rows =
                 rows.map(|process| process_cells(process, process.usage, process.source.as_deref(), &style)).collect();
-            page.grid(process_columns(view.processes.iter().map(|process| process.pid)), rows);
+            page.grid(process_columns(view), rows);
         } else if view.processes.is_empty() && view.report.is_none() && style.rows.is_none() {
             rule(page);
             let inner = style.columns - 2;
@@ -91,8 +80,8 @@ impl Lists {
     }
 }
 
-pub fn process_columns(pids: impl Iterator<Item = u32>) -> Vec<Column> {
-    let pid = pids.map(|pid| pid.to_string().len()).max().unwrap_or(0).max(5);
+pub fn process_columns(view: &View) -> Vec<Column> {
+    let pid = view.processes.iter().map(|process| process.pid.to_string().len()).max().unwrap_or(0).max(5);
     vec![
         Column::right("Dev", 3),
         Column::right("PID", pid),
@@ -162,13 +151,11 @@ pub fn buffer_columns(view: &View) -> Vec<Column> {
 }
 
 pub fn buffer_cells(buffer: &Buffer, style: &Style) -> Vec<Cell> {
-    let absent = || Cell::Text(style.glyphs().absent.into(), Tone::Faint);
-    let or_absent = |text: Option<String>| text.map_or_else(absent, Cell::plain);
+    let or_absent = |text: Option<String>| words(text.as_deref(), style);
     vec![
-        if buffer.devices.is_empty() {
-            absent()
-        } else {
-            Cell::Text(clean(&joined(&buffer.devices)).into_owned(), Tone::Strong)
+        match &buffer.devices[..] {
+            [] => or_absent(None),
+            devices => Cell::Text(clean(&joined(devices)).into_owned(), Tone::Strong),
         },
         or_absent(buffer.pid.map(|pid| pid.to_string())),
         or_absent(buffer.bytes.map(|bytes| bytes.to_string())),
@@ -196,7 +183,6 @@ pub fn death_columns() -> Vec<Column> {
 }
 
 pub fn death_cells(death: &Death, view: &View, style: &Style) -> Vec<Cell> {
-    let ago = view.taken_at.map(|now| (now.0 - death.died_at.0).max(0) as f64 / 1000.0);
     vec![
         Cell::Text(joined(&death.devices), Tone::Strong),
         Cell::plain(death.pid.to_string()),
@@ -205,9 +191,14 @@ pub fn death_cells(death: &Death, view: &View, style: &Style) -> Vec<Cell> {
         bytes(death.usage.total(), style),
         bytes(death.usage.dram_used, style),
         bytes(death.usage.l1_used, style),
-        words(ago.map(age).as_deref(), style),
+        words(ago(death, view).as_deref(), style),
         words(death.how.as_deref(), style),
     ]
+}
+
+/// How long ago a process exited.
+pub fn ago(death: &Death, view: &View) -> Option<String> {
+    Some(age((view.taken_at?.0 - death.died_at.0).max(0) as f64 / 1000.0))
 }
 
 /// A text, or that there is none.

@@ -4,17 +4,16 @@
 //! that is too much, several share a line. What room is left goes to processes and buffers.
 
 pub mod bar;
-mod blocks;
+pub mod chips;
 pub mod facts;
 pub mod lists;
-mod rows;
-mod tiles;
 
-use super::view::View;
+use super::view::{Chip, View};
 use crate::grid::Page;
 use crate::style::{Style, Tone};
 use crate::text::{Align, clean, cut, width};
-use model::Bytes;
+use chips::{ChipForm, ChipGrid};
+use facts::{areas, bar_line, wrapped};
 
 /// More chips than this get a line each.
 const BLOCKS: usize = 8;
@@ -49,25 +48,80 @@ pub fn text(view: &View, style: &Style, time: &str) -> String {
 
 /// The fullest form of the chips that leaves room for the lists, and the lines that it leaves, where they are counted.
 fn chosen(view: &View, style: Style) -> (String, Option<usize>) {
-    let drawn = |form: fn(&mut Page, &View)| {
+    let drawn = |form: Option<ChipForm>| {
         let mut page = Page::new(style);
-        form(&mut page, view);
+        match form {
+            Some(form) => grid(&mut page, view, form),
+            None => blocks(&mut page, view),
+        }
         page.text
     };
-    let few = view.chips.len() <= BLOCKS;
-    let Some(height) = style.rows else {
-        return (if few { drawn(blocks::draw) } else { drawn(rows::draw) }, None);
-    };
+    let forms = [None, Some(ChipForm::Row), Some(ChipForm::Tile)];
+    let forms = &forms[usize::from(view.chips.len() > BLOCKS)..];
+    let Some(height) = style.rows else { return (drawn(forms[0]), None) };
     // Two lines of title, one at the bottom.
     let room = height.saturating_sub(3 + view.faults.len().min(NOTES));
     let wanted = lists::Lists::of(view).least();
-    let forms = [blocks::draw, rows::draw, tiles::draw].into_iter().skip(usize::from(!few));
-    let forms: Vec<String> = forms.map(drawn).collect();
+    let forms: Vec<String> = forms.iter().copied().map(drawn).collect();
     let fits = |spare: usize| forms.iter().position(|form| form.lines().count() + spare <= room);
     let at = fits(wanted).or_else(|| fits(0)).unwrap_or(forms.len() - 1);
     let text = forms.into_iter().nth(at).unwrap_or_default();
     let left = room.saturating_sub(text.lines().count());
     (text, Some(left))
+}
+
+/// A block for each chip, with all that is known of it.
+fn blocks(page: &mut Page, view: &View) {
+    let (style, glyphs, inner) = (page.style, page.style.glyphs(), page.style.columns - 2);
+    for chip in &view.chips {
+        page.rule(&[inner], glyphs.horizontal, glyphs.middle);
+        page.line(&[head(chip, inner, &style)]);
+        for (name, area) in areas(chip) {
+            if !area.kinds.is_empty() || area.total_bytes.is_some() {
+                page.texts(bar_line(name, area, chip.untracked_processes, inner, &style));
+                wrapped(facts::of(area, &style), inner).into_iter().for_each(|line| page.texts(line));
+            }
+        }
+        wrapped(facts::remarks(chip), inner).into_iter().for_each(|line| page.texts(line));
+    }
+}
+
+/// ` 0  p150a  ok                      1 process, 812 buffers `
+fn head(chip: &Chip, columns: usize, style: &Style) -> String {
+    let right = facts::counts(chip) + " ";
+    let board = chip.board.as_deref().map(|board| format!("  {}", clean(board)));
+    let state = chip.state.map_or("", |state| state.name());
+    let words = [
+        (format!(" {}", clean(&chip.id)), Tone::Strong),
+        (board.unwrap_or_default(), Tone::Strong),
+        (format!("  {state}"), chip.state.map_or(Tone::Plain, Tone::of_state)),
+        (chip.about.as_deref().map(clean).unwrap_or_default().into_owned(), Tone::Plain),
+    ];
+    let taken = width(&right).min(columns / 2);
+    let mut room = columns - taken;
+    let mut text = String::new();
+    for (word, tone) in words {
+        let taken = width(&word).min(room);
+        text += &style.cell(&word, taken, Align::Left, tone);
+        room -= taken;
+    }
+    text + &" ".repeat(room) + &style.cell(&right, taken, Align::Right, Tone::Plain)
+}
+
+/// The chips in lines.
+fn grid(page: &mut Page, view: &View, form: ChipForm) {
+    let (style, glyphs, inner) = (page.style, page.style.glyphs(), page.style.columns - 2);
+    let grid = ChipGrid::new(form, view, inner);
+    page.rule(&[inner], glyphs.horizontal, glyphs.middle);
+    let head = style.cell(&grid.head(), grid.width, Align::Left, Tone::Plain);
+    page.texts(vec![(head.repeat(grid.across), Tone::Plain)]);
+    if form == ChipForm::Row {
+        page.rule(&[inner], glyphs.double, glyphs.joint);
+    }
+    for row in 0..grid.down {
+        let chips = view.chips.iter().skip(row).step_by(grid.down);
+        page.texts(chips.flat_map(|chip| grid.line(chip, false, &style)).collect());
+    }
 }
 
 fn title(page: &mut Page, view: &View, time: &str) {
@@ -97,17 +151,6 @@ fn notes(page: &mut Page, view: &View) {
         page.text += &style.paint("note: ", Tone::Warning);
         page.text += &cut(&note, columns, style.glyphs().cut);
         page.text.push('\n');
-    }
-}
-
-/// `12.4G/32G`, at least so much where a process does not report.
-pub fn short_figures(area: &super::view::Area, untracked: u32, style: &Style) -> String {
-    let glyphs = style.glyphs();
-    let mark = if untracked > 0 && area.used_bytes.is_some() { glyphs.at_least } else { "" };
-    let used = area.used_bytes.map_or_else(|| glyphs.absent.to_owned(), Bytes::short);
-    match area.total_bytes {
-        Some(total) => format!("{mark}{used}/{}", total.short()),
-        None => format!("{mark}{used}"),
     }
 }
 

@@ -1,8 +1,6 @@
 //! Dots: eight in a cell where the terminal has Braille, two one above the other where it has not.
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
+use crate::paint::{Buffer, Rect, Style};
 
 pub struct Canvas {
     area: Rect,

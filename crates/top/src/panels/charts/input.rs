@@ -2,8 +2,8 @@
 
 use super::window::Window;
 use super::{Chart, charts, end};
-use crate::chart_window::PressedMoment;
 use crate::keys::Action;
+use crate::overlay::PressedMoment;
 use crate::panels::layout::{Panel, area_of};
 use crate::state::TopState;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};

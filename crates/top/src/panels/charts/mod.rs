@@ -2,7 +2,6 @@
 
 mod axis;
 mod canvas;
-mod chart_figure;
 mod input;
 mod plot;
 mod readout;
@@ -10,15 +9,14 @@ mod readout;
 mod tests;
 mod window;
 
+use crate::paint::{Buffer, Rect};
 use crate::state::TopState;
+use crate::unit_text::UnitText;
 use canvas::Canvas;
-use chart_figure::ChartFigure;
 pub use input::{act, mouse};
 use model::figure::Field;
 use model::figure::device::kept_in_history;
 use model::{Device, Timestamp};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use window::Window;
 
 /// A chart is at least so wide and so high, where the screen has room for one at all.
@@ -43,7 +41,9 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
 /// One chart: what it shows, and where.
 #[derive(Debug, Clone, Copy)]
 struct Chart {
-    figure: ChartFigure,
+    field: Field<Device>,
+    /// How its values are written.
+    text: UnitText,
     area: Rect,
     plot: Rect,
     window: Window,
@@ -51,24 +51,25 @@ struct Chart {
 
 /// The charts for which there is room. All show the same time.
 fn charts(state: &TopState, area: Rect) -> Vec<Chart> {
-    let fields = figures(state);
+    let mut fields = figures(state);
     let areas = places(area, fields.len().min(state.settings.charts.len()));
-    let figures: Vec<ChartFigure> =
-        fields.into_iter().take(areas.len()).map(|field| ChartFigure::new(field, state)).collect();
-    let labels = figures.iter().map(|figure| figure.text.label_columns()).max().unwrap_or(0);
+    fields.truncate(areas.len());
+    let text = |field: &Field<Device>| UnitText::new(field.figure.unit, state);
+    let labels = fields.iter().map(|field| text(field).label_columns()).max().unwrap_or(0);
     let plots: Vec<Rect> = areas.iter().map(|area| inside(*area, labels)).collect();
     let dots = Canvas::dots_across(state.theme.unicode);
     let narrowest = plots.iter().map(|plot| plot.width).min().unwrap_or(1);
     let span = state.charts.span.map(|span| span * 1000.0);
     let span = span.unwrap_or(f64::from(narrowest) * f64::from(dots) * state.settings.interval_ms as f64);
     let (end, reversed) = (end(state), state.settings.reversed);
-    let chart = |((figure, area), plot): ((ChartFigure, Rect), Rect)| Chart {
-        figure,
+    let chart = |((field, area), plot): ((Field<Device>, Rect), Rect)| Chart {
+        field,
+        text: text(&field),
         area,
         plot,
         window: Window::new(end, span, plot.width, dots, reversed),
     };
-    figures.into_iter().zip(areas).zip(plots).map(chart).collect()
+    fields.into_iter().zip(areas).zip(plots).map(chart).collect()
 }
 
 /// The moment at which the charts end.

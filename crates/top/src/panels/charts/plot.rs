@@ -3,14 +3,14 @@
 use super::axis::{self, Scale};
 use super::canvas::Canvas;
 use super::{Chart, readout, shown};
-use crate::paint::{cell, columns, frame, put};
+use crate::paint::{Align, Buffer, Style, Tone, cell, columns, frame, put};
 use crate::state::TopState;
-use crate::theme::{Scheme, Tone};
+use crate::theme::Scheme;
 use model::figure::Judge;
+use model::figure::device::kept_in_history;
 use model::{Device, Series, Timestamp};
-use ratatui::buffer::Buffer;
-use ratatui::style::{Modifier, Style};
-use show::text::{Align, width};
+use ratatui::style::Modifier;
+use show::text::width;
 
 /// More devices than this do not get a colour each.
 pub const COLOURS: usize = 8;
@@ -21,8 +21,7 @@ pub fn draw(state: &TopState, chart: &Chart, buf: &mut Buffer) {
         return;
     }
     let devices = shown(state);
-    let series: Vec<Series<'_>> =
-        devices.iter().map(|device| state.history.series(&device.id, chart.figure.field)).collect();
+    let series: Vec<Series<'_>> = devices.iter().map(|device| state.history.series(&device.id, chart.field)).collect();
     // A held picture does not show what came later.
     let until = state.history.place(Timestamp(state.snapshot().taken_at.0.saturating_add(1)));
     let starts: Vec<usize> =
@@ -36,9 +35,9 @@ pub fn draw(state: &TopState, chart: &Chart, buf: &mut Buffer) {
         return message(state, chart, &series, buf);
     };
     let limit = common_limit(chart, &devices);
-    let scale = Scale::new(chart.figure.text, extent, limit, chart.plot.height);
+    let scale = Scale::new(chart.text, extent, limit, chart.plot.height);
     let mut canvas = Canvas::new(chart.plot, state.theme.unicode, state.settings.reversed);
-    let selected = devices.iter().position(|device| state.device.as_ref() == Some(&device.id)).unwrap_or(0);
+    let selected = selected(state, &devices);
     let lines = PlotLines { state, chart, scale: &scale, starts: &starts, until };
     if state.settings.filled {
         lines.draw(&series[selected], selected, true, &mut canvas);
@@ -52,11 +51,17 @@ pub fn draw(state: &TopState, chart: &Chart, buf: &mut Buffer) {
     cursor(state, chart, &canvas, buf);
 }
 
+/// Which of the devices is selected.
+pub fn selected(state: &TopState, devices: &[&Device]) -> usize {
+    devices.iter().position(|device| state.device.as_ref() == Some(&device.id)).unwrap_or(0)
+}
+
 /// How the line of a device looks.
 pub fn line_style(state: &TopState, chart: &Chart, n: usize, selected: usize, count: usize) -> Style {
     let theme = &state.theme;
     if !state.settings.overlaid {
-        return theme.series(chart.figure.place());
+        let place = kept_in_history().position(|field| field == chart.field);
+        return theme.series(place.unwrap_or(0));
     }
     if count <= COLOURS && theme.scheme != Scheme::Monochrome {
         return theme.series(n);
@@ -107,7 +112,7 @@ impl PlotLines<'_> {
     }
 
     fn height(&self, value: f64, canvas: &Canvas) -> f64 {
-        canvas.height(self.scale.part(self.chart.figure.text.shown(value)))
+        canvas.height(self.scale.part(self.chart.text.shown(value)))
     }
 }
 
@@ -125,7 +130,7 @@ fn connect(from: (f64, f64), to: (f64, f64), dots: usize, line: u8, filled: bool
 
 /// The limit, when all devices of the chart have the same.
 pub fn common_limit(chart: &Chart, devices: &[&Device]) -> Option<f64> {
-    let mut limits = devices.iter().filter_map(|device| chart.figure.limit(device));
+    let mut limits = devices.iter().filter_map(|device| chart.field.limit_of(device));
     let first = limits.next()?;
     limits.all(|limit| limit == first).then_some(first)
 }
@@ -134,11 +139,10 @@ pub fn common_limit(chart: &Chart, devices: &[&Device]) -> Option<f64> {
 fn value_axis(state: &TopState, chart: &Chart, scale: &Scale, limit: Option<f64>, canvas: &Canvas, buf: &mut Buffer) {
     let (theme, glyphs, plot) = (&state.theme, state.theme.glyphs(), chart.plot);
     let room = plot.x - chart.area.x - 2;
-    let limit =
-        limit.map(|limit| chart.figure.text.shown(limit)).filter(|limit| (0.0..=1.0).contains(&scale.part(*limit)));
+    let limit = limit.map(|limit| chart.text.shown(limit)).filter(|limit| (0.0..=1.0).contains(&scale.part(*limit)));
     let limit_row = limit.map(|limit| canvas.row(scale.part(limit)));
     let mut label = |row: u16, value: f64, tone: Tone| {
-        let (y, text) = (plot.y + row, chart.figure.text.label(value));
+        let (y, text) = (plot.y + row, chart.text.label(value));
         if room > 0 {
             cell(buf, (chart.area.x + 1, y), room, &text, Align::Right, theme.style(tone), theme);
             buf[(plot.x - 1, y)].set_char(glyphs.middle[2]).set_style(theme.style(Tone::Border));
@@ -152,7 +156,7 @@ fn value_axis(state: &TopState, chart: &Chart, scale: &Scale, limit: Option<f64>
     }
     if let (Some(limit), Some(row)) = (limit, limit_row) {
         // Only heat gets dangerous at its limit: full power is normal, and a capacity is what there is.
-        let tone = if chart.figure.field.figure.judge == Judge::Heat { Tone::Warning } else { Tone::Faint };
+        let tone = if chart.field.figure.judge == Judge::Heat { Tone::Warning } else { Tone::Faint };
         label(row, limit, tone);
         let dash = if theme.unicode { '┄' } else { '-' };
         for column in (0..plot.width).filter(|column| canvas.is_blank(*column, row)) {
@@ -197,9 +201,9 @@ fn message(state: &TopState, chart: &Chart, series: &[Series<'_>], buf: &mut Buf
     let text = if series.is_empty() {
         format!("no device: {absent}")
     } else if ever {
-        format!("no {} in this time: {absent}", chart.figure.name())
+        format!("no {} in this time: {absent}", chart.field.title())
     } else {
-        format!("no {} here: {absent}", chart.figure.name())
+        format!("no {} here: {absent}", chart.field.title())
     };
     let x = plot.x + plot.width.saturating_sub(columns(&text)) / 2;
     put(buf, x, plot.y + plot.height / 2, plot.right(), &text, state.theme.style(Tone::Faint));

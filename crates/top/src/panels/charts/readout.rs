@@ -1,20 +1,14 @@
 //! The upper edge of a chart's frame: what it shows, and the values of now or of the cursor.
 
-use super::plot::{COLOURS, common_limit, line_style};
+use super::plot::{COLOURS, common_limit, line_style, selected};
 use super::{Chart, axis};
-use crate::paint::{columns, put};
+use crate::paint::{Buffer, Style, Tone, columns, put};
 use crate::state::TopState;
-use crate::theme::Tone;
+use model::figure::Judge;
 use model::{Device, Series, Timestamp};
-use ratatui::buffer::Buffer;
-use ratatui::style::Style;
 
-/// A piece of the title. Those of the highest rank go first when there is no room; a value is never cut.
-struct TitlePiece {
-    rank: u8,
-    text: String,
-    style: Style,
-}
+/// A piece of the title, behind its rank. Those of the highest rank go first when there is no room; a value is never cut.
+type TitlePiece = (u8, String, Style);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LineReading {
@@ -40,20 +34,20 @@ pub fn draw(
         single(state, chart, devices, &readings)
     };
     while length(&pieces) > room {
-        let Some(worst) = pieces.iter().map(|piece| piece.rank).max().filter(|rank| *rank > 0) else { break };
-        pieces.retain(|piece| piece.rank < worst);
+        let Some(worst) = pieces.iter().map(|(rank, ..)| *rank).max().filter(|rank| *rank > 0) else { break };
+        pieces.retain(|(rank, ..)| *rank < worst);
     }
     let (mut x, y, end) = (chart.area.x + 1, chart.area.y, chart.area.right().saturating_sub(1));
     let blank = state.theme.style(Tone::Border);
     x = put(buf, x, y, end, " ", blank);
-    for piece in pieces {
-        x = put(buf, x, y, end.saturating_sub(1), &piece.text, piece.style);
+    for (_, text, style) in pieces {
+        x = put(buf, x, y, end.saturating_sub(1), &text, style);
     }
     put(buf, x, y, end, " ", blank);
 }
 
 fn length(pieces: &[TitlePiece]) -> usize {
-    pieces.iter().map(|piece| usize::from(columns(&piece.text))).sum()
+    pieces.iter().map(|(_, text, _)| usize::from(columns(text))).sum()
 }
 
 /// What a line shows at the cursor, or at the moment that is on the screen.
@@ -80,18 +74,18 @@ fn places(state: &TopState, chart: &Chart, cursor: Timestamp, until: usize) -> (
 /// The name, and the time that is read out.
 fn head(state: &TopState, chart: &Chart, device: Option<&Device>) -> Vec<TitlePiece> {
     let title = state.theme.style(Tone::Title);
-    let mut pieces = vec![TitlePiece { rank: 0, text: chart.figure.name().into_owned(), style: title }];
+    let mut pieces = vec![(0, chart.field.title().into_owned(), title)];
     if let Some(device) = device {
-        pieces.push(TitlePiece { rank: 2, text: format!(" of device {}", device.id), style: title });
+        pieces.push((2, format!(" of device {}", device.id), title));
     }
     if let Some(cursor) = state.charts.cursor {
         let until = state.history.len();
         let (start, end) = places(state, chart, cursor, until);
         let sample = end.checked_sub(1).filter(|_| start < end).and_then(|place| state.history.time(place));
         let time = axis::moment(sample.unwrap_or(cursor), state.snapshot().taken_at, &state.zone);
-        pieces.push(TitlePiece { rank: 1, text: format!(" at {time}"), style: title });
+        pieces.push((1, format!(" at {time}"), title));
     } else if state.charts.end.is_some() {
-        pieces.push(TitlePiece { rank: 1, text: " now".into(), style: title });
+        pieces.push((1, " now".into(), title));
     }
     pieces
 }
@@ -100,17 +94,17 @@ fn single(state: &TopState, chart: &Chart, devices: &[&Device], readings: &[Opti
     let (theme, absent) = (&state.theme, state.theme.glyphs().absent);
     let device = devices.first().copied();
     let mut pieces = head(state, chart, device);
-    let (rank, text) = (0, value(chart, readings.first().copied().flatten(), absent));
-    pieces.push(TitlePiece { rank, text: format!(": {text}"), style: line_style(state, chart, 0, 0, 1) });
+    let text = value(chart, readings.first().copied().flatten(), absent);
+    pieces.push((0, format!(": {text}"), line_style(state, chart, 0, 0, 1)));
     let Some(device) = device else { return pieces };
     if device.state != model::State::Ok && state.charts.cursor.is_none() {
         let tone = Tone::of_state(device.state);
-        pieces.push(TitlePiece { rank: 3, text: format!(", {}", device.state.name()), style: theme.style(tone) });
+        pieces.push((3, format!(", {}", device.state.name()), theme.style(tone)));
     }
     if let Some(limit) = common_limit(chart, devices) {
-        let word = if chart.figure.is_capacity() { " of" } else { ", limit" };
-        let text = format!("{word} {}", chart.figure.text.text(limit));
-        pieces.push(TitlePiece { rank: 4, text, style: theme.style(Tone::Faint) });
+        let word = if chart.field.figure.judge == Judge::Capacity { " of" } else { ", limit" };
+        let text = format!("{word} {}", chart.text.text(limit));
+        pieces.push((4, text, theme.style(Tone::Faint)));
     }
     pieces
 }
@@ -118,29 +112,29 @@ fn single(state: &TopState, chart: &Chart, devices: &[&Device], readings: &[Opti
 /// A value, or from which to which, where several samples lie in the cursor's column.
 fn value(chart: &Chart, reading: Option<LineReading>, absent: &str) -> String {
     let Some(reading) = reading else { return absent.to_owned() };
-    let (least, greatest) = (chart.figure.text.text(reading.least), chart.figure.text.text(reading.greatest));
+    let (least, greatest) = (chart.text.text(reading.least), chart.text.text(reading.greatest));
     if least == greatest { least } else { format!("{least} to {greatest}") }
 }
 
 /// Every device by its colour.
 fn legend(state: &TopState, chart: &Chart, devices: &[&Device], readings: &[Option<LineReading>]) -> Vec<TitlePiece> {
-    let selected = devices.iter().position(|device| state.device.as_ref() == Some(&device.id)).unwrap_or(0);
+    let selected = selected(state, devices);
     let mut pieces = head(state, chart, None);
     for (n, (device, reading)) in devices.iter().zip(readings).enumerate() {
         let text = last(state, chart, *reading);
         let style = line_style(state, chart, n, selected, devices.len());
-        pieces.push(TitlePiece { rank: 1, text: format!("  {}: {text}", device.id), style });
+        pieces.push((1, format!("  {}: {text}", device.id), style));
     }
     pieces
 }
 
 /// The selected device among all.
 fn summary(state: &TopState, chart: &Chart, devices: &[&Device], readings: &[Option<LineReading>]) -> Vec<TitlePiece> {
-    let selected = devices.iter().position(|device| state.device.as_ref() == Some(&device.id)).unwrap_or(0);
+    let selected = selected(state, devices);
     let mut pieces = head(state, chart, None);
     if let Some(device) = devices.get(selected) {
         let text = format!("  {}: {}", device.id, last(state, chart, readings[selected]));
-        pieces.push(TitlePiece { rank: 0, text, style: line_style(state, chart, selected, selected, devices.len()) });
+        pieces.push((0, text, line_style(state, chart, selected, selected, devices.len())));
     }
     let mut known: Vec<(f64, &Device)> =
         readings.iter().zip(devices).filter_map(|(reading, device)| Some(((*reading)?.last, *device))).collect();
@@ -152,15 +146,11 @@ fn summary(state: &TopState, chart: &Chart, devices: &[&Device], readings: &[Opt
     for (rank, word, value, whose) in
         [(3, "min", least.0, min), (4, "median", middle, String::new()), (2, "max", greatest.0, max)]
     {
-        pieces.push(TitlePiece {
-            rank,
-            text: format!("  {word} {}{whose}", chart.figure.text.text(value)),
-            style: faint,
-        });
+        pieces.push((rank, format!("  {word} {}{whose}", chart.text.text(value)), faint));
     }
     pieces
 }
 
 fn last(state: &TopState, chart: &Chart, reading: Option<LineReading>) -> String {
-    reading.map_or(state.theme.glyphs().absent.to_owned(), |reading| chart.figure.text.text(reading.last))
+    reading.map_or(state.theme.glyphs().absent.to_owned(), |reading| chart.text.text(reading.last))
 }

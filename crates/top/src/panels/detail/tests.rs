@@ -1,7 +1,7 @@
 use super::*;
 use crate::paint;
 use crate::settings::TopSettings;
-use crossterm::event::{MouseButton, MouseEventKind};
+use crossterm::event::{Event, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use expect_test::{expect, expect_file};
 use jiff::tz::TimeZone;
 use model::Usage;
@@ -17,6 +17,10 @@ fn state_of(moments: Vec<Moment>, (width, height): (u16, u16)) -> TopState {
     state.area = Rect::new(0, 0, width, height);
     moments.into_iter().for_each(|moment| state.take(moment));
     state
+}
+
+fn of(pid: u32) -> Detail {
+    Detail { pid, scroll: 0 }
 }
 
 fn drawn(state: &TopState, detail: &Detail) -> String {
@@ -77,11 +81,11 @@ fn with_closer(closer: ProcessDetail) -> Moment {
 #[test]
 fn everything_that_is_known_of_a_process_is_shown() {
     let state = state_of(vec![with_closer(closer(4711))], (110, 50));
-    let text = drawn(&state, &Detail::of(4711));
+    let text = drawn(&state, &of(4711));
     assert!(!text.contains('\x1b'));
     expect_file!["../../golden/detail.txt"].assert_eq(&text);
     // The same before details were read.
-    let early = drawn(&state_of(vec![Moment::of(example::machine())], (110, 20)), &Detail::of(4711));
+    let early = drawn(&state_of(vec![Moment::of(example::machine())], (110, 20)), &of(4711));
     assert!(early.contains("Agent      ttmon-agent 0.1.0") && !early.contains("Buffers"), "{early}");
 }
 
@@ -112,7 +116,7 @@ fn what_is_not_known_is_said_to_be_unknown() {
         └──────────────────────────────────────────────────────────────────────────────┘
 
     "#]]
-    .assert_eq(&drawn(&state, &Detail::of(5120)));
+    .assert_eq(&drawn(&state, &of(5120)));
     let state = state_of(
         vec![with_closer(ProcessDetail {
             pid: 4711,
@@ -121,7 +125,7 @@ fn what_is_not_known_is_said_to_be_unknown() {
         })],
         (80, 60),
     );
-    let text = drawn(&state, &Detail::of(4711));
+    let text = drawn(&state, &of(4711));
     assert!(text.contains("no TT_* variables"), "{text}");
     // This one has an agent: that it has no buffer is known.
     assert!(text.contains("│   none"), "{text}");
@@ -135,11 +139,11 @@ fn a_process_that_has_ended_keeps_its_past_and_nothing_else() {
     much_later.taken_at.0 += 5_000;
     much_later.processes.clear();
     let moments = vec![Moment::of(example::machine()), Moment::of(later), Moment::of(much_later)];
-    let text = drawn(&state_of(moments, (80, 10)), &Detail::of(4711));
+    let text = drawn(&state_of(moments, (80, 10)), &of(4711));
     assert!(text.contains("pid 4711 has ended: "), "{text}");
     assert!(text.contains("This process has ended, or no longer uses a device."), "{text}");
     assert!(!text.contains("Command"), "{text}");
-    let ended = drawn(&state_of(vec![Moment::of(example::machine())], (80, 10)), &Detail::of(99));
+    let ended = drawn(&state_of(vec![Moment::of(example::machine())], (80, 10)), &of(99));
     assert!(ended.contains("pid 99 has ended: ") && !ended.contains("All device memory"), "{ended}");
 }
 
@@ -153,11 +157,11 @@ fn its_memory_is_drawn_over_time() {
         Moment::of(snapshot)
     };
     let mut state = state_of(vec![moment(0, 1), moment(30, 4), moment(60, 8), moment(70, 2)], (60, 30));
-    let text = drawn(&state, &Detail::of(4711));
+    let text = drawn(&state, &of(4711));
     assert!(text.contains("All device memory, last 1m10s, at most 8.0 GiB"), "{text}");
     assert!(text.contains('█'), "{text}");
     state.theme.unicode = false;
-    assert!(drawn(&state, &Detail::of(4711)).is_ascii());
+    assert!(drawn(&state, &of(4711)).is_ascii());
 }
 
 #[test]
@@ -176,7 +180,7 @@ fn a_spark_is_as_high_as_its_point_and_stays_until_the_next() {
 #[test]
 fn scrolling_ends_at_the_ends() {
     let mut state = state_of(vec![with_closer(closer(4711))], (80, 12));
-    let start = Detail::of(4711);
+    let start = of(4711);
     let end = pressed(&mut state, &start, &[KeyCode::End]).unwrap();
     assert!(drawn(&state, &start).contains("Command "));
     let text = drawn(&state, &end);
@@ -202,12 +206,14 @@ fn the_wheel_scrolls_and_a_click_above_closes() {
     let mut state = state_of(vec![with_closer(closer(4711))], (80, 12));
     let mut turned = |detail: Detail, kind, row| {
         let event = MouseEvent { kind, column: 3, row, modifiers: KeyModifiers::NONE };
-        match mouse(&mut state, detail, event) {
+        state.overlay = Some(Overlay::Detail(detail));
+        crate::app::handle(&mut state, &Event::Mouse(event));
+        match state.overlay.take() {
             Some(Overlay::Detail(detail)) => Some(detail),
             _ => None,
         }
     };
-    let down = turned(Detail::of(4711), MouseEventKind::ScrollDown, 5).unwrap();
+    let down = turned(of(4711), MouseEventKind::ScrollDown, 5).unwrap();
     assert_eq!(down.scroll, 1);
     assert_eq!(turned(down.clone(), MouseEventKind::ScrollUp, 5).unwrap().scroll, 0);
     assert_eq!(turned(down.clone(), MouseEventKind::Down(MouseButton::Left), 5), Some(down.clone()));
@@ -219,7 +225,7 @@ fn no_size_is_too_small() {
     let mut state = state_of(vec![with_closer(closer(4711))], (80, 24));
     for (width, height) in (1..60).flat_map(|width| (1..25).map(move |height| (width, height))) {
         state.area = Rect::new(0, 0, width, height);
-        let detail = pressed(&mut state, &Detail::of(4711), &[KeyCode::End, KeyCode::Up]).unwrap();
+        let detail = pressed(&mut state, &of(4711), &[KeyCode::End, KeyCode::Up]).unwrap();
         drawn(&state, &detail);
     }
 }

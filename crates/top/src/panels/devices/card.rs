@@ -1,16 +1,13 @@
 //! A device in three lines, or in two.
 
 use super::{NameWidths, figures, selection};
-use crate::paint::{bar, cell, columns, put};
+use crate::paint::{Align, Buffer, Rect, Theme, Tone, bar, cell, columns, put};
 use crate::pieces::{self, Piece};
 use crate::state::TopState;
-use crate::theme::{Theme, Tone};
 use model::figure::Figure;
-use model::figure::device::{DRAM_USED, L1_USED};
+use model::figure::device::{ASIC_TEMP, DRAM_USED, FAN, L1_USED, POWER};
 use model::{Device, Severity, State as DeviceState};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use show::text::{Align, clean, width};
+use show::text::{clean, width};
 
 const GAP: u16 = 2;
 const GUTTER: u16 = 2;
@@ -58,7 +55,7 @@ pub fn draw_low(state: &TopState, device: &Device, widths: NameWidths, area: Rec
 /// `▸0 p150a  ok`
 fn title(state: &TopState, device: &Device, widths: NameWidths) -> Vec<Piece> {
     let (mark, tone) = selection(state, device);
-    let (name, board) = (figures::name(device, &state.theme), figures::board(device, &state.theme));
+    let (name, board) = (figures::name(device, state.theme.glyphs()), figures::board(device, state.theme.glyphs()));
     let NameWidths { names, states, .. } = widths;
     let blanks = " ".repeat(widths.boards.saturating_sub(width(&board)));
     vec![
@@ -76,10 +73,10 @@ fn measured(state: &TopState, device: &Device) -> Vec<Piece> {
     // `54/90°C`, `129/194°F`
     let degrees = if state.settings.fahrenheit { 9 } else { 7 };
     [
-        (figures::temperature(device, state, true), degrees, 1),
-        (figures::power(device, state, true), 8, 1),
+        (figures::measured(device, &ASIC_TEMP, state, true), degrees, 1),
+        (figures::measured(device, &POWER, state, true), 8, 1),
         (figures::clock(device, theme, "MHz"), 7, 1),
-        (figures::fan(device, theme), 7, 3),
+        (figures::measured(device, &FAN, state, false), 7, 3),
     ]
     .into_iter()
     .map(|((text, tone), width, rank)| Piece::left(format!("{text:>width$}"), tone, rank))

@@ -1,14 +1,10 @@
 //! A device in one line, several of which are side by side.
 
 use super::{figures, selection};
-use crate::paint::{bar, cell, put};
+use crate::paint::{Align, Buffer, Rect, Tone, bar, cell, put};
 use crate::state::TopState;
-use crate::theme::Tone;
-use model::figure::device::{DRAM_USED, L1_USED};
+use model::figure::device::{self, ASIC_TEMP, DRAM_USED, L1_USED};
 use model::{Device, Severity, State as DeviceState};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use show::text::Align;
 
 /// Columns of temperature, power and clock, of what is used, and of a name.
 const TEMPERATURE: u16 = 5;
@@ -28,7 +24,7 @@ pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &m
         x
     };
     let (mark, tone) = selection(state, device);
-    let name = figures::name(device, theme);
+    let name = figures::name(device, theme.glyphs());
     next(buf, names as u16 + 1, &format!("{mark}{name:>width$}", width = names), Align::Left, tone);
     let dot = if theme.unicode { "●" } else { "*" };
     let well = device.state == DeviceState::Ok && !figures::is_stale(device);
@@ -42,9 +38,9 @@ pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &m
     };
     next(buf, 1, if is_fine { dot } else { "!" }, Align::Left, tone);
     let mut x = if well {
-        let (temperature, tone) = figures::temperature(device, state, false);
+        let (temperature, tone) = figures::measured(device, &ASIC_TEMP, state, false);
         next(buf, TEMPERATURE, &temperature, Align::Right, tone);
-        let (power, tone) = figures::power(device, state, false);
+        let (power, tone) = figures::measured(device, &device::POWER, state, false);
         next(buf, POWER, &power, Align::Right, tone);
         let (clock, tone) = figures::clock(device, theme, "");
         next(buf, CLOCK, &clock, Align::Right, tone)

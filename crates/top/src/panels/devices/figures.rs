@@ -3,24 +3,13 @@
 use crate::state::TopState;
 use crate::theme::{Theme, Tone};
 use crate::unit_text::UnitText;
-use model::figure::device::{AICLK, ASIC_TEMP, DEVICE_FIGURES, FAN, POWER};
+use model::figure::device::{AICLK, DEVICE_FIGURES};
 use model::figure::{Field, Figure, Freshness, Judge};
 use model::{Alert, Bytes, BytesPerSecond, Device, Severity, State as DeviceState};
 use show::figures;
-use show::style::Style as TableStyle;
-
-/// Figures may be shared with the table of `ttmon smi`.
-fn table(theme: &Theme) -> TableStyle {
-    TableStyle { columns: 0, rows: None, color: false, unicode: theme.unicode }
-}
-
-pub fn name(device: &Device, theme: &Theme) -> String {
-    figures::name(device, &table(theme))
-}
-
-pub fn board(device: &Device, theme: &Theme) -> String {
-    figures::board(device, &table(theme))
-}
+pub use show::figures::{board, name};
+use show::memory::draw::chips::short_figures;
+use show::text::count;
 
 /// What is wrong with a device, the worst first.
 pub fn alerts<'a>(state: &'a TopState, device: &Device) -> impl Iterator<Item = &'a Alert> {
@@ -43,7 +32,7 @@ pub fn is_known(device: &Device, field: Field<Device>) -> bool {
 
 /// The tone of a figure, unless it is an old one.
 fn figure_tone(device: &Device, figure: &Figure<Device>) -> Tone {
-    unless_stale(device, Tone::of_figure(figure.judge(device), figure.value(device).is_some()))
+    unless_stale(device, figures::tone(figure, device))
 }
 
 fn unless_stale(device: &Device, tone: Tone) -> Tone {
@@ -87,17 +76,8 @@ pub fn state_tone(device: &Device) -> Tone {
     }
 }
 
-/// `54/90°C`. Without its limit when there is little room.
-pub fn temperature(device: &Device, state: &TopState, with_limit: bool) -> (String, Tone) {
-    of_limit(device, &ASIC_TEMP, state, with_limit)
-}
-
-/// `65/150W`
-pub fn power(device: &Device, state: &TopState, with_limit: bool) -> (String, Tone) {
-    of_limit(device, &POWER, state, with_limit)
-}
-
-fn of_limit(device: &Device, figure: &Figure<Device>, state: &TopState, with_limit: bool) -> (String, Tone) {
+/// `54/90°C`, `65/150W`, `2100rpm`. Without its limit when there is little room.
+pub fn measured(device: &Device, figure: &Figure<Device>, state: &TopState, with_limit: bool) -> (String, Tone) {
     let text = UnitText::new(figure.unit, state);
     let unit = text.symbol();
     let text = match (figure.number(device), figure.limit_of(device).filter(|_| with_limit)) {
@@ -110,17 +90,8 @@ fn of_limit(device: &Device, figure: &Figure<Device>, state: &TopState, with_lim
 
 /// `1350MHz`
 pub fn clock(device: &Device, theme: &Theme, unit: &str) -> (String, Tone) {
-    with_unit(device, &AICLK, theme, unit)
-}
-
-/// `2100rpm`
-pub fn fan(device: &Device, theme: &Theme) -> (String, Tone) {
-    with_unit(device, &FAN, theme, FAN.unit.symbol())
-}
-
-fn with_unit(device: &Device, figure: &Figure<Device>, theme: &Theme, unit: &str) -> (String, Tone) {
-    let text = figure.number(device).map_or(theme.glyphs().absent.to_owned(), |value| format!("{value:.0}"));
-    (text + unit, figure_tone(device, figure))
+    let text = AICLK.number(device).map_or(theme.glyphs().absent.to_owned(), |value| format!("{value:.0}"));
+    (text + unit, figure_tone(device, &AICLK))
 }
 
 /// Why the clock is low, where the figures say so. Full power is normal: it is a reason, not a warning.
@@ -144,17 +115,16 @@ pub fn why_slow(device: &Device, state: &TopState) -> Option<(String, Tone)> {
 
 /// `Gen4 x8 of Gen5 x16`: what it could be is said where it is better.
 pub fn link(device: &Device) -> Option<(String, Tone)> {
+    let mut text = figures::link(device)?;
     let link = &device.pcie;
-    let (generation, width) = (link.generation?, link.width?);
-    let mut text = format!("Gen{generation} x{width}");
     if !device.link_is_degraded() {
         return Some((text, unless_stale(device, Tone::Plain)));
     }
     text += " of";
-    if let Some(best) = link.max_generation.filter(|best| *best > generation) {
+    if let Some(best) = link.max_generation.filter(|best| Some(*best) > link.generation) {
         text += &format!(" Gen{best}");
     }
-    if let Some(best) = link.max_width.filter(|best| *best > width) {
+    if let Some(best) = link.max_width.filter(|best| Some(*best) > link.width) {
         text += &format!(" x{best}");
     }
     Some((text, unless_stale(device, Tone::Warning)))
@@ -199,24 +169,20 @@ fn bytes(number: Option<f64>) -> Option<Bytes> {
 /// `≥12.4/32.0 GiB`
 pub fn used_of_total(device: &Device, figure: &Figure<Device>, theme: &Theme) -> (String, Tone) {
     let (used, total) = (bytes(figure.number(device)), bytes(figure.limit_of(device)));
-    let text = figures::used_of_total(used, total, device.memory.untracked_processes, &table(theme));
+    let text = figures::used_of_total(used, total, device.memory.untracked_processes, theme.glyphs());
     (text, used_tone(device, figure))
 }
 
 /// `≥12.4G`
 pub fn used(device: &Device, figure: &Figure<Device>, theme: &Theme) -> (String, Tone) {
-    let glyphs = theme.glyphs();
-    let text = match bytes(figure.number(device)) {
-        Some(used) if device.memory.untracked_processes > 0 => format!("{}{}", glyphs.at_least, used.short()),
-        Some(used) => used.short(),
-        None => glyphs.absent.to_owned(),
-    };
+    let is_at_least = device.memory.untracked_processes > 0;
+    let text = short_figures(bytes(figure.number(device)), None, is_at_least, theme.glyphs());
     (text, used_tone(device, figure))
 }
 
 /// A bar says that all is well; a figure need not say it again.
 fn used_tone(device: &Device, figure: &Figure<Device>) -> Tone {
-    unless_gone(device, Tone::of_figure(figure.judge(device), figure.value(device).is_some()))
+    unless_gone(device, figures::tone(figure, device))
 }
 
 /// What a person should know that no figure says.
@@ -232,10 +198,9 @@ pub fn remarks(device: &Device) -> Vec<String> {
     if let Some(stale) = device.memory.stale.filter(|stale| stale.0 > 0) {
         remarks.push(format!("{} stale (exited owner)", stale.short()));
     }
-    match device.memory.untracked_processes {
-        0 => {}
-        1 => remarks.push("1 process not reporting".to_owned()),
-        n => remarks.push(format!("{n} processes not reporting")),
+    let untracked = device.memory.untracked_processes;
+    if untracked > 0 {
+        remarks.push(count(untracked.into(), "process", "processes") + " not reporting");
     }
     remarks
 }
@@ -244,6 +209,7 @@ pub fn remarks(device: &Device) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::settings::TopSettings;
+    use model::figure::device::{ASIC_TEMP, POWER};
     use model::{Celsius, Megahertz, Watts};
     use show::example;
     use watch::moment::Moment;
@@ -296,7 +262,7 @@ mod tests {
         device.sample_age_seconds = Some(4.2);
         assert_eq!(super::state(&device), "ok, 4.2s ago");
         assert_eq!(state_tone(&device), Tone::Warning);
-        assert_eq!(power(&device, &state(), true), ("65/150W".into(), Tone::Faint));
+        assert_eq!(measured(&device, &POWER, &state(), true), ("65/150W".into(), Tone::Faint));
         assert_eq!([5.0, 42.0, 120.0, 7200.0].map(short_time), ["5.0s", "42s", "2m", "2h"]);
     }
 
@@ -304,11 +270,11 @@ mod tests {
     fn degrees_are_fahrenheit_where_that_was_chosen() {
         let mut state = state();
         let device = state.devices()[0].clone();
-        assert_eq!(temperature(&device, &state, true).0, "54/90°C");
+        assert_eq!(measured(&device, &ASIC_TEMP, &state, true).0, "54/90°C");
         state.settings.fahrenheit = true;
-        assert_eq!(temperature(&device, &state, true).0, "129/194°F");
-        assert_eq!(temperature(&state.devices()[1], &state, false).0, "–°F");
+        assert_eq!(measured(&device, &ASIC_TEMP, &state, true).0, "129/194°F");
+        assert_eq!(measured(&state.devices()[1], &ASIC_TEMP, &state, false).0, "–°F");
         state.theme.unicode = false;
-        assert_eq!(temperature(&device, &state, false).0, "129F");
+        assert_eq!(measured(&device, &ASIC_TEMP, &state, false).0, "129F");
     }
 }

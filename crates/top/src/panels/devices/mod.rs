@@ -1,20 +1,19 @@
 //! The devices of the overview: a card each, a line each where there are many, a small cell each where there are more.
 
 mod card;
+pub(super) mod cell;
 mod compact;
 pub(super) mod figures;
 #[cfg(test)]
 mod golden;
-mod heat;
 
-use crate::paint::put;
+use crate::paint::{Buffer, Position, Rect, Tone, put};
 use crate::panels::device;
 use crate::panels::layout::LEAST_PROCESSES;
 use crate::state::TopState;
-use crate::theme::Tone;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
+use model::Device;
+use model::figure::device::POWER;
 use show::text::width;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +65,18 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
             DeviceForm::Card => card::draw(state, device, widths, area, buf),
             DeviceForm::LowCard => card::draw_low(state, device, widths, area, buf),
             DeviceForm::Compact => compact::draw(state, device, widths.names, area, buf),
-            DeviceForm::Heat => heat::draw(state, device, widths.names, area, buf),
+            DeviceForm::Heat => draw_cell(state, device, widths.names, area, buf),
         }
     }
+}
+
+/// Its number, and how high the figure of the first chart is.
+fn draw_cell(state: &TopState, device: &Device, names: usize, area: Rect, buf: &mut Buffer) {
+    let (mark, tone) = selection(state, device);
+    let name = format!("{mark}{:>width$}", figures::name(device, state.theme.glyphs()), width = names.max(2));
+    let x = put(buf, area.x, area.y, area.right(), &name, state.theme.style(tone)) + 1;
+    let field = state.settings.charts.first().copied().unwrap_or(POWER.field());
+    cell::draw(state, device, field, x, area.y, area.right(), buf);
 }
 
 /// A click selects a device, a second one shows its details. The wheel selects another one.
@@ -107,7 +115,7 @@ fn grid(state: &TopState, width: u16, most: u16) -> Option<DeviceGrid> {
     if count == 0 || width == 0 || most == 0 {
         return None;
     }
-    let columns = |form: DeviceForm| width / form.least().0;
+    let columns = |form: DeviceForm| width / form.size().0;
     // A few lines may as well be long.
     let long = columns(DeviceForm::Compact).min(count.div_ceil(if count <= 16 { 4 } else { 8 }));
     let forms = [
@@ -133,8 +141,8 @@ impl NameWidths {
     fn of(state: &TopState) -> NameWidths {
         let mut widths = NameWidths { names: 1, boards: 0, states: 0 };
         for device in state.devices() {
-            widths.names = widths.names.max(width(&figures::name(device, &state.theme)));
-            widths.boards = widths.boards.max(width(&figures::board(device, &state.theme)));
+            widths.names = widths.names.max(width(&figures::name(device, state.theme.glyphs())));
+            widths.boards = widths.boards.max(width(&figures::board(device, state.theme.glyphs())));
             widths.states = widths.states.max(width(device.state.name()));
         }
         NameWidths { names: widths.names.min(8), boards: widths.boards.min(16), ..widths }
@@ -142,22 +150,13 @@ impl NameWidths {
 }
 
 impl DeviceForm {
-    /// The least columns of a place, and its rows.
-    fn least(self) -> (u16, u16) {
+    /// The least columns of a place, those beyond which it is not stretched, and its rows.
+    fn size(self) -> (u16, u16, u16) {
         match self {
-            DeviceForm::Card => (78, 3),
-            DeviceForm::LowCard => (78, 2),
-            DeviceForm::Compact => (39, 1),
-            DeviceForm::Heat => (10, 1),
-        }
-    }
-
-    /// A place is not stretched beyond this.
-    fn widest(self) -> u16 {
-        match self {
-            DeviceForm::Card | DeviceForm::LowCard => 160,
-            DeviceForm::Compact => 80,
-            DeviceForm::Heat => 20,
+            DeviceForm::Card => (78, 160, 3),
+            DeviceForm::LowCard => (78, 160, 2),
+            DeviceForm::Compact => (39, 80, 1),
+            DeviceForm::Heat => (10, 20, 1),
         }
     }
 }
@@ -169,7 +168,8 @@ impl DeviceGrid {
         if form == DeviceForm::Heat && columns > 8 {
             columns -= columns % 8;
         }
-        let place = ((width / columns).min(form.widest()), form.least().1);
+        let (_, widest, rows) = form.size();
+        let place = ((width / columns).min(widest), rows);
         DeviceGrid { form, columns, place, rows: count.div_ceil(columns), first: 0 }
     }
 
@@ -185,7 +185,7 @@ impl DeviceGrid {
 }
 
 /// The mark in front of the selected device, and the tone of its name.
-fn selection(state: &TopState, device: &model::Device) -> (&'static str, Tone) {
+fn selection(state: &TopState, device: &Device) -> (&'static str, Tone) {
     let is_selected = state.device.as_ref() == Some(&device.id);
     (state.theme.mark(is_selected), if is_selected { Tone::Selected } else { Tone::Strong })
 }

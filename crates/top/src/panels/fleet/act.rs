@@ -1,10 +1,11 @@
 //! What keys and the mouse do to the list of machines.
 
-use super::columns::placed;
-use super::{HEAD, MARK, room};
+use super::MARK;
+use super::columns::{FleetColumn, placed};
 use crate::hosts::HostSort;
 use crate::keys::Action;
 use crate::panels::filter;
+use crate::panels::heading::{HEAD, column_at, room};
 use crate::panels::layout::{Panel, area_of};
 use crate::state::{Overlay, TopState, TopView};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
@@ -17,7 +18,7 @@ const NOTCH: usize = 3;
 pub fn act(state: &mut TopState, action: Action) -> bool {
     let shown = area_of(state, Panel::Fleet).map_or(0, room);
     let Some(hosts) = &mut state.hosts else { return false };
-    let at = hosts.at();
+    let at = hosts.cursor.at;
     let page = shown.max(2) - 1;
     match action {
         Action::Right => hosts.expand(Some(true)),
@@ -38,7 +39,7 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
         Action::Mesh => enter(state, TopView::Mesh),
         Action::Events => enter(state, TopView::Events),
         Action::NextView if hosts.entered.is_none() => enter(state, TopView::Overview),
-        Action::Back if !hosts.filter().is_empty() => hosts.set_filter(String::new()),
+        Action::Back if !hosts.filter.is_empty() => hosts.set_filter(String::new()),
         // One Esc too many does not quit.
         Action::Back => state.notice = Some("q ends".into()),
         Action::Signal => state.notice = Some(super::super::signals::REMOTE.into()),
@@ -61,7 +62,7 @@ fn sorted(state: &mut TopState, change: impl FnOnce(&mut crate::hosts::Hosts)) {
 
 /// Goes to the machine that the cursor is on, and to its device where it is on one.
 pub fn enter(state: &mut TopState, view: TopView) {
-    let Some((name, device)) = state.hosts.as_ref().and_then(|hosts| hosts.selected().cloned()) else { return };
+    let Some((name, device)) = state.hosts.as_ref().and_then(|hosts| hosts.cursor.key.clone()) else { return };
     state.enter(&name);
     state.view = view;
     state.device = device.or(state.device.take());
@@ -72,20 +73,18 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     let (room, first) = (room(area), hosts.first(room(area)));
     let line = event.row.saturating_sub(area.y);
     match event.kind {
-        MouseEventKind::ScrollUp => hosts.turn(first.saturating_sub(NOTCH)),
-        MouseEventKind::ScrollDown => hosts.turn((first + NOTCH).min(hosts.len().saturating_sub(room))),
+        MouseEventKind::ScrollUp => hosts.cursor.turn(first.saturating_sub(NOTCH)),
+        MouseEventKind::ScrollDown => hosts.cursor.turn((first + NOTCH).min(hosts.len().saturating_sub(room))),
         MouseEventKind::Down(MouseButton::Left) if line + 1 == HEAD => {
-            let columns = placed(area, hosts.name_width() + MARK);
-            let hit = columns.iter().rfind(|place| place.x.saturating_sub(1) <= event.column);
-            let hit = hit.filter(|place| event.column <= place.x + place.width);
-            if let Some(sort) = hit.and_then(|place| place.column.sort()) {
+            let hit = column_at(&placed(area, hosts.name_width + MARK), event.column);
+            if let Some(sort) = hit.and_then(FleetColumn::sort) {
                 hosts.sort_by(sort);
             }
         }
         MouseEventKind::Down(MouseButton::Left) if line >= HEAD => {
             let at = first + usize::from(line - HEAD);
             // The second click on a line opens it.
-            let is_again = at == hosts.at();
+            let is_again = at == hosts.cursor.at;
             if at < hosts.len() {
                 hosts.select(at, room);
                 if is_again {

@@ -1,6 +1,7 @@
 //! The columns of the list of machines, and the place of each.
 
 use crate::hosts::HostSort;
+use crate::panels::heading::Placed;
 use FleetColumn::*;
 use ratatui::layout::Rect;
 use show::text::Align::{self, Left, Right};
@@ -19,12 +20,7 @@ pub enum FleetColumn {
     Worst,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct PlacedFleetColumn {
-    pub column: FleetColumn,
-    pub x: u16,
-    pub width: u16,
-}
+pub type PlacedFleetColumn = Placed<FleetColumn>;
 
 type FleetColumnFacts = (FleetColumn, &'static str, Align, Option<HostSort>, u16, u8);
 
@@ -92,7 +88,7 @@ pub fn placed(area: Rect, name: u16) -> Vec<PlacedFleetColumn> {
         };
         rest -= more;
         let width = (least + more).min(area.right().saturating_sub(x));
-        placed.push(PlacedFleetColumn { column, x, width });
+        placed.push(Placed { column, x, width });
         x = x.saturating_add(width + 1);
     }
     placed.retain(|place| place.width > 0);

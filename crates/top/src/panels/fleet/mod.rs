@@ -4,36 +4,26 @@ mod act;
 mod columns;
 
 use super::devices::figures;
+use super::heading::{self, HEAD, Remark, direction, head, room, seen};
 use crate::hosts::{HostLine, Hosts, word};
-use crate::paint::{bar, cell, columns as width_of, fill, put, repeat};
+use crate::paint::{Align, Buffer, Rect, Style, Theme, Tone, bar, cell, fill, put};
 use crate::state::TopState;
-use crate::theme::{Theme, Tone};
 use columns::{FleetColumn, PlacedFleetColumn, placed};
-use model::figure::Judge;
+use model::figure::device::{ASIC_TEMP, POWER};
 use model::{Bytes, Device};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
-use show::text::Align;
+use show::figures::{capacity_tone, part};
+use show::memory::draw::chips::short_figures;
 use watch::fleet::Reach;
 use watch::fleet::summary::{Need, Summary};
 
 pub use act::{act, enter, mouse};
 
-/// The rows above the machines: the title, and the names of the columns.
-const HEAD: u16 = 2;
-
 const MARK: u16 = 2;
-
-/// For how many lines there is room.
-fn room(area: Rect) -> usize {
-    usize::from(area.height.saturating_sub(HEAD))
-}
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     let Some(hosts) = state.hosts.as_ref().filter(|_| !area.is_empty()) else { return };
-    let columns = placed(area, hosts.name_width() + MARK);
+    let columns = placed(area, hosts.name_width + MARK);
     let first = hosts.first(room(area));
     title(state, hosts, first, area, buf);
     if area.height > 1 {
@@ -63,8 +53,6 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
 
 /// How many there are, and what they have together.
 fn title(state: &TopState, hosts: &Hosts, first: usize, area: Rect, buf: &mut Buffer) {
-    let (theme, end) = (&state.theme, area.right());
-    repeat(buf, area.x, area.y, end, theme.glyphs().horizontal, theme.style(Tone::Border));
     let (mut all, mut answer, mut devices, mut ok, mut power) = (0, 0, 0, 0, None);
     for (host, summary) in hosts.all() {
         all += 1;
@@ -73,55 +61,29 @@ fn title(state: &TopState, hosts: &Hosts, first: usize, area: Rect, buf: &mut Bu
         ok += summary.ok;
         power = summary.power.map(|watts| watts.0 + power.unwrap_or(0.0)).or(power);
     }
-    let seen = room(area).min(hosts.len() - first.min(hosts.len()));
-    let part =
-        if seen < hosts.len() { format!(" {}-{} of {} ", first + 1, first + seen, hosts.len()) } else { String::new() };
-    let part_x = end.saturating_sub(width_of(&part) + 1);
+    let part = seen(first, area, hosts.len()).map(|part| format!("{part}of {} ", hosts.len())).unwrap_or_default();
     let shown = match hosts.shown() {
-        shown if shown == all => format!("{all} "),
-        shown => format!("{shown} of {all} "),
+        shown if shown == all => all.to_string(),
+        shown => format!("{shown} of {all}"),
     };
-    let mut x = put(buf, area.x + 1, area.y, end, " Machines ", theme.style(Tone::Title));
-    x = put(buf, x, area.y, end, &shown, theme.style(Tone::Strong));
     let tone = |is_well: bool| if is_well { Tone::Good } else { Tone::Warning };
-    let mut remarks = vec![
-        (format!("{answer} answer"), tone(answer == all)),
-        (format!("{ok}/{devices} devices ok"), tone(ok == devices)),
+    let filter = Some(format!("filter {}", hosts.filter)).filter(|_| !hosts.filter.is_empty());
+    let remarks = [
+        Some((format!("{answer} answer"), tone(answer == all))),
+        Some((format!("{ok}/{devices} devices ok"), tone(ok == devices))),
+        power.map(|watts| (watts_text(watts), Tone::Plain)),
+        filter.map(|filter| (filter, Tone::Warning)),
     ];
-    remarks.extend(power.map(|watts| (watts_text(watts), Tone::Plain)));
-    if !hosts.filter().is_empty() {
-        remarks.push((format!("filter {}", hosts.filter()), Tone::Warning));
-    }
-    for (text, tone) in remarks {
-        let limit = part_x.saturating_sub(1);
-        if x + width_of(&text) + 3 < limit {
-            x = put(buf, x + 1, area.y, limit, &format!(" {text} "), theme.style(tone));
-        }
-    }
-    put(buf, part_x, area.y, end, &part, theme.style(Tone::Faint));
+    let remarks: Vec<Remark> =
+        remarks.into_iter().flatten().map(|label| (label, (String::new(), Tone::Plain))).collect();
+    heading::title(buf, area, " Machines ", &shown, &remarks, &part, &state.theme);
 }
 
-/// The names of the columns. The mark of the sorted one is in the gap beside its name, so that nothing moves.
 fn heads(state: &TopState, hosts: &Hosts, columns: &[PlacedFleetColumn], area: Rect, buf: &mut Buffer) {
-    let y = area.y + 1;
-    let mark = match (state.theme.unicode, hosts.reversed) {
-        (true, false) => "▼",
-        (true, true) => "▲",
-        (false, false) => "v",
-        (false, true) => "^",
-    };
+    let mark = direction(&state.theme, !hosts.reversed);
     for place in columns {
-        let is_sorted = place.column.sort() == Some(hosts.sort);
-        let style = state.theme.style(if is_sorted { Tone::Title } else { Tone::Faint });
-        let head = place.column.head();
-        cell(buf, (place.x, y), place.width, head, place.column.align(), style, &state.theme);
-        if is_sorted {
-            let x = match place.column.align() {
-                Align::Left => place.x + (head.len() as u16).min(place.width),
-                Align::Right => (place.x + place.width).saturating_sub(head.len() as u16 + 1),
-            };
-            put(buf, x, y, area.right(), mark, style);
-        }
+        let mark = Some(mark).filter(|_| place.column.sort() == Some(hosts.sort));
+        head(buf, area.y + 1, place, (place.column.head(), place.column.align()), mark, &state.theme);
     }
 }
 
@@ -169,10 +131,10 @@ impl FleetRow<'_> {
                 FleetColumn::Temperature => self.hottest(summary, is_old),
                 FleetColumn::Power => (summary.power.map_or(absent.to_owned(), |power| watts_text(power.0)), plain),
                 FleetColumn::DramBar => {
-                    self.dram_bar(place, summary.dram_used, summary.dram_total, is_old, buf);
+                    self.dram_bar(place, part(summary.dram_used, summary.dram_total), is_old, buf);
                     continue;
                 }
-                FleetColumn::Dram => (dram(summary, self.theme()), plain),
+                FleetColumn::Dram => (self.dram(summary.dram_used, summary.dram_total, summary.is_at_least), plain),
                 FleetColumn::Processes if host.snapshot.is_none() => (absent.to_owned(), Tone::Faint),
                 FleetColumn::Processes => (summary.processes.to_string(), plain),
                 FleetColumn::Age => {
@@ -209,21 +171,16 @@ impl FleetRow<'_> {
             sample_age_seconds: Some(0.0),
             ..Device::new(model::DeviceId::Local(0))
         };
-        let (text, tone) = figures::temperature(&device, self.state, true);
+        let (text, tone) = figures::measured(&device, &ASIC_TEMP, self.state, true);
         (text, if is_old { Tone::Faint } else { tone })
     }
 
-    fn dram_bar(
-        &self,
-        place: &PlacedFleetColumn,
-        used: Option<Bytes>,
-        total: Option<Bytes>,
-        is_old: bool,
-        buf: &mut Buffer,
-    ) {
-        let part = used.zip(total).map(|(used, total)| used.0 as f64 / total.0.max(1) as f64);
-        let tone = |part| if is_old { Tone::Faint } else { Judge::Capacity.judge(part).into() };
-        let part = part.map(|part| (part, tone(part)));
+    fn dram(&self, used: Option<Bytes>, total: Option<Bytes>, is_at_least: bool) -> String {
+        short_figures(used, total, is_at_least, self.theme().glyphs())
+    }
+
+    fn dram_bar(&self, place: &PlacedFleetColumn, part: Option<f64>, is_old: bool, buf: &mut Buffer) {
+        let part = part.map(|part| (part, if is_old { Tone::Faint } else { capacity_tone(part) }));
         bar(buf, (place.x, self.y), place.width, part, self.theme());
     }
 
@@ -232,19 +189,20 @@ impl FleetRow<'_> {
         let memory = &device.memory;
         for place in columns {
             let (text, tone) = match place.column {
-                FleetColumn::Host => {
-                    (format!("    {} {}", figures::name(device, theme), figures::board(device, theme)), Tone::Plain)
-                }
+                FleetColumn::Host => (
+                    format!("    {} {}", figures::name(device, theme.glyphs()), figures::board(device, theme.glyphs())),
+                    Tone::Plain,
+                ),
                 FleetColumn::State => (device.state.name().to_owned(), figures::state_tone(device)),
-                FleetColumn::Temperature => figures::temperature(device, self.state, true),
-                FleetColumn::Power => figures::power(device, self.state, false),
+                FleetColumn::Temperature => figures::measured(device, &ASIC_TEMP, self.state, true),
+                FleetColumn::Power => figures::measured(device, &POWER, self.state, false),
                 FleetColumn::DramBar => {
-                    let is_old = figures::is_stale(device);
-                    self.dram_bar(place, memory.dram_used, memory.dram_total, is_old, buf);
+                    let part = part(memory.dram_used, memory.dram_total);
+                    self.dram_bar(place, part, figures::is_stale(device), buf);
                     continue;
                 }
                 FleetColumn::Dram => {
-                    short_of_total(memory.dram_used, memory.dram_total, memory.untracked_processes > 0, theme)
+                    (self.dram(memory.dram_used, memory.dram_total, memory.untracked_processes > 0), Tone::Plain)
                 }
                 FleetColumn::Worst => (figures::remarks(device).join(", "), Tone::Warning),
                 FleetColumn::Devices | FleetColumn::Processes | FleetColumn::Age => continue,
@@ -269,18 +227,6 @@ fn watts_text(watts: f64) -> String {
         watts if watts < 9999.5 => format!("{watts:.0}W"),
         watts => format!("{:.1}kW", watts / 1000.0),
     }
-}
-
-fn dram(summary: &Summary, theme: &Theme) -> String {
-    short_of_total(summary.dram_used, summary.dram_total, summary.is_at_least, theme).0
-}
-
-/// `≥12.4G/32G`
-fn short_of_total(used: Option<Bytes>, total: Option<Bytes>, is_at_least: bool, theme: &Theme) -> (String, Tone) {
-    let glyphs = theme.glyphs();
-    let mark = if is_at_least && used.is_some() { glyphs.at_least } else { "" };
-    let used = used.map_or_else(|| glyphs.absent.to_owned(), Bytes::short);
-    (total.map_or_else(|| format!("{mark}{used}"), |total| format!("{mark}{used}/{}", total.short())), Tone::Plain)
 }
 
 #[cfg(test)]

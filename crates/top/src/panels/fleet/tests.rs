@@ -45,7 +45,7 @@ fn typed(state: &mut TopState, text: &str) {
 }
 
 fn selected(state: &TopState) -> String {
-    let (name, device) = state.hosts.as_ref().unwrap().selected().unwrap();
+    let (name, device) = state.hosts.as_ref().unwrap().cursor.key.as_ref().unwrap();
     device.as_ref().map_or_else(|| name.clone(), |id| format!("{name}/{id}"))
 }
 
@@ -149,7 +149,7 @@ fn what_is_known_of_one_machine_is_not_shown_of_another() {
 fn no_signal_is_sent_to_another_machine() {
     let mut state = watching(example::several());
     press(&mut state, &[KeyCode::Down, KeyCode::Down, KeyCode::Enter]);
-    assert!(state.table.selected.is_some(), "there is a process");
+    assert!(state.table.cursor.key.is_some(), "there is a process");
     for key in [KeyCode::F(9), KeyCode::Char('K')] {
         press(&mut state, &[key]);
         assert_eq!((state.overlay.is_none(), state.effects.is_empty()), (true, true));
@@ -208,13 +208,13 @@ fn a_filter_works_while_it_is_typed_and_escape_undoes_it() {
     assert!(state.overlay.is_none() && state.hosts.as_ref().unwrap().shown() == 200);
     typed(&mut state, "/x");
     press(&mut state, &[KeyCode::Esc]);
-    assert_eq!(state.hosts.as_ref().unwrap().filter(), "node-0");
+    assert_eq!(state.hosts.as_ref().unwrap().filter, "node-0");
     press(&mut state, &[KeyCode::Esc]);
-    assert_eq!(state.hosts.as_ref().unwrap().filter(), "");
+    assert_eq!(state.hosts.as_ref().unwrap().filter, "");
     typed(&mut state, "/");
     app::handle(&mut state, &Event::Paste("bad\n".into()));
     assert!(matches!(state.overlay, Some(Overlay::Filter(_))));
-    assert_eq!(state.hosts.as_ref().unwrap().filter(), "bad");
+    assert_eq!(state.hosts.as_ref().unwrap().filter, "bad");
 }
 
 #[test]

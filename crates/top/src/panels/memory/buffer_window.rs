@@ -1,12 +1,9 @@
 //! One buffer, with all that is known of it.
 
 use super::rows::{Key, is_buffer};
-use crate::paint::{clear, frame, put};
+use crate::paint::{Buffer, Rect, Tone, clear, frame, put};
 use crate::state::TopState;
-use crate::theme::Tone;
 use model::Bytes;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use show::memory::draw::age;
 use show::memory::view::{Buffer as Live, View};
 

@@ -134,12 +134,12 @@ fn a_thousand_buffers_scroll_and_the_cursor_stays_on_its_own() {
     let text = drawn(&state, (80, 22));
     assert!(text.contains("weight 999") && !text.contains("weight 980"), "{text}");
     do_all(&mut state, &[Action::Home, Action::PageDown, Action::Down]);
-    let on = state.memory.key.clone();
+    let on = state.memory.cursor.key.clone();
     let mut fewer = with_buffers(1000);
     fewer.buffers.remove(0);
     state.take(Moment { memory: Some(fewer), ..Moment::of(state.snapshot().clone()) });
     let view = view_of(&state.shown);
-    let rows = rows::of(&state, &view);
+    let rows = rows::of(&state, &view, state.memory.tab);
     assert_eq!(Some(rows[cursor(&state.memory, &rows)].key()), on, "though it is one row further up");
     assert_eq!(rows.len(), 999);
 }
@@ -242,10 +242,10 @@ fn clicks_select_a_chip_a_list_and_a_row_and_the_wheel_goes_on() {
         let list = places(&state).list;
         mouse(&mut state, area, event(MouseEventKind::ScrollDown, list.x, list.y + 1));
         if state.shown.memory.as_ref().is_some_and(|view| !view.buffers.is_empty()) {
-            assert_eq!(state.memory.at, 3, "{size:?}");
+            assert_eq!(state.memory.cursor.at, 3, "{size:?}");
             mouse(&mut state, area, event(down, 4, list.y + 2));
             let second = 4usize.saturating_sub(places(&state).page()) + 1;
-            assert_eq!((state.memory.at, &state.memory.closer), (second, &None), "{size:?}");
+            assert_eq!((state.memory.cursor.at, &state.memory.closer), (second, &None), "{size:?}");
             mouse(&mut state, area, event(down, 4, list.y + 2));
             assert!(state.memory.closer.is_some(), "a second click looks closer");
             mouse(&mut state, area, event(down, 4, list.y + 2));

@@ -1,21 +1,16 @@
 //! The list of processes, buffers, deaths or leftovers: its names in a line, its rows below.
 
 use super::rows::{self, MemoryRow, Tab};
-use super::{cursor, first_row, rule, selected_chip, style_of};
-use crate::paint::{cell, columns, fill, put};
+use super::{cursor, selected_chip, style_of};
+use crate::paint::{Align, Buffer, Rect, Tone, cell, columns, fill, put, put_line, rule, split};
 use crate::state::TopState;
-use crate::theme::Tone;
 use model::Bytes;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use show::grid::{Cell, Column, fitted};
-use show::memory::draw::age;
+use show::grid::{self, Cell, Column};
 use show::memory::draw::lists::{
-    buffer_cells, buffer_columns, bytes, death_cells, death_columns, process_cells, process_columns, words,
+    ago, buffer_cells, buffer_columns, bytes, death_cells, death_columns, process_cells, process_columns, words,
 };
 use show::memory::view::{Chip, Death, Holder, View};
 use show::style::Style;
-use show::text::Align;
 
 /// Notes that are below a list, where there is room.
 const NOTES: usize = 3;
@@ -29,7 +24,7 @@ const REMEDY: &str = "run programs with `ttmon run`, or install the Python packa
 fn names(state: &TopState, view: &View, area: Rect) -> Vec<(Tab, String, u16, u16)> {
     let mut x = area.x.saturating_add(2);
     let place = |tab: &Tab| {
-        let n = rows::count(state, view, *tab);
+        let n = rows::of(state, view, *tab).len();
         let name = match tab {
             Tab::Processes => "Processes".into(),
             Tab::Buffers => buffers_name(state),
@@ -90,38 +85,25 @@ pub fn draw(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
     if area.height == 0 || area.width < 2 {
         return;
     }
-    let rows = rows::of(state, view);
+    let rows = rows::of(state, view, state.memory.tab);
     let at = cursor(&state.memory, &rows);
-    let mut rest = area;
+    let (mut rest, faint) = (area, state.theme.style(Tone::Faint));
     if rows.is_empty() {
         for line in nothing(state, view) {
-            put(buf, rest.x + 1, rest.y, rest.right(), &line, state.theme.style(Tone::Faint));
-            rest = below(rest, 1);
+            put(buf, rest.x + 1, rest.y, rest.right(), &line, faint);
+            rest = split(rest, 1).1;
         }
     } else {
-        let first = first_row(&state.memory, at, rows.len(), usize::from(area.height - 1).max(1));
-        rest = below(rest, table(state, view, state.memory.tab, &rows[first..], Some(at - first), rest, buf));
+        let first = state.memory.cursor.first(at, rows.len(), usize::from(area.height - 1).max(1));
+        rest = split(rest, table(state, view, state.memory.tab, &rows[first..], Some(at - first), rest, buf)).1;
     }
     for text in notes(state, view).into_iter().take(usize::from(rest.height)) {
-        cell(
-            buf,
-            (rest.x + 1, rest.y),
-            rest.width - 1,
-            &text,
-            Align::Left,
-            state.theme.style(Tone::Faint),
-            &state.theme,
-        );
-        rest = below(rest, 1);
+        cell(buf, (rest.x + 1, rest.y), rest.width - 1, &text, Align::Left, faint, &state.theme);
+        rest = split(rest, 1).1;
     }
     if let Some(MemoryRow::Process { holder, .. }) = rows.get(at) {
-        preview(state, view, holder, below(rest, 1), buf);
+        preview(state, view, holder, split(rest, 1).1, buf);
     }
-}
-
-fn below(area: Rect, rows: u16) -> Rect {
-    let rows = rows.min(area.height);
-    Rect { y: area.y + rows, height: area.height - rows, ..area }
 }
 
 /// The buffers of the process that the cursor is on, where there is room for some.
@@ -142,7 +124,7 @@ fn preview(state: &TopState, view: &View, holder: &Holder, area: Rect, buf: &mut
     }
     let text = format!("Largest buffers of {}", holder.pid);
     put(buf, area.x + 1, area.y, area.right(), &text, state.theme.style(Tone::Title));
-    table(state, view, Tab::Buffers, &buffers, None, below(area, 1), buf);
+    table(state, view, Tab::Buffers, &buffers, None, split(area, 1).1, buf);
 }
 
 /// The rows that can be seen, below their head. Returns how many lines that makes.
@@ -158,29 +140,20 @@ fn table(
     let theme = &state.theme;
     let style = style_of(theme, area.width);
     let seen = &rows[..rows.len().min(usize::from(area.height.saturating_sub(1)).max(1))];
-    let mut columns = match tab {
-        Tab::Processes => process_columns(pids(rows)),
+    let columns = match tab {
+        Tab::Processes => process_columns(view),
         Tab::Buffers => buffer_columns(view),
         Tab::Deaths => death_columns(),
         Tab::Left => left_columns(),
     };
-    let mut lines: Vec<Vec<Cell>> = seen.iter().map(|row| cells(row, view, &style)).collect();
-    let widths = fitted(&mut columns, &mut lines, usize::from(area.width.saturating_sub(2)));
-    let heads: Vec<Cell> = columns.iter().map(|column| Cell::Text(column.head.to_owned(), Tone::Faint)).collect();
-    let all = std::iter::once(&heads).chain(&lines);
-    for (n, (line, y)) in all.zip(area.top()..area.bottom()).enumerate() {
-        let is_selected = n > 0 && selected == Some(n - 1);
-        let mut x = area.x + 1;
-        for ((text, column), width) in line.iter().zip(&columns).zip(&widths) {
-            let Cell::Text(text, tone) = text else { continue };
-            let width = (*width as u16).min(area.right().saturating_sub(x));
-            let tone = if is_selected { Tone::Selected } else { *tone };
-            cell(buf, (x, y), width, text, column.align, theme.style(tone), theme);
-            x = x.saturating_add(width).saturating_add(1);
-        }
-        if is_selected {
+    let cells = seen.iter().map(|row| cells(row, view, &style)).collect();
+    let lines = grid::lines(columns, cells, usize::from(area.width.saturating_sub(2)), Tone::Faint, &style);
+    for (n, (mut line, y)) in lines.into_iter().zip(area.top()..area.bottom()).enumerate() {
+        if selected.is_some_and(|selected| n == selected + 1) {
+            line.iter_mut().for_each(|(_, tone)| *tone = Tone::Selected);
             fill(buf, Rect { y, height: 1, ..area }, theme.style(Tone::Selected));
         }
+        put_line(buf, (area.x + 1, y), area.right(), &line, theme);
     }
     1 + seen.len() as u16
 }
@@ -192,13 +165,6 @@ fn cells(row: &MemoryRow, view: &View, style: &Style) -> Vec<Cell> {
         MemoryRow::Death(death) => death_cells(death, view, style),
         MemoryRow::Left { chip, bytes, death } => left_cells(chip, *bytes, *death, view, style),
     }
-}
-
-fn pids(rows: &[MemoryRow]) -> impl Iterator<Item = u32> {
-    rows.iter().filter_map(|row| match row {
-        MemoryRow::Process { holder, .. } => Some(holder.pid),
-        _ => None,
-    })
 }
 
 fn left_columns() -> Vec<Column> {
@@ -215,7 +181,7 @@ fn left_columns() -> Vec<Column> {
 
 fn left_cells(chip: &Chip, stale: Bytes, death: Option<&Death>, view: &View, style: &Style) -> Vec<Cell> {
     let who = death.map(|death| format!("{} {}", death.pid, death.command.as_deref().unwrap_or_default()));
-    let ago = death.zip(view.taken_at).map(|(death, now)| age((now.0 - death.died_at.0).max(0) as f64 / 1000.0));
+    let ago = death.and_then(|death| ago(death, view));
     vec![
         Cell::Text(chip.id.clone(), Tone::Strong),
         Cell::Text(stale.to_string(), Tone::Warning),

@@ -9,14 +9,12 @@ mod golden;
 mod list;
 mod rows;
 
+use crate::cursor::Cursor;
 use crate::keys::Action;
 use crate::overlay::MemoryChosen as Chosen;
-use crate::paint::put;
+use crate::paint::{Buffer, Position, Rect, Theme, Tone, put, split};
 use crate::state::TopState;
-use crate::theme::{Theme, Tone};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
 use rows::{Key, MemoryRow, Tab};
 use show::memory::of_snapshot;
 use show::memory::view::{Chip, View};
@@ -32,7 +30,7 @@ const GOOD_LIST: u16 = 8;
 const WHEEL: isize = 3;
 
 struct MemoryLayout {
-    grid: chips::ChipGrid,
+    grid: chips::ChipRows,
     chips: Rect,
     detail: Rect,
     lines: Vec<detail::MemoryLine>,
@@ -44,19 +42,13 @@ struct MemoryLayout {
 
 impl MemoryLayout {
     fn of(state: &TopState, view: &View, area: Rect) -> MemoryLayout {
-        let grid = chips::ChipGrid::of(state, view, area);
-        let height = grid.rows.min(area.height);
-        let chips = Rect { height, ..area };
-        let rest = Rect { y: area.y + height, height: area.height - height, ..area };
+        let grid = chips::ChipRows::of(state, view, area);
+        let (chips, rest) = split(area, grid.rows);
         let lines = selected_chip(state, view).map(|chip| detail::lines(state, chip, rest)).unwrap_or_default();
-        let height = (lines.len() as u16).min(rest.height);
-        let detail = Rect { height, ..rest };
-        let below = Rect { y: rest.y + height, height: rest.height - height, ..rest };
-        let tabs = Rect { height: below.height.min(1), ..below };
-        let list = Rect { y: below.y + tabs.height, height: below.height - tabs.height, ..below };
+        let (detail, below) = split(rest, lines.len() as u16);
+        let (tabs, list) = split(below, 1);
         let says_more = state.memory.tab == Tab::Buffers && view.unlisted_buffers > 0 && list.height >= 4;
-        let list = Rect { height: list.height - u16::from(says_more), ..list };
-        let foot = Rect { y: list.bottom(), height: u16::from(says_more), ..list };
+        let (list, foot) = split(list, list.height - u16::from(says_more));
         MemoryLayout { grid, chips, detail, lines, tabs, list, foot }
     }
 
@@ -74,22 +66,17 @@ fn view_of(moment: &Moment) -> Cow<'_, View> {
     }
 }
 
+fn is_selected(state: &TopState, chip: &Chip) -> bool {
+    state.device.as_ref().is_some_and(|id| id.to_string() == chip.id)
+}
+
 fn selected_chip<'a>(state: &TopState, view: &'a View) -> Option<&'a Chip> {
-    let id = state.device.as_ref()?.to_string();
-    view.chips.iter().find(|chip| chip.id == id)
+    view.chips.iter().find(|chip| is_selected(state, chip))
 }
 
 /// Text of `ttmon mem` is made with a style of the same width and characters.
 fn style_of(theme: &Theme, columns: u16) -> Style {
     Style { columns: columns.into(), rows: None, color: false, unicode: theme.unicode }
-}
-
-/// A line across the screen, onto which a title is written.
-fn rule(buf: &mut Buffer, area: Rect, theme: &Theme) {
-    let area = Rect { height: 1, ..area }.intersection(buf.area);
-    for position in area.positions() {
-        buf[position].set_char(theme.glyphs().horizontal).set_style(theme.style(Tone::Border));
-    }
 }
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
@@ -118,7 +105,7 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
     let area = state.area;
     let body = Rect { y: area.y.saturating_add(1), height: area.height.saturating_sub(2), ..area };
     let page = MemoryLayout::of(state, &view, body).page();
-    let rows = rows::of(state, &view);
+    let rows = rows::of(state, &view, state.memory.tab);
     let at = cursor(&state.memory, &rows);
     let last = rows.len().saturating_sub(1);
     match action {
@@ -162,12 +149,16 @@ fn enter(state: &mut TopState, rows: &[MemoryRow], at: usize) -> bool {
         }
         Some(row @ MemoryRow::Buffer(_)) => state.memory.closer = Some(row.key()),
         Some(MemoryRow::Left { chip, .. }) => {
-            let device = state.devices().iter().find(|device| device.id.to_string() == chip.id);
-            state.device = device.map(|device| device.id.clone()).or(state.device.take());
+            select_chip(state, &chip.id);
         }
         Some(MemoryRow::Death(_)) | None => {}
     }
     true
+}
+
+fn select_chip(state: &mut TopState, id: &str) {
+    let device = state.devices().iter().find(|device| device.id.to_string() == id);
+    state.device = device.map(|device| device.id.clone()).or(state.device.take());
 }
 
 /// One level up. Whether there was one.
@@ -176,7 +167,7 @@ fn back(chosen: &mut Chosen) -> bool {
         return true;
     }
     if let Some(pid) = chosen.pid {
-        *chosen = Chosen { key: Some(Key::Process(pid)), ..Chosen::default() };
+        *chosen = Chosen { cursor: Cursor::on(Key::Process(pid)), ..Chosen::default() };
         return true;
     }
     let had_kind = chosen.tab == Tab::Buffers && chosen.kind.is_some();
@@ -187,24 +178,15 @@ fn back(chosen: &mut Chosen) -> bool {
 }
 
 fn cursor(chosen: &Chosen, rows: &[MemoryRow]) -> usize {
-    let there = chosen.key.as_ref().and_then(|key| rows.iter().position(|row| row.is(key)));
-    there.unwrap_or(chosen.at).min(rows.len().saturating_sub(1))
-}
-
-/// The first row that is drawn so that the cursor can be seen.
-fn first_row(chosen: &Chosen, at: usize, rows: usize, page: usize) -> usize {
-    let first = chosen.scroll.clamp((at + 1).saturating_sub(page), at);
-    first.min(rows.saturating_sub(page))
+    chosen.cursor.place(rows.len(), |key| rows.iter().position(|row| row.is(key)))
 }
 
 fn select(chosen: &mut Chosen, rows: &[MemoryRow], at: usize, page: usize) {
     let at = at.min(rows.len().saturating_sub(1));
-    chosen.at = at;
-    chosen.key = rows.get(at).map(MemoryRow::key);
-    chosen.scroll = first_row(chosen, at, rows.len(), page);
+    chosen.cursor.select(at, rows.get(at).map(MemoryRow::key), rows.len(), page);
     // The details follow the cursor.
     if chosen.closer.is_some() {
-        chosen.closer = chosen.key.clone();
+        chosen.closer = chosen.cursor.key.clone();
     }
 }
 
@@ -223,14 +205,13 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     if steps == 0 && state.memory.closer.take().is_some() {
         return;
     }
-    let (rows, page) = (rows::of(state, &view), places.page());
+    let (rows, page) = (rows::of(state, &view, state.memory.tab), places.page());
     let at = cursor(&state.memory, &rows);
     if places.chips.contains(position) {
         let hit = places.grid.at(places.chips, position, view.chips.len());
-        let hit = hit.and_then(|at| state.devices().iter().find(|device| device.id.to_string() == view.chips[at].id));
-        match steps {
-            0 => state.device = hit.map(|device| device.id.clone()).or(state.device.take()),
-            steps => state.step_device(steps),
+        match (steps, hit) {
+            (0, hit) => hit.into_iter().for_each(|at| select_chip(state, &view.chips[at].id)),
+            (steps, _) => state.step_device(steps),
         }
     } else if steps != 0 {
         select(&mut state.memory, &rows, at.saturating_add_signed(steps * WHEEL), page);
@@ -239,9 +220,9 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
             open(&mut state.memory, tab);
         }
     } else if places.list.contains(position) && event.row > places.list.y {
-        let row = first_row(&state.memory, at, rows.len(), page) + usize::from(event.row - places.list.y - 1);
+        let row = state.memory.cursor.first(at, rows.len(), page) + usize::from(event.row - places.list.y - 1);
         if row < rows.len() {
-            let again = row == at && state.memory.key.is_some();
+            let again = row == at && state.memory.cursor.key.is_some();
             select(&mut state.memory, &rows, row, page);
             if again {
                 enter(state, &rows, row);

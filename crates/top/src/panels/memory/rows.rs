@@ -55,22 +55,13 @@ pub fn is_buffer(buffer: &Buffer, key: &Key) -> bool {
         if buffer.pid == *pid && buffer.kind == *kind && buffer.address == *address && buffer.devices == *devices)
 }
 
-pub fn of<'a>(state: &TopState, view: &'a View) -> Vec<MemoryRow<'a>> {
+pub fn of<'a>(state: &TopState, view: &'a View, tab: Tab) -> Vec<MemoryRow<'a>> {
     let chosen = &state.memory;
-    match chosen.tab {
+    match tab {
         Tab::Processes => processes(state, view),
         Tab::Buffers => buffers(state, view, chosen.pid, chosen.kind).map(MemoryRow::Buffer).collect(),
         Tab::Deaths => view.deaths.iter().map(MemoryRow::Death).collect(),
         Tab::Left => left(view).collect(),
-    }
-}
-
-pub fn count(state: &TopState, view: &View, tab: Tab) -> usize {
-    match tab {
-        Tab::Processes => processes(state, view).len(),
-        Tab::Buffers => buffers(state, view, state.memory.pid, state.memory.kind).count(),
-        Tab::Deaths => view.deaths.len(),
-        Tab::Left => left(view).count(),
     }
 }
 

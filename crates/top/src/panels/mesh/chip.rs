@@ -1,15 +1,12 @@
 //! One chip: a frame with its name and its figures, or a single line.
 
+use super::super::devices::cell::{ChipFigure, draw, draw_level};
 use super::super::devices::figures::{self, is_known};
-use super::chip_figure::ChipFigure;
-use crate::paint::{bar, cell, frame, put};
+use crate::paint::{Align, Buffer, Rect, Theme, Tone, bar, cell, fill, frame, put};
 use crate::state::TopState;
-use crate::theme::{Theme, Tone};
 use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
 use model::{Device, Judgement, State as DeviceState};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use show::text::{Align, width};
+use show::text::width;
 
 /// A chip and what it is to the selected one.
 pub struct MeshChip<'a> {
@@ -40,16 +37,18 @@ pub fn draw_framed(state: &TopState, chip: &MeshChip<'_>, area: Rect, buf: &mut 
         return;
     }
     let edge = if chip.is_selected || chip.is_linked { Tone::Title } else { Tone::Border };
-    for rect in [Rect { height: 1, ..area }, Rect { y: area.bottom() - 1, height: 1, ..area }] {
-        buf.set_style(rect.intersection(buf.area), theme.style(edge));
-    }
-    for rect in [Rect { width: 1, ..area }, Rect { x: end, width: 1, ..area }] {
-        buf.set_style(rect.intersection(buf.area), theme.style(edge));
-    }
-    let x = put(buf, inner.x, area.y, end, &named(chip, theme), theme.style(name_tone(chip)));
+    let sides = [
+        Rect { height: 1, ..area },
+        Rect { y: area.bottom() - 1, height: 1, ..area },
+        Rect { width: 1, ..area },
+        Rect { x: end, width: 1, ..area },
+    ];
+    sides.into_iter().for_each(|side| fill(buf, side, theme.style(edge)));
+    let name = format!("{}{} ", theme.mark(chip.is_selected), chip.name);
+    let x = put(buf, inner.x, area.y, end, &name, theme.style(name_tone(chip)));
     let Some(device) = chip.device else { return };
     let (mark, tone) = mark(device, theme);
-    let board = figures::board(device, theme);
+    let board = figures::board(device, theme.glyphs());
     if usize::from(end.saturating_sub(x)) >= width(&board) + 5 {
         put(buf, x, area.y, end, &format!(" {board} "), theme.style(Tone::Faint));
     }
@@ -98,32 +97,7 @@ pub fn draw_bare(state: &TopState, chip: &MeshChip<'_>, names: usize, area: Rect
     let name = format!("{}{:>names$}", theme.mark(chip.is_selected), chip.name);
     let x = put(buf, area.x, y, end, &name, theme.style(tone)).saturating_add(1);
     let Some(device) = chip.device else { return };
-    if is_known(device, state.mesh.metric) {
-        draw_level(state, &ChipFigure::of(device, state.mesh.metric, state), x, y, end, buf);
-    } else {
-        let room = end.saturating_sub(x);
-        let word = figures::brief_state(device.state, room);
-        cell(buf, (x, y), room, word, Align::Left, theme.style(figures::state_tone(device)), theme);
-    }
-}
-
-/// A block as high as the figure, and the figure.
-fn draw_level(state: &TopState, figure: &ChipFigure, x: u16, y: u16, end: u16, buf: &mut Buffer) {
-    let theme = &state.theme;
-    let style = theme.style(figure.tone);
-    let room = end.saturating_sub(x);
-    let text = if room >= 12 { figure.text(room - 4) } else { figure.brief(room) };
-    let taken = (width(text) as u16).min(room);
-    let glyph = theme.level(figure.share);
-    let at = end.saturating_sub(taken).max(x);
-    for x in x..end.saturating_sub(taken + 1) {
-        put(buf, x, y, end, glyph.encode_utf8(&mut [0; 4]), style);
-    }
-    cell(buf, (at, y), taken, text, Align::Left, style, theme);
-}
-
-fn named(chip: &MeshChip<'_>, theme: &Theme) -> String {
-    format!("{}{} ", theme.mark(chip.is_selected), chip.name)
+    draw(state, device, state.mesh.metric, x, y, end, buf);
 }
 
 fn name_tone(chip: &MeshChip<'_>) -> Tone {

@@ -4,15 +4,12 @@ use super::super::devices::figures;
 use super::chip::mark;
 use super::links;
 use super::plan::Plan;
-use crate::paint::{frame, put, wrapped};
+use crate::paint::{Buffer, Rect, Tone, frame, put, rule, wrapped};
 use crate::pieces::{self, Piece};
 use crate::state::TopState;
-use crate::theme::Tone;
-use model::figure::device::{DRAM_USED, L1_USED};
+use model::figure::device::{ASIC_TEMP, DRAM_USED, L1_USED, POWER};
 use model::topology::TopologySource;
 use model::{Device, DeviceId, Process};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 
 pub fn draw(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     let Some(device) = state.selected_device() else { return };
@@ -26,8 +23,7 @@ fn draw_below(state: &TopState, device: &Device, area: Rect, buf: &mut Buffer) {
     }
     let theme = &state.theme;
     let (x, end) = (area.x.saturating_add(1), area.right());
-    let rule = theme.glyphs().horizontal.to_string().repeat(usize::from(area.width));
-    put(buf, area.x, area.y, end, &rule, theme.style(Tone::Border));
+    rule(buf, area, theme);
     let (mark, tone) = mark(device, theme);
     let mut title = vec![
         Piece::left(format!(" {} ", title(state, device)), Tone::Title, 0),
@@ -122,7 +118,7 @@ fn draw_aside(state: &TopState, device: &Device, area: Rect, buf: &mut Buffer) {
 }
 
 fn title(state: &TopState, device: &Device) -> String {
-    format!("chip {}, {}", device.id, figures::board(device, &state.theme))
+    format!("chip {}, {}", device.id, figures::board(device, state.theme.glyphs()))
 }
 
 /// What it is on, where that has a name of its own.
@@ -138,8 +134,8 @@ fn figures_of(state: &TopState, device: &Device) -> Vec<(&'static str, String, T
     let mut all = Vec::new();
     let mut push = |name, (text, tone)| all.push((name, text, tone));
     if device.state != model::State::Remote {
-        push("temperature", figures::temperature(device, state, true));
-        push("power", figures::power(device, state, true));
+        push("temperature", figures::measured(device, &ASIC_TEMP, state, true));
+        push("power", figures::measured(device, &POWER, state, true));
         push("clock", figures::clock(device, theme, " MHz"));
     }
     push("DRAM", figures::used_of_total(device, &DRAM_USED, theme));

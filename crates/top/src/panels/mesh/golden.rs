@@ -245,11 +245,11 @@ fn a_click_selects_a_chip_and_the_title_changes_the_figure() {
     }
     let area = Rect::new(0, 1, 80, 22);
     mouse(&mut state, area, event(down, 3, 1));
-    assert_eq!(state.mesh.metric, chip_figure::next(ASIC_TEMP.field(), 1));
+    assert_eq!(state.mesh.metric, next(ASIC_TEMP.field(), 1));
     mouse(&mut state, area, event(MouseEventKind::ScrollUp, 3, 1));
     assert_eq!(state.mesh.metric, ASIC_TEMP.field());
     act(&mut state, Action::Metric);
-    assert_eq!(state.mesh.metric, chip_figure::next(ASIC_TEMP.field(), 1));
+    assert_eq!(state.mesh.metric, next(ASIC_TEMP.field(), 1));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn no_screen_is_too_small_and_no_figure_too_long() {
     ];
     for mut state in states {
         for (width, height) in (1..=200).step_by(11).flat_map(|w| (1..=60).step_by(2).map(move |h| (w, h))) {
-            state.mesh.metric = chip_figure::next(state.mesh.metric, 1);
+            state.mesh.metric = next(state.mesh.metric, 1);
             state.step_device(1);
             let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
             draw(&state, buf.area, &mut buf);
@@ -294,4 +294,14 @@ fn all_chips_of_a_galaxy_are_in_view_on_any_usual_terminal() {
         let clear = plan.aside || places.iter().all(|place| !place.intersects(plan.facts));
         assert!(clear, "{width}x{height} {plan:?}");
     }
+}
+
+#[test]
+fn the_key_goes_round() {
+    let mut field = ASIC_TEMP.field();
+    for _ in kept_in_history() {
+        field = next(field, 1);
+    }
+    assert_eq!(field, ASIC_TEMP.field());
+    assert_eq!(Some(next(field, -1)), kept_in_history().last());
 }

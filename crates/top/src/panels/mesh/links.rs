@@ -1,12 +1,9 @@
 //! The links between cells that are neighbours. Others are listed in words.
 
 use super::plan::Plan;
+use crate::paint::{Buffer, Rect, Style, Theme, Tone};
 use crate::state::TopState;
-use crate::theme::{Theme, Tone};
 use model::topology::{EthernetLink, PlacedChip, Topology, TopologySource};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 /// How a link looks, from left to right and from top to bottom.
 pub struct LinkLine {

@@ -1,7 +1,6 @@
 //! Chips at their places, coloured by a figure, and the links between them.
 
 mod chip;
-mod chip_figure;
 mod facts;
 #[cfg(test)]
 mod golden;
@@ -9,19 +8,18 @@ mod links;
 mod plan;
 
 use crate::keys::Action;
-use crate::paint::put;
+use crate::paint::{Buffer, Position, Rect, Theme, Tone, put};
 use crate::panels::device;
 use crate::pieces::{self, Piece};
 use crate::state::TopState;
-use crate::theme::{Theme, Tone};
 use chip::MeshChip;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use model::figure::Field;
+use model::figure::device::kept_in_history;
 use model::topology::{PlacedChip, TopologySource};
-use model::{DeviceId, State as DeviceState};
+use model::{Device, DeviceId, State as DeviceState};
 use plan::Plan;
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
-use show::text::width;
+use show::text::{count, width};
 use std::borrow::Cow;
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
@@ -49,7 +47,7 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
         Action::Right => step(state, 1, 0),
         Action::Home => select(state, state.places.topology.chips.first().map(|chip| chip.id.clone())),
         Action::End => select(state, state.places.topology.chips.last().map(|chip| chip.id.clone())),
-        Action::Metric => state.mesh.metric = chip_figure::next(state.mesh.metric, 1),
+        Action::Metric => state.mesh.metric = next(state.mesh.metric, 1),
         Action::Enter => device::open(state),
         _ => return false,
     }
@@ -62,9 +60,9 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     let position = Position { x: event.column, y: event.row };
     let in_title = plan.title.contains(position);
     match event.kind {
-        MouseEventKind::ScrollUp if in_title => state.mesh.metric = chip_figure::next(state.mesh.metric, -1),
+        MouseEventKind::ScrollUp if in_title => state.mesh.metric = next(state.mesh.metric, -1),
         MouseEventKind::ScrollDown | MouseEventKind::Down(MouseButton::Left) if in_title => {
-            state.mesh.metric = chip_figure::next(state.mesh.metric, 1);
+            state.mesh.metric = next(state.mesh.metric, 1);
         }
         MouseEventKind::ScrollUp => state.step_device(-1),
         MouseEventKind::ScrollDown => state.step_device(1),
@@ -79,6 +77,13 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
 
 fn select(state: &mut TopState, id: Option<DeviceId>) {
     state.device = id.or(state.device.take());
+}
+
+/// Another of the figures that history keeps, so many places further.
+pub fn next(field: Field<Device>, steps: isize) -> Field<Device> {
+    let all: Vec<Field<Device>> = kept_in_history().collect();
+    let at = all.iter().position(|one| *one == field).unwrap_or(0);
+    all[(at as isize + steps).rem_euclid(all.len() as isize) as usize]
 }
 
 /// Selects the nearest chip in a direction; one that is straight ahead is nearer than one that is not.
@@ -98,8 +103,7 @@ fn step(state: &mut TopState, across: i64, down: i64) {
 /// How many chips there are, what their colours mean, and how many are sick or cannot be seen.
 fn draw_title(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     let topology = &state.places.topology;
-    let count = topology.chips.len();
-    let chips = if count == 1 { "1 chip".to_owned() } else { format!("{count} chips") };
+    let chips = count(topology.chips.len() as u64, "chip", "chips");
     let mut line = vec![
         Piece::left(chips, Tone::Title, 2),
         Piece::left(format!("by {}", state.mesh.metric.title()), Tone::Strong, 0),

@@ -1,12 +1,13 @@
 //! What keys and the mouse do to the process table.
 
-use super::columns::placed;
-use super::{HEAD, room};
+use super::placed;
 use crate::keys::Action;
+use crate::overlay::Detail;
+use crate::panels::heading::{HEAD, column_at, room};
 use crate::panels::layout::{Panel, area_of};
-use crate::panels::{detail, filter, signals, sort};
+use crate::panels::{filter, signals, sort};
+use crate::rows::sort_by;
 use crate::state::{Overlay, TopState};
-use crate::table::sort_by;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
@@ -22,7 +23,7 @@ const DOUBLE_CLICK_MS: u64 = 500;
 /// Whether the action meant something here.
 pub fn act(state: &mut TopState, action: Action) -> bool {
     state.refresh_rows();
-    let at = state.table.at;
+    let at = state.table.cursor.at;
     let last = state.rows.len().saturating_sub(1);
     let page = shown_rows(state).max(2) - 1;
     match action {
@@ -36,11 +37,11 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
         Action::Back if !state.table.filter.is_empty() => state.table.filter.clear(),
         Action::Ascending => state.settings.descending = false,
         Action::Descending => state.settings.descending = true,
-        Action::SortMenu => state.overlay = Some(Overlay::Sort(sort::Menu::new(&state.settings))),
+        Action::SortMenu => state.overlay = Some(sort::menu(&state.settings)),
         Action::Filter => state.overlay = Some(Overlay::Filter(filter::Prompt::new(state))),
         Action::Tree => state.settings.tree = !state.settings.tree,
         Action::Tag => {
-            if let Some(pid) = state.table.selected {
+            if let Some(pid) = state.table.cursor.key {
                 if !state.table.tagged.remove(&pid) {
                     state.table.tagged.insert(pid);
                 }
@@ -68,10 +69,9 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
     true
 }
 
-fn select(state: &mut TopState, at: usize) {
+pub fn select(state: &mut TopState, at: usize) {
     let shown = shown_rows(state);
-    state.table.select(&state.rows, at);
-    state.table.scroll = state.table.first(&state.rows, shown);
+    state.table.select(&state.rows, at, shown);
 }
 
 /// For how many rows there is room on the screen.
@@ -80,8 +80,8 @@ fn shown_rows(state: &TopState) -> usize {
 }
 
 fn open(state: &mut TopState) {
-    if let Some(pid) = state.table.selected {
-        state.overlay = Some(Overlay::Detail(detail::Detail::of(pid)));
+    if let Some(pid) = state.table.cursor.key {
+        state.overlay = Some(Overlay::Detail(Detail { pid, scroll: 0 }));
     }
 }
 
@@ -90,27 +90,19 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     let first = state.table.first(&state.rows, room(area));
     let line = event.row.saturating_sub(area.y);
     match event.kind {
-        MouseEventKind::ScrollUp => turn(state, first.saturating_sub(NOTCH)),
+        MouseEventKind::ScrollUp => state.table.cursor.turn(first.saturating_sub(NOTCH)),
         MouseEventKind::ScrollDown => {
-            turn(state, (first + NOTCH).min(state.rows.len().saturating_sub(room(area))));
+            state.table.cursor.turn((first + NOTCH).min(state.rows.len().saturating_sub(room(area))));
         }
         MouseEventKind::Down(MouseButton::Left) if line + 1 == HEAD => {
-            let columns = placed(state, area);
-            // The gap beside a column belongs to it: the mark of the sorted column is there.
-            let hit = columns.iter().rfind(|place| place.x.saturating_sub(1) <= event.column);
-            if let Some(place) = hit.filter(|place| event.column <= place.x + place.width) {
-                sort_by(&mut state.settings, place.column);
+            if let Some(column) = column_at(&placed(state, area), event.column) {
+                sort_by(&mut state.settings, column);
             }
         }
         MouseEventKind::Down(MouseButton::Left) if line >= HEAD => click(state, first + usize::from(line - HEAD)),
         _ => {}
     }
     state.refresh_rows();
-}
-
-fn turn(state: &mut TopState, first: usize) {
-    state.table.scroll = first;
-    state.table.is_away = true;
 }
 
 /// Selects a row; the second click on it opens it.

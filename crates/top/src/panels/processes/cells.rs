@@ -1,9 +1,8 @@
 //! What the cells say.
 
 use crate::column::ProcessColumn;
-use crate::paint::columns_of;
-use crate::row::{TableRow, short};
-use crate::theme::{Theme, Tone};
+use crate::paint::{Theme, Tone, columns_of};
+use crate::rows::{TableRow, short};
 use model::{Bytes, Process};
 use std::borrow::Cow;
 
@@ -20,7 +19,7 @@ pub fn text<'a>(column: ProcessColumn, row: &'a TableRow, process: &'a Process, 
         Some(bytes) if partial => (Cow::Owned(format!("{}{}", glyphs.at_least, bytes.short())), tone),
         Some(bytes) => (Cow::Owned(bytes.short()), tone),
     };
-    let (usage, partial) = (&row.usage, &row.partial);
+    let used = |tone| bytes(column.part(&row.usage), column.is_partial(&process.devices), tone);
     match column {
         ProcessColumn::Devices => {
             plain(Some(Cow::Borrowed(row.devices.as_str())).filter(|text| !text.is_empty()), Tone::Plain)
@@ -28,17 +27,14 @@ pub fn text<'a>(column: ProcessColumn, row: &'a TableRow, process: &'a Process, 
         ProcessColumn::Pid => (row.pid.to_string().into(), Tone::Strong),
         ProcessColumn::User => plain(process.user.as_deref().map(Cow::Borrowed), Tone::Plain),
         ProcessColumn::Container => plain(process.container.as_deref().map(short).map(Cow::Borrowed), Tone::Plain),
-        ProcessColumn::Dram => bytes(usage.dram_used, partial.dram, Tone::Strong),
-        ProcessColumn::L1 => bytes(usage.l1_used, partial.l1, Tone::Plain),
-        ProcessColumn::L1Small => bytes(usage.l1_small, partial.l1_small, Tone::Plain),
-        ProcessColumn::Trace => bytes(usage.trace, partial.trace, Tone::Plain),
-        ProcessColumn::Cb => bytes(usage.cb, partial.cb, Tone::Plain),
+        ProcessColumn::Dram => used(Tone::Strong),
+        ProcessColumn::L1 | ProcessColumn::L1Small | ProcessColumn::Trace | ProcessColumn::Cb => used(Tone::Plain),
         ProcessColumn::Source => plain(row.source.map(Cow::Borrowed), Tone::Faint),
         ProcessColumn::Utilization => {
             plain(row.utilization.map(|percent| format!("{percent:.1}%").into()), Tone::Plain)
         }
         ProcessColumn::Share => {
-            let mark = if partial.dram { glyphs.at_least } else { "" };
+            let mark = if ProcessColumn::Dram.is_partial(&process.devices) { glyphs.at_least } else { "" };
             plain(row.share.map(|share| format!("{mark}{share:.1}%").into()), Tone::Plain)
         }
         ProcessColumn::Growth => match row.growth {
@@ -61,7 +57,7 @@ fn percent(value: f64) -> String {
 }
 
 /// At most six characters: `12s`, `17m25s`, `3h02m`, `5d04h`, `400d`.
-fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     let seconds = seconds.max(0.0) as u64;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match seconds {

@@ -2,29 +2,19 @@
 
 mod act;
 mod cells;
-mod columns;
 
-use crate::paint::{cell, columns as width_of, fill, put, repeat};
-use crate::rows::Branch;
+use super::heading::{self, HEAD, Placed, Remark, direction, head, room, seen};
+use crate::column::ProcessColumn;
+use crate::paint::{Buffer, Rect, Style, Tone, cell, fill, put};
+use crate::rows::{Branch, ColumnWidths};
 use crate::state::TopState;
-use crate::theme::Tone;
-use columns::{PlacedColumn, placed};
 use model::Process;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 use show::figures::no_process;
-use show::text::Align;
 
-pub use act::{act, mouse};
+pub use act::{act, mouse, select};
+pub use cells::duration;
 
-/// The rows above the processes: the title, and the names of the columns.
-const HEAD: u16 = 2;
-
-/// For how many processes there is room.
-fn room(area: Rect) -> usize {
-    usize::from(area.height.saturating_sub(HEAD))
-}
+type PlacedColumn = Placed<ProcessColumn>;
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
@@ -40,7 +30,7 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let lines = area.top().saturating_add(HEAD)..area.bottom();
     for ((row, process, branch), y) in state.rows.from(first).zip(lines.clone()) {
         let is_tagged = state.table.tagged.contains(&row.pid);
-        let whole = match (state.table.selected == Some(row.pid), is_tagged) {
+        let whole = match (state.table.cursor.key == Some(row.pid), is_tagged) {
             (true, _) => Some(state.theme.style(Tone::Selected)),
             (false, true) => Some(state.theme.style(Tone::Tagged)),
             (false, false) => None,
@@ -53,13 +43,13 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
             put(buf, area.x, y, area.right(), mark, whole.unwrap_or_default());
         }
         for place in &columns {
-            if let Some(command) = place.as_command() {
-                draw_command(state, process, branch, command, y, whole, buf);
+            if place.column == ProcessColumn::Command {
+                draw_command(state, process, branch, place, y, whole, buf);
                 continue;
             }
             let (text, tone) = cells::text(place.column, row, process, &state.theme);
             let style = whole.unwrap_or_else(|| state.theme.style(tone));
-            cell(buf, (place.x, y), place.width, &text, place.align(), style, &state.theme);
+            cell(buf, (place.x, y), place.width, &text, place.column.align(), style, &state.theme);
         }
     }
     if state.rows.len() == 0 {
@@ -68,6 +58,57 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
             put(buf, area.x + 1, y, area.right(), why_empty(state), state.theme.style(Tone::Faint));
         }
     }
+}
+
+/// The least that is worth showing of a command.
+const COMMAND: u16 = 18;
+
+fn width(column: ProcessColumn, widths: &ColumnWidths) -> u16 {
+    match column {
+        ProcessColumn::Devices => widths.devices.clamp(4, 11),
+        ProcessColumn::Pid => widths.pid.max(5),
+        ProcessColumn::User => widths.user.clamp(5, 10),
+        ProcessColumn::Container => widths.container.clamp(10, 12),
+        ProcessColumn::Source => widths.source.max(7),
+        ProcessColumn::Growth => 8,
+        ProcessColumn::Command => COMMAND,
+        _ => 6,
+    }
+}
+
+/// The columns that are shown. The first column of the screen is for marks.
+pub fn placed(state: &TopState, area: Rect) -> Vec<PlacedColumn> {
+    let widths = &state.rows.widths;
+    let mut chosen: Vec<ProcessColumn> = Vec::new();
+    for column in &state.settings.columns {
+        let has_any = match column {
+            ProcessColumn::Container => widths.container > 0,
+            ProcessColumn::Utilization => widths.has_utilization,
+            _ => true,
+        };
+        if has_any && !chosen.contains(column) {
+            chosen.push(*column);
+        }
+    }
+    let needed = |chosen: &[ProcessColumn]| 1 + chosen.iter().map(|column| width(*column, widths) + 1).sum::<u16>();
+    let mut leaving = ProcessColumn::leaving();
+    // A table without a single column would say nothing.
+    while needed(&chosen) > area.width + 1 && chosen.len() > 1 {
+        let Some(least) = leaving.next() else { break };
+        chosen.retain(|column| *column != least);
+    }
+    let spare = (area.width + 1).saturating_sub(needed(&chosen));
+    let mut x = area.x.saturating_add(1);
+    let mut all = Vec::with_capacity(chosen.len());
+    for column in chosen {
+        let mut columns = width(column, widths);
+        if column == ProcessColumn::Command {
+            columns += spare;
+        }
+        all.push(PlacedColumn { column, x, width: columns.min(area.right().saturating_sub(x)) });
+        x = x.saturating_add(columns + 1);
+    }
+    all
 }
 
 fn why_empty(state: &TopState) -> &'static str {
@@ -80,66 +121,31 @@ fn why_empty(state: &TopState) -> &'static str {
 
 /// How many there are, which of them are shown, and what is not to be seen otherwise.
 fn title(state: &TopState, area: Rect, first: usize, columns: &[PlacedColumn], buf: &mut Buffer) {
-    let (theme, rows, end) = (&state.theme, &state.rows, area.right());
-    let (border, faint) = (theme.style(Tone::Border), theme.style(Tone::Faint));
-    repeat(buf, area.x, area.y, end, theme.glyphs().horizontal, border);
+    let (table, settings, rows) = (&state.table, &state.settings, &state.rows);
     let shown = match (rows.len(), rows.all_len()) {
         (shown, all) if shown == all => all.to_string(),
         (shown, all) => format!("{shown} of {all}"),
     };
-    // Which part of them is seen, when it is not all of them.
-    let seen = room(area).min(rows.len() - first.min(rows.len()));
-    let part = if seen < rows.len() { format!(" {}-{} ", first + 1, first + seen) } else { String::new() };
-    let part_x = end.saturating_sub(width_of(&part) + 1);
-    let mut x = put(buf, area.x + 1, area.y, end, " Processes ", theme.style(Tone::Title));
-    x = put(buf, x, area.y, end, &format!("{shown} "), theme.style(Tone::Strong));
-    let mut remark = |label: &str, value: &str, tone: Tone| {
-        let left = part_x.saturating_sub(1);
-        if x + width_of(label) + 3 < left {
-            x = put(buf, x + 1, area.y, left, &format!(" {label}"), faint);
-            x = put(buf, x, area.y, left, value, theme.style(tone));
-            x = put(buf, x, area.y, left, " ", faint);
-        }
-    };
-    if !state.table.tagged.is_empty() {
-        remark("tagged ", &state.table.tagged.len().to_string(), Tone::Tagged);
-    }
-    if !state.table.filter.is_empty() {
-        remark("filter ", &state.table.filter, Tone::Warning);
-    }
-    if !columns.iter().any(|place| place.column == state.settings.sort) {
-        remark("sorted by ", &format!("{} {}", state.settings.sort.name(), direction(state)), Tone::Plain);
-    }
-    if state.settings.tree {
-        remark("tree", "", Tone::Plain);
-    }
-    put(buf, part_x, area.y, end, &part, faint);
+    let is_hidden = !columns.iter().any(|place| place.column == settings.sort);
+    let sorted = format!("{} {}", settings.sort.name(), direction(&state.theme, settings.descending));
+    let remarks = [
+        (!table.tagged.is_empty(), "tagged ", table.tagged.len().to_string(), Tone::Tagged),
+        (!table.filter.is_empty(), "filter ", table.filter.clone(), Tone::Warning),
+        (is_hidden, "sorted by ", sorted, Tone::Plain),
+        (settings.tree, "tree", String::new(), Tone::Plain),
+    ];
+    let remarks = remarks.into_iter().filter(|(is_said, ..)| *is_said);
+    let remarks: Vec<Remark> =
+        remarks.map(|(_, label, value, tone)| ((label.to_owned(), Tone::Faint), (value, tone))).collect();
+    let part = seen(first, area, rows.len()).unwrap_or_default();
+    heading::title(buf, area, " Processes ", &shown, &remarks, &part, &state.theme);
 }
 
-pub fn direction(state: &TopState) -> &'static str {
-    match (state.theme.unicode, state.settings.descending) {
-        (true, true) => "▼",
-        (true, false) => "▲",
-        (false, true) => "v",
-        (false, false) => "^",
-    }
-}
-
-/// The names of the columns. The mark of the sorted one is in the gap beside its name, so that nothing moves.
 fn heads(state: &TopState, area: Rect, columns: &[PlacedColumn], buf: &mut Buffer) {
-    let y = area.y + 1;
+    let mark = direction(&state.theme, state.settings.descending);
     for place in columns {
-        let is_sorted = place.column == state.settings.sort;
-        let style = state.theme.style(if is_sorted { Tone::Title } else { Tone::Faint });
-        let head = place.column.head();
-        cell(buf, (place.x, y), place.width, head, place.align(), style, &state.theme);
-        if is_sorted {
-            let mark_x = match place.align() {
-                Align::Left => place.x + (head.len() as u16).min(place.width),
-                Align::Right => (place.x + place.width).saturating_sub(head.len() as u16 + 1),
-            };
-            put(buf, mark_x, y, area.right(), direction(state), style);
-        }
+        let mark = Some(mark).filter(|_| place.column == state.settings.sort);
+        head(buf, area.y + 1, place, (place.column.head(), place.column.align()), mark, &state.theme);
     }
 }
 

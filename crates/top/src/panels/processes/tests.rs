@@ -184,23 +184,23 @@ fn a_part_of_a_sum_is_no_sum() {
 #[test]
 fn the_cursor_stays_with_its_process_and_its_place_when_that_ends() {
     let mut state = usual(many(5));
-    assert_eq!(state.table.selected, Some(1004), "the first, until it is moved");
+    assert_eq!(state.table.cursor.key, Some(1004), "the first, until it is moved");
     let mut grown = many(5);
     grown.processes[0].devices[0].usage = Usage::measured(1 << 40, 0, 0, 0, 0);
     state.take(Moment { snapshot: grown.clone(), ..Moment::default() });
-    assert_eq!(state.table.selected, Some(1000));
+    assert_eq!(state.table.cursor.key, Some(1000));
     press(&mut state, &[KeyCode::Down]);
-    assert_eq!(state.table.selected, Some(1004));
+    assert_eq!(state.table.cursor.key, Some(1004));
     state.take(Moment { snapshot: many(5), ..Moment::default() });
-    assert_eq!((state.table.selected, state.table.at), (Some(1004), 0));
+    assert_eq!((state.table.cursor.key, state.table.cursor.at), (Some(1004), 0));
     press(&mut state, &[KeyCode::Down, KeyCode::Down]);
-    assert_eq!((state.table.selected, state.table.at), (Some(1002), 2));
+    assert_eq!((state.table.cursor.key, state.table.cursor.at), (Some(1002), 2));
     let mut fewer = many(5);
     fewer.processes.retain(|process| process.pid != 1002);
     state.take(Moment { snapshot: fewer, ..Moment::default() });
-    assert_eq!((state.table.selected, state.table.at), (Some(1001), 2));
+    assert_eq!((state.table.cursor.key, state.table.cursor.at), (Some(1001), 2));
     state.take(Moment { snapshot: many(0), ..Moment::default() });
-    assert_eq!(state.table.selected, None);
+    assert_eq!(state.table.cursor.key, None);
 }
 
 /// The rows of the overview that belong to the table.
@@ -219,7 +219,7 @@ fn five_hundred_processes_are_scrolled_through() {
         let text = lines(&buf);
         let pids: Vec<u32> =
             text.lines().skip(2).filter_map(|line| line.split_whitespace().nth(1)?.parse().ok()).collect();
-        assert!(pids.contains(&state.table.selected.unwrap()) || state.table.is_away, "{text}");
+        assert!(pids.contains(&state.table.cursor.key.unwrap()) || state.table.cursor.is_away, "{text}");
         (pids[0], pids[pids.len() - 1], text.lines().next().unwrap().to_owned())
     };
     let rows = u32::from(area.height) - 2;
@@ -240,7 +240,7 @@ fn five_hundred_processes_are_scrolled_through() {
     }
     assert_eq!(seen(&state).0, 1498 - 60, "the table turns, the cursor stays");
     press(&mut state, &[KeyCode::Up]);
-    assert!(!state.table.is_away);
+    assert!(!state.table.cursor.is_away);
     seen(&state);
 }
 
@@ -254,9 +254,9 @@ fn a_click_selects_and_a_second_opens() {
     let mut state = usual(many(5));
     let area = area(&state);
     click(&mut state, 10, area.y + 4);
-    assert_eq!((state.table.selected, &state.overlay), (Some(1002), &None));
+    assert_eq!((state.table.cursor.key, &state.overlay), (Some(1002), &None));
     click(&mut state, 10, area.y + 3);
-    assert_eq!((state.table.selected, &state.overlay), (Some(1003), &None));
+    assert_eq!((state.table.cursor.key, &state.overlay), (Some(1003), &None));
     click(&mut state, 10, area.y + 3);
     assert!(matches!(&state.overlay, Some(Overlay::Detail(detail)) if detail.pid == 1003));
     state.overlay = None;
@@ -267,7 +267,7 @@ fn a_click_selects_and_a_second_opens() {
     click(&mut state, 10, area.y + 3);
     assert_eq!(state.overlay, None, "that was long ago");
     click(&mut state, 10, area.y + 12);
-    assert_eq!(state.table.selected, Some(1003), "there is no row");
+    assert_eq!(state.table.cursor.key, Some(1003), "there is no row");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_click_on_a_column_s_name_sorts_and_another_reverses() {
     press(&mut state, &[KeyCode::Char('+')]);
     assert!(!state.settings.descending);
     press(&mut state, &[KeyCode::F(6)]);
-    assert!(matches!(state.overlay, Some(Overlay::Sort(_))));
+    assert!(matches!(state.overlay, Some(Overlay::Sort { .. })));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn tags_are_kept_until_the_process_ends_or_they_are_taken_off() {
     let mut state = usual(many(5));
     press(&mut state, &[KeyCode::Char(' '), KeyCode::Char(' '), KeyCode::Down, KeyCode::Char(' ')]);
     assert_eq!(state.table.tagged.iter().copied().collect::<Vec<_>>(), [1001, 1003, 1004]);
-    assert_eq!(state.table.selected, Some(1000));
+    assert_eq!(state.table.cursor.key, Some(1000));
     let mut fewer = many(5);
     fewer.processes.retain(|process| process.pid != 1003);
     state.take(Moment { snapshot: fewer, ..Moment::default() });

@@ -8,7 +8,7 @@ mod summary;
 use groups::ReportFiles;
 use model::{Snapshot, Timestamp};
 use show::memory::gather;
-use show::memory::view::{Buffer, Chip, LARGEST, View};
+use show::memory::view::{Buffer, Chip, View};
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ fn broken(line: usize, what: &str) -> String {
 /// The chips of a report, what is allocated on each, and when that was, where it is known.
 type Parts = (Vec<(Chip, Vec<Buffer>)>, Option<Timestamp>);
 
-/// Reads all reports of a folder, or of one file.
-pub fn read(path: &Path) -> anyhow::Result<View> {
+/// Reads all reports of a folder, or of one file, with so many of the largest buffers.
+pub fn read(path: &Path, most: usize) -> anyhow::Result<View> {
     let files = files(path)?;
     let mut parts: Vec<(Chip, Vec<Buffer>)> = Vec::new();
     let mut taken_at = None;
@@ -38,9 +38,10 @@ pub fn read(path: &Path) -> anyhow::Result<View> {
     let (chips, buffers): (Vec<Chip>, Vec<Vec<Buffer>>) = parts.into_iter().unzip();
     let mut buffers: Vec<Buffer> = buffers.into_iter().flatten().collect();
     buffers.sort_by_key(|buffer| (Reverse(buffer.bytes.or(buffer.bank_bytes)), buffer.address));
-    buffers.truncate(LARGEST);
+    let unlisted_buffers = buffers.len().saturating_sub(most) as u64;
+    buffers.truncate(most);
     let report = Some(path.display().to_string());
-    Ok(View { taken_at, report, chips, ..gather::view(&Snapshot::empty(), buffers, Vec::new()) })
+    Ok(View { taken_at, report, chips, unlisted_buffers, ..gather::view(&Snapshot::empty(), buffers, Vec::new()) })
 }
 
 // What the names of reports end with, which says what is in them.

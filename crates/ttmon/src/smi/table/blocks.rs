@@ -1,5 +1,6 @@
 //! A block of two or three lines for each device.
 
+use model::figure::device::{AICLK, ASIC_TEMP, FAN, POWER};
 use model::{Bytes, Device, Snapshot};
 use show::figures::*;
 use show::grid::Page;
@@ -50,24 +51,24 @@ fn second(style: &Style, [state, fan, temperature, power, clock]: [(String, Tone
 
 fn block(page: &mut Page, device: &Device, right: usize) {
     let style = page.style;
-    let unit = |figure: String, unit: &str| if figure == style.glyphs().absent { figure } else { figure + unit };
+    let glyphs = style.glyphs();
     let first = first(
         &style,
         [
-            (name(device, &style), Tone::Strong),
-            (board(device, &style), Tone::Strong),
-            (address(device, &style), Tone::Plain),
-            (link(device), link_tone(device)),
+            (name(device, glyphs), Tone::Strong),
+            (board(device, glyphs), Tone::Strong),
+            (address(device, glyphs), Tone::Plain),
+            (link(device).unwrap_or_default(), link_tone(device)),
         ],
     );
     let second = second(
         &style,
         [
-            (device.state.name().to_owned(), state_tone(device.state)),
-            (fan(device, &style), Tone::Plain),
-            (unit(temperature(device, &style), style.glyphs().degree), temperature_tone(device)),
-            (unit(power(device, &style), "W"), power_tone(device)),
-            (unit(clock(device, &style), "MHz"), Tone::Plain),
+            (device.state.name().to_owned(), Tone::of_state(device.state)),
+            figure(&FAN, device, "rpm", glyphs),
+            figure(&ASIC_TEMP, device, glyphs.degree, glyphs),
+            figure(&POWER, device, "W", glyphs),
+            figure(&AICLK, device, "MHz", glyphs),
         ],
     );
     let memory = &device.memory;
@@ -93,7 +94,7 @@ fn usage(
     columns: usize,
     style: &Style,
 ) -> String {
-    let figures = used_of_total(used, total, untracked, style);
+    let figures = used_of_total(used, total, untracked, style.glyphs());
     let tone = memory_tone(used, total);
     let bar = style.bar(part(used, total), columns - 6 - 17, tone);
     let figures = style.cell(&figures, 16, Right, if tone == Tone::Good { Tone::Plain } else { tone });

@@ -1,8 +1,11 @@
 //! A line for each device, where there are too many for blocks.
 
+use model::figure::Figure;
+use model::figure::device::{AICLK, ASIC_TEMP, FAN, POWER};
 use model::{Bytes, BytesPerSecond, Device, Snapshot};
 use show::figures::*;
 use show::grid::{Cell, Column, Page};
+use show::memory::draw::chips::short_figures;
 use show::style::{Style, Tone};
 
 pub fn draw(page: &mut Page, snapshot: &Snapshot) {
@@ -44,35 +47,39 @@ pub fn grid(devices: &[&Device], style: &Style) -> (Vec<Column>, Vec<Vec<Cell>>)
 
 fn row(device: &Device, style: &Style, one_domain: bool, wide: bool, rates: bool) -> Vec<Cell> {
     let memory = &device.memory;
-    let address = address(device, style);
+    let address = address(device, style.glyphs());
     let address = if one_domain { address.trim_start_matches("0000:") } else { &address };
-    let board = board(device, style).replace("wormhole", "wh").replace("blackhole", "bh");
+    let board = board(device, style.glyphs()).replace("wormhole", "wh").replace("blackhole", "bh");
     let tone = memory_tone(memory.dram_used, memory.dram_total);
-    let absent = || style.glyphs().absent.to_owned();
+    let glyphs = style.glyphs();
     let figures = |used: Option<Bytes>, total: Option<Bytes>| {
-        let mark = if memory.untracked_processes > 0 && used.is_some() { style.glyphs().at_least } else { "" };
-        let used = used.map_or_else(absent, Bytes::short);
-        total.map_or_else(|| format!("{mark}{used}"), |total| format!("{mark}{used}/{}", total.short()))
+        Cell::plain(short_figures(used, total, memory.untracked_processes > 0, glyphs))
     };
-    let rate = |rate: Option<BytesPerSecond>| rate.map_or_else(absent, |rate| Bytes(rate.0 as u64).short() + "/s");
+    let measured = |one: &Figure<Device>, unit: &str| {
+        let (text, tone) = figure(one, device, unit, glyphs);
+        Cell::Text(text, tone)
+    };
+    let rate = |rate: Option<BytesPerSecond>| {
+        Cell::plain(rate.map_or(glyphs.absent.to_owned(), |rate| Bytes(rate.0 as u64).short() + "/s"))
+    };
     let mut cells = vec![
-        Cell::Text(name(device, style), Tone::Strong),
+        Cell::Text(name(device, glyphs), Tone::Strong),
         Cell::plain(board),
         Cell::Text(address.to_owned(), link_tone(device)),
-        Cell::Text(device.state.name().to_owned(), state_tone(device.state)),
-        Cell::Text(temperature(device, style), temperature_tone(device)),
-        Cell::Text(power(device, style), power_tone(device)),
-        Cell::plain(clock(device, style)),
+        Cell::Text(device.state.name().to_owned(), Tone::of_state(device.state)),
+        measured(&ASIC_TEMP, ""),
+        measured(&POWER, ""),
+        measured(&AICLK, ""),
         Cell::Bar(part(memory.dram_used, memory.dram_total), tone),
-        Cell::plain(figures(memory.dram_used, memory.dram_total)),
-        Cell::plain(figures(memory.l1_used, memory.l1_total)),
+        figures(memory.dram_used, memory.dram_total),
+        figures(memory.l1_used, memory.l1_total),
     ];
     if wide {
-        cells.insert(4, Cell::plain(fan(device, style)));
+        cells.insert(4, measured(&FAN, "rpm"));
     }
     if rates {
-        cells.push(Cell::plain(rate(device.pcie.host_to_device)));
-        cells.push(Cell::plain(rate(device.pcie.device_to_host)));
+        cells.push(rate(device.pcie.host_to_device));
+        cells.push(rate(device.pcie.device_to_host));
     }
     cells
 }

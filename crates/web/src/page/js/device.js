@@ -6,7 +6,7 @@ import { charts as groups, fieldsOf, judge, keptFields, limitOf, read, shortTitl
 import * as f from "./format.js";
 import { RANGES, follow } from "./history.js";
 import { SIGNS, complaint, isAged, panel, statePill, table } from "./pieces.js";
-import { currentRange, go, href, route } from "./route.js";
+import { currentRange, deviceHref, go, route } from "./route.js";
 import { isOld, now, store } from "./store.js";
 import { largestOf, processRow } from "./processes.js";
 
@@ -86,7 +86,7 @@ export function make() {
     const all = store.snapshot?.devices ?? [];
     const at = all.findIndex((device) => device.id === route.id);
     const next = all[(at + by + all.length) % all.length];
-    if (next) go(href(`device/${encodeURIComponent(next.id)}`));
+    if (next) go(deviceHref(next.id));
   };
   return { node, update, step };
 }
@@ -95,7 +95,7 @@ function chip(device) {
   const state = statePill();
   const link = h("a", null, h("b", null, device.id), state.node);
   const update = (device) => {
-    attr(link, "href", href(`device/${encodeURIComponent(device.id)}`));
+    attr(link, "href", deviceHref(device.id));
     attr(link, "aria-current", device.id === route.id ? "page" : null);
     attr(link, "aria-label", `Device ${device.id}, ${device.state}`);
     state.update(device);

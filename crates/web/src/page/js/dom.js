@@ -63,6 +63,16 @@ export function keyed(parent, items, key, make) {
   if (focus?.isConnected && document.activeElement !== focus) focus.focus({ preventScroll: true });
 }
 
+/// What the browser keeps under a name: a new value where one is given. It may keep nothing.
+export function kept(storage, name, value) {
+  try {
+    if (value !== undefined) storage().setItem(name, value);
+    return storage().getItem(name);
+  } catch {
+    return null;
+  }
+}
+
 /// A bar of parts: `show([[class, share, title], …])`, shares of 1.
 export function bar(label) {
   const node = h("span.bar", { role: "img", "aria-label": label });

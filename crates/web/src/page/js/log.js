@@ -2,7 +2,7 @@
 
 import { attr, h, keyed, put } from "./dom.js";
 import * as f from "./format.js";
-import { deviceLink, panel } from "./pieces.js";
+import { deviceLink, panel, pill } from "./pieces.js";
 import { change, href, route } from "./route.js";
 import { now } from "./store.js";
 
@@ -13,18 +13,15 @@ const WORDS = { bad: "critical" };
 
 /// One line about an event. They never change.
 export function eventRow(event) {
-  const [sign, tone] = WEIGHTS[event.weight] ?? ["·", "plain"];
-  return {
-    node: h("li", null, h("time", { datetime: event.time }, f.clock(Date.parse(event.time))), h(`span.pill.${tone}`, null, h("span", { "aria-hidden": true }, sign), WORDS[event.weight] ?? event.weight), h("span", null, event.text), event.device !== null && deviceLink(event.device, `device ${event.device}`)),
-  };
+  const sign = pill(WEIGHTS[event.weight] ?? WEIGHTS.note, WORDS[event.weight] ?? event.weight);
+  return { node: h("li", null, h("time", { datetime: event.time }, f.clock(Date.parse(event.time))), sign, h("span", null, event.text), event.device !== null && deviceLink(event.device, `device ${event.device}`)) };
 }
 
 /// One line about an alert.
 export function alertRow(first) {
-  const [sign, tone] = SEVERITIES[first.severity] ?? ["▲", "warn"];
   const state = h("span.dim");
   const text = h("span");
-  const node = h("li", null, h(`span.pill.${tone}`, null, h("span", { "aria-hidden": true }, sign), first.severity), h("b", null, first.name), text, state,
+  const node = h("li", null, pill(SEVERITIES[first.severity] ?? SEVERITIES.warning, first.severity), h("b", null, first.name), text, state,
     first.device !== null && deviceLink(first.device, `device ${first.device}`), first.process !== null && h("a", { href: href(`process/${first.process}`) }, `process ${first.process}`));
   const update = (alert) => {
     put(text, alert.text ?? "");
@@ -47,8 +44,7 @@ export function make() {
   const update = (store) => {
     const weight = route.words.get("weight") ?? "";
     for (const choice of choices) attr(choice, "aria-pressed", String(choice.dataset.weight === weight));
-    const rank = { pending: 1, resolved: 2 };
-    keyed(alerts, [...store.alerts].sort((a, b) => (rank[a.state] ?? 0) - (rank[b.state] ?? 0)), alertKey, alertRow);
+    keyed(alerts, store.alerts, alertKey, alertRow);
     put(noAlerts, store.alerts.length ? "" : "No alert is firing or pending.");
     const order = Object.keys(WEIGHTS);
     const shown = store.events.filter((event) => order.indexOf(event.weight) >= order.indexOf(weight)).reverse();

@@ -2,7 +2,7 @@
 
 import * as deaths from "./deaths.js";
 import * as device from "./device.js";
-import { attr, h, keyed, put } from "./dom.js";
+import { attr, attrs, h, kept, keyed, put } from "./dom.js";
 import { isFine, isLoaded, roleOf, tables } from "./figures.js";
 import * as f from "./format.js";
 import { RANGES } from "./history.js";
@@ -10,7 +10,7 @@ import * as log from "./log.js";
 import * as memory from "./memory.js";
 import * as mesh from "./mesh.js";
 import * as overview from "./overview.js";
-import { complaint, deviceLink, signOf } from "./pieces.js";
+import { complaint, deviceLink, pill, signOf } from "./pieces.js";
 import * as process from "./process.js";
 import * as processes from "./processes.js";
 import { change, currentRange, go, href, read, route } from "./route.js";
@@ -122,30 +122,23 @@ function wrapped(alert) {
 }
 
 function problemRow(device) {
-  const [sign, tone] = signOf(device);
   const text = h("span");
-  const node = h("li", null, h(`span.pill.${tone}`, null, h("span", { "aria-hidden": true }, sign), device.state), deviceLink(device.id, h("b", null, `device ${device.id} is ${device.state}`)), text);
+  const node = h("li", null, pill(signOf(device), device.state), deviceLink(device.id, h("b", null, `device ${device.id} is ${device.state}`)), text);
   return { node, update: ({ device }) => put(text, complaint(device)) };
 }
 
 const THEMES = ["auto", "light", "dark"];
-function theme(next) {
-  let kept = "auto";
-  try {
-    kept = localStorage.getItem("ttmon-theme") ?? "auto";
-    if (next) {
-      kept = THEMES[(THEMES.indexOf(kept) + 1) % THEMES.length];
-      localStorage.setItem("ttmon-theme", kept);
-    }
-  } catch {
-    // A browser may keep nothing. Then the choice lives as long as the page.
-    if (next) kept = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length];
-  }
-  if (!THEMES.includes(kept)) kept = "auto";
-  document.documentElement.dataset.theme = kept;
-  put($("theme"), { auto: "◐", light: "○", dark: "●" }[kept]);
-  attr($("theme"), "aria-label", `Theme: ${kept}`);
-  attr($("theme"), "title", `Theme: ${kept} (t)`);
+const keptTheme = (name) => kept(() => localStorage, "ttmon-theme", name);
+function theme(name) {
+  document.documentElement.dataset.theme = name;
+  put($("theme"), { auto: "◐", light: "○", dark: "●" }[name]);
+  attrs($("theme"), { "aria-label": `Theme: ${name}`, title: `Theme: ${name} (t)` });
+}
+
+function nextTheme() {
+  const name = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length];
+  keptTheme(name);
+  theme(name);
 }
 
 /// Moves the focus among the things of a view: by one, or by a row of a grid.
@@ -178,7 +171,7 @@ function press(event) {
   const keys = {
     "?": () => $("help").showModal(),
     "/": () => (shown.view.focus ? shown.view.focus() : go(href("processes", { focus: "1" }))),
-    t: () => theme(true),
+    t: nextTheme,
     j: () => step(1),
     k: () => step(-1),
     ArrowDown: () => step(1, true),
@@ -196,10 +189,10 @@ function press(event) {
 }
 
 function start() {
-  theme(false);
+  theme(THEMES.find((name) => name === keptTheme()) ?? "auto");
   $("tabs").append(...TABS.map((name, n) => h("a", { "data-view": name, title: `${n + 1}` }, TITLES[name] ?? name[0].toUpperCase() + name.slice(1))));
   $("ranges").append(...Object.keys(RANGES).map((range) => h("button", { "data-range": range, onclick: () => change({ range }) }, range)));
-  $("theme").addEventListener("click", () => theme(true));
+  $("theme").addEventListener("click", nextTheme);
   $("show-help").addEventListener("click", () => $("help").showModal());
   $("close-help").addEventListener("click", () => $("help").close());
   $("retry").addEventListener("click", retry);

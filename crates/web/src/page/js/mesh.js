@@ -3,7 +3,7 @@
 import { attr, attrs, h, keyed, put, s, style } from "./dom.js";
 import { judge, keptFields, shareOf, showOf, stateOf, worse } from "./figures.js";
 import { SIGNS, signOf } from "./pieces.js";
-import { change, href, route } from "./route.js";
+import { change, deviceHref, route } from "./route.js";
 
 /// Shares of the limit that have a colour of their own.
 const STEPS = 5;
@@ -55,7 +55,7 @@ function chipNode() {
     const share = shareOf(figure, device);
     const judgement = worse(stateOf(device).judgement, judge(figure, device) ?? "normal");
     node.setAttribute("class", `chip ${share === null ? "" : `heat${Math.min(STEPS - 1, Math.floor(share * STEPS))}`} ${SIGNS[judgement][1]}`);
-    attrs(node, { transform: `translate(${place.x} ${place.y})`, href: href(`device/${encodeURIComponent(device.id)}`) });
+    attrs(node, { transform: `translate(${place.x} ${place.y})`, href: deviceHref(device.id) });
     put(id, device.id);
     put(state, `${signOf(device)[0]} ${device.state}`);
     put(value, showOf(figure, device));

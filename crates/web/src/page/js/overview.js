@@ -9,14 +9,16 @@ import { partsOf, remarkOf, usedText } from "./memory.js";
 import { SIGNS, belowLimit, complaint, gauge, isAged, panel, statePill, table, tile } from "./pieces.js";
 import { largestOf, processRow } from "./processes.js";
 import { spark } from "./chart.js";
-import { currentRange, href } from "./route.js";
+import { currentRange, deviceHref, href } from "./route.js";
 import { now } from "./store.js";
 
-/// The class of a memory area that is tight or full; empty where it is neither.
-const toneOf = (area, device) => {
+/// What is used of a capacity, in the tone of one that is tight or full, and as a bar.
+function showUsed(area, device, bar, amount) {
   const judgement = judge(tables.device.find((figure) => figure.path === area.used), device) ?? "normal";
-  return judgement === "normal" ? "" : SIGNS[judgement][1];
-};
+  put(amount, usedText(area, device));
+  amount.className = `n ${judgement === "normal" ? "" : SIGNS[judgement][1]}`;
+  bar.show(partsOf(area, device), amount.shown);
+}
 
 /// More devices than this get small cards.
 const RICH = 8;
@@ -67,47 +69,36 @@ export function make() {
   return { node, update };
 }
 
-/// A number for all devices together, each made of the tables.
+/// Numbers for all devices together, made of the tables: a title, and what the number and its note are.
 function sumTiles() {
   const sums = (figure, devices) => f.sum(devices.filter((device) => !isUnread(device)).map((device) => read(figure, device)));
-  const made = [];
-  const add = (title, update) => {
-    const one = tile(title);
-    made.push({ node: one.node, update: (devices) => update(one, devices) });
+  const hottest = (figure) => (devices) => {
+    const known = devices.filter((device) => read(figure, device) !== null);
+    const device = known.reduce((a, b) => (a && read(figure, a) >= read(figure, b) ? a : b), null);
+    return device ? [showOf(figure, device), `device ${device.id}`] : [f.MISSING, ""];
   };
-  for (const figure of gauges()) {
-    if (figure.judge.by === "heat") {
-      add("Hottest", ({ value, note }, devices) => {
-        const hottest = devices.reduce((a, b) => ((read(figure, b) ?? -1) > ((a && read(figure, a)) ?? -1) ? b : a), null);
-        const isKnown = hottest && read(figure, hottest) !== null;
-        put(value, isKnown ? showOf(figure, hottest) : f.MISSING);
-        put(note, isKnown ? `device ${hottest.id}` : "");
-      });
-    } else {
-      const limit = { ...figure, path: figure.limit };
-      add(figure.title, ({ value, note }, devices) => {
-        const [all, most] = [sums(figure, devices), sums(limit, devices)];
-        put(value, all.mark + show(figure, all.value));
-        put(note, most.value ? `of ${show(figure, most.value, 0)}` : "");
-      });
-    }
-  }
-  for (const area of tables.memory) {
-    add(`${area.title} used`, ({ value, note }, devices) => {
-      const [used, total] = [area.used, area.total].map((path) => f.sum(devices.map((device) => valueAt(device, path))));
-      const isPart = devices.some((device) => roleOf("device", "untracked", device));
-      put(value, (used.mark || (isPart && used.value !== null ? "≥ " : "")) + f.bytes(used.value));
-      put(note, `of ${f.bytes(total.value)}`);
-    });
-  }
+  const ofLimit = (figure) => (devices) => {
+    const [all, most] = [sums(figure, devices), sums({ ...figure, path: figure.limit }, devices)];
+    return [all.mark + show(figure, all.value), most.value ? `of ${show(figure, most.value, 0)}` : ""];
+  };
+  const ofCapacity = (area) => (devices) => {
+    const [used, total] = [area.used, area.total].map((path) => f.sum(devices.map((device) => valueAt(device, path))));
+    const isPart = devices.some((device) => roleOf("device", "untracked", device));
+    return [(used.mark || (isPart && used.value !== null ? "≥ " : "")) + f.bytes(used.value), `of ${f.bytes(total.value)}`];
+  };
   const [first, ...others] = flows();
-  if (first) {
-    add(first.title, ({ value, note }, devices) => {
-      put(value, show(first, sums(first, devices).value));
-      put(note, others.map((figure) => `${shortTitle(figure)} ${show(figure, sums(figure, devices).value)}`).join(" · "));
-    });
-  }
-  return made;
+  const sumOf = (figure, devices) => show(figure, sums(figure, devices).value);
+  const flow = (devices) => [sumOf(first, devices), others.map((figure) => `${shortTitle(figure)} ${sumOf(figure, devices)}`).join(" · ")];
+  const all = [
+    ...gauges().map((figure) => (figure.judge.by === "heat" ? ["Hottest", hottest(figure)] : [figure.title, ofLimit(figure)])),
+    ...tables.memory.map((area) => [`${area.title} used`, ofCapacity(area)]),
+    ...(first ? [[first.title, flow]] : []),
+  ];
+  return all.map(([title, texts]) => {
+    const { node, value, note } = tile(title);
+    const update = (devices) => texts(devices).forEach((text, n) => put([value, note][n], text));
+    return { node, update };
+  });
 }
 
 function countDevices({ node, value, note }, devices) {
@@ -130,53 +121,51 @@ function bars() {
   const flow = h("span.flow");
   const node = h("div.bars", null, areas.map(({ area, bar, amount }) => [h("span.name", null, area.title), bar.node, amount]), h("span.name.pcie", null, flows()[0]?.section), flow);
   const update = (device) => {
-    for (const { area, bar, amount } of areas) {
-      put(amount, usedText(area, device));
-      amount.className = `n ${toneOf(area, device)}`;
-      bar.show(partsOf(area, device), amount.shown);
-    }
+    areas.forEach(({ area, bar, amount }) => showUsed(area, device, bar, amount));
     put(flow, flows().map((figure) => `${shortTitle(figure)} ${showOf(figure, device)}`).join("  "));
   };
   return { node, update };
 }
 
-/// The link that a whole card is.
-const cardLink = ({ id }) => h("a.id", { "data-item": true, "aria-label": `Device ${id}` }, id);
-
 /// The link of a device in short: `Gen5 x16`.
 const linkText = (device) => links().map((figure, n) => (read(figure, device) === null ? "" : `${["Gen", "x"][n] ?? ""}${showOf(figure, device)}`)).filter(Boolean).join(" ");
 
-/// The line of the figure that shows how much a device does.
-function trendLine(device) {
+/// What large and small cards have in common.
+function cardFrame(device) {
+  const state = statePill();
+  // The line of the figure that shows how much a device does.
   const figure = figureOf("device", "trend");
-  const line = spark(`${figure.title} of device ${device.id} over time`);
-  attr(line.node, "title", figure.title);
-  const update = (device, tracks, range) => line.show(tracks.get(`${device.id} ${figure.name}`), limitOf(figure, device), now(), range);
-  return { node: line.node, update };
+  const trend = spark(`${figure.title} of device ${device.id} over time`);
+  attr(trend.node, "title", figure.title);
+  const link = h("a.id", { "data-item": true, "aria-label": `Device ${device.id}` }, device.id);
+  const update = (node, { device, trend: { tracks }, range }) => {
+    state.update(device);
+    node.classList.toggle("problem", !isFine(device));
+    node.classList.toggle("aged", isAged(device));
+    attr(link, "href", deviceHref(device.id));
+    trend.show(tracks.get(`${device.id} ${figure.name}`), limitOf(figure, device), now(), range);
+  };
+  return { state, trend, link, update };
 }
 
 function card(device) {
-  const state = statePill();
+  const { state, trend, link, update: updateFrame } = cardFrame(device);
   const meters = gauges().map(gauge);
   const plain = numbers().map((figure) => ({ figure, value: h("dd") }));
   const memory = bars();
-  const trend = trendLine(device);
   const where = h("span.dim");
   const problem = h("p.wrong");
   const far = h("p.dim");
   const remark = h("small.remark");
-  const link = cardLink(device);
   const board = h("span.board");
   const node = h("article.card", null,
     h("header", null, link, board, where, state.node), problem, far,
     h("div.meters", null, meters.map((meter) => meter.node), h("dl.stack", null, plain.map(({ figure, value }) => [h("dt", { title: figure.help }, figure.title), value]))),
     memory.node, remark, trend.node);
-  const update = ({ device, trend: { tracks }, range }) => {
-    state.update(device);
-    node.classList.toggle("problem", !isFine(device));
-    node.classList.toggle("aged", isAged(device));
+  const update = (item) => {
+    const { device } = item;
+    updateFrame(node, item);
     node.classList.toggle("far", isUnread(device));
-    attr(link, "href", href(`device/${encodeURIComponent(device.id)}`));
     put(board, f.word(device.board));
     put(where, [f.word(roleOf("device", "address", device)), linkText(device)].filter(Boolean).join(" · "));
     attr(where, "title", where.shown);
@@ -187,37 +176,29 @@ function card(device) {
     plain.forEach(({ figure, value }) => put(value, showOf(figure, device)));
     memory.update(device);
     put(remark, remarkOf(device));
-    trend.update(device, tracks, range);
   };
   return { node, update };
 }
 
 function small(device) {
-  const state = statePill();
+  const { state, trend, link, update: updateFrame } = cardFrame(device);
   const values = gauges().map((figure) => ({ figure, value: h("b") }));
   const [area] = tables.memory;
   const amount = h("span.n");
   const used = bar(`${area.title} used`);
-  const trend = trendLine(device);
-  const link = cardLink(device);
   const node = h("article.card", null,
     h("header", null, link, state.node),
     h("div.figures", null, values.map(({ value }) => value)), h("div.bars", null, used.node, amount), trend.node);
-  const update = ({ device, trend: { tracks }, range }) => {
-    state.update(device);
-    node.classList.toggle("problem", !isFine(device));
-    node.classList.toggle("aged", isAged(device));
-    attr(link, "href", href(`device/${encodeURIComponent(device.id)}`));
+  const update = (item) => {
+    const { device } = item;
+    updateFrame(node, item);
     for (const { figure, value } of values) {
       const judgement = judge(figure, device) ?? "normal";
       put(value, `${judgement === "normal" ? "" : "▲ "}${showOf(figure, device, 0)}`);
       value.className = judgement === "normal" ? "" : SIGNS[judgement][1];
       attr(value, "title", `${figure.title}: ${belowLimit(figure, device, judgement)}`);
     }
-    put(amount, usedText(area, device));
-    amount.className = `n ${toneOf(area, device)}`;
-    used.show(partsOf(area, device), amount.shown);
-    trend.update(device, tracks, range);
+    showUsed(area, device, used, amount);
   };
   return { node, update };
 }

@@ -3,13 +3,17 @@
 import { attr, h, put, s, style } from "./dom.js";
 import { age } from "./format.js";
 import { isAtLimit, isFine, isUnread, judge, limitOf, read, roleOf, shareOf, show, showOf, stateOf } from "./figures.js";
-import { href } from "./route.js";
+import { change, deviceHref, route } from "./route.js";
+import { get, store } from "./store.js";
 
 /// A sign and a tone for each judgement: a colour alone says nothing to some.
 export const SIGNS = { normal: ["●", "good"], warning: ["▲", "warn"], critical: ["✕", "critical"] };
 
 /// The sign and the tone of a device's state. What cannot be read, and need not be, is neither good nor wrong.
 export const signOf = (device) => (isUnread(device) ? ["◇", "plain"] : SIGNS[stateOf(device).judgement]);
+
+/// A word with a sign, in its tone.
+export const pill = ([sign, tone], word) => h(`span.pill.${tone}`, null, h("span", { "aria-hidden": true }, sign), word);
 
 export function statePill() {
   const sign = h("span", { "aria-hidden": true });
@@ -69,7 +73,7 @@ export function tile(label) {
   return { node: h("div.tile", null, h("span.name", null, label), value, note), value, note };
 }
 
-export const deviceLink = (id, ...content) => h("a", { href: href(`device/${encodeURIComponent(id)}`) }, ...(content.length ? content : [id]));
+export const deviceLink = (id, ...content) => h("a", { href: deviceHref(id) }, ...(content.length ? content : [id]));
 
 /// A panel with a heading.
 export const panel = (title, ...content) => h("section.panel", null, h("h2", null, ...[title].flat()), ...content);
@@ -85,4 +89,31 @@ export function table(columns, label) {
 export function row(columns, first = null) {
   const cells = columns.map(([, kind], n) => h(`td${kind ? `.${kind}` : ""}`, null, n === 0 && first));
   return { node: h("tr", null, cells), cells };
+}
+
+/// A list of the service, a page at a time: `show(answer, offset)` draws it, and returns how many there are here and in all, and a
+/// text about that.
+export function pages(path, size, words, show) {
+  const note = h("span.note", { role: "status" });
+  const number = () => Math.max(1, Number.parseInt(route.words.get("page") ?? "1", 10) || 1);
+  const [before, after] = words.map((word, n) => h("button", { onclick: () => change({ page: String(Math.max(1, number() + 2 * n - 1)) }) }, word));
+  let asked = "";
+  /// Asks every five seconds, and at once when `news` are others.
+  const load = async (wanted, news) => {
+    const offset = (number() - 1) * size;
+    const key = JSON.stringify([wanted, offset, news, Math.floor(Date.now() / 5000)]);
+    if (key === asked || store.link.state !== "live") return;
+    asked = key;
+    try {
+      const answer = await get(path, { ...wanted, limit: size, offset });
+      if (key !== asked) return;
+      const { shown, total, text } = show(answer, offset);
+      before.disabled = offset === 0;
+      after.disabled = offset + shown >= total;
+      put(note, text);
+    } catch (error) {
+      put(note, error.message);
+    }
+  };
+  return { nodes: [before, after, note], load };
 }

@@ -3,9 +3,8 @@
 import { h, keyed, put } from "./dom.js";
 import { fieldsOf, read, show, showOf, sourceMeaning, tables, valueAt } from "./figures.js";
 import * as f from "./format.js";
-import { deviceLink, panel, row, table } from "./pieces.js";
+import { deviceLink, pages, panel, row, table } from "./pieces.js";
 import { change, href, route } from "./route.js";
-import { get, store } from "./store.js";
 
 const PAGE = 100;
 /// What a process has on a device, and what its agent says of each kind there.
@@ -25,37 +24,17 @@ export function make() {
   const agentPanel = panel("Allocator", agent.node);
   const list = table(BUFFERS, "Buffers");
   const kind = h("select", { "aria-label": "Kind of buffers", onchange: () => change({ kind: kind.value, page: "" }) }, h("option", { value: "" }, "all kinds"), tables.memory_kinds.map(({ name, title }) => h("option", { value: name }, title)));
-  const note = h("span.note", { role: "status" });
-  const turn = (by) => change({ page: String(Math.max(1, pageNumber() + by)) });
-  const [before, after] = [h("button", { onclick: () => turn(-1) }, "← larger"), h("button", { onclick: () => turn(1) }, "smaller →")];
+  const { nodes, load } = pages("buffers", PAGE, ["← larger", "smaller →"], ({ total, buffers, unlisted }, offset) => {
+    keyed(list.body, buffers, (buffer) => `${buffer.id} ${buffer.devices} ${buffer.kind}`, () => bufferRow());
+    list.node.hidden = !buffers.length;
+    const more = unlisted ? `, and ${f.count(unlisted)} that are counted but not listed` : "";
+    const text = buffers.length ? `${f.count(offset + 1)} to ${f.count(offset + buffers.length)} of ${f.count(total)}${more}` : "No per-buffer data for this process. Start it with “ttmon run” to see each buffer.";
+    return { shown: buffers.length, total, text };
+  });
   const gone = h("p.empty");
   const body = h("div.view", null, panel("About", h("dl.facts.wide", null, facts.map(({ name, value }, n) => h("div", { id: n === 0 && "command" }, name, value)))), panel("On each device", held.node), agentPanel);
   const node = h("div.view", null, h("header.title", null, name, h("a.more", { href: href("processes") }, "all processes")), gone, body,
-    panel("Buffers", h("div.bar-row", null, kind, before, after, note), list.node));
-  let asked = "";
-
-  const pageNumber = () => Math.max(1, Number.parseInt(route.words.get("page") ?? "1", 10) || 1);
-
-  async function load() {
-    const wanted = { pid: route.id, kind: route.words.get("kind"), limit: PAGE, offset: (pageNumber() - 1) * PAGE };
-    const key = JSON.stringify(wanted) + Math.floor(Date.now() / 5000);
-    if (key === asked) return;
-    asked = key;
-    kind.value = wanted.kind ?? "";
-    try {
-      const answer = await get("buffers", wanted);
-      if (key !== asked) return;
-      const { total, offset, buffers, unlisted } = Array.isArray(answer.buffers) ? answer : answer.buffers;
-      keyed(list.body, buffers, (buffer) => `${buffer.id} ${buffer.devices} ${buffer.kind}`, () => bufferRow());
-      list.node.hidden = !buffers.length;
-      before.disabled = offset === 0;
-      after.disabled = offset + buffers.length >= total;
-      const more = unlisted ? `, and ${f.count(unlisted)} that are counted but not listed` : "";
-      put(note, buffers.length ? `${f.count(offset + 1)} to ${f.count(offset + buffers.length)} of ${f.count(total)}${more}` : "No per-buffer data for this process. Start it with “ttmon run” to see each buffer.");
-    } catch (error) {
-      put(note, error.message);
-    }
-  }
+    panel("Buffers", h("div.bar-row", null, kind, nodes), list.node));
 
   const update = ({ snapshot }) => {
     const process = snapshot.processes.find((process) => String(process.pid) === route.id);
@@ -69,7 +48,8 @@ export function make() {
       keyed(agent.body, counted, ({ one, kind }) => `${one.id} ${kind.name}`, agentRow);
       agentPanel.hidden = !counted.length;
     }
-    if (store.link.state === "live") load();
+    kind.value = route.words.get("kind") ?? "";
+    load({ pid: route.id, kind: route.words.get("kind") });
   };
   return { node, update };
 }

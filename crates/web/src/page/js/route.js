@@ -33,6 +33,8 @@ export function href(path, words = {}) {
   return `#/${path}?${query}`;
 }
 
+export const deviceHref = (id) => href(`device/${encodeURIComponent(id)}`);
+
 /// Changes words of the address. Typing does not make steps to go back through.
 export function change(words, isTyping = false) {
   const path = [route.view, route.id].filter((part) => part !== null).map(encodeURIComponent).join("/");

@@ -1,5 +1,6 @@
 // What is known, and how it comes here: a stream that is opened again whenever it ends, and single requests.
 
+import { kept } from "./dom.js";
 import { take as takeFigures } from "./figures.js";
 
 export const store = {
@@ -27,21 +28,12 @@ export const interval = () => store.status?.interval_ms ?? 1000;
 export const sampleAge = () => (store.snapshot ? Math.max(0, now() - Date.parse(store.snapshot.taken_at)) / 1000 : null);
 export const isOld = () => store.snapshot !== null && sampleAge() * 1000 > Math.max(4000, 4 * interval());
 
-const TOKEN = "ttmon-token";
-let token = null;
-try {
-  token = sessionStorage.getItem(TOKEN);
-} catch {
-  // A browser may keep nothing. Then the token lives as long as the page.
-}
+const keptToken = (text) => kept(() => sessionStorage, "ttmon-token", text);
+let token = keptToken();
 
 export function unlock(text) {
   token = text;
-  try {
-    sessionStorage.setItem(TOKEN, text);
-  } catch {
-    // As above.
-  }
+  keptToken(text);
   retry();
 }
 

@@ -1,11 +1,12 @@
-//! The figure that chips are coloured by, and what a chip shows of it.
+//! A device in a small cell: how high one figure is.
 
+use super::figures;
+use crate::paint::{Align, Buffer, Tone, cell, put};
 use crate::state::TopState;
-use crate::theme::Tone;
 use crate::unit_text::UnitText;
 use model::Device;
-use model::figure::device::kept_in_history;
 use model::figure::{Field, Judge};
+use show::text::width;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChipFigure {
@@ -30,21 +31,22 @@ impl ChipFigure {
         let short = format!("{at_least}{}", text.short(value));
         let with_share = share.filter(|_| is_capacity).map(|share| format!("{short} {:.0}%", share * 100.0));
         let mut texts: Vec<String> = with_share.into_iter().collect();
-        texts.extend([short, format!("{at_least}{}", text.short_number(value))]);
+        texts.extend([short, format!("{at_least}{}", text.brief(value))]);
+        texts.extend((!field.figure.unit.is_binary()).then(|| text.short_number(value)));
         texts.dedup();
         ChipFigure { share, texts, tone }
     }
 
     /// The longest text for so many columns.
     pub fn text(&self, columns: u16) -> &str {
-        let fits = |text: &&String| show::text::width(text) <= usize::from(columns);
+        let fits = |text: &&String| width(text) <= usize::from(columns);
         self.texts.iter().find(fits).or(self.texts.last()).map_or("", |text| text)
     }
 
     /// The text without anything that can be left out, yet with its unit where there is room for that.
     pub fn brief(&self, columns: u16) -> &str {
         let five = columns.min(5);
-        let fits = |text: &&String| show::text::width(text) <= usize::from(five) && !text.contains(' ');
+        let fits = |text: &&String| width(text) <= usize::from(five) && !text.contains(' ');
         match self.texts.iter().find(fits) {
             Some(text) => text,
             None => self.text(five),
@@ -52,17 +54,36 @@ impl ChipFigure {
     }
 }
 
-pub fn next(field: Field<Device>, steps: isize) -> Field<Device> {
-    let all: Vec<Field<Device>> = kept_in_history().collect();
-    let at = all.iter().position(|one| *one == field).unwrap_or(0);
-    all[(at as isize + steps).rem_euclid(all.len() as isize) as usize]
+/// The figure, or the state of a device that does not give it now.
+pub fn draw(state: &TopState, device: &Device, field: Field<Device>, x: u16, y: u16, end: u16, buf: &mut Buffer) {
+    if figures::is_known(device, field) {
+        draw_level(state, &ChipFigure::of(device, field, state), x, y, end, buf);
+    } else {
+        let (room, style) = (end.saturating_sub(x), state.theme.style(figures::state_tone(device)));
+        cell(buf, (x, y), room, figures::brief_state(device.state, room), Align::Left, style, &state.theme);
+    }
+}
+
+/// A block as high as the figure, and the figure.
+pub fn draw_level(state: &TopState, figure: &ChipFigure, x: u16, y: u16, end: u16, buf: &mut Buffer) {
+    let theme = &state.theme;
+    let style = theme.style(figure.tone);
+    let room = end.saturating_sub(x);
+    let text = if room >= 12 { figure.text(room - 4) } else { figure.brief(room.saturating_sub(2)) };
+    let taken = (width(text) as u16).min(room);
+    let glyph = theme.level(figure.share);
+    let at = end.saturating_sub(taken).max(x);
+    for x in x..end.saturating_sub(taken + 1) {
+        put(buf, x, y, end, glyph.encode_utf8(&mut [0; 4]), style);
+    }
+    cell(buf, (at, y), taken, text, Align::Left, style, theme);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::settings::TopSettings;
-    use model::figure::device::{ASIC_TEMP, kept_in_history};
+    use model::figure::device::kept_in_history;
     use show::example;
 
     fn texts(device: &Device, settings: TopSettings) -> String {
@@ -79,29 +100,19 @@ mod tests {
     fn every_figure_is_a_part_of_its_limit() {
         let machine = example::machine();
         expect_test::expect![[r#"
-            0.60 ["54°C", "54"] Good
+            0.60 ["54°C", "54°", "54"] Good
             – ["2068 rpm", "2068"] Plain
             0.43 ["65W", "65"] Good
             1.00 ["1350 MHz", "1350"] Good
             0.10 ["3G/s", "3G"] Buffers
             0.00 ["4.3M/s", "4.3M"] Buffers
-            0.39 ["≥12.4G 39%", "≥12.4G"] Good
-            0.14 ["≥25.3M 14%", "≥25.3M"] Good
+            0.39 ["≥12.4G 39%", "≥12.4G", "≥12G"] Good
+            0.14 ["≥25.3M 14%", "≥25.3M", "≥25M"] Good
         "#]]
         .assert_eq(&texts(&machine.devices[0], TopSettings::default()));
         let nothing = Device::new(model::DeviceId::Local(0));
         assert!(texts(&nothing, TopSettings::default()).lines().all(|line| line == r#"– ["–"] Faint"#));
         let fahrenheit = TopSettings { fahrenheit: true, ..TopSettings::default() };
         assert!(texts(&machine.devices[0], fahrenheit).contains("129°F"));
-    }
-
-    #[test]
-    fn the_key_goes_round() {
-        let mut field = ASIC_TEMP.field();
-        for _ in kept_in_history() {
-            field = next(field, 1);
-        }
-        assert_eq!(field, ASIC_TEMP.field());
-        assert_eq!(Some(next(field, -1)), kept_in_history().last());
     }
 }
