@@ -325,7 +325,7 @@ mod tests {
                 state > hung
                     column 7: state can only be compared with == or !=
                 state == hanging
-                    column 10: unknown value "hanging" of state; expected one of ok, resetting, hung, silent, lost, no_driver, remote
+                    column 10: unknown value "hanging" of state; expected one of ok, no_telemetry, resetting, hung, silent, lost, no_driver, remote
                 (asic_temp > 85
                     column 16: expected ), found the end of the rule
                 asic_temp > 85 asic_temp < 80

@@ -2,8 +2,10 @@
 
 use crate::condition::{Compare, Condition, Expr, Threshold};
 use crate::rule::Rule;
+use crate::rule_figure::RuleFigure;
 use crate::subject::{Subject, SubjectId};
-use model::{DeviceId, PciAddress, Timestamp};
+use model::figure::device::STATE;
+use model::{DeviceId, PciAddress, State, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -177,7 +179,13 @@ impl ComparedValue {
         let figure = self.compare.figure;
         self.now = figure.number(subject);
         self.limit_now = figure.limit().and_then(|limit| limit.number(subject));
-        self.last = self.now.map(|value| (now, value)).or(self.last);
+        let is_silent =
+            figure == RuleFigure::Device(&STATE) && subject.device.is_some_and(|it| it.state == State::Silent);
+        self.last = match self.last {
+            // One that does not answer is in the state that it was in, as far as is known.
+            Some((_, state)) if is_silent => Some((now, state)),
+            last => self.now.map(|value| (now, value)).or(last),
+        };
         self.limit_last = self.limit_now.map(|value| (now, value)).or(self.limit_last);
         if let Some(length) = self.compare.increase {
             self.take_into_window(now, length);

@@ -47,6 +47,7 @@ pub struct Device {
     #[serde(rename = "arcclk_megahertz")]
     pub arcclk: Option<Megahertz>,
     pub heartbeat: Option<u32>,
+    pub heartbeat_verified: Option<bool>,
     pub thermal_trips: Option<u32>,
     pub thermal_trips_total: Option<u64>,
     pub in_use_by_pid: Option<u32>,
@@ -73,9 +74,11 @@ named! {
         /// It responds.
         #[default]
         Ok = "ok",
+        /// Its firmware has published no telemetry: it still boots, or it has failed.
+        NoTelemetry = "no telemetry",
         /// A reset is under way (the driver answers `ENODATA`).
         Resetting = "resetting",
-        /// It answers all-ones, or its heartbeat has stopped for three seconds.
+        /// Its PCI config space or most of its readings are all-ones, or its heartbeat has stopped for three seconds.
         Hung = "hung",
         /// No answer within the deadline. A read during a reset can block for ten seconds.
         Silent = "silent",

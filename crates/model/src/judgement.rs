@@ -89,7 +89,7 @@ impl State {
     pub fn judge(self) -> Judgement {
         match self {
             State::Ok | State::Remote => Judgement::Normal,
-            State::Resetting | State::Silent | State::NoDriver => Judgement::Warning,
+            State::NoTelemetry | State::Resetting | State::Silent | State::NoDriver => Judgement::Warning,
             State::Hung | State::Lost => Judgement::Critical,
         }
     }
@@ -98,6 +98,7 @@ impl State {
     pub fn meaning(self) -> &'static str {
         match self {
             State::Ok => "Responding normally.",
+            State::NoTelemetry => "Its firmware has published no telemetry.",
             State::Resetting => "A reset is in progress.",
             State::Hung => "Firmware heartbeat stopped, or PCIe not responding.",
             State::Silent => "Did not answer in time. These are the last known values.",

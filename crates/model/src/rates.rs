@@ -1,14 +1,17 @@
 //! Rates from raw counters: arithmetic on two samples.
 
 use crate::{Arch, Bytes, BytesPerSecond, Link};
+use std::time::Duration;
 
 /// The raw 32-bit flit counters of a chip's PCIe tile, by direction: each of three kinds of traffic on each of two NoCs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
     /// Flits that went from host to device.
     pub host_to_device: [u32; 6],
     /// Flits that went from device to host.
     pub device_to_host: [u32; 6],
+    /// How long after the beginning of the reading each of them was read, in the same order: one read may be delayed.
+    pub delays: [[Duration; 6]; 2],
     /// The heartbeat at that time: when it falls, the chip was reset in between.
     pub heartbeat: Option<u32>,
 }
@@ -22,7 +25,7 @@ pub struct Traffic {
     pub device_to_host: Option<BytesPerSecond>,
 }
 
-/// The traffic between two samples `seconds` apart.
+/// The traffic between two readings that began `seconds` apart.
 ///
 /// A counter that wrapped counts on; one that restarted gives no rate. The two look alike: a reset is recognised by a heartbeat
 /// that fell. A driver too old to have a heartbeat gets no rate from a counter that fell, whatever the cause.
@@ -36,15 +39,19 @@ pub fn traffic(earlier: &Counters, later: &Counters, seconds: f64, arch: Arch, l
     if restarted || dead || too_long || seconds <= 0.0 {
         return Traffic::default();
     }
-    let rate = |earlier: &[u32; 6], later: &[u32; 6]| {
-        let flits: u64 = earlier.iter().zip(later).map(|(a, b)| u64::from(b.wrapping_sub(*a))).sum();
-        let rate = flits as f64 * flit / seconds;
+    let rate = |direction: usize, before: &[u32; 6], after: &[u32; 6]| {
+        let delay = |counters: &Counters, at: usize| counters.delays[direction][at].as_secs_f64();
+        let one = |at: usize| {
+            let seconds = seconds + delay(later, at) - delay(earlier, at);
+            f64::from(after[at].wrapping_sub(before[at])) * flit / seconds
+        };
+        let rate: f64 = (0..6).map(one).sum();
         // Partial flits count as whole ones, so a busy link may look a little faster than it is.
-        (rate <= most * 2.0).then_some(BytesPerSecond(rate))
+        (0.0..=most * 2.0).contains(&rate).then_some(BytesPerSecond(rate))
     };
     Traffic {
-        host_to_device: rate(&earlier.host_to_device, &later.host_to_device),
-        device_to_host: rate(&earlier.device_to_host, &later.device_to_host),
+        host_to_device: rate(0, &earlier.host_to_device, &later.host_to_device),
+        device_to_host: rate(1, &earlier.device_to_host, &later.device_to_host),
     }
 }
 
@@ -137,7 +144,7 @@ mod tests {
     fn counters(host_to_device: u32, heartbeat: u32) -> Counters {
         let mut all = [7; 6];
         all[0] = host_to_device;
-        Counters { host_to_device: all, device_to_host: [9; 6], heartbeat: Some(heartbeat) }
+        Counters { host_to_device: all, device_to_host: [9; 6], heartbeat: Some(heartbeat), ..Counters::default() }
     }
 
     #[test]
@@ -147,6 +154,14 @@ mod tests {
         assert_eq!(wormhole.host_to_device, Some(BytesPerSecond(32e6)));
         assert_eq!(wormhole.device_to_host, Some(BytesPerSecond(0.0)));
         assert_eq!(traffic(&a, &b, 0.5, Arch::Blackhole, &GEN4).host_to_device, Some(BytesPerSecond(128e6)));
+    }
+
+    #[test]
+    fn a_counter_that_is_read_late_is_divided_by_its_own_time() {
+        let (a, mut b) = (counters(1000, 10), counters(1_001_000, 20));
+        b.delays[0][0] = Duration::from_secs(1);
+        assert_eq!(traffic(&a, &b, 1.0, Arch::Wormhole, &GEN4).host_to_device, Some(BytesPerSecond(16e6)));
+        assert_eq!(traffic(&b, &b, 1.0, Arch::Wormhole, &GEN4).host_to_device, Some(BytesPerSecond(0.0)));
     }
 
     #[test]
@@ -192,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_hung_chip_gives_no_rate() {
-        let dead = Counters { host_to_device: [u32::MAX; 6], device_to_host: [u32::MAX; 6], heartbeat: None };
+        let dead = Counters { host_to_device: [u32::MAX; 6], device_to_host: [u32::MAX; 6], ..Counters::default() };
         assert_eq!(traffic(&counters(1, 1), &dead, 1.0, Arch::Wormhole, &GEN4), Traffic::default());
     }
 
@@ -219,7 +234,7 @@ mod tests {
     fn what_a_link_cannot_carry_adds_nothing() {
         let mut sum = Transferred::default();
         sum.add(&counters(0, 10), &counters(2_500_000_000, 20), 1.0, true, Arch::Wormhole, &GEN4);
-        let dead = Counters { host_to_device: [u32::MAX; 6], device_to_host: [u32::MAX; 6], heartbeat: None };
+        let dead = Counters { host_to_device: [u32::MAX; 6], device_to_host: [u32::MAX; 6], ..Counters::default() };
         sum.add(&counters(1, 1), &dead, 1e6, true, Arch::Wormhole, &GEN4);
         assert_eq!(sum, Transferred::default());
     }
@@ -235,7 +250,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_rate_exceeds_what_a_link_can_carry_twice(a in proptest::array::uniform6(0u32..), b in proptest::array::uniform6(0u32..), seconds in 0.0f64..2.0) {
-            let at = |n| Counters { host_to_device: n, device_to_host: n, heartbeat: None };
+            let at = |n| Counters { host_to_device: n, device_to_host: n, ..Counters::default() };
             let Traffic { host_to_device, .. } = traffic(&at(a), &at(b), seconds, Arch::Blackhole, &GEN4);
             assert!(host_to_device.is_none_or(|rate| (0.0..=64e9).contains(&rate.0)));
         }

@@ -121,7 +121,7 @@ pub fn number_of_chips(devices: &[Device]) -> u32 {
 }
 
 fn is_local(device: &Device) -> bool {
-    matches!(device.id, DeviceId::Local(_)) && device.state != State::Lost
+    matches!(device.id, DeviceId::Local(_)) && !matches!(device.state, State::Lost | State::NoDriver)
 }
 
 #[cfg(test)]

@@ -91,6 +91,11 @@ pub fn used_of_total(used: Option<Bytes>, total: Option<Bytes>, untracked: u32, 
     }
 }
 
+/// What to say where no process is listed.
+pub fn no_process(some_use_one: bool) -> &'static str {
+    if some_use_one { "Used by processes that cannot be named" } else { "No process uses a device" }
+}
+
 /// What a person should know about the device that no other cell says.
 pub fn remark(device: &Device) -> Option<String> {
     let age = device.sample_age_seconds.filter(|age| *age > 0.0);

@@ -190,6 +190,11 @@ impl Dir {
         Ok(&buffer[..length])
     }
 
+    /// Looks for a file at its next read, even if it was missing before.
+    pub fn look_again(&self, name: &str) {
+        self.open_files.forget_missing(name);
+    }
+
     /// Reads a whole file of short records, up to 16 MiB.
     pub fn read_records(&self, name: &str, into: &mut Vec<u8>) -> rustix::io::Result<()> {
         self.ask(name.as_ref())?;
@@ -251,8 +256,12 @@ pub(crate) struct Trouble {
     pub no_data: u32,
     /// The device was removed while we read.
     pub removed: bool,
-    /// A reading was all-ones, which is what the bus answers for a chip that does not respond.
-    pub all_ones: bool,
+    /// Readings of the chip that gave a value.
+    pub values: u32,
+    /// Readings that were all-ones, which is what the bus answers for a chip that does not respond.
+    pub all_ones: u32,
+    /// The PCI config space was all-ones, too: nothing answers on the bus.
+    pub bus_is_dead: bool,
 }
 
 impl Trouble {

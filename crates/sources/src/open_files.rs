@@ -105,6 +105,13 @@ impl OpenFiles {
         }
     }
 
+    /// Forgets that there was no such file.
+    pub fn forget_missing(&self, name: &str) {
+        if let Some(entry) = self.lock().find(name).filter(|entry| matches!(entry.state, CachedFile::Missing)) {
+            entry.state = CachedFile::Unknown;
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Files> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

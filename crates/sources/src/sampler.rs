@@ -12,7 +12,7 @@ use crate::devices;
 use crate::dir::{Root, Trouble};
 use crate::inventory::Inventory;
 use crate::jobs::{Answer, Context, Jobs, ReadJob, Task};
-use crate::pids;
+use crate::pids::{self, Holders};
 use crate::pool::Pool;
 use crate::procs::ProcessFacts;
 use crate::shm::{self, Shm, ShmFiles};
@@ -49,8 +49,19 @@ pub struct Sampler {
     shm_files: ShmFiles,
     fdinfo: FdinfoPolicy,
     collected: Collected,
+    inherited: Option<InheritedFiles>,
     assembly: Assembly,
 }
+
+/// Who has a device open, for lists that name processes that have exited.
+struct InheritedFiles {
+    exited: BTreeSet<u32>,
+    searched: Instant,
+    found: BTreeMap<u32, Holders>,
+}
+
+/// How long that is trusted. To find out takes a walk over all processes.
+const INHERITED_FOR: Duration = Duration::from_secs(5);
 
 struct Sample {
     began: Instant,
@@ -75,6 +86,7 @@ impl Sampler {
             shm_files: ShmFiles::default(),
             fdinfo: FdinfoPolicy::default(),
             collected: Collected::default(),
+            inherited: None,
             assembly: Assembly::default(),
         }
     }
@@ -147,6 +159,7 @@ impl Sampler {
         if !sample.context.links.is_empty() && sample.context.lists.is_none() {
             self.search_holders(sample);
         }
+        self.find_heirs(sample);
         self.read_book_owners(sample);
         sample.holders = self.collected.live_holders(&sample.context.links);
         let maps = outdated_maps(&self.collected.shm, &self.collected.processes, sample.began);
@@ -187,6 +200,40 @@ impl Sampler {
         self.collected.holders = holders.collect();
         self.pool.begin(pids.into_iter().map(|pid| process_task(pid, &sample.context)));
         self.wait(at_least_a_moment(sample.deadline));
+    }
+
+    /// The driver lists who has opened a device. Where that process has exited, a child has inherited the open file: it is found
+    /// among all processes, as far as these may be read.
+    fn find_heirs(&mut self, sample: &Sample) {
+        let Collected { processes, late, .. } = &self.collected;
+        let has_exited = |pid: &u32| {
+            *pid != std::process::id() && !processes.contains_key(pid) && !late.contains(&ReadJob::Process(*pid))
+        };
+        let exited: BTreeSet<u32> = self.collected.known_holders(&sample.context.links).filter(has_exited).collect();
+        if exited.is_empty() {
+            return self.inherited = None;
+        }
+        let is_known = |known: &InheritedFiles| known.exited == exited && known.searched.elapsed() < INHERITED_FOR;
+        let found = self.inherited.take().filter(is_known).unwrap_or_else(|| InheritedFiles {
+            found: pids::searched(&self.root, &mut Trouble::default()),
+            searched: Instant::now(),
+            exited,
+        });
+        let mut heirs = BTreeSet::new();
+        for (n, holders) in &mut self.collected.holders {
+            let open = found.found.get(n).into_iter().flat_map(|found| &found.pids);
+            let new: Vec<u32> = open.filter(|pid| !holders.pids.contains(pid)).copied().collect();
+            if !new.is_empty() && holders.pids.iter().any(|pid| found.exited.contains(pid)) {
+                holders.pids.retain(|pid| !found.exited.contains(pid));
+                holders.pids.extend(&new);
+                heirs.extend(new);
+            }
+        }
+        self.inherited = Some(found);
+        if !heirs.is_empty() {
+            self.pool.begin(heirs.into_iter().map(|pid| process_task(pid, &sample.context)));
+            self.wait(at_least_a_moment(sample.deadline));
+        }
     }
 
     /// Puts the snapshot together, and keeps what the next sample needs.

@@ -5,7 +5,9 @@
 mod support;
 
 use expect_test::expect;
-use model::figure::device::{DEVICE_FIGURES, HEARTBEAT, LINK_DEGRADED, SAMPLE_AGE, THERMAL_TRIPS_TOTAL};
+use model::figure::device::{
+    DEVICE_FIGURES, HEARTBEAT, HEARTBEAT_VERIFIED, LINK_DEGRADED, SAMPLE_AGE, THERMAL_TRIPS_TOTAL,
+};
 use model::figure::{Figure, Freshness, Section};
 use model::{Arch, Device};
 use sources::{ATTRIBUTES, Attribute, Folder, Options, Sampler};
@@ -168,7 +170,7 @@ fn every_row_fills_its_figure_from_its_file() {
 
 #[test]
 fn a_figure_that_is_read_from_a_device_has_a_row() {
-    let computed = [&THERMAL_TRIPS_TOTAL, &LINK_DEGRADED];
+    let computed = [&HEARTBEAT_VERIFIED, &THERMAL_TRIPS_TOTAL, &LINK_DEGRADED];
     for figure in DEVICE_FIGURES {
         let is_read = !matches!(figure.freshness, Freshness::Host | Freshness::Rate) && !computed.contains(figure);
         assert_eq!(ATTRIBUTES.iter().any(|row| row.figure == *figure), is_read, "{}", figure.name);
@@ -229,9 +231,9 @@ fn a_file_that_is_gone_after_a_reset_gives_no_value() {
     assert_eq!(left.map(|row| row.file).collect::<Vec<_>>(), ["tt_heartbeat", "uevent"]);
 }
 
-/// All figures but the firmware's heartbeat, as text.
+/// All figures but the firmware's heartbeat and what follows from it, as text.
 fn figures(device: &Device) -> Vec<(&'static str, Option<String>)> {
-    let all = DEVICE_FIGURES.iter().filter(|figure| **figure != &HEARTBEAT);
+    let all = DEVICE_FIGURES.iter().filter(|figure| ![&HEARTBEAT, &HEARTBEAT_VERIFIED].contains(figure));
     all.map(|figure| (figure.name, figure.text(device))).collect()
 }
 
@@ -266,6 +268,7 @@ fn a_chip_that_hangs_keeps_its_identity_and_nothing_else() {
     let mut sampler = sampler(&machine, false);
     let known = sampler.sample().devices.remove(0);
     machine.set("0/tt_aiclk = 4294967295");
+    machine.bytes("sys/class/tenstorrent/tenstorrent!0/device/config", &[0xff; 64]);
     for _ in 0..2 {
         let hung = sampler.sample().devices.remove(0);
         assert_eq!(hung.state.name(), "hung");

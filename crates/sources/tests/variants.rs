@@ -9,7 +9,7 @@ use sources::{Options, Sampler};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use support::{BLACKHOLE, Machine, WORMHOLE, p150a, seen};
 
@@ -94,8 +94,9 @@ fn a_wormhole_whose_firmware_still_boots_has_a_link_and_no_readings() {
     check(
         &machine,
         expect![[r#"
-        0 ok gen=4 lanes=16 used=0 stale=0
-    "#]],
+            0 no telemetry gen=4 lanes=16 used=0 stale=0
+            fault tenstorrent/tenstorrent!0: no telemetry: the firmware has published none (it is booting, or has failed)
+        "#]],
     );
 }
 
@@ -108,6 +109,88 @@ fn readings_appear_when_the_firmware_is_up() {
     let snapshot = sampler.sample();
     assert_eq!(snapshot.devices[0].board.as_deref(), Some("p150a"));
     assert_eq!(snapshot.devices[0].asic_temp.unwrap().0, 54.012);
+}
+
+/// What a chip that does not respond answers first.
+const HUNG: &str = "
+    0/tt_aiclk = 4294967295
+    0/tt_heartbeat = 4294967295
+    0/hwmon2/temp1_input = 65535999
+    0/hwmon2/power1_input = 4293967296
+";
+
+#[test]
+fn a_wormhole_whose_telemetry_comes_late_and_in_parts_gets_its_name() {
+    let machine = Machine::new().device(0, "0000:81:00.0", WORMHOLE).with("0/pci/current_link_width = 16");
+    let mut sampler = machine.sampler(false);
+    for _ in 0..7 {
+        assert_eq!(sampler.sample().devices[0].state.name(), "no telemetry");
+    }
+    machine.set(
+        "0/tt_serial = 0100014511800001\n0/tt_aiclk = 500\n0/tt_arc_fw_ver = 2.37.0.0\n0/hwmon2/temp1_input = 51250",
+    );
+    let device = sampler.sample().devices.remove(0);
+    assert_eq!((device.state.name(), device.aiclk.unwrap().0, device.asic_temp.unwrap().0), ("ok", 500, 51.25));
+    assert_eq!(
+        (device.serial.as_deref(), device.firmware.arc.as_deref()),
+        (Some("0100014511800001"), Some("2.37.0.0"))
+    );
+    machine.set("0/tt_card_type = n300\n0/hwmon2/temp1_max = 75000");
+    std::thread::sleep(Duration::from_millis(5100));
+    let snapshot = sampler.sample();
+    let device = &snapshot.devices[0];
+    assert_eq!((device.board.as_deref(), device.asic_temp_max.unwrap().0), (Some("n300"), 75.0));
+    assert_eq!((snapshot.devices[1].id.to_string(), device.memory.dram_total.is_some()), ("0R".into(), true));
+}
+
+#[test]
+fn a_driver_without_limits_does_not_cause_all_fixed_attributes_to_be_read_each_time() {
+    let machine = p150a();
+    std::fs::remove_file(machine.path("sys/class/tenstorrent/tenstorrent!0/device/hwmon/hwmon2/temp1_max")).unwrap();
+    let reads = Arc::new(AtomicUsize::new(0));
+    let counted = reads.clone();
+    let inject = move |path: &Path| {
+        let fixed = ["tt_serial", "tt_asic_id", "tt_card_type", "tt_fw_bundle_ver", "in0_max", "curr1_max"];
+        counted.fetch_add(usize::from(fixed.iter().any(|name| path.ends_with(name))), Ordering::Relaxed);
+        None
+    };
+    let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default());
+    for _ in 0..5 {
+        assert_eq!(sampler.sample().devices[0].board.as_deref(), Some("p150a"));
+    }
+    assert_eq!(reads.load(Ordering::Relaxed), 6, "each of them once");
+}
+
+#[test]
+fn limits_and_versions_of_0_are_absent() {
+    let snapshot = p150a()
+        .with(
+            "
+            0/hwmon2/temp1_max = 0
+            0/hwmon2/power1_max = 0
+            0/hwmon2/in0_max = 0
+            0/hwmon2/curr1_max = 0
+            0/tt_fw_bundle_ver = 0.0.0.0
+            0/tt_m3app_fw_ver = 0.0.0
+            ",
+        )
+        .sample();
+    let device = &snapshot.devices[0];
+    assert_eq!(
+        (device.asic_temp_max, device.power_max, device.vcore_max, device.current_max),
+        (None, None, None, None)
+    );
+    assert_eq!(device.firmware, model::Firmware::default());
+    assert_eq!(snapshot.faults, []);
+}
+
+#[test]
+fn a_heartbeat_is_verified_when_it_was_seen_to_count_up() {
+    let machine = p150a();
+    let mut sampler = machine.sampler(false);
+    assert_eq!(sampler.sample().devices[0].heartbeat_verified, Some(false), "one reading proves nothing");
+    machine.set("0/tt_heartbeat = 482115");
+    assert_eq!(sampler.sample().devices[0].heartbeat_verified, Some(true));
 }
 
 #[test]
@@ -142,7 +225,7 @@ fn a_hung_chip_shows_no_numbers() {
 }
 
 #[test]
-fn each_sentinel_alone_means_that_the_chip_does_not_respond() {
+fn one_all_ones_value_is_a_fault_of_that_value_and_the_chip_is_ok() {
     for sentinel in [
         "0/tt_aiclk = 4294967295",
         "0/tt_axiclk = 4294967295",
@@ -161,16 +244,64 @@ fn each_sentinel_alone_means_that_the_chip_does_not_respond() {
         "0/hwmon2/power1_input = 4293967296",
         "0/hwmon2/power1_max = 4293967296",
     ] {
-        let seen = seen(&p150a().with(sentinel).sample());
-        assert!(seen.starts_with("0 hung used=0 stale=0\n"), "{sentinel}: {seen}");
+        let snapshot = p150a().with(sentinel).sample();
+        let (device, (file, _)) = (&snapshot.devices[0], sentinel[2..].split_once(" = ").unwrap());
+        assert_eq!(device.state.name(), "ok", "{sentinel}");
+        assert!(device.power.is_some() || device.asic_temp.is_some(), "{sentinel}: the other values stay");
+        let [fault] = &snapshot.faults[..] else { panic!("{sentinel}: {:?}", snapshot.faults) };
+        assert!(fault.path.ends_with(file) && fault.reason == "all-ones, which is not a measurement", "{fault:?}");
     }
+}
+
+#[test]
+fn most_values_all_ones_is_a_chip_that_does_not_respond() {
+    let machine = p150a().with("0/hwmon2/temp1_input = 65535999\n0/hwmon2/power1_input = 4293967296");
+    assert_eq!(machine.sample().devices[0].state.name(), "ok", "two of many");
+    machine.set("0/tt_aiclk = 4294967295\n0/tt_heartbeat = 4294967295");
+    assert_eq!(machine.sample().devices[0].state.name(), "hung");
+}
+
+const ANSWERS: &[u8] = &[0x52, 0x1e, 0x40, 0xb1];
+const CONFIG: &str = "sys/class/tenstorrent/tenstorrent!0/device/config";
+
+#[test]
+fn a_chip_without_telemetry_is_no_telemetry_and_on_a_dead_bus_hung() {
+    let machine = Machine::new().device(0, "0000:01:00.0", BLACKHOLE).with("0/pci/current_link_width = 16");
+    machine.bytes(CONFIG, ANSWERS);
+    check(
+        &machine,
+        expect![[r#"
+            0 no telemetry lanes=16 used=0 stale=0
+            fault tenstorrent/tenstorrent!0: no telemetry: the firmware has published none (it is booting, or has failed)
+        "#]],
+    );
+    machine.bytes(CONFIG, &[0xff; 64]);
+    check(
+        &machine,
+        expect![[r#"
+            0 hung used=0 stale=0
+            fault tenstorrent/tenstorrent!0: PCIe not responding (config space is all-ones)
+        "#]],
+    );
+}
+
+#[test]
+fn one_all_ones_value_on_a_dead_bus_is_enough_and_no_other_is_read() {
+    let machine = p150a().with("0/tt_aiclk = 4294967295");
+    machine.bytes(CONFIG, &[0xff; 64]);
+    let inject = |path: &Path| {
+        assert!(!path.ends_with("tt_heartbeat"), "a dead read may stall");
+        None
+    };
+    let snapshot = Sampler::new(machine.root().with_faults(Arc::new(inject)), Options::default()).sample();
+    assert_eq!(snapshot.devices[0].state.name(), "hung");
 }
 
 #[test]
 fn a_chip_that_hangs_keeps_its_name_while_it_is_watched() {
     let machine = p150a();
     let mut sampler = watching(&machine, false);
-    machine.set("0/tt_aiclk = 4294967295");
+    machine.set(HUNG);
     expect![[r#"
         0 hung board=p150a serial=0000040331914049 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
         fault tenstorrent/tenstorrent!0: PCIe not responding (all readings are all-ones)
@@ -238,9 +369,24 @@ fn a_device_that_was_there_is_lost_with_its_name_and_may_return() {
     let mut sampler = watching(&machine, false);
     std::fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
     std::fs::create_dir(machine.path("sys/class/tenstorrent")).unwrap();
+    std::fs::remove_file(machine.path("sys/bus/pci/devices/0000:01:00.0")).unwrap();
     let lost = sampler.sample();
     assert_eq!((lost.devices[0].state.name(), lost.devices[0].board.as_deref()), ("lost", Some("p150a")));
     std::fs::remove_dir(machine.path("sys/class/tenstorrent")).unwrap();
+    std::fs::rename(machine.path("away"), machine.path("sys/class/tenstorrent")).unwrap();
+    assert_eq!(sampler.sample().devices[0].state.name(), "ok");
+}
+
+#[test]
+fn a_device_whose_driver_was_unloaded_is_listed_once_under_its_name() {
+    let machine = p150a();
+    let mut sampler = watching(&machine, false);
+    std::fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
+    let snapshot = sampler.sample();
+    let listed: Vec<_> =
+        snapshot.devices.iter().map(|it| (it.id.to_string(), it.state.name(), it.board.as_deref())).collect();
+    assert_eq!(listed, [("0".to_owned(), "no driver", Some("p150a"))]);
+    assert_eq!(snapshot.devices[0].asic_temp, None, "no reading that is not its own");
     std::fs::rename(machine.path("away"), machine.path("sys/class/tenstorrent")).unwrap();
     assert_eq!(sampler.sample().devices[0].state.name(), "ok");
 }
@@ -485,9 +631,10 @@ fn what_went_over_pcie_is_summed_over_wraps_resets_and_absences() {
     assert_eq!(flits(), Some(200), "a wrap");
     machine.set(&(counters(5) + "0/tt_heartbeat = 3"));
     assert_eq!(flits(), Some(205), "a reset");
-    machine.set("0/tt_aiclk = 4294967295");
+    machine.set(HUNG);
     assert_eq!(flits(), Some(205), "a chip that does not respond");
-    machine.set(&(counters(2) + "0/tt_aiclk = 1350\n0/tt_heartbeat = 900"));
+    machine.set(support::P150A);
+    machine.set(&(counters(2) + "0/tt_heartbeat = 900"));
     assert_eq!(flits(), Some(207), "a reset between two samples");
     std::fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
     assert_eq!(flits(), Some(207), "a device that is gone");
@@ -682,6 +829,24 @@ fn holders_that_cannot_be_named_make_the_memory_unknown_and_not_zero() {
         assert_eq!((device.memory.dram_used, snapshot.faults.len()), (None, faults), "{pids}");
         assert_eq!(snapshot.processes, []);
     }
+}
+
+#[test]
+fn a_child_that_inherited_the_open_file_of_an_exited_process_is_named() {
+    let mut exited = std::process::Command::new("true").spawn().unwrap();
+    exited.wait().unwrap();
+    let machine = p150a().with(&format!("0/pids = {}", exited.id()));
+    machine.bytes("dev/tenstorrent/0", b"");
+    let node = std::fs::File::open(machine.path("dev/tenstorrent/0")).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("60").stdin(node).spawn().unwrap();
+    let mut sampler = machine.sampler(false);
+    for _ in 0..2 {
+        let snapshot = sampler.sample();
+        assert_eq!(snapshot.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [child.id()]);
+        assert_eq!((snapshot.devices[0].memory.untracked_processes, snapshot.faults), (1, vec![]));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -255,7 +255,7 @@ fn serials(before: &Device, now: &Device) -> String {
 fn weight_of(state: State) -> Weight {
     match state {
         State::Ok | State::Remote => Weight::Good,
-        State::Resetting | State::NoDriver => Weight::Warning,
+        State::NoTelemetry | State::Resetting | State::NoDriver => Weight::Warning,
         State::Hung | State::Silent | State::Lost => Weight::Bad,
     }
 }
@@ -270,6 +270,7 @@ fn why(earlier: &Device, device: &Device) -> &'static str {
         State::Silent => " (did not answer in time)",
         State::Lost => " (disappeared from the bus)",
         State::Resetting => " (reset in progress)",
+        State::NoTelemetry => " (the firmware has published none)",
         State::NoDriver => " (no driver is bound)",
         State::Ok | State::Remote => "",
     }

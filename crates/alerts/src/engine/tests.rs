@@ -125,6 +125,26 @@ fn a_device_that_is_lost_does_not_resolve_silently() {
 }
 
 #[test]
+fn a_chip_that_does_not_answer_neither_ends_nor_starts_a_hung_alert() {
+    let mut engine =
+        Engine::new(vec![rule("state == hung"), Rule { name: "mute".into(), ..rule("state == silent for 15s") }]);
+    let mut see = |now: u64, state: State| {
+        let device = Device { state, ..at(None) };
+        let notices = engine.observe(Duration::from_secs(now), &snapshot(now, vec![device]), &[]);
+        listed(&notices)
+    };
+    assert_eq!(see(0, State::Silent), "");
+    assert_eq!(see(1, State::Hung), "[hot device=0] firing since 1: device 0: hot (state hung)");
+    assert_eq!([see(2, State::Silent), see(3, State::Hung), see(4, State::Silent)], ["", "", ""]);
+    assert_eq!(see(19, State::Silent), "[mute device=0] firing since 19: device 0: mute (state silent)");
+    assert_eq!(see(400, State::Silent), "", "for however long");
+    assert!(
+        see(401, State::Ok)
+            .starts_with("[hot device=0] resolved since 1 until 401: device 0: resolved: hot (state ok)")
+    );
+}
+
+#[test]
 fn a_process_is_identified_by_its_start_and_resolves_at_once() {
     let mut engine = Engine::new(vec![Rule { process: Some("py*".into()), ..rule("process_dram > 1GiB") }]);
     let usage = Usage::measured(2 << 30, 0, 0, 0, 0);

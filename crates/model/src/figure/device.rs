@@ -62,6 +62,8 @@ figures! {
     HEARTBEAT("heartbeat", "Heartbeat", Count, field!(heartbeat)) {
         metric: Metric::gauge("ttmon_device_heartbeat"), rule: Some("heartbeat"),
     };
+    /// Whether the heartbeat was seen to count up. One reading alone proves nothing.
+    HEARTBEAT_VERIFIED("heartbeat_verified", "Heartbeat verified", YesNo, field!(heartbeat_verified));
     /// Shutdowns by critical temperature since the last power cycle (Blackhole).
     THERMAL_TRIPS("thermal_trips", "Thermal trips", Count, field!(thermal_trips)) { freshness: Freshness::Seldom };
     /// Shutdowns by critical temperature; a power cycle does not set it back while it is watched.

@@ -94,6 +94,7 @@ fn what_is_set_is_what_is_read() {
         let value = match (figure.unit, figure.words.first()) {
             (Unit::Text, Some(word)) => Value::text(*word),
             (Unit::Text, None) => Value::text("7"),
+            (Unit::YesNo, _) => Value::YesNo(true),
             (unit, _) if unit.is_whole() => Value::Whole(7),
             _ => Value::Real(7.0),
         };

@@ -2,7 +2,7 @@
 
 use super::Draft;
 use crate::telemetry::Reading;
-use model::{Board, Device, DeviceId, Memory, PciAddress, State};
+use model::{Board, Device, DeviceId, Link, Memory, PciAddress, State};
 use std::cmp::Reverse;
 use std::time::Instant;
 
@@ -25,16 +25,21 @@ impl Draft<'_> {
         lost.sort_by_key(|(_, (_, when))| Reverse(*when));
         for (address, (reading, when)) in lost {
             let known = &reading.device.id;
-            if self.devices.iter().all(|device| device.id != *known) {
-                self.add_reading(reading, *when, known.clone(), true);
-            } else if self.round.unbound.iter().all(|device| device.pci_address.as_ref() != Some(address)) {
-                // Its number is another device's now.
-                self.add_reading(reading, *when, DeviceId::NoDriver(address.clone()), true);
+            let is_taken = self.devices.iter().any(|device| device.id == *known);
+            // Its number may be another device's now.
+            let id = if is_taken { DeviceId::NoDriver(address.clone()) } else { known.clone() };
+            let mut unbound = self.round.unbound.iter_mut();
+            match unbound.find(|unbound| unbound.pci_address.as_ref() == Some(address)) {
+                Some(unbound) => {
+                    keep_name_and_totals(unbound, id, &reading.device);
+                    unbound.sample_age_seconds = Some((when.elapsed().as_secs_f64() * 1000.0).round() / 1000.0);
+                }
+                None => self.add_reading(reading, *when, id, true),
             }
         }
+        self.devices.append(&mut self.round.unbound);
         let remote: Vec<Device> = self.devices.iter().filter_map(remote_chip).collect();
         self.devices.extend(remote);
-        self.devices.append(&mut self.round.unbound);
         self.devices.sort_by(|a, b| a.id.cmp(&b.id));
     }
 
@@ -60,6 +65,17 @@ impl Draft<'_> {
     }
 }
 
+/// A device whose driver was unloaded keeps its number, its name and its totals.
+fn keep_name_and_totals(unbound: &mut Device, id: DeviceId, known: &Device) {
+    let Link { host_to_device_total, device_to_host_total, .. } = known.pcie.clone();
+    unbound.id = id;
+    unbound.board = known.board.clone();
+    unbound.serial = known.serial.clone();
+    unbound.asic_id = known.asic_id.clone();
+    unbound.thermal_trips_total = known.thermal_trips_total;
+    unbound.pcie = Link { host_to_device_total, device_to_host_total, ..Link::default() };
+}
+
 /// The chip behind this one, of which only its board and the memory of processes are known.
 fn remote_chip(device: &Device) -> Option<Device> {
     let (DeviceId::Local(n), board) = (&device.id, Board::named(device.board.as_deref()?)?) else { return None };
@@ -70,7 +86,7 @@ fn remote_chip(device: &Device) -> Option<Device> {
         arch: device.arch,
         board: device.board.clone(),
         serial: device.serial.clone(),
-        state: if device.state == State::Lost { State::Lost } else { State::Remote },
+        state: if matches!(device.state, State::Lost | State::NoDriver) { device.state } else { State::Remote },
         sample_age_seconds: device.sample_age_seconds,
         numa_node: device.numa_node,
         memory: Memory { dram_total, l1_total, ..Memory::default() },

@@ -43,20 +43,20 @@ use Folder::{Class, Hwmon, Pci};
 
 /// All attributes, in the order in which they are read.
 ///
-/// The clock comes first: on a chip that does not respond each read may stall, and one read is enough to know.
+/// The clock comes first: on a chip that does not respond each read may stall, and the config space then tells enough.
 pub static ATTRIBUTES: &[Attribute] = &[
     row(Class, "tt_aiclk", &figures::AICLK, Parse::Number(MEGAHERTZ)),
-    row(Class, "tt_heartbeat", &figures::HEARTBEAT, Parse::Number(Number::COUNT)),
+    row(Class, "tt_heartbeat", &figures::HEARTBEAT, Parse::Number(COUNT)),
     row(Hwmon, "temp1_input", &figures::ASIC_TEMP, Parse::Number(TEMPERATURE)),
     row(Hwmon, "power1_input", &figures::POWER, Parse::Number(MICROWATTS)),
     row(Hwmon, "fan1_input", &figures::FAN, Parse::Number(FAN_SPEED)),
     // Firmware 19.11 and later allows this limit to change at any time.
-    row(Hwmon, "power1_max", &figures::POWER_MAX, Parse::Number(MICROWATTS)),
+    row(Hwmon, "power1_max", &figures::POWER_MAX, Parse::Number(limit(MICROWATTS))),
     row(Hwmon, "in0_input", &figures::VCORE, Parse::Number(MILLIVOLTS)),
     row(Hwmon, "curr1_input", &figures::CURRENT, Parse::Number(MILLIAMPERES)),
     row(Class, "tt_axiclk", &figures::AXICLK, Parse::Number(MEGAHERTZ)),
     row(Class, "tt_arcclk", &figures::ARCCLK, Parse::Number(MEGAHERTZ)),
-    row(Class, "tt_therm_trip_count", &figures::THERMAL_TRIPS, Parse::Number(TRIPS)),
+    row(Class, "tt_therm_trip_count", &figures::THERMAL_TRIPS, Parse::Number(COUNT)),
     row(Pci, "current_link_speed", &figures::PCIE_GENERATION, Parse::Text(parse::link_speed)),
     row(Pci, "current_link_width", &figures::PCIE_WIDTH, Parse::Text(parse::link_width)),
     row(Class, "tt_card_type", &figures::BOARD, Parse::Text(parse::board_name)),
@@ -70,9 +70,9 @@ pub static ATTRIBUTES: &[Attribute] = &[
     wormhole("tt_arc_fw_ver", &figures::FIRMWARE_ARC),
     wormhole("tt_eth_fw_ver", &figures::FIRMWARE_ETHERNET),
     wormhole("tt_ttflash_ver", &figures::FIRMWARE_TT_FLASH),
-    row(Hwmon, "temp1_max", &figures::ASIC_TEMP_MAX, Parse::Number(MILLIDEGREES)),
-    row(Hwmon, "in0_max", &figures::VCORE_MAX, Parse::Number(Number { all_ones: Some(65_535), ..MILLIVOLTS })),
-    row(Hwmon, "curr1_max", &figures::CURRENT_MAX, Parse::Number(MILLIAMPERES)),
+    row(Hwmon, "temp1_max", &figures::ASIC_TEMP_MAX, Parse::Number(limit(MILLIDEGREES))),
+    row(Hwmon, "in0_max", &figures::VCORE_MAX, Parse::Number(limit(Number { all_ones: Some(65_535), ..MILLIVOLTS }))),
+    row(Hwmon, "curr1_max", &figures::CURRENT_MAX, Parse::Number(limit(MILLIAMPERES))),
     row(Pci, "max_link_speed", &figures::PCIE_MAX_GENERATION, Parse::Special(pcie::max_generation)),
     row(Pci, "max_link_width", &figures::PCIE_MAX_WIDTH, Parse::Special(pcie::max_width)),
 ];
@@ -82,7 +82,7 @@ const ALL_ONES: u64 = u32::MAX as u64;
 const ALL_ONES_KILO: u64 = 4_294_966_296;
 const ALL_ONES_MEGA: u64 = 4_293_967_296;
 
-const TRIPS: Number = Number { all_ones: Some(ALL_ONES), ..Number::COUNT };
+const COUNT: Number = Number { all_ones: Some(ALL_ONES), ..Number::COUNT };
 const MEGAHERTZ: Number = Number { all_ones: Some(ALL_ONES), plausible: 0..=9_999, ..Number::COUNT };
 const MILLIDEGREES: Number =
     Number { all_ones: Some(ALL_ONES_KILO), plausible: 0..=150_000, per_unit: 1e3, ..Number::COUNT };
@@ -95,6 +95,11 @@ const MILLIAMPERES: Number =
     Number { all_ones: Some(ALL_ONES_KILO), plausible: 0..=999_999, per_unit: 1e3, ..Number::COUNT };
 /// All-ones does not mean a chip that does not respond here: the firmware says that it controls no fan.
 const FAN_SPEED: Number = Number { absent: Some(ALL_ONES), plausible: 0..=29_999, ..Number::COUNT };
+
+/// A firmware that knows no limit says 0.
+const fn limit(number: Number) -> Number {
+    Number { absent: Some(0), ..number }
+}
 
 const fn row(folder: Folder, file: &'static str, figure: &'static Figure<Device>, parse: Parse) -> Attribute {
     Attribute { folder, file, figure, label: 0, only: None, parse }
@@ -115,6 +120,7 @@ impl Attribute {
             Parse::Number(number) => parse::read(folder, self.file, |text| number.parse(text), &mut buffer, trouble),
             Parse::Text(parse) => parse::read(folder, self.file, parse, &mut buffer, trouble),
         });
+        trouble.values += u32::from(self.folder != Pci && value.is_some());
         (self.figure.set)(device, self.label, &value.unwrap_or(Value::Absent));
     }
 }

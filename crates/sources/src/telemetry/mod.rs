@@ -51,6 +51,8 @@ pub(crate) struct DeviceReader {
     known: Option<Device>,
     /// When what changes seldom was read.
     seldom_read: Option<Instant>,
+    /// Whether something that stays the same could not be read.
+    fixed_failed: bool,
     heartbeat: Heartbeat,
     traffic: TrafficReader,
     totals: Totals,
@@ -85,6 +87,7 @@ impl DeviceReader {
             fixed: Device { pci_address: Some(link.address.clone()), ..Device::new(DeviceId::Local(n)) },
             known: None,
             seldom_read: None,
+            fixed_failed: false,
             heartbeat: Heartbeat::default(),
             traffic: before.map(|reader| reader.traffic.reopened()).unwrap_or_default(),
             totals,
@@ -125,13 +128,22 @@ impl DeviceReader {
         let mut trouble = Trouble::default();
         let mut device = self.fixed.clone();
         let known = self.known.take();
+        if self.is_seldom_due(mode) || known.as_ref().is_some_and(|known| known.state != State::Ok) {
+            // Attributes come when the firmware publishes its telemetry, which may be long after the device.
+            let folders = ATTRIBUTES.iter().filter_map(|row| Some((self.folder(row)?, row.file)));
+            folders.for_each(|(folder, file)| folder.look_again(file));
+        }
         self.read_changing(&mut device, mode, &mut trouble);
-        if !trouble.all_ones {
+        if !state::is_unresponsive(&trouble) {
             self.read_due(&mut device, known.as_ref(), mode, &mut trouble);
         }
-        let heartbeat_stopped = self.heartbeat.has_stopped(device.heartbeat, Instant::now());
+        let heartbeat_stopped = self.heartbeat.take(&mut device, Instant::now());
         device.state = state::decide(&device, &trouble, heartbeat_stopped);
         if let Some(reason) = state::reason(device.state, &trouble) {
+            if state::is_unresponsive(&trouble) {
+                // One reason says it all.
+                trouble.faults.clear();
+            }
             trouble.add(self.class.path(), reason);
         }
         if self.totals.begin(device.serial_number()) {
@@ -146,23 +158,34 @@ impl DeviceReader {
         self.finish(device, trouble, known)
     }
 
-    /// Reads what changes all the time. Stops at the first sign that the chip does not respond.
+    /// Reads what changes all the time. Stops when the chip does not respond: each read may stall.
     fn read_changing(&mut self, device: &mut Device, mode: ReadMode, trouble: &mut Trouble) {
         if self.may_be_removed(mode) {
             self.hwmon.take_if(|hwmon| hwmon.is_removed());
         }
         for row in rows(|freshness| freshness == Freshness::Sample) {
             self.read_row(row, device, trouble);
-            if trouble.all_ones {
+            if trouble.all_ones == 1 && trouble.values == 0 {
+                trouble.bus_is_dead = self.bus_is_dead();
+            }
+            if state::is_unresponsive(trouble) {
                 return;
             }
         }
         // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.
-        if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data == 0 {
+        if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data + trouble.all_ones == 0 {
             self.hwmon = find_hwmon(&self.pci);
             let sensors = rows(|freshness| freshness == Freshness::Sample).filter(|row| row.folder == Folder::Hwmon);
             sensors.for_each(|row| self.read_row(row, device, trouble));
         }
+        if trouble.values + trouble.no_data == 0 {
+            trouble.bus_is_dead = self.bus_is_dead();
+        }
+    }
+
+    /// Whether the PCI config space reads all-ones, from the vendor's id at its start. It answers without the firmware.
+    fn bus_is_dead(&self) -> bool {
+        self.pci.read_start("config", &mut [0; 2]).is_ok_and(|vendor| vendor == [0xFF; 2])
     }
 
     /// Reads the other attributes if they are due, which all are after a reset.
@@ -172,9 +195,10 @@ impl DeviceReader {
             // A reset may have left an old node behind a new one.
             self.hwmon = find_hwmon(&self.pci);
         }
+        let is_due = self.fixed_failed || self.is_seldom_due(mode);
         self.read_seldom(device, unchanged, mode, trouble);
-        if unchanged.is_none() {
-            self.read_fixed(device, trouble);
+        if unchanged.is_none() || is_due {
+            self.read_fixed(device, unchanged.is_some(), trouble);
         }
     }
 
@@ -199,26 +223,35 @@ impl DeviceReader {
         }
     }
 
-    /// Reads what stays the same until a reset. The next samples begin with it.
-    fn read_fixed(&mut self, device: &mut Device, trouble: &mut Trouble) {
+    /// Reads what stays the same until a reset, or what is `missing` of it: attributes may come one after the other while a chip
+    /// boots. The next samples begin with it.
+    fn read_fixed(&mut self, device: &mut Device, missing: bool, trouble: &mut Trouble) {
+        let faults = trouble.faults.len();
         for row in rows(|freshness| freshness == Freshness::Fixed) {
-            self.read_row(row, device, trouble);
-            row.figure.copy(device, &mut self.fixed);
+            if !missing || row.figure.value(&self.fixed).is_none() {
+                self.read_row(row, device, trouble);
+                row.figure.copy(device, &mut self.fixed);
+            }
         }
+        // What went wrong is tried, and reported, every time.
+        self.fixed_failed = trouble.faults.len() > faults;
     }
 
     fn read_row(&self, row: &Attribute, device: &mut Device, trouble: &mut Trouble) {
-        let folder = match row.folder {
+        row.read(self.folder(row), device, trouble);
+    }
+
+    fn folder(&self, row: &Attribute) -> Option<&Dir> {
+        match row.folder {
             Folder::Class => Some(&self.class),
             Folder::Hwmon => self.hwmon.as_ref(),
             Folder::Pci => Some(&self.pci),
-        };
-        row.read(folder, device, trouble);
+        }
     }
 
     /// A device that cannot answer keeps the identity that it had, and shows no readings that are not its own.
     fn finish(&mut self, mut device: Device, trouble: Trouble, known: Option<Device>) -> Reading {
-        if trouble.all_ones {
+        if state::is_unresponsive(&trouble) {
             device = Device { state: device.state, pci_address: device.pci_address, ..Device::new(device.id) };
         }
         if device.state != State::Ok {

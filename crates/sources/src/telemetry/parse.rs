@@ -80,7 +80,10 @@ pub(crate) fn read<'a>(
     match parse(folder.text(file, buffer, trouble)?) {
         Parsed::Value(value) => return Some(value),
         Parsed::Absent => {}
-        Parsed::AllOnes => trouble.all_ones = true,
+        Parsed::AllOnes => {
+            trouble.all_ones += 1;
+            trouble.add(&folder.path_of(file), "all-ones, which is not a measurement");
+        }
         Parsed::Wrong(reason) => trouble.add(&folder.path_of(file), reason),
     }
     None
@@ -108,6 +111,8 @@ pub(crate) fn hex_id(text: &str) -> Parsed<'_> {
 /// A firmware version: numbers with dots between.
 pub(crate) fn version(text: &str) -> Parsed<'_> {
     match Version::parse(text) {
+        // The firmware was not told its version.
+        Some(Version([0, 0, 0, 0])) => Parsed::Absent,
         Some(_) => Parsed::Value(Value::text(text)),
         None if text.starts_with("255.") => Parsed::AllOnes,
         None => Parsed::Wrong(format!("not a version: {text:?}")),

@@ -7,6 +7,7 @@ use super::parse::{self, Parsed};
 use crate::dir::{Dir, Trouble};
 use model::figure::Value;
 use model::{Counters, Device};
+use std::time::Instant;
 
 /// The best PCIe generation of slot and card.
 pub(crate) fn max_generation(pci: &Dir, device: &Device, trouble: &mut Trouble) -> Option<Value<'static>> {
@@ -36,15 +37,20 @@ fn best(
 }
 
 /// All twelve counters, or none: a rate needs them all.
-pub(crate) fn counters(folder: &Dir, heartbeat: Option<u32>, trouble: &mut Trouble) -> Option<Counters> {
-    let mut read = |names: [&str; 6]| -> Option<[u32; 6]> {
-        let mut values = [0; 6];
-        for (value, name) in values.iter_mut().zip(names) {
-            *value = folder.number(name, u32::MAX.into(), trouble)? as u32;
-        }
-        Some(values)
-    };
-    Some(Counters { host_to_device: read(HOST_TO_DEVICE)?, device_to_host: read(DEVICE_TO_HOST)?, heartbeat })
+pub(crate) fn counters(
+    folder: &Dir,
+    began: Instant,
+    heartbeat: Option<u32>,
+    trouble: &mut Trouble,
+) -> Option<Counters> {
+    let mut counters = Counters { heartbeat, ..Counters::default() };
+    let Counters { host_to_device, device_to_host, delays, .. } = &mut counters;
+    let values = host_to_device.iter_mut().chain(device_to_host).zip(delays.as_flattened_mut());
+    for ((value, delay), name) in values.zip(HOST_TO_DEVICE.into_iter().chain(DEVICE_TO_HOST)) {
+        *value = folder.number(name, u32::MAX.into(), trouble)? as u32;
+        *delay = began.elapsed();
+    }
+    Some(counters)
 }
 
 // "mst": the PCIe tile acts for the host. "slv": a core of the chip reads or writes host memory.

@@ -35,7 +35,7 @@ impl TrafficReader {
         // enough.
         let is_recent = |(_, then): &(Counters, Instant)| now - *then < mode.rate_period();
         if device.state != State::Ok || !self.earlier.as_ref().is_some_and(is_recent) {
-            let later = self.counters(class, device, trouble).map(|counters| (counters, now));
+            let later = self.counters(class, now, device, trouble).map(|counters| (counters, now));
             totals.add_traffic(later, device);
             self.rates = self.rates_until(later.as_ref(), device);
             self.earlier = later;
@@ -45,12 +45,12 @@ impl TrafficReader {
     }
 
     /// During a reset the counters answer garbage without an error.
-    fn counters(&mut self, class: &Dir, device: &Device, trouble: &mut Trouble) -> Option<Counters> {
+    fn counters(&mut self, class: &Dir, now: Instant, device: &Device, trouble: &mut Trouble) -> Option<Counters> {
         if self.folder.is_none() {
             self.folder = class.open_dir("pcie_perf_counters").ok();
         }
         let folder = self.folder.as_ref().filter(|_| device.state == State::Ok)?;
-        pcie::counters(folder, device.heartbeat, trouble)
+        pcie::counters(folder, now, device.heartbeat, trouble)
     }
 
     fn rates_until(&self, later: Option<&(Counters, Instant)>, device: &Device) -> Traffic {

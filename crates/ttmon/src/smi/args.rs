@@ -18,6 +18,9 @@ pub struct SmiArgs {
     /// Stop after N times (default interval: 1 second)
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+    /// Read twice, 250 ms apart, to verify that the firmware heartbeat counts up
+    #[arg(long, conflicts_with_all = ["watch", "loop_seconds", "loop_ms", "count"])]
+    pub verify: bool,
     /// Only these devices: number, PCI address, serial or ASIC id, separated by commas
     #[arg(short, long = "id", value_name = "DEVICE", value_delimiter = ',', global = true)]
     pub id: Vec<String>,

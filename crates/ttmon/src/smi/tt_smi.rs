@@ -86,7 +86,8 @@ fn device_info(device: &Device) -> Object {
     ])
 }
 
-/// The raw telemetry words, as far as the driver's figures are the words themselves.
+/// The raw telemetry words, as far as the driver's figures are the words themselves. It rounds the temperature, and splits
+/// Wormhole's words of power and current: these are not known.
 fn smbus(device: &Device) -> Object {
     let number = |value: Option<f64>| value.map(|value| value.round() as u64);
     let version = |text: &Option<Arc<str>>| text.as_deref().and_then(packed);
@@ -107,9 +108,6 @@ fn smbus(device: &Device) -> Object {
             ("ARC0_FW_VERSION", version(&firmware.arc)),
             ("ETH_FW_VERSION", firmware.ethernet.as_deref().and_then(packed_ethernet)),
             ("DM_BL_FW_VERSION", version(&firmware.dm_bootloader)),
-            ("ASIC_TEMPERATURE", device.asic_temp.filter(|v| v.0 >= 0.0).map(|v| (v.0 * 16.0) as u64)),
-            ("TDP", halves(power_max, power)),
-            ("TDC", halves(current_max, current)),
             ("TT_FLASH_VERSION", version(&firmware.tt_flash)),
             ("FW_BUNDLE_VERSION", version(&firmware.bundle)),
         ]);
@@ -118,7 +116,6 @@ fn smbus(device: &Device) -> Object {
         words.extend([
             ("TDP", number(power)),
             ("TDC", number(current)),
-            ("ASIC_TEMPERATURE", device.asic_temp.map(|v| sixteen_sixteen(v.0))),
             ("AICLK", device.aiclk.map(|v| v.0.into())),
             ("FLASH_BUNDLE_VERSION", version(&firmware.bundle)),
             ("TIMER_HEARTBEAT", device.heartbeat.map(Into::into)),
@@ -269,19 +266,6 @@ fn packed(version: &str) -> Option<u64> {
 fn packed_ethernet(version: &str) -> Option<u64> {
     let [major, minor, patch, _] = model::Version::parse(version)?.0.map(u64::from);
     Some((major << 16) | (minor << 12) | patch)
-}
-
-/// Limit and value in the two halves of a word.
-fn halves(high: Option<f64>, low: Option<f64>) -> Option<u64> {
-    Some(((high?.round() as u64) << 16) | low?.round() as u64)
-}
-
-/// Signed, with 16 bits behind the point: the smallest word that the driver prints as this temperature.
-fn sixteen_sixteen(celsius: f64) -> u64 {
-    let milli = (celsius * 1000.0).round() as i64;
-    let (whole, fraction) = (milli.div_euclid(1000), milli.rem_euclid(1000));
-    let word = (whole << 16) | ((fraction * 65_536 + 999) / 1000);
-    u64::from(word as u32)
 }
 
 /// Indented by four, as Python does.

@@ -127,7 +127,8 @@ fn worst(host: &HostView, devices: &[Device]) -> (Need, Option<String>) {
     };
     let old = || is_old(host).then(|| format!("nothing new for {:.0} s", host.age.unwrap_or_default().as_secs_f64()));
     let none = || (devices.is_empty()).then(|| "no device".to_owned());
-    let warning = firing(false).or_else(|| in_state(&[State::Resetting, State::NoDriver])).or_else(critical);
+    let warning =
+        firing(false).or_else(|| in_state(&[State::Resetting, State::NoTelemetry, State::NoDriver])).or_else(critical);
     let warning = warning.or_else(old).or_else(none);
     if warning.is_some() {
         return (Need::Warning, warning);
@@ -144,6 +145,7 @@ fn worst(host: &HostView, devices: &[Device]) -> (Need, Option<String>) {
 fn state(state: State) -> &'static str {
     match state {
         State::NoDriver => "without a driver",
+        State::NoTelemetry => "without telemetry",
         other => other.name(),
     }
 }

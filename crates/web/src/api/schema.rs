@@ -94,7 +94,7 @@ fn property<S>(figure: &Figure<S>) -> Value {
         _ => "number",
     };
     let mut property = json!({ "description": figure.help });
-    let may_be_null = !figure.always && figure.unit != Unit::YesNo;
+    let may_be_null = !figure.always;
     if !figure.words.is_empty() {
         let null = may_be_null.then_some(Value::Null);
         property["enum"] = figure.words.iter().map(|word| json!(word)).chain(null).collect();

@@ -1,6 +1,7 @@
 //! Processes, buffers and exited processes, as far as there is room.
 
 use super::{AT_LEAST, LIST_FRAME, LISTED, age, joined};
+use crate::figures::no_process;
 use crate::grid::{Cell, Column, Page};
 use crate::memory::view::{Buffer, Death, Holder, View};
 use crate::style::{Style, Tone};
@@ -62,7 +63,8 @@ impl Lists {
         } else if view.processes.is_empty() && view.report.is_none() && style.rows.is_none() {
             rule(page);
             let inner = style.columns - 2;
-            page.line(&[style.cell(" No process uses a device", inner, Align::Left, Tone::Plain)]);
+            let text = no_process(view.chips.iter().any(|chip| chip.untracked_processes > 0));
+            page.line(&[style.cell(&format!(" {text}"), inner, Align::Left, Tone::Plain)]);
         }
         if buffers > 0 {
             rule(page);

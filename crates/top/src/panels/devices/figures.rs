@@ -54,6 +54,7 @@ pub fn brief_state(state: DeviceState, columns: u16) -> &'static str {
         DeviceState::Ok => "old",
         DeviceState::Resetting if columns < 9 => "reset",
         DeviceState::NoDriver if columns < 9 => "driver",
+        DeviceState::NoTelemetry if columns < 12 => "no data",
         state => state.name(),
     }
 }

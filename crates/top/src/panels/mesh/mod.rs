@@ -113,9 +113,8 @@ fn draw_title(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     if hidden > 0 {
         line.push(Piece::right(format!("{hidden} not in view"), Tone::Warning, 1));
     }
-    let states =
-        [DeviceState::Hung, DeviceState::Lost, DeviceState::NoDriver, DeviceState::Silent, DeviceState::Resetting];
-    for sick in states {
+    use DeviceState::{Hung, Lost, NoDriver, NoTelemetry, Resetting, Silent};
+    for sick in [Hung, Lost, NoDriver, NoTelemetry, Silent, Resetting] {
         let count = state.devices().iter().filter(|device| device.state == sick).count();
         let tone = Tone::of_state(sick);
         if count > 0 {

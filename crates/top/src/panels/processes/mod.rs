@@ -9,6 +9,7 @@ use crate::paint::{Buffer, Rect, Style, Tone, cell, fill, put};
 use crate::rows::{Branch, ColumnWidths};
 use crate::state::TopState;
 use model::Process;
+use show::figures::no_process;
 
 pub use act::{act, mouse, select};
 pub use cells::duration;
@@ -113,7 +114,7 @@ pub fn placed(state: &TopState, area: Rect) -> Vec<PlacedColumn> {
 fn why_empty(state: &TopState) -> &'static str {
     match state.rows.all_len() {
         _ if state.snapshot().taken_at.0 == 0 => "no sample yet",
-        0 => "no process uses a device",
+        0 => no_process(state.devices().iter().any(|it| it.foreign_holders + it.memory.untracked_processes > 0)),
         _ => "No process matches the filter (Esc or /: change it)",
     }
 }

@@ -80,7 +80,11 @@ fn the_table_shows_the_more_the_wider_it_is() {
 fn an_empty_table_says_why() {
     let empty = || Snapshot { processes: vec![], ..example::machine() };
     assert_eq!(drawn(&TopState::new(TopSettings::default(), true), 40, 3).lines().last(), Some(" no sample yet"));
-    assert_eq!(drawn(&usual(empty()), 40, 3).lines().last(), Some(" no process uses a device"));
+    let mut machine = empty();
+    let last = |machine: &Snapshot| drawn(&usual(machine.clone()), 40, 3).lines().last().map(str::to_owned);
+    assert_eq!(last(&machine).as_deref(), Some(" Used by processes that cannot be named"));
+    machine.devices.iter_mut().for_each(|device| device.memory.untracked_processes = 0);
+    assert_eq!(last(&machine).as_deref(), Some(" No process uses a device"));
     let mut state = usual(example::machine());
     press(&mut state, &[KeyCode::Char('/'), KeyCode::Char('z'), KeyCode::Char('z'), KeyCode::Enter]);
     expect![[r#"

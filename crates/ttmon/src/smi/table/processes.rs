@@ -2,6 +2,7 @@
 
 use crate::smi::process_row::ProcessRow;
 use model::{Bytes, MemoryKind, Runtime, Snapshot, Source};
+use show::figures::no_process;
 use show::grid::{Cell, Column, Page};
 use show::style::{Style, Tone};
 use show::text::{Align, clean, cut};
@@ -21,7 +22,9 @@ pub fn draw(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     page.text.push('\n');
     page.rule(&[inner], glyphs.horizontal, glyphs.top);
     if rows.is_empty() {
-        page.line(&[style.cell(" No process uses a device", inner, Align::Left, Tone::Plain)]);
+        let mut devices = machines.iter().flat_map(|(_, snapshot)| &snapshot.devices);
+        let text = no_process(devices.any(|device| device.foreign_holders + device.memory.untracked_processes > 0));
+        page.line(&[style.cell(&format!(" {text}"), inner, Align::Left, Tone::Plain)]);
         page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
         return;
     }

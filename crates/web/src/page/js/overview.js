@@ -58,7 +58,7 @@ export function make() {
     cards.className = isRich ? "cards" : "heat";
     keyed(cards, devices.map((device) => ({ device, trend, range, isRich })), ({ device }) => `${device.id} ${isRich}`, ({ device }) => (isRich ? card(device) : small(device)));
     keyed(largest.body, largestOf(snapshot).slice(0, most), (row) => row.pid, () => processRow(columns, textsOf, {}));
-    put(none, processes.length ? "" : "No process uses a device.");
+    put(none, processes.length ? "" : "No process to show.");
     largest.node.hidden = !processes.length;
     keyed(events, happened.slice(-most).reverse(), (event) => event.seq, eventRow);
     nothing.hidden = happened.length > 0;

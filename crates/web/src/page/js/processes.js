@@ -156,7 +156,7 @@ export function make() {
     attr(input, "aria-invalid", problem ? "true" : null);
     put(note, problem || (text ? `${rows.length} of ${all.length}` : `${all.length} in all`));
     note.classList.toggle("critical", problem !== "");
-    put(empty, rows.length ? "" : all.length ? "No process matches the filter." : "No process uses a device.");
+    put(empty, rows.length ? "" : all.length ? "No process matches the filter." : "No process to show.");
   };
   return { node, update, focus: () => input.select() };
 }
