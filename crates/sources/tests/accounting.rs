@@ -289,7 +289,7 @@ fn counts_of_a_device_are_read_with_every_sample_and_looked_for_once_a_minute() 
     }
     fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();
     let lost = sampler.sample();
-    assert_eq!((lost.devices[0].state.name(), lost.devices[0].memory.dram_used), ("lost", None));
+    assert_eq!((lost.devices[0].state.name(), lost.devices[0].memory.dram_used), ("no driver", None));
 }
 
 /// A machine's sampler, and how often a file whose path has these words was read.
