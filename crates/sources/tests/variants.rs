@@ -127,7 +127,7 @@ fn a_wormhole_whose_telemetry_comes_late_and_in_parts_gets_its_name() {
         assert_eq!(sampler.sample().devices[0].state.name(), "no telemetry");
     }
     machine.set(
-        "0/tt_serial = 0100014511800001\n0/tt_aiclk = 500\n0/tt_arc_fw_ver = 2.37.0.0\n0/hwmon2/temp1_input = 51250",
+        "0/tt_serial = 0100014511800001\n0/tt_aiclk = 500\n0/tt_arc_fw_ver = 2.37.0.0\n0/hwmon2/temp1_input = 51250\n0/hwmon2/temp1_max = 75000",
     );
     let device = sampler.sample().devices.remove(0);
     assert_eq!((device.state.name(), device.aiclk.unwrap().0, device.asic_temp.unwrap().0), ("ok", 500, 51.25));
@@ -135,7 +135,7 @@ fn a_wormhole_whose_telemetry_comes_late_and_in_parts_gets_its_name() {
         (device.serial.as_deref(), device.firmware.arc.as_deref()),
         (Some("0100014511800001"), Some("2.37.0.0"))
     );
-    machine.set("0/tt_card_type = n300\n0/hwmon2/temp1_max = 75000");
+    machine.set("0/tt_card_type = n300");
     std::thread::sleep(Duration::from_millis(5100));
     let snapshot = sampler.sample();
     let device = &snapshot.devices[0];
