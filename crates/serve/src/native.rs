@@ -21,6 +21,7 @@ use watch::rules::RulesReply;
 pub struct NativeConnection {
     pub socket: OwnedFd,
     pub pid: u32,
+    pub uid: u32,
     frames: Frames,
     /// Which version it speaks. Absent until it has greeted.
     version: Option<u32>,
@@ -57,10 +58,11 @@ const FRESH: Duration = Duration::from_millis(100);
 const TURN: usize = 16;
 
 impl NativeConnection {
-    pub fn new(socket: OwnedFd, pid: u32) -> NativeConnection {
+    pub fn new(socket: OwnedFd, pid: u32, uid: u32) -> NativeConnection {
         NativeConnection {
             socket,
             pid,
+            uid,
             frames: Frames::up_to(LONGEST_REQUEST),
             version: None,
             file: None,

@@ -233,7 +233,8 @@ impl ServiceState {
     pub fn device_info(&self, number: i32) -> DeviceInfo {
         let devices = merge::number_of_chips(&self.sample.devices);
         let Some(device) = merge::chip_of_number(&self.sample.devices, number) else {
-            return DeviceInfo { devices, ..DeviceInfo::default() };
+            // What all of them are is known, if there are any.
+            return DeviceInfo { devices, is_available: number == -1 && devices > 0, ..DeviceInfo::default() };
         };
         let bytes = |bytes: Option<model::Bytes>| bytes.map_or(0, |bytes| bytes.0);
         let (total_dram, total_l1) = (bytes(device.memory.dram_total), bytes(device.memory.l1_total));
