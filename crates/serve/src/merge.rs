@@ -1,6 +1,7 @@
 //! Puts what the service alone knows into a sample: what processes have reported, books that were handed over, and exits.
 //! Of two sources for one process on one chip the better counts, never the sum.
 
+use ledger::poc::ClientAccount;
 use model::{Bytes, Device, DeviceId, Held, Memory, Process, Snapshot, Source, State, Usage};
 
 /// Takes a process that has exited out of a sample, with its bytes.
@@ -99,6 +100,31 @@ pub fn reported(id: DeviceId, kinds: ledger::poc::Kinds) -> Held {
     let [dram, l1, l1_small, trace, cb, kernel] = kinds;
     let usage = Usage { kernel: Some(Bytes(kernel)), ..Usage::measured(dram, l1, l1_small, trace, cb) };
     Held { usage, source: Some(Source::Reported), ..Held::new(id) }
+}
+
+/// What a process has reported, by the number of the device, and why the rest of it is not counted.
+pub fn accepted(account: &ClientAccount, devices: &[Device]) -> (Vec<(i32, Held)>, Vec<String>) {
+    let (mut all, mut why, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, kinds) in account.totals() {
+        let Some(device) = chip_of_number(devices, number) else {
+            unknown.push(number);
+            continue;
+        };
+        let held = reported(device.id.clone(), kinds);
+        match too_much(&held, devices) {
+            None => all.push((number, held)),
+            Some(kind) => why.push(format!("reports more {kind} than device {} has", held.id)),
+        }
+    }
+    // One line, however many devices a process reports.
+    if let [number, others @ ..] = &unknown[..] {
+        let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        why.push(format!("reports memory of unknown device {number}{others}"));
+    }
+    if account.refused > 0 {
+        why.push(format!("reported {} buffers too many: they are not counted", account.refused));
+    }
+    (all, why)
 }
 
 /// The chip that clients of the proof of concept call by a number: tt-metal counts in the order of PCI addresses, and remote

@@ -177,7 +177,8 @@ impl PocPeer {
         let result = if request.device < 0 {
             Err(format!("there is no device {}", request.device))
         } else {
-            match state.accounts.apply(key, request) {
+            let user = state.processes.all.get(&key).and_then(|live| live.identity.uid);
+            match state.accounts.apply(key, user.unwrap_or(self.uid), request) {
                 // It may have been allocated before the service was there.
                 Ok(()) | Err(AccountRefusal::Unknown(_)) => Ok(()),
                 Err(refusal) => Err(refusal.to_string()),

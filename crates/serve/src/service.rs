@@ -3,7 +3,7 @@
 use super::native::{NativeConnection, PATIENCE, ServiceAnswer};
 use super::poc::{AfterMessage, PocConnection};
 use super::poller::Token;
-use super::service_state::ServiceState;
+use super::service_state::{ServiceState, most_buffers};
 use super::socket::UnixListenSocket;
 use ::alerts::Delivery;
 use ::alerts::log::{LogLevel, log};
@@ -113,7 +113,7 @@ impl Service {
 
     /// Changes the limits. What exceeds them already may stay.
     pub fn set_limits(&mut self, limits: ServiceLimits) {
-        self.state.accounts.set_most_buffers(limits.buffers_per_process);
+        self.state.accounts.set_most(most_buffers(&limits));
         self.state.exits.set_most(limits.deaths);
         self.limits = limits;
     }

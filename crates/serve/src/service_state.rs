@@ -7,7 +7,7 @@ use super::merge;
 use super::poller::Poller;
 use alerts::log::{LogLevel, log};
 use ledger::book::BookError;
-use ledger::poc::{Accounts, DeviceInfo, Kinds};
+use ledger::poc::{Accounts, DeviceInfo, Kinds, MostBuffers};
 use ledger::wire::Wanted;
 use model::figure::process::HELD_BYTES;
 use model::{Arch, Fault, Held, Process, Snapshot, Source};
@@ -42,7 +42,7 @@ pub struct ServiceState {
 
 impl ServiceState {
     pub fn new(poller: Poller, limits: &ServiceLimits, watch: RuleWatch, sample: Snapshot) -> ServiceState {
-        let accounts = Accounts::new(limits.buffers_per_process);
+        let accounts = Accounts::new(most_buffers(limits));
         let exits = Exits::up_to(limits.deaths);
         let empty = Snapshot { processes: Vec::new(), ..sample.clone() };
         let mut state = ServiceState {
@@ -150,27 +150,9 @@ impl ServiceState {
         let mut snapshot = self.with_books();
         for (key, account) in self.accounts.iter() {
             let Some(live) = self.processes.all.get(key) else { continue };
-            let (mut all, mut unknown) = (Vec::new(), Vec::new());
-            for (number, kinds) in account.totals() {
-                let Some(device) = merge::chip_of_number(&snapshot.devices, number) else {
-                    unknown.push(number);
-                    continue;
-                };
-                let held = merge::reported(device.id.clone(), kinds);
-                match merge::too_much(&held, &snapshot.devices) {
-                    None => all.push(held),
-                    Some(kind) => {
-                        let reason = format!("reports more {kind} than device {} has", held.id);
-                        snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));
-                    }
-                }
-            }
-            // One line, however many devices a process reports.
-            if let [number, others @ ..] = &unknown[..] {
-                let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-                let reason = format!("reports memory of unknown device {number}{others}");
-                snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));
-            }
+            let (all, why) = merge::accepted(account, &snapshot.devices);
+            let all: Vec<Held> = all.into_iter().map(|(_, held)| held).collect();
+            snapshot.faults.extend(why.into_iter().map(|why| Fault::new(format!("/proc/{}", key.0), why)));
             if !all.is_empty() {
                 merge::overlay(&mut snapshot, &live.identity.process, all);
             }
@@ -258,27 +240,26 @@ impl ServiceState {
 
     /// Live buffers of all processes.
     pub fn buffers(&self, wanted: &Wanted) -> BufferPage {
-        let (mut all, mut unlisted, mut faults) = (Vec::new(), 0, Vec::new());
+        let mut page = BufferPage::new(wanted, now());
         let devices = &self.sample.devices;
         for (key, live) in self.processes.all.iter().filter(|(key, _)| wanted.pid.is_none_or(|pid| key.0 == pid)) {
             let from_book = live.book.as_ref().map(|file| {
                 let book = book_in(file)?;
-                buffers::add_book(&mut all, key.0, file, &book, devices)?;
-                unlisted = book.untabled.saturating_add(unlisted);
+                buffers::add_book(&mut page, key.0, file, &book, devices)?;
+                page.unlisted = book.untabled.saturating_add(page.unlisted);
                 Ok::<(), BookError>(())
             });
             // A book is better than reports.
             match from_book {
                 Some(Ok(())) => continue,
-                Some(Err(error)) => faults.push(format!("the book of pid {}: {error}", key.0)),
+                Some(Err(error)) => page.faults.push(format!("the book of pid {}: {error}", key.0)),
                 None => {}
             }
             if let Some(account) = self.accounts.get(*key) {
-                buffers::add_account(&mut all, key.0, account, devices);
+                buffers::add_account(&mut page, key.0, account, devices, |_| true);
+                page.unlisted = account.refused.saturating_add(page.unlisted);
             }
         }
-        let mut page = buffers::page(all, wanted, now());
-        (page.unlisted, page.faults) = (unlisted, faults);
         page
     }
 
@@ -303,6 +284,10 @@ impl ServiceState {
             }
         }
     }
+}
+
+pub fn most_buffers(limits: &ServiceLimits) -> MostBuffers {
+    MostBuffers { process: limits.buffers_per_process, user: limits.buffers_per_user }
 }
 
 fn kinds(held: &Held) -> Kinds {

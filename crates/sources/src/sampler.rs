@@ -221,7 +221,7 @@ fn outdated_maps(shm: &Shm, processes: &BTreeMap<u32, ProcessFacts>, began: Inst
 /// The regions that only their processes can show: those of a container, and those that were removed.
 fn find_private_regions(shm: &mut Shm, processes: &BTreeMap<u32, ProcessFacts>, trouble: &mut Trouble) {
     for (pid, facts) in processes {
-        for (inode, number) in facts.maps.iter().flat_map(|maps| &maps.regions) {
+        for (inode, number) in facts.maps.iter().flat_map(|maps| &maps.regions).take(shm::MOST_REGIONS) {
             if !shm.regions.contains_key(inode) {
                 let found = shm::find_of_process(*pid, *inode, *number, trouble);
                 shm.regions.extend(found.map(|found| (*inode, found)));

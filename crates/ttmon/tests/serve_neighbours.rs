@@ -7,9 +7,19 @@ mod support;
 use sim::tree::Chip;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use support::Machine;
+use std::process::{Command, Stdio};
 use support::harness::needs_root;
 use support::service::{Service, wait_for};
+use support::{Machine, TTMON};
+
+struct KillOnDrop(std::process::Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
@@ -141,4 +151,103 @@ fn all_devices_together_are_available_if_there_are_any() {
     let mut client = service.python();
     assert_eq!(client.ask("info -1"), [0, 0, 0, 0, 0, 0, 1, 2]);
     assert_eq!(client.ask("info 7"), [0, 0, 0, 0, 0, 0, 0, 2]);
+}
+
+/// What the service itself says its pid is: the process that was started only waits for it.
+fn anonymous_kib(service: &Service) -> u64 {
+    let log = service.log();
+    let pid = log.split("event=ready").nth(1).unwrap().split("pid=").nth(1).unwrap().split_whitespace().next().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    anonymous.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn the_buffers_of_one_user_take_so_much_room_and_those_left_out_are_counted() {
+    let service = service_with("");
+    let mut client = connect(&service);
+    let before = anonymous_kib(&service);
+    for batch in 0..60 {
+        let messages: Vec<u8> = (0..10_000).flat_map(|n| allocate(1, batch * 10_000 + n, 144)).collect();
+        client.write_all(&messages).unwrap();
+    }
+    assert_eq!(query(&mut client, 144), 250_000);
+    let page = service.native().ask(serde_json::json!({"buffers": {"limit": 10}}));
+    let page = &page["buffers"];
+    assert_eq!((&page["total"], &page["unlisted"]), (&250_000.into(), &350_000.into()));
+    assert_eq!(page["buffers"].as_array().unwrap().len(), 10);
+    let taken = anonymous_kib(&service) - before;
+    assert!(taken < 48 << 10, "{taken} KiB");
+    let why = "reported 350000 buffers too many: they are not counted";
+    assert!(service.snapshot()["faults"].to_string().contains(why));
+    assert!(service.log().contains("the process has 250000 live buffers"), "{}", service.log());
+}
+
+#[test]
+fn of_twenty_thousand_region_files_of_one_user_some_are_read_and_the_others_are_counted_in_one_line() {
+    let machine = Machine::with(&[Chip::p150a(0)]);
+    let shm = machine.0.path().join("dev/shm");
+    std::fs::create_dir_all(&shm).unwrap();
+    for number in 0..20_000 {
+        std::fs::write(shm.join(format!("tt_device_{number}_memory")), "").unwrap();
+    }
+    let service = Service::start(machine);
+    let snapshot = service.snapshot();
+    let faults = snapshot["faults"].as_array().unwrap();
+    assert!(faults.len() < 300, "{}", faults.len());
+    let uid = rustix::process::geteuid().as_raw();
+    let why = format!("user {uid} has 20000 regions: 19872 of them are not read");
+    assert_eq!(faults.iter().filter(|fault| fault["reason"] == why).count(), 1, "{faults:?}");
+    assert!(service.cost().0 < 200 && anonymous_kib(&service) < 48 << 10, "{:?}", service.cost());
+}
+
+#[test]
+fn a_command_line_of_two_megabytes_is_cut() {
+    let machine = Machine::with(&[Chip::p150a(0)]);
+    let words = vec!["x".repeat(100_000); 19];
+    let child = Command::new("sh").args(["-c", "read line"]).args(words).stdin(Stdio::piped()).spawn().unwrap();
+    let child = KillOnDrop(child);
+    machine.set_pids(0, &[child.0.id()]);
+    let service = Service::start(machine);
+    let snapshot = service.snapshot();
+    let command = snapshot["processes"][0]["command"].as_str().unwrap();
+    assert!(command.starts_with("sh -c read line xxx") && command.ends_with("x…"), "{command}");
+    assert!(command.len() < 4100 && snapshot.to_string().len() < 50_000);
+}
+
+#[test]
+fn a_flood_of_mistakes_is_a_hundred_lines_and_a_count() {
+    let service = service_with("interval_ms = 200\n");
+    for _ in 0..3000 {
+        connect(&service).write_all(&message(99, 0, 0, 0, 0, 144)).unwrap();
+    }
+    wait_for(|| service.log().contains("event=left-out of=mistake"), || service.log());
+    assert!(service.log().matches("event=mistake").count() < 200, "{}", service.log());
+}
+
+#[test]
+fn a_log_that_is_not_read_stops_nothing() {
+    let machine = Machine::with(&[Chip::p150a(0)]);
+    let socket = machine.0.path().join("poc.sock");
+    let (unread, log) = std::io::pipe().unwrap();
+    rustix::pipe::fcntl_setpipe_size(&log, 4096).unwrap();
+    let mut command = Command::new(TTMON);
+    command.args(["serve", "--listen", "off", "--root", machine.root(), "--socket"]);
+    command.arg(machine.0.path().join("ttmon.sock")).arg("--poc-socket").arg(&socket);
+    let _service = KillOnDrop(command.stdin(Stdio::null()).stderr(log).spawn().unwrap());
+    drop(command);
+    wait_for(|| UnixStream::connect(&socket).is_ok(), String::new);
+    for _ in 0..200 {
+        UnixStream::connect(&socket).unwrap().write_all(&message(99, 0, 0, 0, 0, 144)).unwrap();
+    }
+    let mut client = UnixStream::connect(&socket).unwrap();
+    client.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    client.write_all(&allocate(5, 1, 144)).unwrap();
+    assert_eq!(query(&mut client, 144), 5);
+    // As soon as it is read again, it says how much is missing.
+    let mut read = String::new();
+    let mut unread = std::io::BufReader::new(unread);
+    while !read.contains("event=left-out of=all") {
+        assert!(std::io::BufRead::read_line(&mut unread, &mut read).unwrap() > 0, "{read}");
+    }
 }
