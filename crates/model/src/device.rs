@@ -51,6 +51,9 @@ pub struct Device {
     pub thermal_trips_total: Option<u64>,
     pub in_use_by_pid: Option<u32>,
     pub foreign_holders: u32,
+    /// Whether every process that has opened it is known by name.
+    #[serde(skip)]
+    pub names_all_holders: bool,
     pub pcie: Link,
     pub firmware: Firmware,
     pub memory: Memory,
@@ -146,11 +149,23 @@ pub struct Memory {
     pub kernel: Option<Bytes>,
     #[serde(rename = "stale_bytes")]
     pub stale: Option<Bytes>,
+    /// Never part of used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unverified: Option<Unverified>,
     /// None where the driver counts what is used.
     pub untracked_processes: u32,
     /// What the driver counts as used, where it does. It is in the used figures, and kept so that a later count does not replace it.
     #[serde(skip)]
     pub driver: DriverUsed,
+}
+
+/// What processes reported of a device that they do not hold.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unverified {
+    /// DRAM.
+    pub dram_bytes: Bytes,
+    /// L1.
+    pub l1_bytes: Bytes,
 }
 
 /// What the driver counts as used on a device, over all processes.

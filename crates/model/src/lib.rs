@@ -64,7 +64,7 @@ mod units;
 pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
 pub use comparison::Comparison;
-pub use device::{Arch, Device, DriverUsed, Firmware, Link, Memory, State};
+pub use device::{Arch, Device, DriverUsed, Firmware, Link, Memory, State, Unverified};
 pub use engines::{EngineCounters, engine_percent};
 pub use event::{Event, Weight};
 pub use exit_record::{ExitRecord, ListedBuffer};

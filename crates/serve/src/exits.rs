@@ -61,6 +61,7 @@ pub fn exit_record(
     live: &LiveProcess,
     account: Option<&ClientAccount>,
     devices: &[Device],
+    holds: impl Fn(&Device) -> Option<bool>,
     now: u64,
 ) -> Option<ExitRecord> {
     if live.book.is_none() && live.sampled.is_none() && account.is_none() {
@@ -71,7 +72,7 @@ pub fn exit_record(
     let mut largest = None;
     if let Some(account) = account {
         // What was refused while it ran is no figure of its end either.
-        let (accepted, _) = merge::accepted(account, devices);
+        let (accepted, _) = merge::accepted(account, devices, holds);
         let numbers: BTreeSet<i32> = accepted.iter().map(|(number, _)| *number).collect();
         replace(&mut exit, accepted.into_iter().map(|(_, held)| held));
         let page = largest.insert(largest_of(now));

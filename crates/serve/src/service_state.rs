@@ -2,7 +2,7 @@
 
 use super::buffers::{self, BufferPage};
 use super::exits::{self, Exits, held_by_book};
-use super::live_processes::{Key, Processes, lives};
+use super::live_processes::{Key, LiveProcess, Processes, lives};
 use super::merge;
 use super::poller::Poller;
 use alerts::log::{LogLevel, log};
@@ -10,7 +10,7 @@ use ledger::book::BookError;
 use ledger::poc::{Accounts, DeviceInfo, Kinds, MostBuffers};
 use ledger::wire::Wanted;
 use model::figure::process::HELD_BYTES;
-use model::{Arch, Fault, Held, Process, Snapshot, Source};
+use model::{Arch, Device, Fault, Held, Process, Snapshot, Source};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -120,7 +120,8 @@ impl ServiceState {
         self.others.set(None);
         let account = self.accounts.end(key);
         let Some(live) = self.processes.remove(key) else { return };
-        if let Some(exit) = exits::exit_record(key, &live, account.as_ref(), &self.sample.devices, now()) {
+        let holds = |device: &Device| self.holds(&live, device);
+        if let Some(exit) = exits::exit_record(key, &live, account.as_ref(), &self.sample.devices, holds, now()) {
             let bytes = exit.usage().total().map_or(0, |bytes| bytes.0);
             log(LogLevel::Info, "death", &[("pid", &key.0), ("bytes", &bytes)]);
             self.exits.add(exit);
@@ -150,8 +151,16 @@ impl ServiceState {
         let mut snapshot = self.with_books();
         for (key, account) in self.accounts.iter() {
             let Some(live) = self.processes.all.get(key) else { continue };
-            let (all, why) = merge::accepted(account, &snapshot.devices);
-            let all: Vec<Held> = all.into_iter().map(|(_, held)| held).collect();
+            let (accepted, mut why) = merge::accepted(account, &snapshot.devices, |device| self.holds(live, device));
+            let known = snapshot.processes.iter().find(|process| process.pid == key.0);
+            let mut all = Vec::new();
+            for (_, held) in accepted {
+                let before = known.and_then(|process| process.devices.iter().find(|known| known.id == held.id));
+                match merge::exceeds(&held, before, &snapshot.devices) {
+                    None => all.push(held),
+                    Some(reason) => why.push(reason),
+                }
+            }
             snapshot.faults.extend(why.into_iter().map(|why| Fault::new(format!("/proc/{}", key.0), why)));
             if !all.is_empty() {
                 merge::overlay(&mut snapshot, &live.identity.process, all);
@@ -182,6 +191,21 @@ impl ServiceState {
             }
         }
         snapshot
+    }
+
+    /// Whether a process holds a chip. `None` where that cannot be known: the driver does not list it, the process came after the
+    /// sample, or has inherited an open file.
+    pub fn holds(&self, live: &LiveProcess, device: &Device) -> Option<bool> {
+        let gateway = device.id.gateway();
+        let is_held = |live: &LiveProcess| live.sampled.iter().flatten().any(|held| held.id.gateway() == gateway);
+        let parent = live.identity.process.parent_pid.and_then(|pid| self.processes.by_pid.get(&pid));
+        let parent = parent.and_then(|key| self.processes.all.get(key));
+        let names_all = |other: &Device| other.id.index() == gateway && other.names_all_holders;
+        if is_held(live) {
+            return Some(true);
+        }
+        let is_known = live.since < self.sampled_at && self.sample.devices.iter().any(names_all);
+        (is_known && !parent.is_some_and(is_held)).then_some(false)
     }
 
     /// Allocated bytes by kind on a device, as clients of the proof of concept number them.

@@ -183,6 +183,7 @@ impl Sampler {
             began,
             deadline: self.options.deadline,
             links: &context.links,
+            has_lists: context.lists.is_some(),
             unbound,
             fdinfo: &self.fdinfo,
             host: inventory.host.clone(),

@@ -251,3 +251,60 @@ fn a_log_that_is_not_read_stops_nothing() {
         assert!(std::io::BufRead::read_line(&mut unread, &mut read).unwrap() > 0, "{read}");
     }
 }
+
+fn dram_used(service: &Service) -> serde_json::Value {
+    service.snapshot()["devices"][0]["memory"]["dram_used_bytes"].clone()
+}
+
+fn source(service: &Service) -> serde_json::Value {
+    service.snapshot()["processes"][0]["devices"][0]["source"].clone()
+}
+
+#[test]
+fn a_report_of_a_process_that_does_not_hold_the_device_is_unverified_and_not_in_used() {
+    let service = service_with("interval_ms = 100\n");
+    let mut client = service.c();
+    client.ask(&format!("alloc 0 {} 0 4096", 8u64 << 30));
+    let unverified = |service: &Service| service.snapshot()["devices"][0]["memory"]["unverified"].clone();
+    wait_for(|| unverified(&service)["dram_bytes"] == 8u64 << 30, || service.snapshot().to_string());
+    assert_eq!((source(&service), dram_used(&service)), ("unverified".into(), 0.into()));
+    assert_eq!(client.ask("query 0")[0], 8 << 30, "as the reference answers");
+    let socket = service.socket().display().to_string();
+    let arguments = ["mem", "--once", "--root", service.machine.root(), "--service", &socket];
+    let drawn = support::ttmon(&arguments).out;
+    let why = "8.0 GiB unverified: reported by processes that do not hold the device";
+    assert!(drawn.contains("▞▞▞") && drawn.contains(why), "{drawn}");
+    service.hold(0, &[client.pid]);
+    assert_eq!((source(&service), dram_used(&service)), ("reported".into(), (8u64 << 30).into()));
+    assert_eq!(unverified(&service), serde_json::Value::Null);
+    service.machine.set_pids(0, &[]);
+    wait_for(|| source(&service) == "unverified", || service.snapshot().to_string());
+    client.kill();
+    wait_for(|| !service.deaths().is_empty(), || service.log());
+    let held = &service.deaths()[0]["devices"][0];
+    assert_eq!((&held["dram_bytes"], &held["unverified"]["dram_bytes"]), (&().into(), &(8u64 << 30).into()));
+}
+
+#[test]
+fn where_the_driver_does_not_list_holders_a_report_counts_and_is_marked() {
+    let service = Service::start(Machine::with(&[Chip { pids: None, ..Chip::p150a(0) }]));
+    let mut client = service.c();
+    client.ask("alloc 0 1000 0 4096");
+    assert_eq!(client.ask("query 0")[0], 1000);
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!((source(&service), dram_used(&service)), ("unverified".into(), 1000.into()));
+}
+
+#[test]
+fn reports_that_exceed_the_device_in_all_are_a_fault_and_no_figure() {
+    let service = service_with("interval_ms = 100\n");
+    let mut clients = [service.c(), service.c()];
+    service.hold(0, &[clients[0].pid, clients[1].pid]);
+    for client in &mut clients {
+        client.ask(&format!("alloc 0 {} 0 4096", 20u64 << 30));
+    }
+    wait_for(|| clients[0].ask("query 0")[0] == 40 << 30, || service.log());
+    assert_eq!(dram_used(&service), 20u64 << 30);
+    let why = "reports DRAM of device 0 that others report as well: it has less in all";
+    assert_eq!(service.snapshot()["faults"].to_string().matches(why).count(), 1);
+}

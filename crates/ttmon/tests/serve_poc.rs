@@ -161,6 +161,7 @@ fn buffers_belong_to_the_process_and_not_to_the_connection() {
 fn the_dead_leave_the_totals_at_once_and_are_remembered() {
     let service = service();
     let (mut client, mut watcher) = (service.c(), service.python());
+    (0..2).for_each(|n| service.hold(n, &[client.pid]));
     for buffer in 1..=15 {
         client.ask(&format!("alloc 1 {} 0 {buffer}", buffer * 10));
     }
@@ -205,6 +206,7 @@ fn an_exit_code_is_remembered_where_it_can_be_known() {
 fn what_is_reported_is_in_the_snapshot() {
     let service = service();
     let mut client = service.python();
+    service.hold(1, &[client.pid]);
     client.ask("alloc 1 1000 0 4096");
     client.ask("query 1");
     let snapshot = service.snapshot();
