@@ -1,6 +1,8 @@
 //! One chip.
 
-use crate::{Amperes, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Usage, Volts, Watts};
+use crate::{
+    Amperes, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Unverified, Usage, Volts, Watts,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -157,15 +159,6 @@ pub struct Memory {
     /// What the driver counts as used, where it does. It is in the used figures, and kept so that a later count does not replace it.
     #[serde(skip)]
     pub driver: DriverUsed,
-}
-
-/// What processes reported of a device that they do not hold.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unverified {
-    /// DRAM.
-    pub dram_bytes: Bytes,
-    /// L1.
-    pub l1_bytes: Bytes,
 }
 
 /// What the driver counts as used on a device, over all processes.

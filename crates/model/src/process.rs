@@ -45,7 +45,16 @@ pub struct Held {
     pub exact: Option<Box<Exact>>,
     /// What it reported to the service, though it does not hold the chip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unverified: Option<crate::Unverified>,
+    pub unverified: Option<Unverified>,
+}
+
+/// What processes reported of a device that they do not hold.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unverified {
+    /// DRAM.
+    pub dram_bytes: Bytes,
+    /// L1.
+    pub l1_bytes: Bytes,
 }
 
 /// What the book of a process says of one chip. A kind that it never used is absent.

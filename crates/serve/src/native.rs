@@ -86,6 +86,11 @@ impl NativeConnection {
         !self.is_leaving && self.outbox.waiting < UNREAD
     }
 
+    /// How many bytes it has left unread.
+    pub fn unread(&self) -> usize {
+        self.outbox.waiting
+    }
+
     /// Whether it has left unread what was sent to it.
     pub fn is_behind(&self) -> bool {
         !self.outbox.is_empty()
@@ -140,6 +145,9 @@ impl NativeConnection {
             }
         }
         match request {
+            _ if state.is_crowded && !matches!(request, Request::Hello(_) | Request::Book { .. }) => {
+                self.refuse("the clients of your user have left too many answers unread");
+            }
             Request::Hello(Hello { version, .. }) => {
                 self.version = Some(version);
                 match version == own_version() {

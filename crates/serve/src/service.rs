@@ -51,6 +51,8 @@ const BUSY: usize = 16;
 const BUFFER: usize = 64 << 10;
 /// So many times the limit of a user's connections are kept and not counted.
 const OVER_LIMIT: usize = 4;
+/// With so many bytes of answers unread, a user's clients are asked to read them first.
+const UNREAD_BY_USER: usize = 16 << 20;
 
 impl Service {
     pub fn new(state: ServiceState, limits: ServiceLimits) -> Service {
@@ -204,6 +206,9 @@ impl Service {
         token: Token,
         act: impl FnOnce(&mut NativeConnection, &mut [u8], &mut ServiceState) -> AfterMessage,
     ) {
+        let Some(uid) = self.native_connections.get(&token).map(|client| client.uid) else { return };
+        let of_user = self.native_connections.values().filter(|client| client.uid == uid);
+        self.state.is_crowded = of_user.map(NativeConnection::unread).sum::<usize>() > UNREAD_BY_USER;
         let Some(client) = self.native_connections.get_mut(&token) else { return };
         if act(client, &mut self.buffer, &mut self.state) == AfterMessage::Close {
             self.native_connections.remove(&token);

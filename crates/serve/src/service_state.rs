@@ -31,6 +31,8 @@ pub struct ServiceState {
     /// The last sample, without the processes that exited since.
     sample: Snapshot,
     pub sampled_at: Instant,
+    /// The clients of the user who asks have left much unread.
+    pub is_crowded: bool,
     /// A client wants a fresh sample.
     pub wants_sample: bool,
     /// When what remains was last printed, and when the kernels were.
@@ -53,6 +55,7 @@ impl ServiceState {
             watch,
             sample: empty,
             sampled_at: Instant::now(),
+            is_crowded: false,
             wants_sample: false,
             printed: HashMap::new(),
             others: Cell::new(None),

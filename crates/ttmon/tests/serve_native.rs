@@ -260,7 +260,8 @@ fn what_is_not_the_senders_own_book_is_refused() {
     let others = std::fs::File::open(path).unwrap();
     hand_over(&agent, ledger::wire::VERSION, &others);
     assert!(agent.hear().unwrap().get("hello").is_some());
-    assert!(reason(&agent.hear().unwrap()).contains("handed over the book of another process"));
+    let why = agent.hear().unwrap();
+    assert!(reason(&why).contains("handed over the book of another process"), "{why}");
 }
 
 fn rested(seed: u64) -> (Harness, [u64; 3]) {

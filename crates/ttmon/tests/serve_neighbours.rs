@@ -308,3 +308,24 @@ fn reports_that_exceed_the_device_in_all_are_a_fault_and_no_figure() {
     let why = "reports DRAM of device 0 that others report as well: it has less in all";
     assert_eq!(service.snapshot()["faults"].to_string().matches(why).count(), 1);
 }
+
+#[test]
+fn answers_that_the_clients_of_a_user_leave_unread_take_so_much_room() {
+    let service = service_with("");
+    let mut client = connect(&service);
+    let messages: Vec<u8> = (0..20_000).flat_map(|n| allocate(1, n, 144)).collect();
+    client.write_all(&messages).unwrap();
+    assert_eq!(query(&mut client, 144), 20_000);
+    let mut readers: Vec<_> = (0..40).map(|_| service.native()).collect();
+    for reader in &mut readers {
+        reader.tell(&serde_json::json!({"buffers": {"limit": 20_000}}));
+        // One after the other: it has an answer, and does not read it.
+        rustix::net::recv(&reader.0, &mut [0; 1][..], rustix::net::RecvFlags::PEEK).unwrap();
+    }
+    let last = readers[39].hear().unwrap().to_string();
+    assert!(last.contains("left too many answers unread"), "{}", &last[..200]);
+    let taken = anonymous_kib(&service);
+    assert!(taken < 64 << 10, "{taken} KiB");
+    let first = readers[0].hear().unwrap();
+    assert_eq!(first["buffers"]["total"], 20_000, "what was begun with is sent");
+}

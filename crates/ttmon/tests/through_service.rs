@@ -106,7 +106,9 @@ fn only_the_service_knows_what_was_reported_and_who_has_died() {
     assert_eq!(asked(&service, &["smi"], false)["processes"][0]["devices"][0]["dram_bytes"], json!(null));
     // How it ended can be known until it is waited for.
     client.child.kill().unwrap();
+    service.machine.set_pids(0, &[]);
     wait_for(|| !service.deaths().is_empty(), || service.log());
+    std::thread::sleep(std::time::Duration::from_millis(110));
     let told = asked(&service, &["mem", "--once"], true);
     let death = &told["deaths"][0];
     assert_eq!(
