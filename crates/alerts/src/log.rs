@@ -123,7 +123,8 @@ fn line(level: LogLevel, event: &str, fields: &[(&str, &dyn Display)], journal: 
         }
     }
     if line.len() >= LONGEST_LINE {
-        line.truncate(line.floor_char_boundary(LONGEST_LINE - "…\n".len()));
+        let end = (0..=LONGEST_LINE - "…\n".len()).rev().find(|end| line.is_char_boundary(*end));
+        line.truncate(end.unwrap_or(0));
         line.push('…');
     }
     line.push('\n');
