@@ -82,10 +82,17 @@ pub fn add_account(
         None => format!("?{number}"),
     };
     let mut known: HashMap<i32, Rc<ChipNames>> = HashMap::new();
+    // Most of the time it is the device of the buffer before.
+    let mut last: Option<(i32, Rc<ChipNames>)> = None;
     for (device, id, buffer) in account.buffers().filter(|(device, ..)| is_wanted(*device)) {
+        let names = match last.take().filter(|(before, _)| *before == device) {
+            Some((_, names)) => names,
+            None => known.entry(device).or_insert_with(|| Rc::new(ChipNames::of(vec![name(device)]))).clone(),
+        };
+        last = Some((device, names.clone()));
         page.add(BufferEntry {
             pid,
-            devices: known.entry(device).or_insert_with(|| Rc::new(ChipNames::of(vec![name(device)]))).clone(),
+            devices: names,
             kind: buffer.kind,
             id,
             address: id,
