@@ -2,11 +2,11 @@
 
 #![no_main]
 
-use ledger::poc::{Accounts, Splitter};
+use ledger::poc::{Accounts, MostBuffers, Splitter};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let mut accounts = Accounts::new(1000);
+    let mut accounts = Accounts::new(MostBuffers { process: 1000, user: 1500 });
     let mut splitters = [Splitter::default(), Splitter::default()];
     let mut rest = input;
     // A byte says who speaks, whether there is a pause, and how much comes at once.
@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
         rest = later;
         let mut enter = |request: Result<ledger::poc::PocRequest, _>, _| {
             if let Ok(request) = request {
-                let _ = accounts.apply(who, &request);
+                let _ = accounts.apply(who, 7, &request);
             }
         };
         splitters[who].feed(now, &mut enter);

@@ -1,6 +1,8 @@
 //! One chip.
 
-use crate::{Amperes, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Usage, Volts, Watts};
+use crate::{
+    Amperes, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Unverified, Usage, Volts, Watts,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -52,6 +54,9 @@ pub struct Device {
     pub thermal_trips_total: Option<u64>,
     pub in_use_by_pid: Option<u32>,
     pub foreign_holders: u32,
+    /// Whether every process that has opened it is known by name.
+    #[serde(skip)]
+    pub names_all_holders: bool,
     pub pcie: Link,
     pub firmware: Firmware,
     pub memory: Memory,
@@ -149,6 +154,9 @@ pub struct Memory {
     pub kernel: Option<Bytes>,
     #[serde(rename = "stale_bytes")]
     pub stale: Option<Bytes>,
+    /// Never part of used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unverified: Option<Unverified>,
     /// None where the driver counts what is used.
     pub untracked_processes: u32,
     /// What the driver counts as used, where it does. It is in the used figures, and kept so that a later count does not replace it.

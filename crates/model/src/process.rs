@@ -43,6 +43,18 @@ pub struct Held {
     pub utilization_percent: Option<f64>,
     /// The particulars, when the process keeps a book.
     pub exact: Option<Box<Exact>>,
+    /// What it reported to the service, though it does not hold the chip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unverified: Option<Unverified>,
+}
+
+/// What processes reported of a device that they do not hold.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unverified {
+    /// DRAM.
+    pub dram_bytes: Bytes,
+    /// L1.
+    pub l1_bytes: Bytes,
 }
 
 /// What the book of a process says of one chip. A kind that it never used is absent.
@@ -121,6 +133,8 @@ named! {
         Kernel = "kernel",
         /// What the process reported to the service, in the protocol of the proof of concept.
         Reported = "reported",
+        /// The same, of a process that is not known to hold the chip.
+        Unverified = "unverified",
         /// tt-metal's own shared memory: logical bytes of the thread that it tracks.
         Shm = "shm",
     }
@@ -151,7 +165,7 @@ impl Process {
 impl Held {
     /// A chip of which nothing is known but that the process holds it.
     pub fn new(id: DeviceId) -> Held {
-        Held { id, usage: Usage::default(), source: None, utilization_percent: None, exact: None }
+        Held { id, usage: Usage::default(), source: None, utilization_percent: None, exact: None, unverified: None }
     }
 }
 
@@ -264,6 +278,9 @@ impl Source {
             Source::Exact => "What the allocator reserved, to the byte, from the agent in the process.",
             Source::Kernel => "What the driver counts for the process.",
             Source::Reported => "What the process reported to the service.",
+            Source::Unverified => {
+                "What the process reported to the service, which could not verify that it holds the device."
+            }
             Source::Shm => "Logical bytes in the shared memory of tt-metal, of the thread that it tracks.",
         }
     }

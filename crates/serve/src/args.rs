@@ -15,8 +15,9 @@ Over HTTP there are a page for browsers at /, /metrics for Prometheus, /healthz,
 
 Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads the configuration, certificate and token again:
 
-  connections = 1024             # open connections on each socket
-  buffers_per_process = 1000000  # that one process may report
+  connections = 1024             # open connections of one user on each socket
+  buffers_per_process = 250000   # that one process may report
+  buffers_per_user = 250000      # that all processes of one user may report
   deaths = 1000                  # exited processes that are remembered
   interval_ms = 1000             # from one sample to the next
 

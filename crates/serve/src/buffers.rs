@@ -1,4 +1,4 @@
-//! Live buffers of all processes: gathered, chosen, put in order, and a part of them written down.
+//! Live buffers of all processes: gathered, chosen, and the first of them put in order and written down.
 
 use super::buffer_row::{self, Banked, BufferEntry, ChipNames, json, listed};
 use super::merge::chip_of_number;
@@ -12,14 +12,17 @@ use std::io::Write;
 use std::rc::Rc;
 
 const USUAL: usize = 1000;
-const MOST: usize = 100_000;
+/// As many rows as are written within a few milliseconds.
+const MOST: usize = 20_000;
 
-/// A part of the buffers that were asked for.
+/// A part of the buffers that were asked for. Of those that were gathered, only the first are kept.
 pub struct BufferPage {
-    all: Vec<BufferEntry>,
-    /// The places of those that are listed.
-    part: Vec<usize>,
-    offset: usize,
+    wanted: Wanted,
+    /// How many were chosen, kept or not.
+    total: usize,
+    first: Vec<BufferEntry>,
+    /// What is not before this one is not on the page.
+    last: Option<BufferEntry>,
     now: u64,
     /// How many more books had no room for.
     pub unlisted: u64,
@@ -29,7 +32,7 @@ pub struct BufferPage {
 
 /// Adds the buffers that a book lists. After an error it has added none.
 pub fn add_book(
-    all: &mut Vec<BufferEntry>,
+    page: &mut BufferPage,
     pid: u32,
     file: &File,
     book: &Book,
@@ -42,13 +45,12 @@ pub fn add_book(
         Some(id.map_or_else(|| format!("?{}", chip.device_id), |id| id.to_string()))
     };
     let mut known: HashMap<u64, Rc<ChipNames>> = HashMap::new();
-    let before = all.len();
-    all.reserve(book.tabled as usize);
-    let copied = book::each_buffer(book::of_file(file), book, |buffer| {
+    let mut of_book = BufferPage::new(&page.wanted, page.now);
+    book::each_buffer(book::of_file(file), book, |buffer| {
         let chips = buffer.chips;
         let devices =
             known.entry(chips.0).or_insert_with(|| Rc::new(ChipNames::of(chips.iter().filter_map(name).collect())));
-        all.push(BufferEntry {
+        of_book.add(BufferEntry {
             pid,
             devices: devices.clone(),
             kind: buffer.kind,
@@ -60,88 +62,99 @@ pub fn add_book(
             label: buffer.label,
             source: Source::Exact,
         });
-    });
-    if copied.is_err() {
-        all.truncate(before);
-    }
-    copied.map(drop)
+    })?;
+    let kept = of_book.first.len();
+    of_book.first.into_iter().for_each(|entry| page.add(entry));
+    page.total += of_book.total - kept;
+    Ok(())
 }
 
-/// Adds the buffers that a process has reported.
-pub fn add_account(all: &mut Vec<BufferEntry>, pid: u32, account: &ClientAccount, devices: &[Device]) {
+/// Adds the buffers that a process has reported of some devices.
+pub fn add_account(
+    page: &mut BufferPage,
+    pid: u32,
+    account: &ClientAccount,
+    devices: &[Device],
+    is_wanted: impl Fn(i32) -> bool,
+) {
     let name = |number| match chip_of_number(devices, number) {
         Some(device) => device.id.to_string(),
         None => format!("?{number}"),
     };
     let mut known: HashMap<i32, Rc<ChipNames>> = HashMap::new();
-    all.extend(account.buffers().map(|(device, id, buffer)| BufferEntry {
-        pid,
-        devices: known.entry(device).or_insert_with(|| Rc::new(ChipNames::of(vec![name(device)]))).clone(),
-        kind: buffer.kind,
-        id,
-        address: id,
-        bytes: buffer.bytes,
-        banked: None,
-        time: buffer.time,
-        label: None,
-        source: Source::Reported,
-    }));
-}
-
-pub fn page(mut all: Vec<BufferEntry>, wanted: &Wanted, now: u64) -> BufferPage {
-    let Wanted { pid, device, kind, label, sort, offset, limit } = wanted;
-    all.retain(|entry| {
-        pid.is_none_or(|pid| entry.pid == pid)
-            && device.as_ref().is_none_or(|device| entry.devices.names.contains(device))
-            && kind.as_ref().is_none_or(|kind| entry.kind.name().eq_ignore_ascii_case(kind))
-            && label.as_ref().is_none_or(|part| entry.label.as_ref().is_some_and(|label| label.contains(part.as_str())))
-    });
-    let ranks = if *sort == BufferOrder::Device { ranks(&all) } else { HashMap::new() };
-    // Buffers are too long to be moved about. What decides about their order, and at the end their place, fits into one number.
-    let key = |(at, entry): (usize, &BufferEntry)| {
-        let (rank, first) = match sort {
-            BufferOrder::Bytes => (0, !entry.bytes),
-            // Last what has no age.
-            BufferOrder::Age => (0, entry.time.wrapping_sub(1)),
-            BufferOrder::Device => (ranks.get(&*entry.devices).copied().unwrap_or_default(), !entry.bytes),
+    // Most of the time it is the device of the buffer before.
+    let mut last: Option<(i32, Rc<ChipNames>)> = None;
+    for (device, id, buffer) in account.buffers().filter(|(device, ..)| is_wanted(*device)) {
+        let names = match last.take().filter(|(before, _)| *before == device) {
+            Some((_, names)) => names,
+            None => known.entry(device).or_insert_with(|| Rc::new(ChipNames::of(vec![name(device)]))).clone(),
         };
-        u128::from(rank) << 96 | u128::from(first) << 32 | at as u128
-    };
-    let mut keys: Vec<u128> = all.iter().enumerate().map(key).collect();
-    let limit = limit.unwrap_or(USUAL).min(MOST);
-    let end = offset.saturating_add(limit);
-    if end < keys.len() {
-        // Those after the end need no order, unless it is not decided yet which of them are after it.
-        let last = *keys.select_nth_unstable(end).1 >> 32;
-        keys.retain(|key| key >> 32 <= last);
+        last = Some((device, names.clone()));
+        page.add(BufferEntry {
+            pid,
+            devices: names,
+            kind: buffer.kind,
+            id,
+            address: id,
+            bytes: buffer.bytes,
+            banked: None,
+            time: buffer.time,
+            label: None,
+            source: Source::Reported,
+        });
     }
-    keys.sort_unstable();
-    let place = |key: &u128| *key as u32 as usize;
-    for equals in keys.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|equals| equals.len() > 1) {
-        equals.sort_unstable_by_key(|key| all.get(place(key)).map(|entry| (entry.pid, entry.id)));
-    }
-    let part = keys.iter().skip(*offset).take(limit).map(place).collect();
-    BufferPage { all, part, offset: *offset, now, unlisted: 0, faults: Vec::new() }
-}
-
-/// The order of the devices that buffers are on.
-fn ranks(all: &[BufferEntry]) -> HashMap<&ChipNames, u32> {
-    let mut ranks: HashMap<&ChipNames, u32> = all.iter().map(|entry| (&*entry.devices, 0)).collect();
-    let mut places: Vec<&ChipNames> = ranks.keys().copied().collect();
-    places.sort_unstable();
-    ranks.extend(places.into_iter().zip(0..));
-    ranks
 }
 
 impl BufferPage {
-    fn entries(&self) -> impl Iterator<Item = &BufferEntry> {
-        self.part.iter().filter_map(|at| self.all.get(*at))
+    pub fn new(wanted: &Wanted, now: u64) -> BufferPage {
+        let limit = Some(wanted.limit.unwrap_or(USUAL).min(MOST));
+        let wanted = Wanted { limit, ..wanted.clone() };
+        BufferPage { wanted, total: 0, first: Vec::new(), last: None, now, unlisted: 0, faults: Vec::new() }
+    }
+
+    /// How many can be on this page and on those before.
+    fn most(&self) -> usize {
+        self.wanted.offset.saturating_add(self.wanted.limit.unwrap_or(USUAL))
+    }
+
+    pub fn add(&mut self, entry: BufferEntry) {
+        let Wanted { pid, device, kind, label, sort, .. } = &self.wanted;
+        let is_chosen = pid.is_none_or(|pid| entry.pid == pid)
+            && device.as_ref().is_none_or(|device| entry.devices.names.contains(device))
+            && kind.as_ref().is_none_or(|kind| entry.kind.name().eq_ignore_ascii_case(kind))
+            && label
+                .as_ref()
+                .is_none_or(|part| entry.label.as_ref().is_some_and(|label| label.contains(part.as_str())));
+        self.total += usize::from(is_chosen);
+        if !is_chosen || self.last.as_ref().is_some_and(|last| place(&entry, *sort) >= place(last, *sort)) {
+            return;
+        }
+        self.first.push(entry);
+        // Sorting all of them would take longer than looking for the first ones now and then.
+        let most = self.most();
+        if self.first.len() >= most.saturating_mul(2).max(1024) {
+            let sort = *sort;
+            self.first.select_nth_unstable_by(most, |a, b| place(a, sort).cmp(&place(b, sort)));
+            self.first.truncate(most + 1);
+            self.last = self.first.pop();
+        }
+    }
+
+    /// Puts the page in order.
+    pub fn entries(&mut self) -> &[BufferEntry] {
+        let Wanted { sort, offset, .. } = self.wanted;
+        self.first.sort_unstable_by(|a, b| place(a, sort).cmp(&place(b, sort)));
+        self.first.truncate(self.most());
+        self.first.get(offset..).unwrap_or_default()
+    }
+
+    pub fn total(&self) -> usize {
+        self.total
     }
 
     /// As an answer.
-    pub fn frame(&self) -> Result<Vec<u8>, WireError> {
-        // A little more than most of them take.
-        let mut bytes = Vec::with_capacity(256 * (self.part.len() + 1));
+    pub fn frame(&mut self) -> Result<Vec<u8>, WireError> {
+        let mut bytes = Vec::new();
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(br#"{"buffers":"#);
         self.write(&mut bytes);
@@ -150,26 +163,40 @@ impl BufferPage {
     }
 
     /// The same as an object of its own.
-    pub fn write(&self, bytes: &mut Vec<u8>) {
-        let BufferPage { all, offset, unlisted, faults, .. } = self;
+    pub fn write(&mut self, bytes: &mut Vec<u8>) {
+        let (now, total, offset) = (self.now, self.total, self.wanted.offset);
+        let entries = self.entries();
+        // A little more than most of them take.
+        bytes.reserve(256 * (entries.len() + 1));
         // Memory takes everything that is written to it.
-        let _ = write!(bytes, r#"{{"total":{},"offset":{offset},"buffers":["#, all.len());
-        for (at, entry) in self.entries().enumerate() {
+        let _ = write!(bytes, r#"{{"total":{total},"offset":{offset},"buffers":["#);
+        for (at, entry) in entries.iter().enumerate() {
             if at > 0 {
                 bytes.push(b',');
             }
-            buffer_row::write(bytes, entry, self.now);
+            buffer_row::write(bytes, entry, now);
         }
+        let BufferPage { unlisted, faults, .. } = self;
         let _ = write!(bytes, r#"],"unlisted":{unlisted},"faults":"#);
         json(bytes, faults);
         bytes.push(b'}');
     }
+
+    /// As plain data.
+    pub fn listed(&mut self) -> Vec<ListedBuffer> {
+        let now = self.now;
+        self.entries().iter().map(|entry| listed(entry, now)).collect()
+    }
 }
 
-/// The largest, for the record of an exit.
-pub fn largest(all: Vec<BufferEntry>, number: usize, now: u64) -> Vec<ListedBuffer> {
-    let page = page(all, &Wanted { limit: Some(number), ..Wanted::default() }, now);
-    page.entries().map(|entry| listed(entry, now)).collect()
+/// What decides about the order. Last is what has no age.
+fn place(entry: &BufferEntry, sort: BufferOrder) -> (Option<&ChipNames>, u64, u32, u64) {
+    let (devices, first) = match sort {
+        BufferOrder::Bytes => (None, !entry.bytes),
+        BufferOrder::Age => (None, entry.time.wrapping_sub(1)),
+        BufferOrder::Device => (Some(&*entry.devices), !entry.bytes),
+    };
+    (devices, first, entry.pid, entry.id)
 }
 
 #[cfg(test)]
@@ -201,8 +228,27 @@ mod tests {
         ]
     }
 
+    fn page(all: Vec<BufferEntry>, wanted: &Wanted, now: u64) -> BufferPage {
+        let mut page = BufferPage::new(wanted, now);
+        all.into_iter().for_each(|entry| page.add(entry));
+        page
+    }
+
     fn ids(wanted: Wanted) -> Vec<u64> {
-        page(all(), &wanted, 0).entries().map(|entry| entry.id).collect()
+        page(all(), &wanted, 0).entries().iter().map(|entry| entry.id).collect()
+    }
+
+    #[test]
+    fn the_first_of_very_many_are_found_and_no_others_are_kept() {
+        let mut page = BufferPage::new(&Wanted { limit: Some(10), offset: 5, ..Wanted::default() }, 0);
+        for id in 0..100_000u64 {
+            page.add(entry(7, id, id * 7919 % 100_003, 0, "0", None));
+            assert!(page.first.len() < 1024);
+        }
+        assert_eq!(page.total(), 100_000);
+        let mut all: Vec<u64> = (0..100_000u64).map(|id| id * 7919 % 100_003).collect();
+        all.sort_unstable_by_key(|bytes| !bytes);
+        assert_eq!(page.entries().iter().map(|entry| entry.bytes).collect::<Vec<_>>(), all[5..15]);
     }
 
     proptest::proptest! {
@@ -217,7 +263,7 @@ mod tests {
                 (0..).zip(&sizes).map(one).collect()
             };
             let sort = [BufferOrder::Bytes, BufferOrder::Age, BufferOrder::Device][sort];
-            let ids = |wanted: Wanted| -> Vec<u64> { page(all(), &wanted, 0).entries().map(|entry| entry.id).collect() };
+            let ids = |wanted: Wanted| -> Vec<u64> { page(all(), &wanted, 0).entries().iter().map(|entry| entry.id).collect() };
             let mut expected = all();
             expected.sort_by_key(|entry| {
                 let device = if sort == BufferOrder::Device { entry.devices.names.clone() } else { Vec::new() };
@@ -234,8 +280,9 @@ mod tests {
     #[test]
     fn an_answer_says_what_there_is_and_what_it_leaves_out() {
         let wanted = Wanted { limit: Some(1), offset: 3, ..Wanted::default() };
-        let page = page(all(), &wanted, 1_500_000_300);
-        let frame = BufferPage { unlisted: 5, faults: vec!["a \"book\"".into()], ..page }.frame().unwrap();
+        let mut page = page(all(), &wanted, 1_500_000_300);
+        (page.unlisted, page.faults) = (5, vec!["a \"book\"".into()]);
+        let frame = page.frame().unwrap();
         let (length, text) = frame.split_first_chunk::<4>().unwrap();
         assert_eq!(u32::from_le_bytes(*length) as usize, text.len());
         let text = std::str::from_utf8(text).unwrap().replace(",\"", ",\n\"");

@@ -1,14 +1,14 @@
 //! Processes that exited, and what they held then.
 
-use super::buffer_row::BufferEntry;
-use super::buffers;
+use super::buffers::{self, BufferPage};
 use super::live_processes::{Key, LiveProcess};
-use super::merge::{chip_of_number, reported};
+use super::merge;
 use ledger::book;
 use ledger::poc::ClientAccount;
-use model::{Bytes, Device, DeviceId, ExitRecord, Held, Process, Source, Timestamp, chip_with_number};
+use ledger::wire::Wanted;
+use model::{Bytes, Device, ExitRecord, Held, Process, Source, Timestamp, chip_with_number};
 use sources::WaitStatus;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs::File;
 use watch::handover::book_in;
 
@@ -35,7 +35,18 @@ impl Exits {
     pub fn add(&mut self, exit: ExitRecord) {
         self.total += 1;
         self.all.push_front(exit);
-        self.all.truncate(self.most);
+        if self.all.len() <= self.most {
+            return;
+        }
+        // The oldest of the user who has the most of them: no user drives out the records of others.
+        let mut users: HashMap<Option<&str>, (usize, usize)> = HashMap::new();
+        for (at, exit) in self.all.iter().enumerate() {
+            let (count, oldest) = users.entry(exit.user.as_deref()).or_default();
+            (*count, *oldest) = (*count + 1, at);
+        }
+        if let Some((_, oldest)) = users.into_values().max() {
+            self.all.remove(oldest);
+        }
     }
 
     /// Those since then, in milliseconds since 1970.
@@ -50,6 +61,7 @@ pub fn exit_record(
     live: &LiveProcess,
     account: Option<&ClientAccount>,
     devices: &[Device],
+    holds: impl Fn(&Device) -> Option<bool>,
     now: u64,
 ) -> Option<ExitRecord> {
     if live.book.is_none() && live.sampled.is_none() && account.is_none() {
@@ -57,19 +69,20 @@ pub fn exit_record(
     }
     let mut exit = ExitRecord::of(&live.identity.process, milliseconds(now));
     exit.devices = live.sampled.clone().unwrap_or_default();
-    let mut entries = None;
+    let mut largest = None;
     if let Some(account) = account {
-        let reported = account.totals().map(|(number, kinds)| {
-            let id = chip_of_number(devices, number).map(|device| device.id.clone());
-            reported(id.unwrap_or(DeviceId::Local(number.unsigned_abs())), kinds)
-        });
-        replace(&mut exit, reported);
-        buffers::add_account(entries.insert(Vec::new()), key.0, account, devices);
+        // What was refused while it ran is no figure of its end either.
+        let (accepted, _) = merge::accepted(account, devices, holds);
+        let numbers: BTreeSet<i32> = accepted.iter().map(|(number, _)| *number).collect();
+        replace(&mut exit, accepted.into_iter().map(|(_, held)| held));
+        let page = largest.insert(largest_of(now));
+        buffers::add_account(page, key.0, account, devices, |device| numbers.contains(&device));
     }
-    if let Some(from_book) = live.book.as_ref().and_then(|book| read_book(&mut exit, book, devices)) {
-        entries = Some(from_book);
+    let sampled = live.sampled.as_deref();
+    if let Some(from_book) = live.book.as_ref().and_then(|book| read_book(&mut exit, book, sampled, devices, now)) {
+        largest = Some(from_book);
     }
-    add_buffers(&mut exit, entries, now);
+    add_buffers(&mut exit, largest);
     match live.ended(key) {
         Some(WaitStatus::Exited(code)) => exit.exit_code = Some(code),
         Some(WaitStatus::Killed(signal)) => exit.signal = Some(signal),
@@ -81,8 +94,8 @@ pub fn exit_record(
 /// The record of a process that exited before it could be identified, but had handed over its book.
 pub fn record_of_book(pid: u32, file: &File, devices: &[Device], now: u64) -> ExitRecord {
     let mut exit = ExitRecord::of(&Process::new(pid), milliseconds(now));
-    let entries = read_book(&mut exit, file, devices);
-    add_buffers(&mut exit, entries, now);
+    let largest = read_book(&mut exit, file, None, devices, now);
+    add_buffers(&mut exit, largest);
     exit
 }
 
@@ -90,19 +103,29 @@ fn milliseconds(nanoseconds: u64) -> Timestamp {
     Timestamp((nanoseconds / 1_000_000) as i64)
 }
 
-/// Takes the last state of its book, which outlives the process.
-fn read_book(exit: &mut ExitRecord, file: &File, devices: &[Device]) -> Option<Vec<BufferEntry>> {
+/// Takes the last state of its book, which outlives the process, where the process can have had that.
+fn read_book(
+    exit: &mut ExitRecord,
+    file: &File,
+    sampled: Option<&[Held]>,
+    devices: &[Device],
+    now: u64,
+) -> Option<BufferPage> {
     let book = book_in(file).ok()?;
     exit.in_its_own_time = Some(book.is_closed);
     if !book.is_inexact {
-        replace(exit, held_by_book(&book, devices).into_iter());
+        let is_possible = |held: &Held| match sampled {
+            Some(sampled) => merge::impossible(held, sampled, devices).is_none(),
+            None => merge::too_much(held, devices).is_none(),
+        };
+        replace(exit, held_by_book(&book, devices).into_iter().filter(is_possible));
         let live = book.chips.iter().flat_map(|chip| chip.counters.iter().map(|counter| counter.bytes));
         let lost = book.chips.iter().map(|chip| chip.left_bytes);
         exit.left = book.is_closed.then(|| Bytes(live.chain(lost).fold(0, u64::saturating_add)));
     }
-    let mut entries = Vec::new();
-    buffers::add_book(&mut entries, exit.pid, file, &book, devices).ok()?;
-    Some(entries)
+    let mut page = largest_of(now);
+    buffers::add_book(&mut page, exit.pid, file, &book, devices).ok()?;
+    Some(page)
 }
 
 fn replace(exit: &mut ExitRecord, better: impl Iterator<Item = Held>) {
@@ -113,9 +136,13 @@ fn replace(exit: &mut ExitRecord, better: impl Iterator<Item = Held>) {
     exit.devices.sort_by(|a, b| a.id.cmp(&b.id));
 }
 
-fn add_buffers(exit: &mut ExitRecord, entries: Option<Vec<BufferEntry>>, now: u64) {
-    exit.buffers = entries.as_ref().map(Vec::len);
-    exit.largest_buffers = buffers::largest(entries.unwrap_or_default(), LARGEST, now);
+fn largest_of(now: u64) -> BufferPage {
+    BufferPage::new(&Wanted { limit: Some(LARGEST), ..Wanted::default() }, now)
+}
+
+fn add_buffers(exit: &mut ExitRecord, largest: Option<BufferPage>) {
+    exit.buffers = largest.as_ref().map(BufferPage::total);
+    exit.largest_buffers = largest.map(|mut page| page.listed()).unwrap_or_default();
 }
 
 /// What a book says of the chips that its numbers name.
@@ -128,4 +155,22 @@ pub fn held_by_book(book: &book::Book, devices: &[Device]) -> Vec<Held> {
         Some(Held { usage, source: Some(Source::Exact), exact, ..Held::new(id) })
     });
     held.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exits_of_one_user_do_not_drive_out_those_of_another() {
+        let mut exits = Exits::up_to(4);
+        let exit = |user: &str, pid| {
+            let process = Process { user: Some(user.to_owned()), ..Process::new(pid) };
+            ExitRecord::of(&process, Timestamp(pid.into()))
+        };
+        exits.add(exit("one", 1));
+        (2..100).for_each(|pid| exits.add(exit("many", pid)));
+        assert_eq!(exits.all.iter().map(|exit| exit.pid).collect::<Vec<_>>(), [99, 98, 97, 1]);
+        assert_eq!(exits.total, 99);
+    }
 }

@@ -25,7 +25,7 @@ mod socket;
 mod systemd;
 mod web;
 
-use ::alerts::log::{LogLevel, log};
+use ::alerts::log::{LogLevel, log, summarize};
 use ::alerts::settings::AlertSettings;
 pub use args::{AFTER_HELP, Args, MetricOptions};
 use endpoints::MissingEndpoints;
@@ -61,6 +61,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     log(LogLevel::Info, "ready", &[("version", &env!("CARGO_PKG_VERSION")), ("pid", &std::process::id())]);
     running.serve()?;
     systemd::notify("STOPPING=1");
+    summarize();
     log(LogLevel::Info, "stopping", &[]);
     running.stop();
     Ok(Exit::Success)
@@ -131,6 +132,7 @@ impl RunningService<'_> {
     }
 
     fn take_sample(&mut self) {
+        summarize();
         let Some((began, snapshot)) = self.service.take_sample(&self.sampling) else { return };
         self.web.publish(began, snapshot, &self.service.state.exits);
         self.web.show_alerts(&self.service.state.watch);

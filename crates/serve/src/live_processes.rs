@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Pid and start: what tells a process from all others, exited ones included.
 pub type Key = (u32, u64);
@@ -21,6 +22,8 @@ pub struct LiveProcess {
     /// What the last sample says that it holds; absent when the sample does not have it.
     pub sampled: Option<Vec<Held>>,
     pub connections: u32,
+    /// Since when it is known.
+    pub since: Instant,
 }
 
 #[derive(Default)]
@@ -50,7 +53,8 @@ impl Processes {
         }
         let key = (pid, identity.start_ticks);
         let token = poller.watch(&end).ok()?;
-        self.all.insert(key, LiveProcess { identity, end, token, book: None, sampled: None, connections: 0 });
+        let since = Instant::now();
+        self.all.insert(key, LiveProcess { identity, end, token, book: None, sampled: None, connections: 0, since });
         self.by_pid.insert(pid, key);
         self.by_token.insert(token, key);
         Some(key)

@@ -1,7 +1,8 @@
 //! Puts what the service alone knows into a sample: what processes have reported, books that were handed over, and exits.
 //! Of two sources for one process on one chip the better counts, never the sum.
 
-use model::{Bytes, Device, DeviceId, Held, Memory, Process, Snapshot, Source, State, Usage};
+use ledger::poc::ClientAccount;
+use model::{Bytes, Device, DeviceId, Held, Memory, Process, Snapshot, Source, State, Unverified, Usage};
 
 /// Takes a process that has exited out of a sample, with its bytes.
 pub fn remove(snapshot: &mut Snapshot, pid: u32) {
@@ -79,7 +80,7 @@ fn rank(source: Option<Source>) -> u8 {
     match source {
         None => 0,
         Some(Source::Shm) => 1,
-        Some(Source::Reported) => 2,
+        Some(Source::Reported | Source::Unverified) => 2,
         // Whatever a process says of itself, the driver knows better; its own book has more.
         Some(Source::Kernel) => 3,
         Some(Source::Exact) => 4,
@@ -91,6 +92,10 @@ fn exchange(memory: &mut Memory, before: Option<&Held>, after: Option<&Held>) {
     if before.is_some_and(|before| before.source.is_none()) {
         memory.untracked_processes = memory.untracked_processes.saturating_sub(1);
     }
+    if let Some(more) = after.and_then(|after| after.unverified) {
+        let all = memory.unverified.get_or_insert_default();
+        (all.dram_bytes, all.l1_bytes) = (all.dram_bytes + more.dram_bytes, all.l1_bytes + more.l1_bytes);
+    }
     let usage = |held: Option<&Held>| held.map(|held| held.usage).unwrap_or_default();
     memory.count(memory.usage().minus(usage(before)).plus(usage(after)));
 }
@@ -99,6 +104,72 @@ pub fn reported(id: DeviceId, kinds: ledger::poc::Kinds) -> Held {
     let [dram, l1, l1_small, trace, cb, kernel] = kinds;
     let usage = Usage { kernel: Some(Bytes(kernel)), ..Usage::measured(dram, l1, l1_small, trace, cb) };
     Held { usage, source: Some(Source::Reported), ..Held::new(id) }
+}
+
+/// What a process has reported, by the number of the device, and why the rest of it is not counted.
+///
+/// `holds` says whether it holds a chip, if that can be known. What it reports of a chip that it does not hold is kept apart.
+pub fn accepted(
+    account: &ClientAccount,
+    devices: &[Device],
+    holds: impl Fn(&Device) -> Option<bool>,
+) -> (Vec<(i32, Held)>, Vec<String>) {
+    let (mut all, mut why, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, kinds) in account.totals() {
+        let Some(device) = chip_of_number(devices, number) else {
+            unknown.push(number);
+            continue;
+        };
+        let held = reported(device.id.clone(), kinds);
+        match too_much(&held, devices) {
+            None => all.push((number, verified(held, holds(device)))),
+            Some(kind) => why.push(format!("reports more {kind} than device {} has", held.id)),
+        }
+    }
+    // One line, however many devices a process reports.
+    if let [number, others @ ..] = &unknown[..] {
+        let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        why.push(format!("reports memory of unknown device {number}{others}"));
+    }
+    if account.refused > 0 {
+        why.push(format!("reported {} buffers too many: they are not counted", account.refused));
+    }
+    (all, why)
+}
+
+/// Marks what a process reported of a chip that it is not known to hold, and takes it out of the figures if it does not.
+pub fn verified(held: Held, holds: Option<bool>) -> Held {
+    let bytes = |bytes: Option<Bytes>| bytes.unwrap_or(Bytes(0));
+    let Held { id, usage, .. } = held;
+    let unverified = Unverified { dram_bytes: bytes(usage.dram_used), l1_bytes: bytes(usage.l1_used) };
+    match holds {
+        Some(true) => Held { usage, source: Some(Source::Reported), ..Held::new(id) },
+        None => Held { usage, source: Some(Source::Unverified), ..Held::new(id) },
+        Some(false) => Held { unverified: Some(unverified), source: Some(Source::Unverified), ..Held::new(id) },
+    }
+}
+
+/// Why a report cannot be added to what a chip has in use already, in all.
+pub fn exceeds(held: &Held, before: Option<&Held>, devices: &[Device]) -> Option<String> {
+    let memory = &devices.iter().find(|device| device.id == held.id)?.memory;
+    let usage = memory.usage().minus(before.map(|held| held.usage).unwrap_or_default()).plus(held.usage);
+    let sum = |of: fn(Unverified) -> Bytes| {
+        [memory.unverified, held.unverified].into_iter().flatten().fold(0u64, |sum, all| of(all).0.saturating_add(sum))
+    };
+    let is_more =
+        |bytes: Option<Bytes>, total: Option<Bytes>| bytes.zip(total).is_some_and(|(bytes, total)| bytes > total);
+    let (dram, l1) = match held.unverified {
+        None => (usage.dram_used, usage.l1_used),
+        Some(_) => (Some(Bytes(sum(|all| all.dram_bytes))), Some(Bytes(sum(|all| all.l1_bytes)))),
+    };
+    let kind = if is_more(dram, memory.dram_total) {
+        "DRAM"
+    } else if is_more(l1, memory.l1_total) {
+        "L1"
+    } else {
+        return None;
+    };
+    Some(format!("reports {kind} of device {} that others report as well: it has less in all", held.id))
 }
 
 /// The chip that clients of the proof of concept call by a number: tt-metal counts in the order of PCI addresses, and remote

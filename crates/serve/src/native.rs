@@ -21,6 +21,7 @@ use watch::rules::RulesReply;
 pub struct NativeConnection {
     pub socket: OwnedFd,
     pub pid: u32,
+    pub uid: u32,
     frames: Frames,
     /// Which version it speaks. Absent until it has greeted.
     version: Option<u32>,
@@ -57,10 +58,11 @@ const FRESH: Duration = Duration::from_millis(100);
 const TURN: usize = 16;
 
 impl NativeConnection {
-    pub fn new(socket: OwnedFd, pid: u32) -> NativeConnection {
+    pub fn new(socket: OwnedFd, pid: u32, uid: u32) -> NativeConnection {
         NativeConnection {
             socket,
             pid,
+            uid,
             frames: Frames::up_to(LONGEST_REQUEST),
             version: None,
             file: None,
@@ -82,6 +84,11 @@ impl NativeConnection {
 
     fn may_be_answered(&self) -> bool {
         !self.is_leaving && self.outbox.waiting < UNREAD
+    }
+
+    /// How many bytes it has left unread.
+    pub fn unread(&self) -> usize {
+        self.outbox.waiting
     }
 
     /// Whether it has left unread what was sent to it.
@@ -138,6 +145,9 @@ impl NativeConnection {
             }
         }
         match request {
+            _ if state.is_crowded && !matches!(request, Request::Hello(_) | Request::Book { .. }) => {
+                self.refuse("the clients of your user have left too many answers unread");
+            }
             Request::Hello(Hello { version, .. }) => {
                 self.version = Some(version);
                 match version == own_version() {

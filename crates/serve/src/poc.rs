@@ -19,12 +19,16 @@ pub struct PocConnection {
     pub peer: PocPeer,
     /// Whether it is waited for to read its answers.
     pub was_behind: bool,
+    /// Its user has too many connections. It is not closed, since the signal of a broken pipe would end the program that
+    /// reports: what it sends is read, and not counted.
+    is_over_limit: bool,
 }
 
 /// Who speaks, and what there is to say to it.
 pub struct PocPeer {
     /// As the kernel says.
     pid: u32,
+    pub uid: u32,
     /// As it calls itself, in its own PID namespace.
     inner_pid: u32,
     /// Absent when it was gone before it could be known.
@@ -37,7 +41,9 @@ pub struct PocPeer {
     outbox: Outbox,
     /// What was logged about it, once each.
     remarked: BTreeSet<&'static str>,
-    mistakes: u32,
+    /// Messages that changed nothing because they were not understood or beyond a limit, and answers that it left unread.
+    ignored: u64,
+    unanswered: u64,
 }
 
 /// What becomes of a connection.
@@ -49,17 +55,15 @@ pub enum AfterMessage {
     Close,
 }
 
-/// So many messages that make no sense, and it is no client.
-const MISTAKES: u32 = 16;
-/// As many bytes of answers as a client may leave unread.
+/// As many bytes of answers as a client may leave unread. It is not sent more.
 const UNREAD: usize = 256 << 10;
 /// How often one connection is read from before the others have their turn.
-const TURNS: usize = 8;
+const TURNS: usize = 2;
 
 impl PocConnection {
     /// A new connection, with the pid and user that the kernel reports.
-    pub fn new(socket: OwnedFd, pid: u32, uid: u32, state: &mut ServiceState) -> PocConnection {
-        let key = state.know(pid);
+    pub fn new(socket: OwnedFd, pid: u32, uid: u32, is_over_limit: bool, state: &mut ServiceState) -> PocConnection {
+        let key = if is_over_limit { None } else { state.know(pid) };
         let live = key.and_then(|key| state.processes.all.get_mut(&key));
         let inner_pid = live.as_ref().map_or(pid, |live| live.identity.inner_pid);
         if let Some(live) = live {
@@ -67,6 +71,7 @@ impl PocConnection {
         }
         let peer = PocPeer {
             pid,
+            uid,
             inner_pid,
             key,
             sender: (None, key),
@@ -75,9 +80,10 @@ impl PocConnection {
             other: None,
             outbox: Outbox::default(),
             remarked: BTreeSet::new(),
-            mistakes: 0,
+            ignored: 0,
+            unanswered: 0,
         };
-        PocConnection { socket, splitter: Splitter::default(), peer, was_behind: false }
+        PocConnection { socket, splitter: Splitter::default(), peer, was_behind: false, is_over_limit }
     }
 
     /// Whether answers wait to be sent.
@@ -89,9 +95,17 @@ impl PocConnection {
     pub fn read(&mut self, buffer: &mut [u8], state: &mut ServiceState) -> AfterMessage {
         for _ in 0..TURNS {
             match receive(&self.socket, &mut *buffer) {
-                Ok((0, _)) => return AfterMessage::Close,
+                Ok((0, _)) => {
+                    // Nothing follows: its last message is whole.
+                    self.pause(state);
+                    return AfterMessage::Close;
+                }
                 Ok((bytes, sender)) => {
                     let peer = &mut self.peer;
+                    if self.is_over_limit {
+                        peer.ignored += (bytes as u64).div_ceil(Length::Long.bytes() as u64);
+                        break;
+                    }
                     if peer.sender.0 != sender {
                         // Where another process goes on, the last message of the one before has ended.
                         self.splitter.pause(|request, length| peer.says(request, length, state));
@@ -99,7 +113,8 @@ impl PocConnection {
                     peer.meet(sender, state);
                     self.splitter.feed(&buffer[..bytes], |request, length| peer.says(request, length, state));
                     // What another process has sent comes by itself.
-                    if bytes < buffer.len() && sender.is_none_or(|sender| sender == self.peer.pid) {
+                    let is_own = sender.is_none_or(|sender| sender == self.peer.pid);
+                    if bytes < buffer.len() && is_own && !self.splitter.is_waiting() {
                         break;
                     }
                 }
@@ -119,19 +134,20 @@ impl PocConnection {
     }
 
     fn next(&mut self) -> AfterMessage {
-        let PocPeer { outbox, mistakes, pid, .. } = &mut self.peer;
-        if outbox.send(&self.socket).is_err() {
-            return AfterMessage::Close;
-        }
-        if outbox.waiting > UNREAD {
-            log(LogLevel::Warning, "slow-reader", &[("pid", pid), ("unread_bytes", &outbox.waiting)]);
-            return AfterMessage::Close;
-        }
-        if *mistakes >= MISTAKES {
-            log(LogLevel::Warning, "not-a-client", &[("pid", pid), ("messages", mistakes)]);
-            return AfterMessage::Close;
+        // Who takes no answers may have more to report.
+        if self.peer.outbox.send(&self.socket).is_err() {
+            self.peer.outbox = Outbox::default();
         }
         if self.splitter.is_waiting() { AfterMessage::Pause } else { AfterMessage::Stay }
+    }
+
+    /// Says what was left out of it.
+    pub fn close(self) -> Option<Key> {
+        let PocPeer { pid, key, ignored, unanswered, .. } = self.peer;
+        if ignored + unanswered > 0 {
+            log(LogLevel::Warning, "ignored", &[("pid", &pid), ("messages", &ignored), ("questions", &unanswered)]);
+        }
+        key
     }
 }
 
@@ -152,13 +168,17 @@ impl PocPeer {
         let request = match request {
             Ok(request) => request,
             Err(error) => {
-                self.mistakes += 1;
+                self.ignored += 1;
                 return self.remark("mistake", &[("pid", &{ self.pid }), ("reason", &error)]);
             }
         };
         let device = request.device;
         match request.operation {
             Operation::Allocate(_) | Operation::Free(_) => self.enter(&request, state),
+            Operation::Query | Operation::DeviceInfo if self.outbox.waiting > UNREAD => {
+                self.unanswered += 1;
+                self.remark("slow-reader", &[("pid", &{ self.pid }), ("unread_bytes", &{ self.outbox.waiting })]);
+            }
             Operation::Query => {
                 self.outbox.push(PocAnswer::Allocated { device, bytes: state.allocated(device) }.encode(length));
             }
@@ -176,13 +196,15 @@ impl PocPeer {
         let result = if request.device < 0 {
             Err(format!("there is no device {}", request.device))
         } else {
-            match state.accounts.apply(key, request) {
+            let user = state.processes.all.get(&key).and_then(|live| live.identity.uid);
+            match state.accounts.apply(key, user.unwrap_or(self.uid), request) {
                 // It may have been allocated before the service was there.
                 Ok(()) | Err(AccountRefusal::Unknown(_)) => Ok(()),
                 Err(refusal) => Err(refusal.to_string()),
             }
         };
         if let Err(reason) = result {
+            self.ignored += 1;
             self.remark("refused", &[("pid", &key.0), ("reason", &reason)]);
         }
     }

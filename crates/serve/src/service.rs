@@ -3,7 +3,7 @@
 use super::native::{NativeConnection, PATIENCE, ServiceAnswer};
 use super::poc::{AfterMessage, PocConnection};
 use super::poller::Token;
-use super::service_state::ServiceState;
+use super::service_state::{ServiceState, most_buffers};
 use super::socket::UnixListenSocket;
 use ::alerts::Delivery;
 use ::alerts::log::{LogLevel, log};
@@ -57,7 +57,12 @@ pub struct Service {
 const PAUSE: Duration = Duration::from_millis(20);
 /// With so many busy connections, those are read before many others are accepted.
 const BUSY: usize = 16;
-const BUFFER: usize = 128 << 10;
+/// As much as one client is heard before the others have their turn: half a thousand messages.
+const BUFFER: usize = 64 << 10;
+/// So many times the limit of a user's connections are kept and not counted.
+const OVER_LIMIT: usize = 4;
+/// With so many bytes of answers unread, a user's clients are asked to read them first.
+const UNREAD_BY_USER: usize = 16 << 20;
 
 impl Service {
     pub fn new(state: ServiceState, limits: ServiceLimits) -> Service {
@@ -123,7 +128,7 @@ impl Service {
 
     /// Changes the limits. What exceeds them already may stay.
     pub fn set_limits(&mut self, limits: ServiceLimits) {
-        self.state.accounts.set_most_buffers(limits.buffers_per_process);
+        self.state.accounts.set_most(most_buffers(&limits));
         self.state.exits.set_most(limits.deaths);
         self.limits = limits;
     }
@@ -149,28 +154,34 @@ impl Service {
 
     fn add_connection(&mut self, endpoint: Endpoint, socket: OwnedFd) {
         let Ok(peer) = sockopt::socket_peercred(&socket) else { return };
-        let pid = peer.pid.as_raw_nonzero().get().cast_unsigned();
+        let (pid, uid) = (peer.pid.as_raw_nonzero().get().cast_unsigned(), peer.uid.as_raw());
         let open = match endpoint {
-            Endpoint::Poc => self.poc_connections.len(),
-            Endpoint::Native => self.native_connections.len(),
+            Endpoint::Poc => self.poc_connections.values().filter(|other| other.peer.uid == uid).count(),
+            Endpoint::Native => self.native_connections.values().filter(|other| other.uid == uid).count(),
         };
-        if open >= self.limits.connections {
-            let reason = format!("too many connections: {open} are open, the limit of this service");
-            log(LogLevel::Warning, "sent-away", &[("pid", &pid), ("reason", &reason)]);
+        let limit = self.limits.connections;
+        // A client that reports is never closed while its user may have reason to go on.
+        let most = if endpoint == Endpoint::Poc { limit.saturating_mul(OVER_LIMIT) } else { limit };
+        if open >= limit {
+            let reason = format!("too many connections: {open} of user {uid} are open, and the limit is {limit}");
+            let event = if open < most { "not-counted" } else { "sent-away" };
+            log(LogLevel::Warning, event, &[("pid", &pid), ("reason", &reason)]);
             if endpoint == Endpoint::Native
                 && let Ok(frame) = frame(&json!({ "error": { "reason": reason } }))
             {
                 let _ = rustix::net::send(&socket, &frame, rustix::net::SendFlags::NOSIGNAL);
             }
+        }
+        if open >= most {
             return;
         }
         let Ok(token) = self.state.poller.watch(&socket) else { return };
         match endpoint {
             Endpoint::Poc => {
-                let connection = PocConnection::new(socket, pid, peer.uid.as_raw(), &mut self.state);
+                let connection = PocConnection::new(socket, pid, uid, open >= limit, &mut self.state);
                 self.poc_connections.insert(token, connection);
             }
-            Endpoint::Native => drop(self.native_connections.insert(token, NativeConnection::new(socket, pid))),
+            Endpoint::Native => drop(self.native_connections.insert(token, NativeConnection::new(socket, pid, uid))),
         }
     }
 
@@ -193,7 +204,7 @@ impl Service {
     }
 
     fn close_poc(&mut self, token: Token) {
-        let key = self.poc_connections.remove(&token).and_then(|connection| connection.peer.key);
+        let key = self.poc_connections.remove(&token).and_then(PocConnection::close);
         if let Some(key) = key {
             if let Some(live) = self.state.processes.all.get_mut(&key) {
                 live.connections = live.connections.saturating_sub(1);
@@ -208,6 +219,9 @@ impl Service {
         token: Token,
         act: impl FnOnce(&mut NativeConnection, &mut [u8], &mut ServiceState) -> AfterMessage,
     ) {
+        let Some(uid) = self.native_connections.get(&token).map(|client| client.uid) else { return };
+        let of_user = self.native_connections.values().filter(|client| client.uid == uid);
+        self.state.is_crowded = of_user.map(NativeConnection::unread).sum::<usize>() > UNREAD_BY_USER;
         let Some(client) = self.native_connections.get_mut(&token) else { return };
         if act(client, &mut self.buffer, &mut self.state) == AfterMessage::Close {
             self.native_connections.remove(&token);

@@ -2,15 +2,15 @@
 
 use super::buffers::{self, BufferPage};
 use super::exits::{self, Exits, held_by_book};
-use super::live_processes::{Key, Processes, lives};
+use super::live_processes::{Key, LiveProcess, Processes, lives};
 use super::merge;
 use super::poller::Poller;
 use alerts::log::{LogLevel, log};
 use ledger::book::BookError;
-use ledger::poc::{Accounts, DeviceInfo, Kinds};
+use ledger::poc::{Accounts, DeviceInfo, Kinds, MostBuffers};
 use ledger::wire::Wanted;
 use model::figure::process::HELD_BYTES;
-use model::{Arch, Fault, Held, Process, Snapshot, Source};
+use model::{Arch, Device, Fault, Held, Process, Snapshot, Source};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -31,6 +31,8 @@ pub struct ServiceState {
     /// The last sample, without the processes that exited since.
     sample: Snapshot,
     pub sampled_at: Instant,
+    /// The clients of the user who asks have left much unread.
+    pub is_crowded: bool,
     /// A client wants a fresh sample.
     pub wants_sample: bool,
     /// When what remains was last printed, and when the kernels were.
@@ -42,7 +44,7 @@ pub struct ServiceState {
 
 impl ServiceState {
     pub fn new(poller: Poller, limits: &ServiceLimits, watch: RuleWatch, sample: Snapshot) -> ServiceState {
-        let accounts = Accounts::new(limits.buffers_per_process);
+        let accounts = Accounts::new(most_buffers(limits));
         let exits = Exits::up_to(limits.deaths);
         let empty = Snapshot { processes: Vec::new(), ..sample.clone() };
         let mut state = ServiceState {
@@ -53,6 +55,7 @@ impl ServiceState {
             watch,
             sample: empty,
             sampled_at: Instant::now(),
+            is_crowded: false,
             wants_sample: false,
             printed: HashMap::new(),
             others: Cell::new(None),
@@ -120,7 +123,8 @@ impl ServiceState {
         self.others.set(None);
         let account = self.accounts.end(key);
         let Some(live) = self.processes.remove(key) else { return };
-        if let Some(exit) = exits::exit_record(key, &live, account.as_ref(), &self.sample.devices, now()) {
+        let holds = |device: &Device| self.holds(&live, device);
+        if let Some(exit) = exits::exit_record(key, &live, account.as_ref(), &self.sample.devices, holds, now()) {
             let bytes = exit.usage().total().map_or(0, |bytes| bytes.0);
             log(LogLevel::Info, "death", &[("pid", &key.0), ("bytes", &bytes)]);
             self.exits.add(exit);
@@ -150,27 +154,17 @@ impl ServiceState {
         let mut snapshot = self.with_books();
         for (key, account) in self.accounts.iter() {
             let Some(live) = self.processes.all.get(key) else { continue };
-            let (mut all, mut unknown) = (Vec::new(), Vec::new());
-            for (number, kinds) in account.totals() {
-                let Some(device) = merge::chip_of_number(&snapshot.devices, number) else {
-                    unknown.push(number);
-                    continue;
-                };
-                let held = merge::reported(device.id.clone(), kinds);
-                match merge::too_much(&held, &snapshot.devices) {
+            let (accepted, mut why) = merge::accepted(account, &snapshot.devices, |device| self.holds(live, device));
+            let known = snapshot.processes.iter().find(|process| process.pid == key.0);
+            let mut all = Vec::new();
+            for (_, held) in accepted {
+                let before = known.and_then(|process| process.devices.iter().find(|known| known.id == held.id));
+                match merge::exceeds(&held, before, &snapshot.devices) {
                     None => all.push(held),
-                    Some(kind) => {
-                        let reason = format!("reports more {kind} than device {} has", held.id);
-                        snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));
-                    }
+                    Some(reason) => why.push(reason),
                 }
             }
-            // One line, however many devices a process reports.
-            if let [number, others @ ..] = &unknown[..] {
-                let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-                let reason = format!("reports memory of unknown device {number}{others}");
-                snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), reason));
-            }
+            snapshot.faults.extend(why.into_iter().map(|why| Fault::new(format!("/proc/{}", key.0), why)));
             if !all.is_empty() {
                 merge::overlay(&mut snapshot, &live.identity.process, all);
             }
@@ -200,6 +194,21 @@ impl ServiceState {
             }
         }
         snapshot
+    }
+
+    /// Whether a process holds a chip. `None` where that cannot be known: the driver does not list it, the process came after the
+    /// sample, or has inherited an open file.
+    pub fn holds(&self, live: &LiveProcess, device: &Device) -> Option<bool> {
+        let gateway = device.id.gateway();
+        let is_held = |live: &LiveProcess| live.sampled.iter().flatten().any(|held| held.id.gateway() == gateway);
+        let parent = live.identity.process.parent_pid.and_then(|pid| self.processes.by_pid.get(&pid));
+        let parent = parent.and_then(|key| self.processes.all.get(key));
+        let names_all = |other: &Device| other.id.index() == gateway && other.names_all_holders;
+        if is_held(live) {
+            return Some(true);
+        }
+        let is_known = live.since < self.sampled_at && self.sample.devices.iter().any(names_all);
+        (is_known && !parent.is_some_and(is_held)).then_some(false)
     }
 
     /// Allocated bytes by kind on a device, as clients of the proof of concept number them.
@@ -233,7 +242,8 @@ impl ServiceState {
     pub fn device_info(&self, number: i32) -> DeviceInfo {
         let devices = merge::number_of_chips(&self.sample.devices);
         let Some(device) = merge::chip_of_number(&self.sample.devices, number) else {
-            return DeviceInfo { devices, ..DeviceInfo::default() };
+            // What all of them are is known, if there are any.
+            return DeviceInfo { devices, is_available: number == -1 && devices > 0, ..DeviceInfo::default() };
         };
         let bytes = |bytes: Option<model::Bytes>| bytes.map_or(0, |bytes| bytes.0);
         let (total_dram, total_l1) = (bytes(device.memory.dram_total), bytes(device.memory.l1_total));
@@ -257,27 +267,26 @@ impl ServiceState {
 
     /// Live buffers of all processes.
     pub fn buffers(&self, wanted: &Wanted) -> BufferPage {
-        let (mut all, mut unlisted, mut faults) = (Vec::new(), 0, Vec::new());
+        let mut page = BufferPage::new(wanted, now());
         let devices = &self.sample.devices;
         for (key, live) in self.processes.all.iter().filter(|(key, _)| wanted.pid.is_none_or(|pid| key.0 == pid)) {
             let from_book = live.book.as_ref().map(|file| {
                 let book = book_in(file)?;
-                buffers::add_book(&mut all, key.0, file, &book, devices)?;
-                unlisted = book.untabled.saturating_add(unlisted);
+                buffers::add_book(&mut page, key.0, file, &book, devices)?;
+                page.unlisted = book.untabled.saturating_add(page.unlisted);
                 Ok::<(), BookError>(())
             });
             // A book is better than reports.
             match from_book {
                 Some(Ok(())) => continue,
-                Some(Err(error)) => faults.push(format!("the book of pid {}: {error}", key.0)),
+                Some(Err(error)) => page.faults.push(format!("the book of pid {}: {error}", key.0)),
                 None => {}
             }
             if let Some(account) = self.accounts.get(*key) {
-                buffers::add_account(&mut all, key.0, account, devices);
+                buffers::add_account(&mut page, key.0, account, devices, |_| true);
+                page.unlisted = account.refused.saturating_add(page.unlisted);
             }
         }
-        let mut page = buffers::page(all, wanted, now());
-        (page.unlisted, page.faults) = (unlisted, faults);
         page
     }
 
@@ -302,6 +311,10 @@ impl ServiceState {
             }
         }
     }
+}
+
+pub fn most_buffers(limits: &ServiceLimits) -> MostBuffers {
+    MostBuffers { process: limits.buffers_per_process, user: limits.buffers_per_user }
 }
 
 fn kinds(held: &Held) -> Kinds {

@@ -224,6 +224,11 @@ impl Dir {
         rustix::fs::statat(&self.fd, name.as_ref(), AtFlags::empty())
     }
 
+    /// Whose an entry is, whatever it leads to.
+    pub fn owner(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<u32> {
+        rustix::fs::statat(&self.fd, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_uid)
+    }
+
     /// Calls `each` with the name of every entry, in no order.
     pub fn list(&self, mut each: impl FnMut(&OsStr)) -> rustix::io::Result<()> {
         self.list_numbered(".", |name, _| each(name))

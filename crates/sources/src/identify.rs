@@ -4,7 +4,7 @@ use crate::books::{self, ProcessId};
 use crate::clock::Clock;
 use crate::container::container_of;
 use crate::dir::Dir;
-use crate::procs::{command_line, open_process, stat};
+use crate::procs::{command_line_of, open_process, stat};
 use crate::users::Users;
 use model::Process;
 use std::fs::File;
@@ -45,7 +45,7 @@ pub fn user_name(uid: u32) -> String {
 pub fn identify(pid: u32) -> Option<Identity> {
     let (dir, stat, status) = open_process(pid)?;
     let mut bytes = Vec::new();
-    let command = dir.read_all("cmdline", &mut bytes).ok().and_then(|()| command_line(&bytes));
+    let command = command_line_of(&dir);
     let cgroup = dir.read_all("cgroup", &mut bytes);
     let container = cgroup.ok().and_then(|()| container_of(&String::from_utf8_lossy(&bytes)));
     let process = Process {

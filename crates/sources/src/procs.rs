@@ -86,7 +86,7 @@ pub(crate) fn read(
         }
     };
     let now = Instant::now();
-    let command = read_command(&dir, same, &stat, now, &mut bytes);
+    let command = read_command(&dir, same, &stat, now);
     let (maps, maps_age) = match same.filter(|earlier| !force_map && still_maps(earlier, &stat, now)) {
         Some(earlier) => (earlier.maps.clone(), earlier.maps_age),
         None => {
@@ -114,18 +114,20 @@ fn open(pid: u32, earlier: Option<&ProcessFacts>, inject: Option<Inject>) -> Opt
 }
 
 /// The command line, with the moment when it was read. It is in the memory of the process, which may have to wait meanwhile.
-fn read_command(
-    dir: &Dir,
-    earlier: Option<&ProcessFacts>,
-    stat: &Stat,
-    now: Instant,
-    bytes: &mut Vec<u8>,
-) -> (Option<String>, Instant) {
+fn read_command(dir: &Dir, earlier: Option<&ProcessFacts>, stat: &Stat, now: Instant) -> (Option<String>, Instant) {
     let known = earlier.filter(|earlier| earlier.stat.name == stat.name).map(|earlier| &earlier.command);
     match known.filter(|(_, when)| now - *when < SETTLED_FOR) {
         Some(command) => command.clone(),
-        None => (dir.read_records("cmdline", bytes).ok().and_then(|()| command_line(bytes)), now),
+        None => (command_line_of(dir), now),
     }
+}
+
+/// So much is kept of a text that a process chooses for itself.
+const LONGEST_TEXT: usize = 4096;
+
+/// The command line of a process, or its beginning.
+pub(crate) fn command_line_of(dir: &Dir) -> Option<String> {
+    command_line(dir.read_start("cmdline", &mut [0; LONGEST_TEXT + 1]).ok()?)
 }
 
 fn stat_of(dir: &Dir) -> Option<Stat> {
@@ -228,15 +230,16 @@ pub fn status(bytes: &[u8]) -> Status {
     status
 }
 
-/// The words of a command line, joined by blanks. Kernel threads have none.
-pub(crate) fn command_line(bytes: &[u8]) -> Option<String> {
+/// The words of a command line, joined by blanks. Kernel threads have none. The end of a long one is left out.
+fn command_line(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().rposition(|&b| b != 0)? + 1;
-    Some(String::from_utf8_lossy(&bytes[..end]).replace('\0', " "))
+    let text = String::from_utf8_lossy(&bytes[..end.min(LONGEST_TEXT)]).replace('\0', " ");
+    Some(if end > LONGEST_TEXT { text + "…" } else { text })
 }
 
 fn visible_devices(environ: &[u8]) -> Option<String> {
     let value = environ.split(|&b| b == 0).find_map(|entry| entry.strip_prefix(b"TT_VISIBLE_DEVICES="))?;
-    Some(String::from_utf8_lossy(value).into_owned())
+    Some(String::from_utf8_lossy(&value[..value.len().min(LONGEST_TEXT)]).into_owned())
 }
 
 #[cfg(test)]
@@ -308,6 +311,21 @@ mod tests {
         assert_eq!(command_line(b"a\xff\nb\0").as_deref(), Some("a\u{fffd}\nb"));
         assert_eq!(command_line(b""), None);
         assert_eq!(command_line(b"\0\0"), None);
+    }
+
+    #[test]
+    fn of_a_long_command_line_the_beginning_is_kept() {
+        let long = "x".repeat(1 << 20);
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("600").env("TT_VISIBLE_DEVICES", &long[..100_000]).spawn().unwrap();
+        let mut text = command_line(&long.as_bytes()[..LONGEST_TEXT]).unwrap();
+        assert_eq!(text.len(), LONGEST_TEXT);
+        text.push('…');
+        assert_eq!(command_line(&long.as_bytes()[..=LONGEST_TEXT]), Some(text));
+        let facts = read(child.id(), None, false, &Users::default(), None).unwrap();
+        assert_eq!(facts.visible_devices.unwrap().map(|value| value.len()), Some(LONGEST_TEXT));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -247,6 +247,7 @@ impl Sampler {
             began,
             deadline: self.options.deadline,
             links: &context.links,
+            has_lists: context.lists.is_some(),
             unbound,
             fdinfo: &self.fdinfo,
             host: inventory.host.clone(),
@@ -285,7 +286,7 @@ fn outdated_maps(shm: &Shm, processes: &BTreeMap<u32, ProcessFacts>, began: Inst
 /// The regions that only their processes can show: those of a container, and those that were removed.
 fn find_private_regions(shm: &mut Shm, processes: &BTreeMap<u32, ProcessFacts>, trouble: &mut Trouble) {
     for (pid, facts) in processes {
-        for (inode, number) in facts.maps.iter().flat_map(|maps| &maps.regions) {
+        for (inode, number) in facts.maps.iter().flat_map(|maps| &maps.regions).take(shm::MOST_REGIONS) {
             if !shm.regions.contains_key(inode) {
                 let found = shm::find_of_process(*pid, *inode, *number, trouble);
                 shm.regions.extend(found.map(|found| (*inode, found)));

@@ -141,7 +141,11 @@ struct ShmFile {
     number: u64,
     /// When it was last there.
     round: u64,
+    owner: u32,
 }
+
+/// So many regions of one user are read: more chips than a machine has.
+pub(crate) const MOST_REGIONS: usize = 128;
 
 /// How long relaxed sampling keeps the folder open, and what it read of the locks.
 const KEPT_FOR: Duration = Duration::from_secs(5);
@@ -164,11 +168,20 @@ impl ShmFiles {
         if self.files.get(name).is_none_or(|file| file.number != number) {
             let file = folder.open_file(name)?;
             let inode = inode_of(&file)?;
-            self.files.insert(name.to_owned(), ShmFile { file, inode, number, round });
+            let owner = folder.owner(name)?;
+            self.files.insert(name.to_owned(), ShmFile { file, inode, number, round, owner });
         }
         let file = self.files.get_mut(name).ok_or(Errno::NOENT)?;
         file.round = round;
         Ok(file)
+    }
+
+    /// Whose the file of this name and number is.
+    fn owner(&self, folder: &Dir, name: &OsStr, number: u64) -> rustix::io::Result<u32> {
+        match self.files.get(name).filter(|file| file.number == number) {
+            Some(file) => Ok(file.owner),
+            None => folder.owner(name),
+        }
     }
 
     /// Closes what is not there any more, and what there is no room for. Locks that were not read this time stay open.
@@ -198,8 +211,15 @@ pub(crate) fn find(root: &Root, files: &mut ShmFiles, relaxed: bool, trouble: &m
         }
     };
     let known = files.locks.take().filter(|(_, when)| relaxed && when.elapsed() < KEPT_FOR);
+    let mut owners: BTreeMap<u32, usize> = BTreeMap::new();
     let listed = folder.list_numbered(".", |name, inode| {
         if let Some(number) = region_number(name.as_encoded_bytes()) {
+            let Ok(owner) = files.owner(&folder, name, inode) else { return };
+            let regions = owners.entry(owner).or_default();
+            *regions += 1;
+            if *regions > MOST_REGIONS {
+                return;
+            }
             let opened = files.open(&folder, name, inode);
             add(&mut shm.regions, &folder, name.as_ref(), number, opened, trouble);
         } else if let (None, Some(n)) = (&known, name.to_str().and_then(locks::ordinal_of)) {
@@ -207,6 +227,10 @@ pub(crate) fn find(root: &Root, files: &mut ShmFiles, relaxed: bool, trouble: &m
             shm.locks.extend(owner.map(|pid| (n, pid)));
         }
     });
+    for (owner, regions) in owners.into_iter().filter(|(_, regions)| *regions > MOST_REGIONS) {
+        let others = regions - MOST_REGIONS;
+        trouble.add(&path, format_args!("user {owner} has {regions} regions: {others} of them are not read"));
+    }
     files.close_unused(known.is_some());
     let (locks, read) = known.unwrap_or_else(|| (std::mem::take(&mut shm.locks), Instant::now()));
     shm.locks.clone_from(&locks);

@@ -87,7 +87,9 @@ impl Honest {
         let native = service.native();
         native.0.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let live = [vec![0; BUFFERS as usize], vec![0; BUFFERS as usize]];
-        Honest { poc: service.c(), native, live, chance: Chance::new(7) }
+        let poc = service.c();
+        service.hold(0, &[poc.pid]);
+        Honest { poc, native, live, chance: Chance::new(7) }
     }
 
     fn sums(&self, device: usize) -> [u64; 2] {

@@ -9,10 +9,12 @@ use toml_edit::{Document, TableLike};
 /// What the service allows. Read again at SIGHUP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceLimits {
-    /// Open connections, on each of the two sockets.
+    /// Open connections of one user, on each of the two sockets.
     pub connections: usize,
     /// Live buffers that one process may report. What its agent keeps has a limit of its own.
     pub buffers_per_process: usize,
+    /// The same for all processes of one user together.
+    pub buffers_per_user: usize,
     /// How many exited processes are remembered.
     pub deaths: usize,
     /// Milliseconds from one sample to the next.
@@ -21,7 +23,13 @@ pub struct ServiceLimits {
 
 impl Default for ServiceLimits {
     fn default() -> ServiceLimits {
-        ServiceLimits { connections: 1024, buffers_per_process: 1_000_000, deaths: 1000, interval_ms: 1000 }
+        ServiceLimits {
+            connections: 1024,
+            buffers_per_process: 250_000,
+            buffers_per_user: 250_000,
+            deaths: 1000,
+            interval_ms: 1000,
+        }
     }
 }
 
@@ -33,9 +41,10 @@ struct Key {
 }
 
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
-static KEYS: [Key; 4] = [
+static KEYS: [Key; 5] = [
     Key { name: "connections", range: ANY, set: |limits, number| limits.connections = number as usize },
     Key { name: "buffers_per_process", range: ANY, set: |limits, number| limits.buffers_per_process = number as usize },
+    Key { name: "buffers_per_user", range: ANY, set: |limits, number| limits.buffers_per_user = number as usize },
     Key { name: "deaths", range: ANY, set: |limits, number| limits.deaths = number as usize },
     Key { name: "interval_ms", range: 10..=3_600_000, set: |limits, number| limits.interval_ms = number },
 ];

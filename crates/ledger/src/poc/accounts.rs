@@ -18,7 +18,18 @@ type Sums = [u128; 6];
 pub struct Accounts<P> {
     processes: BTreeMap<P, ClientAccount>,
     totals: BTreeMap<i32, Sums>,
-    most_buffers: usize,
+    /// How many live buffers the processes of each user have.
+    users: BTreeMap<u32, usize>,
+    most: MostBuffers,
+}
+
+/// How many live buffers are kept. What is beyond them is counted, and not in the figures.
+#[derive(Debug, Clone, Copy)]
+pub struct MostBuffers {
+    /// Of one process.
+    pub process: usize,
+    /// Of all processes of one user.
+    pub user: usize,
 }
 
 /// What one process has reported.
@@ -28,6 +39,9 @@ pub struct ClientAccount {
     totals: BTreeMap<i32, Sums>,
     /// How many buffers live on each device.
     devices: BTreeMap<i32, usize>,
+    user: u32,
+    /// How many buffers were not entered because there were too many.
+    pub refused: u64,
 }
 
 /// No machine has so many. Who claims that many makes them up, and each costs time and room.
@@ -60,6 +74,9 @@ pub enum AccountRefusal {
     /// The process has as many buffers as it may.
     #[error("the process has {0} live buffers, which is as many as this service keeps of one")]
     TooMany(usize),
+    /// The processes of its user have as many as they may.
+    #[error("the processes of its user have {0} live buffers, which is as many as this service keeps of one user")]
+    TooManyOfUser(usize),
     /// It has buffers on more devices than there can be.
     #[error("the process has buffers on {MOST_DEVICES} devices already, and claims some on device {0} too")]
     TooManyDevices(i32),
@@ -72,32 +89,40 @@ pub enum AccountRefusal {
 }
 
 impl<P: Ord + Copy> Accounts<P> {
-    /// No accounts yet, and so many buffers for a process at the most.
-    pub fn new(most_buffers: usize) -> Accounts<P> {
-        Accounts { processes: BTreeMap::new(), totals: BTreeMap::new(), most_buffers }
+    /// No accounts yet, and so many buffers at the most.
+    pub fn new(most: MostBuffers) -> Accounts<P> {
+        Accounts { processes: BTreeMap::new(), totals: BTreeMap::new(), users: BTreeMap::new(), most }
     }
 
-    /// Enters what a process reports. Queries change nothing.
-    pub fn apply(&mut self, process: P, request: &PocRequest) -> Result<(), AccountRefusal> {
+    /// Enters what a process of a user reports. Queries change nothing.
+    pub fn apply(&mut self, process: P, user: u32, request: &PocRequest) -> Result<(), AccountRefusal> {
         let PocRequest { device, bytes, buffer, time, .. } = *request;
         match request.operation {
             Operation::Allocate(kind) => {
-                let account = self.processes.entry(process).or_default();
+                let new = || ClientAccount { user, ..ClientAccount::default() };
+                let account = self.processes.entry(process).or_insert_with(new);
                 let key = (device, buffer, Class::of(Some(kind)));
                 if let Some(known) = account.buffers.get_mut(&key) {
                     known.references = known.references.saturating_add(1);
                     return Ok(());
                 }
-                if account.buffers.len() >= self.most_buffers {
-                    return Err(AccountRefusal::TooMany(account.buffers.len()));
-                }
-                if account.devices.len() >= MOST_DEVICES && !account.devices.contains_key(&device) {
-                    return Err(AccountRefusal::TooManyDevices(device));
-                }
-                *account.devices.entry(device).or_default() += 1;
-                account.buffers.insert(key, ReportedBuffer { bytes, kind, time, references: 1 });
-                add(&mut account.totals, device, kind, bytes);
-                add(&mut self.totals, device, kind, bytes);
+                let of_user = self.users.entry(account.user).or_default();
+                let refusal = if account.buffers.len() >= self.most.process {
+                    AccountRefusal::TooMany(account.buffers.len())
+                } else if *of_user >= self.most.user {
+                    AccountRefusal::TooManyOfUser(*of_user)
+                } else if account.devices.len() >= MOST_DEVICES && !account.devices.contains_key(&device) {
+                    AccountRefusal::TooManyDevices(device)
+                } else {
+                    *of_user += 1;
+                    *account.devices.entry(device).or_default() += 1;
+                    account.buffers.insert(key, ReportedBuffer { bytes, kind, time, references: 1 });
+                    add(&mut account.totals, device, kind, bytes);
+                    add(&mut self.totals, device, kind, bytes);
+                    return Ok(());
+                };
+                account.refused += u64::from(!matches!(refusal, AccountRefusal::TooManyDevices(_)));
+                return Err(refusal);
             }
             Operation::Free(kind) => {
                 let account = self.processes.get_mut(&process).ok_or(AccountRefusal::Unknown(buffer))?;
@@ -108,6 +133,11 @@ impl<P: Ord + Copy> Accounts<P> {
                     let ReportedBuffer { bytes, kind, .. } = *known;
                     account.buffers.remove(&key);
                     account.leave(key.0);
+                    // Room is not kept for those that are gone.
+                    if account.buffers.capacity() > 1024 && account.buffers.len() < account.buffers.capacity() / 8 {
+                        account.buffers.shrink_to(account.buffers.len() * 2);
+                    }
+                    leave_user(&mut self.users, account.user, 1);
                     subtract(&mut account.totals, key.0, kind, bytes.into());
                     subtract(&mut self.totals, key.0, kind, bytes.into());
                 }
@@ -120,6 +150,7 @@ impl<P: Ord + Copy> Accounts<P> {
     /// A process is dead: its bytes leave the totals, and its account is handed out.
     pub fn end(&mut self, process: P) -> Option<ClientAccount> {
         let account = self.processes.remove(&process)?;
+        leave_user(&mut self.users, account.user, account.buffers.len());
         for (device, kinds) in &account.totals {
             for (kind, bytes) in MemoryKind::ALL.into_iter().zip(kinds) {
                 subtract(&mut self.totals, *device, kind, *bytes);
@@ -138,9 +169,9 @@ impl<P: Ord + Copy> Accounts<P> {
         self.processes.get(&process)
     }
 
-    /// Changes how many buffers a process may have. What is there stays.
-    pub fn set_most_buffers(&mut self, most: usize) {
-        self.most_buffers = most;
+    /// Changes how many buffers are kept. What is there stays.
+    pub fn set_most(&mut self, most: MostBuffers) {
+        self.most = most;
     }
 
     /// The processes and their accounts.
@@ -205,6 +236,15 @@ impl Class {
     }
 }
 
+fn leave_user(users: &mut BTreeMap<u32, usize>, user: u32, buffers: usize) {
+    if let Some(left) = users.get_mut(&user) {
+        *left -= buffers;
+        if *left == 0 {
+            users.remove(&user);
+        }
+    }
+}
+
 /// As whole bytes, for replies.
 fn kinds_of(sums: &Sums) -> Kinds {
     sums.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX))
@@ -228,6 +268,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn up_to(process: usize) -> Accounts<u8> {
+        Accounts::new(MostBuffers { process, user: 1000 })
+    }
+
     fn request(operation: Operation, device: i32, buffer: u64, bytes: u64) -> PocRequest {
         PocRequest { operation, device, bytes, pid: 0, buffer, time: 0 }
     }
@@ -242,55 +286,55 @@ mod tests {
 
     #[test]
     fn two_processes_with_the_same_address_have_a_buffer_each() {
-        let mut accounts = Accounts::new(10);
-        accounts.apply(1, &allocate(0, 0x1000, 100)).unwrap();
-        accounts.apply(2, &allocate(0, 0x1000, 30)).unwrap();
+        let mut accounts = up_to(10);
+        accounts.apply(1, 7, &allocate(0, 0x1000, 100)).unwrap();
+        accounts.apply(2, 7, &allocate(0, 0x1000, 30)).unwrap();
         assert_eq!(accounts.total(0)[0], 130);
-        accounts.apply(1, &free(0, 0x1000)).unwrap();
+        accounts.apply(1, 7, &free(0, 0x1000)).unwrap();
         assert_eq!(accounts.total(0)[0], 30);
     }
 
     #[test]
     fn a_buffer_that_is_allocated_twice_counts_once_and_is_freed_twice() {
-        let mut accounts = Accounts::new(10);
-        accounts.apply(1, &allocate(0, 7, 100)).unwrap();
-        accounts.apply(1, &allocate(0, 7, 100)).unwrap();
+        let mut accounts = up_to(10);
+        accounts.apply(1, 7, &allocate(0, 7, 100)).unwrap();
+        accounts.apply(1, 7, &allocate(0, 7, 100)).unwrap();
         assert_eq!(accounts.total(0)[0], 100);
-        accounts.apply(1, &free(0, 7)).unwrap();
+        accounts.apply(1, 7, &free(0, 7)).unwrap();
         assert_eq!(accounts.total(0)[0], 100);
-        accounts.apply(1, &free(0, 7)).unwrap();
+        accounts.apply(1, 7, &free(0, 7)).unwrap();
         assert_eq!(accounts.total(0)[0], 0);
-        assert_eq!(accounts.apply(1, &free(0, 7)), Err(AccountRefusal::Unknown(7)));
+        assert_eq!(accounts.apply(1, 7, &free(0, 7)), Err(AccountRefusal::Unknown(7)));
     }
 
     #[test]
     fn a_free_on_the_wrong_device_finds_the_only_buffer_that_it_can_mean() {
-        let mut accounts = Accounts::new(10);
-        accounts.apply(1, &allocate(3, 7, 100)).unwrap();
-        accounts.apply(1, &free(0, 7)).unwrap();
+        let mut accounts = up_to(10);
+        accounts.apply(1, 7, &allocate(3, 7, 100)).unwrap();
+        accounts.apply(1, 7, &free(0, 7)).unwrap();
         assert_eq!(accounts.total(3)[0], 0);
-        accounts.apply(1, &allocate(3, 7, 100)).unwrap();
-        accounts.apply(1, &allocate(4, 7, 100)).unwrap();
-        assert_eq!(accounts.apply(1, &free(0, 7)), Err(AccountRefusal::Ambiguous(7)));
+        accounts.apply(1, 7, &allocate(3, 7, 100)).unwrap();
+        accounts.apply(1, 7, &allocate(4, 7, 100)).unwrap();
+        assert_eq!(accounts.apply(1, 7, &free(0, 7)), Err(AccountRefusal::Ambiguous(7)));
         assert_eq!((accounts.total(3)[0], accounts.total(4)[0]), (100, 100));
     }
 
     #[test]
     fn circular_buffers_and_kernels_have_ids_of_their_own() {
-        let mut accounts = Accounts::new(10);
-        accounts.apply(1, &allocate(0, 7, 1)).unwrap();
-        accounts.apply(1, &request(Operation::Allocate(MemoryKind::Cb), 0, 7, 20)).unwrap();
-        accounts.apply(1, &request(Operation::Allocate(MemoryKind::Kernel), 0, 7, 300)).unwrap();
+        let mut accounts = up_to(10);
+        accounts.apply(1, 7, &allocate(0, 7, 1)).unwrap();
+        accounts.apply(1, 7, &request(Operation::Allocate(MemoryKind::Cb), 0, 7, 20)).unwrap();
+        accounts.apply(1, 7, &request(Operation::Allocate(MemoryKind::Kernel), 0, 7, 300)).unwrap();
         assert_eq!(accounts.total(0), [1, 0, 0, 0, 20, 300]);
-        accounts.apply(1, &request(Operation::Free(Some(MemoryKind::Cb)), 0, 7, 0)).unwrap();
+        accounts.apply(1, 7, &request(Operation::Free(Some(MemoryKind::Cb)), 0, 7, 0)).unwrap();
         assert_eq!(accounts.total(0), [1, 0, 0, 0, 0, 300]);
     }
 
     #[test]
     fn exited_processes_leave_the_totals_at_once() {
-        let mut accounts = Accounts::new(10);
-        accounts.apply(1, &allocate(0, 7, 100)).unwrap();
-        accounts.apply(2, &allocate(0, 8, 5)).unwrap();
+        let mut accounts = up_to(10);
+        accounts.apply(1, 7, &allocate(0, 7, 100)).unwrap();
+        accounts.apply(2, 7, &allocate(0, 8, 5)).unwrap();
         let account = accounts.end(1).unwrap();
         assert_eq!(account.totals().collect::<Vec<_>>(), [(0, [100, 0, 0, 0, 0, 0])]);
         assert_eq!(account.buffers().count(), 1);
@@ -300,10 +344,10 @@ mod tests {
 
     #[test]
     fn who_claims_too_much_leaves_no_trace_in_the_totals_of_others() {
-        let mut accounts = Accounts::new(10);
-        accounts.apply(1, &allocate(0, 7, 100)).unwrap();
-        accounts.apply(2, &allocate(0, 7, u64::MAX)).unwrap();
-        accounts.apply(2, &allocate(0, 8, u64::MAX)).unwrap();
+        let mut accounts = up_to(10);
+        accounts.apply(1, 7, &allocate(0, 7, 100)).unwrap();
+        accounts.apply(2, 7, &allocate(0, 7, u64::MAX)).unwrap();
+        accounts.apply(2, 7, &allocate(0, 8, u64::MAX)).unwrap();
         assert_eq!(accounts.total(0)[0], u64::MAX);
         accounts.end(2);
         assert_eq!(accounts.total(0)[0], 100);
@@ -311,34 +355,60 @@ mod tests {
 
     #[test]
     fn a_process_may_have_so_many_buffers_and_others_do_not_notice() {
-        let mut accounts = Accounts::new(2);
-        accounts.apply(1, &allocate(0, 1, 1)).unwrap();
-        accounts.apply(1, &allocate(0, 2, 1)).unwrap();
-        assert_eq!(accounts.apply(1, &allocate(0, 3, 1)), Err(AccountRefusal::TooMany(2)));
-        accounts.apply(2, &allocate(0, 3, 1)).unwrap();
+        let mut accounts = up_to(2);
+        accounts.apply(1, 7, &allocate(0, 1, 1)).unwrap();
+        accounts.apply(1, 7, &allocate(0, 2, 1)).unwrap();
+        assert_eq!(accounts.apply(1, 7, &allocate(0, 3, 1)), Err(AccountRefusal::TooMany(2)));
+        accounts.apply(2, 7, &allocate(0, 3, 1)).unwrap();
         assert_eq!(accounts.total(0)[0], 3);
     }
 
     #[test]
+    fn the_processes_of_a_user_share_a_limit_and_those_of_another_do_not_notice() {
+        let mut accounts = Accounts::new(MostBuffers { process: 10, user: 3 });
+        accounts.apply(1, 7, &allocate(0, 1, 1)).unwrap();
+        accounts.apply(1, 7, &allocate(0, 2, 1)).unwrap();
+        accounts.apply(2, 7, &allocate(0, 1, 1)).unwrap();
+        assert_eq!(accounts.apply(2, 7, &allocate(0, 2, 1)), Err(AccountRefusal::TooManyOfUser(3)));
+        accounts.apply(3, 8, &allocate(0, 2, 1)).unwrap();
+        assert_eq!((accounts.total(0)[0], accounts.get(2).unwrap().refused), (4, 1));
+        accounts.end(1);
+        accounts.apply(2, 7, &free(0, 1)).unwrap();
+        (1..=3).for_each(|buffer| accounts.apply(2, 7, &allocate(0, buffer, 1)).unwrap());
+        accounts.end(2);
+        accounts.end(3);
+        assert!(accounts.users.is_empty());
+    }
+
+    #[test]
+    fn buffers_that_are_gone_take_no_room() {
+        let mut accounts = Accounts::new(MostBuffers { process: 100_000, user: 100_000 });
+        (0..100_000).for_each(|buffer| accounts.apply(1, 7, &allocate(0, buffer, 1)).unwrap());
+        (0..99_999).for_each(|buffer| accounts.apply(1, 7, &free(0, buffer)).unwrap());
+        assert!(accounts.get(1).unwrap().buffers.capacity() <= 1024);
+        assert_eq!(accounts.total(0)[0], 1);
+    }
+
+    #[test]
     fn a_process_cannot_make_up_as_many_devices_as_it_likes() {
-        let mut accounts = Accounts::new(1000);
-        (0..256).for_each(|device| accounts.apply(1, &allocate(device, 7, 1)).unwrap());
-        assert_eq!(accounts.apply(1, &allocate(256, 7, 1)), Err(AccountRefusal::TooManyDevices(256)));
-        accounts.apply(1, &allocate(3, 8, 1)).unwrap();
+        let mut accounts = up_to(1000);
+        (0..256).for_each(|device| accounts.apply(1, 7, &allocate(device, 7, 1)).unwrap());
+        assert_eq!(accounts.apply(1, 7, &allocate(256, 7, 1)), Err(AccountRefusal::TooManyDevices(256)));
+        accounts.apply(1, 7, &allocate(3, 8, 1)).unwrap();
         assert_eq!(accounts.get(1).unwrap().buffers_on(3), 2);
-        accounts.apply(1, &free(5, 7)).unwrap();
-        accounts.apply(1, &allocate(256, 7, 1)).unwrap();
+        accounts.apply(1, 7, &free(5, 7)).unwrap();
+        accounts.apply(1, 7, &allocate(256, 7, 1)).unwrap();
         assert_eq!(accounts.get(1).unwrap().buffers_on(5), 0);
     }
 
     #[test]
     fn an_empty_buffer_is_found_though_its_device_holds_no_bytes() {
-        let mut accounts = Accounts::new(10);
-        accounts.apply(1, &allocate(3, 7, 0)).unwrap();
-        accounts.apply(1, &allocate(3, 8, 100)).unwrap();
-        accounts.apply(1, &free(3, 8)).unwrap();
-        accounts.apply(1, &free(0, 7)).unwrap();
-        accounts.apply(1, &allocate(3, 7, 100)).unwrap();
+        let mut accounts = up_to(10);
+        accounts.apply(1, 7, &allocate(3, 7, 0)).unwrap();
+        accounts.apply(1, 7, &allocate(3, 8, 100)).unwrap();
+        accounts.apply(1, 7, &free(3, 8)).unwrap();
+        accounts.apply(1, 7, &free(0, 7)).unwrap();
+        accounts.apply(1, 7, &allocate(3, 7, 100)).unwrap();
         assert_eq!(accounts.total(3)[0], 100, "it is not the empty one again");
     }
 
@@ -347,11 +417,11 @@ mod tests {
         fn the_total_is_the_sum_of_the_accounts(
             steps in prop::collection::vec((0u8..4, 0i32..3, 0u64..6, 0u64..1 << 40, 0u8..4), 0..200),
         ) {
-            let mut accounts = Accounts::new(1000);
+            let mut accounts = up_to(1000);
             for (process, device, buffer, bytes, what) in steps {
                 match what {
-                    0 | 1 => accounts.apply(process, &allocate(device, buffer, bytes)).unwrap(),
-                    2 => _ = accounts.apply(process, &free(device, buffer)),
+                    0 | 1 => accounts.apply(process, 7, &allocate(device, buffer, bytes)).unwrap(),
+                    2 => _ = accounts.apply(process, 7, &free(device, buffer)),
                     _ => _ = accounts.end(process),
                 }
                 for device in 0..3 {

@@ -15,7 +15,7 @@
 //!                (2 × u64), architecture, DRAM channels, bytes per channel, L1 bytes per core, available, devices (6 × u32)
 //! ```
 //!
-//! The longer struct, of 144 bytes, has CB and KERNEL (2 × u64) after TRACE, and at its end four u32 about the ring buffer of
+//! The first 72 bytes are the oldest struct. The longest, of 144 bytes, has CB and KERNEL (2 × u64) after TRACE, and at its end four u32 about the ring buffer of
 //! kernels: total, used, programs, zero.
 
 use crate::book::MemoryKind;
@@ -26,6 +26,8 @@ pub(super) const HEADER: usize = 40;
 /// How long a sender's messages are. An answer is as long as the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
+    /// 72 bytes, without device information, as the oldest scripts send them.
+    Oldest,
     /// 112 bytes, as the Python client and the monitor send them.
     Short,
     /// 144 bytes, as instrumented builds of tt-metal send them.
@@ -33,9 +35,12 @@ pub enum Length {
 }
 
 impl Length {
+    pub(super) const ALL: [Length; 3] = [Length::Oldest, Length::Short, Length::Long];
+
     /// In bytes.
     pub fn bytes(self) -> usize {
         match self {
+            Length::Oldest => 72,
             Length::Short => 112,
             Length::Long => 144,
         }
@@ -130,9 +135,9 @@ fn kind(number: u8, length: Length) -> Result<Option<MemoryKind>, FrameError> {
     Ok(match (number, length) {
         (0, _) => Some(MemoryKind::Dram),
         (1, _) => Some(MemoryKind::L1),
-        (2, Length::Short) | (3, Length::Long) => Some(MemoryKind::L1Small),
-        (3, Length::Short) | (4, _) => Some(MemoryKind::Trace),
         (2, Length::Long) => None,
+        (2, _) | (3, Length::Long) => Some(MemoryKind::L1Small),
+        (3 | 4, _) => Some(MemoryKind::Trace),
         (other, _) => return Err(FrameError::Buffer(other)),
     })
 }
@@ -187,7 +192,7 @@ impl PocAnswer {
         let mut message = vec![0; HEADER];
         message[0] = number;
         message[4..8].copy_from_slice(&device.to_le_bytes());
-        let kinds = if length == Length::Short { 4 } else { 6 };
+        let kinds = if length == Length::Long { 6 } else { 4 };
         let mut long = |value: u64| message.extend_from_slice(&value.to_le_bytes());
         bytes.iter().take(kinds).copied().for_each(&mut long);
         long(info.total_dram);
@@ -264,5 +269,7 @@ mod tests {
         assert_eq!([88, 104, 108].map(u32_at), [2, 1, 8]);
         let long = PocAnswer::Device { device: 0, info }.encode(Length::Long);
         assert_eq!((u64_at(&long, 88), long[104], long[124]), (9, 2, 8));
+        let oldest = answer.encode(Length::Oldest);
+        assert_eq!((oldest.len(), u64_at(&oldest, 40), u64_at(&oldest, 64)), (72, 10, 40));
     }
 }

@@ -1,7 +1,8 @@
 //! Parts a stream into messages, of whichever length the sender's are.
 //!
-//! All that follows a request's first 40 bytes is zero, and a type never is. So the byte where a second short message would
-//! begin gives the length of the first, as soon as it is there. A sender that stops after 112 bytes and waits has sent a short one.
+//! All that follows a request's first 40 bytes is zero, and a type never is. So the byte where a second message would begin
+//! gives the length of the first, as soon as it is there. A sender that stops after 72 or 112 bytes and waits, or closes, has sent
+//! a whole message. Zeros where a message should begin are the end of the one before.
 
 use super::frame::{FrameError, HEADER, Length, PocRequest};
 
@@ -9,8 +10,8 @@ use super::frame::{FrameError, HEADER, Length, PocRequest};
 #[derive(Debug, Default)]
 pub struct Splitter {
     length: Option<Length>,
-    /// Whether the length was concluded from a pause, and may have been a message cut in two.
-    by_pause: bool,
+    /// How many bytes the last message has had so far.
+    last: usize,
     rest: Vec<u8>,
 }
 
@@ -29,18 +30,24 @@ impl Splitter {
         }
     }
 
-    /// The sender has paused: what looks like a short message is one.
+    /// The sender has paused, or closed: what looks like a whole message is one.
     pub fn pause(&mut self, mut each: impl FnMut(Result<PocRequest, FrameError>, Length)) {
-        if self.length.is_none() && self.rest.len() == Length::Short.bytes() {
-            self.length = Some(Length::Short);
-            self.by_pause = true;
+        if let Some(length) = self.whole() {
+            self.length = Some(length);
             self.feed(&[], &mut each);
         }
     }
 
     /// Whether a message may be whole already, which a pause would show.
     pub fn is_waiting(&self) -> bool {
-        self.length.is_none() && self.rest.len() == Length::Short.bytes()
+        self.whole().is_some()
+    }
+
+    /// How long the first message is, if it has ended.
+    fn whole(&self) -> Option<Length> {
+        let has_type = |length| length != Length::Oldest || matches!(self.rest.first(), Some(1..=5));
+        let ends = |length: &Length| length.bytes() == self.rest.len() && has_type(*length);
+        Length::ALL.into_iter().filter(|_| self.length.is_none()).find(ends)
     }
 
     /// How long the sender's messages are, once that is known.
@@ -52,36 +59,34 @@ impl Splitter {
     fn part(&mut self, bytes: &[u8], each: &mut impl FnMut(Result<PocRequest, FrameError>, Length)) -> usize {
         let mut used = 0;
         loop {
+            let zeros = bytes[used..].iter().take_while(|byte| **byte == 0).count();
+            used += zeros;
+            if zeros > 0 && self.last > 0 {
+                self.last = self.last.saturating_add(zeros);
+                self.length = Length::ALL.into_iter().find(|length| length.bytes() == self.last).or(self.length);
+            }
             let rest = &bytes[used..];
             let Some(length) = self.length.or_else(|| first_length(rest)) else { return used };
-            // A long message whose end came late was taken for a short one: its end is zeros, and no type is.
-            if self.by_pause && length == Length::Short && rest.first() == Some(&0) {
-                let tail = Length::Long.bytes() - Length::Short.bytes();
-                if rest.len() < tail {
-                    return used;
-                }
-                self.length = Some(Length::Long);
-                self.by_pause = false;
-                used += tail;
-                continue;
-            }
             self.length = Some(length);
             let Some(message) = rest.get(..length.bytes()) else { return used };
             if let Some(header) = message.first_chunk::<HEADER>() {
                 each(PocRequest::decode(header, length), length);
             }
             used += length.bytes();
+            self.last = length.bytes();
         }
     }
 }
 
 /// The length of the first message, when what has arrived is enough.
 fn first_length(bytes: &[u8]) -> Option<Length> {
-    match (bytes.first(), bytes.get(Length::Short.bytes())) {
-        // Only long messages have these.
-        (Some(8..=12), _) => Some(Length::Long),
-        (_, Some(0)) => Some(Length::Long),
-        (_, Some(_)) => Some(Length::Short),
+    let at = |length: Length| bytes.get(length.bytes()..);
+    match (bytes.first()?, at(Length::Oldest), at(Length::Short)) {
+        // Only the longest messages have these.
+        (8..=12, ..) => Some(Length::Long),
+        (1..=5, Some([1..=5, 0, 0, 0, ..]), _) => Some(Length::Oldest),
+        (_, _, Some([0, ..])) => Some(Length::Long),
+        (_, _, Some([_, ..])) => Some(Length::Short),
         _ => None,
     }
 }
@@ -112,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_second_message_gives_the_length_of_the_first() {
-        for length in [Length::Short, Length::Long] {
+        for length in Length::ALL {
             let mut splitter = Splitter::default();
             let both = [message(1, 5, length), message(2, 6, length)].concat();
             assert_eq!(fed(&mut splitter, &both), [(5, length), (6, length)]);
@@ -126,12 +131,14 @@ mod tests {
 
     #[test]
     fn a_lone_short_message_is_known_by_the_pause_after_it() {
-        let mut splitter = Splitter::default();
-        assert_eq!(fed(&mut splitter, &message(3, 5, Length::Short)), []);
-        assert!(splitter.is_waiting());
-        assert_eq!(paused(&mut splitter), [(5, Length::Short)]);
-        assert!(!splitter.is_waiting());
-        assert_eq!(fed(&mut splitter, &message(3, 6, Length::Short)), [(6, Length::Short)]);
+        for length in [Length::Oldest, Length::Short] {
+            let mut splitter = Splitter::default();
+            assert_eq!(fed(&mut splitter, &message(3, 5, length)), []);
+            assert!(splitter.is_waiting());
+            assert_eq!(paused(&mut splitter), [(5, length)]);
+            assert!(!splitter.is_waiting());
+            assert_eq!(fed(&mut splitter, &message(3, 6, length)), [(6, length)]);
+        }
     }
 
     #[test]
@@ -145,6 +152,21 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_was_cut_where_an_oldest_one_ends_is_still_one() {
+        for length in [Length::Short, Length::Long] {
+            let (mut splitter, all) = (Splitter::default(), message(1, 5, length));
+            assert_eq!(fed(&mut splitter, &all[..72]), []);
+            assert_eq!(paused(&mut splitter), [(5, Length::Oldest)], "it looked like it");
+            assert_eq!(fed(&mut splitter, &all[72..100]), []);
+            assert_eq!(fed(&mut splitter, &all[100..]), []);
+            assert_eq!(fed(&mut splitter, &message(1, 6, length)), [(6, length)]);
+        }
+        let mut splitter = Splitter::default();
+        assert_eq!(fed(&mut splitter, &message(6, 5, Length::Short)[..72]), []);
+        assert_eq!(paused(&mut splitter), [], "the oldest messages have no such type");
+    }
+
+    #[test]
     fn half_a_message_is_not_ended_by_a_pause() {
         let mut splitter = Splitter::default();
         assert_eq!(fed(&mut splitter, &message(1, 5, Length::Short)[..70]), []);
@@ -154,9 +176,9 @@ mod tests {
     proptest! {
         #[test]
         fn however_a_stream_is_cut_its_messages_are_the_same(
-            long: bool, buffers in prop::collection::vec(any::<u64>(), 2..20), cuts in prop::collection::vec(1usize..200, 0..60),
+            length in 0usize..3, buffers in prop::collection::vec(any::<u64>(), 2..20), cuts in prop::collection::vec(1usize..200, 0..60),
         ) {
-            let length = if long { Length::Long } else { Length::Short };
+            let length = Length::ALL[length];
             let all: Vec<u8> = buffers.iter().flat_map(|buffer| message(1, *buffer, length)).collect();
             let mut splitter = Splitter::default();
             let (mut seen, mut rest) = (Vec::new(), &all[..]);

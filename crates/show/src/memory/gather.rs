@@ -3,7 +3,7 @@
 use super::view::{Area, Banks, Buffer, Chip, Death, Holder, Kind, Part, SCHEMA, View};
 use model::{
     BankFigures, Bytes, ChipMatch, Device, DeviceId, Exact, Held, KindFigures, MemoryKind, Process, ProcessMemory,
-    Snapshot, Source, Usage, chip_match, chip_of_text,
+    Snapshot, Source, Unverified, Usage, chip_match, chip_of_text,
 };
 use std::cmp::Reverse;
 
@@ -63,14 +63,23 @@ fn chip(device: &Device, snapshot: &Snapshot) -> Chip {
     if memory.kernel.is_some() {
         l1.push(kind(MemoryKind::Kernel));
     }
+    let unverified = |of: fn(Unverified) -> Bytes| memory.unverified.map(of).filter(|bytes| bytes.0 > 0);
     Chip {
         index: device.id.index(),
         id: device.id.to_string(),
         board: device.board.as_deref().or(device.arch.map(|arch| arch.name())).map(str::to_owned),
         state: Some(device.state),
         about: None,
-        dram: Area { used_bytes: memory.dram_used, ..Area::summed(memory.dram_total, dram) },
-        l1: Area { used_bytes: memory.l1_used, ..Area::summed(memory.l1_total, l1) },
+        dram: Area {
+            used_bytes: memory.dram_used,
+            unverified_bytes: unverified(|all| all.dram_bytes),
+            ..Area::summed(memory.dram_total, dram)
+        },
+        l1: Area {
+            used_bytes: memory.l1_used,
+            unverified_bytes: unverified(|all| all.l1_bytes),
+            ..Area::summed(memory.l1_total, l1)
+        },
         stale_bytes: memory.stale,
         processes: Some(held.len() as u32),
         untracked_processes: memory.untracked_processes,

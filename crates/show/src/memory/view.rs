@@ -60,6 +60,9 @@ pub struct Area {
     pub kernel_ring_bytes: Option<Bytes>,
     /// What no allocator hands out besides: firmware, dispatch cores, regions that were never used.
     pub reserved_bytes: Option<Bytes>,
+    /// Reported by processes that do not hold the chip; never part of what is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unverified_bytes: Option<Bytes>,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]

@@ -18,6 +18,7 @@ impl Draft<'_> {
             let in_use_by = owner.and_then(|owner| called(*owner, &living, &self.collected.processes));
             if let Some(device) = self.devices.iter_mut().find(|device| device.id == DeviceId::Local(n)) {
                 device.foreign_holders = holders.foreign;
+                device.names_all_holders = self.round.has_lists && holders.foreign == 0 && exited == 0;
                 device.in_use_by_pid = in_use_by;
             }
             // An opener is an open file, and tt-umd opens a device twice: how many processes these are is not known.

@@ -35,6 +35,8 @@ pub(crate) struct Round<'a> {
     pub deadline: Duration,
     /// The devices that the driver has now.
     pub links: &'a Links,
+    /// Whether the driver lists who holds them.
+    pub has_lists: bool,
     /// Devices without a driver.
     pub unbound: Vec<Device>,
     pub fdinfo: &'a FdinfoPolicy,

@@ -121,6 +121,19 @@ impl Service {
         self.native().ask(json!({"snapshot": {}}))["snapshot"].clone()
     }
 
+    /// Lets these processes hold device `n`, and waits for a sample that has them.
+    pub fn hold(&self, n: u32, pids: &[u32]) {
+        self.machine.set_pids(n, pids);
+        let holds = |snapshot: &Value, pid: &u32| {
+            let processes = snapshot["processes"].as_array().unwrap();
+            let has = |held: &Value| held["id"] == n.to_string() && held["source"] != "unverified";
+            let mut process = processes.iter().filter(|process| process["pid"] == *pid);
+            process.any(|process| process["devices"].as_array().unwrap().iter().any(has))
+        };
+        let all = || pids.iter().all(|pid| holds(&self.snapshot(), pid));
+        wait_for(all, || self.snapshot()["processes"].to_string());
+    }
+
     pub fn deaths(&self) -> Vec<Value> {
         self.native().ask(json!({"deaths": {}}))["deaths"].as_array().unwrap().clone()
     }

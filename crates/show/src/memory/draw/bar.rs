@@ -19,6 +19,8 @@ pub enum Fill {
     KernelRing,
     /// What no allocator hands out.
     Reserved,
+    /// Reported by a process that does not hold the chip.
+    Unverified,
     /// Where the peak was.
     Peak,
 }
@@ -41,6 +43,7 @@ impl Fill {
             Fill::Pieces => ['·', ':'],
             Fill::KernelRing => ['▚', 'k'],
             Fill::Reserved => ['╱', '/'],
+            Fill::Unverified => ['▞', '?'],
             Fill::Peak => ['┃', '|'],
         };
         if style.unicode { unicode } else { ascii }
@@ -55,6 +58,7 @@ impl Fill {
             Fill::Peak => Tone::Strong,
             Fill::Free | Fill::Pieces => Tone::Free,
             Fill::KernelRing | Fill::Reserved => Tone::Reserved,
+            Fill::Unverified => Tone::Warning,
         }
     }
 }
@@ -69,6 +73,8 @@ pub struct Sizes {
     pub ring: u64,
     /// What no allocator hands out.
     pub reserved: u64,
+    /// Not part of what is used, and drawn over what is free.
+    pub unverified: u64,
     pub peak: Option<u64>,
     pub is_of_bank: bool,
 }
@@ -80,7 +86,7 @@ impl Sizes {
     }
 
     fn of_chip(area: &Area) -> Option<Sizes> {
-        area.used_bytes?;
+        area.used_bytes.or(area.unverified_bytes)?;
         let first = area.buffers()?;
         let total = area.total_bytes.or_else(|| {
             first.allocatable()?;
@@ -96,6 +102,7 @@ impl Sizes {
             pieces: pieces.unwrap_or(0),
             ring: area.kernel_ring_bytes.map_or(0, |bytes| bytes.0),
             reserved: area.reserved_bytes.map_or(0, |bytes| bytes.0),
+            unverified: area.unverified_bytes.map_or(0, |bytes| bytes.0),
             peak: first.peak_bytes.map(|bytes| bytes.0),
             is_of_bank: false,
         })
@@ -170,8 +177,10 @@ fn cells(sizes: &Sizes, columns: usize) -> Vec<Fill> {
         taken -= 1;
     }
     let free = columns - taken;
+    let unverified = width(sizes.unverified).min(free);
+    let free = free - unverified;
     let pieces = width(sizes.pieces).min(free);
-    parts.splice(at..at, [(Fill::Free, free - pieces), (Fill::Pieces, pieces)]);
+    parts.splice(at..at, [(Fill::Unverified, unverified), (Fill::Free, free - pieces), (Fill::Pieces, pieces)]);
     let mut cells: Vec<Fill> = parts.into_iter().flat_map(|(fill, width)| std::iter::repeat_n(fill, width)).collect();
     let peak = sizes.peak.filter(|peak| *peak > 0).map(|peak| width(peak).saturating_sub(1));
     // A peak that is now needs no mark.
@@ -209,6 +218,13 @@ mod tests {
             bar(Some(&Sizes { total: 100, ..sizes }), 20, &Style { unicode: false, ..STYLE }),
             "######%%+.....:::k//"
         );
+    }
+
+    #[test]
+    fn what_could_not_be_verified_is_hatched_and_takes_no_room_of_what_is_used() {
+        let sizes = Sizes { used: used(&[30]), unverified: 20, ..Sizes::default() };
+        assert_eq!(drawn(sizes.clone()), "██████▞▞▞▞░░░░░░░░░░");
+        assert_eq!(drawn(Sizes { unverified: 900, ..sizes }), format!("{}{}", "█".repeat(6), "▞".repeat(14)));
     }
 
     #[test]

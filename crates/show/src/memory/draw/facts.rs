@@ -174,5 +174,8 @@ pub fn remarks(chip: &Chip) -> Vec<Fact> {
         1 => Some("1 process does not report its memory".into()),
         n => Some(format!("{n} processes do not report their memory")),
     };
-    stale.into_iter().chain(untracked).map(|text| vec![(text, Tone::Warning)]).collect()
+    let unverified = [chip.dram.unverified_bytes, chip.l1.unverified_bytes].into_iter().flatten().reduce(|a, b| a + b);
+    let unverified = unverified
+        .map(|bytes| format!("{bytes} unverified: reported by processes that do not hold the device, and not in used"));
+    stale.into_iter().chain(unverified).chain(untracked).map(|text| vec![(text, Tone::Warning)]).collect()
 }
