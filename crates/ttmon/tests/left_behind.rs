@@ -123,7 +123,7 @@ fn a_program_that_is_stopped_and_continued_goes_on() {
     let mut child = start(&["smi", "--json", "--deadline-ms=1000"]);
     let inner = inner(child.id());
     // SAFETY: the process lives.
-    assert_eq!(unsafe { libc::kill(inner, libc::SIGTSTP) }, 0);
+    assert_eq!(unsafe { libc::kill(inner, libc::SIGSTOP) }, 0);
     eventually(|| (stat(child.id().cast_signed()).unwrap().0 == 'T').then_some(()));
     signal(&child, libc::SIGCONT);
     assert!(rest(&mut child).contains("silent"));

@@ -91,7 +91,8 @@ figures! {
         column: column("part", "KiB", KIB, 8, 60),
     };
     /// Where the memory figures come from: exact, what the allocator reserved, from the agent in the process; kernel, what
-    /// the driver counts; reported, what it reported to a service; shm, logical bytes that tt-metal counts.
+    /// the driver counts; reported, what it reported to a service; unverified, the same of a process that does not hold the
+    /// device, which is not counted; shm, logical bytes that tt-metal counts.
     SOURCE("source", "Source", Text, field!(source)) { words: &Source::NAMES };
     /// How busy it keeps the busiest engine of the device, where the driver counts that. From the second sample of a loop
     /// on.
