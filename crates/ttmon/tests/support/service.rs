@@ -126,7 +126,8 @@ impl Service {
         self.machine.set_pids(n, pids);
         let holds = |snapshot: &Value, pid: &u32| {
             let processes = snapshot["processes"].as_array().unwrap();
-            let has = |held: &Value| held["id"] == n.to_string() && held["source"] != "unverified";
+            let id = n.to_string();
+            let has = |held: &Value| held["id"].as_str() == Some(&id) && held["source"] != "unverified";
             let mut process = processes.iter().filter(|process| process["pid"] == *pid);
             process.any(|process| process["devices"].as_array().unwrap().iter().any(has))
         };
