@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(command_line(&long.as_bytes()[..=LONGEST_TEXT]), Some(text));
         // The kernel shows the environment of a program a moment after it has started.
         let seen = (0..1000).find_map(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(2));
             read(child.id(), None, false, &Users::default(), None)?.visible_devices.ok()?
         });
         assert_eq!(seen.map(|value| value.len()), Some(LONGEST_TEXT));
