@@ -111,6 +111,8 @@ fn wait_for(child: i32) -> ! {
         }
         match state(child, signal.is_none()) {
             ChildState::Runs => look_until = look_until.filter(|until| Instant::now() < *until),
+            // Where both were stopped and this process goes on already, the child is to follow.
+            ChildState::Stopped(_) if is_continued() => {}
             ChildState::Stopped(signal) => take(signal),
             // SAFETY: there is nothing to clean up.
             ChildState::Exited(code) => unsafe { libc::_exit(code) },
@@ -135,6 +137,13 @@ fn next_signal(time: Option<Duration>) -> Option<libc::siginfo_t> {
         libc::sigfillset(all.as_mut_ptr());
         (libc::sigtimedwait(all.as_ptr(), signal.as_mut_ptr(), time) > 0).then(|| signal.assume_init())
     }
+}
+
+/// Whether a signal to continue has come since this process was stopped. It is passed on next.
+fn is_continued() -> bool {
+    let mut pending = MaybeUninit::uninit();
+    // SAFETY: the set is filled by the call.
+    unsafe { libc::sigpending(pending.as_mut_ptr()) == 0 && libc::sigismember(pending.as_ptr(), libc::SIGCONT) == 1 }
 }
 
 /// Passes a signal on, unless the terminal has sent it to both.

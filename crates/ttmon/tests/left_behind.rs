@@ -130,6 +130,27 @@ fn a_program_that_is_stopped_and_continued_goes_on() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
+#[test]
+fn both_processes_go_on_after_both_were_stopped_whichever_is_continued_first() {
+    for outer_first in [true, false] {
+        let mut child = start(&["smi", "--json", "--deadline-ms=1000"]);
+        let (outer, inner) = (child.id().cast_signed(), inner(child.id()));
+        // SAFETY: both processes live.
+        let send = |pid, number| assert_eq!(unsafe { libc::kill(pid, number) }, 0);
+        let order = if outer_first { [outer, inner] } else { [inner, outer] };
+        for pid in order {
+            send(pid, libc::SIGSTOP);
+            eventually(|| (stat(pid).unwrap().0 == 'T').then_some(()));
+        }
+        for pid in order {
+            send(pid, libc::SIGCONT);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let ended = eventually(|| child.try_wait().unwrap());
+        assert_eq!(ended.code(), Some(0), "outer first: {outer_first}");
+    }
+}
+
 /// A table of open files that several threads share grows only after milliseconds, at 64 files, at 128, and so on.
 #[test]
 fn a_snapshot_has_room_for_all_files_before_its_first_thread() {
