@@ -10,6 +10,8 @@ pub const SENTENCE_WORDS: usize = 25;
 const DOCUMENT_BYTES: usize = 8_000;
 const LOCKED_PACKAGES: usize = 250;
 const CRATE_PERCENT: f64 = 30.0;
+/// The product lines before the redesign.
+const PRODUCT_LINES: usize = 51_500;
 
 /// One target, and what was found.
 pub struct Target {
@@ -22,7 +24,7 @@ pub struct Target {
 pub fn all(measured: &Measured) -> Vec<Target> {
     let code = [shared_names(measured), cycles(measured), functions(measured), files(measured)];
     let documents = measured.documents.iter().flat_map(|document| [sentences(document), size(document)]);
-    let whole = [packages(measured), largest_crate(measured)];
+    let whole = [packages(measured), largest_crate(measured), product(measured)];
     code.into_iter().chain(documents).chain(whole).collect()
 }
 
@@ -72,4 +74,9 @@ fn largest_crate(measured: &Measured) -> Target {
     let Some(part) = measured.parts.first() else { return target(wanted, "no crate", true) };
     let share = measured.share(part);
     target(wanted, format!("{} {share:.1} %", part.name), share <= CRATE_PERCENT)
+}
+
+fn product(measured: &Measured) -> Target {
+    let lines = measured.product_lines();
+    target(format!("product lines < {PRODUCT_LINES}"), lines.to_string(), lines < PRODUCT_LINES)
 }
