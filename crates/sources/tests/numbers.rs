@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{BLACKHOLE, Machine};
+use support::{BLACKHOLE, Machine, stuck_while};
 
 const A: &str = "0000:01:00.0";
 const B: &str = "0000:02:00.0";
@@ -127,15 +127,8 @@ fn a_chip_at_another_address_is_known_by_its_asic_id_and_not_lost() {
 fn a_read_that_is_stuck_while_numbers_swap_answers_for_its_own_card() {
     let machine = two_cards();
     let stuck = Arc::new(AtomicBool::new(false));
-    let (now, name) = (stuck.clone(), "tenstorrent!0/tt_aiclk");
-    let inject = move |path: &Path| {
-        while path.ends_with(name) && now.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        None
-    };
     let options = Options { deadline: Duration::from_millis(300), rates: false, relaxed: false };
-    let mut sampler = Sampler::new(machine.root().with_faults(Arc::new(inject)), options);
+    let mut sampler = Sampler::new(machine.root().with_faults(stuck_while(&stuck, "tenstorrent!0/tt_aiclk")), options);
     sampler.sample();
     stuck.store(true, Ordering::Relaxed);
     sampler.sample();

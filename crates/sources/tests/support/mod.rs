@@ -5,16 +5,27 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
+use expect_test::Expect;
 use model::{Device, Snapshot};
 use sources::{Options, Root, Sampler};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
 pub const BLACKHOLE: &str = "1E52:B140";
 pub const WORMHOLE: &str = "1E52:401E";
+
+/// What a chip that does not respond answers first.
+pub const HUNG: &str = "
+    0/tt_aiclk = 4294967295
+    0/tt_heartbeat = 4294967295
+    0/hwmon2/temp1_input = 65535999
+    0/hwmon2/power1_input = 4293967296
+";
 
 /// A machine's folder. Removed when dropped.
 pub struct Machine(pub TempDir);
@@ -214,4 +225,29 @@ fn words(device: &Device) -> Vec<String> {
     add("used", device.memory.dram_used.map(|v| v.0.to_string()));
     add("stale", device.memory.stale.map(|v| v.0.to_string()));
     words
+}
+
+/// What a sample of the machine shows.
+pub fn check(machine: &Machine, expected: Expect) {
+    expected.assert_eq(&seen(&machine.sample()));
+}
+
+/// A sampler that has read the machine before and keeps its files open.
+pub fn watching(machine: &Machine, rates: bool) -> Sampler {
+    let mut sampler = machine.sampler(rates);
+    for _ in 0..3 {
+        sampler.sample();
+    }
+    sampler
+}
+
+/// Lets no read of a file that ends with `name` return while this is set.
+pub fn stuck_while(stuck: &Arc<AtomicBool>, name: &'static str) -> sources::Inject {
+    let stuck = stuck.clone();
+    Arc::new(move |path: &Path| {
+        while path.ends_with(name) && stuck.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    })
 }
