@@ -66,7 +66,7 @@ pub(crate) fn decide(device: &Device, trouble: &Trouble, heartbeat_stopped: bool
 pub(crate) fn reason(state: State, trouble: &Trouble) -> Option<&'static str> {
     match state {
         State::Hung if trouble.bus_is_dead => Some("PCIe not responding (config space is all-ones)"),
-        State::Hung if is_unresponsive(trouble) => Some("PCIe not responding (all readings are all-ones)"),
+        State::Hung if is_unresponsive(trouble) => Some("PCIe not responding (most readings are all-ones)"),
         State::NoTelemetry => Some("no telemetry: the firmware has published none (it is booting, or has failed)"),
         State::Hung => Some("firmware heartbeat stopped"),
         State::Resetting => Some("reset in progress"),
