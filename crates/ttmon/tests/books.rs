@@ -248,7 +248,7 @@ fn a_user_sees_the_book_of_his_own_process_and_why_not_of_others() {
     let folder = tempfile::tempdir().unwrap();
     let ttmon = program_for_all(folder.path());
     let harness = folder.path().join("ttmetal-harness");
-    std::fs::copy(built("ttmetal-harness"), &harness).unwrap();
+    support::copy_program(&built("ttmetal-harness"), &harness);
     let as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
     let of_nobody = Harness::start_program(&harness, &as_nobody, &["book", &CHIP.to_string(), "7"], &[]);
     let (nobody, truth) = rested(of_nobody);

@@ -8,9 +8,10 @@ use expect_test::expect_file;
 use sim::tree::Chip;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::Command;
 use support::service::Service;
-use support::{Machine, TTMON, run, ttmon};
+use support::{Machine, TTMON, copy_program, run, ttmon};
 
 fn machine() -> Machine {
     Machine::with(&[Chip::p150a(0), Chip::p150b(1).hung()])
@@ -40,7 +41,7 @@ fn one_sample_is_printed_in_either_format_whatever_the_devices_are_like() {
 fn what_a_process_calls_itself_never_reaches_a_terminal_as_it_is() {
     let (machine, folder) = (machine(), tempfile::tempdir().unwrap());
     let program = folder.path().join("\u{1b}[2Jx");
-    std::fs::copy("/bin/sleep", &program).unwrap();
+    copy_program(Path::new("/bin/sleep"), &program);
     let mut child = Command::new(&program).arg("600").spawn().unwrap();
     machine.set_pids(0, &[child.id()]);
     machine.open(child.id(), 3, 0, &["drm-client-id: 1", "drm-memory-dram: 7 KiB"]);

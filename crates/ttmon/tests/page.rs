@@ -273,7 +273,7 @@ fn what_a_process_calls_itself_is_text() {
     let Some(browser) = Browser::open("a hostile name", 1440, 900, "light") else { return };
     let served = Served::start("p150x4", &[]);
     let program = served.folder.path().join("<b>hostile<b>");
-    std::fs::copy(c_client(), &program).unwrap();
+    support::copy_program(c_client(), &program);
     let script = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">";
     let wrapper = ["bash", "-c", "exec -a \"$0\" \"$@\"", script];
     let mut client = Poc::start(&wrapper, &[program.to_str().unwrap()], &served.poc_socket());

@@ -6,10 +6,11 @@ mod support;
 
 use serde_json::Value;
 use sim::tree::Chip;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use support::service::wait_for;
 use support::terminal::Terminal;
-use support::{Machine, Run, TTMON, is_root, needs, not_run, run};
+use support::{Machine, Run, TTMON, is_root, needs, not_run, run, write_script};
 use tempfile::TempDir;
 
 /// An sshd that sees a machine with devices, and a user's own ssh that finds the way to it.
@@ -64,8 +65,7 @@ impl Far {
         std::fs::write(path("ssh_config"), ssh).unwrap();
         // The user's own ssh, with the user's own configuration.
         let wrapper = format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", path("ssh_config"));
-        std::fs::write(path("bin/ssh"), wrapper).unwrap();
-        assert!(Command::new("chmod").args(["755", &path("bin/ssh")]).status().unwrap().success());
+        write_script(&wrapper, Path::new(&path("bin/ssh")));
         std::fs::create_dir_all("/run/sshd").unwrap();
         // Whoever comes in sees the machine's devices at their usual place.
         let see =
@@ -160,9 +160,7 @@ fn a_machine_without_ttmon_gets_it_for_the_time_being() {
     far.await_nothing_left();
     // Somebody else's machine, and one that damages what arrives.
     let fake = |name: &str, script: &str| {
-        let path = far.folder.path().join("far-bin").join(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        assert!(Command::new("chmod").arg("755").arg(path).status().unwrap().success());
+        write_script(&format!("#!/bin/sh\n{script}\n"), &far.folder.path().join("far-bin").join(name));
     };
     fake("uname", "[ \"$1\" = -s ] && echo Linux || echo riscv64");
     let other = far.ttmon(&["smi", "--ssh", "lab-7", "--push"]);

@@ -11,8 +11,9 @@ pub mod terminal;
 
 pub use needs::not_run;
 use serde_json::Value;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 pub const TTMON: &str = env!("CARGO_BIN_EXE_ttmon");
@@ -122,12 +123,31 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A copy of the program that any user may run.
+/// Writes a program that any user may run.
+///
+/// Another process writes it: a file that this one has open for writing may be inherited by the child that another
+/// test is starting, and cannot be run for as long ("Text file busy").
+pub fn install_program(content: Stdio, path: &Path) {
+    let install = Command::new("install").args(["-m", "755", "/dev/stdin"]).arg(path).stdin(content).status();
+    assert!(install.unwrap().success(), "cannot write {}", path.display());
+}
+
+pub fn copy_program(from: &Path, to: &Path) {
+    install_program(std::fs::File::open(from).unwrap().into(), to);
+}
+
+pub fn write_script(text: &str, path: &Path) {
+    let mut content = tempfile::tempfile().unwrap();
+    content.write_all(text.as_bytes()).unwrap();
+    content.rewind().unwrap();
+    install_program(content.into(), path);
+}
+
+/// A copy of ttmon that any user may run.
 pub fn program_for_all(folder: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let program = folder.join("ttmon");
-    std::fs::copy(TTMON, &program).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    copy_program(Path::new(TTMON), &program);
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
     program
 }
