@@ -36,6 +36,7 @@ macro_rules! named {
     };
 }
 
+mod activity;
 mod alert;
 mod board;
 mod comparison;
@@ -62,6 +63,7 @@ mod time;
 pub mod topology;
 mod units;
 
+pub use activity::{Activity, Operation, UtilizationSource, UtilizationUnknown};
 pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
 pub use comparison::Comparison;

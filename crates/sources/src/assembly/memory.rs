@@ -12,7 +12,7 @@ use crate::maps::Inode;
 use crate::procs::ProcessFacts;
 use crate::shm::{FoundRegion, Kinds};
 use ledger::book::{BookChip, MemoryKind};
-use model::{Bytes, Device, DeviceId, Held, Source, Usage, chip_match, chip_text};
+use model::{Activity, Bytes, Device, DeviceId, Held, Source, Usage, UtilizationSource, chip_match, chip_text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The divided regions of each chip. `None` for one that cannot be read.
@@ -110,7 +110,9 @@ impl Draft<'_> {
         let figures = accounting.figures(fdinfo, counted, &known, &mut self.trouble);
         for ((pid, n), Accounted { usage, percent }) in figures {
             let entry = self.entry(pid, DeviceId::Local(n));
-            entry.utilization_percent = percent;
+            if let Some(percent) = percent {
+                entry.activity = Activity::measured(percent, UtilizationSource::Driver);
+            }
             if usage.total().is_some() && entry.source != Some(Source::Exact) {
                 (entry.usage, entry.source) = (usage, Some(Source::Kernel));
             }

@@ -117,6 +117,7 @@ impl Assembly {
             host_cpu_percent: cpu,
             agent: book.map(|book| book.producer.clone()),
             devices,
+            ..Process::new(*pid)
         }
     }
 }

@@ -60,7 +60,7 @@ fn a_narrow_terminal_loses_columns_and_not_its_shape() {
 fn how_busy_processes_keep_a_device_is_shown_where_the_driver_counts() {
     let mut machine = example::machine();
     let held = &mut machine.processes[0].devices[0];
-    (held.source, held.utilization_percent, held.usage.cb) = (Some(model::Source::Kernel), Some(62.5), None);
+    (held.source, held.activity.utilization_percent, held.usage.cb) = (Some(model::Source::Kernel), Some(62.5), None);
     let table = table::text(&machine, &style(80), TIME);
     let processes: Vec<&str> = table.lines().filter(|line| line.contains("Util") || line.contains('%')).collect();
     expect_test::expect![[r#"
