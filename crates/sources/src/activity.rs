@@ -12,6 +12,10 @@ pub struct ProcessActivity {
     pub read_at: u64,
     /// By the position of the chip in the book.
     pub chips: Vec<Activity>,
+    /// For how many seconds each was open and recorded; absent where it was not.
+    pub open_seconds: Vec<Option<f64>>,
+    /// Records that were dropped, or arrived too late.
+    pub records_lost: u64,
     /// Programs launched.
     pub programs: u64,
     /// ns for which at least one thread waited for a device.
@@ -46,6 +50,8 @@ impl ProcessActivity {
         Ok(Some(ProcessActivity {
             read_at: now,
             chips: recorded.chips.iter().map(|chip| plain_activity(chip, now)).collect(),
+            open_seconds: recorded.chips.iter().map(|chip| open_seconds(chip, now)).collect(),
+            records_lost: recorded.chips.iter().fold(recorded.delivery.dropped, |sum, chip| sum + u64::from(chip.late)),
             programs: launches.programs,
             waited: launches.waited_until(now),
             back_pressure: launches.back_pressure,
@@ -93,12 +99,18 @@ fn rate(now: u64, before: u64, seconds: f64) -> f64 {
     (now.saturating_sub(before) as f64 / seconds * 10.0).round() / 10.0
 }
 
+fn open_seconds(chip: &ChipActivity, now: u64) -> Option<f64> {
+    let until = if chip.closed_at != 0 { chip.closed_at } else { now };
+    (chip.since != 0).then(|| until.max(chip.until).saturating_sub(chip.since) as f64 / SECOND)
+}
+
 fn plain_activity(chip: &ChipActivity, now: u64) -> Activity {
     let source = chip.source.map(|source| match source {
         ActivitySource::Profiler => UtilizationSource::Profiler,
         ActivitySource::DispatchTelemetry => UtilizationSource::Dispatch,
     });
     let totals = Activity {
+        utilization_source: source,
         busy_seconds_total: source.map(|_| chip.busy as f64 / SECOND),
         programs_total: source.map(|_| chip.records),
         ..Activity::default()
