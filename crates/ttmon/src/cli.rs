@@ -1,6 +1,6 @@
 //! The command line: which command it is, and that it is run.
 
-use crate::{alerts, command_words, config, mem, metrics, record, run, sim, smi};
+use crate::{alerts, command_words, config, mem, metrics, ops, record, run, sim, smi};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,6 +44,7 @@ impl Cli {
             Command::Smi(args) => smi::run(machine, &args),
             Command::Top(args) => top::run(machine, &args),
             Command::Mem(args) => mem::run(machine, &args),
+            Command::Ops(args) => ops::run(machine, &args),
             Command::Run(args) => return run::run(machine, &args),
             Command::Serve(args) => serve::run(machine, &args),
             Command::Metrics(args) => metrics::run(machine, &args),
@@ -103,6 +104,9 @@ pub enum Command {
     /// Show where device memory went: chips, processes and buffers, live
     #[command(after_help = mem::AFTER_HELP)]
     Mem(mem::MemArgs),
+    /// Show which operations a process has launched, as tt-metal's Inspector says
+    #[command(after_help = ops::AFTER_HELP)]
+    Ops(ops::OpsArgs),
     /// Run a command and print a receipt: its device memory, what it left behind, energy and power
     #[command(after_help = run::AFTER_HELP, override_usage = "ttmon run [OPTIONS] [--] CMD...")]
     Run(run::RunArgs),

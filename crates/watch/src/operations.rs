@@ -1,0 +1,20 @@
+//! Which operations a process has launched, asked once.
+
+use crate::args::MachineArgs;
+use crate::exit::{Exit, Failure};
+use model::OperationList;
+use sources::{InspectorRefusal, Root, launched_operations};
+
+/// Asks the Inspector of tt-metal in a process of this machine, at its own address or at the one that is given.
+pub fn from_inspector(args: &MachineArgs, pid: u32, address: Option<&str>) -> anyhow::Result<OperationList> {
+    let root = args.root.as_deref().map_or_else(Root::machine, Root::under);
+    launched_operations(&root, pid, address).map_err(|refusal| Failure::error(exit_of(&refusal), refusal.to_string()))
+}
+
+fn exit_of(refusal: &InspectorRefusal) -> Exit {
+    match refusal {
+        InspectorRefusal::NotPermitted { .. } => Exit::Permission,
+        InspectorRefusal::Late { .. } | InspectorRefusal::NoAnswer { .. } => Exit::Unreachable,
+        _ => Exit::NoDevice,
+    }
+}
