@@ -64,7 +64,7 @@ mod time;
 pub mod topology;
 mod units;
 
-pub use activity::{Activity, Operation, UtilizationSource, UtilizationUnknown};
+pub use activity::{Activity, UtilizationSource, UtilizationUnknown};
 pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
 pub use comparison::Comparison;

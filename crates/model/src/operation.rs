@@ -1,7 +1,6 @@
 //! Operations that a process runs on its devices, such as `MatmulDeviceOperation`.
 
-use serde::{Serialize, Serializer};
-use std::time::Duration;
+use serde::{Deserialize, Serialize};
 
 /// The operations of one process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,34 +29,38 @@ named! {
     }
 }
 
-/// One operation of a process. A source that does not measure time has none.
-#[derive(Debug, Default, Clone, PartialEq, Serialize)]
+/// One operation of a process, on all its chips. A source that does not measure time has none.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Operation {
-    /// What tt-metal calls it.
+    /// What tt-metal calls it: `MatmulDeviceOperation`.
     pub name: String,
-    /// How often it was launched.
+    /// How often it was launched. The agent counts replays of traces, too.
     pub launches: u64,
-    /// The time that all launches took on the device.
-    #[serde(rename = "device_time_seconds", serialize_with = "seconds")]
-    pub device_time: Option<Duration>,
-    /// That of the longest launch.
-    #[serde(rename = "longest_seconds", serialize_with = "seconds")]
-    pub longest: Option<Duration>,
-    /// That of the last launch.
-    #[serde(rename = "last_seconds", serialize_with = "seconds")]
-    pub last: Option<Duration>,
-    /// How often it was recorded into a trace. Replays of the trace run it again, which only the agent counts as launches.
-    pub captured: u64,
+    /// Runs on chips that were recorded.
+    pub runs: Option<u64>,
+    /// Time on chips, added up over them.
+    pub device_seconds: Option<f64>,
+    /// Its longest run.
+    pub longest_seconds: Option<f64>,
+    /// How long ago it was last launched.
+    pub age_seconds: Option<f64>,
+    /// Launches in a second. From the second sample of a loop on.
+    pub launches_per_second: Option<f64>,
+    /// Whether its last launch has no record yet.
+    #[serde(default)]
+    pub in_flight: bool,
+    /// How often it was recorded into a trace, as the Inspector counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captured: Option<u64>,
     /// The traces that it was recorded into, without duplicates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<u32>,
     /// What the last launch was given, in tt-metal's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensors: Option<String>,
     /// tt-metal's number of the last launch: the higher, the later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_id: Option<u64>,
-}
-
-fn seconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    time.map(|time| time.as_secs_f64()).serialize(serializer)
 }
 
 /// How a list of operations is sorted.
@@ -73,21 +76,25 @@ impl OperationList {
     /// Sorts the operations.
     pub fn sort(&mut self, order: OperationOrder) {
         self.operations.sort_by(|a, b| {
-            let recent = b.last_id.cmp(&a.last_id);
-            let cost = (b.device_time, b.launches, b.captured).cmp(&(a.device_time, a.launches, a.captured));
+            let age = |operation: &Operation| operation.age_seconds.unwrap_or(f64::INFINITY);
+            let recent = b.last_id.cmp(&a.last_id).then(age(a).total_cmp(&age(b)));
+            let cost = time(b).total_cmp(&time(a)).then((b.launches, b.captured).cmp(&(a.launches, a.captured)));
             let first = if order == OperationOrder::Cost { cost.then(recent) } else { recent.then(cost) };
             first.then_with(|| a.name.cmp(&b.name))
         });
     }
 }
 
+fn time(operation: &Operation) -> f64 {
+    operation.device_seconds.unwrap_or(0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn operation(name: &str, launches: u64, last_id: u64, device_time: Option<u64>) -> Operation {
-        let device_time = device_time.map(Duration::from_millis);
-        Operation { name: name.into(), launches, last_id: Some(last_id), device_time, ..Operation::default() }
+    fn operation(name: &str, launches: u64, last_id: u64, device_seconds: Option<f64>) -> Operation {
+        Operation { name: name.into(), launches, last_id: Some(last_id), device_seconds, ..Operation::default() }
     }
 
     fn list(operations: Vec<Operation>) -> OperationList {
@@ -106,7 +113,7 @@ mod tests {
         let counted = [operation("add", 5, 9, None), operation("matmul", 7, 8, None), operation("copy", 5, 10, None)];
         assert_eq!(sorted(&counted, OperationOrder::Cost), ["matmul", "copy", "add"]);
         assert_eq!(sorted(&counted, OperationOrder::Recent), ["copy", "add", "matmul"]);
-        let timed = [operation("add", 900, 9, Some(1)), operation("matmul", 7, 8, Some(50))];
+        let timed = [operation("add", 900, 9, Some(0.001)), operation("matmul", 7, 8, Some(0.05))];
         assert_eq!(sorted(&timed, OperationOrder::Cost), ["matmul", "add"]);
     }
 

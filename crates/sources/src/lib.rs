@@ -55,7 +55,7 @@ pub use inspector::{InspectorRefusal, launched_operations};
 pub use open_files::make_room_for_files;
 pub use pool::a_read_is_stuck;
 pub use process_memory::process_memory;
-pub use procs::whole_book;
+pub use procs::{operations_in_book, whole_book};
 pub use sampler::{Options, Sampler};
 pub use telemetry::attributes::{ATTRIBUTES, Attribute, Folder};
 

@@ -78,10 +78,14 @@ fn the_inspector_says_which_operations_were_launched() {
         let mut program = bench.start(&[], &free_address(), launches);
         let run = ops(program.pid, &["--json"]);
         let operation = |name: &str, launches: u32, captured: u32, traces: Value, last: u32| {
-            json!({
-                "name": name, "launches": launches, "captured": captured, "traces": traces, "last_id": last,
-                "device_time_seconds": null, "longest_seconds": null, "last_seconds": null, "tensors": null,
-            })
+            let mut operation = json!({
+                "name": name, "launches": launches, "last_id": last, "runs": null, "device_seconds": null,
+                "longest_seconds": null, "age_seconds": null, "launches_per_second": null, "in_flight": false,
+            });
+            if captured > 0 {
+                (operation["captured"], operation["traces"]) = (captured.into(), traces);
+            }
+            operation
         };
         let expected = json!({
             "schema": 1, "source": "inspector", "pid": program.pid, "chips": [0], "launches": 6, "complete": true,

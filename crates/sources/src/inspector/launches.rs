@@ -39,7 +39,7 @@ pub fn operations(bytes: &[u8], question: u32, layout: &LaunchLayout, pid: u32) 
         let operation = &mut operations[place];
         match number(&entry, layout.trace_id).filter(|trace| *trace != NO_TRACE) {
             Some(trace) => {
-                operation.captured += 1;
+                *operation.captured.get_or_insert_default() += 1;
                 operation.traces.push(trace as u32);
             }
             None => {

@@ -13,7 +13,8 @@ use watch::exit::{Exit, Failure};
 use watch::operations;
 
 pub const AFTER_HELP: &str = "\
-Asks tt-metal's Inspector inside the process, which is on by default (localhost:50051). To answer, it locks its tables: \
+Where ttmon's agent is in the process, its record is shown: every launch, with its time on the devices. Otherwise it \
+asks tt-metal's Inspector inside the process, which is on by default (localhost:50051). To answer, it locks its tables: \
 launches wait for some milliseconds. So ttmon asks once, when you ask, and never by itself. The Inspector says what was launched, \
 not how long it took. It remembers the last 8192 launches: when there were more, counts have the mark ≥.
 
@@ -50,7 +51,7 @@ pub fn run(machine: &MachineArgs, args: &OpsArgs) -> anyhow::Result<Exit> {
         let why = "ops asks a process that runs now: --sim starts its own processes, which have no Inspector";
         return Err(Failure::error(Exit::Usage, why));
     }
-    let mut list = operations::from_inspector(machine, args.pid, args.address.as_deref())?;
+    let mut list = operations::of_process(machine, args.pid, args.address.as_deref())?;
     list.sort(match args.sort {
         Sort::Launches => OperationOrder::Cost,
         Sort::Last => OperationOrder::Recent,

@@ -4,7 +4,6 @@ use model::{Operation, OperationList, OperationSource};
 use show::grid::{Cell, Column, lines};
 use show::style::{Style, Tone};
 use show::text::count;
-use std::time::Duration;
 
 /// The table, with a line above it that says of what, and lines below it that say what is not known.
 pub fn text(list: &OperationList, style: &Style) -> String {
@@ -13,12 +12,13 @@ pub fn text(list: &OperationList, style: &Style) -> String {
     if list.operations.is_empty() {
         return text + "No operation was launched yet.\n";
     }
-    let is_timed = list.operations.iter().any(|operation| operation.device_time.is_some());
-    let has_traces = list.operations.iter().any(|operation| operation.captured > 0);
+    let is_timed = list.operations.iter().any(|operation| operation.device_seconds.is_some());
+    let total: f64 = list.operations.iter().filter_map(|operation| operation.device_seconds).sum();
+    let has_traces = list.operations.iter().any(|operation| operation.captured.is_some_and(|captured| captured > 0));
     let has_tensors = list.operations.iter().any(|operation| operation.tensors.is_some());
     let mut columns = vec![Column::right("LAUNCHES", 8)];
     if is_timed {
-        columns.extend(["TIME", "LONGEST", "LAST"].map(|head| Column::right(head, 8)));
+        columns.extend(["SHARE", "TIME", "LONGEST"].map(|head| Column::right(head, 8)));
     }
     if has_traces {
         columns.push(Column::right("CAPTURED", 8));
@@ -31,10 +31,11 @@ pub fn text(list: &OperationList, style: &Style) -> String {
     let row = |operation: &Operation| {
         let mut cells = vec![at_least(operation.launches, list.complete, style)];
         if is_timed {
-            cells.extend([operation.device_time, operation.longest, operation.last].map(|span| time(span, style)));
+            cells.push(operation.device_seconds.map_or(absent.into(), |own| format!("{:.1}%", own / total * 100.0)));
+            cells.extend([operation.device_seconds, operation.longest_seconds].map(|span| time(span, style)));
         }
         if has_traces {
-            cells.extend([operation.captured.to_string(), traces(&operation.traces, absent)]);
+            cells.extend([operation.captured.unwrap_or(0).to_string(), traces(&operation.traces, absent)]);
         }
         cells.push(if operation.name.is_empty() { absent.into() } else { operation.name.clone() });
         if has_tensors {
@@ -80,9 +81,9 @@ fn at_least(number: u64, is_complete: bool, style: &Style) -> String {
     if is_complete { number.to_string() } else { format!("{}{number}", style.glyphs().at_least) }
 }
 
-fn time(time: Option<Duration>, style: &Style) -> String {
+fn time(time: Option<f64>, style: &Style) -> String {
     let micro = if style.unicode { 'µ' } else { 'u' };
-    match time.map(|time| time.as_secs_f64()) {
+    match time {
         None => style.glyphs().absent.into(),
         Some(seconds) if seconds >= 1.0 => format!("{seconds:.2} s"),
         Some(seconds) if seconds >= 1e-3 => format!("{:.2} ms", seconds * 1e3),
@@ -118,7 +119,7 @@ mod tests {
 
     fn operation(name: &str, launches: u64, captured: u64, traces: &[u32], tensors: Option<&str>) -> Operation {
         let (name, traces, tensors) = (name.to_owned(), traces.to_vec(), tensors.map(str::to_owned));
-        Operation { name, launches, captured, traces, tensors, ..Operation::default() }
+        Operation { name, launches, captured: Some(captured), traces, tensors, ..Operation::default() }
     }
 
     fn list(operations: Vec<Operation>, complete: bool) -> OperationList {
@@ -185,9 +186,8 @@ mod tests {
     #[test]
     fn device_time_has_columns_where_it_is_known() {
         let timed = |name: &str, micros: u64| Operation {
-            device_time: Some(Duration::from_micros(micros * 100)),
-            longest: Some(Duration::from_micros(micros)),
-            last: None,
+            device_seconds: Some(micros as f64 / 1e4),
+            longest_seconds: Some(micros as f64 / 1e6),
             ..operation(name, 100, 0, &[], None)
         };
         let operations = vec![timed("MatmulDeviceOperation", 25_000), timed("CloneOperation", 7)];
@@ -195,11 +195,11 @@ mod tests {
             &OperationList { source: OperationSource::Agent, ..list(operations, true) },
             true,
             expect![[r#"
-            Process 4711, from ttmon's agent: 200 launches of 2 operations, chips 0, 1
-            LAUNCHES     TIME  LONGEST     LAST OPERATION
-                 100   2.50 s 25.00 ms        – MatmulDeviceOperation
-                 100 700.0 µs   7.0 µs        – CloneOperation
-        "#]],
+                Process 4711, from ttmon's agent: 200 launches of 2 operations, chips 0, 1
+                LAUNCHES    SHARE     TIME  LONGEST OPERATION
+                     100   100.0%   2.50 s 25.00 ms MatmulDeviceOperation
+                     100     0.0% 700.0 µs   7.0 µs CloneOperation
+            "#]],
         );
     }
 }

@@ -57,12 +57,12 @@ fn launches_are_counted_by_name_and_captures_apart() {
     let list = counted(&bytes(recorded::ENTRIES)).unwrap();
     let lines = list.operations.iter().map(|operation| {
         let model::Operation { name, launches, captured, traces, tensors, last_id, .. } = operation;
-        format!("{name}: {launches} launches, {captured} in traces {traces:?}, {tensors:?}, last {last_id:?}\n")
+        format!("{name}: {launches} launches, {captured:?} in traces {traces:?}, {tensors:?}, last {last_id:?}\n")
     });
     expect![[r#"
-        MatmulDeviceOperation: 2 launches, 0 in traces [], Some("[0]: TensorSpec(Shape([64, 64]))"), last Some(13)
-        SoftmaxDeviceOperation: 1 launches, 0 in traces [], None, last Some(12)
-        Add é: 0 launches, 2 in traces [0, 7], None, last Some(15)
+        MatmulDeviceOperation: 2 launches, None in traces [], Some("[0]: TensorSpec(Shape([64, 64]))"), last Some(13)
+        SoftmaxDeviceOperation: 1 launches, None in traces [], None, last Some(12)
+        Add é: 0 launches, Some(2) in traces [0, 7], None, last Some(15)
     "#]]
     .assert_eq(&lines.collect::<String>());
     assert_eq!((list.pid, list.launches, list.complete), (7, 3, true));
