@@ -4,7 +4,7 @@
 
 use ledger::dispatch_telemetry::Unknown;
 use ledger::dispatch_telemetry::block::{Control, Head, LONGEST_READ, TelemetryCore};
-use ledger::dispatch_telemetry::formula::{DispatchSample, DispatchWindow, RETRIES, SHORTEST_NS};
+use ledger::dispatch_telemetry::formula::{TelemetrySample, TelemetryWindow, RETRIES, SHORTEST_NS};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -27,10 +27,10 @@ fuzz_target!(|input: &[u8]| {
             rest = later;
             Ok::<_, Unknown>(())
         };
-        DispatchSample::read(read, || at_ns)
+        TelemetrySample::read(read, || at_ns)
     };
     let (Ok(before), Ok(after)) = (sample(0), sample(SHORTEST_NS)) else { return };
-    if let Ok(window) = DispatchWindow::between(&before, &after) {
+    if let Ok(window) = TelemetryWindow::between(&before, &after) {
         assert!(window.busy_ticks() <= window.ticks && window.busy_ns() <= window.ns);
     }
 });

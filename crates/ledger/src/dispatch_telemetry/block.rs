@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | 0 | u32 | version, 1 |
 //! | 4 | u32 | signature `DISP`; 0 until the device is open |
+//! | 16 | u32 | programs; goes on with 0 after the largest number |
 //! | 24 | u64 | timestamp in ticks, written by the kernel in every loop |
 //! | 40 | u64 | ticks in which any core worked, up to the last time that all were idle |
 //! | 48 | u64 | when the work that runs now began, or 0 |
@@ -41,7 +42,12 @@ pub struct Work {
 
 /// The part of a dispatch core's block that has the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Now(pub u64);
+pub struct Now {
+    /// Programs so far.
+    pub programs: u32,
+    /// The time in ticks.
+    pub ticks: u64,
+}
 
 const VERSION: u32 = 1;
 
@@ -78,19 +84,19 @@ impl Work {
     ///
     /// A start counts as soon as it is written, whether workers have reported or not: tt-metal's own reader waits for that,
     /// and so loses what ran before.
-    pub fn until(&self, Now(now): Now) -> u64 {
-        let running = if self.start == 0 { 0 } else { now.saturating_sub(self.start) };
+    pub fn until(&self, now: Now) -> u64 {
+        let running = if self.start == 0 { 0 } else { now.ticks.saturating_sub(self.start) };
         self.finished.saturating_add(running)
     }
 }
 
 impl Now {
     /// Where it is in a block.
-    pub const OFFSET: u64 = 24;
+    pub const OFFSET: u64 = 16;
 
     /// Decodes it.
-    pub fn decode(bytes: [u8; 8]) -> Result<Now, Unknown> {
-        counter(&bytes, 0).map(Now)
+    pub fn decode(bytes: [u8; 16]) -> Result<Now, Unknown> {
+        Ok(Now { programs: word(&bytes, 0), ticks: counter(&bytes, 8)? })
     }
 }
 
@@ -229,13 +235,14 @@ mod tests {
         assert_eq!(Work::decode(bytes), Ok(Work { finished: 0, start: 0 }));
         bytes[8..].fill(0xFF);
         assert_eq!(Work::decode(bytes), Err(Unknown::AllOnes));
-        assert_eq!(Now::decode([0xFF; 8]), Err(Unknown::AllOnes));
-        assert_eq!(Now::decode([1, 2, 0, 0, 0, 0, 0, 0]), Ok(Now(0x0201)));
+        assert_eq!(Now::decode([0xFF; 16]), Err(Unknown::AllOnes));
+        let now = [3, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0];
+        assert_eq!(Now::decode(now), Ok(Now { programs: 3, ticks: 0x0201 }));
     }
 
     #[test]
     fn running_work_counts_from_its_start() {
-        let until = |finished, start, now| Work { finished, start }.until(Now(now));
+        let until = |finished, start, now| Work { finished, start }.until(Now { programs: 0, ticks: now });
         assert_eq!(until(500, 0, 9_000), 500);
         assert_eq!(until(500, 8_000, 9_000), 1_500);
         assert_eq!(until(500, 9_100, 9_000), 500, "the start was written after the time was read");
@@ -284,9 +291,10 @@ mod tests {
             let _ = QueueCores::decode(cores);
             let _ = Head::check(head, TelemetryCore::Dispatch);
             let _ = Head::check(head, TelemetryCore::Prefetch);
-            let _ = Now::decode(head);
+            let _ = Now::decode(work);
             if let Ok(work) = Work::decode(work) {
-                prop_assert!(work.until(Now(now)) >= work.finished);
+                let until = work.until(Now { programs: 0, ticks: now });
+                prop_assert!(until >= work.finished);
             }
         }
 

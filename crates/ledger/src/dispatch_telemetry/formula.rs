@@ -11,11 +11,13 @@ use super::block::{Now, Work};
 
 /// What was read at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DispatchSample {
+pub struct TelemetrySample {
     /// Ticks since the chip was started.
     pub ticks: u64,
     /// Ticks in which any core worked, up to then.
     pub work: u64,
+    /// Programs up to then; goes on with 0 after the largest number.
+    pub programs: u32,
     /// When that was, in ns of the host's monotonic clock.
     pub at_ns: u64,
 }
@@ -29,21 +31,22 @@ pub const SHORTEST_NS: u64 = 100_000_000;
 /// No chip has a faster clock: 4 ticks per ns.
 const MOST_TICKS_PER_NS: u64 = 4;
 
-impl DispatchSample {
+impl TelemetrySample {
     /// Reads a sample with a function that fills bytes from an offset in the block, at most 16 at a time.
     pub fn read<E: From<Unknown>>(
         mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
         mut clock: impl FnMut() -> u64,
-    ) -> Result<DispatchSample, E> {
+    ) -> Result<TelemetrySample, E> {
         let mut before = read_work(&mut read)?;
         for _ in 0..=RETRIES {
-            let mut bytes = [0; 8];
+            let mut bytes = [0; 16];
             read(Now::OFFSET, &mut bytes)?;
             let at_ns = clock();
             let now = Now::decode(bytes)?;
             let after = read_work(&mut read)?;
             if before == after {
-                return Ok(DispatchSample { ticks: now.0, work: before.until(now), at_ns });
+                let Now { ticks, programs } = now;
+                return Ok(TelemetrySample { ticks, work: before.until(now), programs, at_ns });
             }
             before = after;
         }
@@ -59,18 +62,20 @@ fn read_work<E: From<Unknown>>(read: &mut impl FnMut(u64, &mut [u8]) -> Result<(
 
 /// What happened between two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DispatchWindow {
+pub struct TelemetryWindow {
     /// Ticks in which any core worked. May exceed `ticks` in a short window.
     pub work: u64,
     /// Ticks in all, not 0.
     pub ticks: u64,
+    /// Programs.
+    pub programs: u32,
     /// ns in all.
     pub ns: u64,
 }
 
-impl DispatchWindow {
+impl TelemetryWindow {
     /// What happened between two samples of the same queue, or why that is unknown.
-    pub fn between(before: &DispatchSample, after: &DispatchSample) -> Result<DispatchWindow, Unknown> {
+    pub fn between(before: &TelemetrySample, after: &TelemetrySample) -> Result<TelemetryWindow, Unknown> {
         let ns = after.at_ns.saturating_sub(before.at_ns);
         if ns < SHORTEST_NS {
             return Err(Unknown::Short);
@@ -84,7 +89,8 @@ impl DispatchWindow {
         if ticks / ns >= MOST_TICKS_PER_NS {
             return Err(Unknown::Jumped);
         }
-        Ok(DispatchWindow { work, ticks, ns })
+        let programs = after.programs.wrapping_sub(before.programs);
+        Ok(TelemetryWindow { work, ticks, programs, ns })
     }
 
     /// Work by time, not limited.
@@ -111,7 +117,7 @@ mod tests {
 
     /// One line of a recording.
     struct Recorded {
-        sample: DispatchSample,
+        sample: TelemetrySample,
         /// What tt-metal's own reader takes: finished work, and running work if a worker has not reported.
         upstream: u64,
     }
@@ -133,7 +139,7 @@ mod tests {
                 into.copy_from_slice(&block[at as usize..][..into.len()]);
                 Ok::<_, Unknown>(())
             };
-            let sample = DispatchSample::read(read, || at_ns).unwrap();
+            let sample = TelemetrySample::read(read, || at_ns).unwrap();
             let in_flight = start != 0 && workers != 0 && done < workers;
             let running = if in_flight { ticks.wrapping_sub(start) } else { 0 };
             Recorded { sample, upstream: finished.wrapping_add(running) }
@@ -156,7 +162,7 @@ mod tests {
             // Single steps are shorter than a window.
             let mut end = after.sample;
             end.at_ns = ns.map_or(end.at_ns, |ns| before.sample.at_ns + ns);
-            let window = match DispatchWindow::between(&before.sample, &end) {
+            let window = match TelemetryWindow::between(&before.sample, &end) {
                 Err(Unknown::Still) => {
                     counts.still += 1;
                     continue;
@@ -217,7 +223,7 @@ mod tests {
             let recorded = recorded(text);
             let (mut last, mut busy, mut ticks) = (recorded[0].sample, 0, 0);
             for recorded in &recorded {
-                if let Ok(window) = DispatchWindow::between(&last, &recorded.sample) {
+                if let Ok(window) = TelemetryWindow::between(&last, &recorded.sample) {
                     assert!((0.0..=1.0).contains(&window.ratio()), "{window:?}");
                     busy += window.busy_ticks();
                     ticks += window.ticks;
@@ -228,13 +234,13 @@ mod tests {
         }
     }
 
-    fn sample(ticks: u64, work: u64, at_ns: u64) -> DispatchSample {
-        DispatchSample { ticks, work, at_ns }
+    fn sample(ticks: u64, work: u64, at_ns: u64) -> TelemetrySample {
+        TelemetrySample { ticks, work, programs: 0, at_ns }
     }
 
     #[test]
     fn what_cannot_be_computed_is_unknown_and_has_a_reason() {
-        let between = |after| DispatchWindow::between(&sample(1_000, 500, 0), &after);
+        let between = |after| TelemetryWindow::between(&sample(1_000, 500, 0), &after);
         assert_eq!(between(sample(1_000, 500, SHORTEST_NS)), Err(Unknown::Still), "not 0 %");
         assert_eq!(between(sample(2_000, 600, SHORTEST_NS - 1)), Err(Unknown::Short));
         assert_eq!(between(sample(900, 600, SHORTEST_NS)), Err(Unknown::Backwards));
@@ -247,7 +253,7 @@ mod tests {
     }
 
     /// Reads from blocks that change with every read.
-    fn read_from(blocks: &[(u64, u64, u64)]) -> (Result<DispatchSample, Unknown>, usize) {
+    fn read_from(blocks: &[(u64, u64, u64)]) -> (Result<TelemetrySample, Unknown>, usize) {
         let mut reads = 0;
         let read = |at: u64, into: &mut [u8]| {
             let (now, finished, start) = blocks[reads.min(blocks.len() - 1)];
@@ -255,6 +261,7 @@ mod tests {
             assert!(into.len() <= super::super::block::LONGEST_READ);
             for (at, byte) in (at..).zip(into) {
                 let (value, from) = match at {
+                    16..24 => (0, 16),
                     24..32 => (now, 24),
                     40..48 => (finished, 40),
                     48..56 => (start, 48),
@@ -264,7 +271,7 @@ mod tests {
             }
             Ok(())
         };
-        (DispatchSample::read(read, || 7), reads)
+        (TelemetrySample::read(read, || 7), reads)
     }
 
     #[test]
@@ -284,7 +291,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_window_is_busier_than_it_is_long(a: (u64, u64, u64), b: (u64, u64, u64)) {
-            let window = DispatchWindow::between(&sample(a.0, a.1, a.2), &sample(b.0, b.1, b.2));
+            let window = TelemetryWindow::between(&sample(a.0, a.1, a.2), &sample(b.0, b.1, b.2));
             if let Ok(window) = window {
                 prop_assert!(window.busy_ticks() <= window.ticks && window.busy_ns() <= window.ns);
                 prop_assert!(window.ratio() >= 0.0 && window.ns >= SHORTEST_NS);
