@@ -4,6 +4,7 @@
 //! when this library is loaded before, and pass every call on. C++ exceptions pass through them.
 
 use crate::device;
+use crate::dispatch_telemetry;
 use crate::events;
 use crate::library::Real;
 use crate::switch::is_on;
@@ -18,7 +19,7 @@ macro_rules! in_front_of {
         $(#[$what])*
         #[unsafe(export_name = $name)]
         unsafe extern "C-unwind" fn $function($($argument: $type),*) $(-> $result)? {
-            static REAL: Real = Real::new(zero_terminated(concat!($name, "\0")));
+            static REAL: Real = Real::new($crate::hooks::zero_terminated(concat!($name, "\0")));
             let on = is_on();
             let between = if on { $before } else { Default::default() };
             let result = match REAL.get() {
@@ -43,7 +44,9 @@ macro_rules! in_front_of {
     };
 }
 
-fn nothing<B, R>(_between: B, _result: &R) {}
+pub(crate) use in_front_of;
+
+pub(crate) fn nothing<B, R>(_between: B, _result: &R) {}
 
 in_front_of!(
     /// `GraphTracker::track_allocate(Buffer const*)`: after the allocation.
@@ -144,7 +147,7 @@ in_front_of!(
     /// `Device::close()`
     "_ZN2tt8tt_metal6Device5closeEv",
     fn device_close(device: Pointer) -> bool,
-    (),
+    dispatch_telemetry::closing(device),
     |(), _: &bool| events::closed(device)
 );
 
@@ -152,7 +155,7 @@ in_front_of!(
     /// `Device::~Device()`
     "_ZN2tt8tt_metal6DeviceD1Ev",
     fn device_gone(device: Pointer),
-    (),
+    dispatch_telemetry::closing(device),
     |(), _: &()| events::closed(device)
 );
 
@@ -160,7 +163,7 @@ in_front_of!(
     /// `Device::~Device()`, for a class that inherits from it.
     "_ZN2tt8tt_metal6DeviceD2Ev",
     fn device_base_gone(device: Pointer),
-    (),
+    dispatch_telemetry::closing(device),
     |(), _: &()| events::closed(device)
 );
 
@@ -204,7 +207,7 @@ in_front_of!(
     nothing
 );
 
-const fn zero_terminated(name: &'static str) -> &'static CStr {
+pub(crate) const fn zero_terminated(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {
         Ok(name) => name,
         Err(_) => panic!("a name with a zero in it"),

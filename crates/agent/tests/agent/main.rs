@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod c_abi;
+mod dispatch_telemetry;
 mod harness;
 mod real_library;
 mod unknown_library;
