@@ -3,17 +3,12 @@
 // A program loads it and calls `command` with one line at a time.
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <map>
-#include <memory>
-#include <sstream>
+#include <ctime>
 #include <stdexcept>
-#include <string>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -25,8 +20,9 @@ struct StrongType {
 }  // namespace ttsl
 
 static uint64_t now_ns() {
-    using namespace std::chrono;
-    return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000ull + time.tv_nsec;
 }
 
 // What the cores answer.
@@ -63,7 +59,7 @@ void Cluster::read_core(void *to, uint32_t size, cxy_pair core, uint64_t address
     ++reads;
     if (size > longest) longest = size;
     if (is_gone || core.chip >= 64 || !is_open[core.chip] || is_remote[core.chip] || size >= 32) ++wrong;
-    if (uint64_t ms = delay_ms) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    if (uint64_t ms = delay_ms) usleep(ms * 1000);
     if (mode == THROWS) throw std::runtime_error("the device hangs");
     unsigned char block[248] = {};
     const bool is_prefetch = core.x == 18, is_dispatch = core.x == 19;
@@ -210,7 +206,7 @@ void NotifyProgramRealtimeProfilerActivated(tt_metal::ContextId, unsigned) {}
 }  // namespace tt
 
 using tt::tt_metal::Device;
-static std::map<int, std::unique_ptr<Device>> devices;
+static Device *devices[64];
 
 static int threads() {
     int count = 0;
@@ -221,40 +217,44 @@ static int threads() {
     return count;
 }
 
-static void open_device(int chip, const std::string &how) {
-    const char *as = how.c_str();
+static void open_device(int chip, const char *as) {
     tt::is_remote[chip] = strcmp(as, "remote") == 0;
     tt::is_open[chip] = true;
-    auto device = std::make_unique<Device>(chip, strcmp(as, "simulator") != 0);
+    Device *device = new Device(chip, strcmp(as, "simulator") != 0);
     tt::tt_metal::MetalContext::instance({0});
     device->update_smc_dispatch_telemetry_for_fast_dispatch(0, {18u << 16 | 27, 19u << 16 | 27, UINT32_MAX});
     if (strcmp(as, "profiled") == 0) tt::NotifyProgramRealtimeProfilerActivated({0}, chip);
-    devices[chip] = std::move(device);
+    devices[chip] = device;
+}
+
+static void close_device(int chip) {
+    delete devices[chip];
+    devices[chip] = nullptr;
 }
 
 // Does what a line says, and prints the result.
 extern "C" void command(const char *line) {
-    std::istringstream words(line);
-    std::string what, how;
+    char what[32] = "", how[32] = "";
     int number = 0;
-    words >> what >> number >> how;
+    sscanf(line, "%31s %d %31s", what, &number, how);
+    const auto is = [&](const char *word) { return strcmp(what, word) == 0; };
     if (began == 0) began = now_ns();
     const uint64_t start = now_ns();
-    if (what == "open") open_device(number, how);
-    if (what == "close") devices.erase(number);
-    if (what == "mode") {
+    if (is("open")) open_device(number, how);
+    if (is("close")) close_device(number);
+    if (is("mode")) {
         stopped = now_ns();
         mode = number;
     }
-    if (what == "percent") percent = number;
-    if (what == "delay") delay_ms = number;
-    if (what == "programs") programs = number;
-    if (what == "move") block_address = number;
-    if (what == "fork") {
+    if (is("percent")) percent = number;
+    if (is("delay")) delay_ms = number;
+    if (is("programs")) programs = number;
+    if (is("move")) block_address = number;
+    if (is("fork")) {
         const pid_t child = fork();
         if (child == 0) {
             // The device is the parent's; a child that closes it must not wait for a thread that it does not have.
-            if (number == 1) devices.clear();
+            if (number == 1) close_device(0);
             _exit(threads() == 1 ? 0 : 1);
         }
         int status = -1;
