@@ -348,8 +348,9 @@ mod tests {
                 while !done.load(Relaxed) {
                     for visit in watched.visits() {
                         let read = || {
-                            assert!(is_open.load(SeqCst));
-                            std::hint::spin_loop();
+                            assert!(is_open.load(SeqCst), "closed before a read");
+                            (0..200).for_each(|_| std::hint::spin_loop());
+                            std::thread::yield_now();
                             assert!(is_open.load(SeqCst), "closed during a read");
                             reads.fetch_add(1, Relaxed);
                         };
@@ -366,7 +367,7 @@ mod tests {
                 if turn % 100 == 0 {
                     std::thread::yield_now();
                 }
-                if turn > 5_000 && reads.load(Relaxed) > 200 || turn > 100_000 {
+                if turn > 2_000 && reads.load(Relaxed) > 100 || turn > 50_000 {
                     break;
                 }
             }
