@@ -19,6 +19,7 @@
 #![allow(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod activity;
 mod banks;
 mod book;
 mod buffer;
