@@ -5,5 +5,6 @@
 mod activity;
 mod c_abi;
 mod harness;
+mod operations;
 mod real_library;
 mod unknown_library;
