@@ -34,6 +34,7 @@ mod events;
 mod exit;
 mod handover;
 mod hooks;
+mod intercept;
 pub mod label;
 mod library;
 mod metal;

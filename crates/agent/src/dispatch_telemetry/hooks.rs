@@ -5,7 +5,7 @@ use super::reader;
 use super::watched::{Watched, WatchedChip};
 use crate::book::ProcessBook;
 use crate::device::Object;
-use crate::hooks::{in_front_of, nothing};
+use crate::intercept::{in_front_of, nothing, zero_terminated};
 use crate::library::{self, Real};
 use crate::metal::Metal;
 use crate::switch::{is_on, may_read};
@@ -65,38 +65,6 @@ in_front_of!(
     nothing
 );
 
-in_front_of!(
-    /// `NotifyProgramRealtimeProfilerActivated(unsigned int)`: from here on, the profiler reports a chip.
-    "_ZN2tt38NotifyProgramRealtimeProfilerActivatedEj",
-    fn profiler_activated(device_id: u32),
-    Watched::profiled(device_id, true),
-    nothing
-);
-
-in_front_of!(
-    /// The same in 0.81, with a context.
-    "_ZN2tt38NotifyProgramRealtimeProfilerActivatedEN4ttsl10StrongTypeIiNS_8tt_metal12ContextIdTagEEEj",
-    fn profiler_activated_in_context(context: i32, device_id: u32),
-    Watched::profiled(device_id, true),
-    nothing
-);
-
-in_front_of!(
-    /// `NotifyProgramRealtimeProfilerDeactivated(unsigned int)`: the device is about to close.
-    "_ZN2tt40NotifyProgramRealtimeProfilerDeactivatedEj",
-    fn profiler_deactivated(device_id: u32),
-    Watched::profiled(device_id, false),
-    nothing
-);
-
-in_front_of!(
-    /// The same in 0.81, with a context.
-    "_ZN2tt40NotifyProgramRealtimeProfilerDeactivatedEN4ttsl10StrongTypeIiNS_8tt_metal12ContextIdTagEEEj",
-    fn profiler_deactivated_in_context(context: i32, device_id: u32),
-    Watched::profiled(device_id, false),
-    nothing
-);
-
 // The control block that this thread wrote last, for the device whose hook is under way.
 thread_local!(static HEARD: Cell<Option<Result<Control, Unknown>>> = const { Cell::new(None) });
 
@@ -110,6 +78,11 @@ pub fn closing(device: *const c_void) {
     if let (Some(chip), Some(book)) = (watched.leave(device), ProcessBook::current()) {
         book.write(|writer| writer.chip_closed(chip, monotonic()));
     }
+}
+
+/// The profiler is active for a chip, or no longer: from here on, the agent does not read it.
+pub fn profiled(device_id: u32, active: bool) {
+    Watched::profiled(device_id, active);
 }
 
 /// A queue of a device was opened.

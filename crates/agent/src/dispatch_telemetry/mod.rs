@@ -18,4 +18,4 @@ mod hooks;
 mod reader;
 mod watched;
 
-pub use hooks::closing;
+pub use hooks::{closing, profiled};

@@ -161,7 +161,7 @@ impl Watched {
         }
     }
 
-    /// The profiler is active for a chip, or no longer.
+    /// The profiler is active for a chip, or no longer. Nothing is read from it, or entered, when this returns.
     pub fn profiled(device_id: u32, active: bool) {
         if !active {
             PROFILED.fetch_and(!bit(device_id), SeqCst);
@@ -176,6 +176,7 @@ impl Watched {
             }
         }
         if let Some(watched) = Watched::current() {
+            watched.wait_for_read(None);
             watched.ring();
         }
     }
