@@ -57,6 +57,7 @@ pub use pool::a_read_is_stuck;
 pub use process_memory::process_memory;
 pub use procs::{operations_in_book, whole_book};
 pub use sampler::{Options, Sampler};
+pub use telemetry::FigureFilter;
 pub use telemetry::attributes::{ATTRIBUTES, Attribute, Folder};
 
 /// Decoders of foreign bytes, open to fuzzing and to property tests.

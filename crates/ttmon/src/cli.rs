@@ -30,8 +30,12 @@ pub struct Cli {
 impl Cli {
     /// Parses the command line. Ends the program where it is invalid, or asks for help.
     pub fn of(arguments: impl Iterator<Item = OsString>, is_terminal: bool) -> Cli {
+        let arguments: Vec<OsString> = arguments.collect();
+        if let Some(cli) = SmiAlone::parsed(&arguments) {
+            return cli;
+        }
         let definition = Cli::command();
-        let arguments = command_words::completed(arguments, is_terminal, &definition);
+        let arguments = command_words::completed(arguments.into_iter(), is_terminal, &definition);
         Cli::from_arg_matches(&definition.get_matches_from(arguments)).unwrap_or_else(|error| error.exit())
     }
 
@@ -94,6 +98,37 @@ impl Cli {
     }
 }
 
+/// `ttmon smi` without the other commands: to define these all takes longer than to read two devices.
+#[derive(Parser)]
+struct SmiAlone {
+    #[command(flatten)]
+    machine: MachineArgs,
+    #[command(subcommand)]
+    command: SmiCommand,
+}
+
+#[derive(Subcommand)]
+enum SmiCommand {
+    Smi(Box<smi::SmiArgs>),
+}
+
+impl SmiAlone {
+    /// The command line, if it is a valid one of `ttmon smi`. Help and errors need all commands.
+    fn parsed(arguments: &[OsString]) -> Option<Cli> {
+        if arguments.get(1).is_none_or(|word| word != "smi") || command_words::of_program(arguments).is_some() {
+            return None;
+        }
+        let mut definition = SmiAlone::command();
+        let arguments = command_words::of_smi(arguments.to_vec());
+        let mut matches = definition.try_get_matches_from_mut(arguments).ok();
+        // It is small, and the program ends soon.
+        std::mem::forget(definition);
+        let SmiAlone { machine, command: SmiCommand::Smi(smi) } =
+            SmiAlone::from_arg_matches_mut(matches.as_mut()?).ok()?;
+        Some(Cli { machine, command: Command::Smi(smi) })
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show all devices and processes, like nvidia-smi
@@ -141,6 +176,25 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn smi_alone_is_parsed_as_it_is_among_all_commands() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let alone = |line: &str| SmiAlone::parsed(&words(line)).map(|cli| format!("{cli:?}"));
+        for line in [
+            "ttmon smi",
+            "ttmon smi --root x --service off -i 3",
+            "ttmon smi --sim n150 -lms 500",
+            "ttmon smi -lms=50 --sim=p150x2 --json",
+            "ttmon smi dmon -c 3",
+            "ttmon smi -f smi",
+        ] {
+            assert_eq!(alone(line), Some(format!("{:?}", Cli::parse_from(completed(line, false)))), "{line}");
+        }
+        for line in ["ttmon", "ttmon top", "ttmon smi --help", "ttmon smi --nothing", "tt-smi smi", "ttmon --sim smi"] {
+            assert_eq!(alone(line), None, "{line}");
+        }
     }
 
     #[test]
