@@ -61,7 +61,7 @@ impl ProcessActivity {
     }
 
     /// Adds to a process what it did, with rates since an earlier reading of it.
-    pub(crate) fn add_to(&self, process: &mut Process, earlier: Option<&ProcessActivity>) {
+    pub fn add_to(&self, process: &mut Process, earlier: Option<&ProcessActivity>) {
         process.launches_total = Some(self.programs);
         process.idle_seconds = self.idle_seconds;
         process.operations = self.operations.iter().take(Process::OPERATIONS).cloned().collect();
