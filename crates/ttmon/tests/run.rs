@@ -339,7 +339,10 @@ fn socket_to(path: &Path) -> std::os::fd::OwnedFd {
 fn the_agent_may_read_unless_the_user_has_decided() {
     for (setting, expected) in [(None, "reads"), (Some(""), "reads"), (Some("on"), "on"), (Some("off"), "off")] {
         let mut command = plain(&["--", "sh", "-c", "echo $TTMON_AGENT"]);
-        command.env_remove("TTMON_AGENT").env("TTMON_AGENT_LIB", no_agent()).envs(setting.map(|it| ("TTMON_AGENT", it)));
+        command
+            .env_remove("TTMON_AGENT")
+            .env("TTMON_AGENT_LIB", no_agent())
+            .envs(setting.map(|it| ("TTMON_AGENT", it)));
         let Run { code, out, err } = run(&mut command);
         assert_eq!((code, out), (Some(0), format!("{expected}\n")), "{setting:?}: {err}");
     }
