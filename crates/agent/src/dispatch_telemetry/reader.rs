@@ -124,6 +124,16 @@ struct Totals {
     programs: u64,
 }
 
+/// From one sample to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Advance {
+    /// The totals of the first sample.
+    before: Totals,
+    /// Its time, and that of the second one.
+    from: u64,
+    now: u64,
+}
+
 /// Why a look has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Miss {
@@ -168,7 +178,7 @@ impl ChipReader {
         };
         match self.sample(&visit.chip, read, monotonic) {
             Ok(None) | Err(Miss::Closing) => {}
-            Ok(Some((before, from, now))) => {
+            Ok(Some(Advance { before, from, now })) => {
                 let begins = !self.is_recording;
                 (self.torn, self.is_recording) = (0, true);
                 let totals = self.totals;
@@ -190,14 +200,13 @@ impl ChipReader {
         }
     }
 
-    /// Takes a sample of all queues, and adds what happened since the one before. Answers with the totals up to that, and with both
-    /// times; with nothing at the first sample.
+    /// Takes a sample of all queues, and adds what happened since the one before. `None` at the first sample.
     fn sample(
         &mut self,
         chip: &WatchedChip,
         mut read: impl FnMut(CoreAt, u64, &mut [u8]) -> Result<(), Miss>,
         mut clock: impl FnMut() -> u64,
-    ) -> Result<Option<(Totals, u64, u64)>, Miss> {
+    ) -> Result<Option<Advance>, Miss> {
         let mut queues = self.queues;
         for ((queue, cores), addresses) in queues.iter_mut().zip(chip.queues).zip(&chip.addresses) {
             let Some(cores) = cores else { continue };
@@ -227,7 +236,7 @@ impl ChipReader {
             self.totals.busy += window.busy_ticks();
             self.totals.ticks += window.ticks;
             self.totals.programs += programs;
-            (totals, from, now)
+            Advance { before: totals, from, now }
         }))
     }
 }
@@ -308,7 +317,7 @@ mod tests {
         queues: &[Counts],
         at: u64,
         torn: Option<u16>,
-    ) -> (Result<Option<(Totals, u64, u64)>, Miss>, u64) {
+    ) -> (Result<Option<Advance>, Miss>, u64) {
         let mut reads = 0;
         let read = |core: CoreAt, address: u64, into: &mut [u8]| {
             reads += 1;
@@ -331,6 +340,11 @@ mod tests {
         (result, reads)
     }
 
+    /// From the beginning.
+    fn advance(from: u64, now: u64) -> Option<Advance> {
+        Some(Advance { before: Totals::default(), from, now })
+    }
+
     #[test]
     fn of_two_queues_the_busier_one_counts_and_the_programs_of_both() {
         let mut reader = ChipReader::default();
@@ -340,7 +354,7 @@ mod tests {
         assert_eq!(look(&mut reader, &first, 0, None), (Ok(None), 2 + 3 + 2 + 2 + 3));
         let second = [counts(1, 2_000, 300), counts(6, 2_010, 700)];
         let (result, reads) = look(&mut reader, &second, 500 * MS, None);
-        assert_eq!((result, reads), (Ok(Some((Totals::default(), 0, 500 * MS))), 6));
+        assert_eq!((result, reads), (Ok(advance(0, 500 * MS)), 6));
         assert_eq!(reader.totals, Totals { busy: 700, ticks: 1_010, programs: 3 });
     }
 
@@ -352,7 +366,7 @@ mod tests {
         let torn = look(&mut reader, &[counts(1_000, 800), counts(1_000, 0)], 500 * MS, Some(1)).0;
         assert_eq!(torn, Err(Miss::Unknown(Unknown::Torn)));
         let later = look(&mut reader, &[counts(2_000, 900), counts(2_000, 0)], 1_000 * MS, None).0;
-        assert_eq!(later, Ok(Some((Totals::default(), 0, 1_000 * MS))));
+        assert_eq!(later, Ok(advance(0, 1_000 * MS)));
         assert_eq!(reader.totals, Totals { busy: 900, ticks: 2_000, programs: 0 });
     }
 
@@ -363,7 +377,7 @@ mod tests {
         assert_eq!(at(0, 1_000, 10), Ok(None));
         assert_eq!(at(500 * MS, 1_000, 10), Err(Miss::Unknown(Unknown::Still)));
         assert_eq!(at(1_000 * MS, 900, 5), Err(Miss::Unknown(Unknown::Backwards)));
-        assert_eq!(at(1_500 * MS, 1_900, 505), Ok(Some((Totals::default(), 1_000 * MS, 1_500 * MS))));
+        assert_eq!(at(1_500 * MS, 1_900, 505), Ok(advance(1_000 * MS, 1_500 * MS)));
         assert_eq!(reader.totals, Totals { busy: 500, ticks: 1_000, programs: 0 });
     }
 
