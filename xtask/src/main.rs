@@ -1,4 +1,4 @@
-//! `cargo xtask bench [smi|watch|top|fleet|book|serve|web|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the same
+//! `cargo xtask bench [smi|watch|top|fleet|book|launches|serve|web|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the same
 //! files; what watching costs, and the monitor, of one machine and of a thousand; what it costs a process to keep a book; `ttmon serve`
 //! beside a server as the proof of concept had it; what its answers over HTTP cost; and a fleet that comes from a Prometheus.
 //!
@@ -26,6 +26,7 @@ fn main() -> anyhow::Result<()> {
         ["bench", "watch"] => bench::watch(),
         ["bench", "top", others @ ..] => top::run(others),
         ["bench", "book"] => book::run(),
+        ["bench", "launches"] => book::bench_launches(),
         ["bench", "fleet"] => fleet::run(),
         ["bench", "serve"] => serve::run(),
         ["bench", "web"] => web::run(),
@@ -40,6 +41,8 @@ fn main() -> anyhow::Result<()> {
         ["poc-client", path] => serve::run_client(path),
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
-        _ => bail!("usage: cargo xtask bench [smi|watch|top|fleet|book|serve|web|prometheus] | review [--strict]"),
+        _ => bail!(
+            "usage: cargo xtask bench [smi|watch|top|fleet|book|launches|serve|web|prometheus] | review [--strict]"
+        ),
     }
 }
