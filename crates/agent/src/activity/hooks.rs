@@ -136,7 +136,12 @@ in_front_of!(
     "_ZN2tt38NotifyProgramRealtimeProfilerActivatedEN4ttsl10StrongTypeIiNS_8tt_metal12ContextIdTagEEEj",
     fn activated_in_context(context: i32, chip: u32),
     (),
-    |(), _: &()| profiler::activated(chip)
+    // Registering is for the first context.
+    |(), _: &()| {
+        if context == 0 {
+            profiler::activated(chip);
+        }
+    }
 );
 
 in_front_of!(
@@ -152,7 +157,11 @@ in_front_of!(
     "_ZN2tt40NotifyProgramRealtimeProfilerDeactivatedEN4ttsl10StrongTypeIiNS_8tt_metal12ContextIdTagEEEj",
     fn deactivated_in_context(context: i32, chip: u32),
     (),
-    |(), _: &()| profiler::deactivated(chip)
+    |(), _: &()| {
+        if context == 0 {
+            profiler::deactivated(chip);
+        }
+    }
 );
 
 thread_local! {
