@@ -1,6 +1,7 @@
 //! `ttmon ops PID`: which operations a process has launched.
 
 mod table;
+mod tensors;
 
 use crate::json::json;
 use crate::screen::{Color, Output, OutputScreen};
@@ -14,8 +15,8 @@ use watch::operations;
 
 pub const AFTER_HELP: &str = "\
 Asks tt-metal's Inspector inside the process, which is on by default (localhost:50051). To answer, it locks its tables: \
-launches wait for some milliseconds. So ttmon asks once, when you ask, and never by itself. The Inspector says what was launched, \
-not how long it took. It remembers the last 8192 launches: when there were more, counts have the mark ≥.
+launches wait for some milliseconds, or some tens where tensors are recorded. So ttmon asks once, when you ask, and never by itself. \
+The Inspector says what was launched, not how long it took. It remembers the last 8192 launches: when there were more, counts have the mark ≥.
 
 Of several processes the first one gets the port; give the others one of their own with \
 TT_METAL_INSPECTOR_RPC_SERVER_ADDRESS=localhost:PORT. Tensors are recorded with TT_METAL_INSPECTOR_CAPTURE_TENSOR_SPECS=1. \
