@@ -10,6 +10,7 @@
 
 mod capnp;
 mod client;
+pub mod decode;
 mod launches;
 mod owner;
 mod process;
@@ -25,13 +26,6 @@ use model::OperationList;
 use process::InspectedProcess;
 use schema::Schema;
 use std::time::{Duration, Instant};
-
-/// Decoders of foreign bytes, open to fuzzing.
-pub mod decode {
-    pub use super::launches::{chips, operations};
-    pub use super::owner::{settings, socket_of, tcp_sockets, unix_listener};
-    pub use super::schema::{Schema, parse as schema};
-}
 
 /// All of it takes no longer than this.
 pub const PATIENCE: Duration = Duration::from_secs(2);
