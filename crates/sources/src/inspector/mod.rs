@@ -137,7 +137,7 @@ pub enum InspectorRefusal {
     },
 }
 
-/// Asks the Inspector of a process, by default where its environment says that it listens. Takes [`PATIENCE`] at the most.
+/// Asks the Inspector of a process, by default where its environment says that it listens. Takes two seconds at the most.
 pub fn launched_operations(root: &Root, pid: u32, address: Option<&str>) -> Result<OperationList, InspectorRefusal> {
     let deadline = Instant::now() + PATIENCE;
     // Files of a process may block, and the file system of its schema too.
