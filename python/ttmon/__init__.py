@@ -22,7 +22,7 @@ import _ttmon_hook  # noqa: F401  Where the package was not installed, its .pth 
 from . import _agent
 from ._agent import Error
 
-__all__ = ["Error", "detailed", "label", "memory", "process", "system"]
+__all__ = ["Error", "detailed", "label", "memory", "ops", "process", "system"]
 __version__ = "0.1.0"
 
 
@@ -60,6 +60,15 @@ def detailed(device: int | None = None) -> dict[str, Any]:
     ['kv-cache', None]
     """
     return _agent.ask("ttmon_detailed", -1 if device is None else device)
+
+
+def ops(pid: int | None = None) -> dict[str, Any]:
+    """The operations that this process has launched, or another one: how often, and their time on the devices.
+
+    >>> [(op["name"], op["launches"], op["device_seconds"]) for op in ttmon.ops()["operations"]]
+    [('MatmulDeviceOperation', 1604, 0.7025)]
+    """
+    return _agent.ask("ttmon_ops", 0 if pid is None else pid)
 
 
 class label(contextlib.ContextDecorator):
