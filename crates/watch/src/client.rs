@@ -175,7 +175,7 @@ impl ServiceClient {
 
     fn send(&mut self, requests: &[&Request]) -> io::Result<()> {
         let Some((stream, _)) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
-        let frames = requests.iter().map(|request| frame(request)).collect::<Result<Vec<_>, _>>();
+        let frames = requests.iter().map(frame).collect::<Result<Vec<_>, _>>();
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.write_all(&frames.map_err(io::Error::other)?.concat())
     }
