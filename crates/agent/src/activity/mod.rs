@@ -73,6 +73,7 @@ fn begin() -> Option<&'static ProcessBook> {
     }
     if !book.activity.has_begun.swap(true, Relaxed) {
         runtime_ids::begin();
+        hooks::calibrate();
     }
     Some(book)
 }
