@@ -179,6 +179,11 @@ impl Pages {
         book::read(book::of_file(&self.0)).unwrap()
     }
 
+    /// Its bytes.
+    pub fn read_at(&self, offset: usize, into: &mut [u8]) -> io::Result<usize> {
+        book::of_file(&self.0)(offset, into)
+    }
+
     /// With the largest free blocks of this moment.
     pub fn read_with_banks(&self) -> Book {
         book::read_with_banks(book::of_file(&self.0)).unwrap()

@@ -4,6 +4,7 @@
 
 mod activity;
 mod c_abi;
+mod dispatch_telemetry;
 mod harness;
 mod operations;
 mod real_library;

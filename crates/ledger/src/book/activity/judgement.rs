@@ -113,6 +113,11 @@ impl ChipActivity {
         }
     }
 
+    /// Whether something may be running: a program was launched, and neither recorded nor waited for.
+    pub fn may_be_running(&self, now: u64) -> bool {
+        self.closed_at == 0 && !self.is_idle_since_last_record(now)
+    }
+
     fn over(&self, busy: u64, window: u64, until: u64) -> Utilization {
         let ratio = (busy as f64 / window.max(1) as f64).clamp(0.0, 1.0);
         let lost_at = self.late_at.max(self.dropped_at);
