@@ -107,7 +107,7 @@ struct ChipReader {
     /// Looks in a row at which the counters changed during every read.
     torn: u32,
     /// Since the device was opened.
-    totals: Totals,
+    totals: DispatchTotals,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -118,7 +118,7 @@ struct QueueReader {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Totals {
+struct DispatchTotals {
     busy: u64,
     ticks: u64,
     programs: u64,
@@ -128,7 +128,7 @@ struct Totals {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Advance {
     /// The totals of the first sample.
-    before: Totals,
+    before: DispatchTotals,
     /// Its time, and that of the second one.
     from: u64,
     now: u64,
@@ -241,7 +241,7 @@ impl ChipReader {
     }
 }
 
-impl Totals {
+impl DispatchTotals {
     fn at(self, time: u64) -> DispatchSample {
         DispatchSample { busy_ticks: self.busy, tick: self.ticks, time, programs: self.programs }
     }
@@ -342,7 +342,7 @@ mod tests {
 
     /// From the beginning.
     fn advance(from: u64, now: u64) -> Option<Advance> {
-        Some(Advance { before: Totals::default(), from, now })
+        Some(Advance { before: DispatchTotals::default(), from, now })
     }
 
     #[test]
@@ -355,7 +355,7 @@ mod tests {
         let second = [counts(1, 2_000, 300), counts(6, 2_010, 700)];
         let (result, reads) = look(&mut reader, &second, 500 * MS, None);
         assert_eq!((result, reads), (Ok(advance(0, 500 * MS)), 6));
-        assert_eq!(reader.totals, Totals { busy: 700, ticks: 1_010, programs: 3 });
+        assert_eq!(reader.totals, DispatchTotals { busy: 700, ticks: 1_010, programs: 3 });
     }
 
     #[test]
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(torn, Err(Miss::Unknown(Unknown::Torn)));
         let later = look(&mut reader, &[counts(2_000, 900), counts(2_000, 0)], 1_000 * MS, None).0;
         assert_eq!(later, Ok(advance(0, 1_000 * MS)));
-        assert_eq!(reader.totals, Totals { busy: 900, ticks: 2_000, programs: 0 });
+        assert_eq!(reader.totals, DispatchTotals { busy: 900, ticks: 2_000, programs: 0 });
     }
 
     #[test]
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(at(500 * MS, 1_000, 10), Err(Miss::Unknown(Unknown::Still)));
         assert_eq!(at(1_000 * MS, 900, 5), Err(Miss::Unknown(Unknown::Backwards)));
         assert_eq!(at(1_500 * MS, 1_900, 505), Ok(advance(1_000 * MS, 1_500 * MS)));
-        assert_eq!(reader.totals, Totals { busy: 500, ticks: 1_000, programs: 0 });
+        assert_eq!(reader.totals, DispatchTotals { busy: 500, ticks: 1_000, programs: 0 });
     }
 
     #[test]
