@@ -45,7 +45,7 @@ mod users;
 
 pub use about::{About, about, started_at};
 pub use dir::{Inject, Root};
-pub use identify::{Identity, WaitStatus, identify, open_book, reaped_status, user_name, wait_status};
+pub use identify::{Identity, WaitStatus, command_of, identify, open_book, reaped_status, user_name, wait_status};
 pub use open_files::make_room_for_files;
 pub use pool::a_read_is_stuck;
 pub use process_memory::process_memory;
