@@ -8,6 +8,7 @@ use ledger::book::BookError;
 use ledger::poc::ClientAccount;
 use ledger::wire::Wanted;
 use model::{Alert, Device, Fault, Held, Process, Snapshot};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use watch::handover::book_in;
@@ -25,17 +26,51 @@ pub struct ServiceView {
 pub struct BookMemory {
     pub read: Instant,
     pub all: Vec<(Key, Process, Vec<Held>)>,
-    faults: Vec<Fault>,
+    faults: ProcessFaults,
+}
+
+/// What processes say of themselves and cannot be, with a limit for each user.
+#[derive(Default, Clone)]
+struct ProcessFaults {
+    all: Vec<Fault>,
+    of_user: BTreeMap<Option<u32>, usize>,
+}
+
+impl ProcessFaults {
+    fn add(&mut self, pid: u32, user: Option<u32>, why: String) {
+        let count = self.of_user.entry(user).or_default();
+        *count += 1;
+        if *count <= MOST_FAULTS {
+            self.all.push(Fault::new(format!("/proc/{pid}"), why));
+        }
+    }
+
+    /// With a line for each user who has more of them.
+    fn listed(self) -> Vec<Fault> {
+        let over = self.of_user.into_iter().filter(|(_, count)| *count > MOST_FAULTS);
+        let line = |(user, count): (Option<u32>, usize)| {
+            let user = user.map_or("an unknown user".to_owned(), |user| format!("user {user}"));
+            let left_out = count - MOST_FAULTS;
+            Fault::new(
+                "/proc",
+                format!("processes of {user} have {count} such faults: {left_out} of them are not listed"),
+            )
+        };
+        let lines: Vec<Fault> = over.map(line).collect();
+        self.all.into_iter().chain(lines).collect()
+    }
 }
 
 impl BookMemory {
     pub fn none() -> BookMemory {
-        BookMemory { read: Instant::now(), all: Vec::new(), faults: Vec::new() }
+        BookMemory { read: Instant::now(), all: Vec::new(), faults: ProcessFaults::default() }
     }
 }
 
 /// Of so many processes, an answer takes the loop a millisecond or two.
 const FEW: usize = 300;
+/// As many faults of the processes of one user as are listed.
+const MOST_FAULTS: usize = 100;
 
 impl ServiceView {
     /// Whether an answer takes so long that another thread has to make it.
@@ -51,7 +86,7 @@ impl ServiceView {
     /// The sample, with the books that were handed over and that the sampler does not see, and with what was reported.
     pub fn snapshot_with(&self, books: &BookMemory) -> Snapshot {
         let mut snapshot = Snapshot::clone(&self.sample);
-        snapshot.faults.extend(books.faults.iter().cloned());
+        let mut faults = books.faults.clone();
         for (_, process, held) in books.all.iter().filter(|(key, ..)| self.get(*key).is_some()) {
             merge::overlay(&mut snapshot, process, held.clone());
         }
@@ -68,11 +103,12 @@ impl ServiceView {
                     Some(reason) => why.push(reason),
                 }
             }
-            snapshot.faults.extend(why.into_iter().map(|why| Fault::new(format!("/proc/{}", key.0), why)));
+            why.into_iter().for_each(|why| faults.add(key.0, known.identity.uid, why));
             if !all.is_empty() {
                 merge::overlay(&mut snapshot, &known.identity.process, all);
             }
         }
+        snapshot.faults.extend(faults.listed());
         snapshot.alerts = self.alerts.clone();
         snapshot
     }
@@ -87,7 +123,7 @@ impl ServiceView {
             for held in held_by_book(&book, devices) {
                 match merge::impossible(&held, sampled, devices) {
                     None => all.push(held),
-                    Some(why) => memory.faults.push(Fault::new(format!("/proc/{}", key.0), why)),
+                    Some(why) => memory.faults.add(key.0, known.identity.uid, why),
                 }
             }
             if !all.is_empty() {
@@ -161,4 +197,20 @@ pub fn holds(
 /// Nanoseconds since 1970, as books count.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_faults_of_one_user_are_a_hundred_and_a_line() {
+        let mut faults = ProcessFaults::default();
+        (1..=5000).for_each(|pid| faults.add(pid, Some(7), "reports memory of unknown device 9".into()));
+        faults.add(1, Some(8), "reports more DRAM than device 0 has".into());
+        let listed = faults.listed();
+        assert_eq!(listed.len(), 102);
+        assert_eq!(listed[101].reason, "processes of user 7 have 5000 such faults: 4900 of them are not listed");
+        assert_eq!(listed[100].path, "/proc/1");
+    }
 }
