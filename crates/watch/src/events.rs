@@ -152,8 +152,7 @@ impl Events {
             if now.exits.iter().any(|exit| exit.pid == process.pid && self.is_news(exit)) {
                 continue;
             }
-            let usage = process.devices.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
-            let held = held_text(usage);
+            let held = held_text(process.usage());
             let weight = if held.is_empty() { Weight::Note } else { Weight::Warning };
             let text = format!("{} released {}{held}", name_of(process), devices_of(&process.devices));
             self.add(time, weight, only_device(&process.devices), text);
