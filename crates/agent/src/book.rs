@@ -1,5 +1,6 @@
 //! The one book of this process: made when there is something to enter, and made again in a forked child.
 
+use crate::activity::ProcessActivity;
 use crate::buffer::Allocator;
 use crate::clock::millis;
 use crate::device::Object;
@@ -23,6 +24,7 @@ pub struct ProcessBook {
     remarked: AtomicBool,
     pub devices: Devices,
     pub circular: AskLimit,
+    pub activity: ProcessActivity,
 }
 
 impl ProcessBook {
@@ -113,6 +115,7 @@ impl ProcessBook {
                 remarked: AtomicBool::new(false),
                 devices: Devices::new(),
                 circular: AskLimit::new(),
+                activity: ProcessActivity::new(),
             }));
             if let Some(problem) = problem {
                 let path = library::path().map_or(String::new(), |path| format!(" ({path})"));

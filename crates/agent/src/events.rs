@@ -5,7 +5,7 @@ use crate::buffer::{Allocator, Buffer, BufferFacts, BufferPlace, Look};
 use crate::clock::millis;
 use crate::device::{self, Object};
 use crate::metal::Metal;
-use crate::{banks, circular, label};
+use crate::{activity, banks, circular, label};
 use ledger::book::{Chips, MemoryKind, NewBuffer};
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -190,7 +190,8 @@ thread_local!(static ANNOUNCED: Cell<Option<u64>> = const { Cell::new(None) });
 #[cold]
 pub fn opened(unique_id: u64, device_id: i32) {
     let Some(book) = Metal::get().and_then(ProcessBook::open) else { return };
-    book.write(|writer| writer.chip(device_id.cast_unsigned(), Some(unique_id)));
+    let chip = book.write(|writer| writer.chip(device_id.cast_unsigned(), Some(unique_id))).flatten();
+    chip.into_iter().for_each(|chip| activity::chip_met(book, device_id.cast_unsigned(), chip));
     book.tend(millis());
 }
 
@@ -205,6 +206,8 @@ pub fn closed(device: *const c_void) {
     });
     if chips != Chips::default() {
         book.write(|writer| writer.clear(owner(device), chips));
+        let open = book.devices.iter().fold(Chips::default(), |all, slot| all | slot.chips());
+        activity::closed(book, Chips(chips.0 & !open.0));
         book.tend(millis());
     }
 }
@@ -261,7 +264,9 @@ unsafe fn meet<'a>(
     let mut chips = Chips::default();
     for member in members.iter() {
         let chip = book.write(|writer| writer.chip(member.device_id, member.unique_id)).flatten();
-        chips = chips | Chips::one(chip.ok_or("there are more chips than the book has room for")?);
+        let chip = chip.ok_or("there are more chips than the book has room for")?;
+        activity::chip_met(book, member.device_id, chip);
+        chips = chips | Chips::one(chip);
     }
     Ok((book.devices.insert(device, chips), chips))
 }

@@ -43,7 +43,9 @@ macro_rules! in_front_of {
     };
 }
 
-fn nothing<B, R>(_between: B, _result: &R) {}
+pub(crate) use in_front_of;
+
+pub(crate) fn nothing<B, R>(_between: B, _result: &R) {}
 
 in_front_of!(
     /// `GraphTracker::track_allocate(Buffer const*)`: after the allocation.
@@ -204,7 +206,7 @@ in_front_of!(
     nothing
 );
 
-const fn zero_terminated(name: &'static str) -> &'static CStr {
+pub(crate) const fn zero_terminated(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {
         Ok(name) => name,
         Err(_) => panic!("a name with a zero in it"),

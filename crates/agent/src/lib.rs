@@ -18,6 +18,7 @@
 #![allow(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod activity;
 mod banks;
 mod book;
 mod buffer;

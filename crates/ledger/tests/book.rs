@@ -479,7 +479,7 @@ proptest! {
         let Ok(book) = book::read(book::of_bytes(&bytes)) else { return Ok(()) };
         if !book.is_of_one_moment {
             // It looks as if the writer had died before it closed its last event. The figures are right.
-            assert_eq!(book.chips, before.chips);
+            assert_eq!(book.chips[..], before.chips[..book.chips.len()]);
             return Ok(());
         }
         assert_eq!(book, before);

@@ -47,8 +47,10 @@ named! {
         ProgramRunning = "program running",
         /// The process has opened the chip a moment ago.
         TooShort = "too short",
-        /// The process has closed the chip.
+        /// The process has closed the chip, or has not opened it.
         Closed = "closed",
+        /// What the agent in the process recorded contradicts itself.
+        Impossible = "impossible",
     }
 }
 
@@ -86,7 +88,8 @@ impl UtilizationUnknown {
             UtilizationUnknown::RecordsLost => "Records of programs were lost.",
             UtilizationUnknown::ProgramRunning => "A program is running, and is recorded when it ends.",
             UtilizationUnknown::TooShort => "The process has opened the device a moment ago.",
-            UtilizationUnknown::Closed => "The process has closed the device.",
+            UtilizationUnknown::Closed => "The process has closed the device, or has not opened it.",
+            UtilizationUnknown::Impossible => "What was recorded contradicts itself and is not shown.",
         }
     }
 }

@@ -25,6 +25,10 @@ pub struct Process {
     pub host_cpu_percent: Option<f64>,
     pub agent: Option<String>,
     #[serde(default)]
+    pub launches_total: Option<u64>,
+    #[serde(default)]
+    pub launches_per_second: Option<f64>,
+    #[serde(default)]
     pub host_wait_percent: Option<f64>,
     #[serde(default)]
     pub back_pressure_percent: Option<f64>,

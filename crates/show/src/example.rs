@@ -231,6 +231,8 @@ fn processes() -> Vec<Process> {
     };
     let plain = Process {
         agent: Some("ttmon-agent 0.1.0".into()),
+        launches_total: Some(4_812_004),
+        launches_per_second: Some(3_120.4),
         host_wait_percent: Some(41.2),
         back_pressure_percent: Some(3.1),
         idle_seconds: Some(0.0),

@@ -7,6 +7,7 @@
 //! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`: which devices there are,
 //! - `pids`, `procs`, `maps`, `container`, `users`, `clock`: who holds a device, and what is known of a process,
 //! - `books`, `book_owners`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
+//! - `activity`: what a process did on its chips, out of its book,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
 //! - `dir`, `open_files`: how files are read.
 
@@ -14,6 +15,7 @@
 
 mod about;
 mod accounting;
+mod activity;
 mod assembly;
 mod attribution;
 mod book_owners;
@@ -44,6 +46,7 @@ mod telemetry;
 mod users;
 
 pub use about::{About, about, started_at};
+pub use activity::ProcessActivity;
 pub use dir::{Inject, Root};
 pub use identify::{Identity, WaitStatus, identify, open_book, reaped_status, user_name, wait_status};
 pub use open_files::make_room_for_files;

@@ -27,3 +27,5 @@ pub mod sampling;
 pub mod selection;
 pub mod service_limits;
 pub mod wait;
+
+pub use sources::ProcessActivity;

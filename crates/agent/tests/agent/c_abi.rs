@@ -82,7 +82,11 @@ fn only_our_names_are_exported() {
     assert!(interposed.len() > 10, "{interposed:?}");
     expect![[r#"
         _Exit
+        _ZN2tt38NotifyProgramRealtimeProfilerActivatedEN4ttsl10StrongTypeIiNS_8tt_metal12ContextIdTagEEEj
+        _ZN2tt38NotifyProgramRealtimeProfilerActivatedEj
         _ZN2tt3umd7Cluster23get_cluster_descriptionEv
+        _ZN2tt40NotifyProgramRealtimeProfilerDeactivatedEN4ttsl10StrongTypeIiNS_8tt_metal12ContextIdTagEEEj
+        _ZN2tt40NotifyProgramRealtimeProfilerDeactivatedEj
         _exit
         ttmon_allocate
         ttmon_banks

@@ -161,6 +161,10 @@ impl Pages {
         Pages(file)
     }
 
+    pub fn into_file(self) -> File {
+        self.0
+    }
+
     pub fn read(&self) -> Book {
         book::read(book::of_file(&self.0)).unwrap()
     }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod activity;
 mod c_abi;
 mod harness;
 mod real_library;

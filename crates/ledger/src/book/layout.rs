@@ -39,6 +39,7 @@
 //!             8       sum
 //! 256       256     producer: 248 bytes of UTF-8, padded with zeros, and the sum
 //! 512       256     remark, in the same form: what the producer did not recognise
+//! 768       640     activity: see its own layout (`activity/layout.rs`); zero in books without it
 //! 4096      2048    chip 0; then chip 1 and so on
 //!             0       128    identity: a pair
 //!                       0      unique id of the chip, as in the names of tt-metal's regions
@@ -67,7 +68,8 @@
 //!                       40     when it was asked, ns since 1970
 //!                       48     allocations + frees of the kind at that time
 //!                       56     sum
-//!             1408    640    zero
+//!             1408    384    activity of the chip; zero in books without it
+//!             1792    256    zero
 //! 135168    128     slot 0 of the table of live buffers: a record; then slot 1 and so on. Free when id and sum are zero
 //!             0       id
 //!             8       the chips that have it, bit n for chip n
@@ -82,6 +84,7 @@
 //! after the room for slots     the journal: an entry of 8 bytes for each of the latest events, number n at place n mod room
 //!             0       u32 the lower half of n
 //!             4       u32 the slot that the event changed, 0xfffffffe for none, 0xffffffff for several
+//! after the journal            activity: operations and single records
 //! ```
 //!
 //! The journal gives a reader the table of one moment, however long it takes to copy: of the events that came meanwhile it

@@ -6,6 +6,7 @@
 //! In reading order: `layout` has every byte, `contents` what a copy has, `reader` copies, `free_blocks` derives the largest free
 //! block from the buffers, `writer` writes.
 
+pub mod activity;
 mod contents;
 mod free_blocks;
 mod layout;

@@ -1,7 +1,7 @@
 //! Copies a book. It is input from another process, which writes it meanwhile, may be killed during a write, and may be
 //! hostile: whatever is inconsistent is an error, never a number.
 
-mod records;
+pub(super) mod records;
 mod whole;
 
 use super::AllocatorBanks;
@@ -332,7 +332,11 @@ impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
 }
 
 /// Reads until the buffer is full or the file ends, and returns how much that was.
-fn fill(source: &impl Fn(usize, &mut [u8]) -> io::Result<usize>, offset: usize, into: &mut [u8]) -> io::Result<usize> {
+pub(super) fn fill(
+    source: &impl Fn(usize, &mut [u8]) -> io::Result<usize>,
+    offset: usize,
+    into: &mut [u8],
+) -> io::Result<usize> {
     let mut length = 0;
     while length < into.len() {
         match source(offset + length, &mut into[length..]) {

@@ -5,8 +5,9 @@
 mod change;
 mod records;
 mod state;
-mod system;
+pub(super) mod system;
 
+use super::activity::writer::ActivityState;
 use super::layout::{
     CHIP, CHIPS, CLOSED, INEXACT, JOURNAL, MAGIC, NO_SLOT, NOW, PAIR, PRODUCER, SLOT, SLOTS, TABLE, TABLE_WAS_FULL,
     VERSION, WHO, identity_at, pack, slot_at, sum,
@@ -18,8 +19,8 @@ use state::{ChipState, HeadRecord, Spread, TrackedBuffer, WriterState};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::sync::Mutex;
-use system::{allocate_pages, identity, map_table, now, start_ticks};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use system::{allocate_pages, identity, length_with_activity, map_table, now, start_ticks};
 
 /// Writes this process's book.
 ///
@@ -31,12 +32,13 @@ pub struct Writer {
     file: File,
     /// What the file is: the program may close it, and open another one under its number.
     identity: (u64, u64),
-    map: Mapping,
-    /// Slots that there is room for in the file: the journal comes after them.
-    room: u32,
+    pub(super) map: Mapping,
+    /// Slots that there is room for in the file: the journal comes after them, and then, if there is room, activity.
+    pub(super) room: u32,
     /// One here, zero in a forked child.
     mine: Mapping,
     state: Mutex<WriterState>,
+    pub(super) activity: OnceLock<ActivityState>,
 }
 
 /// Slots that get memory at a time: 256 KiB.
@@ -79,7 +81,16 @@ impl Writer {
         };
         let pid = std::process::id();
         let identity = identity(&file)?;
-        let writer = Writer { pid, file, identity, map, room: capacity, mine, state: Mutex::new(state) };
+        let writer = Writer {
+            pid,
+            file,
+            identity,
+            map,
+            room: capacity,
+            mine,
+            state: Mutex::new(state),
+            activity: OnceLock::new(),
+        };
         let who = [
             MAGIC,
             pack(VERSION, CHIPS as u32),
@@ -121,6 +132,16 @@ impl Writer {
         let length = if self.is_mine() { self.map.len().saturating_sub(offset).min(into.len()) } else { 0 };
         self.map.read_bytes(offset, &mut into[..length]);
         length
+    }
+
+    /// Whether the file is long enough for activity.
+    pub(super) fn has_room_for_activity(&self) -> bool {
+        self.map.len() >= length_with_activity(self.room)
+    }
+
+    /// Chips in the book.
+    pub(super) fn chips_in_use(&self) -> u32 {
+        if self.is_mine() { self.state.lock().unwrap_or_else(PoisonError::into_inner).in_use } else { 0 }
     }
 
     /// The number of a chip in this book, by its logical id in this process. `None` when there are more than [`CHIPS`].

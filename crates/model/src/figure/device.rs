@@ -161,16 +161,16 @@ figures! {
     UTILIZATION_UNKNOWN("utilization_unknown", "Unknown because", Text, field!(activity.utilization_unknown)) {
         words: &UtilizationUnknown::NAMES,
     };
-    /// Time in which at least one program ran, as far as running processes recorded it.
+    /// Time in which at least one program ran, as it was recorded while it was watched.
     BUSY_TOTAL("busy_seconds_total", "Busy, total", Seconds, field!(activity.busy_seconds_total)) {
         metric: Metric::counter("ttmon_device_busy_seconds"),
     };
-    /// Programs that were launched in a second. From the second sample of a loop on.
+    /// Programs that ran in a second, as they were recorded. From the second sample of a loop on.
     PROGRAM_RATE("programs_per_second", "Programs per second", PerSecond, field!(activity.programs_per_second)) {
         freshness: Freshness::Host, history: true, column: column("progs", "/s", 1.0, 7, 26),
         metric: Metric::rate_of("ttmon_device_programs"), rule: Some("programs"),
     };
-    /// Programs that running processes have launched on the device.
+    /// Programs that have run on the device, as they were recorded while it was watched.
     PROGRAMS_TOTAL("programs_total", "Programs, total", Count, field!(activity.programs_total)) {
         metric: Metric::counter("ttmon_device_programs"),
     };

@@ -46,6 +46,12 @@ figures! {
     };
     /// Agent that keeps account of its device memory.
     AGENT("agent", "Agent", Text, field!(agent));
+    /// Programs that it has launched, replays of traces included.
+    LAUNCHES_TOTAL("launches_total", "Programs launched", Count, field!(launches_total));
+    /// Programs that it launched in a second. From the second sample of a loop on.
+    LAUNCH_RATE("launches_per_second", "Programs launched per second", PerSecond, field!(launches_per_second)) {
+        aliases: &["launches"], column: column("launch", "/s", 1.0, 7, 81),
+    };
     /// Part of the time for which it waited for a device. From the second sample of a loop on.
     HOST_WAIT("host_wait_percent", "Waiting for devices", Percent, field!(host_wait_percent)) {
         aliases: &["wait"], rule: Some("process_host_wait"), column: column("wait", "%", 1.0, 6, 82),
@@ -130,9 +136,9 @@ figures! {
     HELD_BUSY_TOTAL("busy_seconds_total", "Busy, total", Seconds, field!(activity.busy_seconds_total)) {
         metric: Metric::counter("ttmon_process_busy_seconds"),
     };
-    /// Programs that it launched on the device in a second. From the second sample of a loop on.
+    /// Programs of it that ran on the device in a second, as they were recorded. From the second sample of a loop on.
     HELD_PROGRAM_RATE("programs_per_second", "Programs per second", PerSecond, field!(activity.programs_per_second));
-    /// Programs that it has launched on the device.
+    /// Programs of it that have run on the device, as they were recorded.
     HELD_PROGRAMS_TOTAL("programs_total", "Programs, total", Count, field!(activity.programs_total)) {
         metric: Metric::counter("ttmon_process_programs"),
     };

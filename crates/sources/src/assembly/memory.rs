@@ -43,15 +43,19 @@ impl Draft<'_> {
         }
         let now = wall_clock().0.max(0) as u64 * 1_000_000;
         let mut is_complete = book.remark.is_none();
-        for chip in &book.chips {
+        if let Err(why) = &found.activity {
+            self.trouble.add(&found.path, why);
+        }
+        for (place, chip) in book.chips.iter().enumerate() {
             let id = chip_of_book(chip, facts, &self.devices, &self.holders);
             if !is_ours(&id) {
                 continue;
             }
             match self.chip_of_page(chip, facts) {
                 Ok(id) => {
-                    let exact = books::exact(chip, now);
+                    let (exact, activity) = (books::exact(chip, now), self.activity_on(facts, found, place));
                     let entry = self.entry(pid, id);
+                    entry.activity = activity;
                     (entry.usage, entry.source) = (exact.usage(), Some(Source::Exact));
                     entry.exact = Some(Box::new(exact));
                 }

@@ -66,12 +66,12 @@ pub(super) fn entry(record: &[u64; SLOT_WORDS], at: usize, book: &Book) -> SlotC
     }
 }
 
-pub(super) fn is_whole(record: &[u64], at: usize) -> bool {
+pub(in crate::book) fn is_whole(record: &[u64], at: usize) -> bool {
     record.split_last().is_some_and(|(last, words)| *last == sum(words, at))
 }
 
 /// Bytes as words. What is missing is zero.
-pub(super) fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
+pub(in crate::book) fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
     let mut words = [0; N];
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
         *word = u64::from_le_bytes(*bytes);
@@ -84,7 +84,7 @@ pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// The text before the first zero. Bytes that are not UTF-8 are replaced.
-pub(super) fn text(words: &[u64]) -> String {
+pub(in crate::book) fn text(words: &[u64]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }

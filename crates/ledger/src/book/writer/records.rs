@@ -90,7 +90,7 @@ impl Writer {
 
     /// Writes a line and returns its sum.
     #[inline]
-    pub(super) fn put(&self, offset: usize, words: [u64; WORDS - 1]) -> u64 {
+    pub(in crate::book) fn put(&self, offset: usize, words: [u64; WORDS - 1]) -> u64 {
         let [a, b, c, d, e, f, g] = words;
         let sum = sum(&words, offset);
         self.map.store_words(offset, &[a, b, c, d, e, f, g, sum]);

@@ -1,5 +1,6 @@
 //! What the writer asks of the kernel: memory for the book, the time, and the names of process and thread.
 
+use crate::book::activity::layout::LENGTH;
 use crate::book::layout::{FIRST_CHIP, JOURNAL, slot_at};
 use crate::mapping::Mapping;
 use rustix::fs::FallocateFlags;
@@ -15,16 +16,18 @@ pub(super) fn map_table(file: &File, slots: u32) -> io::Result<(Mapping, u32)> {
     let allowed = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
     let mut error =
         io::Error::new(io::ErrorKind::StorageFull, "the limit on the size of files leaves no room for a book");
-    for capacity in [slots, slots / 16, slots / 256, 0] {
+    let few = slots / 256;
+    for (capacity, activity) in [(slots, LENGTH), (slots / 16, LENGTH), (few, LENGTH), (few, 0), (0, 0)] {
         let journal = slot_at(capacity as usize);
-        let length = journal + JOURNAL as usize * 8;
+        let journal_end = journal + JOURNAL as usize * 8;
+        let length = journal_end + activity;
         if length as u64 > allowed {
             continue;
         }
         let mapped = file
             .set_len(length as u64)
             .and_then(|()| allocate_pages(file, 0, FIRST_CHIP))
-            .and_then(|()| allocate_pages(file, journal, length - journal))
+            .and_then(|()| allocate_pages(file, journal, journal_end - journal))
             .and_then(|()| Mapping::of(file, length));
         match mapped {
             Ok(map) => return Ok((map, capacity)),
@@ -34,13 +37,18 @@ pub(super) fn map_table(file: &File, slots: u32) -> io::Result<(Mapping, u32)> {
     Err(error)
 }
 
+/// The length of a book with so much room for slots that also has room for activity.
+pub(in crate::book) fn length_with_activity(capacity: u32) -> usize {
+    slot_at(capacity as usize) + JOURNAL as usize * 8 + LENGTH
+}
+
 /// File system and number of a file.
 pub(super) fn identity(file: &File) -> io::Result<(u64, u64)> {
     let stat = rustix::fs::fstat(file)?;
     Ok((stat.st_dev, stat.st_ino))
 }
 
-pub(super) fn allocate_pages(file: &File, offset: usize, length: usize) -> io::Result<()> {
+pub(in crate::book) fn allocate_pages(file: &File, offset: usize, length: usize) -> io::Result<()> {
     let flags = FallocateFlags::empty();
     Ok(rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, flags, offset as u64, length as u64))?)
 }

@@ -1,0 +1,71 @@
+//! What the traces of this process run when they are replayed.
+
+use super::runtime_ids;
+use ledger::book::activity::Launch;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The traces that were recorded and not released.
+pub struct Traces {
+    traces: Mutex<Vec<Trace>>,
+}
+
+/// The programs of a trace.
+pub struct Trace {
+    id: u32,
+    /// Each operation, and how often.
+    operations: Vec<(Option<u16>, u64)>,
+    runtime_ids: Vec<u16>,
+    last: Launch,
+}
+
+impl Traces {
+    pub const fn new() -> Traces {
+        Traces { traces: Mutex::new(Vec::new()) }
+    }
+
+    /// Recording begins. A trace of the same number is recorded again.
+    pub fn begin(&self, id: u32) {
+        let mut traces = self.lock();
+        remove(&mut traces, id);
+        let operations = Vec::with_capacity(32);
+        traces.push(Trace { id, operations, runtime_ids: Vec::with_capacity(1024), last: Launch::default() });
+    }
+
+    /// A program was recorded.
+    pub fn add(&self, id: u32, launch: Launch) {
+        let mut traces = self.lock();
+        let Some(trace) = traces.iter_mut().find(|trace| trace.id == id) else { return };
+        match trace.operations.iter_mut().find(|(operation, _)| *operation == launch.operation) {
+            Some((_, count)) => *count += 1,
+            None => trace.operations.push((launch.operation, 1)),
+        }
+        if let Some(id) = launch.runtime_id {
+            trace.runtime_ids.push(id);
+            runtime_ids::pinned(id, launch.operation);
+        }
+        trace.last = launch;
+    }
+
+    /// What a replay runs: each operation and how often, and the last program.
+    pub fn with<T>(&self, id: u32, each: impl FnOnce(&[(Option<u16>, u64)], Launch) -> T) -> T {
+        let traces = self.lock();
+        match traces.iter().find(|trace| trace.id == id) {
+            Some(trace) => each(&trace.operations, trace.last),
+            None => each(&[], Launch::default()),
+        }
+    }
+
+    pub fn release(&self, id: u32) {
+        remove(&mut self.lock(), id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Trace>> {
+        self.traces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn remove(traces: &mut Vec<Trace>, id: u32) {
+    if let Some(at) = traces.iter().position(|trace| trace.id == id) {
+        traces.swap_remove(at).runtime_ids.into_iter().for_each(runtime_ids::released);
+    }
+}

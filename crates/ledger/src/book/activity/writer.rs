@@ -1,0 +1,450 @@
+//! Writes the activity into the book: threads that launch have one lock, those that deliver records another.
+
+use super::contents::{ActivitySource, Delivery, Launches, NoRecords};
+use super::layout::{
+    DEVICE_WORDS, HAS_RUNTIME_ID, HEAD, IN_USE, IS_REGISTERED, LAUNCH_WORDS, LAUNCHES, NAME_WORDS, OF_DEVICE,
+    OF_LAUNCHES, OPERATION, OPERATIONS, RECORDS, SINGLE, SINGLES, device_at,
+};
+use super::names::Names;
+use super::recorder::{ChipRecorder, DeviceRecord, DispatchSample};
+use crate::book::layout::{CHIPS, JOURNAL, WORDS, entry_at, pack, place, sum, text_words};
+use crate::book::writer::Writer;
+use crate::book::writer::system::allocate_pages;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What the writer keeps of the activity, once there is some.
+#[derive(Debug)]
+pub(in crate::book) struct ActivityState {
+    /// Where the table of operations begins.
+    table: usize,
+    launches: Mutex<LaunchState>,
+    records: Mutex<RecordState>,
+    names: Names,
+    naming: Mutex<NamingState>,
+}
+
+#[derive(Debug, Default)]
+struct NamingState {
+    in_use: u16,
+    unlisted: u64,
+    /// Operations that have memory behind them, and whether the last one does.
+    granted: u16,
+    has_last: bool,
+    version: u64,
+}
+
+#[derive(Debug)]
+struct LaunchState {
+    now: Launches,
+    /// Threads that wait.
+    waiting: u32,
+    version: u64,
+    operations: Box<[LaunchedOperation]>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct LaunchedOperation {
+    launches: u64,
+    programs: u64,
+    last: u64,
+    version: u64,
+}
+
+#[derive(Debug)]
+struct RecordState {
+    delivery: Delivery,
+    version: u64,
+    chips: Box<[Option<Box<ChipRecorder>>]>,
+    operations: Box<[RecordedOperation]>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct RecordedOperation {
+    records: u64,
+    time: u64,
+    longest: u64,
+    end: u64,
+    version: u64,
+    /// Whether the book does not have it yet.
+    has_changed: bool,
+}
+
+/// A program that was launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Launch {
+    /// Its operation, by its number in the table.
+    pub operation: Option<u16>,
+    /// Its runtime id, if it is known.
+    pub runtime_id: Option<u16>,
+}
+
+/// Operations that get memory at a time: 32 KiB.
+const CHUNK: u16 = 64;
+/// The one for all that found no room.
+const LAST: u16 = OPERATIONS as u16 - 1;
+
+/// Every method takes the monotonic clock as `now`, in ns, and allocates nothing once recording has begun.
+impl Writer {
+    /// Begins to record activity, if it has not begun. False when the book has no room for it, or is not of this process.
+    pub fn record_activity(&self, now: u64) -> bool {
+        self.is_mine() && self.has_room_for_activity() && {
+            self.activity.get_or_init(|| self.begin_activity(now));
+            true
+        }
+    }
+
+    /// The number of an operation, given now if it has none. `None` when there is no memory for it.
+    #[inline]
+    pub fn operation(&self, name: &[u8]) -> Option<u16> {
+        let activity = self.activity()?;
+        activity.names.find(name).ok().or_else(|| self.new_operation(activity, name))
+    }
+
+    /// A program was launched.
+    #[inline]
+    pub fn launched(&self, launch: Launch, now: u64) {
+        let Some(activity) = self.activity() else { return };
+        let mut state = lock(&activity.launches);
+        state.now.launches += 1;
+        self.launch(activity, &mut state, launch, 1, now);
+        self.put_operation_launches(activity, &mut state, launch.operation, 1, 1, now);
+    }
+
+    /// A trace was replayed: each of its operations, with how often it is in there, and the last one of its programs.
+    pub fn replayed(&self, operations: impl Iterator<Item = (Option<u16>, u64)>, last: Launch, now: u64) {
+        let Some(activity) = self.activity() else { return };
+        let mut state = lock(&activity.launches);
+        let mut programs = 0u64;
+        for (operation, count) in operations {
+            programs = programs.saturating_add(count);
+            self.put_operation_launches(activity, &mut state, operation, 0, count, now);
+        }
+        state.now.replays += 1;
+        self.launch(activity, &mut state, last, programs, now);
+    }
+
+    /// A program was recorded into a trace. It does not run.
+    pub fn recorded_into_trace(&self) {
+        let Some(activity) = self.activity() else { return };
+        let mut state = lock(&activity.launches);
+        state.now.recorded += 1;
+        self.put_launches(&mut state);
+    }
+
+    /// Programs launched so far.
+    pub fn programs_launched(&self) -> u64 {
+        self.activity().map_or(0, |activity| lock(&activity.launches).now.programs)
+    }
+
+    /// This thread begins to wait for the device.
+    pub fn wait_begins(&self, now: u64) {
+        let Some(activity) = self.activity() else { return };
+        let mut state = lock(&activity.launches);
+        state.waiting += 1;
+        if state.waiting == 1 {
+            state.now.waiting_since = now.max(1);
+            self.put_launches(&mut state);
+        }
+    }
+
+    /// It has waited. `finished` programs have ended for certain, of all that were launched.
+    pub fn wait_ends(&self, finished: Option<u64>, now: u64) {
+        let Some(activity) = self.activity() else { return };
+        let mut state = lock(&activity.launches);
+        state.waiting = state.waiting.saturating_sub(1);
+        if state.waiting == 0 && state.now.waiting_since != 0 {
+            let waited = now.saturating_sub(state.now.waiting_since);
+            state.now.waited = state.now.waited.saturating_add(waited);
+            state.now.waiting_since = 0;
+        }
+        state.now.waits += 1;
+        if let Some(finished) = finished.filter(|finished| *finished <= state.now.programs) {
+            if finished >= state.now.finished {
+                (state.now.finished, state.now.finished_at) = (finished, now);
+            }
+            if state.now.finished == state.now.programs {
+                state.now.unfinished_since = 0;
+            }
+        }
+        self.put_launches(&mut state);
+    }
+
+    /// Launches waited for room in a queue of the device.
+    pub fn held_back(&self, ns: u64) {
+        let Some(activity) = self.activity() else { return };
+        let mut state = lock(&activity.launches);
+        state.now.back_pressure = state.now.back_pressure.saturating_add(ns);
+        self.put_launches(&mut state);
+    }
+
+    /// Whether the agent is registered for records, and why not.
+    pub fn records_arrive(&self, is_registered: bool, reason: Option<NoRecords>) {
+        let Some(activity) = self.activity() else { return };
+        let mut state = lock(&activity.records);
+        (state.delivery.is_registered, state.delivery.reason) = (is_registered, reason);
+        self.put_delivery(&mut state);
+    }
+
+    /// Recording begins on a chip, or begins again after a close.
+    pub fn chip_opened(&self, chip: u8, source: ActivitySource, now: u64) {
+        let programs = self.programs_launched();
+        self.with_chip(chip, |recorder| recorder.open(source, now, programs));
+    }
+
+    /// There are no records of a chip, for a reason. One that has a source keeps it.
+    pub fn chip_unrecorded(&self, chip: u8, reason: NoRecords) {
+        self.with_chip(chip, |recorder| recorder.refuse(reason));
+    }
+
+    /// The device was closed. Its totals stay.
+    pub fn chip_closed(&self, chip: u8, now: u64) {
+        self.with_chip(chip, |recorder| recorder.close(now));
+    }
+
+    /// A sample of the dispatch core of a chip.
+    pub fn dispatch_sampled(&self, chip: u8, sample: DispatchSample) {
+        self.with_chip(chip, |recorder| recorder.sampled(sample));
+    }
+
+    /// Records arrived, and others were dropped by the library.
+    pub fn records(&self, records: impl Iterator<Item = DeviceRecord>, dropped: u64, arrival: u64) {
+        let Some(activity) = self.activity() else { return };
+        let mut state = lock(&activity.records);
+        let state = &mut *state;
+        let (mut chips, mut operations, mut troubles) = (0u64, false, dropped > 0);
+        for record in records {
+            let Some(recorder) = state.chips.get_mut(usize::from(record.chip)).and_then(Option::as_mut) else {
+                state.delivery.of_unknown_chips += 1;
+                troubles = true;
+                continue;
+            };
+            if !recorder.add(&record, arrival) {
+                state.delivery.broken += 1;
+                troubles = true;
+                continue;
+            }
+            chips |= 1 << record.chip;
+            let operation = record.operation.and_then(|number| state.operations.get_mut(usize::from(number)));
+            if let Some(operation) = operation {
+                let ns = ((record.end - record.start) as f64 / record.cycles_per_ns) as u64;
+                operation.records += 1;
+                operation.time = operation.time.saturating_add(ns);
+                operation.longest = operation.longest.max(ns);
+                operation.end = operation.end.max(recorder.host_time(record.end));
+                (operation.has_changed, operations) = (true, true);
+            }
+        }
+        if dropped > 0 {
+            state.delivery.dropped = state.delivery.dropped.saturating_add(dropped);
+            state.delivery.dropped_at = arrival;
+        }
+        for chip in crate::book::Chips(chips).iter() {
+            if let Some(recorder) = state.chips.get_mut(usize::from(chip)).and_then(Option::as_mut) {
+                self.put_device(usize::from(chip), recorder);
+            }
+        }
+        if operations {
+            for (number, operation) in state.operations.iter_mut().enumerate().filter(|(_, it)| it.has_changed) {
+                operation.has_changed = false;
+                operation.version += 1;
+                let RecordedOperation { records, time, longest, end, version, .. } = *operation;
+                let at = activity.table + number * OPERATION + OF_DEVICE;
+                self.put(place(at, version), [records, time, longest, end, 0, 0, version]);
+            }
+        }
+        if troubles {
+            self.put_delivery(state);
+        }
+    }
+
+    #[inline]
+    fn activity(&self) -> Option<&ActivityState> {
+        self.activity.get().filter(|_| self.is_mine())
+    }
+
+    fn begin_activity(&self, now: u64) -> ActivityState {
+        let table = entry_at(self.room, JOURNAL, 0) + JOURNAL as usize * 8;
+        let ring = table + OPERATIONS * OPERATION;
+        let operations = pack(OPERATIONS as u32, OPERATION as u32);
+        let singles = pack(SINGLES as u32, SINGLE as u32);
+        self.put(HEAD, [table as u64, operations, ring as u64, singles, 0, now, 0]);
+        ActivityState {
+            table,
+            launches: Mutex::new(LaunchState {
+                now: Launches::default(),
+                waiting: 0,
+                version: 0,
+                operations: vec![LaunchedOperation::default(); OPERATIONS].into(),
+            }),
+            records: Mutex::new(RecordState {
+                delivery: Delivery::default(),
+                version: 0,
+                chips: (0..CHIPS).map(|_| None).collect(),
+                operations: vec![RecordedOperation::default(); OPERATIONS].into(),
+            }),
+            names: Names::new(),
+            naming: Mutex::new(NamingState::default()),
+        }
+    }
+
+    #[cold]
+    fn new_operation(&self, activity: &ActivityState, name: &[u8]) -> Option<u16> {
+        let mut naming = lock(&activity.naming);
+        // Another thread may have named it meanwhile.
+        let found = match activity.names.find(name) {
+            Ok(number) => return Some(number),
+            Err(place) => place,
+        };
+        let place_of_name = found.filter(|_| naming.in_use < LAST && !name.is_empty());
+        if let Some(place_of_name) = place_of_name.filter(|_| self.grant(activity, &mut naming)) {
+            let number = naming.in_use;
+            self.put_name(activity, number, name);
+            naming.in_use += 1;
+            self.put_naming(&mut naming);
+            activity.names.insert(name, number, place_of_name);
+            return Some(number);
+        }
+        if !naming.has_last {
+            let at = activity.table + usize::from(LAST) * OPERATION;
+            allocate_pages(self.open_file()?, at, OPERATION).ok()?;
+            self.put_name(activity, LAST, b"other");
+            naming.has_last = true;
+        }
+        naming.unlisted += 1;
+        self.put_naming(&mut naming);
+        Some(LAST)
+    }
+
+    /// Whether there is memory for one more operation.
+    fn grant(&self, activity: &ActivityState, naming: &mut NamingState) -> bool {
+        if naming.in_use < naming.granted {
+            return true;
+        }
+        let at = activity.table + usize::from(naming.granted) * OPERATION;
+        let length = usize::from(CHUNK) * OPERATION;
+        let is_granted = self.open_file().is_some_and(|file| allocate_pages(file, at, length).is_ok());
+        naming.granted += if is_granted { CHUNK } else { 0 };
+        is_granted
+    }
+
+    /// What a launch and a replay have in common.
+    fn launch(&self, _: &ActivityState, state: &mut LaunchState, last: Launch, programs: u64, now: u64) {
+        let known = &mut state.now;
+        known.programs = known.programs.saturating_add(programs);
+        known.last_launch = known.last_launch.max(now);
+        known.last_runtime_id = last.runtime_id;
+        known.last_operation = last.operation;
+        if known.unfinished_since == 0 {
+            known.unfinished_since = now;
+        }
+        self.put_launches(state);
+    }
+
+    fn put_launches(&self, state: &mut LaunchState) {
+        state.version += 1;
+        let now = &state.now;
+        let id = now.last_runtime_id.map_or(0, |id| u32::from(id) | HAS_RUNTIME_ID);
+        let operation = now.last_operation.map_or(0, |operation| u32::from(operation) + 1);
+        self.put_wide::<LAUNCH_WORDS>(
+            LAUNCHES,
+            [
+                now.programs,
+                now.launches,
+                now.replays,
+                pack(id, operation),
+                now.last_launch,
+                now.unfinished_since,
+                now.finished,
+                now.finished_at,
+                now.waited,
+                now.waiting_since,
+                now.back_pressure,
+                now.waits,
+                now.recorded,
+                0,
+                state.version,
+                0,
+            ],
+        );
+    }
+
+    fn put_operation_launches(
+        &self,
+        activity: &ActivityState,
+        state: &mut LaunchState,
+        number: Option<u16>,
+        launches: u64,
+        programs: u64,
+        now: u64,
+    ) {
+        let Some(number) = number.map(usize::from) else { return };
+        let Some(operation) = state.operations.get_mut(number) else { return };
+        operation.launches += launches;
+        operation.programs = operation.programs.saturating_add(programs);
+        operation.last = operation.last.max(now);
+        operation.version += 1;
+        let LaunchedOperation { launches, programs, last, version } = *operation;
+        let at = activity.table + number * OPERATION + OF_LAUNCHES;
+        self.put(place(at, version), [launches, programs, last, 0, 0, 0, version]);
+    }
+
+    fn put_delivery(&self, state: &mut RecordState) {
+        state.version += 1;
+        let Delivery { dropped, dropped_at, is_registered, reason, of_unknown_chips, broken } = state.delivery;
+        let flags = if is_registered { IS_REGISTERED } else { 0 };
+        let state_of_records = pack(reason.map_or(0, |reason| reason as u32), flags);
+        let line = [dropped, dropped_at, state_of_records, of_unknown_chips, broken, 0, state.version];
+        self.put(place(RECORDS, state.version), line);
+    }
+
+    fn put_naming(&self, naming: &mut NamingState) {
+        naming.version += 1;
+        // The name must be there before it is counted.
+        fence(Ordering::Release);
+        let line = [u64::from(naming.in_use), naming.unlisted, 0, 0, 0, 0, naming.version];
+        self.put(place(IN_USE, naming.version), line);
+    }
+
+    fn put_name(&self, activity: &ActivityState, number: u16, name: &[u8]) {
+        let at = activity.table + usize::from(number) * OPERATION;
+        let mut words = [0; NAME_WORDS];
+        words[..NAME_WORDS - 1].copy_from_slice(&text_words::<{ NAME_WORDS - 1 }>(name));
+        words[NAME_WORDS - 1] = sum(&words[..NAME_WORDS - 1], at);
+        self.map.store_words(at, &words);
+    }
+
+    fn with_chip(&self, chip: u8, change: impl FnOnce(&mut ChipRecorder)) {
+        let Some(activity) = self.activity() else { return };
+        // Its page has memory since the chip is in the book.
+        if u32::from(chip) >= self.chips_in_use() {
+            return;
+        }
+        let mut state = lock(&activity.records);
+        let Some(slot) = state.chips.get_mut(usize::from(chip)) else { return };
+        let recorder = slot.get_or_insert_default();
+        change(recorder);
+        self.put_device(usize::from(chip), recorder);
+    }
+
+    fn put_device(&self, chip: usize, recorder: &mut ChipRecorder) {
+        let mut words = [0; DEVICE_WORDS];
+        words[..DEVICE_WORDS - 1].copy_from_slice(&recorder.line());
+        debug_assert_eq!(words[DEVICE_WORDS - 2], recorder.version());
+        self.put_wide::<DEVICE_WORDS>(device_at(chip), words);
+    }
+
+    /// Writes the next version of a wide pair, which is the word before the sum.
+    #[inline]
+    fn put_wide<const N: usize>(&self, at: usize, mut words: [u64; N]) {
+        let at = at + (words[N - 2] & 1) as usize * N * 8;
+        words[N - 1] = sum(&words[..N - 1], at);
+        self.map.store_words(at, &words);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const _: () = assert!(WORDS == 8 && CHUNK as usize * 8 == OPERATIONS);
