@@ -4,48 +4,14 @@
 //! when this library is loaded before, and pass every call on. C++ exceptions pass through them.
 
 use crate::device;
+use crate::dispatch_telemetry;
 use crate::events;
+use crate::intercept::{in_front_of, nothing, zero_terminated};
 use crate::library::Real;
 use crate::switch::is_on;
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 
 type Pointer = *mut c_void;
-
-/// Intercepts a function: does something before, passes the call on, does something after.
-macro_rules! in_front_of {
-    ($(#[$what:meta])* $name:literal, fn $function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?,
-     $before:expr, $after:expr) => {
-        $(#[$what])*
-        #[unsafe(export_name = $name)]
-        unsafe extern "C-unwind" fn $function($($argument: $type),*) $(-> $result)? {
-            static REAL: Real = Real::new(zero_terminated(concat!($name, "\0")));
-            let on = is_on();
-            let between = if on { $before } else { Default::default() };
-            let result = match REAL.get() {
-                Some(real) => {
-                    // SAFETY: this is the function of that name, with the arguments that it was called with.
-                    unsafe {
-                        let real = std::mem::transmute::<Pointer, unsafe extern "C-unwind" fn($($type),*) $(-> $result)?>(
-                            real.as_ptr(),
-                        );
-                        real($($argument),*)
-                    }
-                }
-                // It cannot have been called.
-                None => Default::default(),
-            };
-            if on {
-                #[allow(clippy::redundant_closure_call)]
-                $after(between, &result);
-            }
-            result
-        }
-    };
-}
-
-pub(crate) use in_front_of;
-
-pub(crate) fn nothing<B, R>(_between: B, _result: &R) {}
 
 in_front_of!(
     /// `GraphTracker::track_allocate(Buffer const*)`: after the allocation.
@@ -146,7 +112,7 @@ in_front_of!(
     /// `Device::close()`
     "_ZN2tt8tt_metal6Device5closeEv",
     fn device_close(device: Pointer) -> bool,
-    (),
+    dispatch_telemetry::closing(device),
     |(), _: &bool| events::closed(device)
 );
 
@@ -154,7 +120,7 @@ in_front_of!(
     /// `Device::~Device()`
     "_ZN2tt8tt_metal6DeviceD1Ev",
     fn device_gone(device: Pointer),
-    (),
+    dispatch_telemetry::closing(device),
     |(), _: &()| events::closed(device)
 );
 
@@ -162,7 +128,7 @@ in_front_of!(
     /// `Device::~Device()`, for a class that inherits from it.
     "_ZN2tt8tt_metal6DeviceD2Ev",
     fn device_base_gone(device: Pointer),
-    (),
+    dispatch_telemetry::closing(device),
     |(), _: &()| events::closed(device)
 );
 
@@ -205,10 +171,3 @@ in_front_of!(
     events::opened(unique_id, device_id),
     nothing
 );
-
-pub(crate) const fn zero_terminated(name: &'static str) -> &'static CStr {
-    match CStr::from_bytes_with_nul(name.as_bytes()) {
-        Ok(name) => name,
-        Err(_) => panic!("a name with a zero in it"),
-    }
-}

@@ -4,6 +4,7 @@
 //! ttmetal-harness shm LIBTT_METAL_SO                            the library's shared memory statistics alone
 //! ttmetal-harness mock TTNN_DIR CLUSTER_YAML [ROWSxCOLUMNS]     a mesh device with real buffers on a mock cluster
 //! ttmetal-harness book CHIP SEED                                no tt-metal: a book that changes at random
+//! ttmetal-harness root TTNN_DIR FOLDER                          lays a tt-metal root in an empty folder, and ends
 //! ```
 //!
 //! The first line on stdout is `READY <pid>`. Then each line on stdin is a command, answered by
@@ -32,8 +33,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str =
-    "usage: ttmetal-harness shm LIBTT_METAL_SO | mock TTNN_DIR CLUSTER_YAML [ROWSxCOLUMNS] | book CHIP SEED";
+const USAGE: &str = "usage: ttmetal-harness shm LIBTT_METAL_SO | mock TTNN_DIR CLUSTER_YAML [ROWSxCOLUMNS] | book CHIP SEED | root TTNN_DIR FOLDER";
 
 fn main() -> ExitCode {
     match run(&env::args_os().skip(1).collect::<Vec<_>>()) {
@@ -58,6 +58,7 @@ fn run(arguments: &[OsString]) -> Result<()> {
             let mesh = mock::MockMesh::open(root, Path::new(cluster), shape)?;
             script::serve(mesh, replies, mock::MockMesh::answer)
         }
+        [mode, ttnn, folder] if mode == "root" => root::lay(Path::new(ttnn), Path::new(folder)),
         [mode, chip, seed] if mode == "book" => {
             let number = |name, word: &OsString| script::number(name, &word.to_string_lossy());
             let keeper = keeper::Keeper::new(number("CHIP", chip)?, number("SEED", seed)?)?;

@@ -1,8 +1,9 @@
 //! A tt-metal root folder around an unpacked wheel.
 //!
-//! tt-metal wants the sfpi compiler below its root and the wheel has none, so the root is a temporary
-//! folder of links into the wheel, plus a stub compiler. It is run for its `--version` only: that line
-//! is part of the key under which the wheel's pre-compiled firmware is looked up.
+//! tt-metal wants the sfpi compiler below its root and the wheel has none, so the root is a folder of links
+//! into the wheel, plus a stand-in. Its `--version` is part of the key under which the wheel's pre-compiled
+//! firmware is looked up. Kernels of operations become empty ones (`scripts/stand-in-gxx`), which needs Debian's
+//! binutils-riscv64-unknown-elf; without an operation nothing is compiled.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -17,17 +18,8 @@ pub struct MetalRoot(TempDir);
 impl MetalRoot {
     /// `ttnn` is the folder of that name in the unpacked wheel.
     pub fn build(ttnn: &Path) -> Result<MetalRoot> {
-        let ttnn = ttnn.canonicalize().with_context(|| format!("cannot find {}", ttnn.display()))?;
         let root = tempfile::Builder::new().prefix("ttmetal-harness-").tempdir()?;
-        link_all(&ttnn, root.path(), "runtime")?;
-        link_all(&ttnn.join("runtime"), &root.path().join("runtime"), "sfpi")?;
-
-        let compiler = root.path().join("runtime/sfpi/compiler/bin");
-        fs::create_dir_all(&compiler)?;
-        let compiler = compiler.join("riscv-tt-elf-g++");
-        fs::write(&compiler, stub_compiler(&firmware_compiler(&ttnn)?))?;
-        fs::set_permissions(&compiler, Permissions::from_mode(0o755))?;
-        fs::create_dir(root.path().join("scratch"))?;
+        lay(ttnn, root.path())?;
         Ok(MetalRoot(root))
     }
 
@@ -39,6 +31,25 @@ impl MetalRoot {
     pub fn scratch(&self) -> PathBuf {
         self.path().join("scratch")
     }
+}
+
+/// Makes a root of an empty folder, which stays.
+pub fn lay(ttnn: &Path, root: &Path) -> Result<()> {
+    let ttnn = ttnn.canonicalize().with_context(|| format!("cannot find {}", ttnn.display()))?;
+    link_all(&ttnn, root, "runtime")?;
+    link_all(&ttnn.join("runtime"), &root.join("runtime"), "sfpi")?;
+
+    let tools = root.join("runtime/sfpi/compiler/bin");
+    fs::create_dir_all(&tools)?;
+    let compiler = tools.join("riscv-tt-elf-g++");
+    fs::write(&compiler, stand_in(&firmware_compiler(&ttnn)?))?;
+    fs::set_permissions(&compiler, Permissions::from_mode(0o755))?;
+    for tool in ["nm", "objcopy", "objdump", "readelf"] {
+        let theirs = Path::new("/usr/bin").join(format!("riscv64-unknown-elf-{tool}"));
+        symlink(theirs, tools.join(format!("riscv-tt-elf-{tool}")))?;
+    }
+    fs::create_dir(root.join("scratch"))?;
+    Ok(())
 }
 
 /// Links each entry of `from` but one into the folder `to`.
@@ -77,12 +88,12 @@ fn compiler_in(elf: &[u8]) -> Option<String> {
     Some(format!("{release}) {version}"))
 }
 
-fn stub_compiler(version: &str) -> String {
+fn stand_in(version: &str) -> String {
+    let kernels = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/stand-in-gxx");
     format!(
         "#!/bin/sh\n\
          [ \"$1\" = --version ] && echo 'riscv-tt-elf-g++ {version}' && exit\n\
-         echo 'This stub cannot compile.' >&2\n\
-         exit 1\n"
+         exec '{kernels}' \"$@\"\n"
     )
 }
 

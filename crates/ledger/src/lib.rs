@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod book;
+pub mod dispatch_telemetry;
 pub mod poc;
 pub mod wire;
 

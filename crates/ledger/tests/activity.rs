@@ -245,6 +245,28 @@ fn samples_of_the_dispatch_core_give_a_utilization_too() {
 }
 
 #[test]
+fn a_dispatch_core_that_cannot_be_read_is_unknown_at_once_and_begins_again() {
+    let writer = Writer::with_room("", 16).unwrap();
+    let since = monotonic();
+    writer.chip(0, None).unwrap();
+    writer.record_activity(since);
+    let sample = |n: u64| {
+        let time = since + n * 500 * MS;
+        writer.chip_opened(0, ActivitySource::DispatchTelemetry, time);
+        let sample = DispatchSample { busy_ticks: n * 250 * MS, tick: n * 500 * MS, time, programs: n };
+        writer.dispatch_sampled(0, sample);
+        chip(&writer, time).utilization(time).map(|utilization| utilization.ratio)
+    };
+    assert_eq!([sample(0), sample(1), sample(2)], [Err(NotKnown::TooEarly), Ok(0.5), Ok(0.5)]);
+    writer.dispatch_unknown(0, NoRecords::ClockStopped);
+    let now = since + 1_500 * MS;
+    let found = chip(&writer, now);
+    assert_eq!(found.utilization(now), Err(NotKnown::NoRecords(NoRecords::ClockStopped)));
+    assert_eq!((found.busy_ticks, found.records), (500 * MS, 2), "the totals stay");
+    assert_eq!([sample(20), sample(21)], [Err(NotKnown::TooEarly), Ok(0.5)], "the gap is neither idle nor busy");
+}
+
+#[test]
 fn two_threads_that_wait_at_once_wait_once() {
     let (writer, since) = recorded();
     writer.wait_begins(since);

@@ -93,25 +93,3 @@ impl UtilizationUnknown {
         }
     }
 }
-
-/// What one operation of a process did so far, on all its chips.
-#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Operation {
-    /// As the runtime calls it: `MatmulDeviceOperation`.
-    pub name: String,
-    /// How often the program launched it, replays of traces included.
-    pub launches: u64,
-    /// Runs on chips that were recorded. Absent where there is no record.
-    pub runs: Option<u64>,
-    /// Time on chips, added up over them.
-    pub device_seconds: Option<f64>,
-    /// Its longest run.
-    pub longest_seconds: Option<f64>,
-    /// How long ago it was last launched.
-    pub age_seconds: Option<f64>,
-    /// Launches in a second. From the second sample of a loop on.
-    pub launches_per_second: Option<f64>,
-    /// Whether its last launch has no record yet.
-    #[serde(default)]
-    pub in_flight: bool,
-}

@@ -53,6 +53,7 @@ mod identity;
 pub mod judgement;
 mod known_devices;
 mod memory_kind;
+mod operation;
 mod process;
 mod process_memory;
 mod rates;
@@ -63,7 +64,7 @@ mod time;
 pub mod topology;
 mod units;
 
-pub use activity::{Activity, Operation, UtilizationSource, UtilizationUnknown};
+pub use activity::{Activity, UtilizationSource, UtilizationUnknown};
 pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
 pub use comparison::Comparison;
@@ -77,6 +78,7 @@ pub use identity::{ChipMatch, chip_match, chip_of_text, chip_text, chip_with_num
 pub use judgement::Judgement;
 pub use known_devices::{DeviceKey, KnownDevices, earlier_devices};
 pub use memory_kind::MemoryKind;
+pub use operation::{Operation, OperationList, OperationOrder, OperationSource};
 pub use process::{BankFigures, Exact, Held, KindFigures, Process, Runtime, Source, Unverified, Usage};
 pub use process_memory::{ChipMemory, LiveBuffer, ProcessMemory};
 pub use rates::{Counters, Traffic, Transferred, cpu_percent, traffic};

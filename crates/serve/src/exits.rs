@@ -1,7 +1,7 @@
 //! Processes that exited, and what they held then.
 
 use super::buffers::{self, BufferPage};
-use super::live_processes::{Key, LiveProcess};
+use super::live_processes::{Key, KnownProcess};
 use super::merge;
 use ledger::book;
 use ledger::poc::ClientAccount;
@@ -10,11 +10,12 @@ use model::{Bytes, Device, ExitRecord, Held, Process, Source, Timestamp, chip_wi
 use sources::WaitStatus;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs::File;
+use std::sync::Arc;
 use watch::handover::book_in;
 
 pub struct Exits {
     /// The latest first.
-    pub all: VecDeque<ExitRecord>,
+    pub all: VecDeque<Arc<ExitRecord>>,
     most: usize,
     /// How many there were, kept or not.
     pub total: u64,
@@ -34,7 +35,7 @@ impl Exits {
 
     pub fn add(&mut self, exit: ExitRecord) {
         self.total += 1;
-        self.all.push_front(exit);
+        self.all.push_front(Arc::new(exit));
         if self.all.len() <= self.most {
             return;
         }
@@ -51,22 +52,20 @@ impl Exits {
 
     /// Those since then, in milliseconds since 1970.
     pub fn since(&self, time: i64) -> impl Iterator<Item = &ExitRecord> {
-        self.all.iter().take_while(move |exit| exit.died_at.0 >= time)
+        self.all.iter().map(|exit| &**exit).take_while(move |exit| exit.died_at.0 >= time)
     }
 }
 
-/// The record of a process that was known. `None` when it never held anything.
+/// The record of a process that was known.
 pub fn exit_record(
     key: Key,
-    live: &LiveProcess,
+    live: &KnownProcess,
     account: Option<&ClientAccount>,
+    ended: Option<WaitStatus>,
     devices: &[Device],
     holds: impl Fn(&Device) -> Option<bool>,
     now: u64,
-) -> Option<ExitRecord> {
-    if live.book.is_none() && live.sampled.is_none() && account.is_none() {
-        return None;
-    }
+) -> ExitRecord {
     let mut exit = ExitRecord::of(&live.identity.process, milliseconds(now));
     exit.devices = live.sampled.clone().unwrap_or_default();
     let mut largest = None;
@@ -83,12 +82,12 @@ pub fn exit_record(
         largest = Some(from_book);
     }
     add_buffers(&mut exit, largest);
-    match live.ended(key) {
+    match ended {
         Some(WaitStatus::Exited(code)) => exit.exit_code = Some(code),
         Some(WaitStatus::Killed(signal)) => exit.signal = Some(signal),
         None => {}
     }
-    Some(exit)
+    exit
 }
 
 /// The record of a process that exited before it could be identified, but had handed over its book.

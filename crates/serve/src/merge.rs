@@ -81,6 +81,11 @@ pub fn is_better_than_reported(held: &Held) -> bool {
     rank(held.source) >= rank(Some(Source::Reported))
 }
 
+/// Whether one source knows more than the other.
+pub fn is_better(held: &Held, other: &Held) -> bool {
+    rank(held.source) > rank(other.source)
+}
+
 fn rank(source: Option<Source>) -> u8 {
     match source {
         None => 0,

@@ -262,6 +262,7 @@ fn operation(name: &str, launches: u64, device_seconds: f64, in_flight: bool) ->
         age_seconds: Some(0.002),
         launches_per_second: Some(launches as f64 / 1_000.0),
         in_flight,
+        ..Operation::default()
     }
 }
 

@@ -151,7 +151,7 @@ fn plain_operation(operation: &activity::Operation, launches: &Launches, is_runn
         device_seconds: seconds(operation.device_time),
         longest_seconds: seconds(operation.longest),
         age_seconds: (last > 0).then(|| now.saturating_sub(last) as f64 / SECOND),
-        launches_per_second: None,
         in_flight: is_running && operation.is_last_launched(launches),
+        ..Operation::default()
     }
 }

@@ -336,6 +336,19 @@ fn socket_to(path: &Path) -> std::os::fd::OwnedFd {
 }
 
 #[test]
+fn the_agent_may_read_unless_the_user_has_decided() {
+    for (setting, expected) in [(None, "reads"), (Some(""), "reads"), (Some("on"), "on"), (Some("off"), "off")] {
+        let mut command = plain(&["--", "sh", "-c", "echo $TTMON_AGENT"]);
+        command
+            .env_remove("TTMON_AGENT")
+            .env("TTMON_AGENT_LIB", no_agent())
+            .envs(setting.map(|it| ("TTMON_AGENT", it)));
+        let Run { code, out, err } = run(&mut command);
+        assert_eq!((code, out), (Some(0), format!("{expected}\n")), "{setting:?}: {err}");
+    }
+}
+
+#[test]
 fn the_agent_is_set_up_in_front_of_what_is_preloaded_already() {
     let library = no_agent();
     let mut command = plain(&["--", "sh", "-c", "echo $LD_PRELOAD; test -S $TTMON_BOOK_SOCKET"]);

@@ -21,6 +21,7 @@ mod limit_events;
 pub mod machine;
 pub mod memory;
 pub mod moment;
+pub mod operations;
 pub mod record;
 pub mod rules;
 pub mod sampling;

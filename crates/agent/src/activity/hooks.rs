@@ -5,7 +5,7 @@
 
 use super::launches::{self, Wait};
 use super::profiler;
-use crate::hooks::{in_front_of, nothing, zero_terminated};
+use crate::intercept::{in_front_of, nothing, zero_terminated};
 use crate::library::Real;
 use crate::switch::is_on;
 use ledger::book::activity::monotonic;

@@ -6,6 +6,7 @@
 
 use super::{begun, kernel_path, runtime_ids};
 use crate::book::ProcessBook;
+use crate::dispatch_telemetry;
 use crate::library::{self, function};
 use ledger::book::activity::{ActivitySource, DeviceRecord, NoRecords, monotonic};
 use ledger::book::{CHIPS, Chips};
@@ -53,6 +54,7 @@ pub fn prepare(book: &'static ProcessBook) {
 /// The profiler is active on a chip from now on.
 #[cold]
 pub fn activated(device_id: u32) {
+    dispatch_telemetry::profiled(device_id, true);
     let Some(book) = begun() else { return };
     let Some(chip) = book.write(|writer| writer.chip(device_id, None)).flatten() else { return };
     let registration = &book.activity.profiler;
@@ -67,6 +69,7 @@ pub fn activated(device_id: u32) {
 /// It is not any more: the device is being closed, and its threads have ended.
 #[cold]
 pub fn deactivated(device_id: u32) {
+    dispatch_telemetry::profiled(device_id, false);
     let Some(book) = begun() else { return };
     let Some(chip) = book.activity.chip(device_id) else { return };
     super::closed(book, Chips::one(chip));

@@ -87,6 +87,7 @@ fn only_our_names_are_exported() {
         _ZN2tt3umd7Cluster23get_cluster_descriptionEv
         _ZN2tt40NotifyProgramRealtimeProfilerDeactivatedEN4ttsl10StrongTypeIiNS_8tt_metal12ContextIdTagEEEj
         _ZN2tt40NotifyProgramRealtimeProfilerDeactivatedEj
+        _ZN2tt7ClusterD1Ev
         _exit
         ttmon_allocate
         ttmon_banks

@@ -17,6 +17,16 @@ pub fn newest() -> Option<PathBuf> {
     wheel("TTMON_TTNN", "scripts/fetch-ttnn")
 }
 
+/// One that delivers records in batches as the first.
+pub fn wheel_076() -> Option<PathBuf> {
+    wheel("TTMON_TTNN_076", "scripts/fetch-ttnn 0.76.0")
+}
+
+/// A Python that can import ttnn.
+pub fn python() -> Option<PathBuf> {
+    wheel("TTMON_TTNN_PYTHON", "scripts/ttnn-python")
+}
+
 fn wheel(variable: &str, command: &str) -> Option<PathBuf> {
     if let Some(wheel) = env::var_os(variable) {
         return Some(wheel.into());
@@ -167,6 +177,11 @@ impl Pages {
 
     pub fn read(&self) -> Book {
         book::read(book::of_file(&self.0)).unwrap()
+    }
+
+    /// Its bytes.
+    pub fn read_at(&self, offset: usize, into: &mut [u8]) -> io::Result<usize> {
+        book::of_file(&self.0)(offset, into)
     }
 
     /// With the largest free blocks of this moment.

@@ -4,6 +4,8 @@
 
 mod activity;
 mod c_abi;
+mod dispatch_telemetry;
 mod harness;
+mod operations;
 mod real_library;
 mod unknown_library;

@@ -36,6 +36,9 @@ highest power and the highest temperature. Children that outlive CMD are not wai
 The agent, libttmon_agent.so, is preloaded into CMD and all that it starts. It is looked for beside ttmon, in ../lib/ttmon and \
 ../lib; TTMON_AGENT_LIB names another one, and TTMON_AGENT=off disables it.
 
+Where tt-metal's profiler is not active, the agent reads counters of CMD's own open devices, twice a second, for their \
+utilization. TTMON_AGENT=on leaves that out.
+
 Exit codes: that of CMD, 128+N when signal N killed it, 127 when it was not found, 126 when it may not be executed; 3 leaks \
 (--leaks); 2 invalid arguments, or no agent.";
 
@@ -84,6 +87,10 @@ fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     if let (Some(agent), Some(collector)) = (&agent, &collector) {
         command.env("LD_PRELOAD", preload(agent, std::env::var_os("LD_PRELOAD").as_deref()));
         command.env("TTMON_BOOK_SOCKET", collector.socket());
+        // Whoever sets it has decided already.
+        if std::env::var_os("TTMON_AGENT").is_none_or(|setting| setting.is_empty()) {
+            command.env("TTMON_AGENT", "reads");
+        }
     }
     let began = Instant::now();
     let began_at = Timestamp((collect::now() / 1_000_000) as i64);

@@ -107,6 +107,13 @@ impl ChipRecorder {
         }
     }
 
+    /// The counters of the dispatch core cannot be read, for a reason. What was counted stays.
+    pub fn interrupt(&mut self, reason: NoRecords) {
+        if self.source != Some(ActivitySource::Profiler) {
+            (self.source, self.sample, self.reason) = (None, None, Some(reason));
+        }
+    }
+
     pub fn close(&mut self, now: u64) {
         if self.since != 0 && self.closed_at == 0 {
             self.closed_at = now;

@@ -207,6 +207,11 @@ impl Writer {
         self.with_chip(chip, |recorder| recorder.sampled(sample));
     }
 
+    /// The dispatch core of a chip cannot be read, for a reason. Reading begins again with [`Writer::chip_opened`].
+    pub fn dispatch_unknown(&self, chip: u8, reason: NoRecords) {
+        self.with_chip(chip, |recorder| recorder.interrupt(reason));
+    }
+
     /// Records arrived, and others were dropped by the library.
     pub fn records(&self, records: impl Iterator<Item = DeviceRecord>, dropped: u64, arrival: u64) {
         let Some(activity) = self.activity() else { return };

@@ -10,6 +10,9 @@ use show::memory::draw::chips::short_figures;
 use show::style::{Style, Tone};
 use show::text::width;
 
+/// With so many columns there is one for the fan.
+pub const WIDE: usize = 104;
+
 pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     let (style, glyphs) = (page.style, page.style.glyphs());
     let inner = style.columns - 2;
@@ -21,7 +24,7 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
 
 /// The columns that there is reason for, and the row of each device.
 pub fn grid(devices: &[&Device], style: &Style) -> (Vec<Column>, Vec<Vec<Cell>>) {
-    let wide = style.columns >= 104;
+    let wide = style.columns >= WIDE;
     let rates = wide && devices.iter().any(|device| device.pcie.host_to_device.is_some());
     let boards = devices.iter().map(|device| width(&short_board(device, style))).max().unwrap_or(0);
     let mut columns = vec![
