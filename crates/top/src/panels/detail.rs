@@ -113,9 +113,8 @@ fn describe(state: &TopState, process: &Process, width: usize, lines: &mut Vec<D
 
 /// What it does where it runs nothing on a device.
 fn waiting(process: &Process, lines: &mut Vec<DetailLine>) {
-    let percent = |part: f64, what: &str| format!("{part:.0} % of the time {what}");
-    let wait = process.host_wait_percent.map(|part| percent(part, "for devices"));
-    let behind = process.back_pressure_percent.map(|part| percent(part, "because a device was behind"));
+    let wait = process.host_wait_percent.map(|part| format!("{part:.0} % of the time for devices"));
+    let behind = process.back_pressure_percent.map(|part| format!("{part:.0} % back-pressure"));
     let parts: Vec<String> = wait.into_iter().chain(behind).collect();
     if !parts.is_empty() {
         lines.push((format!("Waiting    {}", parts.join(", ")), Tone::Plain));
@@ -142,6 +141,10 @@ fn activity(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
         let why = show::activity::explanation(activity).unwrap_or_default();
         let percent = show::activity::utilization(activity, glyphs);
         let id = held.id.to_string();
+        if activity.utilization_percent.is_none() && activity.programs_total.is_none() {
+            lines.push((format!("  {id:<5}{percent:>6}  {why}"), Tone::Faint));
+            continue;
+        }
         lines.push((format!("  {id:<5}{percent:>6}{programs:>12}{rate:>11}{busy:>11}  {why}"), Tone::Plain));
     }
 }

@@ -11,7 +11,7 @@ use model::figure::device::{
     UTILIZATION_LOWER_BOUND, UTILIZATION_UNKNOWN,
 };
 use model::figure::machine::{DRIVER_VERSION, HOST_KERNEL, HOST_NAME, MACHINE_FIGURES, SIMULATED};
-use model::figure::operation::OPERATION_FIGURES;
+use model::figure::operation::{OPERATION_DEVICE_TIME, OPERATION_FIGURES, OPERATION_NAME};
 use model::figure::process::{
     HELD_BYTES, HELD_FIGURES, HELD_UTILIZATION, HOST_CPU, HOST_MEMORY, IDLE, PROCESS_FIGURES, STARTED_AT,
 };
@@ -46,7 +46,7 @@ fn tables() -> Value {
         "memory_kinds": MemoryKind::ALL.map(memory_kind),
         "reasons": UtilizationUnknown::ALL.map(|why| json!({ "name": why.name(), "meaning": why.meaning() })),
         "at_limit": AT_LIMIT,
-        "idle_seconds": IDLE_SECONDS,
+        "idle_after": IDLE_SECONDS,
         "roles": roles(),
         "filter": { "syntax": SYNTAX, "fields": filter_fields },
     })
@@ -148,6 +148,7 @@ fn roles() -> Value {
             "utilization": UTILIZATION.path(),
         },
         "held": { "utilization": HELD_UTILIZATION.path() },
+        "operation": { "name": OPERATION_NAME.path(), "time": OPERATION_DEVICE_TIME.path() },
         "process": { "idle": IDLE.path(), "cpu": HOST_CPU.path(), "memory": HOST_MEMORY.path(), "started": STARTED_AT.path() },
         "machine": {
             "driver": DRIVER_VERSION.path(),

@@ -151,7 +151,9 @@ function cardFrame(device) {
 function card(device) {
   const { state, trend, link, update: updateFrame } = cardFrame(device);
   const meters = gauges().map(gauge);
-  const plain = numbers().map((figure) => ({ figure, value: h("dd") }));
+  // How busy it is comes first, and says more than how many programs that is.
+  const busy = figureOf("device", "utilization");
+  const plain = [busy, ...numbers().filter(({ section }) => section !== busy.section)].map((figure) => ({ figure, value: h("dd") }));
   const memory = bars();
   const where = h("span.dim");
   const problem = h("p.wrong");

@@ -1,21 +1,20 @@
 // One process: what it is, what it holds on each device, and its buffers, a page at a time.
 
 import { attr, h, keyed, put } from "./dom.js";
-import { fieldsOf, isBeside, read, show, showOf, sourceMeaning, tables, valueAt, whyUnknown } from "./figures.js";
+import { fieldsOf, figureOf, isBeside, read, roleOf, show, showOf, sourceMeaning, tables, valueAt, whyUnknown } from "./figures.js";
 import * as f from "./format.js";
 import { deviceLink, pages, panel, row, table } from "./pieces.js";
 import { change, href, route } from "./route.js";
 
 const PAGE = 100;
-/// What operations are sorted by.
-const DEVICE_TIME = "device_seconds";
+const timeOfOperation = (one) => roleOf("operation", "time", one);
 /// What a process has on a device, and what its agent says of each kind there.
 const heldFields = () => fieldsOf("held").filter((figure) => !figure.path.startsWith("exact") && !isBeside("held", figure));
 const agentFigures = () => tables.held.filter((figure) => figure.path?.startsWith("exact"));
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const heldColumns = () => heldFields().map((figure) => [figure.title, figure.unit.name === "text" ? "" : "n", figure.help]);
 const agentColumns = () => [["Device", "n"], ["Kind"], ...agentFigures().map((figure) => [capital(figure.title), "n", figure.help])];
-const operationColumns = () => tables.operation.flatMap((figure) => [[figure.title, figure.unit.name === "text" ? "" : "n", figure.help], ...(figure.path === DEVICE_TIME ? [["Share", "n", "Of the device time of all operations that are listed"]] : [])]);
+const operationColumns = () => tables.operation.flatMap((figure) => [[figure.title, figure.unit.name === "text" ? "" : "n", figure.help], ...(figure === figureOf("operation", "time") ? [["Share", "n", "Of the device time of all operations that are listed"]] : [])]);
 const BUFFERS = [["Bytes", "n", "Reserved on each device"], ["Kind"], ["Devices"], ["Label"], ["Requested", "n"], ["Banks", "n"], ["Address", "n"], ["Age", "n"], ["Source"]];
 
 export function make() {
@@ -49,8 +48,8 @@ export function make() {
     if (process) {
       for (const { figure, value } of facts) put(value, figure.path === tables.roles.process.started ? f.clock(timeOf(read(figure, process))) : showOf(figure, process));
       keyed(held.body, process.devices, (one) => one.id, heldRow);
-      const all = [...(process.operations ?? [])].sort((a, b) => (b[DEVICE_TIME] ?? -1) - (a[DEVICE_TIME] ?? -1) || b.launches - a.launches);
-      const time = f.sum(all.map((one) => one[DEVICE_TIME])).value;
+      const all = [...(process.operations ?? [])].sort((a, b) => (timeOfOperation(b) ?? -1) - (timeOfOperation(a) ?? -1) || b.launches - a.launches);
+      const time = f.sum(all.map(timeOfOperation)).value;
       keyed(operations.body, all.map((one) => ({ one, time })), ({ one }) => one.name, operationRow);
       operationPanel.hidden = !all.length;
       const counted = process.devices.flatMap((one) => tables.memory_kinds.filter(({ name }) => one.exact?.[name]).map((kind) => ({ one, kind })));
@@ -82,8 +81,9 @@ function heldRow(first) {
 function operationRow() {
   const { node, cells } = row(operationColumns());
   const update = ({ one, time }) => {
-    const share = time && one[DEVICE_TIME] !== null ? (one[DEVICE_TIME] / time) * 100 : null;
-    const texts = tables.operation.flatMap((figure) => [showOf(figure, one), ...(figure.path === DEVICE_TIME ? [f.percent(share)] : [])]);
+    const share = time && timeOfOperation(one) !== null ? (timeOfOperation(one) / time) * 100 : null;
+    const text = (figure) => (figure.unit.name === "seconds" ? f.seconds(read(figure, one)) : showOf(figure, one));
+    const texts = tables.operation.flatMap((figure) => [text(figure), ...(figure === figureOf("operation", "time") ? [f.percent(share)] : [])]);
     texts.forEach((text, n) => put(cells[n], text));
   };
   return { node, update };

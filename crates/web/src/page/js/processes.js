@@ -77,7 +77,7 @@ function rowsOf(snapshot, device = null) {
     const busy = held.map((one) => read(util, one)).filter((value) => value !== null);
     row.util = busy.length ? Math.max(...busy) : null;
     row.utilMark = row.util < 99.5 && (busy.length < held.length || held.some((one) => valueAt(one, util.lower_bound))) ? "≥ " : "";
-    row.isIdle = roleOf("process", "idle", process) >= tables.idle_seconds && row.total > 0;
+    row.isIdle = roleOf("process", "idle", process) >= tables.idle_after && row.total > 0;
     row.growth = growth(process);
     row.cpu = roleOf("process", "cpu", process);
     row.rss = roleOf("process", "memory", process);
