@@ -126,7 +126,8 @@ mod tests {
             kept.run(&[600, 300, 0]);
         }
         let now = monotonic();
-        let source = book::of_file(kept.writer.file());
+        let file = kept.writer.file().try_clone().unwrap();
+        let source = book::of_file(&file);
         let found = book::read(&source).unwrap();
         let recorded = activity::activity(&source, &found, now).unwrap().unwrap();
         let ratios: Vec<f64> = recorded.chips[..2].iter().map(|chip| chip.utilization(now).unwrap().ratio).collect();

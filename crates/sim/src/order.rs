@@ -15,7 +15,13 @@ pub(crate) enum WorkerOrder {
     /// Keep a book of memory and operations, as ttmon's agent does.
     Keep { operations: Vec<SimOperation> },
     /// Attach to a chip's region.
-    Attach { path: String, asic: u64, device: u32, is_remote: bool },
+    Attach {
+        path: String,
+        asic: u64,
+        device: u32,
+        #[serde(default)]
+        is_remote: bool,
+    },
     /// Have these amounts on the chip that was attached as number `region`.
     Set { region: usize, amounts: Amounts },
     /// Run operations up to now: how busy each chip is, in thousandths, in the order in which they were attached.
