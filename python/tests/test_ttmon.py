@@ -281,11 +281,12 @@ def why(query, *arguments):
     except ttmon.Error as error:
         return str(error)
 
-print(json.dumps([why(ttmon.memory), why(ttmon.process, 2**31 - 1), why(ttmon.process, os.getpid())]))
+print(json.dumps([why(ttmon.memory), why(ttmon.process, 2**31 - 1), why(ttmon.process, os.getpid()), why(ttmon.ops)]))
 """,
         )
         no_book = "this process keeps no book: nothing was allocated on a device since the agent was loaded"
-        self.assertEqual(told, [no_book, "there is no process 2147483647", no_book])
+        self.assertEqual(told[:3], [no_book, "there is no process 2147483647", no_book])
+        self.assertRegex(told[3], "^no operations of process [0-9]+ are recorded$")
 
     def test_the_version_is_the_wheels(self):
         ours = run("import ttmon\nprint(json.dumps(ttmon.__version__))")

@@ -73,6 +73,15 @@ def detailed(device: int | None = None) -> dict[str, Any]:
     return _agent.ask("ttmon_detailed", -1 if device is None else device)
 
 
+def ops(pid: int | None = None) -> dict[str, Any]:
+    """The operations that this process has launched, or another one: how often, and their time on the devices.
+
+    >>> [(op["name"], op["launches"], op["device_seconds"]) for op in ttmon.ops()["operations"]]
+    [('MatmulDeviceOperation', 1604, 0.7025)]
+    """
+    return _agent.ask("ttmon_ops", 0 if pid is None else pid)
+
+
 class label(contextlib.ContextDecorator):
     """Labels the buffers that this thread allocates, in a `with` block or in a function. The innermost label counts.
 

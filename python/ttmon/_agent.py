@@ -69,6 +69,7 @@ _QUERIES = {
     "ttmon_process": [ctypes.c_int32],
     "ttmon_system": [ctypes.c_int32],
     "ttmon_detailed": [ctypes.c_int32],
+    "ttmon_ops": [ctypes.c_int32],
 }
 
 

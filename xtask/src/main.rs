@@ -1,4 +1,4 @@
-//! `cargo xtask bench [smi|watch|top|fleet|book|serve|neighbours|web|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the same
+//! `cargo xtask bench [smi|watch|top|fleet|book|launches|serve|neighbours|web|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the same
 //! files; what watching costs, and the monitor, of one machine and of a thousand; what it costs a process to keep a book; `ttmon serve`
 //! beside a server as the proof of concept had it, and among clients that keep it busy; what its answers over HTTP cost; and a fleet that comes from a Prometheus.
 //!
@@ -28,6 +28,7 @@ fn main() -> anyhow::Result<()> {
         ["bench", "watch"] => bench::watch(),
         ["bench", "top", others @ ..] => top::run(others),
         ["bench", "book"] => book::run(),
+        ["bench", "launches"] => book::bench_launches(),
         ["bench", "fleet"] => fleet::run(),
         ["bench", "serve"] => serve::run(),
         ["bench", "neighbours"] => serve::neighbours(),
@@ -45,7 +46,7 @@ fn main() -> anyhow::Result<()> {
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
         _ => bail!(
-            "usage: cargo xtask bench [smi|watch|top|fleet|book|serve|neighbours|web|prometheus] | \
+            "usage: cargo xtask bench [smi|watch|top|fleet|book|launches|serve|neighbours|web|prometheus] | \
              soak --minutes N | review [--strict]"
         ),
     }

@@ -129,6 +129,9 @@ char *ttmon_system(int32_t device);
 // The same, and in each process its `book` with its live buffers, where it keeps one that may be read.
 char *ttmon_detailed(int32_t device);
 
+// The operations that a process has launched, and their time on the devices, as JSON. 0 for this process.
+char *ttmon_ops(int32_t pid);
+
 // Gives the answer of a query back. NULL is fine.
 // `text` must be NULL or the answer of a query, once.
 void ttmon_text_free(char *text);

@@ -215,6 +215,12 @@ pub extern "C" fn ttmon_detailed(device: i32) -> *mut c_char {
     answer(|| query::detailed(device))
 }
 
+/// The operations that a process has launched, and their time on the devices, as JSON. 0 for this process.
+#[unsafe(no_mangle)]
+pub extern "C" fn ttmon_ops(pid: i32) -> *mut c_char {
+    answer(|| query::operations(pid))
+}
+
 /// Gives the answer of a query back. NULL is fine.
 ///
 /// # Safety

@@ -3,7 +3,7 @@
 use crate::book::ProcessBook;
 use crate::switch::is_on;
 use ledger::book;
-use model::{Device, Fault, Host, Process, ProcessMemory, Snapshot, Timestamp};
+use model::{Device, Fault, Host, OperationList, Process, ProcessMemory, Snapshot, Timestamp};
 use serde::Serialize;
 use sources::{Options, Root, Sampler};
 use std::path::Path;
@@ -37,6 +37,20 @@ pub fn process(pid: i32) -> String {
 fn book_of(pid: u32) -> Result<Option<ProcessMemory>, String> {
     let found = sources::whole_book(pid)?;
     Ok(found.map(|(book, table)| sources::process_memory(&book, Some(&table))))
+}
+
+/// What this process, or any other one, has launched, and how long that took on the devices.
+pub fn operations(pid: i32) -> String {
+    let own = std::process::id();
+    let pid = if pid <= 0 { own } else { pid.unsigned_abs() };
+    let found = if pid == own { own_operations(pid) } else { sources::operations_in_book(pid) };
+    reply(found.and_then(|found| found.ok_or_else(|| format!("no operations of process {pid} are recorded"))))
+}
+
+fn own_operations(pid: u32) -> Result<Option<OperationList>, String> {
+    let Some(own) = ProcessBook::current() else { return Ok(None) };
+    let pages = |offset, into: &mut [u8]| Ok(own.read_at(offset, into));
+    sources::operation_list(pid, pages).map_err(|why| format!("the book of this process cannot be read: {why}"))
 }
 
 /// A device, or all, and who uses it.

@@ -7,6 +7,7 @@ use ledger::book;
 use ledger::poc::ClientAccount;
 use ledger::wire::Wanted;
 use model::{Bytes, Device, ExitRecord, Held, Process, Source, Timestamp, chip_with_number};
+use sources::ProcessActivity;
 use sources::WaitStatus;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs::File;
@@ -117,7 +118,12 @@ fn read_book(
             Some(sampled) => merge::impossible(held, sampled, devices).is_none(),
             None => merge::too_much(held, devices).is_none(),
         };
-        replace(exit, held_by_book(&book, devices).into_iter().filter(is_possible));
+        let activity = activity_in(file, &book);
+        replace(exit, held_by_book(&book, activity.as_ref(), devices).into_iter().filter(is_possible));
+        if let Some(activity) = activity {
+            exit.launches_total = Some(activity.programs);
+            exit.operations = activity.operations.into_iter().take(Process::OPERATIONS).collect();
+        }
         let live = book.chips.iter().flat_map(|chip| chip.counters.iter().map(|counter| counter.bytes));
         let lost = book.chips.iter().map(|chip| chip.left_bytes);
         exit.left = book.is_closed.then(|| Bytes(live.chain(lost).fold(0, u64::saturating_add)));
@@ -144,14 +150,20 @@ fn add_buffers(exit: &mut ExitRecord, largest: Option<BufferPage>) {
     exit.largest_buffers = largest.map(|mut page| page.listed()).unwrap_or_default();
 }
 
+/// What the process of a book did on its chips. What contradicts itself is left out.
+pub fn activity_in(file: &File, book: &book::Book) -> Option<ProcessActivity> {
+    ProcessActivity::of(book::of_file(file), book).ok().flatten()
+}
+
 /// What a book says of the chips that its numbers name.
-pub fn held_by_book(book: &book::Book, devices: &[Device]) -> Vec<Held> {
+pub fn held_by_book(book: &book::Book, activity: Option<&ProcessActivity>, devices: &[Device]) -> Vec<Held> {
     let memory = sources::process_memory(book, None);
-    let chips = book.chips.iter().zip(memory.chips);
-    let held = chips.filter_map(|(chip, memory)| {
+    let chips = book.chips.iter().zip(memory.chips).enumerate();
+    let held = chips.filter_map(|(place, (chip, memory))| {
         let id = chip_with_number(devices, chip.unique_id?)?;
         let (usage, exact) = (memory.kinds.usage(), Some(Box::new(memory.kinds)));
-        Some(Held { usage, source: Some(Source::Exact), exact, ..Held::new(id) })
+        let activity = activity.and_then(|activity| activity.chips.get(place).cloned()).unwrap_or_default();
+        Some(Held { usage, source: Some(Source::Exact), exact, activity, ..Held::new(id) })
     });
     held.collect()
 }

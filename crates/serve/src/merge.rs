@@ -27,6 +27,11 @@ pub fn overlay(snapshot: &mut Snapshot, process: &Process, all: Vec<Held>) {
     };
     let known = &mut snapshot.processes[at];
     known.agent = known.agent.take().or_else(|| process.agent.clone());
+    if known.operations.is_empty() {
+        known.operations.clone_from(&process.operations);
+        known.launches_total = known.launches_total.or(process.launches_total);
+        known.idle_seconds = known.idle_seconds.or(process.idle_seconds);
+    }
     let devices = &mut known.devices;
     for mut held in all {
         let place = devices.binary_search_by(|known| known.id.cmp(&held.id));

@@ -1,7 +1,7 @@
 //! What the service knew at one moment, for answers that take long: another thread makes them.
 
 use super::buffers::{self, BufferPage};
-use super::exits::held_by_book;
+use super::exits::{activity_in, held_by_book};
 use super::live_processes::{Key, KnownProcess};
 use super::merge;
 use ledger::book::BookError;
@@ -120,14 +120,18 @@ impl ServiceView {
             let Some(book) = book.filter(|book| !book.is_inexact) else { continue };
             let sampled = known.sampled.as_deref().unwrap_or_default();
             let mut all = Vec::new();
-            for held in held_by_book(&book, devices) {
+            let activity = known.book.as_ref().and_then(|file| activity_in(file, &book));
+            for held in held_by_book(&book, activity.as_ref(), devices) {
                 match merge::impossible(&held, sampled, devices) {
                     None => all.push(held),
                     Some(why) => memory.faults.add(key.0, known.identity.uid, why),
                 }
             }
             if !all.is_empty() {
-                let process = Process { agent: Some(book.producer.clone()), ..known.identity.process.clone() };
+                let mut process = Process { agent: Some(book.producer.clone()), ..known.identity.process.clone() };
+                if let Some(activity) = &activity {
+                    activity.add_to(&mut process, None);
+                }
                 memory.all.push((*key, process, all));
             }
         }

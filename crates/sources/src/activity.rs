@@ -2,7 +2,7 @@
 
 use ledger::book::activity::{self, ActivitySource, ChipActivity, Launches, NoRecords, NotKnown};
 use ledger::book::{Book, BookError};
-use model::{Activity, Operation, Process, UtilizationSource, UtilizationUnknown};
+use model::{Activity, Operation, OperationList, OperationSource, Process, UtilizationSource, UtilizationUnknown};
 use std::io;
 
 /// The activity of a process at one moment.
@@ -29,6 +29,23 @@ pub struct ProcessActivity {
 }
 
 const SECOND: f64 = 1e9;
+
+/// The operations of a process, from its book. `None` where its agent does not record them.
+pub fn operation_list(
+    pid: u32,
+    source: impl Fn(usize, &mut [u8]) -> io::Result<usize>,
+) -> Result<Option<OperationList>, BookError> {
+    let book = ledger::book::read(&source)?;
+    let activity = ProcessActivity::of(source, &book)?;
+    Ok(activity.map(|activity| OperationList {
+        pid,
+        source: OperationSource::Agent,
+        chips: Some(book.chips.iter().map(|chip| chip.device_id.into()).collect()),
+        launches: activity.programs,
+        complete: true,
+        operations: activity.operations,
+    }))
+}
 
 impl ProcessActivity {
     /// Copies it out of a book. `None` where its agent does not record any.
@@ -61,7 +78,7 @@ impl ProcessActivity {
     }
 
     /// Adds to a process what it did, with rates since an earlier reading of it.
-    pub(crate) fn add_to(&self, process: &mut Process, earlier: Option<&ProcessActivity>) {
+    pub fn add_to(&self, process: &mut Process, earlier: Option<&ProcessActivity>) {
         process.launches_total = Some(self.programs);
         process.idle_seconds = self.idle_seconds;
         process.operations = self.operations.iter().take(Process::OPERATIONS).cloned().collect();

@@ -48,7 +48,7 @@ mod telemetry;
 mod users;
 
 pub use about::{About, about, started_at};
-pub use activity::ProcessActivity;
+pub use activity::{ProcessActivity, operation_list};
 pub use dir::{Inject, Root};
 pub use identify::{Identity, WaitStatus, command_of, identify, open_book, reaped_status, user_name, wait_status};
 pub use inspector::{InspectorRefusal, launched_operations};

@@ -183,6 +183,27 @@ fn another_network_namespace_is_refused_with_the_command_that_works() {
 }
 
 #[test]
+fn only_the_inspector_is_asked_and_no_device_is_opened() {
+    let test = "only_the_inspector_is_asked_and_no_device_is_opened";
+    let Some(ttnn) = needs::wheel(test).filter(|_| needs::has(test, &["strace"])) else { return };
+    let (bench, address) = (Bench::new(&ttnn), free_address());
+    let program = bench.start(&[], &address, "Clone:1");
+    let log = bench.folder.path().join("trace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-s", "4096", "-e", "trace=%file,connect,ioctl", "-o"]).arg(&log).arg(TTMON);
+    assert_eq!(run(strace.args(["ops", &program.pid.to_string()])).code, Some(0));
+    let calls = std::fs::read_to_string(log).unwrap();
+    let connects: Vec<&str> = calls.lines().filter(|line| line.contains("connect(")).collect();
+    let port = address.strip_prefix("localhost:").unwrap();
+    assert!(matches!(connects[..], [one] if one.contains(&format!("htons({port})"))), "{connects:?}");
+    for call in calls.lines() {
+        assert!(!call.contains("/dev/tenstorrent"), "opens a device: {call}");
+        let writes = ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"].iter().any(|flag| call.contains(flag));
+        assert!(!writes, "opens a file for writing: {call}");
+    }
+}
+
+#[test]
 fn what_is_no_process_or_none_with_tt_metal_is_refused() {
     let run = ops(u32::MAX, &[]);
     assert_eq!((run.code, run.err.as_str()), (Some(6), "error: there is no process 4294967295\n"));
@@ -197,4 +218,5 @@ fn what_is_no_process_or_none_with_tt_metal_is_refused() {
     assert_eq!(ttmon(&["ops", "x"]).code, Some(2));
     assert_eq!(ttmon(&["ops", "1", "--sim"]).code, Some(2));
     assert_eq!(ttmon(&["ops", "1", "--host", "a"]).code, Some(2));
+    assert_eq!(ttmon(&["ops", "1", "--root", "/does/not/exist"]).code, Some(2));
 }

@@ -13,6 +13,9 @@ pub fn of_process(args: &MachineArgs, pid: u32, address: Option<&str>) -> anyhow
 
 /// Asks the Inspector of tt-metal in a process of this machine, at its own address or at the one that is given.
 fn from_inspector(args: &MachineArgs, pid: u32, address: Option<&str>) -> anyhow::Result<OperationList> {
+    if let Some(folder) = args.root.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(Failure::error(Exit::Usage, format!("--root {} is not a folder", folder.display())));
+    }
     let root = args.root.as_deref().map_or_else(Root::machine, Root::under);
     launched_operations(&root, pid, address).map_err(|refusal| Failure::error(exit_of(&refusal), refusal.to_string()))
 }

@@ -1,12 +1,13 @@
 //! Measures what an event costs that is entered in a book, beside the other ways to report it, and what copying a book costs.
 //!
-//! In reading order: `events` is the cost of one event, `inside` the cost inside ttnn, `keeper` a book to write to, `asked` a
+//! In reading order: `events` is the cost of one event, `inside` the cost inside ttnn, `operations` that of a launch, `keeper` a book to write to, `asked` a
 //! process that is asked line by line.
 
 mod asked;
 mod events;
 mod inside;
 pub mod keeper;
+mod operations;
 
 use crate::counting;
 use anyhow::{Context, bail};
@@ -40,7 +41,23 @@ pub fn run() -> anyhow::Result<()> {
     readers()?;
     let Some(ttnn) = std::env::var_os("TTMON_TTNN") else { return Ok(()) };
     println!("\ninside ttnn: an allocation and its release in DRAM on a mock n150, one page of 2048 bytes");
-    inside(&programs, Path::new(&ttnn))
+    inside(&programs, Path::new(&ttnn))?;
+    launches(&programs)
+}
+
+/// `xtask bench launches`: what a launch costs, and a record.
+pub fn bench_launches() -> anyhow::Result<()> {
+    launches(&build()?)
+}
+
+fn launches(programs: &Path) -> anyhow::Result<()> {
+    println!("\nlaunches");
+    operations::alone()?;
+    let (Some(ttnn), Some(python)) = (std::env::var_os("TTMON_TTNN"), std::env::var_os("TTMON_TTNN_PYTHON")) else {
+        return Ok(());
+    };
+    println!("\ninside ttnn: add on a mock n150, again and again");
+    operations::inside(programs, Path::new(&ttnn), Path::new(&python))
 }
 
 /// The folder of what was built.

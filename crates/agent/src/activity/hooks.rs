@@ -136,7 +136,12 @@ in_front_of!(
     "_ZN2tt38NotifyProgramRealtimeProfilerActivatedEN4ttsl10StrongTypeIiNS_8tt_metal12ContextIdTagEEEj",
     fn activated_in_context(context: i32, chip: u32),
     (),
-    |(), _: &()| profiler::activated(chip)
+    // Registering is for the first context.
+    |(), _: &()| {
+        if context == 0 {
+            profiler::activated(chip);
+        }
+    }
 );
 
 in_front_of!(
@@ -152,7 +157,11 @@ in_front_of!(
     "_ZN2tt40NotifyProgramRealtimeProfilerDeactivatedEN4ttsl10StrongTypeIiNS_8tt_metal12ContextIdTagEEEj",
     fn deactivated_in_context(context: i32, chip: u32),
     (),
-    |(), _: &()| profiler::deactivated(chip)
+    |(), _: &()| {
+        if context == 0 {
+            profiler::deactivated(chip);
+        }
+    }
 );
 
 thread_local! {
@@ -254,15 +263,20 @@ fn held_back(ns: u64) {
     }
 }
 
-/// The counter's rate is learnt from the clock.
+/// The counter's rate is learnt from the clock, since activity began.
 #[cold]
 fn held_back_for(cycles: u64) {
-    let (first_cycles, first_time) = *FIRST.get_or_init(|| (self::cycles(), monotonic()));
+    let (first_cycles, first_time) = calibrate();
     let (passed, time) = (self::cycles().wrapping_sub(first_cycles), monotonic().saturating_sub(first_time));
-    // Until a millisecond has passed, a counter of 2 GHz is assumed.
-    let ns =
-        if time > 1_000_000 && passed > 0 { cycles as f64 * time as f64 / passed as f64 } else { cycles as f64 / 2.0 };
-    held_back(ns as u64);
+    // A call that was held back ended just now: time has passed.
+    if passed > 0 {
+        held_back((cycles as f64 * time as f64 / passed as f64) as u64);
+    }
+}
+
+/// The counter and the clock when activity began.
+pub fn calibrate() -> (u64, u64) {
+    *FIRST.get_or_init(|| (cycles(), monotonic()))
 }
 
 static FIRST: std::sync::OnceLock<(u64, u64)> = std::sync::OnceLock::new();

@@ -10,6 +10,8 @@ pub struct Guard(());
 impl Guard {
     /// Looks for the runtime that tt-metal uses.
     pub fn find() -> Option<Guard> {
+        // It stays in the library as long as it is used.
+        std::hint::black_box(BUILT);
         let personality = library::find(c"__gxx_personality_v0")?;
         let begin_catch = library::find(c"__cxa_begin_catch")?;
         let end_catch = library::find(c"__cxa_end_catch")?;
@@ -50,6 +52,5 @@ unsafe extern "C" {
 }
 
 /// Names the compiler of `guard.cpp` in the library: `strings libttmon_agent.so | grep 'C++ object'`.
-#[used]
 static BUILT: &str =
     concat!("\0ttmon-agent ", env!("CARGO_PKG_VERSION"), ", C++ object compiled by ", env!("TTMON_CXX"), "\0");

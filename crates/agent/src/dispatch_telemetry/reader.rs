@@ -1,7 +1,7 @@
 //! The thread that reads: one per process, twice a second, while there is a device to read from.
 
 use super::functions::{Addresses, DispatchFunctions};
-use super::watched::{Visit, Watched};
+use super::watched::{Visit, Watched, WatchedChip};
 use crate::book::ProcessBook;
 use ledger::book::CHIPS;
 use ledger::book::activity::{ActivitySource, DispatchSample, NoRecords, monotonic};
@@ -107,7 +107,7 @@ struct ChipReader {
     /// Looks in a row at which the counters changed during every read.
     torn: u32,
     /// Since the device was opened.
-    totals: Totals,
+    totals: DispatchTotals,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -117,11 +117,21 @@ struct QueueReader {
     last: Option<TelemetrySample>,
 }
 
-#[derive(Default, Clone, Copy)]
-struct Totals {
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct DispatchTotals {
     busy: u64,
     ticks: u64,
     programs: u64,
+}
+
+/// From one sample to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Advance {
+    /// The totals of the first sample.
+    before: DispatchTotals,
+    /// Its time, and that of the second one.
+    from: u64,
+    now: u64,
 }
 
 /// Why a look has no result.
@@ -166,9 +176,9 @@ impl ChipReader {
                 || _ = ProcessBook::current().map(|book| book.write(|writer| publish(writer, visit.chip.chip)));
             watched.while_open(visit, publish);
         };
-        match self.sample(visit, read) {
+        match self.sample(&visit.chip, read, monotonic) {
             Ok(None) | Err(Miss::Closing) => {}
-            Ok(Some((before, from, now))) => {
+            Ok(Some(Advance { before, from, now })) => {
                 let begins = !self.is_recording;
                 (self.torn, self.is_recording) = (0, true);
                 let totals = self.totals;
@@ -190,21 +200,21 @@ impl ChipReader {
         }
     }
 
-    /// Takes a sample of all queues, and adds what happened since the one before. Answers with the totals up to that, and with both
-    /// times; with nothing at the first sample.
+    /// Takes a sample of all queues, and adds what happened since the one before. `None` at the first sample.
     fn sample(
         &mut self,
-        visit: &Visit,
+        chip: &WatchedChip,
         mut read: impl FnMut(CoreAt, u64, &mut [u8]) -> Result<(), Miss>,
-    ) -> Result<Option<(Totals, u64, u64)>, Miss> {
+        mut clock: impl FnMut() -> u64,
+    ) -> Result<Option<Advance>, Miss> {
         let mut queues = self.queues;
-        for ((queue, cores), addresses) in queues.iter_mut().zip(visit.chip.queues).zip(&visit.chip.addresses) {
+        for ((queue, cores), addresses) in queues.iter_mut().zip(chip.queues).zip(&chip.addresses) {
             let Some(cores) = cores else { continue };
             let address = match queue.address {
                 Some(address) => address,
                 None => *queue.address.insert(find(cores, addresses, &mut read)?),
             };
-            let sample = TelemetrySample::read(|at, into| read(cores.dispatch, address + at, into), monotonic)?;
+            let sample = TelemetrySample::read(|at, into| read(cores.dispatch, address + at, into), &mut clock)?;
             queue.last = Some(sample);
         }
         // All of them could be read.
@@ -226,12 +236,12 @@ impl ChipReader {
             self.totals.busy += window.busy_ticks();
             self.totals.ticks += window.ticks;
             self.totals.programs += programs;
-            (totals, from, now)
+            Advance { before: totals, from, now }
         }))
     }
 }
 
-impl Totals {
+impl DispatchTotals {
     fn at(self, time: u64) -> DispatchSample {
         DispatchSample { busy_ticks: self.busy, tick: self.ticks, time, programs: self.programs }
     }
@@ -269,5 +279,112 @@ fn reason(miss: Miss) -> NoRecords {
         Miss::Unknown(Unknown::SlowDispatch) => NoRecords::SlowDispatch,
         Miss::Unknown(Unknown::NoSignature | Unknown::Version(_) | Unknown::Control) => NoRecords::NoTelemetry,
         Miss::Unknown(Unknown::Backwards | Unknown::Jumped | Unknown::Short) | Miss::Closing => NoRecords::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::NonNull;
+
+    const MS: u64 = 1_000_000;
+
+    /// Two queues, of which the first has a dispatch core at (2, 0), the second at (2, 1).
+    fn chip(queues: usize) -> WatchedChip {
+        let cores = |y| QueueCores { prefetch: CoreAt { x: 1, y }, dispatch: CoreAt { x: 2, y } };
+        let cores = [Some(cores(0)), Some(cores(1)), None];
+        WatchedChip {
+            device_id: 0,
+            chip: 0,
+            cluster: NonNull::dangling(),
+            // The second queue has a block of its own; before it there is something else.
+            addresses: [[Some(0x100), None, None, None], [Some(0x700), Some(0x300), Some(0x200), None], [None; 4]],
+            queues: std::array::from_fn(|i| cores[i].filter(|_| i < queues)),
+        }
+    }
+
+    /// What a dispatch core counts.
+    #[derive(Clone, Copy, Default)]
+    struct Counts {
+        programs: u32,
+        ticks: u64,
+        work: u64,
+    }
+
+    /// Reads from two queues. Answers also how many reads there were.
+    fn look(
+        reader: &mut ChipReader,
+        queues: &[Counts],
+        at: u64,
+        torn: Option<u16>,
+    ) -> (Result<Option<Advance>, Miss>, u64) {
+        let mut reads = 0;
+        let read = |core: CoreAt, address: u64, into: &mut [u8]| {
+            reads += 1;
+            let mut block = [0u8; 64];
+            let base = [0x100, 0x200][usize::from(core.y)];
+            if (base..base + 64).contains(&address) {
+                let Counts { programs, ticks, work } = queues[usize::from(core.y)];
+                block[0] = 1;
+                block[4..8].copy_from_slice(if core.x == 1 { b"FERP" } else { b"PSID" });
+                block[16..20].copy_from_slice(&programs.to_le_bytes());
+                block[24..32].copy_from_slice(&ticks.to_le_bytes());
+                let work = if torn == Some(core.y) { reads } else { work };
+                block[40..48].copy_from_slice(&work.to_le_bytes());
+                let from = (address - base) as usize;
+                into.copy_from_slice(&block[from..from + into.len()]);
+            }
+            Ok(())
+        };
+        let result = reader.sample(&chip(queues.len()), read, || at);
+        (result, reads)
+    }
+
+    /// From the beginning.
+    fn advance(from: u64, now: u64) -> Option<Advance> {
+        Some(Advance { before: DispatchTotals::default(), from, now })
+    }
+
+    #[test]
+    fn of_two_queues_the_busier_one_counts_and_the_programs_of_both() {
+        let mut reader = ChipReader::default();
+        let counts = |programs, ticks, work| Counts { programs, ticks, work };
+        let first = [counts(u32::MAX, 1_000, 100), counts(5, 1_000, 0)];
+        // Heads of both queues; for the second one also at the two addresses before.
+        assert_eq!(look(&mut reader, &first, 0, None), (Ok(None), 2 + 3 + 2 + 2 + 3));
+        let second = [counts(1, 2_000, 300), counts(6, 2_010, 700)];
+        let (result, reads) = look(&mut reader, &second, 500 * MS, None);
+        assert_eq!((result, reads), (Ok(advance(0, 500 * MS)), 6));
+        assert_eq!(reader.totals, DispatchTotals { busy: 700, ticks: 1_010, programs: 3 });
+    }
+
+    #[test]
+    fn a_look_that_fails_in_one_queue_loses_nothing_of_the_other() {
+        let mut reader = ChipReader::default();
+        let counts = |ticks, work| Counts { programs: 0, ticks, work };
+        assert_eq!(look(&mut reader, &[counts(0, 0), counts(0, 0)], 0, None).0, Ok(None));
+        let torn = look(&mut reader, &[counts(1_000, 800), counts(1_000, 0)], 500 * MS, Some(1)).0;
+        assert_eq!(torn, Err(Miss::Unknown(Unknown::Torn)));
+        let later = look(&mut reader, &[counts(2_000, 900), counts(2_000, 0)], 1_000 * MS, None).0;
+        assert_eq!(later, Ok(advance(0, 1_000 * MS)));
+        assert_eq!(reader.totals, DispatchTotals { busy: 900, ticks: 2_000, programs: 0 });
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_is_unknown_and_its_work_is_not_counted_later() {
+        let mut reader = ChipReader::default();
+        let mut at = |at, ticks, work| look(&mut reader, &[Counts { programs: 0, ticks, work }], at, None).0;
+        assert_eq!(at(0, 1_000, 10), Ok(None));
+        assert_eq!(at(500 * MS, 1_000, 10), Err(Miss::Unknown(Unknown::Still)));
+        assert_eq!(at(1_000 * MS, 900, 5), Err(Miss::Unknown(Unknown::Backwards)));
+        assert_eq!(at(1_500 * MS, 1_900, 505), Ok(advance(1_000 * MS, 1_500 * MS)));
+        assert_eq!(reader.totals, DispatchTotals { busy: 500, ticks: 1_000, programs: 0 });
+    }
+
+    #[test]
+    fn every_miss_has_a_reason() {
+        assert_eq!(reason(Miss::Threw), NoRecords::Refused);
+        assert_eq!(reason(Unknown::Still.into()), NoRecords::ClockStopped);
+        assert_eq!(reason(Unknown::Version(7).into()), NoRecords::NoTelemetry);
     }
 }

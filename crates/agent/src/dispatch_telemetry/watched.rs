@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// The devices of one process. Never freed: a forked child has its parent's, and leaves it alone.
 pub struct Watched {
     pid: u32,
-    slots: [Slot; CHIPS],
+    slots: [WatchedSlot; CHIPS],
     is_reading: AtomicBool,
     /// Threads that fork.
     forking: AtomicU32,
@@ -30,7 +30,7 @@ pub struct Watched {
     has_thread: AtomicBool,
 }
 
-struct Slot {
+struct WatchedSlot {
     /// The address of the device; 0 when there is none.
     device: AtomicUsize,
     cluster: AtomicUsize,
@@ -93,7 +93,7 @@ impl Watched {
     fn new() -> Watched {
         Watched {
             pid: std::process::id(),
-            slots: [const { Slot::new() }; CHIPS],
+            slots: [const { WatchedSlot::new() }; CHIPS],
             is_reading: AtomicBool::new(false),
             forking: AtomicU32::new(0),
             bell: AtomicU32::new(0),
@@ -123,7 +123,7 @@ impl Watched {
 
     /// Takes a device away. Nothing is read from it any more when this returns. Answers its number in the book.
     pub fn leave(&self, device: Object) -> Option<u8> {
-        let is_it = |slot: &&Slot| slot.device.load(SeqCst) == device.addr().get();
+        let is_it = |slot: &&WatchedSlot| slot.device.load(SeqCst) == device.addr().get();
         let slot = self.slots.iter().find(is_it)?;
         let chip = slot.chip.lock().unwrap_or_else(PoisonError::into_inner).map(|chip| chip.chip);
         self.leave_if(|other| ptr::eq(slot, other), None);
@@ -140,7 +140,7 @@ impl Watched {
         self.leave_if(|_| true, Some(limit));
     }
 
-    fn leave_if(&self, is_it: impl Fn(&Slot) -> bool, limit: Option<Duration>) {
+    fn leave_if(&self, is_it: impl Fn(&WatchedSlot) -> bool, limit: Option<Duration>) {
         let mut any = false;
         for slot in self.slots.iter().filter(|slot| slot.is_open() && is_it(slot)) {
             slot.device.store(0, SeqCst);
@@ -193,7 +193,7 @@ impl Watched {
     /// has begun to close, or the process is forking.
     pub fn while_open<T>(&self, visit: &Visit, what: impl FnOnce() -> T) -> Option<T> {
         let slot = self.slots.get(visit.slot)?;
-        let _reading = Reading::begin(&self.is_reading);
+        let _reading = ReadUnderWay::begin(&self.is_reading);
         let is_open = slot.is_to_be_read() && slot.generation.load(SeqCst) == visit.generation;
         (is_open && self.forking.load(SeqCst) == 0).then(what)
     }
@@ -224,7 +224,7 @@ impl Watched {
     }
 
     fn has_work(&self) -> bool {
-        self.slots.iter().any(Slot::is_to_be_read)
+        self.slots.iter().any(WatchedSlot::is_to_be_read)
     }
 
     /// The thread could not be started.
@@ -250,24 +250,24 @@ impl Watched {
 }
 
 /// Someone reads, as long as this lives.
-struct Reading<'a>(&'a AtomicBool);
+struct ReadUnderWay<'a>(&'a AtomicBool);
 
-impl Reading<'_> {
-    fn begin(is_reading: &AtomicBool) -> Reading<'_> {
+impl ReadUnderWay<'_> {
+    fn begin(is_reading: &AtomicBool) -> ReadUnderWay<'_> {
         is_reading.store(true, SeqCst);
-        Reading(is_reading)
+        ReadUnderWay(is_reading)
     }
 }
 
-impl Drop for Reading<'_> {
+impl Drop for ReadUnderWay<'_> {
     fn drop(&mut self) {
         self.0.store(false, SeqCst);
     }
 }
 
-impl Slot {
-    const fn new() -> Slot {
-        Slot {
+impl WatchedSlot {
+    const fn new() -> WatchedSlot {
+        WatchedSlot {
             device: AtomicUsize::new(0),
             cluster: AtomicUsize::new(0),
             generation: AtomicU64::new(0),
@@ -280,11 +280,11 @@ impl Slot {
     const CLAIMED: usize = 1;
 
     fn claim(&self) -> bool {
-        self.device.compare_exchange(0, Slot::CLAIMED, SeqCst, SeqCst).is_ok()
+        self.device.compare_exchange(0, WatchedSlot::CLAIMED, SeqCst, SeqCst).is_ok()
     }
 
     fn is_open(&self) -> bool {
-        self.device.load(SeqCst) > Slot::CLAIMED
+        self.device.load(SeqCst) > WatchedSlot::CLAIMED
     }
 
     fn is_to_be_read(&self) -> bool {

@@ -99,6 +99,7 @@ fn only_our_names_are_exported() {
         ttmon_label_push
         ttmon_memory
         ttmon_open
+        ttmon_ops
         ttmon_process
         ttmon_system
         ttmon_text_free

@@ -33,7 +33,7 @@ pub struct Head;
 
 /// The part of a dispatch core's block that has the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Work {
+pub struct CountedWork {
     /// Ticks of finished work.
     pub finished: u64,
     /// When the work that runs now began; 0 when there is none.
@@ -71,13 +71,13 @@ impl Head {
     }
 }
 
-impl Work {
+impl CountedWork {
     /// Where it is in a block.
     pub const OFFSET: u64 = 40;
 
     /// Decodes it.
-    pub fn decode(bytes: [u8; 16]) -> Result<Work, Unknown> {
-        Ok(Work { finished: counter(&bytes, 0)?, start: counter(&bytes, 8)? })
+    pub fn decode(bytes: [u8; 16]) -> Result<CountedWork, Unknown> {
+        Ok(CountedWork { finished: counter(&bytes, 0)?, start: counter(&bytes, 8)? })
     }
 
     /// All ticks of work up to now, finished or not.
@@ -232,9 +232,9 @@ mod tests {
     #[test]
     fn a_counter_of_all_ones_is_no_counter() {
         let mut bytes = [0; 16];
-        assert_eq!(Work::decode(bytes), Ok(Work { finished: 0, start: 0 }));
+        assert_eq!(CountedWork::decode(bytes), Ok(CountedWork { finished: 0, start: 0 }));
         bytes[8..].fill(0xFF);
-        assert_eq!(Work::decode(bytes), Err(Unknown::AllOnes));
+        assert_eq!(CountedWork::decode(bytes), Err(Unknown::AllOnes));
         assert_eq!(Now::decode([0xFF; 16]), Err(Unknown::AllOnes));
         let now = [3, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0];
         assert_eq!(Now::decode(now), Ok(Now { programs: 3, ticks: 0x0201 }));
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn running_work_counts_from_its_start() {
-        let until = |finished, start, now| Work { finished, start }.until(Now { programs: 0, ticks: now });
+        let until = |finished, start, now| CountedWork { finished, start }.until(Now { programs: 0, ticks: now });
         assert_eq!(until(500, 0, 9_000), 500);
         assert_eq!(until(500, 8_000, 9_000), 1_500);
         assert_eq!(until(500, 9_100, 9_000), 500, "the start was written after the time was read");
@@ -292,7 +292,7 @@ mod tests {
             let _ = Head::check(head, TelemetryCore::Dispatch);
             let _ = Head::check(head, TelemetryCore::Prefetch);
             let _ = Now::decode(work);
-            if let Ok(work) = Work::decode(work) {
+            if let Ok(work) = CountedWork::decode(work) {
                 let until = work.until(Now { programs: 0, ticks: now });
                 prop_assert!(until >= work.finished);
             }

@@ -7,7 +7,7 @@
 //! The result is limited to 0..1, and windows are at least 100 ms.
 
 use super::Unknown;
-use super::block::{Now, Work};
+use super::block::{CountedWork, Now};
 
 /// What was read at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,10 +54,10 @@ impl TelemetrySample {
     }
 }
 
-fn read_work<E: From<Unknown>>(read: &mut impl FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<Work, E> {
+fn read_work<E: From<Unknown>>(read: &mut impl FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<CountedWork, E> {
     let mut bytes = [0; 16];
-    read(Work::OFFSET, &mut bytes)?;
-    Ok(Work::decode(bytes)?)
+    read(CountedWork::OFFSET, &mut bytes)?;
+    Ok(CountedWork::decode(bytes)?)
 }
 
 /// What happened between two samples.

@@ -10,6 +10,7 @@
 
 mod capnp;
 mod client;
+pub mod decode;
 mod launches;
 mod owner;
 mod process;
@@ -25,13 +26,6 @@ use model::OperationList;
 use process::InspectedProcess;
 use schema::Schema;
 use std::time::{Duration, Instant};
-
-/// Decoders of foreign bytes, open to fuzzing.
-pub mod decode {
-    pub use super::launches::{chips, operations};
-    pub use super::owner::{settings, socket_of, tcp_sockets, unix_listener};
-    pub use super::schema::{Schema, parse as schema};
-}
 
 /// All of it takes no longer than this.
 pub const PATIENCE: Duration = Duration::from_secs(2);
@@ -143,7 +137,7 @@ pub enum InspectorRefusal {
     },
 }
 
-/// Asks the Inspector of a process, by default where its environment says that it listens. Takes [`PATIENCE`] at the most.
+/// Asks the Inspector of a process, by default where its environment says that it listens. Takes two seconds at the most.
 pub fn launched_operations(root: &Root, pid: u32, address: Option<&str>) -> Result<OperationList, InspectorRefusal> {
     let deadline = Instant::now() + PATIENCE;
     // Files of a process may block, and the file system of its schema too.

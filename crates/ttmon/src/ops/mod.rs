@@ -1,6 +1,7 @@
 //! `ttmon ops PID`: which operations a process has launched.
 
 mod table;
+mod tensors;
 
 use crate::json::json;
 use crate::screen::{Color, Output, OutputScreen};
@@ -15,7 +16,7 @@ use watch::operations;
 pub const AFTER_HELP: &str = "\
 Where ttmon's agent is in the process, its record is shown: every launch, with its time on the devices. Otherwise it \
 asks tt-metal's Inspector inside the process, which is on by default (localhost:50051). To answer, it locks its tables: \
-launches wait for some milliseconds. So ttmon asks once, when you ask, and never by itself. The Inspector says what was launched, \
+launches wait for some milliseconds, or some tens where tensors are recorded. So ttmon asks once, when you ask, and never by itself. The Inspector says what was launched, \
 not how long it took. It remembers the last 8192 launches: when there were more, counts have the mark ≥.
 
 Of several processes the first one gets the port; give the others one of their own with \

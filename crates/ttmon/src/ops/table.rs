@@ -1,5 +1,6 @@
 //! Operations as a table for people.
 
+use super::tensors;
 use model::{Operation, OperationList, OperationSource};
 use show::grid::{Cell, Column, lines};
 use show::style::{Style, Tone};
@@ -39,7 +40,7 @@ pub fn text(list: &OperationList, style: &Style) -> String {
         }
         cells.push(if operation.name.is_empty() { absent.into() } else { operation.name.clone() });
         if has_tensors {
-            cells.push(operation.tensors.clone().unwrap_or_else(|| absent.into()));
+            cells.push(operation.tensors.as_deref().map_or_else(|| absent.into(), tensors::short));
         }
         cells.into_iter().map(Cell::plain).collect()
     };
@@ -135,32 +136,38 @@ mod tests {
     #[test]
     fn launches_tensors_and_traces_have_columns_where_there_are_any() {
         let operations = vec![
-            operation("MatmulDeviceOperation", 8000, 2, &[1, 2, 3, 4, 5], Some("[0]: TensorSpec(Shape([32, 4096]))")),
+            operation(
+                "MatmulDeviceOperation",
+                8000,
+                2,
+                &[1, 2, 3, 4, 5],
+                Some("[0]: Spec(Shape([32, 4096]), of tomorrow)"),
+            ),
             operation("Soft\x1b[2Jmax", 192, 0, &[], None),
         ];
         check(
             &list(operations.clone(), false),
             true,
             expect![[r#"
-            Process 4711, from tt-metal's Inspector: ≥8192 launches of 2 operations, chips 0, 1
-            LAUNCHES CAPTURED TRACES   OPERATION             LAST TENSORS
-               ≥8000        2 1,2,3 +2 MatmulDeviceOperation [0]: TensorSpec(Shape([32, 409…
-                ≥192        0 –        Soft?[2Jmax           –
-            ≥ There were more launches: only the last ones are remembered.
-            CAPTURED is how often it was recorded into a trace; replays of traces are not counted.
-        "#]],
+                Process 4711, from tt-metal's Inspector: ≥8192 launches of 2 operations, chips 0, 1
+                LAUNCHES CAPTURED TRACES   OPERATION             LAST TENSORS
+                   ≥8000        2 1,2,3 +2 MatmulDeviceOperation [0]: Spec(Shape([32, 4096]), o…
+                    ≥192        0 –        Soft?[2Jmax           –
+                ≥ There were more launches: only the last ones are remembered.
+                CAPTURED is how often it was recorded into a trace; replays of traces are not counted.
+            "#]],
         );
         check(
             &list(operations, false),
             false,
             expect![[r#"
-            Process 4711, from tt-metal's Inspector: >8192 launches of 2 operations, chips 0, 1
-            LAUNCHES CAPTURED TRACES   OPERATION             LAST TENSORS
-               >8000        2 1,2,3 +2 MatmulDeviceOperation [0]: TensorSpec(Shape([32, 409~
-                >192        0 -        Soft?[2Jmax           -
-            > There were more launches: only the last ones are remembered.
-            CAPTURED is how often it was recorded into a trace; replays of traces are not counted.
-        "#]],
+                Process 4711, from tt-metal's Inspector: >8192 launches of 2 operations, chips 0, 1
+                LAUNCHES CAPTURED TRACES   OPERATION             LAST TENSORS
+                   >8000        2 1,2,3 +2 MatmulDeviceOperation [0]: Spec(Shape([32, 4096]), o~
+                    >192        0 -        Soft?[2Jmax           -
+                > There were more launches: only the last ones are remembered.
+                CAPTURED is how often it was recorded into a trace; replays of traces are not counted.
+            "#]],
         );
         check(
             &list(vec![operation("AddDeviceOperation", 1, 0, &[], None)], true),

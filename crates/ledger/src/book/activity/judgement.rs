@@ -137,10 +137,11 @@ impl ChipActivity {
         self.programs() == 0 || self.has_all_records() || self.is_finished(now)
     }
 
-    /// Whether the last record is that of the last launch, and no other one is missing.
+    /// Whether the last record is that of the last launch, and no other one is missing that was not dropped.
     fn has_all_records(&self) -> bool {
         let is_of_last_launch = self.launches.last_runtime_id == Some(self.last_runtime_id);
-        self.records >= self.programs() && is_of_last_launch && self.until > self.launches.last_launch
+        let records = self.records.saturating_add(self.dropped);
+        records >= self.programs() && is_of_last_launch && self.until > self.launches.last_launch
     }
 
     /// Whether all that was launched was waited for, long enough ago.
