@@ -2,8 +2,11 @@
 
 use crate::condition::Condition;
 use crate::subject::{Scope, Subject, only_device};
-use model::judgement::{AT_LIMIT, FULL, HOT, HYSTERESIS};
+use model::judgement::{AT_LIMIT, FULL, HOT, HYSTERESIS, IDLE_SECONDS};
 use model::{Device, DeviceId, ExitRecord, Held, Process, Selector, Severity, Snapshot};
+
+/// The built-in rule about processes that hold device memory and run nothing.
+pub const IDLE_HOLDER: &str = "idle-holder";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
@@ -104,9 +107,10 @@ fn above(figure: &str, part: f64) -> String {
 }
 
 /// Name, severity, condition, and the words for it. Thresholds are those of the judgement.
-fn table() -> [(&'static str, Severity, String, &'static str); 11] {
+fn table() -> [(&'static str, Severity, String, &'static str); 12] {
     use Severity::{Critical, Info, Warning};
     let trips = "increase(thermal_trips, 10m) > 0";
+    let idle = format!("process_idle >= {IDLE_SECONDS} and process_memory > 0");
     let link = "PCIe link runs slower or narrower than slot and card support";
     [
         ("lost", Critical, "state == lost".into(), "disappeared from the bus"),
@@ -120,6 +124,7 @@ fn table() -> [(&'static str, Severity, String, &'static str); 11] {
         ("memory-full", Warning, above("dram", FULL), "DRAM is almost full"),
         ("leak-after-exit", Warning, "stale > 0 for 1m".into(), "memory still attributed to exited processes"),
         ("left-at-exit", Info, "left_at_exit > 0".into(), "exited without freeing its device memory"),
+        (IDLE_HOLDER, Info, idle, "holds device memory and runs nothing"),
         ("degraded-link", Warning, "link_degraded for 1m".into(), link),
     ]
 }
@@ -140,7 +145,8 @@ mod tests {
     use crate::subject::Subject;
     use model::figure::Figure;
     use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
-    use model::{Bytes, Celsius, DeviceId, Judgement, Watts};
+    use model::judgement::is_idle_holder;
+    use model::{Bytes, Celsius, DeviceId, Judgement, Usage, Watts};
 
     #[test]
     fn the_built_in_rules_are_written_as_people_would() {
@@ -174,6 +180,19 @@ mod tests {
         }
         let about_power = rules.iter().filter(|rule| rule.condition.to_string().contains("power"));
         assert!(about_power.map(|rule| rule.severity).eq([Severity::Info]), "full power is normal load");
+    }
+
+    #[test]
+    fn an_idle_process_is_reported_once_whatever_it_holds_and_only_where_its_agent_says_so() {
+        let rule = built_in().into_iter().find(|rule| rule.name == IDLE_HOLDER).unwrap();
+        assert_eq!(rule.scope(), Scope::Process, "once, not for each device");
+        for (idle, bytes) in [(None, 9), (Some(0.0), 9), (Some(599.9), 9), (Some(600.0), 9), (Some(9e3), 0)] {
+            let held = |n| Held { usage: Usage::measured(bytes, 0, 0, 0, 0), ..Held::new(DeviceId::Local(n)) };
+            let process = Process { idle_seconds: idle, devices: vec![held(0), held(1)], ..Process::new(7) };
+            let subject = Subject { process: Some(&process), ..Subject::default() };
+            let holds = rule.condition.when.holds(&|compare| compare.value_of(&subject));
+            assert_eq!(holds, is_idle_holder(&process), "{idle:?} {bytes}");
+        }
     }
 
     #[test]

@@ -237,7 +237,8 @@ fn prometheus_fires_at_the_same_moments() {
         }
     }
     // A rule that never fires proves nothing.
-    for rule in rules.iter().filter(|rule| rule.name != "left-at-exit") {
+    // These two compare what is not a metric.
+    for rule in rules.iter().filter(|rule| !["left-at-exit", alerts::IDLE_HOLDER].contains(&rule.name.as_str())) {
         assert!(changes.contains_key(&rule.alertname()), "{} never fires: {changes:?}", rule.name);
     }
     eprintln!("{firing} alerts at {} moments, begun as in {changes:?}", 4 * STEPS);

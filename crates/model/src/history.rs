@@ -137,6 +137,12 @@ impl History {
         self.times.get(place).copied()
     }
 
+    /// Whether a field is known of any device at any moment.
+    pub fn knows(&self, field: Field<Device>) -> bool {
+        let place = self.fields.iter().position(|kept| *kept == field);
+        place.is_some_and(|place| self.devices.values().any(|columns| matches!(columns.get(place), Some(Some(_)))))
+    }
+
     /// One field of one device, whatever number it had. What history does not keep is a gap everywhere.
     pub fn series(&self, device: &Device, field: Field<Device>) -> Series<'_> {
         let place = self.fields.iter().position(|kept| *kept == field);

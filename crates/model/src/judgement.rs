@@ -4,7 +4,7 @@
 //! normal load.
 
 use crate::figure::{Field, Figure, Judge};
-use crate::{Device, State};
+use crate::{Device, Process, State};
 
 /// From this part of its limit on, a temperature is warm.
 pub const WARM: f64 = 0.85;
@@ -18,6 +18,9 @@ pub const FULL: f64 = 0.95;
 pub const AT_LIMIT: f64 = 0.98;
 /// What was too much stays so until it is below this part of the threshold: it does not come and go with noise.
 pub const HYSTERESIS: f64 = 0.95;
+
+/// A process that holds device memory and has run nothing for so many seconds is idle: it keeps others from the device.
+pub const IDLE_SECONDS: f64 = 600.0;
 
 named! {
     /// What a value means.
@@ -115,11 +118,17 @@ pub fn of_device(device: &Device) -> Judgement {
     figures.chain([device.state.judge()]).max().unwrap_or(Judgement::Normal)
 }
 
+/// Whether a process holds device memory and has run nothing for long. Only its agent knows: without one it is never said.
+pub fn is_idle_holder(process: &Process) -> bool {
+    let holds = process.usage().total().is_some_and(|bytes| bytes.0 > 0);
+    holds && process.idle_seconds.is_some_and(|idle| idle >= IDLE_SECONDS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
-    use crate::{Bytes, Celsius, DeviceId, Watts};
+    use crate::{Bytes, Celsius, DeviceId, Held, Usage, Watts};
 
     fn device() -> Device {
         Device::new(DeviceId::Local(0))
@@ -152,6 +161,16 @@ mod tests {
             DRAM_USED.judge(&device).map(|judgement| DRAM_USED.judge.word(judgement))
         };
         assert_eq!([79, 80, 94, 95].map(at), ["free", "tight", "tight", "full"].map(Some));
+    }
+
+    #[test]
+    fn a_process_that_holds_memory_and_runs_nothing_is_idle_only_where_its_agent_says_so() {
+        let mut process = Process { idle_seconds: Some(600.0), ..Process::new(7) };
+        assert!(!is_idle_holder(&process), "it holds nothing");
+        process.devices.push(Held { usage: Usage::measured(0, 1, 0, 0, 0), ..Held::new(DeviceId::Local(0)) });
+        assert!(is_idle_holder(&process));
+        assert!(!is_idle_holder(&Process { idle_seconds: Some(599.0), ..process.clone() }));
+        assert!(!is_idle_holder(&Process { idle_seconds: None, ..process }));
     }
 
     #[test]

@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn time_that_was_not_measured_is_null() {
         let text = serde_json::to_string(&list(vec![operation("add", 5, 9, None)])).unwrap();
-        expect_test::expect![[r#"{"pid":7,"source":"inspector","chips":null,"launches":9,"complete":true,"operations":[{"name":"add","launches":5,"device_time_seconds":null,"longest_seconds":null,"last_seconds":null,"captured":0,"traces":[],"tensors":null,"last_id":9}]}"#]]
+        expect_test::expect![[r#"{"pid":7,"source":"inspector","chips":null,"launches":9,"complete":true,"operations":[{"name":"add","launches":5,"runs":null,"device_seconds":null,"longest_seconds":null,"age_seconds":null,"launches_per_second":null,"in_flight":false,"last_id":9}]}"#]]
         .assert_eq(&text);
     }
 }

@@ -178,6 +178,11 @@ impl Process {
     pub fn new(pid: u32) -> Process {
         Process { pid, ..Process::default() }
     }
+
+    /// What it uses on all its chips.
+    pub fn usage(&self) -> Usage {
+        self.devices.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage))
+    }
 }
 
 impl Held {

@@ -7,6 +7,7 @@
 #![allow(missing_docs)]
 #![cfg_attr(any(test, feature = "examples"), allow(clippy::unwrap_used))]
 
+pub mod activity;
 #[cfg(any(test, feature = "examples"))]
 pub mod example;
 pub mod figures;

@@ -1,5 +1,6 @@
 //! Text in columns. Strings from processes may hold anything; nothing they hold reaches a terminal unharmed.
 
+use model::DeviceId;
 pub use model::text::{clean, nearest};
 use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -17,6 +18,23 @@ pub fn signal(number: i32) -> String {
 /// `1 process`, `2 processes`
 pub fn count(n: u64, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
+/// Devices in short: `0-3`, `0,2`.
+pub fn in_short(ids: &[&DeviceId]) -> String {
+    let mut ids = ids.to_vec();
+    ids.sort();
+    let mut parts: Vec<String> = Vec::new();
+    let mut rest = &ids[..];
+    while let [first, ..] = rest {
+        // Remote chips have numbers of others; they are never part of a run.
+        let follows = |n: usize| first.index().is_some_and(|i| rest[n].index() == i.checked_add(n as u32));
+        let run = (1..rest.len()).take_while(|&n| follows(n)).count() + 1;
+        let run = if run > 2 { run } else { 1 };
+        parts.push(if run > 2 { format!("{first}-{}", rest[run - 1]) } else { first.to_string() });
+        rest = &rest[run..];
+    }
+    parts.join(",")
 }
 
 pub fn width(text: &str) -> usize {
@@ -79,6 +97,19 @@ mod tests {
         assert_eq!(fit("日本語", 5, Align::Left, '…'), "日本…");
         assert_eq!(fit("日本語", 4, Align::Left, '…'), "日… ");
         assert_eq!(fit("x", 0, Align::Left, '…'), "");
+    }
+
+    #[test]
+    fn devices_are_listed_in_short() {
+        let short = |ids: &[DeviceId]| in_short(&ids.iter().collect::<Vec<_>>());
+        let local = DeviceId::Local;
+        assert_eq!(short(&[]), "");
+        assert_eq!(short(&[local(0), local(2)]), "0,2");
+        assert_eq!(short(&[local(1), local(0)]), "0,1");
+        assert_eq!(short(&[local(0), local(1), local(2), local(3), local(7)]), "0-3,7");
+        assert_eq!(short(&[local(2), DeviceId::Remote(2)]), "2,2R");
+        assert_eq!(short(&(0..32).map(local).collect::<Vec<_>>()), "0-31");
+        assert_eq!(short(&[local(u32::MAX - 1), local(u32::MAX)]), "4294967294,4294967295");
     }
 
     proptest::proptest! {

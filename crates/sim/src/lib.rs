@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod agent;
 mod child;
 mod counted;
 mod device;

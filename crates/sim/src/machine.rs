@@ -28,6 +28,8 @@ pub struct SimMachine {
     seed: u64,
     elapsed: Duration,
     ticks: u64,
+    /// Whether workloads run with ttmon's agent.
+    agent: bool,
     counting: Counting,
     counted: Counted,
     troubles: Arc<InjectedFaults>,
@@ -49,6 +51,7 @@ impl SimMachine {
             seed: spec.seed,
             elapsed: Duration::ZERO,
             ticks: 0,
+            agent: spec.agent,
             counting: spec.counting,
             counted: Counted::default(),
             troubles: Arc::default(),
@@ -99,7 +102,8 @@ impl SimMachine {
             path.parent().map(fs::create_dir_all).transpose()?;
             fs::write(path, [0; 4096])?;
         }
-        for job in plan::jobs(self.devices.len()) {
+        for mut job in plan::jobs(self.devices.len()) {
+            job.agent &= self.agent;
             let worker = Worker::start(program, self.folder.path(), job, &self.devices, self.seed)?;
             self.workers.push(worker);
         }

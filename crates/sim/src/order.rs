@@ -1,5 +1,6 @@
 //! What the machine orders its processes to do: one line of JSON each. Paths are from the machine's root, where the processes run.
 
+use crate::agent::SimOperation;
 use crate::region::Amounts;
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +12,20 @@ pub(crate) enum WorkerOrder {
     Open { path: String },
     /// Mark a device as in use.
     Lock { path: String },
-    /// Attach to a chip's book of memory.
-    Attach { path: String, asic: u64, device: u32 },
+    /// Keep a book of memory and operations, as ttmon's agent does.
+    Keep { operations: Vec<SimOperation> },
+    /// Attach to a chip's region.
+    Attach {
+        path: String,
+        asic: u64,
+        device: u32,
+        #[serde(default)]
+        is_remote: bool,
+    },
     /// Have these amounts on the chip that was attached as number `region`.
     Set { region: usize, amounts: Amounts },
+    /// Run operations up to now: how busy each chip is, in thousandths, in the order in which they were attached.
+    Run { busy: Vec<u16> },
     /// Close everything properly.
     Detach,
 }

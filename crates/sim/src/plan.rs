@@ -1,5 +1,6 @@
 //! Which processes work on which devices, and how much memory they use.
 
+use crate::agent::SimOperation;
 use crate::region::Amounts;
 use crate::wave::TICKS_PER_SECOND;
 use model::{Bytes, Capacity};
@@ -13,6 +14,8 @@ pub(crate) struct PlannedJob {
     pub libraries: &'static [&'static str],
     pub devices: Range<usize>,
     pub work: Work,
+    /// Whether it runs with ttmon's agent where that is wanted.
+    pub agent: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +39,7 @@ pub(crate) fn jobs(devices: usize) -> Vec<PlannedJob> {
         libraries: &[LIBTT_METAL, TTNNCPP],
         devices: 0..half,
         work: Work::Serving,
+        agent: true,
     };
     let train = PlannedJob {
         command: &["python3", "train_nanogpt.py", "--batch-size", "64"],
@@ -48,9 +52,34 @@ pub(crate) fn jobs(devices: usize) -> Vec<PlannedJob> {
         libraries: &[LIBTT_METAL],
         devices: half + 1..half + 2,
         work: Work::Measuring,
+        agent: false,
     };
     let jobs = [(1, serve), (3, train), (6, measure)];
     jobs.into_iter().filter(|(least, _)| devices >= *least).map(|(_, job)| job).collect()
+}
+
+/// What a job runs, again and again. The times are those of a device that has nothing else to do.
+pub(crate) fn operations(work: Work) -> Vec<SimOperation> {
+    let all: &[(&str, u64)] = match work {
+        Work::Serving => &[
+            ("LayerNormDeviceOperation", 240),
+            ("MatmulDeviceOperation", 2100),
+            ("SDPAOperation", 1300),
+            ("MatmulDeviceOperation", 1600),
+            ("BinaryNgDeviceOperation", 180),
+            ("AllGatherAsync", 520),
+        ],
+        Work::Training => &[
+            ("MatmulDeviceOperation", 3400),
+            ("SoftmaxDeviceOperation", 650),
+            ("MorehLayerNormBackwardGammaBetaGradOperation", 900),
+            ("MorehAdamOperation", 1500),
+        ],
+        Work::Measuring => &[("MatmulDeviceOperation", 5000)],
+    };
+    all.iter()
+        .map(|(name, microseconds)| SimOperation { name: (*name).to_owned(), microseconds: *microseconds })
+        .collect()
 }
 
 /// What a job has on a chip of this size, after so many ticks, at this load.

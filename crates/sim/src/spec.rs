@@ -12,6 +12,8 @@ pub struct Spec {
     pub(crate) events: Vec<ScriptedFault>,
     pub(crate) seed: u64,
     pub(crate) idle: bool,
+    /// Whether workloads run with ttmon's agent.
+    pub(crate) agent: bool,
     pub(crate) counting: Counting,
 }
 
@@ -80,7 +82,7 @@ impl Spec {
 impl Default for Spec {
     fn default() -> Spec {
         let boards = Boards::Alike(BoardKind::P150a, 4);
-        Spec { boards, events: Vec::new(), seed: 0, idle: false, counting: Counting::default() }
+        Spec { boards, events: Vec::new(), seed: 0, idle: false, agent: false, counting: Counting::default() }
     }
 }
 
@@ -126,8 +128,9 @@ const WORDS: [(FaultKind, &str); 6] = [
 type Switch = fn(&mut Spec) -> &mut bool;
 
 /// Words that switch something on.
-const SWITCHES: [(&str, Switch); 5] = [
+const SWITCHES: [(&str, Switch); 6] = [
     ("idle", |spec| &mut spec.idle),
+    ("agent", |spec| &mut spec.agent),
     ("fdinfo", |spec| &mut spec.counting.fdinfo),
     ("processes", |spec| &mut spec.counting.processes),
     ("memory", |spec| &mut spec.counting.memory),

@@ -50,7 +50,15 @@ impl Worker {
 
     /// Lets it allocate and free. One that does not answer is as good as dead.
     pub fn work(&mut self, devices: &[SimDevice], seed: u64, ticks: u64) {
-        let orders = self.allocations(devices, seed, ticks);
+        let mut orders = self.allocations(devices, seed, ticks);
+        if self.job.agent {
+            // Nothing runs on a chip that does not answer.
+            let load = |region: &WorkerMemory| match devices[region.device].state {
+                SimState::Answering => (wave::load(seed, region.wave, ticks) * 1000.0) as u16,
+                _ => 0,
+            };
+            orders.push(WorkerOrder::Run { busy: self.regions.iter().map(load).collect() });
+        }
         self.child.take_if(|child| child.is_gone() || child.tell(&orders).is_err());
     }
 
@@ -69,6 +77,9 @@ impl Worker {
     fn opening(&mut self, devices: &[SimDevice]) -> Vec<WorkerOrder> {
         let library = |path: &&str| WorkerOrder::Lib { path: (*path).to_owned() };
         let mut orders: Vec<WorkerOrder> = self.job.libraries.iter().map(library).collect();
+        if self.job.agent {
+            orders.push(WorkerOrder::Keep { operations: plan::operations(self.job.work) });
+        }
         let held = in_bus_order(devices).into_iter().filter(|i| self.job.devices.contains(i));
         let held: Vec<(usize, &Chip)> = held.map(|i| (i, &devices[i].chip)).collect();
         for (_, chip) in &held {
@@ -79,7 +90,8 @@ impl Worker {
             for (device, chip) in &held {
                 let Some(asic) = chip.unique_ids().get(place).copied() else { continue };
                 let path = format!("dev/shm/tt_device_{asic}_memory");
-                orders.push(WorkerOrder::Attach { path, asic, device: self.regions.len() as u32 });
+                let (number, is_remote) = (self.regions.len() as u32, place == REMOTE);
+                orders.push(WorkerOrder::Attach { path, asic, device: number, is_remote });
                 let wave = (device + place * devices.len()) as u64;
                 self.regions.push(WorkerMemory { device: *device, wave, amounts: Amounts::default() });
             }

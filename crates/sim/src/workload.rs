@@ -3,6 +3,7 @@
 //! It is the same program, started again with `TTMON_SIM_WORKLOAD`, and follows its parent's orders on standard input.
 //! When that ends, it ends: whatever happens to the parent, no process is left.
 
+use crate::agent::KeptBook;
 use crate::order::{DONE, WorkerOrder};
 use crate::region::AttachedRegion;
 use crate::umd_lock::UmdLock;
@@ -47,6 +48,7 @@ struct Workload<'a> {
     nodes: Vec<File>,
     locks: Vec<UmdLock>,
     regions: Vec<AttachedRegion>,
+    book: Option<KeptBook>,
 }
 
 impl Workload<'_> {
@@ -56,14 +58,19 @@ impl Workload<'_> {
             WorkerOrder::Lib { path } => self.libraries.push(ledger::hold(&File::open(path)?)?),
             WorkerOrder::Open { path } => self.nodes.extend([File::open(&path)?, File::open(&path)?]),
             WorkerOrder::Lock { path } => self.locks.push(UmdLock::take(Path::new(&path), pid)?),
-            WorkerOrder::Attach { path, asic, device } => {
+            WorkerOrder::Keep { operations } => self.book = Some(KeptBook::new(&operations)?),
+            WorkerOrder::Attach { path, asic, device, is_remote } => {
+                self.book.iter_mut().for_each(|book| book.open(device, asic, is_remote));
                 self.regions.push(AttachedRegion::attach(Path::new(&path), asic, device, pid, self.name)?);
             }
             WorkerOrder::Set { region, amounts } => {
+                self.book.iter().for_each(|book| book.set(region, amounts));
                 let region = self.regions.get_mut(region).ok_or_else(|| io::Error::other("no such region"))?;
                 region.set(amounts);
             }
+            WorkerOrder::Run { busy } => self.book.iter_mut().for_each(|book| book.run(&busy)),
             WorkerOrder::Detach => {
+                self.book.take().into_iter().for_each(KeptBook::close);
                 self.regions.drain(..).for_each(AttachedRegion::detach);
                 self.locks.drain(..).for_each(UmdLock::release);
                 self.nodes.clear();

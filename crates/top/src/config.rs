@@ -166,7 +166,7 @@ mod tests {
             # how much history the charts keep; takes effect on the next start
             history_seconds = 3600
             # the charts of the overview, in their order
-            charts = ["power", "asic_temp", "dram"]
+            charts = ["utilization", "power", "asic_temp", "dram"]
             # all devices in one chart, instead of the selected one
             overlaid = false
             # charts as areas instead of lines

@@ -7,7 +7,10 @@ use super::cursor::Cursor;
 use super::settings::TopSettings;
 use super::trails::Trails;
 use model::filter::{Filter, FilterContext};
-use model::{Bytes, DeviceId, Held, Process, Snapshot, Timestamp, Usage};
+use model::judgement::is_idle_holder;
+use model::{Bytes, DeviceId, Process, Snapshot, Timestamp, Usage};
+use show::activity::Utilization;
+use show::text::in_short;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -34,8 +37,10 @@ pub struct TableRow {
     pub devices: String,
     pub usage: Usage,
     pub source: Option<&'static str>,
-    /// Percent of what the busiest engine of its busiest device can do.
-    pub utilization: Option<f64>,
+    /// Of its busiest device.
+    pub utilization: Option<Utilization>,
+    /// Whether it holds memory and has run nothing for long.
+    pub is_idle: bool,
     /// Percent of the DRAM of the devices that it is on.
     pub share: Option<f64>,
     /// Bytes per minute.
@@ -52,7 +57,7 @@ pub struct ColumnWidths {
     /// Zero where nothing runs in a container.
     pub container: u16,
     pub source: u16,
-    /// Whether the driver counts for any process how busy it keeps a device.
+    /// Whether it is known of any process how busy it keeps a device.
     pub has_utilization: bool,
 }
 
@@ -170,7 +175,7 @@ impl TableRow {
 
     fn of(process: &Process, snapshot: &Snapshot, totals: &HashMap<&DeviceId, Bytes>, trails: &Trails) -> TableRow {
         let held = &process.devices;
-        let usage = held.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
+        let usage = process.usage();
         let mut sources: Vec<&'static str> = held.iter().filter_map(|held| held.source).map(|s| s.name()).collect();
         sources.dedup();
         let total: Option<Bytes> = held.iter().map(|held| totals.get(&held.id).copied()).sum();
@@ -178,32 +183,16 @@ impl TableRow {
         let age = process.started_at.map(|started| snapshot.taken_at.0.saturating_sub(started.0) as f64 / 1000.0);
         TableRow {
             pid: process.pid,
-            devices: devices(held),
+            devices: in_short(&held.iter().map(|held| &held.id).collect::<Vec<_>>()),
             usage,
             source: if sources.len() > 1 { Some("mixed") } else { sources.pop() },
-            utilization: held.iter().filter_map(|held| held.activity.utilization_percent).reduce(f64::max),
+            utilization: Utilization::of_busiest(held),
+            is_idle: is_idle_holder(process),
             share: share.map(|(used, total)| used.0 as f64 / total.0 as f64 * 100.0),
             growth: trails.growth(process.pid, snapshot.taken_at),
             age_seconds: age.filter(|age| *age >= 0.0),
         }
     }
-}
-
-/// The chips of a process in short.
-fn devices(held: &[Held]) -> String {
-    let mut ids: Vec<&DeviceId> = held.iter().map(|held| &held.id).collect();
-    ids.sort();
-    let mut parts: Vec<String> = Vec::new();
-    let mut rest = &ids[..];
-    while let [first, ..] = rest {
-        // Remote chips have numbers of others; they are never part of a run.
-        let follows = |n: usize| first.index().is_some_and(|i| rest[n].index() == i.checked_add(n as u32));
-        let run = (1..rest.len()).take_while(|&n| follows(n)).count() + 1;
-        let run = if run > 2 { run } else { 1 };
-        parts.push(if run > 2 { format!("{first}-{}", rest[run - 1]) } else { first.to_string() });
-        rest = &rest[run..];
-    }
-    parts.join(",")
 }
 
 impl ColumnWidths {
@@ -214,7 +203,7 @@ impl ColumnWidths {
             devices: widest(&mut rows.iter().map(|row| row.devices.len())),
             pid: widest(&mut rows.iter().map(|row| row.pid.checked_ilog10().unwrap_or(0) as usize + 1)),
             user: widest(&mut processes.iter().filter_map(|process| Some(show::text::width(process.user.as_ref()?)))),
-            has_utilization: rows.iter().any(|row| row.utilization.is_some()),
+            has_utilization: rows.iter().any(|row| row.utilization.is_some() || row.is_idle),
             source: widest(&mut rows.iter().filter_map(|row| Some(row.source?.len()))),
             container: widest(
                 &mut processes.iter().filter_map(|process| Some(show::text::width(short(process.container.as_ref()?)))),
@@ -250,7 +239,7 @@ impl SortKey<'_> {
             | ProcessColumn::Trace
             | ProcessColumn::Cb => bytes(column.part(&row.usage)),
             ProcessColumn::Source => row.source.map(SortKey::Text),
-            ProcessColumn::Utilization => row.utilization.map(SortKey::Number),
+            ProcessColumn::Utilization => row.utilization.map(|known| SortKey::Number(known.percent)),
             ProcessColumn::Share => row.share.map(SortKey::Number),
             ProcessColumn::Growth => row.growth.map(SortKey::Number),
             ProcessColumn::Cpu => process.host_cpu_percent.map(SortKey::Number),
@@ -370,7 +359,7 @@ impl ProcessTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Source;
+    use model::{Held, Source};
     use show::example;
 
     fn held(id: DeviceId, usage: Usage) -> Held {
@@ -390,22 +379,6 @@ mod tests {
         let mut rows = ProcessRows::default();
         rows.update(moment, &Trails::default(), filter, settings);
         rows
-    }
-
-    #[test]
-    fn devices_are_listed_in_short() {
-        let short = |ids: &[DeviceId]| {
-            let held: Vec<Held> = ids.iter().map(|id| held(id.clone(), Usage::default())).collect();
-            devices(&held)
-        };
-        let local = DeviceId::Local;
-        assert_eq!(short(&[]), "");
-        assert_eq!(short(&[local(0), local(2)]), "0,2");
-        assert_eq!(short(&[local(1), local(0)]), "0,1");
-        assert_eq!(short(&[local(0), local(1), local(2), local(3), local(7)]), "0-3,7");
-        assert_eq!(short(&[local(2), DeviceId::Remote(2)]), "2,2R");
-        assert_eq!(short(&(0..32).map(local).collect::<Vec<_>>()), "0-31");
-        assert_eq!(short(&[local(u32::MAX - 1), local(u32::MAX)]), "4294967294,4294967295");
     }
 
     #[test]

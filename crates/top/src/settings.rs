@@ -5,7 +5,9 @@ use super::column::ProcessColumn;
 use super::theme::Scheme;
 use model::Device;
 use model::figure::Field;
-use model::figure::device::{ASIC_TEMP, DEVICE_TO_HOST, DRAM_USED, HOST_TO_DEVICE, POWER, kept_in_history};
+use model::figure::device::{
+    ASIC_TEMP, DEVICE_TO_HOST, DRAM_USED, HOST_TO_DEVICE, POWER, UTILIZATION, kept_in_history,
+};
 use std::sync::LazyLock;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +37,7 @@ impl Default for TopSettings {
             fahrenheit: false,
             interval_ms: 1000,
             history_seconds: 3600,
-            charts: [&POWER, &ASIC_TEMP, &DRAM_USED].map(|figure| figure.field()).to_vec(),
+            charts: [&UTILIZATION, &POWER, &ASIC_TEMP, &DRAM_USED].map(|figure| figure.field()).to_vec(),
             overlaid: false,
             filled: false,
             reversed: false,

@@ -9,6 +9,8 @@ use super::settings::TopSettings;
 use super::theme::Theme;
 use super::trails::Trails;
 use jiff::tz::TimeZone;
+use model::figure::Field;
+use model::figure::device::{ASIC_TEMP, UTILIZATION};
 use model::{Device, DeviceId, History, Snapshot, Timestamp, earlier_devices};
 use ratatui::layout::Rect;
 use std::sync::Arc;
@@ -110,6 +112,9 @@ pub struct Replay {
     /// How many times faster than it was.
     pub speed: f64,
 }
+
+/// From so many columns on, four charts are side by side.
+const FOUR_CHARTS: u16 = 144;
 
 /// The last answer of a machine, and its details.
 type TakenAnswer = (Arc<Snapshot>, Option<Arc<fleet_data::HostDetail>>);
@@ -261,6 +266,20 @@ impl TopState {
         let (effects, theme) = (std::mem::take(&mut self.effects), self.theme);
         *self = TopState { hosts, zone, area, effects, theme, ..fresh };
         self.take_current();
+    }
+
+    /// The charts that were chosen. Where nobody chose, there is none of utilization until it is known of a device, and then it
+    /// takes the place of the temperature, which is beside the name of each device, unless there is room for both.
+    pub fn chosen_charts(&self) -> Vec<Field<Device>> {
+        let mut charts = self.settings.charts.clone();
+        if charts == TopSettings::default().charts {
+            let is_left_out = match self.history.knows(UTILIZATION.field()) {
+                false => Some(&UTILIZATION),
+                true => Some(&ASIC_TEMP).filter(|_| self.area.width < FOUR_CHARTS),
+            };
+            charts.retain(|field| Some(field.figure) != is_left_out);
+        }
+        charts
     }
 
     pub fn views(&self) -> &'static [TopView] {

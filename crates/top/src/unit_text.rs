@@ -88,7 +88,7 @@ impl UnitText {
     pub fn least_span(self) -> f64 {
         match self.unit {
             Unit::Celsius if self.fahrenheit => 20.0,
-            Unit::Megahertz | Unit::Rpm => 100.0,
+            Unit::Megahertz | Unit::Rpm | Unit::Percent => 100.0,
             Unit::Bytes => 1024.0 * 1024.0,
             Unit::BytesPerSecond => 1024.0,
             Unit::Volts | Unit::Share | Unit::YesNo => 1.0,

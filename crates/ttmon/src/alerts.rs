@@ -192,6 +192,7 @@ mod tests {
             leak-after-exit    warning   stale > 0 for 1m
               pending since 2026-01-02T03:04:05.678Z: device 0: memory still attributed to exited processes (stale 1.0 MiB)
             left-at-exit       info      left_at_exit > 0
+            idle-holder        info      process_idle >= 600 and process_memory > 0
             degraded-link      warning   link_degraded for 1m
               pending since 2026-01-02T03:04:05.678Z: device 0: PCIe link runs slower or narrower than slot and card support (link_degraded)
         "#]].assert_eq(&text(&RulesReply::of(Some(&watch))));

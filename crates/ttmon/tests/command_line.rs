@@ -374,7 +374,7 @@ fn a_simulated_machine_shows_processes_and_leaves_nothing_behind() {
     assert!(!processes.is_empty());
     for process in processes {
         assert_eq!(process["runtime"], "ttnn");
-        assert_eq!(process["devices"][0]["source"], "shm");
+        assert_eq!(process["devices"][0]["source"], "exact", "it runs with the agent");
         assert!(process["devices"][0]["dram_bytes"].as_u64().unwrap() > 0);
         assert!(!Path::new(&format!("/proc/{}", process["pid"])).exists(), "it was taken down");
     }

@@ -6,6 +6,7 @@
 
 use model::figure::device::DEVICE_FIGURES;
 use model::figure::machine::MACHINE_FIGURES;
+use model::figure::operation::OPERATION_FIGURES;
 use model::figure::process::{HELD_FIGURES, PROCESS_FIGURES};
 use model::figure::{Dimension, Figure, MetricKind, Unit};
 use std::fmt::Write;
@@ -97,6 +98,7 @@ fn the_field_reference_is_the_table() {
     table(&mut text, "A device", DEVICE_FIGURES);
     table(&mut text, "A process", PROCESS_FIGURES);
     table(&mut text, "A process on a device", HELD_FIGURES);
+    table(&mut text, "An operation of a process (JSON only: `operations`)", OPERATION_FIGURES);
     table(&mut text, "The machine", MACHINE_FIGURES);
     expect_test::expect_file!["../../../docs/fields.md"].assert_eq(&text);
 }

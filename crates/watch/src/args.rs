@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which machine")]
 pub struct MachineArgs {
-    #[arg(long, global = true, help = sim_help(), value_name = "SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "p150x4", conflicts_with = "root")]
+    #[arg(long, global = true, help = sim_help(), value_name = "SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "p150x4,agent", conflicts_with = "root")]
     pub sim: Option<String>,
     /// Read DIR/sys, DIR/proc/driver, DIR/proc/PID/fdinfo and DIR/dev instead of the real ones
     #[arg(long, global = true, value_name = "DIR")]
@@ -49,7 +49,7 @@ impl MachineArgs {
 }
 
 fn sim_help() -> String {
-    let machines = "p150x4 (the default), n150, n300x4, p300x2, galaxy-wh, galaxy-bh or mixed";
+    let machines = "p150x4,agent (the default), n150, n300x4, p300x2, galaxy-wh, galaxy-bh or mixed";
     let options = sim::Spec::options();
     format!(
         "Look at a simulated machine. SPEC: {machines}, and options as in `p150x4,hang=2@5s,reset=1@8s,memory`: {options}; with the \

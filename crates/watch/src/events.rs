@@ -1,6 +1,8 @@
 //! What has happened: states that changed, resets, exits, faults, limits that were reached.
 
 use crate::limit_events::LimitEvents;
+use alerts::IDLE_HOLDER;
+use model::judgement::is_idle_holder;
 use model::{
     Alert, Device, DeviceId, ExitRecord, Fault, Held, Process, Severity, Snapshot, State, Timestamp, Usage,
     earlier_devices,
@@ -18,6 +20,8 @@ pub struct Events {
     limits: LimitEvents,
     /// When each fault was last there: one that comes and goes is not reported each time.
     faults: BTreeMap<Fault, Timestamp>,
+    /// Processes that hold memory and run nothing, by pid and start time.
+    idle: BTreeSet<(u32, Option<Timestamp>)>,
     /// The latest exit that was reported.
     reported_until: Option<Timestamp>,
 }
@@ -57,6 +61,7 @@ impl Events {
         for event in self.limits.notice(&now.snapshot.devices, time) {
             self.push(event);
         }
+        self.report_idle(now.snapshot);
         for device in gone.iter().filter(|device| !replaced.contains(&&device.id)) {
             self.add(time, Weight::Bad, Some(device.id.clone()), format!("device {} disappeared", device.id));
         }
@@ -153,8 +158,7 @@ impl Events {
             if now.exits.iter().any(|exit| exit.pid == process.pid && self.is_news(exit)) {
                 continue;
             }
-            let usage = process.devices.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage));
-            let held = held_text(usage);
+            let held = held_text(process.usage());
             let weight = if held.is_empty() { Weight::Note } else { Weight::Warning };
             let text = format!("{} released {}{held}", name_of(process), devices_of(&process.devices));
             self.add(time, weight, only_device(&process.devices), text);
@@ -189,6 +193,30 @@ impl Events {
                 Severity::Critical => Weight::Bad,
             };
             self.add(now.taken_at, weight, device(alert), format!("{}: {}", alert.name, alert.text));
+        }
+    }
+
+    /// Reports processes that hold memory and have run nothing for long, each once.
+    fn report_idle(&mut self, snapshot: &Snapshot) {
+        let key = |process: &Process| (process.pid, process.started_at);
+        let idle: Vec<&Process> = snapshot.processes.iter().filter(|process| is_idle_holder(process)).collect();
+        let known = std::mem::replace(&mut self.idle, idle.iter().map(|process| key(process)).collect());
+        for process in idle.iter().filter(|process| !known.contains(&key(process))) {
+            let is_alert = |alert: &&Alert| alert.name == IDLE_HOLDER && alert.process == Some(process.pid);
+            // One event is enough.
+            if snapshot.alerts.iter().any(|alert| is_alert(&alert)) {
+                continue;
+            }
+            let minutes = process.idle_seconds.unwrap_or_default() as u64 / 60;
+            let held = process.usage().total().unwrap_or_default();
+            let (name, devices) = (name_of(process), devices_of(&process.devices));
+            let text = format!("{name} idle for {minutes} min, holding {held} on {devices}");
+            self.push(Event {
+                time: snapshot.taken_at,
+                weight: Weight::Note,
+                device: only_device(&process.devices),
+                text,
+            });
         }
     }
 
@@ -323,6 +351,31 @@ mod tests {
         snapshot.taken_at = Timestamp(time);
         change(&mut snapshot);
         Moment::of(snapshot)
+    }
+
+    #[test]
+    fn a_process_that_holds_memory_and_runs_nothing_is_reported_once() {
+        let idle = |time, seconds: f64| moment(time, |snapshot| snapshot.processes[1].idle_seconds = Some(seconds));
+        let found = texts(&[idle(1000, 0.0), idle(2000, 599.0), idle(3000, 605.0), idle(4000, 606.0)]);
+        assert_eq!(found.last().unwrap(), "Note pid 4711 (python3) idle for 10 min, holding 12.4 GiB on device 0");
+        assert_eq!(found.iter().filter(|text| text.contains("idle")).count(), 1, "{found:?}");
+        let again = texts(&[idle(1000, 700.0), idle(2000, 1.0), idle(3000, 700.0)]);
+        assert_eq!(again.iter().filter(|text| text.contains("idle")).count(), 2, "{again:?}");
+        let firing = moment(1000, |snapshot| {
+            snapshot.processes[1].idle_seconds = Some(700.0);
+            snapshot.alerts = vec![Alert {
+                name: IDLE_HOLDER.into(),
+                severity: Severity::Info,
+                state: model::AlertState::Firing,
+                device: None,
+                process: Some(4711),
+                since: Timestamp(0),
+                value: None,
+                text: "pid 4711 (python3) holds device memory and runs nothing".into(),
+            }];
+        });
+        let told = texts(&[firing]);
+        assert_eq!(told.iter().filter(|text| text.contains("idle")).count(), 1, "the alert alone: {told:?}");
     }
 
     fn texts(moments: &[Moment]) -> Vec<String> {

@@ -147,7 +147,7 @@ figures! {
     /// utilization_unknown says why.
     UTILIZATION("utilization_percent", "Utilization", Percent, field!(activity.utilization_percent)) {
         aliases: &["util"], full_scale: Some(|_| Some(100.0)), history: true,
-        column: column("util", "%", 1.0, 6, 5), metric: Metric::gauge("ttmon_device_utilization_ratio"),
+        column: column("util", "%", 1.0, 6, 25), metric: Metric::gauge("ttmon_device_utilization_ratio"),
         rule: Some("utilization"),
     };
     /// Whether the utilization is a lower bound: not all holders of the device report, or records were lost.
@@ -167,7 +167,7 @@ figures! {
     };
     /// Programs that ran in a second, as they were recorded. From the second sample of a loop on.
     PROGRAM_RATE("programs_per_second", "Programs per second", PerSecond, field!(activity.programs_per_second)) {
-        freshness: Freshness::Host, history: true, column: column("progs", "/s", 1.0, 7, 6),
+        freshness: Freshness::Host, history: true, column: column("progs", "/s", 1.0, 7, 26),
         metric: Metric::rate_of("ttmon_device_programs"), rule: Some("programs"),
     };
     /// Programs that have run on the device, as they were recorded while it was watched.
@@ -206,13 +206,13 @@ figures! {
     /// PCIe traffic to the device. From the second sample of a loop on.
     HOST_TO_DEVICE("host_to_device_bytes_per_second", "PCIe to device", BytesPerSecond, field!(pcie.host_to_device)) {
         full_scale: Some(link_capacity), freshness: Freshness::Rate, history: true,
-        column: column("rxpci", "MB/s", 1e6, 8, 70),
+        column: column("rxpci", "MB/s", 1e6, 6, 70),
         metric: Metric::rate_of("ttmon_device_pcie_host_to_device_bytes"),
     };
     /// PCIe traffic from the device. From the second sample of a loop on.
     DEVICE_TO_HOST("device_to_host_bytes_per_second", "PCIe to host", BytesPerSecond, field!(pcie.device_to_host)) {
         full_scale: Some(link_capacity), freshness: Freshness::Rate, history: true,
-        column: column("txpci", "MB/s", 1e6, 8, 80),
+        column: column("txpci", "MB/s", 1e6, 6, 80),
         metric: Metric::rate_of("ttmon_device_pcie_device_to_host_bytes"),
     };
     /// Bytes over PCIe to the device since the counters were first read.

@@ -4,7 +4,7 @@
 //! charts, mesh, device detail, `dmon` and the page's facts are derived from it. Reading order:
 //!
 //! - this file: what a row consists of,
-//! - [`device`], [`process`], [`machine`]: the rows,
+//! - [`device`], [`process`], [`operation`], [`machine`]: the rows,
 //! - `value`: how a field becomes a [`Value`] and back,
 //! - `metric`: where Prometheus finds it,
 //! - `unit`: what a number is measured in, and how it is written,
@@ -14,6 +14,7 @@ pub mod device;
 mod labels;
 pub mod machine;
 mod metric;
+pub mod operation;
 pub mod process;
 mod unit;
 mod value;

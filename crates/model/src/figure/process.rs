@@ -36,6 +36,10 @@ figures! {
     HOST_MEMORY("host_memory_bytes", "Host memory", Bytes, field!(host_memory)) {
         aliases: &["rss"], rule: Some("process_host_memory"),
     };
+    /// Device memory that it uses: DRAM and L1, on all its devices.
+    DEVICE_MEMORY("device_memory_bytes", "Device memory", Bytes, computed(|process, _| whole(process.usage().total()?.0))) {
+        aliases: &["total"], in_json: false, rule: Some("process_memory"),
+    };
     /// Host CPU, 100 for one core. From the second sample of a loop on.
     HOST_CPU("host_cpu_percent", "Host CPU", Percent, field!(host_cpu_percent)) {
         aliases: &["cpu"], rule: Some("process_cpu"), column: column("cpu", "%", 1.0, 6, 70),

@@ -77,6 +77,7 @@ fn snapshot() -> Snapshot {
 fn json_has_a_field_for_every_row_and_a_row_for_every_field() {
     rows_and_json_agree(DEVICE_FIGURES, &Device::new(DeviceId::Local(0)), &[]);
     rows_and_json_agree(PROCESS_FIGURES, &Process::new(1), &["devices"]);
+    rows_and_json_agree(operation::OPERATION_FIGURES, &crate::Operation::default(), &[]);
     let kind = || Some(KindFigures { banks: Some(BankFigures::default()), ..KindFigures::default() });
     let exact = Exact { dram: kind(), l1: kind(), l1_small: kind(), trace: kind(), cb: kind(), kernel: kind() };
     let held = Held { exact: Some(Box::new(exact)), ..Held::new(DeviceId::Local(0)) };

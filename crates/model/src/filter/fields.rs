@@ -3,7 +3,7 @@
 use super::FilterContext;
 use crate::figure::process::{CONTAINER, HELD_FIGURES, PROCESS_FIGURES};
 use crate::figure::{Field, Figure, Unit};
-use crate::{Bytes, Held, Process, Usage};
+use crate::{Bytes, Held, Process};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -25,8 +25,7 @@ enum FieldSource {
     Computed(Unit, fn(&Process, &FilterContext) -> Option<f64>),
 }
 
-static COMPUTED: [(&str, FieldSource); 4] = [
-    ("total", FieldSource::Computed(Unit::Bytes, |process, _| used(process).total().map(|bytes| bytes.0 as f64))),
+static COMPUTED: [(&str, FieldSource); 3] = [
     ("growth", FieldSource::Computed(Unit::Bytes, |_, context| context.growth)),
     ("share", FieldSource::Computed(Unit::Percent, share)),
     ("age", FieldSource::Computed(Unit::Seconds, age)),
@@ -124,16 +123,12 @@ impl FilterField {
     }
 }
 
-fn used(process: &Process) -> Usage {
-    process.devices.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage))
-}
-
 /// DRAM in use, in percent of the DRAM of its devices.
 fn share(process: &Process, context: &FilterContext) -> Option<f64> {
     let devices = &context.snapshot.devices;
     let total = |held: &Held| devices.iter().find(|device| device.id == held.id)?.memory.dram_total;
     let total: Bytes = process.devices.iter().map(total).sum::<Option<Bytes>>()?;
-    Some(used(process).dram_used?.0 as f64 / total.0 as f64 * 100.0).filter(|share| share.is_finite())
+    Some(process.usage().dram_used?.0 as f64 / total.0 as f64 * 100.0).filter(|share| share.is_finite())
 }
 
 /// Seconds since it started.

@@ -189,10 +189,10 @@ fn terms_are_joined() {
 #[test]
 fn an_error_has_its_place() {
     let wrong = |text: &str| Filter::parse(text).unwrap_err().to_string();
-    let fields = "expected one of pid, parent_pid, user, name, command, container, runtime, started_at, rss, cpu, \
-                  agent, wait, back_pressure, idle, dev, dram, l1, dram_bytes, l1_bytes, l1_small, trace, cb, kernel, \
+    let fields = "expected one of pid, parent_pid, user, name, command, container, runtime, started_at, rss, total, cpu, \
+                  agent, launches_total, launches, wait, back_pressure, idle, dev, dram, l1, dram_bytes, l1_bytes, l1_small, trace, cb, kernel, \
                   source, util, utilization_lower_bound, utilization_source, utilization_unknown, busy_seconds_total, \
-                  programs_per_second, programs_total, total, growth, share, age";
+                  programs_per_second, programs_total, growth, share, age";
     assert_eq!(wrong("drm>1G"), format!("at 1: unknown field \"drm\" (did you mean dram?); {fields}"));
     assert_eq!(wrong("me usr:me"), format!("at 4: unknown field \"usr\" (did you mean user?); {fields}"));
     assert_eq!(wrong("temperature>50"), format!("at 1: unknown field \"temperature\"; {fields}"));

@@ -3,7 +3,7 @@
 use super::view::{Area, Banks, Buffer, Chip, Death, Holder, Kind, Part, SCHEMA, View};
 use model::{
     BankFigures, Bytes, ChipMatch, Device, DeviceId, Exact, Held, KindFigures, MemoryKind, Process, ProcessMemory,
-    Snapshot, Source, Unverified, Usage, chip_match, chip_of_text,
+    Snapshot, Source, Unverified, chip_match, chip_of_text,
 };
 use std::cmp::Reverse;
 
@@ -43,7 +43,7 @@ fn holder(process: &Process) -> Holder {
         command: process.command.clone(),
         container: process.container.clone(),
         agent: process.agent.clone(),
-        usage: process.devices.iter().fold(Usage::default(), |sum, held| sum.plus(held.usage)),
+        usage: process.usage(),
         source: name(source),
         devices: process.devices.iter().map(part).collect(),
     }
@@ -259,6 +259,7 @@ fn same_figures(chip: &model::ChipMemory, ids: &[&DeviceId], process: &Process) 
 mod tests {
     use super::*;
     use crate::example;
+    use model::Usage;
 
     fn figures(allocated: u64, largest: u64) -> BankFigures {
         BankFigures {

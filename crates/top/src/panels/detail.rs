@@ -6,8 +6,10 @@ pub use crate::overlay::Detail;
 use crate::paint::{Buffer, Rect, Tone, clear, frame, put};
 use crate::state::{Overlay, TopState};
 use crossterm::event::KeyCode;
+use model::judgement::is_idle_holder;
 use model::{Bytes, Exact, MemoryKind, Process, Runtime, Timestamp};
-use show::text::{clean, count};
+use show::activity::seconds as seconds_text;
+use show::text::{Align, clean, count, fit};
 
 type DetailLine = (String, Tone);
 
@@ -30,7 +32,7 @@ fn lines(state: &TopState, pid: u32, width: usize) -> Vec<DetailLine> {
     let mut lines = Vec::new();
     let process = state.snapshot().processes.iter().find(|process| process.pid == pid);
     match process {
-        Some(process) => describe(state, process, &mut lines),
+        Some(process) => describe(state, process, width, &mut lines),
         None => lines.push(("This process has ended, or no longer uses a device.".into(), Tone::Warning)),
     }
     history(state, pid, width, &mut lines);
@@ -80,7 +82,7 @@ fn heading(text: &str, lines: &mut Vec<DetailLine>) {
     lines.push((text.into(), Tone::Title));
 }
 
-fn describe(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
+fn describe(state: &TopState, process: &Process, width: usize, lines: &mut Vec<DetailLine>) {
     let absent = state.theme.glyphs().absent;
     let or_absent = |text: Option<String>| text.unwrap_or_else(|| absent.into());
     let now = state.snapshot().taken_at;
@@ -103,7 +105,87 @@ fn describe(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
     if let Some(agent) = &process.agent {
         lines.push((format!("Agent      {agent}"), Tone::Plain));
     }
+    waiting(process, lines);
+    activity(state, process, lines);
+    operations(state, process, width, lines);
     memory(state, process, lines);
+}
+
+/// What it does where it runs nothing on a device.
+fn waiting(process: &Process, lines: &mut Vec<DetailLine>) {
+    let wait = process.host_wait_percent.map(|part| format!("{part:.0} % of the time for devices"));
+    let behind = process.back_pressure_percent.map(|part| format!("{part:.0} % back-pressure"));
+    let parts: Vec<String> = wait.into_iter().chain(behind).collect();
+    if !parts.is_empty() {
+        lines.push((format!("Waiting    {}", parts.join(", ")), Tone::Plain));
+    }
+    if let Some(idle) = process.idle_seconds.filter(|idle| *idle >= SHORT_PAUSE) {
+        let held = process.usage().total().filter(|bytes| bytes.0 > 0);
+        let held = held.map(|bytes| format!(", holding {bytes}")).unwrap_or_default();
+        let tone = if is_idle_holder(process) { Tone::Warning } else { Tone::Plain };
+        lines.push((format!("Idle       no program for {}{held}", duration(idle)), tone));
+    }
+}
+
+/// How busy it keeps each device, and where that is known from or why it is not.
+fn activity(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
+    let glyphs = state.theme.glyphs();
+    let or_absent = |text: Option<String>| text.unwrap_or_else(|| glyphs.absent.to_owned());
+    heading("Device utilization", lines);
+    lines.push((format!("  {:<5}{:>6}{:>12}{:>11}{:>11}", "dev", "util", "programs", "rate", "busy"), Tone::Faint));
+    for held in &process.devices {
+        let activity = &held.activity;
+        let programs = or_absent(activity.programs_total.map(|count| count.to_string()));
+        let rate = or_absent(activity.programs_per_second.map(per_second));
+        let busy = or_absent(activity.busy_seconds_total.map(|time| seconds_text(time, state.theme.unicode)));
+        let why = show::activity::explanation(activity).unwrap_or_default();
+        let percent = show::activity::utilization(activity, glyphs);
+        let id = held.id.to_string();
+        if activity.utilization_percent.is_none() && activity.programs_total.is_none() {
+            lines.push((format!("  {id:<5}{percent:>6}  {why}"), Tone::Faint));
+            continue;
+        }
+        lines.push((format!("  {id:<5}{percent:>6}{programs:>12}{rate:>11}{busy:>11}  {why}"), Tone::Plain));
+    }
+}
+
+/// What it runs on its devices, by the time that takes.
+fn operations(state: &TopState, process: &Process, width: usize, lines: &mut Vec<DetailLine>) {
+    let glyphs = state.theme.glyphs();
+    if process.operations.is_empty() {
+        return;
+    }
+    let or_absent = |text: Option<String>| text.unwrap_or_else(|| glyphs.absent.to_owned());
+    heading(&format!("Operations, by device time ({}: running now)", glyphs.selected), lines);
+    let names = width.saturating_sub(FIGURES_OF_OPERATION).clamp(16, 60);
+    let head = ["share", "time", "launches", "rate", "longest"];
+    let row = |mark: &str, name: &str, [share, time, launches, rate, longest]: [&str; 5]| {
+        let name = fit(name, names, Align::Left, glyphs.cut);
+        format!("{mark:<2}{name}{share:>6}{time:>10}{launches:>11}{rate:>10}{longest:>10}")
+    };
+    lines.push((row("", "name", head), Tone::Faint));
+    for (operation, share) in show::activity::operations(&process.operations) {
+        let time = |time: Option<f64>| or_absent(time.map(|time| seconds_text(time, state.theme.unicode)));
+        let figures = [
+            or_absent(share.map(|share| format!("{:.0}%", share * 100.0))),
+            time(operation.device_seconds),
+            operation.launches.to_string(),
+            or_absent(operation.launches_per_second.map(per_second)),
+            time(operation.longest_seconds),
+        ];
+        let mark = if operation.in_flight { glyphs.selected } else { "" };
+        lines.push((row(mark, &operation.name, figures.each_ref().map(String::as_str)), Tone::Plain));
+    }
+}
+
+/// A shorter pause is not worth a word.
+const SHORT_PAUSE: f64 = 10.0;
+/// The columns that the figures of an operation take, and its mark.
+const FIGURES_OF_OPERATION: usize = 2 + 6 + 10 + 11 + 10 + 10;
+
+/// `3120/s`, `0.4/s`
+fn per_second(rate: f64) -> String {
+    if rate < 9.95 { format!("{rate:.1}/s") } else { format!("{rate:.0}/s") }
 }
 
 /// What it uses on each device, and the parts of that: KERNEL is a part beside what is used.

@@ -6,9 +6,10 @@ use crate::paint::{Buffer, Rect, Tone, clear, frame, put, wrapped};
 use crate::state::{Overlay, TopState};
 use crate::unit_text::UnitText;
 use crossterm::event::KeyCode;
-use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE};
+use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE, UTILIZATION_UNKNOWN};
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
+use show::activity::utilization;
 use show::text::{clean, count, width};
 
 /// Columns for the titles of figures, and for values that have a limit.
@@ -133,8 +134,12 @@ fn of_section(state: &TopState, device: &Device, section: Section, columns: usiz
         let known = lines.len();
         let fields = figure.fields().filter(|field| field.value(device).is_some() || field.limit_of(device).is_some());
         lines.extend(fields.map(|field| fact(state, device, field)));
-        if *figure == &STATE {
-            let meaning = wrapped(device.state.meaning(), columns);
+        let meaning = match (*figure == &STATE, device.activity.utilization_unknown) {
+            (true, _) => Some(device.state.meaning()),
+            (false, why) => why.filter(|_| *figure == &UTILIZATION_UNKNOWN).map(|why| why.meaning()),
+        };
+        if let Some(meaning) = meaning {
+            let meaning = wrapped(meaning, columns);
             lines.extend(meaning.into_iter().map(|text| FactLine { title: " ".into(), text, tone: Tone::Faint }));
         }
         if lines.len() == known {
@@ -214,9 +219,10 @@ fn holders(state: &TopState, device: &Device) -> Vec<FactLine> {
         let (dram, l1) = (cell(held.usage.dram_used), cell(held.usage.l1_used));
         let name = process.name.as_deref().map_or(absent.into(), clean);
         let source = held.source.map_or(absent, |source| source.name());
-        lines.push(row(format!("{:>8} {dram} {l1}  {source:<8} {name}", process.pid), Tone::Plain));
+        let busy = utilization(&held.activity, state.theme.glyphs());
+        lines.push(row(format!("{:>8} {dram} {l1} {busy:>5}  {source:<8} {name}", process.pid), Tone::Plain));
     }
-    let head = format!("{:>8} {:>10} {:>10}  {:<8} name", "pid", "DRAM used", "L1 used", "source");
+    let head = format!("{:>8} {:>10} {:>10} {:>5}  {:<8} name", "pid", "DRAM used", "L1 used", "util", "source");
     if lines.is_empty() {
         vec![row("none".into(), Tone::Faint)]
     } else {

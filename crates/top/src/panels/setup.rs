@@ -205,7 +205,7 @@ mod tests {
     use crate::theme::Scheme;
     use crossterm::event::KeyModifiers;
     use expect_test::expect;
-    use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
+    use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER, UTILIZATION};
 
     fn pressed(state: &mut TopState, keys: &[KeyCode]) {
         for key in keys {
@@ -263,9 +263,9 @@ mod tests {
     fn words_of_a_list_can_be_turned_on_and_moved() {
         let mut state = at("charts");
         pressed(&mut state, &[KeyCode::Char(' ')]);
-        assert_eq!(state.settings.charts, [ASIC_TEMP.field(), DRAM_USED.field()]);
-        pressed(&mut state, &[KeyCode::Char(' '), KeyCode::Char('-'), KeyCode::Char('-')]);
         assert_eq!(state.settings.charts, [POWER.field(), ASIC_TEMP.field(), DRAM_USED.field()]);
+        pressed(&mut state, &[KeyCode::Char(' '), KeyCode::Char('-'), KeyCode::Char('-')]);
+        assert_eq!(state.settings.charts, [&POWER, &UTILIZATION, &ASIC_TEMP, &DRAM_USED].map(|figure| figure.field()));
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
             │ fahrenheit       off                                             │
             │ interval_ms      1000                                            │
             │ history_seconds  3600                                            │
-            │ charts           power asic_temp dram                            │
+            │ charts           utilization power asic_temp dram                │
             │ overlaid         off                                             │
             │ filled           off                                             │
             │ reversed         off                                             │
@@ -293,7 +293,7 @@ mod tests {
             │ read_only        off                                             │
             │ mouse            on                                              │
             │ the charts of the overview, in their order                       │
-            │ power asic_temp dram fan aiclk utilization programs              │
+            │ utilization power asic_temp dram fan aiclk programs              │
             │ host_to_device_bytes_per_second device_to_host_bytes_per_second  │
             │ Space: on/off, + -: move, Enter: apply, Esc: revert, F12: save   │
             └──────────────────────────────────────────────────────────────────┘

@@ -95,7 +95,10 @@ fn how_busy_processes_keep_a_device_is_shown_where_the_driver_counts() {
     let table = table::text(&machine, &style(80), TIME);
     let processes: Vec<&str> = table.lines().filter(|line| line.contains("Util") || line.contains('%')).collect();
     expect_test::expect![[r#"
+        │ State      Util   rpm     Temp    Power  MHz │                               │
+        │ ok         ≥62%  2068  54/90°C  65/150W 1350 │ L1   █░░░░░░░ ≥25.3/180.0 MiB │
         │ Dev   PID User      Via   Name      DRAM    L1 L1SML TRACE    CB Util From   │
+        │   0  4711 ttuser    ttnn  python3  12.4G 25.3M   32K    8K  1.3M  62% exact  │
         │   2    81 a-rather… metal 日本語…     8K  1.3M   32K    8K     –  62% kernel │"#]]
     .assert_eq(&processes.join("\n"));
 }
@@ -236,7 +239,7 @@ fn a_stream_has_no_old_values() {
     machine.devices[0].sample_age_seconds = Some(2.0);
     let text = streams::Stream::new(&StreamCommand::Dmon(args)).text(&machine, "20260102 03:04:05");
     let words: Vec<&str> = text.lines().nth(2).unwrap().split_whitespace().collect();
-    assert_eq!(words, ["0", "-", "-", "-", "-", "-", "-", "-", "-", "silent"]);
+    assert_eq!(words, ["0", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "silent"]);
 }
 
 #[test]

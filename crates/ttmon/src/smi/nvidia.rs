@@ -2,7 +2,9 @@
 
 use super::csv_fields::{CsvField, CsvRow, CsvValue, NumberForm};
 use model::Device;
-use model::figure::device::{AICLK, ASIC_TEMP, DRAM_TOTAL, DRAM_USED, PCI_ADDRESS, POWER, POWER_MAX, SERIAL};
+use model::figure::device::{
+    AICLK, ASIC_TEMP, DRAM_TOTAL, DRAM_USED, PCI_ADDRESS, POWER, POWER_MAX, SERIAL, UTILIZATION,
+};
 use model::figure::process::{HELD_DRAM_USED, NAME};
 use model::figure::{Field, Figure, Unit};
 
@@ -45,7 +47,7 @@ pub fn device_fields() -> Vec<CsvField> {
         field("memory.used", &[], "nvidia-smi's: DRAM used.", number("MiB", MIB, 0), of(&DRAM_USED)),
         field("memory.total", &[], "nvidia-smi's: physical DRAM.", number("MiB", MIB, 0), of(&DRAM_TOTAL)),
         field("memory.free", &[], "nvidia-smi's: physical DRAM less DRAM used.", number("MiB", MIB, 0), CsvValue::Composed(free)),
-        field("utilization.gpu", &[], "nvidia-smi's: not measured yet.", number("%", 1.0, 0), CsvValue::Unmeasured),
+        field("utilization.gpu", &[], "nvidia-smi's: utilization in whole percent.", number("%", 1.0, 0), of(&UTILIZATION)),
         field("utilization.memory", &[], "nvidia-smi's: not measured.", number("%", 1.0, 0), CsvValue::Unmeasured),
     ]
 }

@@ -6,13 +6,19 @@ use super::query::UrlQuery;
 use crate::published::Published;
 use crate::text::SharedText;
 use hyper::header::HeaderMap;
-use model::figure::device::{DEVICE_FIGURES, DRAM_BUFFERS, PCI_ADDRESS, POWER, SAMPLE_AGE, STALE, UNTRACKED};
+use model::figure::device::{
+    DEVICE_FIGURES, DRAM_BUFFERS, PCI_ADDRESS, POWER, SAMPLE_AGE, STALE, UNTRACKED, UTILIZATION,
+    UTILIZATION_LOWER_BOUND, UTILIZATION_UNKNOWN,
+};
 use model::figure::machine::{DRIVER_VERSION, HOST_KERNEL, HOST_NAME, MACHINE_FIGURES, SIMULATED};
-use model::figure::process::{HELD_BYTES, HELD_FIGURES, HOST_CPU, HOST_MEMORY, PROCESS_FIGURES, STARTED_AT};
-use model::figure::{Dimension, Figure, Judge, LABEL, Section};
+use model::figure::operation::{OPERATION_DEVICE_TIME, OPERATION_FIGURES, OPERATION_NAME};
+use model::figure::process::{
+    HELD_BYTES, HELD_FIGURES, HELD_UTILIZATION, HOST_CPU, HOST_MEMORY, IDLE, PROCESS_FIGURES, STARTED_AT,
+};
+use model::figure::{Dimension, Figure, Judge, LABEL, Section, Unit};
 use model::filter::{Filter, SYNTAX};
-use model::judgement::AT_LIMIT;
-use model::{Device, Judgement, MemoryKind, Source, State};
+use model::judgement::{AT_LIMIT, IDLE_SECONDS};
+use model::{Device, Judgement, MemoryKind, Source, State, UtilizationUnknown};
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 
@@ -31,13 +37,16 @@ fn tables() -> Value {
         "device": DEVICE_FIGURES.iter().map(row).collect::<Vec<_>>(),
         "process": PROCESS_FIGURES.iter().map(row).collect::<Vec<_>>(),
         "held": HELD_FIGURES.iter().map(row).collect::<Vec<_>>(),
+        "operation": OPERATION_FIGURES.iter().map(row).collect::<Vec<_>>(),
         "machine": MACHINE_FIGURES.iter().map(row).collect::<Vec<_>>(),
         "sections": Section::ALL.map(Section::name),
         "states": State::ALL.map(state),
         "sources": Source::ALL.map(|source| json!({ "name": source.name(), "meaning": source.meaning() })),
         "memory": memory(),
         "memory_kinds": MemoryKind::ALL.map(memory_kind),
+        "reasons": UtilizationUnknown::ALL.map(|why| json!({ "name": why.name(), "meaning": why.meaning() })),
         "at_limit": AT_LIMIT,
+        "idle_after": IDLE_SECONDS,
         "roles": roles(),
         "filter": { "syntax": SYNTAX, "fields": filter_fields },
     })
@@ -56,11 +65,19 @@ fn row<S>(figure: &&'static Figure<S>) -> Value {
         "always": figure.always,
         "limit": figure.limit.map(|limit| limit.path()),
         "judge": judge(figure.judge),
+        "full": figure.full_scale.is_some().then_some(figure.unit).filter(|unit| *unit == Unit::Percent).map(|_| 100),
+        "lower_bound": beside(figure, UTILIZATION_LOWER_BOUND.name),
+        "reason": beside(figure, UTILIZATION_UNKNOWN.name),
         "history": figure.history,
         "dimension": figure.dimension.map(dimension),
         "metric": figure.metric.map(|metric| format!("{}{}", metric.name, metric.kind.suffix())),
         "rule": figure.rule,
     })
+}
+
+/// What says more of a utilization: whether it is a lower bound, or why it is not known.
+fn beside<S>(figure: &Figure<S>, other: &'static str) -> Option<&'static str> {
+    (figure.name == UTILIZATION.name).then_some(other)
 }
 
 fn judge(judge: Judge) -> Option<Value> {
@@ -128,8 +145,11 @@ fn roles() -> Value {
             "stale": STALE.path(),
             "trend": POWER.path(),
             "untracked": UNTRACKED.path(),
+            "utilization": UTILIZATION.path(),
         },
-        "process": { "cpu": HOST_CPU.path(), "memory": HOST_MEMORY.path(), "started": STARTED_AT.path() },
+        "held": { "utilization": HELD_UTILIZATION.path() },
+        "operation": { "name": OPERATION_NAME.path(), "time": OPERATION_DEVICE_TIME.path() },
+        "process": { "idle": IDLE.path(), "cpu": HOST_CPU.path(), "memory": HOST_MEMORY.path(), "started": STARTED_AT.path() },
         "machine": {
             "driver": DRIVER_VERSION.path(),
             "host": HOST_NAME.path(),

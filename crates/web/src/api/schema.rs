@@ -3,6 +3,7 @@
 use model::MemoryKind;
 use model::figure::device::{DEVICE_FIGURES, INDEX};
 use model::figure::machine::MACHINE_FIGURES;
+use model::figure::operation::OPERATION_FIGURES;
 use model::figure::process::{HELD_BYTES, HELD_FIGURES, PROCESS_FIGURES};
 use model::figure::{Dimension, Figure, LABEL, Unit};
 use serde_json::{Map, Value, json};
@@ -17,7 +18,19 @@ pub fn schemas() -> Map<String, Value> {
     let mut process = object_of(PROCESS_FIGURES);
     let devices = json!({ "type": "array", "items": { "$ref": "#/components/schemas/Held" } });
     insert(&mut process, &["devices"], devices, Presence::Always);
-    let made = [("Host", host), ("Device", object_of(DEVICE_FIGURES)), ("Process", process), ("Held", held())];
+    let operations = json!({
+        "type": "array",
+        "items": { "$ref": "#/components/schemas/Operation" },
+        "description": "Those that took the most time on devices. Absent where none is known.",
+    });
+    insert(&mut process, &["operations"], operations, Presence::Optional);
+    let made = [
+        ("Host", host),
+        ("Device", object_of(DEVICE_FIGURES)),
+        ("Process", process),
+        ("Held", held()),
+        ("Operation", object_of(OPERATION_FIGURES)),
+    ];
     all.extend(made.map(|(name, schema)| (name.to_owned(), schema)));
     all
 }

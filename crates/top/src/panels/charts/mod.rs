@@ -52,7 +52,7 @@ struct Chart {
 /// The charts for which there is room. All show the same time.
 fn charts(state: &TopState, area: Rect) -> Vec<Chart> {
     let mut fields = figures(state);
-    let areas = places(area, fields.len().min(state.settings.charts.len()));
+    let areas = places(area, fields.len().min(state.chosen_charts().len()));
     fields.truncate(areas.len());
     let text = |field: &Field<Device>| UnitText::new(field.figure.unit, state);
     let labels = fields.iter().map(|field| text(field).label_columns()).max().unwrap_or(0);
@@ -80,7 +80,7 @@ fn end(state: &TopState) -> Timestamp {
 /// All figures, from the one that comes first: those that were chosen, then the others.
 fn figures(state: &TopState) -> Vec<Field<Device>> {
     let mut all: Vec<Field<Device>> = Vec::new();
-    for field in state.settings.charts.iter().copied().chain(kept_in_history()) {
+    for field in state.chosen_charts().into_iter().chain(kept_in_history()) {
         if !all.contains(&field) {
             all.push(field);
         }

@@ -5,6 +5,7 @@ use super::{Chart, axis};
 use crate::paint::{Buffer, Style, Tone, columns, put};
 use crate::state::TopState;
 use model::figure::Judge;
+use model::figure::device::UTILIZATION;
 use model::{Device, Series, Timestamp};
 
 /// A piece of the title, behind its rank. Those of the highest rank go first when there is no room; a value is never cut.
@@ -95,7 +96,11 @@ fn single(state: &TopState, chart: &Chart, devices: &[&Device], readings: &[Opti
     let device = devices.first().copied();
     let mut pieces = head(state, chart, device);
     let text = value(chart, readings.first().copied().flatten(), absent);
-    pieces.push((0, format!(": {text}"), line_style(state, chart, 0, 0, 1)));
+    // History does not keep whether it was a lower bound.
+    let is_lower_bound = |device: &Device| device.activity.utilization_lower_bound == Some(true);
+    let is_of_now = chart.field.figure == &UTILIZATION && state.charts.cursor.is_none();
+    let mark = if is_of_now && device.is_some_and(is_lower_bound) { theme.glyphs().at_least } else { "" };
+    pieces.push((0, format!(": {mark}{text}"), line_style(state, chart, 0, 0, 1)));
     let Some(device) = device else { return pieces };
     if device.state != model::State::Ok && state.charts.cursor.is_none() {
         let tone = Tone::of_state(device.state);

@@ -102,6 +102,10 @@ fn what_is_not_known_is_said_to_be_unknown() {
         │ Started    –                                                                 │
         │ Host       CPU –, memory –                                                   │
         │                                                                              │
+        │ Device utilization                                                           │
+        │   dev    util    programs       rate       busy                              │
+        │   0         –           –          –          –  The process runs without the│
+        │                                                                              │
         │ Device memory used                                                           │
         │   dev         DRAM         L1  from                                          │
         │   0              –          –  –                                             │
@@ -109,10 +113,6 @@ fn what_is_not_known_is_said_to_be_unknown() {
         │ Parts of it: DRAM = buffers + TRACE, L1 = buffers + L1_SMALL + CB; KERNEL is │
         │   dev    DRAM buf.    L1 buf.   L1_SMALL      TRACE         CB     KERNEL    │
         │   0              –          –          –          –          –          –    │
-        │                                                                              │
-        │ Buffers, the largest first                                                   │
-        │   unknown: this process runs without ttmon's agent (see `ttmon run --help`)  │
-        │                                                                              │
         └──────────────────────────────────────────────────────────────────────────────┘
 
     "#]]
@@ -156,7 +156,7 @@ fn its_memory_is_drawn_over_time() {
         process.devices[0].usage = Usage::measured(dram << 30, 0, 0, 0, 0);
         Moment::of(snapshot)
     };
-    let mut state = state_of(vec![moment(0, 1), moment(30, 4), moment(60, 8), moment(70, 2)], (60, 30));
+    let mut state = state_of(vec![moment(0, 1), moment(30, 4), moment(60, 8), moment(70, 2)], (60, 44));
     let text = drawn(&state, &of(4711));
     assert!(text.contains("All device memory, last 1m10s, at most 8.0 GiB"), "{text}");
     assert!(text.contains('█'), "{text}");

@@ -64,7 +64,7 @@ fn title(state: &TopState, device: &Device, widths: NameWidths) -> Vec<Piece> {
     ]
 }
 
-/// Temperature, power, clock and fan, each of one width, so that nothing moves.
+/// Utilization, temperature, power, clock and fan, each of one width, so that nothing moves.
 fn measured(state: &TopState, device: &Device) -> Vec<Piece> {
     let theme = &state.theme;
     if device.state == DeviceState::Remote {
@@ -72,7 +72,9 @@ fn measured(state: &TopState, device: &Device) -> Vec<Piece> {
     }
     // `54/90°C`, `129/194°F`
     let degrees = if state.settings.fahrenheit { 9 } else { 7 };
+    let (percent, tone) = figures::utilization(device, theme);
     [
+        ((format!("util {percent:>4}"), tone), 9, 1),
         (figures::measured(device, &ASIC_TEMP, state, true), degrees, 1),
         (figures::measured(device, &POWER, state, true), 8, 1),
         (figures::clock(device, theme, "MHz"), 7, 1),

@@ -5,7 +5,9 @@ use crate::paint::{Align, Buffer, Tone, cell, put};
 use crate::state::TopState;
 use crate::unit_text::UnitText;
 use model::Device;
+use model::figure::device::UTILIZATION;
 use model::figure::{Field, Judge};
+use show::activity::utilization;
 use show::text::width;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +26,11 @@ impl ChipFigure {
         let Some(value) = field.number(device) else {
             return ChipFigure { share, texts: vec![state.theme.glyphs().absent.to_owned()], tone };
         };
+        if field.figure == &UTILIZATION {
+            let text = utilization(&device.activity, state.theme.glyphs());
+            let number = text.trim_end_matches('%').to_owned();
+            return ChipFigure { share, texts: vec![text, number], tone };
+        }
         let text = UnitText::new(field.figure.unit, state);
         let is_capacity = field.figure.judge == Judge::Capacity;
         let at_least =
@@ -104,7 +111,7 @@ mod tests {
             – ["2068 rpm", "2068"] Plain
             0.43 ["65W", "65"] Good
             1.00 ["1350 MHz", "1350"] Good
-            0.62 ["62%", "62"] Good
+            0.62 ["≥62%", "≥62"] Good
             – ["3120/s", "3120"] Plain
             0.10 ["3G/s", "3G"] Buffers
             0.00 ["4.3M/s", "4.3M"] Buffers

@@ -3,10 +3,10 @@
 use super::{figures, selection};
 use crate::paint::{Align, Buffer, Rect, Tone, bar, cell, put};
 use crate::state::TopState;
-use model::figure::device::{self, ASIC_TEMP, DRAM_USED, L1_USED};
+use model::figure::device::{self, ASIC_TEMP, DRAM_USED, L1_USED, UTILIZATION};
 use model::{Device, Severity, State as DeviceState};
 
-/// Columns of temperature, power and clock, of what is used, and of a name.
+/// Columns of temperature, power and clock or utilization, of what is used, and of a name.
 const TEMPERATURE: u16 = 5;
 const POWER: u16 = 4;
 const CLOCK: u16 = 4;
@@ -42,8 +42,12 @@ pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &m
         next(buf, TEMPERATURE, &temperature, Align::Right, tone);
         let (power, tone) = figures::measured(device, &device::POWER, state, false);
         next(buf, POWER, &power, Align::Right, tone);
-        let (clock, tone) = figures::clock(device, theme, "");
-        next(buf, CLOCK, &clock, Align::Right, tone)
+        // How busy it is says more than its clock.
+        let (busy, tone) = match state.devices().iter().any(|device| UTILIZATION.value(device).is_some()) {
+            true => figures::utilization(device, theme),
+            false => figures::clock(device, theme, ""),
+        };
+        next(buf, CLOCK, &busy, Align::Right, tone)
     } else {
         // What is wrong is worth more than old figures.
         next(buf, TEMPERATURE + POWER + CLOCK + 2, &brief_state(device), Align::Left, figures::state_tone(device))

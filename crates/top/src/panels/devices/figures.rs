@@ -3,7 +3,7 @@
 use crate::state::TopState;
 use crate::theme::{Theme, Tone};
 use crate::unit_text::UnitText;
-use model::figure::device::{AICLK, DEVICE_FIGURES};
+use model::figure::device::{AICLK, DEVICE_FIGURES, UTILIZATION};
 use model::figure::{Field, Figure, Freshness, Judge};
 use model::{Alert, Bytes, BytesPerSecond, Device, Severity, State as DeviceState};
 use show::figures;
@@ -92,6 +92,12 @@ pub fn measured(device: &Device, figure: &Figure<Device>, state: &TopState, with
 pub fn clock(device: &Device, theme: &Theme, unit: &str) -> (String, Tone) {
     let text = AICLK.number(device).map_or(theme.glyphs().absent.to_owned(), |value| format!("{value:.0}"));
     (text + unit, figure_tone(device, &AICLK))
+}
+
+/// `62%`, `≥62%`. It is known from elsewhere than from the chip.
+pub fn utilization(device: &Device, theme: &Theme) -> (String, Tone) {
+    let tone = unless_gone(device, figures::tone(&UTILIZATION, device));
+    (show::activity::utilization(&device.activity, theme.glyphs()), tone)
 }
 
 /// Why the clock is low, where the figures say so. Full power is normal: it is a reason, not a warning.

@@ -75,7 +75,7 @@ fn draw_cell(state: &TopState, device: &Device, names: usize, area: Rect, buf: &
     let (mark, tone) = selection(state, device);
     let name = format!("{mark}{:>width$}", figures::name(device, state.theme.glyphs()), width = names.max(2));
     let x = put(buf, area.x, area.y, area.right(), &name, state.theme.style(tone)) + 1;
-    let field = state.settings.charts.first().copied().unwrap_or(POWER.field());
+    let field = state.chosen_charts().first().copied().unwrap_or(POWER.field());
     cell::draw(state, device, field, x, area.y, area.right(), buf);
 }
 

@@ -4,7 +4,8 @@ use super::super::devices::cell::{ChipFigure, draw, draw_level};
 use super::super::devices::figures::{self, is_known};
 use crate::paint::{Align, Buffer, Rect, Theme, Tone, bar, cell, fill, frame, put};
 use crate::state::TopState;
-use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER};
+use model::figure::Field;
+use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER, UTILIZATION};
 use model::{Device, Judgement, State as DeviceState};
 use show::text::width;
 
@@ -106,9 +107,12 @@ fn name_tone(chip: &MeshChip<'_>) -> Tone {
 
 /// Two figures that are not the chosen one, where the chip gives them.
 fn others(state: &TopState, device: &Device, columns: u16) -> String {
-    let fields = [&ASIC_TEMP, &POWER, &DRAM_USED].map(|figure| figure.field());
+    let fields = [&UTILIZATION, &ASIC_TEMP, &POWER, &DRAM_USED].map(|figure| figure.field());
+    // Utilization is not known of most: then it takes no room.
+    let is_there = |field: &Field<Device>| field.figure != &UTILIZATION || field.number(device).is_some();
+    let is_shown = |field: &Field<Device>| *field != state.mesh.metric && is_known(device, *field) && is_there(field);
     let mut text = String::new();
-    for field in fields.into_iter().filter(|field| *field != state.mesh.metric && is_known(device, *field)) {
+    for field in fields.into_iter().filter(is_shown) {
         let figure = ChipFigure::of(device, field, state);
         let more = match figure.brief(5) {
             "0" => "0B",

@@ -30,9 +30,9 @@ pub fn text<'a>(column: ProcessColumn, row: &'a TableRow, process: &'a Process, 
         ProcessColumn::Dram => used(Tone::Strong),
         ProcessColumn::L1 | ProcessColumn::L1Small | ProcessColumn::Trace | ProcessColumn::Cb => used(Tone::Plain),
         ProcessColumn::Source => plain(row.source.map(Cow::Borrowed), Tone::Faint),
-        ProcessColumn::Utilization => {
-            plain(row.utilization.map(|percent| format!("{percent:.1}%").into()), Tone::Plain)
-        }
+        // It keeps others from the device for nothing.
+        ProcessColumn::Utilization if row.is_idle => (Cow::Borrowed("idle"), Tone::Warning),
+        ProcessColumn::Utilization => plain(row.utilization.map(|known| known.text(glyphs).into()), Tone::Plain),
         ProcessColumn::Share => {
             let mark = if ProcessColumn::Dram.is_partial(&process.devices) { glyphs.at_least } else { "" };
             plain(row.share.map(|share| format!("{mark}{share:.1}%").into()), Tone::Plain)

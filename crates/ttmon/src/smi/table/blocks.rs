@@ -1,7 +1,8 @@
 //! A block of two or three lines for each device.
 
-use model::figure::device::{AICLK, ASIC_TEMP, FAN, POWER};
+use model::figure::device::{AICLK, ASIC_TEMP, FAN, POWER, UTILIZATION};
 use model::{Bytes, Device, Snapshot};
+use show::activity::utilization;
 use show::figures::*;
 use show::grid::Page;
 use show::style::{Style, Tone};
@@ -17,7 +18,7 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     let plain = |text: &str| (text.to_owned(), Tone::Plain);
     let memory = style.cell(" Memory", columns[1] - 13, Left, Tone::Plain) + "used / total ";
     page.line(&[first(&style, ["Dev", "Board", "PCI address", "PCIe link"].map(plain)), memory]);
-    page.line(&[second(&style, ["State", "Fan", "Temp", "Power", "AICLK"].map(plain)), " ".repeat(columns[1])]);
+    page.line(&[second(&style, ["State", "Util", "rpm", "Temp", "Power", "MHz"].map(plain)), " ".repeat(columns[1])]);
     page.rule(&columns, glyphs.double, glyphs.joint);
     for (i, device) in snapshot.devices.iter().enumerate() {
         if i > 0 {
@@ -38,13 +39,14 @@ fn first(style: &Style, [name, board, address, link]: [(String, Tone); 4]) -> St
     format!("{}  ", cells.join(" "))
 }
 
-fn second(style: &Style, [state, fan, temperature, power, clock]: [(String, Tone); 5]) -> String {
+fn second(style: &Style, [state, utilization, fan, temperature, power, clock]: [(String, Tone); 6]) -> String {
     let cells = [
         style.cell(&state.0, 9, Left, state.1),
-        style.cell(&fan.0, 8, Right, fan.1),
+        style.cell(&utilization.0, 5, Right, utilization.1),
+        style.cell(&fan.0, 5, Right, fan.1),
         style.cell(&temperature.0, 8, Right, temperature.1),
         style.cell(&power.0, 8, Right, power.1),
-        style.cell(&clock.0, 7, Right, clock.1),
+        style.cell(&clock.0, 4, Right, clock.1),
     ];
     format!(" {} ", cells.join(" "))
 }
@@ -65,10 +67,11 @@ fn block(page: &mut Page, device: &Device, right: usize) {
         &style,
         [
             (device.state.name().to_owned(), Tone::of_state(device.state)),
-            figure(&FAN, device, "rpm", glyphs),
+            (utilization(&device.activity, glyphs), tone(&UTILIZATION, device)),
+            figure(&FAN, device, "", glyphs),
             figure(&ASIC_TEMP, device, glyphs.degree, glyphs),
             figure(&POWER, device, "W", glyphs),
-            figure(&AICLK, device, "MHz", glyphs),
+            figure(&AICLK, device, "", glyphs),
         ],
     );
     let memory = &device.memory;

@@ -11,10 +11,10 @@ mod rows;
 
 use model::figure::device::*;
 use model::figure::{Figure, Section};
-use model::{Device, Fault, Severity, Snapshot};
+use model::{Device, DeviceId, Fault, Severity, Snapshot, UtilizationUnknown};
 use show::grid::Page;
 use show::style::{Style, Tone};
-use show::text::{Align, clean, width};
+use show::text::{Align, clean, in_short, width};
 
 /// More devices than this get a line each.
 const BLOCKS: usize = 8;
@@ -92,7 +92,28 @@ fn notes(page: &mut Page, snapshot: &Snapshot) {
         page.text += &format!("{}: {}\n", clean(&alert.name), clean(&alert.text));
     }
     let note = |fault: &Fault| format!("{}: {}", clean(&fault.path), clean(&fault.reason));
-    list_notes(page, snapshot.faults.iter().map(note).collect());
+    let mut notes = why_unknown(snapshot);
+    notes.extend(snapshot.faults.iter().map(note));
+    list_notes(page, notes);
+}
+
+/// Why the utilization of devices is not known, a line for each reason. That no process holds a device, or that it is behind
+/// another one, the table shows already.
+fn why_unknown(snapshot: &Snapshot) -> Vec<String> {
+    let reason = |device: &Device| {
+        let is_shown =
+            |why: &UtilizationUnknown| matches!(why, UtilizationUnknown::NotInUse | UtilizationUnknown::RemoteChip);
+        device.activity.utilization_unknown.filter(|why| !is_shown(why))
+    };
+    let note = |why: UtilizationUnknown| {
+        let ids: Vec<&DeviceId> =
+            snapshot.devices.iter().filter(|device| reason(device) == Some(why)).map(|device| &device.id).collect();
+        let many = if ids.len() > 1 { "s" } else { "" };
+        let remedy = if why == UtilizationUnknown::NoAgent { " (use ttmon run)" } else { "" };
+        let (ids, why) = (Some(in_short(&ids)).filter(|ids| !ids.is_empty())?, why.name());
+        Some(format!("utilization of device{many} {ids} unknown: {why}{remedy}"))
+    };
+    UtilizationUnknown::ALL.into_iter().filter_map(note).collect()
 }
 
 fn list_notes(page: &mut Page, notes: Vec<String>) {

@@ -1,7 +1,9 @@
 //! The processes, by device.
 
 use crate::smi::process_row::ProcessRow;
+use model::judgement::is_idle_holder;
 use model::{Bytes, MemoryKind, Runtime, Snapshot, Source};
+use show::activity::utilization;
 use show::figures::no_process;
 use show::grid::{Cell, Column, Page};
 use show::style::{Style, Tone};
@@ -34,7 +36,8 @@ pub fn draw(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     let wide = style.columns >= 104;
     let contained = rows.iter().any(|row| row.process.container.is_some());
     let by_driver = rows.iter().any(|row| row.held.source == Some(Source::Kernel));
-    let counted = rows.iter().any(|row| row.held.activity.utilization_percent.is_some());
+    let has_utilization = |row: &&ProcessRow| row.held.activity.utilization_percent.is_some();
+    let counted = rows.iter().any(|row| has_utilization(row) || is_idle_holder(row.process));
     let mut columns = vec![
         Column::right("Dev", 3),
         Column::right("PID", pid),
@@ -91,8 +94,13 @@ fn cells(row: &ProcessRow, style: &Style, (contained, counted): (bool, bool), wi
         text(row.held.source.map(Source::name)),
     ];
     if counted {
-        let percent = row.held.activity.utilization_percent.map(|percent| format!("{percent:.0}%"));
-        cells.insert(cells.len() - 1, text(percent.as_deref()));
+        let cell = match utilization(&row.held.activity, style.glyphs()) {
+            // It keeps others from the device for nothing.
+            _ if is_idle_holder(process) => Cell::Text("idle".into(), Tone::Warning),
+            unknown if unknown == absent => Cell::Text(unknown, Tone::Faint),
+            percent => Cell::plain(percent),
+        };
+        cells.insert(cells.len() - 1, cell);
     }
     if contained {
         // Engine and pod come before the id, which alone distinguishes containers.

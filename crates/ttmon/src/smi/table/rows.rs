@@ -1,12 +1,14 @@
 //! A line for each device, where there are too many for blocks.
 
 use model::figure::Figure;
-use model::figure::device::{AICLK, ASIC_TEMP, FAN, POWER};
+use model::figure::device::{AICLK, ASIC_TEMP, FAN, POWER, UTILIZATION};
 use model::{Bytes, BytesPerSecond, Device, Snapshot};
+use show::activity::utilization;
 use show::figures::*;
 use show::grid::{Cell, Column, Page};
 use show::memory::draw::chips::short_figures;
 use show::style::{Style, Tone};
+use show::text::width;
 
 /// With so many columns there is one for the fan.
 pub const WIDE: usize = 104;
@@ -24,20 +26,22 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
 pub fn grid(devices: &[&Device], style: &Style) -> (Vec<Column>, Vec<Vec<Cell>>) {
     let wide = style.columns >= WIDE;
     let rates = wide && devices.iter().any(|device| device.pcie.host_to_device.is_some());
+    let boards = devices.iter().map(|device| width(&short_board(device, style))).max().unwrap_or(0);
     let mut columns = vec![
         Column::right("Dev", 3),
-        Column::left("Board", 5).rank(3),
-        Column::left("PCI", 7).rank(5),
+        Column::left("Board", boards.clamp(5, 9)).rank(3),
+        Column::left("PCI", 7).rank(4),
         Column::left("State", 6),
+        Column::right("Util", 4).rank(1),
         Column::right("Temp", 5),
         Column::right("Power", 7),
-        Column::right("MHz", 4).rank(4),
-        Column::left("DRAM", 5).stretching().rank(2),
+        Column::right("MHz", 4).rank(5),
+        Column::left("DRAM", 4).stretching().rank(2),
         Column::right("used/total", 10),
         Column::right("L1", 10).rank(1),
     ];
     if wide {
-        columns.insert(4, Column::right("Fan", 5));
+        columns.insert(5, Column::right("Fan", 5));
     }
     if rates {
         columns.push(Column::right("PCIe in", 8).rank(7));
@@ -52,7 +56,6 @@ fn row(device: &Device, style: &Style, one_domain: bool, wide: bool, rates: bool
     let memory = &device.memory;
     let address = address(device, style.glyphs());
     let address = if one_domain { address.trim_start_matches("0000:") } else { &address };
-    let board = board(device, style.glyphs()).replace("wormhole", "wh").replace("blackhole", "bh");
     let tone = memory_tone(memory.dram_used, memory.dram_total);
     let glyphs = style.glyphs();
     let figures = |used: Option<Bytes>, total: Option<Bytes>| {
@@ -67,9 +70,10 @@ fn row(device: &Device, style: &Style, one_domain: bool, wide: bool, rates: bool
     };
     let mut cells = vec![
         Cell::Text(name(device, glyphs), Tone::Strong),
-        Cell::plain(board),
+        Cell::plain(short_board(device, style)),
         Cell::Text(address.to_owned(), link_tone(device)),
         Cell::Text(device.state.name().to_owned(), Tone::of_state(device.state)),
+        Cell::Text(utilization(&device.activity, glyphs), show::figures::tone(&UTILIZATION, device)),
         measured(&ASIC_TEMP, ""),
         measured(&POWER, ""),
         measured(&AICLK, ""),
@@ -78,11 +82,16 @@ fn row(device: &Device, style: &Style, one_domain: bool, wide: bool, rates: bool
         figures(memory.l1_used, memory.l1_total),
     ];
     if wide {
-        cells.insert(4, measured(&FAN, "rpm"));
+        cells.insert(5, measured(&FAN, "rpm"));
     }
     if rates {
         cells.push(rate(device.pcie.host_to_device));
         cells.push(rate(device.pcie.device_to_host));
     }
     cells
+}
+
+/// `galaxy-wh`
+fn short_board(device: &Device, style: &Style) -> String {
+    board(device, style.glyphs()).replace("wormhole", "wh").replace("blackhole", "bh")
 }

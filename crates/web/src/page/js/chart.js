@@ -18,9 +18,9 @@ function point(at) {
 
 export class Chart {
   /// `show` turns a value into text, `lines` are names of lines, `floor` is where the axis begins, `base` 2 for bytes,
-  /// `bound` what the limit is called, and `isAlarming` whether reaching it is a problem.
-  constructor({ title, show, lines = [""], floor = 0, base = 10, bound = "limit", isAlarming = false }) {
-    Object.assign(this, { title, show, lines, floor, base, bound, tracks: [], to: 0, range: 1 });
+  /// `bound` what the limit is called, `full` how far the axis goes at least, and `isAlarming` whether reaching it is a problem.
+  constructor({ title, show, lines = [""], floor = 0, base = 10, bound = "limit", full = 0, isAlarming = false }) {
+    Object.assign(this, { title, show, lines, floor, base, bound, full, tracks: [], to: 0, range: 1 });
     this.value = h("output.reading");
     this.grid = s("g.grid");
     this.limit = s(isAlarming ? "g.limit" : "g.limit.plain");
@@ -72,7 +72,7 @@ export class Chart {
     const from = this.to - this.range;
     const shown = this.tracks.map((track) => (track ? track.points : []));
     const isIn = (track, at) => track.points[at] && track.timeOf(at) >= from - track.step;
-    let most = this.most ?? 0;
+    let most = Math.max(this.most ?? 0, this.full / 1.04);
     let least = Infinity;
     this.tracks.forEach((track, n) => shown[n].forEach((value, at) => {
       if (!isIn(track, at)) return;

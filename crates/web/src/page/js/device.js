@@ -2,13 +2,13 @@
 
 import { Chart } from "./chart.js";
 import { attr, h, keyed, put } from "./dom.js";
-import { charts as groups, fieldsOf, judge, keptFields, limitOf, read, shortTitle, show, showOf, stateOf, tables } from "./figures.js";
+import { charts as groups, fieldsOf, isBeside, judge, keptFields, limitOf, read, shortTitle, show, showOf, stateOf, tables, whyUnknown } from "./figures.js";
 import * as f from "./format.js";
 import { RANGES, follow } from "./history.js";
 import { SIGNS, complaint, isAged, panel, statePill, table } from "./pieces.js";
 import { currentRange, deviceHref, go, route } from "./route.js";
 import { isOld, now, store } from "./store.js";
-import { largestOf, processRow } from "./processes.js";
+import { largestOf, processRow, utilText } from "./processes.js";
 
 /// Where the axis of a temperature begins: chips in use are warmer than this.
 const WARMEST_FLOOR = 30;
@@ -19,7 +19,7 @@ function chartOf(figures) {
   const bound = first.judge?.by === "capacity" ? "capacity" : "limit";
   const title = figures.length > 1 ? first.section : first.title;
   const lines = figures.length > 1 ? figures.map(shortTitle) : [""];
-  return { figures, chart: new Chart({ title, show: (value) => show(first, value), lines, floor, base: first.unit.binary ? 2 : 10, bound, isAlarming: first.judge?.by === "heat" }) };
+  return { figures, chart: new Chart({ title, show: (value) => show(first, value), lines, floor, base: first.unit.binary ? 2 : 10, bound, full: first.full ?? 0, isAlarming: first.judge?.by === "heat" }) };
 }
 
 /// The figures of a device by section.
@@ -30,8 +30,10 @@ function factsOf(fields) {
     for (const { figure, value } of sections.flatMap(({ facts }) => facts)) {
       const judgement = judge(figure, device);
       const isWrong = judgement === "warning" || judgement === "critical";
-      put(value, `${isWrong ? `▲ ${figure.judge.words[judgement]} ` : ""}${showOf(figure, device)}`);
+      const why = whyUnknown(figure, device);
+      put(value, `${isWrong ? `▲ ${figure.judge.words[judgement]} ` : ""}${showOf(figure, device)}${why ? ` (${why.name})` : ""}`);
       value.className = isWrong ? SIGNS[judgement][1] : "";
+      attr(value, "title", why?.meaning);
     }
   };
   return { node, update };
@@ -42,9 +44,9 @@ export function make() {
   const name = h("h1");
   const state = statePill();
   const problem = h("p.wrong");
-  const facts = factsOf(fieldsOf("device"));
+  const facts = factsOf(fieldsOf("device").filter((figure) => !isBeside("device", figure)));
   const charts = groups().map(chartOf);
-  const columns = [["PID", "n"], ["Name"], ...tables.memory.map(({ title }) => [`${title} used`, "n"]), ["Source"]];
+  const columns = [["PID", "n"], ["Name"], ...tables.memory.map(({ title }) => [`${title} used`, "n"]), ["Util", "n"], ["Source"]];
   const holders = table(columns, "Processes on this device");
   const none = h("p.empty", null, "No process holds memory on this device.");
   const gone = h("p.empty");
@@ -76,7 +78,7 @@ export function make() {
       chart.update({ tracks: figures.map((figure) => tracks.get(`${id} ${figure.name}`)), latest, most: limitOf(figures[0], device), to, range: RANGES[range][0], reason });
     }
     const held = largestOf(snapshot, id);
-    keyed(holders.body, held, (row) => row.pid, () => processRow(columns, (row) => [f.word(row.process.name), ...tables.memory.map(({ name }) => f.bytes(row[name])), f.word(row.source)]));
+    keyed(holders.body, held, (row) => row.pid, () => processRow(columns, (row) => [f.word(row.process.name), ...tables.memory.map(({ name }) => f.bytes(row[name])), utilText(row), f.word(row.source)]));
     holders.node.hidden = !held.length;
     none.hidden = held.length > 0;
   };

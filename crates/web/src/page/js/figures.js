@@ -62,7 +62,19 @@ export function show({ unit }, value, decimals = unit.decimals) {
   return `${value.toFixed(decimals)}${unit.symbol && ` ${unit.symbol}`}`;
 }
 
-export const showOf = (figure, subject, decimals) => show(figure, read(figure, subject), decimals);
+/// The value of a subject for people: `≥ 62.5 %` where it is a lower bound.
+export function showOf(figure, subject, decimals) {
+  const isBound = figure.lower_bound && valueAt(subject, figure.lower_bound) && read(figure, subject) !== null;
+  return (isBound ? "≥ " : "") + show(figure, read(figure, subject), decimals);
+}
+
+/// Why a figure is not known: `{ name, meaning }`; null where it is known, or nobody says.
+export function whyUnknown(figure, subject) {
+  const name = figure.reason && read(figure, subject) === null ? valueAt(subject, figure.reason) : null;
+  return name === null ? null : (tables.reasons.find((reason) => reason.name === name) ?? { name, meaning: "" });
+}
+/// Figures that say more of another one are shown with it.
+export const isBeside = (table, figure) => tables[table].some((other) => figure.path !== null && [other.lower_bound, other.reason].includes(figure.path));
 
 const ORDER = ["normal", "warning", "critical"];
 /// The worse of two judgements.

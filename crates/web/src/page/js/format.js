@@ -34,6 +34,9 @@ export function ofBytes(used, total, mark = "") {
   return `${known(used) ? mark + (used / unit).toFixed(1) : MISSING} / ${(total / unit).toFixed(1)} ${prefix}B`;
 }
 
+/// A length of time with about three digits: `520.0 µs`, `2.1 ms`, `18.8 s`.
+export const seconds = or((n) => (n > 0 && n < 1e-3 ? `${(n * 1e6).toFixed(1)} µs` : n > 0 && n < 1 ? `${(n * 1e3).toFixed(1)} ms` : `${n.toFixed(1)} s`));
+
 /// A time that has passed, in seconds.
 export const age = or((seconds) => {
   const n = Math.max(0, Math.round(seconds));

@@ -1,13 +1,13 @@
 // Everything at a glance: sums, a card for each device, the largest processes, the latest events.
 
 import { attr, bar, h, keyed, put } from "./dom.js";
-import { figureOf, flows, gauges, isFine, isUnread, judge, limitOf, links, numbers, read, roleOf, shortTitle, show, showOf, stateOf, tables, valueAt } from "./figures.js";
+import { figureOf, flows, gauges, isFine, isUnread, judge, limitOf, links, numbers, read, roleOf, shortTitle, show, showOf, stateOf, tables, valueAt, whyUnknown } from "./figures.js";
 import * as f from "./format.js";
 import { RANGES, follow } from "./history.js";
 import { eventRow } from "./log.js";
 import { partsOf, remarkOf, usedText } from "./memory.js";
 import { SIGNS, belowLimit, complaint, gauge, isAged, panel, statePill, table, tile } from "./pieces.js";
-import { largestOf, processRow } from "./processes.js";
+import { largestOf, processRow, utilText } from "./processes.js";
 import { spark } from "./chart.js";
 import { currentRange, deviceHref, href } from "./route.js";
 import { now } from "./store.js";
@@ -28,8 +28,8 @@ export function make() {
   const sums = sumTiles();
   const trendOf = figureOf("device", "trend");
   const cards = h("div");
-  const columns = [["PID", "n"], ["Name"], ["Devices"], ...tables.memory.map(({ title }) => [`${title} used`, "n"]), ["Source"]];
-  const textsOf = (row) => [f.word(row.process.name), f.ids(row.process.devices), ...tables.memory.map(({ name }) => f.bytes(row[name])), f.word(row.source)];
+  const columns = [["PID", "n"], ["Name"], ["Devices"], ...tables.memory.map(({ title }) => [`${title} used`, "n"]), ["Util", "n"], ["Source"]];
+  const textsOf = (row) => [f.word(row.process.name), f.ids(row.process.devices), ...tables.memory.map(({ name }) => f.bytes(row[name])), utilText(row), f.word(row.source)];
   const largest = table(columns, "Largest processes");
   const none = h("p.empty");
   const events = h("ol.log");
@@ -151,7 +151,9 @@ function cardFrame(device) {
 function card(device) {
   const { state, trend, link, update: updateFrame } = cardFrame(device);
   const meters = gauges().map(gauge);
-  const plain = numbers().map((figure) => ({ figure, value: h("dd") }));
+  // How busy it is comes first, and says more than how many programs that is.
+  const busy = figureOf("device", "utilization");
+  const plain = [busy, ...numbers().filter(({ section }) => section !== busy.section)].map((figure) => ({ figure, value: h("dd") }));
   const memory = bars();
   const where = h("span.dim");
   const problem = h("p.wrong");
@@ -173,7 +175,10 @@ function card(device) {
     problem.classList.toggle("critical", stateOf(device).judgement === "critical");
     put(far, isUnread(device) ? stateOf(device).meaning : "");
     meters.forEach((meter) => meter.update(device));
-    plain.forEach(({ figure, value }) => put(value, showOf(figure, device)));
+    plain.forEach(({ figure, value }) => {
+      put(value, showOf(figure, device, figure.full === null ? undefined : 0));
+      attr(value, "title", whyUnknown(figure, device)?.meaning);
+    });
     memory.update(device);
     put(remark, remarkOf(device));
   };
@@ -182,7 +187,7 @@ function card(device) {
 
 function small(device) {
   const { state, trend, link, update: updateFrame } = cardFrame(device);
-  const values = gauges().map((figure) => ({ figure, value: h("b") }));
+  const values = [figureOf("device", "utilization"), ...gauges()].map((figure) => ({ figure, value: h("b") }));
   const [area] = tables.memory;
   const amount = h("span.n");
   const used = bar(`${area.title} used`);
@@ -196,7 +201,8 @@ function small(device) {
       const judgement = judge(figure, device) ?? "normal";
       put(value, `${judgement === "normal" ? "" : "▲ "}${showOf(figure, device, 0)}`);
       value.className = judgement === "normal" ? "" : SIGNS[judgement][1];
-      attr(value, "title", `${figure.title}: ${belowLimit(figure, device, judgement)}`);
+      const why = whyUnknown(figure, device)?.meaning;
+      attr(value, "title", `${figure.title}: ${why ?? (figure.limit === null ? figure.help : belowLimit(figure, device, judgement))}`);
     }
     showUsed(area, device, used, amount);
   };

@@ -1,18 +1,20 @@
 // One process: what it is, what it holds on each device, and its buffers, a page at a time.
 
-import { h, keyed, put } from "./dom.js";
-import { fieldsOf, read, show, showOf, sourceMeaning, tables, valueAt } from "./figures.js";
+import { attr, h, keyed, put } from "./dom.js";
+import { fieldsOf, figureOf, isBeside, read, roleOf, show, showOf, sourceMeaning, tables, valueAt, whyUnknown } from "./figures.js";
 import * as f from "./format.js";
 import { deviceLink, pages, panel, row, table } from "./pieces.js";
 import { change, href, route } from "./route.js";
 
 const PAGE = 100;
+const timeOfOperation = (one) => roleOf("operation", "time", one);
 /// What a process has on a device, and what its agent says of each kind there.
-const heldFields = () => fieldsOf("held").filter((figure) => !figure.path.startsWith("exact"));
+const heldFields = () => fieldsOf("held").filter((figure) => !figure.path.startsWith("exact") && !isBeside("held", figure));
 const agentFigures = () => tables.held.filter((figure) => figure.path?.startsWith("exact"));
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const heldColumns = () => heldFields().map((figure) => [figure.title, figure.unit.name === "text" ? "" : "n", figure.help]);
 const agentColumns = () => [["Device", "n"], ["Kind"], ...agentFigures().map((figure) => [capital(figure.title), "n", figure.help])];
+const operationColumns = () => tables.operation.flatMap((figure) => [[figure.title, figure.unit.name === "text" ? "" : "n", figure.help], ...(figure === figureOf("operation", "time") ? [["Share", "n", "Of the device time of all operations that are listed"]] : [])]);
 const BUFFERS = [["Bytes", "n", "Reserved on each device"], ["Kind"], ["Devices"], ["Label"], ["Requested", "n"], ["Banks", "n"], ["Address", "n"], ["Age", "n"], ["Source"]];
 
 export function make() {
@@ -22,6 +24,8 @@ export function make() {
   const held = table(heldColumns(), "On each device");
   const agent = table(agentColumns(), "Allocator, by device and kind");
   const agentPanel = panel("Allocator", agent.node);
+  const operations = table(operationColumns(), "Operations, by device time");
+  const operationPanel = panel("Operations", operations.node);
   const list = table(BUFFERS, "Buffers");
   const kind = h("select", { "aria-label": "Kind of buffers", onchange: () => change({ kind: kind.value, page: "" }) }, h("option", { value: "" }, "all kinds"), tables.memory_kinds.map(({ name, title }) => h("option", { value: name }, title)));
   const { nodes, load } = pages("buffers", PAGE, ["← larger", "smaller →"], ({ total, buffers, unlisted }, offset) => {
@@ -32,7 +36,7 @@ export function make() {
     return { shown: buffers.length, total, text };
   });
   const gone = h("p.empty");
-  const body = h("div.view", null, panel("About", h("dl.facts.wide", null, facts.map(({ name, value }, n) => h("div", { id: n === 0 && "command" }, name, value)))), panel("On each device", held.node), agentPanel);
+  const body = h("div.view", null, panel("About", h("dl.facts.wide", null, facts.map(({ name, value }, n) => h("div", { id: n === 0 && "command" }, name, value)))), panel("On each device", held.node), operationPanel, agentPanel);
   const node = h("div.view", null, h("header.title", null, name, h("a.more", { href: href("processes") }, "all processes")), gone, body,
     panel("Buffers", h("div.bar-row", null, kind, nodes), list.node));
 
@@ -44,6 +48,10 @@ export function make() {
     if (process) {
       for (const { figure, value } of facts) put(value, figure.path === tables.roles.process.started ? f.clock(timeOf(read(figure, process))) : showOf(figure, process));
       keyed(held.body, process.devices, (one) => one.id, heldRow);
+      const all = [...(process.operations ?? [])].sort((a, b) => (timeOfOperation(b) ?? -1) - (timeOfOperation(a) ?? -1) || b.launches - a.launches);
+      const time = f.sum(all.map(timeOfOperation)).value;
+      keyed(operations.body, all.map((one) => ({ one, time })), ({ one }) => one.name, operationRow);
+      operationPanel.hidden = !all.length;
       const counted = process.devices.flatMap((one) => tables.memory_kinds.filter(({ name }) => one.exact?.[name]).map((kind) => ({ one, kind })));
       keyed(agent.body, counted, ({ one, kind }) => `${one.id} ${kind.name}`, agentRow);
       agentPanel.hidden = !counted.length;
@@ -60,8 +68,23 @@ function heldRow(first) {
   const fields = heldFields();
   const { node, cells } = row(heldColumns(), deviceLink(first.id));
   const update = (one) => {
-    fields.forEach((figure, n) => n && put(cells[n], showOf(figure, one)));
+    fields.forEach((figure, n) => {
+      const why = whyUnknown(figure, one);
+      if (n) put(cells[n], `${showOf(figure, one)}${why ? ` (${why.name})` : ""}`);
+      if (figure.reason) attr(cells[n], "title", why?.meaning);
+    });
     fields.forEach((figure, n) => figure.path === "source" && (cells[n].title = sourceMeaning(one.source)));
+  };
+  return { node, update };
+}
+
+function operationRow() {
+  const { node, cells } = row(operationColumns());
+  const update = ({ one, time }) => {
+    const share = time && timeOfOperation(one) !== null ? (timeOfOperation(one) / time) * 100 : null;
+    const text = (figure) => (figure.unit.name === "seconds" ? f.seconds(read(figure, one)) : showOf(figure, one));
+    const texts = tables.operation.flatMap((figure) => [text(figure), ...(figure === figureOf("operation", "time") ? [f.percent(share)] : [])]);
+    texts.forEach((text, n) => put(cells[n], text));
   };
   return { node, update };
 }

@@ -1,7 +1,7 @@
 // The processes: one row each, sorted and filtered.
 
 import { attr, h, keyed, put } from "./dom.js";
-import { figureOf, otherKinds, roleOf, tables, valueAt } from "./figures.js";
+import { figureOf, otherKinds, read, roleOf, tables, valueAt } from "./figures.js";
 import * as f from "./format.js";
 import { row as cellsOf, table } from "./pieces.js";
 import { change, href, route } from "./route.js";
@@ -16,6 +16,7 @@ const columns = () => [
   ...tables.memory.map(({ name, title, process_used }) => [title, "n", tables.held.find(({ path }) => path === process_used).help, name, (r) => f.bytes(r[name])]),
   ...otherKinds().filter(({ part_of }) => part_of !== null).map(({ name, title, help }) => [title, "n", help, name, (r) => f.bytes(r[name])]),
   ["Source", "", "Where the memory figures come from", "source", (r) => f.word(r.source)],
+  ["Util", "n", figureOf("held", "utilization").help, "util", utilText],
   ["Share", "n", `Of the ${tables.memory[0].title} of its devices`, "share", (r) => f.percent(r.share)],
   ["Growth", "n", `Of ${tables.memory[0].title} per minute`, "growth", (r) => (r.growth === null ? f.MISSING : `${r.growth > 0 ? "+" : ""}${f.bytes(r.growth)}/m`)],
   ["CPU", "n", figureOf("process", "cpu").help, "cpu", (r) => f.percent(r.cpu)],
@@ -50,6 +51,9 @@ function growth(process) {
   return first && last[0] - first[0] >= 10000 ? ((last[1] - first[1]) / (last[0] - first[0])) * 60000 : null;
 }
 
+/// How busy it keeps its busiest device, or that it holds memory and runs nothing.
+export const utilText = (row) => (row.isIdle ? "▲ idle" : row.util === null ? f.MISSING : `${row.utilMark}${row.util.toFixed(0)} %`);
+
 /// A row for each process: its figures summed up, on one device only where one is named. A capacity by its name is what is used
 /// of it, a kind by its name is that part.
 function rowsOf(snapshot, device = null) {
@@ -69,6 +73,11 @@ function rowsOf(snapshot, device = null) {
     row.source = sources.length > 1 ? "mixed" : (sources[0] ?? null);
     const all = f.sum(held.map((one) => totals.get(one.id)));
     row.share = row[first.name] !== null && all.value && !all.mark ? (row[first.name] / all.value) * 100 : null;
+    const util = figureOf("held", "utilization");
+    const busy = held.map((one) => read(util, one)).filter((value) => value !== null);
+    row.util = busy.length ? Math.max(...busy) : null;
+    row.utilMark = row.util < 99.5 && (busy.length < held.length || held.some((one) => valueAt(one, util.lower_bound))) ? "≥ " : "";
+    row.isIdle = roleOf("process", "idle", process) >= tables.idle_after && row.total > 0;
     row.growth = growth(process);
     row.cpu = roleOf("process", "cpu", process);
     row.rss = roleOf("process", "memory", process);
