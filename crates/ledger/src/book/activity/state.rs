@@ -58,6 +58,4 @@ pub(super) struct RecordedOperation {
     pub(super) longest: u64,
     pub(super) end: u64,
     pub(super) version: u64,
-    /// Whether the book does not have it yet.
-    pub(super) has_changed: bool,
 }

@@ -5,6 +5,7 @@ use super::layout::{HEAD, OF_DEVICE, OPERATION, OPERATIONS, SINGLE, SINGLES};
 use super::names::Names;
 use super::recorder::{ChipRecorder, DeviceRecord, DispatchSample};
 use super::state::{ActivityState, LaunchState, LaunchedOperation, NamingState, RecordState, RecordedOperation};
+use crate::book::Chips;
 use crate::book::layout::{CHIPS, JOURNAL, WORDS, entry_at, pack, place};
 use crate::book::writer::Writer;
 use crate::book::writer::system::allocate_pages;
@@ -157,7 +158,7 @@ impl Writer {
         let Some(activity) = self.activity() else { return };
         let mut state = lock(&activity.records);
         let state = &mut *state;
-        let (mut chips, mut operations, mut troubles) = (0u64, false, dropped > 0);
+        let (mut chips, mut operations, mut troubles) = (0u64, [0u64; OPERATIONS / 64], dropped > 0);
         for record in records {
             let Some(recorder) = state.chips.get_mut(usize::from(record.chip)).and_then(Option::as_mut) else {
                 state.delivery.of_unknown_chips += 1;
@@ -170,33 +171,37 @@ impl Writer {
                 continue;
             }
             chips |= 1 << record.chip;
-            let operation = record.operation.and_then(|number| state.operations.get_mut(usize::from(number)));
-            if let Some(operation) = operation {
+            let Some(number) = record.operation.map(usize::from) else { continue };
+            if let (Some(operation), Some(changed)) =
+                (state.operations.get_mut(number), operations.get_mut(number / 64))
+            {
                 let ns = ((record.end - record.start) as f64 / record.cycles_per_ns) as u64;
                 operation.records += 1;
                 operation.time = operation.time.saturating_add(ns);
                 operation.longest = operation.longest.max(ns);
                 operation.end = operation.end.max(recorder.host_time(record.end));
-                (operation.has_changed, operations) = (true, true);
+                *changed |= 1 << (number % 64);
             }
         }
         if dropped > 0 {
             state.delivery.dropped = state.delivery.dropped.saturating_add(dropped);
             state.delivery.dropped_at = arrival;
         }
-        for chip in crate::book::Chips(chips).iter() {
+        for chip in Chips(chips).iter() {
             if let Some(recorder) = state.chips.get_mut(usize::from(chip)).and_then(Option::as_mut) {
                 self.put_device(usize::from(chip), recorder);
             }
         }
-        if operations {
-            for (number, operation) in state.operations.iter_mut().enumerate().filter(|(_, it)| it.has_changed) {
-                operation.has_changed = false;
-                operation.version += 1;
-                let RecordedOperation { records, time, longest, end, version, .. } = *operation;
-                let at = activity.table + number * OPERATION + OF_DEVICE;
-                self.put(place(at, version), [records, time, longest, end, 0, 0, version]);
-            }
+        let groups = operations.iter().enumerate().filter(|(_, changed)| **changed != 0);
+        let numbers = groups.flat_map(|(group, changed)| {
+            (0..64).filter(move |bit| changed >> bit & 1 == 1).map(move |bit| group * 64 + bit)
+        });
+        for number in numbers {
+            let Some(operation) = state.operations.get_mut(number) else { continue };
+            operation.version += 1;
+            let RecordedOperation { records, time, longest, end, version } = *operation;
+            let at = activity.table + number * OPERATION + OF_DEVICE;
+            self.put(place(at, version), [records, time, longest, end, 0, 0, version]);
         }
         if troubles {
             self.put_delivery(state);
