@@ -41,7 +41,7 @@ static WHOLE: LazyLock<Whole> = LazyLock::new(|| {
             label: b"kv-cache",
         });
     }
-    writer.clear(2, Chips(0));
+    writer.clear(2, chips);
     writer.banks(
         0,
         MemoryKind::Dram,

@@ -1,6 +1,8 @@
-//! `cargo xtask bench [smi|watch|top|fleet|book|launches|serve|web|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the same
+//! `cargo xtask bench [smi|watch|top|fleet|book|launches|serve|neighbours|web|prometheus]`: what `ttmon smi --json` costs, beside a program that only reads the same
 //! files; what watching costs, and the monitor, of one machine and of a thousand; what it costs a process to keep a book; `ttmon serve`
-//! beside a server as the proof of concept had it; what its answers over HTTP cost; and a fleet that comes from a Prometheus.
+//! beside a server as the proof of concept had it, and among clients that keep it busy; what its answers over HTTP cost; and a fleet that comes from a Prometheus.
+//!
+//! `cargo xtask soak --minutes N`: whether the memory and the descriptors of the service stay as they are while books and clients come and go.
 //!
 //! `cargo xtask review [--strict]`: figures of this repository, and which of its targets are met.
 
@@ -29,6 +31,8 @@ fn main() -> anyhow::Result<()> {
         ["bench", "launches"] => book::bench_launches(),
         ["bench", "fleet"] => fleet::run(),
         ["bench", "serve"] => serve::run(),
+        ["bench", "neighbours"] => serve::neighbours(),
+        ["soak", "--minutes", minutes] => serve::soak(minutes.parse()?),
         ["bench", "web"] => web::run(),
         ["bench", "prometheus"] => prometheus::run(),
         ["review"] => review::run(false),
@@ -42,7 +46,8 @@ fn main() -> anyhow::Result<()> {
         ["hold", path, chip, live] => serve::hold(path, chip.parse()?, live.parse()?),
         ["reference-server", path] => serve::reference_server(path),
         _ => bail!(
-            "usage: cargo xtask bench [smi|watch|top|fleet|book|launches|serve|web|prometheus] | review [--strict]"
+            "usage: cargo xtask bench [smi|watch|top|fleet|book|launches|serve|neighbours|web|prometheus] | \
+             soak --minutes N | review [--strict]"
         ),
     }
 }

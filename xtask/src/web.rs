@@ -148,7 +148,7 @@ fn idle(service: &Service) -> anyhow::Result<()> {
 }
 
 /// The whole body of an answer.
-fn ask(stream: &mut BufReader<TcpStream>, path: &str, accept: &str) -> anyhow::Result<Vec<u8>> {
+pub fn ask(stream: &mut BufReader<TcpStream>, path: &str, accept: &str) -> anyhow::Result<Vec<u8>> {
     write!(stream.get_mut(), "GET {path} HTTP/1.1\r\nhost: localhost\r\naccept-encoding: {accept}\r\n\r\n")?;
     let (mut line, mut length) = (String::new(), 0);
     loop {

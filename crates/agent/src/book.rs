@@ -1,6 +1,5 @@
 //! The one book of this process: made when there is something to enter, and made again in a forked child.
 
-use crate::activity::ProcessActivity;
 use crate::buffer::Allocator;
 use crate::clock::millis;
 use crate::device::Object;
@@ -9,6 +8,7 @@ use crate::handover::Handover;
 use crate::library;
 use crate::metal::Metal;
 use crate::switch::is_on;
+use crate::tracking::ProcessActivity;
 use ledger::book::{Chips, MemoryKind, Writer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};

@@ -40,4 +40,5 @@ mod library;
 mod metal;
 mod query;
 mod switch;
+mod tracking;
 mod unordered_map;

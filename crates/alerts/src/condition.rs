@@ -2,8 +2,8 @@
 
 use crate::rule_figure::RuleFigure;
 use crate::subject::{Scope, Subject};
-use model::figure::Unit;
-use model::{Comparison, duration};
+use model::figure::{Figure, Unit};
+use model::{Comparison, Device, duration};
 use std::fmt;
 use std::time::Duration;
 
@@ -59,6 +59,15 @@ impl Condition {
         let mut all = self.when.compares();
         all.extend(self.until.iter().flat_map(Expr::compares));
         all
+    }
+
+    /// The figures of a device that can make it hold in the first sample.
+    pub fn figures_at_once(&self) -> impl Iterator<Item = &'static Figure<Device>> {
+        let is_at_once = |compare: &&Compare| self.hold.is_zero() && compare.increase.is_none();
+        self.when.compares().into_iter().filter(is_at_once).filter_map(|compare| match compare.figure {
+            RuleFigure::Device(figure) => Some(figure),
+            _ => None,
+        })
     }
 
     /// Whether earlier values are needed before it holds: for an increase, and for the last known value of what only `until` compares.

@@ -305,7 +305,7 @@ mod tests {
 
                     column 1: expected a figure, found the end of the rule
                 asic_tmp > 85
-                    column 1: unknown figure "asic_tmp"; expected one of state, sample_age, heartbeat, thermal_trips, asic_temp, fan, power, vcore, current, aiclk, link_degraded, dram, trace, l1, stale, untracked_processes, process_dram, process_l1, process_host_memory, process_cpu, left_at_exit
+                    column 1: unknown figure "asic_tmp"; expected one of state, sample_age, heartbeat, thermal_trips, asic_temp, fan, power, vcore, current, aiclk, utilization, programs, link_degraded, dram, trace, l1, stale, untracked_processes, process_dram, process_l1, process_utilization, process_host_memory, process_cpu, process_host_wait, process_idle, left_at_exit
                 asic_temp
                     column 10: expected >, >=, <, <=, == or != after asic_temp, found the end of the rule
                 asic_temp > 85 for

@@ -8,9 +8,10 @@ use crate::condition::{Compare, Expr, Threshold};
 use crate::rule::Rule;
 use crate::rule_figure::RuleFigure;
 use crate::subject::Scope;
-use crate::track::LOOK_BACK;
-use model::duration;
+use crate::track::{LOOK_BACK, SILENT};
 use model::figure::MetricKind;
+use model::figure::device::STATE;
+use model::{Comparison, duration};
 use std::collections::BTreeSet;
 
 /// A file of rules for Prometheus 2.37 and later.
@@ -138,9 +139,15 @@ fn compared(compare: &Compare, matchers: &[String], is_last: bool) -> Result<Str
     Ok(match (compare.threshold, compare.increase) {
         (Threshold::Word(place), _) if series.kind == MetricKind::OneOf => {
             let word = figure.texts().get(place).unwrap_or(&"?");
+            // A device that does not answer is in the state that it was in, as far as is known.
+            let is_kept = is_last
+                && figure == RuleFigure::Device(&STATE)
+                && compare.operator == Comparison::Is
+                && *word != SILENT;
+            let words = if is_kept { format!("=~\"{word}|{SILENT}\"") } else { format!("=\"{word}\"") };
             format!(
                 "{} {sign} 1",
-                value(&MetricSeries { label: series.label.map(|(name, _)| (name, *word)), ..series })
+                value(&MetricSeries { label: series.label.map(|(name, _)| (name, words)), ..series })
             )
         }
         (_, Some(time)) => {
@@ -160,8 +167,8 @@ fn compared(compare: &Compare, matchers: &[String], is_last: bool) -> Result<Str
 struct MetricSeries {
     name: String,
     kind: MetricKind,
-    /// A label with a fixed value.
-    label: Option<(&'static str, &'static str)>,
+    /// A label, and what it is compared with.
+    label: Option<(&'static str, String)>,
     /// A label with a value of its own for each of the figure's values.
     dimension: Option<&'static str>,
     /// How many of its units are one of the figure's.
@@ -174,14 +181,14 @@ impl MetricSeries {
         Ok(MetricSeries {
             name: format!("{}{}", metric.name, metric.kind.suffix()),
             kind: metric.kind,
-            label: metric.label,
+            label: metric.label.map(|(name, value)| (name, format!("=\"{value}\""))),
             dimension: figure.dimension().map(|dimension| dimension.name()),
             scale: figure.unit().base().1,
         })
     }
 
     fn selector(&self, matchers: &[String]) -> String {
-        let label = self.label.map(|(name, value)| format!("{name}=\"{value}\""));
+        let label = self.label.as_ref().map(|(name, value)| format!("{name}{value}"));
         let all: Vec<String> = label.into_iter().chain(matchers.iter().cloned()).collect();
         if all.is_empty() { self.name.clone() } else { format!("{}{{{}}}", self.name, all.join(",")) }
     }
@@ -193,7 +200,7 @@ impl MetricSeries {
     /// Without the labels that other figures of the device do not have, so that they can be joined. Of several values the largest
     /// counts, as in the engine.
     fn joined(&self, text: String) -> String {
-        match (self.label, self.dimension) {
+        match (&self.label, self.dimension) {
             (Some((name, _)), _) => format!("sum without ({name}) ({text})"),
             (None, Some(name)) => format!("max without ({name}) ({text})"),
             (None, None) => text,
@@ -259,7 +266,7 @@ mod tests {
                 expr: |
                   ((sum without (state) (ttmon_device_state{state="lost",device=~"0R?"}) == 1) or (ttmon_device_thermal_trips_total{device=~"0R?"} - min_over_time(ttmon_device_thermal_trips_total{device=~"0R?"}[10m]) > 0))
                   or
-                  (((sum without (state) (last_over_time(ttmon_device_state{state="lost",device=~"0R?"}[5m])) == 1) or (last_over_time(ttmon_device_thermal_trips_total{device=~"0R?"}[5m]) - min_over_time(ttmon_device_thermal_trips_total{device=~"0R?"}[10m]) > 0))
+                  (((sum without (state) (last_over_time(ttmon_device_state{state=~"lost|silent",device=~"0R?"}[5m])) == 1) or (last_over_time(ttmon_device_thermal_trips_total{device=~"0R?"}[5m]) - min_over_time(ttmon_device_thermal_trips_total{device=~"0R?"}[10m]) > 0))
                   and on (job, instance, device) ALERTS{alertname="TtmonGone",alertstate="firing"})
                 labels:
                   severity: critical
@@ -282,7 +289,7 @@ mod tests {
     #[test]
     fn of_several_labels_the_largest_counts() {
         let figure = crate::rule_figure::tests::labelled();
-        let (operator, threshold) = (model::Comparison::Above, Threshold::Number(90.0));
+        let (operator, threshold) = (Comparison::Above, Threshold::Number(90.0));
         let compare = Compare { figure, increase: None, operator, threshold };
         let expected = "max without (channel) (last_over_time(ttmon_device_gddr_temperature_celsius[5m])) > 90";
         assert_eq!(compared(&compare, &[], true).unwrap(), expected);

@@ -169,6 +169,9 @@ impl Track {
     }
 }
 
+/// As rules name it.
+pub const SILENT: &str = State::Silent.name();
+
 impl ComparedValue {
     fn new(compare: &Compare) -> ComparedValue {
         let (now, limit_now, last, limit_last) = (None, None, None, None);
@@ -179,8 +182,11 @@ impl ComparedValue {
         let figure = self.compare.figure;
         self.now = figure.number(subject);
         self.limit_now = figure.limit().and_then(|limit| limit.number(subject));
-        let is_silent =
-            figure == RuleFigure::Device(&STATE) && subject.device.is_some_and(|it| it.state == State::Silent);
+        let Compare { threshold, .. } = self.compare;
+        let asks_for_silent = matches!(threshold, Threshold::Word(word) if figure.texts().get(word) == Some(&SILENT));
+        let is_silent = figure == RuleFigure::Device(&STATE)
+            && !asks_for_silent
+            && subject.device.is_some_and(|it| it.state == State::Silent);
         self.last = match self.last {
             // One that does not answer is in the state that it was in, as far as is known.
             Some((_, state)) if is_silent => Some((now, state)),

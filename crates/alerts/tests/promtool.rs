@@ -97,7 +97,11 @@ impl Script {
             power: dice.walk(100, 320),
             dram: whole(dice.walk(0, 100)),
             stale: dice.walk(0, 2).into_iter().map(|value| value.map(f64::floor)).collect(),
-            state: silent_only_after_ok(dice.walk(0, 8)),
+            state: dice
+                .walk(0, 8)
+                .into_iter()
+                .map(|value| value.map(|v| if v > 6.0 { 0.0 } else { v.floor() }))
+                .collect(),
             link: whole(dice.walk(0, 1)),
             clock: whole(dice.walk(800, 1350)),
             trips: (0..STEPS).map(|_| trip(&mut dice, &mut trips)).collect(),
@@ -151,21 +155,6 @@ impl Script {
         }
         all
     }
-}
-
-/// The numbers of states. While a hung or lost device is silent, ttmon keeps the alert, and Prometheus sees the state silent alone:
-/// here such a device stays as it was.
-fn silent_only_after_ok(walk: Vec<Option<f64>>) -> Vec<Option<f64>> {
-    let number = |state: State| State::ALL.iter().position(|one| *one == state).unwrap() as f64;
-    let mut last = number(State::Ok);
-    let mut next = |value: f64| {
-        let state = if value > 6.0 { number(State::Ok) } else { value.floor() };
-        if state != number(State::Silent) || last == number(State::Ok) {
-            last = state;
-        }
-        last
-    };
-    walk.into_iter().map(|value| value.map(&mut next)).collect()
 }
 
 /// As `promtool` writes series: a scrape that misses a line ends its series at once.

@@ -4,6 +4,8 @@
 //! go                    allocates and frees in bursts until the next command
 //! hurry                 the same without a pause
 //! boast BYTES           OK   one buffer in DRAM more, of any size
+//! work PROGRAMS         OK   so many programs of a millisecond each, one after another, that have ended just now
+//! launch                OK   one program more, which has not ended
 //! hand SOCKET           OK   hands the book over to the service there, as the agent does
 //! close                 OK   closes the file of the book, as programs do that close all that they do not know
 //! stop                  OK dram=… l1=… trace=… buffers=…   what it holds, counted apart from the book
@@ -19,6 +21,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use ledger::book::activity::{ActivitySource, DeviceRecord, Launch, monotonic};
 use ledger::book::{Chips, MemoryKind, NewBuffer, Writer};
 use ledger::wire::{Hello, Request, frame};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -80,6 +83,16 @@ impl Keeper {
                 unsafe { rustix::io::close(truth.writer.file().as_raw_fd()) };
                 Ok(String::new())
             }
+            ["work", programs] => {
+                self.truth()?.work(crate::script::number("PROGRAMS", programs)?);
+                Ok(String::new())
+            }
+            ["launch"] => {
+                let truth = self.truth()?;
+                let operation = truth.writer.operation(b"SoftmaxDeviceOperation");
+                truth.writer.launched(Launch { operation, runtime_id: Some(0xffff) }, monotonic());
+                Ok(String::new())
+            }
             ["hand", socket] => {
                 let service = hand_over(&self.truth()?.writer, socket)?;
                 self.service = Some(service);
@@ -114,6 +127,23 @@ fn hand_over(book: &Writer, socket: &str) -> Result<UnixStream> {
 }
 
 impl Truth {
+    fn work(&self, programs: u64) {
+        const MILLISECOND: u64 = 1_000_000;
+        let (writer, chip) = (&self.writer, self.chip);
+        let began = monotonic().saturating_sub(programs * MILLISECOND);
+        writer.record_activity(began);
+        writer.chip_opened(chip, ActivitySource::Profiler, began);
+        let operation = writer.operation(b"MatmulDeviceOperation");
+        for n in 0..programs {
+            let (start, runtime_id) = (began + n * MILLISECOND, n as u16);
+            writer.launched(Launch { operation, runtime_id: Some(runtime_id) }, start);
+            // A tick is a nanosecond.
+            let end = start + MILLISECOND;
+            let record = DeviceRecord { chip, runtime_id, operation, start, end, cycles_per_ns: 1.0 };
+            writer.records([record].into_iter(), 0, end);
+        }
+    }
+
     /// One allocation or one free.
     fn step(&mut self) {
         let number = self.next_random();

@@ -193,6 +193,12 @@ fn what_is_lost_makes_a_lower_limit() {
     assert!(utilization.is_lower_limit);
     let found = read(&writer, now).unwrap().unwrap();
     assert_eq!((found.delivery.dropped, found.delivery.dropped_at), (3, since + 200 * MS));
+
+    // One of these was dropped, and the other one is the last launch: nothing is running.
+    launch(&writer, 20, since + 210 * MS);
+    launch(&writer, 21, since + 211 * MS);
+    writer.records([record(21, 220 * MS, 221 * MS)].into_iter(), 1, since + 221 * MS);
+    assert!(chip(&writer, since + 222 * MS).at(since + 222 * MS).is_tail_known);
 }
 
 #[test]
@@ -341,6 +347,54 @@ fn bytes(writer: &Writer) -> Vec<u8> {
     let mut bytes = vec![0; 135_168 + 16 * 128 + 65_536 + 4 * 512];
     writer.file().read_exact_at(&mut bytes, 0).unwrap();
     bytes
+}
+
+/// Programs on one chip, one after the other: a pause before it, its length, and how late its record is, all in µs.
+fn schedule() -> impl Strategy<Value = Vec<(u64, u64, u64)>> {
+    let short = (0u64..30_000, 1u64..40_000, 0u64..20_000);
+    let long = (0u64..3_000_000, 1u64..5_000_000, 0u64..50_000);
+    prop::collection::vec(prop_oneof![8 => short, 1 => long], 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whenever it is looked at, a utilization is what the chip did in its window, and there is none while that is not known.
+    #[test]
+    fn a_utilization_is_that_of_its_window(schedule in schedule(), step in 37u64..200) {
+        let (writer, since) = recorded();
+        let (mut launches, mut records, mut busy, mut clock) = (Vec::new(), Vec::new(), Vec::new(), 10_000u64);
+        for (n, (pause, length, delay)) in schedule.into_iter().enumerate() {
+            let (start, end) = (clock + pause, clock + pause + length);
+            launches.push((start.saturating_sub(5), n as u16));
+            records.push((end + delay, start, end, n as u16));
+            busy.push((start * 1_000, end * 1_000));
+            clock = end;
+        }
+        // Records arrive in the order in which the programs ended.
+        for at in 1..records.len() {
+            records[at].0 = records[at].0.max(records[at - 1].0);
+        }
+        let (mut launches, mut records) = (launches.into_iter().peekable(), records.into_iter().peekable());
+        let slowest = 50_000_000;
+        for ms in (0..clock / 1_000 + 3_000).step_by(step as usize) {
+            while let Some((time, id)) = launches.next_if(|it| it.0 <= ms * 1_000) {
+                launch(&writer, id, since + time * 1_000);
+            }
+            while let Some((arrival, start, end, id)) = records.next_if(|it| it.0 <= ms * 1_000) {
+                writer.records([record(id, start * 1_000, end * 1_000)].into_iter(), 0, since + arrival * 1_000);
+            }
+            let now = since + ms * MS;
+            let Ok(utilization) = chip(&writer, now).utilization(now) else { continue };
+            let (from, to) = (utilization.until - utilization.window - since, utilization.until - since);
+            let truth: u64 = busy.iter().map(|&(start, end)| end.min(to).saturating_sub(start.max(from))).sum();
+            let truth = truth as f64 / utilization.window as f64;
+            // Host time is off by as much as the fastest record was delayed.
+            let tolerance = 2.0 * slowest as f64 / utilization.window as f64;
+            prop_assert!((utilization.ratio - truth).abs() <= tolerance, "{:?}, in truth {truth}, at {ms} ms", utilization);
+            prop_assert!(utilization.window >= 100 * MS && utilization.until <= now && now - utilization.until <= 2 * S);
+        }
+    }
 }
 
 proptest! {

@@ -1,7 +1,8 @@
 //! One chip.
 
 use crate::{
-    Amperes, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Unverified, Usage, Volts, Watts,
+    Activity, Amperes, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Unverified, Usage, Volts,
+    Watts,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -57,6 +58,9 @@ pub struct Device {
     /// Whether every process that has opened it is known by name.
     #[serde(skip)]
     pub names_all_holders: bool,
+    /// What all processes had it do.
+    #[serde(flatten)]
+    pub activity: Activity,
     pub pcie: Link,
     pub firmware: Firmware,
     pub memory: Memory,

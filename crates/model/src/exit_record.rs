@@ -1,6 +1,6 @@
 //! A process that exited, and what it held then: as the API and the service's own protocol have it.
 
-use crate::{Bytes, Held, Process, Source, Timestamp, Usage};
+use crate::{Bytes, Held, Operation, Process, Source, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 /// A process that exited. What is not described here is as in [`Process`].
@@ -26,6 +26,12 @@ pub struct ExitRecord {
     /// What it had not freed when it shut down by itself, or closed a device. Absent when it was killed, or there is no account of it.
     #[serde(skip)]
     pub left: Option<Bytes>,
+    /// Programs that it launched. Absent where no agent recorded them.
+    #[serde(default)]
+    pub launches_total: Option<u64>,
+    /// The operations that took the most time on chips.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<Operation>,
     /// How many buffers it had. Absent when there is no account of it.
     pub buffers: Option<usize>,
     /// The largest of them.

@@ -36,6 +36,7 @@ macro_rules! named {
     };
 }
 
+mod activity;
 mod alert;
 mod board;
 mod comparison;
@@ -52,6 +53,7 @@ mod identity;
 pub mod judgement;
 mod known_devices;
 mod memory_kind;
+mod operation;
 mod process;
 mod process_memory;
 mod rates;
@@ -62,6 +64,7 @@ mod time;
 pub mod topology;
 mod units;
 
+pub use activity::{Activity, UtilizationSource, UtilizationUnknown};
 pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
 pub use comparison::Comparison;
@@ -75,6 +78,7 @@ pub use identity::{ChipMatch, chip_match, chip_of_text, chip_text, chip_with_num
 pub use judgement::Judgement;
 pub use known_devices::{DeviceKey, KnownDevices, earlier_devices};
 pub use memory_kind::MemoryKind;
+pub use operation::{Operation, OperationList, OperationOrder, OperationSource};
 pub use process::{BankFigures, Exact, Held, KindFigures, Process, Runtime, Source, Unverified, Usage};
 pub use process_memory::{ChipMemory, LiveBuffer, ProcessMemory};
 pub use rates::{Counters, Traffic, Transferred, cpu_percent, traffic};

@@ -1,6 +1,6 @@
 //! One process that uses a device.
 
-use crate::{Bytes, DeviceId, MemoryKind, Timestamp};
+use crate::{Activity, Bytes, DeviceId, MemoryKind, Operation, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// A running process that holds a device or device memory. Most fields are figures: see [`crate::figure::process`].
@@ -24,6 +24,20 @@ pub struct Process {
     pub host_memory: Option<Bytes>,
     pub host_cpu_percent: Option<f64>,
     pub agent: Option<String>,
+    #[serde(default)]
+    pub launches_total: Option<u64>,
+    #[serde(default)]
+    pub launches_per_second: Option<f64>,
+    #[serde(default)]
+    pub host_wait_percent: Option<f64>,
+    #[serde(default)]
+    pub back_pressure_percent: Option<f64>,
+    /// With an agent it is a fact; without one it is absent.
+    #[serde(default)]
+    pub idle_seconds: Option<f64>,
+    /// Those that took the most time on chips, up to [`Process::OPERATIONS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<Operation>,
     /// What it holds on each chip.
     pub devices: Vec<Held>,
 }
@@ -39,8 +53,9 @@ pub struct Held {
     pub usage: Usage,
     /// Where the figures come from.
     pub source: Option<Source>,
-    /// How busy it keeps the busiest engine of the chip, where the driver counts that. From the second sample on.
-    pub utilization_percent: Option<f64>,
+    /// What it had the chip do.
+    #[serde(flatten)]
+    pub activity: Activity,
     /// The particulars, when the process keeps a book.
     pub exact: Option<Box<Exact>>,
     /// What it reported to the service, though it does not hold the chip.
@@ -156,6 +171,9 @@ named! {
 }
 
 impl Process {
+    /// The most operations that a snapshot has of a process.
+    pub const OPERATIONS: usize = 16;
+
     /// A process of which nothing is known but its number.
     pub fn new(pid: u32) -> Process {
         Process { pid, ..Process::default() }
@@ -165,7 +183,7 @@ impl Process {
 impl Held {
     /// A chip of which nothing is known but that the process holds it.
     pub fn new(id: DeviceId) -> Held {
-        Held { id, usage: Usage::default(), source: None, utilization_percent: None, exact: None, unverified: None }
+        Held { id, usage: Usage::default(), source: None, activity: Activity::default(), exact: None, unverified: None }
     }
 }
 

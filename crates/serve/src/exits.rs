@@ -1,20 +1,22 @@
 //! Processes that exited, and what they held then.
 
 use super::buffers::{self, BufferPage};
-use super::live_processes::{Key, LiveProcess};
+use super::live_processes::{Key, KnownProcess};
 use super::merge;
 use ledger::book;
 use ledger::poc::ClientAccount;
 use ledger::wire::Wanted;
 use model::{Bytes, Device, ExitRecord, Held, Process, Source, Timestamp, chip_with_number};
+use sources::ProcessActivity;
 use sources::WaitStatus;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs::File;
+use std::sync::Arc;
 use watch::handover::book_in;
 
 pub struct Exits {
     /// The latest first.
-    pub all: VecDeque<ExitRecord>,
+    pub all: VecDeque<Arc<ExitRecord>>,
     most: usize,
     /// How many there were, kept or not.
     pub total: u64,
@@ -34,7 +36,7 @@ impl Exits {
 
     pub fn add(&mut self, exit: ExitRecord) {
         self.total += 1;
-        self.all.push_front(exit);
+        self.all.push_front(Arc::new(exit));
         if self.all.len() <= self.most {
             return;
         }
@@ -51,22 +53,20 @@ impl Exits {
 
     /// Those since then, in milliseconds since 1970.
     pub fn since(&self, time: i64) -> impl Iterator<Item = &ExitRecord> {
-        self.all.iter().take_while(move |exit| exit.died_at.0 >= time)
+        self.all.iter().map(|exit| &**exit).take_while(move |exit| exit.died_at.0 >= time)
     }
 }
 
-/// The record of a process that was known. `None` when it never held anything.
+/// The record of a process that was known.
 pub fn exit_record(
     key: Key,
-    live: &LiveProcess,
+    live: &KnownProcess,
     account: Option<&ClientAccount>,
+    ended: Option<WaitStatus>,
     devices: &[Device],
     holds: impl Fn(&Device) -> Option<bool>,
     now: u64,
-) -> Option<ExitRecord> {
-    if live.book.is_none() && live.sampled.is_none() && account.is_none() {
-        return None;
-    }
+) -> ExitRecord {
     let mut exit = ExitRecord::of(&live.identity.process, milliseconds(now));
     exit.devices = live.sampled.clone().unwrap_or_default();
     let mut largest = None;
@@ -83,12 +83,12 @@ pub fn exit_record(
         largest = Some(from_book);
     }
     add_buffers(&mut exit, largest);
-    match live.ended(key) {
+    match ended {
         Some(WaitStatus::Exited(code)) => exit.exit_code = Some(code),
         Some(WaitStatus::Killed(signal)) => exit.signal = Some(signal),
         None => {}
     }
-    Some(exit)
+    exit
 }
 
 /// The record of a process that exited before it could be identified, but had handed over its book.
@@ -118,7 +118,12 @@ fn read_book(
             Some(sampled) => merge::impossible(held, sampled, devices).is_none(),
             None => merge::too_much(held, devices).is_none(),
         };
-        replace(exit, held_by_book(&book, devices).into_iter().filter(is_possible));
+        let activity = activity_in(file, &book);
+        replace(exit, held_by_book(&book, activity.as_ref(), devices).into_iter().filter(is_possible));
+        if let Some(activity) = activity {
+            exit.launches_total = Some(activity.programs);
+            exit.operations = activity.operations.into_iter().take(Process::OPERATIONS).collect();
+        }
         let live = book.chips.iter().flat_map(|chip| chip.counters.iter().map(|counter| counter.bytes));
         let lost = book.chips.iter().map(|chip| chip.left_bytes);
         exit.left = book.is_closed.then(|| Bytes(live.chain(lost).fold(0, u64::saturating_add)));
@@ -145,14 +150,20 @@ fn add_buffers(exit: &mut ExitRecord, largest: Option<BufferPage>) {
     exit.largest_buffers = largest.map(|mut page| page.listed()).unwrap_or_default();
 }
 
+/// What the process of a book did on its chips. What contradicts itself is left out.
+pub fn activity_in(file: &File, book: &book::Book) -> Option<ProcessActivity> {
+    ProcessActivity::of(book::of_file(file), book).ok().flatten()
+}
+
 /// What a book says of the chips that its numbers name.
-pub fn held_by_book(book: &book::Book, devices: &[Device]) -> Vec<Held> {
+pub fn held_by_book(book: &book::Book, activity: Option<&ProcessActivity>, devices: &[Device]) -> Vec<Held> {
     let memory = sources::process_memory(book, None);
-    let chips = book.chips.iter().zip(memory.chips);
-    let held = chips.filter_map(|(chip, memory)| {
+    let chips = book.chips.iter().zip(memory.chips).enumerate();
+    let held = chips.filter_map(|(place, (chip, memory))| {
         let id = chip_with_number(devices, chip.unique_id?)?;
         let (usage, exact) = (memory.kinds.usage(), Some(Box::new(memory.kinds)));
-        Some(Held { usage, source: Some(Source::Exact), exact, ..Held::new(id) })
+        let activity = activity.and_then(|activity| activity.chips.get(place).cloned()).unwrap_or_default();
+        Some(Held { usage, source: Some(Source::Exact), exact, activity, ..Held::new(id) })
     });
     held.collect()
 }

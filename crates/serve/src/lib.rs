@@ -9,8 +9,10 @@
 
 mod alerts;
 mod args;
+mod background;
 mod buffer_row;
 mod buffers;
+mod busy;
 mod endpoints;
 mod exits;
 mod live_processes;
@@ -23,11 +25,14 @@ mod service;
 mod service_state;
 mod socket;
 mod systemd;
+mod view;
 mod web;
 
 use ::alerts::log::{LogLevel, log, summarize};
 use ::alerts::settings::AlertSettings;
 pub use args::{AFTER_HELP, Args, MetricOptions};
+use background::Background;
+use busy::Work;
 use endpoints::MissingEndpoints;
 use model::Snapshot;
 use poller::{Poller, drain};
@@ -62,6 +67,7 @@ pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
     running.serve()?;
     systemd::notify("STOPPING=1");
     summarize();
+    running.service.busy.report();
     log(LogLevel::Info, "stopping", &[]);
     running.stop();
     Ok(Exit::Success)
@@ -89,7 +95,8 @@ impl RunningService<'_> {
         let ((listeners, missing), http_listeners) = (endpoints::open(args)?, HttpListeners::open(args)?);
         allow_many_files();
         let mut machine = Machine::open(machine, true)?;
-        let state = ServiceState::new(Poller::new()?, &limits, RuleWatch::new(&rules), machine.sample());
+        let state =
+            ServiceState::new(Poller::new()?, Background::start()?, &limits, RuleWatch::new(&rules), machine.sample());
         let interval = limits.interval();
         let mut service = Service::new(state, limits);
         service.set_alerts(&rules);
@@ -110,21 +117,36 @@ impl RunningService<'_> {
         let poller = &self.service.state.poller;
         let (ended, reloaded) = (poller.watch(&self.end)?, poller.watch(&self.reload)?);
         let (sampled, asked) = (poller.watch(&self.sampling.ready)?, poller.watch(&self.web.questions)?);
+        let prepared = poller.watch(&self.service.state.background.ready)?;
         let mut ready = Vec::new();
         loop {
-            self.service.turn(&mut ready)?;
+            self.service.wait(&mut ready)?;
+            let began = Instant::now();
+            self.service.busy.begin_turn();
+            self.service.turn(&ready);
             if ready.contains(&ended) {
                 return Ok(());
             }
             if ready.contains(&sampled) {
+                let began = Instant::now();
                 self.take_sample();
+                self.service.busy.note(Work::Sample, began);
+            }
+            if ready.contains(&prepared) {
+                let began = Instant::now();
+                let published = self.service.take_outcomes();
+                self.publish(published);
+                self.service.busy.note(Work::Prepared, began);
             }
             if ready.contains(&asked) {
+                let began = Instant::now();
                 self.web.answer(&self.service.state);
+                self.service.busy.note(Work::Http, began);
             }
             if std::mem::take(&mut self.service.state.wants_sample) {
                 self.sampling.hurry();
             }
+            self.service.busy.note(Work::Turn, began);
             if ready.contains(&reloaded) {
                 self.reload();
             }
@@ -133,7 +155,12 @@ impl RunningService<'_> {
 
     fn take_sample(&mut self) {
         summarize();
-        let Some((began, snapshot)) = self.service.take_sample(&self.sampling) else { return };
+        let published = self.service.take_sample(&self.sampling);
+        self.publish(published);
+    }
+
+    fn publish(&mut self, published: Option<(Instant, Arc<Snapshot>)>) {
+        let Some((began, snapshot)) = published else { return };
         self.web.publish(began, snapshot, &self.service.state.exits);
         self.web.show_alerts(&self.service.state.watch);
         self.samples += 1;

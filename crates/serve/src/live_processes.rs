@@ -1,7 +1,7 @@
 //! The running processes that the service knows: each with a pidfd, which reports its exit and cannot mean another process.
 
 use super::poller::{Poller, Token};
-use model::Held;
+use model::{Held, Source};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use sources::{Identity, WaitStatus};
@@ -15,13 +15,22 @@ use std::time::Instant;
 pub type Key = (u32, u64);
 
 pub struct LiveProcess {
-    pub identity: Identity,
+    known: Arc<KnownProcess>,
     pub end: OwnedFd,
     token: Token,
+    pub connections: u32,
+    /// Its command line was asked for, or its book: both are read by another thread.
+    pub asked_command: bool,
+    pub asked_book: bool,
+}
+
+/// What is known of a process. Whoever makes a long answer shares it.
+#[derive(Clone)]
+pub struct KnownProcess {
+    pub identity: Identity,
     pub book: Option<Arc<File>>,
     /// What the last sample says that it holds; absent when the sample does not have it.
     pub sampled: Option<Vec<Held>>,
-    pub connections: u32,
     /// Since when it is known.
     pub since: Instant,
 }
@@ -53,8 +62,9 @@ impl Processes {
         }
         let key = (pid, identity.start_ticks);
         let token = poller.watch(&end).ok()?;
-        let since = Instant::now();
-        self.all.insert(key, LiveProcess { identity, end, token, book: None, sampled: None, connections: 0, since });
+        let known = Arc::new(KnownProcess { identity, book: None, sampled: None, since: Instant::now() });
+        let live = LiveProcess { known, end, token, connections: 0, asked_command: false, asked_book: false };
+        self.all.insert(key, live);
         self.by_pid.insert(pid, key);
         self.by_token.insert(token, key);
         Some(key)
@@ -70,7 +80,32 @@ impl Processes {
     }
 }
 
+impl KnownProcess {
+    /// Whether it has a book that the sampler does not see.
+    pub fn has_loose_book(&self) -> bool {
+        let mut sampled = self.sampled.iter().flatten();
+        self.book.is_some() && !sampled.any(|held| held.source == Some(Source::Exact))
+    }
+}
+
+impl std::ops::Deref for LiveProcess {
+    type Target = KnownProcess;
+
+    fn deref(&self) -> &KnownProcess {
+        &self.known
+    }
+}
+
 impl LiveProcess {
+    /// To be changed. Whoever shares it keeps what was.
+    pub fn change(&mut self) -> &mut KnownProcess {
+        Arc::make_mut(&mut self.known)
+    }
+
+    pub fn share(&self) -> Arc<KnownProcess> {
+        self.known.clone()
+    }
+
     /// How it ended, also when its parent has waited for it before we could look.
     pub fn ended(&self, key: Key) -> Option<WaitStatus> {
         sources::wait_status(key.0, key.1).or_else(|| sources::reaped_status(&self.end))

@@ -2,7 +2,9 @@
 //! Of two sources for one process on one chip the better counts, never the sum.
 
 use ledger::poc::ClientAccount;
-use model::{Bytes, Device, DeviceId, Held, Memory, Process, Snapshot, Source, State, Unverified, Usage};
+use model::{
+    Bytes, Device, DeviceId, Held, Memory, Process, Snapshot, Source, State, Unverified, Usage, UtilizationSource,
+};
 
 /// Takes a process that has exited out of a sample, with its bytes.
 pub fn remove(snapshot: &mut Snapshot, pid: u32) {
@@ -25,6 +27,11 @@ pub fn overlay(snapshot: &mut Snapshot, process: &Process, all: Vec<Held>) {
     };
     let known = &mut snapshot.processes[at];
     known.agent = known.agent.take().or_else(|| process.agent.clone());
+    if known.operations.is_empty() {
+        known.operations.clone_from(&process.operations);
+        known.launches_total = known.launches_total.or(process.launches_total);
+        known.idle_seconds = known.idle_seconds.or(process.idle_seconds);
+    }
     let devices = &mut known.devices;
     for mut held in all {
         let place = devices.binary_search_by(|known| known.id.cmp(&held.id));
@@ -35,8 +42,11 @@ pub fn overlay(snapshot: &mut Snapshot, process: &Process, all: Vec<Held>) {
         if let Some(device) = snapshot.devices.iter_mut().find(|device| device.id == held.id) {
             exchange(&mut device.memory, before.as_ref(), Some(&held));
         }
-        // Only the driver knows how busy it is.
-        held.utilization_percent = before.and_then(|before| before.utilization_percent);
+        // How busy it is the driver knows best, and who only reports memory does not know.
+        let by_driver = |before: &Held| before.activity.utilization_source == Some(UtilizationSource::Driver);
+        if let Some(before) = before.filter(|before| by_driver(before) || held.source != Some(Source::Exact)) {
+            held.activity = before.activity;
+        }
         match place {
             Ok(place) => devices[place] = held,
             Err(place) => devices.insert(place, held),
@@ -74,6 +84,11 @@ pub fn too_much(held: &Held, devices: &[Device]) -> Option<&'static str> {
 /// Whether a report of the same process on the same chip counts for nothing.
 pub fn is_better_than_reported(held: &Held) -> bool {
     rank(held.source) >= rank(Some(Source::Reported))
+}
+
+/// Whether one source knows more than the other.
+pub fn is_better(held: &Held, other: &Held) -> bool {
+    rank(held.source) > rank(other.source)
 }
 
 fn rank(source: Option<Source>) -> u8 {
@@ -198,7 +213,7 @@ fn is_local(device: &Device) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Host, PciAddress, SCHEMA, Timestamp};
+    use model::{Activity, Host, PciAddress, SCHEMA, Timestamp};
 
     fn process(pid: u32, devices: Vec<Held>) -> Process {
         Process { devices, ..Process::new(pid) }
@@ -246,12 +261,13 @@ mod tests {
 
     #[test]
     fn a_book_takes_the_place_of_what_the_driver_counts_but_for_how_busy_it_is() {
-        let counted = Held { utilization_percent: Some(62.5), ..held(100, Some(Source::Kernel)) };
+        let counted =
+            Held { activity: Activity::measured(62.5, UtilizationSource::Driver), ..held(100, Some(Source::Kernel)) };
         let mut snapshot = snapshot(vec![process(7, vec![counted])], Some(100), 0);
         overlay(&mut snapshot, &process(7, vec![]), vec![held(65, Some(Source::Exact))]);
         assert_eq!(used(&snapshot), (Some(65), 0));
         let held = &snapshot.processes[0].devices[0];
-        assert_eq!((held.source, held.utilization_percent), (Some(Source::Exact), Some(62.5)));
+        assert_eq!((held.source, held.activity.utilization_percent), (Some(Source::Exact), Some(62.5)));
     }
 
     #[test]

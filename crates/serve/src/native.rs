@@ -1,11 +1,15 @@
 //! A connection to the service's own socket: a client that asks, or an agent with a book.
 
+use super::background::{Lane, Outcome};
 use super::live_processes::Key;
 use super::outbox::Outbox;
 use super::poc::AfterMessage;
+use super::poller::Token;
 use super::service_state::ServiceState;
+use super::view::ServiceView;
 use alerts::log::{LogLevel, log};
 use ledger::wire::{Frames, Hello, LONGEST_REQUEST, Request, WireError, frame};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
@@ -20,6 +24,7 @@ use watch::rules::RulesReply;
 
 pub struct NativeConnection {
     pub socket: OwnedFd,
+    token: Token,
     pub pid: u32,
     pub uid: u32,
     frames: Frames,
@@ -34,6 +39,8 @@ pub struct NativeConnection {
     asked_at: Instant,
     /// Whose book came through it.
     pub owner: Option<Key>,
+    /// Another thread makes its next answer. The questions behind it wait.
+    is_waiting: bool,
     /// It is sent the reason, and then closed.
     is_leaving: bool,
     /// How much was sent when it was last looked at.
@@ -56,11 +63,15 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 const FRESH: Duration = Duration::from_millis(100);
 /// How many questions of one client are answered before the others have their turn.
 const TURN: usize = 16;
+/// So many records of exits are written at once.
+const FEW_EXITS: usize = 50;
+const CROWDED: &str = "the clients of your user have left too many answers unread";
 
 impl NativeConnection {
-    pub fn new(socket: OwnedFd, pid: u32, uid: u32) -> NativeConnection {
+    pub fn new(socket: OwnedFd, token: Token, pid: u32, uid: u32) -> NativeConnection {
         NativeConnection {
             socket,
+            token,
             pid,
             uid,
             frames: Frames::up_to(LONGEST_REQUEST),
@@ -71,6 +82,7 @@ impl NativeConnection {
             awaiting: 0,
             asked_at: Instant::now(),
             owner: None,
+            is_waiting: false,
             is_leaving: false,
             sent_before: 0,
         }
@@ -83,7 +95,7 @@ impl NativeConnection {
     }
 
     fn may_be_answered(&self) -> bool {
-        !self.is_leaving && self.outbox.waiting < UNREAD
+        !self.is_leaving && !self.is_waiting && self.outbox.waiting < UNREAD
     }
 
     /// How many bytes it has left unread.
@@ -98,6 +110,9 @@ impl NativeConnection {
 
     /// Reads what there is, and answers some of it. The rest waits until the others have had their turn.
     pub fn read(&mut self, buffer: &mut [u8], state: &mut ServiceState) -> AfterMessage {
+        if self.is_waiting && has_hung_up(&self.socket) {
+            return AfterMessage::Close;
+        }
         if self.may_be_answered() && !self.frames.has_frame() {
             match receive(&self.socket, buffer) {
                 Ok(Arrived { bytes: 0, .. }) => return AfterMessage::Close,
@@ -146,7 +161,7 @@ impl NativeConnection {
         }
         match request {
             _ if state.is_crowded && !matches!(request, Request::Hello(_) | Request::Book { .. }) => {
-                self.refuse("the clients of your user have left too many answers unread");
+                self.refuse(CROWDED);
             }
             Request::Hello(Hello { version, .. }) => {
                 self.version = Some(version);
@@ -155,25 +170,58 @@ impl NativeConnection {
                     false => self.refuse(other_version(version)),
                 }
             }
-            Request::Devices {} => self.say(&ServiceAnswer::Devices(state.snapshot().devices)),
-            Request::Processes {} => self.say(&ServiceAnswer::Processes(state.snapshot().processes)),
+            Request::Devices {} => {
+                self.make(state, false, |view| frame(&ServiceAnswer::Devices(view.snapshot().devices)))
+            }
+            Request::Processes {} => {
+                self.make(state, false, |view| frame(&ServiceAnswer::Processes(view.snapshot().processes)))
+            }
             Request::Snapshot { fresh: true } if state.sampled_at.elapsed() > FRESH => {
                 self.awaiting += 1;
                 self.asked_at = Instant::now();
                 state.wants_sample = true;
             }
-            Request::Snapshot { .. } => self.say(&ServiceAnswer::Snapshot(Cow::Owned(state.snapshot()))),
-            Request::Buffers(wanted) => self.push(state.buffers(&wanted).frame()),
+            Request::Snapshot { .. } => self.make(state, false, snapshot),
+            Request::Buffers(wanted) => self.make(state, true, move |view| view.buffers(&wanted).frame()),
             Request::Deaths { limit } => {
-                self.say(&ServiceAnswer::Deaths(state.exits.all.iter().take(limit.unwrap_or(usize::MAX)).collect()))
+                let exits: Vec<_> = state.exits.all.iter().take(limit.unwrap_or(usize::MAX)).cloned().collect();
+                let is_long = exits.len() > FEW_EXITS;
+                let write =
+                    move |_: &ServiceView| frame(&ServiceAnswer::Deaths(exits.iter().map(|exit| &**exit).collect()));
+                self.make(state, is_long, write);
             }
             Request::Alerts {} => self.say(&ServiceAnswer::Alerts(RulesReply::of(Some(&state.watch)))),
             Request::Subscribe { interval_ms } => {
                 let interval = Duration::from_millis(interval_ms.min(86_400_000));
                 self.subscription = Some(Subscription { interval, due: Instant::now() + interval, missed: 0 });
-                self.say(&ServiceAnswer::Snapshot(Cow::Owned(state.snapshot())));
+                self.make(state, false, snapshot);
             }
             Request::Book { .. } => self.take_book(state),
+        }
+    }
+
+    /// Answers at once, or has another thread make an answer that takes long.
+    fn make(
+        &mut self,
+        state: &ServiceState,
+        is_long: bool,
+        write: impl FnOnce(&ServiceView) -> Result<Vec<u8>, WireError> + Send + 'static,
+    ) {
+        let view = state.view();
+        if !is_long && !view.is_large() {
+            return self.push(write(&view));
+        }
+        self.is_waiting = true;
+        let token = self.token;
+        state.background.add(Lane::Answers(self.uid), move || Some(Outcome::Answer(token, write(&view))));
+    }
+
+    /// Takes an answer that another thread has made, unless the clients of its user have left too much unread.
+    pub fn take_answer(&mut self, answer: Result<Vec<u8>, WireError>, is_crowded: bool) {
+        self.is_waiting = false;
+        match is_crowded {
+            true => self.refuse(CROWDED),
+            false => self.push(answer),
         }
     }
 
@@ -240,6 +288,17 @@ impl NativeConnection {
             Err(error) => log(LogLevel::Error, "unsayable", &[("reason", &error)]),
         }
     }
+}
+
+fn snapshot(view: &ServiceView) -> Result<Vec<u8>, WireError> {
+    frame(&ServiceAnswer::Snapshot(Cow::Owned(view.snapshot())))
+}
+
+/// Whether a client that is not listened to has closed its connection.
+fn has_hung_up(socket: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut socket = [PollFd::new(socket, PollFlags::empty())];
+    poll(&mut socket, Some(&now)).is_ok() && socket[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 #[derive(Serialize)]

@@ -1,5 +1,7 @@
 //! The loop: new connections, messages, exited processes, timers.
 
+use super::background::Outcome;
+use super::busy::{Busy, Work};
 use super::native::{NativeConnection, PATIENCE, ServiceAnswer};
 use super::poc::{AfterMessage, PocConnection};
 use super::poller::Token;
@@ -51,14 +53,17 @@ pub struct Service {
     /// Given up for a moment when there are no descriptors left, so that clients can at least be sent away.
     spare: Option<File>,
     buffer: Vec<u8>,
+    /// When a sample was begun that waits for books.
+    unpublished: Option<Instant>,
+    pub busy: Busy,
 }
 
 /// What looks like half a long message is a short one when nothing follows for so long.
 const PAUSE: Duration = Duration::from_millis(20);
 /// With so many busy connections, those are read before many others are accepted.
 const BUSY: usize = 16;
-/// As much as one client is heard before the others have their turn: half a thousand messages.
-const BUFFER: usize = 64 << 10;
+/// As much as is read from one client at once: two hundred messages.
+const BUFFER: usize = 32 << 10;
 /// So many times the limit of a user's connections are kept and not counted.
 const OVER_LIMIT: usize = 4;
 /// With so many bytes of answers unread, a user's clients are asked to read them first.
@@ -76,6 +81,8 @@ impl Service {
             alarms: BTreeSet::new(),
             spare: File::open("/dev/null").ok(),
             buffer: vec![0; BUFFER],
+            unpublished: None,
+            busy: Busy::default(),
         }
     }
 
@@ -90,29 +97,50 @@ impl Service {
         Ok(())
     }
 
-    /// Waits for something to happen, and sees to it. What it does not know is left to the connection.
-    pub fn turn(&mut self, ready: &mut Vec<Token>) -> rustix::io::Result<()> {
+    /// Waits for something to happen.
+    pub fn wait(&mut self, ready: &mut Vec<Token>) -> rustix::io::Result<()> {
         let next = self.alarms.first().map(|(when, _)| when.saturating_duration_since(Instant::now()));
-        self.state.poller.wait(ready, next)?;
-        for token in ready.iter().copied() {
-            if self.poc_connections.contains_key(&token) {
-                self.handle_poc(token, PocConnection::read);
-            } else if self.native_connections.contains_key(&token) {
-                self.handle_native(token, NativeConnection::read);
-            } else if let Some(key) = self.state.processes.by_token.get(&token).copied() {
-                self.on_exit(key);
-            } else if let Some(at) = self.endpoints.iter().position(|(endpoint, ..)| *endpoint == token) {
-                self.accept(at, if ready.len() > BUSY { 4 } else { 64 });
-            }
-        }
-        self.check_alarms();
-        Ok(())
+        self.state.poller.wait(ready, next)
     }
 
-    /// A new sample goes to all who have subscribed. Returns what is known with it, and when it was started.
+    /// Sees to what is ready. What it does not know is left to the caller.
+    pub fn turn(&mut self, ready: &[Token]) {
+        for token in ready.iter().copied() {
+            let began = Instant::now();
+            let work = if self.poc_connections.contains_key(&token) {
+                self.handle_poc(token, PocConnection::read);
+                Work::Poc
+            } else if self.native_connections.contains_key(&token) {
+                self.handle_native(token, NativeConnection::read);
+                Work::Native
+            } else if let Some(key) = self.state.processes.by_token.get(&token).copied() {
+                self.on_exit(key);
+                Work::Exit
+            } else if let Some(at) = self.endpoints.iter().position(|(endpoint, ..)| *endpoint == token) {
+                self.accept(at, if ready.len() > BUSY { 4 } else { 64 });
+                Work::Accept
+            } else {
+                continue;
+            };
+            self.busy.note(work, began);
+        }
+        self.check_alarms();
+    }
+
+    /// Takes a new sample. What books say that the sampler does not see is read first; then it is published.
     pub fn take_sample(&mut self, sampling: &Sampling<Snapshot>) -> Option<(Instant, Arc<Snapshot>)> {
         let (began, sample) = sampling.take()?;
         self.state.take_sample(began, sample);
+        if self.state.has_loose_books() {
+            self.unpublished = Some(began);
+            self.state.read_books();
+            return None;
+        }
+        Some(self.publish(began))
+    }
+
+    /// A sample goes to all who have subscribed. Returns what is known with it, and when it was started.
+    fn publish(&mut self, began: Instant) -> (Instant, Arc<Snapshot>) {
         let mut snapshot = self.state.snapshot();
         self.follow_rules(&mut snapshot);
         let (now, snapshot) = (Instant::now(), Arc::new(snapshot));
@@ -123,7 +151,28 @@ impl Service {
         let behind = self.native_connections.iter().filter(|(_, client)| client.is_behind());
         let behind: Vec<Token> = behind.map(|(token, _)| *token).collect();
         behind.into_iter().for_each(|token| self.handle_native(token, |client, _, _| client.send()));
-        Some((began, snapshot))
+        (began, snapshot)
+    }
+
+    /// Takes what other threads have made. Returns a sample that is published with it.
+    pub fn take_outcomes(&mut self) -> Option<(Instant, Arc<Snapshot>)> {
+        let mut published = None;
+        for outcome in self.state.background.take() {
+            match outcome {
+                Outcome::Answer(token, answer) => self.handle_native(token, |client, buffer, state| {
+                    client.take_answer(answer, state.is_crowded);
+                    client.read(buffer, state)
+                }),
+                Outcome::Exit(exit) => self.state.take_exit(exit),
+                Outcome::Book(key, book) => self.state.take_opened(key, book),
+                Outcome::Command(key, command) => self.state.take_command(key, command),
+                Outcome::Books(books) => {
+                    self.state.take_books(books);
+                    published = self.unpublished.take().map(|began| self.publish(began)).or(published);
+                }
+            }
+        }
+        published
     }
 
     /// Changes the limits. What exceeds them already may stay.
@@ -181,7 +230,9 @@ impl Service {
                 let connection = PocConnection::new(socket, pid, uid, open >= limit, &mut self.state);
                 self.poc_connections.insert(token, connection);
             }
-            Endpoint::Native => drop(self.native_connections.insert(token, NativeConnection::new(socket, pid, uid))),
+            Endpoint::Native => {
+                drop(self.native_connections.insert(token, NativeConnection::new(socket, token, pid, uid)))
+            }
         }
     }
 

@@ -1,22 +1,20 @@
 //! What the service knows: running processes, what they reported, their books, the last sample, and exits.
 
-use super::buffers::{self, BufferPage};
-use super::exits::{self, Exits, held_by_book};
+use super::background::{Background, Lane, Outcome};
+use super::exits::{self, Exits};
 use super::live_processes::{Key, LiveProcess, Processes, lives};
 use super::merge;
 use super::poller::Poller;
+use super::view::{BookMemory, ServiceView, holds, now};
 use alerts::log::{LogLevel, log};
-use ledger::book::BookError;
 use ledger::poc::{Accounts, DeviceInfo, Kinds, MostBuffers};
-use ledger::wire::Wanted;
 use model::figure::process::HELD_BYTES;
-use model::{Arch, Device, Fault, Held, Process, Snapshot, Source};
-use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use model::{Arch, Device, DeviceId, ExitRecord, Held, Process, Snapshot};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::fs::File;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use watch::handover::book_in;
 use watch::rules::RuleWatch;
 use watch::service_limits::ServiceLimits;
@@ -29,21 +27,69 @@ pub struct ServiceState {
     pub exits: Exits,
     pub watch: RuleWatch,
     /// The last sample, without the processes that exited since.
-    sample: Snapshot,
+    sample: Arc<Snapshot>,
     pub sampled_at: Instant,
+    devices: Arc<[Device]>,
     /// The clients of the user who asks have left much unread.
     pub is_crowded: bool,
     /// A client wants a fresh sample.
     pub wants_sample: bool,
     /// When what remains was last printed, and when the kernels were.
     printed: HashMap<&'static str, Instant>,
-    /// What is known of processes without their reports, and when it was read. Questions come in quick succession, and reading all
-    /// books takes longer than asking for the sum.
-    others: Cell<Option<(Instant, Snapshot)>>,
+    pub background: Background,
+    /// What books say that the sampler does not see, as they were last read.
+    books: BookMemory,
+    is_reading_books: bool,
+    reads_books_again: bool,
+    /// What processes have without their reports. Absent when it has changed.
+    others: Option<Others>,
+}
+
+/// What is known of processes without their reports.
+struct Others {
+    /// By device and pid, and whether it is better than a report.
+    by_device: HashMap<DeviceId, BTreeMap<u32, (bool, Kinds)>>,
+    has_loose_books: bool,
+}
+
+/// Books that were read so long ago are read again when a client asks for a sum.
+const CURRENT: Duration = Duration::from_millis(5);
+/// As many lines as are printed of what is allocated.
+const MOST_PRINTED: usize = 100;
+
+impl Others {
+    fn of(sample: &Snapshot, processes: &Processes, books: &BookMemory) -> Others {
+        let mut by_device: HashMap<DeviceId, BTreeMap<u32, &Held>> = HashMap::new();
+        for process in &sample.processes {
+            for held in &process.devices {
+                by_device.entry(held.id.clone()).or_default().insert(process.pid, held);
+            }
+        }
+        for (key, _, all) in books.all.iter().filter(|(key, ..)| processes.all.contains_key(key)) {
+            for held in all {
+                let known = by_device.entry(held.id.clone()).or_default().entry(key.0).or_insert(held);
+                if merge::is_better(held, known) {
+                    *known = held;
+                }
+            }
+        }
+        let entry = |held: &Held| (merge::is_better_than_reported(held), kinds(held));
+        let of_device = |all: BTreeMap<u32, &Held>| all.into_iter().map(|(pid, held)| (pid, entry(held))).collect();
+        Others {
+            by_device: by_device.into_iter().map(|(id, all)| (id, of_device(all))).collect(),
+            has_loose_books: processes.all.values().any(|live| live.has_loose_book()),
+        }
+    }
 }
 
 impl ServiceState {
-    pub fn new(poller: Poller, limits: &ServiceLimits, watch: RuleWatch, sample: Snapshot) -> ServiceState {
+    pub fn new(
+        poller: Poller,
+        background: Background,
+        limits: &ServiceLimits,
+        watch: RuleWatch,
+        sample: Snapshot,
+    ) -> ServiceState {
         let accounts = Accounts::new(most_buffers(limits));
         let exits = Exits::up_to(limits.deaths);
         let empty = Snapshot { processes: Vec::new(), ..sample.clone() };
@@ -53,12 +99,17 @@ impl ServiceState {
             accounts,
             exits,
             watch,
-            sample: empty,
+            sample: Arc::new(empty),
             sampled_at: Instant::now(),
+            devices: Arc::default(),
             is_crowded: false,
             wants_sample: false,
             printed: HashMap::new(),
-            others: Cell::new(None),
+            background,
+            books: BookMemory::none(),
+            is_reading_books: false,
+            reads_books_again: false,
+            others: None,
         };
         state.take_sample(state.sampled_at, sample);
         state
@@ -66,17 +117,42 @@ impl ServiceState {
 
     /// The process that has this pid now.
     pub fn know(&mut self, pid: u32) -> Option<Key> {
-        self.processes.know(pid, &self.poller)
+        let key = self.processes.know(pid, &self.poller)?;
+        let live = self.processes.all.get_mut(&key)?;
+        if !std::mem::replace(&mut live.asked_command, true) {
+            // The memory of a process can make whoever reads it wait.
+            let command = move || Some(Outcome::Command(key, sources::command_of(key.0, key.1)?));
+            self.background.add(Lane::Files(live.identity.uid), command);
+        }
+        Some(key)
+    }
+
+    pub fn take_command(&mut self, key: Key, command: String) {
+        if let Some(live) = self.processes.all.get_mut(&key) {
+            live.change().identity.process.command = Some(command);
+        }
+    }
+
+    /// Takes the book that a process keeps, if it could be opened.
+    pub fn take_opened(&mut self, key: Key, book: Option<Arc<File>>) {
+        let Some(live) = self.processes.all.get_mut(&key) else { return };
+        live.asked_book = false;
+        if live.book.is_none() && book.is_some() {
+            live.change().book = book;
+            self.others = None;
+        }
     }
 
     /// Takes a new sample: the processes in it are watched from now on.
     pub fn take_sample(&mut self, began: Instant, mut sample: Snapshot) {
         self.sampled_at = began;
-        self.others.set(None);
+        self.devices = sample.devices.clone().into();
+        self.others = None;
         for live in self.processes.all.values_mut() {
-            live.sampled = None;
+            let known = live.change();
+            known.sampled = None;
             // A name that was not at hand may have been found.
-            live.identity.process.user = live.identity.uid.map(sources::user_name);
+            known.identity.process.user = known.identity.uid.map(sources::user_name);
         }
         let mut exited = Vec::new();
         for process in &sample.processes {
@@ -91,13 +167,23 @@ impl ServiceState {
                 exited.push(process.pid);
                 continue;
             }
-            live.sampled = Some(process.devices.clone());
-            if process.agent.is_some() && live.book.is_none() {
-                live.book = sources::open_book(process.pid, &live.identity);
+            let known = live.change();
+            known.sampled = Some(process.devices.clone());
+            if process.command.is_some() {
+                known.identity.process.command.clone_from(&process.command);
+                live.asked_command = true;
+            }
+            if process.agent.is_some() && live.book.is_none() && !live.asked_book {
+                live.asked_book = true;
+                let (pid, known) = (process.pid, live.share());
+                let open = move || {
+                    Some(Outcome::Book((pid, known.identity.start_ticks), sources::open_book(pid, &known.identity)))
+                };
+                self.background.add(Lane::Files(live.identity.uid), open);
             }
         }
         exited.into_iter().for_each(|pid| merge::remove(&mut sample, pid));
-        self.sample = sample;
+        self.sample = Arc::new(sample);
         let idle: Vec<Key> = self.processes.all.keys().copied().filter(|key| self.is_idle(*key)).collect();
         idle.into_iter().for_each(|key| drop(self.processes.remove(key)));
     }
@@ -120,24 +206,38 @@ impl ServiceState {
 
     /// A process has exited: its bytes are not counted from now on.
     pub fn on_exit(&mut self, key: Key) {
-        self.others.set(None);
+        self.others = None;
         let account = self.accounts.end(key);
         let Some(live) = self.processes.remove(key) else { return };
-        let holds = |device: &Device| self.holds(&live, device);
-        if let Some(exit) = exits::exit_record(key, &live, account.as_ref(), &self.sample.devices, holds, now()) {
-            let bytes = exit.usage().total().map_or(0, |bytes| bytes.0);
-            log(LogLevel::Info, "death", &[("pid", &key.0), ("bytes", &bytes)]);
-            self.exits.add(exit);
-        }
         if live.sampled.is_some() {
-            merge::remove(&mut self.sample, key.0);
+            merge::remove(Arc::make_mut(&mut self.sample), key.0);
         }
+        if live.book.is_none() && live.sampled.is_none() && account.is_none() {
+            return;
+        }
+        let (ended, devices, known, now) = (live.ended(key), self.devices.clone(), live.share(), now());
+        let parent = known.identity.process.parent_pid.and_then(|pid| self.processes.by_pid.get(&pid));
+        let parent = parent.and_then(|key| self.processes.all.get(key)).map(LiveProcess::share);
+        let sampled_at = self.sampled_at;
+        // Its buffers are looked through for the largest.
+        self.background.add(Lane::Exits, move || {
+            let holds = |device: &Device| holds(&devices, sampled_at, &known, parent.as_deref(), device);
+            Some(Outcome::Exit(exits::exit_record(key, &known, account.as_deref(), ended, &devices, holds, now)))
+        });
+    }
+
+    pub fn take_exit(&mut self, exit: ExitRecord) {
+        let bytes = exit.usage().total().map_or(0, |bytes| bytes.0);
+        log(LogLevel::Info, "death", &[("pid", &exit.pid), ("bytes", &bytes)]);
+        self.exits.add(exit);
     }
 
     pub fn take_book(&mut self, pid: u32, file: File) -> Result<Option<Key>, String> {
         let book = book_in(&file).map_err(|error| format!("the book of pid {pid} was refused: {error}"))?;
         let Some(key) = self.know(pid) else {
-            self.exits.add(exits::record_of_book(pid, &file, &self.sample.devices, now()));
+            let (devices, now) = (self.devices.clone(), now());
+            let record = move || Some(Outcome::Exit(exits::record_of_book(pid, &file, &devices, now)));
+            self.background.add(Lane::Exits, record);
             return Ok(None);
         };
         let Some(live) = self.processes.all.get_mut(&key) else { return Ok(None) };
@@ -145,97 +245,77 @@ impl ServiceState {
         if book.pid != identity.inner_pid || book.start_ticks.is_some_and(|ticks| ticks != identity.start_ticks) {
             return Err(format!("pid {pid} handed over the book of another process, which was refused"));
         }
-        live.book = Some(Arc::new(file));
-        self.others.set(None);
+        live.change().book = Some(Arc::new(file));
+        self.others = None;
+        self.read_books();
         Ok(Some(key))
     }
 
+    pub fn view(&self) -> ServiceView {
+        ServiceView {
+            sample: self.sample.clone(),
+            sampled_at: self.sampled_at,
+            processes: self.processes.all.iter().map(|(key, live)| (*key, live.share())).collect(),
+            accounts: self.accounts.iter().map(|(key, account)| (*key, account.clone())).collect(),
+            alerts: self.watch.firing().to_vec(),
+        }
+    }
+
+    /// What is known now, with the books as they were last read.
     pub fn snapshot(&self) -> Snapshot {
-        let mut snapshot = self.with_books();
-        for (key, account) in self.accounts.iter() {
-            let Some(live) = self.processes.all.get(key) else { continue };
-            let (accepted, mut why) = merge::accepted(account, &snapshot.devices, |device| self.holds(live, device));
-            let known = snapshot.processes.iter().find(|process| process.pid == key.0);
-            let mut all = Vec::new();
-            for (_, held) in accepted {
-                let before = known.and_then(|process| process.devices.iter().find(|known| known.id == held.id));
-                match merge::exceeds(&held, before, &snapshot.devices) {
-                    None => all.push(held),
-                    Some(reason) => why.push(reason),
-                }
-            }
-            snapshot.faults.extend(why.into_iter().map(|why| Fault::new(format!("/proc/{}", key.0), why)));
-            if !all.is_empty() {
-                merge::overlay(&mut snapshot, &live.identity.process, all);
-            }
-        }
-        snapshot.alerts = self.watch.firing().to_vec();
-        snapshot
+        self.view().snapshot_with(&self.books)
     }
 
-    /// The sample, and the books that were handed over and that the sampler does not see.
-    fn with_books(&self) -> Snapshot {
-        let mut snapshot = self.sample.clone();
-        for (key, live) in &self.processes.all {
-            let sampled = live.sampled.as_deref().unwrap_or_default();
-            let is_exact = sampled.iter().any(|held| held.source == Some(Source::Exact));
-            let book = live.book.as_ref().filter(|_| !is_exact).and_then(|file| book_in(file).ok());
-            let Some(book) = book.filter(|book| !book.is_inexact) else { continue };
-            let mut all = Vec::new();
-            for held in held_by_book(&book, &snapshot.devices) {
-                match merge::impossible(&held, sampled, &snapshot.devices) {
-                    None => all.push(held),
-                    Some(why) => snapshot.faults.push(Fault::new(format!("/proc/{}", key.0), why)),
-                }
-            }
-            if !all.is_empty() {
-                let process = Process { agent: Some(book.producer.clone()), ..live.identity.process.clone() };
-                merge::overlay(&mut snapshot, &process, all);
-            }
+    /// Has the books read that the sampler does not see, or read again if that is being done.
+    pub fn read_books(&mut self) {
+        if self.is_reading_books {
+            self.reads_books_again = true;
+            return;
         }
-        snapshot
+        self.is_reading_books = true;
+        let view = self.view();
+        self.background.add(Lane::Sums, move || Some(Outcome::Books(view.read_books())));
     }
 
-    /// Whether a process holds a chip. `None` where that cannot be known: the driver does not list it, the process came after the
-    /// sample, or has inherited an open file.
-    pub fn holds(&self, live: &LiveProcess, device: &Device) -> Option<bool> {
-        let gateway = device.id.gateway();
-        let is_held = |live: &LiveProcess| live.sampled.iter().flatten().any(|held| held.id.gateway() == gateway);
-        let parent = live.identity.process.parent_pid.and_then(|pid| self.processes.by_pid.get(&pid));
-        let parent = parent.and_then(|key| self.processes.all.get(key));
-        let names_all = |other: &Device| other.id.index() == gateway && other.names_all_holders;
-        if is_held(live) {
-            return Some(true);
+    pub fn take_books(&mut self, books: BookMemory) {
+        self.is_reading_books = false;
+        if std::mem::take(&mut self.reads_books_again) {
+            self.read_books();
         }
-        let is_known = live.since < self.sampled_at && self.sample.devices.iter().any(names_all);
-        (is_known && !parent.is_some_and(is_held)).then_some(false)
+        self.books = books;
+        self.others = None;
+    }
+
+    /// Whether there are books that the sampler does not see.
+    pub fn has_loose_books(&mut self) -> bool {
+        self.others().has_loose_books
+    }
+
+    fn others(&mut self) -> &Others {
+        let (sample, processes, books) = (&self.sample, &self.processes, &self.books);
+        self.others.get_or_insert_with(|| Others::of(sample, processes, books))
     }
 
     /// Allocated bytes by kind on a device, as clients of the proof of concept number them.
-    pub fn allocated(&self, number: i32) -> Kinds {
-        let has_no_other =
-            self.sample.processes.is_empty() && self.processes.all.values().all(|one| one.book.is_none());
+    pub fn allocated(&mut self, number: i32) -> Kinds {
         let id = merge::chip_of_number(&self.sample.devices, number).map(|device| device.id.clone());
-        let (Some(id), false) = (id, has_no_other) else { return self.accounts.total(number) };
-        let fresh = self.others.take().filter(|(read, _)| read.elapsed() < Duration::from_millis(5));
-        let others = fresh.unwrap_or_else(|| (Instant::now(), self.with_books()));
-        let mut sum = Kinds::default();
-        let mut add =
-            |kinds: Kinds| sum.iter_mut().zip(kinds).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
-        let mut known = HashSet::new();
-        for process in &others.1.processes {
-            let reported = |pid: u32| self.accounts.get(*self.processes.by_pid.get(&pid)?)?.total(number);
-            for held in process.devices.iter().filter(|held| held.id == id) {
-                if merge::is_better_than_reported(held) || reported(process.pid).is_none() {
-                    known.insert(process.pid);
-                    add(kinds(held));
+        let Some(id) = id else { return self.accounts.total(number) };
+        if self.has_loose_books() && !self.is_reading_books && self.books.read.elapsed() > CURRENT {
+            self.read_books();
+        }
+        let mut sum = self.accounts.sum(number);
+        let Some(others) = &self.others else { return self.accounts.total(number) };
+        for (pid, (is_better, kinds)) in others.by_device.get(&id).into_iter().flatten() {
+            let account = self.processes.by_pid.get(pid).and_then(|key| self.accounts.get(*key));
+            let reported = account.and_then(|account| account.sum(number));
+            if *is_better || reported.is_none() {
+                let reported = reported.unwrap_or_default();
+                for ((sum, bytes), reported) in sum.iter_mut().zip(kinds).zip(reported) {
+                    *sum = (*sum - reported).saturating_add(u128::from(*bytes));
                 }
             }
         }
-        let reported = self.accounts.iter().filter(|(key, _)| !known.contains(&key.0));
-        reported.filter_map(|(_, account)| account.total(number)).for_each(add);
-        self.others.set(Some(others));
-        sum
+        sum.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
     /// What a device is, as clients of the proof of concept number them.
@@ -265,31 +345,6 @@ impl ServiceState {
         }
     }
 
-    /// Live buffers of all processes.
-    pub fn buffers(&self, wanted: &Wanted) -> BufferPage {
-        let mut page = BufferPage::new(wanted, now());
-        let devices = &self.sample.devices;
-        for (key, live) in self.processes.all.iter().filter(|(key, _)| wanted.pid.is_none_or(|pid| key.0 == pid)) {
-            let from_book = live.book.as_ref().map(|file| {
-                let book = book_in(file)?;
-                buffers::add_book(&mut page, key.0, file, &book, devices)?;
-                page.unlisted = book.untabled.saturating_add(page.unlisted);
-                Ok::<(), BookError>(())
-            });
-            // A book is better than reports.
-            match from_book {
-                Some(Ok(())) => continue,
-                Some(Err(error)) => page.faults.push(format!("the book of pid {}: {error}", key.0)),
-                None => {}
-            }
-            if let Some(account) = self.accounts.get(*key) {
-                buffers::add_account(&mut page, key.0, account, devices, |_| true);
-                page.unlisted = account.refused.saturating_add(page.unlisted);
-            }
-        }
-        page
-    }
-
     /// Prints what is still allocated, one line for each process and device. Repeated requests do not fill the log.
     pub fn print_remaining(&mut self, only_kernels: bool) {
         let event = if only_kernels { "kernels" } else { "remaining" };
@@ -297,18 +352,23 @@ impl ServiceState {
             return;
         }
         self.printed.insert(event, Instant::now());
-        for (key, account) in self.accounts.iter() {
-            for (device, bytes) in account.totals() {
-                let kinds: Vec<_> = HELD_BYTES.fields().map(|field| field.name()).zip(bytes).collect();
-                let mut fields: Vec<(&str, &dyn Display)> = vec![("pid", &key.0), ("device", &device)];
-                let shown = if only_kernels { &kinds[kinds.len() - 1..] } else { &kinds[..] };
-                fields.extend(shown.iter().map(|(name, bytes)| (&**name, bytes as &dyn Display)));
-                let buffers = account.buffers_on(device);
-                if !only_kernels {
-                    fields.push(("buffers", &buffers));
-                }
-                log(LogLevel::Info, event, &fields);
+        let accounts = self.accounts.iter();
+        let mut all = accounts
+            .flat_map(|(key, account)| account.totals().map(move |(device, bytes)| (key, account, device, bytes)));
+        for (key, account, device, bytes) in all.by_ref().take(MOST_PRINTED) {
+            let kinds: Vec<_> = HELD_BYTES.fields().map(|field| field.name()).zip(bytes).collect();
+            let mut fields: Vec<(&str, &dyn Display)> = vec![("pid", &key.0), ("device", &device)];
+            let shown = if only_kernels { &kinds[kinds.len() - 1..] } else { &kinds[..] };
+            fields.extend(shown.iter().map(|(name, bytes)| (&**name, bytes as &dyn Display)));
+            let buffers = account.buffers_on(device);
+            if !only_kernels {
+                fields.push(("buffers", &buffers));
             }
+            log(LogLevel::Info, event, &fields);
+        }
+        let more = all.count();
+        if more > 0 {
+            log(LogLevel::Info, "left-out", &[("of", &event), ("lines", &more)]);
         }
     }
 }
@@ -325,9 +385,4 @@ fn kinds(held: &Held) -> Kinds {
     let [dram, l1, l1_small, trace, cb] = bytes.map(|bytes| bytes.map_or(0, |bytes| bytes.0));
     let kernel = held.exact.as_ref().and_then(|exact| exact.kernel).map_or(0, |kernel| kernel.bytes.0);
     [dram, l1, l1_small, trace, cb, kernel]
-}
-
-/// Nanoseconds since 1970, as books count.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }

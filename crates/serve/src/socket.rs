@@ -146,10 +146,9 @@ fn served_by(connection: &OwnedFd) -> String {
         return format!("another program serves there: {advice}");
     };
     let pid = peer.pid.as_raw_nonzero().get().cast_unsigned();
-    let command = sources::identify(pid).and_then(|identity| identity.process.command.or(identity.process.name));
-    let command =
-        show::text::clean(&command.unwrap_or_else(|| "a program that does not show itself".into())).into_owned();
-    format!("is served by pid {pid} ({command}): {advice}")
+    let name = sources::identify(pid).and_then(|identity| identity.process.name);
+    let name = show::text::clean(&name.unwrap_or_else(|| "a program that does not show itself".into())).into_owned();
+    format!("is served by pid {pid} ({name}): {advice}")
 }
 
 #[cfg(test)]

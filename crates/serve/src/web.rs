@@ -1,5 +1,6 @@
 //! HTTP: where it listens, with which credentials, and how its requests reach the service.
 
+use super::background::Lane;
 use super::exits::Exits;
 use super::poller::drain;
 use super::service_state::ServiceState;
@@ -176,7 +177,7 @@ impl Web {
         }
         let (before, known) = std::mem::replace(&mut self.before, (snapshot.clone(), exits.total));
         let news = usize::try_from(exits.total - known).unwrap_or(usize::MAX);
-        let exited: Vec<ExitRecord> = exits.all.iter().take(news).cloned().collect();
+        let exited: Vec<ExitRecord> = exits.all.iter().take(news).map(|exit| ExitRecord::clone(exit)).collect();
         let before = Observation { snapshot: &before, exits: &[] };
         self.events.notice(before, Observation { snapshot: &snapshot, exits: &exited });
         self.board.set_deaths(exits.total);
@@ -193,8 +194,14 @@ impl Web {
     pub fn answer(&self, state: &ServiceState) {
         drain(&self.questions);
         for Question { ask, answer } in self.waiting.try_iter().filter(|question| !question.answer.is_closed()) {
-            // A client that has disconnected needs no answer.
-            let _ = answer.send(answer_to(ask, state));
+            let write = answer_to(ask, state);
+            state.background.add(Lane::Http, move || {
+                // A client that has disconnected needs no answer.
+                if !answer.is_closed() {
+                    let _ = answer.send(write());
+                }
+                None
+            });
         }
     }
 
@@ -219,12 +226,16 @@ fn asker(put: SyncSender<Question>, wake: UnixStream) -> Asker {
     })
 }
 
-fn answer_to(ask: Ask, state: &ServiceState) -> Vec<u8> {
+/// How an answer is written: by another thread.
+fn answer_to(ask: Ask, state: &ServiceState) -> Box<dyn FnOnce() -> Vec<u8> + Send> {
     match ask {
         Ask::Buffers(wanted) => {
-            let mut bytes = Vec::new();
-            state.buffers(&wanted).write(&mut bytes);
-            bytes
+            let view = state.view();
+            Box::new(move || {
+                let mut bytes = Vec::new();
+                view.buffers(&wanted).write(&mut bytes);
+                bytes
+            })
         }
         Ask::Deaths { limit, offset } => {
             #[derive(Serialize)]
@@ -232,9 +243,13 @@ fn answer_to(ask: Ask, state: &ServiceState) -> Vec<u8> {
                 total: usize,
                 deaths: Vec<&'a ExitRecord>,
             }
-            let all = &state.exits.all;
-            let deaths = all.iter().skip(offset).take(limit.unwrap_or(usize::MAX)).collect();
-            serde_json::to_vec(&ExitsPage { total: all.len(), deaths }).unwrap_or_default()
+            let total = state.exits.all.len();
+            let deaths: Vec<_> =
+                state.exits.all.iter().skip(offset).take(limit.unwrap_or(usize::MAX)).cloned().collect();
+            Box::new(move || {
+                let deaths = deaths.iter().map(|exit| &**exit).collect();
+                serde_json::to_vec(&ExitsPage { total, deaths }).unwrap_or_default()
+            })
         }
     }
 }

@@ -71,6 +71,8 @@ fn p150a() -> Device {
     device.thermal_trips = Some(0);
     device.thermal_trips_total = Some(0);
     device.in_use_by_pid = Some(4711);
+    // One of the two processes on it does not report.
+    device.activity = Activity { utilization_lower_bound: Some(true), ..busy() };
     device.pcie = Link {
         generation: Some(5),
         width: Some(8),
@@ -101,6 +103,16 @@ fn p150a() -> Device {
     device
 }
 
+/// A chip that runs one program after another.
+fn busy() -> Activity {
+    Activity {
+        busy_seconds_total: Some(1_034.251),
+        programs_total: Some(4_812_004),
+        programs_per_second: Some(3_120.4),
+        ..Activity::measured(62.5, UtilizationSource::Profiler)
+    }
+}
+
 fn p150b() -> Device {
     let mut device = Device::new(DeviceId::Local(1));
     device.pci_address = Some(PciAddress("0000:41:00.0".into()));
@@ -109,6 +121,7 @@ fn p150b() -> Device {
     device.serial = Some("000004123191110E".into());
     device.state = State::Hung;
     device.sample_age_seconds = Some(0.0);
+    device.activity = Activity::unknown(UtilizationUnknown::NotInUse);
     device.memory.dram_total = Some(Bytes(32 << 30));
     device.memory.l1_total = Some(Bytes(188_743_680));
     device
@@ -135,6 +148,7 @@ fn n300() -> Device {
     device.axiclk = Some(Megahertz(900));
     device.arcclk = Some(Megahertz(540));
     device.heartbeat = Some(2_779_098_213);
+    device.activity = Activity::unknown(UtilizationUnknown::NoAgent);
     device.pcie =
         Link { generation: Some(4), width: Some(16), max_generation: Some(4), max_width: Some(16), ..Link::default() };
     device.firmware = Firmware {
@@ -162,6 +176,7 @@ fn n300_right() -> Device {
     device.board = Some("n300".into());
     device.serial = Some("010001451170C0C4".into());
     device.state = State::Remote;
+    device.activity = Activity::unknown(UtilizationUnknown::RemoteChip);
     device.sample_age_seconds = Some(0.0);
     device.memory.dram_total = Some(Bytes(12 << 30));
     device.memory.dram = Some(Bytes(11_811_160_064));
@@ -173,10 +188,10 @@ fn n300_right() -> Device {
 }
 
 fn processes() -> Vec<Process> {
-    let held = |id, usage, source| Held { usage, source, ..Held::new(id) };
+    let no_agent = || Activity::unknown(UtilizationUnknown::NoAgent);
+    let held = |id, usage, source| Held { usage, source, activity: no_agent(), ..Held::new(id) };
     let tracked = |id, dram, l1| held(id, Usage::measured(dram, l1, 32_768, 8_192, 1_351_680), Some(Source::Shm));
     let plain = Process {
-        pid: 4711,
         parent_pid: Some(1),
         user: Some("ttuser".into()),
         name: Some("python3".into()),
@@ -188,6 +203,7 @@ fn processes() -> Vec<Process> {
         host_cpu_percent: Some(103.4),
         agent: None,
         devices: vec![tracked(DeviceId::Local(0), 13_314_398_618, 25_165_824)],
+        ..Process::new(4711)
     };
     let contained = Process {
         pid: 81,
@@ -215,10 +231,39 @@ fn processes() -> Vec<Process> {
     };
     let plain = Process {
         agent: Some("ttmon-agent 0.1.0".into()),
-        devices: vec![Held { exact: Some(Box::new(exact())), source: Some(Source::Exact), ..plain.devices[0].clone() }],
+        launches_total: Some(4_812_004),
+        launches_per_second: Some(3_120.4),
+        host_wait_percent: Some(41.2),
+        back_pressure_percent: Some(3.1),
+        idle_seconds: Some(0.0),
+        operations: vec![
+            operation("MatmulDeviceOperation", 1_604_000, 702.5, true),
+            operation("SoftmaxDeviceOperation", 802_001, 201.25, false),
+            operation("BinaryNgDeviceOperation", 2_406_003, 130.501, false),
+        ],
+        devices: vec![Held {
+            exact: Some(Box::new(exact())),
+            source: Some(Source::Exact),
+            activity: busy(),
+            ..plain.devices[0].clone()
+        }],
         ..plain
     };
     vec![contained, plain, silent]
+}
+
+fn operation(name: &str, launches: u64, device_seconds: f64, in_flight: bool) -> Operation {
+    Operation {
+        name: name.into(),
+        launches,
+        runs: Some(launches),
+        device_seconds: Some(device_seconds),
+        longest_seconds: Some(0.004),
+        age_seconds: Some(0.002),
+        launches_per_second: Some(launches as f64 / 1_000.0),
+        in_flight,
+        ..Operation::default()
+    }
 }
 
 fn exact() -> Exact {

@@ -3,6 +3,7 @@
 //! A book is a memfd that its process has mapped and open. The map shows that there is one, `/proc/<pid>/fd` leads to it.
 //! It is another process's word: whatever does not add up is a reason, never a number.
 
+use crate::activity::ProcessActivity;
 use crate::dir::{Dir, reason};
 use crate::maps::{self, BOOK, Inode, Maps};
 use crate::shm::{inode, inode_of};
@@ -22,6 +23,8 @@ pub(crate) struct FoundBook {
     file: Option<Arc<File>>,
     /// What is in it, or why that cannot be said.
     pub book: Result<Book, String>,
+    /// What the process did on its chips. Absent where its agent does not record that.
+    pub activity: Result<Option<ProcessActivity>, String>,
 }
 
 /// Who a process is in its own PID namespace: its number, and when it began in clock ticks.
@@ -52,6 +55,7 @@ pub(crate) fn find(
         inode: Inode { device: (0, 0), inode: 0 },
         file: None,
         book: Err("the process has closed the file of its memory book: only root can read it".into()),
+        activity: Ok(None),
     };
     Ok(Some(found.or_else(|| mapped(process, maps).filter(own)).unwrap_or_else(closed)))
 }
@@ -62,7 +66,7 @@ fn mapped(process: &Dir, maps: &Maps) -> Option<FoundBook> {
     maps.books.iter().take(LOOKS).find_map(|(book, range)| {
         let file = folder.open_linked(range.as_ref(), |stat| inode(stat) == *book).ok()?;
         let file = Arc::new(File::from(file));
-        Some(FoundBook { path: folder.path_of(range), inode: *book, book: read(&file), file: Some(file) })
+        Some(FoundBook::read_now(folder.path_of(range), *book, file))
     })
 }
 
@@ -90,10 +94,18 @@ fn by_map(process: &Dir) -> Option<FoundBook> {
 }
 
 impl FoundBook {
+    fn read_now(path: PathBuf, inode: Inode, file: Arc<File>) -> FoundBook {
+        let book = read(&file);
+        let activity = book.as_ref().map_or(Ok(None), |book| ProcessActivity::of(book::of_file(&file), book));
+        FoundBook { path, inode, book, activity: activity.map_err(|error| error.to_string()), file: Some(file) }
+    }
+
     /// The same book as it is now.
     fn again(&self) -> FoundBook {
-        let book = self.file.as_ref().map_or_else(|| self.book.clone(), |file| read(file));
-        FoundBook { book, ..self.clone() }
+        match &self.file {
+            Some(file) => FoundBook::read_now(self.path.clone(), self.inode, file.clone()),
+            None => self.clone(),
+        }
     }
 
     /// What is in it, exact or not.
@@ -123,8 +135,7 @@ fn search(
             && seen.insert(inode)
         {
             let file = Arc::new(File::from(file));
-            let found = FoundBook { path: folder.path_of(name), inode, book: read(&file), file: Some(file) };
-            own_one = Some(found).filter(&own);
+            own_one = Some(FoundBook::read_now(folder.path_of(name), inode, file)).filter(&own);
         }
     })?;
     Ok(own_one)

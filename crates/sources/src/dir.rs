@@ -29,6 +29,8 @@ pub struct Root {
     pub(crate) proc_driver: PathBuf,
     pub(crate) dev: PathBuf,
     pub(crate) inject: Option<Inject>,
+    /// Whether files stay open for the next sample.
+    pub(crate) keeps_files: bool,
 }
 
 impl Root {
@@ -41,7 +43,7 @@ impl Root {
     /// their open files.
     pub fn under(folder: &Path) -> Root {
         let (sys, proc, dev) = (folder.join("sys"), folder.join("proc"), folder.join("dev"));
-        Root { sys, proc_driver: proc.join("driver"), proc, dev, inject: None }
+        Root { sys, proc_driver: proc.join("driver"), proc, dev, inject: None, keeps_files: true }
     }
 
     /// The same with faults in the way of reads.
@@ -55,7 +57,11 @@ impl Root {
     }
 
     pub(crate) fn open(&self, path: &Path) -> rustix::io::Result<Dir> {
-        Dir::open(path, self.inject.clone())
+        let mut folder = Dir::open(path, self.inject.clone())?;
+        if !self.keeps_files {
+            folder.open_files = OpenFiles::none();
+        }
+        Ok(folder)
     }
 }
 
@@ -126,7 +132,17 @@ impl Dir {
     pub fn open_dir(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<Dir> {
         let name = name.as_ref();
         let fd = rustix::fs::openat(&self.fd, name, DIRECTORY, Mode::empty())?;
-        Ok(Dir { fd, path: self.path.join(name), inject: self.inject.clone(), open_files: OpenFiles::default() })
+        Ok(Dir {
+            fd,
+            path: self.path.join(name),
+            inject: self.inject.clone(),
+            open_files: self.open_files.of_subfolder(),
+        })
+    }
+
+    /// Whether files stay open for the next sample.
+    pub fn keeps_files(&self) -> bool {
+        self.open_files.are_kept()
     }
 
     pub fn path(&self) -> &Path {

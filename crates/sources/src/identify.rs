@@ -41,18 +41,16 @@ pub fn user_name(uid: u32) -> String {
     USERS.name_at_once(uid)
 }
 
-/// Reads who a process is. `None` when it is gone, or exited and not yet waited for.
+/// Reads who a process is, but for its command line, which may make the reader wait. `None` when it is gone, or exited and not yet waited for.
 pub fn identify(pid: u32) -> Option<Identity> {
     let (dir, stat, status) = open_process(pid)?;
     let mut bytes = Vec::new();
-    let command = command_line_of(&dir);
     let cgroup = dir.read_all("cgroup", &mut bytes);
     let container = cgroup.ok().and_then(|()| container_of(&String::from_utf8_lossy(&bytes)));
     let process = Process {
         parent_pid: stat.parent,
         user: status.uid.map(user_name),
         name: Some(stat.name),
-        command,
         container,
         started_at: Some(Clock::now().timestamp(stat.start_ticks)),
         host_memory: status.resident,
@@ -64,6 +62,12 @@ pub fn identify(pid: u32) -> Option<Identity> {
         uid: status.uid,
         process,
     })
+}
+
+/// The command line of a process. It is in the memory of the process, which can make whoever reads it wait for ever.
+pub fn command_of(pid: u32, start_ticks: u64) -> Option<String> {
+    let (dir, stat, _) = open_process(pid)?;
+    if stat.start_ticks == start_ticks { command_line_of(&dir) } else { None }
 }
 
 /// The book that a process keeps, opened, so that it can be read even after its end.

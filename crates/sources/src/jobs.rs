@@ -91,7 +91,7 @@ pub(crate) enum Answer {
 pub(crate) struct DeviceAnswer {
     pub n: u32,
     pub address: PciAddress,
-    /// Absent when its folders could not be opened.
+    /// Absent when its folders could not be opened, or there is no next sample.
     pub reader: Option<Box<DeviceReader>>,
     /// With the moment of the reading.
     pub reading: Option<(Reading, Instant)>,
@@ -188,6 +188,8 @@ fn read_device(
         .zip(holders.as_ref())
         .map(|(reader, holders)| reader.processes.read(&reader.class, &holders.pids, &mut trouble));
     let used = reader.as_mut().map(|reader| reader.used(&mut trouble));
+    // Without a next sample, its folders need not stay open.
+    reader.take_if(|reader| !reader.class.keeps_files());
     DeviceAnswer {
         n,
         address,

@@ -7,13 +7,16 @@
 //! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`: which devices there are,
 //! - `pids`, `procs`, `maps`, `container`, `users`, `clock`: who holds a device, and what is known of a process,
 //! - `books`, `book_owners`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
+//! - `activity`: what a process did on its chips, out of its book,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
+//! - `inspector`: which operations a process has launched, asked on demand,
 //! - `dir`, `open_files`: how files are read.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod about;
 mod accounting;
+mod activity;
 mod assembly;
 mod attribution;
 mod book_owners;
@@ -28,6 +31,7 @@ mod devices;
 mod dir;
 mod fdinfo;
 mod identify;
+mod inspector;
 mod inventory;
 mod jobs;
 mod locks;
@@ -44,19 +48,23 @@ mod telemetry;
 mod users;
 
 pub use about::{About, about, started_at};
+pub use activity::ProcessActivity;
 pub use dir::{Inject, Root};
-pub use identify::{Identity, WaitStatus, identify, open_book, reaped_status, user_name, wait_status};
+pub use identify::{Identity, WaitStatus, command_of, identify, open_book, reaped_status, user_name, wait_status};
+pub use inspector::{InspectorRefusal, launched_operations};
 pub use open_files::make_room_for_files;
 pub use pool::a_read_is_stuck;
 pub use process_memory::process_memory;
-pub use procs::whole_book;
+pub use procs::{operations_in_book, whole_book};
 pub use sampler::{Options, Sampler};
+pub use telemetry::FigureFilter;
 pub use telemetry::attributes::{ATTRIBUTES, Attribute, Folder};
 
 /// Decoders of foreign bytes, open to fuzzing and to property tests.
 pub mod decode {
     pub use crate::container::container_of;
     pub use crate::fdinfo::{FdInfo, parse as fdinfo};
+    pub use crate::inspector::decode as inspector;
     pub use crate::locks::owner_of;
     pub use crate::maps::{Maps, parse as maps};
     pub use crate::pids::{Holders, parse as pids};

@@ -10,8 +10,13 @@ use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The files of one folder, by name. A folder has a dozen of interest, so they are looked for one after the other.
-#[derive(Default)]
-pub(crate) struct OpenFiles(Mutex<Files>);
+pub(crate) struct OpenFiles(Option<Mutex<Files>>);
+
+impl Default for OpenFiles {
+    fn default() -> OpenFiles {
+        OpenFiles(Some(Mutex::default()))
+    }
+}
 
 #[derive(Default)]
 struct Files {
@@ -63,9 +68,23 @@ impl Files {
 }
 
 impl OpenFiles {
+    /// Where there is no next sample, nothing is kept.
+    pub fn none() -> OpenFiles {
+        OpenFiles(None)
+    }
+
+    pub fn are_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Of a folder below this one, which is read as often.
+    pub fn of_subfolder(&self) -> OpenFiles {
+        OpenFiles(self.0.as_ref().map(|_| Mutex::default()))
+    }
+
     /// What is known of a file that is about to be read. No other thread waits while it is read.
     pub fn get(&self, name: &str) -> CachedFile {
-        let mut files = self.lock();
+        let Some(mut files) = self.lock() else { return CachedFile::Unknown };
         let Some(entry) = files.find(name) else { return CachedFile::Unknown };
         entry.reads += 1;
         let patience = if matches!(entry.state, CachedFile::Missing) { RETRY_MISSING_AFTER } else { REOPEN_AFTER };
@@ -89,7 +108,7 @@ impl OpenFiles {
 
     /// Sets the state of a file that was read before, and remembers that this one was.
     fn set(&self, name: &str, state: impl FnOnce() -> CachedFile) {
-        let mut files = self.lock();
+        let Some(mut files) = self.lock() else { return };
         // Not all of them in the same sample.
         let reads = files.all.len();
         match files.find(name) {
@@ -100,20 +119,22 @@ impl OpenFiles {
 
     /// Closes a file that does not answer as it should.
     pub fn forget(&self, name: &str) {
-        if let Some(entry) = self.lock().find(name) {
+        if let Some(entry) = self.lock().as_mut().and_then(|files| files.find(name)) {
             entry.state = CachedFile::Unknown;
         }
     }
 
     /// Forgets that there was no such file.
     pub fn forget_missing(&self, name: &str) {
-        if let Some(entry) = self.lock().find(name).filter(|entry| matches!(entry.state, CachedFile::Missing)) {
+        let mut files = self.lock();
+        let entry = files.as_mut().and_then(|files| files.find(name));
+        if let Some(entry) = entry.filter(|entry| matches!(entry.state, CachedFile::Missing)) {
             entry.state = CachedFile::Unknown;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Files> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Option<MutexGuard<'_, Files>> {
+        self.0.as_ref().map(|files| files.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -46,9 +46,12 @@ pub(crate) struct HolderList(Option<Dir>);
 impl HolderList {
     /// The holders of device `n`. `None` when the driver does not say.
     pub fn read(&mut self, lists: &Dir, n: u32, trouble: &mut Trouble) -> Option<Holders> {
+        if !lists.keeps_files() {
+            return listed(lists, &format!("{n}/pids"), trouble);
+        }
         let mut quiet = Trouble::default();
         if let Some(list) = self.0.take()
-            && let Some(holders) = listed(&list, &mut quiet)
+            && let Some(holders) = listed(&list, "pids", &mut quiet)
         {
             trouble.faults.append(&mut quiet.faults);
             self.0 = Some(list);
@@ -57,19 +60,19 @@ impl HolderList {
         // A folder that does not answer may be that of a driver that was unloaded since.
         let name = n.to_string();
         let list = lists.open_dir(&name).map_err(|error| complain(lists, &name, error, trouble)).ok()?;
-        let holders = listed(&list, trouble)?;
+        let holders = listed(&list, "pids", trouble)?;
         self.0 = Some(list);
         Some(holders)
     }
 }
 
-/// The holders of the device with that folder. `None` when the driver does not say.
-fn listed(list: &Dir, trouble: &mut Trouble) -> Option<Holders> {
+/// The holders in a list. `None` when the driver does not say.
+fn listed(folder: &Dir, file: &str, trouble: &mut Trouble) -> Option<Holders> {
     let mut bytes = Vec::new();
-    list.read_records("pids", &mut bytes).map_err(|error| complain(list, "pids", error, trouble)).ok()?;
+    folder.read_records(file, &mut bytes).map_err(|error| complain(folder, file, error, trouble)).ok()?;
     let (holders, strange) = parse(&bytes);
     if strange > 0 {
-        trouble.add(&list.path_of("pids"), format_args!("{strange} lines are no process number"));
+        trouble.add(&folder.path_of(file), format_args!("{strange} lines are no process number"));
     }
     Some(holders)
 }

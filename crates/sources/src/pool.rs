@@ -6,6 +6,7 @@
 //!
 //! A job has a key, which says what is read, and a task, which is all that its thread needs for it. Its answer comes over a channel.
 
+use rustix::thread::sched_getaffinity;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::atomic::AtomicUsize;
@@ -33,7 +34,7 @@ pub fn a_read_is_stuck() -> bool {
 pub(crate) struct Pool<Key, Task, Answer> {
     shared: Arc<Shared<Key, Task, Answer>>,
     answers: Receiver<Answer>,
-    /// How many threads share the work. To ask the system takes the time of ten reads, so it is asked once.
+    /// How many threads share the work.
     usual: usize,
 }
 
@@ -97,7 +98,7 @@ where
             run: Box::new(run),
             answers: sender,
         };
-        let usual = thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
+        let usual = sched_getaffinity(None).map_or(2, |cpus| cpus.count() as usize).clamp(2, 4);
         Pool { shared: Arc::new(shared), answers, usual }
     }
 
@@ -112,25 +113,25 @@ where
         queue.round += 1;
         queue.began = Instant::now();
         queue.asked.clear();
-        jobs.into_iter().for_each(|(key, task)| queue.push(key, task));
+        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task));
         if queue.was_quick && queue.idle > 0 {
             self.shared.work.notify_one();
             return;
         }
         let (threads, waiting) = (queue.threads, queue.waiting.len());
         self.grow(&mut queue, threads.max(self.usual.min(waiting)));
-        self.shared.work.notify_all();
+        self.shared.wake_all(&queue);
     }
 
     /// Adds to the round.
     pub fn add(&self, jobs: impl IntoIterator<Item = (Key, Task)>) {
         let mut queue = self.shared.lock();
-        jobs.into_iter().for_each(|(key, task)| queue.push(key, task));
+        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task));
         if queue.threads == 0 && !queue.waiting.is_empty() {
             self.grow(&mut queue, 1);
         }
         if !queue.was_quick {
-            self.shared.work.notify_all();
+            self.shared.wake_all(&queue);
         } else if !queue.waiting.is_empty() && !queue.is_worked_on() {
             self.shared.work.notify_one();
         }
@@ -149,7 +150,7 @@ where
             let waited = self.shared.progress.wait_timeout(queue, PATIENCE.min(deadline - now));
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
             if queue.done == done {
-                self.shared.work.notify_all();
+                self.shared.wake_all(&queue);
                 let wanted = queue.threads + queue.waiting.len().saturating_sub(queue.idle);
                 self.grow(&mut queue, wanted);
             }
@@ -193,6 +194,13 @@ impl<Key, Task, Answer> Shared<Key, Task, Answer> {
     fn lock(&self) -> MutexGuard<'_, Queue<Key, Task>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Wakes the threads that wait, where there is work. To wake none is a system call, too.
+    fn wake_all(&self, queue: &Queue<Key, Task>) {
+        if queue.idle > 0 && !queue.waiting.is_empty() {
+            self.work.notify_all();
+        }
+    }
 }
 
 impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
@@ -211,9 +219,8 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
             RUNNING.fetch_add(1, Relaxed);
             let answer = (self.run)(task, &|key, task| {
                 let mut queue = self.lock();
-                queue.push(key, task);
                 // This thread takes it up itself, unless there is enough to share.
-                if !queue.was_quick {
+                if queue.push(key, task) && !queue.was_quick && queue.idle > 0 {
                     self.work.notify_one();
                 }
             });
@@ -231,11 +238,13 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
 }
 
 impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
-    /// Adds a job, unless it was asked for in this round or is still running since an earlier one.
-    fn push(&mut self, key: Key, task: Task) {
-        if self.asked.insert(key.clone()) && !self.running.contains_key(&key) {
+    /// Adds a job, unless it was asked for in this round or is still running since an earlier one. Returns whether it was added.
+    fn push(&mut self, key: Key, task: Task) -> bool {
+        let is_new = self.asked.insert(key.clone()) && !self.running.contains_key(&key);
+        if is_new {
             self.waiting.push_back((key, task));
         }
+        is_new
     }
 
     fn is_busy(&self) -> bool {

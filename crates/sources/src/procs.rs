@@ -3,13 +3,14 @@
 //! `stat` (name, parent, start, CPU time), `status` (owner, pids in inner namespaces, resident memory), `cmdline`, `cgroup`, and where
 //! we may look `maps`, `environ` and the book that it keeps.
 
+use crate::activity::ProcessActivity;
 use crate::books::{self, ProcessId};
 use crate::container::container_of;
 use crate::dir::{Dir, Inject, decimal};
 use crate::maps::{self, Inode, Maps};
 use crate::users::Users;
 use ledger::book::{Book, BufferTable};
-use model::Bytes;
+use model::{Bytes, OperationList, OperationSource};
 use rustix::io::Errno;
 use std::path::Path;
 use std::sync::Arc;
@@ -160,6 +161,24 @@ pub(crate) fn open_process(pid: u32) -> Option<(Dir, Stat, Status)> {
 pub fn whole_book(pid: u32) -> Result<Option<(Book, BufferTable)>, String> {
     let (dir, stat, status) = open_process(pid).ok_or_else(|| format!("there is no process {pid}"))?;
     books::whole(&dir, ProcessId { pid: status.inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks })
+}
+
+/// What a process did on its chips, from its book: `None` where it keeps none, or its agent does not record that.
+pub fn operations_in_book(pid: u32) -> Result<Option<OperationList>, String> {
+    let (dir, stat, status) = open_process(pid).ok_or_else(|| format!("there is no process {pid}"))?;
+    let who = ProcessId { pid: status.inner_pid.unwrap_or(pid), start_ticks: stat.start_ticks };
+    let Some(file) = books::open(&dir, who) else { return Ok(None) };
+    let of_file = || ledger::book::of_file(&file);
+    let book = ledger::book::read(of_file()).map_err(|error| error.to_string())?;
+    let activity = ProcessActivity::of(of_file(), &book).map_err(|error| error.to_string())?;
+    Ok(activity.map(|activity| OperationList {
+        pid,
+        source: OperationSource::Agent,
+        chips: Some(book.chips.iter().map(|chip| chip.device_id.into()).collect()),
+        launches: activity.programs,
+        complete: true,
+        operations: activity.operations,
+    }))
 }
 
 /// What matters of `/proc/<pid>/stat`.

@@ -16,7 +16,7 @@ use crate::pids::{self, Holders};
 use crate::pool::Pool;
 use crate::procs::ProcessFacts;
 use crate::shm::{self, Shm, ShmFiles};
-use crate::telemetry::ReadMode;
+use crate::telemetry::{FigureFilter, ReadMode};
 use model::{Device, Snapshot, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,6 +45,8 @@ pub struct Sampler {
     root: Root,
     options: Options,
     pool: Pool<ReadJob, Task, Answer>,
+    /// Which figures are read. All, where that is not said.
+    wanted: Option<FigureFilter>,
     inventory: Option<Inventory>,
     shm_files: ShmFiles,
     fdinfo: FdinfoPolicy,
@@ -82,6 +84,7 @@ impl Sampler {
             root,
             options,
             pool: Pool::new(move |task, add: &dyn Fn(ReadJob, Task)| jobs.run(task, add)),
+            wanted: None,
             inventory: None,
             shm_files: ShmFiles::default(),
             fdinfo: FdinfoPolicy::default(),
@@ -94,6 +97,12 @@ impl Sampler {
     /// Whether the next samples are relaxed ([`Options::relaxed`]).
     pub fn set_relaxed(&mut self, relaxed: bool) {
         self.options.relaxed = relaxed;
+    }
+
+    /// One sample will be taken, of which only these figures of devices are shown: others are not read, and no file is kept open.
+    pub fn set_once(&mut self, wanted: FigureFilter) {
+        self.wanted = Some(wanted);
+        self.root.keeps_files = false;
     }
 
     /// Whether the driver is loaded on this machine.
@@ -121,8 +130,9 @@ impl Sampler {
         let mut trouble = Trouble::default();
         let Options { deadline, rates, relaxed } = self.options;
         let inventory = Inventory::take(self.inventory.take(), relaxed, &self.root, &mut trouble);
+        let mode = ReadMode { rates, relaxed, devices: inventory.links.len(), unwanted: 0 };
         let context = Context {
-            mode: ReadMode { rates, relaxed, devices: inventory.links.len() },
+            mode: self.wanted.as_ref().map_or(mode, |wanted| mode.only(wanted)),
             links: inventory.links.clone(),
             class: inventory.class.clone(),
             lists: inventory.lists.clone(),
@@ -206,9 +216,9 @@ impl Sampler {
     /// among all processes, as far as these may be read.
     fn find_heirs(&mut self, sample: &Sample) {
         let Collected { processes, late, .. } = &self.collected;
-        let has_exited = |pid: &u32| {
-            *pid != std::process::id() && !processes.contains_key(pid) && !late.contains(&ReadJob::Process(*pid))
-        };
+        let this = std::process::id();
+        let has_exited =
+            |pid: &u32| *pid != this && !processes.contains_key(pid) && !late.contains(&ReadJob::Process(*pid));
         let exited: BTreeSet<u32> = self.collected.known_holders(&sample.context.links).filter(has_exited).collect();
         if exited.is_empty() {
             return self.inherited = None;

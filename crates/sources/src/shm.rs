@@ -167,8 +167,8 @@ impl ShmFiles {
         let round = self.round;
         if self.files.get(name).is_none_or(|file| file.number != number) {
             let file = folder.open_file(name)?;
-            let inode = inode_of(&file)?;
-            let owner = folder.owner(name)?;
+            let stat = rustix::fs::fstat(&file)?;
+            let (inode, owner) = (inode(&stat), stat.st_uid);
             self.files.insert(name.to_owned(), ShmFile { file, inode, number, round, owner });
         }
         let file = self.files.get_mut(name).ok_or(Errno::NOENT)?;

@@ -70,7 +70,7 @@ fn seen(snapshot: &Snapshot, holders: &[&Holder]) -> String {
             let (usage, bytes) =
                 (held.usage, |bytes: Option<model::Bytes>| bytes.map_or("-".into(), |b| b.0.to_string()));
             let source = held.source.map_or("-", |source| source.name());
-            let busy = held.utilization_percent.map(|percent| format!(" busy {percent}%")).unwrap_or_default();
+            let busy = held.activity.utilization_percent.map(|percent| format!(" busy {percent}%")).unwrap_or_default();
             text += &format!(
                 "{}@{} dram {} l1 {} {source}{busy}\n",
                 process.pid,
@@ -148,10 +148,10 @@ fn engine_time_becomes_utilisation() {
     open(&machine, &a, 3, 0, &at(1000));
     let mut sampler = machine.sampler(false);
     let first = sampler.sample();
-    assert_eq!(first.processes[0].devices[0].utilization_percent, None);
+    assert_eq!(first.processes[0].devices[0].activity.utilization_percent, None);
     say(&machine, &a, 3, &at(5000));
     let second = sampler.sample();
-    assert_eq!(second.processes[0].devices[0].utilization_percent, Some(25.0));
+    assert_eq!(second.processes[0].devices[0].activity.utilization_percent, Some(25.0));
     assert_eq!(second.processes[0].devices[0].source, None, "memory has no source");
 }
 

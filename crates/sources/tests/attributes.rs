@@ -11,6 +11,8 @@ use model::figure::device::{
 use model::figure::{Figure, Freshness, Section};
 use model::{Arch, Device};
 use sources::{ATTRIBUTES, Attribute, Folder, Options, Sampler};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::{BLACKHOLE, Machine, WORMHOLE};
 
@@ -53,6 +55,25 @@ fn example(file: &str, which: usize) -> (&'static str, &'static str) {
     let words = lines.find(|words| words[0] == file).unwrap_or_else(|| panic!("no example for {file}"));
     let (text, value) = words[1 + which].split_once("  ").unwrap();
     (text.trim(), value.trim())
+}
+
+#[test]
+fn for_one_sample_only_the_files_of_wanted_figures_are_read() {
+    let machine = support::p150a();
+    let read = Arc::new(Mutex::new(Vec::new()));
+    let files = read.clone();
+    let note: sources::Inject = Arc::new(move |path: &Path| {
+        files.lock().unwrap().push(path.file_name().unwrap().to_string_lossy().into_owned());
+        None
+    });
+    let mut sampler = Sampler::new(machine.root().with_faults(note), Options::default());
+    sampler.set_once(Box::new(|figure, devices| devices == 1 && figure.section != Section::Power));
+    let device = sampler.sample().devices.remove(0);
+    assert!(device.asic_temp.is_some() && device.serial.is_some());
+    assert_eq!((device.power, device.vcore), (None, None));
+    let read = read.lock().unwrap();
+    let was_read = |file: &str| read.iter().filter(|read| *read == file).count();
+    assert_eq!((was_read("temp1_input"), was_read("power1_input"), was_read("in0_input")), (1, 0, 0));
 }
 
 /// What the figure of a row is on a device, under the label of the row.

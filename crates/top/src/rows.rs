@@ -181,7 +181,7 @@ impl TableRow {
             devices: devices(held),
             usage,
             source: if sources.len() > 1 { Some("mixed") } else { sources.pop() },
-            utilization: held.iter().filter_map(|held| held.utilization_percent).reduce(f64::max),
+            utilization: held.iter().filter_map(|held| held.activity.utilization_percent).reduce(f64::max),
             share: share.map(|(used, total)| used.0 as f64 / total.0 as f64 * 100.0),
             growth: trails.growth(process.pid, snapshot.taken_at),
             age_seconds: age.filter(|age| *age >= 0.0),

@@ -1,6 +1,6 @@
 //! The command line: which command it is, and that it is run.
 
-use crate::{alerts, command_words, config, mem, metrics, record, run, sim, smi};
+use crate::{alerts, command_words, config, mem, metrics, ops, record, run, sim, smi};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -30,8 +30,12 @@ pub struct Cli {
 impl Cli {
     /// Parses the command line. Ends the program where it is invalid, or asks for help.
     pub fn of(arguments: impl Iterator<Item = OsString>, is_terminal: bool) -> Cli {
+        let arguments: Vec<OsString> = arguments.collect();
+        if let Some(cli) = SmiAlone::parsed(&arguments) {
+            return cli;
+        }
         let definition = Cli::command();
-        let arguments = command_words::completed(arguments, is_terminal, &definition);
+        let arguments = command_words::completed(arguments.into_iter(), is_terminal, &definition);
         Cli::from_arg_matches(&definition.get_matches_from(arguments)).unwrap_or_else(|error| error.exit())
     }
 
@@ -44,6 +48,7 @@ impl Cli {
             Command::Smi(args) => smi::run(machine, &args),
             Command::Top(args) => top::run(machine, &args),
             Command::Mem(args) => mem::run(machine, &args),
+            Command::Ops(args) => ops::run(machine, &args),
             Command::Run(args) => return run::run(machine, &args),
             Command::Serve(args) => serve::run(machine, &args),
             Command::Metrics(args) => metrics::run(machine, &args),
@@ -93,6 +98,37 @@ impl Cli {
     }
 }
 
+/// `ttmon smi` without the other commands: to define these all takes longer than to read two devices.
+#[derive(Parser)]
+struct SmiAlone {
+    #[command(flatten)]
+    machine: MachineArgs,
+    #[command(subcommand)]
+    command: SmiCommand,
+}
+
+#[derive(Subcommand)]
+enum SmiCommand {
+    Smi(Box<smi::SmiArgs>),
+}
+
+impl SmiAlone {
+    /// The command line, if it is a valid one of `ttmon smi`. Help and errors need all commands.
+    fn parsed(arguments: &[OsString]) -> Option<Cli> {
+        if arguments.get(1).is_none_or(|word| word != "smi") || command_words::of_program(arguments).is_some() {
+            return None;
+        }
+        let mut definition = SmiAlone::command();
+        let arguments = command_words::of_smi(arguments.to_vec());
+        let mut matches = definition.try_get_matches_from_mut(arguments).ok();
+        // It is small, and the program ends soon.
+        std::mem::forget(definition);
+        let SmiAlone { machine, command: SmiCommand::Smi(smi) } =
+            SmiAlone::from_arg_matches_mut(matches.as_mut()?).ok()?;
+        Some(Cli { machine, command: Command::Smi(smi) })
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show all devices and processes, like nvidia-smi
@@ -103,6 +139,9 @@ pub enum Command {
     /// Show where device memory went: chips, processes and buffers, live
     #[command(after_help = mem::AFTER_HELP)]
     Mem(mem::MemArgs),
+    /// Show which operations a process has launched, as tt-metal's Inspector says
+    #[command(after_help = ops::AFTER_HELP)]
+    Ops(ops::OpsArgs),
     /// Run a command and print a receipt: its device memory, what it left behind, energy and power
     #[command(after_help = run::AFTER_HELP, override_usage = "ttmon run [OPTIONS] [--] CMD...")]
     Run(run::RunArgs),
@@ -137,6 +176,25 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn smi_alone_is_parsed_as_it_is_among_all_commands() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let alone = |line: &str| SmiAlone::parsed(&words(line)).map(|cli| format!("{cli:?}"));
+        for line in [
+            "ttmon smi",
+            "ttmon smi --root x --service off -i 3",
+            "ttmon smi --sim n150 -lms 500",
+            "ttmon smi -lms=50 --sim=p150x2 --json",
+            "ttmon smi dmon -c 3",
+            "ttmon smi -f smi",
+        ] {
+            assert_eq!(alone(line), Some(format!("{:?}", Cli::parse_from(completed(line, false)))), "{line}");
+        }
+        for line in ["ttmon", "ttmon top", "ttmon smi --help", "ttmon smi --nothing", "tt-smi smi", "ttmon --sim smi"] {
+            assert_eq!(alone(line), None, "{line}");
+        }
     }
 
     #[test]

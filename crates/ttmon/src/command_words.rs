@@ -10,15 +10,7 @@ use std::path::Path;
 /// The command line with its command. Without any it is the monitor on a terminal, and a table elsewhere.
 pub fn completed(arguments: impl Iterator<Item = OsString>, is_terminal: bool, definition: &Command) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
-    let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
-    // The program's name may stand for a command.
-    let called = match name {
-        Some("tt-smi") => Some("smi"),
-        Some("tt-nvtop") => Some("top"),
-        Some("allocation_monitor_client") => Some("mem"),
-        Some("allocation_server" | "allocation_server_poc") => Some("serve"),
-        _ => None,
-    };
+    let called = of_program(&arguments);
     // What stands behind `run` is another program's.
     if let Some(end) = words_before_a_command(&arguments, definition).filter(|_| called.is_none()) {
         let command = arguments.split_off(end);
@@ -35,6 +27,22 @@ pub fn completed(arguments: impl Iterator<Item = OsString>, is_terminal: bool, d
     if let Some(command) = called.or((smi.is_some() || !has_command).then_some(usual)) {
         arguments.insert(1.min(arguments.len()), command.into());
     }
+    of_smi(arguments)
+}
+
+/// The command that the program's name stands for.
+pub fn of_program(arguments: &[OsString]) -> Option<&'static str> {
+    match arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str)? {
+        "tt-smi" => Some("smi"),
+        "tt-nvtop" => Some("top"),
+        "allocation_monitor_client" => Some("mem"),
+        "allocation_server" | "allocation_server_poc" => Some("serve"),
+        _ => None,
+    }
+}
+
+/// The words of `ttmon smi` as clap knows them.
+pub fn of_smi(mut arguments: Vec<OsString>) -> Vec<OsString> {
     join_sim(&mut arguments);
     // nvidia-smi spells it with one dash.
     for argument in &mut arguments {

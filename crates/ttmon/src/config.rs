@@ -37,6 +37,9 @@ pub fn run(args: &ConfigArgs) -> anyhow::Result<Exit> {
             problems.iter().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));
         }
         ConfigCommand::Check => {
+            if let Some(Err(error)) = args.config.as_ref().map(std::fs::metadata) {
+                return Err(Failure::error(Exit::Usage, format!("--config {}: {error}", path.display())));
+            }
             if !path.exists() {
                 writeln!(out, "{}: not found; using the defaults", path.display())?;
                 return Ok(Exit::Success);

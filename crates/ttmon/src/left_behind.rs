@@ -62,6 +62,8 @@ fn begin_child(parent: u32) {
     unsafe {
         // Threads that read allocate little: an arena for each would cost more than it saves.
         libc::mallopt(libc::M_ARENA_MAX, 1);
+        // The heap grows in few steps.
+        libc::mallopt(libc::M_TOP_PAD, 1 << 20);
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid().cast_unsigned() != parent {
             libc::_exit(1);

@@ -10,6 +10,7 @@ mod json;
 mod left_behind;
 mod mem;
 mod metrics;
+mod ops;
 mod quit_key;
 mod record;
 mod run;

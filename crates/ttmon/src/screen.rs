@@ -2,13 +2,14 @@
 
 use crate::quit_key::QuitKey;
 use clap::ValueEnum;
+use jiff::tz::TimeZone;
 use model::Timestamp;
 use show::style::Style;
 use show::terminal::{locale_is_utf8, on_terminal};
 use show::text::cut;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use watch::exit::{Exit, Failure};
 use watch::wait::{Interrupt, Woken};
@@ -201,7 +202,18 @@ pub const LONG_TIME: &str = "%a %b %e %H:%M:%S %Y";
 /// A time at this place.
 pub fn local_time(time: Timestamp, format: &str) -> String {
     let time = jiff::Timestamp::from_millisecond(time.0).unwrap_or_default();
-    time.to_zoned(jiff::tz::TimeZone::system()).strftime(format).to_string()
+    time.to_zoned(local_zone()).strftime(format).to_string()
+}
+
+/// The time zone of this place. Its file is enough: to find a zone by its name, jiff lists all that there are, which takes longer
+/// than to read ten devices.
+fn local_zone() -> TimeZone {
+    let file = match std::env::var_os("TZ") {
+        Some(name) => Path::new("/usr/share/zoneinfo").join(name),
+        None => "/etc/localtime".into(),
+    };
+    let zone = std::fs::read(file).ok().and_then(|bytes| TimeZone::tzif("", &bytes).ok());
+    zone.unwrap_or_else(TimeZone::system)
 }
 
 /// The text for a terminal of so many rows, line over line in place of the last one.
@@ -232,6 +244,14 @@ mod tests {
         let text = "one\ntwo\n";
         assert_eq!(frame(text, 80, 24, false, "-i"), "\x1b[?2026h\x1b[Hone\x1b[K\r\ntwo\x1b[K\r\n\x1b[J\x1b[?2026l");
         assert!(frame(text, 80, 24, true, "-i").starts_with("\x1b[?1049h\x1b[?25l\x1b[?2026h"));
+    }
+
+    #[test]
+    fn the_time_of_this_place_is_that_of_the_system() {
+        for time in [Timestamp(1_767_323_045_000), Timestamp(1_783_000_000_000)] {
+            let system = jiff::Timestamp::from_millisecond(time.0).unwrap().to_zoned(TimeZone::system());
+            assert_eq!(local_time(time, LONG_TIME), system.strftime(LONG_TIME).to_string());
+        }
     }
 
     #[test]

@@ -520,7 +520,9 @@ fn the_configuration_is_printed_found_and_checked() {
         run.out
     };
     assert_eq!(done(&["path"]), format!("{name}\n"));
-    assert_eq!(done(&["check"]), format!("{name}: not found; using the defaults\n"));
+    let missing = config(&["check"]);
+    let why = format!("error: --config {name}: No such file or directory (os error 2)\n");
+    assert_eq!((missing.code, missing.err, missing.out.as_str()), (Some(2), why, ""));
     // What is printed is a file that is well.
     let usual = done(&["print"]);
     assert!(usual.starts_with("[top]\n# colours: "), "{usual}");

@@ -444,7 +444,7 @@ fn a_second_instance_says_who_has_the_socket() {
         .arg("--poc-socket")
         .arg(service.poc_socket()));
     assert_eq!(other.code, Some(2));
-    let who = format!("{}: is served by pid {} ({TTMON} serve", service.socket().display(), service.pid());
+    let who = format!("{}: is served by pid {} (ttmon)", service.socket().display(), service.pid());
     assert!(other.err.starts_with(&format!("error: {who}")), "{}", other.err);
     assert!(service.terminate().success());
     assert!(!service.socket().exists() && !service.poc_socket().exists());

@@ -107,8 +107,8 @@ impl ServiceClient {
         // A service that was restarted has closed the connection: connect once more.
         let was_connected = self.connection.is_some();
         for attempt in 0..2 {
-            self.connect()?;
-            match self.exchange(request) {
+            let is_sent = self.connect(request)?;
+            match self.exchange(request, is_sent) {
                 Ok(ServiceReply::Error { reason }) => return self.fail(&format!("refused: {reason}")),
                 Ok(told) => return Some(told),
                 Err(error) if is_late(&error) => {
@@ -122,10 +122,11 @@ impl ServiceClient {
         None
     }
 
-    /// Connects, unless that is done. Only services of root and of the user are trusted.
-    fn connect(&mut self) -> Option<()> {
+    /// Connects, unless that is done. Only services of root and of the user are trusted. Returns whether the request is sent: it goes
+    /// with the greeting, so that the service is waited for once.
+    fn connect(&mut self, request: &Request) -> Option<bool> {
         if self.connection.is_some() {
-            return Some(());
+            return Some(false);
         }
         for place in self.places.clone() {
             let stream = match stream_to(&place) {
@@ -150,8 +151,9 @@ impl ServiceClient {
                 continue;
             }
             self.connection = Some((stream, Frames::up_to(LONGEST)));
-            return match self.exchange(&Request::Hello(Hello::from(&program()))) {
-                Ok(ServiceReply::Hello(Hello { version: VERSION, .. })) => Some(()),
+            let greeting = Request::Hello(Hello::from(&program()));
+            return match self.send(&[&greeting, request]).and_then(|()| self.receive()) {
+                Ok(ServiceReply::Hello(Hello { version: VERSION, .. })) => Some(true),
                 Ok(ServiceReply::Error { reason }) => self.fail(&format!("refused: {reason}")),
                 Ok(_) => self.fail("is not a ttmon service"),
                 Err(error) => {
@@ -163,12 +165,25 @@ impl ServiceClient {
         None
     }
 
-    fn exchange(&mut self, request: &Request) -> io::Result<ServiceReply> {
+    /// Asks, unless that is done, and waits for the answer.
+    fn exchange(&mut self, request: &Request, is_sent: bool) -> io::Result<ServiceReply> {
+        if !is_sent {
+            self.send(&[request])?;
+        }
+        self.receive()
+    }
+
+    fn send(&mut self, requests: &[&Request]) -> io::Result<()> {
+        let Some((stream, _)) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
+        let frames = requests.iter().map(|request| frame(request)).collect::<Result<Vec<_>, _>>();
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.write_all(&frames.map_err(io::Error::other)?.concat())
+    }
+
+    fn receive(&mut self) -> io::Result<ServiceReply> {
         let Some((stream, frames)) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
         let until = Instant::now() + PATIENCE;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.write_all(&frame(request).map_err(io::Error::other)?)?;
-        let mut buffer = vec![0; 128 << 10];
+        let mut buffer = vec![0; if frames.has_frame() { 0 } else { 64 << 10 }];
         while !frames.has_frame() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {

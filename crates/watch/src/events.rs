@@ -7,7 +7,7 @@ use model::{
 };
 pub use model::{Event, Weight};
 use show::text;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Events, the latest last.
 #[derive(Debug, Default)]
@@ -141,13 +141,14 @@ impl Events {
 
     fn compare_processes(&mut self, before: Observation<'_>, now: Observation<'_>) {
         let time = now.snapshot.taken_at;
-        let same = |a: &Process, b: &Process| a.pid == b.pid && a.started_at == b.started_at;
-        let has = |snapshot: &Snapshot, one: &Process| snapshot.processes.iter().any(|other| same(one, other));
-        for process in now.snapshot.processes.iter().filter(|process| !has(before.snapshot, process)) {
+        let identity = |process: &Process| (process.pid, process.started_at);
+        let identities = |snapshot: &Snapshot| snapshot.processes.iter().map(identity).collect::<BTreeSet<_>>();
+        let (were, are) = (identities(before.snapshot), identities(now.snapshot));
+        for process in now.snapshot.processes.iter().filter(|process| !were.contains(&identity(process))) {
             let text = format!("{} uses {}", name_of(process), devices_of(&process.devices));
             self.add(time, Weight::Note, only_device(&process.devices), text);
         }
-        for process in before.snapshot.processes.iter().filter(|process| !has(now.snapshot, process)) {
+        for process in before.snapshot.processes.iter().filter(|process| !are.contains(&identity(process))) {
             // The service knows more of it, and that is reported instead.
             if now.exits.iter().any(|exit| exit.pid == process.pid && self.is_news(exit)) {
                 continue;

@@ -21,9 +21,12 @@ mod limit_events;
 pub mod machine;
 pub mod memory;
 pub mod moment;
+pub mod operations;
 pub mod record;
 pub mod rules;
 pub mod sampling;
 pub mod selection;
 pub mod service_limits;
 pub mod wait;
+
+pub use sources::ProcessActivity;

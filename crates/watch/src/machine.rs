@@ -11,7 +11,7 @@ use alerts::settings::AlertSettings;
 use anyhow::Context;
 use model::{Fault, Snapshot};
 use show::memory::view::{Buffer, View};
-pub use sources::a_read_is_stuck;
+pub use sources::{FigureFilter, a_read_is_stuck};
 use sources::{Options, Root, Sampler};
 use std::time::Duration;
 
@@ -140,6 +140,13 @@ impl Machine {
     pub fn set_relaxed(&mut self, relaxed: bool) {
         if let Machine::Local(local) = self {
             local.sampler.set_relaxed(relaxed);
+        }
+    }
+
+    /// There will be one sample, of which only these figures of devices are shown. Others are not read.
+    pub fn set_once(&mut self, wanted: FigureFilter) {
+        if let Machine::Local(local) = self {
+            local.sampler.set_once(wanted);
         }
     }
 

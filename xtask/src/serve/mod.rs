@@ -1,11 +1,13 @@
 //! Measures `ttmon serve` beside a server that does what the proof of concept's did, in one run and in turns.
 
 mod native;
+mod neighbours;
 mod poc;
 mod reference;
 mod server;
 
 pub use native::hold;
+pub use neighbours::{run as neighbours, soak};
 pub use poc::run_client;
 pub use reference::serve as reference_server;
 

@@ -82,8 +82,7 @@ pub fn hold(path: &str, chip: u64, live: u64) -> anyhow::Result<()> {
             label: b"",
         });
     }
-    let mut native = Native::connect(Path::new(path))?;
-    native.hand_over(keeper.writer.file())?;
+    Native::connect(Path::new(path))?.hand_over(keeper.writer.file())?;
     println!("ready");
     for line in std::io::stdin().lock().lines() {
         let line = line?;

@@ -13,6 +13,7 @@ pub const ALLOCATE: u8 = 1;
 pub const FREE: u8 = 2;
 pub const QUERY: u8 = 3;
 pub const ANSWER: u8 = 4;
+pub const DUMP: u8 = 5;
 
 /// One message in DRAM.
 pub fn message(number: u8, device: i32, bytes: u64, buffer: u64) -> [u8; LENGTH] {
@@ -53,9 +54,11 @@ pub fn run_client(path: &str) -> anyhow::Result<()> {
                 let (device, count) = (device.parse()?, count.parse::<u64>()?);
                 // Sizes in no order.
                 let sizes = (0..count).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44) * 32 + 32);
-                let all: Vec<u8> =
-                    sizes.zip(1u64..).flat_map(|(size, n)| message(ALLOCATE, device, size, n << 20)).collect();
-                stream.write_all(&all)?;
+                let mut all = sizes.zip(1u64..).map(|(size, n)| message(ALLOCATE, device, size, n << 20)).peekable();
+                while all.peek().is_some() {
+                    let some: Vec<u8> = all.by_ref().take(1000).flatten().collect();
+                    stream.write_all(&some)?;
+                }
                 query(&mut stream, device)?;
                 println!("OK");
             }

@@ -1,7 +1,7 @@
 //! A server under test: a process with sockets of its own, whose processor time and memory can be read.
 
 use crate::book::this_program;
-use crate::processes::{inner, memory};
+use crate::processes::{inner, memory, processes};
 use anyhow::{Context, bail};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
@@ -49,13 +49,8 @@ impl Server {
         let mut command;
         match kind {
             Kind::Ttmon => {
-                let chips: Vec<Chip> = (0..CHIPS)
-                    .map(|index| Chip { asic_id: Some(CHIP + u64::from(index)), ..Chip::p150a(index) })
-                    .collect();
-                sim::tree::lay(&place("root"), &chips, "2.10.0")?;
-                command = Command::new(program()?);
-                command.args(["serve", "--listen", "off", "--root"]).arg(place("root"));
-                command.arg("--socket").arg(place("native")).arg("--poc-socket").arg(place("poc"));
+                lay_machine(folder.path())?;
+                command = ttmon(folder.path(), "off")?;
             }
             Kind::ReferenceToFile | Kind::ReferenceToNull => {
                 command = this_program()?;
@@ -66,16 +61,68 @@ impl Server {
             Kind::ReferenceToFile => command.stdout(File::create(place("lines"))?),
             _ => command.stdout(Stdio::null()),
         };
-        let child = command.env_remove("JOURNAL_STREAM").stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let server = Server { child, folder };
-        let last = if kind == Kind::Ttmon { server.native() } else { server.poc() };
+        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        Server { child, folder }.when_ready(kind)
+    }
+
+    /// Of ttmon, which listens for HTTP, too, on a machine with so many files that look like regions.
+    pub fn start_among(regions: usize) -> anyhow::Result<Server> {
+        let folder = tempfile::tempdir()?;
+        lay_machine(folder.path())?;
+        let shm = folder.path().join("root/dev/shm");
+        std::fs::create_dir_all(&shm)?;
+        for number in 0..regions {
+            std::fs::write(shm.join(format!("tt_device_{number}_memory")), "")?;
+        }
+        let log = File::create(folder.path().join("log"))?;
+        let mut command = ttmon(folder.path(), "127.0.0.1:0")?;
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()?;
+        let server = Server { child, folder }.when_ready(Kind::Ttmon)?;
+        while !server.log()?.contains("event=ready") {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(server)
+    }
+
+    fn when_ready(self, kind: Kind) -> anyhow::Result<Server> {
+        let last = if kind == Kind::Ttmon { self.native() } else { self.poc() };
         for _ in 0..1000 {
-            if last.exists() && server.poc().exists() {
-                return Ok(server);
+            if last.exists() && self.poc().exists() {
+                return Ok(self);
             }
             std::thread::sleep(Duration::from_millis(10));
         }
         bail!("{} does not start", kind.name());
+    }
+
+    fn log(&self) -> anyhow::Result<String> {
+        Ok(std::fs::read_to_string(self.folder.path().join("log"))?)
+    }
+
+    /// Where it listens for HTTP.
+    pub fn address(&self) -> anyhow::Result<String> {
+        for _ in 0..1000 {
+            if let Some((_, address)) = self.log()?.split_once("protocol=http address=") {
+                return Ok(address.split_whitespace().next().unwrap_or_default().to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        bail!("it does not listen");
+    }
+
+    /// Ends it, and returns what it says of its loop.
+    pub fn stop(&mut self) -> anyhow::Result<String> {
+        nix::sys::signal::kill(Pid::from_raw(self.child.id() as i32), nix::sys::signal::Signal::SIGTERM)?;
+        self.child.wait()?;
+        let log = self.log()?;
+        let line = log.lines().find(|line| line.contains("event=longest"));
+        Ok(line.unwrap_or("level=info event=longest: it does not say").replace("level=info event=longest ", ""))
+    }
+
+    /// How many files its processes have open.
+    pub fn descriptors(&self) -> anyhow::Result<usize> {
+        let count = |pid: u32| Ok(std::fs::read_dir(format!("/proc/{pid}/fd"))?.count());
+        processes(self.child.id()).into_iter().map(count).sum()
     }
 
     pub fn poc(&self) -> PathBuf {
@@ -109,6 +156,21 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn lay_machine(folder: &Path) -> anyhow::Result<()> {
+    let chip = |index| Chip { asic_id: Some(CHIP + u64::from(index)), ..Chip::p150a(index) };
+    let chips: Vec<Chip> = (0..CHIPS).map(chip).collect();
+    sim::tree::lay(&folder.join("root"), &chips, "2.10.0")?;
+    Ok(())
+}
+
+fn ttmon(folder: &Path, listen: &str) -> anyhow::Result<Command> {
+    let mut command = Command::new(program()?);
+    command.args(["serve", "--listen", listen, "--root"]).arg(folder.join("root"));
+    command.arg("--socket").arg(folder.join("native")).arg("--poc-socket").arg(folder.join("poc"));
+    command.env_remove("JOURNAL_STREAM");
+    Ok(command)
 }
 
 fn program() -> anyhow::Result<PathBuf> {

@@ -263,15 +263,20 @@ fn held_back(ns: u64) {
     }
 }
 
-/// The counter's rate is learnt from the clock.
+/// The counter's rate is learnt from the clock, since activity began.
 #[cold]
 fn held_back_for(cycles: u64) {
-    let (first_cycles, first_time) = *FIRST.get_or_init(|| (self::cycles(), monotonic()));
+    let (first_cycles, first_time) = calibrate();
     let (passed, time) = (self::cycles().wrapping_sub(first_cycles), monotonic().saturating_sub(first_time));
-    // Until a millisecond has passed, a counter of 2 GHz is assumed.
-    let ns =
-        if time > 1_000_000 && passed > 0 { cycles as f64 * time as f64 / passed as f64 } else { cycles as f64 / 2.0 };
-    held_back(ns as u64);
+    // A call that was held back ended just now: time has passed.
+    if passed > 0 {
+        held_back((cycles as f64 * time as f64 / passed as f64) as u64);
+    }
+}
+
+/// The counter and the clock when activity began.
+pub fn calibrate() -> (u64, u64) {
+    *FIRST.get_or_init(|| (cycles(), monotonic()))
 }
 
 static FIRST: std::sync::OnceLock<(u64, u64)> = std::sync::OnceLock::new();

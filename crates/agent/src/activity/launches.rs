@@ -1,7 +1,8 @@
 //! Enters launches, replays and waits in the book.
 
-use super::{begun, profiler, runtime_ids};
+use super::{begun, profiler};
 use crate::book::ProcessBook;
+use crate::tracking::runtime_ids;
 use ledger::book::activity::{Launch, monotonic};
 use std::cell::Cell;
 use std::ffi::c_void;

@@ -1,7 +1,7 @@
 //! What the process does on its chips, entered in the book: launches, waits and operations from the hooks, records from the profiler.
 //!
-//! In reading order: `hooks` intercepts, `launches` enters what is launched, `queues` knows what has been waited for, `traces` what a replay
-//! runs, `runtime_ids` which operation a record is of, `profiler` receives the records, `kernel_path` names programs without a name.
+//! In reading order: `hooks` intercepts, `launches` enters what is launched, `profiler` receives the records, `kernel_path` names programs
+//! without a name. What is kept from one call to the next is in `tracking`.
 //!
 //! Launching threads and the threads that deliver records meet in no lock, and nothing is allocated per program.
 
@@ -9,54 +9,13 @@ mod hooks;
 mod kernel_path;
 mod launches;
 pub mod profiler;
-mod queues;
-mod runtime_ids;
-mod traces;
 
 use crate::book::ProcessBook;
 use crate::metal::Metal;
+use crate::tracking::runtime_ids;
 use ledger::book::Chips;
 use ledger::book::activity::monotonic;
-use queues::Queues;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
-use traces::Traces;
-
-/// What is kept beside the book of this process.
-pub struct ProcessActivity {
-    has_begun: AtomicBool,
-    /// Number + 1 in the book of each chip, by its id in this process.
-    chips: [AtomicU8; CHIP_IDS],
-    queues: Queues,
-    traces: Traces,
-    profiler: profiler::Registration,
-}
-
-/// The most ids of chips: those of a galaxy, and more.
-const CHIP_IDS: usize = 256;
-
-impl ProcessActivity {
-    pub fn new() -> ProcessActivity {
-        ProcessActivity {
-            has_begun: AtomicBool::new(false),
-            chips: [const { AtomicU8::new(0) }; CHIP_IDS],
-            queues: Queues::new(),
-            traces: Traces::new(),
-            profiler: profiler::Registration::new(),
-        }
-    }
-
-    /// The number of a chip in the book.
-    #[inline]
-    fn chip(&self, device_id: u32) -> Option<u8> {
-        self.chips.get(device_id as usize)?.load(Relaxed).checked_sub(1)
-    }
-
-    fn set_chip(&self, device_id: u32, chip: u8) {
-        if let Some(known) = self.chips.get(device_id as usize) {
-            known.store(chip + 1, Relaxed);
-        }
-    }
-}
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The book of this process, in which activity is recorded from now on.
 #[inline]
@@ -73,6 +32,7 @@ fn begin() -> Option<&'static ProcessBook> {
     }
     if !book.activity.has_begun.swap(true, Relaxed) {
         runtime_ids::begin();
+        hooks::calibrate();
     }
     Some(book)
 }

@@ -4,49 +4,22 @@
 //! holds none of the library's locks, and unregisters when the last chip has been deactivated: the library has joined its threads by
 //! then, so that all records have been delivered, and has not yet dropped the list of who is registered.
 
-use super::{begun, kernel_path, runtime_ids};
+use super::{begun, kernel_path};
 use crate::book::ProcessBook;
 use crate::dispatch_telemetry;
 use crate::library::{self, function};
+use crate::tracking::{Registration, runtime_ids};
 use ledger::book::activity::{ActivitySource, DeviceRecord, NoRecords, monotonic};
 use ledger::book::{CHIPS, Chips};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::atomic::{
-    AtomicU8, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
-
-/// Whether the agent is registered.
-pub struct Registration {
-    state: AtomicU8,
-    handle: AtomicU64,
-    /// Chips of the book on which the profiler is active.
-    active: AtomicU64,
-    /// Why there are no records.
-    reason: AtomicU8,
-}
-
-/// Nothing was launched since a chip was activated.
-const TO_DO: u8 = 0;
-const UNDER_WAY: u8 = 1;
-const DONE: u8 = 2;
-
-impl Registration {
-    pub const fn new() -> Registration {
-        Registration {
-            state: AtomicU8::new(TO_DO),
-            handle: AtomicU64::new(0),
-            active: AtomicU64::new(0),
-            reason: AtomicU8::new(0),
-        }
-    }
-}
+use std::sync::atomic::{Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// Registers, if that is to be done, before a program is launched.
 #[inline]
 pub fn prepare(book: &'static ProcessBook) {
-    if book.activity.profiler.state.load(Acquire) == TO_DO {
+    if book.activity.profiler.state.load(Acquire) == Registration::TO_DO {
         register(book);
     }
 }
@@ -62,7 +35,7 @@ pub fn activated(device_id: u32) {
     registration.active.fetch_or(Chips::one(chip).0, AcqRel);
     book.write(|writer| writer.chip_opened(chip, ActivitySource::Profiler, monotonic()));
     if registration.handle.load(Acquire) == 0 {
-        registration.state.store(TO_DO, Release);
+        registration.state.store(Registration::TO_DO, Release);
     }
 }
 
@@ -77,7 +50,7 @@ pub fn deactivated(device_id: u32) {
     let left = registration.active.fetch_and(!Chips::one(chip).0, AcqRel) & !Chips::one(chip).0;
     let handle = if left == 0 { registration.handle.swap(0, AcqRel) } else { 0 };
     if handle != 0 {
-        registration.state.store(TO_DO, Release);
+        registration.state.store(Registration::TO_DO, Release);
         // SAFETY: the type follows from the name.
         if let Some(unregister) = unsafe { function::<unsafe extern "C-unwind" fn(u64)>(UNREGISTER) } {
             // SAFETY: we registered with this handle, and are not in a callback.
@@ -100,7 +73,7 @@ pub fn chip_met(book: &ProcessBook, chip: u8) {
 #[cold]
 fn register(book: &'static ProcessBook) {
     let registration = &book.activity.profiler;
-    if registration.state.compare_exchange(TO_DO, UNDER_WAY, AcqRel, Acquire).is_err() {
+    if registration.state.compare_exchange(Registration::TO_DO, Registration::UNDER_WAY, AcqRel, Acquire).is_err() {
         return;
     }
     let reason = match (registration.active.load(Acquire), Register::find()) {
@@ -121,7 +94,7 @@ fn register(book: &'static ProcessBook) {
         chips.for_each(|chip| writer.chip_unrecorded(chip, reason));
     });
     registration.reason.store(reason.unwrap_or(NoRecords::Remote) as u8, Relaxed);
-    registration.state.store(DONE, Release);
+    registration.state.store(Registration::DONE, Release);
 }
 
 const UNREGISTER: &std::ffi::CStr = c"_ZN2tt8tt_metal12experimental41UnregisterProgramRealtimeProfilerCallbackEm";

@@ -3,10 +3,15 @@
 Prints its PID and what it did, as JSON, and waits for a line before it ends.
 """
 
+import ctypes
 import json
 import os
 import sys
 import threading
+
+# As the Python package does, where the agent is not preloaded.
+if "AGENT" in os.environ:
+    ctypes.CDLL(os.environ["AGENT"], mode=ctypes.RTLD_GLOBAL)
 
 import ttnn
 

@@ -32,6 +32,11 @@ impl Ttnn {
     }
 
     fn start(&self, cluster_file: &str, arguments: &str) -> Child {
+        self.start_with("LD_PRELOAD", cluster_file, arguments)
+    }
+
+    /// The agent is loaded by the loader, or by the program itself (`AGENT`).
+    fn start_with(&self, loaded_by: &str, cluster_file: &str, arguments: &str) -> Child {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent/operations.py");
         let scratch = self.root.path().join("scratch");
         Command::new(&self.python)
@@ -44,7 +49,7 @@ impl Ttnn {
             .envs([("TT_METAL_RUNTIME_ROOT", self.root.path()), ("TT_METAL_HOME", self.root.path())])
             .envs([("TT_METAL_CACHE", &scratch), ("TMPDIR", &scratch), ("OMPI_MCA_btl_sm_backing_directory", &scratch)])
             .envs([("TT_METAL_SHM_TRACKING_DISABLED", "1"), ("TT_LOGGER_LEVEL", "error"), ("LOGURU_LEVEL", "ERROR")])
-            .env("LD_PRELOAD", built("libttmon_agent.so"))
+            .env(loaded_by, built("libttmon_agent.so"))
             .env("TTMON_BOOK_SOCKET", "")
             .env_remove("TTMON_AGENT")
             .env_remove("TT_METAL_INSPECTOR")
@@ -103,7 +108,8 @@ fn every_launch_is_in_the_book(wheel: &Path) {
     let Some(python) = python() else { return };
     let ttnn = Ttnn::lay(wheel, &python);
     Program::when_done(ttnn.start("n150.yaml", "1 1 50 1")).assert_recorded(1);
-    let two = ["1 1 30 2", "1 1 17 1"].map(|arguments| ttnn.start("n150.yaml", arguments));
+    let two = [("LD_PRELOAD", "1 1 30 2"), ("AGENT", "1 1 17 1")];
+    let two = two.map(|(loaded_by, arguments)| ttnn.start_with(loaded_by, "n150.yaml", arguments));
     two.map(Program::when_done).into_iter().for_each(|program| program.assert_recorded(1));
     Program::when_done(ttnn.start("n300.yaml", "1 2 10 2")).assert_recorded(2);
     Program::when_done(ttnn.start("t3k.yaml", "2 4 10 1")).assert_recorded(8);

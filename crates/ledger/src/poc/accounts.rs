@@ -2,21 +2,23 @@
 //!
 //! A buffer belongs to its process: it lives until it is freed or the process dies, whatever becomes of the connection.
 
+use super::buffer_table::{BufferKey, BufferTable, Class};
 use super::frame::{Operation, PocRequest};
 use crate::book::MemoryKind;
-use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
+use std::sync::Arc;
 
 /// Allocated bytes by [`MemoryKind`].
 pub type Kinds = [u64; 6];
 
 /// Sums that no number of clients can make overflow, whatever they claim: what one adds can always be taken off again.
-type Sums = [u128; 6];
+pub type Sums = [u128; 6];
 
 /// The accounts of all processes. `P` identifies a process among all others, exited ones included.
 #[derive(Debug)]
 pub struct Accounts<P> {
-    processes: BTreeMap<P, ClientAccount>,
+    /// Shared with whoever makes a long answer of one. A change then copies it, without most of its buffers.
+    processes: BTreeMap<P, Arc<ClientAccount>>,
     totals: BTreeMap<i32, Sums>,
     /// How many live buffers the processes of each user have.
     users: BTreeMap<u32, usize>,
@@ -35,7 +37,7 @@ pub struct MostBuffers {
 /// What one process has reported.
 #[derive(Debug, Default, Clone)]
 pub struct ClientAccount {
-    buffers: HashMap<(i32, u64, Class), ReportedBuffer>,
+    buffers: BufferTable,
     totals: BTreeMap<i32, Sums>,
     /// How many buffers live on each device.
     devices: BTreeMap<i32, usize>,
@@ -47,14 +49,6 @@ pub struct ClientAccount {
 /// No machine has so many. Who claims that many makes them up, and each costs time and room.
 const MOST_DEVICES: usize = 256;
 
-/// Buffers, circular buffers and kernels have ids of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Class {
-    Buffer,
-    Circular,
-    Kernel,
-}
-
 /// A live buffer that a client reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportedBuffer {
@@ -65,7 +59,7 @@ pub struct ReportedBuffer {
     /// When it was allocated, ns since 1970; zero when the client did not say.
     pub time: u64,
     /// Allocated so often and not yet freed: a cached program's buffers are.
-    references: u32,
+    pub(super) references: u32,
 }
 
 /// Why a message changed nothing.
@@ -99,11 +93,11 @@ impl<P: Ord + Copy> Accounts<P> {
         let PocRequest { device, bytes, buffer, time, .. } = *request;
         match request.operation {
             Operation::Allocate(kind) => {
-                let new = || ClientAccount { user, ..ClientAccount::default() };
-                let account = self.processes.entry(process).or_insert_with(new);
-                let key = (device, buffer, Class::of(Some(kind)));
-                if let Some(known) = account.buffers.get_mut(&key) {
-                    known.references = known.references.saturating_add(1);
+                let new = || Arc::new(ClientAccount { user, ..ClientAccount::default() });
+                let account = Arc::make_mut(self.processes.entry(process).or_insert_with(new));
+                let key = (buffer, Class::of(Some(kind)), device);
+                let refer = |known: &mut ReportedBuffer| known.references = known.references.saturating_add(1);
+                if account.buffers.change(&key, refer).is_some() {
                     return Ok(());
                 }
                 let of_user = self.users.entry(account.user).or_default();
@@ -127,19 +121,19 @@ impl<P: Ord + Copy> Accounts<P> {
             Operation::Free(kind) => {
                 let account = self.processes.get_mut(&process).ok_or(AccountRefusal::Unknown(buffer))?;
                 let key = account.find(device, buffer, Class::of(kind))?;
-                let Some(known) = account.buffers.get_mut(&key) else { return Err(AccountRefusal::Unknown(buffer)) };
-                known.references -= 1;
-                if known.references == 0 {
-                    let ReportedBuffer { bytes, kind, .. } = *known;
-                    account.buffers.remove(&key);
-                    account.leave(key.0);
-                    // Room is not kept for those that are gone.
-                    if account.buffers.capacity() > 1024 && account.buffers.len() < account.buffers.capacity() / 8 {
-                        account.buffers.shrink_to(account.buffers.len() * 2);
-                    }
+                let account = Arc::make_mut(account);
+                let release = |known: &mut ReportedBuffer| {
+                    known.references -= 1;
+                    known.references
+                };
+                if account.buffers.change(&key, release) == Some(0)
+                    && let Some(ReportedBuffer { bytes, kind, .. }) = account.buffers.remove(&key)
+                {
+                    let (.., device) = key;
+                    account.leave(device);
                     leave_user(&mut self.users, account.user, 1);
-                    subtract(&mut account.totals, key.0, kind, bytes.into());
-                    subtract(&mut self.totals, key.0, kind, bytes.into());
+                    subtract(&mut account.totals, device, kind, bytes.into());
+                    subtract(&mut self.totals, device, kind, bytes.into());
                 }
             }
             _ => {}
@@ -148,7 +142,7 @@ impl<P: Ord + Copy> Accounts<P> {
     }
 
     /// A process is dead: its bytes leave the totals, and its account is handed out.
-    pub fn end(&mut self, process: P) -> Option<ClientAccount> {
+    pub fn end(&mut self, process: P) -> Option<Arc<ClientAccount>> {
         let account = self.processes.remove(&process)?;
         leave_user(&mut self.users, account.user, account.buffers.len());
         for (device, kinds) in &account.totals {
@@ -164,8 +158,13 @@ impl<P: Ord + Copy> Accounts<P> {
         self.totals.get(&device).map(kinds_of).unwrap_or_default()
     }
 
+    /// The same, where no sum is too large.
+    pub fn sum(&self, device: i32) -> Sums {
+        self.totals.get(&device).copied().unwrap_or_default()
+    }
+
     /// What one process has reported.
-    pub fn get(&self, process: P) -> Option<&ClientAccount> {
+    pub fn get(&self, process: P) -> Option<&Arc<ClientAccount>> {
         self.processes.get(&process)
     }
 
@@ -175,7 +174,7 @@ impl<P: Ord + Copy> Accounts<P> {
     }
 
     /// The processes and their accounts.
-    pub fn iter(&self) -> impl Iterator<Item = (&P, &ClientAccount)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&P, &Arc<ClientAccount>)> {
         self.processes.iter()
     }
 }
@@ -191,9 +190,19 @@ impl ClientAccount {
         self.totals.get(&device).map(kinds_of)
     }
 
-    /// Its live buffers: device, id and the rest, in no order.
+    /// The same, where no sum is too large.
+    pub fn sum(&self, device: i32) -> Option<Sums> {
+        self.totals.get(&device).copied()
+    }
+
+    /// Its live buffers: device, id and the rest, by id.
     pub fn buffers(&self) -> impl Iterator<Item = (i32, u64, ReportedBuffer)> {
-        self.buffers.iter().map(|((device, id, _), buffer)| (*device, *id, *buffer))
+        self.buffers.iter().map(|((id, _, device), buffer)| (*device, *id, *buffer))
+    }
+
+    /// How many those are.
+    pub fn count(&self) -> usize {
+        self.buffers.len()
     }
 
     /// How many of them are on a device.
@@ -211,13 +220,12 @@ impl ClientAccount {
     }
 
     /// The buffer that is meant. One of the clients frees with device 0 whatever the device was.
-    fn find(&self, device: i32, buffer: u64, class: Class) -> Result<(i32, u64, Class), AccountRefusal> {
-        let named = (device, buffer, class);
-        if self.buffers.contains_key(&named) {
+    fn find(&self, device: i32, buffer: u64, class: Class) -> Result<BufferKey, AccountRefusal> {
+        let named = (buffer, class, device);
+        if self.buffers.contains(&named) {
             return Ok(named);
         }
-        let mut others = self.devices.keys().map(|device| (*device, buffer, class));
-        let mut others = others.by_ref().filter(|key| self.buffers.contains_key(key));
+        let mut others = self.buffers.on_any_device(buffer, class);
         match (others.next(), others.next()) {
             (Some(only), None) => Ok(only),
             (None, _) => Err(AccountRefusal::Unknown(buffer)),
@@ -385,7 +393,7 @@ mod tests {
         let mut accounts = Accounts::new(MostBuffers { process: 100_000, user: 100_000 });
         (0..100_000).for_each(|buffer| accounts.apply(1, 7, &allocate(0, buffer, 1)).unwrap());
         (0..99_999).for_each(|buffer| accounts.apply(1, 7, &free(0, buffer)).unwrap());
-        assert!(accounts.get(1).unwrap().buffers.capacity() <= 1024);
+        assert_eq!(accounts.get(1).unwrap().count(), 1);
         assert_eq!(accounts.total(0)[0], 1);
     }
 

@@ -4,9 +4,10 @@
 //! nothing in a message says which; [`Splitter`] finds out.
 
 mod accounts;
+mod buffer_table;
 mod frame;
 mod splitter;
 
-pub use accounts::{AccountRefusal, Accounts, ClientAccount, Kinds, MostBuffers, ReportedBuffer};
+pub use accounts::{AccountRefusal, Accounts, ClientAccount, Kinds, MostBuffers, ReportedBuffer, Sums};
 pub use frame::{DeviceInfo, FrameError, Length, Operation, PocAnswer, PocRequest};
 pub use splitter::Splitter;

@@ -1,7 +1,7 @@
 //! The figures of a device, one row each.
 
 use super::{Figure, Freshness, Judge, KIB, MIB, Metric, Section, Value, always, column, computed, field, figures};
-use crate::{Arch, Device, State};
+use crate::{Arch, Device, State, UtilizationSource, UtilizationUnknown};
 
 /// What the chips of one generation clock at when they work and nothing holds them back.
 fn full_clock(device: &Device) -> Option<f64> {
@@ -139,6 +139,40 @@ figures! {
     /// Clock of the management core.
     ARCCLK("arcclk_megahertz", "ARCCLK", Megahertz, field!(arcclk)) {
         freshness: Freshness::Seldom, metric: Metric::gauge("ttmon_device_arcclk_hertz"),
+    };
+
+    with { section: Section::Utilization, freshness: Freshness::Host };
+
+    /// Part of the last second in which at least one program ran on the device. Absent where it is not known: then
+    /// utilization_unknown says why.
+    UTILIZATION("utilization_percent", "Utilization", Percent, field!(activity.utilization_percent)) {
+        aliases: &["util"], full_scale: Some(|_| Some(100.0)), history: true,
+        column: column("util", "%", 1.0, 6, 5), metric: Metric::gauge("ttmon_device_utilization_ratio"),
+        rule: Some("utilization"),
+    };
+    /// Whether the utilization is a lower bound: not all holders of the device report, or records were lost.
+    UTILIZATION_LOWER_BOUND("utilization_lower_bound", "Lower bound", YesNo,
+        field!(activity.utilization_lower_bound)) { metric: Metric::gauge("ttmon_device_utilization_lower_bound") };
+    /// Where the utilization comes from.
+    UTILIZATION_SOURCE("utilization_source", "Source", Text, field!(activity.utilization_source)) {
+        words: &UtilizationSource::NAMES,
+    };
+    /// Why the utilization is not known.
+    UTILIZATION_UNKNOWN("utilization_unknown", "Unknown because", Text, field!(activity.utilization_unknown)) {
+        words: &UtilizationUnknown::NAMES,
+    };
+    /// Time in which at least one program ran, as it was recorded while it was watched.
+    BUSY_TOTAL("busy_seconds_total", "Busy, total", Seconds, field!(activity.busy_seconds_total)) {
+        metric: Metric::counter("ttmon_device_busy_seconds"),
+    };
+    /// Programs that ran in a second, as they were recorded. From the second sample of a loop on.
+    PROGRAM_RATE("programs_per_second", "Programs per second", PerSecond, field!(activity.programs_per_second)) {
+        freshness: Freshness::Host, history: true, column: column("progs", "/s", 1.0, 7, 6),
+        metric: Metric::rate_of("ttmon_device_programs"), rule: Some("programs"),
+    };
+    /// Programs that have run on the device, as they were recorded while it was watched.
+    PROGRAMS_TOTAL("programs_total", "Programs, total", Count, field!(activity.programs_total)) {
+        metric: Metric::counter("ttmon_device_programs"),
     };
 
     with { section: Section::Pcie, object: Some("pcie") };

@@ -88,6 +88,8 @@ named! {
         /// Power, voltage, current.
         Power = "Power",
         Clock = "Clock",
+        /// What the device does.
+        Utilization = "Utilization",
         /// The PCIe link and its traffic.
         Pcie = "PCIe",
         Memory = "Memory",

@@ -4,7 +4,9 @@ use super::{
     Dimension, FieldValue, Figure, Freshness, KIB, MIB, Metric, Section, Value, always, column, computed, field,
     figures,
 };
-use crate::{BankFigures, Held, KindFigures, MemoryKind, Process, Runtime, Source};
+use crate::{
+    BankFigures, Held, KindFigures, MemoryKind, Process, Runtime, Source, UtilizationSource, UtilizationUnknown,
+};
 
 figures! {
     /// All figures of a process, in the order of reports.
@@ -40,6 +42,22 @@ figures! {
     };
     /// Agent that keeps account of its device memory.
     AGENT("agent", "Agent", Text, field!(agent));
+    /// Programs that it has launched, replays of traces included.
+    LAUNCHES_TOTAL("launches_total", "Programs launched", Count, field!(launches_total));
+    /// Programs that it launched in a second. From the second sample of a loop on.
+    LAUNCH_RATE("launches_per_second", "Programs launched per second", PerSecond, field!(launches_per_second)) {
+        aliases: &["launches"], column: column("launch", "/s", 1.0, 7, 81),
+    };
+    /// Part of the time for which it waited for a device. From the second sample of a loop on.
+    HOST_WAIT("host_wait_percent", "Waiting for devices", Percent, field!(host_wait_percent)) {
+        aliases: &["wait"], rule: Some("process_host_wait"), column: column("wait", "%", 1.0, 6, 82),
+    };
+    /// Part of the time for which it could not launch because a device was behind. From the second sample of a loop on.
+    BACK_PRESSURE("back_pressure_percent", "Back-pressure", Percent, field!(back_pressure_percent));
+    /// For how long it has run no program on any device, as its agent records.
+    IDLE("idle_seconds", "Idle", Seconds, field!(idle_seconds)) {
+        aliases: &["idle"], rule: Some("process_idle"),
+    };
 }
 
 /// What the agent of a process says of one kind, given the kind's place.
@@ -94,10 +112,31 @@ figures! {
     /// the driver counts; reported, what it reported to a service; unverified, the same of a process that does not hold the
     /// device, which is not counted; shm, logical bytes that tt-metal counts.
     SOURCE("source", "Source", Text, field!(source)) { words: &Source::NAMES };
-    /// How busy it keeps the busiest engine of the device, where the driver counts that. From the second sample of a loop
-    /// on.
-    UTILIZATION("utilization_percent", "Utilization", Percent, field!(utilization_percent)) {
+    /// Part of the last second in which a program of it ran on the device. What the driver counts comes first: how busy it
+    /// keeps the busiest engine, from the second sample of a loop on.
+    HELD_UTILIZATION("utilization_percent", "Utilization", Percent, field!(activity.utilization_percent)) {
         aliases: &["util"], column: column("util", "%", 1.0, 6, 80),
+        metric: Metric::gauge("ttmon_process_utilization_ratio"), rule: Some("process_utilization"),
+    };
+    /// Whether the utilization is a lower bound: records were lost.
+    HELD_UTILIZATION_LOWER_BOUND("utilization_lower_bound", "Lower bound", YesNo,
+        field!(activity.utilization_lower_bound));
+    /// Where the utilization comes from.
+    HELD_UTILIZATION_SOURCE("utilization_source", "Utilization source", Text, field!(activity.utilization_source)) {
+        words: &UtilizationSource::NAMES,
+    };
+    /// Why the utilization is not known.
+    HELD_UTILIZATION_UNKNOWN("utilization_unknown", "Utilization unknown because", Text,
+        field!(activity.utilization_unknown)) { words: &UtilizationUnknown::NAMES };
+    /// Time in which at least one program of it ran on the device.
+    HELD_BUSY_TOTAL("busy_seconds_total", "Busy, total", Seconds, field!(activity.busy_seconds_total)) {
+        metric: Metric::counter("ttmon_process_busy_seconds"),
+    };
+    /// Programs of it that ran on the device in a second, as they were recorded. From the second sample of a loop on.
+    HELD_PROGRAM_RATE("programs_per_second", "Programs per second", PerSecond, field!(activity.programs_per_second));
+    /// Programs of it that have run on the device, as they were recorded.
+    HELD_PROGRAMS_TOTAL("programs_total", "Programs, total", Count, field!(activity.programs_total)) {
+        metric: Metric::counter("ttmon_process_programs"),
     };
 
     with {

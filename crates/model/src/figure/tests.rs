@@ -113,7 +113,7 @@ fn what_is_set_is_what_is_read() {
 #[test]
 fn history_keeps_what_charts_show() {
     let kept: Vec<_> = kept_in_history().map(|field| field.title().into_owned()).collect();
-    expect!["Temperature, Fan, Power, AICLK, PCIe to device, PCIe to host, DRAM used, L1 used"]
+    expect!["Temperature, Fan, Power, AICLK, Utilization, Programs per second, PCIe to device, PCIe to host, DRAM used, L1 used"]
         .assert_eq(&kept.join(", "));
 }
 

@@ -21,6 +21,8 @@ named! {
         Seconds = "seconds",
         Bytes = "bytes",
         BytesPerSecond = "bytes_per_second",
+        /// Events in a second.
+        PerSecond = "per_second",
         Percent = "percent",
         /// A part of one, shown as percent.
         Share = "share",
@@ -41,6 +43,7 @@ impl Unit {
             Unit::Seconds => "s",
             Unit::Bytes => "B",
             Unit::BytesPerSecond => "B/s",
+            Unit::PerSecond => "/s",
             Unit::Percent => "%",
         }
     }
@@ -48,7 +51,7 @@ impl Unit {
     /// How many decimals a number has, in the figure's own unit.
     pub fn decimals(self) -> usize {
         match self {
-            Unit::Celsius | Unit::Watts | Unit::Amperes | Unit::Percent => 1,
+            Unit::Celsius | Unit::Watts | Unit::Amperes | Unit::Percent | Unit::PerSecond => 1,
             Unit::Volts | Unit::Seconds => 3,
             Unit::Share => 4,
             _ => 0,
@@ -73,7 +76,7 @@ impl Unit {
     /// The base unit that metrics are in: its name, and how many there are in one of this.
     pub fn base(self) -> (Option<&'static str>, f64) {
         match self {
-            Unit::Text | Unit::Count | Unit::YesNo => (None, 1.0),
+            Unit::Text | Unit::Count | Unit::YesNo | Unit::PerSecond => (None, 1.0),
             Unit::Megahertz => (Some("hertz"), 1e6),
             Unit::BytesPerSecond => (Some("bytes"), 1.0),
             Unit::Percent => (Some("ratio"), 0.01),

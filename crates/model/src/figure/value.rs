@@ -2,7 +2,7 @@
 
 use crate::{
     Amperes, Arch, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Runtime, Source, State,
-    Timestamp, Volts, Watts,
+    Timestamp, UtilizationSource, UtilizationUnknown, Volts, Watts,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ field_values! {
     bool => Value::YesNo(*it), value.number().map(|number| number != 0.0);
     String, Arc<str> => Value::text(&**it), value.as_text().map(Into::into);
     PciAddress => Value::text(&*it.0), value.as_text().map(|text| PciAddress(text.into()));
-    Arch, State, Source, Runtime => Value::text(it.name()), Self::named(value.as_text()?);
+    Arch, State, Source, Runtime, UtilizationSource, UtilizationUnknown => Value::text(it.name()), Self::named(value.as_text()?);
     // These are not read back from a value.
     DeviceId, Timestamp => Value::text(it.to_string()), value.as_text().and(None);
 }

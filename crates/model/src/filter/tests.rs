@@ -1,6 +1,7 @@
 use super::fields::FilterField;
 use super::*;
 use crate::figure::process::{HELD_FIGURES, PROCESS_FIGURES};
+use crate::{Activity, UtilizationSource};
 use crate::{Bytes, Device, DeviceId, Held, Host, Runtime, SCHEMA, Source, Timestamp, Usage};
 use proptest::prelude::*;
 
@@ -40,11 +41,11 @@ fn machine() -> Snapshot {
         host_cpu_percent: Some(1.0),
         devices: vec![
             Held {
-                utilization_percent: Some(20.0),
+                activity: Activity::measured(20.0, UtilizationSource::Driver),
                 ..held(DeviceId::Local(2), Usage::measured(0, 2048, 0, 0, 0), Some(Source::Shm))
             },
             Held {
-                utilization_percent: Some(70.0),
+                activity: Activity::measured(70.0, UtilizationSource::Driver),
                 ..held(DeviceId::Remote(2), Usage::measured(11 << 30, 0, 0, 0, 0), Some(Source::Shm))
             },
         ],
@@ -188,8 +189,10 @@ fn terms_are_joined() {
 #[test]
 fn an_error_has_its_place() {
     let wrong = |text: &str| Filter::parse(text).unwrap_err().to_string();
-    let fields = "expected one of pid, parent_pid, user, name, command, container, runtime, started_at, rss, cpu, agent, dev, dram, \
-                  l1, dram_bytes, l1_bytes, l1_small, trace, cb, kernel, source, util, total, growth, share, age";
+    let fields = "expected one of pid, parent_pid, user, name, command, container, runtime, started_at, rss, cpu, \
+                  agent, wait, back_pressure, idle, dev, dram, l1, dram_bytes, l1_bytes, l1_small, trace, cb, kernel, \
+                  source, util, utilization_lower_bound, utilization_source, utilization_unknown, busy_seconds_total, \
+                  programs_per_second, programs_total, total, growth, share, age";
     assert_eq!(wrong("drm>1G"), format!("at 1: unknown field \"drm\" (did you mean dram?); {fields}"));
     assert_eq!(wrong("me usr:me"), format!("at 4: unknown field \"usr\" (did you mean user?); {fields}"));
     assert_eq!(wrong("temperature>50"), format!("at 1: unknown field \"temperature\"; {fields}"));

@@ -12,7 +12,7 @@ use crate::maps::Inode;
 use crate::procs::ProcessFacts;
 use crate::shm::{FoundRegion, Kinds};
 use ledger::book::{BookChip, MemoryKind};
-use model::{Bytes, Device, DeviceId, Held, Source, Usage, chip_match, chip_text};
+use model::{Activity, Bytes, Device, DeviceId, Held, Source, Usage, UtilizationSource, chip_match, chip_text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The divided regions of each chip. `None` for one that cannot be read.
@@ -43,15 +43,19 @@ impl Draft<'_> {
         }
         let now = wall_clock().0.max(0) as u64 * 1_000_000;
         let mut is_complete = book.remark.is_none();
-        for chip in &book.chips {
+        if let Err(why) = &found.activity {
+            self.trouble.add(&found.path, why);
+        }
+        for (place, chip) in book.chips.iter().enumerate() {
             let id = chip_of_book(chip, facts, &self.devices, &self.holders);
             if !is_ours(&id) {
                 continue;
             }
             match self.chip_of_page(chip, facts) {
                 Ok(id) => {
-                    let exact = books::exact(chip, now);
+                    let (exact, activity) = (books::exact(chip, now), self.activity_on(facts, found, place));
                     let entry = self.entry(pid, id);
+                    entry.activity = activity;
                     (entry.usage, entry.source) = (exact.usage(), Some(Source::Exact));
                     entry.exact = Some(Box::new(exact));
                 }
@@ -110,7 +114,9 @@ impl Draft<'_> {
         let figures = accounting.figures(fdinfo, counted, &known, &mut self.trouble);
         for ((pid, n), Accounted { usage, percent }) in figures {
             let entry = self.entry(pid, DeviceId::Local(n));
-            entry.utilization_percent = percent;
+            if let Some(percent) = percent {
+                entry.activity = Activity::measured(percent, UtilizationSource::Driver);
+            }
             if usage.total().is_some() && entry.source != Some(Source::Exact) {
                 (entry.usage, entry.source) = (usage, Some(Source::Kernel));
             }

@@ -1,11 +1,14 @@
 //! Puts together what the sources have found: one snapshot out of readings, holders, processes and memory.
 //!
 //! In reading order: this file, `devices` (which devices there are and how they are), `holders` (who holds them), `memory` (how much of
-//! their memory each process has).
+//! their memory each process has), `activity` (how busy they are).
 
+mod activity;
 mod devices;
 mod holders;
 mod memory;
+
+use activity::Activities;
 
 use crate::accounting::Accounting;
 use crate::attribution::Baselines;
@@ -25,6 +28,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub(crate) struct Assembly {
     baselines: Baselines,
     accounting: Accounting,
+    activities: Activities,
     /// CPU time by pid and start, and when it was read.
     cpu: HashMap<(u32, u64), (u64, Instant)>,
 }
@@ -55,6 +59,7 @@ struct Draft<'a> {
     nameless: BTreeMap<u32, u32>,
     /// What each process holds.
     held: BTreeMap<u32, Vec<Held>>,
+    activities: Activities,
     trouble: Trouble,
 }
 
@@ -69,6 +74,7 @@ impl Assembly {
             holders: BTreeMap::new(),
             nameless: BTreeMap::new(),
             held: BTreeMap::new(),
+            activities: std::mem::take(&mut self.activities),
             trouble,
         };
         draft.report_late_jobs();
@@ -78,33 +84,47 @@ impl Assembly {
         draft.add_counts(&mut self.accounting);
         draft.report_forbidden_processes();
         draft.add_regions(&mut self.baselines);
+        draft.add_activity();
         self.finish(draft)
     }
 
     fn finish(&mut self, draft: Draft) -> Snapshot {
-        let Draft { collected, round, clock, devices, held, mut trouble, .. } = draft;
+        let Draft { collected, round, clock, devices, held, mut activities, mut trouble, .. } = draft;
         let now = Instant::now();
         let processes = held.into_iter().map(|(pid, devices)| match collected.processes.get(&pid) {
-            Some(facts) => self.process(facts, devices, &clock, now),
+            Some(facts) => self.process(facts, devices, &activities, &clock, now),
             // It could not be read in time.
             None => Process { devices, ..Process::new(pid) },
         });
         let processes = processes.collect();
         self.cpu.retain(|(pid, _), _| collected.processes.contains_key(pid));
+        let read = collected
+            .processes
+            .values()
+            .filter_map(|facts| Some(((facts.pid, facts.stat.start_ticks), activity::of_book(facts)?.clone())));
+        activities.earlier = read.collect();
+        self.activities = activities;
         trouble.faults.sort();
         trouble.faults.dedup();
         let (taken_at, host, faults) = (wall_clock(), round.host, trouble.faults);
         Snapshot { taken_at, host, devices, processes, faults, ..Snapshot::empty() }
     }
 
-    fn process(&mut self, facts: &ProcessFacts, devices: Vec<Held>, clock: &Clock, now: Instant) -> Process {
+    fn process(
+        &mut self,
+        facts: &ProcessFacts,
+        devices: Vec<Held>,
+        activities: &Activities,
+        clock: &Clock,
+        now: Instant,
+    ) -> Process {
         let ProcessFacts { pid, stat, status, .. } = facts;
         let earlier = self.cpu.insert((*pid, stat.start_ticks), (stat.cpu_ticks, now));
         let cpu = earlier.and_then(|(ticks, then)| {
             cpu_percent(clock.seconds(ticks), clock.seconds(stat.cpu_ticks), (now - then).as_secs_f64())
         });
         let book = facts.book.as_ref().ok().and_then(|found| found.as_ref()?.book.as_ref().ok());
-        Process {
+        let mut process = Process {
             pid: *pid,
             parent_pid: stat.parent,
             user: facts.user.clone(),
@@ -117,7 +137,12 @@ impl Assembly {
             host_cpu_percent: cpu,
             agent: book.map(|book| book.producer.clone()),
             devices,
+            ..Process::new(*pid)
+        };
+        if let Some(activity) = activity::of_book(facts) {
+            activity.add_to(&mut process, activities.earlier.get(&(*pid, stat.start_ticks)));
         }
+        process
     }
 }
 

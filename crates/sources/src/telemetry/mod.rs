@@ -18,6 +18,7 @@ mod state;
 mod totals;
 mod traffic;
 
+pub use read_mode::FigureFilter;
 pub(crate) use read_mode::ReadMode;
 
 use crate::device_memory::DeviceMemory;
@@ -128,7 +129,10 @@ impl DeviceReader {
         let mut trouble = Trouble::default();
         let mut device = self.fixed.clone();
         let known = self.known.take();
-        if self.is_seldom_due(mode) || known.as_ref().is_some_and(|known| known.state != State::Ok) {
+        if known.is_some() && self.may_be_removed(mode) {
+            self.hwmon.take_if(|hwmon| hwmon.is_removed());
+        }
+        if known.is_some() && self.is_seldom_due(mode) || known.as_ref().is_some_and(|known| known.state != State::Ok) {
             // Attributes come when the firmware publishes its telemetry, which may be long after the device.
             let folders = ATTRIBUTES.iter().filter_map(|row| Some((self.folder(row)?, row.file)));
             folders.for_each(|(folder, file)| folder.look_again(file));
@@ -160,10 +164,7 @@ impl DeviceReader {
 
     /// Reads what changes all the time. Stops when the chip does not respond: each read may stall.
     fn read_changing(&mut self, device: &mut Device, mode: ReadMode, trouble: &mut Trouble) {
-        if self.may_be_removed(mode) {
-            self.hwmon.take_if(|hwmon| hwmon.is_removed());
-        }
-        for row in rows(|freshness| freshness == Freshness::Sample) {
+        for row in rows(mode, |freshness| freshness == Freshness::Sample) {
             self.read_row(row, device, trouble);
             if trouble.all_ones == 1 && trouble.values == 0 {
                 trouble.bus_is_dead = self.bus_is_dead();
@@ -175,7 +176,8 @@ impl DeviceReader {
         // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.
         if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data + trouble.all_ones == 0 {
             self.hwmon = find_hwmon(&self.pci);
-            let sensors = rows(|freshness| freshness == Freshness::Sample).filter(|row| row.folder == Folder::Hwmon);
+            let sensors =
+                rows(mode, |freshness| freshness == Freshness::Sample).filter(|row| row.folder == Folder::Hwmon);
             sensors.for_each(|row| self.read_row(row, device, trouble));
         }
         if trouble.values + trouble.no_data == 0 {
@@ -198,7 +200,7 @@ impl DeviceReader {
         let is_due = self.fixed_failed || self.is_seldom_due(mode);
         self.read_seldom(device, unchanged, mode, trouble);
         if unchanged.is_none() || is_due {
-            self.read_fixed(device, unchanged.is_some(), trouble);
+            self.read_fixed(device, unchanged.is_some(), mode, trouble);
         }
     }
 
@@ -206,7 +208,7 @@ impl DeviceReader {
     fn read_seldom(&mut self, device: &mut Device, unchanged: Option<&Device>, mode: ReadMode, trouble: &mut Trouble) {
         let is_due = unchanged.is_none() || device.aiclk.is_none() || self.is_seldom_due(mode);
         let mut has_failed = false;
-        for row in rows(|freshness| matches!(freshness, Freshness::Relaxed | Freshness::Seldom)) {
+        for row in rows(mode, |freshness| matches!(freshness, Freshness::Relaxed | Freshness::Seldom)) {
             let always = mode.reads_always(row.figure.freshness);
             match unchanged.filter(|_| !always && !is_due) {
                 Some(known) => row.figure.copy(known, device),
@@ -225,9 +227,9 @@ impl DeviceReader {
 
     /// Reads what stays the same until a reset, or what is `missing` of it: attributes may come one after the other while a chip
     /// boots. The next samples begin with it.
-    fn read_fixed(&mut self, device: &mut Device, missing: bool, trouble: &mut Trouble) {
+    fn read_fixed(&mut self, device: &mut Device, missing: bool, mode: ReadMode, trouble: &mut Trouble) {
         let faults = trouble.faults.len();
-        for row in rows(|freshness| freshness == Freshness::Fixed) {
+        for row in rows(mode, |freshness| freshness == Freshness::Fixed) {
             if !missing || row.figure.value(&self.fixed).is_none() {
                 self.read_row(row, device, trouble);
                 row.figure.copy(device, &mut self.fixed);
@@ -282,9 +284,9 @@ fn find_hwmon(pci: &Dir) -> Option<Dir> {
     pci.open_dir(format!("hwmon/hwmon{}", newest?)).ok()
 }
 
-/// The attributes of figures that are read this often.
-fn rows(is_wanted: impl Fn(Freshness) -> bool) -> impl Iterator<Item = &'static Attribute> {
-    ATTRIBUTES.iter().filter(move |row| is_wanted(row.figure.freshness))
+/// The attributes of wanted figures that are read this often.
+fn rows(mode: ReadMode, is_due: impl Fn(Freshness) -> bool) -> impl Iterator<Item = &'static Attribute> {
+    mode.attributes().filter(move |row| is_due(row.figure.freshness))
 }
 
 /// Keeps what the device is called, and its firmware.

@@ -1,6 +1,8 @@
 //! How often a device's attributes are read: the freshness of a figure, and what the caller of the sampler needs.
 
-use model::figure::Freshness;
+use super::attributes::{ATTRIBUTES, Attribute};
+use model::Device;
+use model::figure::{Figure, Freshness};
 use std::time::Duration;
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -11,7 +13,12 @@ pub(crate) struct ReadMode {
     pub relaxed: bool,
     /// How many devices there are.
     pub devices: usize,
+    /// The rows of the table of attributes that nobody wants, a bit each.
+    pub unwanted: u64,
 }
+
+/// Whether a figure is wanted of a machine with so many devices.
+pub type FigureFilter = Box<dyn Fn(&Figure<Device>, usize) -> bool + Send>;
 
 /// What changes seldom is read again after this time: the chip's other clocks, its link, its thermal trips. In relaxed sampling of
 /// many devices it takes twice as long.
@@ -27,6 +34,19 @@ const RATE_OF_MANY: Duration = Duration::from_millis(3900);
 const FEW: usize = 8;
 
 impl ReadMode {
+    /// Only wanted figures are read.
+    pub fn only(mut self, wanted: &FigureFilter) -> ReadMode {
+        let unwanted = ATTRIBUTES.iter().enumerate().filter(|(_, row)| !wanted(row.figure, self.devices));
+        self.unwanted = unwanted.fold(0, |bits, (at, _)| bits | 1 << at);
+        self
+    }
+
+    /// The attributes that are read, in their order.
+    pub fn attributes(self) -> impl Iterator<Item = &'static Attribute> {
+        let wanted = move |(at, _): &(usize, _)| self.unwanted >> at & 1 == 0;
+        ATTRIBUTES.iter().enumerate().filter(wanted).map(|(_, row)| row)
+    }
+
     /// After how long what changes seldom is read again.
     pub fn seldom_period(self) -> Duration {
         if self.relaxed && self.devices > FEW { SELDOM_OF_MANY } else { SELDOM }
@@ -57,7 +77,7 @@ mod tests {
 
     #[test]
     fn relaxed_sampling_reads_less_often_and_with_many_devices_less_still() {
-        let mode = |relaxed, devices| ReadMode { rates: true, relaxed, devices };
+        let mode = |relaxed, devices| ReadMode { rates: true, relaxed, devices, unwanted: 0 };
         let seconds = |mode: ReadMode| (mode.rate_period().as_secs_f64().ceil(), mode.seldom_period().as_secs());
         assert_eq!(seconds(mode(false, 32)), (0.0, 5));
         assert_eq!(seconds(mode(true, 8)), (2.0, 5));

@@ -293,8 +293,8 @@ mod tests {
             │ read_only        off                                             │
             │ mouse            on                                              │
             │ the charts of the overview, in their order                       │
-            │ power asic_temp dram fan aiclk host_to_device_bytes_per_second   │
-            │ device_to_host_bytes_per_second l1                               │
+            │ power asic_temp dram fan aiclk utilization programs              │
+            │ host_to_device_bytes_per_second device_to_host_bytes_per_second  │
             │ Space: on/off, + -: move, Enter: apply, Esc: revert, F12: save   │
             └──────────────────────────────────────────────────────────────────┘
 

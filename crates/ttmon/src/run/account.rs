@@ -6,6 +6,7 @@ use ledger::book::{self, Book, BookBuffer, BufferTable, MemoryKind};
 use model::{Device, DeviceId, Timestamp, chip_with_number};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use watch::ProcessActivity;
 
 pub struct RunAccount {
     pub command: Vec<String>,
@@ -39,6 +40,8 @@ pub struct RunProcess {
     pub book: Book,
     pub chips: Vec<ChipName>,
     pub table: Result<BufferTable, String>,
+    /// What it had the chips do, where its agent records that.
+    pub activity: Option<ProcessActivity>,
 }
 
 /// What became of a process.
@@ -212,7 +215,8 @@ fn process(received: Received, devices: &[Device], now: u64) -> Result<RunProces
     };
     let until = if book.is_closed { book.changed } else { died.unwrap_or(now) };
     let chips = book.chips.iter().map(|chip| chip_name(chip, pid, devices)).collect();
-    Ok(RunProcess { pid, name, fate, until, book, chips, table })
+    let activity = ProcessActivity::of(book::of_file(&file), &book)?;
+    Ok(RunProcess { pid, name, fate, until, book, chips, table, activity })
 }
 
 /// The device that a chip is, if that can be said; otherwise the best name that there is.
@@ -278,7 +282,8 @@ pub mod tests {
         }
         let chips = book.chips.iter().map(|chip| chip_name(chip, pid, devices)).collect();
         let name = Some("python3".into());
-        RunProcess { pid, name, fate, until: 112 * SECOND, book, chips, table: Ok(table) }
+        let activity = ProcessActivity::of(book::of_file(writer.file()), &book).unwrap();
+        RunProcess { pid, name, fate, until: 112 * SECOND, book, chips, table: Ok(table), activity }
     }
 
     #[test]

@@ -6,7 +6,8 @@ use super::energy::{Meter, Tally};
 use super::json;
 use super::receipt::{COLUMNS, duration, joules_and_hours, text, thousands};
 use expect_test::{Expect, expect, expect_file};
-use ledger::book::{AllocatorBanks, Chips, MemoryKind};
+use ledger::book::activity::{ActivitySource, DeviceRecord, Launch, NoRecords, monotonic};
+use ledger::book::{AllocatorBanks, Chips, MemoryKind, Writer};
 use model::{Celsius, Device, Timestamp, Watts};
 use show::text::width;
 use std::time::Duration;
@@ -49,6 +50,27 @@ fn check(account: &RunAccount, leaks: bool, expected: Expect) {
     expected.assert_eq(&text);
 }
 
+/// Eleven seconds with the first chip open, in which it ran a thousand programs; the second one is not recorded.
+fn worked(writer: &Writer) {
+    let began = monotonic() - 12 * SECOND;
+    assert!(writer.record_activity(began));
+    writer.chip_opened(0, ActivitySource::Profiler, began);
+    writer.chip_unrecorded(1, NoRecords::Inactive);
+    for n in 0..1000u64 {
+        let name: &[u8] = if n % 4 == 0 { b"SoftmaxDeviceOperation" } else { b"MatmulDeviceOperation" };
+        let (operation, start) = (writer.operation(name), began + n * 10_000_000);
+        writer.launched(Launch { operation, runtime_id: Some(n as u16) }, start);
+        let end = start + if n % 4 == 0 { 1_000_000 } else { 8_000_000 };
+        let runtime_id = n as u16;
+        let record = DeviceRecord { chip: 0, runtime_id, operation, start, end, cycles_per_ns: 1.0 };
+        writer.records([record].into_iter(), 0, end);
+    }
+    writer.wait_begins(began + 8 * SECOND);
+    writer.wait_ends(Some(1000), began + 10 * SECOND);
+    writer.held_back(300_000_000);
+    writer.chip_closed(0, began + 11 * SECOND);
+}
+
 fn server(pid: u32, fate: Fate) -> RunProcess {
     process_of(pid, fate, &[p150a(0), p150a(1)], |writer| {
         let first = Chips::one(writer.chip(0, Some(asic(0))).unwrap());
@@ -60,6 +82,7 @@ fn server(pid: u32, fate: Fate) -> RunProcess {
         writer.allocate(&new(1, both, MemoryKind::Dram, 64 << 20, 8, "kv-cache"));
         writer.allocate(&new(2, first, MemoryKind::L1, 1024, 128, "attention \u{1b}[2J mask"));
         writer.allocate(&new(3, first, MemoryKind::L1, 2048, 128, ""));
+        worked(writer);
         writer.banks(
             0,
             MemoryKind::L1,
@@ -80,11 +103,18 @@ fn a_server_that_leaks() {
             device 0  p150a 0000:01:00.0                  peak        at exit    allocations
               DRAM                                   512.0 MiB      512.0 MiB          3,901
               L1                                     384.0 KiB      384.0 KiB              2
+              busy 56.8 % of 11.0 s, 1,000 programs, 0.8 J each
               energy 792.0 J (0.220 Wh), peak 72.0 W, 61.2 °C
             device 1  p150a 0000:02:00.0
               DRAM                                   512.0 MiB      512.0 MiB              1
+              busy: not known (profiler inactive)
               energy 312.0 J (0.087 Wh), peak 32.0 W, 61.2 °C
             2 other devices, not used with the agent: energy 576.0 J (0.160 Wh)
+            1,000 programs launched; waited for devices 2.0 s (16.6 %), held back by full
+              queues 0.3 s (2.5 %)
+            operations by device time            share  device time    launches     longest
+              MatmulDeviceOperation             96.0 %        6.0 s         750      8.0 ms
+              SoftmaxDeviceOperation             4.0 %     250.0 ms         250      1.0 ms
             still allocated at exit: 3 buffers, 1.0 GiB
               2 chips   DRAM    1.0 GiB  pid 4711  age 11.9 s  kv-cache
               device 0  L1    256.0 KiB  pid 4711  age 11.7 s
@@ -117,10 +147,17 @@ fn two_processes_on_one_chip_of_which_one_was_killed() {
             device 0  p150a 0000:01:00.0                  peak        at exit    allocations
               DRAM                                   ≤ 1.0 GiB        1.0 GiB          7,802
               L1                                   ≤ 768.0 KiB      768.0 KiB              4
+              busy 100.0 % of 11.0 s, 2,000 programs
               energy 536.0 J (0.149 Wh) in 8.0 s that are known, peak 72.0 W, 61.2 °C
             device 1  p150a 0000:02:00.0
               DRAM                                   ≤ 1.0 GiB        1.0 GiB              2
+              busy: not known (profiler inactive)
               energy 216.0 J (0.060 Wh) in 8.0 s that are known, peak 32.0 W, 61.2 °C
+            2,000 programs launched; waited for devices 4.0 s (16.6 %), held back by full
+              queues 0.6 s (2.5 %)
+            operations by device time            share  device time    launches     longest
+              MatmulDeviceOperation             96.0 %       12.0 s       1,500      8.0 ms
+              SoftmaxDeviceOperation             4.0 %     500.0 ms         500      1.0 ms
             1 process ended abruptly, by a signal or with an error: what was held is no leak
             held until then: 3 buffers, 1.0 GiB
               2 chips   DRAM    1.0 GiB  pid 4711  age 11.9 s  kv-cache

@@ -2,11 +2,15 @@
 
 use super::account::{ChipName, End, Fate, RunAccount, RunProcess, Verdict};
 use super::energy::Tally;
+use super::time_spent;
 use crate::json::{JsonNode, Object, json};
 use ledger::book::{BankReading, BookBuffer, BookChip, MemoryKind};
 use model::figure::device::{ASIC_ID, PCI_ADDRESS};
-use model::figure::process::PEAK_BYTES;
-use model::{SCHEMA, Timestamp, chip_text};
+use model::figure::process::{
+    HELD_BUSY_TOTAL, HELD_PROGRAMS_TOTAL, HELD_UTILIZATION, HELD_UTILIZATION_SOURCE, HELD_UTILIZATION_UNKNOWN,
+    PEAK_BYTES,
+};
+use model::{Activity, Operation, SCHEMA, Timestamp, chip_text};
 use serde::Serialize;
 use serde_json::Value;
 use std::fs::File;
@@ -27,6 +31,12 @@ struct Receipt<'a> {
     simulated: bool,
     memory_followed: bool,
     leaks: Object,
+    /// Programs launched; absent where no agent records them.
+    programs: Option<u64>,
+    waited_seconds: Option<f64>,
+    back_pressure_seconds: Option<f64>,
+    /// Of all processes together, the one with the most device time first.
+    operations: Vec<Operation>,
     devices: Vec<Object>,
     processes: Vec<ProcessJson<'a>>,
     remarks: &'a [String],
@@ -78,6 +88,9 @@ pub fn text(account: &RunAccount) -> String {
         Verdict::Leaks => ("found", None),
         Verdict::None(why) => ("unknown", Some(why)),
     };
+    let activities = || account.processes.iter().filter_map(|process| process.activity.as_ref());
+    let is_recorded = activities().next().is_some();
+    let seconds = |ns: u64| is_recorded.then_some(millis(ns as f64 / 1e9));
     let receipt = Receipt {
         schema: SCHEMA,
         command: &account.command,
@@ -88,6 +101,10 @@ pub fn text(account: &RunAccount) -> String {
         simulated: account.is_simulated,
         memory_followed: account.is_followed,
         leaks: Object(vec![("verdict", verdict.into()), ("reason", reason.into())]),
+        programs: is_recorded.then(|| activities().map(|activity| activity.programs).sum()),
+        waited_seconds: seconds(activities().map(|activity| activity.waited).sum()),
+        back_pressure_seconds: seconds(activities().map(|activity| activity.back_pressure).sum()),
+        operations: time_spent::operations(account),
         devices: account.devices.iter().map(device).collect(),
         processes: account.processes.iter().map(process).collect(),
         remarks: &account.remarks,
@@ -126,7 +143,10 @@ fn process(process: &RunProcess) -> ProcessJson<'_> {
         one_moment: book.is_of_one_moment && process.table.as_ref().is_ok_and(|table| !table.moved),
         untabled_buffers: book.untabled,
         unknown_frees: book.unknown_frees,
-        chips: book.chips.iter().zip(&process.chips).map(|(one, name)| chip(one, name)).collect(),
+        chips: (0..)
+            .zip(book.chips.iter().zip(&process.chips))
+            .map(|(at, (one, name))| chip(process, at, one, name))
+            .collect(),
         leaks,
         held,
         list_error: match &process.table {
@@ -137,7 +157,7 @@ fn process(process: &RunProcess) -> ProcessJson<'_> {
     }
 }
 
-fn chip(chip: &BookChip, name: &ChipName) -> Object {
+fn chip(process: &RunProcess, at: usize, chip: &BookChip, name: &ChipName) -> Object {
     let kind = |kind: MemoryKind| {
         let counter = chip.counters[kind as usize];
         let banks = chip.banks.get(kind as usize).copied().flatten();
@@ -155,7 +175,19 @@ fn chip(chip: &BookChip, name: &ChipName) -> Object {
     };
     let mut kinds: Vec<_> = MemoryKind::ALL.into_iter().filter_map(kind).collect();
     kinds.sort_by_key(|(name, _)| *name);
+    let did = process.activity.as_ref().and_then(|activity| activity.chips.get(at).cloned());
+    let Activity { busy_seconds_total, programs_total, utilization_source, utilization_unknown, .. } =
+        did.unwrap_or_default();
+    let time = time_spent::of_chip(&[(process, at)]).and_then(Result::ok);
+    // A closed chip is no reason once the run has ended.
+    let unknown = utilization_unknown.filter(|_| time.is_none());
     Object(vec![
+        (HELD_UTILIZATION.name, time.as_ref().map(|time| (time.percent() * 10.0).round() / 10.0).into()),
+        ("utilization_seconds", time.as_ref().map(|time| millis(time.open)).into()),
+        (HELD_UTILIZATION_SOURCE.name, utilization_source.map(|source| source.name()).into()),
+        (HELD_UTILIZATION_UNKNOWN.name, unknown.map(|why| why.name()).into()),
+        (HELD_BUSY_TOTAL.name, busy_seconds_total.into()),
+        (HELD_PROGRAMS_TOTAL.name, programs_total.into()),
         // As `devices` calls it. Absent when it is not known which one it is.
         ("device", device_name(name).into()),
         ("unique_id", chip.unique_id.map(chip_text).into()),

@@ -3,16 +3,19 @@
 mod account;
 mod child;
 mod collect;
+mod compare;
 mod energy;
 #[cfg(test)]
 mod golden;
 mod json;
 mod receipt;
+mod time_spent;
 
 use account::{End, RunAccount, Verdict};
 use collect::{Collected, Collector};
 use energy::{Meter, Tally};
 use model::{Snapshot, State, Timestamp};
+use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -26,9 +29,9 @@ use watch::exit::{self, Exit, Failure};
 use watch::machine::Machine;
 
 pub const AFTER_HELP: &str = "\
-The receipt goes to standard error when CMD has ended: peak and final bytes per chip and kind, buffers that are still \
-allocated, and of each device the energy, the highest power and the highest temperature. Children that outlive CMD are not \
-waited for.
+The receipt goes to standard error when CMD has ended: peak and final bytes per chip and kind, how busy each chip was, what CMD \
+waited for, the operations with the most device time, buffers that are still allocated, and of each device the energy, the \
+highest power and the highest temperature. Children that outlive CMD are not waited for.
 
 The agent, libttmon_agent.so, is preloaded into CMD and all that it starts. It is looked for beside ttmon, in ../lib/ttmon and \
 ../lib; TTMON_AGENT_LIB names another one, and TTMON_AGENT=off disables it.
@@ -48,6 +51,9 @@ pub struct RunArgs {
     /// Also write the receipt as JSON to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Also print what got slower, larger or hotter since the run whose receipt FILE has (see --json)
+    #[arg(long, value_name = "FILE")]
+    pub compare: Option<PathBuf>,
     /// Sample power and temperature every MS milliseconds
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=60_000))]
     pub interval_ms: u64,
@@ -69,6 +75,7 @@ const LEAKS: u8 = 3;
 
 fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     let target = args.json.as_deref().map(json::Target::open).transpose()?;
+    let before = args.compare.as_deref().map(compare::open).transpose()?;
     let agent = if agent_is_off() { None } else { Some(agent()?) };
     // From here on nothing but our own end takes down what we set up.
     let signals = child::Signals::take()?;
@@ -118,16 +125,20 @@ fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
         devices: tallies,
         remarks,
     };
-    let code = tell(&account, args, target);
+    let code = tell(&account, args, before.as_ref(), target);
     machine.leave();
     Ok(code)
 }
 
 /// Prints the receipt, writes the JSON, and picks the exit code.
-fn tell(account: &RunAccount, args: &RunArgs, target: Option<json::Target>) -> u8 {
+fn tell(account: &RunAccount, args: &RunArgs, before: Option<&Value>, target: Option<json::Target>) -> u8 {
+    let (mut text, json) = (receipt::text(account, args.leaks), json::text(account));
+    if let (Some(before), Ok(after)) = (before, serde_json::from_str(&json)) {
+        text += &compare::text(before, &after);
+    }
     // Whoever closed standard error does not want to know.
-    let _ = io::stderr().write_all(receipt::text(account, args.leaks).as_bytes());
-    let written = target.map_or(Ok(()), |target| target.write(&json::text(account)));
+    let _ = io::stderr().write_all(text.as_bytes());
+    let written = target.map_or(Ok(()), |target| target.write(&json));
     let file = args.json.as_deref().unwrap_or(Path::new("-"));
     let is_broken_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     let failed = written.is_err_and(|error| {

@@ -2,6 +2,7 @@
 
 use super::account::{ChipName, End, Fate, Peak, RunAccount, RunProcess, Verdict, peak};
 use super::energy::Tally;
+use super::time_spent;
 use ledger::book::{BookBuffer, MemoryKind};
 use model::{Bytes, Device, DeviceId, chip_text};
 use show::text::{self, Align, clean, cut, fit, width};
@@ -20,6 +21,7 @@ pub fn text(account: &RunAccount, leaks: bool) -> String {
     }
     memory(account, &mut lines);
     energy(account, &mut lines);
+    time(account, &mut lines);
     endings(account, &mut lines);
     notes(account, &mut lines);
     if leaks {
@@ -112,6 +114,11 @@ fn memory(account: &RunAccount, lines: &mut ReceiptLines) {
         };
         lines.row(&columns(&title, if at == 0 { ["peak", "at exit", "allocations"] } else { [""; 3] }));
         chip(&users, lines);
+        match time_spent::of_chip(&users) {
+            Some(Ok(time)) => lines.row(&format!("  {}", time.text(device, account.duration))),
+            Some(Err(why)) => lines.row(&format!("  busy: not known ({})", why.name())),
+            None => {}
+        }
         if let Some(tally) = device.filter(|tally| tally.is_known()) {
             let word = if tally.energy.is_some() { "energy " } else { "" };
             lines.row(&format!("  {word}{}", taken(tally, account.duration)));
@@ -177,6 +184,12 @@ fn energy(account: &RunAccount, lines: &mut ReceiptLines) {
             lines.row(&format!("  {taken}"));
         }
     }
+}
+
+/// What it waited for, and its operations.
+fn time(account: &RunAccount, lines: &mut ReceiptLines) {
+    time_spent::waits(account).into_iter().for_each(|waits| lines.say(&waits));
+    time_spent::table(&time_spent::operations(account)).iter().for_each(|line| lines.row(line));
 }
 
 /// What was still allocated, and how the processes ended.
@@ -342,7 +355,7 @@ fn columns(title: &str, [peak, last, allocations]: [&str; 3]) -> String {
     format!("{title}{}{}{}", right(peak, 16), right(last, 15), right(allocations, 15))
 }
 
-fn counted(n: u64, one: &str, several: &str) -> String {
+pub fn counted(n: u64, one: &str, several: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { several })
 }
 

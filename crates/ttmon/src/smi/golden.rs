@@ -57,10 +57,41 @@ fn a_narrow_terminal_loses_columns_and_not_its_shape() {
 }
 
 #[test]
+fn a_table_has_no_figure_that_it_does_not_ask_for() {
+    use model::figure::Value;
+    use model::figure::device::DEVICE_FIGURES;
+    let color = Style { color: true, ..style(120) };
+    for machine in [example::machine(), example::galaxy()] {
+        for style in [color, style(120), style(103), style(80), style(60), Style { rows: Some(23), ..color }] {
+            let mut read = machine.clone();
+            for figure in DEVICE_FIGURES.iter().filter(|one| !table::shows(one, machine.devices.len(), &style)) {
+                read.devices.iter_mut().for_each(|device| (figure.set)(device, 0, &Value::Absent));
+            }
+            assert_ne!(machine.devices, read.devices);
+            assert_eq!(table::text(&read, &style, TIME), table::text(&machine, &style, TIME));
+        }
+    }
+}
+
+#[test]
+fn figures_that_are_not_shown_are_read_where_a_rule_may_compare_them() {
+    let mut rules = AlertSettings::default();
+    let reads_voltage =
+        |view: SmiView, rules: &AlertSettings| view.wanted(rules, style(80), false)(&model::figure::device::VCORE, 1);
+    assert!(!reads_voltage(SmiView::Table, &rules) && reads_voltage(SmiView::List, &rules));
+    rules.rules[0].condition = "vcore > 0.9 for 10s".parse().unwrap();
+    assert!(!reads_voltage(SmiView::Table, &rules));
+    for condition in ["vcore > 0.9", "link_degraded or dram > 90%", "current > 90%"] {
+        rules.rules[0].condition = condition.parse().unwrap();
+        assert!(reads_voltage(SmiView::Table, &rules), "{condition}");
+    }
+}
+
+#[test]
 fn how_busy_processes_keep_a_device_is_shown_where_the_driver_counts() {
     let mut machine = example::machine();
     let held = &mut machine.processes[0].devices[0];
-    (held.source, held.utilization_percent, held.usage.cb) = (Some(model::Source::Kernel), Some(62.5), None);
+    (held.source, held.activity.utilization_percent, held.usage.cb) = (Some(model::Source::Kernel), Some(62.5), None);
     let table = table::text(&machine, &style(80), TIME);
     let processes: Vec<&str> = table.lines().filter(|line| line.contains("Util") || line.contains('%')).collect();
     expect_test::expect![[r#"

@@ -16,8 +16,10 @@ mod tt_smi;
 
 use crate::json::json;
 use crate::screen::{LONG_TIME, Output, OutputScreen, Rounds, local_time};
+use alerts::settings::AlertSettings;
 pub use args::SmiArgs;
 use args::{CsvOption, StreamCommand};
+use model::figure::Figure;
 use model::{Device, Snapshot, State};
 use show::style::Style;
 use show::terminal::on_terminal;
@@ -27,7 +29,7 @@ use watch::args::MachineArgs;
 use watch::config::alerts_of_user;
 use watch::exit::{Exit, Failure};
 use watch::exit_status;
-use watch::machine::Machine;
+use watch::machine::{FigureFilter, Machine};
 use watch::selection::selected;
 
 pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
@@ -55,7 +57,11 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
         return result;
     }
     let machine = Machine::open(machine, every.is_some())?.through_service(machine);
-    let mut machine = machine.watched(&alerts_of_user(None));
+    let rules = alerts_of_user(None);
+    let mut machine = machine.watched(&rules);
+    if every.is_none() && !args.verify {
+        machine.set_once(view.wanted(&rules, screen.style(), !args.id.is_empty()));
+    }
     let sample = if args.verify { verified_sample } else { Machine::sample };
     let result = screen.repeat(&mut machine, &rounds, sample, |screen, machine, snapshot, round| {
         let snapshot = selected(snapshot, &args.id)?;
@@ -128,6 +134,18 @@ impl SmiView {
             SmiArgs { tt_smi: true, .. } if is_remote => SmiView::TtSmi(tt_smi::TtSmiHost::unknown()),
             SmiArgs { tt_smi: true, .. } => SmiView::TtSmi(tt_smi::TtSmiHost::this()),
             _ => SmiView::Table,
+        })
+    }
+
+    /// The figures that it shows of a single sample: all, where a rule compares others. Of `chosen` devices there may be few.
+    fn wanted(&self, rules: &AlertSettings, style: Style, chosen: bool) -> FigureFilter {
+        if !matches!(self, SmiView::Table) {
+            return Box::new(|_, _| true);
+        }
+        let compared: Vec<_> = rules.rules.iter().flat_map(|rule| rule.condition.figures_at_once()).collect();
+        Box::new(move |figure, devices| {
+            let shows = |figure: &Figure<Device>| table::shows(figure, if chosen { 1 } else { devices }, &style);
+            shows(figure) || !compared.iter().all(|other| shows(other) && other.limit.is_none_or(shows))
         })
     }
 

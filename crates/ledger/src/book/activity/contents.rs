@@ -105,7 +105,8 @@ pub struct ChipActivity {
     pub programs_before: u64,
     /// What the process launched, for the judgement.
     pub(super) launches: Launches,
-    /// When the library last dropped records.
+    /// How many records the library dropped, of all chips, and when it last did.
+    pub(super) dropped: u64,
     pub(super) dropped_at: u64,
 }
 

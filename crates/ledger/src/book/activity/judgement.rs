@@ -113,6 +113,11 @@ impl ChipActivity {
         }
     }
 
+    /// Whether something may be running: a program was launched, and neither recorded nor waited for.
+    pub fn may_be_running(&self, now: u64) -> bool {
+        self.closed_at == 0 && !self.is_idle_since_last_record(now)
+    }
+
     fn over(&self, busy: u64, window: u64, until: u64) -> Utilization {
         let ratio = (busy as f64 / window.max(1) as f64).clamp(0.0, 1.0);
         let lost_at = self.late_at.max(self.dropped_at);
@@ -132,10 +137,11 @@ impl ChipActivity {
         self.programs() == 0 || self.has_all_records() || self.is_finished(now)
     }
 
-    /// Whether the last record is that of the last launch, and no other one is missing.
+    /// Whether the last record is that of the last launch, and no other one is missing that was not dropped.
     fn has_all_records(&self) -> bool {
         let is_of_last_launch = self.launches.last_runtime_id == Some(self.last_runtime_id);
-        self.records >= self.programs() && is_of_last_launch && self.until > self.launches.last_launch
+        let records = self.records.saturating_add(self.dropped);
+        records >= self.programs() && is_of_last_launch && self.until > self.launches.last_launch
     }
 
     /// Whether all that was launched was waited for, long enough ago.

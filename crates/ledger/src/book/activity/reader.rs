@@ -54,7 +54,7 @@ pub fn activity(
         let mut bytes = [0; DEVICE_PAIR];
         let length = fill(&source, at, &mut bytes)?;
         let copy = Copied { source: &source, at, bytes: bytes.get(..length).unwrap_or_default() };
-        let chip = chip_activity(copy.pair::<DEVICE_WORDS>(at)?, launches, delivery.dropped_at);
+        let chip = chip_activity(copy.pair::<DEVICE_WORDS>(at)?, launches, &delivery);
         chip.check(now).map_err(|why| BookError::Impossible(at, why))?;
         chips.push(chip);
     }
@@ -127,7 +127,7 @@ fn delivery(record: [u64; WORDS], now: u64) -> Result<Delivery, BookError> {
     })
 }
 
-fn chip_activity(record: [u64; DEVICE_WORDS], launches: Launches, dropped_at: u64) -> ChipActivity {
+fn chip_activity(record: [u64; DEVICE_WORDS], launches: Launches, delivery: &Delivery) -> ChipActivity {
     let [busy_ticks, busy, until, records, late_and_id, since, end_tick, cycles_per_ns, origin, ..] = record;
     let [_, _, _, _, _, _, _, _, _, a_busy, a_at, b_busy, b_at, closed_at, late_at, programs_before, ..] = record;
     let ((late, last_runtime_id), (source, reason)) = (unpack(late_and_id), unpack(origin));
@@ -148,7 +148,8 @@ fn chip_activity(record: [u64; DEVICE_WORDS], launches: Launches, dropped_at: u6
         checkpoints: [Checkpoint { busy: a_busy, at: a_at }, Checkpoint { busy: b_busy, at: b_at }],
         programs_before,
         launches,
-        dropped_at,
+        dropped: delivery.dropped,
+        dropped_at: delivery.dropped_at,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::state::Overlay;
 use crate::theme::Scheme;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use expect_test::{expect, expect_file};
-use model::{DeviceId, Held, Snapshot, Source, Timestamp, Usage};
+use model::{Activity, DeviceId, Held, Snapshot, Source, Timestamp, Usage, UtilizationSource};
 use show::example;
 use watch::moment::Moment;
 
@@ -149,8 +149,8 @@ fn growth_is_shown_once_it_is_known() {
 fn how_busy_devices_are_kept_has_a_column_as_soon_as_the_driver_tells() {
     let mut snapshot = many(3);
     let held = &mut snapshot.processes[1].devices[0];
-    (held.source, held.utilization_percent) = (Some(Source::Kernel), Some(62.5));
-    let less = Held { utilization_percent: Some(10.0), ..Held::new(DeviceId::Local(9)) };
+    (held.source, held.activity) = (Some(Source::Kernel), Activity::measured(62.5, UtilizationSource::Driver));
+    let less = Held { activity: Activity::measured(10.0, UtilizationSource::Driver), ..Held::new(DeviceId::Local(9)) };
     snapshot.processes[1].devices.push(less);
     let settings = TopSettings { sort: ProcessColumn::Utilization, ..TopSettings::default() };
     let mut state = shown(settings, true, snapshot);

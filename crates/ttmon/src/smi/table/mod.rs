@@ -9,7 +9,9 @@ pub mod fleet;
 mod processes;
 mod rows;
 
-use model::{Fault, Severity, Snapshot};
+use model::figure::device::*;
+use model::figure::{Figure, Section};
+use model::{Device, Fault, Severity, Snapshot};
 use show::grid::Page;
 use show::style::{Style, Tone};
 use show::text::{Align, clean, width};
@@ -22,6 +24,23 @@ const NARROWEST: usize = 40;
 const WIDEST: usize = 160;
 /// Faults that are listed below the tables.
 const NOTES: usize = 6;
+
+/// Whether the table of so many devices has this figure, or needs it for another one. What it does not need is not read.
+pub fn shows(figure: &Figure<Device>, devices: usize, style: &Style) -> bool {
+    let is = |others: &[&Figure<Device>]| others.iter().any(|other| std::ptr::eq(*other, figure));
+    let may_be_blocks = devices <= BLOCKS && style.columns >= BLOCK_WIDTH;
+    // Whether the link could be better is a colour.
+    let link_is_seen = may_be_blocks || style.color;
+    match figure.section {
+        Section::Power => !is(&[&VCORE, &VCORE_MAX, &CURRENT, &CURRENT_MAX]),
+        Section::Firmware => is(&[&FIRMWARE_BUNDLE]),
+        _ if is(&[&AXICLK, &ARCCLK, &THERMAL_TRIPS, &THERMAL_TRIPS_TOTAL, &NUMA_NODE]) => false,
+        _ if is(&[&FAN]) => may_be_blocks || style.columns >= rows::WIDE,
+        _ if is(&[&PCIE_GENERATION, &PCIE_WIDTH]) => link_is_seen,
+        _ if is(&[&PCIE_MAX_GENERATION, &PCIE_MAX_WIDTH, &LINK_DEGRADED]) => style.color,
+        _ => true,
+    }
+}
 
 pub fn text(snapshot: &Snapshot, style: &Style, time: &str) -> String {
     let style = Style { columns: style.columns.clamp(NARROWEST, WIDEST), ..*style };

@@ -34,7 +34,7 @@ pub fn draw(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     let wide = style.columns >= 104;
     let contained = rows.iter().any(|row| row.process.container.is_some());
     let by_driver = rows.iter().any(|row| row.held.source == Some(Source::Kernel));
-    let counted = rows.iter().any(|row| row.held.utilization_percent.is_some());
+    let counted = rows.iter().any(|row| row.held.activity.utilization_percent.is_some());
     let mut columns = vec![
         Column::right("Dev", 3),
         Column::right("PID", pid),
@@ -91,7 +91,7 @@ fn cells(row: &ProcessRow, style: &Style, (contained, counted): (bool, bool), wi
         text(row.held.source.map(Source::name)),
     ];
     if counted {
-        let percent = row.held.utilization_percent.map(|percent| format!("{percent:.0}%"));
+        let percent = row.held.activity.utilization_percent.map(|percent| format!("{percent:.0}%"));
         cells.insert(cells.len() - 1, text(percent.as_deref()));
     }
     if contained {

@@ -8,6 +8,9 @@ use show::grid::{Cell, Column, Page};
 use show::memory::draw::chips::short_figures;
 use show::style::{Style, Tone};
 
+/// With so many columns there is one for the fan.
+pub const WIDE: usize = 104;
+
 pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     let (style, glyphs) = (page.style, page.style.glyphs());
     let inner = style.columns - 2;
@@ -19,7 +22,7 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
 
 /// The columns that there is reason for, and the row of each device.
 pub fn grid(devices: &[&Device], style: &Style) -> (Vec<Column>, Vec<Vec<Cell>>) {
-    let wide = style.columns >= 104;
+    let wide = style.columns >= WIDE;
     let rates = wide && devices.iter().any(|device| device.pcie.host_to_device.is_some());
     let mut columns = vec![
         Column::right("Dev", 3),

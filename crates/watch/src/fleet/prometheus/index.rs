@@ -108,7 +108,9 @@ impl<S> Place<S> {
             None => Some(0),
         };
         if let Some(place) = place {
-            (self.figure.set)(subject, place, &Value::Real(value / self.scale));
+            // A hundredth has no exact binary form.
+            let value = if self.scale < 1.0 { (value / self.scale * 1e9).round() / 1e9 } else { value / self.scale };
+            (self.figure.set)(subject, place, &Value::Real(value));
         }
     }
 }
