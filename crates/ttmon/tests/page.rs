@@ -191,7 +191,7 @@ fn a_device_has_charts_that_can_be_read_with_keys() {
     browser.wait_until("document.querySelector('#ranges [aria-pressed=true]').textContent === '6h'");
     browser.press("[[[[");
     browser.wait_until("location.hash.includes('range=5m')");
-    browser.wait_until("document.querySelectorAll('.chart').length === 7");
+    browser.wait_until("document.querySelectorAll('.chart:not([hidden])').length === 7");
     let lines = "[...document.querySelectorAll('.chart .mean.line0')].filter(line => line.getTotalLength() > 1).length";
     browser.wait_until(&format!("{lines} >= 6"));
     browser.run("document.querySelector('.chart svg').focus()");

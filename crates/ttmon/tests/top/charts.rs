@@ -17,7 +17,7 @@ fn labels(text: &str) -> String {
 #[test]
 fn keys_and_the_mouse_change_what_charts_show() {
     // With ASCII a column is a sample: there is soon more than fits.
-    let terminal = Terminal::start(&["top", "--sim", "--ascii", "--interval", "0.1"], 80, 40);
+    let terminal = Terminal::start(&["top", "--sim=p150x4", "--ascii", "--interval", "0.1"], 80, 40);
     terminal.await_text("+ Power of device 0: ");
     let first_chart = terminal.place("+ Power of device 0: ");
     let place = (first_chart.0 + 25, first_chart.1 + 3);
@@ -26,7 +26,7 @@ fn keys_and_the_mouse_change_what_charts_show() {
     terminal.await_that("another figure first", |text| {
         !text.contains("+ Power of device 0: ") || text.find("Temperature of") < text.find("Power of")
     });
-    terminal.keys("mmmmmmm");
+    terminal.keys("mmmmmmmmm");
     terminal.await_that("the first figure first again", |text| text.contains("+ Power of device 0: "));
     terminal.keys("o");
     terminal.await_that("all devices in one", |text| text.contains("Power  0: ") || text.contains("Power  max"));

@@ -104,7 +104,7 @@ fn what_is_not_known_is_said_to_be_unknown() {
         │                                                                              │
         │ Device utilization                                                           │
         │   dev    util    programs       rate       busy                              │
-        │   0         –           –          –          –  The process runs without the│
+        │   0         –  The process runs without the agent: start it with ttmon run.  │
         │                                                                              │
         │ Device memory used                                                           │
         │   dev         DRAM         L1  from                                          │

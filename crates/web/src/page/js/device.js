@@ -2,7 +2,7 @@
 
 import { Chart } from "./chart.js";
 import { attr, h, keyed, put } from "./dom.js";
-import { charts as groups, fieldsOf, isBeside, judge, keptFields, limitOf, read, shortTitle, show, showOf, stateOf, tables, whyUnknown } from "./figures.js";
+import { charts as groups, fieldsOf, figureOf, isBeside, judge, keptFields, limitOf, read, shortTitle, show, showOf, stateOf, tables, whyUnknown } from "./figures.js";
 import * as f from "./format.js";
 import { RANGES, follow } from "./history.js";
 import { SIGNS, complaint, isAged, panel, statePill, table } from "./pieces.js";
@@ -75,7 +75,11 @@ export function make() {
     const to = isOld() ? Date.parse(snapshot.taken_at) : now();
     for (const { chart, figures } of charts) {
       const latest = figures.map((figure) => read(figure, device));
-      chart.update({ tracks: figures.map((figure) => tracks.get(`${id} ${figure.name}`)), latest, most: limitOf(figures[0], device), to, range: RANGES[range][0], reason });
+      const shown = figures.map((figure) => tracks.get(`${id} ${figure.name}`));
+      // Where nothing runs with the agent, there is nothing to draw.
+      const isMeasured = latest.some((value) => value !== null) || shown.some((track) => track?.points.some(Boolean));
+      chart.node.hidden = figures[0].section === figureOf("device", "utilization").section && !isMeasured;
+      chart.update({ tracks: shown, latest, most: limitOf(figures[0], device), to, range: RANGES[range][0], reason });
     }
     const held = largestOf(snapshot, id);
     keyed(holders.body, held, (row) => row.pid, () => processRow(columns, (row) => [f.word(row.process.name), ...tables.memory.map(({ name }) => f.bytes(row[name])), utilText(row), f.word(row.source)]));
