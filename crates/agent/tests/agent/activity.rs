@@ -322,7 +322,7 @@ fn waits_are_timed_and_cover_what_was_launched_on_their_queue() {
     workload.say("finish 0 0");
     let launches = workload.activity().launches;
     assert_eq!((launches.finished, launches.waits, launches.waiting_since), (1, 1, 0));
-    assert!((2_000_000..1_000_000_000).contains(&launches.waited), "{}", launches.waited);
+    assert!((2_000_000..60_000_000_000).contains(&launches.waited), "{}", launches.waited);
     // Of some sub-devices only.
     workload.say("finish 1 1");
     assert_eq!(workload.activity().launches.finished, 1);
@@ -338,7 +338,7 @@ fn waits_are_timed_and_cover_what_was_launched_on_their_queue() {
     let before = workload.activity().launches.back_pressure;
     workload.say("reserve 1");
     let held_back = workload.activity().launches.back_pressure - before;
-    assert!((3_900_000..1_000_000_000).contains(&held_back), "{held_back}");
+    assert!((3_900_000..60_000_000_000).contains(&held_back), "{held_back}");
 }
 
 #[test]
