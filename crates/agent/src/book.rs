@@ -8,7 +8,7 @@ use crate::handover::Handover;
 use crate::library;
 use crate::metal::Metal;
 use crate::switch::is_on;
-use crate::tracking::ProcessActivity;
+use crate::tracking::Tracking;
 use ledger::book::{Chips, MemoryKind, Writer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
@@ -24,7 +24,7 @@ pub struct ProcessBook {
     remarked: AtomicBool,
     pub devices: Devices,
     pub circular: AskLimit,
-    pub activity: ProcessActivity,
+    pub activity: Tracking,
 }
 
 impl ProcessBook {
@@ -115,7 +115,7 @@ impl ProcessBook {
                 remarked: AtomicBool::new(false),
                 devices: Devices::new(),
                 circular: AskLimit::new(),
-                activity: ProcessActivity::new(),
+                activity: Tracking::new(),
             }));
             if let Some(problem) = problem {
                 let path = library::path().map_or(String::new(), |path| format!(" ({path})"));

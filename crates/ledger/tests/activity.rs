@@ -303,14 +303,6 @@ fn a_book_that_lies_is_refused_with_the_reason() {
     assert_eq!(why(&writer, since), "the record at byte 5504 is impossible: activity in the future");
 }
 
-#[test]
-fn a_child_does_not_write_and_a_short_book_has_no_activity() {
-    let (writer, since) = recorded();
-    launch(&writer, 1, since);
-    assert_eq!(read(&writer, since).unwrap().unwrap().launches.launches, 1);
-    assert_eq!(writer.programs_launched(), 1);
-}
-
 /// A reader during writes by two threads finds each part whole.
 #[test]
 fn whoever_reads_meanwhile_finds_each_part_of_one_moment() {

@@ -120,7 +120,7 @@ impl ServiceState {
         let key = self.processes.know(pid, &self.poller)?;
         let live = self.processes.all.get_mut(&key)?;
         if !std::mem::replace(&mut live.asked_command, true) {
-            // The memory of a process can make whoever reads it wait.
+            // Whoever reads it may have to wait for the process.
             let command = move || Some(Outcome::Command(key, sources::command_of(key.0, key.1)?));
             self.background.add(Lane::Files(live.identity.uid), command);
         }

@@ -64,7 +64,7 @@ pub fn identify(pid: u32) -> Option<Identity> {
     })
 }
 
-/// The command line of a process. It is in the memory of the process, which can make whoever reads it wait for ever.
+/// The command line of a process. Whoever reads it waits while a thread of the process has its memory map locked.
 pub fn command_of(pid: u32, start_ticks: u64) -> Option<String> {
     let (dir, stat, _) = open_process(pid)?;
     if stat.start_ticks == start_ticks { command_line_of(&dir) } else { None }

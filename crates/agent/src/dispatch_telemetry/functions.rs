@@ -3,7 +3,7 @@
 use super::guard::Guard;
 use crate::device::Object;
 use crate::library::function;
-use ledger::dispatch_telemetry::block::{CoreAt, LONGEST_READ, QUEUES};
+use ledger::dispatch_telemetry::block::{CoreAt, LONGEST_READ};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -37,8 +37,9 @@ struct CoreOfChip {
     chip: u64,
 }
 
-/// Numbers that `CommandQueueDeviceAddrType::DISPATCH_TELEMETRY` has in different releases.
-const TELEMETRY_TYPES: [u8; 3] = [10, 11, 12];
+/// Numbers that `CommandQueueDeviceAddrType::DISPATCH_TELEMETRY` has: 11 up to 0.78, and 10 in 0.81. All releases answer to both. A number
+/// that a release does not expect is an error, which it prints.
+const TELEMETRY_TYPES: [u8; 2] = [10, 11];
 
 /// Addresses at which the block of a queue may be. The right one has a signature.
 pub type Addresses = [Option<u32>; TELEMETRY_TYPES.len() + 1];
@@ -78,27 +79,24 @@ impl DispatchFunctions {
         self.guard.call(|| unsafe { (self.is_mmio_capable)(device) })
     }
 
-    /// The cluster of a device, and where the blocks of its queues may be: first where its control block says.
+    /// The cluster of a device, and where the block of one of its queues may be: first where its control block says.
     ///
     /// # Safety
     /// It must be an open `Device`.
-    pub unsafe fn way_to(&self, device: Object, control: Option<u32>) -> Option<(Cluster, [Addresses; QUEUES])> {
+    pub unsafe fn way_to(&self, device: Object, queue: u8, control: Option<u32>) -> Option<(Cluster, Addresses)> {
         // SAFETY: an open device has a context, and that has a cluster.
         let (context, cluster) = self.guard.call(|| unsafe {
             let context = (self.context)(self.context_id.map_or(0, |context_id| context_id(device)));
             (context, (self.cluster)(context))
         })?;
-        let mut addresses = [[None; TELEMETRY_TYPES.len() + 1]; QUEUES];
-        for (queue, addresses) in addresses.iter_mut().enumerate() {
-            addresses[0] = control;
-            // The control block has the address of the first queue. Others may have one of their own.
-            if control.is_some() && queue == 0 {
-                continue;
-            }
+        let mut addresses = Addresses::default();
+        addresses[0] = control;
+        // The control block has the address of the first queue. Others may have one of their own.
+        if control.is_none() || queue != 0 {
             for (address, kind) in addresses.iter_mut().skip(1).zip(TELEMETRY_TYPES) {
-                // SAFETY: as above, and the context has a map.
                 *address = self.address.as_ref().and_then(|functions| {
-                    let find = || unsafe { (functions.address)((functions.map)(context), &kind, queue as u8) };
+                    // SAFETY: as above, and the context has a map.
+                    let find = || unsafe { (functions.address)((functions.map)(context), &kind, queue) };
                     self.guard.call(find).filter(|address| *address != 0)
                 });
             }

@@ -2,7 +2,7 @@
 
 use super::functions::DispatchFunctions;
 use super::reader;
-use super::watched::{Watched, WatchedChip};
+use super::watched::{Watched, WatchedQueue};
 use crate::book::ProcessBook;
 use crate::device::Object;
 use crate::intercept::{in_front_of, nothing, zero_terminated};
@@ -11,7 +11,7 @@ use crate::metal::Metal;
 use crate::switch::{is_on, may_read};
 use ledger::book::activity::{NoRecords, monotonic};
 use ledger::dispatch_telemetry::Unknown;
-use ledger::dispatch_telemetry::block::{CONTROL_BYTES, Control, QUEUE_BYTES, QUEUES, QueueCores};
+use ledger::dispatch_telemetry::block::{CONTROL_BYTES, Control, QUEUE_BYTES, QueueCores};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,15 +105,11 @@ unsafe fn watch(
     cores: Option<&[u8; QUEUE_BYTES]>,
     control: Option<Result<Control, Unknown>>,
 ) -> Option<()> {
-    let (device, metal) = (Object::new(device)?, Metal::get()?);
-    let (devices, book) = (metal.devices.as_ref().ok()?, ProcessBook::open(metal)?);
+    let device = Object::new(device)?;
+    let devices = Metal::get()?.devices.as_ref().ok()?;
     // SAFETY: as promised.
     let member = *unsafe { devices.members(device, false) }.ok()?.iter().next()?;
-    let chip = book.write(|writer| {
-        writer.record_activity(monotonic());
-        writer.chip(member.device_id, member.unique_id)
-    })??;
-    let unknown = |reason| _ = book.write(|writer| writer.dispatch_unknown(chip, reason));
+    let unknown = |reason| _ = reader::enter(&member, false, |writer, chip| writer.dispatch_unknown(chip, reason));
     let Some(functions) = DispatchFunctions::get() else {
         unknown(NoRecords::NoTelemetry);
         return None;
@@ -128,17 +124,12 @@ unsafe fn watch(
         unknown(NoRecords::SlowDispatch);
         return None;
     }
-    let mut queues = [None; QUEUES];
-    *queues.get_mut(usize::from(queue))? = cores.copied().and_then(QueueCores::decode);
+    let cores = cores.copied().and_then(QueueCores::decode)?;
     let address = control.and_then(Result::ok).map(|control| control.address);
     // SAFETY: as promised.
-    let (cluster, addresses) = unsafe { functions.way_to(device, address) }?;
+    let (cluster, addresses) = unsafe { functions.way_to(device, queue, address) }?;
     let watched = Watched::open();
-    watched.enter(
-        device,
-        usize::from(queue),
-        WatchedChip { device_id: member.device_id, chip, cluster, addresses, queues },
-    );
+    watched.enter(device, member, cluster, usize::from(queue), WatchedQueue { cores, addresses });
     reader::start(watched, functions);
     Some(())
 }

@@ -1,10 +1,12 @@
 //! The thread that reads: one per process, twice a second, while there is a device to read from.
 
 use super::functions::{Addresses, DispatchFunctions};
-use super::watched::{Visit, Watched, WatchedChip};
+use super::watched::{Visit, Watched, WatchedChip, WatchedQueue};
 use crate::book::ProcessBook;
-use ledger::book::CHIPS;
+use crate::device::Member;
+use crate::metal::Metal;
 use ledger::book::activity::{ActivitySource, DispatchSample, NoRecords, monotonic};
+use ledger::book::{CHIPS, Writer};
 use ledger::dispatch_telemetry::Unknown;
 use ledger::dispatch_telemetry::block::{CoreAt, Head, QUEUES, QueueCores, TelemetryCore};
 use ledger::dispatch_telemetry::formula::{TelemetrySample, TelemetryWindow};
@@ -95,6 +97,18 @@ fn run(watched: &Watched, functions: &DispatchFunctions) {
     }
 }
 
+/// Enters something of a chip in the book, and answers its number there. Only with `make` a book is made for that.
+pub fn enter(member: &Member, make: bool, what: impl Fn(&Writer, u8)) -> Option<u8> {
+    let make = || make.then(Metal::get).flatten().and_then(ProcessBook::open);
+    let book = ProcessBook::current().or_else(make)?;
+    book.write(|writer| {
+        writer.record_activity(monotonic());
+        let chip = writer.chip(member.device_id, member.unique_id)?;
+        what(writer, chip);
+        Some(chip)
+    })?
+}
+
 /// What is known of a device between two looks at it.
 #[derive(Default)]
 struct ChipReader {
@@ -164,17 +178,17 @@ impl ChipReader {
         let read = |core: CoreAt, address: u64, into: &mut [u8]| {
             let chip = &visit.chip;
             // SAFETY: the device is open, so its cluster is, too. Only chips on PCIe are watched.
-            let read = || unsafe { functions.read(chip.cluster, chip.device_id, core, address, into) };
+            let read = || unsafe { functions.read(chip.cluster, chip.member.device_id, core, address, into) };
             match watched.while_open(visit, read) {
                 Some(true) => Ok(()),
                 Some(false) => Err(Miss::Threw),
                 None => Err(Miss::Closing),
             }
         };
-        let publish = |publish: &dyn Fn(&ledger::book::Writer, u8)| {
-            let publish =
-                || _ = ProcessBook::current().map(|book| book.write(|writer| publish(writer, visit.chip.chip)));
-            watched.while_open(visit, publish);
+        // A reason alone makes no book.
+        let publish = |is_value: bool, what: &dyn Fn(&Writer, u8)| {
+            let chip = watched.while_open(visit, || enter(&visit.chip.member, is_value, what)).flatten();
+            chip.into_iter().for_each(|chip| watched.is_in_book(visit, chip));
         };
         match self.sample(&visit.chip, read, monotonic) {
             Ok(None) | Err(Miss::Closing) => {}
@@ -182,7 +196,7 @@ impl ChipReader {
                 let begins = !self.is_recording;
                 (self.torn, self.is_recording) = (0, true);
                 let totals = self.totals;
-                publish(&|writer, chip| {
+                publish(true, &|writer, chip| {
                     if begins {
                         writer.chip_opened(chip, ActivitySource::DispatchTelemetry, from);
                         writer.dispatch_sampled(chip, before.at(from));
@@ -195,7 +209,7 @@ impl ChipReader {
                 // A chip that does not answer, or of which tt-metal reports an error, is left alone.
                 self.is_over = matches!(miss, Miss::Threw | Miss::Unknown(Unknown::AllOnes));
                 self.is_recording = false;
-                publish(&|writer, chip| writer.dispatch_unknown(chip, reason(miss)));
+                publish(false, &|writer, chip| writer.dispatch_unknown(chip, reason(miss)));
             }
         }
     }
@@ -208,11 +222,11 @@ impl ChipReader {
         mut clock: impl FnMut() -> u64,
     ) -> Result<Option<Advance>, Miss> {
         let mut queues = self.queues;
-        for ((queue, cores), addresses) in queues.iter_mut().zip(chip.queues).zip(&chip.addresses) {
-            let Some(cores) = cores else { continue };
+        for (queue, watched) in queues.iter_mut().zip(chip.queues) {
+            let Some(WatchedQueue { cores, addresses }) = watched else { continue };
             let address = match queue.address {
                 Some(address) => address,
-                None => *queue.address.insert(find(cores, addresses, &mut read)?),
+                None => *queue.address.insert(find(cores, &addresses, &mut read)?),
             };
             let sample = TelemetrySample::read(|at, into| read(cores.dispatch, address + at, into), &mut clock)?;
             queue.last = Some(sample);
@@ -292,14 +306,13 @@ mod tests {
     /// Two queues, of which the first has a dispatch core at (2, 0), the second at (2, 1).
     fn chip(queues: usize) -> WatchedChip {
         let cores = |y| QueueCores { prefetch: CoreAt { x: 1, y }, dispatch: CoreAt { x: 2, y } };
-        let cores = [Some(cores(0)), Some(cores(1)), None];
+        // The second queue has a block of its own; before it there is something else.
+        let addresses = [[Some(0x100), None, None], [Some(0x700), Some(0x300), Some(0x200)]];
+        let queue = |i: usize| WatchedQueue { cores: cores(i as u16), addresses: addresses[i] };
         WatchedChip {
-            device_id: 0,
-            chip: 0,
+            member: Member::default(),
             cluster: NonNull::dangling(),
-            // The second queue has a block of its own; before it there is something else.
-            addresses: [[Some(0x100), None, None, None], [Some(0x700), Some(0x300), Some(0x200), None], [None; 4]],
-            queues: std::array::from_fn(|i| cores[i].filter(|_| i < queues)),
+            queues: std::array::from_fn(|i| (i < queues).then(|| queue(i))),
         }
     }
 

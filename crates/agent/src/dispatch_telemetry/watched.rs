@@ -5,7 +5,7 @@
 //! read at most. No lock is held during a read, so that none is left behind when the process forks or exits.
 
 use super::functions::{Addresses, Cluster};
-use crate::device::Object;
+use crate::device::{Member, Object};
 use ledger::book::CHIPS;
 use ledger::dispatch_telemetry::block::{QUEUES, QueueCores};
 use rustix::thread::futex;
@@ -38,19 +38,24 @@ struct WatchedSlot {
     generation: AtomicU64,
     /// Whether the profiler was active for it at any time: it knows better, and needs no reads.
     is_profiled: AtomicBool,
+    /// Its number in the book + 1, once that has something of it.
+    in_book: AtomicU32,
     chip: Mutex<Option<WatchedChip>>,
 }
 
 /// A device that may be read.
 #[derive(Debug, Clone, Copy)]
 pub struct WatchedChip {
-    /// Its number in tt-metal.
-    pub device_id: u32,
-    /// Its number in the book.
-    pub chip: u8,
+    pub member: Member,
     pub cluster: Cluster,
-    pub addresses: [Addresses; QUEUES],
-    pub queues: [Option<QueueCores>; QUEUES],
+    pub queues: [Option<WatchedQueue>; QUEUES],
+}
+
+/// A queue of a device.
+#[derive(Debug, Clone, Copy)]
+pub struct WatchedQueue {
+    pub cores: QueueCores,
+    pub addresses: Addresses,
 }
 
 // SAFETY: the pointer is only passed to tt-metal, whose function may be called by any thread.
@@ -102,18 +107,21 @@ impl Watched {
     }
 
     /// Enters a device with one of its queues, or one more queue of a device.
-    pub fn enter(&self, device: Object, queue: usize, chip: WatchedChip) {
+    pub fn enter(&self, device: Object, member: Member, cluster: Cluster, number: usize, queue: WatchedQueue) {
         let address = device.addr().get();
         let known = self.slots.iter().find(|slot| slot.device.load(SeqCst) == address);
         let Some(slot) = known.or_else(|| self.slots.iter().find(|slot| slot.claim())) else { return };
         let mut kept = slot.chip.lock().unwrap_or_else(PoisonError::into_inner);
         let mut queues = kept.filter(|_| known.is_some()).map_or([None; QUEUES], |kept| kept.queues);
-        if let (Some(to), Some(from)) = (queues.get_mut(queue), chip.queues.get(queue)) {
-            *to = *from;
+        if let Some(place) = queues.get_mut(number) {
+            *place = Some(queue);
         }
-        *kept = Some(WatchedChip { queues, ..chip });
-        slot.cluster.store(chip.cluster.addr().get(), SeqCst);
-        let is_profiled = PROFILED.load(SeqCst) & bit(chip.device_id) != 0;
+        *kept = Some(WatchedChip { member, cluster, queues });
+        slot.cluster.store(cluster.addr().get(), SeqCst);
+        if known.is_none() {
+            slot.in_book.store(0, SeqCst);
+        }
+        let is_profiled = PROFILED.load(SeqCst) & bit(member.device_id) != 0;
         slot.is_profiled.store(is_profiled, SeqCst);
         slot.generation.fetch_add(1, SeqCst);
         drop(kept);
@@ -121,13 +129,20 @@ impl Watched {
         self.ring();
     }
 
-    /// Takes a device away. Nothing is read from it any more when this returns. Answers its number in the book.
+    /// Takes a device away. Nothing is read from it any more when this returns. Answers its number in the book, if that has something
+    /// of it.
     pub fn leave(&self, device: Object) -> Option<u8> {
         let is_it = |slot: &&WatchedSlot| slot.device.load(SeqCst) == device.addr().get();
         let slot = self.slots.iter().find(is_it)?;
-        let chip = slot.chip.lock().unwrap_or_else(PoisonError::into_inner).map(|chip| chip.chip);
         self.leave_if(|other| ptr::eq(slot, other), None);
-        chip
+        slot.in_book.load(SeqCst).checked_sub(1).and_then(|chip| u8::try_from(chip).ok())
+    }
+
+    /// The book has something of a device now, under this number.
+    pub fn is_in_book(&self, visit: &Visit, chip: u8) {
+        if let Some(slot) = self.slots.get(visit.slot) {
+            slot.in_book.store(u32::from(chip) + 1, SeqCst);
+        }
     }
 
     /// Takes all devices of a cluster away.
@@ -171,7 +186,7 @@ impl Watched {
         let slots = Watched::current().map_or(&[][..], |watched| &watched.slots);
         for slot in slots.iter().filter(|slot| slot.is_open()) {
             let chip = *slot.chip.lock().unwrap_or_else(PoisonError::into_inner);
-            if chip.is_some_and(|chip| chip.device_id == device_id) {
+            if chip.is_some_and(|chip| chip.member.device_id == device_id) {
                 slot.is_profiled.store(true, SeqCst);
             }
         }
@@ -272,6 +287,7 @@ impl WatchedSlot {
             cluster: AtomicUsize::new(0),
             generation: AtomicU64::new(0),
             is_profiled: AtomicBool::new(false),
+            in_book: AtomicU32::new(0),
             chip: Mutex::new(None),
         }
     }
@@ -300,16 +316,14 @@ fn bit(device_id: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ledger::dispatch_telemetry::block::CoreAt;
     use std::sync::atomic::Ordering::Relaxed;
 
-    fn chip(device_id: u32) -> WatchedChip {
-        WatchedChip {
-            device_id,
-            chip: 3,
-            cluster: NonNull::dangling(),
-            addresses: Default::default(),
-            queues: [None; QUEUES],
-        }
+    fn enter(watched: &Watched, device: Object, queue: usize) {
+        let core = CoreAt { x: 1, y: 2 };
+        let cores = QueueCores { prefetch: core, dispatch: core };
+        let queue_of_it = WatchedQueue { cores, addresses: Addresses::default() };
+        watched.enter(device, Member::default(), NonNull::dangling(), queue, queue_of_it);
     }
 
     fn device(at: usize) -> Object {
@@ -318,23 +332,24 @@ mod tests {
 
     #[test]
     fn a_device_is_read_only_while_it_is_open() {
-        let watched = Watched::new();
+        let watched = &Watched::new();
         assert!(!watched.claim_thread(), "nothing to read, no thread");
-        watched.enter(device(64), 0, chip(0));
+        enter(watched, device(64), 0);
         assert!(watched.claim_thread() && !watched.claim_thread() && !watched.may_end());
         let visit = watched.visits().next().unwrap();
         assert_eq!(watched.while_open(&visit, || 7), Some(7));
         watched.fork_begins();
         assert_eq!(watched.while_open(&visit, || 7), None, "not while the process forks");
         watched.forked();
-        watched.enter(device(64), 1, chip(0));
+        enter(watched, device(64), 1);
         assert_eq!(watched.while_open(&visit, || 7), None, "it has another queue now");
         let visit = watched.visits().next().unwrap();
         assert_eq!(watched.leave(device(128)), None);
         assert_eq!(watched.while_open(&visit, || 7), Some(7));
+        watched.is_in_book(&visit, 3);
         assert_eq!(watched.leave(device(64)), Some(3));
         assert_eq!(watched.while_open(&visit, || 7), None);
-        watched.enter(device(64), 0, chip(0));
+        enter(watched, device(64), 0);
         assert_eq!(watched.while_open(&visit, || 7), None, "another device at the same address");
         watched.leave_cluster(NonNull::dangling());
         assert!(watched.may_end() && watched.visits().next().is_none());
@@ -361,7 +376,7 @@ mod tests {
             });
             for turn in 0.. {
                 is_open.store(true, SeqCst);
-                watched.enter(device(64 * (1 + turn % 3)), 0, chip(0));
+                enter(watched, device(64 * (1 + turn % 3)), 0);
                 (0..turn % 50).for_each(|_| std::hint::spin_loop());
                 watched.leave(device(64 * (1 + turn % 3)));
                 is_open.store(false, SeqCst);

@@ -9,8 +9,8 @@ use queues::Queues;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use traces::Traces;
 
-/// What is kept beside the book of this process.
-pub struct ProcessActivity {
+/// What is kept beside the book of this process, of the programs that it launches.
+pub struct Tracking {
     pub has_begun: AtomicBool,
     /// Number + 1 in the book of each chip, by its id in this process.
     chips: [AtomicU8; CHIP_IDS],
@@ -22,9 +22,9 @@ pub struct ProcessActivity {
 /// The most ids of chips: those of a galaxy, and more.
 const CHIP_IDS: usize = 256;
 
-impl ProcessActivity {
-    pub fn new() -> ProcessActivity {
-        ProcessActivity {
+impl Tracking {
+    pub fn new() -> Tracking {
+        Tracking {
             has_begun: AtomicBool::new(false),
             chips: [const { AtomicU8::new(0) }; CHIP_IDS],
             queues: Queues::new(),

@@ -7,11 +7,11 @@ const QUEUES: usize = 128;
 
 /// The queues that were met, by their addresses.
 pub struct Queues {
-    queues: [Queue; QUEUES],
+    queues: [LaunchQueue; QUEUES],
 }
 
 /// A queue of a device.
-pub struct Queue {
+pub struct LaunchQueue {
     address: AtomicUsize,
     launched: AtomicU64,
     finished: AtomicU64,
@@ -21,12 +21,12 @@ pub struct Queue {
 
 impl Queues {
     pub const fn new() -> Queues {
-        Queues { queues: [const { Queue::new() }; QUEUES] }
+        Queues { queues: [const { LaunchQueue::new() }; QUEUES] }
     }
 
     /// The queue at an address, which is never null.
     #[inline]
-    pub fn get(&self, address: usize) -> Option<&Queue> {
+    pub fn get(&self, address: usize) -> Option<&LaunchQueue> {
         for queue in &self.queues {
             match queue.address.load(Acquire) {
                 known if known == address => return Some(queue),
@@ -47,9 +47,9 @@ impl Queues {
     }
 }
 
-impl Queue {
-    const fn new() -> Queue {
-        Queue {
+impl LaunchQueue {
+    const fn new() -> LaunchQueue {
+        LaunchQueue {
             address: AtomicUsize::new(0),
             launched: AtomicU64::new(0),
             finished: AtomicU64::new(0),

@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The traces that were recorded and not released.
 pub struct Traces {
-    traces: Mutex<Vec<Trace>>,
+    traces: Mutex<Vec<RecordedTrace>>,
 }
 
 /// The programs of a trace.
-pub struct Trace {
+pub struct RecordedTrace {
     id: u32,
     /// Each operation, and how often.
     operations: Vec<(Option<u16>, u64)>,
@@ -28,7 +28,7 @@ impl Traces {
         let mut traces = self.lock();
         remove(&mut traces, id);
         let operations = Vec::with_capacity(32);
-        traces.push(Trace { id, operations, runtime_ids: Vec::with_capacity(1024), last: Launch::default() });
+        traces.push(RecordedTrace { id, operations, runtime_ids: Vec::with_capacity(1024), last: Launch::default() });
     }
 
     /// A program was recorded.
@@ -59,12 +59,12 @@ impl Traces {
         remove(&mut self.lock(), id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Trace>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<RecordedTrace>> {
         self.traces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn remove(traces: &mut Vec<Trace>, id: u32) {
+fn remove(traces: &mut Vec<RecordedTrace>, id: u32) {
     if let Some(at) = traces.iter().position(|trace| trace.id == id) {
         traces.swap_remove(at).runtime_ids.into_iter().for_each(runtime_ids::released);
     }

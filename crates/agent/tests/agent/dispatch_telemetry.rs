@@ -91,11 +91,12 @@ impl Program {
         assert_eq!(rest, "end wrong=0 gone=1\n");
     }
 
-    fn chip(&self) -> ChipActivity {
+    /// Nothing before there is something to enter.
+    fn chip(&self) -> Option<ChipActivity> {
         let book = self.pages();
         let copy = book.read();
         let source = |at: usize, into: &mut [u8]| book.read_at(at, into);
-        activity::activity(source, &copy, monotonic()).unwrap().unwrap().chips[0]
+        activity::activity(source, &copy, monotonic()).unwrap()?.chips.first().copied()
     }
 
     fn pages(&self) -> Pages {
@@ -103,7 +104,8 @@ impl Program {
     }
 
     fn utilization(&self) -> Result<f64, NotKnown> {
-        self.chip().utilization(monotonic()).map(|utilization| utilization.ratio)
+        let chip = self.chip().ok_or(NotKnown::TooEarly)?;
+        chip.utilization(monotonic()).map(|utilization| utilization.ratio)
     }
 
     fn reason(&self) -> Option<NoRecords> {
@@ -156,7 +158,7 @@ fn a_chip_without_the_profiler_is_as_busy_as_its_dispatch_core_says() {
     program.wait_until("a value", |program| program.utilization().is_ok());
     program.say("programs 1000");
     std::thread::sleep(Duration::from_millis(1200));
-    let (chip, utilization) = (program.chip(), program.utilization().unwrap());
+    let (chip, utilization) = (program.chip().unwrap(), program.utilization().unwrap());
     assert_eq!((chip.source, chip.reason, chip.records), (Some(ActivitySource::DispatchTelemetry), None, 1000));
     assert!((0.2..0.3).contains(&utilization), "{utilization}");
     assert!(program.is_reading());
@@ -207,6 +209,12 @@ fn without_a_control_block_the_address_is_the_one_with_signatures() {
     program.say("open 0 simulator");
     program.wait_until("a value", |program| program.utilization().is_ok());
     program.say("close 0");
+    program.exit();
+    // Also without a book before.
+    let mut program = Program::start();
+    program.say("open 0 quiet");
+    program.wait_until("a book", |program| !books(program.child.id()).is_empty());
+    program.wait_until("a value", |program| program.utilization().is_ok());
     program.exit();
     // None of them has.
     let mut program = Program::start();
@@ -325,20 +333,31 @@ fn the_real_library_leads_to_its_dispatch_cores_and_its_mock_has_no_telemetry_th
     for wheel in wheels() {
         let environment = [("TT_METAL_SHM_TRACKING_DISABLED", "1"), ("TTMON_AGENT", "reads")];
         let mut harness = Harness::start_with(&wheel, &cluster("n300.yaml"), Some("1x2"), &environment);
-        let reasons = |harness: &Harness| {
+        let reason = |harness: &Harness| {
             let pages = harness.book();
             let source = |at: usize, into: &mut [u8]| pages.read_at(at, into);
             let found = activity::activity(source, &pages.read(), monotonic()).unwrap().unwrap();
-            found.chips.iter().map(|chip| chip.reason).collect::<Vec<_>>()
+            found.chips[0].reason
         };
-        std::thread::sleep(Duration::from_millis(1000));
-        // The cores were found, read, and have no signature. The second chip is behind the first one.
-        assert_eq!(reasons(&harness), [Some(NoRecords::NoTelemetry), Some(NoRecords::Remote)], "{}", wheel.display());
         harness.ok("alloc 1 1048576 2048 dram");
+        std::thread::sleep(Duration::from_millis(1200));
+        // Its cores were found, read, and have no signature.
+        assert_eq!(reason(&harness), Some(NoRecords::NoTelemetry), "{}", wheel.display());
         harness.ok("close");
         assert_eq!(harness.end(), Some(0));
         let mut harness = Harness::start_with(&wheel, &cluster("n150.yaml"), None, &environment);
         harness.say("abandon");
         assert_eq!(harness.end(), Some(0), "also when it exits without a close");
+        // A program that opens a device and does nothing has no book, and nothing is printed.
+        let mut quiet = Command::new(built("ttmetal-harness"));
+        quiet.arg("mock").args([&wheel, &cluster("n150.yaml")]).envs(environment).env("TT_LOGGER_LEVEL", "error");
+        quiet.env("LD_PRELOAD", built("libttmon_agent.so")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = quiet.stderr(Stdio::piped()).spawn().unwrap();
+        let mut ready = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        assert_eq!(books(child.id()).len(), 0);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
     }
 }

@@ -185,6 +185,13 @@ void Device::update_smc_dispatch_telemetry_for_fast_dispatch(
     if (has_control) write_smc_dispatch_telemetry_control(tt_device, control);
 }
 
+// Made when a chip is opened.
+class SharedMemoryStatsProvider {
+public:
+    SharedMemoryStatsProvider(unsigned long unique_id, int device, bool disabled, bool verbose);
+};
+SharedMemoryStatsProvider::SharedMemoryStatsProvider(unsigned long, int, bool, bool) {}
+
 namespace distributed {
 class MeshDevice : public IDevice {
 public:
@@ -222,6 +229,7 @@ static void open_device(int chip, const char *as) {
     tt::is_open[chip] = true;
     Device *device = new Device(chip, strcmp(as, "simulator") != 0);
     tt::tt_metal::MetalContext::instance({0});
+    if (strcmp(as, "quiet") != 0) tt::tt_metal::SharedMemoryStatsProvider(7000 + chip, chip, false, false);
     device->update_smc_dispatch_telemetry_for_fast_dispatch(0, {18u << 16 | 27, 19u << 16 | 27, UINT32_MAX});
     if (strcmp(as, "profiled") == 0) tt::NotifyProgramRealtimeProfilerActivated({0}, chip);
     devices[chip] = device;

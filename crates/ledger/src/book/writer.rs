@@ -7,7 +7,7 @@ mod records;
 mod state;
 pub(super) mod system;
 
-use super::activity::writer::ActivityState;
+use super::activity::state::ActivityState;
 use super::layout::{
     CHIP, CHIPS, CLOSED, INEXACT, JOURNAL, MAGIC, NO_SLOT, NOW, PAIR, PRODUCER, SLOT, SLOTS, TABLE, TABLE_WAS_FULL,
     VERSION, WHO, identity_at, pack, slot_at, sum,

@@ -1,7 +1,7 @@
 //! What a process did on its chips: what it launched, what the device recorded of it, and its operations.
 //!
 //! In reading order: `layout` has every byte, `contents` what a copy has, `judgement` decides how busy a chip is, `reader` copies,
-//! `writer` writes; `recorder` turns records into busy time with `busy`, the union of intervals, and `anchor`, the time of a chip.
+//! `writer` writes, with `state` and `put`; `recorder` turns records into busy time with `busy`, the union of intervals, and `anchor`, the time of a chip.
 
 mod anchor;
 mod busy;
@@ -9,9 +9,11 @@ mod contents;
 mod judgement;
 pub(super) mod layout;
 mod names;
+mod put;
 mod reader;
 mod recorder;
-pub(super) mod writer;
+pub(super) mod state;
+mod writer;
 
 pub use busy::{Added, BusyUnion};
 pub use contents::{Activity, ActivitySource, Checkpoint, ChipActivity, Delivery, Launches, NoRecords, Operation};

@@ -60,7 +60,7 @@ pub(super) struct ChipRecorder {
     /// Of earlier times that the device was open.
     earlier_ticks: u64,
     union: BusyUnion<RECENT>,
-    clock: Option<Clock>,
+    clock: Option<ChipClock>,
     /// Busy ns at `ns_ticks` busy ticks.
     ns: u64,
     ns_ticks: u64,
@@ -74,7 +74,7 @@ pub(super) struct ChipRecorder {
 
 /// The time of the chip since it was opened.
 #[derive(Debug)]
-struct Clock {
+struct ChipClock {
     anchor: Anchor,
     end: u64,
 }
@@ -130,7 +130,7 @@ impl ChipRecorder {
         let clock = self.clock.get_or_insert_with(|| {
             let open = arrival.saturating_sub(self.opened_at) as f64 * cycles_per_ns;
             self.points = [(0, start.min(end.saturating_sub(open as u64))); 2];
-            Clock { anchor: Anchor::new(end, arrival, cycles_per_ns), end: 0 }
+            ChipClock { anchor: Anchor::new(end, arrival, cycles_per_ns), end: 0 }
         });
         if clock.anchor.cycles_per_ns() != cycles_per_ns {
             let ticks = self.union.busy();

@@ -1,74 +1,15 @@
 //! Writes the activity into the book: threads that launch have one lock, those that deliver records another.
 
 use super::contents::{ActivitySource, Delivery, Launches, NoRecords};
-use super::layout::{
-    DEVICE_WORDS, HAS_RUNTIME_ID, HEAD, IN_USE, IS_REGISTERED, LAUNCH_WORDS, LAUNCHES, NAME_WORDS, OF_DEVICE,
-    OF_LAUNCHES, OPERATION, OPERATIONS, RECORDS, SINGLE, SINGLES, device_at,
-};
+use super::layout::{HEAD, OF_DEVICE, OPERATION, OPERATIONS, SINGLE, SINGLES};
 use super::names::Names;
 use super::recorder::{ChipRecorder, DeviceRecord, DispatchSample};
-use crate::book::layout::{CHIPS, JOURNAL, WORDS, entry_at, pack, place, sum, text_words};
+use super::state::{ActivityState, LaunchState, LaunchedOperation, NamingState, RecordState, RecordedOperation};
+use crate::book::Chips;
+use crate::book::layout::{CHIPS, JOURNAL, WORDS, entry_at, pack, place};
 use crate::book::writer::Writer;
 use crate::book::writer::system::allocate_pages;
-use std::sync::atomic::{Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// What the writer keeps of the activity, once there is some.
-#[derive(Debug)]
-pub(in crate::book) struct ActivityState {
-    /// Where the table of operations begins.
-    table: usize,
-    launches: Mutex<LaunchState>,
-    records: Mutex<RecordState>,
-    names: Names,
-    naming: Mutex<NamingState>,
-}
-
-#[derive(Debug, Default)]
-struct NamingState {
-    in_use: u16,
-    unlisted: u64,
-    /// Operations that have memory behind them, and whether the last one does.
-    granted: u16,
-    has_last: bool,
-    version: u64,
-}
-
-#[derive(Debug)]
-struct LaunchState {
-    now: Launches,
-    /// Threads that wait.
-    waiting: u32,
-    version: u64,
-    operations: Box<[LaunchedOperation]>,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct LaunchedOperation {
-    launches: u64,
-    programs: u64,
-    last: u64,
-    version: u64,
-}
-
-#[derive(Debug)]
-struct RecordState {
-    delivery: Delivery,
-    version: u64,
-    chips: Box<[Option<Box<ChipRecorder>>]>,
-    operations: Box<[RecordedOperation]>,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct RecordedOperation {
-    records: u64,
-    time: u64,
-    longest: u64,
-    end: u64,
-    version: u64,
-    /// Whether the book does not have it yet.
-    has_changed: bool,
-}
 
 /// A program that was launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,7 +48,7 @@ impl Writer {
         let Some(activity) = self.activity() else { return };
         let mut state = lock(&activity.launches);
         state.now.launches += 1;
-        self.launch(activity, &mut state, launch, 1, now);
+        self.launch(&mut state, launch, 1, now);
         self.put_operation_launches(activity, &mut state, launch.operation, 1, 1, now);
     }
 
@@ -121,7 +62,7 @@ impl Writer {
             self.put_operation_launches(activity, &mut state, operation, 0, count, now);
         }
         state.now.replays += 1;
-        self.launch(activity, &mut state, last, programs, now);
+        self.launch(&mut state, last, programs, now);
     }
 
     /// A program was recorded into a trace. It does not run.
@@ -217,7 +158,7 @@ impl Writer {
         let Some(activity) = self.activity() else { return };
         let mut state = lock(&activity.records);
         let state = &mut *state;
-        let (mut chips, mut operations, mut troubles) = (0u64, false, dropped > 0);
+        let (mut chips, mut operations, mut troubles) = (0u64, [0u64; OPERATIONS / 64], dropped > 0);
         for record in records {
             let Some(recorder) = state.chips.get_mut(usize::from(record.chip)).and_then(Option::as_mut) else {
                 state.delivery.of_unknown_chips += 1;
@@ -230,33 +171,37 @@ impl Writer {
                 continue;
             }
             chips |= 1 << record.chip;
-            let operation = record.operation.and_then(|number| state.operations.get_mut(usize::from(number)));
-            if let Some(operation) = operation {
+            let Some(number) = record.operation.map(usize::from) else { continue };
+            if let (Some(operation), Some(changed)) =
+                (state.operations.get_mut(number), operations.get_mut(number / 64))
+            {
                 let ns = ((record.end - record.start) as f64 / record.cycles_per_ns) as u64;
                 operation.records += 1;
                 operation.time = operation.time.saturating_add(ns);
                 operation.longest = operation.longest.max(ns);
                 operation.end = operation.end.max(recorder.host_time(record.end));
-                (operation.has_changed, operations) = (true, true);
+                *changed |= 1 << (number % 64);
             }
         }
         if dropped > 0 {
             state.delivery.dropped = state.delivery.dropped.saturating_add(dropped);
             state.delivery.dropped_at = arrival;
         }
-        for chip in crate::book::Chips(chips).iter() {
+        for chip in Chips(chips).iter() {
             if let Some(recorder) = state.chips.get_mut(usize::from(chip)).and_then(Option::as_mut) {
                 self.put_device(usize::from(chip), recorder);
             }
         }
-        if operations {
-            for (number, operation) in state.operations.iter_mut().enumerate().filter(|(_, it)| it.has_changed) {
-                operation.has_changed = false;
-                operation.version += 1;
-                let RecordedOperation { records, time, longest, end, version, .. } = *operation;
-                let at = activity.table + number * OPERATION + OF_DEVICE;
-                self.put(place(at, version), [records, time, longest, end, 0, 0, version]);
-            }
+        let groups = operations.iter().enumerate().filter(|(_, changed)| **changed != 0);
+        let numbers = groups.flat_map(|(group, changed)| {
+            (0..64).filter(move |bit| changed >> bit & 1 == 1).map(move |bit| group * 64 + bit)
+        });
+        for number in numbers {
+            let Some(operation) = state.operations.get_mut(number) else { continue };
+            operation.version += 1;
+            let RecordedOperation { records, time, longest, end, version } = *operation;
+            let at = activity.table + number * OPERATION + OF_DEVICE;
+            self.put(place(at, version), [records, time, longest, end, 0, 0, version]);
         }
         if troubles {
             self.put_delivery(state);
@@ -334,7 +279,7 @@ impl Writer {
     }
 
     /// What a launch and a replay have in common.
-    fn launch(&self, _: &ActivityState, state: &mut LaunchState, last: Launch, programs: u64, now: u64) {
+    fn launch(&self, state: &mut LaunchState, last: Launch, programs: u64, now: u64) {
         let known = &mut state.now;
         known.programs = known.programs.saturating_add(programs);
         known.last_launch = known.last_launch.max(now);
@@ -344,79 +289,6 @@ impl Writer {
             known.unfinished_since = now;
         }
         self.put_launches(state);
-    }
-
-    fn put_launches(&self, state: &mut LaunchState) {
-        state.version += 1;
-        let now = &state.now;
-        let id = now.last_runtime_id.map_or(0, |id| u32::from(id) | HAS_RUNTIME_ID);
-        let operation = now.last_operation.map_or(0, |operation| u32::from(operation) + 1);
-        self.put_wide::<LAUNCH_WORDS>(
-            LAUNCHES,
-            [
-                now.programs,
-                now.launches,
-                now.replays,
-                pack(id, operation),
-                now.last_launch,
-                now.unfinished_since,
-                now.finished,
-                now.finished_at,
-                now.waited,
-                now.waiting_since,
-                now.back_pressure,
-                now.waits,
-                now.recorded,
-                0,
-                state.version,
-                0,
-            ],
-        );
-    }
-
-    fn put_operation_launches(
-        &self,
-        activity: &ActivityState,
-        state: &mut LaunchState,
-        number: Option<u16>,
-        launches: u64,
-        programs: u64,
-        now: u64,
-    ) {
-        let Some(number) = number.map(usize::from) else { return };
-        let Some(operation) = state.operations.get_mut(number) else { return };
-        operation.launches += launches;
-        operation.programs = operation.programs.saturating_add(programs);
-        operation.last = operation.last.max(now);
-        operation.version += 1;
-        let LaunchedOperation { launches, programs, last, version } = *operation;
-        let at = activity.table + number * OPERATION + OF_LAUNCHES;
-        self.put(place(at, version), [launches, programs, last, 0, 0, 0, version]);
-    }
-
-    fn put_delivery(&self, state: &mut RecordState) {
-        state.version += 1;
-        let Delivery { dropped, dropped_at, is_registered, reason, of_unknown_chips, broken } = state.delivery;
-        let flags = if is_registered { IS_REGISTERED } else { 0 };
-        let state_of_records = pack(reason.map_or(0, |reason| reason as u32), flags);
-        let line = [dropped, dropped_at, state_of_records, of_unknown_chips, broken, 0, state.version];
-        self.put(place(RECORDS, state.version), line);
-    }
-
-    fn put_naming(&self, naming: &mut NamingState) {
-        naming.version += 1;
-        // The name must be there before it is counted.
-        fence(Ordering::Release);
-        let line = [u64::from(naming.in_use), naming.unlisted, 0, 0, 0, 0, naming.version];
-        self.put(place(IN_USE, naming.version), line);
-    }
-
-    fn put_name(&self, activity: &ActivityState, number: u16, name: &[u8]) {
-        let at = activity.table + usize::from(number) * OPERATION;
-        let mut words = [0; NAME_WORDS];
-        words[..NAME_WORDS - 1].copy_from_slice(&text_words::<{ NAME_WORDS - 1 }>(name));
-        words[NAME_WORDS - 1] = sum(&words[..NAME_WORDS - 1], at);
-        self.map.store_words(at, &words);
     }
 
     fn with_chip(&self, chip: u8, change: impl FnOnce(&mut ChipRecorder)) {
@@ -430,21 +302,6 @@ impl Writer {
         let recorder = slot.get_or_insert_default();
         change(recorder);
         self.put_device(usize::from(chip), recorder);
-    }
-
-    fn put_device(&self, chip: usize, recorder: &mut ChipRecorder) {
-        let mut words = [0; DEVICE_WORDS];
-        words[..DEVICE_WORDS - 1].copy_from_slice(&recorder.line());
-        debug_assert_eq!(words[DEVICE_WORDS - 2], recorder.version());
-        self.put_wide::<DEVICE_WORDS>(device_at(chip), words);
-    }
-
-    /// Writes the next version of a wide pair, which is the word before the sum.
-    #[inline]
-    fn put_wide<const N: usize>(&self, at: usize, mut words: [u64; N]) {
-        let at = at + (words[N - 2] & 1) as usize * N * 8;
-        words[N - 1] = sum(&words[..N - 1], at);
-        self.map.store_words(at, &words);
     }
 }
 
