@@ -15,7 +15,6 @@ Nothing has to be called for `ttmon smi` to show the program: installing the pac
 from __future__ import annotations
 
 import contextlib
-import os
 from typing import Any
 
 import _ttmon_hook  # noqa: F401  Where the package was not installed, its .pth has not done this.
@@ -52,16 +51,6 @@ def system(device: int | None = None) -> dict[str, Any]:
     [51.2, 49.8]
     """
     return _agent.ask("ttmon_system", -1 if device is None else device)
-
-
-def ops() -> list[dict[str, Any]]:
-    """The operations that this process has launched, the one with the most device time first. Empty while none is known.
-
-    >>> [(o["name"], o["launches"], o["device_seconds"]) for o in ttmon.ops()]
-    [('MatmulDeviceOperation', 1604, 0.7025), ('SoftmaxDeviceOperation', 802, 0.2012)]
-    """
-    own = (process for process in system()["processes"] if process["pid"] == os.getpid())
-    return [operation for process in own for operation in process.get("operations", [])]
 
 
 def detailed(device: int | None = None) -> dict[str, Any]:

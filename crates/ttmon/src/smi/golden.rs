@@ -121,6 +121,18 @@ fn colour_says_what_is_wrong() {
 }
 
 #[test]
+fn an_idle_process_is_marked_and_the_reason_for_an_unknown_utilization_is_below_the_table() {
+    let mut machine = example::machine();
+    machine.processes[1].idle_seconds = Some(700.0);
+    let text = table::text(&machine, &style(80), TIME);
+    let row = text.lines().find(|line| line.contains("4711")).unwrap();
+    assert!(row.contains(" idle exact "), "{row}");
+    assert!(text.contains("note: utilization of device 2 unknown: no agent (use ttmon run)\n"), "{text}");
+    machine.processes[1].idle_seconds = None;
+    assert!(!table::text(&machine, &style(80), TIME).contains("idle"), "without the agent it is not said");
+}
+
+#[test]
 fn a_galaxy_has_a_line_for_each_of_its_32_chips() {
     let text = table::text(&example::galaxy(), &style(80), TIME);
     assert!(text.lines().all(|line| show::text::width(line) <= 80), "{text}");

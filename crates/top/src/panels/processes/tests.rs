@@ -146,6 +146,16 @@ fn growth_is_shown_once_it_is_known() {
 }
 
 #[test]
+fn a_process_that_holds_memory_and_runs_nothing_is_marked() {
+    let mut snapshot = many(3);
+    snapshot.processes[2].idle_seconds = Some(700.0);
+    let text = drawn(&shown(TopSettings::default(), true, snapshot), 90, 5);
+    let row = text.lines().find(|line| line.contains("1002")).unwrap();
+    assert!(row.contains(" idle "), "{text}");
+    assert_eq!(text.matches("idle").count(), 1, "{text}");
+}
+
+#[test]
 fn how_busy_devices_are_kept_has_a_column_as_soon_as_the_driver_tells() {
     let mut snapshot = many(3);
     let held = &mut snapshot.processes[1].devices[0];
