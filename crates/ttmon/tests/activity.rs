@@ -78,8 +78,7 @@ fn what_a_killed_process_did_stays_in_its_exit_record() {
     wait_for(|| sampled(&service.snapshot()), || service.snapshot().to_string());
     keeper.ok("work 500");
     keeper.child.kill().unwrap();
-    wait_for(|| !service.deaths().is_empty(), || service.log());
-    let death = &service.deaths()[0];
+    let death = &service.death();
     assert_eq!(death["launches_total"], 2500, "{death}");
     assert_eq!(death["devices"][0]["programs_total"], 2500, "{death}");
     let operation = &death["operations"][0];

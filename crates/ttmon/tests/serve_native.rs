@@ -305,7 +305,7 @@ fn a_service_that_comes_late_or_was_killed_knows_everything_and_says_what_smi_sa
     let mut victim = keepers.next().unwrap();
     victim.child.kill().unwrap();
     knows(&service, &truths[1..]);
-    let death = service.deaths()[0].clone();
+    let death = service.death();
     assert_eq!((&death["pid"], &death["signal"]), (&json!(victim.pid), &json!(9)));
     assert_eq!(
         (&death["devices"][0]["dram_bytes"], &death["devices"][0]["source"]),

@@ -280,8 +280,7 @@ fn a_report_of_a_process_that_does_not_hold_the_device_is_unverified_and_not_in_
     service.machine.set_pids(0, &[]);
     wait_for(|| source(&service) == "unverified", || service.snapshot().to_string());
     client.kill();
-    wait_for(|| !service.deaths().is_empty(), || service.log());
-    let held = &service.deaths()[0]["devices"][0];
+    let held = &service.death()["devices"][0];
     assert_eq!((&held["dram_bytes"], &held["unverified"]["dram_bytes"]), (&().into(), &(8u64 << 30).into()));
 }
 

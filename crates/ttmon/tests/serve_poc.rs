@@ -197,9 +197,8 @@ fn the_dead_leave_the_totals_at_once_and_are_remembered() {
     // Not waited for: a zombie holds no memory either, and tells what ended it.
     expect(&mut watcher, "query 1", &[0, 0, 0, 0]);
     assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
-    let deaths = service.deaths();
-    assert_eq!(deaths.len(), 1);
-    let death = &deaths[0];
+    let death = &service.death();
+    assert_eq!(service.deaths().len(), 1);
     assert_eq!((&death["pid"], &death["signal"], &death["exit_code"]), (&json!(client.pid), &json!(9), &json!(null)));
     assert_eq!((&death["buffers"], &death["name"]), (&json!(16), &json!("poc-client")));
     assert!(death["command"].as_str().unwrap().contains("poc-client"));
@@ -223,8 +222,8 @@ fn an_exit_code_is_remembered_where_it_can_be_known() {
     // It is known, now that it was answered: whoever dies before that is nobody.
     client.ask("query 0");
     client.tell("nonsense");
-    wait_for(|| !service.deaths().is_empty(), || service.log());
-    assert_eq!((&service.deaths()[0]["exit_code"], &service.deaths()[0]["signal"]), (&json!(2), &json!(null)));
+    let death = &service.death();
+    assert_eq!((&death["exit_code"], &death["signal"]), (&json!(2), &json!(null)));
 }
 
 #[test]
@@ -308,7 +307,7 @@ fn another_user_is_seen_and_cannot_speak_for_others() {
     assert_eq!((&process["pid"], &process["user"]), (&json!(liar.pid), &json!("nobody")));
     liar.kill();
     expect(&mut root, "query 0", &[0, 0, 0, 0]);
-    let death = &service.deaths()[0];
+    let death = &service.death();
     assert_eq!((&death["pid"], &death["user"]), (&json!(liar.pid), &json!("nobody")));
 }
 
@@ -364,7 +363,7 @@ fn who_claims_more_than_there_can_be_dies_like_others() {
     expect(&mut watcher, "query 0", &[u64::MAX, 0, 0, 0, 0, 0]);
     liar.kill();
     expect(&mut watcher, "query 0", &[30, 0, 0, 0, 0, 0]);
-    let death = &service.deaths()[0];
+    let death = &service.death();
     assert_eq!((&death["devices"], &death["buffers"]), (&json!([]), &json!(0)), "what was refused is not kept");
 }
 

@@ -139,6 +139,12 @@ impl Service {
         self.native().ask(json!({"deaths": {}}))["deaths"].as_array().unwrap().clone()
     }
 
+    /// The latest exit, as soon as there is one: another thread of the service makes the record.
+    pub fn death(&self) -> Value {
+        wait_for(|| !self.deaths().is_empty(), || self.log());
+        self.deaths()[0].clone()
+    }
+
     pub fn python(&self) -> Poc {
         Poc::start(&[], &["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/serve/client.py")], &self.poc_socket())
     }
