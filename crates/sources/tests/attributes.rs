@@ -252,9 +252,11 @@ fn a_file_that_is_gone_after_a_reset_gives_no_value() {
     assert_eq!(left.map(|row| row.file).collect::<Vec<_>>(), ["tt_heartbeat", "uevent"]);
 }
 
-/// All figures but the firmware's heartbeat and what follows from it, as text.
+/// All figures but the firmware's heartbeat and what follows from it, and what processes record, as text.
 fn figures(device: &Device) -> Vec<(&'static str, Option<String>)> {
-    let all = DEVICE_FIGURES.iter().filter(|figure| ![&HEARTBEAT, &HEARTBEAT_VERIFIED].contains(figure));
+    let is_heartbeat = |figure: &&&Figure<Device>| [&HEARTBEAT, &HEARTBEAT_VERIFIED].contains(*figure);
+    let is_of_device = |figure: &&&Figure<Device>| !is_heartbeat(figure) && figure.section != Section::Utilization;
+    let all = DEVICE_FIGURES.iter().filter(is_of_device);
     all.map(|figure| (figure.name, figure.text(device))).collect()
 }
 
