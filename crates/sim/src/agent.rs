@@ -19,6 +19,7 @@ pub(crate) struct KeptBook {
     operations: Vec<(Option<u16>, u64)>,
     /// The chips in the order of regions, and whether each is recorded.
     chips: Vec<(u8, bool)>,
+    began: u64,
     /// Up to when everything has run.
     until: u64,
     launched: u64,
@@ -31,12 +32,13 @@ const CLOCK: f64 = 1.0;
 
 impl KeptBook {
     pub fn new(operations: &[SimOperation]) -> io::Result<KeptBook> {
-        let (writer, now) = (Writer::create("ttmon-agent, simulated")?, monotonic());
-        writer.record_activity(now);
+        // It has been there for a while, so that the first look finds something.
+        let (writer, began) = (Writer::create("ttmon-agent, simulated")?, monotonic().saturating_sub(LONGEST));
+        writer.record_activity(began);
         writer.records_arrive(true, None);
         let number = |one: &SimOperation| (writer.operation(one.name.as_bytes()), one.microseconds.max(1) * 1000);
         let operations = operations.iter().map(number).collect();
-        Ok(KeptBook { writer, operations, chips: Vec::new(), until: now, launched: 0 })
+        Ok(KeptBook { writer, operations, chips: Vec::new(), began, until: began, launched: 0 })
     }
 
     /// A chip was opened. One that is reached through another one has no records.
@@ -45,7 +47,7 @@ impl KeptBook {
         if is_remote {
             self.writer.chip_unrecorded(chip, NoRecords::Remote);
         } else {
-            self.writer.chip_opened(chip, ActivitySource::Profiler, monotonic());
+            self.writer.chip_opened(chip, ActivitySource::Profiler, self.began);
         }
         self.chips.push((chip, !is_remote));
     }
