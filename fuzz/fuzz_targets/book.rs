@@ -2,7 +2,9 @@
 
 #![no_main]
 
-use ledger::book::activity::{self, Activity, ActivitySource, DeviceRecord, Launch, Operation, monotonic};
+use ledger::book::activity::{
+    self, monotonic, ActivitySource, DeviceRecord, Launch, RecordedActivity, RecordedOperation,
+};
 use ledger::book::{self, AllocatorBanks, Book, BookBuffer, Chips, MemoryKind, NewBuffer, Writer};
 use libfuzzer_sys::fuzz_target;
 use std::os::unix::fs::FileExt;
@@ -12,8 +14,8 @@ struct Whole {
     bytes: Vec<u8>,
     book: Book,
     buffers: Vec<BookBuffer>,
-    activity: Activity,
-    operations: Vec<Operation>,
+    activity: RecordedActivity,
+    operations: Vec<RecordedOperation>,
     now: u64,
 }
 

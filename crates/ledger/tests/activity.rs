@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use ledger::book::activity::{
-    self, Activity, ActivitySource, BusyTime, ChipActivity, DeviceRecord, DispatchSample, Launch, NoRecords, NotKnown,
-    OPERATIONS, Operation, monotonic,
+    self, ActivitySource, BusyTime, ChipActivity, DeviceRecord, DispatchSample, Launch, NoRecords, NotKnown,
+    OPERATIONS, RecordedActivity, RecordedOperation, monotonic,
 };
 use ledger::book::{self, BookError, Writer};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn recorded() -> (Writer, u64) {
     (writer, since)
 }
 
-fn read(writer: &Writer, now: u64) -> Result<Option<Activity>, BookError> {
+fn read(writer: &Writer, now: u64) -> Result<Option<RecordedActivity>, BookError> {
     let book = book::read(book::of_file(writer.file())).unwrap();
     activity::activity(book::of_file(writer.file()), &book, now)
 }
@@ -34,7 +34,7 @@ fn chip(writer: &Writer, now: u64) -> ChipActivity {
     read(writer, now).unwrap().unwrap().chips[0]
 }
 
-fn operations(writer: &Writer, now: u64) -> Vec<Operation> {
+fn operations(writer: &Writer, now: u64) -> Vec<RecordedOperation> {
     activity::operations(book::of_file(writer.file()), &read(writer, now).unwrap().unwrap(), now).unwrap()
 }
 

@@ -1,6 +1,7 @@
 //! Operations that a process runs on its devices, such as `MatmulDeviceOperation`.
 
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// The operations of one process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,21 +73,30 @@ pub enum OperationOrder {
     Recent,
 }
 
-impl OperationList {
-    /// Sorts the operations.
-    pub fn sort(&mut self, order: OperationOrder) {
-        self.operations.sort_by(|a, b| {
-            let age = |operation: &Operation| operation.age_seconds.unwrap_or(f64::INFINITY);
-            let recent = b.last_id.cmp(&a.last_id).then(age(a).total_cmp(&age(b)));
-            let cost = time(b).total_cmp(&time(a)).then((b.launches, b.captured).cmp(&(a.launches, a.captured)));
-            let first = if order == OperationOrder::Cost { cost.then(recent) } else { recent.then(cost) };
-            first.then_with(|| a.name.cmp(&b.name))
-        });
+impl Operation {
+    /// The one with the most device time first; where none is known, the one that was launched most often.
+    pub fn by_cost(&self, other: &Operation) -> Ordering {
+        let time = |operation: &Operation| operation.device_seconds.unwrap_or(0.0);
+        let counts = |operation: &Operation| (operation.launches, operation.captured);
+        let cost = time(other).total_cmp(&time(self)).then(counts(other).cmp(&counts(self)));
+        cost.then_with(|| self.by_age(other)).then_with(|| self.name.cmp(&other.name))
+    }
+
+    /// The one that was launched last first.
+    fn by_age(&self, other: &Operation) -> Ordering {
+        let age = |operation: &Operation| operation.age_seconds.unwrap_or(f64::INFINITY);
+        other.last_id.cmp(&self.last_id).then(age(self).total_cmp(&age(other)))
     }
 }
 
-fn time(operation: &Operation) -> f64 {
-    operation.device_seconds.unwrap_or(0.0)
+impl OperationList {
+    /// Sorts the operations.
+    pub fn sort(&mut self, order: OperationOrder) {
+        self.operations.sort_by(|a, b| match order {
+            OperationOrder::Cost => a.by_cost(b),
+            OperationOrder::Recent => a.by_age(b).then_with(|| a.by_cost(b)),
+        });
+    }
 }
 
 #[cfg(test)]

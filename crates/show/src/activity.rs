@@ -61,14 +61,18 @@ fn from(source: UtilizationSource) -> &'static str {
     }
 }
 
+/// The device time of all operations, where any is known.
+pub fn device_seconds(all: &[Operation]) -> Option<f64> {
+    Some(all.iter().filter_map(|operation| operation.device_seconds).sum()).filter(|total| *total > 0.0)
+}
+
 /// The operations of a process, the one with the most device time first, each with its part of the device time of all. Where no
 /// device time is known, the one that was launched most often is first.
 pub fn operations(all: &[Operation]) -> Vec<(&Operation, Option<f64>)> {
-    let total: f64 = all.iter().filter_map(|operation| operation.device_seconds).sum();
-    let share = |operation: &Operation| Some(operation.device_seconds? / Some(total).filter(|total| *total > 0.0)?);
+    let total = device_seconds(all);
+    let share = |operation: &Operation| Some(operation.device_seconds? / total?);
     let mut sorted: Vec<&Operation> = all.iter().collect();
-    let time = |operation: &Operation| operation.device_seconds.unwrap_or(-1.0);
-    sorted.sort_by(|a, b| time(b).total_cmp(&time(a)).then_with(|| b.launches.cmp(&a.launches)));
+    sorted.sort_by(|a, b| a.by_cost(b));
     sorted.into_iter().map(|operation| (operation, share(operation))).collect()
 }
 

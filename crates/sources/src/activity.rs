@@ -60,8 +60,7 @@ impl ProcessActivity {
         let found = activity::operations(&source, &recorded, now)?;
         let mut operations: Vec<Operation> =
             found.iter().map(|operation| plain_operation(operation, launches, is_running, now)).collect();
-        let by_time = |operation: &Operation| operation.device_seconds.unwrap_or(0.0);
-        operations.sort_by(|a, b| by_time(b).total_cmp(&by_time(a)).then(b.launches.cmp(&a.launches)));
+        operations.sort_by(Operation::by_cost);
         let last =
             recorded.chips.iter().map(|chip| chip.until).fold(launches.last_launch.max(recorded.since), u64::max);
         Ok(Some(ProcessActivity {
@@ -158,7 +157,12 @@ fn unknown(why: NotKnown) -> UtilizationUnknown {
     }
 }
 
-fn plain_operation(operation: &activity::Operation, launches: &Launches, is_running: bool, now: u64) -> Operation {
+fn plain_operation(
+    operation: &activity::RecordedOperation,
+    launches: &Launches,
+    is_running: bool,
+    now: u64,
+) -> Operation {
     let seconds = |ns: u64| (operation.records > 0).then_some(ns as f64 / SECOND);
     let last = operation.last_launch.max(operation.last_end);
     Operation {

@@ -96,7 +96,7 @@ fn ops_shows_the_record_of_the_agent_without_asking_the_process() {
     let expected = format!(
         "Process {pid}, from ttmon's agent: 2000 launches of 1 operation, chip 0\n\
          LAUNCHES    SHARE     TIME  LONGEST OPERATION\n    \
-         2000   100.0%   2.00 s  1.00 ms MatmulDeviceOperation\n"
+         2000   100.0%    2.0 s   1.0 ms MatmulDeviceOperation\n"
     );
     assert_eq!(run.out, expected);
     let json: Value = serde_json::from_str(&ttmon(&["ops", &pid, "--json"]).out).unwrap();

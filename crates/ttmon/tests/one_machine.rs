@@ -8,8 +8,8 @@ mod support;
 
 use model::figure::device::{ASIC_TEMP, DRAM_USED, L1_USED};
 use model::{
-    Arch, Bytes, Celsius, Device, DeviceId, Exact, Held, Host, Judgement, KindFigures, PciAddress, Process, SCHEMA,
-    Snapshot, Source, State, Timestamp, Usage, Watts,
+    Activity, Arch, Bytes, Celsius, Device, DeviceId, Exact, Held, Host, Judgement, KindFigures, PciAddress, Process,
+    SCHEMA, Snapshot, Source, State, Timestamp, Usage, UtilizationSource, UtilizationUnknown, Watts,
 };
 use serde_json::Value;
 use std::net::TcpListener;
@@ -85,10 +85,16 @@ fn machine() -> Snapshot {
         device.memory.count(held.map(|held| held.usage).fold(Usage::default(), Usage::plus));
     }
     devices[0].memory.stale = Some(Bytes(3 * MIB));
+    let busy = Activity::measured(62.0, UtilizationSource::Profiler);
+    devices[0].activity = Activity { utilization_lower_bound: Some(true), programs_total: Some(4812), ..busy };
+    devices[2].activity = Activity::unknown(UtilizationUnknown::NoAgent);
     let host = Host { name: Some("lab-7".into()), ..Host::default() };
     let taken_at = Timestamp(1_767_323_045_678);
     Snapshot { schema: SCHEMA, taken_at, host, devices, processes, faults: vec![], alerts: vec![] }
 }
+
+/// What every view must say of the first chip's utilization, for people: not all of its processes report.
+const BUSY: &str = "≥62%";
 
 /// What every view must say of a chip's memory, for people.
 const USED: [(&str, &str, &str); 3] = [
@@ -143,11 +149,20 @@ fn assert_used(view: &str, text: &str) {
 fn tables_and_reports_say_the_same_of_one_machine() {
     let served = serve();
     assert_used("smi", &served.ask(&["smi"]));
+    assert!(served.ask(&["smi"]).contains(BUSY), "{}", served.ask(&["smi"]));
     assert_used("mem", &served.ask(&["mem", "--once"]));
     let report = words(&served.ask(&["smi", "-q"]));
-    for text in
-        ["DRAM used : 9.0 GiB", "DRAM total : 32.0 GiB", "L1 used : 90.0 MiB", "Stale : 3.0 MiB", "State : lost"]
-    {
+    for text in [
+        "DRAM used : 9.0 GiB",
+        "DRAM total : 32.0 GiB",
+        "L1 used : 90.0 MiB",
+        "Stale : 3.0 MiB",
+        "State : lost",
+        "Utilization : 62.0 %",
+        "Lower bound : yes",
+        "Unknown because : no agent",
+        "Programs, total : 4812",
+    ] {
         assert!(report.contains(text), "smi -q has no {text}:\n{report}");
     }
     // The lines of `dmon` are in MiB and KiB.
@@ -185,6 +200,13 @@ fn programs_read_the_same_of_one_machine() {
             assert_eq!(value, number(bytes), "{kind} of {}: {line:?}", device.id);
         }
     }
+    let busy = &json["devices"][0];
+    assert_eq!((&busy["utilization_percent"], &busy["utilization_lower_bound"]), (&62.0.into(), &true.into()));
+    assert_eq!(json["devices"][2]["utilization_unknown"], "no agent");
+    let csv = served.ask(&["smi", "--query-gpu=utilization.gpu", "--format=csv,noheader"]);
+    assert_eq!(csv.lines().take(3).collect::<Vec<_>>(), ["62 %", "[N/A]", "[N/A]"]);
+    let ratios: Vec<&str> = metrics.lines().filter(|line| line.starts_with("ttmon_device_utilization_ratio")).collect();
+    assert!(ratios.len() == 1 && ratios[0].ends_with(" 0.62"), "no line where it is not known: {ratios:?}");
     let held = &json["processes"][0]["devices"][0];
     assert_eq!((&held["dram_used_bytes"], &held["l1_used_bytes"]), (&(9 * GIB).into(), &(90 * MIB).into()));
     assert_eq!((&held["dram_bytes"], &held["trace_bytes"]), (&(8 * GIB).into(), &GIB.into()));
@@ -205,6 +227,7 @@ fn the_monitor_says_the_same_of_one_machine() {
     let terminal = Terminal::start(&["top", "--host", &served.address], 120, 50);
     terminal.await_text("11.6/12.0 GiB");
     assert_used("top", &terminal.text());
+    assert!(terminal.text().contains(&format!("util {BUSY}")), "{}", terminal.text());
     terminal.keys("2");
     terminal.await_text("TRACE");
     assert_used("top's memory view", &terminal.text());
@@ -256,6 +279,7 @@ fn the_page_says_the_same_of_one_machine() {
         }
     }
     assert!(text.contains("▲ warm, of 90 °C"), "{text}");
+    assert!(text.contains("≥ 62 %"), "{text}");
     let classes = "return [...document.querySelectorAll('*')].filter(e => !e.children.length && e.textContent.includes('/ 12.0 GiB'))\
                    .map(e => e.textContent + ': ' + e.className)";
     assert_eq!(browser.run(classes), serde_json::json!(["11.6 / 12.0 GiB: n critical", "2.0 / 12.0 GiB: n "]));

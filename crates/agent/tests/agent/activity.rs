@@ -1,7 +1,9 @@
 //! The agent in front of a library that stands in for tt-metal: launches, traces, waits, and a profiler whose records the test gives.
 
 use crate::harness::{books, built, compile};
-use ledger::book::activity::{self, Activity, ActivitySource, NoRecords, NotKnown, Operation, monotonic};
+use ledger::book::activity::{
+    self, ActivitySource, NoRecords, NotKnown, RecordedActivity, RecordedOperation, monotonic,
+};
 use ledger::book::{self, Book};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -90,16 +92,16 @@ impl Workload {
         book::read(book::of_file(&self.file())).unwrap()
     }
 
-    fn activity(&self) -> Activity {
+    fn activity(&self) -> RecordedActivity {
         activity::activity(book::of_file(&self.file()), &self.book(), monotonic()).unwrap().unwrap()
     }
 
-    fn operations(&self) -> Vec<Operation> {
+    fn operations(&self) -> Vec<RecordedOperation> {
         activity::operations(book::of_file(&self.file()), &self.activity(), monotonic()).unwrap()
     }
 
     fn names(&self) -> Vec<(String, u64, u64)> {
-        let short = |operation: Operation| (operation.name, operation.launches, operation.programs);
+        let short = |operation: RecordedOperation| (operation.name, operation.launches, operation.programs);
         self.operations().into_iter().map(short).collect()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A buffer belongs to its process: it lives until it is freed or the process dies, whatever becomes of the connection.
 
-use super::buffer_table::{BufferKey, BufferTable, Class};
+use super::buffer_table::{BufferKey, Class, ReportedBuffers};
 use super::frame::{Operation, PocRequest};
 use crate::book::MemoryKind;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -37,7 +37,7 @@ pub struct MostBuffers {
 /// What one process has reported.
 #[derive(Debug, Default, Clone)]
 pub struct ClientAccount {
-    buffers: BufferTable,
+    buffers: ReportedBuffers,
     totals: BTreeMap<i32, Sums>,
     /// How many buffers live on each device.
     devices: BTreeMap<i32, usize>,

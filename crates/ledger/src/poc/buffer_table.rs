@@ -17,7 +17,7 @@ pub enum Class {
 
 /// Sorted parts, by the key that each began with. A copy shares them, and a change copies one part.
 #[derive(Debug, Default, Clone)]
-pub struct BufferTable {
+pub struct ReportedBuffers {
     parts: BTreeMap<BufferKey, Arc<Part>>,
     len: usize,
 }
@@ -28,7 +28,7 @@ type Part = Vec<(BufferKey, ReportedBuffer)>;
 const MOST: usize = 256;
 const FIRST: BufferKey = (0, Class::Buffer, i32::MIN);
 
-impl BufferTable {
+impl ReportedBuffers {
     pub fn len(&self) -> usize {
         self.len
     }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_comes_in_order_fills_its_parts() {
-        let mut table = BufferTable::default();
+        let mut table = ReportedBuffers::default();
         (0..10_000).for_each(|id| table.insert((id, Class::Buffer, 0), buffer(id)));
         assert_eq!((table.len(), table.parts.len()), (10_000, 10_000usize.div_ceil(MOST)));
         assert!(table.parts.values().all(|part| part.len() <= MOST));
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn buffers_that_are_gone_take_no_room() {
-        let mut table = BufferTable::default();
+        let mut table = ReportedBuffers::default();
         (0..10_000).for_each(|id| table.insert((id, Class::Buffer, 0), buffer(id)));
         (0..10_000).filter(|id| id % 500 > 0).for_each(|id| _ = table.remove(&(id, Class::Buffer, 0)));
         let room: usize = table.parts.values().map(|part| part.capacity()).sum();
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_copy_shares_all_parts_but_those_that_change() {
-        let mut table = BufferTable::default();
+        let mut table = ReportedBuffers::default();
         (0..10_000).for_each(|id| table.insert((id, Class::Buffer, 0), buffer(id)));
         let copy = table.clone();
         table.remove(&(7, Class::Buffer, 0));
@@ -153,7 +153,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_has_what_a_map_has(steps in prop::collection::vec((0u64..900, 0i32..3, 0u8..3), 0..3000)) {
-            let (mut table, mut map) = (BufferTable::default(), BTreeMap::new());
+            let (mut table, mut map) = (ReportedBuffers::default(), BTreeMap::new());
             for (at, (id, device, what)) in steps.into_iter().enumerate() {
                 let key = (id, if id % 7 == 0 { Class::Kernel } else { Class::Buffer }, device - 1);
                 if what == 0 {

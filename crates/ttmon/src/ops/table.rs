@@ -2,6 +2,7 @@
 
 use super::tensors;
 use model::{Operation, OperationList, OperationSource};
+use show::activity;
 use show::grid::{Cell, Column, lines};
 use show::style::{Style, Tone};
 use show::text::count;
@@ -13,12 +14,11 @@ pub fn text(list: &OperationList, style: &Style) -> String {
     if list.operations.is_empty() {
         return text + "No operation was launched yet.\n";
     }
-    let is_timed = list.operations.iter().any(|operation| operation.device_seconds.is_some());
-    let total: f64 = list.operations.iter().filter_map(|operation| operation.device_seconds).sum();
+    let total = activity::device_seconds(&list.operations);
     let has_traces = list.operations.iter().any(|operation| operation.captured.is_some_and(|captured| captured > 0));
     let has_tensors = list.operations.iter().any(|operation| operation.tensors.is_some());
     let mut columns = vec![Column::right("LAUNCHES", 8)];
-    if is_timed {
+    if total.is_some() {
         columns.extend(["SHARE", "TIME", "LONGEST"].map(|head| Column::right(head, 8)));
     }
     if has_traces {
@@ -31,9 +31,11 @@ pub fn text(list: &OperationList, style: &Style) -> String {
     }
     let row = |operation: &Operation| {
         let mut cells = vec![at_least(operation.launches, list.complete, style)];
-        if is_timed {
-            cells.push(operation.device_seconds.map_or(absent.into(), |own| format!("{:.1}%", own / total * 100.0)));
-            cells.extend([operation.device_seconds, operation.longest_seconds].map(|span| time(span, style)));
+        if let Some(total) = total {
+            let share = operation.device_seconds.map(|own| format!("{:.1}%", own / total * 100.0));
+            let times = [operation.device_seconds, operation.longest_seconds];
+            let times = times.map(|time| time.map(|time| activity::seconds(time, style.unicode)));
+            cells.extend([share].into_iter().chain(times).map(|text| text.unwrap_or_else(|| absent.into())));
         }
         if has_traces {
             cells.extend([operation.captured.unwrap_or(0).to_string(), traces(&operation.traces, absent)]);
@@ -80,16 +82,6 @@ fn heading(list: &OperationList, style: &Style) -> String {
 
 fn at_least(number: u64, is_complete: bool, style: &Style) -> String {
     if is_complete { number.to_string() } else { format!("{}{number}", style.glyphs().at_least) }
-}
-
-fn time(time: Option<f64>, style: &Style) -> String {
-    let micro = if style.unicode { 'µ' } else { 'u' };
-    match time {
-        None => style.glyphs().absent.into(),
-        Some(seconds) if seconds >= 1.0 => format!("{seconds:.2} s"),
-        Some(seconds) if seconds >= 1e-3 => format!("{:.2} ms", seconds * 1e3),
-        Some(seconds) => format!("{:.1} {micro}s", seconds * 1e6),
-    }
 }
 
 /// The numbers of the first traces, and how many more there are.
@@ -204,7 +196,7 @@ mod tests {
             expect![[r#"
                 Process 4711, from ttmon's agent: 200 launches of 2 operations, chips 0, 1
                 LAUNCHES    SHARE     TIME  LONGEST OPERATION
-                     100   100.0%   2.50 s 25.00 ms MatmulDeviceOperation
+                     100   100.0%    2.5 s  25.0 ms MatmulDeviceOperation
                      100     0.0% 700.0 µs   7.0 µs CloneOperation
             "#]],
         );

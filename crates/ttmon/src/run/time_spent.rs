@@ -4,6 +4,7 @@ use super::account::{RunAccount, RunProcess};
 use super::energy::Tally;
 use super::receipt::{counted, duration, thousands};
 use model::{Operation, UtilizationUnknown};
+use show::activity;
 use show::text::{Align, clean, fit};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -105,8 +106,7 @@ pub fn operations(account: &RunAccount) -> Vec<Operation> {
         sum.longest_seconds = longest;
     }
     let mut all: Vec<Operation> = all.into_values().collect();
-    let time = |operation: &Operation| operation.device_seconds.unwrap_or(0.0);
-    all.sort_by(|a, b| time(b).total_cmp(&time(a)).then(b.launches.cmp(&a.launches)));
+    all.sort_by(Operation::by_cost);
     all
 }
 
@@ -115,8 +115,7 @@ pub fn table(operations: &[Operation]) -> Vec<String> {
     if operations.is_empty() {
         return vec![];
     }
-    let total: f64 = operations.iter().filter_map(|operation| operation.device_seconds).sum();
-    let is_timed = total > 0.0;
+    let is_timed = activity::device_seconds(operations).is_some();
     let row = |name: &str, figures: [&str; 4]| {
         let right = |text: &str, columns| fit(text, columns, Align::Right, '…');
         let [share, time, launches, longest] = figures;
@@ -126,10 +125,9 @@ pub fn table(operations: &[Operation]) -> Vec<String> {
     let title = if is_timed { "operations by device time" } else { "operations by launches" };
     let heading = if is_timed { ["share", "device time", "launches", "longest"] } else { ["", "", "launches", ""] };
     let mut lines = vec![row(title, heading)];
-    for operation in operations.iter().take(OPERATIONS) {
-        let share = operation.device_seconds.filter(|_| is_timed).map(|time| format!("{:.1} %", time / total * 100.0));
-        let time = operation.device_seconds.map(short);
-        let longest = operation.longest_seconds.map(short);
+    for (operation, share) in activity::operations(operations).into_iter().take(OPERATIONS) {
+        let share = share.map(|share| format!("{:.1} %", share * 100.0));
+        let [time, longest] = [operation.device_seconds, operation.longest_seconds].map(|time| time.map(short));
         let unknown = if is_timed { "–" } else { "" };
         let text = |text: &Option<String>| text.clone().unwrap_or_else(|| unknown.into());
         let name = format!("  {}", clean(&operation.name));
@@ -141,11 +139,7 @@ pub fn table(operations: &[Operation]) -> Vec<String> {
     lines
 }
 
-/// A time on a device: `701.2 s`, `12.3 ms`, `4.5 µs`.
+/// A time on a device.
 pub fn short(seconds: f64) -> String {
-    match seconds {
-        1.0.. => format!("{seconds:.1} s"),
-        1e-3.. => format!("{:.1} ms", seconds * 1e3),
-        _ => format!("{:.1} µs", seconds * 1e6),
-    }
+    activity::seconds(seconds, true)
 }

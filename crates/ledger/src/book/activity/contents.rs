@@ -4,13 +4,13 @@ use super::judgement::IDLE_TAIL;
 
 /// The activity of a process, of one moment for each of its parts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Activity {
+pub struct RecordedActivity {
     /// When recording began.
     pub since: u64,
     /// What was launched.
     pub launches: Launches,
     /// What arrived from the device.
-    pub delivery: Delivery,
+    pub delivery: RecordDelivery,
     /// Per chip, by its position in [`Book::chips`](crate::book::Book::chips).
     pub chips: Vec<ChipActivity>,
     /// Operations in use, except for the one for all that found no room.
@@ -55,7 +55,7 @@ pub struct Launches {
 
 /// How the records of the device arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Delivery {
+pub struct RecordDelivery {
     /// Records that the library dropped before the agent had them.
     pub dropped: u64,
     /// When that was last. 0 for never.
@@ -214,7 +214,7 @@ impl NoRecords {
 
 /// An operation of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operation {
+pub struct RecordedOperation {
     /// Its number in the table.
     pub number: u16,
     /// Its name, cleaned for a terminal.
@@ -284,7 +284,7 @@ impl ChipActivity {
     }
 }
 
-impl Operation {
+impl RecordedOperation {
     pub(super) fn check(&self, now: u64) -> Result<(), &'static str> {
         if self.last_launch.max(self.last_end) > now.saturating_add(FUTURE) {
             Err("an operation in the future")

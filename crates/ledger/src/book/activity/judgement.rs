@@ -19,7 +19,7 @@ pub struct BusyTime {
 
 /// How busy a chip was.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Utilization {
+pub struct MeasuredUtilization {
     /// Busy time by the length of the window, 0 to 1.
     pub ratio: f64,
     /// Length of the window in ns.
@@ -76,7 +76,7 @@ impl ChipActivity {
     }
 
     /// How busy the chip was for this process during the last second, or a little more.
-    pub fn utilization(&self, now: u64) -> Result<Utilization, NotKnown> {
+    pub fn utilization(&self, now: u64) -> Result<MeasuredUtilization, NotKnown> {
         if let Some(reason) = self.reason.filter(|_| self.source.is_none()) {
             return Err(NotKnown::NoRecords(reason));
         }
@@ -118,10 +118,15 @@ impl ChipActivity {
         self.closed_at == 0 && !self.is_idle_since_last_record(now)
     }
 
-    fn over(&self, busy: u64, window: u64, until: u64) -> Utilization {
+    fn over(&self, busy: u64, window: u64, until: u64) -> MeasuredUtilization {
         let ratio = (busy as f64 / window.max(1) as f64).clamp(0.0, 1.0);
         let lost_at = self.late_at.max(self.dropped_at);
-        Utilization { ratio, window, until, is_lower_limit: lost_at != 0 && lost_at >= until.saturating_sub(window) }
+        MeasuredUtilization {
+            ratio,
+            window,
+            until,
+            is_lower_limit: lost_at != 0 && lost_at >= until.saturating_sub(window),
+        }
     }
 
     fn is_open(&self) -> bool {

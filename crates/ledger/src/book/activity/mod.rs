@@ -16,8 +16,10 @@ pub(super) mod state;
 mod writer;
 
 pub use busy::{Added, BusyUnion};
-pub use contents::{Activity, ActivitySource, Checkpoint, ChipActivity, Delivery, Launches, NoRecords, Operation};
-pub use judgement::{BusyTime, NotKnown, Utilization};
+pub use contents::{
+    ActivitySource, Checkpoint, ChipActivity, Launches, NoRecords, RecordDelivery, RecordedActivity, RecordedOperation,
+};
+pub use judgement::{BusyTime, MeasuredUtilization, NotKnown};
 pub use layout::{OPERATION_NAME, OPERATIONS};
 pub use reader::{activity, operations};
 pub use recorder::{DeviceRecord, DispatchSample};

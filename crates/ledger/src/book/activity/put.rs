@@ -1,6 +1,6 @@
 //! Puts records of activity into the book, each with its checksum.
 
-use super::contents::Delivery;
+use super::contents::RecordDelivery;
 use super::layout::{
     DEVICE_WORDS, HAS_RUNTIME_ID, IN_USE, IS_REGISTERED, LAUNCH_WORDS, LAUNCHES, NAME_WORDS, OF_LAUNCHES, OPERATION,
     RECORDS, device_at,
@@ -62,7 +62,7 @@ impl Writer {
 
     pub(super) fn put_delivery(&self, state: &mut RecordState) {
         state.version += 1;
-        let Delivery { dropped, dropped_at, is_registered, reason, of_unknown_chips, broken } = state.delivery;
+        let RecordDelivery { dropped, dropped_at, is_registered, reason, of_unknown_chips, broken } = state.delivery;
         let flags = if is_registered { IS_REGISTERED } else { 0 };
         let state_of_records = pack(reason.map_or(0, |reason| reason as u32), flags);
         let line = [dropped, dropped_at, state_of_records, of_unknown_chips, broken, 0, state.version];

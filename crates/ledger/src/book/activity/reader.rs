@@ -1,6 +1,8 @@
 //! Copies the activity out of a book.
 
-use super::contents::{Activity, ActivitySource, Checkpoint, ChipActivity, Delivery, Launches, NoRecords, Operation};
+use super::contents::{
+    ActivitySource, Checkpoint, ChipActivity, Launches, NoRecords, RecordDelivery, RecordedActivity, RecordedOperation,
+};
 use super::layout::{
     DEVICE_PAIR, DEVICE_WORDS, FIRST, FIRST_END, HAS_RUNTIME_ID, HEAD, IN_USE, IS_REGISTERED, LAUNCH_WORDS, LAUNCHES,
     NAME_WORDS, OF_DEVICE, OF_LAUNCHES, OPERATION, OPERATIONS, RECORDS, SINGLE, SINGLES, device_at,
@@ -19,7 +21,7 @@ pub fn activity(
     source: impl Fn(usize, &mut [u8]) -> io::Result<usize>,
     book: &Book,
     now: u64,
-) -> Result<Option<Activity>, BookError> {
+) -> Result<Option<RecordedActivity>, BookError> {
     let mut first = [0; FIRST_END - FIRST];
     let length = fill(&source, FIRST, &mut first)?;
     let copy = Copied { source: &source, at: FIRST, bytes: first.get(..length).unwrap_or_default() };
@@ -58,31 +60,41 @@ pub fn activity(
         chip.check(now).map_err(|why| BookError::Impossible(at, why))?;
         chips.push(chip);
     }
-    Ok(Some(Activity { since: head[5], launches, delivery, chips, operations, unlisted_operations, table }))
+    Ok(Some(RecordedActivity { since: head[5], launches, delivery, chips, operations, unlisted_operations, table }))
 }
 
 /// Copies the operations of a process, with the activity that was read just now. The one for all that found no room comes last, if it has
 /// any. `now` is the monotonic clock, in ns.
 pub fn operations(
     source: impl Fn(usize, &mut [u8]) -> io::Result<usize>,
-    activity: &Activity,
+    activity: &RecordedActivity,
     now: u64,
-) -> Result<Vec<Operation>, BookError> {
+) -> Result<Vec<RecordedOperation>, BookError> {
     let mut found = Vec::with_capacity(activity.operations + 1);
     let others = (activity.unlisted_operations > 0).then_some(OPERATIONS - 1);
+    let mut bytes = vec![0; activity.operations * OPERATION];
+    let length = fill(&source, activity.table, &mut bytes)?;
+    // The one for all others is not among them, and is looked at by itself.
+    let copy = Copied { source: &source, at: activity.table, bytes: bytes.get(..length).unwrap_or_default() };
     for number in (0..activity.operations).chain(others) {
         let at = activity.table + number * OPERATION;
-        let mut bytes = [0; OPERATION];
-        let length = fill(&source, at, &mut bytes)?;
-        let copy = Copied { source: &source, at, bytes: bytes.get(..length).unwrap_or_default() };
         let name: [u64; NAME_WORDS] = copy.record(at)?;
         let name = text(name.get(..NAME_WORDS - 1).unwrap_or_default());
         let [launches, programs, last_launch, ..] = copy.pair::<WORDS>(at + OF_LAUNCHES)?;
         let [records, device_time, longest, last_end, ..] = copy.pair::<WORDS>(at + OF_DEVICE)?;
         let name = model::text::clean(&name).into_owned();
         let number = number as u16;
-        let operation =
-            Operation { number, name, launches, programs, last_launch, records, device_time, longest, last_end };
+        let operation = RecordedOperation {
+            number,
+            name,
+            launches,
+            programs,
+            last_launch,
+            records,
+            device_time,
+            longest,
+            last_end,
+        };
         operation.check(now).map_err(|why| BookError::Impossible(at, why))?;
         found.push(operation);
     }
@@ -111,13 +123,13 @@ fn launches(record: [u64; LAUNCH_WORDS]) -> Launches {
     }
 }
 
-fn delivery(record: [u64; WORDS], now: u64) -> Result<Delivery, BookError> {
+fn delivery(record: [u64; WORDS], now: u64) -> Result<RecordDelivery, BookError> {
     let [dropped, dropped_at, state, of_unknown_chips, broken, ..] = record;
     if dropped_at > now.saturating_add(1_000_000_000) {
         return Err(BookError::Impossible(RECORDS, "records dropped in the future"));
     }
     let (reason, flags) = unpack(state);
-    Ok(Delivery {
+    Ok(RecordDelivery {
         dropped,
         dropped_at,
         is_registered: flags & IS_REGISTERED != 0,
@@ -127,7 +139,7 @@ fn delivery(record: [u64; WORDS], now: u64) -> Result<Delivery, BookError> {
     })
 }
 
-fn chip_activity(record: [u64; DEVICE_WORDS], launches: Launches, delivery: &Delivery) -> ChipActivity {
+fn chip_activity(record: [u64; DEVICE_WORDS], launches: Launches, delivery: &RecordDelivery) -> ChipActivity {
     let [busy_ticks, busy, until, records, late_and_id, since, end_tick, cycles_per_ns, origin, ..] = record;
     let [_, _, _, _, _, _, _, _, _, a_busy, a_at, b_busy, b_at, closed_at, late_at, programs_before, ..] = record;
     let ((late, last_runtime_id), (source, reason)) = (unpack(late_and_id), unpack(origin));

@@ -1,6 +1,6 @@
 //! What the writer keeps of the activity in its own memory.
 
-use super::contents::{Delivery, Launches};
+use super::contents::{Launches, RecordDelivery};
 use super::names::Names;
 use super::recorder::ChipRecorder;
 use std::sync::Mutex;
@@ -45,7 +45,7 @@ pub(super) struct LaunchedOperation {
 
 #[derive(Debug)]
 pub(super) struct RecordState {
-    pub(super) delivery: Delivery,
+    pub(super) delivery: RecordDelivery,
     pub(super) version: u64,
     pub(super) chips: Box<[Option<Box<ChipRecorder>>]>,
     pub(super) operations: Box<[RecordedOperation]>,

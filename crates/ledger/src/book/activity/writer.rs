@@ -1,6 +1,6 @@
 //! Writes the activity into the book: threads that launch have one lock, those that deliver records another.
 
-use super::contents::{ActivitySource, Delivery, Launches, NoRecords};
+use super::contents::{ActivitySource, Launches, NoRecords, RecordDelivery};
 use super::layout::{HEAD, OF_DEVICE, OPERATION, OPERATIONS, SINGLE, SINGLES};
 use super::names::Names;
 use super::recorder::{ChipRecorder, DeviceRecord, DispatchSample};
@@ -228,7 +228,7 @@ impl Writer {
                 operations: vec![LaunchedOperation::default(); OPERATIONS].into(),
             }),
             records: Mutex::new(RecordState {
-                delivery: Delivery::default(),
+                delivery: RecordDelivery::default(),
                 version: 0,
                 chips: (0..CHIPS).map(|_| None).collect(),
                 operations: vec![RecordedOperation::default(); OPERATIONS].into(),
