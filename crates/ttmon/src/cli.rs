@@ -3,7 +3,6 @@
 use crate::{alerts, command_words, config, mem, metrics, ops, record, run, sim, smi};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
-use std::process::ExitCode;
 use watch::args::MachineArgs;
 use watch::exit::{self, Exit, Failure};
 
@@ -39,7 +38,8 @@ impl Cli {
         Cli::from_arg_matches(&definition.get_matches_from(arguments)).unwrap_or_else(|error| error.exit())
     }
 
-    pub fn run(self) -> ExitCode {
+    /// Runs the command. Returns the exit code.
+    pub fn run(self) -> u8 {
         if let Err(error) = self.check() {
             return exit::code(Err(error));
         }

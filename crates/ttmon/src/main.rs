@@ -1,6 +1,8 @@
 //! `ttmon`: how are the Tenstorrent devices of this machine, who uses them, and where did the memory go?
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
+// `start` has the entry: Rust's own reads /proc/self/maps and sets up handlers before it comes to `main`.
+#![cfg_attr(not(test), no_main)]
+#![cfg_attr(test, allow(clippy::unwrap_used, dead_code))]
 
 mod alerts;
 mod cli;
@@ -17,13 +19,15 @@ mod run;
 mod screen;
 mod sim;
 mod smi;
+#[cfg(not(test))]
+mod start;
 
 use cli::Cli;
 use left_behind::Child;
 use std::io::IsTerminal;
-use std::process::ExitCode;
 
-fn main() -> ExitCode {
+/// The program, from its first line to its exit code.
+fn program() -> u8 {
     ::sim::run_workload_if_asked();
     // First of all: what the parent has touched is copied for the child.
     let child = Child::fork();

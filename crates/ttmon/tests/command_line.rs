@@ -345,6 +345,19 @@ fn a_reader_that_has_seen_enough_is_success() {
 }
 
 #[test]
+fn a_file_never_becomes_the_standard_output_of_a_program_that_was_started_without() {
+    let machine = two_p150s();
+    let smi = format!("{TTMON} smi --root {}", machine.root());
+    // The first file that a program opens gets the lowest number that is free.
+    let traced =
+        Command::new("strace").args(["-f", "-e", "trace=openat,open", "sh", "-c"]).arg(format!("{smi} >&-")).output();
+    let trace = String::from_utf8(traced.unwrap().stderr).unwrap();
+    let opened: Vec<&str> = trace.lines().filter(|line| line.ends_with(" = 1")).collect();
+    assert!(opened.iter().any(|line| line.contains("/dev/null")), "{trace}");
+    assert!(!opened.iter().any(|line| line.contains("tenstorrent")), "{opened:?}");
+}
+
+#[test]
 fn ctrl_c_ends_a_loop_cleanly() {
     let machine = two_p150s();
     let mut child =

@@ -20,7 +20,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -63,9 +63,9 @@ pub struct RunArgs {
 }
 
 /// Runs the command. The exit code is the command's own, unless something leaked.
-pub fn run(machine: &MachineArgs, args: &RunArgs) -> ExitCode {
+pub fn run(machine: &MachineArgs, args: &RunArgs) -> u8 {
     match follow(machine, args) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => code,
         Err(error) => exit::code(Err(error)),
     }
 }
