@@ -69,7 +69,24 @@ pub enum StreamCommand {
     /// Print a line per device, every second
     Dmon(StreamArgs),
     /// Print a line per process, every second
-    Pmon(StreamArgs),
+    Pmon(ProcessStreamArgs),
+}
+
+impl StreamCommand {
+    pub fn args(&self) -> &StreamArgs {
+        match self {
+            StreamCommand::Dmon(args) | StreamCommand::Pmon(ProcessStreamArgs { stream: args, .. }) => args,
+        }
+    }
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct ProcessStreamArgs {
+    #[command(flatten)]
+    pub stream: StreamArgs,
+    /// Also the parts of used memory: L1_SMALL, traces and circular buffers
+    #[arg(long)]
+    pub parts: bool,
 }
 
 #[derive(Debug, Clone, clap::Args)]

@@ -235,11 +235,18 @@ fn dmon_and_pmon_stream_lines() {
     let args = args::StreamArgs { delay: 1.0, count: None, options: "DT".into() };
     let mut text = String::new();
     let mut devices = streams::Stream::new(&StreamCommand::Dmon(args.clone()));
-    let mut processes = streams::Stream::new(&StreamCommand::Pmon(args::StreamArgs { options: String::new(), ..args }));
+    let stream = args::StreamArgs { options: String::new(), ..args };
+    let processes = |parts| StreamCommand::Pmon(args::ProcessStreamArgs { stream: stream.clone(), parts });
     for second in 5..7 {
         text += &devices.text(&example::machine(), &format!("20260102 03:04:0{second}"));
     }
-    text += &processes.text(&example::machine(), "20260102 03:04:05");
+    for parts in [false, true] {
+        text += &streams::Stream::new(&processes(parts)).text(&example::machine(), "20260102 03:04:05");
+    }
+    // Without date and parts, nothing is wider than a terminal, unless a name is.
+    let without_names = text.replace("a-rather-long-login", "someone");
+    let narrow = without_names.lines().skip_while(|line| !line.contains("command")).take(7);
+    assert!(narrow.clone().count() == 7 && narrow.clone().all(|line| show::text::width(line) <= 80), "{text}");
     expect_file!["golden/streams.txt"].assert_eq(&text);
 }
 

@@ -91,7 +91,7 @@ fn verified_sample(machine: &mut Machine) -> Snapshot {
 }
 
 fn repetition(args: &SmiArgs) -> (Option<Duration>, Option<u64>) {
-    if let Some(StreamCommand::Dmon(stream) | StreamCommand::Pmon(stream)) = &args.stream {
+    if let Some(stream) = args.stream.as_ref().map(StreamCommand::args) {
         return (Some(Duration::from_secs_f64(stream.delay)), stream.count.or(args.count));
     }
     let seconds = args.watch.or(args.loop_seconds).map(Duration::from_secs_f64);

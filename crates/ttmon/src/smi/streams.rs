@@ -38,9 +38,9 @@ enum StreamField {
 
 impl Stream {
     pub fn new(command: &StreamCommand) -> Stream {
-        let (by_process, args) = match command {
-            StreamCommand::Dmon(args) => (false, args),
-            StreamCommand::Pmon(args) => (true, args),
+        let (by_process, with_parts) = match command {
+            StreamCommand::Dmon(_) => (false, false),
+            StreamCommand::Pmon(args) => (true, args.parts),
         };
         let mut columns: Vec<StreamColumn> = match by_process {
             true => {
@@ -48,8 +48,9 @@ impl Stream {
             }
             false => columns(DEVICE_FIGURES, StreamField::Device).collect(),
         };
+        columns.retain(|column| with_parts || !column.is_part());
         columns.sort_by_key(|column| column.column.position);
-        let with = |letter| args.options.contains(letter);
+        let with = |letter| command.args().options.contains(letter);
         Stream { columns, by_process, with_date: with('D'), with_time: with('T'), lines: None }
     }
 
@@ -130,6 +131,11 @@ fn columns<S>(table: &[&'static Figure<S>], field: fn(Field<S>) -> StreamField) 
 }
 
 impl StreamColumn {
+    /// Whether it is a part of what another column has.
+    fn is_part(&self) -> bool {
+        matches!(self.field, StreamField::Held(field) if field.figure.dimension == Some(Dimension::MemoryKind))
+    }
+
     fn cell(&self, device: Option<&Device>, process: Option<&Process>, held: Option<&Held>) -> String {
         let is_current = |device: &&Device| device.sample_age_seconds == Some(0.0);
         let cell = match &self.field {
