@@ -4,6 +4,7 @@ use crate::condition::{BYTES, Compare, Condition, Expr, LONGEST_INCREASE, Thresh
 use crate::rule_figure::RuleFigure;
 use crate::subject::Scope;
 use model::figure::Unit;
+use model::text::did_you_mean;
 use model::{Comparison, duration};
 use std::str::FromStr;
 use std::time::Duration;
@@ -214,7 +215,8 @@ fn joined(mut all: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
 
 fn unknown(word: &str) -> String {
     let words: Vec<&str> = RuleFigure::all().map(RuleFigure::word).collect();
-    format!("unknown figure {word:?}; expected one of {}", words.join(", "))
+    let near = did_you_mean(word, words.iter().copied());
+    format!("unknown figure {word:?}; {near}expected one of {}", words.join(", "))
 }
 
 fn threshold(figure: RuleFigure, text: &str) -> Result<Threshold, String> {
@@ -305,7 +307,7 @@ mod tests {
 
                     column 1: expected a figure, found the end of the rule
                 asic_tmp > 85
-                    column 1: unknown figure "asic_tmp"; expected one of state, sample_age, heartbeat, thermal_trips, asic_temp, fan, power, vcore, current, aiclk, utilization, programs, link_degraded, dram, trace, l1, stale, untracked_processes, process_dram, process_l1, process_utilization, process_host_memory, process_memory, process_cpu, process_host_wait, process_idle, left_at_exit
+                    column 1: unknown figure "asic_tmp"; did you mean asic_temp? expected one of state, sample_age, heartbeat, thermal_trips, asic_temp, fan, power, vcore, current, aiclk, utilization, programs, link_degraded, dram, trace, l1, stale, untracked_processes, process_dram, process_l1, process_utilization, process_host_memory, process_memory, process_cpu, process_host_wait, process_idle, left_at_exit
                 asic_temp
                     column 10: expected >, >=, <, <=, == or != after asic_temp, found the end of the rule
                 asic_temp > 85 for

@@ -23,6 +23,11 @@ pub fn nearest<'a>(typed: &str, words: impl Iterator<Item = &'a str>) -> Option<
     words.min_by_key(|word| distance(typed, word)).filter(|word| distance(typed, word) <= 1 + typed.len() / 3)
 }
 
+/// The question that a message asks where a word of a list is near, with a blank behind it; else nothing.
+pub fn did_you_mean<'a>(typed: &str, words: impl Iterator<Item = &'a str>) -> String {
+    nearest(typed, words).map_or_else(String::new, |near| format!("did you mean {near}? "))
+}
+
 /// How many letters must be put in, taken out or changed to make one word of the other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();

@@ -6,6 +6,11 @@ pub fn on_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Whether the terminal knows no escape sequences, as `TERM` says.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
 pub fn locale_is_utf8() -> bool {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Text in columns. Strings from processes may hold anything; nothing they hold reaches a terminal unharmed.
 
 use model::DeviceId;
-pub use model::text::{clean, nearest};
+pub use model::text::{clean, did_you_mean, nearest};
 use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

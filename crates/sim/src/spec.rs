@@ -2,6 +2,7 @@
 
 use crate::BoardKind;
 use crate::counted::Counting;
+use model::text::did_you_mean;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -106,7 +107,11 @@ impl FromStr for Spec {
                 _ => {
                     let (word, rest) = option.split_once('=').unwrap_or((option, ""));
                     let what = WORDS.iter().find(|(_, known)| *known == word);
-                    let unknown = || SpecError(format!("there is no option {option:?}: known are {}", Spec::options()));
+                    let unknown = || {
+                        let words = WORDS.iter().map(|(_, word)| *word).chain(SWITCHES.iter().map(|(word, _)| *word));
+                        let near = did_you_mean(word, words.chain(["seed"]));
+                        SpecError(format!("there is no option {option:?}: {near}known are {}", Spec::options()))
+                    };
                     let (what, _) = *what.ok_or_else(unknown)?;
                     spec.events.push(event(what, option, rest, spec.devices())?);
                 }

@@ -2,7 +2,7 @@
 
 use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings, of_former_word};
 use alerts::Problem;
-use show::text::nearest;
+use show::text::{did_you_mean, nearest};
 use std::io;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, Item};
@@ -12,6 +12,11 @@ use watch::config::{Config, TOP_TABLE as TABLE, problem_of, said};
 /// The settings of a file, and what is wrong in it. A mistake costs nothing but itself.
 pub fn load(path: &Path) -> (TopSettings, Vec<Problem>) {
     read(Config::load(path))
+}
+
+/// The settings without a file.
+pub fn defaults() -> TopSettings {
+    TopSettings::default()
 }
 
 fn read(config: Config) -> (TopSettings, Vec<Problem>) {
@@ -37,7 +42,10 @@ fn value_of(choice: &Choice, item: &Item) -> Result<ChoiceValue, String> {
     let known = |words: &'static [&'static str], word: &str| {
         let word = of_former_word(word).filter(|new| words.contains(new)).unwrap_or(word);
         let found = words.iter().copied().find(|known| *known == word);
-        found.ok_or_else(|| format!("unknown word {word:?}; expected one of {}", words.join(", ")))
+        found.ok_or_else(|| {
+            let near = did_you_mean(word, words.iter().copied());
+            format!("unknown word {word:?}; {near}expected one of {}", words.join(", "))
+        })
     };
     match choice.kind {
         ChoiceKind::Switch => item.as_bool().map(ChoiceValue::Switch).ok_or_else(|| "expected true or false".into()),
@@ -195,7 +203,7 @@ mod tests {
         expect![[r#"
             3: unknown key them: did you mean theme?
             4: interval_ms: expected a number from 100 to 60000
-            5: charts: unknown word "powr"; expected one of asic_temp, fan, power, aiclk, utilization, programs, host_to_device_bytes_per_second, device_to_host_bytes_per_second, dram, l1
+            5: charts: unknown word "powr"; did you mean power? expected one of asic_temp, fan, power, aiclk, utilization, programs, host_to_device_bytes_per_second, device_to_host_bytes_per_second, dram, l1
             6: tree: expected true or false
             7: sort: expected one of dev, pid, user, container, dram, l1, l1_small, trace, cb, source, util, share, growth, cpu, rss, age, command, in quotes"#]]
         .assert_eq(&problems(text).join("\n"));
@@ -206,7 +214,7 @@ mod tests {
             problems("theme = 1\n[tob]\n"),
             [
                 "1: unknown key theme outside of a table: expected [top], [serve], [alerts] or [[alert]]",
-                "2: unknown table [tob]: expected [top], [serve], [alerts] or [[alert]]"
+                "2: unknown table [tob]: did you mean top? expected [top], [serve], [alerts] or [[alert]]"
             ]
         );
         assert_eq!(problems("[top]\ncharts = [\"fan\", \"fan\"]"), ["2: charts: duplicate word \"fan\""]);

@@ -42,7 +42,7 @@ use inspector::Inspectors;
 use panels::signals;
 use places::ChipPlaces;
 use rustix::event::{PollFd, PollFlags, poll};
-use show::terminal::locale_is_utf8;
+use show::terminal::{is_dumb, locale_is_utf8};
 use signal_hook::consts::SIGWINCH;
 use state::{Effect, TopState};
 use std::fs;
@@ -55,10 +55,19 @@ use watch::args::MachineArgs;
 use watch::exit::{Exit, Failure};
 use watch::wait::{Interrupt, Woken, on};
 
+/// All keys, one per line.
+pub fn key_help() -> String {
+    keys::BINDINGS.iter().map(|binding| format!("{:>14}  {}\n", binding.shown, binding.help)).collect()
+}
+
 pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     let places = args.topology.as_deref().map(places).transpose()?.unwrap_or_default();
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         let why = "`ttmon top` needs a terminal: use `ttmon smi`, or `ttmon record` to record samples";
+        return Err(Failure::error(Exit::Usage, why));
+    }
+    if is_dumb() {
+        let why = "`ttmon top` needs a terminal that can move its cursor, and TERM is dumb: use `ttmon smi -l 1`";
         return Err(Failure::error(Exit::Usage, why));
     }
     let file = watch::config::path(args.config.as_deref());

@@ -1,24 +1,28 @@
 //! The command line: which command it is, and that it is run.
 
-use crate::{alerts, command_words, config, mem, metrics, ops, record, run, sim, smi};
+use crate::{alerts, command_words, config, manual, mem, metrics, mistakes, ops, record, run, sim, smi};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use watch::args::MachineArgs;
 use watch::exit::{self, Exit, Failure};
 
-const AFTER_HELP: &str = "\
-Exit codes: 0 success; 2 invalid arguments; 4 permission denied; 6 no such device, or no device; \
-7 a remote machine does not answer; 9 the driver is not loaded; 15 a device is hung or lost.
-
-ttmon does not open /dev/tenstorrent, does not send messages to a device, and writes only to files that you name.
-
-Without a Tenstorrent device, try:  ttmon --sim";
+/// What follows the options in the help of the program and of `ttmon smi`.
+fn after_help() -> String {
+    format!(
+        "{}\n\n\
+         ttmon does not open /dev/tenstorrent, does not send messages to a device, and writes only to files that you name.\n\n\
+         {}\n\n\
+         Without a Tenstorrent device, try:  ttmon --sim",
+        Exit::sentence(),
+        manual::topics::list()
+    )
+}
 
 /// Monitor for Tenstorrent AI accelerators: state, processes and memory of every device
 ///
 /// Without a command this is `ttmon top` on a terminal, and `ttmon smi` elsewhere.
 #[derive(Debug, Parser)]
-#[command(name = "ttmon", version, after_help = AFTER_HELP, override_usage = "ttmon [OPTIONS] [COMMAND]")]
+#[command(name = "ttmon", version, after_help = after_help(), disable_help_subcommand = true, override_usage = "ttmon [OPTIONS] [COMMAND]")]
 pub struct Cli {
     #[command(flatten)]
     pub machine: MachineArgs,
@@ -33,9 +37,11 @@ impl Cli {
         if let Some(cli) = SmiAlone::parsed(&arguments) {
             return cli;
         }
-        let definition = Cli::command();
+        let mut definition = Cli::command();
         let arguments = command_words::completed(arguments.into_iter(), is_terminal, &definition);
-        Cli::from_arg_matches(&definition.get_matches_from(arguments)).unwrap_or_else(|error| error.exit())
+        let matches = definition.try_get_matches_from_mut(&arguments);
+        let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+        cli.unwrap_or_else(|error| mistakes::end(&error, definition, &arguments))
     }
 
     /// Runs the command. Returns the exit code.
@@ -56,6 +62,9 @@ impl Cli {
             Command::Alerts(args) => alerts::run(machine, &args),
             Command::Config(args) => config::run(&args),
             Command::Sim(args) => sim::run(&args),
+            Command::Completions(args) => manual::completions::run(machine, Cli::command(), &args),
+            Command::Man(args) => manual::man::run(Cli::command(), &args),
+            Command::Help(args) => manual::topics::run(Cli::command(), &args),
         })
     }
 
@@ -132,7 +141,7 @@ impl SmiAlone {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show all devices and processes, like nvidia-smi
-    #[command(after_help = AFTER_HELP)]
+    #[command(after_help = after_help())]
     Smi(Box<smi::SmiArgs>),
     /// Watch devices, processes and memory, with charts of the past
     Top(top::TopArgs),
@@ -161,6 +170,12 @@ pub enum Command {
     Config(config::ConfigArgs),
     /// Run a simulated machine in a folder, for other programs to read with --root
     Sim(sim::SimArgs),
+    /// Print a script that completes commands and options in a shell
+    Completions(manual::completions::CompletionsArgs),
+    /// Write man pages to a folder
+    Man(manual::man::ManArgs),
+    /// Print the help of a command or of a topic
+    Help(manual::topics::HelpArgs),
 }
 
 #[cfg(test)]
@@ -205,6 +220,52 @@ mod tests {
         assert_eq!(words("ttmon --root x sim"), "ttmon --root x sim");
         assert_eq!(words("ttmon --sim --ascii smi -q"), "ttmon smi --sim --ascii -q");
         assert_eq!(words("ttmon --sim n300x4 -L"), "ttmon smi --sim=n300x4 -L");
+        assert_eq!(words("ttmon -w 2 -i 0"), "ttmon smi -w 2 -i 0");
+    }
+
+    #[test]
+    fn a_word_that_is_no_command_is_named_with_the_nearest_one() {
+        let said = |line: &str| {
+            let words = completed(line, false);
+            let error = Cli::try_parse_from(&words).unwrap_err();
+            mistakes::sentence(&error, Cli::command(), &words)
+        };
+        let sentences = [
+            "ttmon serv",
+            "ttmon --sim serv",
+            "ttmon smi --quiery-gpu=index",
+            "ttmon smi dmom",
+            "ttmon smi --color=alwys",
+            "ttmon smi -y",
+            "ttmon mem --jsn",
+            "ttmon config prnt",
+            "ttmon top what",
+            "ttmon --nothing-of-the-kind",
+        ]
+        .map(|line| format!("{line}\n    {}\n", said(line).unwrap_or_default()));
+        expect_test::expect![[r#"
+            ttmon serv
+                there is no command "serv": did you mean serve? `ttmon --help` lists all
+            ttmon --sim serv
+                there is no command "serv": did you mean serve? `ttmon --help` lists all
+            ttmon smi --quiery-gpu=index
+                there is no option --quiery-gpu: did you mean --query-gpu? `ttmon smi --help` lists all
+            ttmon smi dmom
+                there is no command "dmom": did you mean dmon? `ttmon smi --help` lists all
+            ttmon smi --color=alwys
+                --color: unknown value "alwys": did you mean always? expected one of auto, always, never
+            ttmon smi -y
+                there is no option -y: `ttmon smi --help` lists all
+            ttmon mem --jsn
+                there is no option --jsn: did you mean --json? `ttmon mem --help` lists all
+            ttmon config prnt
+                there is no command "prnt": did you mean print? `ttmon config --help` lists all
+            ttmon top what
+                unexpected word "what": `ttmon top --help` lists what it takes
+            ttmon --nothing-of-the-kind
+                there is no option --nothing-of-the-kind: `ttmon smi --help` lists all
+        "#]]
+        .assert_eq(&sentences.concat());
     }
 
     #[test]

@@ -11,6 +11,15 @@ use std::path::Path;
 pub fn completed(arguments: impl Iterator<Item = OsString>, is_terminal: bool, definition: &Command) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
     let called = of_program(&arguments);
+    // `ttmon smi help dmon` is `ttmon help smi dmon`.
+    let asks_for_help = |words: &[OsString]| words[2] == "help" && is_command(definition, &words[1]);
+    if called.is_none() && arguments.len() > 2 && asks_for_help(&arguments) {
+        arguments.swap(1, 2);
+    }
+    // What stands behind `help` are names.
+    if called.is_none() && arguments.get(1).is_some_and(|word| word == "help") {
+        return arguments;
+    }
     // What stands behind `run` is another program's.
     if let Some(end) = words_before_a_command(&arguments, definition).filter(|_| called.is_none()) {
         let command = arguments.split_off(end);
@@ -19,6 +28,10 @@ pub fn completed(arguments: impl Iterator<Item = OsString>, is_terminal: bool, d
         return arguments;
     }
     let has_command = arguments.iter().skip(1).any(|word| is_command(definition, word));
+    // A word that is no command of any kind is for clap to name, and not one for smi.
+    if called.is_none() && !has_command && has_other_word(&arguments, definition) {
+        return arguments;
+    }
     // Options of smi may stand before its name.
     let smi = arguments.iter().skip(1).position(|word| word == "smi").map(|at| at + 1);
     smi.filter(|_| called.is_none()).map(|at| arguments.remove(at));
@@ -28,6 +41,25 @@ pub fn completed(arguments: impl Iterator<Item = OsString>, is_terminal: bool, d
         arguments.insert(1.min(arguments.len()), command.into());
     }
     of_smi(arguments)
+}
+
+/// Whether there is a word that is neither an option, nor the value of one, nor a command of smi.
+fn has_other_word(arguments: &[OsString], definition: &Command) -> bool {
+    let Some(smi) = definition.find_subcommand("smi") else { return false };
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let takes_value = |option: &OsString| {
+        let mut options = smi.get_arguments().chain(definition.get_arguments());
+        options.any(|arg| is_named(arg, option) && arg.get_action().takes_values() && !arg.is_require_equals_set())
+            || option == "-lms"
+    };
+    let is_value = |at: usize| {
+        let is_spec = || arguments[at].to_str().is_some_and(is_spec);
+        is_option(&arguments[at - 1])
+            && (takes_value(&arguments[at - 1]) || (arguments[at - 1] == "--sim" && is_spec()))
+    };
+    let mut words = (1..arguments.len()).filter(|at| !is_option(&arguments[*at]) && !is_value(*at));
+    // The words after a command of smi are its own.
+    words.next().is_some_and(|at| smi.get_subcommands().all(|command| arguments[at] != command.get_name()))
 }
 
 /// The command that the program's name stands for.
@@ -55,7 +87,7 @@ pub fn of_smi(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// What clap adds to a definition.
-const ADDED: [&str; 5] = ["help", "-h", "--help", "-V", "--version"];
+const ADDED: [&str; 4] = ["-h", "--help", "-V", "--version"];
 
 /// Whether a word is a command, or asks for help or the version. One that runs another program is looked for on its own.
 fn is_command(definition: &Command, word: &OsStr) -> bool {

@@ -26,8 +26,16 @@ pub enum ConfigCommand {
 }
 
 pub fn run(args: &ConfigArgs) -> anyhow::Result<Exit> {
-    let path = path(args.config.as_deref())?;
     let mut out = io::stdout().lock();
+    let path = match path(args.config.as_deref()) {
+        Ok(path) => path,
+        // Without a folder for the file there are the defaults.
+        Err(_) if matches!(args.command, ConfigCommand::Print) => {
+            out.write_all(top::config::print(&top::config::defaults()).as_bytes())?;
+            return Ok(Exit::Success);
+        }
+        Err(error) => return Err(error),
+    };
     match args.command {
         ConfigCommand::Path => writeln!(out, "{}", path.display())?,
         ConfigCommand::Print => {

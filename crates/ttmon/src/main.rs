@@ -10,8 +10,10 @@ mod command_words;
 mod config;
 mod json;
 mod left_behind;
+mod manual;
 mod mem;
 mod metrics;
+mod mistakes;
 mod ops;
 mod quit_key;
 mod record;
@@ -31,7 +33,7 @@ fn program() -> u8 {
     ::sim::run_workload_if_asked();
     // First of all: what the parent has touched is copied for the child.
     let child = Child::fork();
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !show::terminal::is_dumb();
     let code = Cli::of(std::env::args_os(), is_terminal).run();
     if let Some(child) = child {
         child.end();

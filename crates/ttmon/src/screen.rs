@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use model::Timestamp;
 use show::style::Style;
-use show::terminal::{locale_is_utf8, on_terminal};
+use show::terminal::{is_dumb, locale_is_utf8, on_terminal};
 use show::text::cut;
 use std::fs::File;
 use std::io::{self, Write};
@@ -69,7 +69,7 @@ impl OutputScreen {
     pub fn new(mut output: Output) -> OutputScreen {
         output.path = output.path.filter(|path| path.as_os_str() != "-");
         let is_terminal = on_terminal() && output.path.is_none();
-        output.in_place &= is_terminal;
+        output.in_place &= is_terminal && !is_dumb();
         OutputScreen { out: None, output, is_terminal, last: None, keys: None }
     }
 
@@ -109,7 +109,7 @@ impl OutputScreen {
         let color = match self.output.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => self.is_terminal && !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            Color::Auto => self.is_terminal && !no_color && !is_dumb(),
         };
         let unicode = !self.output.ascii && locale_is_utf8();
         Style { columns: size.map_or(80, |(columns, _)| columns), rows, color, unicode }

@@ -48,7 +48,8 @@ impl MachineArgs {
     }
 }
 
-fn sim_help() -> String {
+/// What --sim takes.
+pub fn sim_help() -> String {
     let machines = "p150x4,agent (the default), n150, n300x4, p300x2, galaxy-wh, galaxy-bh or mixed";
     let options = sim::Spec::options();
     format!(

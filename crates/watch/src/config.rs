@@ -4,6 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::service_limits::{self, ServiceLimits};
 use alerts::settings::{self, AlertSettings};
 use alerts::{Problem, line_of};
+use model::text::did_you_mean;
 use rustix::process::geteuid;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -146,9 +147,13 @@ fn unknown_keys(text: &str, document: &Document<String>) -> Vec<Problem> {
     let unknown = document.iter().filter(|(name, _)| !is_known(name)).map(|(name, item)| {
         let span = document.get_key_value(name).and_then(|(key, item)| key.span().or(item.span()));
         let expected = "expected [top], [serve], [alerts] or [[alert]]";
+        let tables = [TOP_TABLE, service_limits::TABLE].into_iter().chain(settings::TABLES.iter().copied());
         let what = match item.as_table_like() {
-            Some(_) => format!("unknown table [{name}]: {expected}"),
-            None => format!("unknown key {name} outside of a table: {expected}"),
+            Some(_) => format!("unknown table [{name}]: {}{expected}", did_you_mean(name, tables)),
+            None => {
+                let near = did_you_mean(name, tables.chain(ServiceLimits::keys()));
+                format!("unknown key {name} outside of a table: {near}{expected}")
+            }
         };
         Problem { line: line_of(text, span), what }
     });

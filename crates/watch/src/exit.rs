@@ -17,6 +17,25 @@ pub enum Exit {
     DeviceLost = 15,
 }
 
+impl Exit {
+    /// All of them with their meaning: help, man pages and docs/reference.md have them from here.
+    pub const ALL: [(Exit, &'static str); 7] = [
+        (Exit::Success, "success"),
+        (Exit::Usage, "invalid arguments"),
+        (Exit::Permission, "permission denied"),
+        (Exit::NoDevice, "no such device, or no device"),
+        (Exit::Unreachable, "a remote machine does not answer"),
+        (Exit::NoDriver, "the driver is not loaded"),
+        (Exit::DeviceLost, "a device is hung or lost"),
+    ];
+
+    /// All of them in one sentence.
+    pub fn sentence() -> String {
+        let codes: Vec<String> = Exit::ALL.iter().map(|(exit, text)| format!("{} {text}", *exit as u8)).collect();
+        format!("Exit codes: {}.", codes.join("; "))
+    }
+}
+
 /// An error that knows its exit code.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]

@@ -1,7 +1,8 @@
 //! The devices that the command line names.
 
 use crate::exit::{Exit, Failure};
-use model::{Selector, Snapshot};
+use model::text::did_you_mean;
+use model::{Device, Selector, Snapshot};
 
 /// The snapshot with only the devices that were named, and the processes on them.
 pub fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snapshot> {
@@ -16,7 +17,15 @@ pub fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snap
             [one] => format!("there is {one}"),
             several => format!("there are {}", several.join(", ")),
         };
-        return Err(Failure::error(Exit::NoDevice, format!("no device is called {:?}: {there}", missing.0)));
+        // Of a short one every other number would be near.
+        let names = |device: &Device| {
+            let texts = [device.serial.as_deref(), device.asic_id.as_deref()];
+            let texts = texts.into_iter().flatten().map(str::to_owned).chain(device.uuid());
+            texts.chain(device.pci_address.as_ref().map(|address| address.0.to_string())).collect::<Vec<_>>()
+        };
+        let names: Vec<String> = snapshot.devices.iter().flat_map(names).collect();
+        let near = did_you_mean(&missing.0, names.iter().map(String::as_str).filter(|_| missing.0.len() > 4));
+        return Err(Failure::error(Exit::NoDevice, format!("no device is called {:?}: {near}{there}", missing.0)));
     }
     snapshot.devices.retain(|device| selectors.iter().any(|selector| selector.names(device)));
     for process in &mut snapshot.processes {

@@ -74,6 +74,11 @@ impl ServiceLimits {
         limits
     }
 
+    /// The names of all limits.
+    pub fn keys() -> impl Iterator<Item = &'static str> {
+        KEYS.iter().map(|key| key.name)
+    }
+
     /// Whether a key outside of all tables is one of the limits.
     pub fn has_key(name: &str) -> bool {
         KEYS.iter().any(|key| key.name == name)

@@ -164,6 +164,26 @@ impl SmiView {
     }
 }
 
+/// The fields of queries, with unit and meaning.
+pub fn field_help() -> String {
+    csv::help()
+}
+
+/// The names of the fields of a device, or of a process.
+pub fn field_names(of_processes: bool) -> Vec<String> {
+    let fields = if of_processes { csv_fields::process_fields() } else { csv_fields::device_fields() };
+    fields.iter().flat_map(csv_fields::CsvField::names).map(str::to_owned).collect()
+}
+
+/// The words for `-q -d`.
+pub fn section_names() -> Vec<String> {
+    model::figure::Section::ALL.iter().map(|section| section.name().to_ascii_uppercase()).collect()
+}
+
+pub fn section_help() -> String {
+    format!("`ttmon smi -q -d SECTION`, several separated by commas:\n\n{}\n", section_names().join("\n"))
+}
+
 fn usage(message: &str) -> anyhow::Error {
     Failure::error(Exit::Usage, message)
 }

@@ -6,7 +6,7 @@ use model::figure::machine::{MACHINE_FIGURES, SAMPLE_TIMESTAMP, TAKEN_AT};
 use model::figure::process::{DEVICE, HELD_FIGURES, PID, PROCESS_FIGURES};
 use model::figure::{Field, Figure, Section, Unit, Value};
 use model::{Bytes, Device, Snapshot};
-use show::text::{clean, nearest};
+use show::text::{clean, did_you_mean};
 use std::fmt::Write;
 use watch::exit::{Exit, Failure};
 
@@ -19,8 +19,7 @@ pub fn sections(names: &[String]) -> anyhow::Result<Vec<Section>> {
     let find = |name: &String| {
         let typed = name.trim().to_ascii_uppercase();
         words.iter().position(|word| *word == typed).map(|n| Section::ALL[n]).ok_or_else(|| {
-            let near = nearest(&typed, words.iter().map(String::as_str));
-            let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
+            let near = did_you_mean(&typed, words.iter().map(String::as_str));
             Failure::error(Exit::Usage, format!("-d: {name:?} is not a section: {near}they are {}", words.join(", ")))
         })
     };

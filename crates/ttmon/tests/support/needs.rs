@@ -8,15 +8,19 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Programs, the Debian packages that have them, and whether they are heavy.
-const PROGRAMS: [(&str, &str, bool); 8] = [
+const PROGRAMS: [(&str, &str, bool); 12] = [
     ("amtool", "prometheus-alertmanager", true),
     ("chromedriver", "chromium-driver", true),
+    ("fish", "fish", true),
     ("ip", "iproute2", false),
+    ("man", "man-db", true),
+    ("mandoc", "mandoc", true),
     ("prometheus", "prometheus", true),
     ("prometheus-alertmanager", "prometheus-alertmanager", true),
     ("promtool", "prometheus", true),
     ("sshd", "openssh-server", true),
     ("strace", "strace", false),
+    ("zsh", "zsh", true),
 ];
 
 /// Says loudly that a test did not run; in CI that is a failure.

@@ -1,0 +1,67 @@
+//! What is wrong with a command line, in one sentence with the nearest word.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command, Error};
+use show::text::{clean, did_you_mean};
+use std::ffi::OsString;
+
+/// Prints what is wrong, or the help that was asked for, and ends the program.
+pub fn end(error: &Error, definition: Command, arguments: &[OsString]) -> ! {
+    let Some(sentence) = sentence(error, definition, arguments) else { error.exit() };
+    eprintln!("error: {sentence}");
+    std::process::exit(error.exit_code());
+}
+
+/// The sentence for a word that is unknown. Clap has one for everything else.
+pub fn sentence(error: &Error, mut definition: Command, arguments: &[OsString]) -> Option<String> {
+    definition.build();
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(clean(text).into_owned()),
+        _ => None,
+    };
+    let (command, path) = asked_for(&definition, arguments);
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = text(ContextKind::InvalidSubcommand)?;
+            let near = did_you_mean(&word, command.get_subcommands().map(Command::get_name));
+            Some(format!("there is no command {word:?}: {near}`{path} --help` lists all"))
+        }
+        ErrorKind::UnknownArgument => {
+            let word = text(ContextKind::InvalidArg)?;
+            if !word.starts_with('-') {
+                let near = did_you_mean(&word, command.get_subcommands().map(Command::get_name));
+                return Some(format!("unexpected word {word:?}: {near}`{path} --help` lists what it takes"));
+            }
+            let options: Vec<String> = command.get_arguments().flat_map(names).collect();
+            let near = did_you_mean(&word, options.iter().map(String::as_str).filter(|_| word.len() > 2));
+            Some(format!("there is no option {word}: {near}`{path} --help` lists all"))
+        }
+        ErrorKind::InvalidValue => {
+            let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
+            let option = option.split([' ', '[']).next().unwrap_or(&option).to_owned();
+            let Some(ContextValue::Strings(known)) = error.get(ContextKind::ValidValue) else { return None };
+            if value.is_empty() || known.is_empty() {
+                return None;
+            }
+            let near = did_you_mean(&value, known.iter().map(String::as_str));
+            Some(format!("{option}: unknown value {value:?}: {near}expected one of {}", known.join(", ")))
+        }
+        _ => None,
+    }
+}
+
+/// The command that the words name, and the words for it.
+fn asked_for<'a>(definition: &'a Command, arguments: &[OsString]) -> (&'a Command, String) {
+    let (mut command, mut path) = (definition, definition.get_name().to_owned());
+    for word in arguments.iter().skip(1).filter_map(|word| word.to_str()) {
+        if let Some(found) = command.find_subcommand(word) {
+            (command, path) = (found, format!("{path} {word}"));
+        }
+    }
+    (command, path)
+}
+
+fn names(arg: &Arg) -> Vec<String> {
+    let aliases = arg.get_all_aliases().unwrap_or_default();
+    arg.get_long().into_iter().chain(aliases).map(|name| format!("--{name}")).collect()
+}
