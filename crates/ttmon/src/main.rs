@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod alerts;
+mod built_in_agent;
 mod cli;
 mod command_words;
 mod config;
@@ -17,18 +18,26 @@ mod run;
 mod screen;
 mod sim;
 mod smi;
+mod version;
 
 use cli::Cli;
 use left_behind::Child;
-use std::io::IsTerminal;
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     ::sim::run_workload_if_asked();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if version::is_asked_for(&arguments) {
+        // Whoever closed the pipe has read enough.
+        let _ = std::io::stdout().write_all(version::verbose().as_bytes());
+        return ExitCode::SUCCESS;
+    }
     // First of all: what the parent has touched is copied for the child.
     let child = Child::fork();
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let code = Cli::of(std::env::args_os(), is_terminal).run();
+    let code = Cli::of(arguments.into_iter(), is_terminal).run();
     if let Some(child) = child {
         child.end();
     }
