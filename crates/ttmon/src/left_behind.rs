@@ -106,7 +106,8 @@ enum ChildState {
 /// Waits for the child and ends as it does.
 fn wait_for(child: i32) -> ! {
     // SAFETY: this process needs no file any more.
-    unsafe { libc::close_range(0, u32::MAX, 0) };
+    // By its number: glibc has a name for it since 2.34 only.
+    unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0) };
     let (mut look_until, mut forget_after) = (None, Some(WATCHES_AFTER));
     loop {
         let signal = next_signal(look_until.map_or(forget_after, |_| Some(LOOK)));

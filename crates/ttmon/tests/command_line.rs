@@ -577,7 +577,8 @@ fn a_verbose_version_says_what_the_program_is_made_of() {
         agent …
         ttnn      0.66 to 0.81 (0.78.0 and 0.81.1 are tested with every change)
         includes  rustls, SQLite 3.50.2, zstd
-    "#]].assert_eq(&masked);
+    "#]]
+    .assert_eq(&masked);
     let value = |name: &str| run.out.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
     assert!(value("compiler").starts_with("rustc 1."), "{}", run.out);
     assert!(value("glibc").starts_with("2."), "{}", run.out);
