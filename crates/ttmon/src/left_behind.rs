@@ -102,8 +102,8 @@ enum ChildState {
 
 /// Waits for the child and ends as it does.
 fn wait_for(child: i32) -> ! {
-    // SAFETY: this process needs no file any more.
-    unsafe { libc::close_range(0, u32::MAX, 0) };
+    // SAFETY: this process needs no file any more. Called by its number, since glibc has a name for it since 2.34 only.
+    unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0) };
     // What it needed to start is over.
     ledger::forget_code();
     let mut look_until = None;
