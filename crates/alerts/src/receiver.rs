@@ -83,7 +83,7 @@ impl Notifier {
             Some(http) => http,
             None => {
                 let (ca, token_file) = (ca.clone(), token_file.clone());
-                Http::new(&HttpOptions { timeout: self.receiver.timeout, ca, token_file })?
+                Http::new(&HttpOptions { timeout: self.receiver.timeout, ca, token_file, client: None })?
             }
         };
         Ok(self.http.insert(http))

@@ -28,7 +28,7 @@ mod systemd;
 mod view;
 mod web;
 
-use ::alerts::log::{LogLevel, log, summarize};
+use ::alerts::log::{LogLevel, log, set_log_options, summarize};
 use ::alerts::settings::AlertSettings;
 pub use args::{AFTER_HELP, Args, MetricOptions};
 use background::Background;
@@ -61,6 +61,7 @@ const SETTLED: u64 = 5;
 
 /// Serves until a signal ends it.
 pub fn run(machine: &MachineArgs, args: &Args) -> anyhow::Result<Exit> {
+    set_log_options(args.log_options());
     let mut running = RunningService::start(machine, args)?;
     systemd::notify("READY=1");
     log(LogLevel::Info, "ready", &[("version", &env!("CARGO_PKG_VERSION")), ("pid", &std::process::id())]);

@@ -117,7 +117,7 @@ fn rest_of<'a>(input: &MetricsInput<'a>, others: &[ProcessOnDevice<'a>]) -> Vec<
 }
 
 /// Only bytes add up over processes.
-fn write_rest(lines: &mut FamilyLines<'_, Held>, rest: &[(String, Vec<&Held>)]) {
+fn write_rest(lines: &mut FamilyLines<'_, '_, Held>, rest: &[(String, Vec<&Held>)]) {
     for (labels, held) in rest {
         for series in lines.family.series.iter().filter(|series| series.figure.unit == Unit::Bytes) {
             let numbers = held.iter().filter_map(|held| match series.number(held) {

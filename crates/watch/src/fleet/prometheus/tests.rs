@@ -26,7 +26,7 @@ fn vector(series: &[(&str, &str)]) -> Vec<u8> {
 /// What a machine's metrics are when Prometheus has scraped them.
 fn scraped(snapshot: &Snapshot, instance: &str) -> Vec<u8> {
     use web::metrics::{MetricsFormat, MetricsInput, MetricsOptions, ServiceFigures};
-    let (service, options) = (ServiceFigures::default(), MetricsOptions::default());
+    let (service, options) = (ServiceFigures::default(), &MetricsOptions::default());
     let text = web::metrics::write(&MetricsInput { snapshot, service, options }, MetricsFormat::Prometheus);
     let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let (series, value) = line.rsplit_once(' ').unwrap();

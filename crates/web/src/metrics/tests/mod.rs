@@ -38,12 +38,36 @@ fn input(snapshot: &Snapshot) -> MetricsInput<'_> {
         requests: Some(5760),
         clients: Some(2),
     };
-    MetricsInput { snapshot, service, options: MetricsOptions::default() }
+    static USUAL: LazyLock<MetricsOptions> = LazyLock::new(MetricsOptions::default);
+    MetricsInput { snapshot, service, options: &USUAL }
 }
 
 fn with_options(snapshot: &Snapshot, max_process_series: usize, tt_telemetry: bool) -> String {
-    let options = MetricsOptions { max_process_series, tt_telemetry };
-    write(&MetricsInput { options, ..input(snapshot) }, MetricsFormat::Prometheus)
+    let options = MetricsOptions { max_process_series, tt_telemetry, ..MetricsOptions::default() };
+    write(&MetricsInput { options: &options, ..input(snapshot) }, MetricsFormat::Prometheus)
+}
+
+#[test]
+fn only_the_families_that_are_named_are_written_as_they_are_among_all() {
+    let snapshot = machine();
+    let with = |families: &[&str], processes| {
+        let families = families.iter().map(|name| (*name).to_owned()).collect();
+        let options = MetricsOptions { families, processes, ..MetricsOptions::default() };
+        write(&MetricsInput { options: &options, ..input(&snapshot) }, MetricsFormat::Prometheus)
+    };
+    let all = with(&[], true);
+    let begin = |start: &str| {
+        all.lines()
+            .filter(|line| line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ").starts_with(start))
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+    };
+    assert_eq!(with(&["ttmon_device_power_watts"], true), begin("ttmon_device_power_watts"));
+    assert_eq!(with(&["ttmon_device_pcie_*"], true), begin("ttmon_device_pcie_"));
+    let without = with(&[], false);
+    assert!(!without.contains("pid=") && without.contains("ttmon_device_power_watts"), "{without}");
+    let named = MetricsOptions { families: vec!["ttmon_device_power_wats".into()], ..MetricsOptions::default() };
+    assert_eq!(named.check().err().and_then(|unknown| unknown.nearest), Some("ttmon_device_power_watts"));
 }
 
 #[test]
@@ -157,7 +181,7 @@ fn a_figure_with_labels_has_a_line_for_each() {
             (|temperatures, channel| temperatures.get(channel).map(|celsius| Value::Real(*celsius)), |_, _, _| {}),
         )
     };
-    let mut text = MetricsText::with_capacity(MetricsFormat::OpenMetrics, 0);
+    let mut text = MetricsText::new(MetricsFormat::OpenMetrics, &[], 0);
     write_one(&mut text, &families(&[&GDDR_TEMP]), &[51.5, 49.0]);
     expect![[r#"
         # TYPE ttmon_device_gddr_temperature_celsius gauge
