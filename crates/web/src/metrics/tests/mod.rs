@@ -7,7 +7,10 @@ mod readers;
 use super::*;
 use expect_test::{expect, expect_file};
 use model::figure::{Dimension, Metric, Unit};
-use model::{Bytes, DeviceId, Held, Host, Process, SCHEMA, Source, State, Timestamp, Usage};
+use model::{
+    Activity, Bytes, DeviceId, Held, Host, Process, SCHEMA, Source, State, Timestamp, Usage, UtilizationSource,
+    UtilizationUnknown,
+};
 use parser::{MetricLine, lines};
 
 /// A busy p150a, a hung p150b, an n300 with its remote chip, and processes of all sorts.
@@ -87,6 +90,17 @@ fn tt_telemetry_finds_its_names() {
     let text = with_options(&machine(), 500, true);
     let at = text.find("# HELP tt_").unwrap();
     expect_file!["golden/tt-telemetry.txt"].assert_eq(&text[at..]);
+}
+
+#[test]
+fn utilization_has_the_name_of_tt_telemetry_where_it_is_known() {
+    let mut machine = machine();
+    machine.devices.truncate(2);
+    machine.devices[0].activity = Activity::measured(62.5, UtilizationSource::Profiler);
+    machine.devices[1].activity = Activity::unknown(UtilizationUnknown::NoAgent);
+    let text = with_options(&machine, 500, true);
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("tt_dispatch_utilization_percent{")).collect();
+    assert!(matches!(lines[..], [line] if line.contains("device=\"0\"") && line.ends_with("} 62.5")), "{lines:?}");
 }
 
 #[test]
