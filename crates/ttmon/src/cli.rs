@@ -11,7 +11,8 @@ const AFTER_HELP: &str = "\
 Exit codes: 0 success; 2 invalid arguments; 4 permission denied; 6 no such device, or no device; \
 7 a remote machine does not answer; 9 the driver is not loaded; 15 a device is hung or lost.
 
-ttmon does not open /dev/tenstorrent, does not send messages to a device, and writes only to files that you name.
+ttmon does not open /dev/tenstorrent, does not send messages to a device, and writes only to files that you name. \
+`ttmon run` keeps its agent in ~/.cache/ttmon.
 
 Without a Tenstorrent device, try:  ttmon --sim";
 
