@@ -163,7 +163,7 @@ impl Service {
                     client.take_answer(answer, state.is_crowded);
                     client.read(buffer, state)
                 }),
-                Outcome::Exit(exit) => self.state.take_exit(exit),
+                Outcome::Exit(exit) => self.state.take_exit(*exit),
                 Outcome::Book(key, book) => self.state.take_opened(key, book),
                 Outcome::Command(key, command) => self.state.take_command(key, command),
                 Outcome::Books(books) => {
