@@ -97,10 +97,10 @@ impl Service {
         Ok(())
     }
 
-    /// Waits for something to happen.
-    pub fn wait(&mut self, ready: &mut Vec<Token>) -> rustix::io::Result<()> {
-        let next = self.alarms.first().map(|(when, _)| when.saturating_duration_since(Instant::now()));
-        self.state.poller.wait(ready, next)
+    /// Waits for something to happen, until that moment at the most.
+    pub fn wait(&mut self, ready: &mut Vec<Token>, until: Option<Instant>) -> rustix::io::Result<()> {
+        let next = self.alarms.first().map(|(when, _)| *when).into_iter().chain(until).min();
+        self.state.poller.wait(ready, next.map(|when| when.saturating_duration_since(Instant::now())))
     }
 
     /// Sees to what is ready. What it does not know is left to the caller.
