@@ -8,15 +8,18 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Programs, the Debian packages that have them, and whether they are heavy.
-const PROGRAMS: [(&str, &str, bool); 8] = [
+const PROGRAMS: [(&str, &str, bool); 10] = [
     ("amtool", "prometheus-alertmanager", true),
     ("chromedriver", "chromium-driver", true),
     ("ip", "iproute2", false),
+    // 1.21 or later, which Debian 12 does not have.
+    ("kubectl", "kubectl", true),
     ("prometheus", "prometheus", true),
     ("prometheus-alertmanager", "prometheus-alertmanager", true),
     ("promtool", "prometheus", true),
     ("sshd", "openssh-server", true),
     ("strace", "strace", false),
+    ("systemd-analyze", "systemd", false),
 ];
 
 /// Says loudly that a test did not run; in CI that is a failure.
