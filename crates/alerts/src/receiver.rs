@@ -99,6 +99,8 @@ impl Notifier {
         stdin.rewind()?;
         let mut child = Command::new(program)
             .args(arguments)
+            // What systemd wants to know of the service is not for its receivers to say.
+            .env_remove("NOTIFY_SOCKET")
             .process_group(0)
             .stdin(stdin)
             .stdout(Stdio::null())

@@ -43,6 +43,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use systemd::Watchdog;
 use watch::args::MachineArgs;
 use watch::config::Config;
 use watch::exit::Exit;
@@ -119,10 +120,11 @@ impl RunningService<'_> {
         let (ended, reloaded) = (poller.watch(&self.end)?, poller.watch(&self.reload)?);
         let (sampled, asked) = (poller.watch(&self.sampling.ready)?, poller.watch(&self.web.questions)?);
         let prepared = poller.watch(&self.service.state.background.ready)?;
-        let mut ready = Vec::new();
+        let (mut ready, mut watchdog) = (Vec::new(), Watchdog::of_environment());
         loop {
-            self.service.wait(&mut ready)?;
+            self.service.wait(&mut ready, watchdog.next())?;
             let began = Instant::now();
+            watchdog.turn(began);
             self.service.busy.begin_turn();
             self.service.turn(&ready);
             if ready.contains(&ended) {
