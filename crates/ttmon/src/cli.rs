@@ -1,6 +1,6 @@
 //! The command line: which command it is, and that it is run.
 
-use crate::{alerts, command_words, config, manual, mem, metrics, mistakes, ops, record, run, sim, smi};
+use crate::{alerts, command_words, config, health, manual, mem, metrics, mistakes, ops, record, run, sim, smi};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use watch::args::MachineArgs;
@@ -61,6 +61,7 @@ impl Cli {
             Command::Metrics(args) => metrics::run(machine, &args),
             Command::Record(args) => record::run(machine, &args),
             Command::Alerts(args) => alerts::run(machine, &args),
+            Command::Health(args) => health::run(machine, &args),
             Command::Config(args) => config::run(&args),
             Command::Sim(args) => sim::run(&args),
             Command::Completions(args) => manual::completions::run(machine, Cli::command(), &args),
@@ -167,6 +168,9 @@ pub enum Command {
     /// Check, list or test alert rules, or export them to Prometheus
     #[command(after_help = alerts::after_help())]
     Alerts(alerts::AlertsArgs),
+    /// Say in one line whether this machine is healthy, for a Slurm prolog, a probe or CI
+    #[command(after_help = health::AFTER_HELP)]
+    Health(health::HealthArgs),
     /// Print the settings of `ttmon top`, check the configuration, or print its path
     Config(config::ConfigArgs),
     /// Run a simulated machine in a folder, for other programs to read with --root

@@ -254,7 +254,7 @@ fn dmon_and_pmon_stream_lines() {
 fn a_stream_has_no_old_values() {
     let args = args::StreamArgs { delay: 1.0, count: None, options: String::new() };
     let mut machine = example::machine();
-    machine.devices[0].state = State::Silent;
+    machine.devices[0].state = model::State::Silent;
     machine.devices[0].sample_age_seconds = Some(2.0);
     let text = streams::Stream::new(&StreamCommand::Dmon(args)).text(&machine, "20260102 03:04:05");
     let words: Vec<&str> = text.lines().nth(2).unwrap().split_whitespace().collect();
