@@ -82,7 +82,7 @@ pub use operation::{Operation, OperationList, OperationOrder, OperationSource};
 pub use process::{BankFigures, Exact, Held, KindFigures, Process, Runtime, Source, Unverified, Usage};
 pub use process_memory::{ChipMemory, LiveBuffer, ProcessMemory};
 pub use rates::{Counters, Traffic, Transferred, cpu_percent, traffic};
-pub use selector::Selector;
+pub use selector::{Selector, chip_numbers};
 pub use snapshot::{Fault, Host, SCHEMA, Snapshot};
 pub use time::Timestamp;
 pub use topology::{EthernetLink, PlacedChip, Topology, TopologyError, TopologySource};

@@ -2,6 +2,7 @@
 
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
+use watch::args::DeviceArgs;
 
 pub const AFTER_HELP: &str = "\
 Programs that speak the protocol of tt-metal's allocation_server_poc work unchanged: they connect to --poc-socket. A program with \
@@ -52,6 +53,9 @@ pub struct Args {
     /// Serve other machines without a certificate or a token, which allows unauthenticated access
     #[arg(long)]
     pub insecure: bool,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub devices: DeviceArgs,
     #[allow(missing_docs)]
     #[command(flatten)]
     pub metrics: MetricOptions,

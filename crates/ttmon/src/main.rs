@@ -6,6 +6,7 @@ mod alerts;
 mod cli;
 mod command_words;
 mod config;
+mod habits;
 mod json;
 mod left_behind;
 mod manual;

@@ -1,6 +1,6 @@
 //! `dmon` and `pmon`: a line per device or process, again and again, for eyes and for awk.
 
-use super::args::StreamCommand;
+use super::args::StreamArgs;
 use super::csv_fields::scaled;
 use super::process_row::ProcessRow;
 use model::figure::device::DEVICE_FIGURES;
@@ -37,11 +37,7 @@ enum StreamField {
 }
 
 impl Stream {
-    pub fn new(command: &StreamCommand) -> Stream {
-        let (by_process, args) = match command {
-            StreamCommand::Dmon(args) => (false, args),
-            StreamCommand::Pmon(args) => (true, args),
-        };
+    pub fn new(by_process: bool, args: &StreamArgs) -> Stream {
         let mut columns: Vec<StreamColumn> = match by_process {
             true => {
                 columns(PROCESS_FIGURES, StreamField::Process).chain(columns(HELD_FIGURES, StreamField::Held)).collect()
@@ -49,6 +45,9 @@ impl Stream {
             false => columns(DEVICE_FIGURES, StreamField::Device).collect(),
         };
         columns.sort_by_key(|column| column.column.position);
+        if let Some(groups) = &args.select {
+            columns.retain(|column| column.group().is_none_or(|group| groups.contains(group)));
+        }
         let with = |letter| args.options.contains(letter);
         Stream { columns, by_process, with_date: with('D'), with_time: with('T'), lines: None }
     }
@@ -130,6 +129,18 @@ fn columns<S>(table: &[&'static Figure<S>], field: fn(Field<S>) -> StreamField) 
 }
 
 impl StreamColumn {
+    /// The letter that nvidia-smi's -s has for its group. Names and states are in every one.
+    fn group(&self) -> Option<char> {
+        match &*self.heading {
+            "pwr" | "temp" | "fan" => Some('p'),
+            "util" | "progs" | "launch" | "wait" | "cpu" => Some('u'),
+            "aiclk" => Some('c'),
+            "dram" | "l1" | "l1sml" | "trace" | "cb" => Some('m'),
+            "rxpci" | "txpci" => Some('t'),
+            _ => None,
+        }
+    }
+
     fn cell(&self, device: Option<&Device>, process: Option<&Process>, held: Option<&Held>) -> String {
         let is_current = |device: &&Device| device.sample_age_seconds == Some(0.0);
         let cell = match &self.field {
