@@ -4,6 +4,8 @@
 //!
 //! `cargo xtask soak --minutes N`: whether the memory and the descriptors of the service stay as they are while books and clients come and go.
 //!
+//! `cargo xtask dist [--out DIR]`: the program and its packages, for any distribution with glibc 2.17 or later.
+//!
 //! `cargo xtask review [--strict]`: figures of this repository, and which of its targets are met.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -11,6 +13,7 @@
 mod bench;
 mod book;
 mod counting;
+mod dist;
 mod fleet;
 mod processes;
 mod prometheus;
@@ -35,6 +38,7 @@ fn main() -> anyhow::Result<()> {
         ["soak", "--minutes", minutes] => serve::soak(minutes.parse()?),
         ["bench", "web"] => web::run(),
         ["bench", "prometheus"] => prometheus::run(),
+        ["dist", others @ ..] => dist::run(others),
         ["review"] => review::run(false),
         ["review", "--strict"] => review::run(true),
         ["rusage", ..] => bench::rusage(),
@@ -47,7 +51,7 @@ fn main() -> anyhow::Result<()> {
         ["reference-server", path] => serve::reference_server(path),
         _ => bail!(
             "usage: cargo xtask bench [smi|watch|top|fleet|book|launches|serve|neighbours|web|prometheus] | \
-             soak --minutes N | review [--strict]"
+             soak --minutes N | dist [--out DIR] | review [--strict]"
         ),
     }
 }

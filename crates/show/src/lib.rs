@@ -13,6 +13,7 @@ pub mod example;
 pub mod figures;
 pub mod grid;
 pub mod memory;
+pub mod operations;
 pub mod style;
 pub mod terminal;
 pub mod text;

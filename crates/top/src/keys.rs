@@ -80,6 +80,7 @@ bindings! {
     End "End, G" [code(KeyCode::End), key('G')] "to the last";
     Enter "Enter" [code(KeyCode::Enter)] "details of the selected process, machine, buffer or chip";
     Back "Esc" [code(KeyCode::Esc)] "back";
+    Inspect "i" [key('i')] "details of a process: ask tt-metal's Inspector for its operations";
     Tree "t" [key('t')] "processes as a tree";
     Tag "Space" [key(' ')] "tag a process";
     UntagAll "U" [key('U')] "untag all";

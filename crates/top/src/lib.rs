@@ -16,6 +16,7 @@ mod feed;
 mod golden;
 mod hosts;
 mod input;
+mod inspector;
 mod keys;
 mod overlay;
 mod paint;
@@ -37,6 +38,7 @@ mod unit_text;
 pub use args::TopArgs;
 use feed::SampleFeed;
 use input::Input;
+use inspector::Inspectors;
 use panels::signals;
 use places::ChipPlaces;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -94,11 +96,12 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
         state.notice = Some(watch::config::said(path, first));
     }
     let source = SampleFeed::open(machine, args, &mut state)?;
+    let inspectors = Inspectors::new(machine)?;
     // The first picture has figures on it, unless a device keeps it waiting.
     source.wait(Duration::from_millis(25));
     let result = source.fill(&mut state).and_then(|()| {
         let mut screen = TerminalScreen::take(state.settings.mouse)?;
-        watch(&mut state, &mut screen, &source, &interrupt, &resized, file.as_deref().ok())
+        watch(&mut state, &mut screen, &source, &inspectors, &interrupt, &resized, file.as_deref().ok())
     });
     source.finish();
     result.map(|()| Exit::Success)
@@ -119,6 +122,7 @@ fn watch(
     state: &mut TopState,
     screen: &mut TerminalScreen,
     source: &SampleFeed,
+    inspectors: &Inspectors,
     interrupt: &Interrupt,
     resized: &UnixStream,
     file: Option<&Path>,
@@ -126,11 +130,12 @@ fn watch(
     let input = Input::listen()?;
     for picture in 1u64.. {
         source.fill(state)?;
+        inspectors.fill(state);
         screen.draw(state)?;
         if picture == SETTLED {
             ledger::forget_code();
         }
-        match wait(source, &input, interrupt, resized) {
+        match wait(source, inspectors, &input, interrupt, resized) {
             Woken::End => return Ok(()),
             Woken::Stop => suspend(screen, interrupt)?,
             Woken::Time => {}
@@ -143,6 +148,7 @@ fn watch(
                 Effect::Quit => return Ok(()),
                 Effect::Suspend => suspend(screen, interrupt)?,
                 Effect::Redraw => screen.forget(),
+                Effect::Inspect { pid, started_at } => inspectors.ask(pid, started_at, state),
                 effect => carry_out(effect, state, source, file),
             }
         }
@@ -153,7 +159,13 @@ fn watch(
 }
 
 /// Waits for keys, a sample, a signal or a new size.
-fn wait(source: &SampleFeed, input: &Input, interrupt: &Interrupt, mut resized: &UnixStream) -> Woken {
+fn wait(
+    source: &SampleFeed,
+    inspectors: &Inspectors,
+    input: &Input,
+    interrupt: &Interrupt,
+    mut resized: &UnixStream,
+) -> Woken {
     let stdin = io::stdin();
     let (end, stop) = interrupt.pipes();
     let mut all = vec![
@@ -163,12 +175,13 @@ fn wait(source: &SampleFeed, input: &Input, interrupt: &Interrupt, mut resized: 
         PollFd::new(source.ready(), PollFlags::IN),
         PollFd::new(resized, PollFlags::IN),
         PollFd::new(&input.ready, PollFlags::IN),
+        PollFd::new(&inspectors.ready, PollFlags::IN),
     ];
     all.extend(stop.map(|stop| PollFd::new(stop, PollFlags::IN)));
     let _ = poll(&mut all, None);
     while matches!(resized.read(&mut [0; 64]), Ok(1..)) {}
     let came = |at: usize| all.get(at).is_some_and(|one: &PollFd| !one.revents().is_empty());
-    match (came(0) || came(1), came(5)) {
+    match (came(0) || came(1), came(6)) {
         (true, _) => Woken::End,
         (false, true) => Woken::Stop,
         (false, false) => Woken::Time,
@@ -188,7 +201,7 @@ fn carry_out(effect: Effect, state: &mut TopState, source: &SampleFeed, file: Op
             state.notice = Some(saved.map_or_else(|why| why, |file| format!("saved to {}", file.display())));
         }
         Effect::Play(wish) => source.play(wish),
-        Effect::Quit | Effect::Suspend | Effect::Redraw => {}
+        Effect::Quit | Effect::Suspend | Effect::Redraw | Effect::Inspect { .. } => {}
     }
 }
 

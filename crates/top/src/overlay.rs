@@ -5,13 +5,29 @@ use super::settings::TopSettings;
 use model::figure::Field;
 use model::figure::device::ASIC_TEMP;
 use model::filter::FilterError;
-use model::{Device, Timestamp};
+use model::{Device, OperationList, Timestamp};
 
 /// The process, and how far its description is scrolled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detail {
     pub pid: u32,
     pub scroll: usize,
+}
+
+/// Whose operations tt-metal's Inspector was asked for, when, and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inspection {
+    pub pid: u32,
+    pub asked_at: Timestamp,
+    pub answer: InspectorAnswer,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum InspectorAnswer {
+    Pending,
+    Known(OperationList),
+    /// Why there is none, in a sentence.
+    Refused(String),
 }
 
 #[derive(Debug, Clone, PartialEq)]

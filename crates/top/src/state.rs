@@ -1,7 +1,7 @@
 //! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
 
 use super::hosts::Hosts;
-use super::overlay::{Charts, Detail, FilterPrompt, MemoryChosen, MeshChosen, Setup, SignalMenu};
+use super::overlay::{Charts, Detail, FilterPrompt, Inspection, MemoryChosen, MeshChosen, Setup, SignalMenu};
 use super::places::ChipPlaces;
 use super::player::PlayCommand;
 use super::rows::{ProcessRows, ProcessTable};
@@ -47,6 +47,8 @@ pub struct TopState {
     pub memory: MemoryChosen,
     pub mesh: MeshChosen,
     pub overlay: Option<Overlay>,
+    /// What was asked last of a process.
+    pub inspection: Option<Inspection>,
     pub paused: bool,
     /// Other machines that are looked at instead of this one.
     pub hosts: Option<Hosts>,
@@ -102,6 +104,11 @@ pub enum Effect {
         signal: i32,
         to: Vec<(u32, Option<Timestamp>)>,
     },
+    /// The Inspector of this process is asked: pid and, where it is known, when it began.
+    Inspect {
+        pid: u32,
+        started_at: Option<Timestamp>,
+    },
     /// The replay goes somewhere, or at another pace.
     Play(PlayCommand),
 }
@@ -153,6 +160,7 @@ impl TopState {
             memory: MemoryChosen::default(),
             mesh: MeshChosen::default(),
             overlay: None,
+            inspection: None,
             paused: false,
             hosts: None,
             taken: None,

@@ -5,7 +5,6 @@ use crate::{alerts, command_words, config, manual, mem, metrics, mistakes, ops, 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::process::ExitCode;
 use watch::args::MachineArgs;
 use watch::exit::{self, Exit, Failure};
 
@@ -47,7 +46,8 @@ impl Cli {
         cli.unwrap_or_else(|error| mistakes::end(&error, definition, &arguments))
     }
 
-    pub fn run(self) -> ExitCode {
+    /// Runs the command. Returns the exit code.
+    pub fn run(self) -> u8 {
         if let Err(error) = self.check() {
             return exit::code(Err(error));
         }

@@ -18,9 +18,6 @@ const LOOK: Duration = Duration::from_millis(5);
 /// For how long.
 const LOOKS: Duration = Duration::from_secs(2);
 
-/// A command that runs for longer is one that watches: then this process gives back the code that its start needed.
-const WATCHES_AFTER: Duration = Duration::from_millis(900);
-
 /// The program is in a child now.
 pub struct Child(());
 
@@ -105,12 +102,13 @@ enum ChildState {
 
 /// Waits for the child and ends as it does.
 fn wait_for(child: i32) -> ! {
-    // SAFETY: this process needs no file any more.
-    unsafe { libc::close_range(0, u32::MAX, 0) };
-    let (mut look_until, mut forget_after) = (None, Some(WATCHES_AFTER));
+    // SAFETY: this process needs no file any more. Called by its number, since glibc has a name for it since 2.34 only.
+    unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0) };
+    // What it needed to start is over.
+    ledger::forget_code();
+    let mut look_until = None;
     loop {
-        let signal = next_signal(look_until.map_or(forget_after, |_| Some(LOOK)));
-        let watches = signal.is_none() && look_until.is_none();
+        let signal = next_signal(look_until.map(|_| LOOK));
         if let Some(signal) = &signal {
             pass_on(signal, child);
             look_until = Some(Instant::now() + LOOKS);
@@ -129,10 +127,6 @@ fn wait_for(child: i32) -> ! {
                 // SAFETY: as above.
                 unsafe { libc::_exit(128 + signal) }
             }
-        }
-        if watches {
-            forget_after = None;
-            ledger::forget_code();
         }
     }
 }

@@ -1,8 +1,11 @@
 //! `ttmon`: how are the Tenstorrent devices of this machine, who uses them, and where did the memory go?
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
+// `start` has the entry: Rust's own reads /proc/self/maps and sets up handlers before it comes to `main`.
+#![cfg_attr(not(test), no_main)]
+#![cfg_attr(test, allow(clippy::unwrap_used, dead_code))]
 
 mod alerts;
+mod built_in_agent;
 mod cli;
 mod command_words;
 mod config;
@@ -20,20 +23,33 @@ mod run;
 mod screen;
 mod sim;
 mod smi;
+#[cfg(not(test))]
+mod start;
+mod version;
 
 use cli::Cli;
 use left_behind::Child;
-use std::io::IsTerminal;
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
 
-fn main() -> ExitCode {
+/// The program, from its first line to its exit code.
+fn program() -> u8 {
     ::sim::run_workload_if_asked();
     // First of all: what the parent has touched is copied for the child.
     let child = Child::fork();
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !show::terminal::is_dumb();
-    let code = Cli::of(std::env::args_os(), is_terminal).run();
+    let code = command(std::env::args_os().collect());
     if let Some(child) = child {
         child.end();
     }
     code
+}
+
+fn command(arguments: Vec<OsString>) -> u8 {
+    if version::is_asked_for(&arguments) {
+        // Whoever closed the pipe has read enough.
+        let _ = std::io::stdout().write_all(version::verbose().as_bytes());
+        return 0;
+    }
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !show::terminal::is_dumb();
+    Cli::of(arguments.into_iter(), is_terminal).run()
 }

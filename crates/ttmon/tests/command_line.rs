@@ -345,6 +345,19 @@ fn a_reader_that_has_seen_enough_is_success() {
 }
 
 #[test]
+fn a_file_never_becomes_the_standard_output_of_a_program_that_was_started_without() {
+    let machine = two_p150s();
+    let smi = format!("{TTMON} smi --root {}", machine.root());
+    // The first file that a program opens gets the lowest number that is free.
+    let traced =
+        Command::new("strace").args(["-f", "-e", "trace=openat,open", "sh", "-c"]).arg(format!("{smi} >&-")).output();
+    let trace = String::from_utf8(traced.unwrap().stderr).unwrap();
+    let opened: Vec<&str> = trace.lines().filter(|line| line.ends_with(" = 1")).collect();
+    assert!(opened.iter().any(|line| line.contains("/dev/null")), "{trace}");
+    assert!(!opened.iter().any(|line| line.contains("tenstorrent")), "{opened:?}");
+}
+
+#[test]
 fn ctrl_c_ends_a_loop_cleanly() {
     let machine = two_p150s();
     let mut child =
@@ -556,4 +569,36 @@ fn the_configuration_is_where_such_files_are() {
     let nowhere = path(Some("not/absolute"), None);
     assert_eq!(nowhere.code, Some(2));
     assert!(nowhere.err.contains("name one with --config"), "{}", nowhere.err);
+}
+
+#[test]
+fn a_verbose_version_says_what_the_program_is_made_of() {
+    let run = ttmon(&["--version", "--verbose"]);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    // What differs from build to build.
+    let masked = run.out.lines().map(|line| match line.split_once(' ') {
+        Some((name @ ("commit" | "compiler" | "glibc" | "agent"), _)) => format!("{name} …"),
+        _ => line.replace(std::env::consts::ARCH, "ARCH"),
+    });
+    let masked = masked.collect::<Vec<_>>().join("\n") + "\n";
+    expect![[r#"
+        ttmon 0.1.0
+        commit …
+        target    ARCH-unknown-linux-gnu, debug
+        compiler …
+        glibc …
+        agent …
+        ttnn      0.66 to 0.81 (0.78.0 and 0.81.1 are tested with every change)
+        includes  rustls, SQLite 3.50.2, zstd
+    "#]]
+    .assert_eq(&masked);
+    let value = |name: &str| run.out.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+    assert!(value("compiler").starts_with("rustc 1."), "{}", run.out);
+    assert!(value("glibc").starts_with("2."), "{}", run.out);
+    let readme = include_str!("../../../README.md");
+    assert!(
+        readme.contains("| 0.78.0, 0.81.1 | tested with every change | tested with every change |"),
+        "as it is said here"
+    );
+    assert_eq!(ttmon(&["--version"]).out, concat!("ttmon ", env!("CARGO_PKG_VERSION"), "\n"));
 }

@@ -168,7 +168,7 @@ fn tables_and_reports_say_the_same_of_one_machine() {
     // The lines of `dmon` are in MiB and KiB.
     let stream = words(&served.ask(&["smi", "dmon", "-c", "1"]));
     assert!(stream.contains(&format!(" {} {} ", 9 * 1024, 90 * 1024)), "{stream}");
-    let stream = words(&served.ask(&["smi", "pmon", "-c", "1"]));
+    let stream = words(&served.ask(&["smi", "pmon", "-c", "1", "--parts"]));
     assert!(stream.contains(&format!(" {} {} {} ", 9 * 1024, 90 * 1024, 2 * 1024)), "{stream}");
 }
 

@@ -1,7 +1,6 @@
 //! Exit codes: nvidia-smi's, where it has one for the case.
 
 use std::io;
-use std::process::ExitCode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -58,20 +57,23 @@ impl Failure {
     }
 }
 
+/// What has no code of its own.
+const FAILURE: u8 = 1;
+
 /// Prints an error and picks the exit code. A reader that has seen enough is no error.
-pub fn code(result: anyhow::Result<Exit>) -> ExitCode {
+pub fn code(result: anyhow::Result<Exit>) -> u8 {
     let error = match result {
-        Ok(exit) => return ExitCode::from(exit as u8),
+        Ok(exit) => return exit as u8,
         Err(error) => error,
     };
     let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
     if io == Some(io::ErrorKind::BrokenPipe) {
-        return ExitCode::SUCCESS;
+        return Exit::Success as u8;
     }
     eprintln!("error: {error:#}");
     match (error.downcast_ref::<Failure>(), io) {
-        (Some(failure), _) => ExitCode::from(failure.exit as u8),
-        (_, Some(io::ErrorKind::PermissionDenied)) => ExitCode::from(Exit::Permission as u8),
-        _ => ExitCode::FAILURE,
+        (Some(failure), _) => failure.exit as u8,
+        (_, Some(io::ErrorKind::PermissionDenied)) => Exit::Permission as u8,
+        _ => FAILURE,
     }
 }

@@ -27,6 +27,7 @@ pub mod rules;
 pub mod sampling;
 pub mod selection;
 pub mod service_limits;
+pub mod sha256;
 pub mod wait;
 
 pub use sources::ProcessActivity;

@@ -19,7 +19,7 @@ figures! {
     /// Process id of its parent.
     PARENT_PID("parent_pid", "Parent", Count, field!(parent_pid));
     /// User that it runs as.
-    USER("user", "User", Text, field!(user)) { column: column("user", "name", 1.0, 9, 20) };
+    USER("user", "User", Text, field!(user)) { column: column("user", "name", 1.0, 8, 20) };
     /// Short name of the process.
     NAME("name", "Name", Text, field!(name)) { column: column("command", "name", 1.0, 0, 90) };
     /// Command line.
@@ -42,7 +42,7 @@ figures! {
     };
     /// Host CPU, 100 for one core. From the second sample of a loop on.
     HOST_CPU("host_cpu_percent", "Host CPU", Percent, field!(host_cpu_percent)) {
-        aliases: &["cpu"], rule: Some("process_cpu"), column: column("cpu", "%", 1.0, 6, 70),
+        aliases: &["cpu"], rule: Some("process_cpu"), column: column("cpu", "%", 1.0, 5, 70),
     };
     /// Agent that keeps account of its device memory.
     AGENT("agent", "Agent", Text, field!(agent));
@@ -54,7 +54,7 @@ figures! {
     };
     /// Part of the time for which it waited for a device. From the second sample of a loop on.
     HOST_WAIT("host_wait_percent", "Waiting for devices", Percent, field!(host_wait_percent)) {
-        aliases: &["wait"], rule: Some("process_host_wait"), column: column("wait", "%", 1.0, 6, 82),
+        aliases: &["wait"], rule: Some("process_host_wait"), column: column("wait", "%", 1.0, 5, 82),
     };
     /// Part of the time for which it could not launch because a device was behind. From the second sample of a loop on.
     BACK_PRESSURE("back_pressure_percent", "Back-pressure", Percent, field!(back_pressure_percent));
@@ -95,16 +95,16 @@ figures! {
 
     /// The device: its number, or NR for the chip behind N.
     DEVICE("id", "Device", Text, always!(id)) {
-        aliases: &["dev", "device", "index"], always: true, column: column("dev", "Id", 1.0, 5, 0),
+        aliases: &["dev", "device", "index"], always: true, column: column("dev", "Id", 1.0, 4, 0),
     };
     /// DRAM that it holds on the device: buffers and traces.
     HELD_DRAM_USED("dram_used_bytes", "DRAM used", Bytes, field!(usage.dram_used)) {
-        aliases: &["dram"], column: column("dram", "MiB", MIB, 8, 40),
+        aliases: &["dram"], column: column("dram", "MiB", MIB, 6, 40),
         metric: Metric::gauge_by("ttmon_process_memory_used_bytes", ("kind", "dram")), rule: Some("process_dram"),
     };
     /// L1 that it holds on the device: buffers, L1_SMALL and circular buffers.
     HELD_L1_USED("l1_used_bytes", "L1 used", Bytes, field!(usage.l1_used)) {
-        aliases: &["l1"], column: column("l1", "KiB", KIB, 8, 50),
+        aliases: &["l1"], column: column("l1", "KiB", KIB, 7, 50),
         metric: Metric::gauge_by("ttmon_process_memory_used_bytes", ("kind", "l1")), rule: Some("process_l1"),
     };
     /// Its memory of this kind on the device: a part of what is used.
@@ -119,7 +119,7 @@ figures! {
     /// Part of the last second in which a program of it ran on the device. What the driver counts comes first: how busy it
     /// keeps the busiest engine, from the second sample of a loop on.
     HELD_UTILIZATION("utilization_percent", "Utilization", Percent, field!(activity.utilization_percent)) {
-        aliases: &["util"], column: column("util", "%", 1.0, 6, 80),
+        aliases: &["util"], column: column("util", "%", 1.0, 5, 80),
         metric: Metric::gauge("ttmon_process_utilization_ratio"), rule: Some("process_utilization"),
     };
     /// Whether the utilization is a lower bound: records were lost.

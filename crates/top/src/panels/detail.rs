@@ -1,7 +1,9 @@
 //! One process in detail: what it holds, its buffers, its past, its surroundings.
 
+mod inspection;
+
 use super::processes::duration;
-use crate::keys::{self, KeyPress};
+use crate::keys::{self, Action, KeyPress};
 pub use crate::overlay::Detail;
 use crate::paint::{Buffer, Rect, Tone, clear, frame, put};
 use crate::state::{Overlay, TopState};
@@ -108,6 +110,7 @@ fn describe(state: &TopState, process: &Process, width: usize, lines: &mut Vec<D
     waiting(process, lines);
     activity(state, process, lines);
     operations(state, process, width, lines);
+    inspection::lines(state, process, width, lines);
     memory(state, process, lines);
 }
 
@@ -275,9 +278,12 @@ fn seconds(from: Timestamp, to: Timestamp) -> f64 {
 }
 
 /// A key was pressed. `None` closes the window.
-pub fn press(state: &TopState, mut detail: Detail, key: KeyPress) -> Option<Overlay> {
+pub fn press(state: &mut TopState, mut detail: Detail, key: KeyPress) -> Option<Overlay> {
     if matches!(key.0, KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q')) {
         return None;
+    }
+    if keys::action(key) == Some(Action::Inspect) {
+        inspection::ask(state, detail.pid);
     }
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
     let width = usize::from(state.area.width.saturating_sub(4));

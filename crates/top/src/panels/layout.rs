@@ -150,12 +150,12 @@ mod tests {
             40,
             17,
             expect![[r#"
-            Header 40x1+0+0
-            Devices 40x1+0+1
-            Charts 40x7+0+2
-            Processes 40x7+0+9
-            Status 40x1+0+16
-        "#]],
+                Header 40x1+0+0
+                Devices 40x2+0+1
+                Charts 40x6+0+3
+                Processes 40x7+0+9
+                Status 40x1+0+16
+            "#]],
         );
     }
 

@@ -1,6 +1,7 @@
 //! `ttmon run`: runs a command with the agent in it, and prints a receipt of what it had of the devices.
 
 mod account;
+mod agent;
 mod child;
 mod collect;
 mod compare;
@@ -12,6 +13,7 @@ mod receipt;
 mod time_spent;
 
 use account::{End, RunAccount, Verdict};
+use agent::Agent;
 use collect::{Collected, Collector};
 use energy::{Meter, Tally};
 use model::{Snapshot, State, Timestamp};
@@ -20,12 +22,12 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use watch::args::MachineArgs;
-use watch::exit::{self, Exit, Failure};
+use watch::exit;
 use watch::machine::Machine;
 
 pub const AFTER_HELP: &str = "\
@@ -34,7 +36,7 @@ waited for, the operations with the most device time, buffers that are still all
 highest power and the highest temperature. Children that outlive CMD are not waited for.
 
 The agent, libttmon_agent.so, is preloaded into CMD and all that it starts. It is looked for beside ttmon, in ../lib/ttmon and \
-../lib; TTMON_AGENT_LIB names another one, and TTMON_AGENT=off disables it.
+../lib, or else unpacked from ttmon itself into ~/.cache/ttmon. TTMON_AGENT_LIB names another one, and TTMON_AGENT=off disables it.
 
 Where tt-metal's profiler is not active, the agent reads counters of CMD's own open devices, twice a second, for their \
 utilization. TTMON_AGENT=on leaves that out.
@@ -63,9 +65,9 @@ pub struct RunArgs {
 }
 
 /// Runs the command. The exit code is the command's own, unless something leaked.
-pub fn run(machine: &MachineArgs, args: &RunArgs) -> ExitCode {
+pub fn run(machine: &MachineArgs, args: &RunArgs) -> u8 {
     match follow(machine, args) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => code,
         Err(error) => exit::code(Err(error)),
     }
 }
@@ -76,7 +78,7 @@ const LEAKS: u8 = 3;
 fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     let target = args.json.as_deref().map(json::Target::open).transpose()?;
     let before = args.compare.as_deref().map(compare::open).transpose()?;
-    let agent = if agent_is_off() { None } else { Some(agent()?) };
+    let agent = if agent_is_off() { None } else { Some(Agent::find()?) };
     // From here on nothing but our own end takes down what we set up.
     let signals = child::Signals::take()?;
     let collector = agent.as_ref().map(|_| Collector::start()).transpose()?;
@@ -85,7 +87,7 @@ fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
     if let (Some(agent), Some(collector)) = (&agent, &collector) {
-        command.env("LD_PRELOAD", preload(agent, std::env::var_os("LD_PRELOAD").as_deref()));
+        command.env("LD_PRELOAD", preload(&agent.path, std::env::var_os("LD_PRELOAD").as_deref()));
         command.env("TTMON_BOOK_SOCKET", collector.socket());
         // Whoever sets it has decided already.
         if std::env::var_os("TTMON_AGENT").is_none_or(|setting| setting.is_empty()) {
@@ -177,39 +179,6 @@ fn agent_is_off() -> bool {
     setting.is_some_and(|value| ["off", "0", "no", "false"].iter().any(|off| value.eq_ignore_ascii_case(off)))
 }
 
-const AGENT: &str = "libttmon_agent.so";
-
-/// The agent's library: where it was named, or else near this program.
-fn agent() -> anyhow::Result<PathBuf> {
-    let named = std::env::var_os("TTMON_AGENT_LIB").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let program = std::env::current_exe()?;
-    let folder = program.parent().unwrap_or(Path::new("/"));
-    let found = find_agent(named.as_deref(), folder);
-    found.map_err(|reason| Failure::error(Exit::Usage, reason))
-}
-
-fn find_agent(named: Option<&Path>, folder: &Path) -> Result<PathBuf, String> {
-    let places = match named {
-        Some(named) => vec![std::path::absolute(named).unwrap_or(named.into())],
-        None => ["", "../lib/ttmon", "../lib", "deps"].iter().map(|place| folder.join(place).join(AGENT)).collect(),
-    };
-    let hint = "build it with `cargo build --release -p ttmon-agent`, or let TTMON_AGENT_LIB say where it is";
-    match (places.iter().find(|place| place.is_file()), named) {
-        (Some(found), _) if found.as_os_str().as_encoded_bytes().iter().any(|byte| b" \t\n:".contains(byte)) => {
-            let found = found.display();
-            Err(format!(
-                "the agent {found} cannot be preloaded, for the blank or colon in its path: put it elsewhere, and let TTMON_AGENT_LIB say where"
-            ))
-        }
-        (Some(found), _) => Ok(found.clone()),
-        (None, Some(named)) => Err(format!("TTMON_AGENT_LIB={} is not a file: {hint}", named.display())),
-        (None, None) => {
-            let folder = folder.display();
-            Err(format!("the agent {AGENT} was not found in {folder}, nor in its ../lib/ttmon, ../lib or deps: {hint}"))
-        }
-    }
-}
-
 /// The agent before all others that are to be preloaded.
 fn preload(agent: &Path, others: Option<&OsStr>) -> OsString {
     let mut all = agent.as_os_str().to_owned();
@@ -266,27 +235,6 @@ fn sample(mut machine: Machine, every: Duration, longest: Duration, stopped: &Re
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_agent_is_found_near_the_program() {
-        let top = tempfile::tempdir().unwrap();
-        let bin = top.path().join("bin");
-        let library = top.path().join("lib/ttmon").join(AGENT);
-        std::fs::create_dir_all(&bin).unwrap();
-        std::fs::create_dir_all(library.parent().unwrap()).unwrap();
-        let reason = find_agent(None, &bin).unwrap_err();
-        assert!(reason.contains(bin.to_str().unwrap()) && reason.contains("cargo build --release -p ttmon-agent"));
-        std::fs::write(&library, "").unwrap();
-        assert_eq!(find_agent(None, &bin).unwrap(), bin.join("../lib/ttmon").join(AGENT));
-        std::fs::write(bin.join(AGENT), "").unwrap();
-        assert_eq!(find_agent(None, &bin).unwrap(), bin.join(AGENT));
-        assert_eq!(find_agent(Some(&library), &bin).unwrap(), library);
-        let reason = find_agent(Some(Path::new("/nowhere/x.so")), &bin).unwrap_err();
-        assert!(reason.starts_with("TTMON_AGENT_LIB=/nowhere/x.so is not a file: "), "{reason}");
-        let odd = top.path().join("a b.so");
-        std::fs::write(&odd, "").unwrap();
-        assert!(find_agent(Some(&odd), &bin).unwrap_err().contains("the blank or colon in its path"));
-    }
 
     #[test]
     fn the_agent_comes_before_what_is_preloaded_already() {

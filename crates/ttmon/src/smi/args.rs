@@ -84,11 +84,30 @@ pub enum StreamCommand {
     /// Print a line per device, every second
     Dmon(StreamArgs),
     /// Print a line per process, every second
-    Pmon(StreamArgs),
+    Pmon(ProcessStreamArgs),
     /// Show which chips are joined, as a matrix
     Topo(TopoArgs),
     /// List the Ethernet links of each chip
     Nvlink(LinkArgs),
+}
+
+impl StreamCommand {
+    /// Those of a command that prints again and again.
+    pub fn args(&self) -> Option<&StreamArgs> {
+        match self {
+            StreamCommand::Dmon(args) | StreamCommand::Pmon(ProcessStreamArgs { stream: args, .. }) => Some(args),
+            StreamCommand::Topo(_) | StreamCommand::Nvlink(_) => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ProcessStreamArgs {
+    #[command(flatten)]
+    pub stream: StreamArgs,
+    /// Also the parts of used memory: L1_SMALL, traces and circular buffers
+    #[arg(long)]
+    pub parts: bool,
 }
 
 #[derive(Debug, Clone, clap::Args)]

@@ -147,7 +147,7 @@ fn a_galaxy_has_a_line_for_each_of_its_32_chips() {
 fn a_simulated_machine_says_so_wherever_a_person_looks() {
     let mut machine = example::machine();
     machine.host.simulated = true;
-    let mut stream = streams::Stream::new(false, &args::StreamArgs::default());
+    let mut stream = streams::Stream::of_devices(&args::StreamArgs::default());
     for text in [
         table::text(&machine, &style(80), TIME),
         list::text(&machine),
@@ -230,12 +230,18 @@ fn json_lines_hold_one_snapshot_each_and_can_be_read_back() {
 fn dmon_and_pmon_stream_lines() {
     let args = args::StreamArgs { options: "DT".into(), ..args::StreamArgs::default() };
     let mut text = String::new();
-    let mut devices = streams::Stream::new(false, &args);
-    let mut processes = streams::Stream::new(true, &args::StreamArgs::default());
+    let mut devices = streams::Stream::of_devices(&args);
+    let processes = |parts| args::ProcessStreamArgs { parts, ..args::ProcessStreamArgs::default() };
     for second in 5..7 {
         text += &devices.text(&example::machine(), &format!("20260102 03:04:0{second}"));
     }
-    text += &processes.text(&example::machine(), "20260102 03:04:05");
+    for parts in [false, true] {
+        text += &streams::Stream::of_processes(&processes(parts)).text(&example::machine(), "20260102 03:04:05");
+    }
+    // Without date and parts, nothing is wider than a terminal, unless a name is.
+    let without_names = text.replace("a-rather-long-login", "someone");
+    let narrow = without_names.lines().skip_while(|line| !line.contains("command")).take(7);
+    assert!(narrow.clone().count() == 7 && narrow.clone().all(|line| show::text::width(line) <= 80), "{text}");
     expect_file!["golden/streams.txt"].assert_eq(&text);
 }
 
@@ -243,7 +249,11 @@ fn dmon_and_pmon_stream_lines() {
 fn columns_are_chosen_by_nvidia_s_letters() {
     let heading = |by_process: bool, groups: &str| {
         let args = args::StreamArgs { select: Some(groups.into()), ..args::StreamArgs::default() };
-        let text = streams::Stream::new(by_process, &args).text(&example::machine(), "20260102 03:04:05");
+        let mut stream = match by_process {
+            true => streams::Stream::of_processes(&args::ProcessStreamArgs { stream: args, parts: true }),
+            false => streams::Stream::of_devices(&args),
+        };
+        let text = stream.text(&example::machine(), "20260102 03:04:05");
         text.lines().next().unwrap().split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(heading(false, "p"), "dev pwr temp fan state");
@@ -286,7 +296,7 @@ fn a_stream_has_no_old_values() {
     let mut machine = example::machine();
     machine.devices[0].state = State::Silent;
     machine.devices[0].sample_age_seconds = Some(2.0);
-    let text = streams::Stream::new(false, &args).text(&machine, "20260102 03:04:05");
+    let text = streams::Stream::of_devices(&args).text(&machine, "20260102 03:04:05");
     let words: Vec<&str> = text.lines().nth(2).unwrap().split_whitespace().collect();
     assert_eq!(words, ["0", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "silent"]);
 }
@@ -294,7 +304,7 @@ fn a_stream_has_no_old_values() {
 #[test]
 fn a_stream_repeats_its_header_after_a_screenful() {
     let args = args::StreamArgs::default();
-    let mut stream = streams::Stream::new(false, &args);
+    let mut stream = streams::Stream::of_devices(&args);
     let text: String = (0..13).map(|_| stream.text(&example::machine(), "20260102 03:04:05")).collect();
     assert_eq!(text.matches("#  dev").count(), 3, "{text}");
 }

@@ -119,14 +119,11 @@ fn verified_sample(machine: &mut Machine) -> Snapshot {
 }
 
 fn stream_file(args: &SmiArgs) -> Option<PathBuf> {
-    match &args.stream {
-        Some(StreamCommand::Dmon(stream) | StreamCommand::Pmon(stream)) => stream.file.clone(),
-        _ => None,
-    }
+    args.stream.as_ref()?.args()?.file.clone()
 }
 
 fn repetition(args: &SmiArgs) -> (Option<Duration>, Option<u64>) {
-    if let Some(StreamCommand::Dmon(stream) | StreamCommand::Pmon(stream)) = &args.stream {
+    if let Some(stream) = args.stream.as_ref().and_then(StreamCommand::args) {
         return (Some(Duration::from_secs_f64(stream.delay)), stream.count.or(args.count));
     }
     let seconds = args.watch.or(args.loop_seconds).map(Duration::from_secs_f64);
@@ -172,8 +169,8 @@ impl SmiView {
         let looping = other || args.count.is_some();
         Ok(match args {
             SmiArgs { stream: Some(stream), .. } => match stream {
-                StreamCommand::Dmon(args) => SmiView::Stream(streams::Stream::new(false, args)),
-                StreamCommand::Pmon(args) => SmiView::Stream(streams::Stream::new(true, args)),
+                StreamCommand::Dmon(args) => SmiView::Stream(streams::Stream::of_devices(args)),
+                StreamCommand::Pmon(args) => SmiView::Stream(streams::Stream::of_processes(args)),
                 StreamCommand::Nvlink(_) => SmiView::Links,
                 StreamCommand::Topo(_) => SmiView::Matrix,
             },

@@ -1,6 +1,6 @@
 //! `dmon` and `pmon`: a line per device or process, again and again, for eyes and for awk.
 
-use super::args::StreamArgs;
+use super::args::{ProcessStreamArgs, StreamArgs};
 use super::csv_fields::scaled;
 use super::process_row::ProcessRow;
 use model::figure::device::DEVICE_FIGURES;
@@ -37,13 +37,17 @@ enum StreamField {
 }
 
 impl Stream {
-    pub fn new(by_process: bool, args: &StreamArgs) -> Stream {
-        let mut columns: Vec<StreamColumn> = match by_process {
-            true => {
-                columns(PROCESS_FIGURES, StreamField::Process).chain(columns(HELD_FIGURES, StreamField::Held)).collect()
-            }
-            false => columns(DEVICE_FIGURES, StreamField::Device).collect(),
-        };
+    pub fn of_devices(args: &StreamArgs) -> Stream {
+        Stream::new(columns(DEVICE_FIGURES, StreamField::Device).collect(), false, args)
+    }
+
+    pub fn of_processes(args: &ProcessStreamArgs) -> Stream {
+        let of_process = columns(PROCESS_FIGURES, StreamField::Process);
+        let all = of_process.chain(columns(HELD_FIGURES, StreamField::Held));
+        Stream::new(all.filter(|column| args.parts || !column.is_part()).collect(), true, &args.stream)
+    }
+
+    fn new(mut columns: Vec<StreamColumn>, by_process: bool, args: &StreamArgs) -> Stream {
         columns.sort_by_key(|column| column.column.position);
         if let Some(groups) = &args.select {
             columns.retain(|column| column.group().is_none_or(|group| groups.contains(group)));
@@ -139,6 +143,11 @@ impl StreamColumn {
             "rxpci" | "txpci" => Some('t'),
             _ => None,
         }
+    }
+
+    /// Whether it is a part of what another column has.
+    fn is_part(&self) -> bool {
+        matches!(self.field, StreamField::Held(field) if field.figure.dimension == Some(Dimension::MemoryKind))
     }
 
     fn cell(&self, device: Option<&Device>, process: Option<&Process>, held: Option<&Held>) -> String {

@@ -1,10 +1,12 @@
 use super::*;
+use crate::overlay::{Inspection, InspectorAnswer};
 use crate::paint;
 use crate::settings::TopSettings;
+use crate::state::{Effect, Replay};
 use crossterm::event::{Event, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use expect_test::{expect, expect_file};
 use jiff::tz::TimeZone;
-use model::Usage;
+use model::{Operation, OperationList, OperationSource, Usage};
 use show::example;
 use show::memory::view;
 use sources::About;
@@ -106,13 +108,13 @@ fn what_is_not_known_is_said_to_be_unknown() {
         │   dev    util    programs       rate       busy                              │
         │   0         –  The process runs without the agent: start it with ttmon run.  │
         │                                                                              │
+        │ Operations                                                                   │
+        │   unknown: without ttmon's agent. i: ask tt-metal's Inspector, which delays  │
+        │   launches for some milliseconds                                             │
+        │                                                                              │
         │ Device memory used                                                           │
         │   dev         DRAM         L1  from                                          │
         │   0              –          –  –                                             │
-        │                                                                              │
-        │ Parts of it: DRAM = buffers + TRACE, L1 = buffers + L1_SMALL + CB; KERNEL is │
-        │   dev    DRAM buf.    L1 buf.   L1_SMALL      TRACE         CB     KERNEL    │
-        │   0              –          –          –          –          –          –    │
         └──────────────────────────────────────────────────────────────────────────────┘
 
     "#]]
@@ -228,4 +230,78 @@ fn no_size_is_too_small() {
         let detail = pressed(&mut state, &of(4711), &[KeyCode::End, KeyCode::Up]).unwrap();
         drawn(&state, &detail);
     }
+}
+
+fn inspected(answer: InspectorAnswer) -> Option<Inspection> {
+    Some(Inspection { pid: 5120, asked_at: example::machine().taken_at, answer })
+}
+
+fn launched(name: &str, launches: u64) -> Operation {
+    Operation { name: name.into(), launches, ..Operation::default() }
+}
+
+#[test]
+fn a_key_asks_for_operations_and_nothing_else_does() {
+    let mut state = state_of(vec![Moment::of(example::machine())], (80, 30));
+    let asked = pressed(&mut state, &of(5120), &[KeyCode::Down, KeyCode::Up, KeyCode::Home]).unwrap();
+    drawn(&state, &asked);
+    assert_eq!(state.effects, []);
+    pressed(&mut state, &of(5120), &[KeyCode::Char('i')]).unwrap();
+    let started_at = state.snapshot().processes.iter().find(|process| process.pid == 5120).unwrap().started_at;
+    assert_eq!(std::mem::take(&mut state.effects), [Effect::Inspect { pid: 5120, started_at }]);
+    // Once for each sample, however often it is pressed.
+    for answer in [InspectorAnswer::Pending, InspectorAnswer::Refused("no".into())] {
+        state.inspection = inspected(answer);
+        pressed(&mut state, &of(5120), &[KeyCode::Char('i'); 9]).unwrap();
+        assert_eq!(state.effects, []);
+    }
+    let mut later = example::machine();
+    later.taken_at.0 += 1000;
+    state.take(Moment::of(later));
+    pressed(&mut state, &of(5120), &[KeyCode::Char('i')]).unwrap();
+    assert_eq!(state.effects.len(), 1);
+}
+
+#[test]
+fn who_cannot_be_asked_or_need_not_be_is_not_asked() {
+    let mut state = state_of(vec![Moment::of(example::machine())], (80, 30));
+    let notice = |state: &mut TopState, pid| {
+        state.notice = None;
+        pressed(state, &of(pid), &[KeyCode::Char('i')]).unwrap();
+        assert_eq!(state.effects, []);
+        state.notice.clone().unwrap_or_default()
+    };
+    assert!(notice(&mut state, 4711).starts_with("ttmon's agent records the operations"));
+    assert_eq!(notice(&mut state, 99), "", "it has ended");
+    state.replay = Some(Replay { file: "a".into(), at: 0, len: 1, speed: 1.0 });
+    assert_eq!(notice(&mut state, 5120), "unknown: a recording cannot be asked");
+    assert!(drawn(&state, &of(5120)).contains("│   unknown: a recording cannot be asked "));
+    state.replay = None;
+    let fleet = watch::fleet::Fleet::default();
+    state.watch(fleet, true);
+    assert_eq!(notice(&mut state, 5120), "unknown: it is on another machine. Run `ttmon ops 5120` there");
+}
+
+#[test]
+fn operations_of_the_inspector_or_why_there_are_none_are_shown() {
+    let mut state = state_of(vec![Moment::of(example::machine())], (80, 20));
+    let operations = vec![launched("MatmulDeviceOperation", 8000), launched("Soft\x1b[2Jmax", 192)];
+    let list = OperationList {
+        pid: 5120,
+        source: OperationSource::Inspector,
+        chips: Some(vec![0]),
+        launches: 8192,
+        complete: false,
+        operations,
+    };
+    let why = "process 5120 has no Inspector port: port 50051 belongs to python3 (pid 7); give each process a port of its own";
+    let mut text = String::new();
+    for answer in [InspectorAnswer::Pending, InspectorAnswer::Refused(why.into()), InspectorAnswer::Known(list)] {
+        state.inspection = inspected(answer);
+        let end = Detail { scroll: 7, ..of(5120) };
+        text += &drawn(&state, &end);
+    }
+    expect_file!["../../golden/detail-inspector.txt"].assert_eq(&text);
+    // The answer of one process is not shown for another.
+    assert!(!drawn(&state, &of(4711)).contains("asked at"));
 }

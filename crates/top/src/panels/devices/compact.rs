@@ -43,7 +43,7 @@ pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &m
         let (power, tone) = figures::measured(device, &device::POWER, state, false);
         next(buf, POWER, &power, Align::Right, tone);
         // How busy it is says more than its clock.
-        let (busy, tone) = match state.devices().iter().any(|device| UTILIZATION.value(device).is_some()) {
+        let (busy, tone) = match knows_utilization(state) {
             true => figures::utilization(device, theme),
             false => figures::clock(device, theme, ""),
         };
@@ -52,14 +52,9 @@ pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &m
         // What is wrong is worth more than old figures.
         next(buf, TEMPERATURE + POWER + CLOCK + 2, &brief_state(device), Align::Left, figures::state_tone(device))
     };
-    let room = end.saturating_sub(x).saturating_sub(1);
-    // With some room more, L1 has its name and its figure too.
-    let with_l1 = room >= 5 * USED;
-    let bars = room.saturating_sub(if with_l1 { 2 * (USED + 2) + L1 } else { USED + 2 });
-    let dram_bar = (bars + 1) * 2 / 3;
-    for (name, used, columns, with_figure) in
-        [("", &DRAM_USED, dram_bar, true), ("L1 ", &L1_USED, bars - dram_bar, with_l1)]
-    {
+    let bars = MemoryBars::of(end.saturating_sub(x).saturating_sub(1));
+    let with_l1 = bars.with_l1;
+    for (name, used, columns, with_figure) in [("", &DRAM_USED, bars.dram, true), ("L1 ", &L1_USED, bars.l1, with_l1)] {
         if with_l1 {
             x = put(buf, x, y, end, name, theme.style(Tone::Faint));
         }
@@ -71,6 +66,53 @@ pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &m
             x += USED + 1;
         }
     }
+}
+
+/// What the figures of each line are. A column is as wide as below.
+pub fn draw_head(state: &TopState, names: usize, area: Rect, buf: &mut Buffer) {
+    let (theme, y, end) = (&state.theme, area.y, area.right());
+    let style = theme.style(Tone::Faint);
+    let busy = if knows_utilization(state) { "util" } else { "MHz" };
+    let mut x = area.x;
+    for (columns, text, align) in [
+        (names.max(2) as u16 + 1, "dev", Align::Right),
+        (1, "", Align::Left),
+        (TEMPERATURE, "temp", Align::Right),
+        (POWER, "pwr", Align::Right),
+        (CLOCK, busy, Align::Right),
+    ] {
+        let columns = columns.min(end.saturating_sub(x));
+        cell(buf, (x, y), columns, text, align, style, theme);
+        x += columns + 1;
+    }
+    let bars = MemoryBars::of(end.saturating_sub(x).saturating_sub(1));
+    put(buf, x, y, end, "DRAM", style);
+    // With its figure, L1 has its name in each line.
+    if !bars.with_l1 && bars.l1 >= 2 {
+        put(buf, x + bars.dram + 1 + USED + 1, y, end, "L1", style);
+    }
+}
+
+/// Columns of the bars of memory, in the room that is left.
+struct MemoryBars {
+    dram: u16,
+    l1: u16,
+    /// With some room more, L1 has its name and its figure too.
+    with_l1: bool,
+}
+
+impl MemoryBars {
+    fn of(room: u16) -> MemoryBars {
+        let with_l1 = room >= 5 * USED;
+        let bars = room.saturating_sub(if with_l1 { 2 * (USED + 2) + L1 } else { USED + 2 });
+        let dram = (bars + 1) * 2 / 3;
+        MemoryBars { dram, l1: bars - dram, with_l1 }
+    }
+}
+
+/// Whether any device says how busy it is.
+fn knows_utilization(state: &TopState) -> bool {
+    state.devices().iter().any(|device| UTILIZATION.value(device).is_some())
 }
 
 /// `silent 4.2s`, in fifteen columns.

@@ -41,13 +41,15 @@ struct DeviceGrid {
     /// Rows of places that can be seen, and the first of them.
     rows: u16,
     first: u16,
+    /// Whether a line above them says what their figures are.
+    has_head: bool,
 }
 
 /// The rows that the devices take of a screen: a third of it at most, so that charts and processes have room.
 pub fn height(state: &TopState, area: Rect) -> u16 {
     let rest = area.height.saturating_sub(2 + LEAST_PROCESSES);
     let most = (area.height / 3).min(rest).max(1);
-    grid(state, area.width, most).map_or(1, |grid| grid.rows * grid.place.1)
+    grid(state, area.width, most).map_or(1, |grid| grid.height())
 }
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
@@ -57,6 +59,9 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
         return;
     };
     let widths = NameWidths::of(state);
+    if grid.has_head {
+        (0..grid.columns).for_each(|column| compact::draw_head(state, widths.names, grid.head(area, column), buf));
+    }
     let first = usize::from(grid.first * grid.columns);
     let seen = usize::from(grid.rows * grid.columns);
     for (at, device) in state.devices().iter().enumerate().skip(first).take(seen) {
@@ -125,8 +130,10 @@ fn grid(state: &TopState, width: u16, most: u16) -> Option<DeviceGrid> {
         (DeviceForm::Compact, columns(DeviceForm::Compact)),
     ];
     let grids = forms.into_iter().filter(|(_, columns)| *columns > 0);
-    let mut grids = grids.map(|(form, columns)| DeviceGrid::new(form, columns, width, count));
-    let fitting = grids.find(|grid| grid.rows.saturating_mul(grid.place.1) <= most);
+    let grids = grids.map(|(form, columns)| DeviceGrid::new(form, columns, width, count));
+    // Rather a line without a heading than no line.
+    let mut grids = grids.flat_map(|grid| [grid, DeviceGrid { has_head: false, ..grid }]);
+    let fitting = grids.find(|grid| grid.height() <= most);
     let mut grid =
         fitting.unwrap_or_else(|| DeviceGrid::new(DeviceForm::Heat, columns(DeviceForm::Heat), width, count));
     if grid.rows > most {
@@ -170,7 +177,18 @@ impl DeviceGrid {
         }
         let (_, widest, rows) = form.size();
         let place = ((width / columns).min(widest), rows);
-        DeviceGrid { form, columns, place, rows: count.div_ceil(columns), first: 0 }
+        let has_head = form == DeviceForm::Compact;
+        DeviceGrid { form, columns, place, rows: count.div_ceil(columns), first: 0, has_head }
+    }
+
+    /// All rows of the screen that it takes.
+    fn height(&self) -> u16 {
+        self.rows.saturating_mul(self.place.1).saturating_add(self.has_head.into())
+    }
+
+    /// Where the heading of a column is.
+    fn head(&self, area: Rect, column: u16) -> Rect {
+        Rect { x: area.x + column * self.place.0, y: area.y, width: self.place.0, height: 1 }
     }
 
     /// Where a device is; nowhere when it cannot be seen.
@@ -178,7 +196,9 @@ impl DeviceGrid {
         let (row, column) = ((at / usize::from(self.columns)) as u16, (at % usize::from(self.columns)) as u16);
         let (width, height) = self.place;
         match row.checked_sub(self.first).filter(|row| *row < self.rows) {
-            Some(row) => Rect { x: area.x + column * width, y: area.y + row * height, width, height },
+            Some(row) => {
+                Rect { x: area.x + column * width, y: area.y + u16::from(self.has_head) + row * height, width, height }
+            }
             None => Rect::default(),
         }
     }

@@ -1,11 +1,12 @@
-//! Operations as a table for people.
+//! Operations of a process as a table for people: `ttmon ops`, and the detail of a process in `top`.
 
-use super::tensors;
+mod tensors;
+
+use crate::activity;
+use crate::grid::{Cell, Column, lines};
+use crate::style::{Style, Tone};
+use crate::text::count;
 use model::{Operation, OperationList, OperationSource};
-use show::activity;
-use show::grid::{Cell, Column, lines};
-use show::style::{Style, Tone};
-use show::text::count;
 
 /// The table, with a line above it that says of what, and lines below it that say what is not known.
 pub fn text(list: &OperationList, style: &Style) -> String {

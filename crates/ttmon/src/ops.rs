@@ -1,13 +1,11 @@
 //! `ttmon ops PID`: which operations a process has launched.
 
-mod table;
-mod tensors;
-
 use crate::json::json;
 use crate::screen::{Color, Output, OutputScreen};
 use clap::ValueEnum;
 use model::{OperationList, OperationOrder, SCHEMA};
 use serde::Serialize;
+use show::operations::text as operations_text;
 use show::terminal::on_terminal;
 use watch::args::MachineArgs;
 use watch::exit::{Exit, Failure};
@@ -65,7 +63,7 @@ pub fn run(machine: &MachineArgs, args: &OpsArgs) -> anyhow::Result<Exit> {
         choose: "PID",
         q_ends: false,
     });
-    let text = if args.json { list_json(&list, !on_terminal()) } else { table::text(&list, &screen.style()) };
+    let text = if args.json { list_json(&list, !on_terminal()) } else { operations_text(&list, &screen.style()) };
     screen.show(&text)?;
     screen.close()?;
     Ok(Exit::Success)
