@@ -99,6 +99,11 @@ impl Sampler {
         self.options.relaxed = relaxed;
     }
 
+    /// How long the next samples may take at the most.
+    pub fn set_deadline(&mut self, deadline: Duration) {
+        self.options.deadline = deadline;
+    }
+
     /// One sample will be taken, of which only these figures of devices are shown: others are not read, and no file is kept open.
     pub fn set_once(&mut self, wanted: FigureFilter) {
         self.wanted = Some(wanted);

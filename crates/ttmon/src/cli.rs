@@ -1,7 +1,7 @@
 //! The command line: which command it is, and that it is run.
 
 use crate::habits::{self, Habit};
-use crate::{alerts, command_words, config, manual, mem, metrics, mistakes, ops, record, run, sim, smi};
+use crate::{alerts, command_words, config, health, manual, mem, metrics, mistakes, ops, record, run, sim, smi};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -12,7 +12,8 @@ use watch::exit::{self, Exit, Failure};
 fn after_help() -> String {
     format!(
         "{}\n\n\
-         ttmon does not open /dev/tenstorrent, does not send messages to a device, and writes only to files that you name.\n\n\
+         ttmon does not open /dev/tenstorrent, does not send messages to a device, and writes only to files that you name. \
+         `ttmon run` keeps its agent in ~/.cache/ttmon.\n\n\
          {}\n\n\
          Without a Tenstorrent device, try:  ttmon --sim",
         Exit::sentence(),
@@ -62,6 +63,7 @@ impl Cli {
             Command::Metrics(args) => metrics::run(machine, &args),
             Command::Record(args) => record::run(machine, &args),
             Command::Alerts(args) => alerts::run(machine, &args),
+            Command::Health(args) => health::run(machine, &args),
             Command::Config(args) => config::run(&args),
             Command::Sim(args) => sim::run(&args),
             Command::Completions(args) => manual::completions::run(machine, Cli::command(), &args),
@@ -72,7 +74,7 @@ impl Cli {
 
     /// Finds options that do not go together.
     fn check(&self) -> anyhow::Result<()> {
-        let MachineArgs { ssh, host, push, prometheus, token_file, ca, .. } = &self.machine;
+        let MachineArgs { ssh, host, push, prometheus, token_file, ca, client_cert, .. } = &self.machine;
         let is_remote = self.machine.is_remote();
         let shows = matches!(self.command, Command::Smi(_) | Command::Top(_) | Command::Mem(_));
         let is_asked = !host.is_empty() || prometheus.is_some();
@@ -88,8 +90,8 @@ impl Cli {
             Command::Mem(_) if prometheus.is_some() => "--prometheus goes with smi and top: Prometheus has no buffers",
             _ if !shows && is_remote => &on_one_machine,
             _ if *push && ssh.is_empty() => "--push goes with --ssh: it copies ttmon to the other machine",
-            _ if shows && !is_asked && (token_file.is_some() || ca.is_some()) => {
-                "--token-file and --ca go with --host and --prometheus: they are for remote services"
+            _ if shows && !is_asked && (token_file.is_some() || ca.is_some() || client_cert.is_some()) => {
+                "--token-file, --ca and --client-cert go with --host and --prometheus: they are for remote services"
             }
             Command::Top(top) if is_remote && top.replay.is_some() => {
                 "--replay shows a file: leave out the other machines"
@@ -185,6 +187,9 @@ pub enum Command {
     /// Check, list or test alert rules, or export them to Prometheus
     #[command(after_help = alerts::after_help())]
     Alerts(alerts::AlertsArgs),
+    /// Say in one line whether this machine is healthy, for a Slurm prolog, a probe or CI
+    #[command(after_help = health::AFTER_HELP)]
+    Health(health::HealthArgs),
     /// Print the settings of `ttmon top`, check the configuration, or print its path
     Config(config::ConfigArgs),
     /// Run a simulated machine in a folder, for other programs to read with --root

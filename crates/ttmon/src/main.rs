@@ -10,6 +10,7 @@ mod cli;
 mod command_words;
 mod config;
 mod habits;
+mod health;
 mod json;
 mod left_behind;
 mod manual;

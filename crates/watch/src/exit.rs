@@ -5,6 +5,8 @@ use std::io;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Success = 0,
+    /// What has no code of its own; a machine that is not healthy.
+    Failure = 1,
     /// A word on the command line was wrong.
     Usage = 2,
     /// Something may not be read or written.
@@ -19,8 +21,9 @@ pub enum Exit {
 
 impl Exit {
     /// All of them with their meaning: help, man pages and docs/reference.md have them from here.
-    pub const ALL: [(Exit, &'static str); 7] = [
+    pub const ALL: [(Exit, &'static str); 8] = [
         (Exit::Success, "success"),
+        (Exit::Failure, "not healthy, or another error"),
         (Exit::Usage, "invalid arguments"),
         (Exit::Permission, "permission denied"),
         (Exit::NoDevice, "no such device, or no device"),
@@ -45,6 +48,10 @@ pub struct Failure {
 }
 
 impl Failure {
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+
     /// An error for `main` to print: what was wrong, where, and what to do.
     pub fn error(exit: Exit, message: impl Into<String>) -> anyhow::Error {
         Failure { exit, message: message.into() }.into()
@@ -56,9 +63,6 @@ impl Failure {
         Failure::error(if is_denied { Exit::Permission } else { Exit::Usage }, message)
     }
 }
-
-/// What has no code of its own.
-const FAILURE: u8 = 1;
 
 /// Prints an error and picks the exit code. A reader that has seen enough is no error.
 pub fn code(result: anyhow::Result<Exit>) -> u8 {
@@ -74,6 +78,6 @@ pub fn code(result: anyhow::Result<Exit>) -> u8 {
     match (error.downcast_ref::<Failure>(), io) {
         (Some(failure), _) => failure.exit as u8,
         (_, Some(io::ErrorKind::PermissionDenied)) => Exit::Permission as u8,
-        _ => FAILURE,
+        _ => Exit::Failure as u8,
     }
 }

@@ -9,11 +9,14 @@ use crate::memory::{self, MemoryReply};
 use crate::rules::{RuleWatch, RulesReply};
 use alerts::settings::AlertSettings;
 use anyhow::Context;
-use model::{Fault, Snapshot};
+use model::{Device, Fault, Snapshot, State};
 use show::memory::view::{Buffer, View};
 pub use sources::{FigureFilter, a_read_is_stuck};
 use sources::{Options, Root, Sampler};
 use std::time::Duration;
+
+/// From one reading of a heartbeat to the next. It counts up ten times a second.
+pub const SECOND_READING: Duration = Duration::from_millis(250);
 
 pub enum Machine {
     Local(Box<LocalMachine>),
@@ -156,6 +159,37 @@ impl Machine {
             Machine::Local(local) => local.sample(),
             Machine::Remote(remote) => remote.sample(),
         }
+    }
+
+    /// A second sample proves that heartbeats count up. One that does not is read until it counts as stopped.
+    pub fn verified_sample(&mut self) -> Snapshot {
+        let snapshot = self.sample();
+        let snapshot = self.sample_again(snapshot, SECOND_READING);
+        self.sample_again(snapshot, Duration::from_millis(2850))
+    }
+
+    /// The same within a deadline, and the pause between two readings.
+    pub fn quickly_verified_sample(&mut self, deadline: Duration) -> Snapshot {
+        if let Machine::Local(local) = self {
+            // What does not answer the first time is not waited for the second time.
+            local.sampler.set_deadline(deadline / 2);
+        }
+        let snapshot = self.sample();
+        if snapshot.devices.iter().any(|device| device.state == State::Silent) {
+            std::thread::sleep(SECOND_READING);
+            return self.sample();
+        }
+        self.sample_again(snapshot, SECOND_READING)
+    }
+
+    /// Another sample after a while, unless every heartbeat is known to count up, or to have stopped.
+    fn sample_again(&mut self, snapshot: Snapshot, wait: Duration) -> Snapshot {
+        let is_open = |device: &Device| device.heartbeat_verified == Some(false) && device.state != State::Hung;
+        if !snapshot.devices.iter().any(is_open) {
+            return snapshot;
+        }
+        std::thread::sleep(wait);
+        self.sample()
     }
 
     /// Cleans up at the end of the program. Only a simulated machine needs that; the kernel does the rest faster.

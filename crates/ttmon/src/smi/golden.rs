@@ -294,7 +294,7 @@ fn fields_that_do_not_apply_are_not_available_and_every_chip_has_an_index() {
 fn a_stream_has_no_old_values() {
     let args = args::StreamArgs::default();
     let mut machine = example::machine();
-    machine.devices[0].state = State::Silent;
+    machine.devices[0].state = model::State::Silent;
     machine.devices[0].sample_age_seconds = Some(2.0);
     let text = streams::Stream::of_devices(&args).text(&machine, "20260102 03:04:05");
     let words: Vec<&str> = text.lines().nth(2).unwrap().split_whitespace().collect();

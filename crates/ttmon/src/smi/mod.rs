@@ -25,7 +25,7 @@ use alerts::settings::AlertSettings;
 pub use args::SmiArgs;
 use args::{CsvOption, StreamCommand};
 use model::figure::Figure;
-use model::{Device, Snapshot, State, chip_numbers};
+use model::{Device, Snapshot, chip_numbers};
 use show::style::Style;
 use show::terminal::on_terminal;
 use std::ffi::OsString;
@@ -74,7 +74,7 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     if every.is_none() && !args.verify {
         machine.set_once(view.wanted(&rules, screen.style(), !args.id.is_empty()));
     }
-    let sample = if args.verify { verified_sample } else { Machine::sample };
+    let sample = if args.verify { Machine::verified_sample } else { Machine::sample };
     let result = screen.repeat(&mut machine, &rounds, sample, |screen, machine, snapshot, round| {
         if let SmiView::Csv(query) = &mut view
             && !args.id.is_empty()
@@ -103,19 +103,6 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
         println!(" Saved tt-smi log to: {} ", file.display());
     }
     result
-}
-
-/// A second sample proves that heartbeats count up. One that does not is read until it counts as stopped.
-fn verified_sample(machine: &mut Machine) -> Snapshot {
-    let mut snapshot = machine.sample();
-    for wait in [250, 2850] {
-        let is_open = |device: &Device| device.heartbeat_verified == Some(false) && device.state != State::Hung;
-        if snapshot.devices.iter().any(is_open) {
-            std::thread::sleep(Duration::from_millis(wait));
-            snapshot = machine.sample();
-        }
-    }
-    snapshot
 }
 
 fn stream_file(args: &SmiArgs) -> Option<PathBuf> {
