@@ -231,7 +231,8 @@ fn devices(table: &Table) -> Read<Vec<Selector>> {
     match table.get("device") {
         None => Ok(Vec::new()),
         Some(item) => {
-            let one = item.as_str().map(|one| vec![Some(one)]);
+            // As -i takes them: several may be separated by commas.
+            let one: Option<Vec<_>> = item.as_str().map(|one| one.split(',').map(|one| Some(one.trim())).collect());
             let all = one.or_else(|| Some(item.as_array()?.iter().map(|one| one.as_str()).collect()));
             let selector = |one: Option<&str>| one.map(|one| Selector(one.to_owned())).ok_or_else(needed);
             all.ok_or_else(needed)?.into_iter().map(selector).collect()

@@ -84,7 +84,7 @@ pub use process::{BankFigures, Exact, Held, KindFigures, Process, Runtime, Sourc
 pub use process_memory::{ChipMemory, LiveBuffer, ProcessMemory};
 pub use process_owner::{ProcessOwner, container_id};
 pub use rates::{Counters, Traffic, Transferred, cpu_percent, traffic};
-pub use selector::Selector;
+pub use selector::{Selector, chip_numbers};
 pub use snapshot::{Fault, Host, SCHEMA, Snapshot};
 pub use time::Timestamp;
 pub use topology::{EthernetLink, PlacedChip, Topology, TopologyError, TopologySource};

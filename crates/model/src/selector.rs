@@ -1,6 +1,6 @@
 //! How people name a device on a command line.
 
-use crate::Device;
+use crate::{Device, DeviceId};
 
 /// What a person types to mean a device: `0`, `2R`, `0000:01:00.0`, `01:00.0`, a serial, an ASIC id or a `TT-…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,20 @@ impl Selector {
     }
 }
 
+/// A number for each chip, as scripts count: N of `/dev/tenstorrent/N`; chips without PCIe come after all others, in their order.
+pub fn chip_numbers(devices: &[Device]) -> Vec<(DeviceId, u32)> {
+    let mut next = devices.iter().filter_map(|device| device.id.index()).max().map_or(0, |last| last + 1);
+    let number = |device: &Device| match device.id {
+        DeviceId::Local(n) => Some((device.id.clone(), n)),
+        DeviceId::Remote(_) => {
+            next += 1;
+            Some((device.id.clone(), next - 1))
+        }
+        DeviceId::NoDriver(_) => None,
+    };
+    devices.iter().filter_map(number).collect()
+}
+
 /// The domain may be left out, or written with eight digits as nvidia-smi does.
 fn address_is(address: &str, text: &str) -> bool {
     let text = text.strip_prefix("0000").filter(|rest| rest.len() == 12).unwrap_or(text);
@@ -34,7 +48,7 @@ fn address_is(address: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DeviceId, PciAddress};
+    use crate::PciAddress;
 
     fn n300() -> (Device, Device) {
         let mut left = Device::new(DeviceId::Local(2));
@@ -46,6 +60,14 @@ mod tests {
         right.serial.clone_from(&left.serial);
         right.state = crate::State::Remote;
         (left, right)
+    }
+
+    #[test]
+    fn every_chip_has_a_number_of_its_own() {
+        let ids = ["0", "0R", "3", "3R", "0000:81:00.0"];
+        let devices: Vec<Device> = ids.iter().map(|id| Device::new(DeviceId::named(id))).collect();
+        let numbers: Vec<String> = chip_numbers(&devices).iter().map(|(id, n)| format!("{id}={n}")).collect();
+        assert_eq!(numbers, ["0=0", "0R=4", "3=3", "3R=5"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use alerts::log::{LogLevel, LogOptions};
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
+use watch::args::DeviceArgs;
 use watch::exit::{Exit, Failure};
 use web::metrics::UnknownFamily;
 
@@ -64,6 +65,9 @@ pub struct Args {
     /// Log keys and values, or an object of JSON a line
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json"])]
     pub log_format: String,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub devices: DeviceArgs,
     #[allow(missing_docs)]
     #[command(flatten)]
     pub metrics: MetricOptions,

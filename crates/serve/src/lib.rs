@@ -50,6 +50,7 @@ use watch::exit::Exit;
 use watch::machine::Machine;
 use watch::rules::RuleWatch;
 use watch::sampling::Sampling;
+use watch::selection::{keep_selected, selected};
 use watch::service_limits::ServiceLimits;
 use watch::wait::on;
 use web::{HttpListeners, Web};
@@ -97,8 +98,9 @@ impl RunningService<'_> {
         let ((listeners, missing), http_listeners) = (endpoints::open(args)?, HttpListeners::open(args)?);
         allow_many_files();
         let mut machine = Machine::open(machine, true)?;
-        let state =
-            ServiceState::new(Poller::new()?, Background::start()?, &limits, RuleWatch::new(&rules), machine.sample());
+        let names = args.devices.id.clone();
+        let first = selected(machine.sample(), &names)?;
+        let state = ServiceState::new(Poller::new()?, Background::start()?, &limits, RuleWatch::new(&rules), first);
         let interval = limits.interval();
         let mut service = Service::new(state, limits);
         service.set_alerts(&rules);
@@ -107,9 +109,11 @@ impl RunningService<'_> {
         }
         let web = Web::start(http_listeners, Arc::new(service.state.snapshot()), interval)?;
         // A client that asks gets current figures; otherwise a voltage may be five seconds old.
-        let take = |machine: &mut Machine, is_wished: bool| {
+        let take = move |machine: &mut Machine, is_wished: bool| {
             machine.set_relaxed(!is_wished);
-            machine.sample()
+            let mut snapshot = machine.sample();
+            keep_selected(&mut snapshot, &names);
+            snapshot
         };
         let sampling = Sampling::start(machine, interval, take)?;
         Ok(RunningService { args, service, web, sampling, samples: 0, missing, tried: Instant::now(), end, reload })

@@ -1,6 +1,7 @@
 //! The command line of `ttmon top`.
 
 use std::path::PathBuf;
+use watch::args::DeviceArgs;
 
 /// The arguments of `ttmon top`.
 #[derive(Debug, Clone, clap::Args)]
@@ -11,8 +12,11 @@ pub struct TopArgs {
     /// Show the recording in FILE instead of a machine
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "sim", "root", "service"])]
     pub replay: Option<PathBuf>,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub devices: DeviceArgs,
     /// Seconds from one sample to the next
-    #[arg(short, long, value_name = "SEC", value_parser = pause)]
+    #[arg(short = 'd', long, alias = "delay", value_name = "SEC", value_parser = pause)]
     pub interval: Option<f64>,
     /// Configuration file; default: $XDG_CONFIG_HOME/ttmon/config.toml
     #[arg(long, value_name = "FILE")]
@@ -23,6 +27,21 @@ pub struct TopArgs {
     /// Draw with ASCII characters only
     #[arg(long)]
     pub ascii: bool,
+    /// Draw without colours
+    #[arg(long)]
+    pub no_color: bool,
+    /// Temperatures in °F
+    #[arg(long)]
+    pub fahrenheit: bool,
+    /// Draw no charts
+    #[arg(long)]
+    pub no_charts: bool,
+    /// Draw no list of processes
+    #[arg(long)]
+    pub no_processes: bool,
+    /// Charts with the newest value at the left
+    #[arg(long)]
+    pub reversed: bool,
     /// Cluster descriptor of tt-umd, with the positions and links of the chips
     #[arg(long, value_name = "FILE")]
     pub topology: Option<PathBuf>,

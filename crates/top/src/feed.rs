@@ -19,11 +19,12 @@ use watch::machine::Machine;
 use watch::moment::{DetailWishes, Moment, take};
 use watch::record::Recorder;
 use watch::sampling::Sampling;
+use watch::selection::{keep_selected, selected};
 
 pub enum SampleFeed {
     Live(Sampling<Moment>, Arc<DetailWishes>),
     Past(Player),
-    Remote(RemoteFeed),
+    Remote(RemoteFeed, Vec<String>),
 }
 
 impl SampleFeed {
@@ -37,12 +38,13 @@ impl SampleFeed {
             return Ok(SampleFeed::Past(player));
         }
         if machine.is_remote() {
-            return Ok(SampleFeed::Remote(RemoteFeed::open(machine, state)?));
+            return Ok(SampleFeed::Remote(RemoteFeed::open(machine, state)?, args.devices.id.clone()));
         }
         // A recording has everything in it, as fresh as can be.
         let opened = if args.record.is_some() { Machine::open(machine, true) } else { Machine::open_relaxed(machine) };
         let machine = opened?.through_service(machine).watched(&alerts_of_user(args.config.as_deref()));
         let mut recorder = RecordingWriter::Planned(args.record.clone());
+        let (names, mut is_first) = (args.devices.id.clone(), true);
         let wishes = Arc::new(DetailWishes::default());
         let wished = wishes.clone();
         let interval = Duration::from_millis(state.settings.interval_ms);
@@ -50,6 +52,14 @@ impl SampleFeed {
             #[cfg(debug_assertions)]
             test_panic::maybe("sampling");
             let mut moment = take(machine, &wished);
+            if std::mem::take(&mut is_first) && !moment.snapshot.devices.is_empty() {
+                // A name that is none is said at once; later a device may be lost.
+                if let Err(error) = selected(moment.snapshot.clone(), &names) {
+                    moment.nothing = Some(error);
+                    return moment;
+                }
+            }
+            keep_selected(&mut moment.snapshot, &names);
             moment.nothing = recorder.keep(machine, &mut moment.snapshot).err();
             moment
         };
@@ -63,7 +73,7 @@ impl SampleFeed {
         match self {
             SampleFeed::Live(sampling, _) => &sampling.ready,
             SampleFeed::Past(player) => &player.ready,
-            SampleFeed::Remote(feed) => &feed.ready,
+            SampleFeed::Remote(feed, _) => &feed.ready,
         }
     }
 
@@ -78,7 +88,7 @@ impl SampleFeed {
         let is_over = match self {
             SampleFeed::Live(sampling, _) => sampling.is_over(),
             SampleFeed::Past(player) => player.is_over(),
-            SampleFeed::Remote(feed) => feed.is_over(),
+            SampleFeed::Remote(feed, _) => feed.is_over(),
         };
         // A picture that never changes again would be a lie.
         anyhow::ensure!(!is_over, "sampling has failed: there are no more samples");
@@ -89,8 +99,12 @@ impl SampleFeed {
                     state.take(moment);
                 }
             }
-            SampleFeed::Remote(feed) => {
-                if let Some((fleet, summaries)) = feed.take() {
+            SampleFeed::Remote(feed, names) => {
+                if let Some((mut fleet, summaries)) = feed.take() {
+                    let snapshots = fleet.hosts.iter_mut().filter_map(|host| host.snapshot.as_mut());
+                    if !names.is_empty() {
+                        snapshots.for_each(|snapshot| keep_selected(Arc::make_mut(snapshot), names));
+                    }
                     state.take_fleet(fleet, summaries);
                 }
             }
@@ -113,7 +127,7 @@ impl SampleFeed {
                 sampling.set_interval(interval);
                 sampling.hurry();
             }
-            SampleFeed::Remote(feed) => feed.watch.set_interval(interval),
+            SampleFeed::Remote(feed, _) => feed.watch.set_interval(interval),
             SampleFeed::Past(_) => {}
         }
     }
@@ -129,7 +143,7 @@ impl SampleFeed {
         let (memory, process) = (state.view == TopView::Memory, state.process_in_detail());
         match self {
             SampleFeed::Live(sampling, wishes) if wishes.set(memory, process) => sampling.hurry(),
-            SampleFeed::Remote(feed) => feed.wish(state, memory, process),
+            SampleFeed::Remote(feed, _) => feed.wish(state, memory, process),
             SampleFeed::Live(..) | SampleFeed::Past(_) => {}
         }
     }
@@ -137,7 +151,7 @@ impl SampleFeed {
     pub fn finish(self) {
         match self {
             SampleFeed::Live(sampling, _) => sampling.finish(),
-            SampleFeed::Remote(feed) => feed.finish(),
+            SampleFeed::Remote(feed, _) => feed.finish(),
             SampleFeed::Past(_) => {}
         }
     }

@@ -51,6 +51,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 use terminal::TerminalScreen;
+use theme::Scheme;
 use watch::args::MachineArgs;
 use watch::exit::{Exit, Failure};
 use watch::wait::{Interrupt, Woken, on};
@@ -74,6 +75,14 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     let (mut settings, problems) = file.as_deref().map(config::load).unwrap_or_default();
     settings.read_only |= args.read_only;
     settings.ascii |= args.ascii;
+    settings.fahrenheit |= args.fahrenheit;
+    settings.reversed |= args.reversed;
+    if args.no_charts {
+        settings.charts.clear();
+    }
+    if args.no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+        settings.theme = Scheme::Monochrome;
+    }
     settings.interval_ms = args.interval.map_or(settings.interval_ms, |seconds| (seconds * 1000.0) as u64);
     let mut interrupt = Interrupt::new()?;
     interrupt.and_stop()?;
@@ -81,6 +90,7 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     resized.set_nonblocking(true)?;
     let mut state = TopState::new(settings, locale_is_utf8());
     state.places = places;
+    state.has_processes = !args.no_processes;
     // A mistake in the file is shown, and stops nothing.
     if let (Ok(path), [first, ..]) = (&file, &problems[..]) {
         state.notice = Some(watch::config::said(path, first));

@@ -38,6 +38,8 @@ pub struct TopState {
     /// The last part of a recording that was looked through for events.
     scanned: Moment,
     pub view: TopView,
+    /// Whether the overview has a list of processes.
+    pub has_processes: bool,
     pub device: Option<DeviceId>,
     pub charts: Charts,
     pub table: ProcessTable,
@@ -149,6 +151,7 @@ impl TopState {
             events: Events::default(),
             events_back: 0,
             scanned: Moment::default(),
+            has_processes: true,
             view: TopView::default(),
             device: None,
             charts: Charts::default(),

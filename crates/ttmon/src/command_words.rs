@@ -65,8 +65,6 @@ fn has_other_word(arguments: &[OsString], definition: &Command) -> bool {
 /// The command that the program's name stands for.
 pub fn of_program(arguments: &[OsString]) -> Option<&'static str> {
     match arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str)? {
-        "tt-smi" => Some("smi"),
-        "tt-nvtop" => Some("top"),
         "allocation_monitor_client" => Some("mem"),
         "allocation_server" | "allocation_server_poc" => Some("serve"),
         _ => None,

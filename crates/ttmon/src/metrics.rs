@@ -4,10 +4,11 @@ use serve::MetricOptions;
 use show::text::clean;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use watch::args::MachineArgs;
+use watch::args::{DeviceArgs, MachineArgs};
 use watch::atomic_file::replace_file;
 use watch::exit::{Exit, Failure};
 use watch::machine::Machine;
+use watch::selection::selected;
 use web::metrics::{MetricsFormat, MetricsInput, ServiceFigures};
 
 pub const AFTER_HELP: &str = "\
@@ -27,13 +28,15 @@ pub struct MetricsArgs {
     #[arg(long, value_name = "PATH")]
     pub textfile: Option<PathBuf>,
     #[command(flatten)]
+    pub devices: DeviceArgs,
+    #[command(flatten)]
     pub options: MetricOptions,
 }
 
 pub fn run(machine: &MachineArgs, args: &MetricsArgs) -> anyhow::Result<Exit> {
     let options = args.options.wanted()?;
     let mut opened = Machine::open(machine, false)?.through_service(machine);
-    let snapshot = opened.sample();
+    let snapshot = selected(opened.sample(), &args.devices.id)?;
     // The sample was taken for this.
     let (version, sample_age_seconds) = (env!("CARGO_PKG_VERSION"), Some(0.0));
     let service = ServiceFigures { version, sample_age_seconds, ..ServiceFigures::default() };

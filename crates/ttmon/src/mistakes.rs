@@ -20,6 +20,14 @@ pub fn sentence(error: &Error, mut definition: Command, arguments: &[OsString]) 
         _ => None,
     };
     let (command, path) = asked_for(&definition, arguments);
+    // nvidia-smi's words are known, though they do nothing here.
+    let is_error = !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if is_error
+        && (path == "ttmon" || path == "ttmon smi")
+        && let Some(why) = crate::smi::refused(arguments)
+    {
+        return Some(why);
+    }
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = text(ContextKind::InvalidSubcommand)?;
@@ -35,6 +43,11 @@ pub fn sentence(error: &Error, mut definition: Command, arguments: &[OsString]) 
             let options: Vec<String> = command.get_arguments().flat_map(names).collect();
             let near = did_you_mean(&word, options.iter().map(String::as_str).filter(|_| word.len() > 2));
             Some(format!("there is no option {word}: {near}`{path} --help` lists all"))
+        }
+        ErrorKind::ValueValidation => {
+            let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
+            let option = option.split([' ', '[']).next().unwrap_or(&option).to_owned();
+            Some(format!("{option}: invalid value {value:?}: {}", std::error::Error::source(error)?))
         }
         ErrorKind::InvalidValue => {
             let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);

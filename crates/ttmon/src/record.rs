@@ -5,12 +5,13 @@ use model::Bytes;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use watch::args::MachineArgs;
+use watch::args::{DeviceArgs, MachineArgs};
 use watch::duration;
 use watch::exit::Exit;
 use watch::exit_status;
 use watch::machine::Machine;
 use watch::record::{Recorder, Recording};
+use watch::selection::{keep_selected, selected};
 use watch::wait::{Interrupt, Woken};
 
 pub const AFTER_HELP: &str = "\
@@ -35,6 +36,8 @@ pub struct RecordArgs {
     /// Take a sample this often
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::period, conflicts_with = "dump")]
     pub every: Duration,
+    #[command(flatten)]
+    pub devices: DeviceArgs,
     /// Print the samples of a recording as JSON, one object per line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sim", "root"])]
     pub dump: Option<PathBuf>,
@@ -51,7 +54,8 @@ pub fn run(machine: &MachineArgs, args: &RecordArgs) -> anyhow::Result<Exit> {
 
 /// Records until it is enough, and says how much there is.
 fn record(machine: &mut Machine, args: &RecordArgs, path: &Path, interrupt: &Interrupt) -> anyhow::Result<Exit> {
-    let mut snapshot = machine.sample();
+    let names = &args.devices.id;
+    let mut snapshot = selected(machine.sample(), names)?;
     // Where there is nothing to record, the reason is worth more than a file. Later a device may be lost.
     exit_status::of_machine(&snapshot, machine)?;
     let mut recorder = Recorder::create(path)?;
@@ -69,6 +73,7 @@ fn record(machine: &mut Machine, args: &RecordArgs, path: &Path, interrupt: &Int
             break;
         }
         snapshot = machine.sample();
+        keep_selected(&mut snapshot, names);
     }
     recorder.finish().with_context(why)?;
     let bytes = Bytes(std::fs::metadata(path)?.len());

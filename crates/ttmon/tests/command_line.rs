@@ -178,7 +178,7 @@ fn a_wrong_field_is_exit_2_and_names_the_nearest() {
     let (code, error) = fails(&["smi", "--query-gpu=index,memory.usd", "--format=csv", "--root", machine.root()]);
     assert_eq!(code, Some(2));
     expect![[r#"
-        error: --query-device: unknown field "memory.usd": did you mean "memory.used"? `ttmon smi --help-query` lists all fields
+        error: --query-gpu: unknown field "memory.usd": did you mean "memory.used"? `ttmon smi --help-query` lists all fields
     "#]]
     .assert_eq(&error);
 }

@@ -177,6 +177,8 @@ fn help_explains_commands_and_topics() {
 
         0
             success
+        1
+            not healthy, or another error
         2
             invalid arguments
         4

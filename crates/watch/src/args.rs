@@ -44,6 +44,14 @@ pub struct MachineArgs {
     pub deadline_ms: u64,
 }
 
+/// Which of its devices.
+#[derive(Debug, Clone, Default, Args)]
+pub struct DeviceArgs {
+    /// Only these devices: number, PCI address, serial or ASIC id, separated by commas
+    #[arg(short, long = "id", value_name = "DEVICE", value_delimiter = ',')]
+    pub id: Vec<String>,
+}
+
 impl MachineArgs {
     pub fn is_remote(&self) -> bool {
         !self.host.is_empty() || !self.ssh.is_empty() || self.prometheus.is_some()

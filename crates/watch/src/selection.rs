@@ -2,14 +2,14 @@
 
 use crate::exit::{Exit, Failure};
 use model::text::did_you_mean;
-use model::{Device, Selector, Snapshot};
+use model::{Device, Selector, Snapshot, chip_numbers};
 
 /// The snapshot with only the devices that were named, and the processes on them.
 pub fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snapshot> {
     if names.is_empty() {
         return Ok(snapshot);
     }
-    let selectors: Vec<Selector> = names.iter().cloned().map(Selector).collect();
+    let selectors = selectors(&snapshot, names);
     if let Some(missing) = selectors.iter().find(|selector| !snapshot.devices.iter().any(|d| selector.names(d))) {
         let there: Vec<String> = snapshot.devices.iter().map(|device| device.id.to_string()).collect();
         let there = match &there[..] {
@@ -27,6 +27,32 @@ pub fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snap
         let near = did_you_mean(&missing.0, names.iter().map(String::as_str).filter(|_| missing.0.len() > 4));
         return Err(Failure::error(Exit::NoDevice, format!("no device is called {:?}: {near}{there}", missing.0)));
     }
+    keep(&mut snapshot, &selectors);
+    Ok(snapshot)
+}
+
+/// The same for a later sample, of which a device may be missing.
+pub fn keep_selected(snapshot: &mut Snapshot, names: &[String]) {
+    if !names.is_empty() {
+        let selectors = selectors(snapshot, names);
+        keep(snapshot, &selectors);
+    }
+}
+
+/// A number that no card has may be that of a chip without PCIe.
+fn selectors(snapshot: &Snapshot, names: &[String]) -> Vec<Selector> {
+    let selector = |name: &String| {
+        let number = name.trim().parse::<u32>().ok();
+        let is_card =
+            snapshot.devices.iter().any(|device| device.id.gateway().is_some() && device.id.gateway() == number);
+        let number = number.filter(|_| !is_card);
+        let chip = number.and_then(|n| chip_numbers(&snapshot.devices).into_iter().find(|(_, number)| *number == n));
+        Selector(chip.map_or_else(|| name.clone(), |(id, _)| id.to_string()))
+    };
+    names.iter().map(selector).collect()
+}
+
+fn keep(snapshot: &mut Snapshot, selectors: &[Selector]) {
     snapshot.devices.retain(|device| selectors.iter().any(|selector| selector.names(device)));
     for process in &mut snapshot.processes {
         process.devices.retain(|held| snapshot.devices.iter().any(|device| device.id == held.id));
@@ -34,5 +60,4 @@ pub fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snap
     snapshot.processes.retain(|process| !process.devices.is_empty());
     let is_there = |id: &String| snapshot.devices.iter().any(|device| device.id.to_string() == *id);
     snapshot.alerts.retain(|alert| alert.device.as_ref().is_none_or(is_there));
-    Ok(snapshot)
 }

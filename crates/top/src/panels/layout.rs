@@ -39,8 +39,10 @@ pub fn of(state: &TopState, area: Rect) -> Vec<(Panel, Rect)> {
             panels.push((Panel::Devices, row(1, height)));
             let rest = Rect { y: body.y + height, height: body.height - height, ..body };
             let (charts, processes) = charts_and_processes(state, rest);
-            panels.push((Panel::Charts, charts));
-            panels.push((Panel::Processes, processes));
+            match state.has_processes {
+                true => panels.extend([(Panel::Charts, charts), (Panel::Processes, processes)]),
+                false => panels.push((Panel::Charts, rest)),
+            }
         }
         TopView::Memory => panels.push((Panel::Memory, body)),
         TopView::Mesh => panels.push((Panel::Mesh, body)),

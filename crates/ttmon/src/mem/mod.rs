@@ -38,7 +38,7 @@ pub struct MemArgs {
     #[arg(short, long, conflicts_with = "device")]
     pub all: bool,
     /// Only this device: number, PCI address, serial or ASIC id. Can be given several times
-    #[arg(short, long, value_name = "DEVICE", value_delimiter = ',')]
+    #[arg(short, long, visible_short_alias = 'i', visible_alias = "id", value_name = "DEVICE", value_delimiter = ',')]
     pub device: Vec<String>,
     /// Redraw every MS milliseconds (default: 1000)
     #[arg(short, long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=86_400_000))]

@@ -9,8 +9,8 @@ pub struct SmiArgs {
     /// Redraw every SEC seconds, in place
     #[arg(short, long, value_name = "SEC", num_args = 0..=1, default_missing_value = "1", value_parser = seconds, conflicts_with_all = ["loop_seconds", "loop_ms"])]
     pub watch: Option<f64>,
-    /// Print again every SEC seconds
-    #[arg(short = 'l', long = "loop", value_name = "SEC", value_parser = seconds, conflicts_with = "loop_ms")]
+    /// Print again every SEC seconds; 5 unless named
+    #[arg(short = 'l', long = "loop", value_name = "SEC", num_args = 0..=1, default_missing_value = "5", value_parser = seconds, conflicts_with = "loop_ms")]
     pub loop_seconds: Option<f64>,
     /// Print again every MS milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=86_400_000))]
@@ -25,11 +25,14 @@ pub struct SmiArgs {
     #[arg(short, long = "id", value_name = "DEVICE", value_delimiter = ',', global = true)]
     pub id: Vec<String>,
     /// One line per device
-    #[arg(short = 'L', long, group = "view")]
+    #[arg(short = 'L', long, alias = "list-gpus", group = "view")]
     pub list: bool,
     /// Everything about every device, as text
     #[arg(short, long, group = "view")]
     pub query: bool,
+    /// With -q: as XML
+    #[arg(short, long = "xml-format")]
+    pub xml: bool,
     /// With -q: only these sections, separated by commas
     #[arg(short, long, value_name = "SECTION", value_delimiter = ',', requires = "query")]
     pub display: Vec<String>,
@@ -51,6 +54,18 @@ pub struct SmiArgs {
     /// The JSON of the official `tt-smi -s`, as far as the driver provides it without opening a device
     #[arg(short = 's', long, alias = "snapshot", group = "view")]
     pub tt_smi: bool,
+    /// The list of `tt-smi -ls`
+    #[arg(long, group = "view", hide = true)]
+    pub tt_smi_list: bool,
+    /// The list of `tt-smi -glx_list_tray_to_device`
+    #[arg(long, group = "view", hide = true)]
+    pub tt_smi_trays: bool,
+    /// Make the folder of FILE, and print where it is, as tt-smi does
+    #[arg(long, requires = "filename", hide = true)]
+    pub saved: bool,
+    /// Print the versions of ttmon and of the driver
+    #[arg(long, group = "view")]
+    pub version: bool,
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub filename: Option<PathBuf>,
@@ -70,17 +85,23 @@ pub enum StreamCommand {
     Dmon(StreamArgs),
     /// Print a line per process, every second
     Pmon(ProcessStreamArgs),
+    /// Show which chips are joined, as a matrix
+    Topo(TopoArgs),
+    /// List the Ethernet links of each chip
+    Nvlink(LinkArgs),
 }
 
 impl StreamCommand {
-    pub fn args(&self) -> &StreamArgs {
+    /// Those of a command that prints again and again.
+    pub fn args(&self) -> Option<&StreamArgs> {
         match self {
-            StreamCommand::Dmon(args) | StreamCommand::Pmon(ProcessStreamArgs { stream: args, .. }) => args,
+            StreamCommand::Dmon(args) | StreamCommand::Pmon(ProcessStreamArgs { stream: args, .. }) => Some(args),
+            StreamCommand::Topo(_) | StreamCommand::Nvlink(_) => None,
         }
     }
 }
 
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct ProcessStreamArgs {
     #[command(flatten)]
     pub stream: StreamArgs,
@@ -90,6 +111,20 @@ pub struct ProcessStreamArgs {
 }
 
 #[derive(Debug, Clone, clap::Args)]
+pub struct TopoArgs {
+    /// The matrix; this is the default
+    #[arg(short, long)]
+    pub matrix: bool,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct LinkArgs {
+    /// The links and their state; this is the default
+    #[arg(short, long)]
+    pub status: bool,
+}
+
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct StreamArgs {
     /// Seconds between lines
     #[arg(short, long, value_name = "SEC", default_value = "1", value_parser = seconds)]
@@ -97,6 +132,12 @@ pub struct StreamArgs {
     /// Stop after N times
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+    /// Only these groups of columns: p power and temperature, u utilization, c clocks, m memory, t PCIe traffic; v and e are not measured
+    #[arg(short, long, value_name = "GROUPS", value_parser = groups)]
+    pub select: Option<String>,
+    /// Write to FILE instead of standard output
+    #[arg(short, long = "filename", value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// Begin each line with the Date, the Time, or both
     #[arg(short, long, value_name = "DT", default_value = "", hide_default_value = true, value_parser = ["", "D", "T", "DT"])]
     pub options: String,
@@ -107,6 +148,13 @@ pub enum CsvOption {
     Csv,
     Noheader,
     Nounits,
+}
+
+fn groups(text: &str) -> Result<String, String> {
+    match text.chars().find(|letter| !"pucvmet".contains(*letter)) {
+        None if !text.is_empty() => Ok(text.to_owned()),
+        _ => Err("expected some of the letters p, u, c, v, m, e and t".into()),
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -2,7 +2,8 @@
 
 use super::csv_fields::{CsvField, CsvRow, device_fields, process_fields};
 use super::process_row::ProcessRow;
-use model::Snapshot;
+use super::{nvidia, nvidia_unknown};
+use model::{DeviceId, Snapshot, chip_numbers};
 use show::text::{clean, nearest};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -19,27 +20,35 @@ pub struct CsvQuery {
     fields: Vec<CsvField>,
     by_process: bool,
     pub form: CsvForm,
+    /// The numbers of all chips, where only some are shown.
+    pub numbers: Vec<(DeviceId, u32)>,
 }
 
 impl CsvQuery {
     pub fn of_devices(names: &[String], form: CsvForm) -> anyhow::Result<CsvQuery> {
-        Ok(CsvQuery { fields: chosen(names, &device_fields(), "--query-device")?, by_process: false, form })
+        let fields = chosen(names, &device_fields(), typed("--query-device", "--query-gpu"))?;
+        Ok(CsvQuery { fields, by_process: false, form, numbers: Vec::new() })
     }
 
     pub fn of_processes(names: &[String], form: CsvForm) -> anyhow::Result<CsvQuery> {
-        Ok(CsvQuery { fields: chosen(names, &process_fields(), "--query-processes")?, by_process: true, form })
+        let fields = chosen(names, &process_fields(), typed("--query-processes", "--query-compute-apps"))?;
+        Ok(CsvQuery { fields, by_process: true, form, numbers: Vec::new() })
     }
 
     /// The answer, with its header where it begins.
     pub fn text(&self, snapshot: &Snapshot, time: &str, first: bool) -> String {
         let mut text = if self.form.header && first { self.header() } else { String::new() };
+        let numbers = &match &self.numbers[..] {
+            [] => chip_numbers(&snapshot.devices),
+            numbers => numbers.to_vec(),
+        };
         if self.by_process {
             for row in ProcessRow::all(snapshot) {
-                text += &self.line(&CsvRow { snapshot, device: row.device, process: Some(row), time });
+                text += &self.line(&CsvRow { snapshot, device: row.device, process: Some(row), time, numbers });
             }
         } else {
             for device in &snapshot.devices {
-                text += &self.line(&CsvRow { snapshot, device: Some(device), process: None, time });
+                text += &self.line(&CsvRow { snapshot, device: Some(device), process: None, time, numbers });
             }
         }
         text
@@ -63,11 +72,16 @@ impl CsvQuery {
     }
 }
 
+/// The option as it was typed: nvidia-smi's name for it is another one.
+fn typed(ours: &'static str, nvidia: &'static str) -> &'static str {
+    if std::env::args_os().any(|word| word.as_encoded_bytes().starts_with(nvidia.as_bytes())) { nvidia } else { ours }
+}
+
 fn chosen(names: &[String], fields: &[CsvField], option: &str) -> anyhow::Result<Vec<CsvField>> {
     let find = |name: &String| {
         let name = name.trim();
         let field = fields.iter().find(|field| field.names().any(|known| known.eq_ignore_ascii_case(name)));
-        field.cloned().ok_or_else(|| {
+        field.cloned().or_else(|| nvidia::unmeasured(name)).ok_or_else(|| {
             let near = nearest(name, fields.iter().flat_map(CsvField::names));
             let hint = near.map_or_else(String::new, |near| format!("did you mean {near:?}? "));
             let message = format!("{option}: unknown field {name:?}: {hint}`ttmon smi --help-query` lists all fields");
@@ -93,7 +107,7 @@ pub fn help() -> String {
     describe(&mut text, &device_fields());
     text += "\nFields for --query-processes (also --query-compute-apps), one line per process and device:\n\n";
     describe(&mut text, &process_fields());
-    text += "\nWhat is not measured is [N/A].\n";
+    text += &format!("\nWhat is not measured is [N/A]. Always so of nvidia-smi's {}.\n", nvidia_unknown::names());
     text
 }
 

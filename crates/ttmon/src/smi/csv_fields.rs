@@ -6,7 +6,7 @@ use model::figure::device::DEVICE_FIGURES;
 use model::figure::machine::DRIVER_VERSION;
 use model::figure::process::{DEVICE, HELD_FIGURES, PROCESS_FIGURES};
 use model::figure::{Field, Figure, Unit, Value};
-use model::{Device, Held, Process, Snapshot};
+use model::{Device, DeviceId, Held, Process, Snapshot};
 use std::borrow::Cow;
 
 /// What a line of the answer is about.
@@ -17,6 +17,8 @@ pub struct CsvRow<'a> {
     /// The process, where the line is about one.
     pub process: Option<ProcessRow<'a>>,
     pub time: &'a str,
+    /// The numbers of all chips, also of those that are not shown.
+    pub numbers: &'a [(DeviceId, u32)],
 }
 
 /// A field that can be asked for by name. Help, header and answer come from it.
@@ -136,6 +138,7 @@ fn timestamp() -> CsvField {
 
 pub fn device_fields() -> Vec<CsvField> {
     let device = DEVICE_FIGURES.iter().flat_map(|figure| of_figure(figure, CsvValue::Device));
+    let device = device.map(|field| if field.name == "index" { nvidia::index(field) } else { field });
     let driver = of_figure(&DRIVER_VERSION, CsvValue::Machine);
     std::iter::once(timestamp()).chain(device).chain(driver).chain(nvidia::device_fields()).collect()
 }

@@ -25,8 +25,11 @@ pub fn run(
     screen: &mut OutputScreen,
     rounds: &Rounds,
 ) -> anyhow::Result<Exit> {
-    if matches!(view, SmiView::TtSmi(_)) {
+    if matches!(view, SmiView::TtSmi(_) | SmiView::Boards | SmiView::Trays) {
         return Err(usage("--tt-smi shows one machine: name one host, or use --json"));
+    }
+    if matches!(view, SmiView::Xml(_)) {
+        return Err(usage("-x shows one machine: name one host, or use --json"));
     }
     let mut watch = watch(machine, rounds.every.unwrap_or(Duration::from_secs(1)))?;
     let mut complaint = String::new();
@@ -117,7 +120,14 @@ fn text(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String 
             let listed = lines(view, fleet, style, round, |host, _, line| format!("{}: {line}", clean(&host.name)));
             listed + &silent(fleet, |host| host.snapshot.is_none())
         }
-        SmiView::Report(_) | SmiView::TtSmi(_) => {
+        SmiView::Xml(_)
+        | SmiView::Matrix
+        | SmiView::Links
+        | SmiView::Version
+        | SmiView::Report(_)
+        | SmiView::TtSmi(_)
+        | SmiView::Boards
+        | SmiView::Trays => {
             let part = |(host, snapshot): (&HostView, Snapshot)| {
                 let text = view.text(&snapshot, style, round);
                 format!("{:<54} : {}\n{text}\n", "Machine", clean(&host.name))
@@ -258,7 +268,7 @@ mod tests {
                     .collect::<Vec<_>>(),
             )
         };
-        assert_eq!(devices(&["3"]).unwrap(), [1, 0, 0, 0, 0, 0]);
+        assert_eq!(devices(&["3"]).unwrap(), [1, 1, 0, 0, 0, 0], "on the second machine it is the chip behind 2");
         assert_eq!(devices(&["1"]).unwrap(), [1, 1, 0, 1, 0, 0]);
         assert_eq!(devices(&["77"]).unwrap_err(), "no device is called \"77\": there are 0, 1, 2, 3");
     }

@@ -147,11 +147,7 @@ fn a_galaxy_has_a_line_for_each_of_its_32_chips() {
 fn a_simulated_machine_says_so_wherever_a_person_looks() {
     let mut machine = example::machine();
     machine.host.simulated = true;
-    let mut stream = streams::Stream::new(&StreamCommand::Dmon(args::StreamArgs {
-        delay: 1.0,
-        count: None,
-        options: String::new(),
-    }));
+    let mut stream = streams::Stream::of_devices(&args::StreamArgs::default());
     for text in [
         table::text(&machine, &style(80), TIME),
         list::text(&machine),
@@ -232,16 +228,15 @@ fn json_lines_hold_one_snapshot_each_and_can_be_read_back() {
 
 #[test]
 fn dmon_and_pmon_stream_lines() {
-    let args = args::StreamArgs { delay: 1.0, count: None, options: "DT".into() };
+    let args = args::StreamArgs { options: "DT".into(), ..args::StreamArgs::default() };
     let mut text = String::new();
-    let mut devices = streams::Stream::new(&StreamCommand::Dmon(args.clone()));
-    let stream = args::StreamArgs { options: String::new(), ..args };
-    let processes = |parts| StreamCommand::Pmon(args::ProcessStreamArgs { stream: stream.clone(), parts });
+    let mut devices = streams::Stream::of_devices(&args);
+    let processes = |parts| args::ProcessStreamArgs { parts, ..args::ProcessStreamArgs::default() };
     for second in 5..7 {
         text += &devices.text(&example::machine(), &format!("20260102 03:04:0{second}"));
     }
     for parts in [false, true] {
-        text += &streams::Stream::new(&processes(parts)).text(&example::machine(), "20260102 03:04:05");
+        text += &streams::Stream::of_processes(&processes(parts)).text(&example::machine(), "20260102 03:04:05");
     }
     // Without date and parts, nothing is wider than a terminal, unless a name is.
     let without_names = text.replace("a-rather-long-login", "someone");
@@ -251,20 +246,65 @@ fn dmon_and_pmon_stream_lines() {
 }
 
 #[test]
+fn columns_are_chosen_by_nvidia_s_letters() {
+    let heading = |by_process: bool, groups: &str| {
+        let args = args::StreamArgs { select: Some(groups.into()), ..args::StreamArgs::default() };
+        let mut stream = match by_process {
+            true => streams::Stream::of_processes(&args::ProcessStreamArgs { stream: args, parts: true }),
+            false => streams::Stream::of_devices(&args),
+        };
+        let text = stream.text(&example::machine(), "20260102 03:04:05");
+        text.lines().next().unwrap().split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(heading(false, "p"), "dev pwr temp fan state");
+    assert_eq!(heading(false, "uct"), "dev util progs aiclk rxpci txpci state");
+    assert_eq!(heading(false, "m"), "dev dram l1 state");
+    assert_eq!(heading(false, "ve"), "dev state");
+    assert_eq!(heading(true, "m"), "dev pid user via dram l1 l1sml trace cb command");
+    assert_eq!(heading(true, "u"), "dev pid user via cpu util launch wait command");
+}
+
+#[test]
+fn xml_has_nvidia_s_names_and_all_figures() {
+    let mut machine = example::machine();
+    machine.processes[0].name = Some("<a> & \"b\"\n".into());
+    expect_file!["golden/query.xml"].assert_eq(&xml::text(&machine, &report::sections(&[]).unwrap(), TIME));
+}
+
+#[test]
+fn links_are_a_matrix_and_a_list() {
+    expect_file!["golden/topo.txt"].assert_eq(&links::matrix(&example::machine()));
+    expect_file!["golden/nvlink.txt"].assert_eq(&links::status(&example::machine()));
+}
+
+#[test]
+fn fields_that_do_not_apply_are_not_available_and_every_chip_has_an_index() {
+    let fields = "index,pstate,clocks.mem,clocks_throttle_reasons.active,power.draw,pci.bus";
+    expect_test::expect![[r#"
+        index, pstate, clocks.mem [MHz], clocks_throttle_reasons.active, power.draw [W], pci.bus
+        0, [N/A], [N/A], [N/A], 65.00 W, 0x01
+        1, [N/A], [N/A], [N/A], [N/A], 0x41
+        2, [N/A], [N/A], [N/A], 80.00 W, 0x81
+        3, [N/A], [N/A], [N/A], [N/A], 0x81
+    "#]]
+    .assert_eq(&device_query(fields, true, true));
+}
+
+#[test]
 fn a_stream_has_no_old_values() {
-    let args = args::StreamArgs { delay: 1.0, count: None, options: String::new() };
+    let args = args::StreamArgs::default();
     let mut machine = example::machine();
     machine.devices[0].state = model::State::Silent;
     machine.devices[0].sample_age_seconds = Some(2.0);
-    let text = streams::Stream::new(&StreamCommand::Dmon(args)).text(&machine, "20260102 03:04:05");
+    let text = streams::Stream::of_devices(&args).text(&machine, "20260102 03:04:05");
     let words: Vec<&str> = text.lines().nth(2).unwrap().split_whitespace().collect();
     assert_eq!(words, ["0", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "silent"]);
 }
 
 #[test]
 fn a_stream_repeats_its_header_after_a_screenful() {
-    let args = args::StreamArgs { delay: 1.0, count: None, options: String::new() };
-    let mut stream = streams::Stream::new(&StreamCommand::Dmon(args));
+    let args = args::StreamArgs::default();
+    let mut stream = streams::Stream::of_devices(&args);
     let text: String = (0..13).map(|_| stream.text(&example::machine(), "20260102 03:04:05")).collect();
     assert_eq!(text.matches("#  dev").count(), 3, "{text}");
 }

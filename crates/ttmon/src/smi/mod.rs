@@ -1,18 +1,23 @@
 //! `ttmon smi`: every device and every process, once or again and again, in the form that was asked for.
 
 mod args;
+mod boards;
 mod csv;
 mod csv_fields;
 pub mod fleet;
 #[cfg(test)]
 mod golden;
+mod links;
 mod list;
 mod nvidia;
+mod nvidia_control;
+mod nvidia_unknown;
 mod process_row;
 mod report;
 mod streams;
 pub mod table;
 mod tt_smi;
+mod xml;
 
 use crate::json::json;
 use crate::screen::{LONG_TIME, Output, OutputScreen, Rounds, local_time};
@@ -20,10 +25,12 @@ use alerts::settings::AlertSettings;
 pub use args::SmiArgs;
 use args::{CsvOption, StreamCommand};
 use model::figure::Figure;
-use model::{Device, Snapshot};
+use model::{Device, Snapshot, chip_numbers};
 use show::style::Style;
 use show::terminal::on_terminal;
+use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 use watch::args::MachineArgs;
 use watch::config::alerts_of_user;
@@ -40,8 +47,13 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     }
     let mut view = SmiView::chosen(args, machine.is_remote())?;
     let (every, count) = repetition(args);
+    let file = args.filename.as_ref().filter(|_| args.saved);
+    if let Some(folder) = file.and_then(|file| file.parent()).filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failure::of_io(&error, format!("cannot write to {}: {error}", folder.display())))?;
+    }
     let mut screen = OutputScreen::new(Output {
-        path: args.filename.clone(),
+        path: args.filename.clone().or_else(|| stream_file(args)),
         color: args.color,
         ascii: args.ascii,
         in_place: args.watch.is_some(),
@@ -64,8 +76,21 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     }
     let sample = if args.verify { Machine::verified_sample } else { Machine::sample };
     let result = screen.repeat(&mut machine, &rounds, sample, |screen, machine, snapshot, round| {
+        if let SmiView::Csv(query) = &mut view
+            && !args.id.is_empty()
+        {
+            query.numbers = chip_numbers(&snapshot.devices);
+        }
         let snapshot = selected(snapshot, &args.id)?;
-        let exit = exit_status::of_machine(&snapshot, machine);
+        let mut exit = exit_status::of_machine(&snapshot, machine);
+        // Its callers drop everything where the code is not zero.
+        if matches!((&view, &exit), (SmiView::TtSmi(_) | SmiView::Boards | SmiView::Trays, Ok(Exit::DeviceLost))) {
+            exit = Ok(Exit::Success);
+        }
+        if matches!(view, SmiView::Trays) && exit.is_ok() {
+            screen.show(&boards::trays(&snapshot)?)?;
+            return exit;
+        }
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
         if !snapshot.devices.is_empty() || matches!(view, SmiView::Json { .. } | SmiView::TtSmi(_)) {
             screen.show(&view.text(&snapshot, &screen.style(), round))?;
@@ -74,11 +99,18 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     });
     screen.close()?;
     machine.leave();
+    if let (Some(file), Ok(Exit::Success)) = (file, &result) {
+        println!(" Saved tt-smi log to: {} ", file.display());
+    }
     result
 }
 
+fn stream_file(args: &SmiArgs) -> Option<PathBuf> {
+    args.stream.as_ref()?.args()?.file.clone()
+}
+
 fn repetition(args: &SmiArgs) -> (Option<Duration>, Option<u64>) {
-    if let Some(stream) = args.stream.as_ref().map(StreamCommand::args) {
+    if let Some(stream) = args.stream.as_ref().and_then(StreamCommand::args) {
         return (Some(Duration::from_secs_f64(stream.delay)), stream.count.or(args.count));
     }
     let seconds = args.watch.or(args.loop_seconds).map(Duration::from_secs_f64);
@@ -91,9 +123,20 @@ pub enum SmiView {
     Table,
     List,
     Report(Vec<model::figure::Section>),
+    Xml(Vec<model::figure::Section>),
+    /// `topo -m`
+    Matrix,
+    /// `nvlink -s`
+    Links,
+    Version,
     Csv(csv::CsvQuery),
-    Json { lines: bool },
+    Json {
+        lines: bool,
+    },
     TtSmi(tt_smi::TtSmiHost),
+    /// The lists of `tt-smi`.
+    Boards,
+    Trays,
     Stream(streams::Stream),
 }
 
@@ -107,12 +150,19 @@ impl SmiView {
         }
         let other = args.watch.is_some() || args.loop_seconds.is_some() || args.loop_ms.is_some();
         if args.stream.is_some() && (other || queries || args.list || args.query || args.json || args.tt_smi) {
-            return Err(usage("dmon and pmon cannot be combined with other output formats"));
+            return Err(usage("dmon, pmon, topo and nvlink cannot be combined with other output formats"));
         }
         let form = csv::CsvForm { header: !with(CsvOption::Noheader), units: !with(CsvOption::Nounits) };
         let looping = other || args.count.is_some();
         Ok(match args {
-            SmiArgs { stream: Some(stream), .. } => SmiView::Stream(streams::Stream::new(stream)),
+            SmiArgs { stream: Some(stream), .. } => match stream {
+                StreamCommand::Dmon(args) => SmiView::Stream(streams::Stream::of_devices(args)),
+                StreamCommand::Pmon(args) => SmiView::Stream(streams::Stream::of_processes(args)),
+                StreamCommand::Nvlink(_) => SmiView::Links,
+                StreamCommand::Topo(_) => SmiView::Matrix,
+            },
+            SmiArgs { version: true, .. } => SmiView::Version,
+            SmiArgs { xml: true, .. } => SmiView::Xml(report::sections(&args.display)?),
             SmiArgs { query_device: Some(fields), .. } => SmiView::Csv(csv::CsvQuery::of_devices(fields, form)?),
             SmiArgs { query_processes: Some(fields), .. } => SmiView::Csv(csv::CsvQuery::of_processes(fields, form)?),
             SmiArgs { list: true, .. } => SmiView::List,
@@ -120,6 +170,8 @@ impl SmiView {
             SmiArgs { json: true, .. } => SmiView::Json { lines: looping || !on_terminal() },
             SmiArgs { tt_smi: true, .. } if is_remote => SmiView::TtSmi(tt_smi::TtSmiHost::unknown()),
             SmiArgs { tt_smi: true, .. } => SmiView::TtSmi(tt_smi::TtSmiHost::this()),
+            SmiArgs { tt_smi_list: true, .. } => SmiView::Boards,
+            SmiArgs { tt_smi_trays: true, .. } => SmiView::Trays,
             _ => SmiView::Table,
         })
     }
@@ -143,9 +195,15 @@ impl SmiView {
             SmiView::Table => table::text(snapshot, style, &time(LONG_TIME)),
             SmiView::List => list::text(snapshot),
             SmiView::Report(sections) => plain(report::text(snapshot, sections, &time(LONG_TIME))),
+            SmiView::Xml(sections) => xml::text(snapshot, sections, &time(LONG_TIME)),
+            SmiView::Matrix => links::matrix(snapshot),
+            SmiView::Links => links::status(snapshot),
+            SmiView::Version => version(snapshot),
             SmiView::Csv(query) => query.text(snapshot, &time("%Y/%m/%d %H:%M:%S%.3f"), round == 1),
             SmiView::Json { lines } => json(snapshot, *lines),
             SmiView::TtSmi(host) => tt_smi::text(snapshot, host, &time("%Y-%m-%dT%H:%M:%S%.6f")),
+            SmiView::Boards => boards::list(snapshot),
+            SmiView::Trays => boards::trays(snapshot).unwrap_or_default(),
             SmiView::Stream(stream) => stream.text(snapshot, &time("%Y%m%d %H:%M:%S")),
         }
     }
@@ -171,6 +229,23 @@ pub fn section_help() -> String {
     format!("`ttmon smi -q -d SECTION`, several separated by commas:\n\n{}\n", section_names().join("\n"))
 }
 
+/// As nvidia-smi does: the program and the driver.
+fn version(snapshot: &Snapshot) -> String {
+    let driver = snapshot.host.driver_version.as_deref().unwrap_or("N/A");
+    format!("ttmon version  : {}\nDRIVER version : {driver}\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// Why an option of nvidia-smi is not one here, in a command line that is invalid.
+pub fn refused(arguments: &[OsString]) -> Option<String> {
+    nvidia_control::refused(arguments)
+}
+
 fn usage(message: &str) -> anyhow::Error {
     Failure::error(Exit::Usage, message)
+}
+
+/// The table of nvidia-smi's options, for the page of habits.
+#[cfg(test)]
+pub fn nvidia_habits() -> String {
+    nvidia_control::table()
 }

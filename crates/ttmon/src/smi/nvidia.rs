@@ -1,6 +1,7 @@
 //! nvidia-smi's names for figures, in nvidia-smi's units.
 
 use super::csv_fields::{CsvField, CsvRow, CsvValue, NumberForm};
+use super::nvidia_unknown;
 use model::Device;
 use model::figure::device::{
     AICLK, ASIC_TEMP, DRAM_TOTAL, DRAM_USED, PCI_ADDRESS, POWER, POWER_MAX, SERIAL, UTILIZATION,
@@ -39,6 +40,9 @@ pub fn device_fields() -> Vec<CsvField> {
         field("uuid", &["gpu_uuid"], "nvidia-smi's: TT- and the chip id; -i accepts it.", TEXT, CsvValue::Composed(uuid)),
         field("count", &[], "nvidia-smi's: how many devices are shown.", TEXT, CsvValue::Composed(|row| Some(row.snapshot.devices.len().to_string()))),
         field("pci.bus_id", &["gpu_bus_id"], "nvidia-smi's: PCI address.", TEXT, of(&PCI_ADDRESS)),
+        field("pci.domain", &[], "nvidia-smi's: PCI domain, hexadecimal.", TEXT, CsvValue::Composed(|row| part_of_address(row, 0))),
+        field("pci.bus", &[], "nvidia-smi's: PCI bus, hexadecimal.", TEXT, CsvValue::Composed(|row| part_of_address(row, 1))),
+        field("pci.device", &[], "nvidia-smi's: PCI device, hexadecimal.", TEXT, CsvValue::Composed(|row| part_of_address(row, 2))),
         field("temperature.gpu", &[], "nvidia-smi's: chip temperature in whole °C.", number("", 1.0, 0), of(&ASIC_TEMP)),
         field("fan.speed", &[], "nvidia-smi's: not measured in percent; see the fan speed in rpm.", number("%", 1.0, 0), CsvValue::Unmeasured),
         field("power.draw", &["power.draw.instant"], "nvidia-smi's: power of the chip.", number("W", 1.0, 2), of(&POWER)),
@@ -63,6 +67,28 @@ pub fn process_fields() -> Vec<CsvField> {
         field("gpu_serial", &[], "nvidia-smi's: board id.", TEXT, of(&SERIAL)),
         field("used_gpu_memory", &["used_memory"], "nvidia-smi's: DRAM used on the device.", number("MiB", MIB, 0), CsvValue::Held(Field { figure: &HELD_DRAM_USED, label: 0 })),
     ]
+}
+
+/// A number for every chip, as scripts expect: those without PCIe come after all others.
+pub fn index(field: CsvField) -> CsvField {
+    let help = format!("{} A chip without PCIe has a number after all others; -i accepts it.", field.help).into();
+    let number = |row: &CsvRow<'_>| {
+        let id = &row.device?.id;
+        row.numbers.iter().find(|(other, _)| other == id).map(|(_, number)| number.to_string())
+    };
+    CsvField { help, value: CsvValue::Composed(number), ..field }
+}
+
+/// A field of nvidia-smi that nothing here measures.
+pub fn unmeasured(name: &str) -> Option<CsvField> {
+    let unit = nvidia_unknown::unit(name)?;
+    let form = if unit.is_empty() { TEXT } else { number(unit, 1.0, 0) };
+    Some(CsvField { name: name.to_owned().into(), aliases: &[], help: "".into(), form, value: CsvValue::Unmeasured })
+}
+
+fn part_of_address(row: &CsvRow<'_>, n: usize) -> Option<String> {
+    let address = &row.device?.pci_address.as_ref()?.0;
+    address.split([':', '.']).nth(n).map(|part| format!("0x{}", part.to_uppercase()))
 }
 
 fn maker_and_board(row: &CsvRow<'_>) -> Option<String> {

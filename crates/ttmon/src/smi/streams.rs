@@ -1,6 +1,6 @@
 //! `dmon` and `pmon`: a line per device or process, again and again, for eyes and for awk.
 
-use super::args::StreamCommand;
+use super::args::{ProcessStreamArgs, StreamArgs};
 use super::csv_fields::scaled;
 use super::process_row::ProcessRow;
 use model::figure::device::DEVICE_FIGURES;
@@ -37,20 +37,22 @@ enum StreamField {
 }
 
 impl Stream {
-    pub fn new(command: &StreamCommand) -> Stream {
-        let (by_process, with_parts) = match command {
-            StreamCommand::Dmon(_) => (false, false),
-            StreamCommand::Pmon(args) => (true, args.parts),
-        };
-        let mut columns: Vec<StreamColumn> = match by_process {
-            true => {
-                columns(PROCESS_FIGURES, StreamField::Process).chain(columns(HELD_FIGURES, StreamField::Held)).collect()
-            }
-            false => columns(DEVICE_FIGURES, StreamField::Device).collect(),
-        };
-        columns.retain(|column| with_parts || !column.is_part());
+    pub fn of_devices(args: &StreamArgs) -> Stream {
+        Stream::new(columns(DEVICE_FIGURES, StreamField::Device).collect(), false, args)
+    }
+
+    pub fn of_processes(args: &ProcessStreamArgs) -> Stream {
+        let of_process = columns(PROCESS_FIGURES, StreamField::Process);
+        let all = of_process.chain(columns(HELD_FIGURES, StreamField::Held));
+        Stream::new(all.filter(|column| args.parts || !column.is_part()).collect(), true, &args.stream)
+    }
+
+    fn new(mut columns: Vec<StreamColumn>, by_process: bool, args: &StreamArgs) -> Stream {
         columns.sort_by_key(|column| column.column.position);
-        let with = |letter| command.args().options.contains(letter);
+        if let Some(groups) = &args.select {
+            columns.retain(|column| column.group().is_none_or(|group| groups.contains(group)));
+        }
+        let with = |letter| args.options.contains(letter);
         Stream { columns, by_process, with_date: with('D'), with_time: with('T'), lines: None }
     }
 
@@ -131,6 +133,18 @@ fn columns<S>(table: &[&'static Figure<S>], field: fn(Field<S>) -> StreamField) 
 }
 
 impl StreamColumn {
+    /// The letter that nvidia-smi's -s has for its group. Names and states are in every one.
+    fn group(&self) -> Option<char> {
+        match &*self.heading {
+            "pwr" | "temp" | "fan" => Some('p'),
+            "util" | "progs" | "launch" | "wait" | "cpu" => Some('u'),
+            "aiclk" => Some('c'),
+            "dram" | "l1" | "l1sml" | "trace" | "cb" => Some('m'),
+            "rxpci" | "txpci" => Some('t'),
+            _ => None,
+        }
+    }
+
     /// Whether it is a part of what another column has.
     fn is_part(&self) -> bool {
         matches!(self.field, StreamField::Held(field) if field.figure.dimension == Some(Dimension::MemoryKind))

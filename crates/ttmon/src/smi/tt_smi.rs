@@ -1,10 +1,12 @@
 //! `--tt-smi`: the JSON of the official `tt-smi -s` 6.8, for programs that read it.
 //!
 //! The layout, the padding of its strings and the order of its keys are its own. What the driver provides without a device being
-//! opened is filled in; the rest is `null` where it has a raw value and `"N/A"` where it has text. Two of its bugs are left
-//! out: a made-up `cm_fw_date` on Blackhole, and processes numbered differently from the devices.
+//! opened is filled in. The rest has the type that it has there: a raw word is `null`, a text `"N/A"`, a limit `0`. Half of a word that is
+//! not known is zero. `dram_status` is true of a device that works. Two of its bugs are left out: a made-up `cm_fw_date` on
+//! Blackhole, and processes numbered differently from the devices.
 
 use super::process_row::ProcessRow;
+use crate::habits::tt_smi::VERSION;
 use crate::json::{JsonNode, Object};
 use model::{Arch, Device, DeviceId, Snapshot, State};
 use serde::Serialize;
@@ -61,18 +63,22 @@ pub fn text(snapshot: &Snapshot, host: &TtSmiHost, time: &str) -> String {
         ("Memory", host.memory.clone().into()),
         ("Driver", known(snapshot.host.driver_version.as_ref().map(|version| format!("TT-KMD {version}")))),
     ]);
-    let versions = ["tt_smi", "pyluwen", "tt_umd"].map(|key| (key, NA.into()));
-    // As tt-umd counts: by PCI address, the chips without PCIe last.
-    let mut devices: Vec<&Device> = snapshot.devices.iter().filter(|device| device.state != State::NoDriver).collect();
-    devices.sort_by_key(|device| (device.state == State::Remote, device.pci_address.clone()));
+    let versions = [("tt_smi", VERSION.into()), ("pyluwen", NA.into()), ("tt_umd", NA.into())];
     let root = Object(vec![
         ("time", time.into()),
         ("host_info", JsonNode::Object(host_info)),
         ("host_sw_vers", JsonNode::Object(Object(versions.into()))),
-        ("device_info", JsonNode::List(devices.into_iter().map(device_info).collect())),
+        ("device_info", JsonNode::List(chips(snapshot).into_iter().map(device_info).collect())),
         ("processes", JsonNode::List(processes(snapshot))),
     ]);
     ascii(&pretty(&root))
+}
+
+/// The chips as tt-umd counts: by PCI address, those without PCIe last.
+pub fn chips(snapshot: &Snapshot) -> Vec<&Device> {
+    let mut devices: Vec<&Device> = snapshot.devices.iter().filter(|device| device.state != State::NoDriver).collect();
+    devices.sort_by_key(|device| (device.state == State::Remote, device.pci_address.clone()));
+    devices
 }
 
 fn device_info(device: &Device) -> Object {
@@ -86,8 +92,7 @@ fn device_info(device: &Device) -> Object {
     ])
 }
 
-/// The raw telemetry words, as far as the driver's figures are the words themselves. It rounds the temperature, and splits
-/// Wormhole's words of power and current: these are not known.
+/// The raw telemetry words, as far as the driver's figures give them. Wormhole has a limit in the high half of a word.
 fn smbus(device: &Device) -> Object {
     let number = |value: Option<f64>| value.map(|value| value.round() as u64);
     let version = |text: &Option<Arc<str>>| text.as_deref().and_then(packed);
@@ -95,6 +100,11 @@ fn smbus(device: &Device) -> Object {
     let (power, current) = (device.power.map(|v| v.0), device.current.map(|v| v.0));
     let (power_max, current_max) = (device.power_max.map(|v| v.0), device.current_max.map(|v| v.0));
     let firmware = &device.firmware;
+    let halves = |high: Option<u64>, low: Option<u64>| {
+        (high.is_some() || low.is_some()).then(|| (high.unwrap_or(0) << 16) | (low.unwrap_or(0) & 0xFFFF))
+    };
+    let millivolts_max = number(device.vcore_max.map(|v| v.0 * 1e3));
+    let temperature = |steps: f64| device.asic_temp.map(|v| (v.0 * steps).round() as i64 as u64 & 0xFFFF_FFFF);
     let mut words = vec![
         ("BOARD_ID_HIGH", serial.map(|n| n >> 32)),
         ("BOARD_ID_LOW", serial.map(|n| n & 0xFFFF_FFFF)),
@@ -102,6 +112,7 @@ fn smbus(device: &Device) -> Object {
         ("AXICLK", device.axiclk.map(|v| v.0.into())),
         ("ARCCLK", device.arcclk.map(|v| v.0.into())),
         ("DM_APP_FW_VERSION", version(&firmware.dm_app)),
+        ("VDD_LIMITS", halves(millivolts_max, None)),
     ];
     let tags = if device.arch == Some(Arch::Wormhole) {
         words.extend([
@@ -110,10 +121,17 @@ fn smbus(device: &Device) -> Object {
             ("DM_BL_FW_VERSION", version(&firmware.dm_bootloader)),
             ("TT_FLASH_VERSION", version(&firmware.tt_flash)),
             ("FW_BUNDLE_VERSION", version(&firmware.bundle)),
+            ("ARC3_HEALTH", device.heartbeat.map(Into::into)),
+            ("AICLK", device.aiclk.map(|v| v.0.into())),
+            ("ASIC_TEMPERATURE", temperature(16.0).map(|word| word & 0xFFFF)),
+            ("TDP", halves(number(power_max), number(power))),
+            ("TDC", halves(number(current_max), number(current))),
+            ("THM_LIMITS", number(device.asic_temp_max.map(|v| v.0))),
         ]);
         &WORMHOLE_TAGS[..]
     } else {
         words.extend([
+            ("ASIC_TEMPERATURE", temperature(65536.0)),
             ("TDP", number(power)),
             ("TDC", number(current)),
             ("AICLK", device.aiclk.map(|v| v.0.into())),
@@ -139,21 +157,28 @@ fn smbus(device: &Device) -> Object {
 fn board_info(device: &Device) -> Object {
     let remote = device.state == State::Remote;
     let serial = device.serial_number();
-    let suffix = match device.arch {
-        Some(Arch::Wormhole) if remote => " R",
-        Some(Arch::Wormhole) => " L",
-        _ => "",
-    };
+    // The driver does not say whether DRAM is trained. A device that works has trained it when it booted.
+    let works = matches!(device.state, State::Ok | State::Silent | State::Remote);
     Object(vec![
         ("bus_id", known(device.pci_address.as_ref().filter(|_| !remote))),
-        ("board_type", format!("{}{suffix}", serial.map_or(NA, board_type)).into()),
+        ("board_type", board_type_of(device).into()),
         ("board_id", known(serial.map(|serial| format!("{serial:016x}")))),
         ("coords", NA.into()),
-        ("dram_status", Value::Null.into()),
+        ("dram_status", works.into()),
         ("dram_speed", NA.into()),
         ("pcie_speed", device.pcie.generation.map_or(NA.into(), JsonNode::from)),
         ("pcie_width", known(device.pcie.width)),
     ])
+}
+
+/// The name that tt-smi has for the board of a chip, and which of its two chips this is on Wormhole.
+pub fn board_type_of(device: &Device) -> String {
+    let suffix = match device.arch {
+        Some(Arch::Wormhole) if device.state == State::Remote => " R",
+        Some(Arch::Wormhole) => " L",
+        _ => "",
+    };
+    format!("{}{suffix}", device.serial_number().map_or(NA, board_type))
 }
 
 /// The name that tt-smi has for a board, from the part number in its id.
@@ -226,19 +251,21 @@ fn firmwares(device: &Device) -> Object {
 }
 
 fn limits(device: &Device) -> Object {
+    // What is missing is a number there, and what is known a text.
+    let limit = |text: Option<String>| text.map_or_else(|| 0.into(), JsonNode::from);
     let throttle = device.asic_temp_max.map(|v| format!("{:2.0}", v.0));
     let (first, second) = if device.arch == Some(Arch::Wormhole) { (None, throttle) } else { (throttle, None) };
     Object(vec![
-        ("vdd_min", Value::Null.into()),
-        ("vdd_max", device.vcore_max.map(|v| format!("{:4.2}", v.0)).into()),
-        ("tdp_limit", device.power_max.map(|v| format!("{:3.0}", v.0)).into()),
-        ("tdc_limit", device.current_max.map(|v| format!("{:3.0}", v.0)).into()),
-        ("asic_fmax", Value::Null.into()),
-        ("therm_trip_l1_limit", first.into()),
-        ("thm_limit", second.into()),
-        ("bus_peak_limit", 0.into()),
-        ("fan_rpm_limit", 0.into()),
-        ("board_power_limit", Value::Null.into()),
+        ("vdd_min", limit(None)),
+        ("vdd_max", limit(device.vcore_max.map(|v| format!("{:4.2}", v.0)))),
+        ("tdp_limit", limit(device.power_max.map(|v| format!("{:3.0}", v.0)))),
+        ("tdc_limit", limit(device.current_max.map(|v| format!("{:3.0}", v.0)))),
+        ("asic_fmax", limit(None)),
+        ("therm_trip_l1_limit", limit(first)),
+        ("thm_limit", limit(second)),
+        ("bus_peak_limit", limit(None)),
+        ("fan_rpm_limit", limit(None)),
+        ("board_power_limit", limit(None)),
     ])
 }
 

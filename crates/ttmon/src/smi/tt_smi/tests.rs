@@ -1,5 +1,5 @@
-//! What the official `tt-smi -s` 6.8 prints for a Blackhole and a Wormhole, line by line, for all that the driver provides as well. Raw words
-//! that it rounds or splits are `null`: they would have to be made up.
+//! What the official `tt-smi -s` 6.8 prints for a Blackhole and a Wormhole, line by line, for all that the driver provides as well. Of
+//! words whose other half is unknown, that half is zero.
 
 use super::{TtSmiHost, text};
 use model::*;
@@ -38,7 +38,8 @@ const BLACKHOLE: &str = r#"
                 "VCORE": "0x2ee",
                 "TDP": "0x3c",
                 "TDC": "0x50",
-                "ASIC_TEMPERATURE": null,
+                "VDD_LIMITS": "0x3840000",
+                "ASIC_TEMPERATURE": "0x2d0000",
                 "AICLK": "0x320",
                 "AXICLK": "0x3c0",
                 "ARCCLK": "0x320",
@@ -54,6 +55,7 @@ const BLACKHOLE: &str = r#"
                 "board_type": "p150a",
                 "board_id": "0000040001311010",
                 "coords": "N/A",
+                "dram_status": true,
                 "pcie_speed": 5,
                 "pcie_width": "16"
                 "voltage": "0.75",
@@ -65,6 +67,7 @@ const BLACKHOLE: &str = r#"
                 "heartbeat": "1000"
                 "fw_bundle_version": "19.15.0.0",
                 "dm_app_fw": "0.15.0.0",
+                "vdd_min": 0,
                 "vdd_max": "0.90",
                 "tdp_limit": "300",
                 "tdc_limit": "500",
@@ -97,10 +100,14 @@ const WORMHOLE: &str = r#"
                 "BOARD_ID_LOW": "0x51173005",
                 "ARC0_FW_VERSION": "0x2220000",
                 "ETH_FW_VERSION": "0x71000",
+                "ARC3_HEALTH": "0x1388",
+                "AICLK": "0x1f4",
                 "VCORE": "0x2ee",
-                "ASIC_TEMPERATURE": null,
-                "TDP": null,
-                "TDC": null,
+                "ASIC_TEMPERATURE": "0x2d0",
+                "TDP": "0xa0001e",
+                "TDC": "0xaa0028",
+                "VDD_LIMITS": "0x3b60000",
+                "THM_LIMITS": "0x4b",
                 "FW_BUNDLE_VERSION": "0x130f0000",
                 "board_type": "N/A L",
                 "board_id": "0010001851173005",
