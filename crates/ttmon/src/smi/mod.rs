@@ -9,7 +9,7 @@ mod golden;
 mod list;
 mod nvidia;
 mod process_row;
-mod report;
+pub mod report;
 mod streams;
 pub mod table;
 mod tt_smi;
