@@ -21,11 +21,13 @@ pub struct HttpOptions {
     pub ca: Option<PathBuf>,
     /// Sent as a bearer token; the first line of the file.
     pub token_file: Option<PathBuf>,
+    /// A certificate and its key, for servers that ask who we are.
+    pub client: Option<(PathBuf, PathBuf)>,
 }
 
 impl Default for HttpOptions {
     fn default() -> HttpOptions {
-        HttpOptions { timeout: Duration::from_secs(5), ca: None, token_file: None }
+        HttpOptions { timeout: Duration::from_secs(5), ca: None, token_file: None, client: None }
     }
 }
 
@@ -54,13 +56,19 @@ impl Http {
             .max_idle_connections(2000)
             .input_buffer_size(16 << 10)
             .output_buffer_size(4 << 10);
-        let agent = match &options.ca {
-            Some(file) => {
-                let connector = tls::connector(certificates(file)?, provider)
+        let client = options.client.as_ref().map(|(cert, key)| tls::ClientIdentity::read(cert, key)).transpose()?;
+        let agent = match (&options.ca, client) {
+            (Some(file), client) => {
+                let connector = tls::connector(certificates(file)?, client, provider)
                     .with_context(|| format!("{}: cannot be trusted", file.display()))?;
                 ureq::Agent::with_parts(config.build(), connector, DefaultResolver::default())
             }
-            None => {
+            (None, client @ Some(_)) => {
+                let system = rustls_native_certs::load_native_certs().certs;
+                let connector = tls::connector(system, client, provider)?;
+                ureq::Agent::with_parts(config.build(), connector, DefaultResolver::default())
+            }
+            (None, None) => {
                 let system = rustls_native_certs::load_native_certs().certs;
                 let roots: Vec<Certificate> = system.iter().map(|one| Certificate::from_der(one).to_owned()).collect();
                 let tls = TlsConfig::builder().root_certs(roots.into()).unversioned_rustls_crypto_provider(provider);

@@ -1,19 +1,47 @@
-//! Log lines on standard error: `level=info event=started pid=7`. Under systemd the level is a prefix that its journal knows.
+//! Log lines on standard error: `level=info event=started pid=7`, or the same as JSON. Under systemd the level is a prefix that its
+//! journal knows.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Severity of a line, as syslog numbers it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum LogLevel {
     Error = 3,
     Warning = 4,
     Info = 6,
+}
+
+impl LogLevel {
+    /// All levels and their words, the gravest first.
+    pub const WORDS: [(&str, LogLevel); 3] =
+        [("error", LogLevel::Error), ("warning", LogLevel::Warning), ("info", LogLevel::Info)];
+
+    fn word(self) -> &'static str {
+        LogLevel::WORDS.iter().find(|(_, level)| *level == self).map_or("info", |(word, _)| word)
+    }
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct LogOptions {
+    /// Lines of this severity and graver ones.
+    pub level: LogLevel,
+    /// An object of JSON a line, instead of keys and values.
+    pub is_json: bool,
+}
+
+static OPTIONS: OnceLock<LogOptions> = OnceLock::new();
+const USUAL: LogOptions = LogOptions { level: LogLevel::Info, is_json: false };
+
+/// Says how lines are written from now on. The first call counts.
+pub fn set_log_options(options: LogOptions) {
+    let _ = OPTIONS.set(options);
 }
 
 /// A terminal is opened again, so that it does not wait: whoever else has it open shall not notice.
@@ -51,17 +79,22 @@ static STATE: Mutex<LogState> = Mutex::new(LogState { events: BTreeMap::new(), d
 /// Writes a line. Nothing waits for it: one that standard error has no room for is lost, and so is one of an event that has had
 /// very many. A later line has their number.
 pub fn log(level: LogLevel, event: &str, fields: &[(&str, &dyn Display)]) {
+    let options = OPTIONS.get().copied().unwrap_or(USUAL);
+    if level > options.level {
+        return;
+    }
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     if state.allows(event, Instant::now()) {
-        state.write(&line(level, event, fields, *JOURNAL));
+        state.write(&line(level, event, fields, options.is_json, *JOURNAL));
     }
 }
 
 /// Says how many lines were left out. To be called now and then.
 pub fn summarize() {
+    let is_json = OPTIONS.get().is_some_and(|options| options.is_json);
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     for (event, left_out) in state.left_out(Instant::now()) {
-        state.write(&line(LogLevel::Warning, "left-out", &[("of", &event), ("lines", &left_out)], *JOURNAL));
+        state.write(&line(LogLevel::Warning, "left-out", &[("of", &event), ("lines", &left_out)], is_json, *JOURNAL));
     }
 }
 
@@ -104,13 +137,22 @@ impl LogState {
     }
 }
 
-fn line(level: LogLevel, event: &str, fields: &[(&str, &dyn Display)], journal: bool) -> String {
-    let mut line = match (journal, level) {
-        (true, level) => format!("<{}>", level as u8),
-        (false, LogLevel::Error) => "level=error ".into(),
-        (false, LogLevel::Warning) => "level=warning ".into(),
-        (false, LogLevel::Info) => "level=info ".into(),
-    };
+fn line(level: LogLevel, event: &str, fields: &[(&str, &dyn Display)], is_json: bool, journal: bool) -> String {
+    let mut line = if journal { format!("<{}>", level as u8) } else { String::new() };
+    if is_json {
+        json(&mut line, level, event, fields)
+    } else {
+        words(&mut line, (!journal).then_some(level), event, fields)
+    }
+    line.push('\n');
+    line
+}
+
+/// Keys and values: `level=info event=started pid=7`.
+fn words(line: &mut String, level: Option<LogLevel>, event: &str, fields: &[(&str, &dyn Display)]) {
+    if let Some(level) = level {
+        line.push_str(&format!("level={} ", level.word()));
+    }
     line.push_str("event=");
     line.push_str(event);
     for (key, value) in fields {
@@ -127,8 +169,25 @@ fn line(level: LogLevel, event: &str, fields: &[(&str, &dyn Display)], journal: 
         line.truncate(end.unwrap_or(0));
         line.push('…');
     }
-    line.push('\n');
-    line
+}
+
+/// The same as an object. A value that makes the line too long is cut.
+fn json(line: &mut String, level: LogLevel, event: &str, fields: &[(&str, &dyn Display)]) {
+    let mut object = serde_json::Map::new();
+    object.insert("level".into(), level.word().into());
+    object.insert("event".into(), event.into());
+    for (key, value) in fields {
+        let mut text = value.to_string();
+        // Each byte may take six to be written.
+        let most = LONGEST_LINE / 8 / fields.len();
+        if text.len() > most {
+            let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
+            text.truncate(end.unwrap_or(0));
+            text.push('…');
+        }
+        object.insert((*key).into(), text.parse::<u64>().map_or_else(|_| text.into(), Into::into));
+    }
+    line.push_str(&serde_json::Value::Object(object).to_string());
 }
 
 #[cfg(test)]
@@ -140,8 +199,10 @@ mod tests {
     fn a_line_is_keys_and_values() {
         let fields: [(&str, &dyn Display); 3] = [("pid", &7), ("command", &"a b\n\"c\""), ("path", &"/tmp/x.sock")];
         let text = r#"event=lie pid=7 command="a b\n\"c\"" path=/tmp/x.sock"#;
-        assert_eq!(line(LogLevel::Warning, "lie", &fields, false), format!("level=warning {text}\n"));
-        assert_eq!(line(LogLevel::Warning, "lie", &fields, true), format!("<4>{text}\n"));
+        assert_eq!(line(LogLevel::Warning, "lie", &fields, false, false), format!("level=warning {text}\n"));
+        assert_eq!(line(LogLevel::Warning, "lie", &fields, false, true), format!("<4>{text}\n"));
+        let text = r#"{"command":"a b\n\"c\"","event":"lie","level":"warning","path":"/tmp/x.sock","pid":7}"#;
+        assert_eq!(line(LogLevel::Warning, "lie", &fields, true, true), format!("<4>{text}\n"));
     }
 
     #[test]
@@ -158,7 +219,11 @@ mod tests {
 
     #[test]
     fn a_long_line_is_cut() {
-        let line = line(LogLevel::Info, "x", &[("command", &"ä".repeat(10_000))], false);
-        assert!(line.len() <= LONGEST_LINE && line.ends_with("…\n"), "{}", line.len());
+        let fields: [(&str, &dyn Display); 2] = [("command", &"ä".repeat(10_000)), ("reason", &"\u{1}".repeat(10_000))];
+        let text = line(LogLevel::Info, "x", &fields[..1], false, false);
+        assert!(text.len() <= LONGEST_LINE && text.ends_with("…\n"), "{}", text.len());
+        let object = line(LogLevel::Info, "x", &fields, true, false);
+        assert!(object.len() <= LONGEST_LINE, "{}", object.len());
+        assert!(serde_json::from_str::<serde_json::Value>(&object).is_ok(), "{object}");
     }
 }

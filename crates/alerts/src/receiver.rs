@@ -83,7 +83,7 @@ impl Notifier {
             Some(http) => http,
             None => {
                 let (ca, token_file) = (ca.clone(), token_file.clone());
-                Http::new(&HttpOptions { timeout: self.receiver.timeout, ca, token_file })?
+                Http::new(&HttpOptions { timeout: self.receiver.timeout, ca, token_file, client: None })?
             }
         };
         Ok(self.http.insert(http))
@@ -99,6 +99,8 @@ impl Notifier {
         stdin.rewind()?;
         let mut child = Command::new(program)
             .args(arguments)
+            // What systemd wants to know of the service is not for its receivers to say.
+            .env_remove("NOTIFY_SOCKET")
             .process_group(0)
             .stdin(stdin)
             .stdout(Stdio::null())

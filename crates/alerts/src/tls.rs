@@ -3,25 +3,47 @@
 //! `openssl req -x509` makes such a certificate (CA:TRUE), and the usual verifier refuses it as the certificate of a server. One that is
 //! byte for byte in the file is accepted, if its name and its dates are right.
 
+use anyhow::Context;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
     StreamOwned,
 };
 use std::io::{Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 use ureq::unversioned::transport::{
     Buffers, ConnectProxyConnector, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, TcpConnector,
     Transport, TransportAdapter,
 };
 
+/// What this program shows to servers that ask who it is.
+pub struct ClientIdentity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl ClientIdentity {
+    /// Reads a certificate, those that vouch for it, and its key: PEM files.
+    pub fn read(cert: &Path, key: &Path) -> anyhow::Result<ClientIdentity> {
+        let wrong =
+            |file: &Path, what| format!("{}: no {what} can be read from it (PEM, \"-----BEGIN …\")", file.display());
+        let chain = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let chain = chain.ok().filter(|chain| !chain.is_empty()).with_context(|| wrong(cert, "certificate"))?;
+        let key = PrivateKeyDer::from_pem_file(key).with_context(|| wrong(key, "private key"))?;
+        Ok(ClientIdentity { chain, key })
+    }
+}
+
 /// Connects, and trusts these certificates alone.
 pub fn connector(
     trusted: Vec<CertificateDer<'static>>,
+    client: Option<ClientIdentity>,
     provider: Arc<CryptoProvider>,
 ) -> anyhow::Result<impl Connector> {
     let mut roots = RootCertStore::empty();
@@ -30,8 +52,13 @@ pub fn connector(
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(NamedCertificates { trusted, usual }))
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(Arc::new(NamedCertificates { trusted, usual }));
+    let config = match client {
+        Some(client) => config
+            .with_client_auth_cert(client.chain, client.key)
+            .context("the certificate for the server and its key do not go together")?,
+        None => config.with_no_client_auth(),
+    };
     let tcp = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default());
     Ok(tcp.chain(TlsConnector(Arc::new(config))))
 }

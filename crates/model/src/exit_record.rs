@@ -1,6 +1,6 @@
 //! A process that exited, and what it held then: as the API and the service's own protocol have it.
 
-use crate::{Bytes, Held, Operation, Process, Source, Timestamp, Usage};
+use crate::{Bytes, Held, Operation, Process, ProcessOwner, Source, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 /// A process that exited. What is not described here is as in [`Process`].
@@ -12,6 +12,8 @@ pub struct ExitRecord {
     pub name: Option<String>,
     pub command: Option<String>,
     pub container: Option<String>,
+    #[serde(flatten)]
+    pub owner: ProcessOwner,
     pub started_at: Option<Timestamp>,
     /// When it exited.
     pub died_at: Timestamp,
@@ -72,6 +74,7 @@ impl ExitRecord {
             name: process.name.clone(),
             command: process.command.clone(),
             container: process.container.clone(),
+            owner: process.owner.clone(),
             started_at: process.started_at,
             died_at,
             ..ExitRecord::default()

@@ -1,7 +1,8 @@
 //! One process that uses a device.
 
-use crate::{Activity, Bytes, DeviceId, MemoryKind, Operation, Timestamp};
+use crate::{Activity, Bytes, DeviceId, MemoryKind, Operation, ProcessOwner, Timestamp, container_id};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// A running process that holds a device or device memory. Most fields are figures: see [`crate::figure::process`].
 #[expect(missing_docs, reason = "the row of each figure has its sentence")]
@@ -17,6 +18,8 @@ pub struct Process {
     /// Bytes that are not UTF-8 are replaced.
     pub command: Option<String>,
     pub container: Option<String>,
+    #[serde(flatten)]
+    pub owner: ProcessOwner,
     /// Absent where we may not look.
     pub runtime: Option<Runtime>,
     pub started_at: Option<Timestamp>,
@@ -171,6 +174,15 @@ named! {
 }
 
 impl Process {
+    /// Pod, container or Slurm job in few letters, for a column: the name where it is known, `#48213` for a job, else the id of the container.
+    pub fn workload(&self) -> Option<Cow<'_, str>> {
+        let ProcessOwner { pod, container_name, slurm_job, .. } = &self.owner;
+        let name = pod.as_deref().or(container_name.as_deref()).map(Cow::Borrowed);
+        let job = || slurm_job.as_ref().map(|job| Cow::Owned(format!("#{job}")));
+        let id = || self.container.as_deref().map(container_id).map(Cow::Borrowed);
+        name.or_else(job).or_else(id)
+    }
+
     /// The most operations that a snapshot has of a process.
     pub const OPERATIONS: usize = 16;
 
@@ -306,5 +318,26 @@ impl Source {
             }
             Source::Shm => "Logical bytes in the shared memory of tt-metal, of the thread that it tracks.",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_has_the_name_before_the_job_before_the_id() {
+        let mut process = Process::new(7);
+        assert_eq!(process.workload(), None);
+        process.owner.unit = Some("ssh.service".into());
+        assert_eq!(process.workload(), None, "every process has a unit");
+        process.container = Some("k8s:0b6f4a7e-1c2d-3e4f-5a6b-7c8d9e0f1a2b/3f2a9c1b7d4e".into());
+        assert_eq!(process.workload().as_deref(), Some("3f2a9c1b7d4e"));
+        process.owner.slurm_job = Some("48213".into());
+        assert_eq!(process.workload().as_deref(), Some("#48213"));
+        process.owner.container_name = Some("vllm".into());
+        assert_eq!(process.workload().as_deref(), Some("vllm"));
+        process.owner.pod = Some("llama-0".into());
+        assert_eq!(process.workload().as_deref(), Some("llama-0"));
     }
 }

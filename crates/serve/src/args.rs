@@ -1,13 +1,16 @@
 //! The command line of `ttmon serve`.
 
+use alerts::log::{LogLevel, LogOptions};
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
+use watch::exit::{Exit, Failure};
+use web::metrics::UnknownFamily;
 
 pub const AFTER_HELP: &str = "\
 Programs that speak the protocol of tt-metal's allocation_server_poc work unchanged: they connect to --poc-socket. A program with \
 ttmon's agent hands its book over by itself, early or late. As root the service sees the processes of all users, else your own.
 
-Over HTTP there are a page for browsers at /, /metrics for Prometheus, /healthz, and the API under /api/v1 (described in \
+Over HTTP there are a page for browsers at /, /metrics for Prometheus, /-/ready and /-/healthy for probes, and the API under /api/v1 (described in \
 /api/v1/openapi.json). A request never takes a sample: it is answered from the last one. Other machines are served with --tls-cert, --tls-key and --token-file:
 
   ttmon serve --listen 0.0.0.0:9746 --tls-cert cert.pem --tls-key key.pem --token-file token
@@ -46,12 +49,21 @@ pub struct Args {
     /// The private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
+    /// Serve only clients that show a certificate of one of these authorities (PEM); read again at SIGHUP
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_client_ca: Option<PathBuf>,
     /// Answer only requests that send the first line of this file: "Authorization: Bearer ..."; read again at SIGHUP
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Serve other machines without a certificate or a token, which allows unauthenticated access
     #[arg(long)]
     pub insecure: bool,
+    /// Log lines of this severity and graver ones
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = LogLevel::WORDS.map(|(word, _)| word))]
+    pub log_level: String,
+    /// Log keys and values, or an object of JSON a line
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json"])]
+    pub log_format: String,
     #[allow(missing_docs)]
     #[command(flatten)]
     pub metrics: MetricOptions,
@@ -60,6 +72,12 @@ pub struct Args {
 /// What is wanted of a scrape.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct MetricOptions {
+    /// Write only these metrics: names as in /metrics, or beginnings such as `ttmon_device_pcie_*`, separated by commas
+    #[arg(long = "metrics", value_name = "NAME", value_delimiter = ',')]
+    pub families: Vec<String>,
+    /// Write no series of single processes
+    #[arg(long)]
+    pub no_processes: bool,
     /// The most series of single processes in a scrape; the largest are kept, the others summed
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub max_process_series: usize,
@@ -68,11 +86,27 @@ pub struct MetricOptions {
     pub compat: Option<String>,
 }
 
+impl Args {
+    pub fn log_options(&self) -> LogOptions {
+        let level = LogLevel::WORDS.iter().find(|(word, _)| *word == self.log_level);
+        LogOptions { level: level.map_or(LogLevel::Info, |(_, level)| *level), is_json: self.log_format == "json" }
+    }
+}
+
 impl MetricOptions {
-    pub fn wanted(&self) -> web::metrics::MetricsOptions {
-        web::metrics::MetricsOptions {
+    pub fn wanted(&self) -> anyhow::Result<web::metrics::MetricsOptions> {
+        let options = web::metrics::MetricsOptions {
+            families: self.families.clone(),
+            processes: !self.no_processes,
             max_process_series: self.max_process_series,
             tt_telemetry: self.compat.is_some(),
+        };
+        match options.check() {
+            Ok(()) => Ok(options),
+            Err(UnknownFamily { typed, nearest }) => {
+                let near = nearest.map_or_else(String::new, |name| format!(": did you mean {name}?"));
+                Err(Failure::error(Exit::Usage, format!("--metrics: there is no metric {typed:?}{near}")))
+            }
         }
     }
 }

@@ -33,7 +33,7 @@ pub enum Lane {
 pub enum Outcome {
     /// The answer to a client.
     Answer(Token, Result<Vec<u8>, WireError>),
-    Exit(ExitRecord),
+    Exit(Box<ExitRecord>),
     Books(BookMemory),
     /// The book that a process keeps, if it could be opened.
     Book(Key, Option<Arc<File>>),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn exit(pid: u32) -> Option<Outcome> {
-        Some(Outcome::Exit(ExitRecord::of(&model::Process::new(pid), model::Timestamp(0))))
+        Some(Outcome::Exit(Box::new(ExitRecord::of(&model::Process::new(pid), model::Timestamp(0)))))
     }
 
     #[test]

@@ -97,10 +97,10 @@ impl Service {
         Ok(())
     }
 
-    /// Waits for something to happen.
-    pub fn wait(&mut self, ready: &mut Vec<Token>) -> rustix::io::Result<()> {
-        let next = self.alarms.first().map(|(when, _)| when.saturating_duration_since(Instant::now()));
-        self.state.poller.wait(ready, next)
+    /// Waits for something to happen, until that moment at the most.
+    pub fn wait(&mut self, ready: &mut Vec<Token>, until: Option<Instant>) -> rustix::io::Result<()> {
+        let next = self.alarms.first().map(|(when, _)| *when).into_iter().chain(until).min();
+        self.state.poller.wait(ready, next.map(|when| when.saturating_duration_since(Instant::now())))
     }
 
     /// Sees to what is ready. What it does not know is left to the caller.
@@ -163,7 +163,7 @@ impl Service {
                     client.take_answer(answer, state.is_crowded);
                     client.read(buffer, state)
                 }),
-                Outcome::Exit(exit) => self.state.take_exit(exit),
+                Outcome::Exit(exit) => self.state.take_exit(*exit),
                 Outcome::Book(key, book) => self.state.take_opened(key, book),
                 Outcome::Command(key, command) => self.state.take_command(key, command),
                 Outcome::Books(books) => {

@@ -169,6 +169,8 @@ impl ServiceState {
             }
             let known = live.change();
             known.sampled = Some(process.devices.clone());
+            // The sampler reads the names of pods, which may take its time.
+            known.identity.process.owner.clone_from(&process.owner);
             if process.command.is_some() {
                 known.identity.process.command.clone_from(&process.command);
                 live.asked_command = true;
@@ -222,7 +224,8 @@ impl ServiceState {
         // Its buffers are looked through for the largest.
         self.background.add(Lane::Exits, move || {
             let holds = |device: &Device| holds(&devices, sampled_at, &known, parent.as_deref(), device);
-            Some(Outcome::Exit(exits::exit_record(key, &known, account.as_deref(), ended, &devices, holds, now)))
+            let exit = exits::exit_record(key, &known, account.as_deref(), ended, &devices, holds, now);
+            Some(Outcome::Exit(Box::new(exit)))
         });
     }
 
@@ -236,7 +239,7 @@ impl ServiceState {
         let book = book_in(&file).map_err(|error| format!("the book of pid {pid} was refused: {error}"))?;
         let Some(key) = self.know(pid) else {
             let (devices, now) = (self.devices.clone(), now());
-            let record = move || Some(Outcome::Exit(exits::record_of_book(pid, &file, &devices, now)));
+            let record = move || Some(Outcome::Exit(Box::new(exits::record_of_book(pid, &file, &devices, now))));
             self.background.add(Lane::Exits, record);
             return Ok(None);
         };

@@ -8,16 +8,20 @@ use std::ffi::OsStr;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// The first descriptor that systemd passes.
 const FIRST: i32 = 3;
 
 /// The sockets that were made for this process, with their paths. To be called once: the sockets are the caller's.
 pub fn sockets() -> Vec<(OwnedFd, PathBuf)> {
-    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
-    let is_for_us = number("LISTEN_PID") == Some(std::process::id());
+    let is_for_us = number("LISTEN_PID") == Some(std::process::id().into());
     let count = number("LISTEN_FDS").filter(|_| is_for_us).unwrap_or(0).min(16);
-    (FIRST..FIRST + count.cast_signed()).filter_map(passed_socket).collect()
+    (FIRST..FIRST + count as i32).filter_map(passed_socket).collect()
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 #[allow(unsafe_code)]
@@ -41,6 +45,36 @@ pub fn notify(text: &str) {
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
     if let (Ok(address), Ok(socket)) = (address, socket) {
         let _ = sendto(&socket, text.as_bytes(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT, &address);
+    }
+}
+
+/// Tells systemd that the loop turns, where the unit has `WatchdogSec=`: a service that does not is started again.
+#[derive(Debug)]
+pub struct Watchdog {
+    /// How often: twice as often as necessary. Absent where nobody waits for it.
+    every: Option<Duration>,
+    last: Instant,
+}
+
+impl Watchdog {
+    /// As systemd wants it of this process.
+    pub fn of_environment() -> Watchdog {
+        let is_for_us = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+        let wanted = number("WATCHDOG_USEC").filter(|time| is_for_us && *time > 0);
+        Watchdog { every: wanted.map(|time| Duration::from_micros(time / 2)), last: Instant::now() }
+    }
+
+    /// When the loop must turn again.
+    pub fn next(&self) -> Option<Instant> {
+        self.every.map(|every| self.last + every)
+    }
+
+    /// To be called with every turn of the loop.
+    pub fn turn(&mut self, now: Instant) {
+        if self.next().is_some_and(|next| next <= now) {
+            self.last = now;
+            notify("WATCHDOG=1");
+        }
     }
 }
 

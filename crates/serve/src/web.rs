@@ -52,6 +52,8 @@ pub struct Web {
 #[derive(Clone)]
 struct Credentials {
     tls: Option<(PathBuf, PathBuf)>,
+    /// Authorities for the certificates of clients.
+    clients: Option<PathBuf>,
     token: Option<PathBuf>,
 }
 
@@ -64,8 +66,8 @@ impl HttpListeners {
     pub fn open(args: &Args) -> anyhow::Result<HttpListeners> {
         let wrong = |message: String| Failure::error(Exit::Usage, message);
         let tls = args.tls_cert.clone().zip(args.tls_key.clone());
-        let credentials = Credentials { tls, token: args.token_file.clone() };
-        let (mut listeners, mut missing, metrics) = (Vec::new(), Vec::new(), args.metrics.wanted());
+        let credentials = Credentials { tls, clients: args.tls_client_ca.clone(), token: args.token_file.clone() };
+        let (mut listeners, mut missing, metrics) = (Vec::new(), Vec::new(), args.metrics.wanted()?);
         let usual = [USUAL.to_owned()];
         let named = if args.listen.is_empty() { &usual[..] } else { &args.listen[..] };
         if named.iter().any(|place| place == "off") {
@@ -81,11 +83,12 @@ impl HttpListeners {
                 wrong(format!("--listen {place}: {error}: expected ADDRESS:PORT, such as 127.0.0.1:9746, or off"))
             })?;
             for address in addresses {
-                let is_guarded = credentials.tls.is_some() && credentials.token.is_some();
+                let is_asked_who = credentials.token.is_some() || credentials.clients.is_some();
+                let is_guarded = credentials.tls.is_some() && is_asked_who;
                 if !address.ip().to_canonical().is_loopback() && !is_guarded {
                     if !args.insecure {
                         return Err(wrong(format!(
-                            "--listen {place}: other machines are served with --tls-cert, --tls-key and --token-file, \
+                            "--listen {place}: other machines are served with --tls-cert, --tls-key and --token-file or --tls-client-ca, \
                              or with --insecure, which allows unauthenticated access"
                         )));
                     }
@@ -110,7 +113,7 @@ impl HttpListeners {
 impl Credentials {
     fn read(&self) -> anyhow::Result<(Option<Arc<rustls::ServerConfig>>, Option<String>)> {
         let wrong = |why: String| Failure::error(Exit::Usage, why);
-        let tls = self.tls.as_ref().map(|(cert, key)| web::certificate(cert, key)).transpose();
+        let tls = self.tls.as_ref().map(|(cert, key)| web::certificate(cert, key, self.clients.as_deref())).transpose();
         let token = self.token.as_ref().map(|file| http::token(file)).transpose();
         Ok((tls.map_err(|error| wrong(error.to_string()))?, token.map_err(|error| wrong(format!("{error:#}")))?))
     }

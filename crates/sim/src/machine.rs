@@ -98,16 +98,25 @@ impl SimMachine {
 
     fn start_workers(&mut self, program: &Path) -> io::Result<()> {
         for library in [plan::LIBTT_METAL, plan::TTNNCPP] {
-            let path = self.folder.path().join(library);
-            path.parent().map(fs::create_dir_all).transpose()?;
-            fs::write(path, [0; 4096])?;
+            self.lay(library, &[0; 4096])?;
         }
         for mut job in plan::jobs(self.devices.len()) {
             job.agent &= self.agent;
             let worker = Worker::start(program, self.folder.path(), job, &self.devices, self.seed)?;
+            if let Some(pid) = worker.pid() {
+                self.lay(&format!("proc/{pid}/cgroup"), worker.cgroup().as_bytes())?;
+            }
             self.workers.push(worker);
         }
-        Ok(())
+        let container = plan::CONTAINER_ID;
+        let config = format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{container}/config.json");
+        self.lay(&config, plan::CONTAINER_CONFIG.as_bytes())
+    }
+
+    fn lay(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.folder.path().join(path);
+        path.parent().map(fs::create_dir_all).transpose()?;
+        fs::write(path, bytes)
     }
 
     /// Lets happen what is due.

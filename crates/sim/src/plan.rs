@@ -12,6 +12,8 @@ pub(crate) struct PlannedJob {
     pub command: &'static [&'static str],
     /// The libraries that it maps.
     pub libraries: &'static [&'static str],
+    /// The cgroup that it is in, which says whose it is. `CONTAINER` is [`CONTAINER_ID`].
+    pub cgroup: &'static str,
     pub devices: Range<usize>,
     pub work: Work,
     /// Whether it runs with ttmon's agent where that is wanted.
@@ -29,6 +31,12 @@ pub(crate) enum Work {
 }
 
 pub(crate) const LIBTT_METAL: &str = "usr/lib/python3/dist-packages/ttnn/build/lib/libtt_metal.so";
+/// The container of a pod, and what containerd has in its file about it.
+pub(crate) const CONTAINER_ID: &str = "3f2a9c1b7d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8";
+pub(crate) const CONTAINER_CONFIG: &str = concat!(
+    r#"{"annotations":{"io.kubernetes.cri.container-name":"vllm","io.kubernetes.cri.sandbox-name":"llama-0","#,
+    r#""io.kubernetes.cri.sandbox-namespace":"inference"}}"#
+);
 pub(crate) const TTNNCPP: &str = "usr/lib/python3/dist-packages/ttnn/build/lib/_ttnncpp.so";
 
 /// The jobs on a machine with so many devices: half of them serve, a few do other things, the rest are idle.
@@ -37,12 +45,14 @@ pub(crate) fn jobs(devices: usize) -> Vec<PlannedJob> {
     let serve = PlannedJob {
         command: &["python3", "serve_llama.py", "--model", "llama-3.1-8b"],
         libraries: &[LIBTT_METAL, TTNNCPP],
+        cgroup: "/kubepods.slice/kubepods-pod0b6f4a7e_1c2d_3e4f_5a6b_7c8d9e0f1a2b.slice/cri-containerd-CONTAINER.scope",
         devices: 0..half,
         work: Work::Serving,
         agent: true,
     };
     let train = PlannedJob {
         command: &["python3", "train_nanogpt.py", "--batch-size", "64"],
+        cgroup: "/system.slice/slurmstepd.scope/job_48213/step_0/user/task_0",
         devices: half..half + 1,
         work: Work::Training,
         ..serve
@@ -50,6 +60,7 @@ pub(crate) fn jobs(devices: usize) -> Vec<PlannedJob> {
     let measure = PlannedJob {
         command: &["matmul_sweep", "--iterations", "1000"],
         libraries: &[LIBTT_METAL],
+        cgroup: "/user.slice/user-1000.slice/session-3.scope",
         devices: half + 1..half + 2,
         work: Work::Measuring,
         agent: false,

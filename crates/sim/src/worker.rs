@@ -44,6 +44,11 @@ impl Worker {
         self.child.as_ref().map(WorkerProcess::pid)
     }
 
+    /// The text of its cgroup file.
+    pub fn cgroup(&self) -> String {
+        format!("0::{}\n", self.job.cgroup.replace("CONTAINER", plan::CONTAINER_ID))
+    }
+
     pub fn kill(&mut self) {
         self.child = None;
     }

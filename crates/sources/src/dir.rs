@@ -23,8 +23,10 @@ pub type Inject = Arc<dyn Fn(&Path) -> Option<io::Error> + Send + Sync>;
 /// Where a machine's files are: the real ones, or a folder that holds `sys`, `proc/driver` and `dev`.
 #[derive(Clone)]
 pub struct Root {
+    /// What all these folders are below.
+    pub(crate) top: PathBuf,
     pub(crate) sys: PathBuf,
-    /// Where the open files of processes are. All else about them comes from the real `/proc`.
+    /// Where the open files of processes are, and maybe their cgroups. All else about them comes from the real `/proc`.
     pub(crate) proc: PathBuf,
     pub(crate) proc_driver: PathBuf,
     pub(crate) dev: PathBuf,
@@ -40,10 +42,18 @@ impl Root {
     }
 
     /// The machine whose files lie below a folder. Process details come from the real `/proc`, all but what the driver counts for
-    /// their open files.
+    /// their open files, and their cgroups where the folder has those.
     pub fn under(folder: &Path) -> Root {
         let (sys, proc, dev) = (folder.join("sys"), folder.join("proc"), folder.join("dev"));
-        Root { sys, proc_driver: proc.join("driver"), proc, dev, inject: None, keeps_files: true }
+        Root {
+            top: folder.to_owned(),
+            sys,
+            proc_driver: proc.join("driver"),
+            proc,
+            dev,
+            inject: None,
+            keeps_files: true,
+        }
     }
 
     /// The same with faults in the way of reads.

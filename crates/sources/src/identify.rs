@@ -1,8 +1,8 @@
 //! Who a process is, for the service that is called by one: from `/proc/<pid>/`, without a look into its memory.
 
 use crate::books::{self, ProcessId};
+use crate::cgroup::{self, CgroupOwner};
 use crate::clock::Clock;
-use crate::container::container_of;
 use crate::dir::Dir;
 use crate::procs::{command_line_of, open_process, stat};
 use crate::users::Users;
@@ -46,12 +46,15 @@ pub fn identify(pid: u32) -> Option<Identity> {
     let (dir, stat, status) = open_process(pid)?;
     let mut bytes = Vec::new();
     let cgroup = dir.read_all("cgroup", &mut bytes);
-    let container = cgroup.ok().and_then(|()| container_of(&String::from_utf8_lossy(&bytes)));
+    // The names of pods are in files of the container runtime, which the sampler reads.
+    let cgroup = cgroup.map(|()| cgroup::parse(&String::from_utf8_lossy(&bytes)));
+    let CgroupOwner { container, owner, .. } = cgroup.unwrap_or_default();
     let process = Process {
         parent_pid: stat.parent,
         user: status.uid.map(user_name),
         name: Some(stat.name),
         container,
+        owner,
         started_at: Some(Clock::now().timestamp(stat.start_ticks)),
         host_memory: status.resident,
         ..Process::new(pid)

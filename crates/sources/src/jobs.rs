@@ -2,6 +2,7 @@
 //!
 //! A [`Task`] has all that its thread needs and an [`Answer`] all that it found: the threads share nothing that changes.
 
+use crate::container_names::ContainerNames;
 use crate::device_fds::{DeviceFds, FdinfoReply, open_devices};
 use crate::devices::Links;
 use crate::dir::{Dir, Root, Trouble, reason};
@@ -107,11 +108,13 @@ pub(crate) struct DeviceAnswer {
 pub(crate) struct Jobs {
     root: Root,
     users: Users,
+    names: ContainerNames,
 }
 
 impl Jobs {
     pub fn new(root: Root) -> Jobs {
-        Jobs { root, users: Users::default() }
+        let names = ContainerNames::new(&root);
+        Jobs { root, users: Users::default(), names }
     }
 
     /// Does a job, which may add others.
@@ -128,13 +131,13 @@ impl Jobs {
     }
 
     fn read_process(&self, pid: u32, earlier: Option<&ProcessFacts>) -> Answer {
-        let facts = procs::read(pid, earlier, false, &self.users, self.root.inject.clone());
+        let facts = procs::read(pid, earlier, false, &self.users, &self.names, self.root.inject.clone());
         Answer::Process { pid, facts: facts.map(Box::new) }
     }
 
     /// A process that keeps no book is none of ours.
     fn read_book_owner(&self, pid: u32, earlier: Option<&ProcessFacts>) -> Answer {
-        let facts = procs::read(pid, earlier, false, &self.users, self.root.inject.clone());
+        let facts = procs::read(pid, earlier, false, &self.users, &self.names, self.root.inject.clone());
         let keeper = facts.filter(|facts| matches!(facts.book, Ok(Some(_))));
         let devices = keeper.as_ref().map(|facts| open_devices(&self.root, pid, facts.folder.clone()));
         Answer::BookOwner { pid, facts: keeper.map(Box::new), devices: devices.unwrap_or_default() }
@@ -142,7 +145,7 @@ impl Jobs {
 
     /// A process that has ended since it was read stays as it was read.
     fn read_map(&self, facts: Box<ProcessFacts>) -> Answer {
-        let again = procs::read(facts.pid, Some(&facts), true, &self.users, self.root.inject.clone());
+        let again = procs::read(facts.pid, Some(&facts), true, &self.users, &self.names, self.root.inject.clone());
         Answer::Process { pid: facts.pid, facts: Some(again.map_or(facts, Box::new)) }
     }
 

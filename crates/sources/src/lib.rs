@@ -5,7 +5,8 @@
 //!
 //! - `sampler`: the four steps of a sample; `inventory`, `jobs`, `pool`, `collected`, `assembly`: what they consist of,
 //! - `telemetry`: one device, with the table of its [`ATTRIBUTES`]; `devices`: which devices there are,
-//! - `pids`, `procs`, `maps`, `container`, `users`, `clock`: who holds a device, and what is known of a process,
+//! - `pids`, `procs`, `maps`, `users`, `clock`: who holds a device, and what is known of a process,
+//! - `cgroup`, `container_names`: its container, pod, Slurm job and unit,
 //! - `books`, `book_owners`, `shm`, `device_fds`, `fdinfo`, `process_folders`, `device_memory`: sources of device memory, `locks`: of tt-umd's locks,
 //! - `activity`: what a process did on its chips, out of its book,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
@@ -22,10 +23,11 @@ mod assembly;
 mod attribution;
 mod book_owners;
 mod books;
+mod cgroup;
 mod chips;
 mod clock;
 mod collected;
-mod container;
+mod container_names;
 mod device_fds;
 mod device_memory;
 mod devices;
@@ -65,7 +67,8 @@ pub use telemetry::attributes::{ATTRIBUTES, Attribute, Folder};
 
 /// Decoders of foreign bytes, open to fuzzing and to property tests.
 pub mod decode {
-    pub use crate::container::container_of;
+    pub use crate::cgroup::{CgroupOwner, ContainerId, parse as cgroup};
+    pub use crate::container_names::{names_in, podman_name};
     pub use crate::fdinfo::{FdInfo, parse as fdinfo};
     pub use crate::inspector::decode as inspector;
     pub use crate::locks::owner_of;

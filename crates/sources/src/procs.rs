@@ -5,12 +5,12 @@
 
 use crate::activity::operation_list;
 use crate::books::{self, ProcessId};
-use crate::container::container_of;
+use crate::container_names::ContainerNames;
 use crate::dir::{Dir, Inject, decimal};
 use crate::maps::{self, Inode, Maps};
 use crate::users::Users;
 use ledger::book::{Book, BufferTable};
-use model::{Bytes, OperationList};
+use model::{Bytes, OperationList, ProcessOwner};
 use rustix::io::Errno;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ pub(crate) struct ProcessFacts {
     /// With the moment when it was read.
     pub command: (Option<String>, Instant),
     pub container: Option<String>,
+    pub owner: ProcessOwner,
     /// `Err` where we may not look into the process.
     pub maps: Result<Maps, Errno>,
     pub maps_age: MapAge,
@@ -70,6 +71,7 @@ pub(crate) fn read(
     earlier: Option<&ProcessFacts>,
     force_map: bool,
     users: &Users,
+    names: &ContainerNames,
     inject: Option<Inject>,
 ) -> Option<ProcessFacts> {
     let (stat, dir) = open(pid, earlier, inject)?;
@@ -78,12 +80,11 @@ pub(crate) fn read(
     dir.read_records("status", &mut bytes).ok()?;
     let status = status(&bytes);
     let same = earlier.filter(|earlier| earlier.stat.start_ticks == stat.start_ticks);
-    let (container, visible_devices) = match same {
-        Some(earlier) => (earlier.container.clone(), earlier.visible_devices.clone()),
+    let ((container, owner), visible_devices) = match same {
+        Some(earlier) => ((earlier.container.clone(), earlier.owner.clone()), earlier.visible_devices.clone()),
         None => {
-            let cgroup = dir.read_all("cgroup", &mut bytes);
-            let container = cgroup.ok().and_then(|()| container_of(&String::from_utf8_lossy(&bytes)));
-            (container, dir.read_all("environ", &mut bytes).map(|()| visible_devices(&bytes)))
+            let owner = names.owner_of(pid, &dir, &mut bytes);
+            (owner, dir.read_all("environ", &mut bytes).map(|()| visible_devices(&bytes)))
         }
     };
     let now = Instant::now();
@@ -101,7 +102,20 @@ pub(crate) fn read(
     let book = maps.as_ref().map_err(|error| *error).and_then(|maps| books::find(&dir, maps, who, known));
     let user = status.uid.map(|uid| users.name(uid));
     let folder = Some(dir);
-    Some(ProcessFacts { pid, stat, status, user, command, container, maps, maps_age, visible_devices, book, folder })
+    Some(ProcessFacts {
+        pid,
+        stat,
+        status,
+        user,
+        command,
+        container,
+        owner,
+        maps,
+        maps_age,
+        visible_devices,
+        book,
+        folder,
+    })
 }
 
 /// Opens the folder of a process, or uses the one of the sample before.
@@ -269,6 +283,7 @@ impl ProcessFacts {
             user: None,
             command: (None, Instant::now()),
             container: None,
+            owner: ProcessOwner::default(),
             maps: Ok(Maps { regions: regions.iter().copied().collect(), ..Maps::default() }),
             maps_age: MapAge { read: Instant::now(), same: Instant::now() },
             visible_devices: Ok(None),
@@ -282,6 +297,11 @@ impl ProcessFacts {
 mod tests {
     use super::*;
     use crate::clock::Clock;
+    use crate::dir::Root;
+
+    fn names() -> ContainerNames {
+        ContainerNames::new(&Root::machine())
+    }
 
     #[test]
     fn a_name_may_hold_blanks_and_brackets() {
@@ -334,7 +354,7 @@ mod tests {
         // The kernel shows the environment of a program a moment after it has started.
         let seen = (0..1000).find_map(|_| {
             std::thread::sleep(Duration::from_millis(2));
-            read(child.id(), None, false, &Users::default(), None)?.visible_devices.ok()?
+            read(child.id(), None, false, &Users::default(), &names(), None)?.visible_devices.ok()?
         });
         assert_eq!(seen.map(|value| value.len()), Some(LONGEST_TEXT));
         child.kill().unwrap();
@@ -343,13 +363,13 @@ mod tests {
 
     #[test]
     fn this_very_process_can_be_read() {
-        let facts = read(std::process::id(), None, false, &Users::default(), None).unwrap();
+        let facts = read(std::process::id(), None, false, &Users::default(), &names(), None).unwrap();
         assert_eq!(facts.status.inner_pid, Some(std::process::id()));
         assert!(facts.status.resident.unwrap() > Bytes(100_000));
         let clock = Clock::now();
         let age = clock.nanoseconds(clock_ticks_now()).abs_diff(clock.nanoseconds(facts.stat.start_ticks));
         assert!(age < 3_600_000_000_000, "this test has run for less than an hour, not {age} ns");
-        assert_eq!(read(u32::MAX, None, false, &Users::default(), None).map(|facts| facts.pid), None);
+        assert_eq!(read(u32::MAX, None, false, &Users::default(), &names(), None).map(|facts| facts.pid), None);
     }
 
     #[test]
@@ -379,12 +399,12 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let mut facts = None;
         for _ in 0..3 {
-            facts = read(child.id(), facts.as_ref(), false, &Users::default(), None);
+            facts = read(child.id(), facts.as_ref(), false, &Users::default(), &names(), None);
             assert_eq!(facts.as_ref().unwrap().pid, child.id());
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(read(child.id(), facts.as_ref(), false, &Users::default(), None).is_none());
+        assert!(read(child.id(), facts.as_ref(), false, &Users::default(), &names(), None).is_none());
     }
 
     fn clock_ticks_now() -> u64 {

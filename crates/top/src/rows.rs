@@ -11,6 +11,7 @@ use model::judgement::is_idle_holder;
 use model::{Bytes, DeviceId, Process, Snapshot, Timestamp, Usage};
 use show::activity::Utilization;
 use show::text::in_short;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -206,46 +207,42 @@ impl ColumnWidths {
             has_utilization: rows.iter().any(|row| row.utilization.is_some() || row.is_idle),
             source: widest(&mut rows.iter().filter_map(|row| Some(row.source?.len()))),
             container: widest(
-                &mut processes.iter().filter_map(|process| Some(show::text::width(short(process.container.as_ref()?)))),
+                &mut processes.iter().filter_map(|process| Some(show::text::width(&process.workload()?))),
             ),
         }
     }
 }
 
-/// The id of a container alone. Engine and pod come before it, and do not distinguish containers.
-pub fn short(container: &str) -> &str {
-    container.rsplit(['/', ':']).next().unwrap_or(container)
-}
-
 enum SortKey<'a> {
     Number(f64),
-    Text(&'a str),
+    Text(Cow<'a, str>),
     Device(&'a DeviceId, usize),
 }
 
 impl SortKey<'_> {
     fn of<'a>(row: &TableRow, process: &'a Process, column: ProcessColumn) -> Option<SortKey<'a>> {
         let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| SortKey::Number(bytes.0 as f64));
+        let text = |text: Option<&'a str>| text.map(|text| SortKey::Text(Cow::Borrowed(text)));
         match column {
             ProcessColumn::Devices => {
                 process.devices.iter().map(|held| &held.id).min().map(|id| SortKey::Device(id, process.devices.len()))
             }
             ProcessColumn::Pid => Some(SortKey::Number(process.pid.into())),
-            ProcessColumn::User => process.user.as_deref().map(SortKey::Text),
-            ProcessColumn::Container => process.container.as_deref().map(short).map(SortKey::Text),
+            ProcessColumn::User => text(process.user.as_deref()),
+            ProcessColumn::Container => process.workload().map(SortKey::Text),
             ProcessColumn::Dram
             | ProcessColumn::L1
             | ProcessColumn::L1Small
             | ProcessColumn::Trace
             | ProcessColumn::Cb => bytes(column.part(&row.usage)),
-            ProcessColumn::Source => row.source.map(SortKey::Text),
+            ProcessColumn::Source => text(row.source),
             ProcessColumn::Utilization => row.utilization.map(|known| SortKey::Number(known.percent)),
             ProcessColumn::Share => row.share.map(SortKey::Number),
             ProcessColumn::Growth => row.growth.map(SortKey::Number),
             ProcessColumn::Cpu => process.host_cpu_percent.map(SortKey::Number),
             ProcessColumn::HostMemory => bytes(process.host_memory),
             ProcessColumn::Age => row.age_seconds.map(SortKey::Number),
-            ProcessColumn::Command => process.command.as_deref().or(process.name.as_deref()).map(SortKey::Text),
+            ProcessColumn::Command => text(process.command.as_deref().or(process.name.as_deref())),
         }
     }
 

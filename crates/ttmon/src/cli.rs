@@ -12,7 +12,8 @@ use watch::exit::{self, Exit, Failure};
 fn after_help() -> String {
     format!(
         "{}\n\n\
-         ttmon does not open /dev/tenstorrent, does not send messages to a device, and writes only to files that you name.\n\n\
+         ttmon does not open /dev/tenstorrent, does not send messages to a device, and writes only to files that you name. \
+         `ttmon run` keeps its agent in ~/.cache/ttmon.\n\n\
          {}\n\n\
          Without a Tenstorrent device, try:  ttmon --sim",
         Exit::sentence(),
@@ -74,7 +75,7 @@ impl Cli {
 
     /// Finds options that do not go together.
     fn check(&self) -> anyhow::Result<()> {
-        let MachineArgs { ssh, host, push, prometheus, token_file, ca, .. } = &self.machine;
+        let MachineArgs { ssh, host, push, prometheus, token_file, ca, client_cert, .. } = &self.machine;
         let is_remote = self.machine.is_remote();
         let shows = matches!(self.command, Command::Smi(_) | Command::Top(_) | Command::Mem(_));
         let is_asked = !host.is_empty() || prometheus.is_some();
@@ -90,8 +91,8 @@ impl Cli {
             Command::Mem(_) if prometheus.is_some() => "--prometheus goes with smi and top: Prometheus has no buffers",
             _ if !shows && is_remote => &on_one_machine,
             _ if *push && ssh.is_empty() => "--push goes with --ssh: it copies ttmon to the other machine",
-            _ if shows && !is_asked && (token_file.is_some() || ca.is_some()) => {
-                "--token-file and --ca go with --host and --prometheus: they are for remote services"
+            _ if shows && !is_asked && (token_file.is_some() || ca.is_some() || client_cert.is_some()) => {
+                "--token-file, --ca and --client-cert go with --host and --prometheus: they are for remote services"
             }
             Command::Top(top) if is_remote && top.replay.is_some() => {
                 "--replay shows a file: leave out the other machines"

@@ -68,9 +68,11 @@ fn begin_child(parent: u32) {
         if libc::getppid().cast_unsigned() != parent {
             libc::_exit(1);
         }
-        // The sockets that systemd passes are for the process that it started: that is this one now.
-        if std::env::var("LISTEN_PID").is_ok_and(|pid| pid == parent.to_string()) {
-            std::env::set_var("LISTEN_PID", std::process::id().to_string());
+        // What systemd passes is for the process that it started: that is this one now.
+        for name in ["LISTEN_PID", "WATCHDOG_PID"] {
+            if std::env::var(name).is_ok_and(|pid| pid == parent.to_string()) {
+                std::env::set_var(name, std::process::id().to_string());
+            }
         }
     }
 }

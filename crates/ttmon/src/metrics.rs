@@ -31,12 +31,13 @@ pub struct MetricsArgs {
 }
 
 pub fn run(machine: &MachineArgs, args: &MetricsArgs) -> anyhow::Result<Exit> {
+    let options = args.options.wanted()?;
     let mut opened = Machine::open(machine, false)?.through_service(machine);
     let snapshot = opened.sample();
     // The sample was taken for this.
     let (version, sample_age_seconds) = (env!("CARGO_PKG_VERSION"), Some(0.0));
     let service = ServiceFigures { version, sample_age_seconds, ..ServiceFigures::default() };
-    let input = MetricsInput { snapshot: &snapshot, service, options: args.options.wanted() };
+    let input = MetricsInput { snapshot: &snapshot, service, options: &options };
     let text = web::metrics::write(
         &input,
         if args.openmetrics { MetricsFormat::OpenMetrics } else { MetricsFormat::Prometheus },

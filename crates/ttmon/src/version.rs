@@ -3,6 +3,8 @@
 use crate::built_in_agent;
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use watch::sha256;
 
@@ -23,7 +25,7 @@ pub fn is_asked_for(arguments: &[OsString]) -> bool {
 /// The whole answer.
 pub fn verbose() -> String {
     let program = std::env::current_exe().unwrap_or_default();
-    let glibc = std::fs::read("/proc/self/exe").ok().and_then(|bytes| needed_glibc(&bytes));
+    let glibc = beginning_of_program().ok().and_then(|bytes| needed_glibc(&bytes));
     let agent = built_in_agent::bytes();
     let mut text = format!("ttmon {}\n", env!("CARGO_PKG_VERSION"));
     let mut line = |name: &str, value: &str| {
@@ -45,6 +47,13 @@ pub fn verbose() -> String {
 fn describe(agent: &[u8]) -> String {
     let (packed, sum) = (built_in_agent::packed_bytes(), sha256::hex(agent));
     format!("{} inside, {} bytes ({packed} compressed), SHA-256 {sum}", env!("CARGO_PKG_VERSION"), agent.len())
+}
+
+/// The names of what a program needs come first in its file: the rest, large in a debug build, need not be searched.
+fn beginning_of_program() -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open("/proc/self/exe")?.take(1 << 18).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The newest version of glibc that a program or library names: the oldest on which it can be loaded.

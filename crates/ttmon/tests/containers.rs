@@ -1,4 +1,4 @@
-//! The container of a process, from real cgroups named as the engines name theirs.
+//! Container, pod, Slurm job and unit of a process, from real cgroups named as the engines name theirs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ mod support;
 use sim::tree::Chip;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use support::{Machine, is_root, not_run};
+use support::{Machine, is_root, not_run, ttmon};
 
 const ID: &str = "3f2a9c1b7d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8";
 
@@ -80,4 +80,54 @@ fn a_process_is_shown_with_its_container() {
         let process = &machine.json(&[])["processes"][0];
         assert_eq!((&process["pid"], &process["container"]), (&contained.child.id().into(), &expected.into()));
     }
+}
+
+#[test]
+fn a_process_is_shown_with_its_pod_its_job_and_its_unit() {
+    let test = "a_process_is_shown_with_its_pod_its_job_and_its_unit";
+    if !is_root() {
+        return not_run(test, "making cgroups needs root");
+    }
+    let Some(hierarchy) = hierarchy() else { return not_run(test, "no cgroup can be made here") };
+    let machine = Machine::with(&[Chip::p150a(0)]);
+    let bundle = machine.0.path().join(format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{ID}"));
+    std::fs::create_dir_all(&bundle).unwrap();
+    let annotations = serde_json::json!({
+        "io.kubernetes.cri.container-name": "vllm", "io.kubernetes.cri.sandbox-name": "llama-0",
+        "io.kubernetes.cri.sandbox-namespace": "inference",
+    });
+    std::fs::write(bundle.join("config.json"), serde_json::json!({ "annotations": annotations }).to_string()).unwrap();
+    let top = format!("ttmon-test-owner-{}", std::process::id());
+    let pod = "kubepods-pod0b6f4a7e_1c2d_3e4f_5a6b_7c8d9e0f1a2b.slice";
+    for (cgroup, expected) in [
+        (format!("{top}/{pod}/cri-containerd-{ID}.scope"), ["llama-0", "inference", "vllm", "", "", ""]),
+        (format!("{top}/slurmstepd.scope/job_48213/step_batch/user/task_0"), ["", "", "", "48213", "batch", ""]),
+        (format!("{top}/tt-inference.service"), ["", "", "", "", "", "tt-inference.service"]),
+    ] {
+        let contained = Contained::start(&hierarchy, &cgroup);
+        machine.set_pids(0, &[contained.child.id()]);
+        let process = &machine.json(&[])["processes"][0];
+        let fields = ["pod", "namespace", "container_name", "slurm_job", "slurm_step", "unit"];
+        assert_eq!(fields.map(|field| process[field].as_str().unwrap_or_default()), expected, "{cgroup}");
+    }
+}
+
+#[test]
+fn a_simulated_machine_has_a_pod_a_job_and_a_session() {
+    let run = ttmon(&["smi", "--sim=p150x8", "--json"]);
+    let snapshot: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let processes = snapshot["processes"].as_array().unwrap();
+    let has = |field: &str, value: &str| processes.iter().any(|process| process[field] == value);
+    for (field, value) in [
+        ("pod", "llama-0"),
+        ("namespace", "inference"),
+        ("container_name", "vllm"),
+        ("slurm_job", "48213"),
+        ("unit", "session-3.scope"),
+    ] {
+        assert!(has(field, value), "{field}: {processes:#?}");
+    }
+    let metrics = ttmon(&["metrics", "--sim=p150x8"]).out;
+    assert!(metrics.contains(r#"namespace="inference",pod="llama-0",container_name="vllm""#), "{metrics}");
+    assert!(metrics.contains(r#"slurm_job="48213""#), "{metrics}");
 }

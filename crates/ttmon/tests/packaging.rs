@@ -131,17 +131,33 @@ fn prometheus_understands_every_example() {
     }
 }
 
+/// The documents of a YAML file.
+fn documents(path: &Path) -> Option<Vec<serde_json::Value>> {
+    let script = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))";
+    ["python3", "/usr/bin/python3"].iter().find_map(|python| {
+        let output = Command::new(python).args(["-c", script]).arg(path).output().ok()?;
+        serde_json::from_slice(&output.stdout).ok()
+    })
+}
+
+/// A pod gets to see what it needs, and may write to nothing of the host.
+fn check_mounts(pod: &serde_json::Value, mounted: &[&str]) {
+    let container = &pod["containers"][0];
+    let of_host = |mount: &&serde_json::Value| {
+        let volumes = pod["volumes"].as_array().unwrap();
+        volumes.iter().any(|volume| volume["name"] == mount["name"] && !volume["hostPath"].is_null())
+    };
+    for mount in container["volumeMounts"].as_array().unwrap().iter().filter(of_host) {
+        assert_eq!(mount["readOnly"], true, "{mount}");
+        let path = mount["mountPath"].as_str().unwrap();
+        assert!(["/sys", "/dev/shm", "/var/log/pods"].iter().chain(mounted).any(|known| *known == path), "{mount}");
+    }
+}
+
 #[test]
 fn the_pod_gets_to_see_what_it_needs_and_no_more() {
-    let script = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))";
-    let load = |file: &str| {
-        let path = packaging().join("kubernetes").join(file);
-        ["python3", "/usr/bin/python3"].iter().find_map(|python| {
-            let output = Command::new(python).args(["-c", script]).arg(&path).output().ok()?;
-            serde_json::from_slice::<Vec<serde_json::Value>>(&output.stdout).ok()
-        })
-    };
-    let (Some(set), Some(monitor)) = (load("daemonset.yaml"), load("podmonitor.yaml")) else {
+    let load = |file: &str| documents(&packaging().join("kubernetes").join(file));
+    let (Some(set), Some(monitor)) = (load("base/daemonset.yaml"), load("overlays/podmonitor/podmonitor.yaml")) else {
         return not_run(
             "the_pod_gets_to_see_what_it_needs_and_no_more",
             "python3-yaml is missing, or the YAML is wrong",
@@ -154,13 +170,9 @@ fn the_pod_gets_to_see_what_it_needs_and_no_more() {
     assert_eq!(security["privileged"], serde_json::Value::Null);
     assert_eq!(security["readOnlyRootFilesystem"], true);
     assert_eq!(security["capabilities"]["drop"][0], "ALL");
-    let of_host = |mount: &&serde_json::Value| {
-        let volumes = pod["volumes"].as_array().unwrap();
-        volumes.iter().any(|volume| volume["name"] == mount["name"] && !volume["hostPath"].is_null())
-    };
-    for mount in container["volumeMounts"].as_array().unwrap().iter().filter(of_host) {
-        assert_eq!(mount["readOnly"], true, "{mount}");
-        assert!(["/sys", "/dev/shm"].contains(&mount["mountPath"].as_str().unwrap()), "{mount}");
+    check_mounts(pod, &[]);
+    for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
+        assert_eq!(container[probe]["httpGet"]["path"], "/healthz", "{probe}");
     }
     // What the service is started with is what its command line knows.
     let words: Vec<&str> = container["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
@@ -168,7 +180,92 @@ fn the_pod_gets_to_see_what_it_needs_and_no_more() {
     for word in words.iter().filter_map(|word| word.split('=').next()).filter(|word| word.starts_with("--")) {
         assert!(help.contains(word), "{word}");
     }
+    // The image starts by itself in the same way.
+    let command = read("Containerfile").lines().find_map(|line| line.strip_prefix("CMD ").map(str::to_owned)).unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&command).unwrap(), container["args"]);
     let port = &monitor[0]["spec"]["podMetricsEndpoints"][0]["port"];
     assert_eq!(&container["ports"][0]["name"], port);
     assert_eq!(set[0]["spec"]["selector"], monitor[0]["spec"]["selector"]);
+}
+
+#[test]
+fn every_overlay_is_rendered_and_changes_what_it_says() {
+    let test = "every_overlay_is_rendered_and_changes_what_it_says";
+    if !needs::has(test, &["kubectl"]) {
+        return;
+    }
+    // The overlay with the token takes files that the user makes.
+    let folder = tempfile::tempdir().unwrap();
+    let copied = Command::new("cp").arg("-r").arg(packaging().join("kubernetes")).arg(folder.path()).status().unwrap();
+    assert!(copied.success());
+    let place = folder.path().join("kubernetes");
+    for file in ["tls.crt", "tls.key", "token"] {
+        std::fs::write(place.join("overlays/token").join(file), "s3cret\n").unwrap();
+    }
+    let render = |overlay: &str| {
+        let output = Command::new("kubectl").arg("kustomize").arg(place.join(overlay)).output().unwrap();
+        assert!(output.status.success(), "{overlay}: {}", String::from_utf8_lossy(&output.stderr));
+        let file = folder.path().join("rendered.yaml");
+        std::fs::write(&file, output.stdout).unwrap();
+        documents(&file)
+    };
+    let mut overlays: Vec<String> = std::fs::read_dir(place.join("overlays"))
+        .unwrap()
+        .map(|entry| format!("overlays/{}", entry.unwrap().file_name().to_str().unwrap()))
+        .collect();
+    overlays.sort();
+    overlays.push("base".into());
+    for overlay in &overlays {
+        let Some(all) = render(overlay) else { return not_run(test, "python3-yaml is missing") };
+        let of_kind = |kind: &str| all.iter().find(|one| one["kind"] == kind);
+        let pod = &of_kind("DaemonSet").unwrap()["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let volume =
+            |name: &str| pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == name).unwrap();
+        let runtime = ["/run/containerd/io.containerd.runtime.v2.task", "/run/containers/storage/overlay-containers"];
+        check_mounts(pod, &runtime);
+        match overlay.as_str() {
+            "base" => assert_eq!(all.len(), 1),
+            "overlays/podmonitor" => assert!(of_kind("PodMonitor").is_some()),
+            "overlays/token" => {
+                let names: Vec<&str> = all
+                    .iter()
+                    .filter(|one| one["kind"] == "Secret")
+                    .filter_map(|one| one["metadata"]["name"].as_str())
+                    .collect();
+                assert!(names.contains(&volume("token")["secret"]["secretName"].as_str().unwrap()), "{names:?}");
+                assert!(names.contains(&volume("tls")["secret"]["secretName"].as_str().unwrap()), "{names:?}");
+            }
+            "overlays/receivers" => {
+                let name = &of_kind("ConfigMap").unwrap()["metadata"]["name"];
+                assert_eq!(&volume("config")["configMap"]["name"], name);
+                assert!(
+                    container["args"].as_array().unwrap().contains(&"--config=/etc/ttmon/config/config.toml".into())
+                );
+                let file = place.join("overlays/receivers/config.toml");
+                let checked = support::ttmon(&["alerts", "check", "--config", file.to_str().unwrap()]);
+                assert_eq!(checked.code, Some(0), "{}{}", checked.out, checked.err);
+            }
+            "overlays/containerd" => assert_eq!(volume("runtime")["hostPath"]["path"], runtime[0]),
+            "overlays/crio" => assert_eq!(volume("runtime")["hostPath"]["path"], runtime[1]),
+            "overlays/nonroot" => {
+                let security = &container["securityContext"];
+                assert_eq!((&security["runAsNonRoot"], &security["runAsUser"]), (&true.into(), &65532.into()));
+                assert_eq!(security["capabilities"]["add"], serde_json::Value::Null);
+            }
+            other => panic!("what is {other} for?"),
+        }
+    }
+}
+
+#[test]
+fn the_unit_is_kept_from_what_it_does_not_need() {
+    if !needs::has("the_unit_is_kept_from_what_it_does_not_need", &["systemd-analyze"]) {
+        return;
+    }
+    let mut command = Command::new("systemd-analyze");
+    let command = command.args(["security", "--offline=true", "--no-pager", "--threshold=25"]);
+    let output = command.arg(packaging().join("ttmon.service")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("Overall exposure level"), "{said}");
 }

@@ -101,7 +101,7 @@ fn other_machines_are_served_with_keys_or_insecure_and_else_not_at_all() {
     };
     assert_eq!(
         refused(&["--listen", "0.0.0.0:0"]),
-        "error: --listen 0.0.0.0:0: other machines are served with --tls-cert, --tls-key and --token-file, or with --insecure, \
+        "error: --listen 0.0.0.0:0: other machines are served with --tls-cert, --tls-key and --token-file or --tls-client-ca, or with --insecure, \
          which allows unauthenticated access\n"
     );
     let place = "192.0.2.1:9746";

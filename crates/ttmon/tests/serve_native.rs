@@ -336,9 +336,45 @@ for at, listener in enumerate(listeners):
 for at in range(2):
     os.dup2(10 + at, 3 + at)
     os.set_inheritable(3 + at, True)
-os.environ.update(LISTEN_FDS="2", LISTEN_PID=str(os.getpid()))
+os.environ.update(LISTEN_FDS="2", LISTEN_PID=str(os.getpid()), WATCHDOG_PID=str(os.getpid()))
 os.execv(sys.argv[3], sys.argv[3:])
 "#;
+
+#[test]
+fn a_watchdog_hears_of_the_loop_as_long_as_it_turns() {
+    let (machine, folder) = (machine(), tempfile::tempdir().unwrap());
+    let place = |name: &str| folder.path().join(name);
+    let told = std::os::unix::net::UnixDatagram::bind(place("notify")).unwrap();
+    let hear = |within: Duration| {
+        let mut bytes = [0; 256];
+        told.set_read_timeout(Some(within)).unwrap();
+        told.recv(&mut bytes).ok().map(|length| String::from_utf8(bytes[..length].to_vec()).unwrap())
+    };
+    let mut child = std::process::Command::new("python3")
+        .args(["-c", SYSTEMD])
+        .args([place("own.sock"), place("tt_allocation_server.sock")])
+        .args([TTMON, "serve", "--listen", "off", "--root", machine.root()])
+        .env("NOTIFY_SOCKET", place("notify"))
+        .env("WATCHDOG_USEC", "400000")
+        .stderr(std::fs::File::create(place("log")).unwrap())
+        .spawn()
+        .unwrap();
+    let long = Duration::from_secs(20);
+    assert_eq!(hear(long).as_deref(), Some("READY=1"));
+    for _ in 0..5 {
+        assert_eq!(hear(long).as_deref(), Some("WATCHDOG=1"));
+    }
+    // The service is the child of what was started. Its loop does not turn while it is stopped.
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    let service = rustix::process::Pid::from_raw(children.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(service, Signal::STOP).unwrap();
+    while hear(Duration::from_millis(100)).is_some() {}
+    assert_eq!(hear(Duration::from_secs(1)), None);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::CONT).unwrap();
+    assert_eq!(hear(long).as_deref(), Some("WATCHDOG=1"));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+}
 
 #[test]
 fn systemd_may_make_the_sockets_and_is_notified() {

@@ -33,6 +33,12 @@ pub struct MachineArgs {
     /// With --host and --prometheus: trust the CA certificates in FILE (PEM) instead of the system's
     #[arg(long, global = true, value_name = "FILE")]
     pub ca: Option<PathBuf>,
+    /// With --host and --prometheus: the certificate in FILE (PEM) says who asks
+    #[arg(long, global = true, value_name = "FILE", requires = "client_key")]
+    pub client_cert: Option<PathBuf>,
+    /// The private key of that certificate (PEM)
+    #[arg(long, global = true, value_name = "FILE", requires = "client_cert")]
+    pub client_key: Option<PathBuf>,
     /// Wait at most MS milliseconds for the devices; what does not answer is shown as it was
     #[arg(long, global = true, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub deadline_ms: u64,

@@ -164,7 +164,7 @@ impl Published {
         let age = sample.age();
         let write = || {
             let service = self.service(&sample);
-            let input = MetricsInput { snapshot: &sample.snapshot, service, options: self.metrics };
+            let input = MetricsInput { snapshot: &sample.snapshot, service, options: &self.metrics };
             SharedText::new(metrics::write(&input, format))
         };
         // The age of a late sample is current at each request.

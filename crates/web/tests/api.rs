@@ -201,9 +201,11 @@ fn the_stream_tells_samples_events_and_alerts() {
 #[test]
 fn a_service_without_samples_is_not_healthy() {
     let served = TestServer::start();
-    assert_eq!(served.get("/healthz").text(), "ok\n");
+    let probes = || ["/healthz", "/-/ready", "/-/healthy"].map(|path| served.get(path).status);
+    assert_eq!((probes(), served.get("/-/ready").text()), ([200; 3], "ok\n"));
     served.published.set_interval(std::time::Duration::from_millis(10));
     wait_for(|| served.get("/healthz").status == 503, || "it is still healthy".into());
+    assert_eq!(probes(), [503, 503, 200], "it answers, but has nothing new to say");
     assert!(served.get("/healthz").reason().ends_with("s old, and there should be one every 10ms"));
     assert_eq!(served.get("/api/v1/snapshot").status, 200, "what is known is told all the same");
 }

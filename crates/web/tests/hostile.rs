@@ -280,7 +280,7 @@ mod tls {
         let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
         std::fs::write(&cert, made.cert.pem()).unwrap();
         std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-        (web::certificate(&cert, &key).unwrap(), made.cert.pem())
+        (web::certificate(&cert, &key, None).unwrap(), made.cert.pem())
     }
 
     /// Asks and believes only this certificate.

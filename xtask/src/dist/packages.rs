@@ -67,7 +67,7 @@ fn man_pages(program: &Path, target: &Path) -> anyhow::Result<Vec<(String, Vec<u
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder)?;
     if let Err(error) = output(Command::new(program).arg("man").arg(&folder)) {
-        println!("NOT PACKED: the man pages, since `ttmon man` fails: {error}");
+        println!("NOT PACKED: man pages, since this ttmon cannot print them: {}", first_line(&error));
         return Ok(Vec::new());
     }
     let mut pages = Vec::new();
@@ -81,6 +81,10 @@ fn man_pages(program: &Path, target: &Path) -> anyhow::Result<Vec<(String, Vec<u
     Ok(pages)
 }
 
+fn first_line(error: &anyhow::Error) -> String {
+    error.to_string().lines().nth(1).unwrap_or_default().to_owned()
+}
+
 fn completions(program: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let places = [
         ("bash", "share/bash-completion/completions/ttmon"),
@@ -91,7 +95,10 @@ fn completions(program: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     for (shell, place) in places {
         match output(Command::new(program).args(["completions", shell])) {
             Ok(text) => files.push((place.to_owned(), text.into_bytes())),
-            Err(error) => println!("NOT PACKED: completions of {shell}, since `ttmon completions` fails: {error}"),
+            Err(error) => println!(
+                "NOT PACKED: completions of {shell}, since this ttmon cannot print them: {}",
+                first_line(&error)
+            ),
         }
     }
     Ok(files)

@@ -26,6 +26,20 @@ figures! {
     COMMAND("command", "Command", Text, field!(command));
     /// Container or pod that it runs in.
     CONTAINER("container", "Container", Text, field!(container));
+    /// Kubernetes namespace of its pod.
+    NAMESPACE("namespace", "Namespace", Text, field!(owner.namespace));
+    /// Name of its Kubernetes pod.
+    POD("pod", "Pod", Text, field!(owner.pod));
+    /// Id of its Kubernetes pod.
+    POD_UID("pod_uid", "Pod id", Text, field!(owner.pod_uid));
+    /// Name of its container.
+    CONTAINER_NAME("container_name", "Container name", Text, field!(owner.container_name));
+    /// Slurm job that it belongs to.
+    SLURM_JOB("slurm_job", "Slurm job", Text, field!(owner.slurm_job)) { aliases: &["job"] };
+    /// Step of the Slurm job: a number, batch, interactive or extern.
+    SLURM_STEP("slurm_step", "Slurm step", Text, field!(owner.slurm_step)) { aliases: &["step"] };
+    /// systemd unit that it belongs to: a service, or the scope of a session.
+    UNIT("unit", "Unit", Text, field!(owner.unit));
     /// What it uses the device with: ttnn, tt-metal, umd or other.
     RUNTIME("runtime", "Runtime", Text, field!(runtime)) {
         words: &Runtime::NAMES, column: column("via", "", 1.0, 9, 30),
@@ -63,6 +77,10 @@ figures! {
         aliases: &["idle"], rule: Some("process_idle"),
     };
 }
+
+/// The figures of a process that are labels of its series. One that is not known is left out, which is the same as an empty one.
+pub static SERIES_LABELS: [&Figure<Process>; 9] =
+    [&PID, &USER, &CONTAINER, &NAME, &NAMESPACE, &POD, &CONTAINER_NAME, &SLURM_JOB, &UNIT];
 
 /// What the agent of a process says of one kind, given the kind's place.
 fn of_kind(held: &Held, place: usize) -> Option<KindFigures> {

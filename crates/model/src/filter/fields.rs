@@ -3,7 +3,7 @@
 use super::FilterContext;
 use crate::figure::process::{CONTAINER, HELD_FIGURES, PROCESS_FIGURES};
 use crate::figure::{Field, Figure, Unit};
-use crate::{Bytes, Held, Process};
+use crate::{Bytes, Held, Process, container_id};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -96,9 +96,10 @@ impl FilterField {
     pub fn has(&self, process: &Process, is: impl Fn(&str) -> bool) -> bool {
         let is = |text: &str| is(&text.to_lowercase());
         match self.source {
-            // The whole, or the id alone, as tables show it.
+            // The whole, or the id alone, or the name, as tables show it.
             FieldSource::Process(row) if row == &CONTAINER => {
-                process.container.as_deref().is_some_and(|container| is(container) || is(id_of(container)))
+                process.container.as_deref().is_some_and(|container| is(container) || is(container_id(container)))
+                    || process.owner.container_name.as_deref().is_some_and(is)
             }
             FieldSource::Process(row) => row.text(process).is_some_and(|text| is(&text)),
             FieldSource::Held(field) => {
@@ -135,9 +136,4 @@ fn share(process: &Process, context: &FilterContext) -> Option<f64> {
 fn age(process: &Process, context: &FilterContext) -> Option<f64> {
     let milliseconds = context.snapshot.taken_at.0.checked_sub(process.started_at?.0)?;
     Some(milliseconds as f64 / 1000.0).filter(|age| *age >= 0.0)
-}
-
-/// The id of a container alone, without engine and pod.
-fn id_of(container: &str) -> &str {
-    container.rsplit(['/', ':']).next().unwrap_or(container)
 }

@@ -1,6 +1,6 @@
 //! The language in which processes are filtered: in `top`, on the page and in the API.
 //!
-//! - `word` is anywhere in the name, the command, the user or the container;
+//! - `word` is anywhere in the name, the command, the user, the container or the pod;
 //! - `field:text` equals, `field~text` contains;
 //! - `field>number`, `<`, `>=`, `<=` compare: bytes may have a binary K, M, G or T, percentages a %, times an s, m, h or d; a count
 //!   such as a pid may also be compared with `:`;
@@ -14,7 +14,7 @@
 mod fields;
 mod parse;
 
-use crate::figure::process::{COMMAND, CONTAINER, NAME, USER};
+use crate::figure::process::{COMMAND, CONTAINER, CONTAINER_NAME, NAME, POD, USER};
 use crate::{Comparison, Process, Snapshot};
 use fields::FilterField;
 use std::fmt;
@@ -49,7 +49,7 @@ enum Node {
     All(Vec<Node>),
     Any(Vec<Node>),
     Not(Box<Node>),
-    /// Anywhere in name, command, user or container. In lower case, as all texts here.
+    /// Anywhere in name, command, user, container or pod. In lower case, as all texts here.
     Word(String),
     Equals(&'static FilterField, String),
     Contains(&'static FilterField, String),
@@ -96,7 +96,7 @@ impl Node {
             Node::All(all) => all.iter().all(|node| node.matches(process, context)),
             Node::Any(any) => any.iter().any(|node| node.matches(process, context)),
             Node::Not(node) => !node.matches(process, context),
-            Node::Word(word) => [&NAME, &COMMAND, &USER, &CONTAINER].iter().any(|row| {
+            Node::Word(word) => [&NAME, &COMMAND, &USER, &CONTAINER, &CONTAINER_NAME, &POD].iter().any(|row| {
                 row.value(process).is_some_and(|value| value.as_text().is_some_and(|text| lower(text).contains(word)))
             }),
             Node::Equals(field, wanted) => field.has(process, |text| text == wanted),

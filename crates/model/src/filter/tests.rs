@@ -2,7 +2,7 @@ use super::fields::FilterField;
 use super::*;
 use crate::figure::process::{HELD_FIGURES, PROCESS_FIGURES};
 use crate::{Activity, UtilizationSource};
-use crate::{Bytes, Device, DeviceId, Held, Host, Runtime, SCHEMA, Source, Timestamp, Usage};
+use crate::{Bytes, Device, DeviceId, Held, Host, ProcessOwner, Runtime, SCHEMA, Source, Timestamp, Usage};
 use proptest::prelude::*;
 
 /// 81 (in a container, on 2 and 2R), 4711 (on 0) and 5120 (on 0; nothing is known of it).
@@ -25,6 +25,12 @@ fn machine() -> Snapshot {
         started_at: Some(Timestamp(10_000_000 - 1_080_000)),
         host_memory: Some(Bytes(3 << 30)),
         host_cpu_percent: Some(104.2),
+        owner: ProcessOwner {
+            slurm_job: text("48213"),
+            slurm_step: text("batch"),
+            unit: text("tt-inference.service"),
+            ..ProcessOwner::default()
+        },
         devices: vec![held(
             DeviceId::Local(0),
             Usage::measured(12 << 30, 24 * mib, 32768, 100 * mib, mib),
@@ -32,7 +38,14 @@ fn machine() -> Snapshot {
         )],
         ..Process::new(4711)
     };
+    let owner = ProcessOwner {
+        namespace: text("research"),
+        pod: text("nanogpt-x7k2p"),
+        container_name: text("trainer"),
+        ..ProcessOwner::default()
+    };
     let contained = Process {
+        owner,
         user: text("a-user-with-a-LONG-name"),
         name: text("日本語"),
         command: text("evil"),
@@ -86,6 +99,19 @@ fn fields_equal_or_contain() {
     assert_eq!(found("source:exact or source:SHM"), [81, 4711]);
     assert_eq!(found("container:3f2a9c1b7d4e"), [81]);
     assert_eq!(found("runtime:ttnn"), [4711]);
+}
+
+#[test]
+fn pods_jobs_and_units_are_fields() {
+    assert_eq!(found("pod:nanogpt-x7k2p"), [81]);
+    assert_eq!(found("pod~nano namespace:research"), [81]);
+    assert_eq!(found("container:trainer"), [81], "the name of the container, too");
+    assert_eq!(found("container_name:trainer"), [81]);
+    assert_eq!(found("nanogpt"), [81], "a word is looked for in the pod, too");
+    assert_eq!(found("job:48213"), [4711]);
+    assert_eq!(found("slurm_job:48213 step:batch"), [4711]);
+    assert_eq!(found("unit~inference"), [4711]);
+    assert_eq!(found("not job:48213"), [81, 5120]);
 }
 
 #[test]
@@ -189,7 +215,8 @@ fn terms_are_joined() {
 #[test]
 fn an_error_has_its_place() {
     let wrong = |text: &str| Filter::parse(text).unwrap_err().to_string();
-    let fields = "expected one of pid, parent_pid, user, name, command, container, runtime, started_at, rss, total, cpu, \
+    let fields = "expected one of pid, parent_pid, user, name, command, container, namespace, pod, pod_uid, \
+                  container_name, job, step, unit, runtime, started_at, rss, total, cpu, \
                   agent, launches_total, launches, wait, back_pressure, idle, dev, dram, l1, dram_bytes, l1_bytes, l1_small, trace, cb, kernel, \
                   source, util, utilization_lower_bound, utilization_source, utilization_unknown, busy_seconds_total, \
                   programs_per_second, programs_total, growth, share, age";

@@ -131,6 +131,7 @@ impl Assembly {
             name: Some(stat.name.clone()),
             command: facts.command.0.clone(),
             container: facts.container.clone(),
+            owner: facts.owner.clone(),
             runtime: facts.maps.as_ref().ok().and_then(|maps| maps.runtime),
             started_at: Some(clock.timestamp(stat.start_ticks)),
             host_memory: status.resident,

@@ -9,7 +9,7 @@ use crate::paint::{Buffer, Rect, Tone, clear, frame, put};
 use crate::state::{Overlay, TopState};
 use crossterm::event::KeyCode;
 use model::judgement::is_idle_holder;
-use model::{Bytes, Exact, MemoryKind, Process, Runtime, Timestamp};
+use model::{Bytes, Exact, MemoryKind, Process, ProcessOwner, Runtime, Timestamp};
 use show::activity::seconds as seconds_text;
 use show::text::{Align, clean, count, fit};
 
@@ -95,6 +95,7 @@ fn describe(state: &TopState, process: &Process, width: usize, lines: &mut Vec<D
     let user = or_absent(process.user.clone());
     let container = process.container.as_ref().map(|name| format!(", in {name}")).unwrap_or_default();
     lines.push((format!("User       {user}{container}{runtime}"), Tone::Plain));
+    owner(process, lines);
     let since = process.started_at.map(|start| {
         format!("{}, {} ago", state.local(start).strftime("%Y-%m-%d %H:%M:%S"), duration(seconds(start, now)))
     });
@@ -112,6 +113,24 @@ fn describe(state: &TopState, process: &Process, width: usize, lines: &mut Vec<D
     operations(state, process, width, lines);
     inspection::lines(state, process, width, lines);
     memory(state, process, lines);
+}
+
+/// Who it works for: its pod, its Slurm job, its unit.
+fn owner(process: &Process, lines: &mut Vec<DetailLine>) {
+    let ProcessOwner { namespace, pod, container_name, slurm_job, slurm_step, unit, .. } = &process.owner;
+    let mut line = |title: &str, parts: [(&str, &Option<String>); 3]| {
+        let known: String = parts.iter().filter_map(|(word, part)| Some(format!("{word}{}", part.as_ref()?))).collect();
+        if parts[0].1.is_some() {
+            lines.push((format!("{title:<10} {known}"), Tone::Plain));
+        }
+    };
+    if pod.is_some() {
+        line("Pod", [("", pod), (", namespace ", namespace), (", container ", container_name)]);
+    } else {
+        line("Container", [("", container_name), ("", &None), ("", &None)]);
+    }
+    line("Slurm", [("job ", slurm_job), (", step ", slurm_step), ("", &None)]);
+    line("Unit", [("", unit), ("", &None), ("", &None)]);
 }
 
 /// What it does where it runs nothing on a device.

@@ -117,6 +117,48 @@ fn a_service_with_a_certificate_and_a_token_is_asked_with_both() {
 }
 
 #[test]
+fn a_service_that_asks_for_certificates_serves_those_of_its_authority_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let write = |name: &str, text: String| std::fs::write(path(name), text).unwrap();
+    let authority = |name: &str| {
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let issuer = rcgen::CertifiedIssuer::self_signed(params, rcgen::KeyPair::generate().unwrap()).unwrap();
+        write(name, issuer.pem());
+        issuer
+    };
+    let (ours, others) = (authority("ca.pem"), authority("other-ca.pem"));
+    let certificate = |name: &str, issuer: &rcgen::Issuer<'_, rcgen::KeyPair>| {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        write(&format!("{name}.pem"), params.signed_by(&key, issuer).unwrap().pem());
+        write(&format!("{name}.key"), key.serialize_pem());
+    };
+    certificate("server", &ours);
+    certificate("client", &ours);
+    certificate("stranger", &others);
+    let files = ["server.pem", "server.key", "ca.pem"].map(path);
+    let served =
+        Served::start("n150", &["--tls-cert", &files[0], "--tls-key", &files[1], "--tls-client-ca", &files[2]]);
+    let ask = |options: &[&str]| {
+        let url = format!("https://{}", served.address);
+        ttmon(&[&["smi", "-L", "--host", &url, "--ca", &files[2]], options].concat())
+    };
+    let as_client = |name: &str| {
+        let (cert, key) = (path(&format!("{name}.pem")), path(&format!("{name}.key")));
+        ask(&["--client-cert", &cert, "--client-key", &key])
+    };
+    let run = as_client("client");
+    assert_eq!((run.code, run.out.lines().count()), (Some(0), 1), "{}", run.err);
+    for run in [as_client("stranger"), ask(&[])] {
+        assert!(run.code == Some(7) && run.out.is_empty(), "{}{}", run.out, run.err);
+    }
+    let run = ask(&["--client-cert", &path("client.key"), "--client-key", &path("client.key")]);
+    assert!(run.code == Some(2) && run.err.contains("client.key"), "{}", run.err);
+}
+
+#[test]
 fn a_self_signed_certificate_of_an_authority_is_trusted_when_it_is_the_one_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

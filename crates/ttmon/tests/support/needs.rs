@@ -8,11 +8,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Programs, the Debian packages that have them, and whether they are heavy.
-const PROGRAMS: [(&str, &str, bool); 12] = [
+const PROGRAMS: [(&str, &str, bool); 14] = [
     ("amtool", "prometheus-alertmanager", true),
     ("chromedriver", "chromium-driver", true),
     ("fish", "fish", true),
     ("ip", "iproute2", false),
+    // 1.21 or later, which Debian 12 does not have.
+    ("kubectl", "kubectl", true),
     ("man", "man-db", true),
     ("mandoc", "mandoc", true),
     ("prometheus", "prometheus", true),
@@ -20,6 +22,7 @@ const PROGRAMS: [(&str, &str, bool); 12] = [
     ("promtool", "prometheus", true),
     ("sshd", "openssh-server", true),
     ("strace", "strace", false),
+    ("systemd-analyze", "systemd", false),
     ("zsh", "zsh", true),
 ];
 

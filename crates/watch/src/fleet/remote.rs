@@ -29,7 +29,8 @@ pub fn fleet_source(args: &MachineArgs) -> anyhow::Result<FleetSource> {
         return Ok(FleetSource::Ssh { hosts: place::ssh(&args.ssh)?, push: args.push });
     }
     let http = |timeout| {
-        let options = HttpOptions { timeout, ca: args.ca.clone(), token_file: args.token_file.clone() };
+        let client = args.client_cert.clone().zip(args.client_key.clone());
+        let options = HttpOptions { timeout, ca: args.ca.clone(), token_file: args.token_file.clone(), client };
         Http::new(&options).map_err(|error| Failure::error(Exit::Usage, format!("{error:#}")))
     };
     match &args.prometheus {

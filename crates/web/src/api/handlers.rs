@@ -29,7 +29,13 @@ pub fn tag(published: &Published, sample: &Sample) -> Option<String> {
     Some(format!("{:x}-{}", published.run, sample.number))
 }
 
-pub fn health(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+/// The service answers, whatever the machine does.
+pub fn healthy(_: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
+    fine(headers)
+}
+
+/// Samples are taken.
+pub fn ready(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let (age, interval) = (published.sample().age(), Duration::from_millis(published.interval_ms()));
     // A machine under load may well be a little late when samples follow each other quickly.
     if age > (10 * interval).max(Duration::from_secs(2)) {
@@ -37,8 +43,12 @@ pub fn health(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Handl
             format!("the last sample is {:.1} s old, and there should be one every {interval:?}", age.as_secs_f64());
         return Err(HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, reason));
     }
-    Ok(TextAnswer { content_type: "text/plain; charset=utf-8", text: &SharedText::new("ok\n"), tag: None }
-        .response(headers))
+    fine(headers)
+}
+
+fn fine(headers: &HeaderMap) -> HandlerResult {
+    let answer = TextAnswer { content_type: "text/plain; charset=utf-8", text: &SharedText::new("ok\n"), tag: None };
+    Ok(answer.response(headers))
 }
 
 pub fn metrics(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {

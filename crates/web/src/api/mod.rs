@@ -52,7 +52,7 @@ const LONGEST_ADDRESS: usize = 4096;
 
 /// Whether this is served without a token: it contains nothing about the machine.
 pub fn is_open(path: &str) -> bool {
-    path == "/healthz" || page::ASSETS.iter().any(|asset| asset.path == path)
+    routes::PROBES.contains(&path) || page::ASSETS.iter().any(|asset| asset.path == path)
 }
 
 /// A stream ends when `revoked` does.

@@ -3,7 +3,7 @@
 use super::answer::HandlerResult;
 use super::json_text;
 use super::query::UrlQuery;
-use super::routes::{Handler, ParamType, Parameter, ROUTES, Route};
+use super::routes::{Handler, PROBES, ParamType, Parameter, ROUTES, Route};
 use super::schema::schemas;
 use crate::published::Published;
 use crate::text::SharedText;
@@ -54,7 +54,7 @@ fn described(route: &Route) -> Value {
         ("421", "The service only answers this machine."),
         ("429", "Too many wrong tokens."),
     ];
-    if matches!(route.handler, Handler::Asked(_)) || route.path == "/healthz" {
+    if matches!(route.handler, Handler::Asked(_)) || PROBES.contains(&route.path) {
         refusals.push(("503", "The service does not answer, or takes no samples."));
     }
     let form = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });

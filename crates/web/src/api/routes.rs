@@ -71,8 +71,18 @@ const FILTER: &str = "Only those that match: the filter of `ttmon top`, at most 
 const FROM: &str = "Milliseconds since 1970, or before now when negative; an hour before `to` by default.";
 const TO: &str = "Milliseconds since 1970, or before now when negative or zero; now by default.";
 
+/// What orchestrators ask. It says nothing about the machine.
+pub const PROBES: [&str; 3] = ["/healthz", "/-/ready", "/-/healthy"];
+
 pub const ROUTES: &[Route] = &[
-    text("/healthz", "Whether samples are taken.", "text/plain", Handler::Published(handlers::health)),
+    text(PROBES[0], "Whether samples are taken.", "text/plain", Handler::Published(handlers::ready)),
+    text(
+        PROBES[1],
+        "Whether samples are taken, under the name that Prometheus has.",
+        "text/plain",
+        Handler::Published(handlers::ready),
+    ),
+    text(PROBES[2], "Whether the service answers.", "text/plain", Handler::Published(handlers::healthy)),
     text("/metrics", "For Prometheus.", "text/plain", Handler::Published(handlers::metrics)),
     json(
         "/api/v1/snapshot",

@@ -24,21 +24,26 @@ use model::figure::device::{ARCH, BOARD, DEVICE_FIGURES, PCI_ADDRESS, SERIAL};
 use model::figure::machine::MACHINE_FIGURES;
 use model::figure::process::{HELD_FIGURES, PROCESS_FIGURES};
 use model::figure::{Figure, Freshness, MetricKind, Value};
+use model::text::nearest;
 use model::{Device, Held, Process, Snapshot};
 use service::SERVICE_FIGURES;
 use std::sync::LazyLock;
 use text::MetricsText;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct MetricsInput<'a> {
     pub snapshot: &'a Snapshot,
     pub service: ServiceFigures,
-    pub options: MetricsOptions,
+    pub options: &'a MetricsOptions,
 }
 
 /// What is wanted of a scrape.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricsOptions {
+    /// The families that are written: names, or their beginnings with a `*`. Empty: all.
+    pub families: Vec<String>,
+    /// Whether to write the series of processes.
+    pub processes: bool,
     /// The most series of single processes. Those of the largest are kept; the others are summed by device and kind.
     pub max_process_series: usize,
     /// Whether to write what tt-telemetry writes, too, under its names.
@@ -47,8 +52,32 @@ pub struct MetricsOptions {
 
 impl Default for MetricsOptions {
     fn default() -> MetricsOptions {
-        MetricsOptions { max_process_series: 500, tt_telemetry: false }
+        MetricsOptions { families: Vec::new(), processes: true, max_process_series: 500, tt_telemetry: false }
     }
+}
+
+/// Why a word does not name families: what was typed, and the name that is nearest.
+pub struct UnknownFamily<'a> {
+    pub typed: &'a str,
+    pub nearest: Option<&'static str>,
+}
+
+impl MetricsOptions {
+    /// Finds a word that names no family.
+    pub fn check(&self) -> Result<(), UnknownFamily<'_>> {
+        let names: Vec<&'static str> = FAMILIES.names().collect();
+        for typed in &self.families {
+            if !names.iter().any(|name| is_named(name, typed)) {
+                return Err(UnknownFamily { typed, nearest: nearest(typed, names.iter().copied()) });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a word names a family: `ttmon_device_power_watts`, or `ttmon_device_*`.
+fn is_named(family: &str, word: &str) -> bool {
+    word.strip_suffix('*').map_or(family == word, |start| family.starts_with(start))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,15 +141,29 @@ static FAMILIES: LazyLock<Families> = LazyLock::new(|| Families {
     their_devices: families(tt_telemetry::DEVICES),
 });
 
+impl Families {
+    /// The names of all, without the suffixes of their kinds.
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        fn of<S>(families: &[Family<S>]) -> impl Iterator<Item = &'static str> {
+            families.iter().map(|family| family.name)
+        }
+        let machine = of(&self.machine).chain(of(&self.service)).chain(of(&self.devices));
+        let processes = of(&self.processes).chain(of(&self.held));
+        machine.chain(processes).chain(of(&self.their_machine)).chain(of(&self.their_devices))
+    }
+}
+
 pub fn write(input: &MetricsInput<'_>, format: MetricsFormat) -> String {
     let (snapshot, all) = (input.snapshot, &*FAMILIES);
     let lines = snapshot.devices.len() * 56 + input.options.max_process_series.min(snapshot.processes.len() * 8);
-    let mut text = MetricsText::with_capacity(format, (16 << 10) + lines * 176);
+    let mut text = MetricsText::new(format, &input.options.families, (16 << 10) + lines * 176);
     let devices: Vec<(&Device, String)> = snapshot.devices.iter().map(|device| (device, labels_of(device))).collect();
     write_one(&mut text, &all.service, &input.service);
     write_one(&mut text, &all.machine, snapshot);
     write_devices(&mut text, &all.devices, &devices);
-    processes::write(&mut text, all, input);
+    if input.options.processes {
+        processes::write(&mut text, all, input);
+    }
     if input.options.tt_telemetry {
         write_one(&mut text, &all.their_machine, snapshot);
         write_devices(&mut text, &all.their_devices, &devices);

@@ -3,13 +3,10 @@
 use super::family::Family;
 use super::text::{FamilyLines, MetricsText, label, label_of};
 use super::{Families, MetricsInput};
-use model::figure::process::{CONTAINER, NAME, PID, SOURCE, USER};
-use model::figure::{Figure, Unit, Value};
+use model::figure::process::{SERIES_LABELS, SOURCE};
+use model::figure::{Unit, Value};
 use model::{DeviceId, Held, Process};
 use std::cmp::Reverse;
-
-/// The figures of a process that are labels of its series.
-const LABELS: [&Figure<Process>; 4] = [&PID, &USER, &CONTAINER, &NAME];
 
 struct ProcessOnDevice<'a> {
     process: &'a Process,
@@ -88,7 +85,7 @@ fn labels_of(holding: &ProcessOnDevice<'_>) -> String {
 }
 
 fn add_labels(labels: &mut String, process: &Process) {
-    for figure in LABELS {
+    for figure in SERIES_LABELS {
         if let Some(value) = figure.value(process) {
             label_of(labels, figure.name, &value);
         }
@@ -109,7 +106,7 @@ fn rest_of<'a>(input: &MetricsInput<'a>, others: &[ProcessOnDevice<'a>]) -> Vec<
     let of_device = |id: &DeviceId| {
         let mut labels = String::new();
         label(&mut labels, "device", &id.to_string());
-        let names = LABELS.iter().map(|figure| figure.name).chain([SOURCE.name]);
+        let names = SERIES_LABELS.iter().map(|figure| figure.name).chain([SOURCE.name]);
         names.for_each(|name| label(&mut labels, name, "other"));
         (labels, others.iter().map(|holding| holding.held).filter(|held| held.id == *id).collect())
     };
@@ -117,7 +114,7 @@ fn rest_of<'a>(input: &MetricsInput<'a>, others: &[ProcessOnDevice<'a>]) -> Vec<
 }
 
 /// Only bytes add up over processes.
-fn write_rest(lines: &mut FamilyLines<'_, Held>, rest: &[(String, Vec<&Held>)]) {
+fn write_rest(lines: &mut FamilyLines<'_, '_, Held>, rest: &[(String, Vec<&Held>)]) {
     for (labels, held) in rest {
         for series in lines.family.series.iter().filter(|series| series.figure.unit == Unit::Bytes) {
             let numbers = held.iter().filter_map(|held| match series.number(held) {

@@ -1,24 +1,28 @@
 //! Lines of the two text formats. They differ in the names of families and in how the text ends.
 
-use super::MetricsFormat;
 use super::family::Family;
+use super::{MetricsFormat, is_named};
 use model::figure::{MetricKind, Value};
 use std::fmt::Write;
 
 /// The text as far as it is written.
-pub struct MetricsText {
+pub struct MetricsText<'a> {
     format: MetricsFormat,
+    /// The families that are wanted. Empty: all.
+    families: &'a [String],
     written: String,
 }
 
-impl MetricsText {
-    pub fn with_capacity(format: MetricsFormat, capacity: usize) -> MetricsText {
-        MetricsText { format, written: String::with_capacity(capacity) }
+impl<'a> MetricsText<'a> {
+    pub fn new(format: MetricsFormat, families: &'a [String], capacity: usize) -> MetricsText<'a> {
+        let capacity = if families.is_empty() { capacity } else { 0 };
+        MetricsText { format, families, written: String::with_capacity(capacity) }
     }
 
-    /// Lines of one family. Nothing is written of a family without lines.
-    pub fn lines<'a, S>(&'a mut self, family: &'a Family<S>) -> FamilyLines<'a, S> {
-        FamilyLines { text: self, family, is_begun: false }
+    /// Lines of one family. Nothing is written of a family without lines, or of one that is not wanted.
+    pub fn lines<'b, S>(&'b mut self, family: &'b Family<S>) -> FamilyLines<'b, 'a, S> {
+        let is_wanted = self.families.is_empty() || self.families.iter().any(|word| is_named(family.name, word));
+        FamilyLines { text: self, family, is_wanted, is_begun: false }
     }
 
     pub fn finish(mut self) -> String {
@@ -29,18 +33,19 @@ impl MetricsText {
     }
 }
 
-pub struct FamilyLines<'a, S: 'static> {
-    text: &'a mut MetricsText,
-    pub family: &'a Family<S>,
+pub struct FamilyLines<'b, 'a, S: 'static> {
+    text: &'b mut MetricsText<'a>,
+    pub family: &'b Family<S>,
+    is_wanted: bool,
     is_begun: bool,
 }
 
-impl<S> FamilyLines<'_, S> {
+impl<S> FamilyLines<'_, '_, S> {
     /// A line with two groups of labels that are written already. Without a number there is none.
     pub fn line(&mut self, labels: &str, more: &str, number: Option<Value<'_>>) {
-        let Some(number) = number.filter(|number| !matches!(number, Value::Real(real) if !real.is_finite())) else {
-            return;
-        };
+        let is_written =
+            |number: &Value<'_>| self.is_wanted && !matches!(number, Value::Real(real) if !real.is_finite());
+        let Some(number) = number.filter(is_written) else { return };
         let written = self.begin_line();
         let start = written.len();
         written.push_str(labels);
@@ -56,7 +61,7 @@ impl<S> FamilyLines<'_, S> {
     /// A line whose labels are its content. Without any of its own there is none.
     pub fn info<'f>(&mut self, labels: &str, facts: impl Iterator<Item = (&'static str, Value<'f>)>) {
         let mut facts = facts.peekable();
-        if facts.peek().is_none() {
+        if !self.is_wanted || facts.peek().is_none() {
             return;
         }
         let written = self.begin_line();

@@ -4,7 +4,7 @@
 use super::family::{gauge, info, rows};
 use model::figure::device::{
     AICLK, ASIC_TEMP, CURRENT, DRAM_TOTAL, DRAM_USED, FAN, FIRMWARE_ARC, FIRMWARE_BUNDLE, FIRMWARE_DM_APP,
-    FIRMWARE_DM_BOOTLOADER, FIRMWARE_ETHERNET, FIRMWARE_TT_FLASH, HEARTBEAT, POWER, THERMAL_TRIPS, VCORE,
+    FIRMWARE_DM_BOOTLOADER, FIRMWARE_ETHERNET, FIRMWARE_TT_FLASH, HEARTBEAT, POWER, THERMAL_TRIPS, UTILIZATION, VCORE,
 };
 use model::figure::machine::{DRIVER_VERSION, HOST_NAME};
 use model::figure::{Figure, Value};
@@ -49,6 +49,10 @@ pub static DEVICES: &[&Figure<Device>] = rows![Device;
     }),
     gauge("tt_device_dram_used_megabytes", "DRAM in use on the chip in MiB. Absent when it is not known.", |device, _| {
         DRAM_USED.number(device).map(mebibytes)
+    }),
+    // Theirs has a line for each command queue, and 0 where nothing was measured. Ours is of the chip.
+    gauge("tt_dispatch_utilization_percent", "Part of the last second in which a program ran on the chip. Absent when it is not known.", |device, _| {
+        UTILIZATION.value(device)
     }),
     info("tt_firmware_bundle", "version", "Firmware bundle.", |device, _| FIRMWARE_BUNDLE.value(device)),
     info("tt_cm_firmware", "version", "Chip management firmware.", |device, _| FIRMWARE_ARC.value(device)),

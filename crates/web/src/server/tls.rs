@@ -1,8 +1,11 @@
 //! The TLS certificate.
 
-use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,22 +23,39 @@ fn not_read(file: &Path, what: &str, error: &pem::Error) -> TlsError {
     TlsError(format!("{}: {why}", file.display()))
 }
 
-/// Reads a certificate, those that vouch for it, and its key: PEM files.
-pub fn certificate(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
-    let wrong = |error| not_read(cert, "certificate", &error);
-    let chain = CertificateDer::pem_file_iter(cert).map_err(wrong)?;
-    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-    if chain.is_empty() {
-        return Err(wrong(pem::Error::NoItemsFound));
-    }
+/// Reads a certificate, those that vouch for it, and its key: PEM files. With `clients`, only those are served whose certificate one of
+/// that file vouches for.
+pub fn certificate(cert: &Path, key: &Path, clients: Option<&Path>) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain = chain(cert)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let clients = clients.map(|file| verifier(file, provider.clone())).transpose()?;
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| not_read(key, "private key", &error))?;
     let pair = |error| TlsError(format!("{} and {} do not go together: {error}", cert.display(), key.display()));
-    let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))
+        .map(|builder| match clients {
+            Some(clients) => builder.with_client_cert_verifier(clients),
+            None => builder.with_no_client_auth(),
+        })
+        .and_then(|builder| builder.with_single_cert(chain, secret))
         .map_err(pair)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let wrong = |error| not_read(file, "certificate", &error);
+    let chain = CertificateDer::pem_file_iter(file).map_err(wrong)?.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+    if chain.is_empty() { Err(wrong(pem::Error::NoItemsFound)) } else { Ok(chain) }
+}
+
+fn verifier(file: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(chain(file)?);
+    let made = WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build();
+    made.ok()
+        .filter(|_| added > 0)
+        .ok_or_else(|| TlsError(format!("{}: no certificate in it can vouch for others", file.display())))
 }
 
 #[cfg(test)]
@@ -56,9 +76,9 @@ mod tests {
         let key = write("key.pem", &one.signing_key.serialize_pem());
         let other = write("other.pem", &other.signing_key.serialize_pem());
         let empty = write("empty", "");
-        assert!(certificate(&cert, &key).is_ok());
+        assert!(certificate(&cert, &key, None).is_ok());
         let why = |cert: &Path, key: &Path| {
-            certificate(cert, key).unwrap_err().to_string().replace(&folder.path().display().to_string(), "")
+            certificate(cert, key, None).unwrap_err().to_string().replace(&folder.path().display().to_string(), "")
         };
         assert_eq!(why(&key, &key), "/key.pem: there is no certificate in it (PEM, \"-----BEGIN …\")");
         assert_eq!(why(&cert, &empty), "/empty: there is no private key in it (PEM, \"-----BEGIN …\")");

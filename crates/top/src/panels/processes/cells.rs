@@ -2,7 +2,7 @@
 
 use crate::column::ProcessColumn;
 use crate::paint::{Theme, Tone, columns_of};
-use crate::rows::{TableRow, short};
+use crate::rows::TableRow;
 use model::{Bytes, Process};
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ pub fn text<'a>(column: ProcessColumn, row: &'a TableRow, process: &'a Process, 
         }
         ProcessColumn::Pid => (row.pid.to_string().into(), Tone::Strong),
         ProcessColumn::User => plain(process.user.as_deref().map(Cow::Borrowed), Tone::Plain),
-        ProcessColumn::Container => plain(process.container.as_deref().map(short).map(Cow::Borrowed), Tone::Plain),
+        ProcessColumn::Container => plain(process.workload(), Tone::Plain),
         ProcessColumn::Dram => used(Tone::Strong),
         ProcessColumn::L1 | ProcessColumn::L1Small | ProcessColumn::Trace | ProcessColumn::Cb => used(Tone::Plain),
         ProcessColumn::Source => plain(row.source.map(Cow::Borrowed), Tone::Faint),

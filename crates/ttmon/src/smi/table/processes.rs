@@ -9,7 +9,7 @@ use show::grid::{Cell, Column, Page};
 use show::style::{Style, Tone};
 use show::text::{Align, clean, cut};
 
-/// The longest name of a machine that is not cut.
+/// The longest name of a machine, a pod or a container that is not cut.
 const NAME: usize = 24;
 
 /// Those of this machine, or of several with their names.
@@ -34,7 +34,7 @@ pub fn draw(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     let pid = rows.iter().map(|row| row.process.pid.to_string().len()).max().unwrap_or(0).max(5);
     // With room to spare the whole command line is worth more than its first word.
     let wide = style.columns >= 104;
-    let contained = rows.iter().any(|row| row.process.container.is_some());
+    let contained = rows.iter().any(|row| row.process.workload().is_some());
     let by_driver = rows.iter().any(|row| row.held.source == Some(Source::Kernel));
     let has_utilization = |row: &&ProcessRow| row.held.activity.utilization_percent.is_some();
     let counted = rows.iter().any(|row| has_utilization(row) || is_idle_holder(row.process));
@@ -103,9 +103,9 @@ fn cells(row: &ProcessRow, style: &Style, (contained, counted): (bool, bool), wi
         cells.insert(cells.len() - 1, cell);
     }
     if contained {
-        // Engine and pod come before the id, which alone distinguishes containers.
-        let id = process.container.as_deref().map(|container| container.rsplit(['/', ':']).next().unwrap_or(container));
-        cells.insert(3, text(id));
+        let workload = process.workload();
+        let name = workload.as_deref().map_or(absent.into(), clean);
+        cells.insert(3, Cell::plain(cut(&name, NAME, style.glyphs().cut)));
     }
     cells
 }

@@ -4,7 +4,7 @@ use super::index::{DEVICES, HELD, MACHINE, metric_name};
 use super::labels::{AllLabels, FigureLabels, Labels, Sample};
 use model::figure::Value;
 use model::figure::machine::SAMPLE_TIMESTAMP;
-use model::figure::process::{CONTAINER, NAME, SOURCE, USER};
+use model::figure::process::{PID, SERIES_LABELS, SOURCE};
 use model::{Alert, AlertState, Device, DeviceId, Held, Process, Severity, Snapshot, State, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -140,7 +140,7 @@ impl ScrapedMachine {
         let processes = &mut self.snapshot.processes;
         let at = processes.iter().position(|process| process.pid == pid).unwrap_or_else(|| {
             let mut process = Process::new(pid);
-            for figure in [&USER, &NAME, &CONTAINER] {
+            for figure in SERIES_LABELS.iter().filter(|figure| **figure != &PID) {
                 let text = labels.get(figure.name);
                 (figure.set)(&mut process, 0, &if text.is_empty() { Value::Absent } else { Value::text(text) });
             }

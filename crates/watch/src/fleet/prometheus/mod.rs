@@ -19,7 +19,7 @@ use labels::{AllLabels, FigureLabels, Sample, samples};
 use machines::{RATE_LABEL, ScrapedMachine, ScrapedMachines};
 use model::Device;
 use model::figure::device::{AICLK, ASIC_TEMP, DRAM_USED, L1_USED, POWER, UNTRACKED};
-use model::figure::process::HELD_DRAM_USED;
+use model::figure::process::{HELD_DRAM_USED, SERIES_LABELS, SOURCE};
 use model::figure::{Dimension, Figure};
 use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap};
@@ -72,10 +72,11 @@ static FIGURES: LazyLock<String> = LazyLock::new(|| {
 });
 static FACTS: LazyLock<String> = LazyLock::new(|| {
     let (used, kind) = (metric_name(&HELD_DRAM_USED).unwrap_or_default(), Dimension::MemoryKind.name());
+    let labels = SERIES_LABELS.map(|figure| figure.name).join(", ");
     format!(
         "{{__name__=~\"ttmon_host_info|ttmon_sample_timestamp_seconds\"}} \
-         or max by (__name__, job, instance, device, pid, user, container, name, source, {kind}) \
-         ({{__name__=\"{used}\",pid!=\"other\"}})"
+         or max by (__name__, job, instance, device, {labels}, {}, {kind}) ({{__name__=\"{used}\",pid!=\"other\"}})",
+        SOURCE.name
     )
 });
 const GONE: &str = "last_over_time(ttmon_sample_timestamp_seconds[6h]) unless ttmon_sample_timestamp_seconds";

@@ -26,7 +26,7 @@ fn vector(series: &[(&str, &str)]) -> Vec<u8> {
 /// What a machine's metrics are when Prometheus has scraped them.
 fn scraped(snapshot: &Snapshot, instance: &str) -> Vec<u8> {
     use web::metrics::{MetricsFormat, MetricsInput, MetricsOptions, ServiceFigures};
-    let (service, options) = (ServiceFigures::default(), MetricsOptions::default());
+    let (service, options) = (ServiceFigures::default(), &MetricsOptions::default());
     let text = web::metrics::write(&MetricsInput { snapshot, service, options }, MetricsFormat::Prometheus);
     let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let (series, value) = line.rsplit_once(' ').unwrap();
@@ -289,7 +289,7 @@ fn every_figure_with_a_metric_survives_the_way_to_prometheus_and_back() {
 fn the_queries_come_from_the_table() {
     expect![[r#"
         max by (__name__, job, instance, device, kind) ({__name__=~"ttmon_device_aiclk_hertz|ttmon_device_memory_total_bytes|ttmon_device_memory_used_bytes|ttmon_device_power_limit_watts|ttmon_device_power_watts|ttmon_device_temperature_celsius|ttmon_device_temperature_limit_celsius|ttmon_device_untracked_processes"})
-        {__name__=~"ttmon_host_info|ttmon_sample_timestamp_seconds"} or max by (__name__, job, instance, device, pid, user, container, name, source, kind) ({__name__="ttmon_process_memory_used_bytes",pid!="other"})
+        {__name__=~"ttmon_host_info|ttmon_sample_timestamp_seconds"} or max by (__name__, job, instance, device, pid, user, container, name, namespace, pod, container_name, slurm_job, unit, source, kind) ({__name__="ttmon_process_memory_used_bytes",pid!="other"})
         label_replace(rate(ttmon_device_programs_total{job="ttmon",instance="lab-7"}[2m]), "figure", "programs_per_second", "", "") or label_replace(rate(ttmon_device_pcie_host_to_device_bytes_total{job="ttmon",instance="lab-7"}[2m]), "figure", "host_to_device_bytes_per_second", "", "") or label_replace(rate(ttmon_device_pcie_device_to_host_bytes_total{job="ttmon",instance="lab-7"}[2m]), "figure", "device_to_host_bytes_per_second", "", "")
     "#]].assert_eq(&format!(
         "{}\n{}\n{}\n",

@@ -7,7 +7,10 @@ mod readers;
 use super::*;
 use expect_test::{expect, expect_file};
 use model::figure::{Dimension, Metric, Unit};
-use model::{Bytes, DeviceId, Held, Host, Process, SCHEMA, Source, State, Timestamp, Usage};
+use model::{
+    Activity, Bytes, DeviceId, Held, Host, Process, SCHEMA, Source, State, Timestamp, Usage, UtilizationSource,
+    UtilizationUnknown,
+};
 use parser::{MetricLine, lines};
 
 /// A busy p150a, a hung p150b, an n300 with its remote chip, and processes of all sorts.
@@ -38,12 +41,36 @@ fn input(snapshot: &Snapshot) -> MetricsInput<'_> {
         requests: Some(5760),
         clients: Some(2),
     };
-    MetricsInput { snapshot, service, options: MetricsOptions::default() }
+    static USUAL: LazyLock<MetricsOptions> = LazyLock::new(MetricsOptions::default);
+    MetricsInput { snapshot, service, options: &USUAL }
 }
 
 fn with_options(snapshot: &Snapshot, max_process_series: usize, tt_telemetry: bool) -> String {
-    let options = MetricsOptions { max_process_series, tt_telemetry };
-    write(&MetricsInput { options, ..input(snapshot) }, MetricsFormat::Prometheus)
+    let options = MetricsOptions { max_process_series, tt_telemetry, ..MetricsOptions::default() };
+    write(&MetricsInput { options: &options, ..input(snapshot) }, MetricsFormat::Prometheus)
+}
+
+#[test]
+fn only_the_families_that_are_named_are_written_as_they_are_among_all() {
+    let snapshot = machine();
+    let with = |families: &[&str], processes| {
+        let families = families.iter().map(|name| (*name).to_owned()).collect();
+        let options = MetricsOptions { families, processes, ..MetricsOptions::default() };
+        write(&MetricsInput { options: &options, ..input(&snapshot) }, MetricsFormat::Prometheus)
+    };
+    let all = with(&[], true);
+    let begin = |start: &str| {
+        all.lines()
+            .filter(|line| line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ").starts_with(start))
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+    };
+    assert_eq!(with(&["ttmon_device_power_watts"], true), begin("ttmon_device_power_watts"));
+    assert_eq!(with(&["ttmon_device_pcie_*"], true), begin("ttmon_device_pcie_"));
+    let without = with(&[], false);
+    assert!(!without.contains("pid=") && without.contains("ttmon_device_power_watts"), "{without}");
+    let named = MetricsOptions { families: vec!["ttmon_device_power_wats".into()], ..MetricsOptions::default() };
+    assert_eq!(named.check().err().and_then(|unknown| unknown.nearest), Some("ttmon_device_power_watts"));
 }
 
 #[test]
@@ -63,6 +90,17 @@ fn tt_telemetry_finds_its_names() {
     let text = with_options(&machine(), 500, true);
     let at = text.find("# HELP tt_").unwrap();
     expect_file!["golden/tt-telemetry.txt"].assert_eq(&text[at..]);
+}
+
+#[test]
+fn utilization_has_the_name_of_tt_telemetry_where_it_is_known() {
+    let mut machine = machine();
+    machine.devices.truncate(2);
+    machine.devices[0].activity = Activity::measured(62.5, UtilizationSource::Profiler);
+    machine.devices[1].activity = Activity::unknown(UtilizationUnknown::NoAgent);
+    let text = with_options(&machine, 500, true);
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("tt_dispatch_utilization_percent{")).collect();
+    assert!(matches!(lines[..], [line] if line.contains("device=\"0\"") && line.ends_with("} 62.5")), "{lines:?}");
 }
 
 #[test]
@@ -111,8 +149,8 @@ fn beyond_the_limit_the_largest_stay_and_the_others_are_summed() {
     expect![[r#"
         ttmon_process_memory_bytes{device="0",pid="7",source="shm",kind="dram"} 100
         ttmon_process_memory_bytes{device="1",pid="9",source="shm",kind="dram"} 200
-        ttmon_process_memory_bytes{device="1",pid="other",user="other",container="other",name="other",source="other",kind="dram"} 1
-        ttmon_process_memory_bytes{device="0",pid="other",user="other",container="other",name="other",source="other",kind="dram"} 8
+        ttmon_process_memory_bytes{device="1",pid="other",user="other",container="other",name="other",namespace="other",pod="other",container_name="other",slurm_job="other",unit="other",source="other",kind="dram"} 1
+        ttmon_process_memory_bytes{device="0",pid="other",user="other",container="other",name="other",namespace="other",pod="other",container_name="other",slurm_job="other",unit="other",source="other",kind="dram"} 8
     "#]]
     .assert_eq(&of_processes.map(|line| format!("{line}\n")).collect::<String>());
 }
@@ -126,7 +164,7 @@ fn thirty_two_devices_and_their_processes_are_no_large_answer() {
     let everywhere: Vec<Held> = (0..32).map(held).collect();
     let process = |n: u32| Process { pid: 40_000 + n, devices: everywhere.clone(), ..example.processes[0].clone() };
     let text = write(&input(&bare(devices, (0..64).map(process).collect())), MetricsFormat::OpenMetrics);
-    assert!(text.len() < 305_000, "{}", text.len());
+    assert!(text.len() < 360_000, "{}", text.len());
 }
 
 #[test]
@@ -157,7 +195,7 @@ fn a_figure_with_labels_has_a_line_for_each() {
             (|temperatures, channel| temperatures.get(channel).map(|celsius| Value::Real(*celsius)), |_, _, _| {}),
         )
     };
-    let mut text = MetricsText::with_capacity(MetricsFormat::OpenMetrics, 0);
+    let mut text = MetricsText::new(MetricsFormat::OpenMetrics, &[], 0);
     write_one(&mut text, &families(&[&GDDR_TEMP]), &[51.5, 49.0]);
     expect![[r#"
         # TYPE ttmon_device_gddr_temperature_celsius gauge

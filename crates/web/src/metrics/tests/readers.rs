@@ -35,8 +35,8 @@ fn everything(format: MetricsFormat) -> String {
         user: Some("\r\t\u{1b}[2J".into()),
         ..process(9, &[(0, 1 << 40)])
     });
-    let options = MetricsOptions { max_process_series: 4, tt_telemetry: true };
-    write(&MetricsInput { options, ..input(&snapshot) }, format)
+    let options = MetricsOptions { max_process_series: 4, tt_telemetry: true, ..MetricsOptions::default() };
+    write(&MetricsInput { options: &options, ..input(&snapshot) }, format)
 }
 
 #[test]
