@@ -9,13 +9,16 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 pub fn is_on() -> bool {
     static STATE: AtomicU8 = AtomicU8::new(0);
     match STATE.load(Relaxed) {
-        0 => {
-            let on = !std::env::var_os("TTMON_AGENT").is_some_and(|value| means_off(&value));
-            STATE.store(if on { 1 } else { 2 }, Relaxed);
-            on
-        }
+        0 => ask(&STATE),
         state => state == 1,
     }
+}
+
+#[cold]
+fn ask(state: &AtomicU8) -> bool {
+    let on = !std::env::var_os("TTMON_AGENT").is_some_and(|value| means_off(&value));
+    state.store(if on { 1 } else { 2 }, Relaxed);
+    on
 }
 
 /// Whether `TTMON_AGENT` lets us read from a device that the process has open, as `ttmon run` does.

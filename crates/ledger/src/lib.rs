@@ -11,4 +11,4 @@ pub mod wire;
 #[allow(unsafe_code)]
 mod mapping;
 
-pub use mapping::{HeldMapping, Mapping, exit_status, forget_code, hold};
+pub use mapping::{HeldMapping, Mapping, exit_status, forget_code, hold, prefetch_value};

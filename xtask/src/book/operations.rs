@@ -15,13 +15,15 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 const PROCESSES: usize = 8;
-const ROUNDS: usize = 40;
-const LAUNCHES: usize = 500;
+const ROUNDS: usize = 200;
+/// Few: what disturbs the machine for longer disturbs a round of each.
+const LAUNCHES: usize = 100;
 
-/// The program: a round of launches for each line, in ns of processor time per launch.
+/// The program: a round of launches for each line, in ns of processor time per launch. Where memory is counted: the requests for it.
 const PROGRAM: &str = "
-import sys, time
+import ctypes, sys, time
 import ttnn
+requests = getattr(ctypes.CDLL(None), 'requests_for_memory', None)
 device = ttnn.open_device(device_id=0)
 shape, memory = [1, 1, 128, 128], ttnn.DRAM_MEMORY_CONFIG
 a, b, c = [ttnn.empty(shape, dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device, memory_config=memory) for _ in range(3)]
@@ -29,16 +31,37 @@ ttnn.add(a, b, output_tensor=c)
 print('ready', flush=True)
 for line in sys.stdin:
     rounds = range(int(line))
-    began = time.thread_time_ns()
+    before, began = requests() if requests else 0, time.thread_time_ns()
     for _ in rounds:
         ttnn.add(a, b, output_tensor=c)
-    print((time.thread_time_ns() - began) / len(rounds), flush=True)
+    ended, after = time.thread_time_ns(), requests() if requests else 0
+    print(after - before if requests else (ended - began) / len(rounds), flush=True)
 ";
 
 /// An inspector that is on and takes no time.
 const INSPECTOR: &str = "
 _Bool _ZN2tt8tt_metal12experimental9inspector9IsEnabledEv(void) { return 1; }
 void _ZN2tt8tt_metal12experimental9inspector26EmitMeshWorkloadDebugEntryERNS0_11distributed12MeshWorkloadEmSt17basic_string_viewIcSt11char_traitsIcEESt6vectorINS0_10TensorSpecESaISB_EESt8optionalIN4ttsl10StrongTypeIjNS3_14MeshTraceIdTagEEEE(void) {}
+";
+
+/// Counts what is asked of the C library, by all threads. C++ and Rust allocate through these functions, too.
+const COUNTER: &str = "
+#include <errno.h>
+#include <stddef.h>
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+static _Atomic long requests;
+int requests_for_memory(void) { return (int)requests; }
+void *malloc(size_t size) { requests++; return __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { requests++; return __libc_calloc(count, size); }
+void *realloc(void *at, size_t size) { requests++; return __libc_realloc(at, size); }
+void *memalign(size_t alignment, size_t size) { requests++; return __libc_memalign(alignment, size); }
+void *aligned_alloc(size_t alignment, size_t size) { requests++; return __libc_memalign(alignment, size); }
+int posix_memalign(void **at, size_t alignment, size_t size) {
+    requests++;
+    *at = __libc_memalign(alignment, size);
+    return *at ? 0 : ENOMEM;
+}
 ";
 
 /// Prints what a launch and a record cost in the book alone.
@@ -92,7 +115,7 @@ pub fn inside(programs: &Path, ttnn: &Path, python: &Path) -> anyhow::Result<()>
     ];
     let mut times = vec![Vec::new(); cases.len()];
     for _ in 0..PROCESSES {
-        let mut all = cases.iter().map(|(_, preload)| root.start(*preload)).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut all = cases.iter().map(|(_, preload)| root.start(&[*preload])).collect::<anyhow::Result<Vec<_>>>()?;
         for program in &mut all {
             program.round(4 * LAUNCHES)?;
         }
@@ -108,20 +131,41 @@ pub fn inside(programs: &Path, ttnn: &Path, python: &Path) -> anyhow::Result<()>
             bail!("the agent has not counted every launch, or counts where it is not: {counted:?}");
         }
     }
+    requests_for_memory(&root, &cases)?;
+    let ratios = [1, 0].map(|without| paired_ratio(&times[2], &times[without]));
     let figures: Vec<Figures> = times.into_iter().map(Figures::of).collect();
     for ((name, _), figures) in cases.iter().zip(&figures) {
         figures.line(name, "ns a launch");
     }
-    for (what, without) in [("the agent, per launch", 1), ("the agent and what ttnn reports, per launch", 0)] {
+    let compared = [("the agent, per launch", 1), ("the agent and what ttnn reports, per launch", 0)];
+    for ((what, without), paired) in compared.into_iter().zip(ratios) {
         let (with, without) = (&figures[2], &figures[without]);
         let ratio = |of: fn(&Figures) -> f64| of(with) / of(without);
         println!(
-            "{what:<64} {:>8.1} / {:>8.1} ns, ratio {:.3} / {:.3}",
+            "{what:<64} {:>8.1} / {:>8.1} ns, ratio {:.3} / {:.3}, of rounds side by side {paired:.3}",
             with.min() - without.min(),
             with.median() - without.median(),
             ratio(Figures::min),
             ratio(Figures::median)
         );
+    }
+    Ok(())
+}
+
+/// The median of what each round took, compared with the round beside it.
+fn paired_ratio(with: &[f64], without: &[f64]) -> f64 {
+    Figures::of(with.iter().zip(without).map(|(with, without)| with / without).collect()).median()
+}
+
+/// Prints how often memory is asked for, per launch.
+fn requests_for_memory(root: &Root, cases: &[(&str, Option<&PathBuf>)]) -> anyhow::Result<()> {
+    for (name, preload) in cases {
+        let mut program = root.start(&[Some(&root.counter), *preload])?;
+        program.round(4 * LAUNCHES)?;
+        let rounds = (0..ROUNDS).map(|_| program.round(LAUNCHES)).collect::<anyhow::Result<Vec<_>>>()?;
+        let each = rounds.iter().map(|requests| requests / LAUNCHES as f64).collect();
+        Figures::of(each).line(&format!("{name}: requests for memory"), "a launch");
+        println!("{:<64} {} in {} launches", "", rounds.iter().sum::<f64>(), ROUNDS * LAUNCHES);
     }
     Ok(())
 }
@@ -132,6 +176,7 @@ struct Root {
     ttnn: PathBuf,
     python: PathBuf,
     inspector: PathBuf,
+    counter: PathBuf,
 }
 
 impl Root {
@@ -143,17 +188,21 @@ impl Root {
         }
         let scratch = folder.path().join("scratch");
         std::fs::write(scratch.join("program.py"), PROGRAM)?;
-        std::fs::write(scratch.join("inspector.c"), INSPECTOR)?;
-        let inspector = scratch.join("inspector.so");
-        let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-o"]).arg(&inspector).arg(scratch.join("inspector.c"));
-        if !compiler.status()?.success() {
-            bail!("a C compiler is needed");
-        }
-        Ok(Root { folder, ttnn: ttnn.into(), python: python.into(), inspector })
+        let library = |name: &str, text: &str| -> anyhow::Result<PathBuf> {
+            let (source, library) = (scratch.join(name).with_extension("c"), scratch.join(name).with_extension("so"));
+            std::fs::write(&source, text)?;
+            let mut compiler = Command::new("cc");
+            compiler.args(["-shared", "-fPIC", "-O1", "-fno-builtin", "-o"]).args([&library, &source]);
+            if !compiler.status()?.success() {
+                bail!("a C compiler is needed");
+            }
+            Ok(library)
+        };
+        let (inspector, counter) = (library("inspector", INSPECTOR)?, library("counter", COUNTER)?);
+        Ok(Root { folder, ttnn: ttnn.into(), python: python.into(), inspector, counter })
     }
 
-    fn start(&self, preload: Option<&PathBuf>) -> anyhow::Result<Program> {
+    fn start(&self, preload: &[Option<&PathBuf>]) -> anyhow::Result<Program> {
         let (root, scratch) = (self.folder.path(), self.folder.path().join("scratch"));
         let cluster = std::env::current_dir()?.join("crates/harness/clusters/n150.yaml");
         let mut command = Command::new(&self.python);
@@ -168,7 +217,10 @@ impl Root {
             ("LOGURU_LEVEL", "ERROR"),
         ]);
         command.env("TTMON_BOOK_SOCKET", "");
-        command.envs(preload.map(|library| ("LD_PRELOAD", library)));
+        let preload: Vec<String> = preload.iter().flatten().map(|library| library.display().to_string()).collect();
+        if !preload.is_empty() {
+            command.env("LD_PRELOAD", preload.join(" "));
+        }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let (stdin, stdout) = (child.stdin.take().context("no input")?, child.stdout.take().context("no output")?);
         let mut program = Program { child, stdin, stdout: BufReader::new(stdout) };
@@ -184,7 +236,7 @@ struct Program {
 }
 
 impl Program {
-    /// ns of a launch.
+    /// ns of a launch; or, where memory is counted, the requests for it of all launches.
     fn round(&mut self, launches: usize) -> anyhow::Result<f64> {
         writeln!(self.stdin, "{launches}")?;
         Ok(self.line()?.parse()?)

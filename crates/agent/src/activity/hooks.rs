@@ -174,6 +174,7 @@ thread_local! {
 /// They are by default. Who turned the inspector off keeps it off. On a mock cluster it is off by itself: there it is said to be on, and the
 /// names are not passed on.
 #[unsafe(export_name = "_ZN2tt8tt_metal12experimental9inspector9IsEnabledEv")]
+#[unsafe(link_section = ".text.hot")]
 unsafe extern "C-unwind" fn inspector_is_enabled() -> bool {
     static REAL: Real = Real::new(c"_ZN2tt8tt_metal12experimental9inspector9IsEnabledEv");
     let is_enabled = REAL.get().is_some_and(|real| {
@@ -188,6 +189,7 @@ unsafe extern "C-unwind" fn inspector_is_enabled() -> bool {
 /// `experimental::inspector::EmitMeshWorkloadDebugEntry(MeshWorkload&, unsigned long, std::string_view, std::vector<TensorSpec>,
 /// std::optional<MeshTraceId>)`: the name of the operation that this thread launches next.
 #[unsafe(export_name = "_ZN2tt8tt_metal12experimental9inspector26EmitMeshWorkloadDebugEntryERNS0_11distributed12MeshWorkloadEmSt17basic_string_viewIcSt11char_traitsIcEESt6vectorINS0_10TensorSpecESaISB_EESt8optionalIN4ttsl10StrongTypeIjNS3_14MeshTraceIdTagEEEE")]
+#[unsafe(link_section = ".text.hot")]
 unsafe extern "C-unwind" fn emit_name(
     workload: Pointer,
     id: u64,
@@ -217,14 +219,17 @@ unsafe extern "C-unwind" fn emit_name(
 fn names_are_free() -> bool {
     static STATE: AtomicU8 = AtomicU8::new(0);
     match STATE.load(Relaxed) {
-        0 => {
-            let is_mock = std::env::var_os("TT_METAL_MOCK_CLUSTER_DESC_PATH").is_some_and(|path| !path.is_empty());
-            let is_off = std::env::var_os("TT_METAL_INSPECTOR").is_some_and(|value| value == "0");
-            STATE.store(if is_mock && !is_off { 1 } else { 2 }, Relaxed);
-            is_mock && !is_off
-        }
+        0 => ask(&STATE),
         state => state == 1,
     }
+}
+
+#[cold]
+fn ask(state: &AtomicU8) -> bool {
+    let is_mock = std::env::var_os("TT_METAL_MOCK_CLUSTER_DESC_PATH").is_some_and(|path| !path.is_empty());
+    let is_off = std::env::var_os("TT_METAL_INSPECTOR").is_some_and(|value| value == "0");
+    state.store(if is_mock && !is_off { 1 } else { 2 }, Relaxed);
+    is_mock && !is_off
 }
 
 /// Measures a call that rarely takes any time, at the price of two reads of the processor's counter.

@@ -24,7 +24,14 @@ pub fn runtime_id(id: u64) {
 #[inline]
 pub fn operation(id: u64, name: &[u8]) {
     let Some(book) = begun() else { return };
-    let operation = book.write(|writer| writer.operation(name)).flatten();
+    runtime_ids::launches_soon(id as u16);
+    book.activity.queues.launches_soon();
+    let operation = book.write(|writer| {
+        let operation = writer.operation(name)?;
+        writer.launches_soon(operation);
+        Some(operation)
+    });
+    let operation = operation.flatten();
     let _ = NEXT.try_with(|next| next.set(Launch { operation, runtime_id: Some(id as u16) }));
 }
 
@@ -38,14 +45,15 @@ pub fn launched(queue: *const c_void) {
     if let Some(trace) = queue.and_then(|queue| queue.trace()) {
         return recorded(book, trace, launch);
     }
+    // Before anything is written: an atomic addition waits for all writes before it.
+    if let Some(queue) = queue {
+        queue.launched(1);
+    }
     let now = monotonic();
     if let Some(id) = launch.runtime_id {
         runtime_ids::launched(id, launch.operation);
     }
     book.write(|writer| writer.launched(launch, now));
-    if let Some(queue) = queue {
-        queue.launched(1);
-    }
     book.tend(now / 1_000_000);
 }
 

@@ -1,5 +1,6 @@
 //! How much was launched on each queue, and how much of it was waited for.
 
+use ledger::prefetch_value;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 /// More queues than this are not told apart, and count as never waited for.
@@ -39,6 +40,12 @@ impl Queues {
             }
         }
         None
+    }
+
+    /// A program is launched soon, on the first queue most of the time.
+    #[inline]
+    pub fn launches_soon(&self) {
+        self.queues.first().into_iter().for_each(prefetch_value);
     }
 
     /// Programs of all queues that have ended for certain.

@@ -3,6 +3,7 @@
 //! What a trace has recorded keeps its ids as long as the trace exists. An id that two operations have at a time stands for neither: then the
 //! path of the kernel names the program.
 
+use ledger::prefetch_value;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The operation's number + 1, in how many traces the id is, and whether two operations have it.
@@ -23,6 +24,12 @@ pub fn begin() {
     if owner != 0 && owner != me {
         IDS.iter().for_each(|id| id.store(0, Relaxed));
     }
+}
+
+/// A program with this id is launched soon.
+#[inline]
+pub fn launches_soon(id: u16) {
+    IDS.get(usize::from(id)).into_iter().for_each(prefetch_value);
 }
 
 /// A program was launched.

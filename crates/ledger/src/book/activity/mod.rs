@@ -28,6 +28,7 @@ pub use writer::Launch;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The clock of all times of activity: ns of the monotonic clock.
+#[inline]
 pub fn monotonic() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)

@@ -12,6 +12,7 @@ use crate::book::writer::Writer;
 use std::sync::atomic::{Ordering, fence};
 
 impl Writer {
+    #[inline]
     pub(super) fn put_launches(&self, state: &mut LaunchState) {
         state.version += 1;
         let now = &state.now;
@@ -40,6 +41,7 @@ impl Writer {
         );
     }
 
+    #[inline]
     pub(super) fn put_operation_launches(
         &self,
         activity: &ActivityState,

@@ -1,7 +1,7 @@
 //! Writes the activity into the book: threads that launch have one lock, those that deliver records another.
 
 use super::contents::{ActivitySource, Launches, NoRecords, RecordDelivery};
-use super::layout::{HEAD, OF_DEVICE, OPERATION, OPERATIONS, SINGLE, SINGLES};
+use super::layout::{HEAD, LAUNCH_WORDS, LAUNCHES, OF_DEVICE, OF_LAUNCHES, OPERATION, OPERATIONS, SINGLE, SINGLES};
 use super::names::Names;
 use super::recorder::{ChipRecorder, DeviceRecord, DispatchSample};
 use super::state::{ActivityState, LaunchState, LaunchedOperation, NamingState, RecordState, RecordedOperation};
@@ -9,6 +9,7 @@ use crate::book::Chips;
 use crate::book::layout::{CHIPS, JOURNAL, WORDS, entry_at, pack, place};
 use crate::book::writer::Writer;
 use crate::book::writer::system::allocate_pages;
+use crate::mapping::prefetch_value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A program that was launched.
@@ -40,6 +41,16 @@ impl Writer {
     pub fn operation(&self, name: &[u8]) -> Option<u16> {
         let activity = self.activity()?;
         activity.names.find(name).ok().or_else(|| self.new_operation(activity, name))
+    }
+
+    /// A program of this operation is launched soon: what that writes to is not in the processor's cache any more, since the
+    /// workload has filled it. To wait for each line of it in turn takes longer than all the rest.
+    #[inline]
+    pub fn launches_soon(&self, operation: u16) {
+        let Some(activity) = self.activity() else { return };
+        prefetch_value(&activity.launches);
+        self.map.prefetch(LAUNCHES, 2 * LAUNCH_WORDS * 8);
+        self.map.prefetch(activity.table + usize::from(operation) * OPERATION + OF_LAUNCHES, 2 * WORDS * 8);
     }
 
     /// A program was launched.
@@ -279,6 +290,7 @@ impl Writer {
     }
 
     /// What a launch and a replay have in common.
+    #[inline]
     fn launch(&self, state: &mut LaunchState, last: Launch, programs: u64, now: u64) {
         let known = &mut state.now;
         known.programs = known.programs.saturating_add(programs);
@@ -305,6 +317,7 @@ impl Writer {
     }
 }
 
+#[inline]
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
