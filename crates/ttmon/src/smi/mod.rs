@@ -235,6 +235,11 @@ fn version(snapshot: &Snapshot) -> String {
     format!("ttmon version  : {}\nDRIVER version : {driver}\n", env!("CARGO_PKG_VERSION"))
 }
 
+/// What works as in nvidia-smi, and what does not.
+pub fn nvidia_help() -> String {
+    nvidia_control::help()
+}
+
 /// Why an option of nvidia-smi is not one here, in a command line that is invalid.
 pub fn refused(arguments: &[OsString]) -> Option<String> {
     nvidia_control::refused(arguments)
