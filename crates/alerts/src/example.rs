@@ -21,6 +21,7 @@ pub fn notice(name: &str, state: AlertState) -> Notice {
         fingerprint: name.into(),
         alertname: "TtmonHot".into(),
         rule: "asic_temp > 95% for 30s until asic_temp < 90%".into(),
+        advice: Some("Check airflow and fans.".into()),
         pci_address: Some("0000:01:00.0".into()),
         process_name: None,
         started_at,

@@ -17,6 +17,9 @@ pub struct Notice {
     #[serde(skip)]
     pub alertname: String,
     pub rule: String,
+    /// What it means, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
     pub pci_address: Option<String>,
     pub process_name: Option<String>,
     pub started_at: Timestamp,
@@ -54,6 +57,7 @@ pub(crate) fn notice(
         fingerprint: track.fingerprint.clone(),
         alertname: rule.alertname(),
         rule: rule.condition.to_string(),
+        advice: rule.advice.clone(),
         pci_address: track.pci_address.as_ref().map(ToString::to_string),
         process_name: track.process_name.clone(),
         started_at,

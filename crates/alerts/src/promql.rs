@@ -55,7 +55,9 @@ fn entry(rule: &Rule, expr: &str) -> String {
     text += &format!("{hold}    labels:\n      severity: {severity}\n    annotations:\n");
     // Braces would begin a template.
     let words = plain(rule.words()).replace(['{', '}'], "|");
-    text + &format!("      summary: {}\n", quoted(&format!("{about}: {words}")))
+    text += &format!("      summary: {}\n", quoted(&format!("{{{{ $labels.instance }}}}: {about}: {words}")));
+    let advice = rule.advice.as_deref().map(|advice| plain(advice).replace(['{', '}'], "|"));
+    text + &advice.map_or_else(String::new, |advice| format!("      description: {}\n", quoted(&advice)))
 }
 
 fn expr_of(rule: &Rule) -> Result<String, String> {
@@ -231,6 +233,7 @@ mod tests {
             devices: vec![],
             process: None,
             text: Some("it's {{hot}}".into()),
+            advice: Some("cool {it}".into()),
         };
         let rules = [
             rule("very-hot", "asic_temp > 95% for 30s until asic_temp < 80"),
@@ -260,7 +263,8 @@ mod tests {
                 labels:
                   severity: critical
                 annotations:
-                  summary: 'device {{ $labels.device }}: it''s ||hot||'
+                  summary: '{{ $labels.instance }}: device {{ $labels.device }}: it''s ||hot||'
+                  description: 'cool |it|'
               # gone: state == lost or increase(thermal_trips, 10m) > 0
               - alert: TtmonGone
                 expr: |
@@ -271,7 +275,8 @@ mod tests {
                 labels:
                   severity: critical
                 annotations:
-                  summary: 'device {{ $labels.device }}: it''s ||hot||'
+                  summary: '{{ $labels.instance }}: device {{ $labels.device }}: it''s ||hot||'
+                  description: 'cool |it|'
               # greedy: process_dram > 1GiB
               - alert: TtmonGreedy
                 expr: |
@@ -279,7 +284,8 @@ mod tests {
                 labels:
                   severity: critical
                 annotations:
-                  summary: 'pid {{ $labels.pid }} on device {{ $labels.device }}: it''s ||hot||'
+                  summary: '{{ $labels.instance }}: pid {{ $labels.pid }} on device {{ $labels.device }}: it''s ||hot||'
+                  description: 'cool |it|'
               # one is not exported: Prometheus knows devices by their number only, and the rule selects one by something else
               # mixed is not exported: it compares figures of a process and of a device, which have different labels
               # left is not exported: left_at_exit is not a metric

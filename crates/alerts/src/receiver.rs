@@ -181,10 +181,14 @@ fn for_alertmanager(notice: &Notice, host: &str, now: Timestamp, is_test: bool) 
         let more = more.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?)));
         labels.extend(more.map(|(name, value)| (name.to_owned(), Value::from(value))));
     }
+    let mut annotations = json!({ "summary": format!("{host}: {}", alert.text), "rule": notice.rule });
+    if let Some(advice) = &notice.advice {
+        annotations["description"] = advice.as_str().into();
+    }
     let ends_at = notice.ended_at.unwrap_or(Timestamp(now.0 + FORGOTTEN_MS));
     json!({
         "labels": labels,
-        "annotations": { "summary": alert.text, "rule": notice.rule },
+        "annotations": annotations,
         "startsAt": notice.started_at,
         "endsAt": ends_at,
     })
@@ -226,6 +230,7 @@ mod tests {
             {
               "alerts": [
                 {
+                  "advice": "Check airflow and fans.",
                   "device": "0",
                   "ended_at": "2026-01-02T03:05:05.000Z",
                   "fingerprint": "hot",
@@ -256,8 +261,9 @@ mod tests {
         expect![[r#"
             {
               "annotations": {
+                "description": "Check airflow and fans.",
                 "rule": "asic_temp > 95% for 30s until asic_temp < 90%",
-                "summary": "device 0: it is near its temperature limit (asic_temp 97.5 %)"
+                "summary": "here: device 0: it is near its temperature limit (asic_temp 97.5 %)"
               },
               "endsAt": "2026-01-02T03:08:10.000Z",
               "labels": {

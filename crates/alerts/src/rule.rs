@@ -20,6 +20,8 @@ pub struct Rule {
     pub process: Option<String>,
     /// What is wrong, in a few words for people.
     pub text: Option<String>,
+    /// What it means, and what to do.
+    pub advice: Option<String>,
 }
 
 impl Rule {
@@ -106,35 +108,63 @@ fn above(figure: &str, part: f64) -> String {
     format!("{figure} >= {}% for 30s until {figure} < {}%", percent(part), percent(part * HYSTERESIS))
 }
 
-/// Name, severity, condition, and the words for it. Thresholds are those of the judgement.
-fn table() -> [(&'static str, Severity, String, &'static str); 12] {
+/// Name, severity, condition, the words for it, and what to do. Thresholds are those of the judgement.
+type Row = (&'static str, Severity, String, &'static str, &'static str);
+
+fn table() -> [Row; 12] {
     use Severity::{Critical, Info, Warning};
     let trips = "increase(thermal_trips, 10m) > 0";
     let idle = format!("process_idle >= {IDLE_SECONDS} and process_memory > 0");
+    let (hung, stale) =
+        ("firmware heartbeat stopped, or PCIe not responding", "memory still attributed to exited processes");
+    let throttles = "at its temperature limit, where the firmware throttles";
     let link = "PCIe link runs slower or narrower than slot and card support";
     [
-        ("lost", Critical, "state == lost".into(), "disappeared from the bus"),
-        ("heartbeat-stopped", Critical, "state == hung".into(), "firmware heartbeat stopped, or PCIe not responding"),
-        ("silent", Warning, "state == silent for 15s".into(), "does not respond"),
-        ("thermal-trip", Critical, trips.into(), "shut down by critical temperature"),
-        ("throttling", Warning, above("asic_temp", 1.0), "at its temperature limit, where the firmware throttles"),
-        ("hot", Warning, above("asic_temp", HOT), "near its temperature limit"),
+        ("lost", Critical, "state == lost".into(), "disappeared from the bus", LOST),
+        ("heartbeat-stopped", Critical, "state == hung".into(), hung, HUNG),
+        ("silent", Warning, "state == silent for 15s".into(), "does not respond", SILENT),
+        ("thermal-trip", Critical, trips.into(), "shut down by critical temperature", TRIPPED),
+        ("throttling", Warning, above("asic_temp", 1.0), throttles, THROTTLING),
+        ("hot", Warning, above("asic_temp", HOT), "near its temperature limit", NEAR_LIMIT),
         // Full power is normal load: good to know, no more.
-        ("power-limit", Info, above("power", AT_LIMIT), "at its power limit"),
-        ("memory-full", Warning, above("dram", FULL), "DRAM is almost full"),
-        ("leak-after-exit", Warning, "stale > 0 for 1m".into(), "memory still attributed to exited processes"),
-        ("left-at-exit", Info, "left_at_exit > 0".into(), "exited without freeing its device memory"),
-        (IDLE_HOLDER, Info, idle, "holds device memory and runs nothing"),
-        ("degraded-link", Warning, "link_degraded for 1m".into(), link),
+        ("power-limit", Info, above("power", AT_LIMIT), "at its power limit", FULL_POWER),
+        ("memory-full", Warning, above("dram", FULL), "DRAM is almost full", FULL_MEMORY),
+        ("leak-after-exit", Warning, "stale > 0 for 1m".into(), stale, STALE),
+        ("left-at-exit", Info, "left_at_exit > 0".into(), "exited without freeing its device memory", LEFT),
+        (IDLE_HOLDER, Info, idle, "holds device memory and runs nothing", IDLE),
+        ("degraded-link", Warning, "link_degraded for 1m".into(), link, SLOW_LINK),
     ]
 }
 
+const LOST: &str = "The card is no longer on the PCIe bus: programs on it have failed. See dmesg for the cause. Rescan the bus \
+    (echo 1 > /sys/bus/pci/rescan) or power-cycle the machine.";
+const HUNG: &str = "The chip's firmware does not run: programs on it will not finish. End them, then reset the card (tt-smi -r). \
+    If it comes back, note the firmware version and report it.";
+const SILENT: &str = "Reads of the card's files do not return, as during a reset. If it lasts, see dmesg, end programs on the card and \
+    reset it (tt-smi -r).";
+const TRIPPED: &str =
+    "The chip was switched off to protect it. Check airflow, fans and dust, and let it cool before it is used again.";
+const THROTTLING: &str =
+    "The firmware lowers the clock, so programs run slower. Check airflow and fans, or lower the load.";
+const NEAR_LIMIT: &str = "A little more, and the firmware lowers the clock. Check airflow and fans.";
+const FULL_POWER: &str =
+    "The card runs at the power that it may draw. That is normal under full load; nothing is to be done.";
+const FULL_MEMORY: &str =
+    "The next allocation may fail. `ttmon mem` shows who holds the memory; end what is not needed.";
+const STALE: &str = "Counters in shared memory still name processes that have exited. The device's memory is free once it is opened anew; \
+    `ttmon mem` shows which files these are.";
+const LEFT: &str = "The process ended without freeing buffers. The driver frees them, but the program may leak while it runs: \
+    `ttmon run` lists what it left.";
+const IDLE: &str = "Others cannot use that memory. Ask the user, or end the process.";
+const SLOW_LINK: &str = "Transfers to the card are slower than they could be. Reseat the card, check the slot's settings in the firmware setup, \
+    and use a slot with all lanes.";
+
 /// The rules that apply without any configuration.
 pub fn built_in() -> Vec<Rule> {
-    let rule = |(name, severity, when, text): (&str, Severity, String, &str)| {
+    let rule = |(name, severity, when, text, advice): Row| {
         let condition = when.parse().ok()?;
-        let (name, text) = (name.to_owned(), Some(text.to_owned()));
-        Some(Rule { name, condition, severity, devices: Vec::new(), process: None, text })
+        let (name, text, advice) = (name.to_owned(), Some(text.to_owned()), Some(advice.to_owned()));
+        Some(Rule { name, condition, severity, devices: Vec::new(), process: None, text, advice })
     };
     table().into_iter().filter_map(rule).collect()
 }
@@ -152,7 +182,7 @@ mod tests {
     fn the_built_in_rules_are_written_as_people_would() {
         let rules = built_in();
         assert_eq!(rules.len(), table().len());
-        for (rule, (_, _, written, _)) in rules.iter().zip(table()) {
+        for (rule, (_, _, written, _, _)) in rules.iter().zip(table()) {
             assert_eq!(rule.condition.to_string(), written);
         }
         assert_eq!(rules[3].alertname(), "TtmonThermalTrip");

@@ -72,7 +72,7 @@ fn without_secrets(url: &str) -> String {
 
 pub const TABLES: [&str; 2] = ["alert", "alerts"];
 
-const RULE_KEYS: [&str; 7] = ["name", "when", "severity", "device", "process", "text", "off"];
+const RULE_KEYS: [&str; 8] = ["name", "when", "severity", "device", "process", "text", "advice", "off"];
 const HTTP_KEYS: [&str; 5] = ["url", "token_file", "ca", "at_least", "timeout"];
 const LONGEST_NAME: usize = 64;
 
@@ -216,6 +216,7 @@ fn named_rule(table: &Table, name: &str, known: &[Rule]) -> Result<(Rule, bool),
         process: of("process", string(table, "process"))?,
         devices: of("device", devices(table))?,
         text: of("text", string(table, "text"))?.or_else(|| base.and_then(|base| base.text.clone())),
+        advice: of("advice", string(table, "advice"))?.or_else(|| base.and_then(|base| base.advice.clone())),
         name: name.to_owned(),
     };
     if rule.process.is_some() && rule.scope() == Scope::Device {

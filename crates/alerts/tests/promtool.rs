@@ -15,7 +15,15 @@ const STEPS: u64 = 240;
 
 fn rule(name: &str, when: &str) -> Rule {
     let condition = when.parse().unwrap();
-    Rule { name: name.into(), condition, severity: Severity::Warning, devices: vec![], process: None, text: None }
+    Rule {
+        name: name.into(),
+        condition,
+        severity: Severity::Warning,
+        devices: vec![],
+        process: None,
+        text: None,
+        advice: None,
+    }
 }
 
 fn rules() -> Vec<Rule> {

@@ -34,8 +34,8 @@ pub(crate) const LIBTT_METAL: &str = "usr/lib/python3/dist-packages/ttnn/build/l
 /// The container of a pod, and what containerd has in its file about it.
 pub(crate) const CONTAINER_ID: &str = "3f2a9c1b7d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8";
 pub(crate) const CONTAINER_CONFIG: &str = concat!(
-    r#"{"annotations":{"io.kubernetes.cri.container-name":"vllm","io.kubernetes.cri.sandbox-name":"llama-0","#,
-    r#""io.kubernetes.cri.sandbox-namespace":"inference"}}"#
+    r#"{"annotations":{"io.kubernetes.cri.container-name":"trainer","io.kubernetes.cri.sandbox-name":"nanogpt-x7k2p","#,
+    r#""io.kubernetes.cri.sandbox-namespace":"research"}}"#
 );
 pub(crate) const TTNNCPP: &str = "usr/lib/python3/dist-packages/ttnn/build/lib/_ttnncpp.so";
 
@@ -45,14 +45,15 @@ pub(crate) fn jobs(devices: usize) -> Vec<PlannedJob> {
     let serve = PlannedJob {
         command: &["python3", "serve_llama.py", "--model", "llama-3.1-8b"],
         libraries: &[LIBTT_METAL, TTNNCPP],
-        cgroup: "/kubepods.slice/kubepods-pod0b6f4a7e_1c2d_3e4f_5a6b_7c8d9e0f1a2b.slice/cri-containerd-CONTAINER.scope",
+        cgroup: "/system.slice/slurmstepd.scope/job_48213/step_0/user/task_0",
         devices: 0..half,
         work: Work::Serving,
         agent: true,
     };
     let train = PlannedJob {
         command: &["python3", "train_nanogpt.py", "--batch-size", "64"],
-        cgroup: "/system.slice/slurmstepd.scope/job_48213/step_0/user/task_0",
+        // Of a process in a container that has several chips, tt-metal's counts do not say which chip they are of.
+        cgroup: "/kubepods.slice/kubepods-pod0b6f4a7e_1c2d_3e4f_5a6b_7c8d9e0f1a2b.slice/cri-containerd-CONTAINER.scope",
         devices: half..half + 1,
         work: Work::Training,
         ..serve

@@ -83,7 +83,7 @@ pub(crate) fn without_driver(root: &Root, known: &Links, trouble: &mut Trouble) 
     names.into_iter().filter_map(unbound).collect()
 }
 
-const VENDOR: u16 = 0x1e52;
+pub(crate) const VENDOR: u16 = 0x1e52;
 
 /// What the kernel keeps about a PCI function.
 pub(crate) struct PciFacts {
@@ -115,7 +115,7 @@ fn table_count(path: &str) -> Option<usize> {
     Some(table.split(|&b| b == b'\n').filter(ours).count())
 }
 
-fn is_pci_address(text: &str) -> bool {
+pub(crate) fn is_pci_address(text: &str) -> bool {
     // The domain has four digits, or more behind some bridges.
     let Some((domain, [a, b, b':', c, d, b'.', function])) =
         text.split_once(':').map(|(domain, rest)| (domain, rest.as_bytes()))

@@ -11,6 +11,7 @@
 //! - `activity`: what a process did on its chips, out of its book,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
 //! - `inspector`: which operations a process has launched, asked on demand,
+//! - `setup`: how the machine is set up, for `ttmon doctor`,
 //! - `dir`, `open_files`: how files are read.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -45,6 +46,7 @@ mod process_folders;
 mod process_memory;
 mod procs;
 mod sampler;
+mod setup;
 mod shm;
 mod telemetry;
 mod users;
@@ -59,6 +61,7 @@ pub use pool::a_read_is_stuck;
 pub use process_memory::process_memory;
 pub use procs::{operations_in_book, whole_book};
 pub use sampler::{Options, Sampler};
+pub use setup::{Access, Hugepages, Iommu, MachineSetup, PciFunction, SetupUser, SharedMemory};
 pub use telemetry::FigureFilter;
 pub use telemetry::attributes::{ATTRIBUTES, Attribute, Folder};
 

@@ -15,6 +15,7 @@ use crate::jobs::{Answer, Context, Jobs, ReadJob, Task};
 use crate::pids::{self, Holders};
 use crate::pool::Pool;
 use crate::procs::ProcessFacts;
+use crate::setup::{self, MachineSetup};
 use crate::shm::{self, Shm, ShmFiles};
 use crate::telemetry::{FigureFilter, ReadMode};
 use model::{Device, Snapshot, State};
@@ -113,6 +114,11 @@ impl Sampler {
     /// Whether the driver is loaded on this machine.
     pub fn driver_is_loaded(&self) -> bool {
         devices::driver_is_loaded(&self.root)
+    }
+
+    /// How this machine is set up for its devices.
+    pub fn setup(&self) -> MachineSetup {
+        setup::read(&self.root)
     }
 
     /// Whether a read has not come back. Its thread is in the kernel, and no signal ends it.

@@ -133,6 +133,7 @@ fn test(file: &Path, name: Option<&str>, out: &mut impl Write) -> anyhow::Result
         fingerprint: "test".into(),
         alertname: rule.map_or_else(|| "TtmonTest".into(), ::alerts::Rule::alertname),
         rule: rule.map_or_else(String::new, |rule| rule.condition.to_string()),
+        advice: rule.and_then(|rule| rule.advice.clone()),
         pci_address: None,
         process_name: None,
         started_at: now,

@@ -1,7 +1,9 @@
 //! The command line: which command it is, and that it is run.
 
 use crate::habits::{self, Habit};
-use crate::{alerts, command_words, config, health, manual, mem, metrics, mistakes, ops, record, run, sim, smi};
+use crate::{
+    alerts, command_words, config, doctor, health, manual, mem, metrics, mistakes, ops, record, run, sim, smi,
+};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -64,6 +66,7 @@ impl Cli {
             Command::Record(args) => record::run(machine, &args),
             Command::Alerts(args) => alerts::run(machine, &args),
             Command::Health(args) => health::run(machine, &args),
+            Command::Doctor(args) => doctor::run(machine, &args),
             Command::Config(args) => config::run(&args),
             Command::Sim(args) => sim::run(&args),
             Command::Completions(args) => manual::completions::run(machine, Cli::command(), &args),
@@ -191,6 +194,9 @@ pub enum Command {
     /// Say in one line whether this machine is healthy, for a Slurm prolog, a probe or CI
     #[command(after_help = health::AFTER_HELP)]
     Health(health::HealthArgs),
+    /// Check how this machine is set up, with a command for each problem, and pack a bug report
+    #[command(after_help = doctor::AFTER_HELP)]
+    Doctor(doctor::DoctorArgs),
     /// Print the settings of `ttmon top`, check the configuration, or print its path
     Config(config::ConfigArgs),
     /// Run a simulated machine in a folder, for other programs to read with --root

@@ -9,6 +9,7 @@ mod built_in_agent;
 mod cli;
 mod command_words;
 mod config;
+mod doctor;
 mod habits;
 mod health;
 mod json;

@@ -11,6 +11,9 @@ use watch::sha256;
 /// What the agent recognises, as the table in README has it.
 const TTNN: &str = "0.66 to 0.81 (0.78.0 and 0.81.1 are tested with every change)";
 
+/// The oldest and the newest release of it.
+pub const RECOGNISED: ((u32, u32), (u32, u32)) = ((0, 66), (0, 81));
+
 /// Whether the command line asks for it. `--version` alone is one line.
 pub fn is_asked_for(arguments: &[OsString]) -> bool {
     let is = |word: &OsString, names: &[&str]| names.iter().any(|name| word == name);

@@ -119,15 +119,15 @@ fn a_simulated_machine_has_a_pod_a_job_and_a_session() {
     let processes = snapshot["processes"].as_array().unwrap();
     let has = |field: &str, value: &str| processes.iter().any(|process| process[field] == value);
     for (field, value) in [
-        ("pod", "llama-0"),
-        ("namespace", "inference"),
-        ("container_name", "vllm"),
+        ("pod", "nanogpt-x7k2p"),
+        ("namespace", "research"),
+        ("container_name", "trainer"),
         ("slurm_job", "48213"),
         ("unit", "session-3.scope"),
     ] {
         assert!(has(field, value), "{field}: {processes:#?}");
     }
     let metrics = ttmon(&["metrics", "--sim=p150x8"]).out;
-    assert!(metrics.contains(r#"namespace="inference",pod="llama-0",container_name="vllm""#), "{metrics}");
+    assert!(metrics.contains(r#"namespace="research",pod="nanogpt-x7k2p",container_name="trainer""#), "{metrics}");
     assert!(metrics.contains(r#"slurm_job="48213""#), "{metrics}");
 }

@@ -69,6 +69,7 @@ fn history_totals_alerts_and_events_stay_with_the_card_when_numbers_swap() {
         devices: vec![],
         process: None,
         text: None,
+        advice: None,
     };
     let (mut history, mut engine, mut events) = (History::new(10), Engine::new(vec![busy]), Events::default());
     let mut before = Moment::default();

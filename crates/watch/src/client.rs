@@ -29,6 +29,8 @@ pub struct ServiceClient {
     not_before: Option<Instant>,
     /// Why the last answer did not come.
     complaint: Option<Fault>,
+    /// What the service calls itself.
+    program: Option<String>,
 }
 
 /// A part of the live buffers.
@@ -76,7 +78,14 @@ impl ServiceClient {
                 [PathBuf::from(OF_THE_MACHINE)].into_iter().chain(of_the_user).collect()
             }
         };
-        Some(ServiceClient { places, is_named: named.is_some(), connection: None, not_before: None, complaint: None })
+        Some(ServiceClient {
+            places,
+            is_named: named.is_some(),
+            connection: None,
+            not_before: None,
+            complaint: None,
+            program: None,
+        })
     }
 
     /// Everything that the service knows now. None when there is no service, or none that answers.
@@ -88,6 +97,11 @@ impl ServiceClient {
     pub fn alerts(&mut self) -> Option<RulesReply> {
         let reply = self.ask(&Request::Alerts {})?;
         self.expect(if let ServiceReply::Alerts(listed) = reply { Some(listed) } else { None })
+    }
+
+    /// What the service that has answered calls itself: `ttmon 0.1.0`.
+    pub fn program(&self) -> Option<&str> {
+        self.program.as_deref()
     }
 
     fn expect<T>(&mut self, reply: Option<T>) -> Option<T> {
@@ -153,7 +167,10 @@ impl ServiceClient {
             self.connection = Some((stream, Frames::up_to(LONGEST)));
             let greeting = Request::Hello(Hello::from(&program()));
             return match self.send(&[&greeting, request]).and_then(|()| self.receive()) {
-                Ok(ServiceReply::Hello(Hello { version: VERSION, .. })) => Some(true),
+                Ok(ServiceReply::Hello(Hello { version: VERSION, program })) => {
+                    self.program = Some(program);
+                    Some(true)
+                }
                 Ok(ServiceReply::Error { reason }) => self.fail(&format!("refused: {reason}")),
                 Ok(_) => self.fail("is not a ttmon service"),
                 Err(error) => {

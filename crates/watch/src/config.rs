@@ -160,7 +160,85 @@ fn unknown_keys(text: &str, document: &Document<String>) -> Vec<Problem> {
     unknown.collect()
 }
 
+/// The text of a configuration for others to read: settings and rules, without comments, and with nothing that may be a secret. Of
+/// receivers only the kind is kept, of what no part of the program reads only the name: `is_setting` knows the settings of `ttmon top`.
+pub fn without_secrets(text: &str, is_setting: impl Fn(&str) -> bool) -> String {
+    const LEFT_OUT: &str = "(left out)";
+    let Ok(document) = text.parse::<Document<String>>() else { return format!("# not TOML: {LEFT_OUT}\n") };
+    let mut kept = String::new();
+    for (name, item) in document.iter() {
+        let tables: Vec<&dyn TableLike> = match item.as_array_of_tables() {
+            Some(tables) => tables.iter().map(|table| table as &dyn TableLike).collect(),
+            None => item.as_table_like().into_iter().collect(),
+        };
+        if tables.is_empty() {
+            let value = plain_value(item).filter(|_| ServiceLimits::has_key(name));
+            kept += &format!("{name} = {}\n", value.unwrap_or(format!("\"{LEFT_OUT}\"")));
+        }
+        for table in tables {
+            kept += &if item.is_array_of_tables() { format!("\n[[{name}]]\n") } else { format!("\n[{name}]\n") };
+            for (key, item) in table.iter() {
+                // A rule may say what it likes; only these words of it are ours.
+                let is_ours = match name {
+                    TOP_TABLE => is_setting(key),
+                    service_limits::TABLE => ServiceLimits::has_key(key),
+                    "alert" => ["name", "when", "severity", "off"].contains(&key),
+                    _ => key == "built_in",
+                };
+                let value = plain_value(item).filter(|_| is_ours).unwrap_or(format!("\"{LEFT_OUT}\""));
+                kept += &format!("{key} = {value}\n");
+            }
+        }
+    }
+    kept
+}
+
+/// A number, a word or a sentence. A table, a list and what looks like an address are none.
+fn plain_value(item: &Item) -> Option<String> {
+    let value = item.as_value()?;
+    match value.as_str() {
+        Some(text) if text.contains("://") || text.contains('@') => None,
+        Some(text) => Some(format!("{text:?}")),
+        None if value.is_array() || value.is_inline_table() => None,
+        None => Some(value.to_string().split('#').next()?.trim().to_owned()),
+    }
+}
+
 /// The rules of the user's file, or the built-in ones. Mistakes in the file are reported by `ttmon alerts check`.
 pub fn alerts_of_user(named: Option<&Path>) -> AlertSettings {
     place(named, false).map(|file| Config::load(&file).alerts).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_for_others_has_no_secrets() {
+        let text = "\
+connections = 7 # the password is hunter2
+token = \"hunter2\"
+[top]
+theme = \"light\" # hunter2
+token = \"hunter2\"
+proxy = \"http://me:hunter2@proxy\"
+columns = [\"hunter2\"]
+[[alert]]
+name = \"hot\"
+when = \"asic_temp > 85\"
+text = \"call hunter2\"
+[[alerts.webhook]]
+url = \"https://hooks.example.org/hunter2\"
+token_file = \"/home/hunter2\"
+[[alerts.command]]
+run = [\"page\", \"--token\", \"hunter2\"]
+[hunter]
+key = \"hunter2\"
+";
+        let kept = without_secrets(text, |key| ["theme", "columns"].contains(&key));
+        assert!(!kept.contains("hunter2"), "{kept}");
+        assert!(kept.contains("theme = \"light\"") && kept.contains("when = \"asic_temp > 85\""), "{kept}");
+        assert!(kept.contains("connections = 7") && kept.contains("webhook = \"(left out)\""), "{kept}");
+        assert!(!without_secrets("hunter2 = = x", |_| true).contains("hunter2"));
+    }
 }

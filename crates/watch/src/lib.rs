@@ -30,4 +30,7 @@ pub mod service_limits;
 pub mod sha256;
 pub mod wait;
 
-pub use sources::ProcessActivity;
+pub use sources::{
+    Access, Hugepages, Iommu, MachineSetup, PciFunction, ProcessActivity, SetupUser, SharedMemory,
+    about as about_process,
+};

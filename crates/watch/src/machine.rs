@@ -206,6 +206,14 @@ impl Machine {
         std::mem::forget(local.sampler);
     }
 
+    /// How it is set up for its devices. Absent where it is another machine.
+    pub fn setup(&self) -> Option<sources::MachineSetup> {
+        match self {
+            Machine::Local(local) => Some(local.sampler.setup()),
+            Machine::Remote(_) => None,
+        }
+    }
+
     pub fn driver_is_loaded(&self) -> bool {
         match self {
             Machine::Local(local) => local.sampler.driver_is_loaded(),

@@ -66,10 +66,7 @@ fn man_pages(program: &Path, target: &Path) -> anyhow::Result<Vec<(String, Vec<u
     let folder = target.join("man");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder)?;
-    if let Err(error) = output(Command::new(program).arg("man").arg(&folder)) {
-        println!("NOT PACKED: man pages, since this ttmon cannot print them: {}", first_line(&error));
-        return Ok(Vec::new());
-    }
+    output(Command::new(program).arg("man").arg(&folder))?;
     let mut pages = Vec::new();
     for entry in fs::read_dir(&folder)? {
         let path = entry?.path();
@@ -81,10 +78,6 @@ fn man_pages(program: &Path, target: &Path) -> anyhow::Result<Vec<(String, Vec<u
     Ok(pages)
 }
 
-fn first_line(error: &anyhow::Error) -> String {
-    error.to_string().lines().nth(1).unwrap_or_default().to_owned()
-}
-
 fn completions(program: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let places = [
         ("bash", "share/bash-completion/completions/ttmon"),
@@ -93,13 +86,8 @@ fn completions(program: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     ];
     let mut files = Vec::new();
     for (shell, place) in places {
-        match output(Command::new(program).args(["completions", shell])) {
-            Ok(text) => files.push((place.to_owned(), text.into_bytes())),
-            Err(error) => println!(
-                "NOT PACKED: completions of {shell}, since this ttmon cannot print them: {}",
-                first_line(&error)
-            ),
-        }
+        let text = output(Command::new(program).args(["completions", shell]))?;
+        files.push((place.to_owned(), text.into_bytes()));
     }
     Ok(files)
 }

@@ -4,7 +4,7 @@ use model::{Bytes, Celsius, Device, DeviceId, Held, Host, Process, SCHEMA, Sever
 
 fn rule(when: &str) -> Rule {
     let (name, condition) = ("hot".into(), when.parse().unwrap());
-    Rule { name, condition, severity: Severity::Warning, devices: vec![], process: None, text: None }
+    Rule { name, condition, severity: Severity::Warning, devices: vec![], process: None, text: None, advice: None }
 }
 
 fn snapshot(seconds: u64, devices: Vec<Device>) -> Snapshot {

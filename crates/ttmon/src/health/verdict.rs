@@ -18,7 +18,7 @@ pub struct Demands {
 
 /// The answer, in the form of its JSON.
 #[derive(Debug, Serialize)]
-pub struct Verdict {
+pub struct HealthVerdict {
     pub schema: u32,
     pub healthy: bool,
     pub host: Option<String>,
@@ -49,7 +49,7 @@ pub struct HealthCheck {
 }
 
 /// Judges a snapshot that was read twice, with the alerts of the service where there is one.
-pub fn judge(snapshot: &Snapshot, alerts: &[Alert], demands: &Demands) -> Verdict {
+pub fn judge(snapshot: &Snapshot, alerts: &[Alert], demands: &Demands) -> HealthVerdict {
     let is_chosen =
         |device: &&Device| demands.devices.is_empty() || demands.devices.iter().any(|selector| selector.names(device));
     let devices: Vec<Device> = snapshot.devices.iter().filter(is_chosen).cloned().collect();
@@ -73,7 +73,7 @@ pub fn judge(snapshot: &Snapshot, alerts: &[Alert], demands: &Demands) -> Verdic
         asic_temp: device.asic_temp,
     };
     let untold = |device: &&Device| device.state == State::NoTelemetry;
-    Verdict {
+    HealthVerdict {
         schema: SCHEMA,
         healthy: checks.iter().all(|check| check.ok),
         host: snapshot.host.name.clone(),
@@ -83,7 +83,7 @@ pub fn judge(snapshot: &Snapshot, alerts: &[Alert], demands: &Demands) -> Verdic
     }
 }
 
-impl Verdict {
+impl HealthVerdict {
     /// One line for people: `healthy: 4 × p150a, 41–52 °C`, or what is wrong.
     pub fn line(&self, unicode: bool) -> String {
         let reasons: Vec<&str> = self.checks.iter().filter_map(|check| check.reason.as_deref()).collect();

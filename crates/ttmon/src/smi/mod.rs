@@ -13,7 +13,7 @@ mod nvidia;
 mod nvidia_control;
 mod nvidia_unknown;
 mod process_row;
-mod report;
+pub mod report;
 mod streams;
 pub mod table;
 mod tt_smi;

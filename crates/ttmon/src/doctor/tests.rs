@@ -1,0 +1,422 @@
+//! Each check has a machine on which it fails, and the command that it prints, typed there, makes it pass.
+//!
+//! The command is run by a shell, in a folder that looks like the machine: files are changed by the real programs, and what the kernel or
+//! an installer would do is done by the row of the table.
+
+use super::check::{CheckStatus, DoctorCheck, DoctorReport};
+use super::checks::CHECKS;
+use super::python::PythonFound;
+use super::{ConfigFound, Findings, ServiceFound, ShmTracking};
+use expect_test::expect;
+use model::{Snapshot, State};
+use sim::tree::{Chip, PcieLink};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+use watch::args::MachineArgs;
+use watch::machine::Machine;
+
+/// A machine in a folder, and what is not in files.
+struct Scene {
+    folder: TempDir,
+    driver: &'static str,
+    chips: Vec<Chip>,
+    service: ServiceFound,
+    is_off_here: bool,
+    reads_other_processes: bool,
+    free_bytes: Option<u64>,
+    seconds_off: Option<f64>,
+}
+
+/// Programs that are not run, but noted.
+const STUBS: [&str; 10] =
+    ["apt", "modprobe", "udevadm", "tt-flash", "tt-smi", "lspci", "mount", "pip", "systemctl", "timedatectl"];
+
+impl Scene {
+    /// A machine on which nothing is wrong.
+    fn good() -> Scene {
+        // Without heartbeats there is no waiting for them.
+        let chip = |index| Chip { heartbeat: None, fw_bundle: Some("19.13.1.0".into()), ..Chip::p150a(index) };
+        let scene = Scene {
+            folder: tempfile::tempdir().unwrap(),
+            driver: "2.10.0",
+            chips: vec![chip(0), chip(1)],
+            service: ServiceFound::Answers { program: watch::client::program() },
+            is_off_here: false,
+            reads_other_processes: false,
+            free_bytes: None,
+            seconds_off: Some(0.1),
+        };
+        scene.lay();
+        for chip in &scene.chips {
+            scene.write(&format!("{}/iommu_group/type", chip.pci_folder()), "DMA-FQ\n");
+        }
+        scene.write("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "0\n");
+        scene.write("proc/self/mounts", "proc /proc proc rw 0 0\n");
+        scene.write("proc/cmdline", "quiet\n");
+        scene.write("run/systemd/timesync/synchronized", "");
+        scene.write("home/config.toml", "[top]\ntheme = \"light\"\n");
+        scene.write("home/venv/lib/python3.12/site-packages/ttnn-0.81.1.dist-info/METADATA", "");
+        scene.write("home/venv/lib/python3.12/site-packages/ttmon.pth", "");
+        scene.write("etc/default/grub", "GRUB_CMDLINE_LINUX=\"\"\n");
+        fs::create_dir_all(scene.at("etc/udev/rules.d")).unwrap();
+        scene.allow("dev/shm", 0o1777);
+        scene
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
+        fs::write(self.at(path), text).unwrap();
+    }
+
+    fn allow(&self, path: &str, mode: u32) {
+        fs::set_permissions(self.at(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn lay(&self) {
+        sim::tree::lay(self.folder.path(), &self.chips, self.driver).unwrap();
+    }
+
+    /// Takes all chips away and puts these there.
+    fn replace(&mut self, change: impl Fn(&mut Chip)) {
+        for chip in &mut self.chips {
+            sim::tree::remove(self.folder.path(), chip).unwrap();
+            change(chip);
+        }
+        self.lay();
+        for chip in &self.chips {
+            self.write(&format!("{}/iommu_group/type", chip.pci_folder()), "DMA-FQ\n");
+        }
+    }
+
+    fn findings(&self) -> Findings {
+        let args = MachineArgs {
+            sim: None,
+            root: Some(self.folder.path().to_owned()),
+            service: Some("off".into()),
+            host: Vec::new(),
+            ssh: Vec::new(),
+            prometheus: None,
+            push: false,
+            token_file: None,
+            ca: None,
+            deadline_ms: 5000,
+        };
+        let mut machine = Machine::open(&args, false).unwrap();
+        let snapshot: Snapshot = machine.verified_sample();
+        let mut setup = machine.setup().unwrap();
+        // Tests may run as root, who may do everything.
+        setup.user =
+            watch::SetupUser { uid: 12345, gids: vec![12345], reads_other_processes: self.reads_other_processes };
+        if let (Some(free), Some(shm)) = (self.free_bytes, &mut setup.shm) {
+            (shm.free_bytes, shm.total_bytes) = (free, 8 << 30);
+        }
+        Findings {
+            tracking: ShmTracking { is_off_here: self.is_off_here, ..ShmTracking::default() },
+            config: ConfigFound::of(&self.at("home/config.toml")),
+            python: Some(PythonFound::at(&self.at("home/venv"))),
+            service: self.service.clone(),
+            seconds_off: self.seconds_off,
+            setup,
+            snapshot,
+        }
+    }
+
+    fn checks(&self) -> Vec<DoctorCheck> {
+        let findings = self.findings();
+        CHECKS.iter().map(|check| check(&findings)).collect()
+    }
+
+    fn check(&self, name: &str) -> DoctorCheck {
+        self.checks().into_iter().find(|check| check.name == name).unwrap()
+    }
+
+    /// Types a command, in the folder. Returns the programs that were noted.
+    fn type_in(&mut self, command: &str) -> String {
+        let (root, bin) = (self.folder.path().to_str().unwrap().to_owned(), self.at("bin"));
+        fs::create_dir_all(&bin).unwrap();
+        let script = |name: &str, text: &str| {
+            fs::write(bin.join(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        script("sudo", "exec \"$@\"");
+        for name in STUBS.iter().chain(&["update-grub", "reboot"]) {
+            script(name, &format!("echo \"{name} $*\" >> \"{root}/typed\""));
+        }
+        let here = command.replace(" /", &format!(" {root}/")).replace(&format!("{root}{root}"), &root);
+        let script = format!("{here}\nstatus=$?\nenv > {root}/environment\nexit $status");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        if self.is_off_here {
+            shell.env("TT_METAL_SHM_TRACKING_DISABLED", "1");
+        }
+        let output = shell.output().unwrap();
+        assert!(output.status.success(), "{here}: {}", String::from_utf8_lossy(&output.stderr));
+        self.is_off_here = fs::read_to_string(self.at("environment")).unwrap().contains("SHM_TRACKING_DISABLED");
+        fs::read_to_string(self.at("typed")).unwrap_or_default()
+    }
+}
+
+/// A check, what breaks it, and what the world does when the command is typed.
+struct Row {
+    name: &'static str,
+    break_it: fn(&mut Scene),
+    effect: fn(&mut Scene),
+}
+
+const NOTHING: fn(&mut Scene) = |_| {};
+
+fn rows() -> Vec<Row> {
+    let row = |name, break_it, effect| Row { name, break_it, effect };
+    let unload = |scene: &mut Scene| {
+        for folder in ["class/tenstorrent", "module/tenstorrent"] {
+            fs::remove_dir_all(scene.at("sys").join(folder)).unwrap();
+        }
+        scene.replace(|chip| chip.bound = false);
+        for folder in ["class/tenstorrent", "module/tenstorrent"] {
+            fs::remove_dir_all(scene.at("sys").join(folder)).unwrap();
+        }
+    };
+    let bind = |scene: &mut Scene| scene.replace(|chip| chip.bound = true);
+    let full_firmware = |scene: &mut Scene| scene.replace(|chip| chip.fw_bundle = Some("19.13.1.0".into()));
+    let without_iommu = |scene: &mut Scene| {
+        for chip in scene.chips.clone() {
+            fs::remove_dir_all(scene.at(&chip.pci_folder()).join("iommu_group")).unwrap();
+        }
+    };
+    let mount = |scene: &mut Scene| {
+        scene.write("proc/self/mounts", "none /dev/hugepages-1G hugetlbfs rw,mode=0777,pagesize=1024M 0 0\n");
+    };
+    let restart = |scene: &mut Scene| {
+        scene.service = ServiceFound::Answers { program: watch::client::program() };
+    };
+    vec![
+        row("driver", unload, bind),
+        row(
+            "driver",
+            |scene| {
+                scene.driver = "2.4.1";
+                scene.lay();
+            },
+            |scene| {
+                scene.driver = "2.10.0";
+                scene.lay();
+            },
+        ),
+        row("devices", |scene| scene.replace(|chip| chip.bound = chip.index == 0), bind),
+        row(
+            "permissions",
+            |scene| scene.allow("dev/tenstorrent/1", 0o600),
+            |scene| {
+                scene.allow("dev/tenstorrent/1", 0o666);
+            },
+        ),
+        row("permissions", |scene| fs::remove_file(scene.at("dev/tenstorrent/1")).unwrap(), |scene| scene.lay()),
+        row("firmware", |scene| scene.replace(|chip| chip.fw_bundle = Some("18.4.0.0".into())), full_firmware),
+        row(
+            "firmware",
+            |scene| scene.replace(|chip| chip.fw_bundle = Some(format!("19.{}.0.0", 10 + chip.index))),
+            full_firmware,
+        ),
+        row(
+            "telemetry",
+            |scene| scene.replace(|chip| *chip = chip.hung()),
+            |scene| {
+                scene.replace(|chip| {
+                    *chip = Chip { heartbeat: None, ..Chip::p150a(chip.index) };
+                });
+            },
+        ),
+        row(
+            "pcie-link",
+            |scene| scene.replace(|chip| chip.link = PcieLink { speed: "16.0 GT/s PCIe".into(), width: 8 }),
+            |scene| scene.replace(|chip| chip.link = chip.max_link.clone()),
+        ),
+        row("iommu", without_iommu, |scene| scene.replace(|_| {})),
+        row(
+            "hugepages",
+            |scene| {
+                for chip in scene.chips.clone() {
+                    scene.write(&format!("{}/iommu_group/type", chip.pci_folder()), "identity\n");
+                }
+                scene.write("proc/self/mounts", "none /dev/hugepages-1G hugetlbfs rw,pagesize=1024M 0 0\n");
+            },
+            NOTHING,
+        ),
+        row("hugepages", without_iommu, mount),
+        row(
+            "hugepages",
+            |scene| {
+                for chip in scene.chips.clone() {
+                    fs::remove_dir_all(scene.at(&chip.pci_folder()).join("iommu_group")).unwrap();
+                }
+                scene.write("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "2\n");
+            },
+            mount,
+        ),
+        row("shared-memory", |scene| scene.allow("dev/shm", 0o755), NOTHING),
+        row("shared-memory", |scene| fs::remove_dir(scene.at("dev/shm")).unwrap(), NOTHING),
+        row("shared-memory", |scene| scene.free_bytes = Some(1 << 20), |scene| scene.free_bytes = Some(1 << 30)),
+        row("shm-tracking", |scene| scene.is_off_here = true, NOTHING),
+        row(
+            "agent",
+            |scene| fs::remove_file(scene.at("home/venv/lib/python3.12/site-packages/ttmon.pth")).unwrap(),
+            |scene| scene.write("home/venv/lib/python3.12/site-packages/ttmon.pth", ""),
+        ),
+        row(
+            "service",
+            |scene| {
+                let (place, reason) =
+                    ("/run/ttmon/ttmon.sock".into(), "the service did not answer within 1.5 s".into());
+                scene.service = ServiceFound::Silent { place, reason };
+            },
+            restart,
+        ),
+        row(
+            "service",
+            |scene| {
+                scene.write("run/ttmon/ttmon.sock", "");
+                scene.allow("run/ttmon/ttmon.sock", 0o600);
+                let (place, reason) = ("/run/ttmon/ttmon.sock".into(), "cannot connect to the service: denied".into());
+                scene.service = ServiceFound::Silent { place, reason };
+            },
+            |scene| {
+                assert_eq!(scene.at("run/ttmon/ttmon.sock").metadata().unwrap().permissions().mode() & 0o777, 0o666);
+                scene.service = ServiceFound::Answers { program: watch::client::program() };
+            },
+        ),
+        row(
+            "service-version",
+            |scene| scene.service = ServiceFound::Answers { program: "ttmon 0.0.1".into() },
+            restart,
+        ),
+        row("other-users", |scene| scene.service = ServiceFound::Absent, restart),
+        row(
+            "configuration",
+            |scene| scene.write("home/config.toml", "[top]\nthem = \"light\"\nascii = true\n[serve]\ndeaths = \"x\"\n"),
+            NOTHING,
+        ),
+        row(
+            "clock",
+            |scene| fs::remove_file(scene.at("run/systemd/timesync/synchronized")).unwrap(),
+            |scene| {
+                scene.write("run/systemd/timesync/synchronized", "");
+            },
+        ),
+        row("clock", |scene| scene.seconds_off = Some(-3600.0), |scene| scene.seconds_off = Some(0.0)),
+    ]
+}
+
+#[test]
+fn each_check_fails_on_a_machine_and_the_printed_command_makes_it_pass() {
+    let mut text = String::new();
+    for row in rows() {
+        let mut scene = Scene::good();
+        (row.break_it)(&mut scene);
+        let broken = scene.check(row.name);
+        let is_bad = |check: &DoctorCheck| matches!(check.status, CheckStatus::Problem | CheckStatus::Warning);
+        assert!(is_bad(&broken), "{}: {broken:?}", row.name);
+        let fix = broken.fix.clone().unwrap();
+        let typed = scene.type_in(&fix);
+        (row.effect)(&mut scene);
+        let mended = scene.check(row.name);
+        assert_eq!(mended.status, CheckStatus::Ok, "{fix}: {mended:?}");
+        let report = DoctorReport::of(vec![broken]).text(true);
+        let line = report.lines().next().unwrap().replace(scene.folder.path().to_str().unwrap(), "ROOT");
+        text += &format!("{line}\n    then: {}\n", mended.found.replace(scene.folder.path().to_str().unwrap(), "ROOT"));
+        // What is not a file was done by a program that was typed.
+        if row.effect as usize != NOTHING as usize && row.name != "service" && row.name != "devices" {
+            assert!(!typed.is_empty(), "{}: {fix}", row.name);
+        }
+    }
+    expect![[r#""#]].assert_eq(&text);
+    let covered: Vec<&str> = rows().iter().map(|row| row.name).collect();
+    for check in Scene::good().checks() {
+        // It is never wrong: see the next test.
+        assert!(covered.contains(&check.name) || check.name == "tested-set", "{} has no row", check.name);
+    }
+}
+
+#[test]
+fn a_good_machine_has_nothing_to_complain_about() {
+    let scene = Scene::good();
+    let report = DoctorReport::of(scene.checks());
+    assert_eq!((report.problems, report.warnings), (0, 0));
+    let text = report.text(true).replace(scene.folder.path().to_str().unwrap(), "ROOT");
+    // How much is free is this machine's.
+    let text: String =
+        text.lines().filter(|line| !line.contains("shared-memory")).map(|line| format!("{line}\n")).collect();
+    expect![[r#"
+        ok       driver         version 2.10.0 (/sys/module/tenstorrent/version)
+        ok       devices        2 devices, bound to the driver
+        ok       permissions    you may open 2 devices
+        ok       firmware       bundle 19.13.1.0 on 2 devices (tt_fw_bundle_ver in /sys/class/tenstorrent)
+        ok       tested-set     driver 2.10.0 with firmware 19.13.1.0 was tested on 2026-08-06 with tt-metal 0.75.0
+        ok       telemetry      2 devices report
+        ok       pcie-link      2 devices at full speed and width
+        ok       iommu          translates the addresses of all devices
+        ok       shm-tracking   not switched off here
+        ok       agent          loaded by programs of ttnn 0.81.1 in ROOT/home/venv
+        ok       service        ttmon 0.1.0 answers
+        ok       service-version the same as this program, ttmon 0.1.0
+        ok       other-users    the service reads the processes of all users
+        ok       configuration  no mistakes (ROOT/home/config.toml)
+        ok       clock          set by a time server
+        –        hugepages      not needed: the IOMMU translates addresses, or there is no device
+        no problems, no warnings, 17 checks
+    "#]]
+    .assert_eq(&text);
+}
+
+#[test]
+fn versions_that_are_not_in_the_table_are_not_wrong() {
+    let mut scene = Scene::good();
+    scene.replace(|chip| chip.fw_bundle = Some("19.99.0.0".into()));
+    let check = scene.check("tested-set");
+    assert_eq!(check.status, CheckStatus::NotApplicable);
+    assert_eq!(check.found, "driver 2.10.0 with firmware 19.99.0.0 is not in the table of 2026-08-06");
+    assert_eq!(scene.check("firmware").status, CheckStatus::Ok);
+}
+
+#[test]
+fn a_machine_without_a_device_has_two_problems_at_most() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = Scene { folder, chips: Vec::new(), ..Scene::good() };
+    fs::create_dir_all(scene.at("dev/shm")).unwrap();
+    scene.allow("dev/shm", 0o1777);
+    let report = DoctorReport::of(scene.checks());
+    let names: Vec<&str> = report.checks[..report.problems].iter().map(|check| check.name).collect();
+    assert_eq!(names, ["driver", "devices"]);
+}
+
+#[test]
+fn processes_in_which_tracking_is_switched_off_are_named() {
+    let scene = Scene::good();
+    let mut findings = scene.findings();
+    findings.tracking = ShmTracking { is_off_here: false, off: vec![7, 9], on: 1, unknown: 2 };
+    let check = CHECKS.iter().map(|check| check(&findings)).find(|check| check.name == "shm-tracking").unwrap();
+    assert_eq!(check.status, CheckStatus::Warning);
+    assert!(check.found.contains("process 7, 9") && check.found.contains("of 2 processes it is unknown"), "{check:?}");
+    findings.snapshot.devices[0].state = State::NoTelemetry;
+    let check = CHECKS.iter().map(|check| check(&findings)).find(|check| check.name == "telemetry").unwrap();
+    assert_eq!(check.fix.as_deref(), Some("tt-smi -r 0"));
+}
+
+#[test]
+fn an_archive_is_what_tar_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [("x/a.txt".to_owned(), b"hello\n".to_vec()), ("x/b.txt".to_owned(), vec![b'z'; 1025])];
+    let path = folder.path().join("x.tar");
+    fs::write(&path, super::tar::archive(&files, 1_790_000_000)).unwrap();
+    let unpack = |folder: &Path| Command::new("tar").arg("-xf").arg(&path).arg("-C").arg(folder).status().unwrap();
+    assert!(unpack(folder.path()).success());
+    for (name, contents) in &files {
+        assert_eq!(fs::read(folder.path().join(name)).unwrap(), *contents);
+    }
+}
