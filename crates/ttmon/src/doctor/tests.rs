@@ -106,6 +106,8 @@ impl Scene {
             push: false,
             token_file: None,
             ca: None,
+            client_cert: None,
+            client_key: None,
             deadline_ms: 5000,
         };
         let mut machine = Machine::open(&args, false).unwrap();
