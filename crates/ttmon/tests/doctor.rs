@@ -8,7 +8,7 @@ use serde_json::Value;
 use sim::tree::Chip;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use support::{Machine, Run, TTMON, run};
 
 fn doctor(root: &str, home: &Path, arguments: &[&str]) -> Run {
@@ -26,13 +26,13 @@ fn problems_are_exit_1_and_come_first() {
     let (machine, home) = (machine(), tempfile::tempdir().unwrap());
     let good = doctor(machine.root(), home.path(), &[]);
     assert_eq!((good.code, good.err.as_str()), (Some(0), ""), "{}", good.out);
-    assert!(good.out.contains("\nok       driver         version 2.10.0"), "{}", good.out);
+    assert!(good.out.contains("\nok       driver          version 2.10.0"), "{}", good.out);
     assert!(good.out.lines().last().unwrap().starts_with("no problems, "), "{}", good.out);
     std::fs::create_dir_all(home.path().join("ttmon")).unwrap();
     std::fs::write(home.path().join("ttmon/config.toml"), "[tob]\n").unwrap();
     let bad = doctor(machine.root(), home.path(), &[]);
     assert_eq!(bad.code, Some(1));
-    assert!(bad.out.starts_with("problem  configuration  line 1: unknown table [tob]"), "{}", bad.out);
+    assert!(bad.out.starts_with("problem  configuration   line 1: unknown table [tob]"), "{}", bad.out);
     let json: Value = serde_json::from_str(&doctor(machine.root(), home.path(), &["--json"]).out).unwrap();
     assert_eq!((&json["schema"], &json["problems"]), (&1.into(), &1.into()));
     assert_eq!(
@@ -76,8 +76,9 @@ fn a_bundle_has_no_secrets() {
         token_file.display()
     );
     std::fs::write(folder.join("config.toml"), config).unwrap();
-    let program = format!("sleep 600; : --password {}", secret("command-line"));
-    let holder = Command::new("sh").args(["-c", &program]).env("TT_SECRET", secret("environment")).spawn().unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "read line", "sh", "--password", &secret("command-line")]);
+    let holder = shell.env("TT_SECRET", secret("environment")).stdin(Stdio::piped()).spawn().unwrap();
     let holder = Holder(holder);
     machine.set_pids(0, &[holder.0.id()]);
     std::fs::create_dir_all(machine.0.path().join("proc")).unwrap();

@@ -161,34 +161,47 @@ fn unknown_keys(text: &str, document: &Document<String>) -> Vec<Problem> {
 }
 
 /// The text of a configuration for others to read: settings and rules, without comments, and with nothing that may be a secret. Of
-/// receivers only the kind is kept, of what no part of the program reads only the name: `is_setting` knows the settings of `ttmon top`.
+/// receivers only the kind is kept, of what no part of the program reads nothing: `is_setting` knows the settings of `ttmon top`.
 pub fn without_secrets(text: &str, is_setting: impl Fn(&str) -> bool) -> String {
     const LEFT_OUT: &str = "(left out)";
     let Ok(document) = text.parse::<Document<String>>() else { return format!("# not TOML: {LEFT_OUT}\n") };
-    let mut kept = String::new();
+    // Whether a key is known, and whether its value is ours alone. A rule may say what it likes in the other ones.
+    let kind = |table: &str, key: &str| match table {
+        TOP_TABLE => is_setting(key).then_some(true),
+        service_limits::TABLE => ServiceLimits::has_key(key).then_some(true),
+        "alert" if ["name", "when", "severity", "off"].contains(&key) => Some(true),
+        "alert" => ["device", "process", "text"].contains(&key).then_some(false),
+        "alerts" if key == "built_in" => Some(true),
+        "alerts" => ["webhook", "alertmanager", "command", "desktop"].contains(&key).then_some(false),
+        _ => None,
+    };
+    let (mut kept, mut unknown) = (String::new(), 0);
+    let mut add = |kept: &mut String, key: &str, item: &Item, kind: Option<bool>| match kind {
+        Some(is_ours) => {
+            let value = plain_value(item).filter(|_| is_ours).unwrap_or_else(|| format!("\"{LEFT_OUT}\""));
+            *kept += &format!("{key} = {value}\n");
+        }
+        None => unknown += 1,
+    };
     for (name, item) in document.iter() {
+        let is_table = [TOP_TABLE, service_limits::TABLE].contains(&name) || settings::TABLES.contains(&name);
         let tables: Vec<&dyn TableLike> = match item.as_array_of_tables() {
             Some(tables) => tables.iter().map(|table| table as &dyn TableLike).collect(),
             None => item.as_table_like().into_iter().collect(),
         };
-        if tables.is_empty() {
-            let value = plain_value(item).filter(|_| ServiceLimits::has_key(name));
-            kept += &format!("{name} = {}\n", value.unwrap_or(format!("\"{LEFT_OUT}\"")));
+        if !is_table {
+            add(&mut kept, name, item, ServiceLimits::has_key(name).then_some(true));
+            continue;
         }
         for table in tables {
             kept += &if item.is_array_of_tables() { format!("\n[[{name}]]\n") } else { format!("\n[{name}]\n") };
             for (key, item) in table.iter() {
-                // A rule may say what it likes; only these words of it are ours.
-                let is_ours = match name {
-                    TOP_TABLE => is_setting(key),
-                    service_limits::TABLE => ServiceLimits::has_key(key),
-                    "alert" => ["name", "when", "severity", "off"].contains(&key),
-                    _ => key == "built_in",
-                };
-                let value = plain_value(item).filter(|_| is_ours).unwrap_or(format!("\"{LEFT_OUT}\""));
-                kept += &format!("{key} = {value}\n");
+                add(&mut kept, key, item, kind(name, key));
             }
         }
+    }
+    if unknown > 0 {
+        kept += &format!("\n# keys that ttmon does not know: {unknown} {LEFT_OUT}\n");
     }
     kept
 }
@@ -232,7 +245,7 @@ url = \"https://hooks.example.org/hunter2\"
 token_file = \"/home/hunter2\"
 [[alerts.command]]
 run = [\"page\", \"--token\", \"hunter2\"]
-[hunter]
+[hunter2]
 key = \"hunter2\"
 ";
         let kept = without_secrets(text, |key| ["theme", "columns"].contains(&key));

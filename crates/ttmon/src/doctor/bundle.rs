@@ -21,7 +21,10 @@ use watch::rules::RulesReply;
 
 /// What is never in it, for people.
 const LEFT_OUT: &str =
-    "environments of processes; tokens, passwords, receivers of alerts, addresses and comments of the configuration";
+    "environments of processes; tokens, passwords, receivers, addresses, sentences and comments of the configuration";
+
+/// In the place of sentences that the configuration may have.
+const LEFT_OUT_TEXT: &str = "(left out)";
 
 /// Writes the file. Returns what is inside and what was left out.
 pub fn write(
@@ -59,6 +62,10 @@ fn files(
     if !with_commands {
         leave_out_commands(&mut snapshot);
     }
+    snapshot.alerts.iter_mut().for_each(|alert| alert.text = LEFT_OUT_TEXT.into());
+    let mut alerts = alerts.clone();
+    alerts.alerts.iter_mut().for_each(|alert| alert.text = LEFT_OUT_TEXT.into());
+    alerts.rules.iter_mut().for_each(|rule| rule.text = None);
     let report = without_config_text(report);
     let time = local_time(snapshot.taken_at, LONG_TIME);
     vec![
@@ -66,7 +73,7 @@ fn files(
         ("doctor.json", json(&report, false)),
         ("smi.json", json(&snapshot, false)),
         ("smi-q.txt", report::text(&snapshot, &Section::ALL, &time)),
-        ("alerts.json", json(alerts, false)),
+        ("alerts.json", json(&alerts, false)),
         ("service.json", json(&service(&findings.service), false)),
         ("config.toml", configuration(findings)),
         ("versions.txt", version::verbose()),

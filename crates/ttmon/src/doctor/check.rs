@@ -90,7 +90,7 @@ impl DoctorReport {
         for check in &self.checks {
             let place = check.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
             let fix = check.fix.as_ref().map_or_else(String::new, |fix| format!("; fix: {fix}"));
-            let line = format!("{:<7}  {:<14} {}{place}{fix}", check.status.word(), check.name, check.found);
+            let line = format!("{:<7}  {:<15} {}{place}{fix}", check.status.word(), check.name, check.found);
             text += &format!("{}\n", clean(&line));
         }
         let counted = |count: usize, one: &str| match count {

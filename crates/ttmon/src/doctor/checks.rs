@@ -234,7 +234,8 @@ fn link(found: &Findings) -> DoctorCheck {
             format!("device {} runs at {now}, slot and card support {most}", device.id)
         });
         let address = first.pci_address.as_ref().map_or_else(String::new, ToString::to_string);
-        let fix = format!("sudo lspci -vv -s {address} | grep LnkSta # then power off, and reseat the card");
+        let fix =
+            format!("sudo lspci -vv -s {address} # compare LnkCap with LnkSta, then power off and reseat the card");
         return DoctorCheck::warning(NAME, what.collect::<Vec<_>>().join("; "), fix)
             .at(format!("/sys/bus/pci/devices/{address}/current_link_speed"));
     }
@@ -261,7 +262,7 @@ fn iommu(found: &Findings) -> DoctorCheck {
             "{how} for {}: tt-metal's profiler of Blackhole needs it, and so does utilization",
             addresses(&blackholes)
         );
-        let fix = r#"sudo sed -i 's/^GRUB_CMDLINE_LINUX="/&intel_iommu=on amd_iommu=on iommu=nopt /' /etc/default/grub && sudo update-grub && sudo reboot"#;
+        let fix = r#"sudo sed -i 's|^GRUB_CMDLINE_LINUX="|&intel_iommu=on amd_iommu=on iommu=nopt |' /etc/default/grub && sudo update-grub && sudo reboot"#;
         DoctorCheck::warning(NAME, what, fix).at(format!("/sys/bus/pci/devices/{}/iommu_group", first.address))
     } else {
         DoctorCheck::ok(NAME, "is off, so huge pages are needed")

@@ -52,7 +52,6 @@ pub const FILES: &[Entry] = &[
     entry("$XDG_RUNTIME_DIR/ttmon.sock", "The socket of a user's own service.", &["smi", "top", "mem", "ops", "run", "serve", "record", "metrics", "alerts", "health", "doctor"]),
     entry("~/.cache/ttmon", "The agent of `ttmon run`, unpacked. It can be removed at any time.", &["run"]),
     entry("/tmp/tt_allocation_server.sock", "The socket for programs that report to tt-metal's allocation_server_poc.", &["serve"]),
-    entry("~/.cache/ttmon", "The agent that is inside of ttmon, unpacked when it is needed.", &["run"]),
     entry("/sys/class/tenstorrent", "Devices and their telemetry, from the driver. It is read, never written.", &["smi", "top", "mem", "serve", "record", "metrics"]),
     entry("/proc/driver/tenstorrent", "Processes that have a device open.", &["smi", "top", "mem", "serve", "record", "metrics"]),
     entry("/dev/shm/tt_device_*_memory", "tt-metal's own counts of device memory.", &["smi", "top", "mem", "serve", "record", "metrics"]),
