@@ -160,8 +160,8 @@ fn what_does_not_go_together_is_said_in_one_sentence() {
         error: --ssh goes with smi, top and mem: the other commands are about this machine
         error: --host goes with smi, top and mem: the other commands are about this machine
         error: --push goes with --ssh: it copies ttmon to the other machine
-        error: --token-file and --ca go with --host and --prometheus: they are for remote services
-        error: --token-file and --ca go with --host and --prometheus: they are for remote services
+        error: --token-file, --ca and --client-cert go with --host and --prometheus: they are for remote services
+        error: --token-file, --ca and --client-cert go with --host and --prometheus: they are for remote services
         error: /nonexistent: No such file or directory (os error 2)
         error: /nonexistent: No such file or directory (os error 2)
         error: the argument '--host <URL>' cannot be used with '--sim[=<SPEC>]'
