@@ -131,7 +131,7 @@ fn habits(arguments: Vec<OsString>) -> Vec<OsString> {
     std::process::exit(code as i32)
 }
 
-/// `ttmon smi` without the other commands: to define these all takes longer than to read two devices.
+/// `ttmon smi` without the other commands and without its own: to define these all takes longer than to read two devices.
 #[derive(Parser)]
 struct SmiAlone {
     #[command(flatten)]
@@ -142,7 +142,7 @@ struct SmiAlone {
 
 #[derive(Subcommand)]
 enum SmiCommand {
-    Smi(Box<smi::SmiArgs>),
+    Smi(Box<smi::SmiOptions>),
 }
 
 impl SmiAlone {
@@ -158,7 +158,8 @@ impl SmiAlone {
         std::mem::forget(definition);
         let SmiAlone { machine, command: SmiCommand::Smi(smi) } =
             SmiAlone::from_arg_matches_mut(matches.as_mut()?).ok()?;
-        Some(Cli { machine, command: Command::Smi(smi) })
+        let smi = smi::SmiArgs { options: *smi, stream: None };
+        Some(Cli { machine, command: Command::Smi(Box::new(smi)) })
     }
 }
 
@@ -232,12 +233,20 @@ mod tests {
             "ttmon smi --root x --service off -i 3",
             "ttmon smi --sim n150 -lms 500",
             "ttmon smi -lms=50 --sim=p150x2 --json",
-            "ttmon smi dmon -c 3",
             "ttmon smi -f smi",
         ] {
             assert_eq!(alone(line), Some(format!("{:?}", Cli::parse_from(completed(line, false)))), "{line}");
         }
-        for line in ["ttmon", "ttmon top", "ttmon smi --help", "ttmon smi --nothing", "ttmon --sim smi"] {
+        // The commands of smi are among all commands.
+        for line in [
+            "ttmon smi dmon -c 3",
+            "ttmon smi topo -m",
+            "ttmon",
+            "ttmon top",
+            "ttmon smi --help",
+            "ttmon smi --nothing",
+            "ttmon --sim smi",
+        ] {
             assert_eq!(alone(line), None, "{line}");
         }
     }

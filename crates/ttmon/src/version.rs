@@ -35,7 +35,14 @@ pub fn verbose() -> String {
     line("target", concat!(env!("TTMON_TARGET"), ", ", env!("TTMON_PROFILE")));
     line("compiler", env!("TTMON_RUSTC"));
     line("glibc", &glibc.map_or("not needed".into(), |(major, minor)| format!("{major}.{minor} or later")));
-    line("agent", &agent.as_deref().map_or("not inside; expected beside the program".into(), describe));
+    line(
+        "agent",
+        &match (&agent, built_in_agent::packed_bytes()) {
+            (Some(agent), _) => describe(agent),
+            (None, 0) => "not inside; expected beside the program".into(),
+            (None, _) => "not inside; in the Python package".into(),
+        },
+    );
     line("ttnn", TTNN);
     line("includes", &format!("rustls, SQLite {}, zstd", rusqlite::version()));
     if let Some(python) = python(&program) {

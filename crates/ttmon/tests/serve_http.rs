@@ -210,3 +210,18 @@ fn ten_thousand_connections_leave_nothing_behind() {
     let grown = memory().saturating_sub(warm);
     assert!(grown < 4096, "{grown} KiB more than after the first thousand");
 }
+
+#[test]
+fn a_service_may_be_of_some_devices_only() {
+    let service = start(&["-i", "1"]);
+    let devices = get(&service, "/api/v1/devices");
+    let devices = devices["devices"].as_array().unwrap();
+    assert_eq!(devices.iter().map(|device| &device["index"]).collect::<Vec<_>>(), [1]);
+    let machine = Machine::with(&[Chip::p150a(0)]);
+    let none = run(Command::new(TTMON)
+        .args(["serve", "--listen", "off", "--poc-socket", "off", "-i", "7", "--root"])
+        .arg(machine.root())
+        .arg("--socket")
+        .arg(machine.0.path().join("x.sock")));
+    assert_eq!((none.code, none.err.as_str()), (Some(6), "error: no device is called \"7\": there is 0\n"));
+}

@@ -136,7 +136,9 @@ mod tests {
     fn a_mistake_is_named_with_its_line_and_its_key() {
         assert_eq!(
             problems("deaths = 1\nconections = 7"),
-            ["2: unknown key conections outside of a table: expected [top], [serve], [alerts] or [[alert]]"]
+            [
+                "2: unknown key conections outside of a table: did you mean connections? expected [top], [serve], [alerts] or [[alert]]"
+            ]
         );
         assert_eq!(
             problems("[serve]\ndeaths = 1\nconections = 7"),
@@ -145,6 +147,9 @@ mod tests {
         assert!(problems("deaths = many")[0].starts_with("1: "));
         assert_eq!(problems("[serve]\ninterval_ms = 0"), ["2: interval_ms: expected a number from 10 to 3600000"]);
         assert_eq!(problems("serve = 3"), ["1: serve must be a table, [serve]"]);
-        assert_eq!(problems("[tob]"), ["1: unknown table [tob]: expected [top], [serve], [alerts] or [[alert]]"]);
+        assert_eq!(
+            problems("[tob]"),
+            ["1: unknown table [tob]: did you mean top? expected [top], [serve], [alerts] or [[alert]]"]
+        );
     }
 }

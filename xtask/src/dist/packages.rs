@@ -26,7 +26,7 @@ impl Package {
             ("share/doc/ttmon/copyright".into(), read("LICENSE")?),
             ("share/doc/ttmon/examples/config.toml".into(), example(&built.program)?.into_bytes()),
         ];
-        files.extend(man_pages(&built.program, &built.target)?);
+        files.extend(man_pages(&built.program, &built.target, &built.epoch)?);
         files.extend(completions(&built.program)?);
         files.sort();
         Ok(Package { version: version.into(), epoch: built.epoch.clone(), files })
@@ -62,11 +62,11 @@ fn example(program: &Path) -> anyhow::Result<String> {
 }
 
 /// The manual, compressed as Debian wants it.
-fn man_pages(program: &Path, target: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+fn man_pages(program: &Path, target: &Path, epoch: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let folder = target.join("man");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder)?;
-    output(Command::new(program).arg("man").arg(&folder))?;
+    output(Command::new(program).arg("man").arg(&folder).env("SOURCE_DATE_EPOCH", epoch))?;
     let mut pages = Vec::new();
     for entry in fs::read_dir(&folder)? {
         let path = entry?.path();

@@ -99,7 +99,8 @@ pub fn understood(arguments: &[OsString]) -> Habit {
 /// What is about pictures, and not about JSON.
 const OF_TOP: [&str; 5] = ["--no-color", "--fahrenheit", "--no-charts", "--no-processes", "--reversed"];
 
-fn help() -> String {
+/// The list of options.
+pub fn help() -> String {
     format!(
         "This is ttmon {}, called as nvtop is.\n\nUsage: tt-nvtop [OPTIONS]\n\n{}\n\
          All options of `ttmon top` work, too; `ttmon top --help` lists them.\n",

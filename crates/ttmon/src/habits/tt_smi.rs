@@ -132,7 +132,8 @@ fn usual_file() -> PathBuf {
     home.join("tt_smi_logs").join(local_time(now, "%m-%d-%Y_%H:%M:%S_results.json"))
 }
 
-fn help() -> String {
+/// The list of options.
+pub fn help() -> String {
     format!(
         "This tt-smi is ttmon {}: it reads what the driver publishes and never opens a device.\n\n\
          Usage: tt-smi [OPTIONS]\n\n{}\n\

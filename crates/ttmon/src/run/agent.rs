@@ -49,7 +49,10 @@ impl Agent {
 fn find(named: Option<&Path>, folder: &Path) -> Result<PathBuf, String> {
     let places = match named {
         Some(named) => vec![std::path::absolute(named).unwrap_or(named.into())],
-        None => ["", "../lib/ttmon", "../lib", "deps"].iter().map(|place| folder.join(place).join(AGENT)).collect(),
+        None => {
+            let near = ["", "../lib/ttmon", "../lib", "deps"].iter().map(|place| folder.join(place));
+            near.chain(python_packages(folder)).map(|place| place.join(AGENT)).collect()
+        }
     };
     let hint = "build it with `cargo build --release -p ttmon-agent`, or let TTMON_AGENT_LIB say where it is";
     match (places.iter().find(|place| place.is_file()), named) {
@@ -66,6 +69,17 @@ fn find(named: Option<&Path>, folder: &Path) -> Result<PathBuf, String> {
             Err(format!("the agent {AGENT} was not found in {folder}, nor in its ../lib/ttmon, ../lib or deps: {hint}"))
         }
     }
+}
+
+/// Where pip puts the package that has the agent, for a program that it has installed, too.
+fn python_packages(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for versions in ["../lib", "../lib64"].iter().filter_map(|lib| std::fs::read_dir(folder.join(lib)).ok()) {
+        for version in versions.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("python3")) {
+            found.extend(["site-packages/ttmon", "dist-packages/ttmon"].map(|place| version.path().join(place)));
+        }
+    }
+    found
 }
 
 /// `LD_PRELOAD` is a list, and has no way to quote.
@@ -220,8 +234,14 @@ mod tests {
         assert!(reason.contains(bin.to_str().unwrap()) && reason.contains("cargo build --release -p ttmon-agent"));
         std::fs::write(&library, "").unwrap();
         assert_eq!(find(None, &bin).unwrap(), bin.join("../lib/ttmon").join(AGENT));
+        std::fs::remove_file(&library).unwrap();
+        let package = top.path().join("lib/python3.12/site-packages/ttmon");
+        std::fs::create_dir_all(&package).unwrap();
+        std::fs::write(package.join(AGENT), "").unwrap();
+        assert_eq!(find(None, &bin).unwrap(), bin.join("../lib/python3.12/site-packages/ttmon").join(AGENT));
         std::fs::write(bin.join(AGENT), "").unwrap();
         assert_eq!(find(None, &bin).unwrap(), bin.join(AGENT));
+        std::fs::write(&library, "").unwrap();
         assert_eq!(find(Some(&library), &bin).unwrap(), library);
         let reason = find(Some(Path::new("/nowhere/x.so")), &bin).unwrap_err();
         assert!(reason.starts_with("TTMON_AGENT_LIB=/nowhere/x.so is not a file: "), "{reason}");

@@ -22,8 +22,8 @@ mod xml;
 use crate::json::json;
 use crate::screen::{LONG_TIME, Output, OutputScreen, Rounds, local_time};
 use alerts::settings::AlertSettings;
-pub use args::SmiArgs;
 use args::{CsvOption, StreamCommand};
+pub use args::{SmiArgs, SmiOptions};
 use model::figure::Figure;
 use model::{Device, Snapshot, chip_numbers};
 use show::style::Style;
@@ -154,24 +154,27 @@ impl SmiView {
         }
         let form = csv::CsvForm { header: !with(CsvOption::Noheader), units: !with(CsvOption::Nounits) };
         let looping = other || args.count.is_some();
-        Ok(match args {
-            SmiArgs { stream: Some(stream), .. } => match stream {
-                StreamCommand::Dmon(args) => SmiView::Stream(streams::Stream::of_devices(args)),
-                StreamCommand::Pmon(args) => SmiView::Stream(streams::Stream::of_processes(args)),
-                StreamCommand::Nvlink(_) => SmiView::Links,
-                StreamCommand::Topo(_) => SmiView::Matrix,
-            },
-            SmiArgs { version: true, .. } => SmiView::Version,
-            SmiArgs { xml: true, .. } => SmiView::Xml(report::sections(&args.display)?),
-            SmiArgs { query_device: Some(fields), .. } => SmiView::Csv(csv::CsvQuery::of_devices(fields, form)?),
-            SmiArgs { query_processes: Some(fields), .. } => SmiView::Csv(csv::CsvQuery::of_processes(fields, form)?),
-            SmiArgs { list: true, .. } => SmiView::List,
-            SmiArgs { query: true, .. } => SmiView::Report(report::sections(&args.display)?),
-            SmiArgs { json: true, .. } => SmiView::Json { lines: looping || !on_terminal() },
-            SmiArgs { tt_smi: true, .. } if is_remote => SmiView::TtSmi(tt_smi::TtSmiHost::unknown()),
-            SmiArgs { tt_smi: true, .. } => SmiView::TtSmi(tt_smi::TtSmiHost::this()),
-            SmiArgs { tt_smi_list: true, .. } => SmiView::Boards,
-            SmiArgs { tt_smi_trays: true, .. } => SmiView::Trays,
+        match &args.stream {
+            Some(StreamCommand::Dmon(args)) => return Ok(SmiView::Stream(streams::Stream::of_devices(args))),
+            Some(StreamCommand::Pmon(args)) => return Ok(SmiView::Stream(streams::Stream::of_processes(args))),
+            Some(StreamCommand::Nvlink(_)) => return Ok(SmiView::Links),
+            Some(StreamCommand::Topo(_)) => return Ok(SmiView::Matrix),
+            None => {}
+        }
+        Ok(match &args.options {
+            SmiOptions { version: true, .. } => SmiView::Version,
+            SmiOptions { xml: true, .. } => SmiView::Xml(report::sections(&args.display)?),
+            SmiOptions { query_device: Some(fields), .. } => SmiView::Csv(csv::CsvQuery::of_devices(fields, form)?),
+            SmiOptions { query_processes: Some(fields), .. } => {
+                SmiView::Csv(csv::CsvQuery::of_processes(fields, form)?)
+            }
+            SmiOptions { list: true, .. } => SmiView::List,
+            SmiOptions { query: true, .. } => SmiView::Report(report::sections(&args.display)?),
+            SmiOptions { json: true, .. } => SmiView::Json { lines: looping || !on_terminal() },
+            SmiOptions { tt_smi: true, .. } if is_remote => SmiView::TtSmi(tt_smi::TtSmiHost::unknown()),
+            SmiOptions { tt_smi: true, .. } => SmiView::TtSmi(tt_smi::TtSmiHost::this()),
+            SmiOptions { tt_smi_list: true, .. } => SmiView::Boards,
+            SmiOptions { tt_smi_trays: true, .. } => SmiView::Trays,
             _ => SmiView::Table,
         })
     }
@@ -233,6 +236,11 @@ pub fn section_help() -> String {
 fn version(snapshot: &Snapshot) -> String {
     let driver = snapshot.host.driver_version.as_deref().unwrap_or("N/A");
     format!("ttmon version  : {}\nDRIVER version : {driver}\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// What works as in nvidia-smi, and what does not.
+pub fn nvidia_help() -> String {
+    nvidia_control::help()
 }
 
 /// Why an option of nvidia-smi is not one here, in a command line that is invalid.

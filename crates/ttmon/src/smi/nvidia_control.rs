@@ -65,6 +65,17 @@ pub fn refused(arguments: &[OsString]) -> Option<String> {
     })
 }
 
+/// What nvidia-smi has and ttmon does not, with the reason.
+pub fn help() -> String {
+    let row = |control: &Control| {
+        let only_watches = if control.changes { "ttmon only watches: " } else { "" };
+        format!("{}\n    {} there; {only_watches}{}\n", control.names.join(", "), control.there, control.here)
+    };
+    let works = "-L, -q, -d, -x, -i, -f, -l, -lms, --query-gpu, --query-compute-apps, --format, dmon, pmon, topo -m and nvlink -s";
+    let rows: String = CONTROLS.iter().map(row).collect();
+    format!("{works}\nwork as in nvidia-smi. `ttmon help fields` lists the fields.\n\nThese do not:\n\n{rows}")
+}
+
 /// The table for the page of habits.
 #[cfg(test)]
 pub fn table() -> String {

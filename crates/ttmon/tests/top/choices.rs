@@ -83,3 +83,26 @@ fn a_place_that_cannot_be_written_is_named() {
     terminal.keys(key::F12);
     terminal.await_text("not saved: /proc/nothing/config.toml");
 }
+
+#[test]
+fn the_options_of_nvtop_change_the_picture() {
+    let start = |options: &[&str]| Terminal::start(&[&["top", "--sim=p150x4", "-d", "0.2"], options].concat(), 120, 40);
+    let some = start(&["-i", "2,3", "--no-processes"]);
+    some.await_that("two devices, charts, and no processes", |text| {
+        text.contains("2 p150a  0000")
+            && !text.contains("0 p150a  0000")
+            && text.contains("Power of device 2")
+            && !text.contains("COMMAND")
+    });
+    let plain = start(&["--no-charts", "--fahrenheit"]);
+    plain.await_that("processes and no charts", |text| {
+        text.contains("°F") && text.contains("COMMAND") && !text.contains("Power of device")
+    });
+}
+
+#[test]
+fn a_device_that_is_not_there_is_said_before_anything_is_drawn() {
+    let mut terminal = Terminal::start(&["top", "--sim=p150", "-i", "9"], 100, 30);
+    terminal.await_text("error: no device is called \"9\": there is 0");
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(6));
+}
