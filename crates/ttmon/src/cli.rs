@@ -4,7 +4,7 @@ use crate::habits::{self, Habit};
 use crate::{
     alerts, command_words, config, doctor, health, manual, mem, metrics, mistakes, ops, record, run, sim, smi,
 };
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use watch::args::MachineArgs;
@@ -42,7 +42,9 @@ impl Cli {
         if let Some(cli) = SmiAlone::parsed(&arguments) {
             return cli;
         }
-        let mut definition = Cli::command();
+        // clap takes a variable called CI for a terminal with colours.
+        let colour = if show::terminal::is_dumb() { ColorChoice::Never } else { ColorChoice::Auto };
+        let mut definition = Cli::command().color(colour);
         let arguments = command_words::completed(arguments.into_iter(), is_terminal, &definition);
         let matches = definition.try_get_matches_from_mut(&arguments);
         let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));

@@ -36,8 +36,7 @@ pub struct JudgedDevice {
     pub board: Option<Arc<str>>,
     pub state: State,
     pub heartbeat_verified: Option<bool>,
-    #[serde(rename = "asic_temp_celsius")]
-    pub asic_temp: Option<Celsius>,
+    pub asic_temp_celsius: Option<Celsius>,
 }
 
 #[derive(Debug, Serialize)]
@@ -70,7 +69,7 @@ pub fn judge(snapshot: &Snapshot, alerts: &[Alert], demands: &Demands) -> Health
         board: device.board.clone(),
         state: device.state,
         heartbeat_verified: device.heartbeat_verified,
-        asic_temp: device.asic_temp,
+        asic_temp_celsius: device.asic_temp,
     };
     let untold = |device: &&Device| device.state == State::NoTelemetry;
     HealthVerdict {
@@ -110,7 +109,7 @@ impl HealthVerdict {
     }
 
     fn temperatures(&self) -> Option<String> {
-        let all = || self.devices.iter().filter_map(|device| device.asic_temp).map(|temp| temp.0.round());
+        let all = || self.devices.iter().filter_map(|device| device.asic_temp_celsius).map(|temp| temp.0.round());
         let (least, most) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
         Some(if least == most { format!("{most} °C") } else { format!("{least}–{most} °C") })
     }
