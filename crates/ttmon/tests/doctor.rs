@@ -9,6 +9,7 @@ use sim::tree::Chip;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use support::service::Service;
 use support::{Machine, Run, TTMON, run};
 
 fn doctor(root: &str, home: &Path, arguments: &[&str]) -> Run {
@@ -41,6 +42,22 @@ fn problems_are_exit_1_and_come_first() {
     );
     assert!(json["checks"][0]["fix"].as_str().unwrap().starts_with("sed -i.bak '1d' "), "{json}");
     assert_eq!(doctor(machine.root(), home.path(), &["--with-commands"]).code, Some(2));
+}
+
+#[test]
+fn the_service_is_named_with_its_version_and_a_stopped_one_is_a_warning() {
+    let (service, home) = (Service::start(machine()), tempfile::tempdir().unwrap());
+    let socket = service.socket();
+    let arguments = ["--service", socket.to_str().unwrap()];
+    let run = doctor(service.machine.root(), home.path(), &arguments);
+    assert!(run.out.contains(concat!("service         ttmon ", env!("CARGO_PKG_VERSION"), " answers")), "{}", run.out);
+    assert!(run.out.contains("service-version the same as this program"), "{}", run.out);
+    service.signal(rustix::process::Signal::STOP);
+    let run = doctor(service.machine.root(), home.path(), &arguments);
+    service.signal(rustix::process::Signal::CONT);
+    let is_said = |line: &str| line.starts_with("warning  service") && line.contains("systemctl restart ttmon.service");
+    assert!(run.out.lines().any(is_said), "{}", run.out);
+    assert_eq!(run.code, Some(0));
 }
 
 struct Holder(Child);

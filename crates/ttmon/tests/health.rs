@@ -7,6 +7,7 @@ mod support;
 use serde_json::Value;
 use sim::tree::Chip;
 use std::time::{Duration, Instant};
+use support::service::{Service, wait_for};
 use support::{Machine, Run, ttmon};
 
 fn health(arguments: &[&str]) -> Run {
@@ -72,6 +73,23 @@ fn a_service_that_is_not_there_is_a_fault_only_where_it_is_named() {
     let run = health(&["--root", machine.root(), "--service", "/nowhere/ttmon.sock"]);
     assert_eq!(run.code, Some(1));
     assert!(run.out.contains("not healthy: /nowhere/ttmon.sock: cannot connect to the service"), "{}", run.out);
+}
+
+#[test]
+fn alerts_that_fire_in_the_service_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.toml");
+    let rule = |severity: &str| format!("[[alert]]\nname = \"on\"\nwhen = \"power > 1\"\nseverity = \"{severity}\"\n");
+    for (severity, code) in [("warning", 1), ("info", 0)] {
+        std::fs::write(&config, rule(severity)).unwrap();
+        let machine = Machine::with(&[Chip { heartbeat: None, ..Chip::p150a(0) }]);
+        let service = Service::start_with(machine, &["--config", config.to_str().unwrap()]);
+        let socket = service.socket();
+        let arguments = ["--root", service.machine.root(), "--service", socket.to_str().unwrap()];
+        wait_for(|| health(&arguments).code == Some(code), || health(&arguments).out);
+        let text = health(&arguments).out;
+        assert_eq!(text.contains("not healthy: alert on: device 0"), code == 1, "{text}");
+    }
 }
 
 #[test]
