@@ -125,10 +125,12 @@ fn plain_activity(chip: &ChipActivity, now: u64) -> Activity {
         ActivitySource::Profiler => UtilizationSource::Profiler,
         ActivitySource::DispatchTelemetry => UtilizationSource::Dispatch,
     });
+    // What was recorded before a source ended stays.
+    let is_counted = source.is_some() || chip.records > 0;
     let totals = Activity {
         utilization_source: source,
-        busy_seconds_total: source.map(|_| chip.busy as f64 / SECOND),
-        programs_total: source.map(|_| chip.records),
+        busy_seconds_total: is_counted.then(|| chip.busy as f64 / SECOND),
+        programs_total: is_counted.then_some(chip.records),
         ..Activity::default()
     };
     match (chip.utilization(now), source) {
@@ -138,7 +140,7 @@ fn plain_activity(chip: &ChipActivity, now: u64) -> Activity {
             programs_total: totals.programs_total,
             ..Activity::measured((found.ratio * 1000.0).round() / 10.0, source)
         },
-        (Ok(_), None) => Activity::unknown(UtilizationUnknown::ProfilerInactive),
+        (Ok(_), None) => Activity { utilization_unknown: Some(UtilizationUnknown::ProfilerInactive), ..totals },
         (Err(why), _) => Activity { utilization_unknown: Some(unknown(why)), ..totals },
     }
 }

@@ -76,6 +76,10 @@ fn keeps_a_book() {
                     book.records([record].into_iter(), 0, end);
                 }
             }
+            "lose" => {
+                book.chip_opened(0, ActivitySource::DispatchTelemetry, monotonic());
+                book.dispatch_unknown(0, NoRecords::Inactive);
+            }
             "launch" => book.launched(Launch { operation: matmul(), runtime_id: Some(4) }, monotonic()),
             _ => {}
         }
@@ -134,6 +138,10 @@ fn a_sample_has_what_the_book_of_a_holder_records() {
     assert!(snapshot.processes[0].operations[0].in_flight);
     assert!(snapshot.processes[0].launches_per_second.is_some_and(|rate| rate > 0.0));
     assert_eq!(snapshot.processes[0].launches_total, Some(5));
+
+    // Records stop for good: what was counted is still known.
+    holder.ask("lose");
+    assert_eq!(both(&sampler.sample()).0, "profiler inactive, busy Some(1.0) s, Some(4) programs");
 
     // Totals stay with the device when its process is gone.
     drop(holder);

@@ -34,7 +34,8 @@ pub fn of_chip(users: &[(&RunProcess, usize)]) -> Option<Result<ChipTime, Utiliz
                 time.busy += busy;
                 time.open = time.open.max(open);
                 time.programs += chip.programs_total.unwrap_or(0);
-                time.is_lower_bound |= activity.records_lost > 0;
+                // Without a source any more, the rest of the time is not known.
+                time.is_lower_bound |= activity.records_lost > 0 || chip.utilization_source.is_none();
             }
             _ => reason = reason.or(chip.utilization_unknown),
         }
