@@ -3,6 +3,8 @@
 mod bundle;
 mod check;
 mod checks;
+mod device_checks;
+mod host_checks;
 mod python;
 mod tar;
 mod tested;
@@ -12,7 +14,8 @@ mod tests;
 use crate::json::json;
 use alerts::Problem;
 use check::DoctorReport;
-use checks::{CHECKS, TRACKING_DISABLED};
+use checks::CHECKS;
+use host_checks::TRACKING_DISABLED;
 use model::Snapshot;
 use python::PythonFound;
 use show::terminal::{locale_is_utf8, on_terminal};
