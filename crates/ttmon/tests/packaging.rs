@@ -56,6 +56,14 @@ fn rules_and_dashboard_name_metrics_that_there_are() {
 }
 
 #[test]
+fn every_metric_has_a_panel() {
+    let named = metrics_in(&read("grafana/ttmon.json"));
+    let ours = web::metrics::names().filter(|name| name.starts_with("ttmon_"));
+    let without: Vec<String> = ours.filter(|name| !named.contains(name)).collect();
+    assert_eq!(without, Vec::<String>::new());
+}
+
+#[test]
 fn panels_have_ids_places_and_the_data_source_that_is_chosen() {
     let dashboard: serde_json::Value = serde_json::from_str(&read("grafana/ttmon.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();

@@ -59,25 +59,29 @@ impl Default for MetricsOptions {
 /// Why a word does not name families: what was typed, and the name that is nearest.
 pub struct UnknownFamily<'a> {
     pub typed: &'a str,
-    pub nearest: Option<&'static str>,
+    pub nearest: Option<String>,
 }
 
 impl MetricsOptions {
     /// Finds a word that names no family.
     pub fn check(&self) -> Result<(), UnknownFamily<'_>> {
-        let names: Vec<&'static str> = FAMILIES.names().collect();
         for typed in &self.families {
-            if !names.iter().any(|name| is_named(name, typed)) {
-                return Err(UnknownFamily { typed, nearest: nearest(typed, names.iter().copied()) });
+            if !FAMILIES.names().any(|(name, suffix)| is_named(name, suffix, typed)) {
+                let names: Vec<String> = names().collect();
+                let nearest = nearest(typed, names.iter().map(String::as_str)).map(str::to_owned);
+                return Err(UnknownFamily { typed, nearest });
             }
         }
         Ok(())
     }
 }
 
-/// Whether a word names a family: `ttmon_device_power_watts`, or `ttmon_device_*`.
-fn is_named(family: &str, word: &str) -> bool {
-    word.strip_suffix('*').map_or(family == word, |start| family.starts_with(start))
+/// Whether a word names a family: `ttmon_device_power_watts`, `ttmon_samples_total`, or `ttmon_device_*`.
+fn is_named(name: &str, suffix: &str, word: &str) -> bool {
+    match word.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest == suffix),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,10 +146,10 @@ static FAMILIES: LazyLock<Families> = LazyLock::new(|| Families {
 });
 
 impl Families {
-    /// The names of all, without the suffixes of their kinds.
-    fn names(&self) -> impl Iterator<Item = &'static str> {
-        fn of<S>(families: &[Family<S>]) -> impl Iterator<Item = &'static str> {
-            families.iter().map(|family| family.name)
+    /// The names of all, and the suffixes of their kinds.
+    fn names(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        fn of<S>(families: &[Family<S>]) -> impl Iterator<Item = (&'static str, &'static str)> {
+            families.iter().map(|family| (family.name, family.kind.suffix()))
         }
         let machine = of(&self.machine).chain(of(&self.service)).chain(of(&self.devices));
         let processes = of(&self.processes).chain(of(&self.held));
@@ -222,13 +226,7 @@ fn is_current(figure: &Figure<Device>, device: &Device) -> bool {
 
 /// The names under which series are found, as a query writes them.
 pub fn names() -> impl Iterator<Item = String> {
-    fn of<S>(families: &[Family<S>]) -> impl Iterator<Item = String> {
-        families.iter().map(|family| format!("{}{}", family.name, family.kind.suffix()))
-    }
-    let all = &*FAMILIES;
-    let ours =
-        of(&all.machine).chain(of(&all.service)).chain(of(&all.devices)).chain(of(&all.processes)).chain(of(&all.held));
-    ours.chain(of(&all.their_machine)).chain(of(&all.their_devices))
+    FAMILIES.names().map(|(name, suffix)| format!("{name}{suffix}"))
 }
 
 /// The figures that, with the name, are labels of every series of a device.

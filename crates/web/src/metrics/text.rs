@@ -21,7 +21,8 @@ impl<'a> MetricsText<'a> {
 
     /// Lines of one family. Nothing is written of a family without lines, or of one that is not wanted.
     pub fn lines<'b, S>(&'b mut self, family: &'b Family<S>) -> FamilyLines<'b, 'a, S> {
-        let is_wanted = self.families.is_empty() || self.families.iter().any(|word| is_named(family.name, word));
+        let is_wanted = self.families.is_empty()
+            || self.families.iter().any(|word| is_named(family.name, family.kind.suffix(), word));
         FamilyLines { text: self, family, is_wanted, is_begun: false }
     }
 

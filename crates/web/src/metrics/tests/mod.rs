@@ -67,10 +67,11 @@ fn only_the_families_that_are_named_are_written_as_they_are_among_all() {
     };
     assert_eq!(with(&["ttmon_device_power_watts"], true), begin("ttmon_device_power_watts"));
     assert_eq!(with(&["ttmon_device_pcie_*"], true), begin("ttmon_device_pcie_"));
+    assert_eq!(with(&["ttmon_samples_total"], true), begin("ttmon_samples_total"));
     let without = with(&[], false);
     assert!(!without.contains("pid=") && without.contains("ttmon_device_power_watts"), "{without}");
     let named = MetricsOptions { families: vec!["ttmon_device_power_wats".into()], ..MetricsOptions::default() };
-    assert_eq!(named.check().err().and_then(|unknown| unknown.nearest), Some("ttmon_device_power_watts"));
+    assert_eq!(named.check().err().and_then(|unknown| unknown.nearest), Some("ttmon_device_power_watts".to_owned()));
 }
 
 #[test]
