@@ -227,25 +227,46 @@ pub fn exit_status(pidfd: impl AsFd) -> Option<i32> {
     asked.ok().filter(|()| info.mask & EXIT != 0).map(|()| info.exit_code)
 }
 
-/// Gives back the pages of this program's code that are mapped now. What is used again comes back from the page cache at its first
-/// use: less of it than was mapped, since reading the command line and the configuration is over.
+/// Gives back the pages of this program's code and constants that are mapped now. What is used again comes back from the page cache at
+/// its first use: less of it than was mapped, since reading the command line and the configuration is over.
 pub fn forget_code() {
-    for (start, length) in std::fs::read_to_string("/proc/self/maps").unwrap_or_default().lines().filter_map(code) {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    for FileMapping { start, length, .. } in unwritten(&maps) {
         let start = std::ptr::with_exposed_provenance_mut(start);
-        // SAFETY: nothing writes to a private mapping of a file that may be executed and not be written, so its pages are those
-        // of the file, and the kernel reads them again when they are needed.
+        // SAFETY: nothing has written to these private mappings of files, so their pages are those of the file, and the kernel reads
+        // them again when they are needed.
         let _ = unsafe { rustix::mm::madvise(start, length, rustix::mm::Advice::LinuxDontNeed) };
     }
 }
 
-/// Start and length of a mapping, if it is code of a file: `5581…-5582… r-xp 001b7000 fe:00 1234 /usr/bin/ttmon`.
-fn code(line: &str) -> Option<(usize, usize)> {
+/// A mapping of a program or a library: `5581…-5582… r-xp 001b7000 fe:00 1234 /usr/bin/ttmon`.
+struct FileMapping<'a> {
+    start: usize,
+    length: usize,
+    access: &'a str,
+    offset: usize,
+    path: &'a str,
+}
+
+/// The mappings that nothing has written to: code, and the constants before it. Those behind it may have been relocated.
+fn unwritten(maps: &str) -> Vec<FileMapping<'_>> {
+    let mut all: Vec<FileMapping> = maps.lines().filter_map(file_mapping).collect();
+    let code: Vec<(&str, usize)> =
+        all.iter().filter(|one| one.access == "r-xp").map(|one| (one.path, one.offset)).collect();
+    all.retain(|one| {
+        let is_before = |(path, offset): &(&str, usize)| *path == one.path && one.offset < *offset;
+        one.access == "r-xp" || one.access == "r--p" && code.iter().any(is_before)
+    });
+    all
+}
+
+fn file_mapping(line: &str) -> Option<FileMapping<'_>> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
-    let is_code = words.next() == Some("r-xp");
-    let is_file = words.nth(3).is_some_and(|path| path.starts_with('/'));
+    let (access, offset) = (words.next()?, usize::from_str_radix(words.next()?, 16).ok()?);
+    let path = words.nth(2).filter(|path| path.starts_with('/'))?;
     let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
-    Some((start, end.checked_sub(start)?)).filter(|_| is_code && is_file)
+    Some(FileMapping { start, length: end.checked_sub(start)?, access, offset, path })
 }
 
 #[cfg(test)]
@@ -347,19 +368,22 @@ mod tests {
     }
 
     #[test]
-    fn only_code_of_files_is_given_back() {
-        assert_eq!(code("1000-3000 r-xp 001b7000 fe:00 1234    /usr/bin/ttmon"), Some((0x1000, 0x2000)));
-        for other in [
-            "1000-3000 r--p 001b7000 fe:00 1234    /usr/bin/ttmon",
-            "1000-3000 rwxp 001b7000 fe:00 1234    /usr/bin/ttmon",
-            "1000-3000 r-xs 001b7000 fe:00 1234    /usr/bin/ttmon",
-            "1000-3000 r-xp 00000000 00:00 0    [vdso]",
-            "1000-3000 r-xp 00000000 00:00 0",
-            "3000-1000 r-xp 001b7000 fe:00 1234    /usr/bin/ttmon",
-            "",
-        ] {
-            assert_eq!(code(other), None, "{other}");
-        }
+    fn only_code_of_files_and_constants_before_it_are_given_back() {
+        let maps = "\
+1000-3000 r--p 00000000 fe:00 1234    /usr/bin/ttmon
+3000-5000 r-xp 00002000 fe:00 1234    /usr/bin/ttmon
+5000-6000 r--p 00004000 fe:00 1234    /usr/bin/ttmon
+6000-7000 rw-p 00005000 fe:00 1234    /usr/bin/ttmon
+7000-8000 r--p 00000000 fe:00 5678    /usr/share/data
+8000-9000 rwxp 00002000 fe:00 1234    /usr/bin/ttmon
+9000-a000 r-xs 00002000 fe:00 1234    /usr/bin/ttmon
+b000-c000 r-xp 00000000 00:00 0    [vdso]
+c000-d000 r-xp 00000000 00:00 0
+f000-e000 r-xp 001b7000 fe:00 1234    /usr/lib/other
+
+";
+        let given: Vec<(usize, usize)> = unwritten(maps).iter().map(|one| (one.start, one.length)).collect();
+        assert_eq!(given, [(0x1000, 0x2000), (0x3000, 0x2000)]);
     }
 
     #[test]
