@@ -128,7 +128,7 @@ fn habits(arguments: Vec<OsString>) -> Vec<OsString> {
         // A reader that has seen enough is no error.
         let _ = io::stdout().lock().write_all(text.as_bytes());
     } else {
-        eprintln!("error: {text}");
+        exit::say(format_args!("error: {text}"));
     }
     std::process::exit(code as i32)
 }

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use watch::config::{path, said};
-use watch::exit::{Exit, Failure};
+use watch::exit::{Exit, Failure, say};
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct ConfigArgs {
@@ -42,7 +42,7 @@ pub fn run(args: &ConfigArgs) -> anyhow::Result<Exit> {
             let (settings, problems) = top::config::load(&path);
             out.write_all(top::config::print(&settings).as_bytes())?;
             out.flush()?;
-            problems.iter().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));
+            problems.iter().for_each(|problem| say(format_args!("ttmon: {}", said(&path, problem))));
         }
         ConfigCommand::Check => {
             if let Some(Err(error)) = args.config.as_ref().map(std::fs::metadata) {
@@ -54,7 +54,7 @@ pub fn run(args: &ConfigArgs) -> anyhow::Result<Exit> {
             }
             let (_, problems) = top::config::load(&path);
             if let [first, rest @ ..] = &problems[..] {
-                rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", said(&path, problem)));
+                rest.iter().rev().for_each(|problem| say(format_args!("ttmon: {}", said(&path, problem))));
                 return Err(Failure::error(Exit::Usage, said(&path, first)));
             }
             writeln!(out, "{}: ok", path.display())?;

@@ -4,11 +4,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, Error};
 use show::text::{clean, did_you_mean};
 use std::ffi::OsString;
+use watch::exit::say;
 
 /// Prints what is wrong, or the help that was asked for, and ends the program.
 pub fn end(error: &Error, definition: Command, arguments: &[OsString]) -> ! {
     let Some(sentence) = sentence(error, definition, arguments) else { error.exit() };
-    eprintln!("error: {sentence}");
+    say(format_args!("error: {sentence}"));
     std::process::exit(error.exit_code());
 }
 
@@ -46,12 +47,12 @@ pub fn sentence(error: &Error, mut definition: Command, arguments: &[OsString]) 
         }
         ErrorKind::ValueValidation => {
             let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
-            let option = option.split([' ', '[']).next().unwrap_or(&option).to_owned();
+            let option = name(&option);
             Some(format!("{option}: invalid value {value:?}: {}", std::error::Error::source(error)?))
         }
         ErrorKind::InvalidValue => {
             let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
-            let option = option.split([' ', '[']).next().unwrap_or(&option).to_owned();
+            let option = name(&option);
             let Some(ContextValue::Strings(known)) = error.get(ContextKind::ValidValue) else { return None };
             if value.is_empty() || known.is_empty() {
                 return None;
@@ -60,6 +61,16 @@ pub fn sentence(error: &Error, mut definition: Command, arguments: &[OsString]) 
             Some(format!("{option}: unknown value {value:?}: {near}expected one of {}", known.join(", ")))
         }
         _ => None,
+    }
+}
+
+/// The option that clap calls `--id <DEVICE>`, or the value that it calls `<SHELL>` or `[TOPIC]`.
+fn name(argument: &str) -> &str {
+    let brackets = ['<', '>', '[', ']', '.'];
+    if argument.starts_with('-') {
+        argument.split([' ', '[', '=']).next().unwrap_or(argument)
+    } else {
+        argument.trim_matches(brackets)
     }
 }
 

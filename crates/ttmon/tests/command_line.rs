@@ -358,6 +358,17 @@ fn a_file_never_becomes_the_standard_output_of_a_program_that_was_started_withou
 }
 
 #[test]
+fn an_error_that_nobody_reads_keeps_its_exit_code() {
+    for (wrong, code) in [("smi --root /nowhere", 2), ("serv", 2), ("completions tcsh", 2)] {
+        // Standard error is closed for reading before the program starts.
+        let script = format!("{TTMON} {wrong} 2>&1 | true; {TTMON} {wrong} 2>/dev/full; echo $?");
+        let run = Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert_eq!(String::from_utf8(run.stdout).unwrap().trim(), code.to_string(), "{wrong}");
+    }
+    assert_eq!(fails(&["completions", "tcsh"]).1.split(": did").next(), Some("error: SHELL: unknown value \"tcsh\""));
+}
+
+#[test]
 fn ctrl_c_ends_a_loop_cleanly() {
     let machine = two_p150s();
     let mut child =

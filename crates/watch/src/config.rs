@@ -1,6 +1,6 @@
 //! The configuration: where its file is, and the one reader of it.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, say};
 use crate::service_limits::{self, ServiceLimits};
 use alerts::settings::{self, AlertSettings};
 use alerts::{Problem, line_of};
@@ -77,7 +77,7 @@ impl Config {
     pub fn read(file: &Path) -> anyhow::Result<Config> {
         let config = Config::load(file);
         if let [first, rest @ ..] = &config.problems[..] {
-            rest.iter().rev().for_each(|problem| eprintln!("ttmon: {}", said(file, problem)));
+            rest.iter().rev().for_each(|problem| say(format_args!("ttmon: {}", said(file, problem))));
             return Err(Failure::error(Exit::Usage, said(file, first)));
         }
         Ok(config)

@@ -1,6 +1,7 @@
 //! Exit codes: nvidia-smi's, where it has one for the case.
 
-use std::io;
+use std::fmt::Display;
+use std::io::{self, Write};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -64,6 +65,11 @@ impl Failure {
     }
 }
 
+/// Writes a line to standard error. Where nobody reads it, the exit code still says what happened.
+pub fn say(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Prints an error and picks the exit code. A reader that has seen enough is no error.
 pub fn code(result: anyhow::Result<Exit>) -> u8 {
     let error = match result {
@@ -74,7 +80,7 @@ pub fn code(result: anyhow::Result<Exit>) -> u8 {
     if io == Some(io::ErrorKind::BrokenPipe) {
         return Exit::Success as u8;
     }
-    eprintln!("error: {error:#}");
+    say(format_args!("error: {error:#}"));
     match (error.downcast_ref::<Failure>(), io) {
         (Some(failure), _) => failure.exit as u8,
         (_, Some(io::ErrorKind::PermissionDenied)) => Exit::Permission as u8,
