@@ -48,11 +48,11 @@ pub(super) struct RecordState {
     pub(super) delivery: RecordDelivery,
     pub(super) version: u64,
     pub(super) chips: Box<[Option<Box<ChipRecorder>>]>,
-    pub(super) operations: Box<[RecordedOperation]>,
+    pub(super) operations: Box<[OperationRecords]>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct RecordedOperation {
+pub(super) struct OperationRecords {
     pub(super) records: u64,
     pub(super) time: u64,
     pub(super) longest: u64,

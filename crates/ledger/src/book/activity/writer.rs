@@ -4,7 +4,7 @@ use super::contents::{ActivitySource, Launches, NoRecords, RecordDelivery};
 use super::layout::{HEAD, LAUNCH_WORDS, LAUNCHES, OF_DEVICE, OF_LAUNCHES, OPERATION, OPERATIONS, SINGLE, SINGLES};
 use super::names::Names;
 use super::recorder::{ChipRecorder, DeviceRecord, DispatchSample};
-use super::state::{ActivityState, LaunchState, LaunchedOperation, NamingState, RecordState, RecordedOperation};
+use super::state::{ActivityState, LaunchState, LaunchedOperation, NamingState, OperationRecords, RecordState};
 use crate::book::Chips;
 use crate::book::layout::{CHIPS, JOURNAL, WORDS, entry_at, pack, place};
 use crate::book::writer::Writer;
@@ -210,7 +210,7 @@ impl Writer {
         for number in numbers {
             let Some(operation) = state.operations.get_mut(number) else { continue };
             operation.version += 1;
-            let RecordedOperation { records, time, longest, end, version } = *operation;
+            let OperationRecords { records, time, longest, end, version } = *operation;
             let at = activity.table + number * OPERATION + OF_DEVICE;
             self.put(place(at, version), [records, time, longest, end, 0, 0, version]);
         }
@@ -242,7 +242,7 @@ impl Writer {
                 delivery: RecordDelivery::default(),
                 version: 0,
                 chips: (0..CHIPS).map(|_| None).collect(),
-                operations: vec![RecordedOperation::default(); OPERATIONS].into(),
+                operations: vec![OperationRecords::default(); OPERATIONS].into(),
             }),
             names: Names::new(),
             naming: Mutex::new(NamingState::default()),
