@@ -1,8 +1,8 @@
 //! One chip.
 
 use crate::{
-    Activity, Amperes, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Unverified, Usage, Volts,
-    Watts,
+    Activity, Amperes, Bytes, BytesPerSecond, Celsius, Deep, DeviceId, Megahertz, PciAddress, Rpm, Unverified, Usage,
+    Volts, Watts,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -64,6 +64,9 @@ pub struct Device {
     pub pcie: Link,
     pub firmware: Firmware,
     pub memory: Memory,
+    /// What the firmware's own table says. Only where deep reads were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deep: Option<Box<Deep>>,
 }
 
 named! {

@@ -34,7 +34,8 @@ fn a_crate_uses_only_the_crates_above_it() {
     let expected = [
         ("model", &[][..]),
         ("ledger", &["model"]),
-        ("sources", &["ledger", "model"]),
+        ("deep", &["model"]),
+        ("sources", &["deep", "ledger", "model"]),
         ("agent", &["ledger", "model", "sources"]),
         ("sim", &["ledger", "model"]),
         ("alerts", &["model"]),

@@ -1,5 +1,6 @@
 //! The figures of a device, one row each.
 
+use super::deep::DEEP_FIGURES;
 use super::{Figure, Freshness, Judge, KIB, MIB, Metric, Section, Value, always, column, computed, field, figures};
 use crate::{Arch, Device, State, UtilizationSource, UtilizationUnknown};
 
@@ -14,8 +15,8 @@ fn link_capacity(device: &Device) -> Option<f64> {
 }
 
 figures! {
-    /// All figures of a device, in the order of reports.
-    DEVICE_FIGURES: Device;
+    /// The figures that the driver's files, the host and its processes tell, in the order of reports.
+    PLAIN_FIGURES: Device;
 
     with { section: Section::Identity, freshness: Freshness::Fixed };
 
@@ -304,6 +305,19 @@ figures! {
         metric: Metric::info("ttmon_device_firmware", "tt_flash"),
     };
 }
+
+const PLAIN: usize = PLAIN_FIGURES.len();
+
+/// All figures of a device: those that are always read, then those of deep reads.
+pub static DEVICE_FIGURES: &[&Figure<Device>] = &{
+    let mut all = [PLAIN_FIGURES[0]; PLAIN + DEEP_FIGURES.len()];
+    let mut place = 1;
+    while place < all.len() {
+        all[place] = if place < PLAIN { PLAIN_FIGURES[place] } else { DEEP_FIGURES[place - PLAIN] };
+        place += 1;
+    }
+    all
+};
 
 /// What history keeps: the fields of the rows that say so, in the order of the table.
 pub fn kept_in_history() -> impl Iterator<Item = super::Field<Device>> + Clone {

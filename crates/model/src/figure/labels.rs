@@ -12,6 +12,8 @@ named! {
         GddrChannel = "channel",
         EthernetPort = "port",
         CommandQueue = "queue",
+        /// Groups of L2CPU cores.
+        L2Cpu = "l2cpu",
     }
 }
 
@@ -24,6 +26,7 @@ impl Dimension {
             Dimension::GddrChannel => 8,
             Dimension::EthernetPort => 16,
             Dimension::CommandQueue => 8,
+            Dimension::L2Cpu => 4,
         }
     }
 

@@ -4,12 +4,13 @@
 //! charts, mesh, device detail, `dmon` and the page's facts are derived from it. Reading order:
 //!
 //! - this file: what a row consists of,
-//! - [`device`], [`process`], [`operation`], [`machine`]: the rows,
+//! - [`device`], [`deep`], [`process`], [`operation`], [`machine`]: the rows,
 //! - `value`: how a field becomes a [`Value`] and back,
 //! - `metric`: where Prometheus finds it,
 //! - `unit`: what a number is measured in, and how it is written,
 //! - `labels`: figures with one value per memory kind, GDDR channel, Ethernet port or command queue.
 
+pub mod deep;
 pub mod device;
 mod labels;
 pub mod machine;
@@ -94,6 +95,11 @@ named! {
         /// The PCIe link and its traffic.
         Pcie = "PCIe",
         Memory = "Memory",
+        /// The memory chips: temperature, errors, training.
+        Gddr = "GDDR",
+        Ethernet = "Ethernet",
+        /// What of the chip is enabled.
+        Units = "Units",
         Firmware = "Firmware",
         Pids = "Pids",
     }

@@ -75,7 +75,8 @@ fn snapshot() -> Snapshot {
 
 #[test]
 fn json_has_a_field_for_every_row_and_a_row_for_every_field() {
-    rows_and_json_agree(DEVICE_FIGURES, &Device::new(DeviceId::Local(0)), &[]);
+    let device = Device { deep: Some(Box::default()), ..Device::new(DeviceId::Local(0)) };
+    rows_and_json_agree(DEVICE_FIGURES, &device, &[]);
     rows_and_json_agree(PROCESS_FIGURES, &Process::new(1), &["devices"]);
     rows_and_json_agree(operation::OPERATION_FIGURES, &crate::Operation::default(), &[]);
     let kind = || Some(KindFigures { banks: Some(BankFigures::default()), ..KindFigures::default() });
@@ -114,7 +115,7 @@ fn what_is_set_is_what_is_read() {
 #[test]
 fn history_keeps_what_charts_show() {
     let kept: Vec<_> = kept_in_history().map(|field| field.title().into_owned()).collect();
-    expect!["Temperature, Fan, Power, AICLK, Utilization, Programs per second, PCIe to device, PCIe to host, DRAM used, L1 used"]
+    expect!["Temperature, Fan, Power, AICLK, Utilization, Programs per second, PCIe to device, PCIe to host, DRAM used, L1 used, GDDR temperature"]
         .assert_eq(&kept.join(", "));
 }
 

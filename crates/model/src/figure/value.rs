@@ -1,8 +1,9 @@
 //! A value of a figure, and how fields become one and back.
 
 use crate::{
-    Amperes, Arch, Bytes, BytesPerSecond, Celsius, DeviceId, Megahertz, PciAddress, Rpm, Runtime, Source, State,
-    Timestamp, UtilizationSource, UtilizationUnknown, Volts, Watts,
+    Amperes, Arch, Bytes, BytesPerSecond, Celsius, ClockDecision, ClockLimiter, ClockRaiser, DeepUnavailable, DeviceId,
+    Megahertz, PciAddress, Rpm, Runtime, SelfTest, Source, State, Timestamp, UtilizationSource, UtilizationUnknown,
+    Volts, Watts,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -91,7 +92,8 @@ field_values! {
     bool => Value::YesNo(*it), value.number().map(|number| number != 0.0);
     String, Arc<str> => Value::text(&**it), value.as_text().map(Into::into);
     PciAddress => Value::text(&*it.0), value.as_text().map(|text| PciAddress(text.into()));
-    Arch, State, Source, Runtime, UtilizationSource, UtilizationUnknown => Value::text(it.name()), Self::named(value.as_text()?);
+    Arch, State, Source, Runtime, UtilizationSource, UtilizationUnknown, ClockDecision, ClockLimiter, ClockRaiser, DeepUnavailable,
+        SelfTest => Value::text(it.name()), Self::named(value.as_text()?);
     // These are not read back from a value.
     DeviceId, Timestamp => Value::text(it.to_string()), value.as_text().and(None);
 }
