@@ -89,8 +89,12 @@ fn traffic_is_counted_by_card_when_numbers_swap() {
 #[test]
 fn energy_is_counted_by_card_when_numbers_swap() {
     let machine = two_cards();
-    let watts = |n: u32, watts: u32| machine.set(&format!("{n}/hwmon2/power1_input = {watts}000000"));
-    (watts(0, 1), watts(1, 400));
+    let watts = |all: [u32; 2]| {
+        for (n, watts) in all.into_iter().enumerate() {
+            machine.set(&format!("{n}/hwmon2/power1_input = {watts}000000"));
+        }
+    };
+    watts([1, 400]);
     let mut sampler = machine.sampler(true);
     let mut sample = || {
         std::thread::sleep(Duration::from_millis(20));
@@ -103,9 +107,9 @@ fn energy_is_counted_by_card_when_numbers_swap() {
     };
     assert_eq!(sample(), [Some(0.0), Some(0.0)]);
     let before = sample();
-    assert!(before[0].unwrap() > 0.0 && before[1].unwrap() > 100.0 * before[0].unwrap(), "{before:?}");
+    assert!(before[0].unwrap() > 0.0 && before[1] > before[0], "{before:?}");
     machine.set_numbers(&[(A, 1), (B, 0)]);
-    (watts(0, 400), watts(1, 1));
+    watts([400, 1]);
     assert_eq!(sample(), [before[1], before[0]], "the time without folders adds nothing");
     let after = sample();
     assert!(after[0] > before[1] && after[1] > before[0], "{before:?} {after:?}");

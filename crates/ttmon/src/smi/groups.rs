@@ -54,9 +54,15 @@ pub struct Groups {
 /// What each group's devices took while no other group held them, from sample to sample.
 #[derive(Default)]
 struct EnergyMeter {
-    /// Of each device at the sample before: the only group that held it, and its counter.
-    before: Option<BTreeMap<DeviceName, (Option<String>, Option<f64>)>>,
+    /// Of each device at the sample before.
+    before: Option<BTreeMap<DeviceName, DeviceEnergy>>,
     sums: BTreeMap<Option<String>, Sum>,
+}
+
+/// The counter of a device, and the only group that holds it.
+struct DeviceEnergy {
+    group: Option<String>,
+    joules: Option<f64>,
 }
 
 /// The machine, and a name of the device that does not change with its number.
@@ -241,19 +247,21 @@ impl DeviceUse<'_> {
 impl EnergyMeter {
     /// Adds what the devices took since the sample before.
     fn add(&mut self, uses: &[DeviceUse<'_>]) {
-        let energy = |one: &DeviceUse| Some(one.device?.energy_total?.0);
-        for one in uses.iter().filter(|_| self.before.is_some()) {
-            let before = self.before.as_ref().and_then(|before| before.get(&one.name()));
-            for name in one.groups.keys() {
-                let is_only = one.only_group().is_some() && one.only_group() == name.as_deref();
-                let before = before.filter(|(group, _)| is_only && group == name).and_then(|(_, energy)| *energy);
+        let known = |one: &DeviceUse| {
+            let joules = one.device.and_then(|device| device.energy_total).map(|energy| energy.0);
+            (one.name(), DeviceEnergy { group: one.only_group().map(str::to_owned), joules })
+        };
+        let now: BTreeMap<DeviceName, DeviceEnergy> = uses.iter().map(known).collect();
+        if let Some(before) = self.before.as_ref() {
+            for (one, name) in uses.iter().flat_map(|one| one.groups.keys().map(move |name| (one, name))) {
+                let is_only = |energy: &&DeviceEnergy| energy.group.is_some() && energy.group == *name;
+                let joules = |all: &BTreeMap<DeviceName, DeviceEnergy>| all.get(&one.name()).filter(is_only)?.joules;
                 // A counter that fell has started again.
-                let taken = before.zip(energy(one)).map(|(before, now)| now - before).filter(|taken| *taken >= 0.0);
-                self.sums.entry(name.clone()).or_default().add(taken);
+                let taken = joules(before).zip(joules(&now)).map(|(before, now)| now - before);
+                self.sums.entry(name.clone()).or_default().add(taken.filter(|taken| *taken >= 0.0));
             }
         }
-        let known = |one: &DeviceUse| (one.name(), (one.only_group().map(str::to_owned), energy(one)));
-        self.before = Some(uses.iter().map(known).collect());
+        self.before = Some(now);
     }
 }
 

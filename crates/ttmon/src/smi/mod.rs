@@ -269,8 +269,8 @@ pub fn nvidia_help() -> String {
 }
 
 /// Why an option of nvidia-smi is not one here, in a command line that is invalid.
-pub fn refused(arguments: &[OsString]) -> Option<String> {
-    nvidia_control::refused(arguments)
+pub fn refused(command: Option<&str>, arguments: &[OsString]) -> Option<String> {
+    nvidia_control::refused(command, arguments)
 }
 
 fn usage(message: &str) -> anyhow::Error {
