@@ -1,8 +1,8 @@
 //! One chip.
 
 use crate::{
-    Activity, Amperes, Bytes, BytesPerSecond, Celsius, Deep, DeviceId, Megahertz, PciAddress, Rpm, Unverified, Usage,
-    Volts, Watts,
+    Activity, Amperes, Bytes, BytesPerSecond, Celsius, Deep, DeviceId, Joules, Megahertz, PciAddress, Rpm, Unverified,
+    Usage, Volts, Watts,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub struct Device {
     pub current: Option<Amperes>,
     #[serde(rename = "current_max_amperes")]
     pub current_max: Option<Amperes>,
+    #[serde(rename = "energy_joules_total")]
+    pub energy_total: Option<Joules>,
     #[serde(rename = "fan_rpm")]
     pub fan: Option<Rpm>,
     #[serde(rename = "aiclk_megahertz")]
@@ -55,8 +57,7 @@ pub struct Device {
     pub thermal_trips_total: Option<u64>,
     pub in_use_by_pid: Option<u32>,
     pub foreign_holders: u32,
-    /// Whether every process that has opened it is known by name.
-    #[serde(skip)]
+    #[serde(default)]
     pub names_all_holders: bool,
     /// What all processes had it do.
     #[serde(flatten)]

@@ -90,4 +90,4 @@ pub use selector::{Selector, chip_numbers};
 pub use snapshot::{Fault, Host, SCHEMA, Snapshot};
 pub use time::Timestamp;
 pub use topology::{EthernetLink, PlacedChip, Topology, TopologyError, TopologySource};
-pub use units::{Amperes, Bytes, BytesPerSecond, Celsius, Megahertz, Rpm, Volts, Watts};
+pub use units::{Amperes, Bytes, BytesPerSecond, Celsius, Joules, Megahertz, Rpm, Volts, Watts};

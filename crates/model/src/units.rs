@@ -28,6 +28,8 @@ units! {
     Volts(f64), "V", 3;
     /// Electric current.
     Amperes(f64), "A", 1;
+    /// Energy.
+    Joules(f64), "J", 1;
     /// Fan speed in revolutions per minute.
     Rpm(u32), "rpm", 0;
     /// Clock frequency.

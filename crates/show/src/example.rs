@@ -63,6 +63,7 @@ fn p150a() -> Device {
     device.vcore_max = Some(Volts(0.9));
     device.current = Some(Amperes(88.0));
     device.current_max = Some(Amperes(200.0));
+    device.energy_total = Some(Joules(5_412_345.678));
     device.fan = Some(Rpm(2068));
     device.aiclk = Some(Megahertz(1350));
     device.axiclk = Some(Megahertz(960));

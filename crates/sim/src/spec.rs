@@ -70,6 +70,14 @@ impl Spec {
         }
     }
 
+    /// Words for completion: machines, and options that may follow them.
+    pub fn words() -> impl Iterator<Item = String> {
+        let machines = ["n150", "n300", "p100a", "p150", "p300", "galaxy-wh", "galaxy-bh", "mixed"];
+        let switches = SWITCHES.iter().map(|(word, _)| *word);
+        let events = WORDS.iter().map(|(_, word)| format!("{word}="));
+        machines.into_iter().chain(switches).map(str::to_owned).chain(events).chain(["seed=".to_owned()])
+    }
+
     /// The options that may follow the machine, for help and messages.
     pub fn options() -> String {
         let events = WORDS.iter().map(|(_, word)| format!("{word}=N@TIME"));
@@ -201,6 +209,20 @@ mod tests {
 
     fn spec(text: &str) -> Spec {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn every_word_for_completion_is_understood() {
+        let (options, machines): (Vec<String>, Vec<String>) =
+            Spec::words().partition(|word| word.ends_with('=') || SWITCHES.iter().any(|(switch, _)| switch == word));
+        assert!(machines.iter().all(|machine| Spec::from_str(machine).is_ok()), "{machines:?}");
+        let value = |option: &String| match option.as_str() {
+            "seed=" => "1",
+            event if event.ends_with('=') => "0@5s",
+            _ => "",
+        };
+        let is_known = |option: &String| Spec::from_str(&format!("n150,{option}{}", value(option))).is_ok();
+        assert!(options.iter().all(is_known), "{options:?}");
     }
 
     #[test]

@@ -87,6 +87,44 @@ fn traffic_is_counted_by_card_when_numbers_swap() {
 }
 
 #[test]
+fn energy_is_counted_by_card_when_numbers_swap() {
+    let machine = two_cards();
+    let watts = |all: [u32; 2]| {
+        for (n, watts) in all.into_iter().enumerate() {
+            machine.set(&format!("{n}/hwmon2/power1_input = {watts}000000"));
+        }
+    };
+    watts([1, 400]);
+    let mut sampler = machine.sampler(true);
+    let mut sample = || {
+        std::thread::sleep(Duration::from_millis(20));
+        sampler
+            .sample()
+            .devices
+            .into_iter()
+            .map(|device| device.energy_total.map(|energy| energy.0))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(sample(), [Some(0.0), Some(0.0)]);
+    let before = sample();
+    assert!(before[0].unwrap() > 0.0 && before[1] > before[0], "{before:?}");
+    machine.set_numbers(&[(A, 1), (B, 0)]);
+    watts([400, 1]);
+    assert_eq!(sample(), [before[1], before[0]], "the time without folders adds nothing");
+    let after = sample();
+    assert!(after[0] > before[1] && after[1] > before[0], "{before:?} {after:?}");
+    machine.take_out(A);
+    assert_eq!(sample()[1], after[1], "a lost card keeps its total");
+}
+
+#[test]
+fn one_sample_has_no_energy() {
+    let machine = two_cards();
+    let snapshot = machine.sampler(false).sample();
+    assert!(snapshot.devices.iter().all(|device| device.power.is_some() && device.energy_total.is_none()));
+}
+
+#[test]
 fn a_lost_device_whose_number_another_one_has_is_named_by_its_address() {
     let machine = two_cards();
     let mut sampler = machine.sampler(false);

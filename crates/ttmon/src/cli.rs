@@ -281,6 +281,12 @@ mod tests {
             "ttmon mem --jsn",
             "ttmon config prnt",
             "ttmon top what",
+            "ttmon top -d 0",
+            "ttmon top -d0",
+            "ttmon top --interval=0",
+            "ttmon top --delay 0",
+            "ttmon smi dmon -d 0",
+            "ttmon smi nvlink -e",
             "ttmon --nothing-of-the-kind",
         ]
         .map(|line| format!("{line}\n    {}\n", said(line).unwrap_or_default()));
@@ -303,6 +309,18 @@ mod tests {
                 there is no command "prnt": did you mean print? `ttmon config --help` lists all
             ttmon top what
                 unexpected word "what": `ttmon top --help` lists what it takes
+            ttmon top -d 0
+                -d: invalid value "0": expected a number of seconds from 0.1 to 60
+            ttmon top -d0
+                -d: invalid value "0": expected a number of seconds from 0.1 to 60
+            ttmon top --interval=0
+                --interval: invalid value "0": expected a number of seconds from 0.1 to 60
+            ttmon top --delay 0
+                --delay: invalid value "0": expected a number of seconds from 0.1 to 60
+            ttmon smi dmon -d 0
+                -d: invalid value "0": expected a number of seconds from 0.01 to 86400
+            ttmon smi nvlink -e
+                nvlink -e counts errors of links in nvidia-smi; here nothing is counted: the driver publishes no counters of Ethernet links; `ttmon smi nvlink -s` lists the links
             ttmon --nothing-of-the-kind
                 there is no option --nothing-of-the-kind: `ttmon smi --help` lists all
         "#]]

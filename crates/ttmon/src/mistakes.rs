@@ -3,6 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, Error};
 use show::text::{clean, did_you_mean};
+use std::borrow::Cow;
 use std::ffi::OsString;
 use watch::exit::say;
 
@@ -23,10 +24,13 @@ pub fn sentence(error: &Error, mut definition: Command, arguments: &[OsString]) 
     let (command, path) = asked_for(&definition, arguments);
     // nvidia-smi's words are known, though they do nothing here.
     let is_error = !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if is_error
-        && (path == "ttmon" || path == "ttmon smi")
-        && let Some(why) = crate::smi::refused(arguments)
-    {
+    let nvidia = match path.as_str() {
+        "ttmon" | "ttmon smi" => Some(None),
+        "ttmon smi nvlink" => Some(Some("nvlink")),
+        "ttmon smi topo" => Some(Some("topo")),
+        _ => None,
+    };
+    if let Some(why) = nvidia.filter(|_| is_error).and_then(|command| crate::smi::refused(command, arguments)) {
         return Some(why);
     }
     match error.kind() {
@@ -47,12 +51,12 @@ pub fn sentence(error: &Error, mut definition: Command, arguments: &[OsString]) 
         }
         ErrorKind::ValueValidation => {
             let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
-            let option = name(&option);
+            let option = typed(name(&option), command, arguments);
             Some(format!("{option}: invalid value {value:?}: {}", std::error::Error::source(error)?))
         }
         ErrorKind::InvalidValue => {
             let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
-            let option = name(&option);
+            let option = typed(name(&option), command, arguments);
             let Some(ContextValue::Strings(known)) = error.get(ContextKind::ValidValue) else { return None };
             if value.is_empty() || known.is_empty() {
                 return None;
@@ -72,6 +76,21 @@ fn name(argument: &str) -> &str {
     } else {
         argument.trim_matches(brackets)
     }
+}
+
+/// The option as it was typed: by its letter, or by another name.
+fn typed<'a>(option: &'a str, command: &Command, arguments: &'a [OsString]) -> Cow<'a, str> {
+    let Some(arg) = command.get_arguments().find(|arg| names(arg).iter().any(|name| name == option)) else {
+        return option.into();
+    };
+    let letter = arg.get_short().map(|letter| format!("-{letter}"));
+    let is = |word: &str, name: &str| word == name || word.strip_prefix(name).is_some_and(|rest| rest.starts_with('='));
+    let name = |word: &str| {
+        let letter = letter.as_ref().filter(|letter| word.starts_with(letter.as_str()) && !word.starts_with("--"));
+        letter.cloned().or_else(|| names(arg).into_iter().find(|name| is(word, name)))
+    };
+    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    words.find_map(name).map_or(option.into(), Cow::Owned)
 }
 
 /// The command that the words name, and the words for it.

@@ -184,6 +184,32 @@ fn a_wrong_field_is_exit_2_and_names_the_nearest() {
 }
 
 #[test]
+fn a_wrong_group_or_filter_is_one_sentence() {
+    let machine = two_p150s();
+    let sentence = |words: &[&str]| {
+        let words = [&["smi"], words, &["--root", machine.root()]].concat();
+        let (code, error) = fails(&words);
+        assert_eq!(code, Some(2), "{words:?}");
+        error
+    };
+    let wrong = [
+        sentence(&["--by", "usr"]),
+        sentence(&["--by", "user", "--filter", "dram>"]),
+        sentence(&["--by", "user", "--json", "--format", "csv"]),
+        sentence(&["--by", "user", "dmon"]),
+        sentence(&["--format", "csv"]),
+    ];
+    expect![[r#"
+        error: --by: unknown value "usr": did you mean user? expected one of user, job, unit, pod
+        error: --filter: at 6: expected a number after `dram`, such as 4096, 512K, 100M, 1.5G or 1T
+        error: --json and --format are two forms: choose one
+        error: dmon, pmon, topo and nvlink cannot be combined with other output formats
+        error: --format goes with --query-device, --query-processes or --by
+    "#]]
+    .assert_eq(&wrong.concat());
+}
+
+#[test]
 fn a_wrong_flag_or_simulation_is_exit_2() {
     assert_eq!(fails(&["smi", "--bogus"]).0, Some(2));
     assert_eq!(fails(&["smi", "-l", "never"]).0, Some(2));

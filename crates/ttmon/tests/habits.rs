@@ -146,7 +146,7 @@ const NVIDIA: &[(&str, i32)] = &[
     ("-r", 2), ("--gpu-reset -i 0", 2), ("-pm 1", 2), ("--persistence-mode=1", 2), ("-pl 250", 2), ("--power-limit=250", 2), ("-lgc 1000,1500", 2), ("-rgc", 2), ("-lmc 5000", 2),
     ("-ac 2505,875", 2), ("-rac", 2), ("-e 0", 2), ("-p 0", 2), ("-c EXCLUSIVE_PROCESS", 2), ("--compute-mode=0", 2), ("-am 1", 2), ("-caa", 2), ("--gom=0", 2), ("-mig 1", 2), ("-u", 2), ("-B", 2),
     ("mig -lgip", 2), ("drain -p 0000:01:00.0 -m 1", 2), ("clocks --sync-boost-mode 1", 2), ("vgpu", 2), ("stats -d pwrDraw", 2), ("daemon", 2), ("encodersessions", 2), ("compute-policy -l", 2),
-    ("topo -p2p r", 2), ("nvlink -e", 2), ("dmon -s xyz", 2), ("-q -d ECC", 2), ("--query-gpu=nonsense --format=csv", 2), ("--query-supported-clocks=gr --format=csv", 2),
+    ("topo -p2p r", 2), ("topo -c 3", 2), ("nvlink -e", 2), ("nvlink -c", 2), ("nvlink -g 0", 2), ("nvlink -R", 2), ("dmon -s xyz", 2), ("-q -d ECC", 2), ("--query-gpu=nonsense --format=csv", 2), ("--query-supported-clocks=gr --format=csv", 2),
     ("--query-accounted-apps=pid --format=csv", 2), ("--query-retired-pages=cause --format=csv", 2),
 ];
 

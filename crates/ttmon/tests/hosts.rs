@@ -57,6 +57,31 @@ fn one_other_machine_is_shown_as_if_it_were_this_one() {
 }
 
 #[test]
+fn users_of_several_machines_are_one_list() {
+    let one = |name: &str, user: &str| {
+        let mut snapshot: Value = serde_json::from_str(&snapshot(&[Chip::p150a(0)], name)).unwrap();
+        snapshot["devices"][0]["names_all_holders"] = true.into();
+        let process = serde_json::json!({"pid": 7, "user": user, "devices": [{"id": "0", "dram_used_bytes": 1000}]});
+        snapshot["processes"] = serde_json::json!([process]);
+        let machine = Pretend::start();
+        machine.answer("snapshot", snapshot.to_string());
+        machine
+    };
+    let machines = [one("lab-1", "alice"), one("lab-2", "alice"), one("lab-3", "bob")];
+    let hosts = machines.each_ref().map(|machine| machine.name()).join(",");
+    let csv = ttmon(&["smi", "--by", "user", "--format", "csv,noheader", "--host", &hosts]);
+    assert_eq!((csv.code, csv.err.as_str()), (Some(0), ""));
+    let lines: Vec<String> =
+        csv.out.lines().map(|line| line.split(", ").take(6).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(lines, ["alice 2 2 0 2 2000", "bob 1 1 0 1 1000"]);
+    let nobody = nobody();
+    let table = ttmon(&["smi", "--by", "user", "--filter", "user:alice", "--host", &format!("{hosts},{nobody}")]);
+    assert_eq!((table.code, table.err.as_str()), (Some(7), ""));
+    assert!(table.out.contains("alice") && !table.out.contains("bob"), "{}", table.out);
+    assert!(table.out.contains(&format!("note: {nobody}: ")), "{}", table.out);
+}
+
+#[test]
 fn a_machine_that_does_not_answer_is_exit_7_and_one_sentence() {
     let nobody = nobody();
     let run = ttmon(&["smi", "--host", &nobody]);

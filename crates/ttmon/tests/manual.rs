@@ -116,23 +116,33 @@ fn bash_completes_commands_options_and_values() {
     assert_eq!(offered("ttmon smi -i "), ["0", "0000:01:00.0", "1", "0000:09:00.0"]);
     assert_eq!(offered("ttmon smi -q -d TEMP"), ["TEMPERATURE"]);
     assert_eq!(offered("ttmon help env"), ["environment"]);
+    assert_eq!(offered("ttmon top --sim=n3"), ["n300"]);
+    assert_eq!(offered("ttmon top --sim=n300,ag"), ["n300,agent"]);
+    assert_eq!(offered("ttmon smi --by us"), ["user"]);
 }
 
 #[test]
-fn zsh_and_fish_complete_commands_and_options() {
-    let test = "zsh_and_fish_complete_commands_and_options";
+fn zsh_and_fish_complete_commands_options_and_values() {
+    let test = "zsh_and_fish_complete_commands_options_and_values";
     let folder = tempfile::tempdir().unwrap();
     if has(test, &["fish"]) {
         let script = folder.path().join("ttmon.fish");
         std::fs::write(&script, ttmon(&["completions", "fish"]).out).unwrap();
         let offered = |line: &str| {
-            let program = format!("source {}; complete -C '{line}'", script.display());
+            let program = format!("source {}; alias ttmon {TTMON}; complete -C '{line}'", script.display());
             let mut fish = Command::new("fish");
             fish.args(["--no-config", "-c", &program]).env("HOME", folder.path());
             run(&mut fish).out.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(offered("ttmon ser"), ["serve"]);
         assert_eq!(offered("ttmon smi --query-p"), ["--query-processes"]);
+        assert_eq!(offered("ttmon smi --by us"), ["user"]);
+        assert_eq!(offered("ttmon smi --query-gpu temperature.g"), ["temperature.gpu"; 0], "an alias is not completed");
+        assert_eq!(offered("ttmon smi --query-device index,temperature.g"), ["index,temperature.gpu"]);
+        assert_eq!(offered("ttmon smi --query-device=energy"), ["--query-device=energy_joules_total"]);
+        assert_eq!(offered("ttmon smi -q -d TEMP"), ["TEMPERATURE"]);
+        assert_eq!(offered("ttmon top --sim=n300,ag"), ["--sim=n300,agent"]);
+        assert_eq!(offered("ttmon help env"), ["environment"]);
     }
     if has(test, &["zsh"]) {
         std::fs::write(folder.path().join("_ttmon"), ttmon(&["completions", "zsh"]).out).unwrap();
@@ -143,7 +153,26 @@ fn zsh_and_fish_complete_commands_and_options() {
         );
         let zsh = run(Command::new("zsh").args(["-f", "-c", &program]).env("HOME", folder.path()));
         assert_eq!(zsh.out, "_ttmon\n_ttmon: function\n", "{}", zsh.err);
-        assert!(run(Command::new("zsh").args(["-n"]).arg(folder.path().join("_ttmon"))).err.is_empty());
+        let script = folder.path().join("_ttmon");
+        assert!(run(Command::new("zsh").args(["-n"]).arg(&script)).err.is_empty());
+        let text = std::fs::read_to_string(&script).unwrap();
+        for values in [
+            ":FIELD: _ttmon_list device-fields'",
+            ":FIELD: _ttmon_list process-fields'",
+            ":SECTION: _ttmon_list sections'",
+            ":DEVICE: _ttmon_list devices'",
+            ":SPEC: _ttmon_list simulations'",
+            ":WHOSE:(user job unit pod)'",
+        ] {
+            assert!(text.contains(values), "{values}");
+        }
+        let program = format!(
+            "compdef() {{ :; }}; compset() {{ :; }}; compadd() {{ print -l -- \"$@\" }}; ttmon() {{ {TTMON} \"$@\" }}
+             source {}; _ttmon_list sections",
+            script.display()
+        );
+        let words = run(Command::new("zsh").args(["-f", "-c", &program]));
+        assert!(words.out.ends_with("FIRMWARE\nPIDS\n"), "{}{}", words.out, words.err);
     }
 }
 

@@ -78,6 +78,10 @@ figures! {
     FOREIGN_HOLDERS("foreign_holders", "Openers in other PID namespaces", Count, always!(foreign_holders)) {
         always: true, freshness: Freshness::Host,
     };
+    /// Whether all processes that have the device open are listed.
+    NAMES_ALL_HOLDERS("names_all_holders", "All openers listed", YesNo, always!(names_all_holders)) {
+        always: true, freshness: Freshness::Host,
+    };
 
     with { section: Section::Temperature };
 
@@ -124,6 +128,11 @@ figures! {
     /// Core current limit.
     CURRENT_MAX("current_max_amperes", "Core current limit", Amperes, field!(current_max)) {
         freshness: Freshness::Fixed, metric: Metric::gauge("ttmon_device_core_limit_amperes"),
+    };
+    /// Energy of the chip since it was first read, from its power. It starts at 0 when the service or the loop does; time in
+    /// which the power is not known adds nothing.
+    ENERGY_TOTAL("energy_joules_total", "Energy, total", Joules, field!(energy_total)) {
+        metric: Metric::counter("ttmon_device_energy_joules"),
     };
 
     with { section: Section::Clock };

@@ -15,6 +15,7 @@ named! {
         Watts = "watts",
         Volts = "volts",
         Amperes = "amperes",
+        Joules = "joules",
         /// Revolutions per minute.
         Rpm = "rpm",
         Megahertz = "megahertz",
@@ -38,6 +39,7 @@ impl Unit {
             Unit::Watts => "W",
             Unit::Volts => "V",
             Unit::Amperes => "A",
+            Unit::Joules => "J",
             Unit::Rpm => "rpm",
             Unit::Megahertz => "MHz",
             Unit::Seconds => "s",
@@ -51,7 +53,7 @@ impl Unit {
     /// How many decimals a number has, in the figure's own unit.
     pub fn decimals(self) -> usize {
         match self {
-            Unit::Celsius | Unit::Watts | Unit::Amperes | Unit::Percent | Unit::PerSecond => 1,
+            Unit::Celsius | Unit::Watts | Unit::Amperes | Unit::Joules | Unit::Percent | Unit::PerSecond => 1,
             Unit::Volts | Unit::Seconds => 3,
             Unit::Share => 4,
             _ => 0,

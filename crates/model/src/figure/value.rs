@@ -2,8 +2,8 @@
 
 use crate::{
     Amperes, Arch, Bytes, BytesPerSecond, Celsius, ClockDecision, ClockLimiter, ClockRaiser, DeepUnavailable, DeviceId,
-    Megahertz, PciAddress, Rpm, Runtime, SelfTest, Source, State, Timestamp, UtilizationSource, UtilizationUnknown,
-    Volts, Watts,
+    Joules, Megahertz, PciAddress, Rpm, Runtime, SelfTest, Source, State, Timestamp, UtilizationSource,
+    UtilizationUnknown, Volts, Watts,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ macro_rules! field_values {
 
 field_values! {
     |it, value|
-    Celsius, Watts, Volts, Amperes, BytesPerSecond => Value::Real(it.0), value.number().map(Self);
+    Celsius, Watts, Volts, Amperes, Joules, BytesPerSecond => Value::Real(it.0), value.number().map(Self);
     Rpm, Megahertz => Value::Whole(it.0.into()), value.whole()?.try_into().ok().map(Self);
     Bytes => Value::Whole(it.0), value.whole().map(Self);
     u8, u32 => Value::Whole((*it).into()), value.whole()?.try_into().ok();

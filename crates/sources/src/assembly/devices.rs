@@ -73,6 +73,7 @@ fn keep_name_and_totals(unbound: &mut Device, id: DeviceId, known: &Device) {
     unbound.serial = known.serial.clone();
     unbound.asic_id = known.asic_id.clone();
     unbound.thermal_trips_total = known.thermal_trips_total;
+    unbound.energy_total = known.energy_total;
     unbound.pcie = Link { host_to_device_total, device_to_host_total, ..Link::default() };
 }
 

@@ -8,7 +8,7 @@
 //! - `read_mode`: how often a figure is read,
 //! - `state`: in which state the device is, and why,
 //! - `pcie`: the link's limits and the counters of its traffic,
-//! - `traffic`, `totals`: rates and sums from these counters.
+//! - `traffic`, `totals`: rates and sums from these counters, and energy from power.
 
 pub(crate) mod attributes;
 mod parse;
@@ -138,6 +138,7 @@ impl DeviceReader {
             folders.for_each(|(folder, file)| folder.look_again(file));
         }
         self.read_changing(&mut device, mode, &mut trouble);
+        let when = Instant::now();
         if !state::is_unresponsive(&trouble) {
             self.read_due(&mut device, known.as_ref(), mode, &mut trouble);
         }
@@ -155,6 +156,7 @@ impl DeviceReader {
         }
         if mode.rates {
             self.traffic.read(&self.class, &mut device, mode, &mut self.totals, &mut trouble);
+            self.totals.add_power(device.power.filter(|_| device.state == State::Ok), when);
         }
         if let Some(trips) = device.thermal_trips.filter(|_| device.state == State::Ok) {
             self.totals.add_trips(trips);

@@ -1,4 +1,5 @@
-//! `ttmon completions SHELL`: a script that completes commands and options, and in bash also devices, fields, sections and topics.
+//! `ttmon completions SHELL`: a script that completes commands, options and values: also devices, fields, sections, simulated
+//! machines and topics, for which the script asks the program.
 
 use super::topics::TOPICS;
 use clap::{Command, ValueEnum};
@@ -32,6 +33,7 @@ pub enum WordKind {
     DeviceFields,
     ProcessFields,
     Sections,
+    Simulations,
     Topics,
 }
 
@@ -46,11 +48,57 @@ pub fn run(machine: &MachineArgs, mut definition: Command, args: &CompletionsArg
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut definition, "ttmon", &mut script);
-    if shell == Shell::Bash {
-        script.extend_from_slice(BASH_VALUES.as_bytes());
-    }
-    io::stdout().lock().write_all(&script)?;
+    let script = String::from_utf8_lossy(&script);
+    let script = match shell {
+        Shell::Zsh => with_zsh_values(&script),
+        Shell::Fish => with_fish_values(&script),
+        _ => script.into_owned() + BASH_VALUES,
+    };
+    io::stdout().lock().write_all(script.as_bytes())?;
     Ok(Exit::Success)
+}
+
+/// Options whose values are not in the definition of the command line, and of which kind they are.
+const VALUES: [(&str, &str); 6] = [
+    ("query-device", "device-fields"),
+    ("query-processes", "process-fields"),
+    ("display", "sections"),
+    ("id", "devices"),
+    ("device", "devices"),
+    ("sim", "simulations"),
+];
+
+/// In zsh a line has the option, its help and what completes it: `'*--id=[…]:DEVICE:_default'`. One by its letter has the same help.
+fn with_zsh_values(script: &str) -> String {
+    let kind = |line: &str| {
+        let has = |option: &str| line.contains(&format!("--{option}=["));
+        let long = VALUES.iter().find(|(option, _)| has(option)).map(|(_, kind)| *kind);
+        long.or_else(|| line.contains(":DEVICE:").then_some("devices"))
+            .or_else(|| line.contains(":SECTION:").then_some("sections"))
+            .or_else(|| line.starts_with("'*::words -- ").then_some("topics"))
+    };
+    let completed = |line: &str| match (kind(line), line.rsplit_once(":_default'")) {
+        (Some(kind), Some((before, after))) => format!("{before}: _ttmon_list {kind}'{after}\n"),
+        _ => format!("{line}\n"),
+    };
+    let lines: String = script.lines().map(completed).collect();
+    // The function comes before the end, which calls the completion.
+    match lines.rfind("\nif [ \"$funcstack") {
+        Some(end) => format!("{}{ZSH_VALUES}{}", &lines[..end], &lines[end..]),
+        None => lines,
+    }
+}
+
+/// In fish a line has the option, and `-r` where it takes a value.
+fn with_fish_values(script: &str) -> String {
+    let completed = |line: &str| {
+        let kind = VALUES.iter().find(|(option, _)| line.contains(&format!(" -l {option} "))).map(|(_, kind)| kind);
+        match kind.filter(|_| line.ends_with(" -r")) {
+            Some(kind) => format!("{line} -f -a \"(__ttmon_list {kind})\"\n"),
+            None => format!("{line}\n"),
+        }
+    };
+    script.lines().map(completed).collect::<String>() + FISH_VALUES
 }
 
 fn words(machine: &MachineArgs, kind: WordKind) -> anyhow::Result<Exit> {
@@ -67,6 +115,7 @@ fn words(machine: &MachineArgs, kind: WordKind) -> anyhow::Result<Exit> {
         WordKind::DeviceFields => crate::smi::field_names(false),
         WordKind::ProcessFields => crate::smi::field_names(true),
         WordKind::Sections => crate::smi::section_names(),
+        WordKind::Simulations => sim::Spec::words().collect(),
         WordKind::Topics => TOPICS.iter().map(|topic| topic.name.to_owned()).collect(),
     };
     let mut out = io::stdout().lock();
@@ -96,6 +145,7 @@ _ttmon_values() {
         --query-device|--query-gpu) _ttmon_list device-fields "$typed" ;;
         --query-processes|--query-compute-apps) _ttmon_list process-fields "$typed" ;;
         -i|--id) _ttmon_list devices "$typed" ;;
+        --sim) _ttmon_list simulations "$typed" ;;
         -d|--display)
             case " ${COMP_WORDS[*]} " in
                 *" -q "*|*" --query "*) _ttmon_list sections "$typed" ;;
@@ -110,4 +160,32 @@ _ttmon_values() {
 }
 
 complete -F _ttmon_values -o nosort -o bashdefault -o default ttmon
+"#;
+
+/// The same in zsh. A list may be separated by commas.
+const ZSH_VALUES: &str = r#"
+_ttmon_list() {
+    local -a words
+    words=(${(f)"$(ttmon completions --words $1 2>/dev/null)"})
+    compset -P '*,'
+    case $1 in
+        topics) compadd -- $words ;;
+        *) compadd -S '' -- $words ;;
+    esac
+}
+"#;
+
+/// The same in fish.
+const FISH_VALUES: &str = r#"
+# The words of one kind, behind what is typed of a list.
+function __ttmon_list
+    set -l typed (commandline -ct | string replace -r '^-[^=]*=' '')
+    set -l before (string match -r '^.*,' -- $typed)
+    for word in (ttmon completions --words $argv[1] 2>/dev/null)
+        echo "$before$word"
+    end
+end
+
+complete -c ttmon -n "__fish_ttmon_using_subcommand help" -f -a "(__ttmon_list topics)"
+complete -c ttmon -n "__fish_ttmon_using_subcommand sim" -f -a "(__ttmon_list simulations)"
 "#;

@@ -1,6 +1,6 @@
 //! Energy of each device, from samples of its power.
 
-use model::{Celsius, Device, DeviceKey, KnownDevices, State, Watts};
+use model::{Celsius, Device, DeviceKey, Joules, KnownDevices, State, Watts};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -25,9 +25,6 @@ pub struct Tally {
     pub peak_temp: Option<Celsius>,
     last: Option<(Duration, Watts)>,
 }
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Joules(pub f64);
 
 impl Meter {
     pub fn new(longest: Duration) -> Meter {

@@ -1,5 +1,6 @@
 //! The command line of `ttmon smi`.
 
+use super::groups::Grouping;
 use crate::screen::Color;
 use clap::{Subcommand, ValueEnum};
 use std::ops::Deref;
@@ -60,9 +61,16 @@ pub struct SmiOptions {
     /// These fields of every process on every device, as CSV (see --help-query)
     #[arg(long, value_name = "FIELD", alias = "query-compute-apps", value_delimiter = ',', group = "view")]
     pub query_processes: Option<Vec<String>>,
-    /// With a query: csv, and any of noheader, nounits
+    /// With a query or --by: csv, and any of noheader, nounits
     #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
     pub format: Option<Vec<CsvOption>>,
+    /// One line per user: processes, devices, memory, utilization, and power of devices that only they hold; or per
+    /// Slurm job, systemd unit or pod
+    #[arg(long, value_name = "WHOSE", conflicts_with_all = ["list", "query", "xml", "query_device", "query_processes", "help_query", "tt_smi", "version"])]
+    pub by: Option<Grouping>,
+    /// With --by: only processes that match (see `ttmon help filter`)
+    #[arg(long, value_name = "FILTER", requires = "by")]
+    pub filter: Option<String>,
     /// List all fields that can be queried
     #[arg(long, alias = "help-query-gpu", alias = "help-query-compute-apps", group = "view")]
     pub help_query: bool,

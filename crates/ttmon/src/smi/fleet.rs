@@ -41,7 +41,12 @@ pub fn run(
             let fleet = chosen(fleet, &args.id)?;
             screen.show(&text(&mut view, &fleet, &screen.style(), round))?;
             // Lines for programs have no place for it.
-            if matches!(view, SmiView::Csv(_) | SmiView::Stream(_)) {
+            let is_lines = match &view {
+                SmiView::Csv(_) | SmiView::Stream(_) => true,
+                SmiView::By(by) => by.is_csv(),
+                _ => false,
+            };
+            if is_lines {
                 let now = silent(&fleet, |host| host.trouble().is_some());
                 if now != complaint {
                     eprint!("{now}");
@@ -116,6 +121,16 @@ fn text(view: &mut SmiView, fleet: &Fleet, style: &Style, round: u64) -> String 
             let name = fit(&clean(name).replace(' ', "_"), NAME, Align::Left, '~');
             format!("{mark} {name} {}", line.get(1..).unwrap_or_default()).trim_end().to_owned()
         }),
+        SmiView::By(by) => {
+            let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+            let note = |host: &HostView| {
+                let old = host.snapshot.as_ref().map_or("", |_| " (counted as it was)");
+                format!("{}: {}{old}", clean(&host.name), clean(&no_answer(host)))
+            };
+            let is_silent = |host: &&HostView| host.trouble().is_some() || host.snapshot.is_none();
+            let notes = fleet.hosts.iter().filter(is_silent).map(note).collect();
+            by.fleet_text(fleet, (now, &local_time(now, LONG_TIME)), notes, style, round == 1)
+        }
         SmiView::List => {
             let listed = lines(view, fleet, style, round, |host, _, line| format!("{}: {line}", clean(&host.name)));
             listed + &silent(fleet, |host| host.snapshot.is_none())
@@ -228,6 +243,17 @@ mod tests {
         ];
         let text: String = views.map(|view| format!("$ ttmon smi {view}\n{}", shown(view, &fleet))).concat();
         expect_file!["golden/fleet-views.txt"].assert_eq(&text);
+    }
+
+    #[test]
+    fn users_are_added_up_over_all_machines() {
+        let fleet = example::several();
+        let below_time = |text: String| text[text.find('\n').unwrap() + 1..].to_owned();
+        let mut all: Value = serde_json::from_str(&shown("--by user --json", &fleet)).unwrap();
+        all["taken_at"] = "now".into();
+        let text =
+            [below_time(shown("--by user", &fleet)), shown("--by user --format csv", &fleet), format!("{:#}\n", all)];
+        expect_file!["golden/fleet-by-user.txt"].assert_eq(&text.join("\n"));
     }
 
     #[test]

@@ -104,6 +104,34 @@ fn how_busy_processes_keep_a_device_is_shown_where_the_driver_counts() {
 }
 
 #[test]
+fn users_have_a_line_each() {
+    let mut machine = example::machine();
+    (machine.devices[0].names_all_holders, machine.devices[2].names_all_holders) = (true, true);
+    let shown = |words: &str, style: Style| {
+        let words = ["ttmon", "smi", "--by", "user"].into_iter().chain(words.split_whitespace());
+        let crate::cli::Command::Smi(args) = <crate::cli::Cli as clap::Parser>::parse_from(words).command else {
+            panic!("not smi");
+        };
+        SmiView::chosen(&args, true).unwrap().text(&machine, &style, 1)
+    };
+    let ascii = Style { unicode: false, ..style(80) };
+    let below_time = |text: String| text[text.find('\n').unwrap() + 1..].to_owned();
+    let text = [
+        below_time(shown("", style(80))),
+        below_time(shown("--filter dram>12G", ascii)),
+        below_time(shown("", style(48))),
+        below_time(shown("--filter user:nobody", style(80))),
+        shown("--format csv", style(80)),
+        shown("--format csv,noheader,nounits --filter user:ttuser", style(80)),
+        shown("--json", style(80)),
+    ];
+    for line in text[..4].concat().lines() {
+        assert!(show::text::width(line) <= 80, "{line}");
+    }
+    expect_file!["golden/by-user.txt"].assert_eq(&text.join("\n"));
+}
+
+#[test]
 fn a_terminal_without_unicode_gets_ascii() {
     let text = table::text(
         &Snapshot { processes: vec![], ..example::machine() },

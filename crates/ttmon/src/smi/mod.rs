@@ -2,11 +2,13 @@
 
 mod args;
 mod boards;
+mod by;
 mod csv;
 mod csv_fields;
 pub mod fleet;
 #[cfg(test)]
 mod golden;
+mod groups;
 mod links;
 mod list;
 mod nvidia;
@@ -92,7 +94,7 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
             return exit;
         }
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
-        if !snapshot.devices.is_empty() || matches!(view, SmiView::Json { .. } | SmiView::TtSmi(_)) {
+        if !snapshot.devices.is_empty() || view.is_json() {
             screen.show(&view.text(&snapshot, &screen.style(), round))?;
         }
         exit
@@ -138,6 +140,8 @@ pub enum SmiView {
     Boards,
     Trays,
     Stream(streams::Stream),
+    /// `--by`
+    By(by::ByView),
 }
 
 impl SmiView {
@@ -145,11 +149,13 @@ impl SmiView {
         let formats = args.format.as_deref().unwrap_or(&[]);
         let with = |format| formats.contains(&format);
         let queries = args.query_device.is_some() || args.query_processes.is_some();
-        if args.format.is_some() && !queries {
-            return Err(usage("--format goes with --query-device or --query-processes"));
+        if args.format.is_some() && !queries && args.by.is_none() {
+            return Err(usage("--format goes with --query-device, --query-processes or --by"));
         }
         let other = args.watch.is_some() || args.loop_seconds.is_some() || args.loop_ms.is_some();
-        if args.stream.is_some() && (other || queries || args.list || args.query || args.json || args.tt_smi) {
+        if args.stream.is_some()
+            && (other || queries || args.list || args.query || args.json || args.tt_smi || args.by.is_some())
+        {
             return Err(usage("dmon, pmon, topo and nvlink cannot be combined with other output formats"));
         }
         let form = csv::CsvForm { header: !with(CsvOption::Noheader), units: !with(CsvOption::Nounits) };
@@ -160,6 +166,15 @@ impl SmiView {
             Some(StreamCommand::Nvlink(_)) => return Ok(SmiView::Links),
             Some(StreamCommand::Topo(_)) => return Ok(SmiView::Matrix),
             None => {}
+        }
+        if let Some(grouping) = args.by {
+            let form = match args.json {
+                true if args.format.is_some() => return Err(usage("--json and --format are two forms: choose one")),
+                true => by::ByForm::Json { lines: looping || !on_terminal() },
+                false if args.format.is_some() => by::ByForm::Csv(form),
+                false => by::ByForm::Table,
+            };
+            return Ok(SmiView::By(by::ByView::new(grouping, args.filter.as_deref(), form)?));
         }
         Ok(match &args.options {
             SmiOptions { version: true, .. } => SmiView::Version,
@@ -177,6 +192,15 @@ impl SmiView {
             SmiOptions { tt_smi_trays: true, .. } => SmiView::Trays,
             _ => SmiView::Table,
         })
+    }
+
+    /// Whether a program gets an answer of the usual form where there is nothing.
+    fn is_json(&self) -> bool {
+        match self {
+            SmiView::Json { .. } | SmiView::TtSmi(_) => true,
+            SmiView::By(by) => by.is_json(),
+            _ => false,
+        }
     }
 
     /// The figures that it shows of a single sample: all, where a rule compares others. Of `chosen` devices there may be few.
@@ -208,6 +232,7 @@ impl SmiView {
             SmiView::Boards => boards::list(snapshot),
             SmiView::Trays => boards::trays(snapshot).unwrap_or_default(),
             SmiView::Stream(stream) => stream.text(snapshot, &time("%Y%m%d %H:%M:%S")),
+            SmiView::By(by) => by.text(snapshot, style, &time(LONG_TIME), round == 1),
         }
     }
 }
@@ -244,8 +269,8 @@ pub fn nvidia_help() -> String {
 }
 
 /// Why an option of nvidia-smi is not one here, in a command line that is invalid.
-pub fn refused(arguments: &[OsString]) -> Option<String> {
-    nvidia_control::refused(arguments)
+pub fn refused(command: Option<&str>, arguments: &[OsString]) -> Option<String> {
+    nvidia_control::refused(command, arguments)
 }
 
 fn usage(message: &str) -> anyhow::Error {

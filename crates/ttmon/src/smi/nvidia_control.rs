@@ -26,7 +26,10 @@ const NO_ECC: &str = "the driver publishes no memory errors";
 const NO_PARTS: &str = "a chip cannot be divided; choose devices with TT_VISIBLE_DEVICES";
 const NO_GRAPHICS: &str = "the chips have no graphics or video units";
 
-/// Looked at only where a command line is invalid.
+const NO_LINK_COUNTERS: &str =
+    "nothing is counted: the driver publishes no counters of Ethernet links; `ttmon smi nvlink -s` lists the links";
+
+/// Looked at only where a command line is invalid. An option of a command has its name in front.
 #[rustfmt::skip]
 const CONTROLS: &[Control] = &[
     control(&["-r", "--gpu-reset"], "resets a device", RESET),
@@ -51,15 +54,22 @@ const CONTROLS: &[Control] = &[
     shows(&["encodersessions", "fbcsessions"], "lists sessions of video units", NO_GRAPHICS),
     shows(&["stats"], "prints samples of figures", "use `ttmon smi dmon`, or `ttmon record`"),
     shows(&["daemon", "replay"], "records in the background", "use `ttmon record -o FILE`, and `ttmon top --replay FILE`"),
+    shows(&["nvlink -e", "nvlink -ec", "nvlink --errorcounters", "nvlink -re", "nvlink --reseterrorcounters"], "counts errors of links", NO_LINK_COUNTERS),
+    shows(&["nvlink -g", "nvlink --getcounters", "nvlink -gt", "nvlink --getthroughput", "nvlink -gc", "nvlink --getcontrol", "nvlink -sc", "nvlink --setcontrol", "nvlink -r", "nvlink --resetcounters"], "counts traffic of links", NO_LINK_COUNTERS),
+    shows(&["nvlink -c", "nvlink --capabilities"], "shows what links can do", "use `ttmon smi nvlink -s`: it lists the Ethernet links, and no more is published of them"),
+    shows(&["nvlink -p", "nvlink --pcibusid", "nvlink -R", "nvlink --remotelinkinfo"], "shows the other ends of links", "use `ttmon smi nvlink -s`, which has them"),
+    shows(&["topo -p2p", "topo --p2pstatus"], "shows which devices reach each other's memory", "use `ttmon smi topo -m`: it shows which chips are joined by Ethernet links"),
+    shows(&["topo -c", "topo --cpu", "topo -C", "topo -M", "topo -n", "topo --nearest_gpus", "topo -p", "topo --gpu_path", "topo -mp", "topo --matrix_pci"], "shows paths over PCIe and CPUs", "use `ttmon smi -q -d IDENTITY`: it has the NUMA node of each device"),
     shows(&["c2c"], "shows links between processors", "use `ttmon smi nvlink -s` for Ethernet links"),
 ];
 
-/// The sentence for the first word that nvidia-smi knows, in a command line that is invalid here.
-pub fn refused(arguments: &[OsString]) -> Option<String> {
+/// The sentence for the first word that nvidia-smi knows, in a command line that is invalid here: of `smi`, or of a command of it.
+pub fn refused(command: Option<&str>, arguments: &[OsString]) -> Option<String> {
     let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-    words.filter(|word| *word != "smi").find_map(|word| {
+    words.filter(|word| *word != "smi" && Some(*word) != command).find_map(|word| {
         let name = word.split('=').next().unwrap_or(word);
-        let control = CONTROLS.iter().find(|control| control.names.contains(&name))?;
+        let name = command.map_or_else(|| name.to_owned(), |command| format!("{command} {name}"));
+        let control = CONTROLS.iter().find(|control| control.names.contains(&name.as_str()))?;
         let only_watches = if control.changes { "ttmon only watches: " } else { "here " };
         Some(format!("{name} {} in nvidia-smi; {only_watches}{}", control.there, control.here))
     })

@@ -57,7 +57,7 @@ fn as_shown(host: &HostView) -> Option<Snapshot> {
     Some(Snapshot { faults, ..host.aged()? })
 }
 
-fn title(page: &mut Page, fleet: &Fleet, order: &[(usize, Summary)]) {
+pub fn title(page: &mut Page, fleet: &Fleet, order: &[(usize, Summary)]) {
     let (style, inner) = (page.style, page.style.columns - 2);
     page.rule(&[inner], style.glyphs().horizontal, style.glyphs().top);
     let hosts = fleet.hosts.len();

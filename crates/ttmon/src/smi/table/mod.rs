@@ -6,6 +6,7 @@
 
 mod blocks;
 pub mod fleet;
+pub mod groups;
 mod processes;
 mod rows;
 
@@ -32,7 +33,7 @@ pub fn shows(figure: &Figure<Device>, devices: usize, style: &Style) -> bool {
     // Whether the link could be better is a colour.
     let link_is_seen = may_be_blocks || style.color;
     match figure.section {
-        Section::Power => !is(&[&VCORE, &VCORE_MAX, &CURRENT, &CURRENT_MAX]),
+        Section::Power => !is(&[&VCORE, &VCORE_MAX, &CURRENT, &CURRENT_MAX, &ENERGY_TOTAL]),
         Section::Firmware => is(&[&FIRMWARE_BUNDLE]),
         _ if is(&[&AXICLK, &ARCCLK, &THERMAL_TRIPS, &THERMAL_TRIPS_TOTAL, &NUMA_NODE]) => false,
         _ if is(&[&FAN]) => may_be_blocks || style.columns >= rows::WIDE,
