@@ -1,6 +1,6 @@
 //! The figures of a device that only a deep read knows, one row each.
 
-use super::{Dimension, Figure, Freshness, Judge, Metric, Section, figures};
+use super::{DEEP, Dimension, Figure, Freshness, Judge, Metric, Section, figures};
 use crate::{ClockDecision, ClockLimiter, ClockRaiser, DeepUnavailable, Device, SelfTest};
 
 /// Access to a field of the deep read, which is there only where one was asked for.
@@ -40,17 +40,19 @@ figures! {
     /// The figures of deep reads, in the order of reports.
     DEEP_FIGURES: Device;
 
-    with { section: Section::Identity, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Identity, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Place of the chip on its board: 1 left and 0 right on a p300, 1 to 8 on a Galaxy tray.
     ASIC_LOCATION("asic_location", "Place on the board", Count, deep!(asic_location));
 
-    with { section: Section::Health, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Health, object: Some(DEEP), freshness: Freshness::Host };
 
     /// How old the last deep read is.
     DEEP_AGE("deep_age_seconds", "Age of the deep read", Seconds, deep!(age_seconds)) {
         metric: Metric::gauge("ttmon_device_deep_age_seconds"),
     };
+    /// How often the firmware brings its telemetry up to date.
+    TELEMETRY_INTERVAL("telemetry_interval_seconds", "Telemetry interval", Seconds, deep!(telemetry_interval_seconds));
     /// Why there is no deep read, where one was asked for.
     DEEP_UNAVAILABLE("deep_unavailable", "No deep read because", Text, deep!(unavailable)) {
         words: &DeepUnavailable::NAMES,
@@ -60,7 +62,7 @@ figures! {
         metric: Metric::gauge("ttmon_device_smbus_errors"), rule: Some("smbus_errors"),
     };
 
-    with { section: Section::Temperature, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Temperature, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Temperature at which the chip shuts down.
     ASIC_TEMP_SHUTDOWN("asic_temp_shutdown_celsius", "Shutdown temperature", Celsius, deep!(asic_temp_shutdown)) {
@@ -78,8 +80,12 @@ figures! {
     FAN_TARGET("fan_target_percent", "Fan target", Percent, deep!(fan_target_percent)) {
         metric: Metric::gauge("ttmon_device_fan_target_ratio"),
     };
+    /// Speed of a fan. The driver has no file for it (Wormhole).
+    FANS("fans_rpm", "Fan speed", Rpm, deep!(fans_rpm[])) {
+        dimension: Some(Dimension::Fan), metric: Metric::gauge("ttmon_device_fan_speed_rpm"),
+    };
 
-    with { section: Section::Power, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Power, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Power at the input of the board (Blackhole).
     INPUT_POWER("input_power_watts", "Board input power", Watts, deep!(input_power)) {
@@ -93,7 +99,7 @@ figures! {
     /// Lowest core voltage.
     VCORE_MIN("vcore_min_volts", "Core voltage minimum", Volts, deep!(vcore_min));
 
-    with { section: Section::Clock, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Clock, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Highest AICLK of the chip.
     AICLK_MAX("aiclk_max_megahertz", "AICLK maximum", Megahertz, deep!(aiclk_max)) {
@@ -125,12 +131,22 @@ figures! {
     /// AICLK at which it does so.
     KERNEL_THROTTLER_CLOCK("kernel_throttler_megahertz", "Kernel throttler at", Megahertz,
         deep!(kernel_throttler_clock));
+    /// How often it began to do so, as long as the firmware counts (Blackhole).
+    KERNEL_THROTTLER_STARTS("kernel_throttler_starts", "Kernel throttler starts", Count,
+        deep!(kernel_throttler_starts));
+    /// How long it did so, of the last time that the firmware looks at (Blackhole).
+    KERNEL_THROTTLER_TIME("kernel_throttler_seconds", "Kernel throttler time", Seconds,
+        deep!(kernel_throttler_seconds));
+    /// The limits that may hold the AICLK down (Blackhole).
+    AICLK_LIMITS_ENABLED("aiclk_limits_enabled", "AICLK limits enabled", Text, deep!(aiclk_limits_enabled));
+    /// What may hold the AICLK up (Blackhole).
+    AICLK_FLOORS_ENABLED("aiclk_floors_enabled", "AICLK floors enabled", Text, deep!(aiclk_floors_enabled));
     /// Clock of a group of L2CPU cores (Blackhole).
     L2CPU_CLK("l2cpu_clk_megahertz", "L2CPU clock", Megahertz, deep!(l2cpu_clk[])) {
         dimension: Some(Dimension::L2Cpu), metric: Metric::gauge("ttmon_device_l2cpu_clk_hertz"),
     };
 
-    with { section: Section::Gddr, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Gddr, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Temperature of the hottest GDDR channel (Blackhole).
     GDDR_TEMP("gddr_temp_celsius", "GDDR temperature", Celsius, deep!(gddr_temp)) {
@@ -197,7 +213,7 @@ figures! {
         metric: Metric::gauge_by("ttmon_device_gddr_power_watts", ("side", "east")),
     };
 
-    with { section: Section::Ethernet, object: Some("deep"), freshness: Freshness::Host,
+    with { section: Section::Ethernet, object: Some(DEEP), freshness: Freshness::Host,
         dimension: Some(Dimension::EthernetPort) };
 
     /// Whether an Ethernet port is enabled (Blackhole).
@@ -213,7 +229,7 @@ figures! {
     /// Whether the link of an Ethernet port was trained again (Wormhole, before firmware 19.9).
     ETH_RETRAINED("eth_retrained", "Trained again", YesNo, deep!(eth_retrained[]));
 
-    with { section: Section::Units, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Units, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Enabled columns of Tensix cores (Blackhole) or rows (Wormhole), and those that were switched off.
     TENSIX_ENABLED("tensix_enabled", "Tensix", Text, deep!(tensix_enabled));
@@ -226,12 +242,20 @@ figures! {
     /// Whether addresses of cores are translated, so that switched-off ones are skipped.
     NOC_TRANSLATION("noc_translation", "NoC translation", YesNo, deep!(noc_translation));
 
-    with { section: Section::Firmware, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Firmware, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Version of the chip management firmware.
     FIRMWARE_CM("firmware_cm", "Chip management", Text, deep!(firmware_cm));
     /// Version of the firmware that trains the memory (Blackhole).
     FIRMWARE_GDDR("firmware_gddr", "GDDR", Text, deep!(firmware_gddr));
+    /// Version of the firmware of the Ethernet ports.
+    FIRMWARE_ETHERNET_PORTS("firmware_ethernet_ports", "Ethernet ports", Text, deep!(firmware_ethernet_ports));
+    /// Version of tt-flash that wrote the firmware.
+    FIRMWARE_FLASH_TOOL("firmware_flash_tool", "Flashed by tt-flash", Text, deep!(firmware_flash_tool));
     /// When the firmware was built (Wormhole).
     FIRMWARE_BUILD_DATE("firmware_build_date", "Built", Text, deep!(firmware_build_date));
+    /// What the firmware can do beyond the rest (Blackhole, firmware 19.13 and later).
+    FIRMWARE_FEATURES("firmware_features", "Features", Text, deep!(firmware_features));
+    /// What of that is switched on (Blackhole, firmware 19.13 and later).
+    FIRMWARE_FEATURES_ON("firmware_features_on", "Features switched on", Text, deep!(firmware_features_on));
 }

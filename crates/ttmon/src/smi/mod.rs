@@ -5,6 +5,7 @@ mod boards;
 mod by;
 mod csv;
 mod csv_fields;
+mod deep_report;
 pub mod fleet;
 #[cfg(test)]
 mod golden;
