@@ -70,11 +70,13 @@ impl Condition {
         })
     }
 
-    /// Whether earlier values are needed before it holds: for an increase, and for the last known value of what only `until` compares.
+    /// Whether earlier values are needed before it holds: for an increase, and for the last known value of what only `until` compares,
+    /// or of a label that has none now.
     pub(crate) fn looks_back(&self) -> bool {
         let (when, all) = (self.when.compares(), self.compares());
         let comes_later = |compare: &&Compare| !when.iter().any(|other| other.looks_like(compare));
-        all.iter().any(|compare| compare.increase.is_some() || comes_later(compare))
+        let has_labels = |compare: &Compare| compare.figure.dimension().is_some();
+        all.iter().any(|compare| compare.increase.is_some() || has_labels(compare) || comes_later(compare))
     }
 
     pub fn scope(&self) -> Scope {
@@ -102,9 +104,7 @@ impl Expr {
 
     pub(crate) fn holds(&self, value: &impl Fn(&Compare) -> Option<f64>) -> bool {
         match self {
-            Expr::Compare(compare) => {
-                value(compare).is_some_and(|now| compare.operator.holds(now, compare.threshold.number()))
-            }
+            Expr::Compare(compare) => value(compare).is_some_and(|now| compare.holds(now)),
             Expr::And(all) => all.iter().all(|one| one.holds(value)),
             Expr::Or(all) => all.iter().any(|one| one.holds(value)),
         }
@@ -121,8 +121,30 @@ impl Expr {
 impl Compare {
     /// The value that is compared, of one subject at one moment. An increase takes more than one.
     pub(crate) fn value_of(&self, subject: &Subject) -> Option<f64> {
-        let value = self.figure.number(subject).filter(|_| self.increase.is_none())?;
-        self.threshold.of(value, self.figure.limit().and_then(|limit| limit.number(subject)))
+        if self.increase.is_some() {
+            return None;
+        }
+        let limit = self.figure.limit().and_then(|limit| limit.number(subject));
+        let mut decisive = None;
+        self.figure.numbers(subject, &mut |_, number| {
+            decisive = self.decisive(decisive.into_iter().chain(self.threshold.of(number, limit)));
+        });
+        decisive
+    }
+
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        self.operator.holds(value, self.threshold.number())
+    }
+
+    /// Of the values of several labels the one that decides. A comparison holds where it does for any label.
+    pub(crate) fn decisive(&self, values: impl Iterator<Item = f64>) -> Option<f64> {
+        let is_low = matches!(self.operator, Comparison::Below | Comparison::AtMost);
+        values.reduce(|one, other| match (self.holds(one), self.holds(other)) {
+            (true, false) => one,
+            (false, true) => other,
+            _ if is_low => one.min(other),
+            _ => one.max(other),
+        })
     }
 
     /// Whether both look at the same value, whatever they compare it with.
@@ -132,17 +154,24 @@ impl Compare {
             && self.threshold.is_percent() == other.threshold.is_percent()
     }
 
-    /// A value of what it looks at, for people.
-    pub(crate) fn shown(&self, value: f64) -> String {
+    /// A value of what it looks at, for people, and the labels that it is about: `gddr_corrected_reads +7 in 1h on channel 3`.
+    pub(crate) fn shown(&self, value: f64, labels: &[usize]) -> String {
+        let dimension = self.figure.dimension().filter(|_| !labels.is_empty());
+        let on = dimension.map(|dimension| {
+            let names: Vec<_> = labels.iter().map(|label| dimension.label(*label)).collect();
+            let plural = if names.len() == 1 { "" } else { "s" };
+            format!(" on {}{plural} {}", dimension.name(), names.join(", "))
+        });
         let (word, unit) = (self.figure.word(), self.figure.unit());
-        match (self.increase, self.threshold, unit) {
+        let text = match (self.increase, self.threshold, unit) {
             (Some(time), ..) => format!("{word} +{value} in {}", duration::print(time)),
             (_, Threshold::Percent(_), _) => format!("{word} {}", Unit::Percent.number(value)),
             (_, _, Unit::YesNo) if value == 1.0 => word.to_owned(),
             (_, _, Unit::YesNo) => format!("not {word}"),
             (_, _, Unit::Text) => format!("{word} {}", self.figure.texts().get(value as usize).unwrap_or(&"?")),
             (_, _, unit) => format!("{word} {}", unit.number(value)),
-        }
+        };
+        text + &on.unwrap_or_default()
     }
 }
 

@@ -75,8 +75,10 @@ pub(crate) fn describe(rule: &Rule, id: &SubjectId, track: &mut Track, before: R
     let (subject, words) = (track.title(id), rule.words());
     if track.has_value() {
         let over = if matches!(after, RuleState::Resolved(..)) { "resolved: " } else { "" };
+        let why = track.explained.as_ref().filter(|_| over.is_empty()).map(|why| format!("; {why}"));
         track.value = track.first();
-        track.text = format!("{subject}: {over}{words} ({})", track.shown(&rule.condition.when));
+        let shown = track.shown(&rule.condition.when);
+        track.text = format!("{subject}: {over}{words} ({shown}){}", why.unwrap_or_default());
     } else if matches!((before, after), (RuleState::Firing(_), RuleState::Resolved(..))) {
         let why = if id.process.is_some() { "the process exited" } else { "no values for 5m" };
         track.value = None;

@@ -307,7 +307,7 @@ mod tests {
 
                     column 1: expected a figure, found the end of the rule
                 asic_tmp > 85
-                    column 1: unknown figure "asic_tmp"; did you mean asic_temp? expected one of state, sample_age, heartbeat, thermal_trips, asic_temp, fan, power, vcore, current, aiclk, utilization, programs, link_degraded, dram, trace, l1, stale, untracked_processes, process_dram, process_l1, process_utilization, process_host_memory, process_memory, process_cpu, process_host_wait, process_idle, left_at_exit
+                    column 1: unknown figure "asic_tmp"; did you mean asic_temp? expected one of state, sample_age, heartbeat, thermal_trips, asic_temp, fan, power, vcore, current, aiclk, utilization, programs, link_degraded, dram, trace, l1, stale, untracked_processes, smbus_errors, vreg_temp, board_temp, input_power, aiclk_ceiling_by, kernel_throttler, gddr_temp, gddr_top_temp, gddr_bottom_temp, gddr_trained, gddr_training_failed, gddr_corrected_reads, gddr_corrected_writes, gddr_uncorrected_read, gddr_uncorrected_write, eth_link_up, links_down, eth_ports_not_up, throttled_by, process_dram, process_l1, process_utilization, process_host_memory, process_memory, process_cpu, process_host_wait, process_idle, left_at_exit
                 asic_temp
                     column 10: expected >, >=, <, <=, == or != after asic_temp, found the end of the rule
                 asic_temp > 85 for

@@ -138,7 +138,7 @@ fn compared(compare: &Compare, matchers: &[String], is_last: bool) -> Result<Str
         }
     };
     let (sign, number) = (compare.operator.name(), compare.threshold.number());
-    Ok(match (compare.threshold, compare.increase) {
+    let text = match (compare.threshold, compare.increase) {
         (Threshold::Word(place), _) if series.kind == MetricKind::OneOf => {
             let word = figure.texts().get(place).unwrap_or(&"?");
             // A device that does not answer is in the state that it was in, as far as is known.
@@ -147,10 +147,8 @@ fn compared(compare: &Compare, matchers: &[String], is_last: bool) -> Result<Str
                 && compare.operator == Comparison::Is
                 && *word != SILENT;
             let words = if is_kept { format!("=~\"{word}|{SILENT}\"") } else { format!("=\"{word}\"") };
-            format!(
-                "{} {sign} 1",
-                value(&MetricSeries { label: series.label.map(|(name, _)| (name, words)), ..series })
-            )
+            let of_word = MetricSeries { label: series.label.clone().map(|(name, _)| (name, words)), ..series.clone() };
+            format!("{} {sign} 1", value(&of_word))
         }
         (_, Some(time)) => {
             let least = series.over("min_over_time", time, matchers);
@@ -161,7 +159,8 @@ fn compared(compare: &Compare, matchers: &[String], is_last: bool) -> Result<Str
             format!("100 * {} / ({} > 0) {sign} {number}", value(&series), value(&MetricSeries::of(limit)?))
         }
         _ => format!("{} {sign} {}", value(&series), number * series.scale),
-    })
+    };
+    Ok(series.any_label(text))
 }
 
 /// Where Prometheus has a figure.
@@ -199,13 +198,20 @@ impl MetricSeries {
         self.joined(format!("{function}({}[{}])", self.selector(matchers), duration::print(time)))
     }
 
-    /// Without the labels that other figures of the device do not have, so that they can be joined. Of several values the largest
-    /// counts, as in the engine.
+    /// Without the labels that other figures of the device do not have, so that they can be joined.
     fn joined(&self, text: String) -> String {
         match (&self.label, self.dimension) {
-            (Some((name, _)), _) => format!("sum without ({name}) ({text})"),
-            (None, Some(name)) => format!("max without ({name}) ({text})"),
-            (None, None) => text,
+            (Some((name, _)), None) => format!("sum without ({name}) ({text})"),
+            _ => text,
+        }
+    }
+
+    /// A comparison of several values holds where any of them does, as in the engine.
+    fn any_label(&self, text: String) -> String {
+        match (&self.label, self.dimension) {
+            (Some((name, _)), Some(dimension)) => format!("max without ({dimension}, {name}) ({text})"),
+            (None, Some(dimension)) => format!("max without ({dimension}) ({text})"),
+            (_, None) => text,
         }
     }
 }
@@ -293,11 +299,21 @@ mod tests {
     }
 
     #[test]
-    fn of_several_labels_the_largest_counts() {
+    fn a_comparison_holds_where_it_does_for_any_label() {
         let figure = crate::rule_figure::tests::labelled();
         let (operator, threshold) = (Comparison::Above, Threshold::Number(90.0));
         let compare = Compare { figure, increase: None, operator, threshold };
-        let expected = "max without (channel) (last_over_time(ttmon_device_gddr_temperature_celsius[5m])) > 90";
+        let expected = "max without (channel) (last_over_time(ttmon_device_gddr_temperature_celsius[5m]) > 90)";
         assert_eq!(compared(&compare, &[], true).unwrap(), expected);
+        let text = |rule: &str| {
+            let condition: crate::Condition = rule.parse().unwrap();
+            expression(&condition.when, &[], false).unwrap()
+        };
+        assert_eq!(text("gddr_trained == false"), "max without (channel) (ttmon_device_gddr_trained == 0)");
+        let errors = r#"ttmon_device_gddr_corrected_errors{direction="read"}"#;
+        assert_eq!(
+            text("increase(gddr_corrected_reads, 1h) > 9"),
+            format!("max without (channel, direction) ({errors} - min_over_time({errors}[1h]) > 9)")
+        );
     }
 }

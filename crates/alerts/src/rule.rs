@@ -111,7 +111,7 @@ fn above(figure: &str, part: f64) -> String {
 /// Name, severity, condition, the words for it, and what to do. Thresholds are those of the judgement.
 type Row = (&'static str, Severity, String, &'static str, &'static str);
 
-fn table() -> [Row; 12] {
+fn table() -> [Row; 20] {
     use Severity::{Critical, Info, Warning};
     let trips = "increase(thermal_trips, 10m) > 0";
     let idle = format!("process_idle >= {IDLE_SECONDS} and process_memory > 0");
@@ -119,6 +119,14 @@ fn table() -> [Row; 12] {
         ("firmware heartbeat stopped, or PCIe not responding", "memory still attributed to exited processes");
     let throttles = "at its temperature limit, where the firmware throttles";
     let link = "PCIe link runs slower or narrower than slot and card support";
+    let limited =
+        "throttled_by == temperature or throttled_by == GDDR_temperature or throttled_by == doppler_critical for 30s";
+    // A port without a cable is not up, either, so without a descriptor only a change counts.
+    let down = "links_down > 0 or increase(eth_ports_not_up, 10m) > 0 for 1m";
+    let uncorrected = "gddr_uncorrected_read or gddr_uncorrected_write";
+    // Single errors are corrected all the time, and at 255 the firmware stops to count.
+    let corrected = ["gddr_corrected_reads", "gddr_corrected_writes"];
+    let corrected = corrected.map(|errors| format!("increase({errors}, 1h) >= 10 or {errors} >= 255")).join(" or ");
     [
         ("lost", Critical, "state == lost".into(), "disappeared from the bus", LOST),
         ("heartbeat-stopped", Critical, "state == hung".into(), hung, HUNG),
@@ -133,7 +141,42 @@ fn table() -> [Row; 12] {
         ("left-at-exit", Info, "left_at_exit > 0".into(), "exited without freeing its device memory", LEFT),
         (IDLE_HOLDER, Info, idle, "holds device memory and runs nothing", IDLE),
         ("degraded-link", Warning, "link_degraded for 1m".into(), link, SLOW_LINK),
+        // What follows needs deep reads.
+        ("clock-limited", Warning, limited.into(), "clock held down by heat or by a power surge", LIMITED),
+        ("link-down", Warning, down.into(), "an Ethernet link is down, or went down", LINK_DOWN),
+        ("gddr-uncorrected", Critical, uncorrected.into(), "memory errors that were not corrected", UNCORRECTED),
+        ("gddr-corrected", Warning, corrected, "corrected memory errors are rising", CORRECTED),
+        (
+            "gddr-untrained",
+            Critical,
+            "gddr_trained == false for 30s".into(),
+            "a memory channel is not trained",
+            UNTRAINED,
+        ),
+        (
+            "gddr-training-failed",
+            Critical,
+            "gddr_training_failed".into(),
+            "training of a memory channel failed",
+            UNTRAINED,
+        ),
+        ("gddr-hot", Warning, gddr_above(GDDR_THROTTLE, 85), "memory is hot, so the firmware throttles", GDDR_HOT),
+        ("gddr-too-hot", Critical, gddr_above(GDDR_TRIP, GDDR_THROTTLE), "memory is too hot", GDDR_TOO_HOT),
     ]
+}
+
+/// From here on the firmware lowers the clock, in °C: `gddr_thm_limit` of all boards in tt-system-firmware,
+/// boards/tenstorrent/tt_blackhole/spirom_data_tables/*/fw_table.txt.
+const GDDR_THROTTLE: u32 = 89;
+/// From here on it can shut down the chip after a minute, where that is switched on: `gddr_therm_trip_temp` of the same tables.
+const GDDR_TRIP: u32 = 95;
+
+/// Any GDDR channel at a temperature, until all are below another one.
+fn gddr_above(hot: u32, cool: u32) -> String {
+    let sides = |sign: &str, celsius: u32, join: &str| {
+        ["gddr_top_temp", "gddr_bottom_temp"].map(|side| format!("{side} {sign} {celsius}")).join(join)
+    };
+    format!("{} for 30s until {}", sides(">=", hot, " or "), sides("<", cool, " and "))
 }
 
 const LOST: &str = "The card is no longer on the PCIe bus: programs on it have failed. See dmesg for the cause. Rescan the bus \
@@ -158,6 +201,21 @@ const LEFT: &str = "The process ended without freeing buffers. The driver frees 
 const IDLE: &str = "Others cannot use that memory. Ask the user, or end the process.";
 const SLOW_LINK: &str = "Transfers to the card are slower than they could be. Reseat the card, check the slot's settings in the firmware setup, \
     and use a slot with all lanes.";
+
+const LIMITED: &str = "The firmware lowers the clock, so programs run slower. For temperature, check airflow and fans, or lower the load. \
+    Doppler reacts to a surge of the board's power: check the power cable and supply.";
+const LINK_DOWN: &str = "Programs that use several chips fail or wait. Check the cable, and `ttmon smi nvlink -s` for which port it is. \
+    A reset of both cards (tt-smi -r) trains their links again.";
+const UNCORRECTED: &str = "Data in device memory was wrong: do not trust the results of programs on this card. Reset it (tt-smi -r). \
+    If it comes back, the card needs service.";
+const CORRECTED: &str = "The memory still works, but errors become more frequent. Check the temperature of the memory and the airflow. \
+    If errors keep rising after a reset, the card needs service.";
+const UNTRAINED: &str = "This part of device memory cannot be used, and programs fail when they open the card. Reset it (tt-smi -r). \
+    If it comes back, the card needs service.";
+const GDDR_HOT: &str =
+    "The firmware lowers the clock until the memory is cooler. Check airflow and fans, also at the back of the card.";
+const GDDR_TOO_HOT: &str = "The memory is above the temperature at which the firmware can shut down the card. Lower the load now, \
+    and check airflow and fans.";
 
 /// The rules that apply without any configuration.
 pub fn built_in() -> Vec<Rule> {

@@ -76,11 +76,12 @@ impl RuleFigure {
         of_row!(self, row => row.help)
     }
 
-    /// What it is compared with where it is no number: `no_driver` for `no driver`. Empty for numbers.
+    /// What it is compared with where it is no number: `no_driver` for `no driver`, `doppler_slow` for `doppler (slow)`. Empty for
+    /// numbers.
     pub fn words(self) -> Vec<String> {
         match self.unit() {
             Unit::YesNo => ["false", "true"].map(String::from).to_vec(),
-            _ => self.texts().iter().map(|word| word.replace(' ', "_")).collect(),
+            _ => self.texts().iter().map(|word| word.replace(['(', ')'], "").replace(' ', "_")).collect(),
         }
     }
 
@@ -112,11 +113,18 @@ impl RuleFigure {
 
     /// Its value: of a word its place in [`RuleFigure::words`], of several labels the largest.
     pub(crate) fn number(self, subject: &Subject) -> Option<f64> {
+        let mut largest: Option<f64> = None;
+        self.numbers(subject, &mut |_, number| largest = Some(largest.map_or(number, |other| other.max(number))));
+        largest
+    }
+
+    /// Its values, each with the place of its label; 0 where it has none.
+    pub(crate) fn numbers(self, subject: &Subject, take: &mut dyn FnMut(usize, f64)) {
         match self {
-            RuleFigure::Device(row) => number(row, subject.device_for(row)?),
-            RuleFigure::Process(row) => number(row, subject.process?),
-            RuleFigure::Held(row) => number(row, subject.held?),
-            RuleFigure::Exited(row) => number(row, subject.exited?),
+            RuleFigure::Device(row) => numbers(row, subject.device_for(row), take),
+            RuleFigure::Process(row) => numbers(row, subject.process, take),
+            RuleFigure::Held(row) => numbers(row, subject.held, take),
+            RuleFigure::Exited(row) => numbers(row, subject.exited, take),
         }
     }
 }
@@ -129,13 +137,18 @@ impl<'a> Subject<'a> {
     }
 }
 
-fn number<S>(row: &'static Figure<S>, subject: &S) -> Option<f64> {
+fn numbers<S>(row: &'static Figure<S>, subject: Option<&S>, take: &mut dyn FnMut(usize, f64)) {
+    let Some(subject) = subject else { return };
     let place = |text: &str| row.words.iter().position(|word| *word == text).map(|at| at as f64);
-    let numbers = row.fields().filter_map(|field| match field.value(subject)? {
-        Value::Text(text) => place(&text),
-        value => value.number(),
-    });
-    numbers.filter(|number| number.is_finite()).reduce(f64::max)
+    for field in row.fields() {
+        let number = match field.value(subject) {
+            Some(Value::Text(text)) => place(&text),
+            value => value.and_then(|value| value.number()),
+        };
+        if let Some(number) = number.filter(|number| number.is_finite()) {
+            take(field.label, number);
+        }
+    }
 }
 
 /// A line for each figure: its word, its unit, `%` where it has a limit, and a sentence.
@@ -156,7 +169,8 @@ pub fn figure_help() -> String {
 pub(crate) mod tests {
     use super::*;
     use crate::Condition;
-    use model::{Celsius, DeviceId, State, Watts};
+    use crate::condition::{Compare, Threshold};
+    use model::{Celsius, Comparison, DeviceId, State, Watts};
 
     #[test]
     fn every_word_of_the_tables_is_a_rule_and_in_the_help() {
@@ -215,9 +229,26 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn of_several_labels_the_largest_counts() {
+    fn a_comparison_holds_where_it_does_for_any_label() {
         let device = Device::new(DeviceId::Local(0));
         let subject = Subject { device: Some(&device), ..Subject::default() };
-        assert_eq!(labelled().number(&subject), Some(60.0));
+        let value = |operator, number| {
+            let threshold = Threshold::Number(number);
+            Compare { figure: labelled(), increase: None, operator, threshold }.value_of(&subject)
+        };
+        use Comparison::{Above, Below, Is, IsNot};
+        assert_eq!((value(Above, 55.0), value(Above, 70.0)), (Some(60.0), Some(60.0)));
+        assert_eq!((value(Below, 45.0), value(Below, 30.0)), (Some(40.0), Some(40.0)));
+        assert_eq!((value(Is, 50.0), value(IsNot, 60.0)), (Some(50.0), Some(50.0)));
+    }
+
+    #[test]
+    fn a_word_can_be_written_in_a_rule() {
+        for figure in RuleFigure::all() {
+            for word in figure.words() {
+                let rule = format!("{} == {word}", figure.word()).parse::<Condition>();
+                assert!(rule.is_ok(), "{word}: {rule:?}");
+            }
+        }
     }
 }

@@ -395,7 +395,7 @@ process = "x"
             2: unknown key built_on: did you mean built_in?
             3: alerts.webhook: url: an address is needed that begins with http:// or https://
             5: alerts.command: run: a list is needed, the program and its arguments, as ["/usr/local/bin/page", "--now"]
-            9: alert "hot": when: column 1: unknown figure "asic_tmp"; did you mean asic_temp? expected one of state, sample_age, heartbeat, thermal_trips, asic_temp, fan, power, vcore, current, aiclk, utilization, programs, link_degraded, dram, trace, l1, stale, untracked_processes, process_dram, process_l1, process_utilization, process_host_memory, process_memory, process_cpu, process_host_wait, process_idle, left_at_exit
+            9: alert "hot": when: column 1: unknown figure "asic_tmp"; did you mean asic_temp? expected one of state, sample_age, heartbeat, thermal_trips, asic_temp, fan, power, vcore, current, aiclk, utilization, programs, link_degraded, dram, trace, l1, stale, untracked_processes, smbus_errors, vreg_temp, board_temp, input_power, aiclk_ceiling_by, kernel_throttler, gddr_temp, gddr_top_temp, gddr_bottom_temp, gddr_trained, gddr_training_failed, gddr_corrected_reads, gddr_corrected_writes, gddr_uncorrected_read, gddr_uncorrected_write, eth_link_up, links_down, eth_ports_not_up, throttled_by, process_dram, process_l1, process_utilization, process_host_memory, process_memory, process_cpu, process_host_wait, process_idle, left_at_exit
             10: alert: name is missing
             12: alert "new": when is missing
             17: alert "wrong": severity: "bad" is none of info, warning, critical

@@ -4,8 +4,10 @@ use crate::condition::{Compare, Condition, Expr, Threshold};
 use crate::rule::Rule;
 use crate::rule_figure::RuleFigure;
 use crate::subject::{Subject, SubjectId};
-use model::figure::device::STATE;
-use model::{DeviceId, PciAddress, State, Timestamp};
+use model::figure::deep::THROTTLED_BY;
+use model::figure::device::{ASIC_TEMP, POWER, STATE};
+use model::throttle::{self, ClockLimit};
+use model::{ClockLimiter, Device, DeviceId, PciAddress, State, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -36,6 +38,8 @@ pub(crate) struct Track {
     pub is_renumbered: bool,
     pub pci_address: Option<PciAddress>,
     pub process_name: Option<String>,
+    /// Why the clock of the device is low, where the rule is about that.
+    pub explained: Option<String>,
     /// The same in every notice.
     pub fingerprint: String,
 }
@@ -43,10 +47,17 @@ pub(crate) struct Track {
 #[derive(Debug, Clone)]
 struct ComparedValue {
     compare: Compare,
-    now: Option<f64>,
+    /// By the place of the label; one where the figure has none.
+    labels: Vec<LabelValue>,
     limit_now: Option<f64>,
-    last: Option<(Duration, f64)>,
     limit_last: Option<(Duration, f64)>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct LabelValue {
+    label: usize,
+    now: Option<f64>,
+    last: Option<(Duration, f64)>,
     /// The values of the window of an increase, without those that a smaller one follows.
     window: VecDeque<(Duration, f64)>,
 }
@@ -83,6 +94,19 @@ impl Track {
             self.device = subject.device_name().cloned();
         }
         self.values.iter_mut().for_each(|value| value.take(now, subject));
+        self.explained = subject.device.and_then(|device| self.explain(device));
+    }
+
+    /// Why the clock is low, where the rule compares what holds it down.
+    fn explain(&self, device: &Device) -> Option<String> {
+        use ClockLimiter::{Power, Temperature};
+        let limit = throttle::clock_limit(device)?;
+        let is_about = |value: &ComparedValue| match value.compare.figure {
+            RuleFigure::Device(figure) if *figure == ASIC_TEMP => limit == ClockLimit::Firmware(Temperature),
+            RuleFigure::Device(figure) if *figure == POWER => limit == ClockLimit::Firmware(Power),
+            figure => figure == RuleFigure::Device(&THROTTLED_BY),
+        };
+        self.values.iter().any(is_about).then(|| throttle::sentence(device, None))?
     }
 
     /// For people: `pid 7 (python3) on device 0`.
@@ -124,29 +148,36 @@ impl Track {
 
     /// Whether an expression is known to hold now.
     pub fn holds(&self, expr: &Expr) -> bool {
-        expr.holds(&|compare| self.compared(compare)?.value_now())
+        expr.holds(&|compare| self.compared(compare)?.value_now(compare))
     }
 
     /// Whether it holds by the last known values.
     fn held(&self, expr: &Expr, now: Duration, look_back: Duration) -> bool {
-        expr.holds(&|compare| self.compared(compare)?.value_last(now, look_back))
+        expr.holds(&|compare| self.compared(compare)?.value_last(compare, now, look_back))
     }
 
     pub fn has_value(&self) -> bool {
-        self.values.iter().any(|value| value.now.is_some())
+        self.values.iter().any(|value| value.labels.iter().any(|one| one.now.is_some()))
     }
 
     /// The first number that the rule compares.
     pub fn first(&self) -> Option<f64> {
         let first = self.values.first()?;
-        if matches!(first.compare.threshold, Threshold::Word(_)) { None } else { first.value_now() }
+        if matches!(first.compare.threshold, Threshold::Word(_)) { None } else { first.value_now(&first.compare) }
     }
 
-    /// The values that the rule compares, for people.
+    /// The values that the rule compares, for people: those of comparisons that hold or, where none does, all.
     pub fn shown(&self, expr: &Expr) -> String {
         let mut all: Vec<String> = Vec::new();
-        for compare in expr.compares() {
-            let text = self.compared(compare).and_then(|value| Some(compare.shown(value.value_now()?)));
+        let holds = |compare: &Compare| self.holds(&Expr::Compare(compare.clone()));
+        let mut compares = expr.compares();
+        if compares.iter().any(|compare| holds(compare)) {
+            compares.retain(|compare| holds(compare));
+        }
+        for compare in compares {
+            let text = self
+                .compared(compare)
+                .and_then(|value| Some(compare.shown(value.value_now(compare)?, &value.labels_that_hold(compare))));
             all.extend(text.filter(|text| !all.contains(text)));
         }
         all.join(", ")
@@ -174,30 +205,65 @@ pub const SILENT: &str = State::Silent.name();
 
 impl ComparedValue {
     fn new(compare: &Compare) -> ComparedValue {
-        let (now, limit_now, last, limit_last) = (None, None, None, None);
-        ComparedValue { compare: compare.clone(), now, limit_now, last, limit_last, window: VecDeque::new() }
+        ComparedValue { compare: compare.clone(), labels: Vec::new(), limit_now: None, limit_last: None }
     }
 
     fn take(&mut self, now: Duration, subject: &Subject) {
         let figure = self.compare.figure;
-        self.now = figure.number(subject);
+        self.labels.iter_mut().for_each(|value| value.now = None);
+        figure.numbers(subject, &mut |label, number| match self.labels.iter_mut().find(|value| value.label == label) {
+            Some(value) => value.now = Some(number),
+            None => self.labels.push(LabelValue { label, now: Some(number), ..LabelValue::default() }),
+        });
         self.limit_now = figure.limit().and_then(|limit| limit.number(subject));
+        self.limit_last = self.limit_now.map(|value| (now, value)).or(self.limit_last);
         let Compare { threshold, .. } = self.compare;
         let asks_for_silent = matches!(threshold, Threshold::Word(word) if figure.texts().get(word) == Some(&SILENT));
         let is_silent = figure == RuleFigure::Device(&STATE)
             && !asks_for_silent
             && subject.device.is_some_and(|it| it.state == State::Silent);
-        self.last = match self.last {
-            // One that does not answer is in the state that it was in, as far as is known.
-            Some((_, state)) if is_silent => Some((now, state)),
-            last => self.now.map(|value| (now, value)).or(last),
-        };
-        self.limit_last = self.limit_now.map(|value| (now, value)).or(self.limit_last);
-        if let Some(length) = self.compare.increase {
-            self.take_into_window(now, length);
+        for value in &mut self.labels {
+            value.last = match value.last {
+                // One that does not answer is in the state that it was in, as far as is known.
+                Some((_, state)) if is_silent => Some((now, state)),
+                last => value.now.map(|value| (now, value)).or(last),
+            };
+            if let Some(length) = self.compare.increase {
+                value.take_into_window(now, length);
+            }
         }
     }
 
+    fn value_now(&self, compare: &Compare) -> Option<f64> {
+        compare.decisive(self.labels.iter().filter_map(|value| self.value(value, value.now?, self.limit_now)))
+    }
+
+    fn value_last(&self, compare: &Compare, now: Duration, look_back: Duration) -> Option<f64> {
+        let recent = |last: Option<(Duration, f64)>| last.filter(|(at, _)| now.saturating_sub(*at) <= look_back);
+        let limit = recent(self.limit_last).map(|(_, value)| value);
+        compare.decisive(self.labels.iter().filter_map(|value| self.value(value, recent(value.last)?.1, limit)))
+    }
+
+    /// The labels for which a comparison holds now.
+    fn labels_that_hold(&self, compare: &Compare) -> Vec<usize> {
+        let holds = |value: &&LabelValue| {
+            let now = value.now.and_then(|now| self.value(value, now, self.limit_now));
+            now.is_some_and(|now| compare.holds(now))
+        };
+        let mut labels: Vec<usize> = self.labels.iter().filter(holds).map(|value| value.label).collect();
+        labels.sort_unstable();
+        labels
+    }
+
+    fn value(&self, of: &LabelValue, value: f64, limit: Option<f64>) -> Option<f64> {
+        match self.compare.increase {
+            Some(_) => of.window.front().map(|(_, least)| value - least),
+            None => self.compare.threshold.of(value, limit),
+        }
+    }
+}
+
+impl LabelValue {
     fn take_into_window(&mut self, now: Duration, length: Duration) {
         self.window.retain(|(at, _)| now.saturating_sub(*at) <= length);
         if let Some(value) = self.now {
@@ -205,22 +271,6 @@ impl ComparedValue {
                 self.window.pop_back();
             }
             self.window.push_back((now, value));
-        }
-    }
-
-    fn value_now(&self) -> Option<f64> {
-        self.value(self.now?, self.limit_now)
-    }
-
-    fn value_last(&self, now: Duration, look_back: Duration) -> Option<f64> {
-        let recent = |last: Option<(Duration, f64)>| last.filter(|(at, _)| now.saturating_sub(*at) <= look_back);
-        self.value(recent(self.last)?.1, recent(self.limit_last).map(|(_, value)| value))
-    }
-
-    fn value(&self, value: f64, limit: Option<f64>) -> Option<f64> {
-        match self.compare.increase {
-            Some(_) => self.window.front().map(|(_, least)| value - least),
-            None => self.compare.threshold.of(value, limit),
         }
     }
 }

@@ -3,7 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use alerts::{Engine, Rule, built_in, prometheus};
-use model::{Bytes, Celsius, Device, DeviceId, Host, Megahertz, SCHEMA, Severity, Snapshot, State, Timestamp, Watts};
+use model::figure::deep::DEEP_FIGURES;
+use model::figure::{MetricKind, Value};
+use model::{
+    Bytes, Celsius, ClockDecision, ClockLimiter, Deep, Device, DeviceId, Host, Megahertz, SCHEMA, Severity, Snapshot,
+    State, Timestamp, Watts,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::Write as _;
@@ -37,6 +42,8 @@ fn rules() -> Vec<Rule> {
         rule("not-ok", "state != ok for 20s"),
         rule("slow", "aiclk < 1000 for 20s until aiclk > 1100MHz"),
         rule("straight", "link_degraded != true until asic_temp > 85"),
+        rule("all-cool", "gddr_top_temp < 75 until gddr_top_temp > 90"),
+        rule("one-up", "eth_link_up == false for 20s until eth_link_up"),
         rule("trips", "increase(thermal_trips, 5m) >= 2 for 20s until increase(thermal_trips, 5m) < 1"),
     ]);
     rules
@@ -84,6 +91,12 @@ struct Script {
     state: Vec<Option<f64>>,
     link: Vec<Option<f64>>,
     clock: Vec<Option<f64>>,
+    limiter: Vec<Option<f64>>,
+    /// Of two GDDR channels: temperature at the top and at the bottom, corrected reads and writes, and whether it is trained, its
+    /// training failed, and a read or a write was not corrected.
+    channels: [[Vec<Option<f64>>; 8]; 2],
+    /// Of Ethernet ports 8 to 11: whether the link is up.
+    ports: [Vec<Option<f64>>; 4],
 }
 
 impl Script {
@@ -113,6 +126,36 @@ impl Script {
             link: whole(dice.walk(0, 1)),
             clock: whole(dice.walk(800, 1350)),
             trips: (0..STEPS).map(|_| trip(&mut dice, &mut trips)).collect(),
+            limiter: whole(dice.walk(0, ClockLimiter::ALL.len() as u64 - 1)),
+            channels: [(); 2].map(|()| {
+                [(70, 100), (70, 100), (0, 300), (0, 30), (0, 1), (0, 1), (0, 1), (0, 1)]
+                    .map(|(least, most)| whole(dice.walk(least, most)))
+            }),
+            ports: [(); 4].map(|()| whole(dice.walk(0, 1))),
+        }
+    }
+
+    fn deep(&self, step: usize) -> Deep {
+        let of = |place: usize| self.channels.each_ref().map(|channel| channel[place][step]);
+        let celsius = |place| of(place).map(|value| value.map(Celsius)).to_vec();
+        let errors = |place| of(place).map(|value| value.map(|value| value.min(255.0) as u32)).to_vec();
+        let flag = |place| of(place).map(|value| value.map(|value| value == 1.0)).to_vec();
+        let ports = self.ports.iter().map(|port| port[step].map(|up| up == 1.0));
+        Deep {
+            aiclk_max: Some(Megahertz(1350)),
+            aiclk_ceiling: Some(Megahertz(900)),
+            aiclk_ceiling_by: self.limiter[step].map(|place| ClockLimiter::ALL[place as usize]),
+            aiclk_decided_by: self.limiter[step].map(|_| ClockDecision::Ceiling),
+            gddr_top_temp: celsius(0),
+            gddr_bottom_temp: celsius(1),
+            gddr_corrected_reads: errors(2),
+            gddr_corrected_writes: errors(3),
+            gddr_trained: flag(4),
+            gddr_training_failed: flag(5),
+            gddr_uncorrected_read: flag(6),
+            gddr_uncorrected_write: flag(7),
+            eth_link_up: [None; 8].into_iter().chain(ports).collect(),
+            ..Deep::default()
         }
     }
 
@@ -131,7 +174,37 @@ impl Script {
         device.aiclk = self.clock[step].map(|value| Megahertz(value as u32));
         device.pcie.width = self.link[step].map(|value| if value == 1.0 { 8 } else { 16 });
         device.pcie.max_width = Some(16);
+        device.board = Some("n300".into());
+        device.deep = Some(Box::new(self.deep(step)));
         Some(device)
+    }
+
+    /// The series of the figures of deep reads, with a label per channel, port or word.
+    fn deep_series(&self, id: u32) -> Vec<(String, Vec<Option<f64>>)> {
+        let devices: Vec<Option<Device>> = (0..STEPS as usize).map(|step| self.device(id, step)).collect();
+        let mut all = Vec::new();
+        for figure in DEEP_FIGURES.iter().filter(|figure| figure.rule.is_some()) {
+            let Some(metric) = figure.metric else { continue };
+            for field in figure.fields() {
+                let place = figure.dimension.map(|one| format!(",{}=\"{}\"", one.name(), one.label(field.label)));
+                let mut push = |label: Option<(&str, &str)>, value: &dyn Fn(Value<'_>) -> Option<f64>| {
+                    let label = label.map(|(name, word)| format!(",{name}=\"{word}\"")).unwrap_or_default();
+                    let labels =
+                        format!("device=\"{id}\",board=\"p150a\"{}{label}", place.as_deref().unwrap_or_default());
+                    let name = format!("{}{}{{{labels}}}", metric.name, metric.kind.suffix());
+                    let values = devices.iter().map(|device| value(field.value(device.as_ref()?)?));
+                    all.push((name, values.collect::<Vec<_>>()));
+                };
+                match (metric.kind, metric.label) {
+                    (MetricKind::OneOf, Some((name, _))) => figure.words.iter().for_each(|word| {
+                        push(Some((name, word)), &|value| Some(f64::from(u8::from(value.as_text()? == *word))));
+                    }),
+                    (_, label) => push(label, &|value| Some(value.number()? * figure.unit.base().1)),
+                }
+            }
+        }
+        all.retain(|(_, values)| values.iter().any(Option::is_some));
+        all
     }
 
     /// The same as series: what a scrape of `ttmon serve` brings.
@@ -161,6 +234,7 @@ impl Script {
                 values,
             ));
         }
+        all.extend(self.deep_series(id));
         all
     }
 }
@@ -253,5 +327,6 @@ fn prometheus_fires_at_the_same_moments() {
     std::fs::write(folder.path().join("tests.yml"), text).unwrap();
     let output = Command::new("promtool").args(["test", "rules", "tests.yml"]).current_dir(&folder).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let said: String = said.lines().filter(|line| !line.trim().is_empty()).flat_map(|line| [line, "\n"]).collect();
     assert!(output.status.success(), "{}", said.chars().take(4000).collect::<String>());
 }

@@ -43,6 +43,8 @@ pub struct Deep {
     pub aiclk_decided_by: Option<ClockDecision>,
     #[serde(rename = "aiclk_host_limit_megahertz")]
     pub aiclk_host_limit: Option<Megahertz>,
+    /// Written by [`crate::throttle::explain`].
+    pub aiclk_limited: Option<Arc<str>>,
     pub kernel_throttler: Option<bool>,
     #[serde(rename = "kernel_throttler_megahertz")]
     pub kernel_throttler_clock: Option<Megahertz>,

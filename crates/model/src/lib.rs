@@ -62,6 +62,7 @@ mod rates;
 mod selector;
 mod snapshot;
 pub mod text;
+pub mod throttle;
 mod time;
 pub mod topology;
 mod units;

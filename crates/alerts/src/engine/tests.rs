@@ -239,3 +239,112 @@ fn an_alert_stays_with_its_card_when_numbers_swap() {
     let replaced = see(50, [3, 2]);
     assert_eq!(replaced, "0 firing; ", "another card is there, which is well: of the hot one nothing is known");
 }
+
+/// A device with a deep read.
+fn deep(change: impl Fn(&mut Device, &mut model::Deep)) -> Device {
+    let mut device = Device { board: Some("n300".into()), aiclk: Some(model::Megahertz(900)), ..at(Some(60.0)) };
+    device.asic_temp_max = Some(Celsius(90.0));
+    let mut deep = model::Deep {
+        aiclk_max: Some(model::Megahertz(1350)),
+        aiclk_ceiling: Some(model::Megahertz(900)),
+        aiclk_ceiling_by: Some(model::ClockLimiter::Maximum),
+        aiclk_decided_by: Some(model::ClockDecision::Ceiling),
+        gddr_top_temp: vec![Some(Celsius(70.0)); 8],
+        gddr_bottom_temp: vec![Some(Celsius(70.0)); 8],
+        gddr_trained: vec![Some(true); 8],
+        gddr_training_failed: vec![Some(false); 8],
+        gddr_corrected_reads: vec![Some(3); 8],
+        gddr_corrected_writes: vec![Some(0); 8],
+        gddr_uncorrected_read: vec![Some(false); 8],
+        gddr_uncorrected_write: vec![Some(false); 8],
+        eth_link_up: vec![Some(true); 16],
+        ..model::Deep::default()
+    };
+    change(&mut device, &mut deep);
+    device.deep = Some(Box::new(deep));
+    device
+}
+
+/// What is said while the device is changed for two minutes, and after it is as before.
+fn with_change(change: impl Fn(&mut Device, &mut model::Deep)) -> String {
+    let mut engine = Engine::new(crate::built_in());
+    let mut text = String::new();
+    for step in 0..40u64 {
+        let is_changed = (10..22).contains(&step);
+        let device = deep(|device, deep| {
+            if is_changed {
+                change(device, deep)
+            }
+        });
+        let notices = engine.observe(Duration::from_secs(step * 10), &snapshot(step * 10, vec![device]), &[]);
+        for Notice { alert, .. } in notices {
+            text += &format!("{:>3} {} {}: {}\n", step * 10, alert.severity.name(), alert.name, alert.text);
+        }
+    }
+    text
+}
+
+#[test]
+fn every_built_in_rule_about_deep_reads_fires_names_its_channels_and_clears() {
+    let mut text = String::new();
+    text += &with_change(|_, deep| deep.gddr_uncorrected_read[3] = Some(true));
+    text += &with_change(|_, deep| [1, 6].into_iter().for_each(|n| deep.gddr_uncorrected_write[n] = Some(true)));
+    // Another channel has more errors, but always had.
+    text +=
+        &with_change(|_, deep| (deep.gddr_corrected_reads[5], deep.gddr_corrected_reads[0]) = (Some(14), Some(254)));
+    text += &with_change(|_, deep| deep.gddr_corrected_writes[2] = Some(255));
+    text += &with_change(|_, deep| deep.gddr_trained[7] = Some(false));
+    text += &with_change(|_, deep| deep.gddr_training_failed[7] = Some(true));
+    text += &with_change(|_, deep| deep.gddr_bottom_temp[4] = Some(Celsius(89.0)));
+    text += &with_change(|_, deep| {
+        (deep.gddr_top_temp[0], deep.gddr_top_temp[1]) = (Some(Celsius(96.0)), Some(Celsius(95.0)))
+    });
+    text += &with_change(|_, deep| deep.eth_link_up[9] = Some(false));
+    text += &with_change(|_, deep| deep.eth_link_up[3] = Some(false));
+    text += &with_change(|device, deep| {
+        device.asic_temp = Some(Celsius(90.0));
+        deep.aiclk_ceiling_by = Some(model::ClockLimiter::Temperature);
+    });
+    expect![[r#"
+        100 critical gddr-uncorrected: device 0: memory errors that were not corrected (gddr_uncorrected_read on channel 3)
+        220 critical gddr-uncorrected: device 0: resolved: memory errors that were not corrected (not gddr_uncorrected_read, not gddr_uncorrected_write)
+        100 critical gddr-uncorrected: device 0: memory errors that were not corrected (gddr_uncorrected_write on channels 1, 6)
+        220 critical gddr-uncorrected: device 0: resolved: memory errors that were not corrected (not gddr_uncorrected_read, not gddr_uncorrected_write)
+        100 warning gddr-corrected: device 0: corrected memory errors are rising (gddr_corrected_reads +251 in 1h on channels 0, 5)
+        220 warning gddr-corrected: device 0: resolved: corrected memory errors are rising (gddr_corrected_reads +0 in 1h, gddr_corrected_reads 3, gddr_corrected_writes +0 in 1h, gddr_corrected_writes 0)
+        100 warning gddr-corrected: device 0: corrected memory errors are rising (gddr_corrected_writes +255 in 1h on channel 2, gddr_corrected_writes 255 on channel 2)
+        220 warning gddr-corrected: device 0: resolved: corrected memory errors are rising (gddr_corrected_reads +0 in 1h, gddr_corrected_reads 3, gddr_corrected_writes +0 in 1h, gddr_corrected_writes 0)
+        130 critical gddr-untrained: device 0: a memory channel is not trained (not gddr_trained on channel 7)
+        220 critical gddr-untrained: device 0: resolved: a memory channel is not trained (gddr_trained)
+        100 critical gddr-training-failed: device 0: training of a memory channel failed (gddr_training_failed on channel 7)
+        220 critical gddr-training-failed: device 0: resolved: training of a memory channel failed (not gddr_training_failed)
+        130 warning gddr-hot: device 0: memory is hot, so the firmware throttles (gddr_bottom_temp 89.0 °C on channel 4)
+        220 warning gddr-hot: device 0: resolved: memory is hot, so the firmware throttles (gddr_top_temp 70.0 °C, gddr_bottom_temp 70.0 °C)
+        130 warning gddr-hot: device 0: memory is hot, so the firmware throttles (gddr_top_temp 96.0 °C on channels 0, 1)
+        130 critical gddr-too-hot: device 0: memory is too hot (gddr_top_temp 96.0 °C on channels 0, 1)
+        220 warning gddr-hot: device 0: resolved: memory is hot, so the firmware throttles (gddr_top_temp 70.0 °C, gddr_bottom_temp 70.0 °C)
+        220 critical gddr-too-hot: device 0: resolved: memory is too hot (gddr_top_temp 70.0 °C, gddr_bottom_temp 70.0 °C)
+        160 warning link-down: device 0: an Ethernet link is down, or went down (links_down 1, eth_ports_not_up +1 in 10m)
+        220 warning link-down: device 0: resolved: an Ethernet link is down, or went down (links_down 0, eth_ports_not_up +0 in 10m)
+        160 warning link-down: device 0: an Ethernet link is down, or went down (eth_ports_not_up +1 in 10m)
+        220 warning link-down: device 0: resolved: an Ethernet link is down, or went down (links_down 0, eth_ports_not_up +0 in 10m)
+        130 warning clock-limited: device 0: clock held down by heat or by a power surge (throttled_by temperature); clock 900 of 1350 MHz: limited by temperature (90 of 90 °C)
+        130 warning hot: device 0: near its temperature limit (asic_temp 100.0 %); clock 900 of 1350 MHz: limited by temperature (90 of 90 °C)
+        130 warning throttling: device 0: at its temperature limit, where the firmware throttles (asic_temp 100.0 %); clock 900 of 1350 MHz: limited by temperature (90 of 90 °C)
+        220 warning clock-limited: device 0: resolved: clock held down by heat or by a power surge (throttled_by nothing)
+        220 warning hot: device 0: resolved: near its temperature limit (asic_temp 66.7 %)
+        220 warning throttling: device 0: resolved: at its temperature limit, where the firmware throttles (asic_temp 66.7 %)
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn a_counter_that_a_reset_clears_or_that_is_full_is_not_a_rise() {
+    let mut engine = Engine::new(crate::built_in());
+    let mut names = Vec::new();
+    for (step, errors) in [200, 200, 0, 3, 9, 9].into_iter().enumerate() {
+        let device = deep(|_, deep| deep.gddr_corrected_reads = vec![Some(errors); 8]);
+        let time = step as u64 * 60;
+        names.extend(engine.observe(Duration::from_secs(time), &snapshot(time, vec![device]), &[]));
+    }
+    assert_eq!(listed(&names), "");
+}

@@ -1,7 +1,7 @@
 //! The figures of a device that only a deep read knows, one row each.
 
-use super::{DEEP, Dimension, Figure, Freshness, Judge, Metric, Section, figures};
-use crate::{ClockDecision, ClockLimiter, ClockRaiser, DeepUnavailable, Device, SelfTest};
+use super::{DEEP, Dimension, Figure, Freshness, Judge, Metric, Section, Value, computed, figures};
+use crate::{ClockDecision, ClockLimiter, ClockRaiser, DeepUnavailable, Device, SelfTest, throttle, topology};
 
 /// Access to a field of the deep read, which is there only where one was asked for.
 macro_rules! deep {
@@ -156,11 +156,13 @@ figures! {
     GDDR_TOP_TEMP("gddr_top_temp_celsius", "Temperature top", Celsius, deep!(gddr_top_temp[])) {
         dimension: Some(Dimension::GddrChannel),
         metric: Metric::gauge_by("ttmon_device_gddr_channel_temperature_celsius", ("side", "top")),
+        rule: Some("gddr_top_temp"),
     };
     /// Temperature at the bottom of a GDDR channel (Blackhole).
     GDDR_BOTTOM_TEMP("gddr_bottom_temp_celsius", "Temperature bottom", Celsius, deep!(gddr_bottom_temp[])) {
         dimension: Some(Dimension::GddrChannel),
         metric: Metric::gauge_by("ttmon_device_gddr_channel_temperature_celsius", ("side", "bottom")),
+        rule: Some("gddr_bottom_temp"),
     };
     /// Whether a GDDR channel is trained. Absent where it is not enabled.
     GDDR_TRAINED("gddr_trained", "Trained", YesNo, deep!(gddr_trained[])) {
@@ -228,6 +230,30 @@ figures! {
     };
     /// Whether the link of an Ethernet port was trained again (Wormhole, before firmware 19.9).
     ETH_RETRAINED("eth_retrained", "Trained again", YesNo, deep!(eth_retrained[]));
+
+    with { section: Section::Ethernet, in_json: false, freshness: Freshness::Host };
+
+    /// Links on the board itself that are down: between the chips of an n300 or a p300.
+    LINKS_DOWN("links_down", "Links down", Count,
+        computed(|device, _| topology::board_links_down(device).map(|count| Value::Whole(count.into())))) {
+        metric: Metric::gauge("ttmon_device_ethernet_links_down"), rule: Some("links_down"),
+    };
+    /// Enabled Ethernet ports whose link is not up. One that is not in use is among them.
+    PORTS_NOT_UP("eth_ports_not_up", "Ports not up", Count,
+        computed(|device, _| topology::ports_not_up(device).map(|count| Value::Whole(count.into())))) {
+        metric: Metric::gauge("ttmon_device_ethernet_ports_not_up"), rule: Some("eth_ports_not_up"),
+    };
+
+    with { section: Section::Clock, freshness: Freshness::Host };
+
+    /// Why the AICLK is held down, in a sentence. Absent where no limit does (Blackhole).
+    AICLK_LIMITED("aiclk_limited", "AICLK held down", Text, deep!(aiclk_limited)) { object: Some(DEEP) };
+    /// Which limit holds the AICLK down now (Blackhole).
+    THROTTLED_BY("throttled_by", "Throttled by", Text,
+        computed(|device, _| throttle::by(device).map(Value::text))) {
+        in_json: false, words: &throttle::WORDS, metric: Metric::one_of("ttmon_device_throttled_by", "limit"),
+        rule: Some("throttled_by"),
+    };
 
     with { section: Section::Units, object: Some(DEEP), freshness: Freshness::Host };
 

@@ -75,7 +75,36 @@ fn link_on_board(chips: &[&Device]) -> Option<EthernetLink> {
     let [one, other] = chips else { return None };
     let both = |board| [one, other].iter().all(|chip| board_of(chip) == Some(board));
     let joined = one.id != other.id && (both(Board::N300) || both(Board::P300));
-    joined.then(|| EthernetLink::between(one.id.clone(), other.id.clone(), 2, TopologySource::Board))
+    let link = joined.then(|| EthernetLink::between(one.id.clone(), other.id.clone(), 2, TopologySource::Board))?;
+    let ports = match (board_ports(one), board_ports(other)) {
+        (Some(here), Some(there)) if here != there => Some([[here[0], there[0]], [here[1], there[1]]]),
+        _ => None,
+    };
+    Some(link.with_ports(&one.id, ports.into_iter().flatten()))
+}
+
+/// The ports of a chip that lead to the other chip of its board, in an order in which both chips' ports are joined.
+///
+/// An n300 joins 8 and 9 of L with 0 and 1 of R. A p300 joins 2 and 3 of the right chip with 11 and 10 of the left one: tt-umd's
+/// blackhole_P300_both_mmio.yaml has channels 2, 3 and 9, 8, counted without the unused ports 5 and 8.
+fn board_ports(device: &Device) -> Option<[u32; 2]> {
+    match (board_of(device)?, &device.id) {
+        (Board::N300, DeviceId::Local(_)) => Some([8, 9]),
+        (Board::N300, DeviceId::Remote(_)) => Some([0, 1]),
+        (Board::P300, _) => match device.deep.as_ref()?.asic_location? {
+            0 => Some([2, 3]),
+            1 => Some([11, 10]),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// How many links of a chip to the other chip of its board are down, by what this chip says.
+pub fn board_links_down(device: &Device) -> Option<u32> {
+    let said = board_ports(device)?.map(|port| super::live::says_up(device, port));
+    said.iter().flatten().next()?;
+    Some(said.iter().filter(|up| **up == Some(false)).count() as u32)
 }
 
 /// A machine that is usually cabled in one way.

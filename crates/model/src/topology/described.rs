@@ -2,7 +2,7 @@
 
 use super::descriptor::{self, ChipPosition, Descriptor};
 use super::{EthernetLink, Topology, TopologyError, TopologySource, grid, matching};
-use crate::{Device, DeviceId};
+use crate::{Arch, Device, DeviceId};
 use std::collections::BTreeMap;
 
 /// What a descriptor knows of the devices. Chips and devices that are not the same thing are named in the remarks.
@@ -24,10 +24,14 @@ pub fn from_descriptor(text: &str, devices: &[Device]) -> Result<Topology, Topol
     let mut topology = grid::lay_out(devices, &known);
     for chip in &mut topology.chips {
         let number = matched.iter().find(|(_, id)| **id == chip.id).map(|(number, _)| number);
-        let leave = |number: &u64| descriptor.outside.iter().filter(|from| *from == number).count() as u32;
+        let leave = |number: &u64| descriptor.outside.iter().filter(|(from, _)| from == number).count() as u32;
         chip.outside_links = number.filter(|_| descriptor.knows_outside).map(leave);
+        let outside = descriptor.outside.iter().filter(|(from, _)| Some(from) == number);
+        chip.outside_ports = outside.filter_map(|end| port(&descriptor, devices, &chip.id, *end)).collect();
+        chip.is_described = number.is_some();
     }
-    let links = links(&descriptor, &matched, topology.links, &mut remarks);
+    let on_boards = topology.links;
+    let links = links(&descriptor, &matched, devices, on_boards, &mut remarks);
     Ok(Topology { links, source: TopologySource::Descriptor, remarks, ..topology })
 }
 
@@ -82,23 +86,52 @@ fn places(descriptor: &Descriptor, blocks: &[Vec<u64>], remarks: &mut Vec<String
 fn links(
     descriptor: &Descriptor,
     matched: &BTreeMap<u64, DeviceId>,
+    devices: &[Device],
     on_boards: Vec<EthernetLink>,
     remarks: &mut Vec<String>,
 ) -> Vec<EthernetLink> {
-    let mut counts: BTreeMap<[&DeviceId; 2], u32> = BTreeMap::new();
-    for [(one, _), (other, _)] in &descriptor.connections {
+    let mut joined: BTreeMap<[&DeviceId; 2], (u32, Vec<[u32; 2]>)> = BTreeMap::new();
+    for ends in &descriptor.connections {
+        let [(one, _), (other, _)] = ends;
         if one == other {
             remarks.push(format!("Chip {one} of the descriptor is linked with itself."));
-        } else if let (Some(one), Some(other)) = (matched.get(one), matched.get(other)) {
-            *counts.entry([one.min(other), one.max(other)]).or_default() += 1;
+        } else if let (Some(a), Some(b)) = (matched.get(one), matched.get(other)) {
+            let ports = [port(descriptor, devices, a, ends[0]), port(descriptor, devices, b, ends[1])];
+            let (key, ports) = if a <= b { ([a, b], ports) } else { ([b, a], [ports[1], ports[0]]) };
+            let (count, known) = joined.entry(key).or_default();
+            *count += 1;
+            if let [Some(here), Some(there)] = ports {
+                known.push([here, there]);
+            }
         }
     }
-    let described = counts.into_iter().map(|([one, other], count)| {
-        EthernetLink::between(one.clone(), other.clone(), count, TopologySource::Descriptor)
+    let described = joined.into_iter().map(|([one, other], (count, ports))| {
+        let link = EthernetLink::between(one.clone(), other.clone(), count, TopologySource::Descriptor);
+        link.with_ports(one, ports)
     });
     let is_described = |id: &DeviceId| matched.values().any(|known| known == id);
     let others = on_boards.into_iter().filter(|link| !link.ends.iter().any(is_described));
     let mut links: Vec<EthernetLink> = described.chain(others).collect();
     links.sort_by(|a, b| a.ends.cmp(&b.ends));
     links
+}
+
+/// The port of a chip that a channel of the descriptor is. On Blackhole tt-umd counts channels without the ports that are switched
+/// off: two of 14 always are.
+fn port(descriptor: &Descriptor, devices: &[Device], id: &DeviceId, (chip, channel): (u64, u64)) -> Option<u32> {
+    let device = devices.iter().find(|device| device.id == *id)?;
+    let all = |count: u32| 0..count;
+    match device.arch? {
+        Arch::Wormhole => all(16).find(|port| u64::from(*port) == channel),
+        Arch::Blackhole => {
+            let enabled = |port: u32| device.deep.as_ref()?.eth_enabled.get(port as usize).copied()?;
+            let is_on = |port: u32| match descriptor.chips.get(&chip).and_then(|chip| chip.ethernet_off) {
+                Some(off) => Some(off & (1 << port) == 0),
+                None => enabled(port),
+            };
+            let on: Option<Vec<bool>> = all(14).map(is_on).collect();
+            let mut ports = all(14).zip(on?).filter(|(_, on)| *on).map(|(port, _)| port);
+            ports.nth(usize::try_from(channel).ok()?)
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! tt-umd's cluster descriptor: the chips that a discovery found, how they are linked, and where they are.
 //!
 //! Read are `arch`, `chips` (column, row, rack, shelf), `chip_unique_ids`, `ethernet_connections`,
-//! `ethernet_connections_to_remote_devices`, `chips_with_mmio`, `io_device_type`, `chip_to_bus_id`, `boards` and
-//! `chip_pci_bdfs`. Descriptors of older versions lack some of them. What else there is, is passed over.
+//! `ethernet_connections_to_remote_devices`, `chips_with_mmio`, `io_device_type`, `chip_to_bus_id`, `boards`,
+//! `chip_pci_bdfs` and of `harvesting` the `eth_harvesting_mask`. Descriptors of older versions lack some of them. What else there is, is passed over.
 
 use super::TopologyError;
 use super::yaml::{self, YamlNode, YamlValue};
@@ -14,8 +14,8 @@ pub(super) struct Descriptor {
     pub chips: BTreeMap<u64, DescribedChip>,
     /// Chip and channel at both ends, each link once.
     pub connections: BTreeSet<[(u64, u64); 2]>,
-    /// The chip of each link to one that is not in the descriptor.
-    pub outside: Vec<u64>,
+    /// Chip and channel of each link to a chip that is not in the descriptor.
+    pub outside: Vec<(u64, u64)>,
     /// Whether there is a list of such links at all.
     pub knows_outside: bool,
 }
@@ -33,6 +33,8 @@ pub(super) struct DescribedChip {
     pub bus: Option<u8>,
     pub address: Option<String>,
     pub board: Option<u64>,
+    /// The Ethernet ports that are switched off, one bit each.
+    pub ethernet_off: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +108,14 @@ fn read_chips(members: &DescriptorMembers, found: &mut Descriptor) -> Result<(),
     for (chip, address) in members.by_chip("chip_pci_bdfs")? {
         found.chip(chip)?.address = Some(word(address)?);
     }
+    for (chip, masks) in members.by_chip("harvesting")? {
+        // What else is there is not needed, and may be written in any way.
+        let YamlValue::Map(masks) = &masks.value else { continue };
+        let mask = masks.iter().find(|(key, _)| scalar(key) == Some("eth_harvesting_mask"));
+        if let Some(mask) = mask.and_then(|(_, mask)| number(mask).ok()) {
+            found.chip(chip)?.ethernet_off = Some(mask);
+        }
+    }
     Ok(())
 }
 
@@ -142,7 +152,7 @@ fn read_connections(members: &DescriptorMembers, found: &mut Descriptor) -> Resu
     found.knows_outside = members.get(outside).is_some();
     for entry in members.list(outside)? {
         if let Some(inner) = list(entry)?.first() {
-            found.outside.push(end(inner)?.0);
+            found.outside.push(end(inner)?);
         }
     }
     Ok(())

@@ -30,7 +30,8 @@ pub(super) fn lay_out(devices: &[Device], known: &[Option<(u32, u32)>]) -> Topol
     }
     let placed = devices.iter().zip(places.of).zip(group_of).map(|((device, place), group)| {
         let (column, row) = place.unwrap_or_default();
-        PlacedChip { id: device.id.clone(), group, column, row, outside_links: None }
+        let (outside_links, outside_ports, is_described) = (None, Vec::new(), false);
+        PlacedChip { id: device.id.clone(), group, column, row, outside_links, outside_ports, is_described }
     });
     let chips: Vec<PlacedChip> = placed.collect();
     let columns = chips.iter().map(|chip| chip.column + 1).max().unwrap_or(0);

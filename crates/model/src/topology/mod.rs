@@ -8,10 +8,13 @@ mod boards;
 mod described;
 mod descriptor;
 mod grid;
+mod live;
 mod matching;
 mod yaml;
 
+pub use boards::board_links_down;
 pub use described::from_descriptor;
+pub use live::{LinkEnd, LinkState, LiveLink, LiveLinks, LivePort, live, ports_not_up};
 
 use crate::{Device, DeviceId};
 use serde::{Deserialize, Serialize};
@@ -48,6 +51,12 @@ pub struct PlacedChip {
     pub row: u32,
     /// Links that leave the machine, or at least what the descriptor's writer saw of it. Absent without a descriptor.
     pub outside_links: Option<u32>,
+    /// The ports of these links, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside_ports: Vec<u32>,
+    /// Whether the descriptor lists all links of this chip.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_described: bool,
 }
 
 /// A board, or a tray of a Galaxy.
@@ -66,6 +75,9 @@ pub struct EthernetLink {
     pub count: u32,
     /// How this is known.
     pub source: TopologySource,
+    /// Of each of them, the port at both ends, as far as that is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<[u32; 2]>,
 }
 
 /// Columns and rows of a grid.
@@ -140,7 +152,15 @@ impl EthernetLink {
     /// Puts the ends in order.
     fn between(one: DeviceId, other: DeviceId, count: u32, source: TopologySource) -> EthernetLink {
         let ends = if one <= other { [one, other] } else { [other, one] };
-        EthernetLink { ends, count, source }
+        EthernetLink { ends, count, source, ports: Vec::new() }
+    }
+
+    /// The same with the ports at `one` and at the other end.
+    fn with_ports(mut self, one: &DeviceId, ports: impl IntoIterator<Item = [u32; 2]>) -> EthernetLink {
+        let is_first = self.ends[0] == *one;
+        self.ports = ports.into_iter().map(|[a, b]| if is_first { [a, b] } else { [b, a] }).collect();
+        self.ports.sort_unstable();
+        self
     }
 }
 

@@ -1,6 +1,7 @@
 //! Machines made by hand, drawn as text: the grid, the groups, the links.
 
 mod descriptors;
+mod live;
 mod machines;
 mod properties;
 
@@ -66,7 +67,7 @@ fn draw(topology: &Topology) -> String {
         let chips = topology.chips.iter().filter(|chip| chip.group == index).map(|chip| chip.id.to_string());
         text += &format!("{}: {}\n", group.name, chips.collect::<Vec<_>>().join(" "));
     }
-    for EthernetLink { ends: [one, other], count, source } in &topology.links {
+    for EthernetLink { ends: [one, other], count, source, .. } in &topology.links {
         text += &format!("{one} ={count}= {other} ({source:?})\n");
     }
     text + &topology.remarks.iter().map(|remark| format!("! {remark}\n")).collect::<String>()
