@@ -200,7 +200,7 @@ pub fn of(record: &Record, places: &PciPlaces) -> Option<Meaning> {
     let is_detail = is_bit || has(&PCIE_DETAILS);
     let by_level = match level {
         0..=2 => Bad,
-        ..=WARNING => Warning,
+        3..=WARNING => Warning,
         _ => Note,
     };
     let known = |table: &'static [Known]| table.iter().find(|known| text.contains(known.0));
