@@ -83,7 +83,7 @@ struct WithBook {
 
 impl DetailedSnapshot {
     fn of(snapshot: Snapshot) -> DetailedSnapshot {
-        let Snapshot { schema, taken_at, host, devices, processes, mut faults, alerts: _ } = snapshot;
+        let Snapshot { schema, taken_at, host, devices, processes, mut faults, .. } = snapshot;
         let with_book = |process: Process| {
             // One that ended meanwhile, or belongs to another user, is shown without.
             let book = process.agent.as_ref().and_then(|_| match book_of(process.pid) {

@@ -261,8 +261,7 @@ fn fired(rules: &[Rule], scripts: &[Script]) -> Vec<Vec<(String, String)>> {
     for step in 0..STEPS as usize {
         let devices = scripts.iter().enumerate().filter_map(|(id, script)| script.device(id as u32, step)).collect();
         let taken_at = Timestamp(1_700_000_000_000 + (step as u64 * STEP * 1000) as i64);
-        let (host, processes, faults, alerts) = (Host::default(), vec![], vec![], vec![]);
-        let snapshot = Snapshot { schema: SCHEMA, taken_at, host, devices, processes, faults, alerts };
+        let snapshot = Snapshot { taken_at, devices, ..Snapshot::empty() };
         engine.observe(Duration::from_secs(step as u64 * STEP), &snapshot, &[]);
         let names: BTreeMap<&str, &Rule> = rules.iter().map(|rule| (&rule.name[..], rule)).collect();
         let name = |alert: &model::Alert| names[&alert.name[..]].alertname();

@@ -245,6 +245,7 @@ mod tests {
             processes: vec![],
             faults: vec![],
             alerts: vec![],
+            kernel_log: None,
         }
     }
 

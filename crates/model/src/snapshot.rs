@@ -1,6 +1,6 @@
 //! The narrow waist: everything that was found out about a machine at one moment.
 
-use crate::{Alert, Device, Process, Timestamp};
+use crate::{Alert, Device, KernelMessage, Process, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form. Additions keep the number; a changed meaning raises it.
@@ -24,6 +24,9 @@ pub struct Snapshot {
     /// What the rules of whoever took it say is wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<Alert>,
+    /// What the kernel's log said about devices in the last minute. Absent where it is not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_log: Option<Vec<KernelMessage>>,
 }
 
 impl Snapshot {
@@ -37,6 +40,7 @@ impl Snapshot {
             processes: Vec::new(),
             faults: Vec::new(),
             alerts: Vec::new(),
+            kernel_log: None,
         }
     }
 }

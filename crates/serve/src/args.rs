@@ -24,6 +24,7 @@ Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads
   buffers_per_user = 250000      # that all processes of one user may report
   deaths = 1000                  # exited processes that are remembered
   interval_ms = 1000             # from one sample to the next
+  kernel_log = false             # whether events have what the kernel's log says of devices
 
 These go under [serve], or at the top of the file. Rules and receivers of alerts are in the same file (see `ttmon alerts --help`).
 
@@ -59,6 +60,9 @@ pub struct Args {
     /// Serve other machines without a certificate or a token, which allows unauthenticated access
     #[arg(long)]
     pub insecure: bool,
+    /// Read /dev/kmsg: what the kernel's log says of devices is in events, as with `kernel_log = true`
+    #[arg(long)]
+    pub kernel_log: bool,
     /// Log lines of this severity and graver ones
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = LogLevel::WORDS.map(|(word, _)| word))]
     pub log_level: String,

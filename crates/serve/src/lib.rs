@@ -42,6 +42,7 @@ use service_state::ServiceState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use systemd::Watchdog;
 use watch::args::MachineArgs;
@@ -82,6 +83,8 @@ struct RunningService<'a> {
     service: Service,
     web: Web,
     sampling: Sampling<Snapshot>,
+    /// Whether the kernel's log is read.
+    kernel_log: Arc<AtomicBool>,
     samples: u64,
     missing: MissingEndpoints,
     tried: Instant,
@@ -98,6 +101,8 @@ impl RunningService<'_> {
         let ((listeners, missing), http_listeners) = (endpoints::open(args)?, HttpListeners::open(args)?);
         allow_many_files();
         let mut machine = Machine::open(machine, true)?;
+        let kernel_log = Arc::new(AtomicBool::new(args.kernel_log || limits.kernel_log));
+        machine.set_kernel_log(kernel_log.load(Relaxed));
         let names = args.devices.id.clone();
         let first = selected(machine.sample(), &names)?;
         let state = ServiceState::new(Poller::new()?, Background::start()?, &limits, RuleWatch::new(&rules), first);
@@ -109,14 +114,17 @@ impl RunningService<'_> {
         }
         let web = Web::start(http_listeners, Arc::new(service.state.snapshot()), interval)?;
         // A client that asks gets current figures; otherwise a voltage may be five seconds old.
+        let reads_kernel_log = kernel_log.clone();
         let take = move |machine: &mut Machine, is_wished: bool| {
             machine.set_relaxed(!is_wished);
+            machine.set_kernel_log(reads_kernel_log.load(Relaxed));
             let mut snapshot = machine.sample();
             keep_selected(&mut snapshot, &names);
             snapshot
         };
         let sampling = Sampling::start(machine, interval, take)?;
-        Ok(RunningService { args, service, web, sampling, samples: 0, missing, tried: Instant::now(), end, reload })
+        let tried = Instant::now();
+        Ok(RunningService { args, service, web, sampling, kernel_log, samples: 0, missing, tried, end, reload })
     }
 
     fn serve(&mut self) -> anyhow::Result<()> {
@@ -197,6 +205,7 @@ impl RunningService<'_> {
             Ok((limits, rules)) => {
                 self.web.board.set_interval(limits.interval());
                 self.sampling.set_interval(limits.interval());
+                self.kernel_log.store(self.args.kernel_log || limits.kernel_log, Relaxed);
                 self.service.set_limits(limits);
                 self.service.set_alerts(&rules);
                 log(LogLevel::Info, "reloaded", &[]);

@@ -237,6 +237,7 @@ mod tests {
             processes,
             faults: Vec::new(),
             alerts: Vec::new(),
+            kernel_log: None,
         }
     }
 

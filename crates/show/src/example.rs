@@ -20,6 +20,7 @@ pub fn machine() -> Snapshot {
             "belongs to user 1001: run as that user or as root to see its memory",
         )],
         alerts: vec![],
+        kernel_log: None,
     }
 }
 

@@ -1,6 +1,7 @@
-//! Clock ticks of `/proc`, which count from the boot of the machine, as moments.
+//! Clock ticks of `/proc` and microseconds of the kernel's log, which count from the boot of the machine, as moments.
 
 use model::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Turns clock ticks since boot into a moment.
 pub(crate) struct Clock {
@@ -10,11 +11,6 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub fn now() -> Clock {
-        use rustix::time::{ClockId, clock_gettime};
-        let nanoseconds = |id| {
-            let time = clock_gettime(id);
-            i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
-        };
         Clock {
             ticks_per_second: rustix::param::clock_ticks_per_second(),
             boot_nanoseconds: nanoseconds(ClockId::Realtime) - nanoseconds(ClockId::Boottime),
@@ -34,6 +30,30 @@ impl Clock {
     pub fn seconds(&self, ticks: u64) -> f64 {
         ticks as f64 / self.ticks_per_second as f64
     }
+}
+
+/// Turns microseconds of the clock that stands still while the machine sleeps into a moment.
+pub(crate) struct MonotonicClock {
+    now: i128,
+    start: i128,
+}
+
+impl MonotonicClock {
+    pub fn now() -> MonotonicClock {
+        let now = nanoseconds(ClockId::Realtime);
+        MonotonicClock { now, start: now - nanoseconds(ClockId::Monotonic) }
+    }
+
+    /// Never in the future.
+    pub fn timestamp(&self, microseconds: u64) -> Timestamp {
+        let time = (self.start + i128::from(microseconds) * 1000).clamp(0, self.now.max(0));
+        Timestamp((time / 1_000_000) as i64)
+    }
+}
+
+fn nanoseconds(id: ClockId) -> i128 {
+    let time = clock_gettime(id);
+    i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
 #[cfg(test)]

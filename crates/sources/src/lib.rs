@@ -1,4 +1,4 @@
-//! The only code that reads `/sys`, `/proc` and `/dev/shm`. One file per source; nothing here opens a device.
+//! The only code that reads `/sys`, `/proc`, `/dev/shm` and the kernel's log. One file per source; nothing here opens a device.
 //!
 //! [`Sampler`] is the way in: it asks every source and returns a [`model::Snapshot`] within a deadline, even if a read blocks. In
 //! reading order:
@@ -11,6 +11,7 @@
 //! - `activity`: what a process did on its chips, out of its book,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
 //! - `inspector`: which operations a process has launched, asked on demand,
+//! - `kernel_log`: what the kernel's log says about the devices, where that was asked for,
 //! - `setup`: how the machine is set up, for `ttmon doctor`,
 //! - `dir`, `open_files`: how files are read.
 
@@ -37,6 +38,7 @@ mod identify;
 mod inspector;
 mod inventory;
 mod jobs;
+mod kernel_log;
 mod locks;
 mod maps;
 mod open_files;
@@ -56,6 +58,7 @@ pub use activity::{ProcessActivity, operation_list};
 pub use dir::{Inject, Root};
 pub use identify::{Identity, WaitStatus, command_of, identify, open_book, reaped_status, user_name, wait_status};
 pub use inspector::{InspectorRefusal, launched_operations};
+pub use kernel_log::KernelLog;
 pub use open_files::make_room_for_files;
 pub use pool::a_read_is_stuck;
 pub use process_memory::process_memory;
@@ -71,6 +74,8 @@ pub mod decode {
     pub use crate::container_names::{names_in, podman_name};
     pub use crate::fdinfo::{FdInfo, parse as fdinfo};
     pub use crate::inspector::decode as inspector;
+    pub use crate::kernel_log::meaning::{Meaning, PciPlace, PciPlaces, of as kernel_meaning};
+    pub use crate::kernel_log::record::{Record, parse as kernel_record, split_off as split_kernel_records};
     pub use crate::locks::owner_of;
     pub use crate::maps::{Maps, parse as maps};
     pub use crate::pids::{Holders, parse as pids};

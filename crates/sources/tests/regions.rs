@@ -1,4 +1,4 @@
-//! Regions as the real libtt_metal wrote them in seven situations, and as others might.
+//! Regions as the real libtt_metal wrote them in seven situations, as version 4 is described, and as others might.
 
 #![allow(clippy::unwrap_used)]
 
@@ -120,6 +120,16 @@ fn version_4_counts_when_it_is_ready() {
     // A slot that is being released.
     bytes[856..860].copy_from_slice(&(-1i32).to_le_bytes());
     assert_eq!(region(&bytes).unwrap().slots.len(), expected.slots.len() - 1);
+}
+
+#[test]
+fn version_4_has_processes_before_their_first_allocation_and_none_that_leaves() {
+    check("version_4", expect![[r#"
+        chip 72059269368820857 device 0 totals [3145728, 131072, 4096, 8192, 65536]
+        0: pid 19404 [2097152, 131072, 4096, 8192, 65536]
+        1: pid 19405 [0, 0, 0, 0, 0]
+        3: pid 19407 [1048576, 0, 0, 0, 0]
+    "#]]);
 }
 
 #[test]

@@ -43,6 +43,26 @@ fn driver_2_4_has_no_pids_no_heartbeat_and_no_limits_on_blackhole() {
     );
 }
 
+/// As its public source describes it: parameters of the module and lines in the kernel's log are new, no file of a device is.
+#[test]
+fn driver_2_11_has_the_files_of_2_10() {
+    let machine = p150a();
+    let before = machine.sample();
+    machine.file("sys/module/tenstorrent/version", "2.11.0");
+    machine.file("sys/module/tenstorrent/parameters/fw_logging", "Y");
+    machine.file("sys/module/tenstorrent/parameters/fw_log_level", "2");
+    machine.file("sys/module/tenstorrent/parameters/idle_power_down_grace_ms", "5000");
+    let now = machine.sample();
+    assert_eq!(now.host.driver_version.as_deref(), Some("2.11.0"));
+    let devices = |snapshot: &model::Snapshot| {
+        let mut devices = snapshot.devices.clone();
+        devices.iter_mut().for_each(|device| device.sample_age_seconds = None);
+        devices
+    };
+    assert_eq!(devices(&now), devices(&before));
+    assert_eq!(now.faults, []);
+}
+
 #[test]
 fn without_the_driver_s_list_holders_are_found_by_their_open_files() {
     let machine = p150a();

@@ -15,6 +15,9 @@ pub struct TopArgs {
     #[allow(missing_docs)]
     #[command(flatten)]
     pub devices: DeviceArgs,
+    /// Read /dev/kmsg, and list what the kernel's log says of devices among the events
+    #[arg(long, conflicts_with = "replay")]
+    pub kernel_log: bool,
     /// Seconds from one sample to the next
     #[arg(short = 'd', long, alias = "delay", value_name = "SEC", value_parser = pause)]
     pub interval: Option<f64>,

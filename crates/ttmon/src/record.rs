@@ -36,6 +36,9 @@ pub struct RecordArgs {
     /// Take a sample this often
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::period, conflicts_with = "dump")]
     pub every: Duration,
+    /// Read /dev/kmsg, and record what the kernel's log says of devices
+    #[arg(long, conflicts_with = "dump")]
+    pub kernel_log: bool,
     #[command(flatten)]
     pub devices: DeviceArgs,
     /// Print the samples of a recording as JSON, one object per line
@@ -47,6 +50,7 @@ pub fn run(machine: &MachineArgs, args: &RecordArgs) -> anyhow::Result<Exit> {
     let Some(output) = &args.output else { return dump(args.dump.as_deref().unwrap_or(Path::new("-"))) };
     let interrupt = Interrupt::new()?;
     let mut machine = Machine::open(machine, true)?.through_service(machine);
+    machine.set_kernel_log(args.kernel_log);
     let result = record(&mut machine, args, output, &interrupt);
     machine.leave();
     result

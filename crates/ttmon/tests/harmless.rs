@@ -73,6 +73,7 @@ fn no_run_opens_a_device_or_a_file_for_writing() {
         for call in calls.iter().filter(|call| call.contains("open")) {
             let target = call.split('"').nth(1).unwrap_or_default();
             let node = Path::new(target).parent().is_some_and(|parent| parent.ends_with("dev/tenstorrent"));
+            assert!(!target.contains("kmsg"), "{arguments:?} opens the kernel's log unasked: {call}");
             let below = call.contains("/dev/tenstorrent>, \"");
             assert!(!node && !below, "{arguments:?} opens a device: {call}");
             // Where the driver lists the holders, nobody else is looked at.

@@ -9,7 +9,7 @@ mod support;
 use model::figure::device::{ASIC_TEMP, DRAM_USED, L1_USED};
 use model::{
     Activity, Arch, Bytes, Celsius, Device, DeviceId, Exact, Held, Host, Judgement, KindFigures, PciAddress, Process,
-    SCHEMA, Snapshot, Source, State, Timestamp, Usage, UtilizationSource, UtilizationUnknown, Watts,
+    Snapshot, Source, State, Timestamp, Usage, UtilizationSource, UtilizationUnknown, Watts,
 };
 use serde_json::Value;
 use std::net::TcpListener;
@@ -90,7 +90,7 @@ fn machine() -> Snapshot {
     devices[2].activity = Activity::unknown(UtilizationUnknown::NoAgent);
     let host = Host { name: Some("lab-7".into()), ..Host::default() };
     let taken_at = Timestamp(1_767_323_045_678);
-    Snapshot { schema: SCHEMA, taken_at, host, devices, processes, faults: vec![], alerts: vec![] }
+    Snapshot { taken_at, host, devices, processes, ..Snapshot::empty() }
 }
 
 /// What every view must say of the first chip's utilization, for people: not all of its processes report.

@@ -231,7 +231,11 @@ fn every_overlay_is_rendered_and_changes_what_it_says() {
         let volume =
             |name: &str| pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == name).unwrap();
         let runtime = ["/run/containerd/io.containerd.runtime.v2.task", "/run/containers/storage/overlay-containers"];
-        check_mounts(pod, &runtime);
+        let devices = (overlay == "overlays/deep").then_some("/dev/tenstorrent");
+        check_mounts(pod, &[&runtime[..], devices.as_slice()].concat());
+        // What a privileged pod could do is everything: only those that say so are.
+        let is_privileged = container["securityContext"]["privileged"] == true;
+        assert_eq!(is_privileged, ["overlays/deep", "overlays/kernel-log"].contains(&overlay.as_str()), "{overlay}");
         match overlay.as_str() {
             "base" => assert_eq!(all.len(), 1),
             "overlays/podmonitor" => assert!(of_kind("PodMonitor").is_some()),
@@ -254,6 +258,16 @@ fn every_overlay_is_rendered_and_changes_what_it_says() {
                 let checked = support::ttmon(&["alerts", "check", "--config", file.to_str().unwrap()]);
                 assert_eq!(checked.code, Some(0), "{}{}", checked.out, checked.err);
             }
+            "overlays/kernel-log" => {
+                assert!(container["args"].as_array().unwrap().contains(&"--kernel-log".into()));
+                assert_eq!(container["securityContext"]["privileged"], true);
+            }
+            "overlays/deep" => {
+                assert_eq!(volume("devices")["hostPath"]["path"], "/dev/tenstorrent");
+                assert_eq!(container["securityContext"]["privileged"], true);
+                let name = &of_kind("ConfigMap").unwrap()["metadata"]["name"];
+                assert_eq!(&volume("config")["configMap"]["name"], name);
+            }
             "overlays/containerd" => assert_eq!(volume("runtime")["hostPath"]["path"], runtime[0]),
             "overlays/crio" => assert_eq!(volume("runtime")["hostPath"]["path"], runtime[1]),
             "overlays/nonroot" => {
@@ -271,9 +285,18 @@ fn the_unit_is_kept_from_what_it_does_not_need() {
     if !needs::has("the_unit_is_kept_from_what_it_does_not_need", &["systemd-analyze"]) {
         return;
     }
-    let mut command = Command::new("systemd-analyze");
-    let command = command.args(["security", "--offline=true", "--no-pager", "--threshold=25"]);
-    let output = command.arg(packaging().join("ttmon.service")).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("Overall exposure level"), "{said}");
+    // As docs/systemd.md says it, times ten.
+    let folder = tempfile::tempdir().unwrap();
+    for (drop_ins, most) in
+        [(&[][..], "24"), (&["kernel-log"], "27"), (&["deep"], "26"), (&["kernel-log", "deep"], "29")]
+    {
+        let added: String = drop_ins.iter().map(|name| read(&format!("ttmon.service.d/{name}.conf"))).collect();
+        let unit = folder.path().join("ttmon.service");
+        std::fs::write(&unit, read("ttmon.service").replace("[Install]", &format!("{added}\n[Install]"))).unwrap();
+        let mut command = Command::new("systemd-analyze");
+        let command = command.args(["security", "--offline=true", "--no-pager", "--threshold", most]);
+        let output = command.arg(&unit).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains("Overall exposure level"), "{drop_ins:?}: {said}");
+    }
 }

@@ -1,5 +1,6 @@
-//! What has happened: states that changed, resets, exits, faults, limits that were reached.
+//! What has happened: states that changed, resets, exits, faults, limits that were reached, messages of the kernel.
 
+use crate::kernel_events;
 use crate::limit_events::LimitEvents;
 use alerts::IDLE_HOLDER;
 use model::judgement::is_idle_holder;
@@ -44,6 +45,7 @@ impl Events {
         let (time, is_first) = (now.snapshot.taken_at, before.snapshot.taken_at.0 == 0);
         // What is known of a device is more important, so it comes later, and is the newest.
         self.report_faults(now.snapshot);
+        kernel_events::news(before.snapshot, now.snapshot).for_each(|event| self.push(event));
         let earlier = earlier_devices(&before.snapshot.devices, &now.snapshot.devices);
         let is_gone = |device: &Device| !earlier.iter().flatten().any(|same| same.id == device.id);
         let gone: Vec<&Device> = before.snapshot.devices.iter().filter(|device| is_gone(device)).collect();
@@ -101,7 +103,7 @@ impl Events {
     }
 
     fn add(&mut self, time: Timestamp, weight: Weight, device: Option<DeviceId>, text: String) {
-        self.push(Event { time, weight, device, text });
+        self.push(Event::new(time, weight, device, text));
     }
 
     fn push(&mut self, event: Event) {
@@ -211,12 +213,7 @@ impl Events {
             let held = process.usage().total().unwrap_or_default();
             let (name, devices) = (name_of(process), devices_of(&process.devices));
             let text = format!("{name} idle for {minutes} min, holding {held} on {devices}");
-            self.push(Event {
-                time: snapshot.taken_at,
-                weight: Weight::Note,
-                device: only_device(&process.devices),
-                text,
-            });
+            self.add(snapshot.taken_at, Weight::Note, only_device(&process.devices), text);
         }
     }
 

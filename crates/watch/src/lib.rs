@@ -17,6 +17,7 @@ pub mod exit;
 pub mod exit_status;
 pub mod fleet;
 pub mod handover;
+mod kernel_events;
 mod limit_events;
 pub mod machine;
 pub mod memory;

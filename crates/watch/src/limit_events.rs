@@ -35,7 +35,7 @@ impl LimitEvents {
         let mut current: Vec<(&Device, DeviceKey)> = devices.iter().zip(self.known.meet(devices)).collect();
         current.retain(|(device, _)| is_current(device));
         for (device, key) in &current {
-            let event = |(weight, text)| Event { time, weight, device: Some(device.id.clone()), text };
+            let event = |(weight, text)| Event::new(time, weight, Some(device.id.clone()), text);
             events.extend(DEVICE_FIGURES.iter().filter_map(|figure| self.exceeds(figure, device, *key)).map(event));
             events.extend(self.link(device, *key).map(event));
         }
@@ -119,7 +119,7 @@ fn at_limit_event(figure: &Figure<Device>, due: &[&Device], time: Timestamp) -> 
         }
         several => (None, format!("{} devices at their {title} limit", several.len())),
     };
-    Some(Event { time, weight: Weight::Note, device, text })
+    Some(Event::new(time, Weight::Note, device, text))
 }
 
 /// The title of a figure within a sentence: "temperature critical", and "DRAM full" rather than "DRAM used full".

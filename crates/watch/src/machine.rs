@@ -12,7 +12,7 @@ use anyhow::Context;
 use model::{Device, Fault, Snapshot, State};
 use show::memory::view::{Buffer, View};
 pub use sources::{FigureFilter, a_read_is_stuck};
-use sources::{Options, Root, Sampler};
+use sources::{KernelLog, Options, Root, Sampler};
 use std::time::Duration;
 
 /// From one reading of a heartbeat to the next. It counts up ten times a second.
@@ -35,6 +35,9 @@ pub struct LocalMachine {
     is_served: bool,
     /// Rules for when there is no service, which has its own.
     watch: Option<RuleWatch>,
+    root: Root,
+    /// Read only where that was asked for.
+    kernel_log: Option<KernelLog>,
 }
 
 impl Machine {
@@ -58,8 +61,17 @@ impl Machine {
         sources::make_room_for_files();
         let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates, relaxed: false };
         let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
-        let sampler = Sampler::new(root, options);
-        let local = LocalMachine { sampler, running, simulated, service: None, is_served: false, watch: None };
+        let sampler = Sampler::new(root.clone(), options);
+        let local = LocalMachine {
+            sampler,
+            running,
+            simulated,
+            service: None,
+            is_served: false,
+            watch: None,
+            root,
+            kernel_log: None,
+        };
         Ok(Machine::Local(Box::new(local)))
     }
 
@@ -146,6 +158,15 @@ impl Machine {
         }
     }
 
+    /// Whether the kernel's log is read from now on. Another machine's is read by the service there.
+    pub fn set_kernel_log(&mut self, wanted: bool) {
+        if let Machine::Local(local) = self
+            && wanted != local.kernel_log.is_some()
+        {
+            local.kernel_log = wanted.then(|| KernelLog::new(local.root.clone()));
+        }
+    }
+
     /// There will be one sample, of which only these figures of devices are shown. Others are not read.
     pub fn set_once(&mut self, wanted: FigureFilter) {
         if let Machine::Local(local) = self {
@@ -227,9 +248,15 @@ impl LocalMachine {
     fn sample(&mut self) -> Snapshot {
         let served = self.service.as_mut().and_then(ServiceClient::snapshot);
         self.is_served = served.is_some();
-        if let Some(snapshot) = served {
-            return snapshot;
+        let mut snapshot = served.unwrap_or_else(|| self.own_sample());
+        // The service may read it already.
+        if let Some(log) = self.kernel_log.as_mut().filter(|_| snapshot.kernel_log.is_none()) {
+            log.read(&mut snapshot);
         }
+        snapshot
+    }
+
+    fn own_sample(&mut self) -> Snapshot {
         let mut snapshot = self.sampler.sample();
         snapshot.faults.extend(self.service.as_ref().and_then(ServiceClient::complaint));
         snapshot.host.simulated = self.simulated;

@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use model::text::did_you_mean;
-use model::{Device, Selector, Snapshot, chip_numbers};
+use model::{Device, DeviceId, Selector, Snapshot, chip_numbers};
 
 /// The snapshot with only the devices that were named, and the processes on them.
 pub fn selected(mut snapshot: Snapshot, names: &[String]) -> anyhow::Result<Snapshot> {
@@ -60,4 +60,8 @@ fn keep(snapshot: &mut Snapshot, selectors: &[Selector]) {
     snapshot.processes.retain(|process| !process.devices.is_empty());
     let is_there = |id: &String| snapshot.devices.iter().any(|device| device.id.to_string() == *id);
     snapshot.alerts.retain(|alert| alert.device.as_ref().is_none_or(is_there));
+    let is_there = |id: &DeviceId| snapshot.devices.iter().any(|device| device.id == *id);
+    if let Some(messages) = &mut snapshot.kernel_log {
+        messages.retain(|message| message.device.as_ref().is_none_or(is_there));
+    }
 }

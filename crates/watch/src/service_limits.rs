@@ -1,5 +1,6 @@
 //! The limits of the service: the `[serve]` table of the configuration.
 
+use Setter::{Number, Switch};
 use alerts::{Problem, line_of};
 use model::text::nearest;
 use std::ops::RangeInclusive;
@@ -19,6 +20,8 @@ pub struct ServiceLimits {
     pub deaths: usize,
     /// Milliseconds from one sample to the next.
     pub interval_ms: u64,
+    /// Whether the kernel's log is read.
+    pub kernel_log: bool,
 }
 
 impl Default for ServiceLimits {
@@ -29,6 +32,7 @@ impl Default for ServiceLimits {
             buffers_per_user: 250_000,
             deaths: 1000,
             interval_ms: 1000,
+            kernel_log: false,
         }
     }
 }
@@ -36,17 +40,25 @@ impl Default for ServiceLimits {
 /// A key, the values that it may have, and where they go.
 struct Key {
     name: &'static str,
-    range: RangeInclusive<u64>,
-    set: fn(&mut ServiceLimits, u64),
+    set: Setter,
+}
+
+enum Setter {
+    Number(RangeInclusive<u64>, fn(&mut ServiceLimits, u64)),
+    Switch(fn(&mut ServiceLimits, bool)),
 }
 
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
-static KEYS: [Key; 5] = [
-    Key { name: "connections", range: ANY, set: |limits, number| limits.connections = number as usize },
-    Key { name: "buffers_per_process", range: ANY, set: |limits, number| limits.buffers_per_process = number as usize },
-    Key { name: "buffers_per_user", range: ANY, set: |limits, number| limits.buffers_per_user = number as usize },
-    Key { name: "deaths", range: ANY, set: |limits, number| limits.deaths = number as usize },
-    Key { name: "interval_ms", range: 10..=3_600_000, set: |limits, number| limits.interval_ms = number },
+static KEYS: [Key; 6] = [
+    Key { name: "connections", set: Number(ANY, |limits, number| limits.connections = number as usize) },
+    Key {
+        name: "buffers_per_process",
+        set: Number(ANY, |limits, number| limits.buffers_per_process = number as usize),
+    },
+    Key { name: "buffers_per_user", set: Number(ANY, |limits, number| limits.buffers_per_user = number as usize) },
+    Key { name: "deaths", set: Number(ANY, |limits, number| limits.deaths = number as usize) },
+    Key { name: "interval_ms", set: Number(10..=3_600_000, |limits, number| limits.interval_ms = number) },
+    Key { name: "kernel_log", set: Switch(|limits, is_on| limits.kernel_log = is_on) },
 ];
 
 pub const TABLE: &str = "serve";
@@ -103,15 +115,21 @@ fn read_table(text: &str, table: &dyn TableLike, limits: &mut ServiceLimits, pro
 
 fn read_key(text: &str, table: &dyn TableLike, key: &Key, limits: &mut ServiceLimits, problems: &mut Vec<Problem>) {
     let Some(item) = table.get(key.name) else { return };
-    let number = item.as_integer().and_then(|number| u64::try_from(number).ok());
-    match number.filter(|number| key.range.contains(number)) {
-        Some(number) => (key.set)(limits, number),
-        None => {
-            let (least, most) = key.range.clone().into_inner();
-            let what = format!("{}: expected a number from {least} to {most}", key.name);
-            problems.push(Problem { line: line_of(text, item.span()), what });
+    let expected = match &key.set {
+        Number(range, set) => {
+            let number = item.as_integer().and_then(|number| u64::try_from(number).ok());
+            match number.filter(|number| range.contains(number)) {
+                Some(number) => return set(limits, number),
+                None => format!("a number from {} to {}", range.start(), range.end()),
+            }
         }
-    }
+        Switch(set) => match item.as_bool() {
+            Some(is_on) => return set(limits, is_on),
+            None => "true or false".into(),
+        },
+    };
+    let what = format!("{}: expected {expected}", key.name);
+    problems.push(Problem { line: line_of(text, item.span()), what });
 }
 
 #[cfg(test)]
@@ -146,6 +164,8 @@ mod tests {
         );
         assert!(problems("deaths = many")[0].starts_with("1: "));
         assert_eq!(problems("[serve]\ninterval_ms = 0"), ["2: interval_ms: expected a number from 10 to 3600000"]);
+        assert_eq!(problems("[serve]\nkernel_log = 1"), ["2: kernel_log: expected true or false"]);
+        assert!(Config::parse("[serve]\nkernel_log = true").service.kernel_log);
         assert_eq!(problems("serve = 3"), ["1: serve must be a table, [serve]"]);
         assert_eq!(
             problems("[tob]"),

@@ -49,7 +49,7 @@ mod tests {
 
     fn event(text: &str) -> Event {
         let device = Some(DeviceId::Local(0));
-        Event { time: Timestamp(1000), weight: Weight::Note, device, text: text.into() }
+        Event::new(Timestamp(1000), Weight::Note, device, text.into())
     }
 
     #[test]

@@ -22,6 +22,8 @@ impl Package {
             ("bin/ttmon".to_owned(), fs::read(&built.program)?),
             ("lib/systemd/system/ttmon.service".into(), read("packaging/ttmon.service")?),
             ("lib/systemd/system/ttmon.socket".into(), read("packaging/ttmon.socket")?),
+            ("share/ttmon/systemd/deep.conf".into(), read("packaging/ttmon.service.d/deep.conf")?),
+            ("share/ttmon/systemd/kernel-log.conf".into(), read("packaging/ttmon.service.d/kernel-log.conf")?),
             ("share/doc/ttmon/README.md".into(), read("README.md")?),
             ("share/doc/ttmon/copyright".into(), read("LICENSE")?),
             ("share/doc/ttmon/examples/config.toml".into(), example(&built.program)?.into_bytes()),

@@ -1,6 +1,6 @@
 use super::*;
 use expect_test::{Expect, expect};
-use model::{Bytes, Celsius, Device, DeviceId, Held, Host, Process, SCHEMA, Severity, State, Usage, Watts};
+use model::{Bytes, Celsius, Device, DeviceId, Held, Host, Process, Severity, State, Usage, Watts};
 
 fn rule(when: &str) -> Rule {
     let (name, condition) = ("hot".into(), when.parse().unwrap());
@@ -9,7 +9,7 @@ fn rule(when: &str) -> Rule {
 
 fn snapshot(seconds: u64, devices: Vec<Device>) -> Snapshot {
     let (host, taken_at) = (Host::default(), Timestamp(seconds as i64 * 1000));
-    Snapshot { schema: SCHEMA, taken_at, host, devices, processes: vec![], faults: vec![], alerts: vec![] }
+    Snapshot { taken_at, host, devices, ..Snapshot::empty() }
 }
 
 fn at(celsius: Option<f64>) -> Device {

@@ -2,7 +2,7 @@ use super::fields::FilterField;
 use super::*;
 use crate::figure::process::{HELD_FIGURES, PROCESS_FIGURES};
 use crate::{Activity, UtilizationSource};
-use crate::{Bytes, Device, DeviceId, Held, Host, ProcessOwner, Runtime, SCHEMA, Source, Timestamp, Usage};
+use crate::{Bytes, Device, DeviceId, Held, Host, ProcessOwner, Runtime, Source, Timestamp, Usage};
 use proptest::prelude::*;
 
 /// 81 (in a container, on 2 and 2R), 4711 (on 0) and 5120 (on 0; nothing is known of it).
@@ -65,7 +65,7 @@ fn machine() -> Snapshot {
         ..Process::new(81)
     };
     let (host, processes) = (Host::default(), vec![contained, known, unknown]);
-    Snapshot { schema: SCHEMA, taken_at, host, devices, processes, faults: vec![], alerts: vec![] }
+    Snapshot { taken_at, host, devices, processes, ..Snapshot::empty() }
 }
 
 fn found(filter: &str) -> Vec<u32> {

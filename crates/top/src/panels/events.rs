@@ -22,7 +22,10 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     for (event, y) in state.events.latest(state.now()).skip(state.events_back).zip(inner.top()..inner.bottom()) {
         let time = state.local(event.time).strftime("%b %e %H:%M:%S").to_string();
         let x = put(buf, inner.x + 1, y, inner.right(), &time, state.theme.style(Tone::Faint));
-        put(buf, x + 1, y, inner.right(), &clean(&event.text), state.theme.style(tone(event.weight)));
+        let x = put(buf, x + 1, y, inner.right(), &clean(&event.text), state.theme.style(tone(event.weight)));
+        if let Some(kernel) = event.kernel.as_ref().filter(|kernel| !kernel.text.is_empty()) {
+            put(buf, x + 2, y, inner.right(), &clean(&kernel.text), state.theme.style(Tone::Faint));
+        }
     }
 }
 
@@ -89,6 +92,31 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("┌ ") && lines[0].contains("events, the newest first"), "{text}");
         assert!(lines[1].contains("device 0: ok → hung"), "{text}");
+    }
+
+    #[test]
+    fn the_words_of_the_kernel_are_behind_what_they_mean() {
+        let mut state = state();
+        let mut snapshot = state.snapshot().clone();
+        snapshot.taken_at.0 += 1000;
+        snapshot.kernel_log = Some(vec![model::KernelMessage {
+            time: snapshot.taken_at,
+            seq: 423,
+            kind: model::KernelMessageKind::Timeout,
+            weight: Weight::Bad,
+            device: Some(model::DeviceId::Local(1)),
+            pci_address: snapshot.devices[1].pci_address.clone(),
+            meaning: "the firmware did not answer the driver in time".into(),
+            text: "tenstorrent 0000:02:00.0: Timeout waiting for ARC response".into(),
+            count: 3,
+            seconds: None,
+        }]);
+        state.take(Moment::of(snapshot));
+        let text = drawn(&state, 160, 6);
+        let line = text.lines().nth(1).unwrap();
+        let expected =
+            "device 1: the firmware did not answer the driver in time (3 times)  tenstorrent 0000:02:00.0: Timeout";
+        assert!(line.contains(expected), "{text}");
     }
 
     #[test]

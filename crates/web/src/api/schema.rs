@@ -196,6 +196,26 @@ mod tests {
             value: Some(97.0),
             text: "Device 0 is at 97 % of its temperature limit.".into(),
         });
+        let message = model::KernelMessage {
+            time: Timestamp(0),
+            seq: 423,
+            kind: model::KernelMessageKind::Timeout,
+            weight: model::Weight::Bad,
+            device: Some(model::DeviceId::Local(0)),
+            pci_address: None,
+            meaning: "the firmware did not answer the driver in time".into(),
+            text: "tenstorrent 0000:01:00.0: Timeout waiting for ARC response".into(),
+            count: 1203,
+            seconds: Some(10.0),
+        };
+        let held_by = vec![model::HolderAtEvent { pid: 7, name: None, bytes: Some(model::Bytes(1)) }];
+        let kernel = model::KernelEvent { kind: message.kind, text: message.text.clone(), count: 1203, held_by };
+        let event = model::Event::new(Timestamp(0), model::Weight::Bad, None, "x".into());
+        let event = model::Event { kernel: Some(Box::new(kernel)), ..event };
+        let mut event = serde_json::to_value(event).unwrap();
+        event["seq"] = json!(1);
+        check(&event, &all["Events"]["properties"]["events"]["items"], &all, "event");
+        snapshot.kernel_log = Some(vec![message]);
         check(&serde_json::to_value(&snapshot).unwrap(), &all["Snapshot"], &all, "snapshot");
     }
 

@@ -18,6 +18,7 @@ fn machine(seconds: i64, devices: u32, watts: Option<f64>) -> Snapshot {
         processes: Vec::new(),
         faults: Vec::new(),
         alerts: Vec::new(),
+        kernel_log: None,
     }
 }
 

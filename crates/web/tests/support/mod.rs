@@ -58,11 +58,12 @@ pub fn machine(seconds: i64, names: &[&str]) -> Arc<Snapshot> {
         processes: (100..).zip(names).map(process).collect(),
         faults: Vec::new(),
         alerts: Vec::new(),
+        kernel_log: None,
     })
 }
 
 pub fn event(text: &str) -> model::Event {
-    model::Event { time: Timestamp(1000), weight: model::Weight::Note, device: None, text: text.into() }
+    model::Event::new(Timestamp(1000), model::Weight::Note, None, text.into())
 }
 
 /// Answers as a service would.

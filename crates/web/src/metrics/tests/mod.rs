@@ -8,7 +8,7 @@ use super::*;
 use expect_test::{expect, expect_file};
 use model::figure::{Dimension, Metric, Unit};
 use model::{
-    Activity, Bytes, DeviceId, Held, Host, Process, SCHEMA, Source, State, Timestamp, Usage, UtilizationSource,
+    Activity, Bytes, DeviceId, Held, Host, Process, Source, State, Timestamp, Usage, UtilizationSource,
     UtilizationUnknown,
 };
 use parser::{MetricLine, lines};
@@ -20,7 +20,7 @@ fn machine() -> Snapshot {
 
 fn bare(devices: Vec<Device>, processes: Vec<Process>) -> Snapshot {
     let (taken_at, host) = (Timestamp(1_767_323_045_678), Host::default());
-    Snapshot { schema: SCHEMA, taken_at, host, devices, processes, faults: Vec::new(), alerts: Vec::new() }
+    Snapshot { taken_at, host, devices, processes, ..Snapshot::empty() }
 }
 
 fn process(pid: u32, devices: &[(u32, u64)]) -> Process {

@@ -14,7 +14,7 @@ const WORDS = { bad: "critical" };
 /// One line about an event. They never change.
 export function eventRow(event) {
   const sign = pill(WEIGHTS[event.weight] ?? WEIGHTS.note, WORDS[event.weight] ?? event.weight);
-  return { node: h("li", null, h("time", { datetime: event.time }, f.clock(Date.parse(event.time))), sign, h("span", null, event.text), event.device !== null && deviceLink(event.device, `device ${event.device}`)) };
+  return { node: h("li", null, h("time", { datetime: event.time }, f.clock(Date.parse(event.time))), sign, h("span", null, event.text), event.kernel?.text ? h("code.dim", { title: "the kernel's own words" }, event.kernel.text) : null, event.device !== null && deviceLink(event.device, `device ${event.device}`)) };
 }
 
 /// One line about an alert.
