@@ -6,8 +6,8 @@ use alerts::{Engine, Rule, built_in, prometheus};
 use model::figure::deep::DEEP_FIGURES;
 use model::figure::{MetricKind, Value};
 use model::{
-    Bytes, Celsius, ClockDecision, ClockLimiter, Deep, Device, DeviceId, Host, Megahertz, SCHEMA, Severity, Snapshot,
-    State, Timestamp, Watts,
+    Bytes, Celsius, ClockDecision, ClockLimiter, Deep, Device, DeviceId, Megahertz, Severity, Snapshot, State,
+    Timestamp, Watts,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
