@@ -11,7 +11,7 @@
 use crate::problem::Problem;
 use crate::walk::{CSM, Memory};
 use model::{Arch, DeepUnavailable};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::{CStr, c_void};
@@ -46,7 +46,7 @@ const STRICT: u8 = 1;
 /// Opens a node as a user that asks for no power.
 pub fn open(path: &CStr) -> Result<OwnedFd, Problem> {
     let flags = OFlags::RDONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map_err(Problem::open)
+    rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(Problem::open)
 }
 
 /// A device whose table can be read. When it is dropped, it is unmapped, its window is freed, and the node is closed, in this order.

@@ -12,7 +12,7 @@ use crate::protocol::{Ask, Effort, LONGEST, LONGEST_PATH, encode_answer};
 use crate::table::MAX_ENTRIES;
 use crate::walk::{Known, Walked, walk};
 use model::{Arch, DeepUnavailable, TelemetryTag};
-use rustix::fs::{FileType, Mode, OFlags, fstat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat};
 use rustix::io::{Errno, pread, read, write};
 use rustix::stdio::stdin;
 use std::ffi::{CStr, OsStr};
@@ -164,7 +164,7 @@ struct Holders(OwnedFd);
 impl Holders {
     fn open(path: &CStr) -> Result<Holders, Problem> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = rustix::fs::open(path, flags, Mode::empty());
+        let file = rustix::fs::openat(CWD, path, flags, Mode::empty());
         file.map(Holders).map_err(|error| Problem::call("open the list of its holders", error))
     }
 

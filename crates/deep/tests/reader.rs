@@ -6,10 +6,10 @@ use deep::protocol::{Ask, LONGEST};
 use deep::walk::{MOST_READS, registers};
 use deep::{Reader, Reading, Refused, Request};
 use model::{Arch, DeepUnavailable};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -276,17 +276,17 @@ fn a_thousand_reads_leave_no_file_open() {
 fn a_reader_ends_with_its_monitor_and_at_garbage() {
     let bench = Bench::with(&image(Arch::Blackhole, &[(32, 5)]));
     let start = || {
-        let (ours, its) = UnixDatagram::pair().unwrap();
+        let (ours, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let mut command = Command::new(PROGRAM);
-        command.arg("deep-reader").arg(bench.folder.path()).stdin(Stdio::from(std::os::fd::OwnedFd::from(its)));
+        command.arg("deep-reader").arg(bench.folder.path()).stdin(its);
         (ours, command.spawn().unwrap())
     };
     let mut packet = [0; LONGEST];
     let (ours, mut child) = start();
     let length = Ask::Read { number: 0, arch: Arch::Blackhole, pids: None }.encode(&mut packet);
-    ours.send(&packet[..length]).unwrap();
-    assert!(ours.recv(&mut packet).unwrap() > 0);
-    ours.send(&[1, 2, 3]).unwrap();
+    send(&ours, &packet[..length], SendFlags::NOSIGNAL).unwrap();
+    assert!(recv(&ours, &mut packet, RecvFlags::empty()).unwrap().1 > 0);
+    send(&ours, &[1, 2, 3], SendFlags::NOSIGNAL).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(4));
     drop(bench);
 
@@ -296,6 +296,27 @@ fn a_reader_ends_with_its_monitor_and_at_garbage() {
     let folder = bench.folder.path().to_owned();
     drop(bench);
     until("it ends", || readers_of(PROGRAM, &folder).is_empty());
+}
+
+#[test]
+fn a_reader_does_not_survive_its_monitor() {
+    // A monitor that reads a device which is not there, again and again.
+    let mut monitor = Command::new(PROGRAM);
+    monitor.args(["deep-reader", "--print", "4000000000", "blackhole", "1000", "1000", "idle"]).stdout(Stdio::null());
+    let mut monitor = monitor.spawn().unwrap();
+    let of_monitor = || {
+        let all = readers_of(PROGRAM, Path::new("/dev/tenstorrent")).into_iter();
+        let parent = format!("PPid:\t{}\n", monitor.id());
+        all.filter(|pid| fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|text| text.contains(&parent)))
+            .collect()
+    };
+    until("it has a reader", || Vec::len(&of_monitor()) == 1);
+    let reader: Vec<i32> = of_monitor();
+    // Also if it does not get to look at its socket.
+    signal(reader[0], "STOP");
+    monitor.kill().unwrap();
+    monitor.wait().unwrap();
+    until("it ends", || !readers_of(PROGRAM, Path::new("/dev/tenstorrent")).contains(&reader[0]));
 }
 
 #[test]
