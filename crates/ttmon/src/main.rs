@@ -37,6 +37,8 @@ use std::io::{IsTerminal, Write};
 /// The program, from its first line to its exit code.
 fn program() -> u8 {
     ::sim::run_workload_if_asked();
+    // Before there is a child: a reader is one process.
+    deep::run_reader_if_asked();
     // First of all: what the parent has touched is copied for the child.
     let child = Child::fork();
     let code = command(std::env::args_os().collect());

@@ -44,7 +44,7 @@ fn a_crate_uses_only_the_crates_above_it() {
         ("watch", &["alerts", "ledger", "model", "show", "sim", "sources"]),
         ("top", &["alerts", "ledger", "model", "show", "sources", "watch"]),
         ("serve", &["alerts", "ledger", "model", "show", "sources", "watch", "web"]),
-        ("ttmon", &["alerts", "ledger", "model", "serve", "show", "sim", "top", "watch", "web"]),
+        ("ttmon", &["alerts", "deep", "ledger", "model", "serve", "show", "sim", "top", "watch", "web"]),
         ("harness", &["ledger"]),
         ("xtask", &["ledger", "sim"]),
     ];
@@ -68,7 +68,7 @@ fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn unsafe_is_where_memory_is_mapped_processes_are_forked_or_sockets_inherited_and_in_the_agent() {
+fn unsafe_is_where_memory_is_mapped_processes_are_forked_or_limited_or_sockets_inherited_and_in_the_agent() {
     let mut files = Vec::new();
     source_files(&top().join("crates"), &mut files);
     let with_unsafe = files.iter().filter(|file| {
@@ -82,7 +82,14 @@ fn unsafe_is_where_memory_is_mapped_processes_are_forked_or_sockets_inherited_an
     crates.sort();
     assert_eq!(
         crates,
-        ["ledger/src/mapping.rs", "serve/src/systemd.rs", "ttmon/src/left_behind.rs", "ttmon/src/start.rs"]
+        [
+            "deep/src/node.rs",
+            "deep/src/privileges.rs",
+            "ledger/src/mapping.rs",
+            "serve/src/systemd.rs",
+            "ttmon/src/left_behind.rs",
+            "ttmon/src/start.rs"
+        ]
     );
 }
 
