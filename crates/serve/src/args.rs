@@ -24,6 +24,7 @@ Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads
   buffers_per_user = 250000      # that all processes of one user may report
   deaths = 1000                  # exited processes that are remembered
   interval_ms = 1000             # from one sample to the next
+  deep = false                   # true: read the firmware's telemetry of devices in use, for all clients; \"idle\": of all
 
 These go under [serve], or at the top of the file. Rules and receivers of alerts are in the same file (see `ttmon alerts --help`).
 

@@ -97,7 +97,7 @@ impl RunningService<'_> {
         reload.set_nonblocking(true)?;
         let ((listeners, missing), http_listeners) = (endpoints::open(args)?, HttpListeners::open(args)?);
         allow_many_files();
-        let mut machine = Machine::open(machine, true)?;
+        let mut machine = Machine::open(machine, true)?.with_deep(limits.deep)?;
         let names = args.devices.id.clone();
         let first = selected(machine.sample(), &names)?;
         let state = ServiceState::new(Poller::new()?, Background::start()?, &limits, RuleWatch::new(&rules), first);

@@ -11,6 +11,7 @@
 //! - `activity`: what a process did on its chips, out of its book,
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
 //! - `inspector`: which operations a process has launched, asked on demand,
+//! - `deep`: what the firmware's telemetry says, which another process reads when that is asked for,
 //! - `setup`: how the machine is set up, for `ttmon doctor`,
 //! - `dir`, `open_files`: how files are read.
 
@@ -28,6 +29,7 @@ mod chips;
 mod clock;
 mod collected;
 mod container_names;
+mod deep;
 mod device_fds;
 mod device_memory;
 mod devices;
@@ -53,6 +55,7 @@ mod users;
 
 pub use about::{About, about, started_at};
 pub use activity::{ProcessActivity, operation_list};
+pub use deep::{DeepOptions, DeepReads};
 pub use dir::{Inject, Root};
 pub use identify::{Identity, WaitStatus, command_of, identify, open_book, reaped_status, user_name, wait_status};
 pub use inspector::{InspectorRefusal, launched_operations};

@@ -9,6 +9,7 @@ use crate::dir::{Dir, Root, Trouble, decimal, reason};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Who holds one device.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -17,6 +18,14 @@ pub struct Holders {
     pub pids: BTreeSet<u32>,
     /// Openers that cannot be named from this PID namespace.
     pub foreign: u32,
+}
+
+/// The process that reads the firmware's telemetry for this one. It opens devices for a moment and is none of their users.
+static READER: AtomicU32 = AtomicU32::new(0);
+
+/// Says which process that is.
+pub(crate) fn set_reader(pid: Option<u32>) {
+    READER.store(pid.unwrap_or(0), Relaxed);
 }
 
 /// Decodes the driver's list. Lines that are no pid are counted in the second value.
@@ -70,7 +79,8 @@ impl HolderList {
 fn listed(folder: &Dir, file: &str, trouble: &mut Trouble) -> Option<Holders> {
     let mut bytes = Vec::new();
     folder.read_records(file, &mut bytes).map_err(|error| complain(folder, file, error, trouble)).ok()?;
-    let (holders, strange) = parse(&bytes);
+    let (mut holders, strange) = parse(&bytes);
+    holders.pids.remove(&READER.load(Relaxed));
     if strange > 0 {
         trouble.add(&folder.path_of(file), format_args!("{strange} lines are no process number"));
     }

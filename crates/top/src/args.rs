@@ -1,7 +1,7 @@
 //! The command line of `ttmon top`.
 
 use std::path::PathBuf;
-use watch::args::DeviceArgs;
+use watch::args::{DeepArgs, DeviceArgs};
 
 /// The arguments of `ttmon top`.
 #[derive(Debug, Clone, clap::Args)]
@@ -15,6 +15,9 @@ pub struct TopArgs {
     #[allow(missing_docs)]
     #[command(flatten)]
     pub devices: DeviceArgs,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub deep: DeepArgs,
     /// Seconds from one sample to the next
     #[arg(short = 'd', long, alias = "delay", value_name = "SEC", value_parser = pause)]
     pub interval: Option<f64>,

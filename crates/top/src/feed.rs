@@ -42,7 +42,7 @@ impl SampleFeed {
         }
         // A recording has everything in it, as fresh as can be.
         let opened = if args.record.is_some() { Machine::open(machine, true) } else { Machine::open_relaxed(machine) };
-        let machine = opened?.through_service(machine).watched(&alerts_of_user(args.config.as_deref()));
+        let machine = opened?.through_service(machine).with_deep(args.deep.deep)?.watched(&alerts_of_user(args.config.as_deref()));
         let mut recorder = RecordingWriter::Planned(args.record.clone());
         let (names, mut is_first) = (args.devices.id.clone(), true);
         let wishes = Arc::new(DetailWishes::default());

@@ -92,7 +92,7 @@ pub fn run(args: &MachineArgs, doctor: &DoctorArgs) -> anyhow::Result<Exit> {
     let _interrupt = args.sim.is_some().then(Interrupt::new).transpose()?;
     let config = ConfigFound::of(&place(None, false)?);
     let rules = Config::load(&config.path).alerts;
-    let mut machine = Machine::open(args, false)?.watched(&rules);
+    let mut machine = Machine::open(args, false)?.with_deep(doctor.deep.deep)?.watched(&rules);
     let snapshot = machine.verified_sample();
     let (service, served, seconds_off) = ask_service(args);
     let findings = Findings {
