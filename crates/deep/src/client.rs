@@ -14,6 +14,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const MOST_STUCK: usize = 4;
 /// How long after its last word the exit status of a reader is waited for.
 const EXIT_STATUS: Duration = Duration::from_millis(200);
+
+/// The reader that was started last. It opens devices for a moment, and is none of their users.
+static READER_PID: AtomicU32 = AtomicU32::new(0);
+
+/// The pid of the reader of this process; 0 where there is none.
+pub fn reader_pid() -> u32 {
+    READER_PID.load(Relaxed)
+}
 
 /// What to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -259,6 +268,7 @@ fn run(mut command: Command, started: &Sender<io::Result<OwnedFd>>, ended: &Send
         Ok(child) => child,
         Err(error) => return drop(started.send(Err(error))),
     };
+    READER_PID.store(child.id(), Relaxed);
     let pidfd = open_pidfd(&child);
     if pidfd.is_err() {
         let _ = child.kill();

@@ -30,3 +30,4 @@ pub use client::{Reader, Reading, Refused, Request};
 pub use decode::decode;
 pub use reader::run_reader_if_asked;
 pub use table::RawTable;
+pub use walk::is_static;

@@ -255,7 +255,7 @@ fn entry(word: u32, head: Head, earlier: &[Entry]) -> Result<Entry, Problem> {
 
 /// Whether a value stays as it is while the firmware runs: serial numbers, versions, limits, harvesting. The numbers from 78 on mean
 /// different things on the two generations and are not among them.
-fn is_static(tag: u16) -> bool {
+pub fn is_static(tag: u16) -> bool {
     matches!(tag, 1..=4 | 9 | 10 | 23..=30 | 33..=38 | 40 | 52 | 53 | 55..=59 | 61..=63 | 72)
 }
 

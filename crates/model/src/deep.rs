@@ -99,6 +99,20 @@ pub struct Deep {
     pub tags: Vec<TelemetryTag>,
 }
 
+/// What the deep reads of a machine have done so far. Its rows are in [`crate::figure::machine`].
+#[expect(missing_docs, reason = "the row of each figure has its sentence")]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DeepCounts {
+    #[serde(rename = "opens_total")]
+    pub opens: u64,
+    #[serde(rename = "registers_total")]
+    pub registers: u64,
+    #[serde(rename = "seconds_total")]
+    pub seconds: f64,
+    #[serde(rename = "refused_total")]
+    pub refused: u64,
+}
+
 /// One entry of the firmware's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TelemetryTag {

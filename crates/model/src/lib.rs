@@ -72,7 +72,7 @@ pub use activity::{Activity, UtilizationSource, UtilizationUnknown};
 pub use alert::{Alert, AlertState, Severity};
 pub use board::{Board, Capacity, Version};
 pub use comparison::Comparison;
-pub use deep::{ClockDecision, ClockLimiter, ClockRaiser, Deep, DeepUnavailable, SelfTest, TelemetryTag};
+pub use deep::{ClockDecision, ClockLimiter, ClockRaiser, Deep, DeepCounts, DeepUnavailable, SelfTest, TelemetryTag};
 pub use device::{Arch, Device, DriverUsed, Firmware, Link, Memory, State};
 pub use engines::{EngineCounters, engine_percent};
 pub use event::{Event, HolderAtEvent, KernelEvent, KernelMessageKind, Weight};

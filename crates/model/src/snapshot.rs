@@ -1,6 +1,6 @@
 //! The narrow waist: everything that was found out about a machine at one moment.
 
-use crate::{Alert, Device, KernelMessage, Process, Timestamp};
+use crate::{Alert, DeepCounts, Device, KernelMessage, Process, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form. Additions keep the number; a changed meaning raises it.
@@ -46,7 +46,7 @@ impl Snapshot {
 }
 
 /// The machine itself.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// Host name.
     pub name: Option<String>,
@@ -57,6 +57,9 @@ pub struct Host {
     /// Whether the devices are made up by `--sim`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
+    /// What deep reads have done. Only where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deep: Option<DeepCounts>,
 }
 
 /// Something that was tried and went wrong.

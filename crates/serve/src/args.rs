@@ -25,6 +25,7 @@ Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads
   deaths = 1000                  # exited processes that are remembered
   interval_ms = 1000             # from one sample to the next
   kernel_log = false             # whether events have what the kernel's log says of devices
+  deep = false                   # true: read the firmware's telemetry of devices in use, for all clients; \"idle\": of all
 
 These go under [serve], or at the top of the file. Rules and receivers of alerts are in the same file (see `ttmon alerts --help`).
 

@@ -100,7 +100,7 @@ impl RunningService<'_> {
         reload.set_nonblocking(true)?;
         let ((listeners, missing), http_listeners) = (endpoints::open(args)?, HttpListeners::open(args)?);
         allow_many_files();
-        let mut machine = Machine::open(machine, true)?;
+        let mut machine = Machine::open(machine, true)?.with_deep(limits.deep)?;
         let kernel_log = Arc::new(AtomicBool::new(args.kernel_log || limits.kernel_log));
         machine.set_kernel_log(kernel_log.load(Relaxed));
         let names = args.devices.id.clone();

@@ -8,6 +8,7 @@ pub fn machine() -> Snapshot {
         kernel: Some("6.8.0-45-generic".into()),
         driver_version: Some("2.10.0".into()),
         simulated: false,
+        ..Host::default()
     };
     Snapshot {
         schema: SCHEMA,

@@ -88,7 +88,7 @@ fn host(root: &Root) -> Host {
     let uname = rustix::system::uname();
     let text = |text: &std::ffi::CStr| Some(text.to_string_lossy().into_owned());
     let (name, kernel) = (text(uname.nodename()), text(uname.release()));
-    Host { name, kernel, driver_version: devices::driver_version(root), simulated: false }
+    Host { name, kernel, driver_version: devices::driver_version(root), ..Host::default() }
 }
 
 fn list(class: Option<&Dir>, before: &Links, trouble: &mut Trouble) -> Links {

@@ -12,6 +12,7 @@
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
 //! - `inspector`: which operations a process has launched, asked on demand,
 //! - `kernel_log`: what the kernel's log says about the devices, where that was asked for,
+//! - `deep`: what the firmware's telemetry says, which another process reads when that is asked for,
 //! - `setup`: how the machine is set up, for `ttmon doctor`,
 //! - `dir`, `open_files`: how files are read.
 
@@ -29,6 +30,7 @@ mod chips;
 mod clock;
 mod collected;
 mod container_names;
+mod deep;
 mod device_fds;
 mod device_memory;
 mod devices;
@@ -55,6 +57,7 @@ mod users;
 
 pub use about::{About, about, started_at};
 pub use activity::{ProcessActivity, operation_list};
+pub use deep::{DeepOptions, DeepReads};
 pub use dir::{Inject, Root};
 pub use identify::{Identity, WaitStatus, command_of, identify, open_book, reaped_status, user_name, wait_status};
 pub use inspector::{InspectorRefusal, launched_operations};

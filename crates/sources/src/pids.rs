@@ -70,7 +70,8 @@ impl HolderList {
 fn listed(folder: &Dir, file: &str, trouble: &mut Trouble) -> Option<Holders> {
     let mut bytes = Vec::new();
     folder.read_records(file, &mut bytes).map_err(|error| complain(folder, file, error, trouble)).ok()?;
-    let (holders, strange) = parse(&bytes);
+    let (mut holders, strange) = parse(&bytes);
+    holders.pids.remove(&deep::client::reader_pid());
     if strange > 0 {
         trouble.add(&folder.path_of(file), format_args!("{strange} lines are no process number"));
     }

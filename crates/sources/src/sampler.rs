@@ -7,6 +7,7 @@
 use crate::assembly::{Assembly, Round};
 use crate::book_owners;
 use crate::collected::Collected;
+use crate::deep::{DeepOptions, DeepReads};
 use crate::device_fds::FdinfoPolicy;
 use crate::devices;
 use crate::dir::{Root, Trouble};
@@ -119,6 +120,11 @@ impl Sampler {
     /// How this machine is set up for its devices.
     pub fn setup(&self) -> MachineSetup {
         setup::read(&self.root)
+    }
+
+    /// Deep reads of this machine's devices, which need a process of their own.
+    pub fn deep_reads(&self, options: DeepOptions) -> std::io::Result<DeepReads> {
+        DeepReads::start(&self.root, options)
     }
 
     /// Whether a read has not come back. Its thread is in the kernel, and no signal ends it.

@@ -1,7 +1,7 @@
 //! The command line of `ttmon top`.
 
 use std::path::PathBuf;
-use watch::args::DeviceArgs;
+use watch::args::{DeepArgs, DeviceArgs};
 
 /// The arguments of `ttmon top`.
 #[derive(Debug, Clone, clap::Args)]
@@ -18,6 +18,9 @@ pub struct TopArgs {
     /// Read /dev/kmsg, and list what the kernel's log says of devices among the events
     #[arg(long, conflicts_with = "replay")]
     pub kernel_log: bool,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub deep: DeepArgs,
     /// Seconds from one sample to the next
     #[arg(short = 'd', long, alias = "delay", value_name = "SEC", value_parser = pause)]
     pub interval: Option<f64>,

@@ -42,7 +42,10 @@ impl SampleFeed {
         }
         // A recording has everything in it, as fresh as can be.
         let opened = if args.record.is_some() { Machine::open(machine, true) } else { Machine::open_relaxed(machine) };
-        let mut machine = opened?.through_service(machine).watched(&alerts_of_user(args.config.as_deref()));
+        let mut machine = opened?
+            .through_service(machine)
+            .with_deep(args.deep.deep)?
+            .watched(&alerts_of_user(args.config.as_deref()));
         machine.set_kernel_log(args.kernel_log);
         let mut recorder = RecordingWriter::Planned(args.record.clone());
         let (names, mut is_first) = (args.devices.id.clone(), true);

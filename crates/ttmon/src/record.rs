@@ -5,7 +5,7 @@ use model::Bytes;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use watch::args::{DeviceArgs, MachineArgs};
+use watch::args::{DeepArgs, DeviceArgs, MachineArgs};
 use watch::duration;
 use watch::exit::Exit;
 use watch::exit_status;
@@ -41,6 +41,8 @@ pub struct RecordArgs {
     pub kernel_log: bool,
     #[command(flatten)]
     pub devices: DeviceArgs,
+    #[command(flatten)]
+    pub deep: DeepArgs,
     /// Print the samples of a recording as JSON, one object per line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sim", "root"])]
     pub dump: Option<PathBuf>,
@@ -49,7 +51,7 @@ pub struct RecordArgs {
 pub fn run(machine: &MachineArgs, args: &RecordArgs) -> anyhow::Result<Exit> {
     let Some(output) = &args.output else { return dump(args.dump.as_deref().unwrap_or(Path::new("-"))) };
     let interrupt = Interrupt::new()?;
-    let mut machine = Machine::open(machine, true)?.through_service(machine);
+    let mut machine = Machine::open(machine, true)?.through_service(machine).with_deep(args.deep.deep)?;
     machine.set_kernel_log(args.kernel_log);
     let result = record(&mut machine, args, output, &interrupt);
     machine.leave();

@@ -1,6 +1,6 @@
 //! What the command line says of the machine to look at.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Which machine to look at.
@@ -50,6 +50,24 @@ pub struct DeviceArgs {
     /// Only these devices: number, PCI address, serial or ASIC id, separated by commas
     #[arg(short, long = "id", value_name = "DEVICE", value_delimiter = ',')]
     pub id: Vec<String>,
+}
+
+/// Whether to read what only the firmware's own telemetry says.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct DeepArgs {
+    /// Also read the firmware's telemetry (memory channels, limits of the clock, links): opens devices that a process uses, every 5
+    /// seconds at the most; with =idle, devices that nobody has used for 6 seconds, too
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "used")]
+    pub deep: Option<DeepWhen>,
+}
+
+/// Which devices a deep read may open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DeepWhen {
+    /// Those that a process has open
+    Used,
+    /// Those that nobody has had open for 6 seconds, too
+    Idle,
 }
 
 impl MachineArgs {

@@ -1,6 +1,6 @@
 //! The machine to look at: this one, a folder that looks like one, a simulated one, or another one that is asked over the network.
 
-use crate::args::MachineArgs;
+use crate::args::{DeepWhen, MachineArgs};
 use crate::client::{MemoryService, ServiceClient};
 use crate::exit::{Exit, Failure};
 use crate::fleet::HostView;
@@ -11,9 +11,9 @@ use alerts::settings::AlertSettings;
 use anyhow::Context;
 use model::{Device, Fault, Snapshot, State};
 use show::memory::view::{Buffer, View};
+use sources::{DeepOptions, DeepReads, KernelLog, Options, Root, Sampler};
 pub use sources::{FigureFilter, a_read_is_stuck};
-use sources::{KernelLog, Options, Root, Sampler};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// From one reading of a heartbeat to the next. It counts up ten times a second.
 pub const SECOND_READING: Duration = Duration::from_millis(250);
@@ -38,6 +38,12 @@ pub struct LocalMachine {
     root: Root,
     /// Read only where that was asked for.
     kernel_log: Option<KernelLog>,
+    /// What the firmware's telemetry says, where that was asked for.
+    deep: Option<DeepReads>,
+    /// How long the first of them are waited for, while that is to come.
+    first_deep: Option<Duration>,
+    /// Whether there will be more than one sample.
+    repeats: bool,
 }
 
 impl Machine {
@@ -61,7 +67,7 @@ impl Machine {
         sources::make_room_for_files();
         let options = Options { deadline: Duration::from_millis(args.deadline_ms), rates, relaxed: false };
         let simulated = running.is_some() || args.root.as_deref().is_some_and(sim::is_simulated);
-        let sampler = Sampler::new(root.clone(), options);
+        let sampler = Sampler::new(root.clone(), options.clone());
         let local = LocalMachine {
             sampler,
             running,
@@ -71,6 +77,9 @@ impl Machine {
             watch: None,
             root,
             kernel_log: None,
+            deep: None,
+            first_deep: Some(options.deadline),
+            repeats: rates,
         };
         Ok(Machine::Local(Box::new(local)))
     }
@@ -98,6 +107,16 @@ impl Machine {
             local.watch = Some(RuleWatch::new(settings));
         }
         self
+    }
+
+    /// The same, with deep reads where they are asked for. Another machine's service decides itself what it reads.
+    pub fn with_deep(mut self, when: Option<DeepWhen>) -> anyhow::Result<Machine> {
+        if let (Machine::Local(local), Some(when)) = (&mut self, when) {
+            // The program may have been replaced since it was started.
+            let options = DeepOptions { program: "/proc/self/exe".into(), idle: when == DeepWhen::Idle };
+            local.deep = Some(local.sampler.deep_reads(options).context("--deep")?);
+        }
+        Ok(self)
     }
 
     /// The rules that are evaluated here, and their alerts: those of the service where it has given the last sample.
@@ -246,6 +265,39 @@ impl Machine {
 
 impl LocalMachine {
     fn sample(&mut self) -> Snapshot {
+        let mut snapshot = match self.deep.take() {
+            None => self.plain_sample(),
+            Some(mut deep) => {
+                let snapshot = self.deep_sample(&mut deep);
+                self.deep = Some(deep);
+                snapshot
+            }
+        };
+        if let Some(watch) = self.watch.as_mut().filter(|_| !self.is_served) {
+            watch.observe(&snapshot, &[]);
+            snapshot.alerts = watch.firing().to_vec();
+        }
+        snapshot
+    }
+
+    /// A sample with what the firmware's telemetry says. The first one waits for that; where it is the only one, also until nobody
+    /// has had the devices open for long enough.
+    fn deep_sample(&mut self, deep: &mut DeepReads) -> Snapshot {
+        let mut snapshot = self.plain_sample();
+        deep.ask(&snapshot, Instant::now());
+        if let Some(deadline) = self.first_deep.take() {
+            while !self.repeats && deep.watches_holders(Instant::now()) {
+                std::thread::sleep(SECOND_READING);
+                snapshot = self.plain_sample();
+                deep.ask(&snapshot, Instant::now());
+            }
+            deep.wait(Instant::now() + deadline);
+        }
+        deep.add_to(&mut snapshot, Instant::now());
+        snapshot
+    }
+
+    fn plain_sample(&mut self) -> Snapshot {
         let served = self.service.as_mut().and_then(ServiceClient::snapshot);
         self.is_served = served.is_some();
         let mut snapshot = served.unwrap_or_else(|| self.own_sample());
@@ -264,10 +316,6 @@ impl LocalMachine {
         {
             let reason = format!("the simulated machine has stopped: {failure}");
             snapshot.faults.insert(0, Fault::new(running.root().to_string_lossy(), reason));
-        }
-        if let Some(watch) = &mut self.watch {
-            watch.observe(&snapshot, &[]);
-            snapshot.alerts = watch.firing().to_vec();
         }
         snapshot
     }

@@ -1,11 +1,11 @@
 //! The limits of the service: the `[serve]` table of the configuration.
 
-use Setter::{Number, Switch};
+use crate::args::DeepWhen;
 use alerts::{Problem, line_of};
 use model::text::nearest;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use toml_edit::{Document, TableLike};
+use toml_edit::{Document, Item, TableLike};
 
 /// What the service allows. Read again at SIGHUP.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct ServiceLimits {
     pub interval_ms: u64,
     /// Whether the kernel's log is read.
     pub kernel_log: bool,
+    /// Whether the firmware's telemetry is read, and of which devices. Read at the start alone.
+    pub deep: Option<DeepWhen>,
 }
 
 impl Default for ServiceLimits {
@@ -33,6 +35,7 @@ impl Default for ServiceLimits {
             deaths: 1000,
             interval_ms: 1000,
             kernel_log: false,
+            deep: None,
         }
     }
 }
@@ -40,26 +43,42 @@ impl Default for ServiceLimits {
 /// A key, the values that it may have, and where they go.
 struct Key {
     name: &'static str,
-    set: Setter,
+    values: Values,
 }
 
-enum Setter {
+enum Values {
     Number(RangeInclusive<u64>, fn(&mut ServiceLimits, u64)),
-    Switch(fn(&mut ServiceLimits, bool)),
+    /// What it may be, and whether it was that.
+    Choice(&'static str, fn(&mut ServiceLimits, &Item) -> bool),
 }
 
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
-static KEYS: [Key; 6] = [
-    Key { name: "connections", set: Number(ANY, |limits, number| limits.connections = number as usize) },
-    Key {
-        name: "buffers_per_process",
-        set: Number(ANY, |limits, number| limits.buffers_per_process = number as usize),
-    },
-    Key { name: "buffers_per_user", set: Number(ANY, |limits, number| limits.buffers_per_user = number as usize) },
-    Key { name: "deaths", set: Number(ANY, |limits, number| limits.deaths = number as usize) },
-    Key { name: "interval_ms", set: Number(10..=3_600_000, |limits, number| limits.interval_ms = number) },
-    Key { name: "kernel_log", set: Switch(|limits, is_on| limits.kernel_log = is_on) },
+static KEYS: [Key; 7] = [
+    number("connections", ANY, |limits, number| limits.connections = number as usize),
+    number("buffers_per_process", ANY, |limits, number| limits.buffers_per_process = number as usize),
+    number("buffers_per_user", ANY, |limits, number| limits.buffers_per_user = number as usize),
+    number("deaths", ANY, |limits, number| limits.deaths = number as usize),
+    number("interval_ms", 10..=3_600_000, |limits, number| limits.interval_ms = number),
+    Key { name: "kernel_log", values: Values::Choice("true or false", set_kernel_log) },
+    Key { name: "deep", values: Values::Choice("true, false or \"idle\"", set_deep) },
 ];
+
+const fn number(name: &'static str, range: RangeInclusive<u64>, set: fn(&mut ServiceLimits, u64)) -> Key {
+    Key { name, values: Values::Number(range, set) }
+}
+
+fn set_kernel_log(limits: &mut ServiceLimits, item: &Item) -> bool {
+    item.as_bool().map(|is_on| limits.kernel_log = is_on).is_some()
+}
+
+fn set_deep(limits: &mut ServiceLimits, item: &Item) -> bool {
+    limits.deep = match (item.as_bool(), item.as_str()) {
+        (Some(wanted), _) => wanted.then_some(DeepWhen::Used),
+        (None, Some("idle")) => Some(DeepWhen::Idle),
+        _ => return false,
+    };
+    true
+}
 
 pub const TABLE: &str = "serve";
 
@@ -115,18 +134,16 @@ fn read_table(text: &str, table: &dyn TableLike, limits: &mut ServiceLimits, pro
 
 fn read_key(text: &str, table: &dyn TableLike, key: &Key, limits: &mut ServiceLimits, problems: &mut Vec<Problem>) {
     let Some(item) = table.get(key.name) else { return };
-    let expected = match &key.set {
-        Number(range, set) => {
+    let expected = match &key.values {
+        Values::Number(range, set) => {
             let number = item.as_integer().and_then(|number| u64::try_from(number).ok());
-            match number.filter(|number| range.contains(number)) {
-                Some(number) => return set(limits, number),
-                None => format!("a number from {} to {}", range.start(), range.end()),
+            if let Some(number) = number.filter(|number| range.contains(number)) {
+                return set(limits, number);
             }
+            format!("a number from {} to {}", range.start(), range.end())
         }
-        Switch(set) => match item.as_bool() {
-            Some(is_on) => return set(limits, is_on),
-            None => "true or false".into(),
-        },
+        Values::Choice(_, set) if set(limits, item) => return,
+        Values::Choice(choice, _) => (*choice).to_owned(),
     };
     let what = format!("{}: expected {expected}", key.name);
     problems.push(Problem { line: line_of(text, item.span()), what });
@@ -166,6 +183,9 @@ mod tests {
         assert_eq!(problems("[serve]\ninterval_ms = 0"), ["2: interval_ms: expected a number from 10 to 3600000"]);
         assert_eq!(problems("[serve]\nkernel_log = 1"), ["2: kernel_log: expected true or false"]);
         assert!(Config::parse("[serve]\nkernel_log = true").service.kernel_log);
+        assert_eq!(problems("[serve]\ndeep = \"yes\""), ["2: deep: expected true, false or \"idle\""]);
+        assert_eq!(Config::parse("[serve]\ndeep = \"idle\"").service.deep, Some(DeepWhen::Idle));
+        assert_eq!(Config::parse("[serve]\ndeep = true").service.deep, Some(DeepWhen::Used));
         assert_eq!(problems("serve = 3"), ["1: serve must be a table, [serve]"]);
         assert_eq!(
             problems("[tob]"),

@@ -3,6 +3,20 @@
 use super::{Figure, Freshness, Metric, Section, Value, always, computed, field, figures};
 use crate::Snapshot;
 
+/// Access to a count of the deep reads.
+macro_rules! counted {
+    ($field:ident) => {
+        (
+            |snapshot, _| Some($crate::figure::FieldValue::to_value(&snapshot.host.deep.as_ref()?.$field)),
+            |snapshot, _, value| {
+                if let Some(value) = $crate::figure::FieldValue::from_value(value) {
+                    snapshot.host.deep.get_or_insert_default().$field = value;
+                }
+            },
+        )
+    };
+}
+
 figures! {
     /// All figures of the machine, in the order of reports.
     MACHINE_FIGURES: Snapshot;
@@ -31,6 +45,25 @@ figures! {
     /// Whether the devices are simulated (--sim).
     SIMULATED("simulated", "Simulated", YesNo, always!(host.simulated)) {
         object: Some("host"), metric: Metric::info("ttmon_host", "simulated"),
+    };
+
+    with { section: Section::Health, freshness: Freshness::Host, object: Some("host.deep") };
+
+    /// How often deep reads have opened a device.
+    DEEP_OPENS("deep_opens_total", "Deep reads: opens", Count, counted!(opens)) {
+        metric: Metric::counter("ttmon_deep_opens"),
+    };
+    /// Registers that deep reads have read.
+    DEEP_REGISTERS("deep_registers_total", "Deep reads: registers", Count, counted!(registers)) {
+        metric: Metric::counter("ttmon_deep_registers"),
+    };
+    /// How long deep reads have taken.
+    DEEP_SECONDS("deep_seconds_total", "Deep reads: time", Seconds, counted!(seconds)) {
+        metric: Metric::counter("ttmon_deep_seconds"),
+    };
+    /// Deep reads that were tried and gave nothing.
+    DEEP_REFUSED("deep_refused_total", "Deep reads: refused", Count, counted!(refused)) {
+        metric: Metric::counter("ttmon_deep_refused"),
     };
 
     with { section: Section::Health, freshness: Freshness::Host, in_json: false, always: true };

@@ -21,7 +21,7 @@ use python::PythonFound;
 use show::terminal::{locale_is_utf8, on_terminal};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use watch::args::MachineArgs;
+use watch::args::{DeepArgs, MachineArgs};
 use watch::client::ServiceClient;
 use watch::config::{Config, place};
 use watch::exit::Exit;
@@ -41,6 +41,8 @@ pub struct DoctorArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub deep: DeepArgs,
     /// Also write what a bug report needs to FILE (.tar.gz), without secrets
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
@@ -92,7 +94,7 @@ pub fn run(args: &MachineArgs, doctor: &DoctorArgs) -> anyhow::Result<Exit> {
     let _interrupt = args.sim.is_some().then(Interrupt::new).transpose()?;
     let config = ConfigFound::of(&place(None, false)?);
     let rules = Config::load(&config.path).alerts;
-    let mut machine = Machine::open(args, false)?.watched(&rules);
+    let mut machine = Machine::open(args, false)?.with_deep(doctor.deep.deep)?.watched(&rules);
     let snapshot = machine.verified_sample();
     let (service, served, seconds_off) = ask_service(args);
     let findings = Findings {

@@ -5,6 +5,7 @@ use crate::screen::Color;
 use clap::{Subcommand, ValueEnum};
 use std::ops::Deref;
 use std::path::PathBuf;
+use watch::args::DeepArgs;
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct SmiArgs {
@@ -40,6 +41,8 @@ pub struct SmiOptions {
     /// Read twice, 250 ms apart, to verify that the firmware heartbeat counts up
     #[arg(long, conflicts_with_all = ["watch", "loop_seconds", "loop_ms", "count"])]
     pub verify: bool,
+    #[command(flatten)]
+    pub deep: DeepArgs,
     /// Only these devices: number, PCI address, serial or ASIC id, separated by commas
     #[arg(short, long = "id", value_name = "DEVICE", value_delimiter = ',', global = true)]
     pub id: Vec<String>,

@@ -71,7 +71,7 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
         screen.close()?;
         return result;
     }
-    let machine = Machine::open(machine, every.is_some())?.through_service(machine);
+    let machine = Machine::open(machine, every.is_some())?.through_service(machine).with_deep(args.deep.deep)?;
     let rules = alerts_of_user(None);
     let mut machine = machine.watched(&rules);
     if every.is_none() && !args.verify {
