@@ -49,6 +49,7 @@ fn at_rest(mut snapshot: Value) -> Value {
         // A single sample cannot count what has gone by.
         device["pcie"]["host_to_device_bytes_total"] = Value::Null;
         device["pcie"]["device_to_host_bytes_total"] = Value::Null;
+        device["energy_joules_total"] = Value::Null;
     }
     without_ages(&mut snapshot);
     snapshot
