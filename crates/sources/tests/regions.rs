@@ -124,12 +124,15 @@ fn version_4_counts_when_it_is_ready() {
 
 #[test]
 fn version_4_has_processes_before_their_first_allocation_and_none_that_leaves() {
-    check("version_4", expect![[r#"
+    check(
+        "version_4",
+        expect![[r#"
         chip 72059269368820857 device 0 totals [3145728, 131072, 4096, 8192, 65536]
         0: pid 19404 [2097152, 131072, 4096, 8192, 65536]
         1: pid 19405 [0, 0, 0, 0, 0]
         3: pid 19407 [1048576, 0, 0, 0, 0]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
