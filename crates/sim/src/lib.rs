@@ -11,6 +11,7 @@ mod child;
 mod counted;
 mod device;
 mod inject;
+mod kernel_log;
 mod kind;
 mod machine;
 mod motion;

@@ -25,7 +25,8 @@ fn event(message: &KernelMessage, held_by: Vec<HolderAtEvent>) -> Event {
     };
     let seconds = message.seconds.map_or(String::new(), |seconds| format!(" in {seconds:.0} s"));
     let said = match kind {
-        KernelMessageKind::LostLines => format!("{} {meaning}{seconds}", grouped(*count)),
+        KernelMessageKind::LostLines if seconds.is_empty() => format!("{} {meaning}", grouped(*count)),
+        KernelMessageKind::LostLines => format!("{} {meaning} ({})", grouped(*count), seconds.trim_start()),
         _ if *count == 1 => meaning.clone(),
         _ => format!("{meaning} ({} times{seconds})", grouped(*count)),
     };
@@ -168,7 +169,7 @@ mod tests {
             texts(&moment(1, vec![]), &moment(2, vec![bridge, lost, removed])),
             [
                 "0000:00:01.0: the firmware did not answer the driver in time",
-                "kernel: 1,234,567 lines were lost in 10 s",
+                "kernel: 1,234,567 lines were lost (in 10 s)",
                 "0000:09:00.0: the firmware did not answer the driver in time (2 times)",
             ]
         );
