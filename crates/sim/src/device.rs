@@ -3,8 +3,7 @@
 use crate::BoardKind;
 use crate::inject::InjectedFault;
 use crate::motion::Motion;
-use crate::telemetry::telemetry_table;
-use crate::tree::Chip;
+use crate::tree::{Chip, telemetry_table};
 use crate::wave::TICKS_PER_SECOND;
 use std::time::Duration;
 
