@@ -261,3 +261,8 @@ figures! {
     /// When the firmware was built (Wormhole).
     FIRMWARE_BUILD_DATE("firmware_build_date", "Built", Text, deep!(firmware_build_date));
 }
+
+/// Whether only a deep read knows a figure.
+pub fn is_deep(figure: &Figure<Device>) -> bool {
+    DEEP_FIGURES.contains(&figure)
+}
