@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 /// The object with what the agent in a process counts.
 const AGENT: &str = "exact";
+const DEEP: &str = "deep";
 
 pub fn schemas() -> Map<String, Value> {
     let mut all: Map<String, Value> = serde_json::from_str(include_str!("schemas.json")).unwrap_or_default();
@@ -81,7 +82,9 @@ fn new_object(may_be_null: bool) -> Value {
 fn insert(object: &mut Value, path: &[&str], property: Value, presence: Presence) {
     let Some((key, rest)) = path.split_first() else { return };
     let is_of_agent = *key == AGENT || object["type"].is_array();
-    if presence == Presence::Always || !rest.is_empty() {
+    // It is left out where no deep reads were asked for.
+    let is_deep = *key == DEEP && !rest.is_empty();
+    if (presence == Presence::Always || !rest.is_empty()) && !is_deep {
         let required = object["required"].as_array_mut();
         if let Some(required) = required.filter(|required| !required.iter().any(|name| name == key)) {
             required.push(json!(key));
