@@ -159,7 +159,6 @@ const SWITCHES: [(&str, Switch); 7] = [
     ("processes", |spec| &mut spec.counting.processes),
     ("memory", |spec| &mut spec.counting.memory),
     ("memory_stats", |spec| &mut spec.counting.memory_stats),
-    ("deep", |spec| &mut spec.deep),
 ];
 
 fn boards(machine: &str) -> Result<Boards, SpecError> {

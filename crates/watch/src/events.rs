@@ -1,5 +1,6 @@
 //! What has happened: states that changed, resets, exits, faults, limits that were reached, messages of the kernel.
 
+use crate::deep_events::DeepEvents;
 use crate::kernel_events;
 use crate::limit_events::LimitEvents;
 use alerts::IDLE_HOLDER;
@@ -19,6 +20,7 @@ pub struct Events {
     /// How many there ever were.
     count: usize,
     limits: LimitEvents,
+    deep: DeepEvents,
     /// When each fault was last there: one that comes and goes is not reported each time.
     faults: BTreeMap<Fault, Timestamp>,
     /// Processes that hold memory and run nothing, by pid and start time.
@@ -63,6 +65,9 @@ impl Events {
         for event in self.limits.notice(&now.snapshot.devices, time) {
             self.push(event);
         }
+        for event in self.deep.notice(&now.snapshot.devices, time) {
+            self.push(event);
+        }
         self.report_idle(now.snapshot);
         for device in gone.iter().filter(|device| !replaced.contains(&&device.id)) {
             self.add(time, Weight::Bad, Some(device.id.clone()), format!("device {} disappeared", device.id));
@@ -73,6 +78,11 @@ impl Events {
         self.report_exits(now, is_first);
         self.report_alerts(before.snapshot, now.snapshot, &earlier);
         self.count - count
+    }
+
+    /// Since when a limit holds the clock of a device down, where one does.
+    pub fn clock_limited_since(&self, device: &Device) -> Option<Timestamp> {
+        self.deep.limited_since(device)
     }
 
     /// Puts older events in front, which a service has found.

@@ -3,7 +3,8 @@
 use model::figure::device::DEVICE_FIGURES;
 use model::figure::{Figure, Judge};
 use model::judgement::{AT_LIMIT, HYSTERESIS};
-use model::{Device, DeviceKey, Event, KnownDevices, State, Timestamp, Weight};
+use model::throttle::{self, ClockLimit};
+use model::{ClockLimiter, Device, DeviceKey, Event, KnownDevices, State, Timestamp, Weight};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,6 +93,10 @@ impl LimitEvents {
     /// Whether a load has been at its limit for long enough, and that was not reported yet.
     fn is_due(&mut self, figure: &'static Figure<Device>, device: &Device, key: DeviceKey, time: Timestamp) -> bool {
         let Some(share) = figure.share(device) else { return false };
+        // One event is enough: what limits the clock is said with the clock.
+        if throttle::clock_limit(device) == Some(ClockLimit::Firmware(ClockLimiter::Power)) {
+            return false;
+        }
         let key = (key, figure.name);
         if share >= AT_LIMIT {
             let (since, is_reported) = self.at_limit.entry(key).or_insert((time, false));

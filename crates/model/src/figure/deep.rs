@@ -231,7 +231,7 @@ figures! {
     /// Whether the link of an Ethernet port was trained again (Wormhole, before firmware 19.9).
     ETH_RETRAINED("eth_retrained", "Trained again", YesNo, deep!(eth_retrained[]));
 
-    with { section: Section::Ethernet, in_json: false, freshness: Freshness::Host };
+    with { section: Section::Ethernet, object: Some(DEEP), in_json: false, freshness: Freshness::Host };
 
     /// Links on the board itself that are down: between the chips of an n300 or a p300.
     LINKS_DOWN("links_down", "Links down", Count,
@@ -244,10 +244,10 @@ figures! {
         metric: Metric::gauge("ttmon_device_ethernet_ports_not_up"), rule: Some("eth_ports_not_up"),
     };
 
-    with { section: Section::Clock, freshness: Freshness::Host };
+    with { section: Section::Clock, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Why the AICLK is held down, in a sentence. Absent where no limit does (Blackhole).
-    AICLK_LIMITED("aiclk_limited", "AICLK held down", Text, deep!(aiclk_limited)) { object: Some(DEEP) };
+    AICLK_LIMITED("aiclk_limited", "AICLK held down", Text, deep!(aiclk_limited));
     /// Which limit holds the AICLK down now (Blackhole).
     THROTTLED_BY("throttled_by", "Throttled by", Text,
         computed(|device, _| throttle::by(device).map(Value::text))) {

@@ -6,6 +6,7 @@ use crate::paint::{Buffer, Rect, Tone, clear, frame, put, wrapped};
 use crate::state::{Overlay, TopState};
 use crate::unit_text::UnitText;
 use crossterm::event::KeyCode;
+use model::figure::deep::AICLK_LIMITED;
 use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE, UTILIZATION_UNKNOWN, figures_of};
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
@@ -164,6 +165,11 @@ fn fact(state: &TopState, device: &Device, field: Field<Device>) -> FactLine {
             None => clean(&figure.unit.text(value)).into_owned(),
         },
     };
+    if figure == &AICLK_LIMITED
+        && let Some((text, tone)) = figures::limited_clock(device, state)
+    {
+        return FactLine { title: figure.title.to_owned(), text, tone };
+    }
     if let Some(limit) = field.limit_of(device) {
         let limit = if is_number { units.text(limit) } else { format!("{limit:.0}") };
         text += &" ".repeat(VALUES.saturating_sub(width(&text)));
@@ -301,6 +307,38 @@ mod tests {
             }
             state.step_device(1);
         }
+    }
+
+    #[test]
+    fn a_clock_that_is_held_down_is_explained_with_how_long_it_has_been() {
+        let mut machine = example::machine();
+        let device = &mut machine.devices[0];
+        device.aiclk = Some(model::Megahertz(900));
+        let deep = model::Deep {
+            aiclk_max: Some(model::Megahertz(1350)),
+            aiclk_ceiling: Some(model::Megahertz(900)),
+            aiclk_ceiling_by: Some(model::ClockLimiter::GddrTemperature),
+            aiclk_decided_by: Some(model::ClockDecision::Ceiling),
+            gddr_top_temp: vec![None, None, None, Some(model::Celsius(96.0))],
+            ..model::Deep::default()
+        };
+        device.deep = Some(Box::new(deep));
+        model::throttle::explain(device);
+        let mut later = machine.clone();
+        later.taken_at.0 += 40_000;
+        let mut state = TopState::new(TopSettings::default(), true);
+        state.take(Moment::of(machine));
+        state.take(Moment::of(later));
+        let text = drawn(&state, 120, 200);
+        let line = "clock 900 of 1350 MHz: limited by GDDR temperature (channel 3, 96 °C) for 40 s";
+        let facts: Vec<&str> =
+            text.lines().filter(|line| line.contains("held down") || line.contains("GDDR")).collect();
+        assert!(
+            facts.iter().any(|fact| fact.contains(&format!("AICLK held down                  {line}"))),
+            "{facts:#?}"
+        );
+        let (why, tone) = figures::why_slow(state.selected_device().unwrap(), &state).unwrap();
+        assert_eq!((why.as_str(), tone), (line, Tone::Warning));
     }
 
     #[test]

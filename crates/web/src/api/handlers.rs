@@ -14,6 +14,7 @@ use ledger::wire::{BufferOrder, Wanted};
 use model::figure::Field;
 use model::figure::device::kept_in_history;
 use model::filter::{Filter, FilterContext};
+use model::topology::{LiveLink, Topology, live, of_machine};
 use model::{Device, DeviceId, Process, Selector, Snapshot, Timestamp};
 use serde::Serialize;
 use serde_json::json;
@@ -170,7 +171,29 @@ pub fn alerts(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Handl
 
 pub fn topology(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let sample = published.sample();
-    json(&model::topology::of_machine(&sample.snapshot.devices), tag(published, &sample), headers)
+    json(&LiveTopology::of(&sample.snapshot.devices), tag(published, &sample), headers)
+}
+
+/// A topology, and which of its links are up where deep reads say so.
+#[derive(Serialize)]
+struct LiveTopology {
+    #[serde(flatten)]
+    topology: Topology,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    live_links: Vec<LiveLink>,
+    /// `3 of 48 links down`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    degraded: Option<String>,
+}
+
+impl LiveTopology {
+    fn of(devices: &[Device]) -> LiveTopology {
+        let topology = of_machine(devices);
+        let live = live(&topology, devices);
+        let degraded = live.degraded();
+        let live_links = if live.is_known() { live.links } else { Vec::new() };
+        LiveTopology { topology, live_links, degraded }
+    }
 }
 
 pub fn history(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
