@@ -162,7 +162,9 @@ impl DeepReads {
                 self.counts.registers += u64::from(reading.reads);
                 self.counts.seconds += reading.took.as_secs_f64();
                 reads.last = Some((now, reading.table));
-                (reads.refused, reads.failures, reads.next) = (None, 0, Some(now + EVERY));
+                // What did not fit into the first read of a large table comes with the second.
+                let pause = if reading.pending > 0 { Duration::ZERO } else { EVERY };
+                (reads.refused, reads.failures, reads.next) = (None, 0, Some(now + pause));
             }
             Err(refused) => {
                 self.counts.opens += u64::from(refused.opened);
