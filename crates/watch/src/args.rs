@@ -57,16 +57,16 @@ pub struct DeviceArgs {
 pub struct DeepArgs {
     /// Also read the firmware's telemetry (memory channels, limits of the clock, links): opens devices that a process uses, every 5
     /// seconds at the most; with =idle, devices that nobody has used for 6 seconds, too
-    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "used")]
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "used", hide_possible_values = true)]
     pub deep: Option<DeepWhen>,
 }
 
 /// Which devices a deep read may open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DeepWhen {
-    /// Those that a process has open
+    // Those that a process has open.
     Used,
-    /// Those that nobody has had open for 6 seconds, too
+    // Those that nobody has had open for six seconds, too.
     Idle,
 }
 

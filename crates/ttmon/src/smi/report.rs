@@ -3,7 +3,7 @@
 use super::deep_report::{self, DeepNote};
 use super::process_row::ProcessRow;
 use model::figure::device::figures_of;
-use model::figure::machine::{MACHINE_FIGURES, SAMPLE_TIMESTAMP, TAKEN_AT};
+use model::figure::machine::{SAMPLE_TIMESTAMP, TAKEN_AT, figures_of_machine};
 use model::figure::process::{DEVICE, HELD_FIGURES, PID, PROCESS_FIGURES};
 use model::figure::{Field, Figure, Section, Unit, Value};
 use model::{Bytes, Device, Snapshot};
@@ -34,7 +34,7 @@ pub fn text(snapshot: &Snapshot, sections: &[Section], time: &str) -> String {
     report.text += &format!("\n=============={}LOG{}==============\n\n", "TTMON ", simulated);
     report.row(0, "Timestamp", Some(time));
     // The time is already there, in the words of this place.
-    for figure in MACHINE_FIGURES.iter().filter(|figure| ![&&TAKEN_AT, &&SAMPLE_TIMESTAMP].contains(figure)) {
+    for figure in figures_of_machine(snapshot).filter(|figure| ![&TAKEN_AT, &SAMPLE_TIMESTAMP].contains(figure)) {
         report.figure(0, figure, snapshot);
     }
     for device in &snapshot.devices {

@@ -5,6 +5,7 @@
 //! columns.
 
 mod blocks;
+mod deep;
 pub mod fleet;
 pub mod groups;
 mod processes;
@@ -61,6 +62,7 @@ fn page(snapshot: &Snapshot, style: Style, time: &str, devices: fn(&mut Page, &S
     page.text += &format!("{time}\n");
     title(&mut page, snapshot);
     devices(&mut page, snapshot);
+    deep::draw(&mut page, snapshot);
     processes::draw(&mut page, &[(None, snapshot)]);
     notes(&mut page, snapshot);
     page.text
