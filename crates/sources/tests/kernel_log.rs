@@ -5,7 +5,7 @@
 mod support;
 
 use expect_test::{Expect, expect};
-use model::{Device, DeviceId, KernelMessage, PciAddress, Snapshot, Timestamp};
+use model::{Device, DeviceId, Held, KernelMessage, PciAddress, Process, Snapshot, Timestamp, Usage};
 use proptest::prelude::*;
 use sources::KernelLog;
 use std::fs::OpenOptions;
@@ -206,6 +206,24 @@ fn a_device_is_named_by_its_address_whatever_its_number() {
 }
 
 #[test]
+fn a_message_has_who_held_the_device_when_its_lines_came() {
+    let machine = machine(format!("3,1,1,-;{TIMEOUT}\n").as_bytes());
+    let mut log = KernelLog::new(machine.root());
+    let mut held_by = |seconds: i64, pid: u32| {
+        let mut snapshot = at(seconds, &[FIRST, SECOND]);
+        let held = Held { usage: Usage::measured(7, 0, 0, 0, 0), ..Held::new(DeviceId::Local(0)) };
+        snapshot.processes = vec![Process { devices: vec![held], ..Process::new(pid) }];
+        log.read(&mut snapshot);
+        let holders = snapshot.kernel_log.unwrap().last().unwrap().held_by.clone();
+        holders.iter().map(|holder| (holder.pid, holder.bytes.map(|bytes| bytes.0))).collect::<Vec<_>>()
+    };
+    assert_eq!(held_by(1, 100), [(100, Some(7))]);
+    add(&machine, &format!("3,2,1,-;{TIMEOUT}\n3,3,1,-;{TIMEOUT}\n"));
+    assert_eq!(held_by(2, 200), [(100, Some(7))], "what was reported stays as it was");
+    assert_eq!(held_by(12, 300), [(200, Some(7))], "and the next has those of its own lines");
+}
+
+#[test]
 fn a_flood_costs_a_bounded_time_and_keeps_what_matters() {
     let mut text = String::new();
     for seq in 0..30_000 {
@@ -214,16 +232,20 @@ fn a_flood_costs_a_bounded_time_and_keeps_what_matters() {
             n => format!("4,{seq},1,-;tenstorrent 0000:02:00.0: flood of {} {seq}\n", "x".repeat(n % 400)),
         };
     }
+    // As many samples as it takes to get to the last line, and one more.
+    text += "3,30000,1,-;tenstorrent 0000:02:00.0: Device is unresponsive, cannot reset.\n";
     let machine = machine(text.as_bytes());
     let mut log = KernelLog::new(machine.root());
-    let (mut timeouts, mut most, mut not_listed) = (0, 0, 0);
+    let (mut timeouts, mut most, mut not_listed, mut seconds, mut is_over) = (0, 0, 0, 0, false);
     let mut seen = Vec::new();
-    for second in (0..2000).step_by(11).chain([10_000]) {
-        let messages = read(&mut log, second);
+    while seconds < 1_000_000 {
+        seconds += if is_over { 1_000_000 } else { 11 };
+        let messages = read(&mut log, seconds);
         most = most.max(messages.len());
         for message in messages.iter().filter(|message| !seen.contains(&(message.seq, message.count))) {
             timeouts += if message.kind.name() == "timeout" { message.count } else { 0 };
             not_listed += if message.meaning.ends_with("not listed") { message.count } else { 0 };
+            is_over |= message.kind.name() == "reset";
         }
         seen = messages.iter().map(|message| (message.seq, message.count)).collect();
     }
@@ -267,7 +289,7 @@ fn a_pipe_is_read_without_waiting_and_half_a_line_later() {
     let mut pipe = OpenOptions::new().write(true).open(&path).unwrap();
     write!(pipe, "3,1,1,-;{TIMEOUT}\n DEVICE=+pci:{SECOND}\n3,2,1,-;tenstorrent 0000:02").unwrap();
     assert_eq!(read(&mut log, 2).len(), 1);
-    write!(pipe, ":00.0: Telemetry not available\n").unwrap();
+    writeln!(pipe, ":00.0: Telemetry not available").unwrap();
     assert_eq!(read(&mut log, 3)[1].meaning, "the firmware has published no telemetry");
 }
 
