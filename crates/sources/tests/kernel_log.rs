@@ -108,37 +108,39 @@ fn errors_of_pcie_the_iommu_and_the_firmware_are_messages_and_others_are_not() {
     check(
         include_bytes!("kernel_log/others.kmsg"),
         expect![[r#"
-        0 pcie_error warning ×1: a corrected PCIe error
-            pcieport 0000:00:01.0: AER: Corrected error received: 0000:01:00.0; PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID); device [1e52:b140] error status/mask=00000001/00002000; [ 0] RxErr                  (First)
-        1 pcie_error bad ×1: an uncorrected PCIe error
-            pcieport 0000:00:01.0: AER: Multiple Uncorrectable (Fatal) error message received from 0000:02:00.0
-        1 pcie_error bad ×1: the device cannot recover from a PCIe error
-            tenstorrent 0000:02:00.0: AER: can't recover (no error_detected callback)
-        – pcie_error bad ×1: PCIe errors have closed the port (DPC)
-            pcieport 0000:00:01.0: DPC: containment event, status:0x1f01 source:0x0000
-        – pcie_error bad ×1: the PCIe link is down
-            pcieport 0000:00:01.0: pciehp: Slot(1): Link Down
-        0 pcie_error bad ×1: {1}[Hardware Error]:   device_id: 0000:01:00.0
-            {1}[Hardware Error]:   device_id: 0000:01:00.0
-        1 iommu_fault bad ×1: the IOMMU refused a memory access of the device
-            AMD-Vi: Event logged [IO_PAGE_FAULT device=02:00.0 domain=0x000e address=0xfffffffdf8000000 flags=0x0008]
-        0 iommu_fault bad ×2: the IOMMU refused a memory access of the device
-            arm-smmu-v3 arm-smmu-v3.0.auto: event: F_TRANSLATION client: 0000:01:00.0 sid: 0x100 ssid: 0x0 iova: 0xffff8000 ipa: 0x0
-        0 firmware warning ×1: SMC: [00:01:12.345,000] <wrn> regulator: VCORE droop 12 mV
-            tenstorrent 0000:01:00.0: SMC: [00:01:12.345,000] <wrn> regulator: VCORE droop 12 mV
-        0 firmware warning ×1: DMC: <err> fan: tachometer stopped
-            tenstorrent 0000:01:00.0: DMC: <err> fan: tachometer stopped
-        0 firmware warning ×1: lines of the firmware's log were lost
-            tenstorrent 0000:01:00.0: FW log: sequence gap (expected 17, got 21)
-        0 firmware warning ×1: the firmware's log cannot be read until the next reset
-            tenstorrent 0000:01:00.0: FW log buffer corrupted (magic=0xdeadbeef); disabling until reset
-        1 host_memory warning ×1: a process could not pin host memory for the device
-            tenstorrent 0000:02:00.0: pin_user_pages_longterm failed: -12
-        1 other bad ×1: something that no version has said so far
-            tenstorrent 0000:02:00.0: something that no version has said so far
-        0 other warning ×1: pci 0000:01:00.0: not ready 65535ms after bus reset; giving up
-            pci 0000:01:00.0: not ready 65535ms after bus reset; giving up
-    "#]],
+            0 pcie_error warning ×1: a corrected PCIe error
+                pcieport 0000:00:01.0: AER: Corrected error received: 0000:01:00.0; PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID); device [1e52:b140] error status/mask=00000001/00002000; [ 0] RxErr                  (First)
+            1 pcie_error bad ×1: an uncorrected PCIe error
+                pcieport 0000:00:01.0: AER: Multiple Uncorrectable (Fatal) error message received from 0000:02:00.0
+            1 pcie_error bad ×1: the device cannot recover from a PCIe error
+                tenstorrent 0000:02:00.0: AER: can't recover (no error_detected callback)
+            – pcie_error bad ×1: PCIe errors have closed the port (DPC)
+                pcieport 0000:00:01.0: DPC: containment event, status:0x1f01 source:0x0000
+            – pcie_error bad ×1: the PCIe link is down
+                pcieport 0000:00:01.0: pciehp: Slot(1): Link Down
+            0 pcie_error bad ×1: {1}[Hardware Error]:   device_id: 0000:01:00.0
+                {1}[Hardware Error]:   device_id: 0000:01:00.0
+            1 iommu_fault bad ×1: the IOMMU refused a memory access of the device
+                AMD-Vi: Event logged [IO_PAGE_FAULT device=02:00.0 domain=0x000e address=0xfffffffdf8000000 flags=0x0008]
+            0 iommu_fault bad ×2: the IOMMU refused a memory access of the device
+                arm-smmu-v3 arm-smmu-v3.0.auto: event: F_TRANSLATION client: 0000:01:00.0 sid: 0x100 ssid: 0x0 iova: 0xffff8000 ipa: 0x0
+            0 firmware warning ×1: SMC: [00:01:12.345,000] <wrn> regulator: VCORE droop 12 mV
+                tenstorrent 0000:01:00.0: SMC: [00:01:12.345,000] <wrn> regulator: VCORE droop 12 mV
+            0 firmware warning ×1: DMC: <err> fan: tachometer stopped
+                tenstorrent 0000:01:00.0: DMC: <err> fan: tachometer stopped
+            0 firmware warning ×1: lines of the firmware's log were lost
+                tenstorrent 0000:01:00.0: FW log: sequence gap (expected 17, got 21)
+            0 firmware warning ×1: the firmware's log cannot be read until the next reset
+                tenstorrent 0000:01:00.0: FW log buffer corrupted (magic=0xdeadbeef); disabling until reset
+            1 host_memory warning ×1: a process could not pin host memory for the device
+                tenstorrent 0000:02:00.0: pin_user_pages_longterm failed: -12
+            1 other bad ×1: something that no version has said so far
+                tenstorrent 0000:02:00.0: something that no version has said so far
+            0 other warning ×1: pci 0000:01:00.0: not ready 65535ms after bus reset; giving up
+                pci 0000:01:00.0: not ready 65535ms after bus reset; giving up
+            1 other warning ×1: pci 0000:02:00.0: Failed to add to iommu group 14: -16
+                pci 0000:02:00.0: Failed to add to iommu group 14: -16
+        "#]],
     );
 }
 
