@@ -196,6 +196,7 @@ mod tests {
             value: Some(97.0),
             text: "Device 0 is at 97 % of its temperature limit.".into(),
         });
+        let held_by = vec![model::HolderAtEvent { pid: 7, name: None, bytes: Some(model::Bytes(1)) }];
         let message = model::KernelMessage {
             time: Timestamp(0),
             seq: 423,
@@ -207,8 +208,8 @@ mod tests {
             text: "tenstorrent 0000:01:00.0: Timeout waiting for ARC response".into(),
             count: 1203,
             seconds: Some(10.0),
+            held_by: held_by.clone(),
         };
-        let held_by = vec![model::HolderAtEvent { pid: 7, name: None, bytes: Some(model::Bytes(1)) }];
         let kernel = model::KernelEvent { kind: message.kind, text: message.text.clone(), count: 1203, held_by };
         let event = model::Event::new(Timestamp(0), model::Weight::Bad, None, "x".into());
         let event = model::Event { kernel: Some(Box::new(kernel)), ..event };
