@@ -304,6 +304,20 @@ mod tests {
     }
 
     #[test]
+    fn figures_of_deep_reads_have_a_line_only_where_they_have_a_value() {
+        let mut state = state(0);
+        assert!(!drawn(&state, 120, 200).contains("GDDR"));
+        let (watts, channels) = (Some(model::Watts(75.0)), vec![Some(true), None]);
+        let deep = model::Deep { input_power: watts, gddr_trained: channels, ..model::Deep::default() };
+        let mut snapshot = state.snapshot().clone();
+        snapshot.devices[0].deep = Some(Box::new(deep));
+        state.take(Moment::of(snapshot));
+        let text = drawn(&state, 120, 200);
+        assert!(text.contains("Board input power") && text.contains("Trained 0") && text.contains("GDDR"), "{text}");
+        assert!(!text.contains("Trained 1") && !text.contains("Ethernet ports"), "{text}");
+    }
+
+    #[test]
     fn it_scrolls_closes_and_goes_to_the_next_device() {
         let mut state = state(0);
         state.area = Rect { x: 0, y: 0, width: 80, height: 24 };
