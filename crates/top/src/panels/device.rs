@@ -10,6 +10,7 @@ use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE, UTILIZATION_UN
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
 use show::activity::utilization;
+use show::labels::labelled;
 use show::text::{clean, count, width};
 
 /// Columns for the titles of figures, and for values that have a limit.
@@ -131,6 +132,12 @@ fn of_section(state: &TopState, device: &Device, section: Section, columns: usiz
     let figures = figures_of(device).filter(|figure| figure.section == section && !is_limit(figure));
     let mut lines = Vec::new();
     for figure in figures {
+        if figure.is_deep() && figure.dimension.is_some() {
+            // A line for all channels or ports, where there would be hundreds.
+            let values = labelled(figure, device, state.theme.glyphs().absent);
+            lines.extend(values.map(|(title, text)| FactLine { title, text, tone: Tone::Plain }));
+            continue;
+        }
         let known = lines.len();
         let fields = figure.fields().filter(|field| field.value(device).is_some() || field.limit_of(device).is_some());
         lines.extend(fields.map(|field| fact(state, device, field)));
@@ -313,8 +320,8 @@ mod tests {
         snapshot.devices[0].deep = Some(Box::new(deep));
         state.take(Moment::of(snapshot));
         let text = drawn(&state, 120, 200);
-        assert!(text.contains("Board input power") && text.contains("Trained 0") && text.contains("GDDR"), "{text}");
-        assert!(!text.contains("Trained 1") && !text.contains("Ethernet ports"), "{text}");
+        assert!(text.contains("Board input power") && text.contains("yes 0") && text.contains("GDDR"), "{text}");
+        assert!(!text.contains("Ethernet ports"), "{text}");
     }
 
     #[test]
