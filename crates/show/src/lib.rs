@@ -12,6 +12,7 @@ pub mod activity;
 pub mod example;
 pub mod figures;
 pub mod grid;
+pub mod labels;
 pub mod memory;
 pub mod operations;
 pub mod style;

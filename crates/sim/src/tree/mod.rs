@@ -10,6 +10,7 @@ mod writer;
 
 pub use chip::{Chip, Hwmon, PcieLink};
 pub(crate) use files::{File, NO_FAN};
+pub(crate) use telemetry::is_at_power_limit;
 pub use telemetry::telemetry_table;
 pub(crate) use writer::TreeWriter;
 

@@ -56,6 +56,12 @@ pub fn telemetry_table(chip: &Chip) -> Vec<TelemetryTag> {
     words.into_iter().map(|(tag, value)| TelemetryTag { tag, value }).collect()
 }
 
+/// Whether the chip draws all the power that it may.
+pub(crate) fn is_at_power_limit(chip: &Chip) -> bool {
+    let readings = Readings::of(chip);
+    readings.is_busy && readings.watts >= readings.watts_max
+}
+
 /// The sensors, in the units of the table.
 struct Readings {
     watts: u32,
@@ -120,7 +126,7 @@ fn both(chip: &Chip) -> Vec<(u16, u32)> {
 
 fn blackhole(chip: &Chip) -> Vec<(u16, u32)> {
     let readings = Readings::of(chip);
-    let at_limit = readings.watts >= readings.watts_max;
+    let at_limit = is_at_power_limit(chip);
     // The arbiter of the chip's power has number 1, that of the highest clock 0.
     let limiter = u32::from(at_limit);
     let floor = if readings.is_busy { 1350 } else { 800 };

@@ -11,6 +11,7 @@ use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE, UTILIZATION_UN
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
 use show::activity::utilization;
+use show::labels::labelled;
 use show::text::{clean, count, width};
 
 /// Columns for the titles of figures, and for values that have a limit.
@@ -132,6 +133,12 @@ fn of_section(state: &TopState, device: &Device, section: Section, columns: usiz
     let figures = figures_of(device).filter(|figure| figure.section == section && !is_limit(figure));
     let mut lines = Vec::new();
     for figure in figures {
+        if figure.is_deep() && figure.dimension.is_some() {
+            // A line for all channels or ports, where there would be hundreds.
+            let values = labelled(figure, device, state.theme.glyphs().absent);
+            lines.extend(values.map(|(title, text)| FactLine { title, text, tone: Tone::Plain }));
+            continue;
+        }
         let known = lines.len();
         let fields = figure.fields().filter(|field| field.value(device).is_some() || field.limit_of(device).is_some());
         lines.extend(fields.map(|field| fact(state, device, field)));
@@ -339,6 +346,20 @@ mod tests {
         );
         let (why, tone) = figures::why_slow(state.selected_device().unwrap(), &state).unwrap();
         assert_eq!((why.as_str(), tone), (line, Tone::Warning));
+    }
+
+    #[test]
+    fn figures_of_deep_reads_have_a_line_only_where_they_have_a_value() {
+        let mut state = state(0);
+        assert!(!drawn(&state, 120, 200).contains("GDDR"));
+        let (watts, channels) = (Some(model::Watts(75.0)), vec![Some(true), None]);
+        let deep = model::Deep { input_power: watts, gddr_trained: channels, ..model::Deep::default() };
+        let mut snapshot = state.snapshot().clone();
+        snapshot.devices[0].deep = Some(Box::new(deep));
+        state.take(Moment::of(snapshot));
+        let text = drawn(&state, 120, 200);
+        assert!(text.contains("Board input power") && text.contains("yes 0") && text.contains("GDDR"), "{text}");
+        assert!(!text.contains("Ethernet ports"), "{text}");
     }
 
     #[test]

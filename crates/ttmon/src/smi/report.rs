@@ -7,6 +7,7 @@ use model::figure::machine::{SAMPLE_TIMESTAMP, TAKEN_AT, figures_of_machine};
 use model::figure::process::{DEVICE, HELD_FIGURES, PID, PROCESS_FIGURES};
 use model::figure::{Field, Figure, Section, Unit, Value};
 use model::{Bytes, Device, Snapshot};
+use show::labels::labelled;
 use show::text::{clean, did_you_mean};
 use std::fmt::Write;
 use watch::exit::{Exit, Failure};
@@ -114,7 +115,7 @@ impl Report {
         }
         let mut without_value = Vec::new();
         for figure in figures {
-            match deep_report::labelled(figure, device) {
+            match labelled(figure, device, "–") {
                 _ if !figure.is_deep() => self.figure(depth, figure, device),
                 Some((title, values)) => self.row(depth, &title, Some(&values)),
                 None if figure.dimension.is_none() && figure.value(device).is_some() => {
