@@ -2,7 +2,7 @@
 //!
 //! It is there only where deep reads were asked for. Each field is a figure: its row in [`crate::figure::deep`] says what it is.
 
-use crate::{Celsius, Megahertz, Volts, Watts};
+use crate::{Celsius, Megahertz, Rpm, Volts, Watts};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ pub struct Deep {
     pub age_seconds: Option<f64>,
     pub unavailable: Option<DeepUnavailable>,
     pub asic_location: Option<u32>,
+    pub telemetry_interval_seconds: Option<f64>,
 
     #[serde(rename = "asic_temp_shutdown_celsius")]
     pub asic_temp_shutdown: Option<Celsius>,
@@ -22,6 +23,7 @@ pub struct Deep {
     #[serde(rename = "board_temp_celsius")]
     pub board_temp: Option<Celsius>,
     pub fan_target_percent: Option<f64>,
+    pub fans_rpm: Vec<Option<Rpm>>,
 
     #[serde(rename = "input_power_watts")]
     pub input_power: Option<Watts>,
@@ -46,6 +48,10 @@ pub struct Deep {
     pub kernel_throttler: Option<bool>,
     #[serde(rename = "kernel_throttler_megahertz")]
     pub kernel_throttler_clock: Option<Megahertz>,
+    pub kernel_throttler_starts: Option<u32>,
+    pub kernel_throttler_seconds: Option<f64>,
+    pub aiclk_limits_enabled: Option<Arc<str>>,
+    pub aiclk_floors_enabled: Option<Arc<str>>,
     #[serde(rename = "l2cpu_clk_megahertz")]
     pub l2cpu_clk: Vec<Option<Megahertz>>,
 
@@ -81,7 +87,11 @@ pub struct Deep {
 
     pub firmware_cm: Option<Arc<str>>,
     pub firmware_gddr: Option<Arc<str>>,
+    pub firmware_ethernet_ports: Option<Arc<str>>,
+    pub firmware_flash_tool: Option<Arc<str>>,
     pub firmware_build_date: Option<Arc<str>>,
+    pub firmware_features: Option<Arc<str>>,
+    pub firmware_features_on: Option<Arc<str>>,
     pub smbus_errors: Option<u32>,
 
     /// The table as it was read, by tag. Kept whole, so that unknown tags can be shown.

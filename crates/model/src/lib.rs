@@ -61,6 +61,7 @@ mod process_owner;
 mod rates;
 mod selector;
 mod snapshot;
+mod tag_names;
 pub mod text;
 pub mod throttle;
 mod time;

@@ -28,6 +28,22 @@ pub fn did_you_mean<'a>(typed: &str, words: impl Iterator<Item = &'a str>) -> St
     nearest(typed, words).map_or_else(String::new, |near| format!("did you mean {near}? "))
 }
 
+/// Numbers in ascending order, with neighbours joined: `0-3 5`.
+pub fn ranges(numbers: impl IntoIterator<Item = usize>) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let text = |(first, last): &(usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
 /// How many letters must be put in, taken out or changed to make one word of the other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
@@ -59,5 +75,12 @@ mod tests {
         assert_eq!(nearest("temperature", words.into_iter()), Some("temperature.gpu"));
         assert_eq!(nearest("x", words.into_iter()), None);
         assert_eq!(nearest("zzzzzzzzzzzzzzzzzzzzzzz", words.into_iter()), None);
+    }
+
+    #[test]
+    fn neighbours_are_joined() {
+        assert_eq!(ranges([]), "");
+        assert_eq!(ranges([3]), "3");
+        assert_eq!(ranges([0, 1, 2, 5, 7, 8]), "0-2 5 7-8");
     }
 }

@@ -3,7 +3,7 @@
 use crate::BoardKind;
 use crate::inject::InjectedFault;
 use crate::motion::Motion;
-use crate::tree::Chip;
+use crate::tree::{Chip, telemetry_table};
 use crate::wave::TICKS_PER_SECOND;
 use std::time::Duration;
 
@@ -48,6 +48,16 @@ impl SimDevice {
         self.busy += Duration::from_secs_f64(load.clamp(0.0, 1.0) / TICKS_PER_SECOND as f64);
         self.motion.tick(load, beats);
         self.motion.show(&mut self.chip);
+        if self.chip.table.is_some() {
+            self.chip.table = Some(telemetry_table(&self.chip));
+        }
+    }
+
+    /// Lets the node have a table to read, of a firmware that publishes everything.
+    pub fn with_table(mut self) -> SimDevice {
+        self.chip.fw_bundle = Some("19.15.0.0".into());
+        self.chip.table = Some(telemetry_table(&self.chip));
+        self
     }
 
     pub fn reset(&mut self, now: u64) {

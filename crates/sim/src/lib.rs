@@ -30,4 +30,5 @@ pub use kind::BoardKind;
 pub use machine::{SimMachine, is_simulated};
 pub use running::Running;
 pub use spec::{Spec, SpecError};
+pub use tree::telemetry_table;
 pub use workload::run_workload_if_asked;

@@ -205,7 +205,8 @@ fn devices(spec: &Spec) -> Vec<SimDevice> {
         Boards::Alike(kind, _) | Boards::Galaxy(kind) => vec![kind; spec.devices() as usize],
         Boards::Mixed => vec![BoardKind::P150a, BoardKind::P150b, BoardKind::N300, BoardKind::N150],
     };
-    kinds.into_iter().zip(0..).map(|(kind, index)| SimDevice::new(kind, index, spec.seed)).collect()
+    let devices = kinds.into_iter().zip(0..).map(|(kind, index)| SimDevice::new(kind, index, spec.seed));
+    if spec.deep { devices.map(SimDevice::with_table).collect() } else { devices.collect() }
 }
 const MARK: &str = ".simulated";
 

@@ -16,6 +16,8 @@ pub struct Spec {
     /// Whether workloads run with ttmon's agent.
     pub(crate) agent: bool,
     pub(crate) counting: Counting,
+    /// Whether device nodes have a telemetry table to read.
+    pub(crate) deep: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +85,15 @@ impl Spec {
 impl Default for Spec {
     fn default() -> Spec {
         let boards = Boards::Alike(BoardKind::P150a, 4);
-        Spec { boards, events: Vec::new(), seed: 0, idle: false, agent: false, counting: Counting::default() }
+        Spec {
+            boards,
+            events: Vec::new(),
+            seed: 0,
+            idle: false,
+            agent: false,
+            counting: Counting::default(),
+            deep: false,
+        }
     }
 }
 
@@ -133,9 +143,10 @@ const WORDS: [(FaultKind, &str); 6] = [
 type Switch = fn(&mut Spec) -> &mut bool;
 
 /// Words that switch something on.
-const SWITCHES: [(&str, Switch); 6] = [
+const SWITCHES: [(&str, Switch); 7] = [
     ("idle", |spec| &mut spec.idle),
     ("agent", |spec| &mut spec.agent),
+    ("deep", |spec| &mut spec.deep),
     ("fdinfo", |spec| &mut spec.counting.fdinfo),
     ("processes", |spec| &mut spec.counting.processes),
     ("memory", |spec| &mut spec.counting.memory),
@@ -247,13 +258,13 @@ mod tests {
         check(
             "p150,explode=0@5s",
             expect![[
-                r#"there is no option "explode=0@5s": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, fdinfo, processes, memory and memory_stats"#
+                r#"there is no option "explode=0@5s": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, deep, fdinfo, processes, memory and memory_stats"#
             ]],
         );
         check(
             "p150,busy",
             expect![[
-                r#"there is no option "busy": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, fdinfo, processes, memory and memory_stats"#
+                r#"there is no option "busy": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, deep, fdinfo, processes, memory and memory_stats"#
             ]],
         );
         check("p150,hang", expect![[r#""hang" does not say which device and when, as in hang=0@5s"#]]);
@@ -274,7 +285,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_spec_or_one_sentence(
-            text in r"(p150|n300x2|mixed|galaxy-bh|p300x17|[a-z0-9]{0,5})(,(hang|lose|seed|idle|fdinfo|processes|memory|memory_stats)?=?[0-9@,ms\n é]{0,6}){0,3}|\PC{0,12}"
+            text in r"(p150|n300x2|mixed|galaxy-bh|p300x17|[a-z0-9]{0,5})(,(hang|lose|seed|idle|fdinfo|processes|memory|memory_stats|deep)?=?[0-9@,ms\n é]{0,6}){0,3}|\PC{0,12}"
         ) {
             match text.parse::<Spec>() {
                 Ok(spec) => prop_assert!((1..=MAX_DEVICES).contains(&spec.devices())),

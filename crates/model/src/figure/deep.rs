@@ -1,6 +1,6 @@
 //! The figures of a device that only a deep read knows, one row each.
 
-use super::{Dimension, Figure, Freshness, Judge, Metric, Section, Value, computed, figures};
+use super::{DEEP, Dimension, Figure, Freshness, Judge, Metric, Section, Value, computed, figures};
 use crate::{ClockDecision, ClockLimiter, ClockRaiser, DeepUnavailable, Device, SelfTest, throttle, topology};
 
 /// Access to a field of the deep read, which is there only where one was asked for.
@@ -40,17 +40,19 @@ figures! {
     /// The figures of deep reads, in the order of reports.
     DEEP_FIGURES: Device;
 
-    with { section: Section::Identity, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Identity, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Place of the chip on its board: 1 left and 0 right on a p300, 1 to 8 on a Galaxy tray.
     ASIC_LOCATION("asic_location", "Place on the board", Count, deep!(asic_location));
 
-    with { section: Section::Health, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Health, object: Some(DEEP), freshness: Freshness::Host };
 
     /// How old the last deep read is.
     DEEP_AGE("deep_age_seconds", "Age of the deep read", Seconds, deep!(age_seconds)) {
         metric: Metric::gauge("ttmon_device_deep_age_seconds"),
     };
+    /// How often the firmware brings its telemetry up to date.
+    TELEMETRY_INTERVAL("telemetry_interval_seconds", "Telemetry interval", Seconds, deep!(telemetry_interval_seconds));
     /// Why there is no deep read, where one was asked for.
     DEEP_UNAVAILABLE("deep_unavailable", "No deep read because", Text, deep!(unavailable)) {
         words: &DeepUnavailable::NAMES,
@@ -60,7 +62,7 @@ figures! {
         metric: Metric::gauge("ttmon_device_smbus_errors"), rule: Some("smbus_errors"),
     };
 
-    with { section: Section::Temperature, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Temperature, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Temperature at which the chip shuts down.
     ASIC_TEMP_SHUTDOWN("asic_temp_shutdown_celsius", "Shutdown temperature", Celsius, deep!(asic_temp_shutdown)) {
@@ -78,8 +80,12 @@ figures! {
     FAN_TARGET("fan_target_percent", "Fan target", Percent, deep!(fan_target_percent)) {
         metric: Metric::gauge("ttmon_device_fan_target_ratio"),
     };
+    /// Speed of each fan (Wormhole). The driver has no file for it.
+    FANS("fans_rpm", "Fan speed", Rpm, deep!(fans_rpm[])) {
+        dimension: Some(Dimension::Fan), metric: Metric::gauge("ttmon_device_fan_speed_rpm"),
+    };
 
-    with { section: Section::Power, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Power, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Power at the input of the board (Blackhole).
     INPUT_POWER("input_power_watts", "Board input power", Watts, deep!(input_power)) {
@@ -93,7 +99,7 @@ figures! {
     /// Lowest core voltage.
     VCORE_MIN("vcore_min_volts", "Core voltage minimum", Volts, deep!(vcore_min));
 
-    with { section: Section::Clock, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Clock, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Highest AICLK of the chip.
     AICLK_MAX("aiclk_max_megahertz", "AICLK maximum", Megahertz, deep!(aiclk_max)) {
@@ -122,15 +128,25 @@ figures! {
     KERNEL_THROTTLER("kernel_throttler", "Kernel throttler", YesNo, deep!(kernel_throttler)) {
         metric: Metric::gauge("ttmon_device_kernel_throttler"), rule: Some("kernel_throttler"),
     };
-    /// AICLK at which it does so.
+    /// AICLK at which the kernel throttler is active. Absent where the firmware decides (Blackhole).
     KERNEL_THROTTLER_CLOCK("kernel_throttler_megahertz", "Kernel throttler at", Megahertz,
         deep!(kernel_throttler_clock));
+    /// How often the kernel throttler has started (Blackhole, firmware 19.12 and later).
+    KERNEL_THROTTLER_STARTS("kernel_throttler_starts", "Kernel throttler starts", Count,
+        deep!(kernel_throttler_starts));
+    /// How long the kernel throttler was active in the last interval (Blackhole, firmware 19.12 and later).
+    KERNEL_THROTTLER_TIME("kernel_throttler_seconds", "Kernel throttler time", Seconds,
+        deep!(kernel_throttler_seconds));
+    /// Limits that the firmware may apply to the AICLK (Blackhole).
+    AICLK_LIMITS_ENABLED("aiclk_limits_enabled", "AICLK limits enabled", Text, deep!(aiclk_limits_enabled));
+    /// What may raise the AICLK (Blackhole).
+    AICLK_FLOORS_ENABLED("aiclk_floors_enabled", "AICLK floors enabled", Text, deep!(aiclk_floors_enabled));
     /// Clock of a group of L2CPU cores (Blackhole).
     L2CPU_CLK("l2cpu_clk_megahertz", "L2CPU clock", Megahertz, deep!(l2cpu_clk[])) {
         dimension: Some(Dimension::L2Cpu), metric: Metric::gauge("ttmon_device_l2cpu_clk_hertz"),
     };
 
-    with { section: Section::Gddr, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Gddr, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Temperature of the hottest GDDR channel (Blackhole).
     GDDR_TEMP("gddr_temp_celsius", "GDDR temperature", Celsius, deep!(gddr_temp)) {
@@ -199,7 +215,7 @@ figures! {
         metric: Metric::gauge_by("ttmon_device_gddr_power_watts", ("side", "east")),
     };
 
-    with { section: Section::Ethernet, object: Some("deep"), freshness: Freshness::Host,
+    with { section: Section::Ethernet, object: Some(DEEP), freshness: Freshness::Host,
         dimension: Some(Dimension::EthernetPort) };
 
     /// Whether an Ethernet port is enabled (Blackhole).
@@ -215,7 +231,7 @@ figures! {
     /// Whether the link of an Ethernet port was trained again (Wormhole, before firmware 19.9).
     ETH_RETRAINED("eth_retrained", "Trained again", YesNo, deep!(eth_retrained[]));
 
-    with { section: Section::Ethernet, in_json: false, freshness: Freshness::Host };
+    with { section: Section::Ethernet, object: Some(DEEP), in_json: false, freshness: Freshness::Host };
 
     /// Links on the board itself that are down: between the chips of an n300 or a p300.
     LINKS_DOWN("links_down", "Links down", Count,
@@ -228,10 +244,10 @@ figures! {
         metric: Metric::gauge("ttmon_device_ethernet_ports_not_up"), rule: Some("eth_ports_not_up"),
     };
 
-    with { section: Section::Clock, freshness: Freshness::Host };
+    with { section: Section::Clock, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Why the AICLK is held down, in a sentence. Absent where no limit does (Blackhole).
-    AICLK_LIMITED("aiclk_limited", "AICLK held down", Text, deep!(aiclk_limited)) { object: Some("deep") };
+    AICLK_LIMITED("aiclk_limited", "AICLK held down", Text, deep!(aiclk_limited));
     /// Which limit holds the AICLK down now (Blackhole).
     THROTTLED_BY("throttled_by", "Throttled by", Text,
         computed(|device, _| throttle::by(device).map(Value::text))) {
@@ -239,7 +255,7 @@ figures! {
         rule: Some("throttled_by"),
     };
 
-    with { section: Section::Units, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Units, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Enabled columns of Tensix cores (Blackhole) or rows (Wormhole), and those that were switched off.
     TENSIX_ENABLED("tensix_enabled", "Tensix", Text, deep!(tensix_enabled));
@@ -252,17 +268,20 @@ figures! {
     /// Whether addresses of cores are translated, so that switched-off ones are skipped.
     NOC_TRANSLATION("noc_translation", "NoC translation", YesNo, deep!(noc_translation));
 
-    with { section: Section::Firmware, object: Some("deep"), freshness: Freshness::Host };
+    with { section: Section::Firmware, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Version of the chip management firmware.
     FIRMWARE_CM("firmware_cm", "Chip management", Text, deep!(firmware_cm));
     /// Version of the firmware that trains the memory (Blackhole).
     FIRMWARE_GDDR("firmware_gddr", "GDDR", Text, deep!(firmware_gddr));
+    /// Version of the firmware of the Ethernet ports.
+    FIRMWARE_ETHERNET_PORTS("firmware_ethernet_ports", "Ethernet ports", Text, deep!(firmware_ethernet_ports));
+    /// Version of tt-flash that wrote the firmware.
+    FIRMWARE_FLASH_TOOL("firmware_flash_tool", "Flashed by tt-flash", Text, deep!(firmware_flash_tool));
     /// When the firmware was built (Wormhole).
     FIRMWARE_BUILD_DATE("firmware_build_date", "Built", Text, deep!(firmware_build_date));
-}
-
-/// Whether only a deep read knows a figure.
-pub fn is_deep(figure: &Figure<Device>) -> bool {
-    DEEP_FIGURES.contains(&figure)
+    /// Optional features of the firmware (Blackhole, firmware 19.13 and later).
+    FIRMWARE_FEATURES("firmware_features", "Features", Text, deep!(firmware_features));
+    /// Optional features that are switched on (Blackhole, firmware 19.13 and later).
+    FIRMWARE_FEATURES_ON("firmware_features_on", "Features switched on", Text, deep!(firmware_features_on));
 }

@@ -319,6 +319,12 @@ pub static DEVICE_FIGURES: &[&Figure<Device>] = &{
     all
 };
 
+/// The figures that a device can have: those of deep reads only where they were asked for.
+pub fn figures_of(device: &Device) -> impl Iterator<Item = &'static Figure<Device>> + use<> {
+    let known = if device.deep.is_some() { DEVICE_FIGURES.len() } else { PLAIN };
+    DEVICE_FIGURES[..known].iter().copied()
+}
+
 /// What history keeps: the fields of the rows that say so, in the order of the table.
 pub fn kept_in_history() -> impl Iterator<Item = super::Field<Device>> + Clone {
     DEVICE_FIGURES.iter().filter(|figure| figure.history).flat_map(|figure| figure.fields())

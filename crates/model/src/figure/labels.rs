@@ -1,7 +1,7 @@
 //! Figures with one value per label: a memory kind, a GDDR channel, an Ethernet port, a command queue.
 
 use super::{Figure, LABEL, Value};
-use crate::MemoryKind;
+use crate::{Arch, MemoryKind};
 use std::borrow::Cow;
 
 named! {
@@ -14,6 +14,7 @@ named! {
         CommandQueue = "queue",
         /// Groups of L2CPU cores.
         L2Cpu = "l2cpu",
+        Fan = "fan",
     }
 }
 
@@ -26,7 +27,16 @@ impl Dimension {
             Dimension::GddrChannel => 8,
             Dimension::EthernetPort => 16,
             Dimension::CommandQueue => 8,
-            Dimension::L2Cpu => 4,
+            Dimension::L2Cpu | Dimension::Fan => 4,
+        }
+    }
+
+    /// How many a chip of this generation has.
+    pub const fn of_chip(self, arch: Arch) -> usize {
+        match (self, arch) {
+            (Dimension::GddrChannel, Arch::Wormhole) => 6,
+            (Dimension::EthernetPort, Arch::Blackhole) => 14,
+            _ => self.len(),
         }
     }
 

@@ -71,6 +71,8 @@ pub struct Figure<S: 'static> {
     pub set: Set<S>,
 }
 
+/// The JSON object of the figures that only a deep read knows.
+pub const DEEP: &str = "deep";
 /// What stands for the label in the path of a figure with labels.
 pub const LABEL: &str = "{label}";
 
@@ -101,6 +103,8 @@ named! {
         /// What of the chip is enabled.
         Units = "Units",
         Firmware = "Firmware",
+        /// The firmware's telemetry table as it was read. No figure belongs to it.
+        Raw = "Raw",
         Pids = "Pids",
     }
 }
@@ -205,6 +209,11 @@ impl<S> Figure<S> {
             (None, Some(_)) => format!("{key}.{LABEL}"),
             (None, None) => key.to_owned(),
         }
+    }
+
+    /// Whether only a deep read knows it.
+    pub fn is_deep(&self) -> bool {
+        self.object == Some(DEEP)
     }
 
     /// A row for a subject outside of this crate, which is only read.

@@ -3,7 +3,7 @@
 use super::files::NO_FAN;
 use crate::BoardKind;
 use crate::wave::scatter;
-use model::Arch;
+use model::{Arch, TelemetryTag};
 
 /// A PCI function with its driver's attributes. Numbers are in the files' own units; `files.rs` has the file of each.
 #[expect(missing_docs, reason = "most have the name of their file")]
@@ -55,6 +55,8 @@ pub struct Chip {
     pub pids: Option<Vec<u32>>,
     /// Where on its board: 0 and 1 on a p300, 1 to 8 on a Galaxy tray. No file shows it.
     pub location: u8,
+    /// The firmware's telemetry table, which a reader of the node finds. None: the node is an empty file.
+    pub table: Option<Vec<TelemetryTag>>,
 }
 
 /// A PCIe link.
@@ -148,6 +150,7 @@ impl Chip {
                 BoardKind::GalaxyWormhole | BoardKind::GalaxyBlackhole => (index % 8 + 1) as u8,
                 _ => (index % kind.functions()) as u8,
             },
+            table: None,
         }
     }
 

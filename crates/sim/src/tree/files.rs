@@ -3,7 +3,7 @@
 //! Formats are those of driver 2.10: one value and one newline, identifiers in upper-case hex without a prefix. Most files
 //! are 0444, as sysfs has them. Links are relative, as sysfs has them.
 
-use super::{Chip, Hwmon};
+use super::{Chip, Hwmon, telemetry};
 use model::Arch;
 use std::fmt::Display;
 
@@ -85,7 +85,8 @@ pub(crate) fn of(chip: &Chip) -> Vec<File> {
             mode: 0o444,
             bytes: text.into(),
         }));
-        files.push(File { path: chip.node(), mode: 0o666, bytes: Vec::new() });
+        let memory = chip.table.as_ref().map(|table| telemetry::memory(chip, table)).unwrap_or_default();
+        files.push(File { path: chip.node(), mode: 0o666, bytes: memory.into() });
     }
     files
 }

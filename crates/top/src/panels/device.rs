@@ -6,8 +6,8 @@ use crate::paint::{Buffer, Rect, Tone, clear, frame, put, wrapped};
 use crate::state::{Overlay, TopState};
 use crate::unit_text::UnitText;
 use crossterm::event::KeyCode;
-use model::figure::deep::{AICLK_LIMITED, is_deep};
-use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE, UTILIZATION_UNKNOWN};
+use model::figure::deep::AICLK_LIMITED;
+use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE, UTILIZATION_UNKNOWN, figures_of};
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
 use show::activity::utilization;
@@ -129,22 +129,22 @@ fn heading(text: &str) -> FactLine {
 /// The figures of a section. A limit is said with the figure that it belongs to.
 fn of_section(state: &TopState, device: &Device, section: Section, columns: usize) -> Vec<FactLine> {
     let is_limit = |one: &Figure<Device>| DEVICE_FIGURES.iter().any(|figure| figure.limit == Some(one));
-    let figures = DEVICE_FIGURES.iter().filter(|figure| figure.section == section && !is_limit(figure));
+    let figures = figures_of(device).filter(|figure| figure.section == section && !is_limit(figure));
     let mut lines = Vec::new();
     for figure in figures {
         let known = lines.len();
         let fields = figure.fields().filter(|field| field.value(device).is_some() || field.limit_of(device).is_some());
         lines.extend(fields.map(|field| fact(state, device, field)));
-        let meaning = match (*figure == &STATE, device.activity.utilization_unknown) {
+        let meaning = match (*figure == STATE, device.activity.utilization_unknown) {
             (true, _) => Some(device.state.meaning()),
-            (false, why) => why.filter(|_| *figure == &UTILIZATION_UNKNOWN).map(|why| why.meaning()),
+            (false, why) => why.filter(|_| *figure == UTILIZATION_UNKNOWN).map(|why| why.meaning()),
         };
         if let Some(meaning) = meaning {
             let meaning = wrapped(meaning, columns);
             lines.extend(meaning.into_iter().map(|text| FactLine { title: " ".into(), text, tone: Tone::Faint }));
         }
-        // Without deep reads their figures are not missing.
-        if lines.len() == known && !is_deep(figure) {
+        // A firmware that does not publish something is not worth a line.
+        if lines.len() == known && !figure.is_deep() {
             let text = state.theme.glyphs().absent.to_owned();
             lines.push(FactLine { title: figure.title.to_owned(), text, tone: Tone::Faint });
         }
@@ -301,8 +301,8 @@ mod tests {
             let text = drawn(&state, 120, 200);
             let limits: Vec<&str> =
                 DEVICE_FIGURES.iter().filter_map(|figure| figure.limit).map(|limit| limit.title).collect();
-            let shown = |figure: &&&Figure<Device>| !limits.contains(&figure.title) && !is_deep(figure);
-            for figure in DEVICE_FIGURES.iter().filter(shown) {
+            let device = state.selected_device().unwrap();
+            for figure in figures_of(device).filter(|figure| !limits.contains(&figure.title)) {
                 assert!(text.contains(figure.title), "{} of device {number}: {text}", figure.title);
             }
             state.step_device(1);

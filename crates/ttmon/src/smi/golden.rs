@@ -171,6 +171,55 @@ fn the_report_tells_everything_in_words() {
     expect_file!["golden/report.txt"].assert_eq(&report::text(&example::machine(), &all, TIME));
 }
 
+/// The example's Blackhole and Wormhole with a deep read, and a chip of which there is none.
+fn read_deeply() -> Snapshot {
+    let mut machine = example::machine();
+    let newest = |chip: sim::tree::Chip| sim::tree::Chip { fw_bundle: Some("19.15.0.0".into()), ..chip };
+    for (number, chip) in [(0, newest(sim::tree::Chip::p100a(0))), (2, sim::tree::Chip::n300(2))] {
+        let mut entries = sim::telemetry_table(&chip);
+        // Of the Blackhole, channel 3 has failed, channel 1 has had errors, and another tag is new.
+        let changed = [(22, 0x1515_1595), (46, 0x0302_0000), (50, 0b0100), (66, 0x0007_0384), (200, 0xC0FF_EE00)];
+        for (tag, value) in changed.into_iter().filter(|_| number == 0) {
+            entries.retain(|entry| entry.tag != tag);
+            entries.push(model::TelemetryTag { tag, value });
+        }
+        let mut deep = deep::decode(&deep::RawTable { arch: chip.arch, version: 0x100, entries });
+        deep.age_seconds = Some(1.25);
+        machine.devices[number].deep = Some(Box::new(deep));
+    }
+    let why = Some(model::DeepUnavailable::Remote);
+    machine.devices[3].deep = Some(Box::new(model::Deep { unavailable: why, ..model::Deep::default() }));
+    machine.devices.remove(1);
+    machine
+}
+
+#[test]
+fn a_deep_read_adds_its_figures_and_says_what_is_not_published() {
+    let all = report::sections(&[]).unwrap();
+    let (read, plain) = (report::text(&read_deeply(), &all, TIME), report::text(&example::machine(), &all, TIME));
+    let added: Vec<&str> = read.lines().filter(|line| !plain.contains(line)).collect();
+    expect_file!["golden/report-deep.txt"].assert_eq(&(added.join("\n") + "\n"));
+}
+
+#[test]
+fn sections_of_deep_reads_are_shown_alone_and_fit_a_terminal() {
+    let some = ["GDDR", "Ethernet", "units", "RAW"].map(str::to_owned);
+    let some = report::sections(&some).unwrap();
+    let text = report::text(&Snapshot { faults: vec![], ..read_deeply() }, &some, TIME);
+    let devices = &text[text.find("\nDevice ").unwrap()..];
+    assert!(devices.lines().all(|line| show::text::width(line) <= 80), "{devices}");
+    expect_file!["golden/report-deep-sections.txt"].assert_eq(devices);
+    let plain = report::text(&example::machine(), &some, TIME);
+    assert!(plain.contains("    GDDR\n        (not read: needs --deep)\n"), "{plain}");
+}
+
+#[test]
+fn xml_has_the_raw_table_where_it_was_asked_for() {
+    let text = xml::text(&read_deeply(), &report::sections(&["RAW".into()]).unwrap(), TIME);
+    assert!(text.contains("<tag number=\"22\" name=\"GDDR_STATUS\">0x15151595</tag>"), "{text}");
+    assert!(text.contains("<tag number=\"200\" name=\"\">0xc0ffee00</tag>"), "{text}");
+}
+
 #[test]
 fn the_report_can_be_cut_to_sections() {
     let some = report::sections(&["memory".into(), "PIDS".into()]).unwrap();

@@ -4,6 +4,7 @@ mod args;
 mod boards;
 mod csv;
 mod csv_fields;
+mod deep_report;
 pub mod fleet;
 #[cfg(test)]
 mod golden;

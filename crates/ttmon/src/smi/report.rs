@@ -1,7 +1,8 @@
 //! `-q`: everything about every device. Sections, rows and units are those of the tables of figures.
 
+use super::deep_report::{self, DeepNote};
 use super::process_row::ProcessRow;
-use model::figure::device::DEVICE_FIGURES;
+use model::figure::device::figures_of;
 use model::figure::machine::{MACHINE_FIGURES, SAMPLE_TIMESTAMP, TAKEN_AT};
 use model::figure::process::{DEVICE, HELD_FIGURES, PID, PROCESS_FIGURES};
 use model::figure::{Field, Figure, Section, Unit, Value};
@@ -10,10 +11,10 @@ use show::text::{clean, did_you_mean};
 use std::fmt::Write;
 use watch::exit::{Exit, Failure};
 
-/// The sections with these names; all when none is named.
+/// The sections with these names; when none is named, all but the raw table.
 pub fn sections(names: &[String]) -> anyhow::Result<Vec<Section>> {
     if names.is_empty() {
-        return Ok(Section::ALL.to_vec());
+        return Ok(Section::ALL.into_iter().filter(|section| *section != Section::Raw).collect());
     }
     let words = Section::ALL.map(|section| section.name().to_ascii_uppercase());
     let find = |name: &String| {
@@ -27,9 +28,10 @@ pub fn sections(names: &[String]) -> anyhow::Result<Vec<Section>> {
 }
 
 pub fn text(snapshot: &Snapshot, sections: &[Section], time: &str) -> String {
-    let mut report = Report(String::new());
+    let names_sections = sections.len() + 1 < Section::ALL.len();
+    let mut report = Report { text: String::new(), names_sections, key_width: KEY_WIDTH };
     let simulated = if snapshot.host.simulated { " (SIMULATED)" } else { "" };
-    report.0 += &format!("\n=============={}LOG{}==============\n\n", "TTMON ", simulated);
+    report.text += &format!("\n=============={}LOG{}==============\n\n", "TTMON ", simulated);
     report.row(0, "Timestamp", Some(time));
     // The time is already there, in the words of this place.
     for figure in MACHINE_FIGURES.iter().filter(|figure| ![&&TAKEN_AT, &&SAMPLE_TIMESTAMP].contains(figure)) {
@@ -37,33 +39,43 @@ pub fn text(snapshot: &Snapshot, sections: &[Section], time: &str) -> String {
     }
     for device in &snapshot.devices {
         let address = device.pci_address.as_ref().map_or_else(String::new, |address| format!(" {address}"));
-        report.0 += &format!("\nDevice {}{address}\n", device.id);
+        report.text += &format!("\nDevice {}{address}\n", device.id);
         sections.iter().for_each(|section| report.section(snapshot, device, *section));
     }
     if !snapshot.alerts.is_empty() {
-        report.0 += "\nAlerts\n";
+        report.text += "\nAlerts\n";
         for alert in &snapshot.alerts {
             let (severity, name, text) = (alert.severity.name(), clean(&alert.name), clean(&alert.text));
-            report.0 += &format!("    {severity}: {name}: {text}, since {}\n", alert.since);
+            report.text += &format!("    {severity}: {name}: {text}, since {}\n", alert.since);
         }
     }
     if !snapshot.faults.is_empty() {
-        report.0 += "\nNotes\n";
+        report.text += "\nNotes\n";
         for fault in &snapshot.faults {
-            report.0 += &format!("    {}: {}\n", clean(&fault.path), clean(&fault.reason));
+            report.text += &format!("    {}: {}\n", clean(&fault.path), clean(&fault.reason));
         }
     }
-    report.0
+    report.text
 }
 
-struct Report(String);
+struct Report {
+    text: String,
+    /// Whether the user asked for some sections by name, and so should hear why one is empty.
+    names_sections: bool,
+    /// Where values begin.
+    key_width: usize,
+}
+
+const KEY_WIDTH: usize = 55;
+/// The values of all channels or ports need more room.
+const LISTS_KEY_WIDTH: usize = 35;
 
 impl Report {
     fn row(&mut self, depth: usize, key: &str, value: Option<&str>) {
         let value = value.map_or("N/A".into(), clean);
-        let indent = " ".repeat(depth * 4);
+        let (indent, width) = (" ".repeat(depth * 4), self.key_width);
         // Writing to a string cannot fail.
-        let _ = writeln!(self.0, "{:<55}: {value}", format!("{indent}{key}"));
+        let _ = writeln!(self.text, "{:<width$}: {value}", format!("{indent}{key}"));
     }
 
     /// A line for the figure, or one for each label that has a value.
@@ -84,14 +96,36 @@ impl Report {
         if section == Section::Pids {
             return self.processes(snapshot, device);
         }
+        let figures: Vec<_> = figures_of(device).filter(|figure| figure.section == section).collect();
+        let is_read = !figures.is_empty() || section == Section::Raw && device.deep.is_some();
+        if !is_read && !self.names_sections {
+            return;
+        }
         // What a device is stands right below its name.
         let depth = if section == Section::Identity { 1 } else { 2 };
         if depth > 1 {
-            self.0 += &format!("    {}\n", section.name());
+            self.text += &format!("    {}\n", section.name());
         }
-        for figure in DEVICE_FIGURES.iter().filter(|figure| figure.section == section) {
-            self.figure(depth, figure, device);
+        if section == Section::Raw {
+            deep_report::tags(device).for_each(|line| self.text += &format!("        {line}\n"));
         }
+        if deep_report::is_of_deep_reads(section) {
+            self.key_width = LISTS_KEY_WIDTH;
+        }
+        let mut without_value = Vec::new();
+        for figure in figures {
+            match deep_report::labelled(figure, device) {
+                _ if !figure.is_deep() => self.figure(depth, figure, device),
+                Some((title, values)) => self.row(depth, &title, Some(&values)),
+                None if figure.dimension.is_none() && figure.value(device).is_some() => {
+                    self.figure(depth, figure, device)
+                }
+                None => without_value.push(figure),
+            }
+        }
+        self.key_width = KEY_WIDTH;
+        let note = DeepNote { device, section, without_value: &without_value };
+        note.lines().for_each(|line| self.text += &format!("{}{line}\n", " ".repeat(depth * 4)));
     }
 
     fn processes(&mut self, snapshot: &Snapshot, device: &Device) {
@@ -100,7 +134,7 @@ impl Report {
         if rows.is_empty() {
             return self.row(1, "Processes", Some("None"));
         }
-        self.0 += "    Processes\n";
+        self.text += "    Processes\n";
         for row in rows {
             for figure in PROCESS_FIGURES {
                 self.figure(if *figure == &PID { 2 } else { 3 }, figure, row.process);

@@ -1,7 +1,7 @@
 //! `-q -x`: everything about every device as XML. What nvidia-smi's XML also has is under its names; below it are all figures.
 
 use super::process_row::ProcessRow;
-use model::figure::device::DEVICE_FIGURES;
+use model::figure::device::figures_of;
 use model::figure::machine::{DRIVER_VERSION, MACHINE_FIGURES};
 use model::figure::process::{DEVICE, HELD_FIGURES, PROCESS_FIGURES};
 use model::figure::{Figure, Section};
@@ -86,9 +86,15 @@ fn device_of(xml: &mut Xml, snapshot: &Snapshot, device: &Device, sections: &[Se
     }
     xml.close("processes");
     for section in sections.iter().filter(|section| **section != Section::Pids) {
+        let figures: Vec<_> = figures_of(device).filter(|figure| figure.section == *section).collect();
+        if figures.is_empty() && *section != Section::Raw {
+            continue;
+        }
         xml.open("section", &format!(" name=\"{}\"", section.name()));
-        let figures = DEVICE_FIGURES.iter().filter(|figure| figure.section == *section);
-        figures.for_each(|figure| xml.figures(figure, device));
+        figures.into_iter().for_each(|figure| xml.figures(figure, device));
+        if *section == Section::Raw {
+            xml.tags(device);
+        }
         xml.close("section");
     }
     xml.close("gpu");
@@ -129,6 +135,16 @@ impl Xml {
             let unit = unit.map_or_else(String::new, |unit| format!(" unit=\"{}\"", escaped(unit)));
             let value = value.map_or_else(|| NA.to_owned(), |value| figure.unit.plain_text(&value));
             self.line(&format!("<figure name=\"{}\"{unit}>{}</figure>", escaped(&field.name()), escaped(&value)));
+        }
+    }
+}
+
+impl Xml {
+    /// The firmware's table as it was read.
+    fn tags(&mut self, device: &Device) {
+        for tag in device.deep.iter().flat_map(|deep| &deep.tags) {
+            let name = device.arch.and_then(|arch| tag.name(arch)).unwrap_or_default();
+            self.line(&format!("<tag number=\"{}\" name=\"{name}\">{:#010x}</tag>", tag.tag, tag.value));
         }
     }
 }

@@ -59,6 +59,7 @@ fn row<S>(figure: &&'static Figure<S>) -> Value {
         "path": figure.in_json.then(|| figure.path()),
         "title": figure.title,
         "section": figure.section.name(),
+        "deep": figure.is_deep(),
         "unit": { "name": unit.name(), "symbol": unit.symbol(), "decimals": unit.decimals(), "binary": unit.is_binary() },
         "help": figure.help,
         "words": figure.words,

@@ -5,12 +5,11 @@ use model::figure::device::{DEVICE_FIGURES, INDEX};
 use model::figure::machine::MACHINE_FIGURES;
 use model::figure::operation::OPERATION_FIGURES;
 use model::figure::process::{HELD_BYTES, HELD_FIGURES, PROCESS_FIGURES};
-use model::figure::{Dimension, Figure, LABEL, Unit};
+use model::figure::{DEEP, Dimension, Figure, LABEL, Unit};
 use serde_json::{Map, Value, json};
 
 /// The object with what the agent in a process counts.
 const AGENT: &str = "exact";
-const DEEP: &str = "deep";
 
 pub fn schemas() -> Map<String, Value> {
     let mut all: Map<String, Value> = serde_json::from_str(include_str!("schemas.json")).unwrap_or_default();
@@ -25,9 +24,18 @@ pub fn schemas() -> Map<String, Value> {
         "description": "Those that took the most time on devices. Absent where none is known.",
     });
     insert(&mut process, &["operations"], operations, Presence::Optional);
+    let mut device = object_of(DEVICE_FIGURES);
+    let tag = json!({
+        "type": "object",
+        "properties": { "tag": { "type": "integer", "minimum": 0 }, "value": { "type": "integer", "minimum": 0 } },
+        "required": ["tag", "value"],
+    });
+    let tags =
+        json!({ "type": "array", "items": tag, "description": "The table of the firmware as it was read, by tag." });
+    insert(&mut device, &[DEEP, "tags"], tags, Presence::Optional);
     let made = [
         ("Host", host),
-        ("Device", object_of(DEVICE_FIGURES)),
+        ("Device", device),
         ("Process", process),
         ("Held", held()),
         ("Operation", object_of(OPERATION_FIGURES)),
@@ -82,9 +90,9 @@ fn new_object(may_be_null: bool) -> Value {
 fn insert(object: &mut Value, path: &[&str], property: Value, presence: Presence) {
     let Some((key, rest)) = path.split_first() else { return };
     let is_of_agent = *key == AGENT || object["type"].is_array();
-    // It is left out where no deep reads were asked for.
-    let is_deep = *key == DEEP && !rest.is_empty();
-    if (presence == Presence::Always || !rest.is_empty()) && !is_deep {
+    // There are deep reads only where they were asked for.
+    let is_there = (presence == Presence::Always || !rest.is_empty()) && *key != DEEP;
+    if is_there {
         let required = object["required"].as_array_mut();
         if let Some(required) = required.filter(|required| !required.iter().any(|name| name == key)) {
             required.push(json!(key));

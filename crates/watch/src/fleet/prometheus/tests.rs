@@ -251,6 +251,12 @@ fn every_figure_with_a_metric_survives_the_way_to_prometheus_and_back() {
     for figure in DEVICE_FIGURES.iter().filter(|figure| figure.unit == Unit::Text && figure.words.is_empty()) {
         (figure.set)(&mut device, 0, &Value::text(figure.name));
     }
+    for figure in DEVICE_FIGURES.iter().filter(|figure| figure.is_deep() && figure.metric.is_some()) {
+        let word = figure.words.first().map_or(Value::YesNo(true), |word| Value::text(*word));
+        for field in figure.fields().filter(|_| !figure.unit.is_number()) {
+            (figure.set)(&mut device, field.label, &word);
+        }
+    }
     device.sample_age_seconds = Some(0.0);
     let mut machine = example::machine();
     machine.devices = vec![device.clone()];

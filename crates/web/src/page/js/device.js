@@ -22,19 +22,26 @@ function chartOf(figures) {
   return { figures, chart: new Chart({ title, show: (value) => show(first, value), lines, floor, base: first.unit.binary ? 2 : 10, bound, full: first.full ?? 0, isAlarming: first.judge?.by === "heat" }) };
 }
 
-/// The figures of a device by section.
+/// The figures of a device by section. Those of deep reads are there only where they have a value.
 function factsOf(fields) {
-  const sections = tables.sections.map((name) => ({ name, facts: fields.filter(({ section }) => section === name).map((figure) => ({ figure, value: h("dd") })) })).filter(({ facts }) => facts.length);
-  const node = h("div.sections", null, sections.map(({ name, facts }) => h("section", null, h("h3", null, name), h("dl.facts", null, facts.map(({ figure, value }) => [h("dt", { title: figure.help }, figure.title), value])))));
+  const factOf = (figure) => ({ figure, title: h("dt", { title: figure.help }, figure.title), value: h("dd") });
+  const sectionOf = (name) => {
+    const facts = fields.filter(({ section }) => section === name).map(factOf);
+    return { facts, node: h("section", null, h("h3", null, name), h("dl.facts", null, facts.map(({ title, value }) => [title, value]))) };
+  };
+  const sections = tables.sections.map(sectionOf).filter(({ facts }) => facts.length);
+  const node = h("div.sections", null, sections.map(({ node }) => node));
   const update = (device) => {
-    for (const { figure, value } of sections.flatMap(({ facts }) => facts)) {
+    for (const { figure, title, value } of sections.flatMap(({ facts }) => facts)) {
       const judgement = judge(figure, device);
       const isWrong = judgement === "warning" || judgement === "critical";
       const why = whyUnknown(figure, device);
       put(value, `${isWrong ? `▲ ${figure.judge.words[judgement]} ` : ""}${showOf(figure, device)}${why ? ` (${why.name})` : ""}`);
       value.className = isWrong ? SIGNS[judgement][1] : "";
       attr(value, "title", why?.meaning);
+      title.hidden = value.hidden = figure.deep && read(figure, device) === null;
     }
+    for (const { facts, node } of sections) node.hidden = facts.every(({ value }) => value.hidden);
   };
   return { node, update };
 }
@@ -76,9 +83,9 @@ export function make() {
     for (const { chart, figures } of charts) {
       const latest = figures.map((figure) => read(figure, device));
       const shown = figures.map((figure) => tracks.get(`${id} ${figure.name}`));
-      // Where nothing runs with the agent, there is nothing to draw.
+      // Where nothing runs with the agent, or is read deeply, there is nothing to draw.
       const isMeasured = latest.some((value) => value !== null) || shown.some((track) => track?.points.some(Boolean));
-      chart.node.hidden = figures[0].section === figureOf("device", "utilization").section && !isMeasured;
+      chart.node.hidden = (figures[0].deep || figures[0].section === figureOf("device", "utilization").section) && !isMeasured;
       chart.update({ tracks: shown, latest, most: limitOf(figures[0], device), to, range: RANGES[range][0], reason });
     }
     const held = largestOf(snapshot, id);

@@ -99,7 +99,8 @@ export function isAtLimit(figure, subject) {
 export const stateOf = (device) => tables.states.find(({ name }) => name === device.state) ?? { name: device.state, meaning: "", judgement: "warning" };
 export const isFine = (device) => stateOf(device).judgement === "normal";
 
-const headline = () => tables.device.filter((figure) => figure.history && !figure.dimension);
+/// Those of deep reads are on the page of a device alone.
+const headline = () => tables.device.filter((figure) => figure.history && !figure.dimension && !figure.deep);
 /// Figures that are shown against their limit: temperature, power.
 export const gauges = () => headline().filter((figure) => figure.limit !== null && figure.judge?.by !== "capacity");
 /// Figures that are shown as a number: clock, fan.
