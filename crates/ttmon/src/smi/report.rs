@@ -2,6 +2,7 @@
 
 use super::deep_report::{self, DeepNote};
 use super::process_row::ProcessRow;
+use model::figure::deep::AICLK_LIMITED;
 use model::figure::device::figures_of;
 use model::figure::machine::{SAMPLE_TIMESTAMP, TAKEN_AT, figures_of_machine};
 use model::figure::process::{DEVICE, HELD_FIGURES, PID, PROCESS_FIGURES};
@@ -121,6 +122,8 @@ impl Report {
                 None if figure.dimension.is_none() && figure.value(device).is_some() => {
                     self.figure(depth, figure, device)
                 }
+                // It is not the firmware that lacks what follows from other figures.
+                None if !figure.in_json || *figure == AICLK_LIMITED => {}
                 None => without_value.push(figure),
             }
         }
