@@ -111,6 +111,7 @@ where
     pub fn begin(&self, jobs: impl IntoIterator<Item = (Key, Task)>) {
         let mut queue = self.shared.lock();
         queue.round += 1;
+        queue.closed = false;
         queue.began = Instant::now();
         queue.asked.clear();
         jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task));
@@ -173,6 +174,11 @@ where
         self.answers.try_iter()
     }
 
+    /// Ends the threads that have nothing to do, until the next round. A process that ends would have to wait for them.
+    pub fn end_threads(&self) {
+        self.shared.end_threads();
+    }
+
     /// Whether a job has not come back, so that its thread will hold up the end of the process.
     pub fn is_stuck(&self) -> bool {
         !self.shared.lock().running.is_empty()
@@ -193,6 +199,11 @@ where
 impl<Key, Task, Answer> Shared<Key, Task, Answer> {
     fn lock(&self) -> MutexGuard<'_, Queue<Key, Task>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end_threads(&self) {
+        self.lock().closed = true;
+        self.work.notify_all();
     }
 
     /// Wakes the threads that wait, where there is work. To wake none is a system call, too.
@@ -234,6 +245,7 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
                 self.progress.notify_all();
             }
         }
+        queue.threads -= 1;
     }
 }
 
@@ -258,9 +270,8 @@ impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
 
 impl<Key, Task, Answer> Drop for Pool<Key, Task, Answer> {
     fn drop(&mut self) {
-        // The threads end by themselves; one that is stuck ends with the process.
-        self.shared.lock().closed = true;
-        self.shared.work.notify_all();
+        // One that is stuck ends with the process.
+        self.shared.end_threads();
     }
 }
 
@@ -367,6 +378,20 @@ mod tests {
             assert_eq!(pool.wait(soon()).keys, HashSet::from([103]));
             assert_eq!(pool.answers().count(), 41);
         }
+    }
+
+    #[test]
+    fn a_round_after_the_end_of_the_threads_starts_others() {
+        let pool = pool(|_, _| {});
+        for _ in 0..3 {
+            assert_eq!(round(&pool, 0..8, soon()), HashSet::new());
+            assert_eq!(pool.answers().count(), 8);
+            pool.end_threads();
+        }
+        while pool.shared.lock().threads > 0 {
+            thread::yield_now();
+        }
+        assert_eq!(round(&pool, 0..8, soon()), HashSet::new());
     }
 
     #[test]
