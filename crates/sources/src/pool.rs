@@ -114,7 +114,7 @@ where
         queue.closed = false;
         queue.began = Instant::now();
         queue.asked.clear();
-        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task));
+        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task, VecDeque::push_back));
         if queue.was_quick && queue.idle > 0 {
             self.shared.work.notify_one();
             return;
@@ -127,7 +127,7 @@ where
     /// Adds to the round.
     pub fn add(&self, jobs: impl IntoIterator<Item = (Key, Task)>) {
         let mut queue = self.shared.lock();
-        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task));
+        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task, VecDeque::push_back));
         if queue.threads == 0 && !queue.waiting.is_empty() {
             self.grow(&mut queue, 1);
         }
@@ -230,8 +230,9 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
             RUNNING.fetch_add(1, Relaxed);
             let answer = (self.run)(task, &|key, task| {
                 let mut queue = self.lock();
-                // This thread takes it up itself, unless there is enough to share.
-                if queue.push(key, task) && !queue.was_quick && queue.idle > 0 {
+                // It comes next: what it adds itself is then not left for the end. This thread takes it up, unless there is enough to
+                // share.
+                if queue.push(key, task, VecDeque::push_front) && !queue.was_quick && queue.idle > 0 {
                     self.work.notify_one();
                 }
             });
@@ -251,10 +252,10 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
 
 impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
     /// Adds a job, unless it was asked for in this round or is still running since an earlier one. Returns whether it was added.
-    fn push(&mut self, key: Key, task: Task) -> bool {
+    fn push(&mut self, key: Key, task: Task, put: fn(&mut VecDeque<(Key, Task)>, (Key, Task))) -> bool {
         let is_new = self.asked.insert(key.clone()) && !self.running.contains_key(&key);
         if is_new {
-            self.waiting.push_back((key, task));
+            put(&mut self.waiting, (key, task));
         }
         is_new
     }
