@@ -172,7 +172,7 @@ fn zsh_and_fish_complete_commands_options_and_values() {
             script.display()
         );
         let words = run(Command::new("zsh").args(["-f", "-c", &program]));
-        assert!(words.out.ends_with("FIRMWARE\nPIDS\n"), "{}{}", words.out, words.err);
+        assert!(words.out.ends_with("FIRMWARE\nRAW\nPIDS\n"), "{}{}", words.out, words.err);
     }
 }
 
