@@ -7,6 +7,7 @@ mod support;
 use expect_test::expect;
 use model::figure::device::{
     DEVICE_FIGURES, ENERGY_TOTAL, HEARTBEAT, HEARTBEAT_VERIFIED, LINK_DEGRADED, SAMPLE_AGE, THERMAL_TRIPS_TOTAL,
+    figures_of,
 };
 use model::figure::{Figure, Freshness, Section};
 use model::{Arch, Device};
@@ -254,9 +255,10 @@ fn a_file_that_is_gone_after_a_reset_gives_no_value() {
 
 /// All figures but the firmware's heartbeat and what follows from it, and what processes record, as text.
 fn figures(device: &Device) -> Vec<(&'static str, Option<String>)> {
-    let is_heartbeat = |figure: &&&Figure<Device>| [&HEARTBEAT, &HEARTBEAT_VERIFIED].contains(*figure);
-    let is_of_device = |figure: &&&Figure<Device>| !is_heartbeat(figure) && figure.section != Section::Utilization;
-    let all = DEVICE_FIGURES.iter().filter(is_of_device);
+    let is_heartbeat = |figure: &&'static Figure<Device>| [&HEARTBEAT, &HEARTBEAT_VERIFIED].contains(figure);
+    let is_of_device =
+        |figure: &&'static Figure<Device>| !is_heartbeat(figure) && figure.section != Section::Utilization;
+    let all = figures_of(device).filter(is_of_device);
     all.map(|figure| (figure.name, figure.text(device))).collect()
 }
 
