@@ -277,4 +277,20 @@ mod tests {
         assert_eq!(of("to=x").unwrap_err(), "to=\"x\" is no whole number");
         assert!(of("from=-9223372036854775808&to=9223372036854775807&step=9223372036854775807").is_ok());
     }
+
+    #[test]
+    fn a_topology_says_which_links_are_up_where_deep_reads_know_it() {
+        let n300 = |id| Device { board: Some("n300".into()), ..Device::new(id) };
+        let mut devices = vec![n300(DeviceId::Local(0)), n300(DeviceId::Remote(0))];
+        let text = |devices: &[Device]| serde_json::to_value(LiveTopology::of(devices)).unwrap();
+        let without = text(&devices);
+        assert!(without["live_links"].is_null() && without["degraded"].is_null() && without["links"].is_array());
+        let eth_link_up = (0..16).map(|port| Some(port != 9)).collect();
+        devices[0].deep = Some(Box::new(model::Deep { eth_link_up, ..model::Deep::default() }));
+        let with = text(&devices);
+        assert_eq!(with["degraded"], "1 of 2 links down");
+        assert_eq!((&with["live_links"][0]["state"], &with["live_links"][1]["state"]), (&json!("up"), &json!("down")));
+        let end = json!({ "id": "0", "index": 0, "port": 9, "up": false, "firmware_runs": null });
+        assert_eq!(with["live_links"][1]["ends"][0], end);
+    }
 }
