@@ -7,7 +7,7 @@
 
 use crate::dir::Root;
 use deep::{RawTable, Reader, Reading, Refused, Request, decode, is_static};
-use model::{Deep, DeepCounts, DeepUnavailable, Device, DeviceId, Fault, PciAddress, Snapshot, State};
+use model::{Deep, DeepCounts, DeepUnavailable, Device, DeviceId, Fault, PciAddress, Snapshot, State, throttle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -128,6 +128,7 @@ impl DeepReads {
                 _ => unavailable(DeepUnavailable::NotReady),
             };
             device.deep = Some(Box::new(deep));
+            throttle::explain(device);
         }
         snapshot.host.deep.get_or_insert(self.counts);
     }

@@ -19,7 +19,7 @@ use crate::procs::ProcessFacts;
 use crate::setup::{self, MachineSetup};
 use crate::shm::{self, Shm, ShmFiles};
 use crate::telemetry::{FigureFilter, ReadMode};
-use model::{Device, Snapshot, State, throttle};
+use model::{Device, Snapshot, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -285,8 +285,7 @@ impl Sampler {
             fdinfo: &self.fdinfo,
             host: inventory.host.clone(),
         };
-        let mut snapshot = self.assembly.snapshot(&self.collected, round, trouble);
-        snapshot.devices.iter_mut().for_each(throttle::explain);
+        let snapshot = self.assembly.snapshot(&self.collected, round, trouble);
         let is_well = |device: &Device| matches!(device.state, State::Ok | State::Remote | State::NoDriver);
         inventory.all_are_well = snapshot.faults.is_empty() && snapshot.devices.iter().all(is_well);
         self.inventory = Some(inventory).filter(|inventory| inventory.class.is_some());

@@ -124,7 +124,7 @@ figures! {
     };
     /// AICLK limit that the host has set. Absent where it has set none (Blackhole).
     AICLK_HOST_LIMIT("aiclk_host_limit_megahertz", "AICLK limit of the host", Megahertz, deep!(aiclk_host_limit));
-    /// Whether the firmware slows down kernels (Blackhole).
+    /// Whether the firmware may slow down kernels to save power (Blackhole).
     KERNEL_THROTTLER("kernel_throttler", "Kernel throttler", YesNo, deep!(kernel_throttler)) {
         metric: Metric::gauge("ttmon_device_kernel_throttler"), rule: Some("kernel_throttler"),
     };
