@@ -60,7 +60,7 @@ pub struct DeviceArgs {
 pub struct DeepArgs {
     /// Also read the firmware's telemetry (memory channels, limits of the clock, links): opens devices that a process uses, every 5
     /// seconds at the most; with =idle, devices that nobody has used for 6 seconds, too
-    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "used", hide_possible_values = true)]
+    #[arg(long, global = true, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "used", hide_possible_values = true)]
     pub deep: Option<DeepWhen>,
 }
 

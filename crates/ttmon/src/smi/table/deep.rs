@@ -1,15 +1,16 @@
 //! What deep reads know of each device: a line each, below the devices.
 
 use model::figure::deep::{GDDR_TEMP, INPUT_POWER};
-use model::{Deep, Device, Snapshot, throttle};
+use model::{Deep, DeepUnavailable, Device, DeviceId, Snapshot, throttle};
 use show::figures::{figure, name};
 use show::grid::{Cell, Column, Page};
 use show::style::{Style, Tone};
+use show::text::in_short;
 
-/// Drawn only where deep reads were asked for.
+/// Drawn only where a device was read.
 pub fn draw(page: &mut Page, snapshot: &Snapshot) {
-    let read: Vec<(&Device, &Deep)> =
-        snapshot.devices.iter().filter_map(|device| Some((device, device.deep.as_deref()?))).collect();
+    let devices = snapshot.devices.iter().filter_map(|device| Some((device, device.deep.as_deref()?)));
+    let read: Vec<(&Device, &Deep)> = devices.filter(|(_, deep)| !deep.tags.is_empty()).collect();
     if read.is_empty() {
         return;
     }
@@ -28,6 +29,18 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
 }
 
+/// Why devices were not read, a line for each reason. That a chip is behind another one, the table shows already.
+pub fn why_not_read(snapshot: &Snapshot) -> Vec<String> {
+    let note = |why: DeepUnavailable| {
+        let is_it = |device: &&Device| device.deep.as_ref().is_some_and(|deep| deep.unavailable == Some(why));
+        let ids: Vec<&DeviceId> = snapshot.devices.iter().filter(is_it).map(|device| &device.id).collect();
+        let many = if ids.len() > 1 { "s" } else { "" };
+        let ids = Some(in_short(&ids)).filter(|ids| !ids.is_empty())?;
+        Some(format!("no deep read of device{many} {ids}: {}", why.name()))
+    };
+    DeepUnavailable::ALL.into_iter().filter(|why| *why != DeepUnavailable::Remote).filter_map(note).collect()
+}
+
 fn cells(device: &Device, deep: &Deep, style: &Style) -> Vec<Cell> {
     let glyphs = style.glyphs();
     let absent = || Cell::Text(glyphs.absent.to_owned(), Tone::Faint);
@@ -37,7 +50,6 @@ fn cells(device: &Device, deep: &Deep, style: &Style) -> Vec<Cell> {
         Cell::Text(text, tone)
     };
     let clock = throttle::sentence(device, None).map(|sentence| (sentence, Tone::Warning));
-    let why = deep.unavailable.filter(|_| deep.tags.is_empty()).map(|why| (why.name().to_owned(), Tone::Faint));
     vec![
         Cell::Text(name(device, glyphs), Tone::Strong),
         measured(&GDDR_TEMP, "C"),
@@ -45,7 +57,7 @@ fn cells(device: &Device, deep: &Deep, style: &Style) -> Vec<Cell> {
         known(trained(deep)),
         measured(&INPUT_POWER, "W"),
         known(links(deep)),
-        known(clock.or(why).or_else(|| throttle::by(device).map(|_| ("not limited".to_owned(), Tone::Plain)))),
+        known(clock.or_else(|| throttle::by(device).map(|_| ("not limited".to_owned(), Tone::Plain)))),
     ]
 }
 
