@@ -77,7 +77,7 @@ pub use event::{Event, Weight};
 pub use exit_record::{ExitRecord, ListedBuffer};
 pub use history::{History, Series, Stretch};
 pub use id::{DeviceId, PciAddress};
-pub use identity::{ChipMatch, chip_match, chip_of_text, chip_text, chip_with_number};
+pub use identity::{ChipMatch, ChipNumbers, chip_match, chip_of_numbers, chip_of_text, chip_text, chip_with_number};
 pub use judgement::Judgement;
 pub use known_devices::{DeviceKey, KnownDevices, earlier_devices};
 pub use memory_kind::MemoryKind;
