@@ -230,24 +230,45 @@ pub fn exit_status(pidfd: impl AsFd) -> Option<i32> {
 /// Gives back the pages of this program's code and constants that are mapped now. What is used again comes back from the page cache at
 /// its first use: less of it than was mapped, since reading the command line and the configuration is over.
 pub fn forget_code() {
-    // SAFETY: the function that is called for every loaded object expects nothing but that.
-    unsafe { libc::dl_iterate_phdr(Some(forget_object), std::ptr::null_mut()) };
-}
-
-/// Does that for the program, or for one of its libraries.
-unsafe extern "C" fn forget_object(object: *mut libc::dl_phdr_info, _: usize, _: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: the loader describes an object that is loaded, with all its segments. They stay where they are.
-    let (base, segments) = unsafe {
-        let libc::dl_phdr_info { dlpi_addr, dlpi_phdr, dlpi_phnum, .. } = *object;
-        (dlpi_addr as usize, std::slice::from_raw_parts(dlpi_phdr, dlpi_phnum.into()))
+    // SAFETY: plain calls. The function that is called for every loaded object gets what it expects.
+    let found = unsafe {
+        let page = libc::sysconf(libc::_SC_PAGESIZE);
+        let mut found = UnwrittenPages { page: usize::try_from(page).unwrap_or(4096), count: 0, all: [(0, 0); 24] };
+        libc::dl_iterate_phdr(Some(find_unwritten), (&raw mut found).cast());
+        found
     };
-    // SAFETY: a plain call, which takes no system call.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-    for (start, length) in segments.iter().filter_map(|segment| unwritten_pages(base, segment, page)) {
+    // All were found before: to look for more would bring back what was given back already.
+    for &(start, length) in &found.all[..found.count] {
         let start = std::ptr::with_exposed_provenance_mut(start);
         // SAFETY: nothing has written to these private mappings of files, so their pages are those of the file, and the kernel reads
         // them again when they are needed.
         let _ = unsafe { rustix::mm::madvise(start, length, rustix::mm::Advice::LinuxDontNeed) };
+    }
+}
+
+/// Start and length of what nothing has written to, of the program and its libraries.
+struct UnwrittenPages {
+    page: usize,
+    count: usize,
+    all: [(usize, usize); 24],
+}
+
+/// Adds what nothing has written to of one object, as far as there is room.
+unsafe extern "C" fn find_unwritten(
+    object: *mut libc::dl_phdr_info,
+    _: usize,
+    found: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: the loader describes an object that is loaded, with all its segments. The rest is what `forget_code` has passed.
+    let (base, segments, found) = unsafe {
+        let libc::dl_phdr_info { dlpi_addr, dlpi_phdr, dlpi_phnum, .. } = *object;
+        let segments = std::slice::from_raw_parts(dlpi_phdr, dlpi_phnum.into());
+        (dlpi_addr as usize, segments, &mut *found.cast::<UnwrittenPages>())
+    };
+    let unwritten = segments.iter().filter_map(|segment| unwritten_pages(base, segment, found.page));
+    for (place, pages) in found.all[found.count..].iter_mut().zip(unwritten) {
+        *place = pages;
+        found.count += 1;
     }
     0
 }

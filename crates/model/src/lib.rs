@@ -80,7 +80,7 @@ pub use event::{Event, HolderAtEvent, KernelEvent, KernelMessageKind, Weight};
 pub use exit_record::{ExitRecord, ListedBuffer};
 pub use history::{History, Series, Stretch};
 pub use id::{DeviceId, PciAddress};
-pub use identity::{ChipMatch, chip_match, chip_of_text, chip_text, chip_with_number};
+pub use identity::{ChipMatch, ChipNumbers, chip_match, chip_of_numbers, chip_of_text, chip_text, chip_with_number};
 pub use judgement::Judgement;
 pub use kernel_message::KernelMessage;
 pub use known_devices::{DeviceKey, KnownDevices, earlier_devices};

@@ -77,6 +77,19 @@ fn for_one_sample_only_the_files_of_wanted_figures_are_read() {
     assert_eq!((was_read("temp1_input"), was_read("power1_input"), was_read("in0_input")), (1, 0, 0));
 }
 
+#[test]
+fn the_firmware_is_read_where_the_memory_of_a_board_depends_on_it() {
+    let known = |board: &str| {
+        let machine = support::p150a().with(&format!("0/tt_card_type = {board}"));
+        let mut sampler = Sampler::new(machine.root(), Options::default());
+        sampler.set_once(Box::new(|figure, _| figure.section != Section::Firmware));
+        let device = sampler.sample().devices.remove(0);
+        (device.memory.l1_total.map(|bytes| bytes.to_string()), device.firmware.bundle)
+    };
+    assert_eq!(known("p150a"), (Some("180.0 MiB".into()), Some("19.6.0.0".into())));
+    assert_eq!(known("galaxy-blackhole"), (Some("195.0 MiB".into()), None));
+}
+
 /// What the figure of a row is on a device, under the label of the row.
 fn text_of(row: &Attribute, device: &Device) -> Option<String> {
     (row.figure.get)(device, row.label).map(|value| row.figure.unit.text(&value))

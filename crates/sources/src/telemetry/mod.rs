@@ -27,8 +27,9 @@ use crate::dir::{Dir, Trouble, decimal};
 use crate::pids::HolderList;
 use crate::process_folders::ProcessFolders;
 use attributes::{ATTRIBUTES, Attribute, Folder};
+use model::figure::device::FIRMWARE_BUNDLE;
 use model::figure::{Freshness, Section};
-use model::{Arch, Board, Device, DeviceId, DriverUsed, Memory, State, Version};
+use model::{Arch, Board, Capacity, Device, DeviceId, DriverUsed, Memory, State, Version};
 use rustix::io::Errno;
 use state::Heartbeat;
 use std::cell::OnceCell;
@@ -259,6 +260,10 @@ impl DeviceReader {
                 row.figure.copy(device, &mut self.fixed);
             }
         }
+        let is_open = capacity(device).is_some_and(|capacity| capacity.l1.is_none());
+        if let Some(row) = mode.unwanted(&FIRMWARE_BUNDLE).filter(|_| is_open) {
+            self.read_row(row, device, trouble);
+        }
         // What went wrong is tried, and reported, every time.
         self.fixed_failed = trouble.faults.len() > faults;
     }
@@ -288,14 +293,19 @@ impl DeviceReader {
                 keep_identity(known, &mut device);
             }
         }
-        let bundle = device.firmware.bundle.as_deref().and_then(Version::parse);
-        let capacity = device.board.as_deref().and_then(Board::named).and_then(|board| board.capacity(bundle));
+        let capacity = capacity(&device);
         device.memory.dram_total = capacity.map(|capacity| capacity.dram);
         device.memory.l1_total = capacity.and_then(|capacity| capacity.l1);
         self.totals.show(&mut device);
         self.known = Some(device.clone());
         Reading { device, trouble }
     }
+}
+
+/// How much memory a device has, by its board and, of some boards, by its firmware.
+fn capacity(device: &Device) -> Option<Capacity> {
+    let bundle = device.firmware.bundle.as_deref().and_then(Version::parse);
+    device.board.as_deref().and_then(Board::named).and_then(|board| board.capacity(bundle))
 }
 
 /// The folder of a device's PCI function, in that of its class.

@@ -35,7 +35,7 @@ pub fn shows(figure: &Figure<Device>, devices: usize, style: &Style) -> bool {
     let link_is_seen = may_be_blocks || style.color;
     match figure.section {
         Section::Power => !is(&[&VCORE, &VCORE_MAX, &CURRENT, &CURRENT_MAX, &ENERGY_TOTAL]),
-        Section::Firmware => is(&[&FIRMWARE_BUNDLE]),
+        Section::Firmware => false,
         _ if is(&[&AXICLK, &ARCCLK, &THERMAL_TRIPS, &THERMAL_TRIPS_TOTAL, &NUMA_NODE]) => false,
         _ if is(&[&FAN]) => may_be_blocks || style.columns >= rows::WIDE,
         _ if is(&[&PCIE_GENERATION, &PCIE_WIDTH]) => link_is_seen,
