@@ -92,7 +92,12 @@ export class Chart {
       event.preventDefault();
       event.stopPropagation();
     });
-    new ResizeObserver(() => this.draw()).observe(this.svg);
+    // Asking for sizes between changes would lay out the page again for each chart.
+    this.width = this.height = 0;
+    new ResizeObserver(([{ contentRect }]) => {
+      [this.width, this.height] = [contentRect.width, contentRect.height];
+      this.draw();
+    }).observe(this.svg);
     follows(this);
   }
 
@@ -118,8 +123,7 @@ export class Chart {
   }
 
   draw() {
-    const width = this.svg.clientWidth;
-    const height = this.svg.clientHeight;
+    const { width, height } = this;
     if (!width || !height) return;
     const from = this.to - this.range;
     const isIn = (track, at) => track.points[at] && track.timeOf(at) >= from - track.step && track.timeOf(at) <= this.to + track.step;
@@ -160,7 +164,7 @@ export class Chart {
 
   /// Says what was at the cursor, or what is now.
   read() {
-    const width = this.svg.clientWidth;
+    const { width } = this;
     const isHeld = cursor !== null && cursor >= this.to - this.range && cursor <= this.to;
     const time = isHeld ? cursor : this.to;
     const texts = this.tracks.map((track, n) => {
@@ -177,7 +181,7 @@ export class Chart {
     if (texts.length > 3) [...this.key.children].forEach((part, n) => put(part.lastChild, `${this.lines[n]} ${texts[n] ?? ""}`));
     attrs(this.svg, { "aria-valuetext": text || texts.join(", "), "aria-valuenow": Math.round(((time - this.to + this.range) / this.range) * 100) });
     const x = LEFT + ((time - this.to + this.range) / this.range) * (width - LEFT);
-    attrs(this.hair, { visibility: isHeld ? "visible" : "hidden", x1: x, x2: x, y2: this.svg.clientHeight - BOTTOM });
+    attrs(this.hair, { visibility: isHeld ? "visible" : "hidden", x1: x, x2: x, y2: this.height - BOTTOM });
   }
 }
 
@@ -254,7 +258,11 @@ export function spark(label, say) {
   let shown = null;
   const show = (track, most, to, range) => {
     const from = to - range;
-    shown = { track, to, range };
+    // It is drawn again when it would move by about a pixel, not with every sample.
+    const key = `${track?.from} ${Math.floor(to / (range / 180))} ${range} ${most}`;
+    const isSame = shown !== null && shown.track === track && shown.key === key;
+    shown = { track, to, range, key };
+    if (isSame) return;
     const runs = runsOf(track, (track, at) => track.points[at] && track.timeOf(at) >= from && track.timeOf(at) <= to + track.step);
     const top = Math.max(most ?? 0, ...(track?.points ?? []).map((value) => value?.[2] ?? 0)) || 1;
     const spot = (at) => `${Math.min(100, ((track.timeOf(at) - from) / range) * 100).toFixed(2)} ${(19 - (track.points[at][1] / top) * 18).toFixed(2)}`;

@@ -54,7 +54,11 @@ export class HeatMap {
       this.read();
     });
     this.canvas.addEventListener("keydown", (event) => this.press(event));
-    new ResizeObserver(() => this.draw(true)).observe(this.canvas);
+    this.width = 0;
+    new ResizeObserver(([{ contentRect }]) => {
+      this.width = contentRect.width;
+      this.draw(true);
+    }).observe(this.canvas);
     follows(this);
     this.read();
   }
@@ -77,7 +81,7 @@ export class HeatMap {
   }
 
   timeAt(x) {
-    const width = Math.max(1, this.canvas.clientWidth - LEFT);
+    const width = Math.max(1, this.width - LEFT);
     return this.to - this.range + (Math.min(width, Math.max(0, x - LEFT)) / width) * this.range;
   }
 
@@ -99,22 +103,23 @@ export class HeatMap {
   }
 
   draw(isForced) {
-    if (!this.figure || !this.canvas.clientWidth) return;
-    const shades = this.stops.map((stop) => getComputedStyle(stop).backgroundColor);
+    if (!this.figure || !this.width) return;
+    const { theme, palette } = document.documentElement.dataset;
+    const colouring = `${theme} ${palette} ${matchMedia("(prefers-color-scheme: dark)").matches}`;
     const last = this.step ? Math.floor(this.to / this.step) : 0;
     const states = this.devices.map(({ id, state }) => `${id}${state}`).join();
-    const key = [this.set.key, this.set.version, last, shades, states, this.top, this.figure.name, this.high, this.canvas.clientWidth].join(" ");
+    const key = [this.set.key, this.set.version, last, colouring, states, this.top, this.figure.name, this.high, this.width].join(" ");
     this.read();
     if (!isForced && key === this.drawn) return;
     this.drawn = key;
-    const [width, height] = [this.canvas.clientWidth, this.high * this.devices.length + BOTTOM];
+    const [width, height] = [this.width, this.high * this.devices.length + BOTTOM];
     // The page may be magnified: the picture has the pixels of the screen.
     const pixels = this.canvas.getBoundingClientRect().width / width * devicePixelRatio || 1;
     this.canvas.width = Math.round(width * pixels);
     this.canvas.height = Math.round(height * pixels);
     const pen = this.canvas.getContext("2d");
     pen.scale(pixels, pixels);
-    const colours = paletteOf(shades);
+    const colours = paletteOf(this.stops.map((stop) => getComputedStyle(stop).backgroundColor));
     const from = this.to - this.range;
     const x = (time) => LEFT + ((time - from) / this.range) * (width - LEFT);
     const styles = getComputedStyle(this.canvas);
@@ -160,9 +165,9 @@ export class HeatMap {
     const device = isHeld && this.row !== null ? this.devices[this.row] : null;
     this.frame.hidden = !device;
     if (!isHeld) return put(this.reading, "");
-    const x = LEFT + ((time - this.to + this.range) / this.range) * (this.canvas.clientWidth - LEFT);
+    const x = LEFT + ((time - this.to + this.range) / this.range) * (this.width - LEFT);
     this.place(this.hair, x, 0, 1, this.high * this.devices.length);
-    if (device) this.place(this.frame, LEFT, this.row * this.high, this.canvas.clientWidth - LEFT, this.high - 1);
+    if (device) this.place(this.frame, LEFT, this.row * this.high, this.width - LEFT, this.high - 1);
     put(this.reading, device ? `device ${device.id}: ${show(this.figure, this.tracks[this.row]?.at(time)?.[1])} at ${clock(time)}` : clock(time));
   }
 }

@@ -43,7 +43,11 @@ function plan() {
 
 function draw() {
   hasNews = false;
+  drawView();
   drawFrame();
+}
+
+function drawView() {
   // Views are made of the tables of figures.
   if (!isLoaded()) return;
   const name = route.view in VIEWS ? route.view : "overview";
@@ -126,6 +130,7 @@ function drawProblems() {
   if (store.snapshot) speak(all);
 }
 
+let stateSaid = 0;
 /// Whether the list of problems is open, once somebody has said so.
 let wantsProblems = null;
 
@@ -134,6 +139,9 @@ function speak(problems) {
   const { devices } = store.snapshot;
   const ok = devices.filter(isFine).length;
   put($("spoken"), `${ok} of ${devices.length} devices ok. ${problems.length ? `${problems.length} problem${problems.length > 1 ? "s" : ""}: ${inShort(problems)}.` : "No problems."}`);
+  // All numbers, for whoever asks. They need not be of this second.
+  if (Date.now() - stateSaid < 10e3) return;
+  stateSaid = Date.now();
   put($("state"), summaryOf(store).map(({ title, value, note }) => `${title}: ${value}${note && `, ${note}`}.`).join(" "));
 }
 
