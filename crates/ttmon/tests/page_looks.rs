@@ -224,7 +224,8 @@ fn screen_readers_hear_changes_of_the_state_and_nothing_else() {
     browser
         .wait_until("/Utilization: \\d+ %.* Power: .* Hottest: /.test(document.getElementById('state').textContent)");
     browser.media(&[("prefers-reduced-motion", "reduce")]);
-    assert_eq!(browser.run("return getComputedStyle(document.querySelector('.meter i')).transitionDuration"), "0s");
+    let moving = "return [...document.querySelectorAll('*')].filter(node => getComputedStyle(node).transitionDuration !== '0s' || getComputedStyle(node).animationName !== 'none').length";
+    assert_eq!(browser.run(moving), 0);
     assert_clean(&browser, &served);
 }
 

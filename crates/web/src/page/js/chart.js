@@ -205,7 +205,7 @@ function tick({ x, text }) {
   const words = s("text", { "text-anchor": x === undefined ? "end" : "middle" }, text);
   const update = ({ x, y, width, height }) => {
     attrs(line, x === undefined ? { x1: LEFT, x2: width, y1: y, y2: y } : { x1: x, x2: x, y1: height - BOTTOM, y2: height - BOTTOM + 4 });
-    attrs(words, x === undefined ? { x: LEFT - 6, y: y + 4 } : { x: Math.min(x, width - 16), y: height - 3 });
+    attrs(words, x === undefined ? { x: LEFT - 6, y: y + 4 } : { x: Math.min(x, width - text.length * 3.4), y: height - 3 });
   };
   return { node: s("g", null, line, words), update };
 }

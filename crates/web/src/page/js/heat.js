@@ -149,7 +149,7 @@ export class HeatMap {
     pen.font = `11px ${styles.fontFamily}`;
     const ticks = timeTicks(from, this.to, (width - LEFT) / 80);
     pen.textAlign = "center";
-    for (const time of ticks.times) pen.fillText(ticks.show(time), Math.min(width - 18, Math.max(LEFT + 16, x(time))), height - BOTTOM / 2 + 1);
+    for (const time of ticks.times) pen.fillText(ticks.show(time), Math.min(width - ticks.show(time).length * 3.4, Math.max(LEFT + 16, x(time))), height - BOTTOM / 2 + 1);
   }
 
   place(node, left, top, width, height) {

@@ -12,7 +12,7 @@ const SEVERITIES = { info: ["i", "plain"], warning: ["▲", "warn"], critical: [
 /// The word for a weight, where it is not the weight itself.
 const WORDS = { bad: "critical" };
 export const toneOf = (weight) => (WEIGHTS[weight] ?? WEIGHTS.note)[1];
-export const isProblem = ({ weight }) => ORDER.indexOf(weight) >= ORDER.indexOf("warning");
+const isProblem = ({ weight }) => ORDER.indexOf(weight) >= ORDER.indexOf("warning");
 
 /// Events of one device this close to each other are one fault, in milliseconds.
 const ONE_FAULT = 1500;
@@ -57,7 +57,7 @@ export function eventRow(event) {
 }
 
 /// One line about an alert.
-export function alertRow(first) {
+function alertRow(first) {
   const state = h("span.dim");
   const text = h("span");
   const node = h("li", null, pill(SEVERITIES[first.severity] ?? SEVERITIES.warning, first.severity), h("b", null, first.name), text, state,
@@ -69,7 +69,7 @@ export function alertRow(first) {
   return { node, update };
 }
 
-export const alertKey = (alert) => `${alert.name} ${alert.severity} ${alert.device} ${alert.process} ${alert.state}`;
+const alertKey = (alert) => `${alert.name} ${alert.severity} ${alert.device} ${alert.process} ${alert.state}`;
 
 /// The last event that was looked at.
 let seen = 0;

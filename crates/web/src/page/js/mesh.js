@@ -63,7 +63,7 @@ export function make() {
 }
 
 /// Names without the end of a serial number that all share: `n300 …C0C4`. The part that differs is never left out.
-export function shortNames(names) {
+function shortNames(names) {
   const words = names.map((name) => name.split(" "));
   const last = words.map((parts) => parts.at(-1));
   if (names.length < 2 || last.some((word) => word.length < 8)) return names;

@@ -7,7 +7,7 @@ import { HeatMap, heatFigures } from "./heat.js";
 import { follow } from "./history.js";
 import { eventRow, merged } from "./log.js";
 import { partsOf, remarkOf, usedText } from "./memory.js";
-import { SIGNS, ageNote, belowLimit, complaint, fade, panel, shownSpan, statePill, table, tile, zoomNote } from "./pieces.js";
+import { SIGNS, ageNote, belowLimit, complaint, fade, panel, scaleOf, shownSpan, statePill, table, tile, zoomNote } from "./pieces.js";
 import { largestOf, processRow, utilText } from "./processes.js";
 import { spark } from "./chart.js";
 import { change, currentRange, deviceHref, go, href, route } from "./route.js";
@@ -104,7 +104,7 @@ const linkText = (device) => links().map((figure, n) => (read(figure, device) ==
 function deviceSpark(figure, id, say) {
   const { node, show: draw } = spark(`${figure.title} of device ${id} over time`, say);
   node.addEventListener("click", () => go(deviceHref(id)));
-  const update = ({ device, trend: { tracks }, span }) => draw(tracks.get(`${device.id} ${figure.name}`), Math.max(figure.full ?? 0, limitOf(figure, device) ?? 0), span.to, span.range);
+  const update = ({ device, trend: { tracks }, span }) => draw(tracks.get(`${device.id} ${figure.name}`), scaleOf(figure, device), span.to, span.range);
   return { node, update };
 }
 

@@ -60,7 +60,7 @@ export function tile({ title, address }) {
     if (address) attr(node, "href", one.address);
     node.className = `tile ${one.tone ?? ""}`;
     meter.hidden = one.share === null || one.share === undefined;
-    if (!meter.hidden) style(fill, "width", `${(Math.min(1, one.share) * 100).toFixed(1)}%`);
+    if (!meter.hidden) style(fill, "transform", `scaleX(${Math.min(1, one.share).toFixed(3)})`);
   };
   return { node, update };
 }
@@ -84,6 +84,15 @@ export function zoomNote() {
     if (zoom) put(text, `${clock(zoom[0])} to ${clock(zoom[1])}`);
   };
   return { node, update };
+}
+
+/// What the full height of a small line is. A device that does not answer does not say its limit: then it is that of its kind, so
+/// that its line is not drawn higher than those of the others.
+export function scaleOf(figure, device) {
+  const limits = (devices) => devices.map((one) => limitOf(figure, one) ?? 0);
+  const own = Math.max(figure.full ?? 0, ...limits([device]));
+  const { devices } = store.snapshot;
+  return own || Math.max(0, ...limits(devices.filter(({ board }) => board === device.board))) || Math.max(0, ...limits(devices));
 }
 
 /// How old the values of a device are; empty while they are of now.

@@ -11,7 +11,7 @@ const sums = (figure, devices) => f.sum(devices.map((device) => read(figure, dev
 const least = (isBound, value) => (isBound && value !== null ? "≥ " : "");
 
 /// The states that are not fine, the worst first: `[{ state, devices }]`.
-export function wrongStates(devices) {
+function wrongStates(devices) {
   const states = new Map();
   for (const device of devices.filter((device) => !isFine(device))) states.set(device.state, [...(states.get(device.state) ?? []), device]);
   const all = [...states].map(([state, devices]) => ({ state, devices }));

@@ -8,7 +8,7 @@ import { HeatMap, heatFigures } from "./heat.js";
 import { follow } from "./history.js";
 import { merged, toneOf } from "./log.js";
 import { partsOf, usedText } from "./memory.js";
-import { SIGNS, ageNote, fade, shownSpan, statePill } from "./pieces.js";
+import { SIGNS, ageNote, fade, scaleOf, shownSpan, statePill } from "./pieces.js";
 import { inShort, problemsOf } from "./problems.js";
 import { largestOf, utilText } from "./processes.js";
 import { change, currentRange, deviceHref, route } from "./route.js";
@@ -21,7 +21,8 @@ const TURN = 15e3;
 
 export function make() {
   const [host, time, trouble] = [h("b"), h("span.clock"), h("span.trouble")];
-  const pause = h("button", { onclick: () => change({ hold: route.words.get("hold") ? "" : current().name }, true) });
+  const held = () => route.words.get("hold") ?? "";
+  const pause = h("button", { onclick: () => change({ hold: held() ? "" : current().name }, true) });
   const sums = tiles();
   const stage = h("div.stage");
   const views = [chips(), maps(), work()];
@@ -33,22 +34,22 @@ export function make() {
   let at = 0;
   let turned = Date.now();
   const known = () => views.filter((view) => view.isUseful(store));
-  const current = () => known().find(({ name }) => name === route.words.get("hold")) ?? known()[at % known().length];
+  const inTurn = () => known()[at % known().length];
+  const current = () => known().find(({ name }) => name === held()) ?? inTurn();
   const turn = (by) => {
     at = (known().indexOf(current()) + by + known().length) % known().length;
     turned = Date.now();
-    if (route.words.get("hold")) change({ hold: current2().name }, true);
+    if (held()) change({ hold: inTurn().name }, true);
     if (store.snapshot) update(store);
   };
-  const current2 = () => known()[at % known().length];
   const clock = setInterval(() => {
-    if (store.snapshot && !route.words.get("hold") && Date.now() - turned >= TURN && !document.hidden) turn(1);
+    if (store.snapshot && !held() && Date.now() - turned >= TURN && !document.hidden) turn(1);
   }, 500);
 
   const update = (store) => {
     const { snapshot } = store;
     const problems = problemsOf(store);
-    const isHeld = Boolean(route.words.get("hold"));
+    const isHeld = Boolean(held());
     put(host, roleOf("machine", "host", snapshot) ?? "ttmon");
     const old = isOld() || store.link.state !== "live";
     put(trouble, old ? `▲ out of date: last sample ${f.age(sampleAge())} ago` : problems.length ? `✕ ${inShort(problems)}` : "● all ok");
@@ -147,7 +148,7 @@ function cell(first) {
     name.parentNode.classList.toggle("unknown", why !== null);
     put(amount, `${area.title} ${usedText(area, device)}`);
     used.show(partsOf(area, device), amount.shown);
-    for (const { figure, line } of trends) line.show(trend.tracks.get(`${device.id} ${figure.name}`), Math.max(figure.full ?? 0, limitOf(figure, device) ?? 0), span.to, span.range);
+    for (const { figure, line } of trends) line.show(trend.tracks.get(`${device.id} ${figure.name}`), scaleOf(figure, device), span.to, span.range);
   };
   return { node, update };
 }
