@@ -158,6 +158,22 @@ fn old_values_are_dim_and_have_an_age() {
 }
 
 #[test]
+fn a_line_keeps_its_scale_when_its_device_says_no_limit() {
+    let Some(browser) = Browser::open("scales", 1440, 900, "light") else { return };
+    let served = Served::start("galaxy-bh,idle,hang=31@6s", &[]);
+    open(&browser, &served, "overview?range=5m");
+    browser.wait_for_text("device 31 is hung");
+    // All idle: the heights of the lines are about the same, of 20.
+    let height = |card: u32| {
+        format!(
+            "parseFloat(document.querySelectorAll('.heat .card')[{card}].querySelector('.mean').getAttribute('d')?.split(/[ML ]/)[2])"
+        )
+    };
+    browser.wait_until(&format!("Math.abs({} - {}) < 1.5", height(0), height(31)));
+    assert_clean(&browser, &served);
+}
+
+#[test]
 fn a_drag_zooms_all_charts_and_an_event_is_marked() {
     let Some(browser) = Browser::open("zoom", 1440, 900, "light") else { return };
     let served = Served::start("p150x4,agent,hang=2@4s", &[]);
