@@ -5,97 +5,9 @@
 mod support;
 
 use serde_json::json;
-use std::path::PathBuf;
-use std::process::{Child, Command};
-use support::TTMON;
 use support::browser::{Browser, ENTER, ESCAPE, LEFT};
-use support::service::{Poc, c_client, wait_for};
-use tempfile::TempDir;
-
-/// A service with a simulated machine, ended when dropped.
-struct Served {
-    folder: TempDir,
-    child: Child,
-    machine: String,
-    options: Vec<String>,
-    port: u16,
-}
-
-impl Served {
-    fn start(machine: &str, options: &[&str]) -> Served {
-        let folder = tempfile::tempdir().unwrap();
-        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let child = spawn(&folder, machine, 0, &options);
-        let mut served = Served { folder, child, machine: machine.to_owned(), options, port: 0 };
-        wait_for(|| served.port_in_log().is_some(), || served.log());
-        served.port = served.port_in_log().unwrap();
-        served
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
-    }
-
-    fn port_in_log(&self) -> Option<u16> {
-        let log = self.log();
-        let (_, rest) = log.split_once("address=127.0.0.1:")?;
-        rest.split_once('\n')?.0.split(' ').next()?.parse().ok()
-    }
-
-    fn address(&self, rest: &str) -> String {
-        format!("http://127.0.0.1:{}/{rest}", self.port)
-    }
-
-    fn poc_socket(&self) -> PathBuf {
-        self.folder.path().join("poc.sock")
-    }
-
-    fn kill(&mut self) {
-        // Asked, so that it takes its machine away.
-        let _ =
-            rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM);
-        let _ = self.child.wait();
-    }
-
-    /// Starts it again at the same address.
-    fn restart(&mut self) {
-        self.child = spawn(&self.folder, &self.machine, self.port, &self.options);
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn spawn(folder: &TempDir, machine: &str, port: u16, options: &[String]) -> Child {
-    let at = |name: &str| folder.path().join(name);
-    Command::new(TTMON)
-        .args(["serve", &format!("--sim={machine}"), "--listen", &format!("127.0.0.1:{port}")])
-        .arg("--socket")
-        .arg(at("ttmon.sock"))
-        .arg("--poc-socket")
-        .arg(at("poc.sock"))
-        .args(options)
-        .stderr(std::fs::File::create(at("log")).unwrap())
-        .spawn()
-        .unwrap()
-}
-
-const LIVE: &str = "document.getElementById('live-word').textContent === 'live'";
-
-/// Nothing went wrong in the browser, and nothing came from elsewhere.
-fn assert_clean(browser: &Browser, served: &Served) {
-    assert_eq!(browser.complaints(), [""; 0]);
-    assert_nothing_foreign(browser, served);
-}
-
-fn assert_nothing_foreign(browser: &Browser, served: &Served) {
-    let foreign =
-        "return performance.getEntriesByType('resource').map(e => e.name).filter(n => !n.startsWith(location.origin))";
-    assert_eq!(browser.run(foreign), json!([]), "{}", served.address(""));
-}
+use support::page::{LIVE, NAMELESS, Served, assert_clean, assert_nothing_foreign};
+use support::service::{Poc, c_client};
 
 #[test]
 fn the_page_lives_and_obeys_keys() {
@@ -260,13 +172,6 @@ fn thirty_two_devices_fit_on_a_screen_and_every_view_on_a_telephone() {
     }
     assert_clean(&browser, &served);
 }
-
-/// Controls and pictures that say to nobody what they are.
-const NAMELESS: &str = "
-    const named = node => node.getAttribute('aria-label') || node.textContent.trim() || node.labels?.length
-        || node.closest('[aria-hidden=true]') || node.closest('[role=img]')?.getAttribute('aria-label');
-    return [...document.querySelectorAll('button, input, select, a[href], [role=img], [role=slider], svg, [role=group], nav')]
-        .filter(node => node.getClientRects().length && !named(node)).map(node => node.outerHTML.slice(0, 120));";
 
 #[test]
 fn what_a_process_calls_itself_is_text() {

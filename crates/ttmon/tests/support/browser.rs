@@ -21,6 +21,7 @@ pub struct Browser {
 pub const ENTER: &str = "\u{e007}";
 pub const ESCAPE: &str = "\u{e00c}";
 pub const LEFT: &str = "\u{e012}";
+pub const DOWN: &str = "\u{e015}";
 
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -60,8 +61,7 @@ impl Browser {
             format!("{driver_address}/{}", opened["sessionId"].as_str().unwrap_or_else(|| panic!("{opened}")));
         let browser = Browser { driver, session, _profile: profile, _turn: turn };
         browser.resize(width, height);
-        let feature = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        browser.devtools("Emulation.setEmulatedMedia", json!({ "features": feature }));
+        browser.media(&[("prefers-color-scheme", scheme)]);
         Some(browser)
     }
 
@@ -89,6 +89,51 @@ impl Browser {
     /// What a script returns.
     pub fn run(&self, script: &str) -> Value {
         self.ask("execute/sync", json!({ "script": script, "args": [] }))
+    }
+
+    /// What a script gives to the function that is its last argument.
+    pub fn run_async(&self, script: &str) -> Value {
+        self.ask("execute/async", json!({ "script": script, "args": [] }))
+    }
+
+    /// Drags with the mouse from one place to another.
+    pub fn drag(&self, from: (i64, i64), to: (i64, i64)) {
+        let steps = json!([
+            { "type": "pointerMove", "x": from.0, "y": from.1 },
+            { "type": "pointerDown", "button": 0 },
+            { "type": "pointerMove", "x": (from.0 + to.0) / 2, "y": to.1, "duration": 50 },
+            { "type": "pointerMove", "x": to.0, "y": to.1, "duration": 50 },
+            { "type": "pointerUp", "button": 0 },
+        ]);
+        let mouse =
+            json!({ "type": "pointer", "id": "mouse", "parameters": { "pointerType": "mouse" }, "actions": steps });
+        self.ask("actions", json!({ "actions": [mouse] }));
+    }
+
+    /// Moves the mouse there, without a button.
+    pub fn hover(&self, to: (i64, i64)) {
+        let steps = json!([{ "type": "pointerMove", "x": to.0, "y": to.1, "duration": 20 }]);
+        let mouse =
+            json!({ "type": "pointer", "id": "mouse", "parameters": { "pointerType": "mouse" }, "actions": steps });
+        self.ask("actions", json!({ "actions": [mouse] }));
+    }
+
+    /// The place of the middle of an element, or at some share of its width.
+    pub fn place(&self, selector: &str, share: f64) -> (i64, i64) {
+        let rect = self.run(&format!(
+            "const node = document.querySelector({}); node.scrollIntoView({{ block: 'center' }});
+             const {{ left, top, width, height }} = node.getBoundingClientRect();
+             return [Math.round(left + width * {share}), Math.round(top + height / 2)]",
+            json!(selector)
+        ));
+        (rect[0].as_i64().unwrap(), rect[1].as_i64().unwrap())
+    }
+
+    /// What the system wishes: `prefers-color-scheme`, `prefers-reduced-motion`.
+    pub fn media(&self, features: &[(&str, &str)]) {
+        let features: Vec<Value> =
+            features.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+        self.devtools("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
     /// What a person reads.

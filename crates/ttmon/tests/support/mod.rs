@@ -5,6 +5,7 @@
 pub mod browser;
 pub mod harness;
 pub mod needs;
+pub mod page;
 pub mod pretend;
 pub mod service;
 pub mod terminal;

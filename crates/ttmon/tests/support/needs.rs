@@ -70,6 +70,15 @@ pub fn wheels(test: &str) -> Vec<PathBuf> {
     wheel(test).into_iter().chain(old).collect()
 }
 
+/// The text of axe-core, which checks what a page says to everybody.
+pub fn axe(test: &str) -> Option<String> {
+    if env::var_os("CHECK_QUICK").is_some() {
+        not_run(test, "`./check quick` leaves out axe-core");
+        return None;
+    }
+    wheel_in("TTMON_AXE", "scripts/fetch-axe", test).map(|path| std::fs::read_to_string(path).unwrap())
+}
+
 fn wheel_in(variable: &str, command: &str, test: &str) -> Option<PathBuf> {
     let wheel = env::var_os(variable);
     if wheel.is_none() {

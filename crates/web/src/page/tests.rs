@@ -83,16 +83,23 @@ fn contrast(a: &str, b: &str) -> f64 {
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
-/// The colours of both themes by name.
-fn colours() -> BTreeMap<String, [String; 2]> {
+/// The colours of both themes by name, in each palette.
+fn palettes() -> [(&'static str, BTreeMap<String, [String; 2]>); 2] {
     let sheet = text("/assets/style.css");
-    let lines = sheet.lines().filter_map(|line| line.trim().strip_prefix("--"));
-    let colours = lines.filter_map(|line| {
-        let (name, value) = line.split_once(": light-dark(")?;
-        let (light, dark) = value.strip_suffix(");")?.split_once(", ")?;
-        Some((name.into(), [light.into(), dark.into()]))
-    });
-    colours.collect()
+    let block = |begin: &str| {
+        let lines = between(&sheet, begin, "}")[0].lines().filter_map(|line| line.trim().strip_prefix("--"));
+        let colours = lines.filter_map(|line| {
+            let (name, value) = line.split_once(": light-dark(")?;
+            let (light, dark) = value.strip_suffix(");")?.split_once(", ")?;
+            Some((name.into(), [light.into(), dark.into()]))
+        });
+        colours.collect::<BTreeMap<String, [String; 2]>>()
+    };
+    let standard = block("\n:root {");
+    let mut safe = standard.clone();
+    safe.extend(block(":root[data-palette=\"safe\"] {"));
+    assert_ne!(standard, safe);
+    [("standard", standard), ("safe", safe)]
 }
 
 #[test]
@@ -100,36 +107,61 @@ fn black_on_white_has_the_contrast_that_everybody_knows() {
     assert_eq!(format!("{:.1} {:.1}", contrast("#000000", "#ffffff"), contrast("#777777", "#ffffff")), "21.0 4.5");
 }
 
-#[test]
-fn what_is_read_stands_out_in_both_themes() {
-    let colours = colours();
-    let pairs = [
-        ("text", "ground panel sunk heat0 heat1 heat2 heat3"),
-        ("dim", "ground panel sunk"),
-        ("accent", "panel ground sunk"),
-        ("good", "panel good-ground"),
-        ("warn", "panel ground warn-ground"),
-        ("critical", "panel ground critical-ground"),
-        ("heat4-text", "heat4"),
-        ("on-fill", "dram trace l1 cb kernel l1_small"),
-    ];
-    for (name, grounds) in pairs {
-        for ground in grounds.split(' ') {
-            for theme in [0, 1] {
-                let contrast = contrast(&colours[name][theme], &colours[ground][theme]);
-                assert!(contrast >= 4.5, "{name} on {ground} in theme {theme}: {contrast:.2}, and it takes 4.5");
+/// Each colour on each of its grounds has at least that contrast, in both palettes and themes.
+fn check_contrast(pairs: &[(&str, &str)], least: f64) {
+    for (palette, colours) in palettes() {
+        for (name, grounds) in pairs {
+            for ground in grounds.split(' ') {
+                for theme in [0, 1] {
+                    let contrast = contrast(&colours[*name][theme], &colours[ground][theme]);
+                    assert!(
+                        contrast >= least,
+                        "{palette}: {name} on {ground} in theme {theme}: {contrast:.2} < {least}"
+                    );
+                }
             }
         }
     }
 }
 
 #[test]
-fn what_is_drawn_stands_out_in_both_themes() {
-    let colours = colours();
-    for name in ["dram", "trace", "l1", "l1_small", "cb", "kernel", "accent", "good", "warn", "critical"] {
-        for theme in [0, 1] {
-            let contrast = contrast(&colours[name][theme], &colours["panel"][theme]);
-            assert!(contrast >= 3.0, "{name} in theme {theme}: {contrast:.2}, and it takes 3");
+fn what_is_read_stands_out_in_both_themes_and_palettes() {
+    let pairs = [
+        ("text", "ground panel sunk heat0 heat1 heat2 heat3 warn-ground critical-ground"),
+        ("dim", "ground panel sunk warn-ground critical-ground"),
+        ("accent", "panel ground sunk warn-ground critical-ground"),
+        ("good", "panel good-ground"),
+        ("warn", "panel ground warn-ground"),
+        ("critical", "panel ground critical-ground"),
+        ("heat4-text", "heat4"),
+        ("on-fill", "dram trace l1 cb kernel l1_small"),
+    ];
+    check_contrast(&pairs, 4.5);
+}
+
+#[test]
+fn what_is_drawn_stands_out_in_both_themes_and_palettes() {
+    let drawn =
+        ["dram", "trace", "l1", "l1_small", "cb", "kernel", "accent", "good", "warn", "critical", "blank", "dim"];
+    check_contrast(&drawn.map(|name| (name, "panel")), 3.0);
+}
+
+/// How two colours look to somebody without the receptors for red (Viénot, Brettel and Mollon), as red, green and blue from 0 to 1.
+fn without_red(colour: &str) -> [f64; 3] {
+    let linear = |at: usize| (f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0).powf(2.2);
+    let [r, g, b] = [1, 3, 5].map(linear);
+    let rg = 0.112_38 * r + 0.887_62 * g;
+    [rg, rg, 0.004_0 * r - 0.004_0 * g + b].map(|part| part.clamp(0.0, 1.0).powf(1.0 / 2.2))
+}
+
+#[test]
+fn states_of_the_safe_palette_differ_without_red() {
+    let [_, (_, safe)] = palettes();
+    for theme in [0, 1] {
+        for (a, b) in [("good", "warn"), ("good", "critical"), ("warn", "critical")] {
+            let [x, y] = [a, b].map(|name| without_red(&safe[name][theme]));
+            let distance = x.iter().zip(y).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
+            assert!(distance >= 0.25, "{a} and {b} in theme {theme}: {distance:.2}");
         }
     }
 }

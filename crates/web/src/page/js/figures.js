@@ -104,6 +104,11 @@ export const isFine = (device) => stateOf(device).judgement === "normal";
 const headline = () => tables.device.filter((figure) => figure.history && !figure.dimension && !figure.deep);
 /// Figures that are shown against their limit: temperature, power.
 export const gauges = () => headline().filter((figure) => figure.limit !== null && figure.judge?.by !== "capacity");
+/// What is said first of a device: how busy, how hot, how much power.
+export function headlines() {
+  const first = (by) => gauges().filter((figure) => figure.judge.by === by).slice(0, 1);
+  return [figureOf("device", "utilization"), ...first("heat"), ...first("load")];
+}
 /// Figures that are shown as a number: clock, fan.
 export const numbers = () => headline().filter((figure) => figure.limit === null && !figure.unit.binary);
 /// What goes over the link, one figure for each direction.

@@ -46,6 +46,12 @@ export const age = or((seconds) => {
   return `${Math.floor(n / 86400)} d ${Math.floor((n % 86400) / 3600)} h`;
 });
 
+/// The same in one unit, where there is little room.
+export const shortAge = or((seconds) => {
+  const [size, unit] = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]].find(([size]) => seconds >= size) ?? [1, "s"];
+  return `${Math.floor(seconds / size)} ${unit}`;
+});
+
 const two = (n) => String(n).padStart(2, "0");
 
 /// The time of day here; with the date when that is another day.
@@ -74,4 +80,14 @@ export function ids(held) {
     n += run;
   }
   return parts.join(",") || MISSING;
+}
+
+/// What a process is called: the script, where its name is only that of an interpreter.
+export function nameOf({ name, command }) {
+  if (!/^(python|node|bash|sh|perl|ruby|java)[\d.]*$/.test(name ?? "")) return word(name);
+  const words = (command ?? "").split(" ").slice(1);
+  const at = words.findIndex((one) => !one.startsWith("-"));
+  const isModule = words[at - 1] === "-m";
+  const script = words[at]?.split("/").at(-1);
+  return script && (isModule || script.includes(".")) ? script : word(name);
 }

@@ -1,7 +1,7 @@
 // Values over time: what the service has kept, and what the stream adds to it.
 
 import { read, roleOf } from "./figures.js";
-import { cards, get, interval, listen, now, store } from "./store.js";
+import { cards, get, interval, listen, store, tell } from "./store.js";
 
 /// How far back, and how far apart points are: both in milliseconds.
 export const RANGES = {
@@ -13,11 +13,20 @@ export const RANGES = {
 };
 
 /// Points of one series: `[min, mean, max]`, or null where nothing was measured.
-class Track {
+export class Track {
   constructor(from, step, points, most) {
     Object.assign(this, { from, step, points, most });
     // How many samples the last point is made of, so that its mean stays one.
     this.samples = Math.max(1, Math.round(step / interval() / 2));
+  }
+
+  static empty(time, step, most) {
+    return new Track(time - (time % step), step, [], most);
+  }
+
+  /// The point at a time.
+  at(time) {
+    return this.points[Math.floor((time - this.from) / this.step)] ?? null;
   }
 
   timeOf(at) {
@@ -45,24 +54,32 @@ class Track {
   }
 }
 
-let current = null;
+/// The sets that are followed, the one that was asked for last at the end.
+const sets = new Map();
+const MOST_SETS = 4;
 
-/// The tracks of some figures and devices, which go on by themselves. There is one such set at a time; coarse ones have fewer points.
-export function follow(figures, devices, range, coarse = 1) {
-  const key = [figures.map(({ name }) => name), devices, range, coarse].join(" ");
-  if (current?.key !== key) {
-    current = { key, figures, devices, range, coarse, tracks: new Map(), reason: "loading…" };
-    load(current);
+/// The tracks of some figures and devices, which go on by themselves. Coarse ones have fewer points. `zoom` is `[from, to]` for a
+/// stretch of the past.
+export function follow(figures, devices, range, coarse = 1, zoom = null) {
+  const key = [figures.map(({ name }) => name), devices, range, coarse, zoom].join(" ");
+  let set = sets.get(key);
+  if (!set) {
+    set = { key, figures, devices, range, coarse, zoom, tracks: new Map(), reason: "loading…" };
+    load(set);
   }
-  return current;
+  sets.delete(key);
+  sets.set(key, set);
+  if (sets.size > MOST_SETS) sets.delete(sets.keys().next().value);
+  return set;
 }
 
 async function load(wanted) {
-  const [back, usual] = RANGES[wanted.range];
+  const [back, usual] = wanted.zoom ? [wanted.zoom[1] - wanted.zoom[0], (wanted.zoom[1] - wanted.zoom[0]) / 200] : RANGES[wanted.range];
   // Points closer to each other than samples would be gaps.
-  const step = Math.max(usual * wanted.coarse, 2 * interval());
+  const step = Math.round(Math.max(usual * wanted.coarse, 2 * interval()));
+  const [from, to] = wanted.zoom ?? [-back];
   try {
-    const answer = await get("history", { series: wanted.figures.map(({ name }) => name), device: wanted.devices, from: -back, step });
+    const answer = await get("history", { series: wanted.figures.map(({ name }) => name), device: wanted.devices, from, to, step });
     for (const { device, name, points } of answer.series) {
       wanted.tracks.set(`${device} ${name}`, new Track(answer.from_ms, answer.step_ms, points, Math.ceil(back / answer.step_ms) + 1));
     }
@@ -70,29 +87,31 @@ async function load(wanted) {
   } catch (error) {
     wanted.reason = error.message;
   }
-  wanted.loadedAt = now();
-  if (store.snapshot) extend(store.snapshot);
+  wanted.version = (wanted.version ?? 0) + 1;
+  if (store.snapshot) extend(wanted, store.snapshot);
+  // What was missing until now can be drawn.
+  tell("history");
 }
 
-function extend(snapshot) {
+function extend(set, snapshot) {
+  if (set.zoom) return;
   const time = Date.parse(snapshot.taken_at);
   for (const device of snapshot.devices) {
-    for (const figure of current?.figures ?? []) {
-      // A device that does not answer shows its last known values. Those are no measurements of now.
-      const value = (roleOf("device", "age", device) ?? 1) < 1 ? read(figure, device) : null;
-      current.tracks.get(`${device.id} ${figure.name}`)?.add(time, value);
-    }
+    // A device that does not answer shows its last known values. Those are no measurements of now.
+    const isNow = (roleOf("device", "age", device) ?? 1) < 1;
+    for (const figure of set.figures) set.tracks.get(`${device.id} ${figure.name}`)?.add(time, isNow ? read(figure, device) : null);
   }
 }
 
+let numbers = null;
 listen((what) => {
   if (what === "snapshot") {
     // The service knows the past of each card, whatever its number was.
     const shown = cards(store.snapshot);
-    if (current?.cards && current.cards !== shown) load(current);
-    if (current) current.cards = shown;
-    extend(store.snapshot);
+    if (numbers !== null && numbers !== shown) sets.forEach(load);
+    numbers = shown;
+    sets.forEach((set) => extend(set, store.snapshot));
   }
   // What was missed while there was no connection is known to the service.
-  if (what === "refresh" && current) load(current);
+  if (what === "refresh") sets.forEach(load);
 });

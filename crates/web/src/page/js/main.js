@@ -10,17 +10,19 @@ import * as log from "./log.js";
 import * as memory from "./memory.js";
 import * as mesh from "./mesh.js";
 import * as overview from "./overview.js";
-import { complaint, deviceLink, pill, signOf } from "./pieces.js";
+import { inShort, problemRow, problemsOf } from "./problems.js";
 import * as process from "./process.js";
 import * as processes from "./processes.js";
-import { change, currentRange, go, href, read, route } from "./route.js";
+import { change, currentRange, currentZoom, go, href, read, route } from "./route.js";
 import { connect, isOld, listen, retry, sampleAge, store, unlock } from "./store.js";
+import { summaryOf } from "./summary.js";
+import * as wall from "./wall.js";
 
-const VIEWS = { overview, memory, mesh, processes, deaths, events: log, device, process };
+const VIEWS = { overview, memory, mesh, processes, deaths, events: log, device, process, wall };
 const TABS = ["overview", "memory", "mesh", "processes", "deaths", "events"];
 /// What a tab is called, where it is not the view itself.
 const TITLES = { deaths: "Exited" };
-const PARENTS = { device: "overview", process: "processes" };
+const PARENTS = { device: "overview", process: "processes", wall: "overview" };
 const $ = (id) => document.getElementById(id);
 
 /// The view that is shown.
@@ -41,13 +43,19 @@ function plan() {
 
 function draw() {
   hasNews = false;
+  drawView();
   drawFrame();
+}
+
+function drawView() {
   // Views are made of the tables of figures.
   if (!isLoaded()) return;
   const name = route.view in VIEWS ? route.view : "overview";
   if (shown.name !== name) {
+    shown.view?.end?.();
     shown = { name, view: VIEWS[name].make() };
     $("view").replaceChildren(shown.view.node);
+    document.body.classList.toggle("is-wall", name === "wall");
   }
   shown.path = `${name} ${route.id}`;
   shown.view.node.hidden = !store.snapshot;
@@ -67,9 +75,12 @@ function drawFrame() {
     attr(tab, "aria-current", isHere ? "page" : null);
     attr(tab, "href", href(tab.dataset.view));
   }
-  for (const button of $("ranges").children) attr(button, "aria-pressed", String(button.dataset.range === currentRange()));
+  for (const button of $("ranges").children) attr(button, "aria-pressed", String(button.dataset.range === currentRange() && !currentZoom()));
   drawLink(link);
-  drawAlerts(snapshot);
+  const news = isLoaded() ? log.unseen() : 0;
+  put($("badge"), news ? String(news) : "");
+  attr($("badge"), "title", news ? `${news} warning${news > 1 ? "s" : ""} and critical events not looked at` : null);
+  if (isLoaded()) drawProblems();
   $("waiting").hidden = snapshot !== null;
 }
 
@@ -104,41 +115,70 @@ function drawLink({ state, nextTry, reason }) {
   }
 }
 
-/// Devices with problems, and firing alerts.
-function drawAlerts(snapshot) {
-  const wrong = (snapshot?.devices ?? []).filter((device) => !isFine(device)).map((device) => ({ device, key: `device ${device.id} ${device.state}` }));
-  const firing = store.alerts.filter((alert) => alert.state === "firing").map((alert) => ({ alert, key: log.alertKey(alert) }));
-  const all = [...wrong, ...firing];
-  $("alerts").hidden = !all.length;
-  const most = 6;
-  keyed($("alert-list"), all.slice(0, most), (one) => one.key, (one) => (one.device ? problemRow(one.device) : wrapped(one.alert)));
-  $("alert-more").hidden = all.length <= most;
-  put($("alert-more"), all.length > most ? `and ${all.length - most} more` : "");
+/// What is wrong, one line for each fault. On phones only how many, until they are asked for.
+function drawProblems() {
+  const all = store.snapshot ? problemsOf(store) : [];
+  const isOpen = wantsProblems ?? !matchMedia("(max-width: 720px)").matches;
+  const worst = all[0]?.judgement;
+  $("problems").hidden = !all.length;
+  $("problems").className = worst === "critical" ? "critical" : "";
+  attr($("problem-toggle"), "aria-expanded", String(isOpen));
+  put($("problem-count"), `${isOpen ? "▾" : "▸"} ${all.length} problem${all.length > 1 ? "s" : ""}`);
+  put($("problem-short"), isOpen ? "" : inShort(all));
+  $("problem-list").hidden = !isOpen;
+  if (isOpen) keyed($("problem-list"), all, ({ key }) => key, problemRow);
+  if (store.snapshot) speak(all);
 }
 
-function wrapped(alert) {
-  const { node, update } = log.alertRow(alert);
-  return { node, update: ({ alert }) => update(alert) };
+let stateSaid = 0;
+/// Whether the list of problems is open, once somebody has said so.
+let wantsProblems = null;
+
+/// For screen readers: the state when the page opens, and again when it is another. Values alone are not spoken.
+function speak(problems) {
+  const { devices } = store.snapshot;
+  const ok = devices.filter(isFine).length;
+  put($("spoken"), `${ok} of ${devices.length} devices ok. ${problems.length ? `${problems.length} problem${problems.length > 1 ? "s" : ""}: ${inShort(problems)}.` : "No problems."}`);
+  // All numbers, for whoever asks. They need not be of this second.
+  if (Date.now() - stateSaid < 10e3) return;
+  stateSaid = Date.now();
+  put($("state"), summaryOf(store).map(({ title, value, note }) => `${title}: ${value}${note && `, ${note}`}.`).join(" "));
 }
 
-function problemRow(device) {
-  const text = h("span");
-  const node = h("li", null, pill(signOf(device), device.state), deviceLink(device.id, h("b", null, `device ${device.id} is ${device.state}`)), text);
-  return { node, update: ({ device }) => put(text, complaint(device)) };
+/// What can be set, where it is kept, and with which key it changes. An address can say so, too: `#/wall?theme=dark`.
+const SETTINGS = {
+  theme: { values: ["auto", "light", "dark"], names: ["as the system", "light", "dark"], key: "t" },
+  palette: { values: ["standard", "safe"], names: ["standard", "colour-blind safe"], key: "c" },
+};
+const keptSetting = (name, value) => kept(() => localStorage, `ttmon-${name}`, value);
+
+function set(name, value) {
+  document.documentElement.dataset[name] = value;
+  for (const button of $(`set-${name}`).children) attr(button, "aria-pressed", String(button.dataset.value === value));
+  if (name === "theme") {
+    put($("theme"), { auto: "◐", light: "○", dark: "●" }[value]);
+    attrs($("theme"), { "aria-label": `Theme: ${value}`, title: `Theme: ${value} (t)` });
+  }
+  // What is drawn on a canvas has other colours now.
+  hasNews = true;
+  plan();
 }
 
-const THEMES = ["auto", "light", "dark"];
-const keptTheme = (name) => kept(() => localStorage, "ttmon-theme", name);
-function theme(name) {
-  document.documentElement.dataset.theme = name;
-  put($("theme"), { auto: "◐", light: "○", dark: "●" }[name]);
-  attrs($("theme"), { "aria-label": `Theme: ${name}`, title: `Theme: ${name} (t)` });
+function choose(name, value) {
+  keptSetting(name, value);
+  set(name, value);
 }
 
-function nextTheme() {
-  const name = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length];
-  keptTheme(name);
-  theme(name);
+function next(name) {
+  const { values } = SETTINGS[name];
+  choose(name, values[(values.indexOf(document.documentElement.dataset[name]) + 1) % values.length]);
+}
+
+function applySettings() {
+  for (const [name, { values }] of Object.entries(SETTINGS)) {
+    const wanted = [route.words.get(name), keptSetting(name), values[0]].find((value) => values.includes(value));
+    if (document.documentElement.dataset[name] !== wanted || !$(`set-${name}`).querySelector("[aria-pressed=true]")) set(name, wanted);
+  }
 }
 
 /// Moves the focus among the things of a view: by one, or by a row of a grid.
@@ -159,6 +199,7 @@ function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.key === "Escape") {
     if (isTyping) event.target.blur();
+    else if (currentZoom()) change({ zoom: "" });
     else if (PARENTS[route.view]) go(href(PARENTS[route.view]));
     else if (route.words.get("q")) change({ q: "" });
     else document.activeElement?.blur();
@@ -166,12 +207,14 @@ function press(event) {
   }
   if (isTyping) return;
   const ranges = Object.keys(RANGES);
-  const range = (by) => change({ range: ranges[Math.min(ranges.length - 1, Math.max(0, ranges.indexOf(currentRange()) + by))] });
+  const range = (by) => change({ zoom: "", range: ranges[Math.min(ranges.length - 1, Math.max(0, ranges.indexOf(currentRange()) + by))] });
   const step = (by, isRow) => (shown.view.step ? !isRow && shown.view.step(by) : move(by, isRow));
   const keys = {
     "?": () => $("help").showModal(),
     "/": () => (shown.view.focus ? shown.view.focus() : go(href("processes", { focus: "1" }))),
-    t: nextTheme,
+    t: () => next("theme"),
+    c: () => next("palette"),
+    w: () => go(href("wall")),
     j: () => step(1),
     k: () => step(-1),
     ArrowDown: () => step(1, true),
@@ -181,6 +224,7 @@ function press(event) {
     "[": () => range(-1),
     "]": () => range(1),
   };
+  if (shown.view?.press?.(event.key)) return event.preventDefault();
   // Where something long is scrolled, arrows scroll it.
   if (event.key.startsWith("Arrow") && event.target.closest(".scroll") && !event.target.matches("[data-item]")) return;
   const act = TABS[Number(event.key) - 1] ? () => go(href(TABS[Number(event.key) - 1])) : keys[event.key];
@@ -189,10 +233,15 @@ function press(event) {
 }
 
 function start() {
-  theme(THEMES.find((name) => name === keptTheme()) ?? "auto");
-  $("tabs").append(...TABS.map((name, n) => h("a", { "data-view": name, title: `${n + 1}` }, TITLES[name] ?? name[0].toUpperCase() + name.slice(1))));
-  $("ranges").append(...Object.keys(RANGES).map((range) => h("button", { "data-range": range, onclick: () => change({ range }) }, range)));
-  $("theme").addEventListener("click", nextTheme);
+  for (const [name, { values, names }] of Object.entries(SETTINGS)) $(`set-${name}`).append(...values.map((value, n) => h("button", { "data-value": value, onclick: () => choose(name, value) }, names[n])));
+  $("tabs").append(...TABS.map((name, n) => h("a", { "data-view": name, title: `${n + 1}` }, TITLES[name] ?? name[0].toUpperCase() + name.slice(1), name === "events" && h("span", { id: "badge" }))));
+  $("ranges").append(...Object.keys(RANGES).map((range) => h("button", { "data-range": range, onclick: () => change({ range, zoom: "" }) }, range)));
+  $("theme").addEventListener("click", () => next("theme"));
+  $("problem-toggle").addEventListener("click", () => {
+    wantsProblems = $("problem-toggle").getAttribute("aria-expanded") !== "true";
+    drawProblems();
+  });
+  $("show-wall").addEventListener("click", () => go(href("wall")));
   $("show-help").addEventListener("click", () => $("help").showModal());
   $("close-help").addEventListener("click", () => $("help").close());
   $("retry").addEventListener("click", retry);
@@ -210,6 +259,7 @@ function start() {
   addEventListener("keydown", press);
   addEventListener("hashchange", () => {
     read();
+    applySettings();
     const before = shown.path;
     draw();
     if (route.words.get("focus")) {
@@ -232,6 +282,7 @@ function start() {
   // Ages grow without news.
   setInterval(plan, 1000);
   read();
+  applySettings();
   draw();
   connect();
 }

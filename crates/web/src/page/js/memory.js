@@ -76,7 +76,7 @@ function deviceBars(first) {
       const total = valueAt(device, area.total);
       if (by === "process") {
         const shares = held.map(({ process, one, colour }) => ({ value: valueAt(one, area.process_used), process, colour })).filter(({ value }) => value);
-        const text = ({ process, value }) => `${process.pid} ${process.name ?? ""} ${f.bytes(value)}`;
+        const text = ({ process, value }) => `${process.pid} ${f.nameOf(process)} ${f.bytes(value)}`;
         put(note, shares.map(text).join(" · ") || "no process");
         bar.show(shares.map((share) => [`${share.colour} ${share.process.pid}`, total ? share.value / total : 0, text(share)]), note.shown);
       } else {
@@ -95,7 +95,7 @@ function holding({ process, one }) {
   const update = ({ process, one }) => {
     const used = tables.memory.map(({ process_used }) => f.bytes(valueAt(one, process_used)));
     const parts = otherKinds().map(({ process_path }) => f.bytes(valueAt(one, process_path)));
-    [f.word(process.name), f.word(process.user), ...used, ...parts, f.word(one.source)].forEach((text, n) => put(cells[n + 2], text));
+    [f.nameOf(process), f.word(process.user), ...used, ...parts, f.word(one.source)].forEach((text, n) => put(cells[n + 2], text));
     cells.at(-1).title = sourceMeaning(one.source);
   };
   return { node, update };

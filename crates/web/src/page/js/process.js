@@ -1,12 +1,17 @@
-// One process: what it is, what it holds on each device, and its buffers, a page at a time.
+// One process: what it uses in all and over time, what it holds on each device, its operations, and its buffers, a page at a time.
 
 import { attr, h, keyed, put } from "./dom.js";
 import { fieldsOf, figureOf, isBeside, read, roleOf, show, showOf, sourceMeaning, tables, valueAt, whyUnknown } from "./figures.js";
 import * as f from "./format.js";
-import { deviceLink, pages, panel, row, table } from "./pieces.js";
-import { change, href, route } from "./route.js";
+import { Chart } from "./chart.js";
+import { deviceLink, pages, panel, row, shownTo, table, tile } from "./pieces.js";
+import { RANGES } from "./history.js";
+import { change, currentRange, currentZoom, href, route } from "./route.js";
+import { trailFigures, trailOf } from "./trails.js";
 
 const PAGE = 100;
+/// A table with more rows is closed at first.
+const LONG = 12;
 const timeOfOperation = (one) => roleOf("operation", "time", one);
 /// What a process has on a device, and what its agent says of each kind there.
 const heldFields = () => fieldsOf("held").filter((figure) => !figure.path.startsWith("exact") && !isBeside("held", figure));
@@ -21,9 +26,16 @@ export function make() {
   const name = h("h1");
   // The command is the longest, and the first.
   const facts = fieldsOf("process").map((figure) => ({ figure, name: h("dt", { title: figure.help }, figure.title), value: h("dd") })).sort((a, b) => (b.figure.path === "command") - (a.figure.path === "command"));
+  const sums = h("div.tiles");
+  const charts = trailFigures().map(({ name, title, figure }) => ({ name, chart: new Chart({ title, show: (value) => show(figure, value), base: figure.unit.binary ? 2 : 10, full: figure.full ?? 0, help: figure.help }) }));
+  const share = figureOf("held", "utilization");
+  const busy = new Chart({ title: "Device time by operation", show: (value) => show(share, value), help: "Part of the time of each device that an operation took" });
+  const since = h("p.note");
   const held = table(heldColumns(), "On each device");
   const agent = table(agentColumns(), "Allocator, by device and kind");
-  const agentPanel = panel("Allocator", agent.node);
+  const counts = h("summary");
+  const agentPanel = h("details.panel", { open: true }, counts, agent.node);
+  let isSettled = false;
   const operations = table(operationColumns(), "Operations, by device time");
   const operationPanel = panel("Operations", operations.node);
   const list = table(BUFFERS, "Buffers");
@@ -36,17 +48,19 @@ export function make() {
     return { shown: buffers.length, total, text };
   });
   const gone = h("p.empty");
-  const body = h("div.view", null, panel("About", h("dl.facts.wide", null, facts.map(({ name, value }, n) => h("div", { id: n === 0 && "command" }, name, value)))), panel("On each device", held.node), operationPanel, agentPanel);
+  const body = h("div.view", null, sums, h("div.charts", null, charts.map(({ chart }) => chart.node), busy.node), since, panel("About", h("dl.facts.wide", null, facts.map(({ name, value }, n) => h("div", { id: n === 0 && "command" }, name, value)))), panel("On each device", held.node), operationPanel, agentPanel);
   const node = h("div.view", null, h("header.title", null, name, h("a.more", { href: href("processes") }, "all processes")), gone, body,
     panel("Buffers", h("div.bar-row", null, kind, nodes), list.node));
 
   const update = ({ snapshot }) => {
     const process = snapshot.processes.find((process) => String(process.pid) === route.id);
-    put(name, `Process ${route.id}${process?.name ? ` ${process.name}` : ""}`);
+    put(name, `Process ${route.id}${process ? ` ${f.nameOf(process)}` : ""}`);
     body.hidden = !process;
     put(gone, process ? "" : "This process does not use a device now. What exited processes held is under Exited.");
     if (process) {
       for (const { figure, value } of facts) put(value, figure.path === tables.roles.process.started ? f.clock(timeOf(read(figure, process))) : showOf(figure, process));
+      keyed(sums, totalsOf(process), ({ name }) => name, tile);
+      drawTrail(process, charts, busy, since);
       keyed(held.body, process.devices, (one) => one.id, heldRow);
       const all = [...(process.operations ?? [])].sort((a, b) => (timeOfOperation(b) ?? -1) - (timeOfOperation(a) ?? -1) || b.launches - a.launches);
       const time = f.sum(all.map(timeOfOperation)).value;
@@ -55,11 +69,41 @@ export function make() {
       const counted = process.devices.flatMap((one) => tables.memory_kinds.filter(({ name }) => one.exact?.[name]).map((kind) => ({ one, kind })));
       keyed(agent.body, counted, ({ one, kind }) => `${one.id} ${kind.name}`, agentRow);
       agentPanel.hidden = !counted.length;
+      put(counts, `Allocator: ${counted.length} counts, by device and kind`);
+      // A long table opens when it is asked for.
+      if (!isSettled && counted.length) isSettled = true, (agentPanel.open = counted.length <= LONG);
     }
     kind.value = route.words.get("kind") ?? "";
     load({ pid: route.id, kind: route.words.get("kind") });
   };
   return { node, update };
+}
+
+/// What it uses in all: each figure that is followed, and how many devices and buffers that is.
+function totalsOf(process) {
+  const figures = trailFigures().map(({ name, title, figure, value }) => ({ name, title: process.devices.length > 1 && name === "utilization" ? "Busiest device" : title, value: show(figure, value(process), figure.full ? 0 : undefined), note: "", share: figure.full && value(process) !== null ? value(process) / figure.full : null }));
+  const buffers = f.sum(process.devices.flatMap((one) => tables.memory_kinds.map(({ name }) => one.exact?.[name]?.buffers ?? null))).value;
+  return [{ name: "devices", title: "Devices", value: String(process.devices.length), note: f.ids(process.devices) }, ...figures, { name: "buffers", title: "Buffers", value: f.count(buffers), note: buffers === null ? "no per-buffer data" : "" }];
+}
+
+/// Its charts, for as far back as this page was open.
+function drawTrail(process, charts, busy, since) {
+  const trail = trailOf(process);
+  const zoom = currentZoom();
+  const [to, range] = zoom ? [zoom[1], zoom[1] - zoom[0]] : [shownTo(), Math.min(RANGES[currentRange()][0], RANGES["1h"][0])];
+  put(since, trail ? `Charts begin when this page was opened, at ${f.clock(trail.since)}. The service keeps the history of devices, not of processes.` : "Only the 16 largest processes are charted.");
+  const values = new Map(trailFigures().map(({ name, value }) => [name, value(process)]));
+  const isMeasured = (track) => track?.points.some(Boolean);
+  for (const { name, chart } of charts) {
+    const track = trail?.tracks.get(name);
+    chart.node.hidden = !isMeasured(track);
+    if (!chart.node.hidden) chart.update({ tracks: [track], latest: [values.get(name)], to, range });
+  }
+  const operations = [...(trail?.tracks ?? [])].filter(([name, track]) => name.startsWith("operation ") && isMeasured(track)).slice(0, 6);
+  busy.node.hidden = !operations.length;
+  if (!operations.length) return;
+  busy.setLines(operations.map(([name]) => name.slice("operation ".length)));
+  busy.update({ tracks: operations.map(([, track]) => track), latest: operations.map(([, track]) => track.points.at(-1)?.[1] ?? track.points.at(-2)?.[1] ?? null), to, range });
 }
 
 const timeOf = (text) => (text === null ? null : Date.parse(text));

@@ -10,7 +10,7 @@ import { get, listen, reasonOf, store } from "./store.js";
 /// `[heading, class, title, field, text]`; the first is a link. The fields are those of the filter.
 const columns = () => [
   ["PID", "n", "Process id", "pid"],
-  ["Name", "", "Short name", "name", (r) => f.word(r.process.name)],
+  ["Name", "", "The script, or the short name of the process", "name", (r) => f.nameOf(r.process)],
   ["User", "", "", "user", (r) => f.word(r.process.user)],
   ["Devices", "", "", "dev", (r) => f.ids(r.process.devices)],
   ...tables.memory.map(({ name, title, process_used }) => [title, "n", tables.held.find(({ path }) => path === process_used).help, name, (r) => f.bytes(r[name])]),
@@ -106,7 +106,9 @@ export function make() {
   });
   const empty = h("p.empty");
   const more = h("button", { onclick: () => change({ rows: "all" }) });
-  const node = h("div.view", null, h("div.bar-row", null, h("h1", null, "Processes"), input, note), h("section.panel", null, scroll, empty, more));
+  // On phones there are no headings to press.
+  const sort = h("select.only-phone", { "aria-label": "Sort by", onchange: () => change({ sort: sort.value, dir: TEXT.includes(sort.value) ? "up" : "" }) }, shown.map(([name, , , field]) => h("option", { value: field }, `by ${name}`)));
+  const node = h("div.view", null, h("div.bar-row", null, h("h1", null, "Processes"), input, sort, note), h("section.panel", null, scroll, empty, more));
   /// What is in the box and what is wrong with it; the last valid filter and the pids that match it; the sample that was asked about.
   const filter = { typed: "", problem: "", valid: "", pids: null, sample: null, timer: null };
   input.addEventListener("input", () => change({ q: input.value }, true));
@@ -155,6 +157,7 @@ export function make() {
       attr(head.cells[n], "aria-sort", field === by ? (isUp ? "ascending" : "descending") : null);
       put(head.cells[n].querySelector(".arrow"), field === by ? (isUp ? "▲" : "▼") : "");
     });
+    sort.value = by;
     const all = rowsOf(snapshot);
     const rows = pids ? all.filter((row) => pids.has(row.pid)) : all;
     rows.sort((a, b) => compare(keyOf(a, by), keyOf(b, by), isUp) || a.pid - b.pid);

@@ -27,6 +27,21 @@ function decode(part) {
 
 export const currentRange = () => range;
 
+/// The stretch of time that was chosen in a chart: `[from, to]`, or null.
+export function currentZoom() {
+  const [from, to] = (route.words.get("zoom") ?? "").split("-").map(Number);
+  return from > 0 && to - from >= SHORTEST ? [from, to] : null;
+}
+/// A shorter stretch has too few points, in milliseconds.
+const SHORTEST = 10e3;
+
+/// Shows only a stretch of time; all of the range again without one.
+export function zoomTo(from, to) {
+  const middle = (from + to) / 2;
+  const half = Math.max(SHORTEST, to - from) / 2;
+  change({ zoom: from === undefined ? "" : `${Math.round(middle - half)}-${Math.round(middle + half)}` });
+}
+
 /// The address of a view.
 export function href(path, words = {}) {
   const query = new URLSearchParams(Object.entries({ range, ...words }).filter(([, value]) => value));

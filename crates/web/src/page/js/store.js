@@ -18,7 +18,7 @@ export const store = {
 const listeners = new Set();
 /// Calls a function with the name of what has changed.
 export const listen = (listener) => listeners.add(listener);
-const tell = (what) => listeners.forEach((listener) => listener(what));
+export const tell = (what) => listeners.forEach((listener) => listener(what));
 
 /// The service's clock is ahead of this one by so many milliseconds.
 let skew = null;
