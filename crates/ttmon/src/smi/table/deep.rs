@@ -23,10 +23,16 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
         Column::right("Trained", 7).rank(3),
         Column::right("Board", 8),
         Column::right("Links up", 8).rank(1),
-        Column::left("Clock", 20).stretching(),
+        Column::left("Clock limited", 20).stretching(),
     ];
     page.grid(columns, read.iter().map(|(device, deep)| cells(device, deep, &style)).collect());
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
+}
+
+/// Which clocks are held down, and by what.
+pub fn low_clocks(snapshot: &Snapshot) -> impl Iterator<Item = String> {
+    let said = |device: &Device| Some(format!("device {}: {}", device.id, throttle::sentence(device, None)?));
+    snapshot.devices.iter().filter_map(said)
 }
 
 /// Why devices were not read, a line for each reason. That a chip is behind another one, the table shows already.
@@ -49,7 +55,10 @@ fn cells(device: &Device, deep: &Deep, style: &Style) -> Vec<Cell> {
         let (text, tone) = figure(one, device, unit, glyphs);
         Cell::Text(text, tone)
     };
-    let clock = throttle::sentence(device, None).map(|sentence| (sentence, Tone::Warning));
+    let limit = throttle::by(device).map(|by| match by {
+        throttle::NOTHING => ("no".to_owned(), Tone::Plain),
+        limit => (format!("by {limit}"), Tone::Warning),
+    });
     vec![
         Cell::Text(name(device, glyphs), Tone::Strong),
         measured(&GDDR_TEMP, "C"),
@@ -57,7 +66,7 @@ fn cells(device: &Device, deep: &Deep, style: &Style) -> Vec<Cell> {
         known(trained(deep)),
         measured(&INPUT_POWER, "W"),
         known(links(deep)),
-        known(clock.or_else(|| throttle::by(device).map(|_| ("not limited".to_owned(), Tone::Plain)))),
+        known(limit),
     ]
 }
 

@@ -96,6 +96,7 @@ fn notes(page: &mut Page, snapshot: &Snapshot) {
     }
     let note = |fault: &Fault| format!("{}: {}", clean(&fault.path), clean(&fault.reason));
     let mut notes = why_unknown(snapshot);
+    notes.extend(deep::low_clocks(snapshot));
     notes.extend(deep::why_not_read(snapshot));
     notes.extend(snapshot.faults.iter().map(note));
     list_notes(page, notes);
