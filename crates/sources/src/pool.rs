@@ -116,7 +116,7 @@ where
         queue.round += 1;
         queue.began = Instant::now();
         queue.asked.clear();
-        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task, VecDeque::push_back));
+        jobs.into_iter().for_each(|(key, task)| queue.push(key, task));
         if queue.was_quick && queue.idle > 0 {
             self.shared.work.notify_one();
             return;
@@ -129,7 +129,7 @@ where
     /// Adds to the round.
     pub fn add(&self, jobs: impl IntoIterator<Item = (Key, Task)>) {
         let mut queue = self.shared.lock();
-        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task, VecDeque::push_back));
+        jobs.into_iter().for_each(|(key, task)| queue.push(key, task));
         if queue.threads == 0 && !queue.waiting.is_empty() {
             self.grow(&mut queue, 1);
         }
@@ -235,7 +235,7 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
                 let mut queue = self.lock();
                 // It comes next: what it adds itself is then not left for the end. This thread takes it up, unless there is enough to
                 // share.
-                if queue.push(key, task, VecDeque::push_front) && !queue.was_quick && queue.idle > 0 {
+                if queue.push_first(key, task) && !queue.was_quick && queue.idle > 0 {
                     self.work.notify_one();
                 }
             });
@@ -254,13 +254,24 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
 }
 
 impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
-    /// Adds a job, unless it was asked for in this round or is still running since an earlier one. Returns whether it was added.
-    fn push(&mut self, key: Key, task: Task, put: fn(&mut VecDeque<(Key, Task)>, (Key, Task))) -> bool {
-        let is_new = self.asked.insert(key.clone()) && !self.running.contains_key(&key);
+    /// Adds a job, unless it was asked for in this round or is still running since an earlier one.
+    fn push(&mut self, key: Key, task: Task) {
+        if self.is_new(&key) {
+            self.waiting.push_back((key, task));
+        }
+    }
+
+    /// The same before all others. Returns whether it was added.
+    fn push_first(&mut self, key: Key, task: Task) -> bool {
+        let is_new = self.is_new(&key);
         if is_new {
-            put(&mut self.waiting, (key, task));
+            self.waiting.push_front((key, task));
         }
         is_new
+    }
+
+    fn is_new(&mut self, key: &Key) -> bool {
+        self.asked.insert(key.clone()) && !self.running.contains_key(key)
     }
 
     fn is_busy(&self) -> bool {
