@@ -2,6 +2,7 @@
 //!
 //! Reads `/sys/class/tenstorrent/tenstorrent!<N>/memory/{dram_used,l1_used}`, and what is missing there in `…/memory_stats/`: one decimal
 //! number of bytes a file. No driver has these folders yet: they are looked for when a device is first read, and again after a minute.
+//! A single sample looks for them on one device with each kind of chip.
 //!
 //! The driver counts all processes: also those that do not report, and those in other PID namespaces. So its figure is the device's used
 //! figure, as the driver says, and not a lower bound: where it counts both DRAM and L1, no process is untracked. The parts by kind and the

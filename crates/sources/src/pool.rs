@@ -67,6 +67,8 @@ struct Queue<Key, Task> {
     /// When the round began, and whether the one before was quick.
     began: Instant,
     was_quick: bool,
+    /// Whether a thread ends when it finds no more work.
+    ends_early: bool,
     closed: bool,
 }
 
@@ -88,6 +90,7 @@ where
             done: 0,
             began: Instant::now(),
             was_quick: false,
+            ends_early: false,
             closed: false,
         };
         let (sender, answers) = mpsc::channel();
@@ -111,10 +114,9 @@ where
     pub fn begin(&self, jobs: impl IntoIterator<Item = (Key, Task)>) {
         let mut queue = self.shared.lock();
         queue.round += 1;
-        queue.closed = false;
         queue.began = Instant::now();
         queue.asked.clear();
-        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task, VecDeque::push_back));
+        jobs.into_iter().for_each(|(key, task)| queue.push(key, task));
         if queue.was_quick && queue.idle > 0 {
             self.shared.work.notify_one();
             return;
@@ -127,7 +129,7 @@ where
     /// Adds to the round.
     pub fn add(&self, jobs: impl IntoIterator<Item = (Key, Task)>) {
         let mut queue = self.shared.lock();
-        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task, VecDeque::push_back));
+        jobs.into_iter().for_each(|(key, task)| queue.push(key, task));
         if queue.threads == 0 && !queue.waiting.is_empty() {
             self.grow(&mut queue, 1);
         }
@@ -174,9 +176,10 @@ where
         self.answers.try_iter()
     }
 
-    /// Ends the threads that have nothing to do, until the next round. A process that ends would have to wait for them.
-    pub fn end_threads(&self) {
-        self.shared.end_threads();
+    /// From now on a thread ends when it finds no more work, rather than wait for another round: a process that ends would first
+    /// have to end its threads.
+    pub fn end_threads_early(&self) {
+        self.shared.lock().ends_early = true;
     }
 
     /// Whether a job has not come back, so that its thread will hold up the end of the process.
@@ -201,11 +204,6 @@ impl<Key, Task, Answer> Shared<Key, Task, Answer> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end_threads(&self) {
-        self.lock().closed = true;
-        self.work.notify_all();
-    }
-
     /// Wakes the threads that wait, where there is work. To wake none is a system call, too.
     fn wake_all(&self, queue: &Queue<Key, Task>) {
         if queue.idle > 0 && !queue.waiting.is_empty() {
@@ -217,13 +215,18 @@ impl<Key, Task, Answer> Shared<Key, Task, Answer> {
 impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
     fn work(&self) {
         let mut queue = self.lock();
+        let mut has_worked = false;
         while !queue.closed {
             let Some((key, task)) = queue.waiting.pop_front() else {
+                if queue.ends_early && has_worked {
+                    break;
+                }
                 queue.idle += 1;
                 queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 queue.idle -= 1;
                 continue;
             };
+            has_worked = true;
             let round = queue.round;
             queue.running.insert(key.clone(), round);
             drop(queue);
@@ -232,7 +235,7 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
                 let mut queue = self.lock();
                 // It comes next: what it adds itself is then not left for the end. This thread takes it up, unless there is enough to
                 // share.
-                if queue.push(key, task, VecDeque::push_front) && !queue.was_quick && queue.idle > 0 {
+                if queue.push_first(key, task) && !queue.was_quick && queue.idle > 0 {
                     self.work.notify_one();
                 }
             });
@@ -251,13 +254,24 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
 }
 
 impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
-    /// Adds a job, unless it was asked for in this round or is still running since an earlier one. Returns whether it was added.
-    fn push(&mut self, key: Key, task: Task, put: fn(&mut VecDeque<(Key, Task)>, (Key, Task))) -> bool {
-        let is_new = self.asked.insert(key.clone()) && !self.running.contains_key(&key);
+    /// Adds a job, unless it was asked for in this round or is still running since an earlier one.
+    fn push(&mut self, key: Key, task: Task) {
+        if self.is_new(&key) {
+            self.waiting.push_back((key, task));
+        }
+    }
+
+    /// The same before all others. Returns whether it was added.
+    fn push_first(&mut self, key: Key, task: Task) -> bool {
+        let is_new = self.is_new(&key);
         if is_new {
-            put(&mut self.waiting, (key, task));
+            self.waiting.push_front((key, task));
         }
         is_new
+    }
+
+    fn is_new(&mut self, key: &Key) -> bool {
+        self.asked.insert(key.clone()) && !self.running.contains_key(key)
     }
 
     fn is_busy(&self) -> bool {
@@ -271,8 +285,9 @@ impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
 
 impl<Key, Task, Answer> Drop for Pool<Key, Task, Answer> {
     fn drop(&mut self) {
-        // One that is stuck ends with the process.
-        self.shared.end_threads();
+        // The threads end by themselves; one that is stuck ends with the process.
+        self.shared.lock().closed = true;
+        self.shared.work.notify_all();
     }
 }
 
@@ -382,17 +397,22 @@ mod tests {
     }
 
     #[test]
-    fn a_round_after_the_end_of_the_threads_starts_others() {
-        let pool = pool(|_, _| {});
+    fn threads_that_end_early_are_replaced_for_the_next_round() {
+        let pool = pool(|n, add| {
+            if n < 100 {
+                add(n + 100);
+            }
+        });
+        pool.end_threads_early();
+        pool.warm_up();
         for _ in 0..3 {
             assert_eq!(round(&pool, 0..8, soon()), HashSet::new());
-            assert_eq!(pool.answers().count(), 8);
-            pool.end_threads();
+            assert_eq!(pool.answers().count(), 16);
         }
         while pool.shared.lock().threads > 0 {
-            thread::yield_now();
+            // One that came too late for any work waits for some.
+            assert_eq!(round(&pool, 0..8, soon()), HashSet::new());
         }
-        assert_eq!(round(&pool, 0..8, soon()), HashSet::new());
     }
 
     #[test]

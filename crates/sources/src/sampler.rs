@@ -110,6 +110,7 @@ impl Sampler {
     pub fn set_once(&mut self, wanted: FigureFilter) {
         self.wanted = Some(wanted);
         self.root.keeps_files = false;
+        self.pool.end_threads_early();
     }
 
     /// Whether the driver is loaded on this machine.
@@ -199,9 +200,6 @@ impl Sampler {
         if !again.is_empty() {
             self.pool.begin(again);
             self.wait(at_least_a_moment(sample.deadline));
-        }
-        if !self.root.keeps_files {
-            self.pool.end_threads();
         }
     }
 
