@@ -70,7 +70,7 @@ pub struct Host {
     pub simulated: bool,
     /// What deep reads have done. Only where they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deep: Option<DeepCounts>,
+    pub deep: Option<Box<DeepCounts>>,
 }
 
 /// Something that was tried and went wrong.

@@ -130,7 +130,7 @@ impl DeepReads {
             device.deep = Some(Box::new(deep));
             throttle::explain(device);
         }
-        snapshot.host.deep.get_or_insert(self.counts);
+        snapshot.host.deep.get_or_insert_with(|| Box::new(self.counts));
     }
 
     fn take_answers(&mut self, now: Instant) {

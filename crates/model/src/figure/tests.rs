@@ -2,7 +2,7 @@ use super::device::{DEVICE_FIGURES, kept_in_history};
 use super::machine::MACHINE_FIGURES;
 use super::process::{HELD_FIGURES, PROCESS_FIGURES};
 use super::*;
-use crate::{BankFigures, DeepCounts, Device, DeviceId, Exact, Held, Host, KindFigures, Process, Snapshot};
+use crate::{BankFigures, Device, DeviceId, Exact, Held, Host, KindFigures, Process, Snapshot};
 use expect_test::expect;
 use std::collections::BTreeSet;
 
@@ -68,7 +68,7 @@ fn rows_and_json_agree<S: serde::Serialize>(table: &[&'static Figure<S>], subjec
 }
 
 fn snapshot() -> Snapshot {
-    let host = Host { simulated: true, deep: Some(DeepCounts::default()), ..Host::default() };
+    let host = Host { simulated: true, deep: Some(Box::default()), ..Host::default() };
     let (devices, processes) = (vec![], vec![]);
     Snapshot { host, devices, processes, ..Snapshot::empty() }
 }

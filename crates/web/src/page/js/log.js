@@ -15,7 +15,7 @@ export const toneOf = (weight) => (WEIGHTS[weight] ?? WEIGHTS.note)[1];
 const isProblem = ({ weight }) => ORDER.indexOf(weight) >= ORDER.indexOf("warning");
 
 /// Events of one device this close to each other are one fault, in milliseconds.
-const ONE_FAULT = 1500;
+const ONE_FAULT = 5000;
 /// The device that an event is about. A failed read names it in its path.
 const deviceOf = ({ device, text }) => device ?? text.match(/\/tenstorrent!(\d+)\b/)?.[1] ?? null;
 let memo = { of: null, rows: [] };
