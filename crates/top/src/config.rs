@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(parse(&text), (TopSettings::default(), vec![]));
         expect![[r#"
             [top]
-            # colours: dark, light, high-contrast or monochrome
+            # colours: dark, light, high-contrast, colour-blind or monochrome
             theme = "dark"
             # draw with ASCII characters only
             ascii = false
@@ -203,7 +203,7 @@ mod tests {
         expect![[r#"
             3: unknown key them: did you mean theme?
             4: interval_ms: expected a number from 100 to 60000
-            5: charts: unknown word "powr"; did you mean power? expected one of asic_temp, fan, power, aiclk, utilization, programs, host_to_device_bytes_per_second, device_to_host_bytes_per_second, dram, l1
+            5: charts: unknown word "powr"; did you mean power? expected one of asic_temp, fan, power, aiclk, utilization, programs, host_to_device_bytes_per_second, device_to_host_bytes_per_second, dram, l1, gddr_temp
             6: tree: expected true or false
             7: sort: expected one of dev, pid, user, container, dram, l1, l1_small, trace, cb, source, util, share, growth, cpu, rss, age, command, in quotes"#]]
         .assert_eq(&problems(text).join("\n"));

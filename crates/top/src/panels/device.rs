@@ -10,6 +10,7 @@ use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE, UTILIZATION_UN
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
 use show::activity::utilization;
+use show::command::display_name;
 use show::text::{clean, count, width};
 
 /// Columns for the titles of figures, and for values that have a limit.
@@ -218,7 +219,7 @@ fn holders(state: &TopState, device: &Device) -> Vec<FactLine> {
         let Some(held) = process.devices.iter().find(|held| held.id == device.id) else { continue };
         let cell = |bytes: Option<Bytes>| format!("{:>10}", bytes.map_or(absent.to_owned(), |bytes| bytes.to_string()));
         let (dram, l1) = (cell(held.usage.dram_used), cell(held.usage.l1_used));
-        let name = process.name.as_deref().map_or(absent.into(), clean);
+        let name = display_name(process).map_or(absent.into(), |name| clean(&name).into_owned());
         let source = held.source.map_or(absent, |source| source.name());
         let busy = utilization(&held.activity, state.theme.glyphs());
         lines.push(row(format!("{:>8} {dram} {l1} {busy:>5}  {source:<8} {name}", process.pid), Tone::Plain));
@@ -258,7 +259,7 @@ mod tests {
     fn state(device: usize) -> TopState {
         let mut state = TopState::new(TopSettings::default(), true);
         state.take(Moment::of(example::machine()));
-        state.step_device(device as isize);
+        state.device = Some(state.devices()[device].id.clone());
         state
     }
 

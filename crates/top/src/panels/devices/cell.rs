@@ -117,6 +117,7 @@ mod tests {
             0.00 ["4.3M/s", "4.3M"] Buffers
             0.39 ["≥12.4G 39%", "≥12.4G", "≥12G"] Good
             0.14 ["≥25.3M 14%", "≥25.3M", "≥25M"] Good
+            – ["–"] Faint
         "#]]
         .assert_eq(&texts(&machine.devices[0], TopSettings::default()));
         let nothing = Device::new(model::DeviceId::Local(0));
