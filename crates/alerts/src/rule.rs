@@ -165,7 +165,7 @@ fn table() -> [Row; 20] {
     ]
 }
 
-/// From here on the firmware lowers the clock, in °C: `gddr_thm_limit` of all boards in tt-system-firmware,
+/// From here on the firmware lowers the clock, in °C: `gddr_thm_limit` of p150a, p300c and Galaxy in tt-system-firmware,
 /// boards/tenstorrent/tt_blackhole/spirom_data_tables/*/fw_table.txt.
 const GDDR_THROTTLE: u32 = 89;
 /// From here on it can shut down the chip after a minute, where that is switched on: `gddr_therm_trip_temp` of the same tables.

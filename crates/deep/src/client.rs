@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -94,7 +94,9 @@ pub struct Reader {
 
 struct Running {
     socket: OwnedFd,
-    process: OwnedFd,
+    pid: u32,
+    /// None on kernels without: the end of its socket ends a reader, too.
+    pidfd: Option<OwnedFd>,
     ended: Receiver<ExitStatus>,
     has_answered: bool,
 }
@@ -139,6 +141,11 @@ impl Reader {
                 Err(Refused { why, detail: format!("{}: {what}{words}", node.display()), opened })
             }
         }
+    }
+
+    /// The process that reads, if there is one. The driver lists it among the holders of a device while it reads it.
+    pub fn pid(&self) -> Option<u32> {
+        self.running.as_ref().map(|running| running.pid)
     }
 
     /// Has the reader do what it may not, which ends it. For tests.
@@ -202,7 +209,7 @@ impl Reader {
     fn replace(&mut self) {
         let Some(running) = self.running.take() else { return };
         // It may have ended by itself.
-        let _ = pidfd_send_signal(&running.process, Signal::KILL);
+        let _ = running.pidfd.map(|pidfd| pidfd_send_signal(pidfd, Signal::KILL));
         if !running.has_answered {
             self.fail();
         }
@@ -242,7 +249,7 @@ impl Reader {
         let mut command = Command::new(&self.program);
         command.arg(COMMAND).arg(&self.nodes).env_clear().current_dir("/");
         command.stdin(its_end).stdout(Stdio::null()).stderr(Stdio::null());
-        let (started, mut pidfd) = channel();
+        let (started, process) = channel();
         let (sender, ended) = channel();
         let counted = Arc::clone(&self.started);
         // The reader is killed when the thread that started it ends. So that one does nothing else than to wait for it.
@@ -250,17 +257,16 @@ impl Reader {
             run(command, &started, &sender);
             drop(counted);
         })?;
-        let process = received(&mut pidfd)?;
-        Ok(Running { socket, process, ended, has_answered: false })
+        let (pid, pidfd) = process.recv().map_err(io::Error::other)??;
+        Ok(Running { socket, pid, pidfd, ended, has_answered: false })
     }
 }
 
-fn received(pidfd: &mut Receiver<io::Result<OwnedFd>>) -> io::Result<OwnedFd> {
-    pidfd.recv().map_err(io::Error::other)?
-}
+/// The pid of a reader, and what it can be killed with.
+type Process = (u32, Option<OwnedFd>);
 
-/// Starts the reader, hands its pidfd over, and waits for its end.
-fn run(mut command: Command, started: &Sender<io::Result<OwnedFd>>, ended: &Sender<ExitStatus>) {
+/// Starts the reader, says which process it is, and waits for its end.
+fn run(mut command: Command, started: &Sender<io::Result<Process>>, ended: &Sender<ExitStatus>) {
     let child = command.spawn();
     // Holds the reader's end of the socket, which the reader alone may have.
     drop(command);
@@ -269,20 +275,12 @@ fn run(mut command: Command, started: &Sender<io::Result<OwnedFd>>, ended: &Send
         Err(error) => return drop(started.send(Err(error))),
     };
     READER_PID.store(child.id(), Relaxed);
-    let pidfd = open_pidfd(&child);
-    if pidfd.is_err() {
-        let _ = child.kill();
-    }
-    let _ = started.send(pidfd);
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pidfd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let _ = started.send(Ok((child.id(), pidfd)));
     if let Ok(status) = child.wait() {
         let _ = ended.send(status);
     }
-}
-
-fn open_pidfd(child: &Child) -> io::Result<OwnedFd> {
-    let pid =
-        i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| io::Error::other("no such process"))?;
-    Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
 fn failed(detail: String, opened: bool) -> Refused {

@@ -10,7 +10,7 @@
 //! - [`node`]: an open device, [`image`] a text in place of it,
 //! - [`walk`]: reads the table through either of them,
 //! - [`table`]: the table as it was read,
-//! - [`decode`]: what it means, by chip generation and firmware version.
+//! - [`mod@decode`]: what it means, by chip generation and firmware version.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -19,8 +19,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 
 /// Requests of the driver that are used, and no others.
-pub const REQUESTS: [u32; 4] = [GET_DEVICE_INFO, ALLOCATE_TLB, FREE_TLB, CONFIGURE_TLB];
+pub const REQUESTS: [u32; 5] = [GET_DEVICE_INFO, QUERY_MAPPINGS, ALLOCATE_TLB, FREE_TLB, CONFIGURE_TLB];
 const GET_DEVICE_INFO: u32 = 0xfa00;
+const QUERY_MAPPINGS: u32 = 0xfa02;
 const ALLOCATE_TLB: u32 = 0xfa0b;
 const FREE_TLB: u32 = 0xfa0c;
 const CONFIGURE_TLB: u32 = 0xfa0d;
@@ -85,6 +86,9 @@ impl Device {
         if info[2] != expected {
             return Err(Problem::found(DeepUnavailable::NotReady, "the device is another one", info[2]));
         }
+        // Refused while a reset is under way, when the driver would map a Wormhole all the same. Asks for no mapping.
+        let ready = call(&node, QUERY_MAPPINGS, &mut [0_u64]);
+        ready.map_err(|error| Problem::call("ask the driver for its mappings", error))?;
         match arch {
             Arch::Wormhole => {
                 let registers = Mapping::new(&node, WORMHOLE_REGISTERS, PAGE)?;

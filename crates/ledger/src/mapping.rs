@@ -230,8 +230,15 @@ pub fn exit_status(pidfd: impl AsFd) -> Option<i32> {
 /// Gives back the pages of this program's code and constants that are mapped now. What is used again comes back from the page cache at
 /// its first use: less of it than was mapped, since reading the command line and the configuration is over.
 pub fn forget_code() {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    for FileMapping { start, length, .. } in unwritten(&maps) {
+    // SAFETY: plain calls. The function that is called for every loaded object gets what it expects.
+    let found = unsafe {
+        let page = libc::sysconf(libc::_SC_PAGESIZE);
+        let mut found = UnwrittenPages { page: usize::try_from(page).unwrap_or(4096), count: 0, all: [(0, 0); 24] };
+        libc::dl_iterate_phdr(Some(find_unwritten), (&raw mut found).cast());
+        found
+    };
+    // All were found before: to look for more would bring back what was given back already.
+    for &(start, length) in &found.all[..found.count] {
         let start = std::ptr::with_exposed_provenance_mut(start);
         // SAFETY: nothing has written to these private mappings of files, so their pages are those of the file, and the kernel reads
         // them again when they are needed.
@@ -239,34 +246,40 @@ pub fn forget_code() {
     }
 }
 
-/// A mapping of a program or a library: `5581…-5582… r-xp 001b7000 fe:00 1234 /usr/bin/ttmon`.
-struct FileMapping<'a> {
-    start: usize,
-    length: usize,
-    access: &'a str,
-    offset: usize,
-    path: &'a str,
+/// Start and length of what nothing has written to, of the program and its libraries.
+struct UnwrittenPages {
+    page: usize,
+    count: usize,
+    all: [(usize, usize); 24],
 }
 
-/// The mappings that nothing has written to: code, and the constants before it. Those behind it may have been relocated.
-fn unwritten(maps: &str) -> Vec<FileMapping<'_>> {
-    let mut all: Vec<FileMapping> = maps.lines().filter_map(file_mapping).collect();
-    let code: Vec<(&str, usize)> =
-        all.iter().filter(|one| one.access == "r-xp").map(|one| (one.path, one.offset)).collect();
-    all.retain(|one| {
-        let is_before = |(path, offset): &(&str, usize)| *path == one.path && one.offset < *offset;
-        one.access == "r-xp" || one.access == "r--p" && code.iter().any(is_before)
-    });
-    all
+/// Adds what nothing has written to of one object, as far as there is room.
+unsafe extern "C" fn find_unwritten(
+    object: *mut libc::dl_phdr_info,
+    _: usize,
+    found: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: the loader describes an object that is loaded, with all its segments. The rest is what `forget_code` has passed.
+    let (base, segments, found) = unsafe {
+        let libc::dl_phdr_info { dlpi_addr, dlpi_phdr, dlpi_phnum, .. } = *object;
+        let segments = std::slice::from_raw_parts(dlpi_phdr, dlpi_phnum.into());
+        (dlpi_addr as usize, segments, &mut *found.cast::<UnwrittenPages>())
+    };
+    let unwritten = segments.iter().filter_map(|segment| unwritten_pages(base, segment, found.page));
+    for (place, pages) in found.all[found.count..].iter_mut().zip(unwritten) {
+        *place = pages;
+        found.count += 1;
+    }
+    0
 }
 
-fn file_mapping(line: &str) -> Option<FileMapping<'_>> {
-    let mut words = line.split_ascii_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let (access, offset) = (words.next()?, usize::from_str_radix(words.next()?, 16).ok()?);
-    let path = words.nth(2).filter(|path| path.starts_with('/'))?;
-    let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
-    Some(FileMapping { start, length: end.checked_sub(start)?, access, offset, path })
+/// Start and length of the pages of a segment that nothing may write to, not even the loader when it relocates.
+fn unwritten_pages(base: usize, segment: &libc::Elf64_Phdr, page: usize) -> Option<(usize, usize)> {
+    let is_unwritten = segment.p_type == libc::PT_LOAD && segment.p_flags & libc::PF_W == 0;
+    let start = base.checked_add(usize::try_from(segment.p_vaddr).ok()?)?;
+    let end = start.checked_add(usize::try_from(segment.p_memsz).ok()?)?;
+    let start = start - start % page;
+    is_unwritten.then_some((start, end.checked_next_multiple_of(page)? - start))
 }
 
 #[cfg(test)]
@@ -368,22 +381,18 @@ mod tests {
     }
 
     #[test]
-    fn only_code_of_files_and_constants_before_it_are_given_back() {
-        let maps = "\
-1000-3000 r--p 00000000 fe:00 1234    /usr/bin/ttmon
-3000-5000 r-xp 00002000 fe:00 1234    /usr/bin/ttmon
-5000-6000 r--p 00004000 fe:00 1234    /usr/bin/ttmon
-6000-7000 rw-p 00005000 fe:00 1234    /usr/bin/ttmon
-7000-8000 r--p 00000000 fe:00 5678    /usr/share/data
-8000-9000 rwxp 00002000 fe:00 1234    /usr/bin/ttmon
-9000-a000 r-xs 00002000 fe:00 1234    /usr/bin/ttmon
-b000-c000 r-xp 00000000 00:00 0    [vdso]
-c000-d000 r-xp 00000000 00:00 0
-f000-e000 r-xp 001b7000 fe:00 1234    /usr/lib/other
-
-";
-        let given: Vec<(usize, usize)> = unwritten(maps).iter().map(|one| (one.start, one.length)).collect();
-        assert_eq!(given, [(0x1000, 0x2000), (0x3000, 0x2000)]);
+    fn only_segments_that_nothing_writes_to_are_given_back() {
+        let pages = |p_type, p_flags, p_vaddr, p_memsz| {
+            let (p_offset, p_paddr, p_filesz, p_align) = (0, 0, 0, 0);
+            let segment = libc::Elf64_Phdr { p_type, p_flags, p_offset, p_vaddr, p_paddr, p_filesz, p_memsz, p_align };
+            unwritten_pages(0x10_0000, &segment, 0x1000)
+        };
+        let (read, write, execute) = (libc::PF_R, libc::PF_W, libc::PF_X);
+        assert_eq!(pages(libc::PT_LOAD, read, 0, 0x2f00), Some((0x10_0000, 0x3000)));
+        assert_eq!(pages(libc::PT_LOAD, read | execute, 0x3490, 0x1b80), Some((0x10_3000, 0x3000)));
+        assert_eq!(pages(libc::PT_LOAD, read | write, 0x6cd0, 0x100), None, "it may have been relocated");
+        assert_eq!(pages(libc::PT_NOTE, read, 0x340, 0x20), None, "part of another one");
+        assert_eq!(pages(libc::PT_LOAD, read, u64::MAX, 1), None);
     }
 
     #[test]

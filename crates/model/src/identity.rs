@@ -18,13 +18,43 @@ pub enum ChipMatch {
 
 /// Compares a region's number with all the numbers that the device may have been given.
 pub fn chip_match(device: &Device, number: u64) -> Option<ChipMatch> {
-    use ChipMatch::{Chip, OneOfBoard, Remote};
-    if device.asic_number() == Some(number) {
-        return Some(Chip);
+    ChipNumbers::of(device).compare(number)
+}
+
+/// What the numbers of a device are made of. To compare many, they are decoded once.
+#[derive(Debug, Clone)]
+pub struct ChipNumbers {
+    id: DeviceId,
+    asic: Option<u64>,
+    serial: Option<u64>,
+    board: Option<Board>,
+    arch: Option<Arch>,
+}
+
+impl ChipNumbers {
+    /// Those of a device.
+    pub fn of(device: &Device) -> ChipNumbers {
+        ChipNumbers {
+            id: device.id.clone(),
+            asic: device.asic_number(),
+            serial: device.serial_number(),
+            board: device.board.as_deref().and_then(Board::named),
+            arch: device.arch,
+        }
     }
-    let serial = device.serial_number()?;
-    let board = device.board.as_deref().and_then(Board::named);
-    match device.arch {
+
+    /// The same as [`chip_match`].
+    fn compare(&self, number: u64) -> Option<ChipMatch> {
+        if self.asic == Some(number) {
+            return Some(ChipMatch::Chip);
+        }
+        compare_serial(self.serial?, self.board, self.arch, number)
+    }
+}
+
+fn compare_serial(serial: u64, board: Option<Board>, arch: Option<Arch>, number: u64) -> Option<ChipMatch> {
+    use ChipMatch::{Chip, OneOfBoard, Remote};
+    match arch {
         Some(Arch::Wormhole) if board == Some(Board::GalaxyWormhole) => {
             let (chip, tray) = (number >> 56, number & TRAY);
             ((1..=8).contains(&chip) && tray == serial & TRAY).then_some(OneOfBoard)
@@ -67,13 +97,21 @@ pub fn chip_of_text(text: &str) -> Option<u64> {
 
 /// The chip that a number surely means, if the number alone says so and just one chip can be it.
 pub fn chip_with_number(devices: &[Device], number: u64) -> Option<DeviceId> {
+    chip_of_numbers(devices.iter().map(ChipNumbers::of), number)
+}
+
+/// The same where the numbers of the devices are decoded already.
+pub fn chip_of_numbers(
+    numbers: impl IntoIterator<Item = impl std::borrow::Borrow<ChipNumbers>>,
+    number: u64,
+) -> Option<DeviceId> {
     // A chip without PCIe has the serial of its gateway, and is met through it.
-    let sure = |device: &Device| match (chip_match(device, number)?, &device.id) {
+    let sure = |device: &ChipNumbers| match (device.compare(number)?, &device.id) {
         (ChipMatch::Chip, DeviceId::Local(n)) => Some(DeviceId::Local(*n)),
         (ChipMatch::Remote, DeviceId::Local(n)) => Some(DeviceId::Remote(*n)),
         _ => None,
     };
-    let mut all = devices.iter().filter_map(sure);
+    let mut all = numbers.into_iter().filter_map(|device| sure(device.borrow()));
     all.next().filter(|_| all.next().is_none())
 }
 

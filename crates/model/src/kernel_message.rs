@@ -1,7 +1,7 @@
 //! What the kernel's log says about a device.
 
 use crate::event::{read_device, write_device};
-use crate::{DeviceId, KernelMessageKind, PciAddress, Timestamp, Weight};
+use crate::{DeviceId, HolderAtEvent, KernelMessageKind, PciAddress, Timestamp, Weight};
 use serde::{Deserialize, Serialize};
 
 /// What the kernel's log says about a device. Lines that differ only in their numbers are one message.
@@ -29,4 +29,7 @@ pub struct KernelMessage {
     /// In how many seconds. Absent where there was one line, or all of them came with one sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
+    /// The processes that held the device when these lines were read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_by: Vec<HolderAtEvent>,
 }

@@ -1,6 +1,6 @@
 //! The narrow waist: everything that was found out about a machine at one moment.
 
-use crate::{Alert, DeepCounts, Device, KernelMessage, Process, Timestamp};
+use crate::{Alert, DeepCounts, Device, DeviceId, HolderAtEvent, KernelMessage, Process, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form. Additions keep the number; a changed meaning raises it.
@@ -42,6 +42,17 @@ impl Snapshot {
             alerts: Vec::new(),
             kernel_log: None,
         }
+    }
+
+    /// The processes that hold a device, or the chip behind it, and how much of it.
+    pub fn holders(&self, device: &DeviceId) -> impl Iterator<Item = HolderAtEvent> {
+        let gateway = device.gateway();
+        self.processes.iter().filter_map(move |process| {
+            let mut held = process.devices.iter().filter(|held| gateway.is_some() && held.id.gateway() == gateway);
+            let first = held.next()?;
+            let usage = held.fold(Usage::default().plus(first.usage), |sum, held| sum.plus(held.usage));
+            Some(HolderAtEvent { pid: process.pid, name: process.name.clone(), bytes: usage.total() })
+        })
     }
 }
 

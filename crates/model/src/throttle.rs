@@ -28,7 +28,7 @@ const OLDEST: f64 = 30.0;
 
 /// What [`by`] answers where no limit holds the clock down.
 pub const NOTHING: &str = "nothing";
-const HOST: &str = "limit of the host";
+const HOST: &str = "host limit";
 
 /// All answers of [`by`]: [`NOTHING`], the limits of the firmware in their order, and that of the host.
 pub const WORDS: [&str; ClockLimiter::NAMES.len() + 1] = {
@@ -153,7 +153,7 @@ fn culprit(device: &Device, deep: &Deep, limit: ClockLimit) -> Option<String> {
     };
     let board_power = || Some(of(deep.input_power?.0, deep.board_power_limit.map(|limit| limit.0), "W", 0));
     let text = match limit {
-        ClockLimit::Host => return None,
+        ClockLimit::Host => format!("{} MHz", deep.aiclk_host_limit?.0),
         ClockLimit::Firmware(limiter) => match limiter {
             ClockLimiter::Maximum => return None,
             ClockLimiter::Power => of(device.power?.0, device.power_max.map(|limit| limit.0), "W", 0),
@@ -272,7 +272,7 @@ mod tests {
             let host = changed(|_, deep| {
                 (deep.aiclk_ceiling_by, deep.aiclk_host_limit) = (by, Some(Megahertz(900)));
             });
-            assert_eq!(sentence(&host, None).unwrap(), "clock 900 of 1350 MHz: limited by limit of the host");
+            assert_eq!(sentence(&host, None).unwrap(), "clock 900 of 1350 MHz: limited by host limit (900 MHz)");
         }
         let idle = |floor_by| {
             changed(move |device, deep| {

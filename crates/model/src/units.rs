@@ -68,7 +68,12 @@ impl Bytes {
         }
         let (value, prefix) = scale(self.0 as f64, 0);
         let letter = &prefix[..1];
-        if value < 99.95 { trim_zero(format!("{value:.1}")) + letter } else { format!("{value:.0}{letter}") }
+        match value {
+            // Of a whole number a part of one takes long to work out.
+            whole if whole.fract() == 0.0 => format!("{}{letter}", whole as u64),
+            small if small < 99.95 => trim_zero(format!("{small:.1}")) + letter,
+            large => format!("{large:.0}{letter}"),
+        }
     }
 }
 

@@ -35,11 +35,16 @@ pub fn link_tone(device: &Device) -> Tone {
 /// `54/90°C`, `1350MHz`: with its limit, where it has one.
 pub fn figure(figure: &Figure<Device>, device: &Device, unit: &str, glyphs: &Glyphs) -> (String, Tone) {
     let text = match (figure.number(device), figure.limit_of(device)) {
-        (Some(value), Some(limit)) => format!("{value:.0}/{limit:.0}{unit}"),
-        (Some(value), None) => format!("{value:.0}{unit}"),
+        (Some(value), Some(limit)) => rounded(value) + "/" + &rounded(limit) + unit,
+        (Some(value), None) => rounded(value) + unit,
         (None, _) => glyphs.absent.to_owned(),
     };
     (text, tone(figure, device))
+}
+
+/// As `{:.0}` writes it, which takes long for a number that is whole already.
+fn rounded(value: f64) -> String {
+    if (0.0..1e15).contains(&value) { (value.round_ties_even() as u64).to_string() } else { format!("{value:.0}") }
 }
 
 /// The tone of a figure: faint where it is not known, plain where it is normal.
@@ -108,5 +113,19 @@ pub fn remark(device: &Device) -> Option<String> {
         State::NoDriver => Some("no driver is bound".into()),
         _ if device.foreign_holders > 0 => Some(format!("{} openers in other PID namespaces", device.foreign_holders)),
         _ => stale.map(|stale| format!("{stale} stale (exited processes)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_rounded_as_the_formatter_does() {
+        let halves = (0..400).map(|n| f64::from(n) / 2.0);
+        let others = (0..400).map(|n| f64::from(n) * 0.37).chain([-0.4, -3.5, 1e14, 1e16, f64::NAN, f64::INFINITY]);
+        for value in halves.chain(others) {
+            assert_eq!(rounded(value), format!("{value:.0}"));
+        }
     }
 }

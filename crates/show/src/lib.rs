@@ -13,6 +13,7 @@ pub mod command;
 pub mod example;
 pub mod figures;
 pub mod grid;
+pub mod labels;
 pub mod machine;
 pub mod memory;
 pub mod operations;

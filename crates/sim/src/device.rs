@@ -3,8 +3,7 @@
 use crate::BoardKind;
 use crate::inject::InjectedFault;
 use crate::motion::Motion;
-use crate::telemetry::telemetry_table;
-use crate::tree::Chip;
+use crate::tree::{Chip, is_at_power_limit, telemetry_table};
 use crate::wave::TICKS_PER_SECOND;
 use std::time::Duration;
 
@@ -50,6 +49,10 @@ impl SimDevice {
         self.motion.tick(load, beats);
         self.motion.show(&mut self.chip);
         if self.chip.table.is_some() {
+            // Firmware that says what limits the clock also limits it.
+            if is_at_power_limit(&self.chip) {
+                self.chip.aiclk = self.chip.aiclk.map(|clock| clock - clock / 9);
+            }
             self.chip.table = Some(telemetry_table(&self.chip));
         }
     }

@@ -4,6 +4,7 @@ use crate::BoardKind;
 use crate::counted::{Count, Counted, Counting, Used};
 use crate::device::{SimDevice, SimState};
 use crate::inject::{Inject, InjectedFaults};
+use crate::kernel_log::SimKernelLog;
 use crate::plan;
 use crate::spec::{Boards, FaultKind, ScriptedFault, Spec};
 use crate::tree::{self, Chip, TreeWriter};
@@ -33,6 +34,7 @@ pub struct SimMachine {
     counting: Counting,
     counted: Counted,
     troubles: Arc<InjectedFaults>,
+    kernel_log: SimKernelLog,
     writer: TreeWriter,
     folder: TempDir,
 }
@@ -55,6 +57,7 @@ impl SimMachine {
             counting: spec.counting,
             counted: Counted::default(),
             troubles: Arc::default(),
+            kernel_log: SimKernelLog::new(folder.path())?,
             writer: TreeWriter::new(folder.path())?,
             folder,
         };
@@ -129,6 +132,7 @@ impl SimMachine {
             if device.state == SimState::Lost && what != FaultKind::Kill {
                 continue;
             }
+            self.kernel_log.write(what, &device.chip.address)?;
             match what {
                 FaultKind::Hang => device.state = SimState::Hung,
                 FaultKind::Reset => device.reset(self.ticks),

@@ -154,11 +154,11 @@ type Switch = fn(&mut Spec) -> &mut bool;
 const SWITCHES: [(&str, Switch); 7] = [
     ("idle", |spec| &mut spec.idle),
     ("agent", |spec| &mut spec.agent),
+    ("deep", |spec| &mut spec.deep),
     ("fdinfo", |spec| &mut spec.counting.fdinfo),
     ("processes", |spec| &mut spec.counting.processes),
     ("memory", |spec| &mut spec.counting.memory),
     ("memory_stats", |spec| &mut spec.counting.memory_stats),
-    ("deep", |spec| &mut spec.deep),
 ];
 
 fn boards(machine: &str) -> Result<Boards, SpecError> {
@@ -280,13 +280,13 @@ mod tests {
         check(
             "p150,explode=0@5s",
             expect![[
-                r#"there is no option "explode=0@5s": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, fdinfo, processes, memory, memory_stats and deep"#
+                r#"there is no option "explode=0@5s": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, deep, fdinfo, processes, memory and memory_stats"#
             ]],
         );
         check(
             "p150,busy",
             expect![[
-                r#"there is no option "busy": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, fdinfo, processes, memory, memory_stats and deep"#
+                r#"there is no option "busy": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, deep, fdinfo, processes, memory and memory_stats"#
             ]],
         );
         check("p150,hang", expect![[r#""hang" does not say which device and when, as in hang=0@5s"#]]);

@@ -434,3 +434,18 @@ fn a_driver_that_counts_for_devices_counts_all_their_processes() {
     machine.advance(seconds(2)).unwrap();
     assert_eq!(read(class(&machine, 0, "memory/dram_used")), "0");
 }
+
+#[test]
+fn device_nodes_have_a_telemetry_table_only_where_that_was_asked_for() {
+    let node = |machine: &SimMachine, index: u32| read(machine.root().join(format!("dev/tenstorrent/{index}")));
+    assert_eq!(node(&machine("p150x1,idle"), 0), "");
+    let mut deep = machine("p150x2,deep,hang=1@3s");
+    let first = node(&deep, 0);
+    assert!(first.starts_with("0x80030434 = 0x10001000\n0x80030430 = 0x"), "{first}");
+    // The version in the table is that of the driver's file.
+    assert!(first.contains(" = 0x130f0000\n") && read(class(&deep, 0, "tt_fw_bundle_ver")) == "19.15.0.0");
+    deep.advance(seconds(4)).unwrap();
+    let later = node(&deep, 0);
+    assert!(later != first && later.len() == first.len(), "{later}");
+    assert_eq!(node(&deep, 1), "0x80030434 = 0xffffffff\n0x80030430 = 0xffffffff");
+}

@@ -7,7 +7,7 @@
 use crate::maps::Inode;
 use crate::procs::ProcessFacts;
 use crate::shm::FoundRegion;
-use model::{Board, ChipMatch, Device, DeviceId, chip_match, chip_with_number};
+use model::{Board, ChipMatch, ChipNumbers, Device, DeviceId, chip_match, chip_of_numbers, chip_with_number};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The chip that each region is about, where that can be said.
@@ -17,10 +17,14 @@ pub(crate) fn chips_of(
     holders: &BTreeMap<u32, BTreeSet<u32>>,
     processes: &BTreeMap<u32, ProcessFacts>,
 ) -> BTreeMap<Inode, DeviceId> {
+    let numbers: Vec<ChipNumbers> = devices.iter().map(ChipNumbers::of).collect();
     let chip = |(inode, found): (&Inode, &FoundRegion)| {
+        if let Some(id) = chip_of_numbers(&numbers, found.number) {
+            return Some((*inode, id));
+        }
         let attached: Vec<&ProcessFacts> = processes.values().filter(|process| process.has_mapped(*inode)).collect();
         let logical = found.region.as_ref().map(|region| region.device_id);
-        Some((*inode, named(found.number, logical, devices, holders, &attached)?))
+        Some((*inode, one_of_board(found.number, logical, devices, holders, &attached)?))
     };
     let mut chips: BTreeMap<Inode, DeviceId> = regions.iter().filter_map(chip).collect();
     // A chip has one number: where two claim it, neither can be trusted.
@@ -43,7 +47,8 @@ pub(crate) fn chip_of_book(
     holders: &BTreeMap<u32, BTreeSet<u32>>,
 ) -> Option<DeviceId> {
     if let Some(number) = chip.unique_id {
-        return named(number, Some(chip.device_id), devices, holders, &[process]);
+        let sure = chip_with_number(devices, number);
+        return sure.or_else(|| one_of_board(number, Some(chip.device_id), devices, holders, &[process]));
     }
     // Without a number only its place identifies it, and only where every chip has a place of its own.
     let has_remote =
@@ -55,17 +60,14 @@ pub(crate) fn chip_of_book(
     id.index().and_then(|n| holders.get(&n)).is_some_and(|holders| holders.contains(&process.pid)).then_some(id)
 }
 
-/// The chip with this number, as these processes use it; they call it by the logical one.
-fn named(
+/// The chip with a number that several may have, as these processes use it; they call it by the logical one.
+fn one_of_board(
     number: u64,
     logical: Option<u32>,
     devices: &[Device],
     holders: &BTreeMap<u32, BTreeSet<u32>>,
     attached: &[&ProcessFacts],
 ) -> Option<DeviceId> {
-    if let Some(id) = chip_with_number(devices, number) {
-        return Some(id);
-    }
     let held_by_all = |device: &Device| {
         let holders = device.id.index().and_then(|n| holders.get(&n));
         !attached.is_empty() && holders.is_some_and(|holders| attached.iter().all(|p| holders.contains(&p.pid)))

@@ -141,8 +141,7 @@ impl Collected {
     /// The task that reads what the driver counts for the open files of a process.
     pub fn fdinfo_task(&mut self, pid: u32) -> Option<(ReadJob, Task)> {
         let facts = self.processes.get(&pid)?;
-        let (folder, start_ticks) = (facts.folder.clone(), facts.stat.start_ticks);
-        Some((ReadJob::Fdinfo(pid), Task::Fdinfo { pid, folder, start_ticks, files: self.files.remove(&pid) }))
+        Some((ReadJob::Fdinfo(pid), Task::fdinfo(facts, self.files.remove(&pid))))
     }
 
     /// All processes that are known to hold one of these devices.

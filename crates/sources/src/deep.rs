@@ -7,7 +7,7 @@
 
 use crate::dir::Root;
 use deep::{RawTable, Reader, Reading, Refused, Request, decode, is_static};
-use model::{Deep, DeepCounts, DeepUnavailable, Device, DeviceId, Fault, PciAddress, Snapshot, State};
+use model::{Deep, DeepCounts, DeepUnavailable, Device, DeviceId, Fault, PciAddress, Snapshot, State, throttle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -128,6 +128,7 @@ impl DeepReads {
                 _ => unavailable(DeepUnavailable::NotReady),
             };
             device.deep = Some(Box::new(deep));
+            throttle::explain(device);
         }
         snapshot.host.deep.get_or_insert(self.counts);
     }
@@ -162,7 +163,9 @@ impl DeepReads {
                 self.counts.registers += u64::from(reading.reads);
                 self.counts.seconds += reading.took.as_secs_f64();
                 reads.last = Some((now, reading.table));
-                (reads.refused, reads.failures, reads.next) = (None, 0, Some(now + EVERY));
+                // What did not fit into the first read of a large table comes with the second.
+                let pause = if reading.pending > 0 { Duration::ZERO } else { EVERY };
+                (reads.refused, reads.failures, reads.next) = (None, 0, Some(now + pause));
             }
             Err(refused) => {
                 self.counts.opens += u64::from(refused.opened);
@@ -226,4 +229,178 @@ fn held_devices(snapshot: &Snapshot) -> BTreeSet<DeviceId> {
     let held = snapshot.processes.iter().flat_map(|process| &process.devices).filter(|held| held.unverified.is_none());
     let foreign = snapshot.devices.iter().filter(|device| device.foreign_holders > 0).map(|device| &device.id);
     held.map(|held| &held.id).chain(foreign).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Arch, Held, Process, TelemetryTag};
+    use std::sync::mpsc::{Sender, channel};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Deep reads whose reader is the test: each request comes out here, and what the function says is the answer.
+    fn deep_reads(
+        idle: bool,
+        answer: impl Fn(&Request) -> Result<Reading, Refused> + Send + 'static,
+    ) -> (DeepReads, Receiver<u32>) {
+        let (asked, requests): (Sender<u32>, _) = channel();
+        let ask = move |request: &Request| {
+            let _ = asked.send(request.number);
+            answer(request)
+        };
+        (DeepReads::with("/nowhere".into(), idle, Box::new(ask)).unwrap(), requests)
+    }
+
+    fn reading(request: &Request) -> Result<Reading, Refused> {
+        let entries = [(28, 0x1307_0000), (51, 96)].map(|(tag, value)| TelemetryTag { tag, value }).to_vec();
+        let table = RawTable { arch: request.arch, version: 0x100, entries };
+        Ok(Reading { table, took: Duration::from_millis(2), reads: 140, pending: 0, opens: 1, filtered: true })
+    }
+
+    fn refused(why: DeepUnavailable) -> Result<Reading, Refused> {
+        Err(Refused { why, detail: "the reason".into(), opened: false })
+    }
+
+    fn machine(is_held: bool) -> Snapshot {
+        let id = DeviceId::Local(0);
+        let device = Device {
+            pci_address: Some(PciAddress("0000:01:00.0".into())),
+            arch: Some(Arch::Blackhole),
+            ..Device::new(id.clone())
+        };
+        let holder = is_held.then(|| Process { devices: vec![Held::new(id)], ..Process::new(7) });
+        Snapshot { devices: vec![device], processes: holder.into_iter().collect(), ..Snapshot::empty() }
+    }
+
+    /// What a sample at that moment has, when all that was asked for was answered.
+    fn sample(deep: &mut DeepReads, mut snapshot: Snapshot, now: Instant) -> Snapshot {
+        deep.ask(&snapshot, now);
+        while deep.devices.values().any(|reads| reads.is_asked) {
+            let answer = deep.answers.recv().unwrap();
+            deep.take(answer, now);
+        }
+        deep.add_to(&mut snapshot, now);
+        snapshot
+    }
+
+    fn unavailable_in(snapshot: &Snapshot) -> Option<DeepUnavailable> {
+        snapshot.devices[0].deep.as_ref().unwrap().unavailable
+    }
+
+    #[test]
+    fn a_device_that_a_process_has_open_is_read_every_five_seconds() {
+        let (mut deep, asked) = deep_reads(false, reading);
+        let began = Instant::now();
+        for second in 0..=10 {
+            let snapshot = sample(&mut deep, machine(true), began + second * SECOND);
+            assert_eq!(unavailable_in(&snapshot), None);
+        }
+        assert_eq!(asked.try_iter().count(), 3, "at 0, 5 and 10 s");
+        assert_eq!((deep.counts.opens, deep.counts.registers, deep.counts.refused), (3, 420, 0));
+    }
+
+    #[test]
+    fn a_device_that_nobody_has_open_is_not_opened() {
+        let (mut deep, asked) = deep_reads(false, reading);
+        let began = Instant::now();
+        for second in 0..60 {
+            let snapshot = sample(&mut deep, machine(false), began + second * SECOND);
+            assert_eq!(unavailable_in(&snapshot), Some(DeepUnavailable::NotHeld));
+        }
+        assert_eq!(asked.try_iter().count(), 0);
+    }
+
+    #[test]
+    fn with_idle_it_is_opened_when_nobody_had_it_open_for_six_seconds() {
+        let (mut deep, asked) = deep_reads(true, reading);
+        let began = Instant::now();
+        sample(&mut deep, machine(true), began);
+        assert_eq!(asked.try_iter().count(), 1);
+        for (second, why) in
+            [(5, Some(DeepUnavailable::JustClosed)), (10, Some(DeepUnavailable::JustClosed)), (11, None)]
+        {
+            let snapshot = sample(&mut deep, machine(false), began + second * SECOND);
+            assert_eq!(asked.try_iter().count(), usize::from(why.is_none()), "at {second} s");
+            assert_eq!(deep.watches_holders(began + second * SECOND), why.is_some());
+            assert!(snapshot.devices[0].deep.as_ref().unwrap().gddr_temp.is_some());
+        }
+        // A holder that comes and goes begins the six seconds anew.
+        sample(&mut deep, machine(true), began + 20 * SECOND);
+        sample(&mut deep, machine(false), began + 22 * SECOND);
+        asked.try_iter().count();
+        sample(&mut deep, machine(false), began + 27 * SECOND);
+        assert_eq!(asked.try_iter().count(), 0);
+    }
+
+    #[test]
+    fn a_device_that_is_not_ready_is_left_alone() {
+        let (mut deep, asked) = deep_reads(true, reading);
+        for state in State::ALL.into_iter().filter(|state| *state != State::Ok) {
+            let mut snapshot = machine(true);
+            snapshot.devices[0].state = state;
+            let snapshot = sample(&mut deep, snapshot, Instant::now());
+            assert_eq!(unavailable_in(&snapshot), Some(DeepUnavailable::NotReady), "{state:?}");
+        }
+        assert_eq!(asked.try_iter().count(), 0);
+    }
+
+    #[test]
+    fn what_a_process_only_claims_to_hold_is_not_held() {
+        let (mut deep, asked) = deep_reads(false, reading);
+        let mut snapshot = machine(true);
+        snapshot.processes[0].devices[0].unverified = Some(Default::default());
+        sample(&mut deep, snapshot, Instant::now());
+        assert_eq!(asked.try_iter().count(), 0);
+    }
+
+    #[test]
+    fn pauses_grow_while_reads_fail_and_the_reason_is_a_fault() {
+        let (mut deep, asked) = deep_reads(false, |_| refused(DeepUnavailable::NoTable));
+        let began = Instant::now();
+        let mut tried = Vec::new();
+        for second in 0..400 {
+            let snapshot = sample(&mut deep, machine(true), began + second * SECOND);
+            assert_eq!(unavailable_in(&snapshot), Some(DeepUnavailable::NoTable));
+            assert_eq!(snapshot.faults, [Fault::new("/dev/tenstorrent/0", "the reason")]);
+            if asked.try_iter().count() > 0 {
+                tried.push(second);
+            }
+        }
+        assert_eq!(tried, [0, 5, 15, 35, 75, 155, 315]);
+    }
+
+    #[test]
+    fn after_fifteen_seconds_only_what_never_changes_is_left() {
+        let (mut deep, _asked) = deep_reads(false, reading);
+        let began = Instant::now();
+        sample(&mut deep, machine(true), began);
+        let at = |deep: &mut DeepReads, second| {
+            sample(deep, machine(false), began + second * SECOND).devices[0].deep.clone()
+        };
+        assert!(at(&mut deep, 15).unwrap().gddr_temp.is_some());
+        let old = at(&mut deep, 16).unwrap();
+        assert_eq!((old.gddr_temp, old.unavailable), (None, Some(DeepUnavailable::NotHeld)));
+        assert_eq!(old.tags.iter().map(|entry| entry.tag).collect::<Vec<_>>(), [28]);
+    }
+
+    #[test]
+    fn what_the_service_has_read_is_not_read_again() {
+        let (mut deep, asked) = deep_reads(false, reading);
+        let mut snapshot = machine(true);
+        snapshot.devices[0].deep = Some(Box::new(Deep { asic_location: Some(3), ..Deep::default() }));
+        let snapshot = sample(&mut deep, snapshot, Instant::now());
+        assert_eq!(asked.try_iter().count(), 0);
+        assert_eq!(snapshot.devices[0].deep.as_ref().unwrap().asic_location, Some(3));
+    }
+
+    #[test]
+    fn a_chip_behind_another_one_says_why_it_is_not_read() {
+        let (mut deep, asked) = deep_reads(true, reading);
+        let mut snapshot = machine(true);
+        (snapshot.devices[0].id, snapshot.devices[0].state) = (DeviceId::Remote(0), State::Remote);
+        let snapshot = sample(&mut deep, snapshot, Instant::now());
+        assert_eq!(unavailable_in(&snapshot), Some(DeepUnavailable::Remote));
+        assert_eq!(asked.try_iter().count(), 0);
+    }
 }

@@ -19,6 +19,11 @@ const FOLDERS: [&str; 2] = ["memory", "memory_stats"];
 pub(crate) struct DeviceMemory([RareFolder; 2]);
 
 impl DeviceMemory {
+    /// Whether the device has none of the folders, as far as they were looked for.
+    pub fn is_missing(&self) -> bool {
+        self.0.iter().all(RareFolder::is_missing)
+    }
+
     /// What is in use on a device with this much memory. More than there is cannot be right.
     pub fn read(&mut self, class: &Dir, memory: &Memory, trouble: &mut Trouble) -> DriverUsed {
         let mut used = DriverUsed::default();
@@ -45,6 +50,11 @@ pub(crate) struct RareFolder {
 }
 
 impl RareFolder {
+    /// Whether there was none, or it was not looked for.
+    pub fn is_missing(&self) -> bool {
+        self.folder.is_none()
+    }
+
     /// The folder, where there is one.
     pub fn get(&mut self, class: &Dir, name: &str) -> Option<&Dir> {
         if self.folder.is_none() && self.looked.is_none_or(|when| when.elapsed() >= RETRY_AFTER) {

@@ -28,7 +28,7 @@ pub(crate) type Links = BTreeMap<u32, DeviceLink>;
 /// Lists the devices that the driver has. A link that was there before leads where it led.
 pub(crate) fn with_driver(class: &Dir, before: &Links, trouble: &mut Trouble) -> Links {
     let mut found = BTreeMap::new();
-    let listed = class.list_numbered(".", |name, number| {
+    let listed = class.list_sysfs(|name, number| {
         let Some(n) = name.to_str().and_then(|name| name.strip_prefix("tenstorrent!")).and_then(decimal) else {
             return;
         };
@@ -65,7 +65,7 @@ pub(crate) fn without_driver(root: &Root, known: &Links, trouble: &mut Trouble) 
     let path = root.sys.join("bus/pci/devices");
     let mut names = Vec::new();
     let Ok(bus) = root.open(&path) else { return Vec::new() };
-    if let Err(error) = bus.list(|name| names.extend(name.to_str().map(str::to_owned))) {
+    if let Err(error) = bus.list_sysfs(|name, _| names.extend(name.to_str().map(str::to_owned))) {
         trouble.note(&path, error);
     }
     names.retain(|name| is_pci_address(name) && !known.values().any(|link| *link.address.0 == **name));

@@ -140,8 +140,11 @@ impl Dir {
     }
 
     pub fn open_dir(&self, name: impl AsRef<OsStr>) -> rustix::io::Result<Dir> {
-        let name = name.as_ref();
-        let fd = rustix::fs::openat(&self.fd, name, DIRECTORY, Mode::empty())?;
+        self.open_with(name.as_ref(), DIRECTORY)
+    }
+
+    fn open_with(&self, name: &OsStr, flags: OFlags) -> rustix::io::Result<Dir> {
+        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty())?;
         Ok(Dir {
             fd,
             path: self.path.join(name),
@@ -257,24 +260,53 @@ impl Dir {
 
     /// Calls `each` with the name of every entry, in no order.
     pub fn list(&self, mut each: impl FnMut(&OsStr)) -> rustix::io::Result<()> {
-        self.list_numbered(".", |name, _| each(name))
+        self.list_numbered(|name, _| each(name))
     }
 
-    /// The same for a folder below this one, with the numbers of the entries' inodes.
-    pub fn list_numbered(&self, folder: &str, mut each: impl FnMut(&OsStr, u64)) -> rustix::io::Result<()> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.fd, folder, flags, Mode::empty())?;
-        let mut buffer = [MaybeUninit::uninit(); 8192];
-        let mut entries = RawDir::new(fd, &mut buffer);
-        while let Some(entry) = entries.next() {
-            let entry = entry?;
-            match entry.file_name().to_bytes() {
-                b"." | b".." => {}
-                name => each(OsStr::from_bytes(name), entry.ino()),
-            }
-        }
-        Ok(())
+    /// The same with the numbers of the entries' inodes.
+    pub fn list_numbered(&self, each: impl FnMut(&OsStr, u64)) -> rustix::io::Result<()> {
+        list(self.open_to_list(".")?.fd, false, each)
     }
+
+    /// The same for a folder of sysfs.
+    pub fn list_sysfs(&self, each: impl FnMut(&OsStr, u64)) -> rustix::io::Result<()> {
+        self.open_to_list(".")?.list_opened(each)
+    }
+
+    /// Opens a folder of sysfs below this one for [`Dir::list_opened`].
+    pub fn open_to_list(&self, folder: &str) -> rustix::io::Result<Dir> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        self.open_with(folder.as_ref(), flags)
+    }
+
+    /// Lists a folder of sysfs that was opened for that, once.
+    pub fn list_opened(&self, each: impl FnMut(&OsStr, u64)) -> rustix::io::Result<()> {
+        list(&self.fd, true, each)
+    }
+}
+
+/// So many bytes of a list of files are read with one system call.
+const LISTED_AT_ONCE: usize = 8192;
+
+/// Calls `each` with every entry and its inode. Sysfs gives all entries at once where there is room for them, so that it need not be
+/// asked for the end.
+fn list(folder: impl AsFd, is_sysfs: bool, mut each: impl FnMut(&OsStr, u64)) -> rustix::io::Result<()> {
+    let mut buffer = [MaybeUninit::uninit(); LISTED_AT_ONCE];
+    let mut entries = RawDir::new(folder, &mut buffer);
+    let mut length = 0;
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        // With the name come inode, offset, length and type, and the sum is rounded up.
+        length += name.len() + 27;
+        if !matches!(name, b"." | b"..") {
+            each(OsStr::from_bytes(name), entry.ino());
+        }
+        if is_sysfs && entries.is_buffer_empty() && length < LISTED_AT_ONCE / 2 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// What went wrong while a device was read, and what that says about its state.

@@ -10,10 +10,10 @@ use crate::pids::{HolderList, Holders};
 use crate::procs::{self, ProcessFacts};
 use crate::telemetry::{DeviceReader, ReadMode, Reading};
 use crate::users::Users;
-use model::{DriverUsed, Fault, PciAddress, State, Usage};
+use model::{Arch, DriverUsed, Fault, PciAddress, State, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -55,6 +55,13 @@ pub(crate) enum Task {
     },
 }
 
+impl Task {
+    /// Reads what the driver counts for the open files of a process, some of which may be open already.
+    pub fn fdinfo(facts: &ProcessFacts, files: Option<Box<DeviceFds>>) -> Task {
+        Task::Fdinfo { pid: facts.pid, folder: facts.folder.clone(), start_ticks: facts.stat.start_ticks, files }
+    }
+}
+
 /// What all tasks of one sample have in common.
 pub(crate) struct Context {
     pub mode: ReadMode,
@@ -65,6 +72,15 @@ pub(crate) struct Context {
     pub lists: Option<Arc<Dir>>,
     /// The processes of the sample before.
     pub earlier: BTreeMap<u32, ProcessFacts>,
+    /// Chips for which the driver counts no memory. Only noted where there is no next sample.
+    pub uncounted: Mutex<Vec<Arch>>,
+}
+
+impl Context {
+    /// Whether there is no next sample.
+    fn is_single(&self) -> bool {
+        self.class.as_ref().is_some_and(|class| !class.keeps_files())
+    }
 }
 
 pub(crate) enum Answer {
@@ -123,15 +139,20 @@ impl Jobs {
             Task::Device { n, address, reader, context } => {
                 Answer::Device(Box::new(read_device(n, address, reader, &context, add)))
             }
-            Task::Process { pid, context } => self.read_process(pid, context.earlier.get(&pid)),
+            Task::Process { pid, context } => self.read_process(pid, &context, add),
             Task::Map { facts } => self.read_map(facts),
             Task::BookOwner { pid, context } => self.read_book_owner(pid, context.earlier.get(&pid)),
             Task::Fdinfo { pid, folder, start_ticks, files } => self.read_fdinfo(pid, folder, start_ticks, files),
         }
     }
 
-    fn read_process(&self, pid: u32, earlier: Option<&ProcessFacts>) -> Answer {
+    fn read_process(&self, pid: u32, context: &Context, add: &dyn Fn(ReadJob, Task)) -> Answer {
+        let earlier = context.earlier.get(&pid);
         let facts = procs::read(pid, earlier, false, &self.users, &self.names, self.root.inject.clone());
+        // Where nothing is known of the driver, every holder is asked what it counts. In a single sample that needs no other round.
+        if let Some(facts) = facts.as_ref().filter(|_| context.is_single()) {
+            add(ReadJob::Fdinfo(pid), Task::fdinfo(facts, None));
+        }
         Answer::Process { pid, facts: facts.map(Box::new) }
     }
 
@@ -186,23 +207,32 @@ fn read_device(
     for &pid in holders.iter().flat_map(|holders| &holders.pids) {
         add(ReadJob::Process(pid), Task::Process { pid, context: context.clone() });
     }
-    let counted = reader
-        .as_mut()
-        .zip(holders.as_ref())
-        .map(|(reader, holders)| reader.processes.read(&reader.class, &holders.pids, &mut trouble));
-    let used = reader.as_mut().map(|reader| reader.used(&mut trouble));
+    let counts = reader.as_mut().map(|reader| read_counts(reader, holders.as_ref(), context, &mut trouble));
+    let (counted, used) = counts.unwrap_or_default();
     // Without a next sample, its folders need not stay open.
-    reader.take_if(|reader| !reader.class.keeps_files());
-    DeviceAnswer {
-        n,
-        address,
-        reader,
-        reading,
-        holders,
-        counted: counted.unwrap_or_default(),
-        used: used.unwrap_or_default(),
-        faults: trouble.faults,
+    reader.take_if(|_| context.is_single());
+    DeviceAnswer { n, address, reader, reading, holders, counted, used, faults: trouble.faults }
+}
+
+/// What the driver counts for each holder, and for the whole device. It is one driver for all: in a single sample, only the first
+/// device with a kind of chip is asked where it counts nothing.
+fn read_counts(
+    reader: &mut DeviceReader,
+    holders: Option<&Holders>,
+    context: &Context,
+    trouble: &mut Trouble,
+) -> (BTreeMap<u32, Usage>, DriverUsed) {
+    let arch = reader.arch().filter(|_| context.is_single());
+    let uncounted = || context.uncounted.lock().unwrap_or_else(PoisonError::into_inner);
+    if arch.is_some_and(|arch| uncounted().contains(&arch)) {
+        return Default::default();
     }
+    let counted = holders.map(|holders| reader.processes.read(&reader.class, &holders.pids, trouble));
+    let used = reader.used(trouble);
+    if reader.is_uncounted() {
+        uncounted().extend(arch);
+    }
+    (counted.unwrap_or_default(), used)
 }
 
 /// Reads a device, with a new reader where the old one has lost it.

@@ -111,9 +111,10 @@ where
     pub fn begin(&self, jobs: impl IntoIterator<Item = (Key, Task)>) {
         let mut queue = self.shared.lock();
         queue.round += 1;
+        queue.closed = false;
         queue.began = Instant::now();
         queue.asked.clear();
-        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task));
+        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task, VecDeque::push_back));
         if queue.was_quick && queue.idle > 0 {
             self.shared.work.notify_one();
             return;
@@ -126,7 +127,7 @@ where
     /// Adds to the round.
     pub fn add(&self, jobs: impl IntoIterator<Item = (Key, Task)>) {
         let mut queue = self.shared.lock();
-        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task));
+        jobs.into_iter().for_each(|(key, task)| _ = queue.push(key, task, VecDeque::push_back));
         if queue.threads == 0 && !queue.waiting.is_empty() {
             self.grow(&mut queue, 1);
         }
@@ -173,6 +174,11 @@ where
         self.answers.try_iter()
     }
 
+    /// Ends the threads that have nothing to do, until the next round. A process that ends would have to wait for them.
+    pub fn end_threads(&self) {
+        self.shared.end_threads();
+    }
+
     /// Whether a job has not come back, so that its thread will hold up the end of the process.
     pub fn is_stuck(&self) -> bool {
         !self.shared.lock().running.is_empty()
@@ -193,6 +199,11 @@ where
 impl<Key, Task, Answer> Shared<Key, Task, Answer> {
     fn lock(&self) -> MutexGuard<'_, Queue<Key, Task>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end_threads(&self) {
+        self.lock().closed = true;
+        self.work.notify_all();
     }
 
     /// Wakes the threads that wait, where there is work. To wake none is a system call, too.
@@ -219,8 +230,9 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
             RUNNING.fetch_add(1, Relaxed);
             let answer = (self.run)(task, &|key, task| {
                 let mut queue = self.lock();
-                // This thread takes it up itself, unless there is enough to share.
-                if queue.push(key, task) && !queue.was_quick && queue.idle > 0 {
+                // It comes next: what it adds itself is then not left for the end. This thread takes it up, unless there is enough to
+                // share.
+                if queue.push(key, task, VecDeque::push_front) && !queue.was_quick && queue.idle > 0 {
                     self.work.notify_one();
                 }
             });
@@ -234,15 +246,16 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
                 self.progress.notify_all();
             }
         }
+        queue.threads -= 1;
     }
 }
 
 impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
     /// Adds a job, unless it was asked for in this round or is still running since an earlier one. Returns whether it was added.
-    fn push(&mut self, key: Key, task: Task) -> bool {
+    fn push(&mut self, key: Key, task: Task, put: fn(&mut VecDeque<(Key, Task)>, (Key, Task))) -> bool {
         let is_new = self.asked.insert(key.clone()) && !self.running.contains_key(&key);
         if is_new {
-            self.waiting.push_back((key, task));
+            put(&mut self.waiting, (key, task));
         }
         is_new
     }
@@ -258,9 +271,8 @@ impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
 
 impl<Key, Task, Answer> Drop for Pool<Key, Task, Answer> {
     fn drop(&mut self) {
-        // The threads end by themselves; one that is stuck ends with the process.
-        self.shared.lock().closed = true;
-        self.shared.work.notify_all();
+        // One that is stuck ends with the process.
+        self.shared.end_threads();
     }
 }
 
@@ -367,6 +379,20 @@ mod tests {
             assert_eq!(pool.wait(soon()).keys, HashSet::from([103]));
             assert_eq!(pool.answers().count(), 41);
         }
+    }
+
+    #[test]
+    fn a_round_after_the_end_of_the_threads_starts_others() {
+        let pool = pool(|_, _| {});
+        for _ in 0..3 {
+            assert_eq!(round(&pool, 0..8, soon()), HashSet::new());
+            assert_eq!(pool.answers().count(), 8);
+            pool.end_threads();
+        }
+        while pool.shared.lock().threads > 0 {
+            thread::yield_now();
+        }
+        assert_eq!(round(&pool, 0..8, soon()), HashSet::new());
     }
 
     #[test]

@@ -27,6 +27,11 @@ struct ProcessFolder {
 }
 
 impl ProcessFolders {
+    /// Whether the device has no such folder, as far as it was looked for.
+    pub fn is_missing(&self) -> bool {
+        self.folder.is_missing()
+    }
+
     /// What each holder has, as far as the driver counts.
     pub fn read(&mut self, class: &Dir, holders: &BTreeSet<u32>, trouble: &mut Trouble) -> BTreeMap<u32, Usage> {
         let Some(folder) = self.folder.get(class, "processes") else { return BTreeMap::new() };

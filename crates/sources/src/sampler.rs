@@ -21,7 +21,7 @@ use crate::shm::{self, Shm, ShmFiles};
 use crate::telemetry::{FigureFilter, ReadMode};
 use model::{Device, Snapshot, State};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How to sample.
@@ -154,6 +154,7 @@ impl Sampler {
             class: inventory.class.clone(),
             lists: inventory.lists.clone(),
             earlier: self.collected.begin(&inventory.links, self.pool.answers()),
+            uncounted: Mutex::default(),
         };
         let (context, deadline) = (Arc::new(context), began + deadline);
         Sample { began, deadline, inventory, unbound: Vec::new(), context, holders: BTreeSet::new(), trouble }
@@ -190,12 +191,17 @@ impl Sampler {
         self.read_book_owners(sample);
         sample.holders = self.collected.live_holders(&sample.context.links);
         let maps = outdated_maps(&self.collected.shm, &self.collected.processes, sample.began);
-        let asked = self.fdinfo.processes_to_ask(&sample.holders, sample.began);
+        self.collected.fdinfo.retain(|pid, _| sample.holders.contains(pid));
+        let mut asked = self.fdinfo.processes_to_ask(&sample.holders, sample.began);
+        asked.retain(|pid| !self.collected.fdinfo.contains_key(pid));
         let mut again: Vec<_> = asked.into_iter().filter_map(|pid| self.collected.fdinfo_task(pid)).collect();
         again.extend(maps.into_iter().filter_map(|pid| self.collected.map_task(pid)));
         if !again.is_empty() {
             self.pool.begin(again);
             self.wait(at_least_a_moment(sample.deadline));
+        }
+        if !self.root.keeps_files {
+            self.pool.end_threads();
         }
     }
 

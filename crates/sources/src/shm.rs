@@ -136,11 +136,17 @@ pub(crate) struct ShmFiles {
 
 struct ShmFile {
     file: OwnedFd,
-    inode: Inode,
+    /// Absent as long as it was not asked for.
+    identity: Option<ShmIdentity>,
     /// As the folder numbers it.
     number: u64,
     /// When it was last there.
     round: u64,
+}
+
+#[derive(Clone, Copy)]
+struct ShmIdentity {
+    inode: Inode,
     owner: u32,
 }
 
@@ -151,6 +157,14 @@ pub(crate) const MOST_REGIONS: usize = 128;
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
 impl ShmFile {
+    fn identity(&mut self) -> rustix::io::Result<ShmIdentity> {
+        if let Some(known) = self.identity {
+            return Ok(known);
+        }
+        let stat = rustix::fs::fstat(&self.file)?;
+        Ok(*self.identity.insert(ShmIdentity { inode: inode(&stat), owner: stat.st_uid }))
+    }
+
     /// Who has this lock.
     fn owner(&self) -> Option<u32> {
         let mut buffer = [0; 64];
@@ -167,9 +181,7 @@ impl ShmFiles {
         let round = self.round;
         if self.files.get(name).is_none_or(|file| file.number != number) {
             let file = folder.open_file(name)?;
-            let stat = rustix::fs::fstat(&file)?;
-            let (inode, owner) = (inode(&stat), stat.st_uid);
-            self.files.insert(name.to_owned(), ShmFile { file, inode, number, round, owner });
+            self.files.insert(name.to_owned(), ShmFile { file, identity: None, number, round });
         }
         let file = self.files.get_mut(name).ok_or(Errno::NOENT)?;
         file.round = round;
@@ -178,10 +190,8 @@ impl ShmFiles {
 
     /// Whose the file of this name and number is.
     fn owner(&self, folder: &Dir, name: &OsStr, number: u64) -> rustix::io::Result<u32> {
-        match self.files.get(name).filter(|file| file.number == number) {
-            Some(file) => Ok(file.owner),
-            None => folder.owner(name),
-        }
+        let known = self.files.get(name).filter(|file| file.number == number).and_then(|file| file.identity);
+        known.map_or_else(|| folder.owner(name), |known| Ok(known.owner))
     }
 
     /// Closes what is not there any more, and what there is no room for. Locks that were not read this time stay open.
@@ -212,15 +222,25 @@ pub(crate) fn find(root: &Root, files: &mut ShmFiles, relaxed: bool, trouble: &m
     };
     let known = files.locks.take().filter(|(_, when)| relaxed && when.elapsed() < KEPT_FOR);
     let mut owners: BTreeMap<u32, usize> = BTreeMap::new();
-    let listed = folder.list_numbered(".", |name, inode| {
+    let mut seen = 0;
+    let listed = folder.list_numbered(|name, inode| {
         if let Some(number) = region_number(name.as_encoded_bytes()) {
-            let Ok(owner) = files.owner(&folder, name, inode) else { return };
-            let regions = owners.entry(owner).or_default();
-            *regions += 1;
-            if *regions > MOST_REGIONS {
+            seen += 1;
+            // While there are few, no user can have too many: whose a region is need not be asked before it is opened.
+            let are_few = seen <= MOST_REGIONS;
+            let mut is_too_much = |owner| {
+                let regions = owners.entry(owner).or_default();
+                *regions += 1;
+                *regions > MOST_REGIONS
+            };
+            if !are_few && files.owner(&folder, name, inode).map_or(true, &mut is_too_much) {
                 return;
             }
-            let opened = files.open(&folder, name, inode);
+            let opened = files.open(&folder, name, inode).and_then(|file| Ok((file.identity()?, &file.file)));
+            if are_few {
+                let owner = opened.as_ref().map_or_else(|_| folder.owner(name), |(identity, _)| Ok(identity.owner));
+                owner.map(is_too_much).ok();
+            }
             add(&mut shm.regions, &folder, name.as_ref(), number, opened, trouble);
         } else if let (None, Some(n)) = (&known, name.to_str().and_then(locks::ordinal_of)) {
             let owner = files.open(&folder, name, inode).ok().and_then(|lock| lock.owner());
@@ -250,14 +270,14 @@ fn add(
     folder: &Dir,
     name: &Path,
     number: u64,
-    opened: rustix::io::Result<&mut ShmFile>,
+    opened: rustix::io::Result<(ShmIdentity, &OwnedFd)>,
     trouble: &mut Trouble,
 ) {
     let path = folder.path_of(name);
     match opened {
-        Ok(kept) => {
-            let region = read(&kept.file, &path, trouble);
-            regions.insert(kept.inode, FoundRegion { path, number, region });
+        Ok((identity, file)) => {
+            let region = read(file, &path, trouble);
+            regions.insert(identity.inode, FoundRegion { path, number, region });
         }
         Err(Errno::NOENT) => {}
         Err(error) => {

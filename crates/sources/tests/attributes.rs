@@ -7,6 +7,7 @@ mod support;
 use expect_test::expect;
 use model::figure::device::{
     DEVICE_FIGURES, ENERGY_TOTAL, HEARTBEAT, HEARTBEAT_VERIFIED, LINK_DEGRADED, SAMPLE_AGE, THERMAL_TRIPS_TOTAL,
+    figures_of,
 };
 use model::figure::{Figure, Freshness, Section};
 use model::{Arch, Device};
@@ -74,6 +75,19 @@ fn for_one_sample_only_the_files_of_wanted_figures_are_read() {
     let read = read.lock().unwrap();
     let was_read = |file: &str| read.iter().filter(|read| *read == file).count();
     assert_eq!((was_read("temp1_input"), was_read("power1_input"), was_read("in0_input")), (1, 0, 0));
+}
+
+#[test]
+fn the_firmware_is_read_where_the_memory_of_a_board_depends_on_it() {
+    let known = |board: &str| {
+        let machine = support::p150a().with(&format!("0/tt_card_type = {board}"));
+        let mut sampler = Sampler::new(machine.root(), Options::default());
+        sampler.set_once(Box::new(|figure, _| figure.section != Section::Firmware));
+        let device = sampler.sample().devices.remove(0);
+        (device.memory.l1_total.map(|bytes| bytes.to_string()), device.firmware.bundle)
+    };
+    assert_eq!(known("p150a"), (Some("180.0 MiB".into()), Some("19.6.0.0".into())));
+    assert_eq!(known("galaxy-blackhole"), (Some("195.0 MiB".into()), None));
 }
 
 /// What the figure of a row is on a device, under the label of the row.
@@ -254,9 +268,10 @@ fn a_file_that_is_gone_after_a_reset_gives_no_value() {
 
 /// All figures but the firmware's heartbeat and what follows from it, and what processes record, as text.
 fn figures(device: &Device) -> Vec<(&'static str, Option<String>)> {
-    let is_heartbeat = |figure: &&&Figure<Device>| [&HEARTBEAT, &HEARTBEAT_VERIFIED].contains(*figure);
-    let is_of_device = |figure: &&&Figure<Device>| !is_heartbeat(figure) && figure.section != Section::Utilization;
-    let all = DEVICE_FIGURES.iter().filter(is_of_device);
+    let is_heartbeat = |figure: &&'static Figure<Device>| [&HEARTBEAT, &HEARTBEAT_VERIFIED].contains(figure);
+    let is_of_device =
+        |figure: &&'static Figure<Device>| !is_heartbeat(figure) && figure.section != Section::Utilization;
+    let all = figures_of(device).filter(is_of_device);
     all.map(|figure| (figure.name, figure.text(device))).collect()
 }
 

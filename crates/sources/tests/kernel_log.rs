@@ -5,7 +5,7 @@
 mod support;
 
 use expect_test::{Expect, expect};
-use model::{Device, DeviceId, KernelMessage, PciAddress, Snapshot, Timestamp};
+use model::{Device, DeviceId, Held, KernelMessage, PciAddress, Process, Snapshot, Timestamp, Usage};
 use proptest::prelude::*;
 use sources::KernelLog;
 use std::fs::OpenOptions;
@@ -108,37 +108,39 @@ fn errors_of_pcie_the_iommu_and_the_firmware_are_messages_and_others_are_not() {
     check(
         include_bytes!("kernel_log/others.kmsg"),
         expect![[r#"
-        0 pcie_error warning ×1: a corrected PCIe error
-            pcieport 0000:00:01.0: AER: Corrected error received: 0000:01:00.0; PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID); device [1e52:b140] error status/mask=00000001/00002000; [ 0] RxErr                  (First)
-        1 pcie_error bad ×1: an uncorrected PCIe error
-            pcieport 0000:00:01.0: AER: Multiple Uncorrectable (Fatal) error message received from 0000:02:00.0
-        1 pcie_error bad ×1: the device cannot recover from a PCIe error
-            tenstorrent 0000:02:00.0: AER: can't recover (no error_detected callback)
-        – pcie_error bad ×1: PCIe errors have closed the port (DPC)
-            pcieport 0000:00:01.0: DPC: containment event, status:0x1f01 source:0x0000
-        – pcie_error bad ×1: the PCIe link is down
-            pcieport 0000:00:01.0: pciehp: Slot(1): Link Down
-        0 pcie_error bad ×1: {1}[Hardware Error]:   device_id: 0000:01:00.0
-            {1}[Hardware Error]:   device_id: 0000:01:00.0
-        1 iommu_fault bad ×1: the IOMMU refused a memory access of the device
-            AMD-Vi: Event logged [IO_PAGE_FAULT device=02:00.0 domain=0x000e address=0xfffffffdf8000000 flags=0x0008]
-        0 iommu_fault bad ×2: the IOMMU refused a memory access of the device
-            arm-smmu-v3 arm-smmu-v3.0.auto: event: F_TRANSLATION client: 0000:01:00.0 sid: 0x100 ssid: 0x0 iova: 0xffff8000 ipa: 0x0
-        0 firmware warning ×1: SMC: [00:01:12.345,000] <wrn> regulator: VCORE droop 12 mV
-            tenstorrent 0000:01:00.0: SMC: [00:01:12.345,000] <wrn> regulator: VCORE droop 12 mV
-        0 firmware warning ×1: DMC: <err> fan: tachometer stopped
-            tenstorrent 0000:01:00.0: DMC: <err> fan: tachometer stopped
-        0 firmware warning ×1: lines of the firmware's log were lost
-            tenstorrent 0000:01:00.0: FW log: sequence gap (expected 17, got 21)
-        0 firmware warning ×1: the firmware's log cannot be read until the next reset
-            tenstorrent 0000:01:00.0: FW log buffer corrupted (magic=0xdeadbeef); disabling until reset
-        1 host_memory warning ×1: a process could not pin host memory for the device
-            tenstorrent 0000:02:00.0: pin_user_pages_longterm failed: -12
-        1 other bad ×1: something that no version has said so far
-            tenstorrent 0000:02:00.0: something that no version has said so far
-        0 other warning ×1: pci 0000:01:00.0: not ready 65535ms after bus reset; giving up
-            pci 0000:01:00.0: not ready 65535ms after bus reset; giving up
-    "#]],
+            0 pcie_error warning ×1: a corrected PCIe error
+                pcieport 0000:00:01.0: AER: Corrected error received: 0000:01:00.0; PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID); device [1e52:b140] error status/mask=00000001/00002000; [ 0] RxErr                  (First)
+            1 pcie_error bad ×1: an uncorrected PCIe error
+                pcieport 0000:00:01.0: AER: Multiple Uncorrectable (Fatal) error message received from 0000:02:00.0
+            1 pcie_error bad ×1: the device cannot recover from a PCIe error
+                tenstorrent 0000:02:00.0: AER: can't recover (no error_detected callback)
+            – pcie_error bad ×1: PCIe errors have closed the port (DPC)
+                pcieport 0000:00:01.0: DPC: containment event, status:0x1f01 source:0x0000
+            – pcie_error bad ×1: the PCIe link is down
+                pcieport 0000:00:01.0: pciehp: Slot(1): Link Down
+            0 pcie_error bad ×1: {1}[Hardware Error]:   device_id: 0000:01:00.0
+                {1}[Hardware Error]:   device_id: 0000:01:00.0
+            1 iommu_fault bad ×1: the IOMMU refused a memory access of the device
+                AMD-Vi: Event logged [IO_PAGE_FAULT device=02:00.0 domain=0x000e address=0xfffffffdf8000000 flags=0x0008]
+            0 iommu_fault bad ×2: the IOMMU refused a memory access of the device
+                arm-smmu-v3 arm-smmu-v3.0.auto: event: F_TRANSLATION client: 0000:01:00.0 sid: 0x100 ssid: 0x0 iova: 0xffff8000 ipa: 0x0
+            0 firmware warning ×1: SMC: [00:01:12.345,000] <wrn> regulator: VCORE droop 12 mV
+                tenstorrent 0000:01:00.0: SMC: [00:01:12.345,000] <wrn> regulator: VCORE droop 12 mV
+            0 firmware warning ×1: DMC: <err> fan: tachometer stopped
+                tenstorrent 0000:01:00.0: DMC: <err> fan: tachometer stopped
+            0 firmware warning ×1: lines of the firmware's log were lost
+                tenstorrent 0000:01:00.0: FW log: sequence gap (expected 17, got 21)
+            0 firmware warning ×1: the firmware's log cannot be read until the next reset
+                tenstorrent 0000:01:00.0: FW log buffer corrupted (magic=0xdeadbeef); disabling until reset
+            1 host_memory warning ×1: a process could not pin host memory for the device
+                tenstorrent 0000:02:00.0: pin_user_pages_longterm failed: -12
+            1 other bad ×1: something that no version has said so far
+                tenstorrent 0000:02:00.0: something that no version has said so far
+            0 other warning ×1: pci 0000:01:00.0: not ready 65535ms after bus reset; giving up
+                pci 0000:01:00.0: not ready 65535ms after bus reset; giving up
+            1 other warning ×1: pci 0000:02:00.0: Failed to add to iommu group 14: -16
+                pci 0000:02:00.0: Failed to add to iommu group 14: -16
+        "#]],
     );
 }
 
@@ -206,6 +208,24 @@ fn a_device_is_named_by_its_address_whatever_its_number() {
 }
 
 #[test]
+fn a_message_has_who_held_the_device_when_its_lines_came() {
+    let machine = machine(format!("3,1,1,-;{TIMEOUT}\n").as_bytes());
+    let mut log = KernelLog::new(machine.root());
+    let mut held_by = |seconds: i64, pid: u32| {
+        let mut snapshot = at(seconds, &[FIRST, SECOND]);
+        let held = Held { usage: Usage::measured(7, 0, 0, 0, 0), ..Held::new(DeviceId::Local(0)) };
+        snapshot.processes = vec![Process { devices: vec![held], ..Process::new(pid) }];
+        log.read(&mut snapshot);
+        let holders = snapshot.kernel_log.unwrap().last().unwrap().held_by.clone();
+        holders.iter().map(|holder| (holder.pid, holder.bytes.map(|bytes| bytes.0))).collect::<Vec<_>>()
+    };
+    assert_eq!(held_by(1, 100), [(100, Some(7))]);
+    add(&machine, &format!("3,2,1,-;{TIMEOUT}\n3,3,1,-;{TIMEOUT}\n"));
+    assert_eq!(held_by(2, 200), [(100, Some(7))], "what was reported stays as it was");
+    assert_eq!(held_by(12, 300), [(200, Some(7))], "and the next has those of its own lines");
+}
+
+#[test]
 fn a_flood_costs_a_bounded_time_and_keeps_what_matters() {
     let mut text = String::new();
     for seq in 0..30_000 {
@@ -214,16 +234,20 @@ fn a_flood_costs_a_bounded_time_and_keeps_what_matters() {
             n => format!("4,{seq},1,-;tenstorrent 0000:02:00.0: flood of {} {seq}\n", "x".repeat(n % 400)),
         };
     }
+    // As many samples as it takes to get to the last line, and one more.
+    text += "3,30000,1,-;tenstorrent 0000:02:00.0: Device is unresponsive, cannot reset.\n";
     let machine = machine(text.as_bytes());
     let mut log = KernelLog::new(machine.root());
-    let (mut timeouts, mut most, mut not_listed) = (0, 0, 0);
+    let (mut timeouts, mut most, mut not_listed, mut seconds, mut is_over) = (0, 0, 0, 0, false);
     let mut seen = Vec::new();
-    for second in (0..2000).step_by(11).chain([10_000]) {
-        let messages = read(&mut log, second);
+    while seconds < 1_000_000 {
+        seconds += if is_over { 1_000_000 } else { 11 };
+        let messages = read(&mut log, seconds);
         most = most.max(messages.len());
         for message in messages.iter().filter(|message| !seen.contains(&(message.seq, message.count))) {
             timeouts += if message.kind.name() == "timeout" { message.count } else { 0 };
             not_listed += if message.meaning.ends_with("not listed") { message.count } else { 0 };
+            is_over |= message.kind.name() == "reset";
         }
         seen = messages.iter().map(|message| (message.seq, message.count)).collect();
     }
@@ -267,7 +291,7 @@ fn a_pipe_is_read_without_waiting_and_half_a_line_later() {
     let mut pipe = OpenOptions::new().write(true).open(&path).unwrap();
     write!(pipe, "3,1,1,-;{TIMEOUT}\n DEVICE=+pci:{SECOND}\n3,2,1,-;tenstorrent 0000:02").unwrap();
     assert_eq!(read(&mut log, 2).len(), 1);
-    write!(pipe, ":00.0: Telemetry not available\n").unwrap();
+    writeln!(pipe, ":00.0: Telemetry not available").unwrap();
     assert_eq!(read(&mut log, 3)[1].meaning, "the firmware has published no telemetry");
 }
 

@@ -303,3 +303,43 @@ fn any_keys_at_any_size_do_no_harm() {
         }
     }
 }
+
+/// Colours of what needs somebody, in any place of a screen.
+fn alarming(state: &mut TopState, (width, height): (u16, u16)) -> Vec<String> {
+    state.area = Rect::new(0, 0, width, height);
+    let mut buf = Buffer::empty(state.area);
+    draw(state, buf.area, &mut buf);
+    let bad = state.theme.style(crate::theme::Tone::Critical).fg;
+    let cells = buf.content.iter().filter(|cell| Some(cell.fg) == bad && cell.symbol() != " ");
+    cells.map(|cell| cell.symbol().to_owned()).collect()
+}
+
+#[test]
+fn nothing_is_red_at_full_load_at_any_size() {
+    for count in [1, 2, 4, 8, 17, 32] {
+        let mut machine = example::galaxy();
+        machine.devices.truncate(count);
+        (machine.faults, machine.alerts) = (Vec::new(), Vec::new());
+        for device in &mut machine.devices {
+            (device.state, device.sample_age_seconds, device.pcie) = (DeviceState::Ok, Some(0.0), Default::default());
+            device.power = device.power_max;
+            device.asic_temp = Some(Celsius(60.0));
+            device.activity = model::Activity::measured(100.0, model::UtilizationSource::Profiler);
+            device.memory.dram_used = device.memory.dram_total.map(|total| model::Bytes(total.0 / 5 * 4));
+            device.memory.dram = device.memory.dram_used;
+        }
+        let mut state = TopState::new(TopSettings::default(), true);
+        for second in 0..60 {
+            let mut snapshot = machine.clone();
+            snapshot.taken_at.0 += second * 1000;
+            state.take(Moment::of(snapshot));
+        }
+        for (width, height) in (20..=320).step_by(50).flat_map(|w| (5..=90).step_by(17).map(move |h| (w, h))) {
+            for view in [TopView::Overview, TopView::Memory, TopView::Mesh, TopView::Events] {
+                state.view = view;
+                let red = alarming(&mut state, (width, height));
+                assert!(red.is_empty(), "{count} {view:?} {width}x{height}: {red:?}");
+            }
+        }
+    }
+}

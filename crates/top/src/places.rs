@@ -1,11 +1,13 @@
 //! Where the chips are. Computed again when the chips or the facts about them change, not for every frame.
 
-use model::topology::{Topology, TopologyError, from_descriptor, of_machine};
+use model::topology::{LiveLinks, Topology, TopologyError, from_descriptor, live, of_machine};
 use model::{Device, DeviceId, PciAddress};
 
 /// The places of the chips, and what they were made of.
 pub struct ChipPlaces {
     pub topology: Topology,
+    /// Which links are up, of the last sample.
+    pub live: LiveLinks,
     /// A cluster descriptor, where one was given.
     descriptor: Option<String>,
     /// By number, the address that it had.
@@ -16,7 +18,8 @@ pub struct ChipPlaces {
 
 impl Default for ChipPlaces {
     fn default() -> ChipPlaces {
-        ChipPlaces { topology: of_machine(&[]), descriptor: None, ids: Vec::new(), known: 0 }
+        let (topology, live) = (of_machine(&[]), LiveLinks::default());
+        ChipPlaces { topology, live, descriptor: None, ids: Vec::new(), known: 0 }
     }
 }
 
@@ -27,8 +30,14 @@ impl ChipPlaces {
         Ok(ChipPlaces { topology, descriptor: Some(text), ..ChipPlaces::default() })
     }
 
-    /// Looks whether the chips are still the same.
+    /// Looks whether the chips are still the same, and which of their links are up.
     pub fn notice(&mut self, devices: &[Device]) {
+        self.place(devices);
+        let says = |device: &Device| device.deep.as_ref().is_some_and(|deep| !deep.eth_link_up.is_empty());
+        self.live = if devices.iter().any(says) { live(&self.topology, devices) } else { LiveLinks::default() };
+    }
+
+    fn place(&mut self, devices: &[Device]) {
         let known = devices.iter().map(facts).sum();
         // A sick chip forgets its serial; where it is does not change with that.
         let is_same = |(device, (id, address)): (&Device, &(DeviceId, Option<PciAddress>))| {
@@ -50,6 +59,8 @@ fn facts(device: &Device) -> usize {
         device.pci_address.is_some(),
         device.serial_number().is_some(),
         device.asic_number().is_some(),
+        device.deep.as_ref().is_some_and(|deep| deep.asic_location.is_some()),
+        device.deep.as_ref().is_some_and(|deep| !deep.eth_enabled.is_empty()),
     ];
     known.into_iter().filter(|known| *known).count()
 }

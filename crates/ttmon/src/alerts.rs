@@ -180,22 +180,30 @@ mod tests {
         let mut watch = RuleWatch::new(&AlertSettings::default());
         watch.observe(&machine, &[]);
         expect_test::expect![[r#"
-            lost               critical  state == lost
+            lost                  critical  state == lost
               firing since 2026-01-02T03:04:05.678Z: device 1: disappeared from the bus (state lost)
-            heartbeat-stopped  critical  state == hung
-            silent             warning   state == silent for 15s
-            thermal-trip       critical  increase(thermal_trips, 10m) > 0
-            throttling         warning   asic_temp >= 100% for 30s until asic_temp < 95%
-            hot                warning   asic_temp >= 95% for 30s until asic_temp < 90%
+            heartbeat-stopped     critical  state == hung
+            silent                warning   state == silent for 15s
+            thermal-trip          critical  increase(thermal_trips, 10m) > 0
+            throttling            warning   asic_temp >= 100% for 30s until asic_temp < 95%
+            hot                   warning   asic_temp >= 95% for 30s until asic_temp < 90%
               pending since 2026-01-02T03:04:05.678Z: device 2: near its temperature limit (asic_temp 98.0 %)
-            power-limit        info      power >= 98% for 30s until power < 93%
-            memory-full        warning   dram >= 95% for 30s until dram < 90%
-            leak-after-exit    warning   stale > 0 for 1m
+            power-limit           info      power >= 98% for 30s until power < 93%
+            memory-full           warning   dram >= 95% for 30s until dram < 90%
+            leak-after-exit       warning   stale > 0 for 1m
               pending since 2026-01-02T03:04:05.678Z: device 0: memory still attributed to exited processes (stale 1.0 MiB)
-            left-at-exit       info      left_at_exit > 0
-            idle-holder        info      process_idle >= 600 and process_memory > 0
-            degraded-link      warning   link_degraded for 1m
+            left-at-exit          info      left_at_exit > 0
+            idle-holder           info      process_idle >= 600 and process_memory > 0
+            degraded-link         warning   link_degraded for 1m
               pending since 2026-01-02T03:04:05.678Z: device 0: PCIe link runs slower or narrower than slot and card support (link_degraded)
+            clock-limited         warning   throttled_by == temperature or throttled_by == GDDR_temperature or throttled_by == doppler_critical for 30s
+            link-down             warning   links_down > 0 or increase(eth_ports_not_up, 10m) > 0 for 1m
+            gddr-uncorrected      critical  gddr_uncorrected_read or gddr_uncorrected_write
+            gddr-corrected        warning   increase(gddr_corrected_reads, 1h) >= 10 or gddr_corrected_reads >= 255 or increase(gddr_corrected_writes, 1h) >= 10 or gddr_corrected_writes >= 255
+            gddr-untrained        critical  gddr_trained == false for 30s
+            gddr-training-failed  critical  gddr_training_failed
+            gddr-hot              warning   gddr_top_temp >= 89 or gddr_bottom_temp >= 89 for 30s until gddr_top_temp < 85 and gddr_bottom_temp < 85
+            gddr-too-hot          critical  gddr_top_temp >= 95 or gddr_bottom_temp >= 95 for 30s until gddr_top_temp < 89 and gddr_bottom_temp < 89
         "#]].assert_eq(&text(&RulesReply::of(Some(&watch))));
     }
 

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use watch::exit::{Exit, Failure};
 use watch::wait::{Interrupt, Woken};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
+    #[default]
     Auto,
     Always,
     Never,

@@ -84,6 +84,19 @@ fn the_setting_is_off_and_a_reload_turns_it_on() {
 }
 
 #[test]
+fn a_simulated_machine_has_a_log_of_its_faults() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sim");
+    let words = ["--sim=p150x2,idle,hang=1@0s", "--kernel-log", "--for", "200ms", "--every", "100ms", "-o"];
+    assert_eq!(ttmon(&[&["record"], &words[..], &[file.to_str().unwrap()]].concat()).code, Some(0));
+    let dump = ttmon(&["record", "--dump", file.to_str().unwrap()]).out;
+    let first: Value = serde_json::from_str(dump.lines().next().unwrap()).unwrap();
+    let message = &first["kernel_log"][0];
+    assert_eq!((&message["device"], &message["kind"]), (&"1".into(), &"pcie_error".into()), "{first}");
+    assert_eq!(first["faults"].to_string().matches("kmsg").count(), 0);
+}
+
+#[test]
 fn a_recording_has_it_and_without_the_file_one_fault_says_why() {
     let (machine, folder) = (machine(), tempfile::tempdir().unwrap());
     write(&machine, 1, 0, "Device is unresponsive, cannot reset.");

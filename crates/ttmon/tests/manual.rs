@@ -172,7 +172,7 @@ fn zsh_and_fish_complete_commands_options_and_values() {
             script.display()
         );
         let words = run(Command::new("zsh").args(["-f", "-c", &program]));
-        assert!(words.out.ends_with("FIRMWARE\nPIDS\n"), "{}{}", words.out, words.err);
+        assert!(words.out.ends_with("FIRMWARE\nRAW\nPIDS\n"), "{}{}", words.out, words.err);
     }
 }
 
@@ -249,9 +249,9 @@ fn a_mistyped_word_is_one_sentence_with_the_nearest() {
         error: there is no command "serv": did you mean serve? `ttmon --help` lists all
         error: there is no command and no topic "exitcodes": did you mean exit-codes? `ttmon help` lists all
         error: there is no option --quiery-gpu: did you mean --query-gpu? `ttmon smi --help` lists all
-        error: -d: "TEMPRATURE" is not a section: did you mean TEMPERATURE? they are IDENTITY, HEALTH, TEMPERATURE, POWER, CLOCK, UTILIZATION, PCIE, MEMORY, FIRMWARE, PIDS
+        error: -d: "TEMPRATURE" is not a section: did you mean TEMPERATURE? they are IDENTITY, HEALTH, TEMPERATURE, POWER, CLOCK, UTILIZATION, PCIE, MEMORY, GDDR, ETHERNET, UNITS, FIRMWARE, RAW, PIDS
         error: no device is called "0000:01:0.0": did you mean 0000:01:00.0? there is 0
-        error: --sim: there is no option "hung=1@5s": did you mean hang? known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, fdinfo, processes, memory and memory_stats
+        error: --sim: there is no option "hung=1@5s": did you mean hang? known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, deep, fdinfo, processes, memory and memory_stats
     "#]]
     .assert_eq(&said.concat());
     assert!(said.iter().all(|text| text.lines().count() == 1 && text.starts_with("error: ")), "{said:?}");

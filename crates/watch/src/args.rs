@@ -3,8 +3,11 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
+/// How long the devices are waited for, unless the command line says so.
+pub const DEADLINE_MS: u64 = 500;
+
 /// Which machine to look at.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Which machine")]
 pub struct MachineArgs {
     #[arg(long, global = true, help = sim_help(), value_name = "SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "p150x4,agent", conflicts_with = "root")]
@@ -40,7 +43,7 @@ pub struct MachineArgs {
     #[arg(long, global = true, value_name = "FILE", requires = "client_cert")]
     pub client_key: Option<PathBuf>,
     /// Wait at most MS milliseconds for the devices; what does not answer is shown as it was
-    #[arg(long, global = true, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    #[arg(long, global = true, value_name = "MS", default_value_t = DEADLINE_MS, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub deadline_ms: u64,
 }
 
@@ -57,16 +60,16 @@ pub struct DeviceArgs {
 pub struct DeepArgs {
     /// Also read the firmware's telemetry (memory channels, limits of the clock, links): opens devices that a process uses, every 5
     /// seconds at the most; with =idle, devices that nobody has used for 6 seconds, too
-    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "used")]
+    #[arg(long, global = true, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "used", hide_possible_values = true)]
     pub deep: Option<DeepWhen>,
 }
 
 /// Which devices a deep read may open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DeepWhen {
-    /// Those that a process has open
+    // Those that a process has open.
     Used,
-    /// Those that nobody has had open for 6 seconds, too
+    // Those that nobody has had open for six seconds, too.
     Idle,
 }
 

@@ -1,5 +1,6 @@
 //! What has happened: states that changed, resets, exits, faults, limits that were reached, messages of the kernel.
 
+use crate::deep_events::DeepEvents;
 use crate::kernel_events;
 use crate::limit_events::LimitEvents;
 use alerts::IDLE_HOLDER;
@@ -20,6 +21,7 @@ pub struct Events {
     /// How many there ever were.
     count: usize,
     limits: LimitEvents,
+    deep: DeepEvents,
     /// When each fault was last there: one that comes and goes is not reported each time.
     faults: BTreeMap<Fault, Timestamp>,
     /// Processes that hold memory and run nothing, by pid and start time.
@@ -64,6 +66,9 @@ impl Events {
         for event in self.limits.notice(&now.snapshot.devices, time) {
             self.push(event);
         }
+        for event in self.deep.notice(&now.snapshot.devices, time) {
+            self.push(event);
+        }
         self.report_idle(now.snapshot);
         for device in gone.iter().filter(|device| !replaced.contains(&&device.id)) {
             self.add(time, Weight::Bad, Some(device.id.clone()), format!("device {} disappeared", device.id));
@@ -74,6 +79,11 @@ impl Events {
         self.report_exits(now, is_first);
         self.report_alerts(before.snapshot, now.snapshot, &earlier);
         self.count - count
+    }
+
+    /// Since when a limit holds the clock of a device down, where one does.
+    pub fn clock_limited_since(&self, device: &Device) -> Option<Timestamp> {
+        self.deep.limited_since(device)
     }
 
     /// Puts older events in front, which a service has found.
@@ -570,6 +580,34 @@ mod tests {
                 "Good device 1: hung → ok"
             ]
         );
+    }
+
+    #[test]
+    fn an_hour_of_full_load_on_32_healthy_chips_has_few_events_and_no_warning() {
+        let mut events = Events::default();
+        let mut before = Moment::default();
+        for second in (0..3600).step_by(2) {
+            let mut snapshot = example::galaxy();
+            snapshot.faults.clear();
+            snapshot.taken_at = Timestamp(1_000_000 + second * 1000);
+            for (n, device) in snapshot.devices.iter_mut().enumerate() {
+                (device.state, device.sample_age_seconds) = (State::Ok, Some(0.0));
+                device.heartbeat = Some(second as u32 + 10);
+                // At its limit for most of the time, and a little below it now and then.
+                let dip = (second + 7 * n as i64) % 90 < 4;
+                let share = if dip { 0.9 } else { 1.0 };
+                device.power = device.power_max.map(|limit| model::Watts(limit.0 * share));
+                device.asic_temp = device.asic_temp_max.map(|limit| model::Celsius(limit.0 * 0.8));
+                device.memory.dram_used = device.memory.dram_total.map(|total| model::Bytes(total.0 / 5 * 4));
+                device.pcie = Default::default();
+            }
+            let moment = Moment::of(snapshot);
+            events.notice(before.observation(), moment.observation());
+            before = moment;
+        }
+        let all: Vec<&str> = events.all.iter().map(|event| event.text.as_str()).collect();
+        assert!(all.len() <= 5, "{all:?}");
+        assert!(events.all.iter().all(|event| event.weight <= Weight::Good), "{all:?}");
     }
 
     #[test]

@@ -1,10 +1,6 @@
 //! Messages of the kernel as events, with who held the device at that moment.
 
-use model::{
-    Device, DeviceId, Event, HolderAtEvent, KernelEvent, KernelMessage, KernelMessageKind, PciAddress, Process,
-    Snapshot,
-};
-use std::collections::BTreeMap;
+use model::{DeviceId, Event, HolderAtEvent, KernelEvent, KernelMessage, KernelMessageKind, Snapshot};
 
 /// So many holders are in the sentence. All are in the event.
 const MOST_NAMED: usize = 3;
@@ -25,7 +21,8 @@ fn event(message: &KernelMessage, held_by: Vec<HolderAtEvent>) -> Event {
     };
     let seconds = message.seconds.map_or(String::new(), |seconds| format!(" in {seconds:.0} s"));
     let said = match kind {
-        KernelMessageKind::LostLines => format!("{} {meaning}{seconds}", grouped(*count)),
+        KernelMessageKind::LostLines if seconds.is_empty() => format!("{} {meaning}", grouped(*count)),
+        KernelMessageKind::LostLines => format!("{} {meaning} ({})", grouped(*count), seconds.trim_start()),
         _ if *count == 1 => meaning.clone(),
         _ => format!("{meaning} ({} times{seconds})", grouped(*count)),
     };
@@ -34,34 +31,26 @@ fn event(message: &KernelMessage, held_by: Vec<HolderAtEvent>) -> Event {
     Event { kernel: Some(Box::new(kernel)), ..Event::new(*time, *weight, device.clone(), text) }
 }
 
-/// Who held the device of a message. A process that is gone may be gone because of what happened.
+/// Who held the device of a message when it was written. The sample has that; of a message that is new, the service may know more of
+/// the memory, and a process that was there before may be gone because of what happened.
 fn holders(message: &KernelMessage, before: &Snapshot, now: &Snapshot) -> Vec<HolderAtEvent> {
-    let (Some(_), Some(address)) = (&message.device, &message.pci_address) else { return Vec::new() };
-    // The device's number may be another one now. Where a bridge was named, its device is.
-    let is_it = |device: &&Device| {
-        device.pci_address.as_ref() == Some(address)
-            || (Some(&device.id) == message.device.as_ref() && !is_at(now, address))
-    };
-    let mut found = BTreeMap::new();
-    for snapshot in [now, before] {
-        let Some(device) = snapshot.devices.iter().find(is_it) else { continue };
-        for process in &snapshot.processes {
-            let mut held = process.devices.iter().filter(|held| held.id.gateway() == device.id.gateway()).peekable();
-            if held.peek().is_some() {
-                let usage = held.fold(model::Usage::default(), |sum, held| sum.plus(held.usage));
-                found.entry((process.pid, process.started_at)).or_insert_with(|| holder(process, usage));
-            }
+    let mut found: Vec<HolderAtEvent> = Vec::new();
+    let mut add = |holder: HolderAtEvent| {
+        if !found.iter().any(|known| known.pid == holder.pid) {
+            found.push(holder);
         }
+    };
+    if let Some(device) = message.device.as_ref().filter(|_| message.seconds.is_none()) {
+        now.holders(device).for_each(&mut add);
+        // Its number may have been another one.
+        let address = message.pci_address.as_ref();
+        let same =
+            before.devices.iter().find(|device| device.id.index().is_some() && device.pci_address.as_ref() == address);
+        before.holders(same.map_or(device, |same| &same.id)).for_each(&mut add);
     }
-    found.into_values().collect()
-}
-
-fn is_at(snapshot: &Snapshot, address: &PciAddress) -> bool {
-    snapshot.devices.iter().any(|device| device.pci_address.as_ref() == Some(address))
-}
-
-fn holder(process: &Process, usage: model::Usage) -> HolderAtEvent {
-    HolderAtEvent { pid: process.pid, name: process.name.clone(), bytes: usage.total() }
+    message.held_by.iter().cloned().for_each(&mut add);
+    found.sort_by_key(|holder| holder.pid);
+    found
 }
 
 fn held_text(held_by: &[HolderAtEvent]) -> String {
@@ -100,7 +89,7 @@ mod tests {
     use super::*;
     use crate::events::Events;
     use crate::moment::Moment;
-    use model::{Timestamp, Weight};
+    use model::{PciAddress, Timestamp, Weight};
     use show::example;
 
     fn message(address: &str, count: u64, seconds: Option<f64>) -> KernelMessage {
@@ -115,6 +104,7 @@ mod tests {
             text: "tenstorrent 0000:01:00.0: Timeout waiting for ARC response".into(),
             count,
             seconds,
+            held_by: Vec::new(),
         }
     }
 
@@ -130,12 +120,20 @@ mod tests {
     fn a_message_is_an_event_once_and_names_who_held_the_device() {
         let address = &*example::machine().devices[0].pci_address.clone().unwrap().0;
         let one = moment(2000, vec![message(address, 1, None)]);
-        let (nothing, flood) = (moment(1000, vec![]), message(address, 1203, Some(10.0)));
-        let expected = "device 0: the firmware did not answer the driver in time, held by pid 4711 (python3, 12.4 GiB)";
+        let held_by = vec![HolderAtEvent { pid: 7, name: None, bytes: None }];
+        let flood = KernelMessage { held_by, ..message(address, 1203, Some(10.0)) };
+        let nothing = moment(1000, vec![]);
+        let expected =
+            "device 0: the firmware did not answer the driver in time, held by pid 4711 (python3, 12.4 GiB), pid 5120";
         assert_eq!(texts(&nothing, &one), [expected]);
         assert_eq!(texts(&one, &one), [""; 0]);
         let both = moment(3000, vec![message(address, 1, None), flood]);
-        assert!(texts(&one, &both)[0].contains("in time (1,203 times in 10 s), held by"), "{:?}", texts(&one, &both));
+        // Those who held it when the lines came.
+        assert!(
+            texts(&one, &both)[0].ends_with("in time (1,203 times in 10 s), held by pid 7"),
+            "{:?}",
+            texts(&one, &both)
+        );
         // A process that is gone since held it.
         let mut gone = one.clone();
         gone.processes.clear();
@@ -168,7 +166,7 @@ mod tests {
             texts(&moment(1, vec![]), &moment(2, vec![bridge, lost, removed])),
             [
                 "0000:00:01.0: the firmware did not answer the driver in time",
-                "kernel: 1,234,567 lines were lost in 10 s",
+                "kernel: 1,234,567 lines were lost (in 10 s)",
                 "0000:09:00.0: the firmware did not answer the driver in time (2 times)",
             ]
         );

@@ -11,6 +11,7 @@ pub mod args;
 pub mod atomic_file;
 pub mod client;
 pub mod config;
+mod deep_events;
 pub mod duration;
 pub mod events;
 pub mod exit;

@@ -28,7 +28,8 @@ fn said(figure: &'static Figure<Device>, device: &Device) -> Option<String> {
 
 fn check(arch: Arch, version: &str, tags: &[(u16, u32)], expected: &str) {
     let device = device(decode(&table(arch, version, tags)));
-    let all: Vec<String> = DEEP_FIGURES.iter().filter_map(|figure| said(figure, &device)).collect();
+    let all: Vec<String> =
+        DEEP_FIGURES.iter().filter(|figure| figure.in_json).filter_map(|figure| said(figure, &device)).collect();
     assert_eq!(all.join("; "), expected, "{arch:?} {version} {tags:x?}");
 }
 

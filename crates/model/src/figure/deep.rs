@@ -80,7 +80,7 @@ figures! {
     FAN_TARGET("fan_target_percent", "Fan target", Percent, deep!(fan_target_percent)) {
         metric: Metric::gauge("ttmon_device_fan_target_ratio"),
     };
-    /// Speed of a fan. The driver has no file for it (Wormhole).
+    /// Speed of each fan (Wormhole). The driver has no file for it.
     FANS("fans_rpm", "Fan speed", Rpm, deep!(fans_rpm[])) {
         dimension: Some(Dimension::Fan), metric: Metric::gauge("ttmon_device_fan_speed_rpm"),
     };
@@ -124,22 +124,22 @@ figures! {
     };
     /// AICLK limit that the host has set. Absent where it has set none (Blackhole).
     AICLK_HOST_LIMIT("aiclk_host_limit_megahertz", "AICLK limit of the host", Megahertz, deep!(aiclk_host_limit));
-    /// Whether the firmware slows down kernels (Blackhole).
+    /// Whether the firmware may slow down kernels to save power (Blackhole).
     KERNEL_THROTTLER("kernel_throttler", "Kernel throttler", YesNo, deep!(kernel_throttler)) {
         metric: Metric::gauge("ttmon_device_kernel_throttler"), rule: Some("kernel_throttler"),
     };
-    /// AICLK at which it does so.
+    /// AICLK at which the kernel throttler is active. Absent where the firmware decides (Blackhole).
     KERNEL_THROTTLER_CLOCK("kernel_throttler_megahertz", "Kernel throttler at", Megahertz,
         deep!(kernel_throttler_clock));
-    /// How often it began to do so, as long as the firmware counts (Blackhole).
+    /// How often the kernel throttler has started (Blackhole, firmware 19.12 and later).
     KERNEL_THROTTLER_STARTS("kernel_throttler_starts", "Kernel throttler starts", Count,
         deep!(kernel_throttler_starts));
-    /// How long it did so, of the last time that the firmware looks at (Blackhole).
+    /// How long the kernel throttler was active in the last interval (Blackhole, firmware 19.12 and later).
     KERNEL_THROTTLER_TIME("kernel_throttler_seconds", "Kernel throttler time", Seconds,
         deep!(kernel_throttler_seconds));
-    /// The limits that may hold the AICLK down (Blackhole).
+    /// Limits that the firmware may apply to the AICLK (Blackhole).
     AICLK_LIMITS_ENABLED("aiclk_limits_enabled", "AICLK limits enabled", Text, deep!(aiclk_limits_enabled));
-    /// What may hold the AICLK up (Blackhole).
+    /// What may raise the AICLK (Blackhole).
     AICLK_FLOORS_ENABLED("aiclk_floors_enabled", "AICLK floors enabled", Text, deep!(aiclk_floors_enabled));
     /// Clock of a group of L2CPU cores (Blackhole).
     L2CPU_CLK("l2cpu_clk_megahertz", "L2CPU clock", Megahertz, deep!(l2cpu_clk[])) {
@@ -231,7 +231,7 @@ figures! {
     /// Whether the link of an Ethernet port was trained again (Wormhole, before firmware 19.9).
     ETH_RETRAINED("eth_retrained", "Trained again", YesNo, deep!(eth_retrained[]));
 
-    with { section: Section::Ethernet, in_json: false, freshness: Freshness::Host };
+    with { section: Section::Ethernet, object: Some(DEEP), in_json: false, freshness: Freshness::Host };
 
     /// Links on the board itself that are down: between the chips of an n300 or a p300.
     LINKS_DOWN("links_down", "Links down", Count,
@@ -244,10 +244,10 @@ figures! {
         metric: Metric::gauge("ttmon_device_ethernet_ports_not_up"), rule: Some("eth_ports_not_up"),
     };
 
-    with { section: Section::Clock, freshness: Freshness::Host };
+    with { section: Section::Clock, object: Some(DEEP), freshness: Freshness::Host };
 
     /// Why the AICLK is held down, in a sentence. Absent where no limit does (Blackhole).
-    AICLK_LIMITED("aiclk_limited", "AICLK held down", Text, deep!(aiclk_limited)) { object: Some(DEEP) };
+    AICLK_LIMITED("aiclk_limited", "AICLK held down", Text, deep!(aiclk_limited));
     /// Which limit holds the AICLK down now (Blackhole).
     THROTTLED_BY("throttled_by", "Throttled by", Text,
         computed(|device, _| throttle::by(device).map(Value::text))) {
@@ -280,8 +280,8 @@ figures! {
     FIRMWARE_FLASH_TOOL("firmware_flash_tool", "Flashed by tt-flash", Text, deep!(firmware_flash_tool));
     /// When the firmware was built (Wormhole).
     FIRMWARE_BUILD_DATE("firmware_build_date", "Built", Text, deep!(firmware_build_date));
-    /// What the firmware can do beyond the rest (Blackhole, firmware 19.13 and later).
+    /// Optional features of the firmware (Blackhole, firmware 19.13 and later).
     FIRMWARE_FEATURES("firmware_features", "Features", Text, deep!(firmware_features));
-    /// What of that is switched on (Blackhole, firmware 19.13 and later).
+    /// Optional features that are switched on (Blackhole, firmware 19.13 and later).
     FIRMWARE_FEATURES_ON("firmware_features_on", "Features switched on", Text, deep!(firmware_features_on));
 }

@@ -3,6 +3,15 @@
 use super::{Figure, Freshness, Metric, Section, Value, always, computed, field, figures};
 use crate::Snapshot;
 
+/// The object of what deep reads have done.
+const HOST_DEEP: &str = "host.deep";
+
+/// The figures of a machine. Those of deep reads only where they were asked for.
+pub fn figures_of_machine(snapshot: &Snapshot) -> impl Iterator<Item = &'static Figure<Snapshot>> {
+    let is_deep = snapshot.host.deep.is_some();
+    MACHINE_FIGURES.iter().copied().filter(move |figure| is_deep || figure.object != Some(HOST_DEEP))
+}
+
 /// Access to a count of the deep reads.
 macro_rules! counted {
     ($field:ident) => {
@@ -47,7 +56,7 @@ figures! {
         object: Some("host"), metric: Metric::info("ttmon_host", "simulated"),
     };
 
-    with { section: Section::Health, freshness: Freshness::Host, object: Some("host.deep") };
+    with { section: Section::Health, freshness: Freshness::Host, object: Some(HOST_DEEP) };
 
     /// How often deep reads have opened a device.
     DEEP_OPENS("deep_opens_total", "Deep reads: opens", Count, counted!(opens)) {

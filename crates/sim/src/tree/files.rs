@@ -3,8 +3,7 @@
 //! Formats are those of driver 2.10: one value and one newline, identifiers in upper-case hex without a prefix. Most files
 //! are 0444, as sysfs has them. Links are relative, as sysfs has them.
 
-use super::{Chip, Hwmon};
-use crate::telemetry;
+use super::{Chip, Hwmon, telemetry};
 use model::Arch;
 use std::fmt::Display;
 

@@ -5,10 +5,13 @@
 
 mod chip;
 mod files;
+mod telemetry;
 mod writer;
 
 pub use chip::{Chip, Hwmon, PcieLink};
 pub(crate) use files::{File, NO_FAN};
+pub(crate) use telemetry::is_at_power_limit;
+pub use telemetry::telemetry_table;
 pub(crate) use writer::TreeWriter;
 
 use std::fs;

@@ -11,9 +11,10 @@ use std::path::Path;
 impl Draft<'_> {
     /// Adds the holders of each device that the driver has.
     pub(super) fn add_holders(&mut self) {
+        let this = std::process::id();
         for n in self.round.links.keys().copied() {
             let Some(holders) = self.collected.holders.get(&n) else { continue };
-            let (living, exited) = self.living(n, &holders.pids);
+            let (living, exited) = self.living(n, &holders.pids, this);
             let owner = self.collected.shm.locks.get(&n);
             let in_use_by = owner.and_then(|owner| called(*owner, &living, &self.collected.processes));
             if let Some(device) = self.devices.iter_mut().find(|device| device.id == DeviceId::Local(n)) {
@@ -30,9 +31,8 @@ impl Draft<'_> {
         }
     }
 
-    /// The holders that live, and how many do not: then a child inherited the open file.
-    fn living(&mut self, n: u32, pids: &BTreeSet<u32>) -> (BTreeSet<u32>, u32) {
-        let this = std::process::id();
+    /// The holders that live, but for this process, and how many do not: then a child inherited the open file.
+    fn living(&mut self, n: u32, pids: &BTreeSet<u32>, this: u32) -> (BTreeSet<u32>, u32) {
         let others = pids.iter().copied().filter(|pid| *pid != this);
         let is_alive = |pid: &u32| {
             self.collected.processes.contains_key(pid) || self.collected.late.contains(&ReadJob::Process(*pid))

@@ -5,7 +5,7 @@
 
 use super::meaning::{Meaning, message};
 use model::text::clean;
-use model::{DeviceId, KernelMessage, KernelMessageKind, PciAddress, Timestamp, Weight};
+use model::{DeviceId, KernelMessage, KernelMessageKind, PciAddress, Snapshot, Timestamp, Weight};
 use std::collections::BTreeMap;
 
 /// How long lines are counted before they are reported again, in milliseconds.
@@ -19,6 +19,8 @@ const MOST_REPORTED: usize = 16;
 /// How long a message stays in snapshots, in milliseconds, and how many do.
 const KEPT_FOR: i64 = 60_000;
 const MOST_KEPT: usize = 64;
+/// So many holders of a device are named.
+const MOST_HOLDERS: usize = 16;
 /// The longest text that is kept.
 const LONGEST: usize = 512;
 
@@ -41,6 +43,8 @@ struct Group {
     message: KernelMessage,
     /// Lines that were not reported yet.
     count: u64,
+    /// Lines came since the holders were noted.
+    is_new: bool,
     /// When the lines that are counted now began to be counted. Absent before the first report.
     since: Option<Timestamp>,
     /// Which of the windows it is in.
@@ -64,6 +68,7 @@ impl Groups {
                 group.message.time = time;
             }
             group.count += 1;
+            group.is_new = true;
             // The number of the device may be another one now.
             (group.message.seq, group.message.text, group.message.device) = (seq, clean(text).into_owned(), device);
             return;
@@ -74,7 +79,7 @@ impl Groups {
         }
         let (meaning, text) = (clean(words).into_owned(), clean(text).into_owned());
         let message = new_message(time, seq, kind, weight, device, key.0.clone(), meaning, text);
-        self.all.insert(key, Group { message, count: 1, since: None, window: 0 });
+        self.all.insert(key, Group { message, count: 1, is_new: true, since: None, window: 0 });
     }
 
     /// Adds a detail to the message that it belongs to. Whether there is one.
@@ -99,13 +104,29 @@ impl Groups {
         let group = self.all.entry(key).or_insert_with(|| {
             let kind = KernelMessageKind::LostLines;
             let message = new_message(time, seq, kind, Weight::Warning, None, None, meaning.into(), String::new());
-            Group { message, count: 0, since: None, window: 0 }
+            Group { message, count: 0, is_new: false, since: None, window: 0 }
         });
         if group.count == 0 {
             group.message.time = time;
         }
         group.message.seq = seq;
         group.count = group.count.saturating_add(lines);
+    }
+
+    /// Notes who holds the devices that lines came of since the last time.
+    pub fn note_holders(&mut self, snapshot: &Snapshot) {
+        for group in self.all.values_mut().filter(|group| group.is_new) {
+            group.is_new = false;
+            let KernelMessage { device, held_by, .. } = &mut group.message;
+            let Some(device) = device else { continue };
+            for holder in snapshot.holders(device).take(MOST_HOLDERS) {
+                match held_by.iter().position(|known| known.pid == holder.pid) {
+                    Some(at) => held_by[at] = holder,
+                    None if held_by.len() < MOST_HOLDERS => held_by.push(holder),
+                    None => {}
+                }
+            }
+        }
     }
 
     /// What was reported in the last minute, the oldest first. Called once with each sample.
@@ -138,7 +159,7 @@ impl Groups {
         let group = self.all.entry(key).or_insert_with(|| {
             let (kind, weight) = (KernelMessageKind::Other, Weight::Warning);
             let message = new_message(now, seq, kind, weight, None, None, meaning, String::new());
-            Group { message, count: 0, since: None, window: 0 }
+            Group { message, count: 0, is_new: false, since: None, window: 0 }
         });
         group.message.seq = seq;
         group.count += lines;
@@ -152,7 +173,8 @@ impl Group {
         if self.since.replace(now).is_some() {
             self.window = (self.window + 1).min(WINDOWS.len() - 1);
         }
-        KernelMessage { count, seconds: seconds.filter(|_| count > 1), ..self.message.clone() }
+        let held_by = std::mem::take(&mut self.message.held_by);
+        KernelMessage { count, seconds: seconds.filter(|_| count > 1), held_by, ..self.message.clone() }
     }
 }
 
@@ -167,7 +189,19 @@ fn new_message(
     meaning: String,
     text: String,
 ) -> KernelMessage {
-    KernelMessage { time, seq, kind, weight, device, pci_address, meaning, text, count: 1, seconds: None }
+    KernelMessage {
+        time,
+        seq,
+        kind,
+        weight,
+        device,
+        pci_address,
+        meaning,
+        text,
+        count: 1,
+        seconds: None,
+        held_by: vec![],
+    }
 }
 
 /// At most so long, cut between two letters.

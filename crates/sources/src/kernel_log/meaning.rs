@@ -163,7 +163,6 @@ static PCIE: &[Known] = &[
     Known("recovery successful", PcieError, Note, "the device has recovered from a PCIe error"),
     Known("can't recover", PcieError, Bad, "the device cannot recover from a PCIe error"),
     Known("Uncorrect", PcieError, Bad, "an uncorrected PCIe error"),
-    Known("(Fatal)", PcieError, Bad, "an uncorrected PCIe error"),
     Known("Fatal", PcieError, Bad, "an uncorrected PCIe error"),
     Known("Correct", PcieError, Warning, "a corrected PCIe error"),
 ];
@@ -185,7 +184,8 @@ pub fn of(record: &Record, places: &PciPlaces) -> Option<Meaning> {
     let text = record.text.as_str();
     let driver = text.strip_prefix("tenstorrent").filter(|rest| rest.starts_with([' ', ':']));
     let has = |marks: &[&str]| marks.iter().any(|mark| text.contains(mark));
-    let (is_pcie, is_iommu) = (has(&PCIE_MARKS), has(&IOMMU_MARKS));
+    let is_iommu = has(&IOMMU_MARKS) && has(&["ault", "AULT", "vent"]);
+    let is_pcie = has(&PCIE_MARKS);
     let (level, named) = (record.level, places.named(record));
     // Quiet lines of the kernel are about nothing that happened, but AER's first line of an error is one.
     let is_loud = level <= WARNING || (is_pcie && (has(&["rror", "Link Down", "Card not present", "recovery"])));

@@ -68,6 +68,7 @@ impl KernelLog {
             snapshot.faults.push(Fault::new(self.path(), crate::dir::reason(error)));
             self.file = None;
         }
+        self.groups.note_holders(snapshot);
         snapshot.kernel_log = Some(self.groups.report(snapshot.taken_at));
     }
 

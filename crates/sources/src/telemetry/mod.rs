@@ -27,10 +27,12 @@ use crate::dir::{Dir, Trouble, decimal};
 use crate::pids::HolderList;
 use crate::process_folders::ProcessFolders;
 use attributes::{ATTRIBUTES, Attribute, Folder};
+use model::figure::device::FIRMWARE_BUNDLE;
 use model::figure::{Freshness, Section};
-use model::{Board, Device, DeviceId, DriverUsed, Memory, State, Version};
+use model::{Arch, Board, Capacity, Device, DeviceId, DriverUsed, Memory, State, Version};
 use rustix::io::Errno;
 use state::Heartbeat;
+use std::cell::OnceCell;
 use std::time::Instant;
 use totals::Totals;
 use traffic::TrafficReader;
@@ -39,7 +41,8 @@ use traffic::TrafficReader;
 pub(crate) struct DeviceReader {
     link: DeviceLink,
     pub class: Dir,
-    pci: Dir,
+    /// The folder of its PCI function. Without a next sample it is opened at its first use, if there is one.
+    pci: OnceCell<Dir>,
     hwmon: Option<Dir>,
     /// Who holds it.
     pub holders: HolderList,
@@ -74,12 +77,13 @@ impl DeviceReader {
         if before.is_some() && devices::linked_address(all, &name).as_ref() != Some(&link.address) {
             return Err(Errno::NODEV);
         }
-        let pci = class.open_dir("device")?;
+        let hwmon = find_hwmon(&class);
+        let pci = if class.keeps_files() || hwmon.is_none() { class.open_dir(PCI)?.into() } else { OnceCell::new() };
         let mut totals = before.map(|reader| reader.totals).unwrap_or_default();
         totals.interrupt();
         Ok(DeviceReader {
             link: link.clone(),
-            hwmon: find_hwmon(&pci),
+            hwmon,
             class,
             pci,
             holders: HolderList::default(),
@@ -115,6 +119,16 @@ impl DeviceReader {
     pub fn continue_totals(&mut self, before: &DeviceReader, device: &mut Device) {
         self.totals.add_earlier(&before.totals);
         self.totals.show(device);
+    }
+
+    /// Its chip, if it answers.
+    pub fn arch(&self) -> Option<Arch> {
+        self.known.as_ref().filter(|known| known.state == State::Ok)?.arch
+    }
+
+    /// Whether the driver has no folder that counts its memory, as far as these were looked for.
+    pub fn is_uncounted(&self) -> bool {
+        self.processes.is_missing() && self.memory.is_missing()
     }
 
     /// What the driver counts as used on the device, where it does.
@@ -177,7 +191,7 @@ impl DeviceReader {
         }
         // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.
         if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data + trouble.all_ones == 0 {
-            self.hwmon = find_hwmon(&self.pci);
+            self.hwmon = find_hwmon(&self.class);
             let sensors =
                 rows(mode, |freshness| freshness == Freshness::Sample).filter(|row| row.folder == Folder::Hwmon);
             sensors.for_each(|row| self.read_row(row, device, trouble));
@@ -189,7 +203,16 @@ impl DeviceReader {
 
     /// Whether the PCI config space reads all-ones, from the vendor's id at its start. It answers without the firmware.
     fn bus_is_dead(&self) -> bool {
-        self.pci.read_start("config", &mut [0; 2]).is_ok_and(|vendor| vendor == [0xFF; 2])
+        let is_dead = |pci: &Dir| pci.read_start("config", &mut [0; 2]).is_ok_and(|vendor| vendor == [0xFF; 2]);
+        self.pci().is_some_and(is_dead)
+    }
+
+    /// The folder of its PCI function.
+    fn pci(&self) -> Option<&Dir> {
+        if self.pci.get().is_none() {
+            _ = self.pci.set(self.class.open_dir(PCI).ok()?);
+        }
+        self.pci.get()
     }
 
     /// Reads the other attributes if they are due, which all are after a reset.
@@ -197,7 +220,7 @@ impl DeviceReader {
         let unchanged = known.filter(|known| state::is_unchanged(known, device, trouble));
         if known.is_some() && unchanged.is_none() {
             // A reset may have left an old node behind a new one.
-            self.hwmon = find_hwmon(&self.pci);
+            self.hwmon = find_hwmon(&self.class);
         }
         let is_due = self.fixed_failed || self.is_seldom_due(mode);
         self.read_seldom(device, unchanged, mode, trouble);
@@ -237,6 +260,10 @@ impl DeviceReader {
                 row.figure.copy(device, &mut self.fixed);
             }
         }
+        let is_open = capacity(device).is_some_and(|capacity| capacity.l1.is_none());
+        if let Some(row) = mode.unwanted(&FIRMWARE_BUNDLE).filter(|_| is_open) {
+            self.read_row(row, device, trouble);
+        }
         // What went wrong is tried, and reported, every time.
         self.fixed_failed = trouble.faults.len() > faults;
     }
@@ -249,7 +276,7 @@ impl DeviceReader {
         match row.folder {
             Folder::Class => Some(&self.class),
             Folder::Hwmon => self.hwmon.as_ref(),
-            Folder::Pci => Some(&self.pci),
+            Folder::Pci => self.pci(),
         }
     }
 
@@ -260,14 +287,13 @@ impl DeviceReader {
         }
         if device.state != State::Ok {
             if device.arch.is_none() {
-                device.arch = devices::pci_facts(&self.pci, &mut Trouble::default()).arch;
+                device.arch = self.pci().and_then(|pci| devices::pci_facts(pci, &mut Trouble::default()).arch);
             }
             if let Some(known) = &known {
                 keep_identity(known, &mut device);
             }
         }
-        let bundle = device.firmware.bundle.as_deref().and_then(Version::parse);
-        let capacity = device.board.as_deref().and_then(Board::named).and_then(|board| board.capacity(bundle));
+        let capacity = capacity(&device);
         device.memory.dram_total = capacity.map(|capacity| capacity.dram);
         device.memory.l1_total = capacity.and_then(|capacity| capacity.l1);
         self.totals.show(&mut device);
@@ -276,14 +302,24 @@ impl DeviceReader {
     }
 }
 
-/// The hwmon node of a PCI function. Old drivers leave an unused one behind at each reset: the newest counts.
-fn find_hwmon(pci: &Dir) -> Option<Dir> {
+/// How much memory a device has, by its board and, of some boards, by its firmware.
+fn capacity(device: &Device) -> Option<Capacity> {
+    let bundle = device.firmware.bundle.as_deref().and_then(Version::parse);
+    device.board.as_deref().and_then(Board::named).and_then(|board| board.capacity(bundle))
+}
+
+/// The folder of a device's PCI function, in that of its class.
+const PCI: &str = "device";
+
+/// The hwmon node of a device. Old drivers leave an unused one behind at each reset: the newest counts.
+fn find_hwmon(class: &Dir) -> Option<Dir> {
+    let nodes = class.open_to_list("device/hwmon").ok()?;
     let mut newest = None;
-    let listed = pci.list_numbered("hwmon", |name, _| {
+    let listed = nodes.list_opened(|name, _| {
         newest = newest.max(name.to_str().and_then(|name| name.strip_prefix("hwmon")).and_then(decimal));
     });
     listed.ok()?;
-    pci.open_dir(format!("hwmon/hwmon{}", newest?)).ok()
+    nodes.open_dir(format!("hwmon{}", newest?)).ok()
 }
 
 /// The attributes of wanted figures that are read this often.

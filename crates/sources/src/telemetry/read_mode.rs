@@ -47,6 +47,12 @@ impl ReadMode {
         ATTRIBUTES.iter().enumerate().filter(wanted).map(|(_, row)| row)
     }
 
+    /// The attribute of a figure that is not wanted.
+    pub fn unwanted(self, figure: &Figure<Device>) -> Option<&'static Attribute> {
+        let mut unwanted = ATTRIBUTES.iter().enumerate().filter(|(at, _)| self.unwanted >> at & 1 == 1);
+        unwanted.find(|(_, row)| std::ptr::eq(row.figure, figure)).map(|(_, row)| row)
+    }
+
     /// After how long what changes seldom is read again.
     pub fn seldom_period(self) -> Duration {
         if self.relaxed && self.devices > FEW { SELDOM_OF_MANY } else { SELDOM }

@@ -1,16 +1,19 @@
 //! One device in detail: everything that the table of figures has, by sections, and the processes that hold it.
 
 use super::devices::figures;
+use super::trend;
 use crate::keys::{self, KeyPress};
 use crate::paint::{Buffer, Rect, Tone, clear, frame, put, wrapped};
-use crate::state::{Overlay, TopState};
+use crate::state::{Overlay, TopState, TopView};
 use crate::unit_text::UnitText;
 use crossterm::event::KeyCode;
+use model::figure::deep::AICLK_LIMITED;
 use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE, UTILIZATION_UNKNOWN, figures_of};
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
 use show::activity::utilization;
 use show::command::display_name;
+use show::labels::labelled;
 use show::text::{clean, count, width};
 
 /// Columns for the titles of figures, and for values that have a limit.
@@ -43,7 +46,7 @@ pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
         return;
     };
     let name = format!("device {}, {}", figures::name(device, theme.glyphs()), figures::board(device, theme.glyphs()));
-    let keys = "Up, Down: scroll; Tab: next device; Esc: close";
+    let keys = "Enter: its processes; Tab: next device; Esc: close";
     let inner = frame(buf, area, &format!("{name}: {keys}"), theme);
     let columns = columns(state, device, inner.width);
     let rows = rows(&columns);
@@ -132,6 +135,12 @@ fn of_section(state: &TopState, device: &Device, section: Section, columns: usiz
     let figures = figures_of(device).filter(|figure| figure.section == section && !is_limit(figure));
     let mut lines = Vec::new();
     for figure in figures {
+        if figure.is_deep() && figure.dimension.is_some() {
+            // A line for all channels or ports, where there would be hundreds.
+            let values = labelled(figure, device, state.theme.glyphs().absent);
+            lines.extend(values.map(|(title, text)| FactLine { title, text, tone: Tone::Plain }));
+            continue;
+        }
         let known = lines.len();
         let fields = figure.fields().filter(|field| field.value(device).is_some() || field.limit_of(device).is_some());
         lines.extend(fields.map(|field| fact(state, device, field)));
@@ -165,11 +174,20 @@ fn fact(state: &TopState, device: &Device, field: Field<Device>) -> FactLine {
             None => clean(&figure.unit.text(value)).into_owned(),
         },
     };
+    if figure == &AICLK_LIMITED
+        && let Some((text, tone)) = figures::limited_clock(device, state)
+    {
+        return FactLine { title: figure.title.to_owned(), text, tone };
+    }
     if let Some(limit) = field.limit_of(device) {
         let limit = if is_number { units.text(limit) } else { format!("{limit:.0}") };
         text += &" ".repeat(VALUES.saturating_sub(width(&text)));
         text += &format!("of {limit}");
         text += &said_of(device, field);
+    }
+    if let Some(trend) = trend::of(state, device, field).filter(|_| figure.history) {
+        text += &" ".repeat((VALUES * 3 + 2).saturating_sub(width(&text)).max(2));
+        text += &trend;
     }
     FactLine { title: field.title().into_owned(), text, tone: tone(device, field) }
 }
@@ -233,12 +251,22 @@ fn holders(state: &TopState, device: &Device) -> Vec<FactLine> {
     }
 }
 
+/// Closes the window, and shows the processes of the device alone.
+fn show_processes(state: &mut TopState) -> Option<Overlay> {
+    let filter = state.device.as_ref().map(|id| format!("dev:{id}"));
+    state.table.filter = filter.unwrap_or_default();
+    state.view = TopView::Overview;
+    state.notice = Some("processes of this device; Esc: all processes".into());
+    None
+}
+
 /// A key was pressed. `None` closes the window.
 pub fn press(state: &mut TopState, at: usize, key: KeyPress) -> Option<Overlay> {
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
     let width = state.area.width.saturating_sub(2);
     match key.0 {
-        KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | 'd') => return None,
+        KeyCode::Esc | KeyCode::Char('q' | 'd') => return None,
+        KeyCode::Enter => return show_processes(state),
         KeyCode::Tab | KeyCode::Char('n') => state.step_device(1),
         KeyCode::BackTab | KeyCode::Char('N') => state.step_device(-1),
         _ => {}
@@ -305,6 +333,52 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_is_held_down_is_explained_with_how_long_it_has_been() {
+        let mut machine = example::machine();
+        let device = &mut machine.devices[0];
+        device.aiclk = Some(model::Megahertz(900));
+        let deep = model::Deep {
+            aiclk_max: Some(model::Megahertz(1350)),
+            aiclk_ceiling: Some(model::Megahertz(900)),
+            aiclk_ceiling_by: Some(model::ClockLimiter::GddrTemperature),
+            aiclk_decided_by: Some(model::ClockDecision::Ceiling),
+            gddr_top_temp: vec![None, None, None, Some(model::Celsius(96.0))],
+            ..model::Deep::default()
+        };
+        device.deep = Some(Box::new(deep));
+        model::throttle::explain(device);
+        let mut later = machine.clone();
+        later.taken_at.0 += 40_000;
+        let mut state = TopState::new(TopSettings::default(), true);
+        state.take(Moment::of(machine));
+        state.take(Moment::of(later));
+        let text = drawn(&state, 120, 200);
+        let line = "clock 900 of 1350 MHz: limited by GDDR temperature (channel 3, 96 °C) for 40 s";
+        let facts: Vec<&str> =
+            text.lines().filter(|line| line.contains("held down") || line.contains("GDDR")).collect();
+        assert!(
+            facts.iter().any(|fact| fact.contains(&format!("AICLK held down                  {line}"))),
+            "{facts:#?}"
+        );
+        let (why, tone) = figures::why_slow(state.selected_device().unwrap(), &state).unwrap();
+        assert_eq!((why.as_str(), tone), (line, Tone::Warning));
+    }
+
+    #[test]
+    fn figures_of_deep_reads_have_a_line_only_where_they_have_a_value() {
+        let mut state = state(0);
+        assert!(!drawn(&state, 120, 200).contains("GDDR"));
+        let (watts, channels) = (Some(model::Watts(75.0)), vec![Some(true), None]);
+        let deep = model::Deep { input_power: watts, gddr_trained: channels, ..model::Deep::default() };
+        let mut snapshot = state.snapshot().clone();
+        snapshot.devices[0].deep = Some(Box::new(deep));
+        state.take(Moment::of(snapshot));
+        let text = drawn(&state, 120, 200);
+        assert!(text.contains("Board input power") && text.contains("yes 0") && text.contains("GDDR"), "{text}");
+        assert!(!text.contains("Ethernet ports"), "{text}");
+    }
+
+    #[test]
     fn it_scrolls_closes_and_goes_to_the_next_device() {
         let mut state = state(0);
         state.area = Rect { x: 0, y: 0, width: 80, height: 24 };
@@ -317,6 +391,8 @@ mod tests {
         assert_eq!(at(press(&mut state, last, (KeyCode::Down, none))), Some(last));
         assert_eq!(at(press(&mut state, last, (KeyCode::Up, none))), Some(last - 1));
         assert_eq!(press(&mut state, 3, (KeyCode::Esc, none)), None);
+        assert_eq!(press(&mut state, 3, (KeyCode::Enter, none)), None);
+        assert_eq!(state.table.filter, format!("dev:{}", state.device.clone().unwrap()));
         let before = state.device.clone();
         press(&mut state, 0, (KeyCode::Tab, none));
         assert_ne!(state.device, before);

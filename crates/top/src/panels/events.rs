@@ -303,6 +303,7 @@ mod tests {
             text: "tenstorrent 0000:02:00.0: Timeout waiting for ARC response".into(),
             count: 3,
             seconds: None,
+            held_by: Vec::new(),
         }]);
         state.take(Moment::of(snapshot));
         let text = drawn(&state, 160, 6);

@@ -19,6 +19,7 @@ pub mod setup;
 pub mod signals;
 pub mod sort;
 pub mod status;
+mod trend;
 
 use crate::paint;
 use crate::paint::{Buffer, Rect, Tone};

@@ -1,7 +1,7 @@
 //! The checks of `ttmon doctor`, one function each, over what was found.
 
 use super::check::DoctorCheck;
-use super::{Findings, device_checks, host_checks};
+use super::{Findings, deep_checks, device_checks, host_checks};
 
 /// All checks, in the order in which they are printed.
 pub const CHECKS: [fn(&Findings) -> DoctorCheck; 17] = [
@@ -23,3 +23,6 @@ pub const CHECKS: [fn(&Findings) -> DoctorCheck; 17] = [
     host_checks::configuration,
     host_checks::clock,
 ];
+
+/// Those that need a deep read.
+pub const DEEP_CHECKS: [fn(&Findings) -> DoctorCheck; 2] = [deep_checks::deep_reads, deep_checks::memory_health];

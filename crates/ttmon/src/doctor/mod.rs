@@ -3,6 +3,7 @@
 mod bundle;
 mod check;
 mod checks;
+mod deep_checks;
 mod device_checks;
 mod host_checks;
 mod python;
@@ -14,7 +15,7 @@ mod tests;
 use crate::json::json;
 use alerts::Problem;
 use check::DoctorReport;
-use checks::CHECKS;
+use checks::{CHECKS, DEEP_CHECKS};
 use host_checks::TRACKING_DISABLED;
 use model::Snapshot;
 use python::PythonFound;
@@ -32,7 +33,7 @@ use watch::{MachineSetup, about_process};
 
 pub const AFTER_HELP: &str = "\
 Each line is a check: problem, warning, ok, or – where it does not apply; with what was found, where, and a command that puts it \
-right. ttmon changes nothing itself, and opens no device.
+right. ttmon changes nothing itself, and opens no device unless --deep is given.
 
 Exit codes: 0 no problem (there may be warnings); 1 problems; 2 invalid arguments.";
 
@@ -106,7 +107,8 @@ pub fn run(args: &MachineArgs, doctor: &DoctorArgs) -> anyhow::Result<Exit> {
         service,
         seconds_off,
     };
-    let report = DoctorReport::of(CHECKS.map(|check| check(&findings)).to_vec());
+    let deep_checks = DEEP_CHECKS.iter().filter(|_| doctor.deep.deep.is_some());
+    let report = DoctorReport::of(CHECKS.iter().chain(deep_checks).map(|check| check(&findings)).collect());
     let text = if doctor.json { json(&report, !on_terminal()) } else { report.text(locale_is_utf8()) };
     let alerts = served.unwrap_or_else(|| machine.rules());
     machine.leave();

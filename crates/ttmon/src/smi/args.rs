@@ -24,7 +24,7 @@ impl Deref for SmiArgs {
 }
 
 /// All but its commands: to define these takes a tenth of the time of a start.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct SmiOptions {
     /// Redraw every SEC seconds, in place
     #[arg(short, long, value_name = "SEC", num_args = 0..=1, default_missing_value = "1", value_parser = seconds, conflicts_with_all = ["loop_seconds", "loop_ms"])]

@@ -1,8 +1,7 @@
-//! What `-q` says of deep reads: a line with the values of all channels or ports, the raw table, and why something is missing.
+//! What `-q` says of deep reads: the raw table, and why something is missing.
 
 use model::figure::deep::{BOARD_TEMP, DEEP_UNAVAILABLE, ETH_RETRAINED, FANS, FIRMWARE_BUILD_DATE, VREG_TEMP};
-use model::figure::{Field, Figure, Section, Unit, Value};
-use model::text::ranges;
+use model::figure::{Figure, Section};
 use model::{Arch, Deep, Device};
 
 /// Whether a section has nothing but what deep reads know.
@@ -16,53 +15,6 @@ const NOT_MISSED: [&Figure<Device>; 6] =
 
 /// Columns of the terminal that notes are wrapped for.
 const COLUMNS: usize = 72;
-
-/// The title with its unit and the values of all labels: `Temperature top (°C)` and `61 62 – 60`. Words are said once, with their
-/// labels: `yes 0-6, no 7`.
-pub fn labelled(figure: &'static Figure<Device>, device: &Device) -> Option<(String, String)> {
-    let dimension = figure.dimension?;
-    let count = device.arch.map_or(dimension.len(), |arch| dimension.of_chip(arch));
-    let values: Vec<Option<Value<'_>>> =
-        figure.fields().take(count).map(|field: Field<Device>| field.value(device)).collect();
-    if values.iter().all(Option::is_none) {
-        return None;
-    }
-    let values = if figure.unit.is_number() { numbers(figure.unit, &values) } else { words(figure.unit, &values) };
-    let unit = figure.unit.symbol();
-    let title = if unit.is_empty() { figure.title.to_owned() } else { format!("{} ({unit})", figure.title) };
-    Some((title, values))
-}
-
-/// Below each other, the numbers of two lines are in columns.
-fn numbers(unit: Unit, values: &[Option<Value<'_>>]) -> String {
-    let is_whole = values.iter().flatten().filter_map(Value::number).all(|number| number.fract() == 0.0);
-    let decimals = if is_whole { 0 } else { unit.decimals() };
-    let text = |value: &Option<Value<'_>>| {
-        value.as_ref().and_then(Value::number).map_or_else(|| "–".to_owned(), |number| format!("{number:.decimals$}"))
-    };
-    let texts: Vec<String> = values.iter().map(text).collect();
-    let width = texts.iter().map(|text| show::text::width(text)).max().unwrap_or(0).max(2);
-    texts.iter().map(|text| format!("{text:>width$}")).collect::<Vec<_>>().join(" ")
-}
-
-fn words(unit: Unit, values: &[Option<Value<'_>>]) -> String {
-    let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
-    for (label, value) in values.iter().enumerate() {
-        let Some(word) = value.as_ref().map(|value| unit.text(value)) else { continue };
-        match groups.iter_mut().find(|(known, _)| *known == word) {
-            Some((_, labels)) => labels.push(label),
-            None => groups.push((word, vec![label])),
-        }
-    }
-    match groups.as_slice() {
-        [(word, labels)] if labels.len() == values.len() => format!("{word} (all {})", labels.len()),
-        groups => groups
-            .iter()
-            .map(|(word, labels)| format!("{word} {}", ranges(labels.iter().copied())))
-            .collect::<Vec<_>>()
-            .join(", "),
-    }
-}
 
 /// The table as it was read, a line per tag: number, name, word.
 pub fn tags(device: &Device) -> impl Iterator<Item = String> {

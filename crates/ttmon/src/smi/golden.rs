@@ -356,6 +356,21 @@ fn links_are_a_matrix_and_a_list() {
 }
 
 #[test]
+fn links_have_states_where_deep_reads_know_them() {
+    let mut machine = example::machine();
+    for (device, down) in machine.devices.iter_mut().zip([&[0, 5][..], &[], &[9], &[]]) {
+        let deep = model::Deep {
+            eth_link_up: (0..16).map(|port| Some(!down.contains(&port))).collect(),
+            eth_heartbeat: (0..16).map(|port| Some(port != 9)).collect(),
+            ..model::Deep::default()
+        };
+        device.deep = (device.state == model::State::Ok).then(|| Box::new(deep));
+    }
+    let text = links::matrix(&machine) + &links::status(&machine);
+    expect_file!["golden/links-deep.txt"].assert_eq(&text);
+}
+
+#[test]
 fn fields_that_do_not_apply_are_not_available_and_every_chip_has_an_index() {
     let fields = "index,pstate,clocks.mem,clocks_throttle_reasons.active,power.draw,pci.bus";
     expect_test::expect![[r#"

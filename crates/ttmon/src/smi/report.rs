@@ -2,11 +2,13 @@
 
 use super::deep_report::{self, DeepNote};
 use super::process_row::ProcessRow;
+use model::figure::deep::AICLK_LIMITED;
 use model::figure::device::figures_of;
-use model::figure::machine::{MACHINE_FIGURES, SAMPLE_TIMESTAMP, TAKEN_AT};
+use model::figure::machine::{SAMPLE_TIMESTAMP, TAKEN_AT, figures_of_machine};
 use model::figure::process::{DEVICE, HELD_FIGURES, PID, PROCESS_FIGURES};
 use model::figure::{Field, Figure, Section, Unit, Value};
 use model::{Bytes, Device, Snapshot};
+use show::labels::labelled;
 use show::text::{clean, did_you_mean};
 use std::fmt::Write;
 use watch::exit::{Exit, Failure};
@@ -34,7 +36,7 @@ pub fn text(snapshot: &Snapshot, sections: &[Section], time: &str) -> String {
     report.text += &format!("\n=============={}LOG{}==============\n\n", "TTMON ", simulated);
     report.row(0, "Timestamp", Some(time));
     // The time is already there, in the words of this place.
-    for figure in MACHINE_FIGURES.iter().filter(|figure| ![&&TAKEN_AT, &&SAMPLE_TIMESTAMP].contains(figure)) {
+    for figure in figures_of_machine(snapshot).filter(|figure| ![&TAKEN_AT, &SAMPLE_TIMESTAMP].contains(figure)) {
         report.figure(0, figure, snapshot);
     }
     for device in &snapshot.devices {
@@ -114,12 +116,14 @@ impl Report {
         }
         let mut without_value = Vec::new();
         for figure in figures {
-            match deep_report::labelled(figure, device) {
+            match labelled(figure, device, "–") {
                 _ if !figure.is_deep() => self.figure(depth, figure, device),
                 Some((title, values)) => self.row(depth, &title, Some(&values)),
                 None if figure.dimension.is_none() && figure.value(device).is_some() => {
                     self.figure(depth, figure, device)
                 }
+                // It is not the firmware that lacks what follows from other figures.
+                None if !figure.in_json || *figure == AICLK_LIMITED => {}
                 None => without_value.push(figure),
             }
         }

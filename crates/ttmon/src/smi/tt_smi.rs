@@ -1,18 +1,20 @@
 //! `--tt-smi`: the JSON of the official `tt-smi -s` 6.8, for programs that read it.
 //!
-//! The layout, the padding of its strings and the order of its keys are its own. What the driver provides without a device being
-//! opened is filled in. The rest has the type that it has there: a raw word is `null`, a text `"N/A"`, a limit `0`. Half of a word that is
-//! not known is zero. `dram_status` is true of a device that works. Two of its bugs are left out: a made-up `cm_fw_date` on
+//! The layout, the padding of its strings and the order of its keys are its own. What a deep read knows is in it, else what the
+//! driver provides without a device being opened. The rest has the type that it has there: a raw word is `null`, a text `"N/A"`, a limit `0`. Half of a word that is
+//! not known is zero. Without a deep read, `dram_status` is true of a device that works. Two of its bugs are left out: a made-up `cm_fw_date` on
 //! Blackhole, and processes numbered differently from the devices.
 
 use super::process_row::ProcessRow;
 use crate::habits::tt_smi::VERSION;
 use crate::json::{JsonNode, Object};
 use model::{Arch, Device, DeviceId, Snapshot, State};
+use registers::Registers;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 
+mod registers;
 #[cfg(test)]
 mod tests;
 
@@ -82,13 +84,17 @@ pub fn chips(snapshot: &Snapshot) -> Vec<&Device> {
 }
 
 fn device_info(device: &Device) -> Object {
+    let read = Registers::of(device);
+    let section = |deep: fn(&Registers) -> Object, plain: fn(&Device) -> Object| {
+        JsonNode::Object(read.as_ref().map_or_else(|| plain(device), deep))
+    };
     Object(vec![
-        ("smbus_telem", JsonNode::Object(smbus(device))),
-        ("board_info", JsonNode::Object(board_info(device))),
-        ("telemetry", JsonNode::Object(telemetry(device))),
-        ("gddr_telemetry", JsonNode::Object(gddr(device))),
-        ("firmwares", JsonNode::Object(firmwares(device))),
-        ("limits", JsonNode::Object(limits(device))),
+        ("smbus_telem", section(Registers::smbus, smbus)),
+        ("board_info", JsonNode::Object(board_info(device, read.as_ref()))),
+        ("telemetry", section(Registers::telemetry, telemetry)),
+        ("gddr_telemetry", section(Registers::gddr, gddr)),
+        ("firmwares", section(Registers::firmwares, firmwares)),
+        ("limits", section(Registers::limits, limits)),
     ])
 }
 
@@ -154,7 +160,7 @@ fn smbus(device: &Device) -> Object {
     Object(tags.iter().map(word).collect())
 }
 
-fn board_info(device: &Device) -> Object {
+fn board_info(device: &Device, read: Option<&Registers>) -> Object {
     let remote = device.state == State::Remote;
     let serial = device.serial_number();
     // The driver does not say whether DRAM is trained. A device that works has trained it when it booted.
@@ -164,8 +170,8 @@ fn board_info(device: &Device) -> Object {
         ("board_type", board_type_of(device).into()),
         ("board_id", known(serial.map(|serial| format!("{serial:016x}")))),
         ("coords", NA.into()),
-        ("dram_status", works.into()),
-        ("dram_speed", NA.into()),
+        ("dram_status", read.and_then(Registers::dram_status).unwrap_or(works).into()),
+        ("dram_speed", known(read.and_then(Registers::dram_speed))),
         ("pcie_speed", device.pcie.generation.map_or(NA.into(), JsonNode::from)),
         ("pcie_width", known(device.pcie.width)),
     ])

@@ -2,7 +2,7 @@
 
 use super::process_row::ProcessRow;
 use model::figure::device::figures_of;
-use model::figure::machine::{DRIVER_VERSION, MACHINE_FIGURES};
+use model::figure::machine::{DRIVER_VERSION, figures_of_machine};
 use model::figure::process::{DEVICE, HELD_FIGURES, PROCESS_FIGURES};
 use model::figure::{Figure, Section};
 use model::{Bytes, Device, Snapshot};
@@ -18,7 +18,7 @@ pub fn text(snapshot: &Snapshot, sections: &[Section], time: &str) -> String {
     xml.element("attached_gpus", Some(&snapshot.devices.len().to_string()));
     xml.element("simulated", Some(if snapshot.host.simulated { "yes" } else { "no" }));
     xml.open("host", "");
-    MACHINE_FIGURES.iter().for_each(|figure| xml.figures(figure, snapshot));
+    figures_of_machine(snapshot).for_each(|figure| xml.figures(figure, snapshot));
     xml.close("host");
     for device in &snapshot.devices {
         device_of(&mut xml, snapshot, device, sections);

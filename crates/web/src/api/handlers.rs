@@ -14,6 +14,7 @@ use ledger::wire::{BufferOrder, Wanted};
 use model::figure::Field;
 use model::figure::device::kept_in_history;
 use model::filter::{Filter, FilterContext};
+use model::topology::{LiveLink, Topology, live, of_machine};
 use model::{Device, DeviceId, Process, Selector, Snapshot, Timestamp};
 use serde::Serialize;
 use serde_json::json;
@@ -170,7 +171,29 @@ pub fn alerts(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Handl
 
 pub fn topology(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
     let sample = published.sample();
-    json(&model::topology::of_machine(&sample.snapshot.devices), tag(published, &sample), headers)
+    json(&LiveTopology::of(&sample.snapshot.devices), tag(published, &sample), headers)
+}
+
+/// A topology, and which of its links are up where deep reads say so.
+#[derive(Serialize)]
+struct LiveTopology {
+    #[serde(flatten)]
+    topology: Topology,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    live_links: Vec<LiveLink>,
+    /// `3 of 48 links down`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    degraded: Option<String>,
+}
+
+impl LiveTopology {
+    fn of(devices: &[Device]) -> LiveTopology {
+        let topology = of_machine(devices);
+        let live = live(&topology, devices);
+        let degraded = live.degraded();
+        let live_links = if live.is_known() { live.links } else { Vec::new() };
+        LiveTopology { topology, live_links, degraded }
+    }
 }
 
 pub fn history(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
@@ -253,5 +276,21 @@ mod tests {
         assert_eq!(of("step=0").unwrap_err(), "step=\"0\" is no whole number from 1 on");
         assert_eq!(of("to=x").unwrap_err(), "to=\"x\" is no whole number");
         assert!(of("from=-9223372036854775808&to=9223372036854775807&step=9223372036854775807").is_ok());
+    }
+
+    #[test]
+    fn a_topology_says_which_links_are_up_where_deep_reads_know_it() {
+        let n300 = |id| Device { board: Some("n300".into()), ..Device::new(id) };
+        let mut devices = vec![n300(DeviceId::Local(0)), n300(DeviceId::Remote(0))];
+        let text = |devices: &[Device]| serde_json::to_value(LiveTopology::of(devices)).unwrap();
+        let without = text(&devices);
+        assert!(without["live_links"].is_null() && without["degraded"].is_null() && without["links"].is_array());
+        let eth_link_up = (0..16).map(|port| Some(port != 9)).collect();
+        devices[0].deep = Some(Box::new(model::Deep { eth_link_up, ..model::Deep::default() }));
+        let with = text(&devices);
+        assert_eq!(with["degraded"], "1 of 2 links down");
+        assert_eq!((&with["live_links"][0]["state"], &with["live_links"][1]["state"]), (&json!("up"), &json!("down")));
+        let end = json!({ "id": "0", "index": 0, "port": 9, "up": false, "firmware_runs": null });
+        assert_eq!(with["live_links"][1]["ends"][0], end);
     }
 }

@@ -136,7 +136,7 @@ fn property<S>(figure: &Figure<S>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Alert, AlertState, Severity, Snapshot, Timestamp};
+    use model::{Alert, AlertState, Deep, Severity, Snapshot, TelemetryTag, Timestamp};
 
     /// Compares a value with a schema, strictly: every field is described, every required field is there.
     fn check(value: &Value, schema: &Value, all: &Map<String, Value>, path: &str) {
@@ -196,6 +196,7 @@ mod tests {
             value: Some(97.0),
             text: "Device 0 is at 97 % of its temperature limit.".into(),
         });
+        let held_by = vec![model::HolderAtEvent { pid: 7, name: None, bytes: Some(model::Bytes(1)) }];
         let message = model::KernelMessage {
             time: Timestamp(0),
             seq: 423,
@@ -207,8 +208,8 @@ mod tests {
             text: "tenstorrent 0000:01:00.0: Timeout waiting for ARC response".into(),
             count: 1203,
             seconds: Some(10.0),
+            held_by: held_by.clone(),
         };
-        let held_by = vec![model::HolderAtEvent { pid: 7, name: None, bytes: Some(model::Bytes(1)) }];
         let kernel = model::KernelEvent { kind: message.kind, text: message.text.clone(), count: 1203, held_by };
         let event = model::Event::new(Timestamp(0), model::Weight::Bad, None, "x".into());
         let event = model::Event { kernel: Some(Box::new(kernel)), ..event };
@@ -216,6 +217,15 @@ mod tests {
         event["seq"] = json!(1);
         check(&event, &all["Events"]["properties"]["events"]["items"], &all, "event");
         snapshot.kernel_log = Some(vec![message]);
+        let deep = Deep {
+            gddr_temp: Some(model::Celsius(61.0)),
+            gddr_trained: vec![Some(true), None],
+            gddr_self_test: vec![Some(model::SelfTest::Passed), None],
+            aiclk_ceiling_by: Some(model::ClockLimiter::Power),
+            tags: vec![TelemetryTag { tag: 6, value: 720 }],
+            ..Deep::default()
+        };
+        snapshot.devices[0].deep = Some(Box::new(deep));
         check(&serde_json::to_value(&snapshot).unwrap(), &all["Snapshot"], &all, "snapshot");
     }
 
@@ -238,6 +248,8 @@ mod tests {
     fn what_is_always_there_is_never_null_and_a_word_is_one_of_a_few() {
         let device = &schemas()["Device"]["properties"];
         assert_eq!(device["foreign_holders"]["type"], "integer");
+        let required = schemas()["Device"]["required"].as_array().unwrap().clone();
+        assert!(!required.contains(&json!(DEEP)) && required.contains(&json!("memory")));
         assert_eq!(device["power_watts"]["type"], json!(["number", "null"]));
         assert_eq!(device["state"]["enum"][0], "ok");
         assert_eq!(device["arch"]["enum"], json!(["wormhole", "blackhole", null]));

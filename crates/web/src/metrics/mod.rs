@@ -5,11 +5,13 @@
 //! - this file: what a scrape consists of,
 //! - `family`: metrics out of tables of figures,
 //! - `text`: lines of the two formats,
+//! - `links`: the series of Ethernet links,
 //! - `processes`: the series of processes, of which there may be too many,
 //! - `service`: the figures of the service itself,
 //! - `tt_telemetry`: our figures under the names of tt-telemetry.
 
 mod family;
+mod links;
 mod processes;
 mod service;
 #[cfg(test)]
@@ -25,6 +27,7 @@ use model::figure::machine::MACHINE_FIGURES;
 use model::figure::process::{HELD_FIGURES, PROCESS_FIGURES};
 use model::figure::{Figure, Freshness, MetricKind, Value};
 use model::text::nearest;
+use model::topology::LiveLink;
 use model::{Device, Held, Process, Snapshot};
 use service::SERVICE_FIGURES;
 use std::sync::LazyLock;
@@ -129,6 +132,7 @@ struct Families {
     machine: Vec<Family<Snapshot>>,
     service: Vec<Family<ServiceFigures>>,
     devices: Vec<Family<Device>>,
+    links: Vec<Family<LiveLink>>,
     processes: Vec<Family<Process>>,
     held: Vec<Family<Held>>,
     their_machine: Vec<Family<Snapshot>>,
@@ -139,6 +143,7 @@ static FAMILIES: LazyLock<Families> = LazyLock::new(|| Families {
     machine: families(MACHINE_FIGURES),
     service: families(SERVICE_FIGURES),
     devices: families(DEVICE_FIGURES),
+    links: families(links::LINK_FIGURES),
     processes: families(PROCESS_FIGURES),
     held: families(HELD_FIGURES),
     their_machine: families(tt_telemetry::MACHINE),
@@ -151,7 +156,7 @@ impl Families {
         fn of<S>(families: &[Family<S>]) -> impl Iterator<Item = (&'static str, &'static str)> {
             families.iter().map(|family| (family.name, family.kind.suffix()))
         }
-        let machine = of(&self.machine).chain(of(&self.service)).chain(of(&self.devices));
+        let machine = of(&self.machine).chain(of(&self.service)).chain(of(&self.devices)).chain(of(&self.links));
         let processes = of(&self.processes).chain(of(&self.held));
         machine.chain(processes).chain(of(&self.their_machine)).chain(of(&self.their_devices))
     }
@@ -165,6 +170,7 @@ pub fn write(input: &MetricsInput<'_>, format: MetricsFormat) -> String {
     write_one(&mut text, &all.service, &input.service);
     write_one(&mut text, &all.machine, snapshot);
     write_devices(&mut text, &all.devices, &devices);
+    links::write(&mut text, &all.links, snapshot);
     if input.options.processes {
         processes::write(&mut text, all, input);
     }

@@ -5,6 +5,7 @@ use crate::theme::{Theme, Tone};
 use crate::unit_text::UnitText;
 use model::figure::device::{AICLK, DEVICE_FIGURES, UTILIZATION};
 use model::figure::{Field, Figure, Freshness, Judge};
+use model::throttle::{self, LowClock};
 use model::{Alert, Bytes, BytesPerSecond, Device, Severity, State as DeviceState};
 use show::figures;
 pub use show::figures::{board, name};
@@ -102,13 +103,20 @@ pub fn utilization(device: &Device, theme: &Theme) -> (String, Tone) {
 
 /// Why the clock is low, where the figures say so. Full power is normal: it is a reason, not a warning.
 pub fn why_slow(device: &Device, state: &TopState) -> Option<(String, Tone)> {
+    if let Some(sentence) = limited_clock(device, state) {
+        return Some(sentence);
+    }
+    if throttle::low_clock(device) == Some(LowClock::Idle) {
+        return Some(("idle clock".to_owned(), Tone::Faint));
+    }
     let is_low = device.aiclk?.0 < device.arch?.full_clock().0;
     if !is_low || is_stale(device) {
         return None;
     }
     let holds_back = |figure: &&&Figure<Device>| matches!(figure.judge, Judge::Heat | Judge::Load);
     let at_limit = DEVICE_FIGURES.iter().filter(holds_back).find(|figure| figure.is_at_limit(device));
-    if let Some(figure) = at_limit {
+    // Where the firmware says what it has decided by, what is at its limit proves nothing.
+    if let Some(figure) = at_limit.filter(|_| throttle::by(device).is_none()) {
         let tone = Tone::of_figure(figure.judge(device), true);
         return Some((format!("{} at its limit", figure.title.to_lowercase()), tone));
     }
@@ -117,6 +125,16 @@ pub fn why_slow(device: &Device, state: &TopState) -> Option<(String, Tone)> {
     let all_seen = memory.dram_used.is_some() && memory.untracked_processes == 0 && device.foreign_holders == 0;
     let holds = || state.snapshot().processes.iter().any(|process| process.devices.iter().any(|h| h.id == device.id));
     (all_seen && device.in_use_by_pid.is_none() && !holds()).then(|| ("idle: no process".to_owned(), Tone::Faint))
+}
+
+/// What limits the clock, and for how long: `clock 900 of 1350 MHz: limited by GDDR temperature (channel 3, 96 °C) for 40 s`.
+pub fn limited_clock(device: &Device, state: &TopState) -> Option<(String, Tone)> {
+    let limit = throttle::clock_limit(device)?;
+    let since = state.events.clock_limited_since(device);
+    let seconds = since.map(|since| (state.snapshot().taken_at.0 - since.0) as f64 / 1000.0);
+    let tone = if limit.is_warning() { Tone::Warning } else { Tone::Plain };
+    let text = throttle::sentence(device, seconds.filter(|seconds| *seconds >= 1.0))?;
+    Some((if state.theme.unicode { text } else { text.replace('°', "") }, tone))
 }
 
 /// `Gen4 x8 of Gen5 x16`: what it could be is said where it is better.
@@ -246,6 +264,31 @@ mod tests {
         assert_eq!(why_slow(&Device { foreign_holders: 1, ..idle.clone() }, &state), None);
         assert_eq!(why_slow(&Device { arch: None, ..idle.clone() }, &state), None);
         assert_eq!(why_slow(&Device { sample_age_seconds: Some(2.0), ..idle }, &state), None);
+    }
+
+    #[test]
+    fn what_the_firmware_has_decided_by_counts_more_than_what_is_at_its_limit() {
+        let state = state();
+        let hot = Device {
+            aiclk: Some(Megahertz(800)),
+            asic_temp: Some(Celsius(75.0)),
+            sample_age_seconds: Some(0.0),
+            ..state.devices()[2].clone()
+        };
+        let decided = |by, floor_by| {
+            let deep = model::Deep {
+                aiclk_max: Some(Megahertz(1350)),
+                aiclk_decided_by: Some(by),
+                aiclk_floor_by: floor_by,
+                ..model::Deep::default()
+            };
+            why_slow(&Device { deep: Some(Box::new(deep)), ..hot.clone() }, &state)
+        };
+        use model::{ClockDecision, ClockRaiser};
+        let idle = decided(ClockDecision::Floor, Some(ClockRaiser::Minimum));
+        assert_eq!(idle, Some(("idle clock".into(), Tone::Faint)));
+        assert_eq!(decided(ClockDecision::Forced, None), None);
+        assert_eq!(why_slow(&hot, &state), Some(("temperature at its limit".into(), Tone::Critical)));
     }
 
     #[test]

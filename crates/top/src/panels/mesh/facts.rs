@@ -8,9 +8,10 @@ use crate::paint::{Buffer, Rect, Tone, frame, put, rule, wrapped};
 use crate::pieces::{self, Piece};
 use crate::state::TopState;
 use model::figure::device::{ASIC_TEMP, DRAM_USED, L1_USED, POWER};
-use model::topology::TopologySource;
+use model::topology::{EthernetLink, LinkState, LiveLink, LiveLinks, LivePort, TopologySource};
 use model::{Device, DeviceId, Process};
 use show::command::display_name;
+use show::text::count;
 
 pub fn draw(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     let Some(device) = state.selected_device() else { return };
@@ -147,27 +148,51 @@ fn figures_of(state: &TopState, device: &Device) -> Vec<(&'static str, String, T
     all
 }
 
-/// `0R ×2, 1 ×2 (assumed), 8 ×4 (not drawn), outside ×2`
+/// `0R ×2 up, 1 ×2 (assumed), 8 ×4 (not drawn, 1 down), outside ×2`
 fn links_of(state: &TopState, id: &DeviceId) -> String {
     let topology = &state.places.topology;
     let times = if state.theme.unicode { "×" } else { "x" };
     let mut all: Vec<String> = Vec::new();
     for (other, link) in topology.neighbours(id) {
         let doubt = match link.source {
-            TopologySource::Assumed => " (assumed)",
-            _ if links::neighbours(topology, link).is_none() => " (not drawn)",
-            _ => "",
+            TopologySource::Assumed => Some("assumed".to_owned()),
+            _ if links::neighbours(topology, link).is_none() => Some("not drawn".to_owned()),
+            _ => None,
         };
-        all.push(format!("{other} {times}{}{doubt}", link.count));
+        let (up, remarks) = live_words(&state.places.live, link);
+        let remarks: Vec<String> = doubt.into_iter().chain(remarks).collect();
+        let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
+        all.push(format!("{other} {times}{}{up}{remarks}", link.count));
+    }
+    let not_up = state.places.live.ports.iter().filter(|port| port.id == *id && port.state == LinkState::NotUp).count();
+    if not_up > 0 {
+        all.push(count(not_up as u64, "port", "ports") + " not up");
     }
     let outside = topology.place(id).and_then(|chip| chip.outside_links);
     if let Some(count) = outside.filter(|count| *count > 0) {
-        all.push(format!("outside {times}{count}"));
+        let is_down = |port: &&LivePort| port.id == *id && port.is_outside && port.state == LinkState::Down;
+        let down = state.places.live.ports.iter().filter(is_down).count();
+        let down = if down > 0 { format!(" ({down} down)") } else { String::new() };
+        all.push(format!("outside {times}{count}{down}"));
     }
     match (all.is_empty(), outside) {
         (false, _) => all.join(", "),
         (true, Some(_)) => "none".into(),
         (true, None) => "none known".into(),
+    }
+}
+
+/// Whether the links between two chips are up, and what is wrong with them.
+fn live_words(live: &LiveLinks, link: &EthernetLink) -> (&'static str, Vec<String>) {
+    let of = |state| live.count(&link.ends, state);
+    let (down, up) = (of(LinkState::Down), of(LinkState::Up));
+    let mut remarks: Vec<String> = live.between(&link.ends).filter_map(LiveLink::remark).collect();
+    remarks.dedup();
+    match link.count as usize {
+        all if up == all => (" up", remarks),
+        all if down == all => (" down", remarks),
+        _ if down > 0 => ("", std::iter::once(format!("{down} down")).chain(remarks).collect()),
+        _ => ("", remarks),
     }
 }
 

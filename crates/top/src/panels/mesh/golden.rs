@@ -305,3 +305,62 @@ fn the_key_goes_round() {
     assert_eq!(field, ASIC_TEMP.field());
     assert_eq!(Some(next(field, -1)), kept_in_history().last());
 }
+
+/// A deep read in which all ports are up but these, by device and port.
+fn with_masks(mut devices: Vec<Device>, down: &[(u32, u32)]) -> Vec<Device> {
+    for device in &mut devices {
+        let DeviceId::Local(n) = device.id else { continue };
+        let count = if device.arch == Some(Arch::Wormhole) { 16 } else { 14 };
+        let deep = device.deep.get_or_insert_default();
+        deep.eth_link_up = (0..count).map(|port| Some(!down.contains(&(n, port)))).collect();
+        deep.asic_location = Some(1 - n % 2);
+    }
+    devices
+}
+
+#[test]
+fn a_degraded_mesh_shows_which_links_are_down() {
+    // A cable of the T3000 is cut, and one of the links on board 1 is down.
+    let t3000 = with_masks(n300s(4), &[(0, 6), (2, 6), (0, 7), (2, 7), (1, 9)]);
+    let mut text = at_all_sizes("T3000 with a descriptor", &described(T3K, machine(t3000.clone())));
+    text += &at_all_sizes("T3000", &state(machine(t3000)));
+    // One end of the first board says that a link is up, the other that it is not. Both links of the second board are down.
+    let p300 = with_masks(p300s(2), &[(0, 11), (1, 12), (2, 10), (2, 11), (3, 2), (3, 3)]);
+    text += &at_all_sizes("p300", &state(machine(p300)));
+    // All links between 9 and 10 and between 3 and 11, one of those between 12 and 13, and the one out of the machine.
+    let between =
+        |one: u32, there: u32, other: u32, back: u32| (0..4).flat_map(move |n| [(one, there + n), (other, back + n)]);
+    let mut down: Vec<(u32, u32)> = between(9, 0, 10, 4).chain(between(3, 8, 11, 12)).collect();
+    down.extend([(12, 0), (13, 4), (0, 4)]);
+    let galaxy = with_masks(wormhole_galaxy(), &down);
+    let mut mesh = described(&mesh(), machine(galaxy.clone()));
+    mesh.device = Some(DeviceId::Local(9));
+    text += &at_all_sizes("Galaxy with a descriptor", &mesh);
+    text += &at_all_sizes("Galaxy", &state(machine(galaxy.clone())));
+    let mut ascii = TopState::new(TopSettings { ascii: true, ..TopSettings::default() }, true);
+    ascii.places = ChipPlaces::described(self::mesh()).unwrap();
+    ascii.take(Moment::of(machine(galaxy)));
+    text += &format!("ASCII\n{}", drawn(&ascii, 80, 22));
+    expect_file!["../../golden/mesh-degraded.txt"].assert_eq(&text);
+}
+
+/// Eight by four chips, four links between neighbours: ports 0 to 3 lead to the right, 4 to 7 to the left, 8 to 11 down, 12 to 15 up.
+fn mesh() -> String {
+    let mut text = "chips:\n".to_owned();
+    (0..32).for_each(|n| text += &format!("  {n}: [{}, {}, 0, 0]\n", n % 8, n / 8));
+    text += "chips_with_mmio:\n";
+    (0..32).for_each(|n| text += &format!("  - {n}: {n}\n"));
+    text += "ethernet_connections:\n";
+    for (n, port) in (0..32).flat_map(|n| (0..4).map(move |port| (n, port))) {
+        let mut link = |other: u32, there: u32, back: u32| {
+            text += &format!("  - [{{ chip: {n}, chan: {there} }}, {{ chip: {other}, chan: {back} }}]\n");
+        };
+        if n % 8 < 7 {
+            link(n + 1, port, 4 + port);
+        }
+        if n < 24 {
+            link(n + 8, 8 + port, 12 + port);
+        }
+    }
+    text + "ethernet_connections_to_remote_devices:\n  - [{ chip: 0, chan: 4 }, { remote_chip_id: 1, chan: 1 }]\n"
+}

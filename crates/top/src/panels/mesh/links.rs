@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use crate::paint::{Buffer, Rect, Style, Theme, Tone};
 use crate::state::TopState;
-use model::topology::{EthernetLink, PlacedChip, Topology, TopologySource};
+use model::topology::{EthernetLink, LinkState, LiveLinks, PlacedChip, Topology, TopologySource};
 
 /// How a link looks, from left to right and from top to bottom.
 pub struct LinkLine {
@@ -11,7 +11,31 @@ pub struct LinkLine {
     pub down: char,
 }
 
-pub fn line(link: &EthernetLink, theme: &Theme) -> LinkLine {
+/// How many of the links between two chips are down, as far as that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkHealth {
+    /// None is known to be.
+    Well,
+    Degraded,
+    Down,
+}
+
+pub fn health(link: &EthernetLink, live: &LiveLinks) -> LinkHealth {
+    match live.count(&link.ends, LinkState::Down) {
+        0 => LinkHealth::Well,
+        down if down < link.count as usize => LinkHealth::Degraded,
+        _ => LinkHealth::Down,
+    }
+}
+
+pub fn line(link: &EthernetLink, health: LinkHealth, theme: &Theme) -> LinkLine {
+    match (health, theme.unicode) {
+        (LinkHealth::Degraded, true) => return LinkLine { across: '╌', down: '╎' },
+        (LinkHealth::Degraded, false) => return LinkLine { across: '~', down: '~' },
+        (LinkHealth::Down, true) => return LinkLine { across: '╳', down: '╳' },
+        (LinkHealth::Down, false) => return LinkLine { across: 'x', down: 'x' },
+        (LinkHealth::Well, _) => {}
+    }
     let (across, down) = match (link.source, link.count, theme.unicode) {
         (TopologySource::Assumed, _, true) => ('┄', '┊'),
         (TopologySource::Assumed, _, false) => ('.', ':'),
@@ -38,15 +62,21 @@ pub fn draw(state: &TopState, plan: &Plan, buf: &mut Buffer) {
         let Some([one, other]) = neighbours(topology, link) else { continue };
         let (Some(from), Some(to)) = (plan.place(one), plan.place(other)) else { continue };
         let is_selected = state.device.as_ref().is_some_and(|id| link.ends.contains(id));
-        let tone = match link.source {
+        let health = health(link, &state.places.live);
+        let tone = match (health, link.source) {
+            (LinkHealth::Down, _) => Tone::Critical,
+            (LinkHealth::Degraded, _) => Tone::Warning,
             _ if is_selected => Tone::Title,
-            TopologySource::Assumed => Tone::Faint,
-            _ => Tone::Plain,
+            (LinkHealth::Well, TopologySource::Assumed) => Tone::Faint,
+            (LinkHealth::Well, _) => Tone::Plain,
         };
         let style = state.theme.style(tone);
-        let line = line(link, &state.theme);
+        let line = line(link, health, &state.theme);
+        // The number of those that are not down.
+        let count = link.count.saturating_sub(state.places.live.count(&link.ends, LinkState::Down) as u32);
         if one.row == other.row {
-            across(buf, from, to, link.count, line.across, style);
+            let shown = if health == LinkHealth::Well && count < 2 { None } else { char::from_digit(count, 10) };
+            across(buf, from, to, shown.filter(|_| health != LinkHealth::Down), line.across, style);
         } else {
             let y = from.bottom()..to.top();
             y.for_each(|y| set(buf, from.x + 1, y, line.down, style));
@@ -55,10 +85,10 @@ pub fn draw(state: &TopState, plan: &Plan, buf: &mut Buffer) {
 }
 
 /// In the middle of the cells, with how many there are where there is room for it.
-fn across(buf: &mut Buffer, from: Rect, to: Rect, count: u32, glyph: char, style: Style) {
+fn across(buf: &mut Buffer, from: Rect, to: Rect, count: Option<char>, glyph: char, style: Style) {
     let y = from.y + from.height / 2;
     (from.right()..to.left()).for_each(|x| set(buf, x, y, glyph, style));
-    if let Some(digit) = char::from_digit(count, 10).filter(|_| count > 1 && to.left() - from.right() >= 3) {
+    if let Some(digit) = count.filter(|_| to.left() - from.right() >= 3) {
         set(buf, from.right() + (to.left() - from.right()) / 2, y, digit, style);
     }
 }

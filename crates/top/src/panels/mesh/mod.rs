@@ -14,9 +14,10 @@ use crate::pieces::{self, Piece};
 use crate::state::TopState;
 use chip::MeshChip;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use links::LinkHealth;
 use model::figure::Field;
 use model::figure::device::kept_in_history;
-use model::topology::{PlacedChip, TopologySource};
+use model::topology::{EthernetLink, PlacedChip, TopologySource};
 use model::{Device, DeviceId, State as DeviceState};
 use plan::Plan;
 use show::text::{count, width};
@@ -113,6 +114,9 @@ fn draw_title(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     if hidden > 0 {
         line.push(Piece::right(format!("{hidden} not in view"), Tone::Warning, 1));
     }
+    if let Some(degraded) = state.places.live.degraded() {
+        line.push(Piece::right(format!("mesh degraded: {degraded}"), Tone::Warning, 1));
+    }
     use DeviceState::{Hung, Lost, NoDriver, NoTelemetry, Resetting, Silent};
     for sick in [Hung, Lost, NoDriver, NoTelemetry, Silent, Resetting] {
         let count = state.devices().iter().filter(|device| device.state == sick).count();
@@ -207,14 +211,20 @@ fn draw_legend(state: &TopState, plan: &Plan, buf: &mut Buffer) {
     let links = &topology.links;
     let mut line = Vec::new();
     let is_assumed = |source| source == TopologySource::Assumed;
+    let health = |link: &EthernetLink| links::health(link, &state.places.live);
+    let find = |is: &dyn Fn(&EthernetLink) -> bool| links.iter().find(|link| is(link));
     let kinds = [
-        ("one link", links.iter().find(|link| !is_assumed(link.source) && link.count == 1)),
-        ("several links", links.iter().find(|link| !is_assumed(link.source) && link.count > 1)),
-        ("assumed", links.iter().find(|link| is_assumed(link.source))),
+        ("one link", find(&|link| !is_assumed(link.source) && link.count == 1 && health(link) == LinkHealth::Well)),
+        ("several links", find(&|link| !is_assumed(link.source) && link.count > 1 && health(link) == LinkHealth::Well)),
+        ("assumed", find(&|link| is_assumed(link.source))),
+        ("some down", find(&|link| health(link) == LinkHealth::Degraded)),
+        ("down", find(&|link| health(link) == LinkHealth::Down)),
     ];
     for (name, link) in kinds {
         if let Some(link) = link {
-            line.push(Piece::left(format!("{} {name}", links::line(link, theme).across), Tone::Plain, 2));
+            let glyph = links::line(link, health(link), theme).across;
+            let rank = if health(link) == LinkHealth::Well { 2 } else { 0 };
+            line.push(Piece::left(format!("{glyph} {name}"), Tone::Plain, rank));
         }
     }
     let from = |source| links.iter().any(|link| link.source == source);

@@ -5,6 +5,7 @@
 //! columns.
 
 mod blocks;
+mod deep;
 pub mod fleet;
 pub mod groups;
 mod processes;
@@ -34,7 +35,7 @@ pub fn shows(figure: &Figure<Device>, devices: usize, style: &Style) -> bool {
     let link_is_seen = may_be_blocks || style.color;
     match figure.section {
         Section::Power => !is(&[&VCORE, &VCORE_MAX, &CURRENT, &CURRENT_MAX, &ENERGY_TOTAL]),
-        Section::Firmware => is(&[&FIRMWARE_BUNDLE]),
+        Section::Firmware => false,
         _ if is(&[&AXICLK, &ARCCLK, &THERMAL_TRIPS, &THERMAL_TRIPS_TOTAL, &NUMA_NODE]) => false,
         _ if is(&[&FAN]) => may_be_blocks || style.columns >= rows::WIDE,
         _ if is(&[&PCIE_GENERATION, &PCIE_WIDTH]) => link_is_seen,
@@ -63,6 +64,7 @@ fn page(snapshot: &Snapshot, style: Style, time: &str, devices: fn(&mut Page, &S
     page.text += &format!("{time}\n");
     title(&mut page, snapshot);
     devices(&mut page, snapshot);
+    deep::draw(&mut page, snapshot);
     processes::draw(&mut page, &[(None, snapshot)]);
     notes(&mut page, snapshot);
     page.text
@@ -88,6 +90,7 @@ fn notes(page: &mut Page, snapshot: &Snapshot) {
     snapshot.alerts.iter().for_each(|alert| list_alert(page, None, alert));
     let note = |fault: &Fault| format!("{}: {}", clean(&fault.path), clean(&fault.reason));
     let mut notes = why_unknown(snapshot);
+    notes.extend(deep::why_not_read(snapshot));
     notes.extend(snapshot.faults.iter().map(note));
     list_notes(page, notes);
 }

@@ -149,3 +149,107 @@ fn a_blackhole_reads_as_the_official_program_prints_it() {
 fn a_wormhole_reads_as_the_official_program_prints_it() {
     check(wormhole(), WORMHOLE);
 }
+
+/// A device with a deep read of this table, on which some tags have other words.
+fn read_deeply(number: u32, chip: sim::tree::Chip, changed: &[(u16, u32)]) -> Device {
+    let mut entries = sim::telemetry_table(&chip);
+    entries.retain(|entry| changed.iter().all(|(tag, _)| *tag != entry.tag));
+    entries.extend(changed.iter().map(|(tag, value)| TelemetryTag { tag: *tag, value: *value }));
+    let deep = deep::decode(&deep::RawTable { arch: chip.arch, version: 0x100, entries });
+    Device {
+        arch: Some(chip.arch),
+        serial: chip.serial.map(|serial| format!("{serial:016X}").into()),
+        pci_address: Some(PciAddress(chip.address.as_str().into())),
+        deep: Some(Box::new(deep)),
+        ..Device::new(DeviceId::Local(number))
+    }
+}
+
+/// Compared by hand with what the official program prints of the same registers, see the commit: only the date that it makes up on
+/// Blackhole differs, and coordinates, which are not in the table.
+#[test]
+fn a_deep_read_fills_in_what_the_official_program_reads() {
+    use sim::tree::Chip;
+    let newest = |chip: Chip| Chip { fw_bundle: Some("19.15.0.0".into()), ..chip };
+    let devices = vec![
+        read_deeply(0, newest(Chip::p150a(0)), &[(58, 0x0304_0000), (27, 0x8102_0000), (3, 0)]),
+        // A channel is switched off, another has failed, errors were corrected on a third.
+        read_deeply(1, newest(Chip::p100a(1)), &[(22, 0x1515_1595), (46, 0xFF02_0003), (50, 0b0110), (23, 14_500)]),
+        // Without self tests and without a fan.
+        read_deeply(2, Chip::p150b(2), &[(22, 0x5555), (36, 0xFF)]),
+        read_deeply(3, Chip::n300(3), &[]),
+        read_deeply(4, newest(Chip::n150(4)), &[(22, 0b01_11_00_01_01_01), (23, 16_000), (41, 0xFFFF_0BB8), (31, 40)]),
+    ];
+    let snapshot = Snapshot { devices, processes: vec![], faults: vec![], ..show::example::machine() };
+    let text = text(&snapshot, &TtSmiHost::unknown(), "2026-01-02T03:04:05.678000");
+    expect_test::expect_file!["../golden/tt-smi-deep.json"].assert_eq(&text);
+}
+
+/// What the official program printed of these registers.
+const READ_DEEPLY: &str = r#"
+                "VDD_LIMITS": "0x38402bc",
+                "THM_LIMIT_SHUTDOWN": "0x6e",
+                "DDR_STATUS": "0x55555555",
+                "DDR_SPEED": "0x3e80",
+                "ETH_FW_VERSION": "0x10700",
+                "GDDR_FW_VERSION": "0x2000f",
+                "ENABLED_GDDR": "0xff",
+                "GDDR_0_1_TEMP": "0x30313233",
+                "BOARD_POWER_LIMIT": "0x258",
+                "AICLK_LIMIT_MAX": "0x546",
+                "INPUT_POWER": "0x4b"
+                "dram_status": true,
+                "dram_speed": "16G",
+                "board_power": " 75.0",
+                "speed": "16G",
+                "max_temp": "52",
+                "enabled_mask": "0xff",
+                        "channel": 0,
+                        "harvested": false,
+                        "enabled": true,
+                        "training": "pass",
+                        "bist": "pass",
+                        "temp_top": "50",
+                        "temp_bottom": "51",
+                        "corr_rd": "0",
+                        "corr_wr": "0",
+                        "uncorr_rd": "0",
+                        "uncorr_wr": "0"
+                        "channel": 7,
+                        "temp_top": "48",
+                        "temp_bottom": "49",
+                "tt_flash_version": "3.4.0.0",
+                "cm_fw": "0.23.0.0",
+                "eth_fw": "1.7.0",
+                "dm_bl_fw": "129.2.0.0",
+                "gddr_fw": "2.15"
+                "vdd_min": "0.70",
+                "asic_fmax": "1350",
+                "thm_limit": "110",
+                "board_power_limit": "600"
+"#;
+
+#[test]
+fn the_registers_of_a_blackhole_mean_what_they_mean_there() {
+    let mut words = vec![
+        (9, 0x0384_02BC),
+        (10, 110),
+        (22, 0x5555_5555),
+        (23, 16_000),
+        (24, 0x1_0700),
+        (25, 0x2_000F),
+        (27, 0x8102_0000),
+        (28, 0x130F_0000),
+        (29, 0x17_0000),
+        (36, 0xFF),
+        (50, 0),
+        (51, 52),
+        (53, 600),
+        (54, 75),
+        (58, 0x0304_0000),
+        (63, 1350),
+    ];
+    words.extend((0..4).flat_map(|pair| [(42 + pair, 0x3031_3233), (46 + pair, 0)]));
+    let tags = words.into_iter().map(|(tag, value)| TelemetryTag { tag, value }).collect();
+    check(Device { deep: Some(Box::new(Deep { tags, ..Deep::default() })), ..blackhole() }, READ_DEEPLY);
+}

@@ -3,11 +3,11 @@
 use super::*;
 use crate::fleet::summary::{Need, Summary};
 use expect_test::expect;
-use model::Snapshot;
 use model::figure::device::DEVICE_FIGURES;
 use model::figure::machine::MACHINE_FIGURES;
 use model::figure::process::HELD_FIGURES;
-use model::figure::{Unit, Value};
+use model::figure::{Figure, Unit, Value};
+use model::{Device, Snapshot};
 use serde_json::json;
 use show::example;
 
@@ -268,7 +268,9 @@ fn every_figure_with_a_metric_survives_the_way_to_prometheus_and_back() {
     (replies.everything, replies.rates) = (scraped(&machine, "lab-7:9746").into(), vector(&rates).into());
     let hosts = hosts(&replies.samples().unwrap(), "http://mon:9090", &[]);
     let seen = hosts[0].snapshot.as_deref().unwrap();
-    for figure in DEVICE_FIGURES.iter().filter(|figure| figure.metric.is_some()) {
+    // Of deep reads some follow from others, not all of which are metrics.
+    let comes_back = |figure: &&&Figure<Device>| figure.metric.is_some() && (figure.in_json || !figure.is_deep());
+    for figure in DEVICE_FIGURES.iter().filter(comes_back) {
         for field in figure.fields() {
             assert_eq!(field.value(&seen.devices[0]), field.value(&device), "{}", field.name());
             assert!(field.value(&device).is_some(), "{} has no value in this test", field.name());

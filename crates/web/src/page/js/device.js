@@ -22,6 +22,13 @@ function chartOf(figures) {
   return { figures, chart: new Chart({ title, show: (value) => show(first, value), lines, floor, base: first.unit.binary ? 2 : 10, bound, full: first.full ?? 0, isAlarming: first.judge?.by === "heat" }) };
 }
 
+/// What is known of a figure. The values of all channels or ports are in a row.
+function textOf(figure, device) {
+  const [value, symbol] = [read(figure, device), figure.unit.symbol && ` ${figure.unit.symbol}`];
+  return Array.isArray(value) ? value.map((one) => show(figure, one, 0).replace(symbol, "")).join(" ") + symbol : showOf(figure, device);
+}
+const isEmpty = (value) => value === null || (Array.isArray(value) && value.every((one) => one === null));
+
 /// The figures of a device by section. Those of deep reads are there only where they have a value.
 function factsOf(fields) {
   const factOf = (figure) => ({ figure, title: h("dt", { title: figure.help }, figure.title), value: h("dd") });
@@ -36,10 +43,10 @@ function factsOf(fields) {
       const judgement = judge(figure, device);
       const isWrong = judgement === "warning" || judgement === "critical";
       const why = whyUnknown(figure, device);
-      put(value, `${isWrong ? `▲ ${figure.judge.words[judgement]} ` : ""}${showOf(figure, device)}${why ? ` (${why.name})` : ""}`);
+      put(value, `${isWrong ? `▲ ${figure.judge.words[judgement]} ` : ""}${textOf(figure, device)}${why ? ` (${why.name})` : ""}`);
       value.className = isWrong ? SIGNS[judgement][1] : "";
       attr(value, "title", why?.meaning);
-      title.hidden = value.hidden = figure.deep && read(figure, device) === null;
+      title.hidden = value.hidden = figure.deep && isEmpty(read(figure, device));
     }
     for (const { facts, node } of sections) node.hidden = facts.every(({ value }) => value.hidden);
   };
@@ -51,7 +58,7 @@ export function make() {
   const name = h("h1");
   const state = statePill();
   const problem = h("p.wrong");
-  const facts = factsOf(fieldsOf("device").filter((figure) => !isBeside("device", figure)));
+  const facts = factsOf(fieldsOf("device", ({ deep }) => deep).filter((figure) => !isBeside("device", figure)));
   const charts = groups().map(chartOf);
   const columns = [["PID", "n"], ["Name"], ...tables.memory.map(({ title }) => [`${title} used`, "n"]), ["Util", "n"], ["Source"]];
   const holders = table(columns, "Processes on this device");

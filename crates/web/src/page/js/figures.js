@@ -23,10 +23,11 @@ export function valueAt(subject, path) {
   return value ?? null;
 }
 
-/// The figures of a table that JSON has, one for each label where they have labels.
-export function fieldsOf(table) {
+/// The figures of a table that JSON has, one for each label where they have labels. Some may keep the values of all labels together.
+export function fieldsOf(table, isJoined = () => false) {
   return tables[table].filter((figure) => figure.path !== null).flatMap((figure) => {
     if (!figure.dimension) return [figure];
+    if (isJoined(figure)) return [{ ...figure, path: figure.path.replace(".{label}", "") }];
     return figure.dimension.labels.map((label) => {
       const kind = figure.dimension.name === "kind" && tables.memory_kinds.find((kind) => kind.name === label);
       const [name, title] = kind ? [`${label}_${figure.name}`, `${kind.title} ${figure.title}`] : [`${figure.name}.${label}`, `${figure.title} ${label}`];

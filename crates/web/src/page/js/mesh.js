@@ -20,14 +20,17 @@ export function make() {
   const scale = h("span.key", null, "of its limit", Array.from({ length: STEPS }, (_, n) => h("span", null, h(`i.heat${n}`), n + 1 < STEPS ? `< ${step(n + 1)}` : `≥ ${step(n)}`)));
   const remarks = h("ul.faults");
   const none = h("p.empty");
+  const degraded = h("p.warn");
   const node = h("div.view", null,
-    h("div.bar-row", null, h("h1", null, "Mesh"), h("div.segments", { role: "group", "aria-label": "Figure" }, choices), scale),
+    h("div.bar-row", null, h("h1", null, "Mesh"), h("div.segments", { role: "group", "aria-label": "Figure" }, choices), scale), degraded,
     h("section.panel.scroll", { tabindex: 0, "aria-label": "Mesh" }, svg, none), remarks);
 
   const update = ({ snapshot, topology }) => {
     const figure = figures.find(({ name }) => name === route.words.get("by")) ?? figures[0];
     for (const choice of choices) attr(choice, "aria-pressed", String(choice.dataset.by === figure.name));
     scale.hidden = figure.limit === null;
+    put(degraded, topology?.degraded ? `⚠ Mesh degraded: ${topology.degraded}` : "");
+    degraded.hidden = !topology?.degraded;
     put(none, topology ? (topology.links.length ? "" : "No links are known between these chips. “ttmon top --topology FILE” shows links.") : "The service does not know where chips are.");
     if (!topology) return;
     const devices = new Map(snapshot.devices.map((device) => [device.id, device]));
@@ -38,7 +41,7 @@ export function make() {
     style(svg, "min-width", `${width * 0.75}px`);
     style(svg, "max-width", `${width * 1.7}px`);
     keyed(chips, placed.map((chip) => ({ device: devices.get(chip.id), place: at.get(chip.id), figure })), ({ device }) => device.id, chipNode);
-    keyed(links, topology.links.filter(({ ends }) => ends.every((end) => at.has(end.id))).map((link) => ({ link, ends: link.ends.map((end) => at.get(end.id)) })), ({ link }) => link.ends.map((end) => end.id).join(), linkNode);
+    keyed(links, topology.links.filter(({ ends }) => ends.every((end) => at.has(end.id))).map((link) => ({ link, live: liveOf(topology, link), ends: link.ends.map((end) => at.get(end.id)) })), ({ link }) => link.ends.map((end) => end.id).join(), linkNode);
     keyed(groups, topology.groups.map((group, n) => ({ group, n, places: placed.filter((chip) => chip.group === n).map((chip) => at.get(chip.id)) })).filter(({ places }) => places.length), ({ n }) => n, groupNode);
     keyed(remarks, topology.remarks, (text) => text, (text) => ({ node: h("li", null, text) }));
   };
@@ -63,17 +66,29 @@ function chipNode() {
   return { node, update };
 }
 
+/// Of the links between two chips, how many are up and how many are down, as far as deep reads say so.
+function liveOf(topology, link) {
+  const same = (topology.live_links ?? []).filter(({ ends }) => ends.every((end, n) => end.id === link.ends[n].id));
+  const count = (state) => same.filter((one) => one.state === state).length;
+  return { up: count("up"), down: count("down"), disagree: same.some(({ ends: [a, b] }) => a.up !== null && b.up !== null && a.up !== b.up) };
+}
+
+function liveText(link, { up, down, disagree }) {
+  const state = down ? `, ${down === link.count ? "" : `${down} `}down` : up === link.count ? ", up" : "";
+  return `×${link.count}${state}${disagree ? ", ends disagree" : ""}`;
+}
+
 function linkNode() {
   const line = s("line");
   const count = s("text", { "text-anchor": "middle" });
   const node = s("g", null, line, count);
-  const update = ({ link, ends: [a, b] }) => {
+  const update = ({ link, live, ends: [a, b] }) => {
     const [x, y] = [(p) => p.x + WIDE / 2, (p) => p.y + HIGH / 2];
     attrs(line, { x1: x(a), y1: y(a), x2: x(b), y2: y(b) });
-    node.setAttribute("class", link.source);
+    node.setAttribute("class", `${link.source}${live.down ? (live.down === link.count ? " down" : " degraded") : ""}`);
     const isFlat = Math.abs(y(a) - y(b)) < 1;
     attrs(count, { x: (x(a) + x(b)) / 2 + (isFlat ? 0 : 12), y: (y(a) + y(b)) / 2 + (isFlat ? -5 : -6) });
-    put(count, `×${link.count}`);
+    put(count, liveText(link, live));
   };
   return { node, update };
 }

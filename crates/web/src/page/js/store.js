@@ -128,7 +128,9 @@ function take(block) {
   if (name === "snapshot") {
     if (skew === null) skew = Date.parse(value.taken_at) - Date.now();
     const machine = (snapshot) => cards(snapshot) + snapshot.devices.map((device) => device.state);
-    if (store.snapshot && machine(store.snapshot) !== machine(value)) place();
+    // Which links are up is part of the topology, and changes with deep reads.
+    const mayHaveChanged = value.devices.some((device) => device.deep) && Date.now() - placed > 10_000;
+    if (store.snapshot && (machine(store.snapshot) !== machine(value) || mayHaveChanged)) place();
     store.snapshot = value;
   }
   if (name === "events") note(value);
@@ -143,10 +145,16 @@ function note({ newest, events }) {
   store.newest = Math.max(store.newest, newest ?? 0, ...fresh.map((event) => event.seq));
 }
 
-const place = () => get("topology").then((topology) => {
-  store.topology = topology;
-  tell("topology");
-}, () => {});
+/// When the topology was last asked for.
+let placed = 0;
+
+const place = () => {
+  placed = Date.now();
+  return get("topology").then((topology) => {
+    store.topology = topology;
+    tell("topology");
+  }, () => {});
+};
 
 /// What the stream does not bring at its beginning.
 async function refresh() {

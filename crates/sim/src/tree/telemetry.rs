@@ -3,7 +3,7 @@
 //! Values follow what the chip's files show. A device node below a root is a plain file: the simulated one has a line for each word
 //! of memory, `0x10001000 = 0x00000100`, by the address that the chip's ARC core has for it.
 
-use crate::tree::Chip;
+use super::{Chip, Hwmon};
 use crate::wave::scatter;
 use model::{Arch, TelemetryTag, Version};
 use std::fmt::Write;
@@ -25,7 +25,7 @@ fn pointers(arch: Arch) -> (u32, u32) {
 }
 
 /// What a reader finds in the memory of a chip that has this table.
-pub(crate) fn memory(chip: &Chip, table: &[TelemetryTag]) -> String {
+pub fn memory(chip: &Chip, table: &[TelemetryTag]) -> String {
     let (table_pointer, data_pointer) = pointers(chip.arch);
     let count = table.len() as u32;
     let data = TABLE + 8 + 4 * count;
@@ -56,6 +56,12 @@ pub fn telemetry_table(chip: &Chip) -> Vec<TelemetryTag> {
     words.into_iter().map(|(tag, value)| TelemetryTag { tag, value }).collect()
 }
 
+/// Whether the chip draws all the power that it may.
+pub(crate) fn is_at_power_limit(chip: &Chip) -> bool {
+    let readings = Readings::of(chip);
+    readings.is_busy && readings.watts >= readings.watts_max
+}
+
 /// The sensors, in the units of the table.
 struct Readings {
     watts: u32,
@@ -67,7 +73,7 @@ struct Readings {
 impl Readings {
     fn of(chip: &Chip) -> Readings {
         let hwmon = chip.hwmon.first();
-        let value = |read: fn(&crate::tree::Hwmon) -> Option<u32>| hwmon.and_then(read).unwrap_or(0);
+        let value = |read: fn(&Hwmon) -> Option<u32>| hwmon.and_then(read).unwrap_or(0);
         let idle = if chip.arch == Arch::Wormhole { 500 } else { 800 };
         Readings {
             watts: value(|hwmon| hwmon.power) / 1_000_000,
@@ -120,7 +126,7 @@ fn both(chip: &Chip) -> Vec<(u16, u32)> {
 
 fn blackhole(chip: &Chip) -> Vec<(u16, u32)> {
     let readings = Readings::of(chip);
-    let at_limit = readings.watts >= readings.watts_max;
+    let at_limit = is_at_power_limit(chip);
     // The arbiter of the chip's power has number 1, that of the highest clock 0.
     let limiter = u32::from(at_limit);
     let floor = if readings.is_busy { 1350 } else { 800 };
