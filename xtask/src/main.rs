@@ -6,6 +6,8 @@
 //!
 //! `cargo xtask dist [--out DIR]`: the program and its packages, for any distribution with glibc 2.17 or later.
 //!
+//! `cargo xtask pictures [PROGRAM]`: docs/top.svg and docs/smi.svg, from the simulator.
+//!
 //! `cargo xtask review [--strict]`: figures of this repository, and which of its targets are met.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -15,6 +17,7 @@ mod book;
 mod counting;
 mod dist;
 mod fleet;
+mod pictures;
 mod processes;
 mod prometheus;
 mod review;
@@ -39,6 +42,8 @@ fn main() -> anyhow::Result<()> {
         ["bench", "web"] => web::run(),
         ["bench", "prometheus"] => prometheus::run(),
         ["dist", others @ ..] => dist::run(others),
+        ["pictures"] => pictures::run(None),
+        ["pictures", program] => pictures::run(Some(program)),
         ["review"] => review::run(false),
         ["review", "--strict"] => review::run(true),
         ["rusage", ..] => bench::rusage(),
@@ -51,7 +56,7 @@ fn main() -> anyhow::Result<()> {
         ["reference-server", path] => serve::reference_server(path),
         _ => bail!(
             "usage: cargo xtask bench [smi|watch|top|fleet|book|launches|serve|neighbours|web|prometheus] | \
-             soak --minutes N | dist [--out DIR] | review [--strict]"
+             soak --minutes N | dist [--out DIR] | pictures [PROGRAM] | review [--strict]"
         ),
     }
 }
