@@ -1,10 +1,9 @@
-//! The order in which devices are listed, and which of them is selected.
+//! The order in which devices are listed: those with a problem first.
 
-use super::state::TopState;
-use model::Device;
+use model::{Device, DeviceId};
 use show::machine::is_troubled;
 
-/// Places of the devices of a snapshot: those with a problem first. Computed for every sample, not for every frame.
+/// Places of the devices of a snapshot. Computed for every sample, not for every frame.
 #[derive(Debug, Default)]
 pub struct DeviceOrder(Vec<usize>);
 
@@ -14,34 +13,22 @@ impl DeviceOrder {
         self.0.extend(0..devices.len());
         self.0.sort_by_key(|at| !is_troubled(&devices[*at]));
     }
-}
 
-impl TopState {
-    /// The devices as they are listed.
-    pub fn listed(&self) -> impl Iterator<Item = &Device> {
-        let devices = self.devices();
-        self.order.0.iter().filter_map(|at| devices.get(*at))
+    /// The devices in this order.
+    pub fn listed<'a>(&'a self, devices: &'a [Device]) -> impl Iterator<Item = &'a Device> {
+        self.0.iter().filter_map(|at| devices.get(*at))
     }
 
-    pub fn selected_device(&self) -> Option<&Device> {
-        let id = self.device.as_ref()?;
-        self.devices().iter().find(|device| device.id == *id)
+    /// Where a device is listed.
+    pub fn place(&self, devices: &[Device], id: Option<&DeviceId>) -> Option<usize> {
+        self.listed(devices).position(|device| Some(&device.id) == id)
     }
 
-    /// Where the selected device is listed.
-    pub fn selected_place(&self) -> Option<usize> {
-        let id = self.device.as_ref()?;
-        self.listed().position(|device| device.id == *id)
-    }
-
-    /// Selects another device, so many places further, and round the ends.
-    pub fn step_device(&mut self, steps: isize) {
-        let count = self.order.0.len();
-        if count == 0 {
-            return;
-        }
-        let to = self.selected_place().map_or(0, |at| (at as isize + steps).rem_euclid(count as isize) as usize);
-        let to = self.listed().nth(to).map(|device| device.id.clone());
-        self.device = to.or(self.device.take());
+    /// The device so many places further, and round the ends. From none, it is the first.
+    pub fn step(&self, devices: &[Device], from: Option<&DeviceId>, steps: isize) -> Option<DeviceId> {
+        let count = self.0.len() as isize;
+        let place = self.place(devices, from).map(|at| at as isize + steps);
+        let to = place.map_or(0, |to| to.rem_euclid(count.max(1)));
+        self.listed(devices).nth(to as usize).map(|device| device.id.clone())
     }
 }

@@ -7,6 +7,18 @@ use model::figure::device::ASIC_TEMP;
 use model::filter::FilterError;
 use model::{Device, OperationList, Timestamp};
 
+/// The window that lies over the view.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Overlay {
+    Help(HelpWindow),
+    Setup(Setup),
+    Sort { at: usize },
+    Signals(SignalMenu),
+    Filter(FilterPrompt),
+    Detail(Detail),
+    Device { scroll: usize },
+}
+
 /// How far help is scrolled, and what is searched for in it.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct HelpWindow {

@@ -2,9 +2,8 @@
 
 use super::hosts::Hosts;
 use super::order::DeviceOrder;
-use super::overlay::{
-    Charts, Detail, EventsChosen, FilterPrompt, HelpWindow, Inspection, MemoryChosen, MeshChosen, Setup, SignalMenu,
-};
+pub use super::overlay::Overlay;
+use super::overlay::{Charts, EventsChosen, Inspection, MemoryChosen, MeshChosen};
 use super::places::ChipPlaces;
 use super::player::PlayCommand;
 use super::rows::{ProcessRows, ProcessTable};
@@ -82,17 +81,6 @@ model::named! {
         Mesh = "Mesh",
         Events = "Events",
     }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Overlay {
-    Help(HelpWindow),
-    Setup(Setup),
-    Sort { at: usize },
-    Signals(SignalMenu),
-    Filter(FilterPrompt),
-    Detail(Detail),
-    Device { scroll: usize },
 }
 
 /// What only the shell can do.
@@ -356,6 +344,22 @@ impl TopState {
 
     pub fn devices(&self) -> &[Device] {
         &self.shown.snapshot.devices
+    }
+
+    pub fn selected_device(&self) -> Option<&Device> {
+        let id = self.device.as_ref()?;
+        self.devices().iter().find(|device| device.id == *id)
+    }
+
+    /// The devices as they are listed.
+    pub fn listed(&self) -> impl Iterator<Item = &Device> {
+        self.order.listed(self.devices())
+    }
+
+    /// Selects another device, so many places further in the list.
+    pub fn step_device(&mut self, steps: isize) {
+        let to = self.order.step(self.devices(), self.device.as_ref(), steps);
+        self.device = to.or(self.device.take());
     }
 
     pub fn process_in_detail(&self) -> Option<u32> {

@@ -285,7 +285,8 @@ fn device_of<'a>(fault: &Fault, snapshot: &'a Snapshot) -> Option<&'a Device> {
 fn is_of_changed_state(alert: &Alert, devices: &[Device], earlier: &[Option<&Device>]) -> bool {
     let is_it = |(device, _): &(&Device, &Option<&Device>)| alert.device.as_ref() == Some(&device.id.to_string());
     let Some((device, earlier)) = devices.iter().zip(earlier).find(is_it) else { return false };
-    let has_changed = earlier.is_some_and(|earlier| earlier.state != device.state);
+    let is_well = weight_of(device.state) == Weight::Good;
+    let has_changed = earlier.map_or(!is_well, |earlier| earlier.state != device.state);
     alert.process.is_none() && has_changed
 }
 

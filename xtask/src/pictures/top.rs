@@ -99,8 +99,7 @@ fn svg(screen: &Screen, title: &str) -> String {
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">\n\
          <title>{}</title>\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#16181d\"/>\n\
-         <g font-family=\"ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace\" font-size=\"14\" fill=\"#e6e6e6\" \
-         xml:space=\"preserve\">\n",
+         <g font-family=\"ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace\" font-size=\"14\" fill=\"#e6e6e6\">\n",
         escaped(title)
     );
     for row in 0..used {
@@ -142,17 +141,24 @@ fn draw_run(look: &Look, run: &str, (column, row): (u16, u16), cells: u16, text:
             CELL.1
         );
     }
-    if run.trim().is_empty() {
-        return;
-    }
     let fill = look.ink.as_ref().map(|ink| format!(" fill=\"{ink}\"")).unwrap_or_default();
     let weight = if look.bold { " font-weight=\"bold\"" } else { "" };
-    let _ = writeln!(
-        text,
-        "<text x=\"{x:.1}\" y=\"{:.1}\" textLength=\"{width:.1}\" lengthAdjust=\"spacingAndGlyphs\"{fill}{weight}>{}</text>",
-        y + BASELINE,
-        escaped(run)
-    );
+    // Blanks between words may be lost in an SVG: each word has its own place.
+    let mut at = 0;
+    for word in run.split(' ') {
+        let letters = word.chars().count();
+        if letters > 0 {
+            let _ = writeln!(
+                text,
+                "<text x=\"{:.1}\" y=\"{:.1}\" textLength=\"{:.1}\" lengthAdjust=\"spacingAndGlyphs\"{fill}{weight}>{}</text>",
+                x + at as f64 * CELL.0,
+                y + BASELINE,
+                letters as f64 * CELL.0,
+                escaped(word)
+            );
+        }
+        at += letters + 1;
+    }
 }
 
 /// How a cell looks.
@@ -211,7 +217,7 @@ mod tests {
         let mut parser = vt100::Parser::new(size(2), size(20), 0);
         parser.process(b"a<b \x1b[38;5;203mhung\x1b[0m\r\n\x1b[7mkey\x1b[0m");
         let text = svg(parser.screen(), "x & y");
-        assert!(text.contains("<title>x &amp; y</title>") && text.contains(">a&lt;b </text>"), "{text}");
+        assert!(text.contains("<title>x &amp; y</title>") && text.contains(">a&lt;b</text>"), "{text}");
         assert!(text.contains("x=\"45.6\"") && text.contains("fill=\"#ff5f5f\">hung</text>"), "{text}");
         assert!(text.contains("fill=\"#16181d\">key</text>"), "{text}");
     }

@@ -209,7 +209,8 @@ fn grid(state: &TopState, width: u16, room: DeviceRoom) -> Option<DeviceGrid> {
     grid.has_head &= grid.height() <= room.most;
     if grid.rows > room.most {
         grid.rows = room.most;
-        grid.first = (state.selected_place().unwrap_or(0) as u16 / grid.columns).saturating_sub(room.most - 1);
+        grid.first = (state.order.place(state.devices(), state.device.as_ref()).unwrap_or(0) as u16 / grid.columns)
+            .saturating_sub(room.most - 1);
     }
     Some(grid)
 }
