@@ -8,11 +8,13 @@
 #![cfg_attr(any(test, feature = "examples"), allow(clippy::unwrap_used))]
 
 pub mod activity;
+pub mod command;
 #[cfg(any(test, feature = "examples"))]
 pub mod example;
 pub mod figures;
 pub mod grid;
 pub mod labels;
+pub mod machine;
 pub mod memory;
 pub mod operations;
 pub mod style;

@@ -91,7 +91,8 @@ pub struct Glyphs {
     pub joint: [char; 3],
     pub bottom: [char; 3],
     pub full: char,
-    pub half: Option<char>,
+    /// Something, but less than half a cell.
+    pub sliver: char,
     pub empty: char,
     pub unknown: char,
     pub absent: &'static str,
@@ -113,7 +114,7 @@ const UNICODE: Glyphs = Glyphs {
     joint: ['╞', '╪', '╡'],
     bottom: ['└', '┴', '┘'],
     full: '█',
-    half: Some('▌'),
+    sliver: '▏',
     empty: '░',
     unknown: '·',
     absent: "–",
@@ -134,7 +135,7 @@ const ASCII: Glyphs = Glyphs {
     joint: ['|', '+', '|'],
     bottom: ['+', '+', '+'],
     full: '#',
-    half: None,
+    sliver: ':',
     empty: '.',
     unknown: ' ',
     absent: "-",
@@ -197,16 +198,12 @@ impl Style {
     pub fn bar_line(&self, part: Option<f64>, columns: usize, tone: Tone) -> Line {
         let glyphs = self.glyphs();
         let Some(part) = part else { return vec![(glyphs.unknown.to_string().repeat(columns), Tone::Faint)] };
-        let halves = (part.clamp(0.0, 1.0) * columns as f64 * 2.0).round() as usize;
-        // Something is never drawn as nothing.
-        let halves = if part > 0.0 { halves.max(1) } else { halves };
-        let (full, half) = match glyphs.half {
-            Some(half) => (halves / 2, (halves % 2 == 1).then_some(half)),
-            None => (halves.div_ceil(2), None),
-        };
+        let full = (part.clamp(0.0, 1.0) * columns as f64).round() as usize;
+        // Something is never drawn as nothing, and never as more than half a cell too much.
+        let sliver = (part > 0.0 && full == 0 && columns > 0).then_some(glyphs.sliver);
         let mut filled = glyphs.full.to_string().repeat(full);
-        filled.extend(half);
-        let empty = columns - full - usize::from(half.is_some());
+        filled.extend(sliver);
+        let empty = columns - full - usize::from(sliver.is_some());
         vec![(filled, tone), (glyphs.empty.to_string().repeat(empty), Tone::Faint)]
     }
 }
@@ -222,10 +219,21 @@ mod tests {
         let bar = |part| PLAIN.bar(part, 8, Tone::Plain);
         assert_eq!(bar(None), "········");
         assert_eq!(bar(Some(0.0)), "░░░░░░░░");
-        assert_eq!(bar(Some(0.0001)), "▌░░░░░░░");
+        assert_eq!(bar(Some(0.0001)), "▏░░░░░░░");
         assert_eq!(bar(Some(0.5)), "████░░░░");
         assert_eq!(bar(Some(7.0)), "████████");
         assert_eq!(Style { unicode: false, ..PLAIN }.bar(Some(0.4), 8, Tone::Plain), "###.....");
+    }
+
+    #[test]
+    fn a_bar_is_proportional_within_half_a_cell() {
+        for columns in 1..60 {
+            for step in 0..=200 {
+                let part = f64::from(step) / 200.0;
+                let full = PLAIN.bar(Some(part), columns, Tone::Plain).chars().filter(|c| *c == '█').count();
+                assert!((full as f64 - part * columns as f64).abs() <= 0.5 + 1e-9, "{part} of {columns}: {full}");
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What keys and the mouse do to the state.
 
 use super::keys::{self, Action, KeyPress};
+use super::overlay::HelpWindow;
 use super::panels::layout::{self, Panel};
 use super::panels::{
-    charts, detail, device, devices, events, filter, fleet, help, memory, mesh, processes, setup, signals, sort,
+    charts, detail, device, devices, events, filter, fleet, heat, help, memory, mesh, processes, setup, signals, sort,
 };
 use super::player::PlayCommand;
 use super::state::{Effect, Overlay, TopState, TopView};
@@ -51,7 +52,7 @@ fn press(state: &mut TopState, key: KeyPress) {
 /// A key in a window. `None` closes it.
 fn press_in(state: &mut TopState, overlay: Overlay, key: KeyPress) -> Option<Overlay> {
     match overlay {
-        Overlay::Help { scroll } => help::press(state, scroll, key),
+        Overlay::Help(window) => help::press(state, window, key),
         Overlay::Setup(setup) => setup::press(state, setup, key),
         Overlay::Sort { at } => sort::press(state, at, key),
         Overlay::Signals(menu) => signals::press(state, menu, key),
@@ -89,8 +90,10 @@ fn act(state: &mut TopState, action: Action) {
         Action::Fleet if is_of_several(state) => state.view = TopView::Fleet,
         Action::Back if state.view != TopView::Overview => state.view = TopView::Overview,
         Action::Back if is_of_several(state) => state.view = TopView::Fleet,
-        Action::Quit | Action::Back => state.effects.push(Effect::Quit),
-        Action::Help => state.overlay = Some(Overlay::Help { scroll: 0 }),
+        // Who goes back once too often does not want to lose the history.
+        Action::Back => state.notice = Some("press q to quit".into()),
+        Action::Quit => state.effects.push(Effect::Quit),
+        Action::Help => state.overlay = Some(Overlay::Help(HelpWindow::default())),
         Action::Setup => state.overlay = Some(setup::open(state)),
         Action::Save => state.effects.push(Effect::Save),
         Action::Overview => state.view = TopView::Overview,
@@ -168,7 +171,7 @@ fn mouse_in(state: &mut TopState, overlay: Overlay, event: MouseEvent) -> Option
             sort::click(state, at, position);
             None
         }
-        (Down(_), Overlay::Help { .. } | Overlay::Sort { .. } | Overlay::Signals(_)) => None,
+        (Down(_), Overlay::Help(_) | Overlay::Sort { .. } | Overlay::Signals(_)) => None,
         (_, overlay) => Some(overlay),
     }
 }
@@ -189,6 +192,7 @@ fn mouse(state: &mut TopState, event: MouseEvent) {
         Panel::Header => super::panels::header::mouse(state, area, event),
         Panel::Devices => devices::mouse(state, area, event),
         Panel::Charts => charts::mouse(state, area, event),
+        Panel::Heat => heat::mouse(state, area, event),
         Panel::Processes => processes::mouse(state, area, event),
         Panel::Memory => memory::mouse(state, area, event),
         Panel::Mesh => mesh::mouse(state, area, event),

@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(parse(&text), (TopSettings::default(), vec![]));
         expect![[r#"
             [top]
-            # colours: dark, light, high-contrast or monochrome
+            # colours: dark, light, high-contrast, colour-blind or monochrome
             theme = "dark"
             # draw with ASCII characters only
             ascii = false

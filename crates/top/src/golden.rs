@@ -211,28 +211,29 @@ fn windows_lie_over_it() {
 fn help_lists_every_key() {
     let mut state = usual(&machine(1));
     press(&mut state, &[KeyCode::Char('?')]);
-    let text = drawn(&mut state, (100, 60));
+    let text = drawn(&mut state, (100, 80));
     for binding in keys::BINDINGS {
-        assert!(text.contains(&format!("{:>14}  {}", binding.shown, binding.help)), "{}: {text}", binding.shown);
+        assert!(text.contains(&format!("{:>12} {}", binding.shown, binding.help)), "{}: {text}", binding.shown);
     }
     // On a low screen the last can be scrolled to, and one key up is seen at once.
     drawn(&mut state, (100, 20));
     press(&mut state, &[KeyCode::End; 9]);
     drawn(&mut state, (100, 20));
     let end = drawn(&mut state, (100, 20));
-    assert!(end.contains("fg resumes"), "{end}");
+    assert!(end.contains("one minute forward"), "{end}");
     press(&mut state, &[KeyCode::Up]);
-    assert!(!drawn(&mut state, (100, 20)).contains("fg resumes"));
+    assert!(!drawn(&mut state, (100, 20)).contains("one minute forward"));
 }
 
 #[test]
 fn a_screen_that_is_too_small_says_what_it_needs() {
     let mut state = usual(&machine(4));
     let (width, height) = layout::SMALLEST;
-    assert!(drawn(&mut state, (width - 1, height)).starts_with("too small: 40x8 at least\n"));
-    assert!(drawn(&mut state, (width, height - 1)).starts_with("too small: 40x8 at least\n"));
+    assert!(drawn(&mut state, (width - 1, height)).starts_with("terminal too small: 40x8 at least\n4 chips, "));
+    assert!(drawn(&mut state, (width, height - 1)).starts_with("terminal too small: 40x8 at least\n"));
     assert!(!drawn(&mut state, (width, height)).contains("too small"));
-    assert_eq!(drawn(&mut state, (5, 1)), "too s\n");
+    let tiny = drawn(&mut state, (20, 5));
+    assert!(tiny.starts_with("terminal too small:\n40x8 at least\n4 chips, 3 ok, 1\nhung (1)"), "{tiny}");
 }
 
 #[test]
@@ -299,6 +300,46 @@ fn any_keys_at_any_size_do_no_harm() {
         if let Some(Overlay::Setup(_)) = state.overlay {
             // What is chosen there may be slow to draw, not wrong.
             press(&mut state, &[KeyCode::Esc]);
+        }
+    }
+}
+
+/// Colours of what needs somebody, in any place of a screen.
+fn alarming(state: &mut TopState, (width, height): (u16, u16)) -> Vec<String> {
+    state.area = Rect::new(0, 0, width, height);
+    let mut buf = Buffer::empty(state.area);
+    draw(state, buf.area, &mut buf);
+    let bad = state.theme.style(crate::theme::Tone::Critical).fg;
+    let cells = buf.content.iter().filter(|cell| Some(cell.fg) == bad && cell.symbol() != " ");
+    cells.map(|cell| cell.symbol().to_owned()).collect()
+}
+
+#[test]
+fn nothing_is_red_at_full_load_at_any_size() {
+    for count in [1, 2, 4, 8, 17, 32] {
+        let mut machine = example::galaxy();
+        machine.devices.truncate(count);
+        (machine.faults, machine.alerts) = (Vec::new(), Vec::new());
+        for device in &mut machine.devices {
+            (device.state, device.sample_age_seconds, device.pcie) = (DeviceState::Ok, Some(0.0), Default::default());
+            device.power = device.power_max;
+            device.asic_temp = Some(Celsius(60.0));
+            device.activity = model::Activity::measured(100.0, model::UtilizationSource::Profiler);
+            device.memory.dram_used = device.memory.dram_total.map(|total| model::Bytes(total.0 / 5 * 4));
+            device.memory.dram = device.memory.dram_used;
+        }
+        let mut state = TopState::new(TopSettings::default(), true);
+        for second in 0..60 {
+            let mut snapshot = machine.clone();
+            snapshot.taken_at.0 += second * 1000;
+            state.take(Moment::of(snapshot));
+        }
+        for (width, height) in (20..=320).step_by(50).flat_map(|w| (5..=90).step_by(17).map(move |h| (w, h))) {
+            for view in [TopView::Overview, TopView::Memory, TopView::Mesh, TopView::Events] {
+                state.view = view;
+                let red = alarming(&mut state, (width, height));
+                assert!(red.is_empty(), "{count} {view:?} {width}x{height}: {red:?}");
+            }
         }
     }
 }

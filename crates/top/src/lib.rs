@@ -18,6 +18,7 @@ mod hosts;
 mod input;
 mod inspector;
 mod keys;
+mod order;
 mod overlay;
 mod paint;
 mod panels;

@@ -7,6 +7,25 @@ use model::figure::device::ASIC_TEMP;
 use model::filter::FilterError;
 use model::{Device, OperationList, Timestamp};
 
+/// The window that lies over the view.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Overlay {
+    Help(HelpWindow),
+    Setup(Setup),
+    Sort { at: usize },
+    Signals(SignalMenu),
+    Filter(FilterPrompt),
+    Detail(Detail),
+    Device { scroll: usize },
+}
+
+/// How far help is scrolled, and what is searched for in it.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct HelpWindow {
+    pub scroll: usize,
+    pub search: Option<String>,
+}
+
 /// The process, and how far its description is scrolled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detail {
@@ -30,10 +49,17 @@ pub enum InspectorAnswer {
     Refused(String),
 }
 
+/// What a filter is for. Only one for processes has mistakes, and earlier ones to come back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterSubject {
+    Processes,
+    Machines,
+    Events,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct FilterPrompt {
-    /// A filter for machines has neither mistakes nor earlier ones to come back to.
-    pub is_of_machines: bool,
+    pub subject: FilterSubject,
     pub text: Vec<char>,
     pub cursor: usize,
     pub wrong: Option<FilterError>,
@@ -67,6 +93,18 @@ pub struct SignalTarget {
     pub pid: u32,
     pub started_at: Option<Timestamp>,
     pub name: String,
+}
+
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct EventsChosen {
+    /// The event under the cursor: 0 is the newest.
+    pub at: usize,
+    /// Whether all of it is shown.
+    pub is_open: bool,
+    /// Words that an event must have.
+    pub filter: String,
+    /// Later ones were not seen yet.
+    pub read_until: Timestamp,
 }
 
 #[derive(Debug, Default, Clone, PartialEq)]

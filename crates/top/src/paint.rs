@@ -5,7 +5,7 @@ pub use ratatui::buffer::Buffer;
 pub use ratatui::layout::{Position, Rect};
 pub use ratatui::style::Style;
 use show::style::Line;
-pub use show::text::Align;
+pub use show::text::{Align, wrapped};
 use show::text::{clean, cut, fit, width};
 
 /// Writes a text from `x` on, not beyond `end`, and returns where it ended. Harmful characters are replaced.
@@ -132,25 +132,12 @@ pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, part: Option<(f64
         return;
     };
     let filled = (share.clamp(0.0, 1.0) * f64::from(columns)).round() as u16;
-    // Something is never drawn as nothing.
-    let filled = if share > 0.0 { filled.max(1) } else { filled };
-    let x = repeat(buf, x, y, x.saturating_add(filled).min(end), glyphs.full, theme.style(tone));
-    repeat(buf, x, y, end, glyphs.empty, theme.style(Tone::Free));
-}
-
-/// Lines of so many columns, parted at blanks.
-pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if width(line) + width(word) < columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
+    let mut x = repeat(buf, x, y, x.saturating_add(filled).min(end), glyphs.full, theme.style(tone));
+    // Something is never drawn as nothing, and never as more than half a cell too much.
+    if share > 0.0 && filled == 0 {
+        x = repeat(buf, x, y, (x + 1).min(end), glyphs.sliver, theme.style(tone));
     }
-    lines
+    repeat(buf, x, y, end, glyphs.empty, theme.style(Tone::Free));
 }
 
 /// How many columns a text takes once it is cleaned.

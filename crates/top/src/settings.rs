@@ -119,7 +119,7 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
     vec![
         Choice {
             name: "theme",
-            help: "colours: dark, light, high-contrast or monochrome",
+            help: "colours: dark, light, high-contrast, colour-blind or monochrome",
             kind: ChoiceKind::OneOf(&Scheme::NAMES),
             get: |settings| ChoiceValue::Word(settings.theme.name()),
             set: |settings, value| {

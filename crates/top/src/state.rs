@@ -1,7 +1,9 @@
 //! Everything that is drawn, and nothing that draws. `App::handle` and `App::take` change it; panels only look.
 
 use super::hosts::Hosts;
-use super::overlay::{Charts, Detail, FilterPrompt, Inspection, MemoryChosen, MeshChosen, Setup, SignalMenu};
+use super::order::DeviceOrder;
+pub use super::overlay::Overlay;
+use super::overlay::{Charts, EventsChosen, Inspection, MemoryChosen, MeshChosen};
 use super::places::ChipPlaces;
 use super::player::PlayCommand;
 use super::rows::{ProcessRows, ProcessTable};
@@ -32,9 +34,11 @@ pub struct TopState {
     pub history: History,
     pub trails: Trails,
     pub places: ChipPlaces,
+    /// The devices in the order in which they are listed.
+    pub order: DeviceOrder,
     pub events: Events,
-    /// How far the list of events is scrolled back.
-    pub events_back: usize,
+    /// What is chosen in the list of events.
+    pub chosen_events: EventsChosen,
     /// The last part of a recording that was looked through for events.
     scanned: Moment,
     pub view: TopView,
@@ -77,17 +81,6 @@ model::named! {
         Mesh = "Mesh",
         Events = "Events",
     }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Overlay {
-    Help { scroll: usize },
-    Setup(Setup),
-    Sort { at: usize },
-    Signals(SignalMenu),
-    Filter(FilterPrompt),
-    Detail(Detail),
-    Device { scroll: usize },
 }
 
 /// What only the shell can do.
@@ -148,8 +141,9 @@ impl TopState {
             history: History::new(moments),
             trails: Trails::default(),
             places: ChipPlaces::default(),
+            order: DeviceOrder::default(),
             events: Events::default(),
-            events_back: 0,
+            chosen_events: EventsChosen::default(),
             scanned: Moment::default(),
             has_processes: true,
             view: TopView::default(),
@@ -187,6 +181,9 @@ impl TopState {
     pub fn refresh_rows(&mut self) {
         if self.rows.update(&self.shown, &self.trails, &self.table.filter, &self.settings) {
             self.table.keep(&self.rows);
+        }
+        if self.view == TopView::Events {
+            self.chosen_events.read_until = self.now().min(self.latest.snapshot.taken_at);
         }
     }
 
@@ -266,6 +263,7 @@ impl TopState {
             self.device = Some(devices[at].id.clone());
         }
         self.shown = self.latest.clone();
+        self.order.update(&self.shown.snapshot.devices);
     }
 
     /// Goes to a machine. What was known of another one is forgotten.
@@ -301,8 +299,8 @@ impl TopState {
 
     /// Who reads an old event goes on reading it when there are more.
     fn keep_scroll(&mut self, more: usize) {
-        if self.events_back > 0 {
-            self.events_back += more;
+        if self.chosen_events.at > 0 {
+            self.chosen_events.at += more;
         }
     }
 
@@ -353,15 +351,15 @@ impl TopState {
         self.devices().iter().find(|device| device.id == *id)
     }
 
-    /// Selects another device, so many places further, and round the ends.
+    /// The devices as they are listed.
+    pub fn listed(&self) -> impl Iterator<Item = &Device> {
+        self.order.listed(self.devices())
+    }
+
+    /// Selects another device, so many places further in the list.
     pub fn step_device(&mut self, steps: isize) {
-        let devices = self.devices();
-        if devices.is_empty() {
-            return;
-        }
-        let at = self.device.as_ref().and_then(|id| devices.iter().position(|device| device.id == *id));
-        let to = at.map_or(0, |at| (at as isize + steps).rem_euclid(devices.len() as isize) as usize);
-        self.device = Some(devices[to].id.clone());
+        let to = self.order.step(self.devices(), self.device.as_ref(), steps);
+        self.device = to.or(self.device.take());
     }
 
     pub fn process_in_detail(&self) -> Option<u32> {

@@ -11,6 +11,7 @@ model::named! {
         Dark = "dark",
         Light = "light",
         HighContrast = "high-contrast",
+        ColourBlind = "colour-blind",
         Monochrome = "monochrome",
     }
 }
@@ -72,6 +73,16 @@ impl Theme {
         if is_selected { self.glyphs().selected } else { " " }
     }
 
+    /// How a part of one is drawn in a heat map: bright is much. Without colours, high is much.
+    pub fn heat(&self, share: f64) -> (char, Style) {
+        if self.scheme == Scheme::Monochrome {
+            return (self.level(Some(share)), Style::new());
+        }
+        let at = (share.clamp(0.0, 1.0) * HEAT.len() as f64) as usize;
+        let glyph = if self.unicode { '█' } else { self.level(Some(share)) };
+        (glyph, Style::new().fg(Indexed(HEAT[at.min(HEAT.len() - 1)])))
+    }
+
     /// The colour of the n-th line of a chart.
     pub fn series(&self, n: usize) -> Style {
         match self.scheme {
@@ -87,11 +98,16 @@ impl Theme {
         match self.scheme {
             Scheme::Light => &LIGHT,
             Scheme::HighContrast => &HIGH_CONTRAST,
+            Scheme::ColourBlind => &COLOUR_BLIND,
             Scheme::Dark | Scheme::Monochrome => &DARK,
         }
     }
 }
 
+/// From little to much, from dark to bright: people who do not see red and green apart see it too.
+const HEAT: [u8; 9] = [54, 61, 67, 73, 79, 114, 150, 191, 227];
+
+#[derive(Debug)]
 struct Colors {
     text: Color,
     faint: Color,
@@ -108,7 +124,7 @@ struct Colors {
 
 const DARK: Colors = Colors {
     text: Reset,
-    faint: Indexed(244),
+    faint: Indexed(246),
     reserved: Indexed(238),
     title: Indexed(80),
     border: Indexed(240),
@@ -129,9 +145,33 @@ const DARK: Colors = Colors {
     ],
 };
 
+/// After Okabe and Ito: blue, yellow and vermilion instead of green, yellow and red.
+const COLOUR_BLIND: Colors = Colors {
+    text: Reset,
+    faint: Indexed(246),
+    reserved: Indexed(238),
+    title: Indexed(117),
+    border: Indexed(240),
+    good: Indexed(75),
+    warning: Indexed(227),
+    bad: Indexed(208),
+    selected: (Indexed(231), Indexed(24)),
+    key: (Indexed(233), Indexed(117)),
+    series: [
+        Indexed(75),
+        Indexed(214),
+        Indexed(43),
+        Indexed(227),
+        Indexed(175),
+        Indexed(208),
+        Indexed(39),
+        Indexed(250),
+    ],
+};
+
 const LIGHT: Colors = Colors {
     text: Reset,
-    faint: Indexed(244),
+    faint: Indexed(242),
     reserved: Indexed(250),
     title: Indexed(25),
     border: Indexed(248),
@@ -140,7 +180,7 @@ const LIGHT: Colors = Colors {
     bad: Indexed(160),
     selected: (Indexed(16), Indexed(153)),
     key: (Indexed(231), Indexed(25)),
-    series: [Indexed(25), Indexed(130), Indexed(90), Indexed(28), Indexed(161), Indexed(30), Indexed(58), Indexed(94)],
+    series: [Indexed(25), Indexed(130), Indexed(90), Indexed(28), Indexed(161), Indexed(23), Indexed(58), Indexed(94)],
 };
 
 const HIGH_CONTRAST: Colors = Colors {
@@ -156,3 +196,72 @@ const HIGH_CONTRAST: Colors = Colors {
     key: (Black, White),
     series: [LightCyan, LightYellow, LightMagenta, LightGreen, LightRed, LightBlue, White, Yellow],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red, green and blue of a colour of the usual 256.
+    fn rgb(color: Color) -> Option<[f64; 3]> {
+        let Indexed(n @ 16..) = color else { return None };
+        let level = |n: u8| if n == 0 { 0.0 } else { f64::from(55 + 40 * n) };
+        Some(match n {
+            232.. => [f64::from(8 + 10 * (n - 232)); 3],
+            _ => [level((n - 16) / 36), level((n - 16) / 6 % 6), level((n - 16) % 6)],
+        })
+    }
+
+    fn linear(value: f64) -> f64 {
+        let value = value / 255.0;
+        if value <= 0.03928 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    }
+
+    /// As WCAG computes it.
+    fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
+        let light = |[r, g, b]: [f64; 3]| 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) + 0.05;
+        let (a, b) = (light(a), light(b));
+        if a > b { a / b } else { b / a }
+    }
+
+    #[test]
+    fn every_text_has_enough_contrast() {
+        for (colors, grounds) in
+            [(&DARK, [[0.0; 3], [30.0; 3]]), (&COLOUR_BLIND, [[0.0; 3], [30.0; 3]]), (&LIGHT, [[255.0; 3], [250.0; 3]])]
+        {
+            let texts = [colors.faint, colors.title, colors.good, colors.warning, colors.bad];
+            for color in texts.into_iter().chain(colors.series).filter_map(rgb) {
+                for ground in grounds {
+                    assert!(contrast(color, ground) >= 4.4, "{color:?} {} {colors:?}", contrast(color, ground));
+                }
+            }
+            for (text, ground) in [colors.selected, colors.key] {
+                assert!(contrast(rgb(text).unwrap(), rgb(ground).unwrap()) >= 4.5);
+            }
+        }
+    }
+
+    /// As people see it who lack the receptor for green (Viénot, Brettel and Mollon).
+    fn without_green([r, g, b]: [f64; 3]) -> [f64; 3] {
+        let [r, g, b] = [r, g, b].map(linear);
+        [0.29275 * r + 0.70725 * g, 0.29275 * r + 0.70725 * g, -0.02234 * r + 0.02234 * g + b]
+    }
+
+    #[test]
+    fn good_warning_and_critical_differ_for_everybody_in_the_colour_blind_scheme() {
+        let tones = [COLOUR_BLIND.good, COLOUR_BLIND.warning, COLOUR_BLIND.bad].map(|color| rgb(color).unwrap());
+        let distance = |a: [f64; 3], b: [f64; 3]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+        for (n, one) in tones.iter().enumerate() {
+            for other in &tones[n + 1..] {
+                assert!(distance(without_green(*one), without_green(*other)) > 0.3, "{one:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_heat_scale_gets_brighter_from_step_to_step() {
+        let light = |n: &u8| contrast(rgb(Indexed(*n)).unwrap(), [0.0; 3]);
+        assert!(HEAT.iter().map(light).is_sorted(), "{:?}", HEAT.iter().map(light).collect::<Vec<_>>());
+        let theme = Theme { scheme: Scheme::Monochrome, unicode: false };
+        assert_eq!([0.0, 0.5, 1.0].map(|share| theme.heat(share).0), ['.', '+', '#']);
+    }
+}

@@ -10,6 +10,7 @@ use model::{
     earlier_devices,
 };
 pub use model::{Event, Weight};
+use show::command::{self, display_name};
 use show::text;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -195,10 +196,16 @@ impl Events {
             found.map(|device| device.id.clone())
         };
         for alert in before.alerts.iter().filter(|alert| !now.alerts.iter().any(|other| same(alert, other))) {
+            if is_of_changed_state(alert, &now.devices, earlier) {
+                continue;
+            }
             let text = format!("{} resolved: {}", alert.name, alert.text);
             self.add(now.taken_at, Weight::Good, device(alert), text);
         }
         for alert in now.alerts.iter().filter(|alert| !before.alerts.iter().any(|other| same(other, alert))) {
+            if is_of_changed_state(alert, &now.devices, earlier) {
+                continue;
+            }
             let weight = match alert.severity {
                 Severity::Info => Weight::Note,
                 Severity::Warning => Weight::Warning,
@@ -241,7 +248,8 @@ impl Events {
                 (None, Some(code)) => format!("exited with code {code}"),
                 (None, None) => "exited".into(),
             };
-            let name = exit.name.as_deref().or(exit.command.as_deref()).unwrap_or("?");
+            let name = command::name_of(exit.name.as_deref(), exit.command.as_deref());
+            let name = name.as_deref().or(exit.command.as_deref()).unwrap_or("?");
             let weight = if held.is_empty() || is_first { Weight::Note } else { Weight::Warning };
             let text = format!("pid {} ({name}) {how}{held}", exit.pid);
             self.add(exit.died_at, weight, only_device(&exit.devices), text);
@@ -253,11 +261,33 @@ impl Events {
         let now = snapshot.taken_at;
         for fault in &snapshot.faults {
             if self.faults.insert(fault.clone(), now).is_none() {
-                self.add(now, Weight::Warning, None, format!("{}: {}", fault.path, fault.reason));
+                let device = device_of(fault, snapshot);
+                // That it does not answer is one event: what could not be read follows from that.
+                if device.is_some_and(|device| weight_of(device.state) == Weight::Bad) {
+                    continue;
+                }
+                let text = format!("{}: {}", fault.path, fault.reason);
+                self.add(now, Weight::Warning, device.map(|device| device.id.clone()), text);
             }
         }
         self.faults.retain(|_, seen| now.0 - seen.0 < FORGET_FAULT);
     }
+}
+
+/// The device whose file could not be read.
+fn device_of<'a>(fault: &Fault, snapshot: &'a Snapshot) -> Option<&'a Device> {
+    let number = fault.path.split_once("tenstorrent!").map(|(_, rest)| rest);
+    let number = number?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
+    snapshot.devices.iter().find(|device| device.id == DeviceId::Local(number))
+}
+
+/// Whether the device of an alert has just changed its state: that event has said so.
+fn is_of_changed_state(alert: &Alert, devices: &[Device], earlier: &[Option<&Device>]) -> bool {
+    let is_it = |(device, _): &(&Device, &Option<&Device>)| alert.device.as_ref() == Some(&device.id.to_string());
+    let Some((device, earlier)) = devices.iter().zip(earlier).find(is_it) else { return false };
+    let is_well = weight_of(device.state) == Weight::Good;
+    let has_changed = earlier.map_or(!is_well, |earlier| earlier.state != device.state);
+    alert.process.is_none() && has_changed
 }
 
 /// What to say of a device that is called otherwise, or is elsewhere.
@@ -313,7 +343,7 @@ fn why(earlier: &Device, device: &Device) -> &'static str {
 }
 
 fn name_of(process: &Process) -> String {
-    match &process.name {
+    match display_name(process) {
         Some(name) => format!("pid {} ({name})", process.pid),
         None => format!("pid {}", process.pid),
     }
@@ -364,7 +394,7 @@ mod tests {
     fn a_process_that_holds_memory_and_runs_nothing_is_reported_once() {
         let idle = |time, seconds: f64| moment(time, |snapshot| snapshot.processes[1].idle_seconds = Some(seconds));
         let found = texts(&[idle(1000, 0.0), idle(2000, 599.0), idle(3000, 605.0), idle(4000, 606.0)]);
-        assert_eq!(found.last().unwrap(), "Note pid 4711 (python3) idle for 10 min, holding 12.4 GiB on device 0");
+        assert_eq!(found.last().unwrap(), "Note pid 4711 (serve.py) idle for 10 min, holding 12.4 GiB on device 0");
         assert_eq!(found.iter().filter(|text| text.contains("idle")).count(), 1, "{found:?}");
         let again = texts(&[idle(1000, 700.0), idle(2000, 1.0), idle(3000, 700.0)]);
         assert_eq!(again.iter().filter(|text| text.contains("idle")).count(), 2, "{again:?}");
@@ -482,9 +512,9 @@ mod tests {
     #[test]
     fn a_process_that_ends_is_reported_with_what_it_held() {
         let all = change(|now| drop(now.processes.remove(1)));
-        assert!(all[0].starts_with("Warning pid 4711 (python3) released device 0 (held "), "{all:?}");
+        assert!(all[0].starts_with("Warning pid 4711 (serve.py) released device 0 (held "), "{all:?}");
         let come = texts(&[moment(1, |now| drop(now.processes.remove(1))), moment(2, |_| {})]);
-        assert_eq!(come.last().unwrap(), "Note pid 4711 (python3) uses device 0");
+        assert_eq!(come.last().unwrap(), "Note pid 4711 (serve.py) uses device 0");
     }
 
     #[test]
@@ -520,6 +550,65 @@ mod tests {
         let all = texts(&[moment(1000, |_| {}), with(2000), with(3000), moment(4000, |_| {})]);
         let all: Vec<&String> = all.iter().filter(|text| text.contains("hot")).collect();
         assert_eq!(all, ["Bad hot: device 0: it is hot", "Good hot resolved: device 0: it is hot"]);
+    }
+
+    #[test]
+    fn a_chip_that_does_not_answer_is_one_event_and_so_is_its_return() {
+        let alert = Alert {
+            name: "heartbeat-stopped".into(),
+            severity: Severity::Critical,
+            state: model::AlertState::Firing,
+            device: Some("1".into()),
+            process: None,
+            since: Timestamp(2000),
+            value: None,
+            text: "device 1: firmware heartbeat stopped".into(),
+        };
+        let hung = |time| {
+            moment(time, |now| {
+                now.devices[1].state = State::Hung;
+                now.alerts.push(alert.clone());
+                now.faults.push(Fault::new("/sys/class/tenstorrent/tenstorrent!1/tt_aiclk", "PCIe not responding"));
+            })
+        };
+        let well = |time| moment(time, |_| {});
+        let all = texts(&[well(1000), hung(2000), hung(3000), well(4000)]);
+        let all = &all[texts(&[well(1000)]).len()..];
+        assert_eq!(
+            all,
+            [
+                "Bad device 1: ok → hung (firmware heartbeat stopped, or PCIe not responding)",
+                "Good device 1: hung → ok"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_hour_of_full_load_on_32_healthy_chips_has_few_events_and_no_warning() {
+        let mut events = Events::default();
+        let mut before = Moment::default();
+        for second in (0..3600).step_by(2) {
+            let mut snapshot = example::galaxy();
+            snapshot.faults.clear();
+            snapshot.taken_at = Timestamp(1_000_000 + second * 1000);
+            for (n, device) in snapshot.devices.iter_mut().enumerate() {
+                (device.state, device.sample_age_seconds) = (State::Ok, Some(0.0));
+                device.heartbeat = Some(second as u32 + 10);
+                // At its limit for most of the time, and a little below it now and then.
+                let dip = (second + 7 * n as i64) % 90 < 4;
+                let share = if dip { 0.9 } else { 1.0 };
+                device.power = device.power_max.map(|limit| model::Watts(limit.0 * share));
+                device.asic_temp = device.asic_temp_max.map(|limit| model::Celsius(limit.0 * 0.8));
+                device.memory.dram_used = device.memory.dram_total.map(|total| model::Bytes(total.0 / 5 * 4));
+                device.pcie = Default::default();
+            }
+            let moment = Moment::of(snapshot);
+            events.notice(before.observation(), moment.observation());
+            before = moment;
+        }
+        let all: Vec<&str> = events.all.iter().map(|event| event.text.as_str()).collect();
+        assert!(all.len() <= 5, "{all:?}");
+        assert!(events.all.iter().all(|event| event.weight <= Weight::Good), "{all:?}");
     }
 
     #[test]

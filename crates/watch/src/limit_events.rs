@@ -5,7 +5,6 @@ use model::figure::{Figure, Judge};
 use model::judgement::{AT_LIMIT, HYSTERESIS};
 use model::throttle::{self, ClockLimit};
 use model::{ClockLimiter, Device, DeviceKey, Event, KnownDevices, State, Timestamp, Weight};
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was reported, so that each is reported once.
@@ -14,8 +13,12 @@ pub struct LimitEvents {
     known: KnownDevices,
     /// Figures that are critical or full, and links that are degraded.
     exceeded: BTreeSet<Key>,
-    /// Loads at their limit: since when, and whether that was reported.
-    at_limit: BTreeMap<Key, (Timestamp, bool)>,
+    /// Loads at their limit: since when.
+    at_limit: BTreeMap<Key, Timestamp>,
+    /// When each load that was reported was last at its limit.
+    reported: BTreeMap<Key, Timestamp>,
+    /// When something was said of each figure.
+    said: BTreeMap<&'static str, Timestamp>,
 }
 
 /// A figure of a device.
@@ -23,6 +26,10 @@ type Key = (DeviceKey, &'static str);
 
 /// Full load is normal: it is worth a word after so many milliseconds at the limit.
 const AT_LIMIT_FOR: i64 = 30_000;
+/// A load that comes back to its limit is no news for so long.
+const SAME_LOAD: i64 = 3_600_000;
+/// After a word on one device, others at their limit are gathered for so long.
+const GATHERED_FOR: i64 = 600_000;
 /// The key of the link, which is judged by two figures.
 const LINK: &str = "link";
 
@@ -43,7 +50,14 @@ impl LimitEvents {
         // Voltage and current follow from power, which history keeps.
         for figure in DEVICE_FIGURES.iter().filter(|figure| figure.judge == Judge::Load && figure.history) {
             let due = current.iter().filter(|(device, key)| self.is_due(figure, device, *key, time));
-            let due: Vec<&Device> = due.map(|(device, _)| *device).collect();
+            let due: Vec<&(&Device, DeviceKey)> = due.collect();
+            let is_fresh = self.said.get(figure.name).is_some_and(|at| time.0 - at.0 < GATHERED_FOR);
+            if is_fresh || due.is_empty() {
+                continue;
+            }
+            self.said.insert(figure.name, time);
+            self.reported.extend(due.iter().map(|(_, key)| ((*key, figure.name), time)));
+            let due: Vec<&Device> = due.iter().map(|(device, _)| *device).collect();
             events.extend(at_limit_event(figure, &due, time));
         }
         events
@@ -98,19 +112,17 @@ impl LimitEvents {
             return false;
         }
         let key = (key, figure.name);
-        if share >= AT_LIMIT {
-            let (since, is_reported) = self.at_limit.entry(key).or_insert((time, false));
-            let is_due = !*is_reported && time.0 - since.0 >= AT_LIMIT_FOR;
-            *is_reported |= is_due;
-            return is_due;
+        if share < AT_LIMIT {
+            // It was a short peak, or it is over.
+            self.at_limit.remove(&key);
+            return false;
         }
-        // It was a short peak, or it is over.
-        if let Entry::Occupied(known) = self.at_limit.entry(key)
-            && (!known.get().1 || share < AT_LIMIT * HYSTERESIS)
-        {
-            known.remove();
+        let since = *self.at_limit.entry(key).or_insert(time);
+        let mut is_known = false;
+        if let Some(last) = self.reported.get_mut(&key).filter(|last| time.0 - last.0 < SAME_LOAD) {
+            (*last, is_known) = (time, true);
         }
-        false
+        !is_known && time.0 - since.0 >= AT_LIMIT_FOR
     }
 }
 
@@ -188,8 +200,10 @@ mod tests {
         assert_eq!(notice(&all(150.0), 30), ["Note 8 devices at their power limit"]);
         assert_eq!([notice(&all(149.0), 31), notice(&all(120.0), 90)].concat(), [""; 0], "reported already, then over");
         assert_eq!([notice(&[at(1, 150.0)], 100), notice(&[at(1, 100.0)], 120)].concat(), [""; 0], "a short peak");
-        assert_eq!([notice(&[at(1, 150.0)], 129), notice(&[at(1, 150.0)], 158)].concat(), [""; 0]);
-        assert_eq!(notice(&[at(1, 150.0)], 159), ["Note device 1 at its power limit: 150.0 W"]);
+        assert_eq!([notice(&[at(1, 150.0)], 129), notice(&[at(1, 150.0)], 159)].concat(), [""; 0], "no news so soon");
+        let (hour, later) = (3_800, 3_831);
+        assert_eq!([notice(&[at(1, 100.0)], 3_600), notice(&[at(1, 150.0)], hour)].concat(), [""; 0]);
+        assert_eq!(notice(&[at(1, 150.0)], later), ["Note device 1 at its power limit: 150.0 W"]);
     }
 
     #[test]

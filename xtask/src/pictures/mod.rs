@@ -1,6 +1,7 @@
 //! `cargo xtask pictures [--minutes N]`: the pictures of the documentation, from simulated machines, so that they stay true.
 
 mod page;
+mod top;
 
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ const MOST_BYTES: u64 = 300_000;
 /// Makes all pictures. Machines run for some minutes before, so that charts have something in them.
 pub fn run(minutes: u64) -> anyhow::Result<()> {
     let ttmon = build()?;
+    top::run(&ttmon)?;
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?.join("docs");
     for path in page::take(&ttmon, &docs, Duration::from_secs(60 * minutes))? {
         let bytes = std::fs::metadata(&path)?.len();

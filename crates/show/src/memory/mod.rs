@@ -1,4 +1,4 @@
-//! Where the memory of chips went: as data ([`view`]), from a snapshot ([`gather`]), and as text ([`draw`]).
+//! Where the memory of chips went: as data ([`view`]), from a snapshot ([`gather`]), and as text ([`draw`], [`map`]).
 
 pub mod draw;
 #[cfg(any(test, feature = "examples"))]
@@ -6,6 +6,7 @@ pub mod example;
 pub mod gather;
 #[cfg(test)]
 mod golden;
+pub mod map;
 pub mod view;
 
 use model::Snapshot;

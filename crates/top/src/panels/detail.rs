@@ -11,6 +11,7 @@ use crossterm::event::KeyCode;
 use model::judgement::is_idle_holder;
 use model::{Bytes, Exact, MemoryKind, Process, ProcessOwner, Runtime, Timestamp};
 use show::activity::seconds as seconds_text;
+use show::command::display_name;
 use show::text::{Align, clean, count, fit};
 
 type DetailLine = (String, Tone);
@@ -19,8 +20,9 @@ pub fn draw(state: &TopState, detail: &Detail, area: Rect, buf: &mut Buffer) {
     let area = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
     clear(buf, area);
     let process = state.snapshot().processes.iter().find(|process| process.pid == detail.pid);
-    let name = process.map_or("has ended", |process| process.name.as_deref().unwrap_or(state.theme.glyphs().absent));
-    let title = format!("pid {} {}: Up, Down: scroll; Esc: close", detail.pid, clean(name));
+    let absent = || state.theme.glyphs().absent.into();
+    let name = process.map_or("has ended".into(), |process| display_name(process).unwrap_or_else(absent));
+    let title = format!("pid {} {}: Up, Down: scroll; Esc: close", detail.pid, clean(&name));
     let inner = frame(buf, area, &title, &state.theme);
     let lines = lines(state, detail.pid, usize::from(inner.width.saturating_sub(2)));
     let scroll = detail.scroll.min(lines.len().saturating_sub(usize::from(inner.height)));

@@ -1,9 +1,10 @@
 //! One device in detail: everything that the table of figures has, by sections, and the processes that hold it.
 
 use super::devices::figures;
+use super::trend;
 use crate::keys::{self, KeyPress};
 use crate::paint::{Buffer, Rect, Tone, clear, frame, put, wrapped};
-use crate::state::{Overlay, TopState};
+use crate::state::{Overlay, TopState, TopView};
 use crate::unit_text::UnitText;
 use crossterm::event::KeyCode;
 use model::figure::deep::AICLK_LIMITED;
@@ -11,6 +12,7 @@ use model::figure::device::{DEVICE_FIGURES, LINK_DEGRADED, STATE, UTILIZATION_UN
 use model::figure::{Field, Figure, Freshness, Judge, Section, Unit};
 use model::{Bytes, Device, Judgement, Severity, State as DeviceState};
 use show::activity::utilization;
+use show::command::display_name;
 use show::labels::labelled;
 use show::text::{clean, count, width};
 
@@ -44,7 +46,7 @@ pub fn draw(state: &TopState, scroll: usize, area: Rect, buf: &mut Buffer) {
         return;
     };
     let name = format!("device {}, {}", figures::name(device, theme.glyphs()), figures::board(device, theme.glyphs()));
-    let keys = "Up, Down: scroll; Tab: next device; Esc: close";
+    let keys = "Enter: its processes; Tab: next device; Esc: close";
     let inner = frame(buf, area, &format!("{name}: {keys}"), theme);
     let columns = columns(state, device, inner.width);
     let rows = rows(&columns);
@@ -183,6 +185,10 @@ fn fact(state: &TopState, device: &Device, field: Field<Device>) -> FactLine {
         text += &format!("of {limit}");
         text += &said_of(device, field);
     }
+    if let Some(trend) = trend::of(state, device, field).filter(|_| figure.history) {
+        text += &" ".repeat((VALUES * 3 + 2).saturating_sub(width(&text)).max(2));
+        text += &trend;
+    }
     FactLine { title: field.title().into_owned(), text, tone: tone(device, field) }
 }
 
@@ -231,7 +237,7 @@ fn holders(state: &TopState, device: &Device) -> Vec<FactLine> {
         let Some(held) = process.devices.iter().find(|held| held.id == device.id) else { continue };
         let cell = |bytes: Option<Bytes>| format!("{:>10}", bytes.map_or(absent.to_owned(), |bytes| bytes.to_string()));
         let (dram, l1) = (cell(held.usage.dram_used), cell(held.usage.l1_used));
-        let name = process.name.as_deref().map_or(absent.into(), clean);
+        let name = display_name(process).map_or(absent.into(), |name| clean(&name).into_owned());
         let source = held.source.map_or(absent, |source| source.name());
         let busy = utilization(&held.activity, state.theme.glyphs());
         lines.push(row(format!("{:>8} {dram} {l1} {busy:>5}  {source:<8} {name}", process.pid), Tone::Plain));
@@ -245,12 +251,22 @@ fn holders(state: &TopState, device: &Device) -> Vec<FactLine> {
     }
 }
 
+/// Closes the window, and shows the processes of the device alone.
+fn show_processes(state: &mut TopState) -> Option<Overlay> {
+    let filter = state.device.as_ref().map(|id| format!("dev:{id}"));
+    state.table.filter = filter.unwrap_or_default();
+    state.view = TopView::Overview;
+    state.notice = Some("processes of this device; Esc: all processes".into());
+    None
+}
+
 /// A key was pressed. `None` closes the window.
 pub fn press(state: &mut TopState, at: usize, key: KeyPress) -> Option<Overlay> {
     let page = usize::from(state.area.height.saturating_sub(4)).max(1);
     let width = state.area.width.saturating_sub(2);
     match key.0 {
-        KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | 'd') => return None,
+        KeyCode::Esc | KeyCode::Char('q' | 'd') => return None,
+        KeyCode::Enter => return show_processes(state),
         KeyCode::Tab | KeyCode::Char('n') => state.step_device(1),
         KeyCode::BackTab | KeyCode::Char('N') => state.step_device(-1),
         _ => {}
@@ -271,7 +287,7 @@ mod tests {
     fn state(device: usize) -> TopState {
         let mut state = TopState::new(TopSettings::default(), true);
         state.take(Moment::of(example::machine()));
-        state.step_device(device as isize);
+        state.device = Some(state.devices()[device].id.clone());
         state
     }
 
@@ -375,6 +391,8 @@ mod tests {
         assert_eq!(at(press(&mut state, last, (KeyCode::Down, none))), Some(last));
         assert_eq!(at(press(&mut state, last, (KeyCode::Up, none))), Some(last - 1));
         assert_eq!(press(&mut state, 3, (KeyCode::Esc, none)), None);
+        assert_eq!(press(&mut state, 3, (KeyCode::Enter, none)), None);
+        assert_eq!(state.table.filter, format!("dev:{}", state.device.clone().unwrap()));
         let before = state.device.clone();
         press(&mut state, 0, (KeyCode::Tab, none));
         assert_ne!(state.device, before);

@@ -1,7 +1,8 @@
-//! The line in which a filter for processes or for machines is typed. It works while it is typed; Enter keeps it, Esc brings back the former one.
+//! The line in which a filter for processes, machines or events is typed. It works while it is typed; Enter keeps it, Esc brings back the former one.
 
 use crate::keys::KeyPress;
 pub use crate::overlay::FilterPrompt as Prompt;
+use crate::overlay::FilterSubject;
 use crate::paint::{Buffer, Rect, Tone, clear, columns_of, put};
 use crate::state::{Overlay, TopState, TopView};
 use crossterm::event::{KeyCode, KeyModifiers};
@@ -11,6 +12,7 @@ use model::filter::{self, Filter};
 const LONGEST: usize = 1000;
 const REMEMBERED: usize = 100;
 
+const EVENTS_HELP: &str = "words: warning, critical, dev:2, hung; -word: without it   Enter: apply, Esc: revert";
 const MACHINES_HELP: &str = "words of name, state or problem; -word: without it   Enter: apply, Esc: revert";
 
 /// What is allowed, as long as nothing is wrong; the shorter the narrower.
@@ -23,10 +25,18 @@ impl Prompt {
     /// With the filter that is in force, to be changed.
     pub fn new(state: &TopState) -> Prompt {
         let hosts = state.hosts.as_ref().filter(|_| state.view == TopView::Fleet);
-        let filter = hosts.map_or(state.table.filter.as_str(), |hosts| &hosts.filter);
+        let (subject, filter) = match (hosts, state.view) {
+            (Some(hosts), _) => (FilterSubject::Machines, hosts.filter.as_str()),
+            (None, TopView::Events) => (FilterSubject::Events, state.chosen_events.filter.as_str()),
+            (None, _) => (FilterSubject::Processes, state.table.filter.as_str()),
+        };
         let text: Vec<char> = filter.chars().collect();
         let former = (filter.to_owned(), state.table.cursor.key);
-        Prompt { is_of_machines: hosts.is_some(), cursor: text.len(), text, wrong: None, former, recalled: None }
+        Prompt { subject, cursor: text.len(), text, wrong: None, former, recalled: None }
+    }
+
+    fn is_of_processes(&self) -> bool {
+        self.subject == FilterSubject::Processes
     }
 
     fn typed(&self) -> String {
@@ -89,7 +99,11 @@ pub fn draw(state: &TopState, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
     let (theme, end) = (&state.theme, area.right());
     let y = area.bottom().saturating_sub(2).max(area.top());
     clear(buf, Rect { y, height: area.bottom() - y, ..area });
-    let label = if prompt.is_of_machines { " Machines: " } else { " Filter: " };
+    let label = match prompt.subject {
+        FilterSubject::Machines => " Machines: ",
+        FilterSubject::Events => " Events: ",
+        FilterSubject::Processes => " Filter: ",
+    };
     let x = put(buf, area.x, y, end, label, theme.style(Tone::Title));
     let room = usize::from(end.saturating_sub(x));
     for (x, n) in seen(prompt, room).zip(first(prompt, room)..) {
@@ -106,8 +120,14 @@ pub fn draw(state: &TopState, prompt: &Prompt, area: Rect, buf: &mut Buffer) {
             // Half a filter is no mistake yet.
             Some(wrong) if wrong.is_incomplete => (wrong.to_string(), Tone::Faint),
             Some(wrong) => (wrong.to_string(), Tone::Critical),
-            None if prompt.is_of_machines => (MACHINES_HELP.to_owned(), Tone::Faint),
-            None => (help(area.width.into()), Tone::Faint),
+            None => {
+                let text = match prompt.subject {
+                    FilterSubject::Machines => MACHINES_HELP.to_owned(),
+                    FilterSubject::Events => EVENTS_HELP.to_owned(),
+                    FilterSubject::Processes => help(area.width.into()),
+                };
+                (text, Tone::Faint)
+            }
         };
         put(buf, area.x + 1, y + 1, end, &text, theme.style(tone));
     }
@@ -145,8 +165,8 @@ fn seen(prompt: &Prompt, room: usize) -> impl Iterator<Item = usize> {
 /// A key was pressed. Nothing closes it.
 pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): KeyPress) -> Option<Overlay> {
     match code {
-        KeyCode::Esc if prompt.is_of_machines => {
-            set_machines(state, &prompt.former.0);
+        KeyCode::Esc if !prompt.is_of_processes() => {
+            set_words(state, prompt.subject, &prompt.former.0);
             return None;
         }
         KeyCode::Esc => {
@@ -158,7 +178,7 @@ pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): KeyPre
             }
             return None;
         }
-        KeyCode::Enter if prompt.is_of_machines => return None,
+        KeyCode::Enter if !prompt.is_of_processes() => return None,
         KeyCode::Enter if prompt.wrong.is_none() => {
             let text = prompt.typed().trim().to_owned();
             if !text.is_empty() {
@@ -170,8 +190,8 @@ pub fn press(state: &mut TopState, mut prompt: Prompt, (code, modifiers): KeyPre
             state.table.filter = text;
             return None;
         }
-        KeyCode::Up if !prompt.is_of_machines => prompt.recall(&state.table.filters, true),
-        KeyCode::Down if !prompt.is_of_machines => prompt.recall(&state.table.filters, false),
+        KeyCode::Up if prompt.is_of_processes() => prompt.recall(&state.table.filters, true),
+        KeyCode::Down if prompt.is_of_processes() => prompt.recall(&state.table.filters, false),
         _ => prompt.edit(code, modifiers),
     }
     Some(Overlay::Filter(applied(state, prompt)))
@@ -191,8 +211,8 @@ pub fn paste(state: &mut TopState, text: &str) {
 /// Puts the filter in force, unless something is wrong with it.
 fn applied(state: &mut TopState, mut prompt: Prompt) -> Prompt {
     let text = prompt.typed();
-    if prompt.is_of_machines {
-        set_machines(state, &text);
+    if !prompt.is_of_processes() {
+        set_words(state, prompt.subject, &text);
         return prompt;
     }
     prompt.wrong = Filter::parse(&text).err();
@@ -203,9 +223,13 @@ fn applied(state: &mut TopState, mut prompt: Prompt) -> Prompt {
     prompt
 }
 
-fn set_machines(state: &mut TopState, filter: &str) {
-    if let Some(hosts) = &mut state.hosts {
-        hosts.set_filter(filter.trim().to_owned());
+/// A filter of plain words, for machines or for events.
+fn set_words(state: &mut TopState, subject: FilterSubject, filter: &str) {
+    let filter = filter.trim().to_owned();
+    match (subject, &mut state.hosts) {
+        (FilterSubject::Machines, Some(hosts)) => hosts.set_filter(filter),
+        (FilterSubject::Events, _) => (state.chosen_events.filter, state.chosen_events.at) = (filter, 0),
+        _ => {}
     }
 }
 

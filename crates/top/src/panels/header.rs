@@ -1,7 +1,7 @@
 //! The first line: which view, which machine, which moment.
 
 use super::devices::figures::short_time;
-use super::fleet;
+use super::{events, fleet};
 use crate::paint::{Buffer, Rect, Tone, put};
 use crate::pieces::{self, Piece};
 use crate::state::{TopState, TopView};
@@ -19,7 +19,11 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let (tabs, pieces) = fitted(state, area);
     let mut x = area.x;
     for (view, text, _) in tabs {
-        let tone = if view == state.view { Tone::Selected } else { Tone::Faint };
+        let tone = match events::unread(state).filter(|_| view == TopView::Events) {
+            _ if view == state.view => Tone::Selected,
+            Some((_, tone)) => tone,
+            None => Tone::Faint,
+        };
         x = put(buf, x, area.y, area.right(), &text, theme.style(tone));
     }
     pieces::draw(buf, (x.saturating_add(1), area.y), end, pieces, GAP, theme);
@@ -64,10 +68,14 @@ fn fitted(state: &TopState, area: Rect) -> (Vec<Tab>, Vec<Piece>) {
 fn tabs(state: &TopState, area: Rect, named: bool) -> Vec<Tab> {
     let mut x = area.x;
     let views = state.views();
+    let unread = events::unread(state);
     let mut tabs = Vec::with_capacity(views.len());
     for view in views.iter().copied() {
         let n = if view == TopView::Fleet { "F".to_owned() } else { (view as usize).to_string() };
-        let text = if named || view == state.view { format!(" {n} {} ", view.name()) } else { format!(" {n} ") };
+        let mark =
+            unread.filter(|_| view == TopView::Events).map(|(count, _)| format!("({count}) ")).unwrap_or_default();
+        let name = if named || view == state.view { format!("{} ", view.name()) } else { String::new() };
+        let text = format!(" {n} {name}{mark}");
         let end = x.saturating_add(text.len() as u16);
         tabs.push((view, text, x..end));
         x = end;
@@ -156,11 +164,11 @@ mod tests {
     #[test]
     fn the_least_important_goes_first_when_it_gets_narrow() {
         expect![[r#"
-            | 1 Overview  2 Memory  3 Mesh  4 Events                                                                                          driver 2.10.0  lab-7  03:04:05
-            | 1 Overview  2 Memory  3 Mesh  4 Events                                                  driver 2.10.0  lab-7  03:04:05
-            | 1 Overview  2 Memory  3 Mesh  4 Events          driver 2.10.0  lab-7  03:04:05
-            | 1 Overview  2 Memory  3 Mesh  4 Events     lab-7  03:04:05
-            | 1 Overview  2  3  4    lab-7  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events (4)                                                                                      driver 2.10.0  lab-7  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events (4)                                              driver 2.10.0  lab-7  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events (4)      driver 2.10.0  lab-7  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events (4)        03:04:05
+            | 1 Overview  2  3  4 (4)       03:04:05
             | 1 Overview  2  3  4
         "#]].assert_eq(&drawn(&state()));
     }
@@ -174,12 +182,12 @@ mod tests {
         state.paused = true;
         state.view = TopView::Events;
         expect![[r#"
-            | 1 Overview  2 Memory  3 Mesh  4 Events                                                                       PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
-            | 1 Overview  2 Memory  3 Mesh  4 Events                               PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
-            | 1 Overview  2 Memory  3 Mesh  4 Events      PAUSED  SIMULATED  lab-7  03:04:05
-            | 1  2  3  4 Events       PAUSED  SIMULATED  lab-7  03:04:05
-            | 1  2  3  4 Events    PAUSED  SIMULATED
-            | 1  2  3  4 Events
+            | 1 Overview  2 Memory  3 Mesh  4 Events (4)                                                                   PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events (4)                           PAUSED  SIMULATED  driver 2.10.0  lab-7  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events (4)  PAUSED  SIMULATED  lab-7  03:04:05
+            | 1  2  3  4 Events (4)   PAUSED  SIMULATED  lab-7  03:04:05
+            | 1  2  3  4 Events (4)  PAUSED  SIMULAT
+            | 1  2  3  4 Events (
         "#]].assert_eq(&drawn(&state));
     }
 
@@ -188,11 +196,11 @@ mod tests {
         let mut state = state();
         state.replay = Some(Replay { file: "/tmp/night\x1b.rec".into(), at: 11, len: 300, speed: 0.5 });
         expect![[r#"
-            | 1 Overview  2 Memory  3 Mesh  4 Events                                             night?.rec  replay 12/300  0.5x  driver 2.10.0  lab-7  2026-01-02  03:04:05
-            | 1 Overview  2 Memory  3 Mesh  4 Events     night?.rec  replay 12/300  0.5x  driver 2.10.0  lab-7  2026-01-02  03:04:05
-            | 1 Overview  2 Memory  3 Mesh  4 Events    replay 12/300  0.5x  lab-7  03:04:05
-            | 1 Overview  2  3  4   replay 12/300  0.5x  lab-7  03:04:05
-            | 1 Overview  2  3  4      replay 12/300
+            | 1 Overview  2 Memory  3 Mesh  4 Events (4)                                         night?.rec  replay 12/300  0.5x  driver 2.10.0  lab-7  2026-01-02  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events (4)                night?.rec  replay 12/300  0.5x  lab-7  2026-01-02  03:04:05
+            | 1 Overview  2 Memory  3 Mesh  4 Events (4)       replay 12/300  0.5x  03:04:05
+            | 1 Overview  2  3  4 (4)      replay 12/300  0.5x  03:04:05
+            | 1 Overview  2  3  4 (4)  replay 12/300
             | 1 Overview  2  3  4
         "#]].assert_eq(&drawn(&state));
     }

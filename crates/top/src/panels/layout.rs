@@ -1,6 +1,6 @@
 //! Which panel is where.
 
-use super::{charts, devices};
+use super::{charts, devices, heat};
 use crate::state::{TopState, TopView};
 use ratatui::layout::Rect;
 
@@ -9,6 +9,8 @@ pub enum Panel {
     Header,
     Devices,
     Charts,
+    /// All chips over time.
+    Heat,
     Processes,
     Memory,
     Mesh,
@@ -38,6 +40,9 @@ pub fn of(state: &TopState, area: Rect) -> Vec<(Panel, Rect)> {
             let height = devices::height(state, area).min(body.height);
             panels.push((Panel::Devices, row(1, height)));
             let rest = Rect { y: body.y + height, height: body.height - height, ..body };
+            let below = heat::height(state, rest);
+            let rest = Rect { height: rest.height - below, ..rest };
+            panels.push((Panel::Heat, Rect { y: rest.bottom(), height: below, ..rest }));
             let (charts, processes) = charts_and_processes(state, rest);
             match state.has_processes {
                 true => panels.extend([(Panel::Charts, charts), (Panel::Processes, processes)]),
@@ -107,12 +112,12 @@ mod tests {
             80,
             24,
             expect![[r#"
-            Header 80x1+0+0
-            Devices 80x4+0+1
-            Charts 80x9+0+5
-            Processes 80x9+0+14
-            Status 80x1+0+23
-        "#]],
+                Header 80x1+0+0
+                Devices 80x10+0+1
+                Charts 80x6+0+11
+                Processes 80x6+0+17
+                Status 80x1+0+23
+            "#]],
         );
     }
 
@@ -123,12 +128,13 @@ mod tests {
             320,
             90,
             expect![[r#"
-            Header 320x1+0+0
-            Devices 320x24+0+1
-            Charts 160x64+0+25
-            Processes 160x64+160+25
-            Status 320x1+0+89
-        "#]],
+                Header 320x1+0+0
+                Devices 320x25+0+1
+                Heat 320x34+0+55
+                Charts 160x29+0+26
+                Processes 160x29+160+26
+                Status 320x1+0+89
+            "#]],
         );
     }
 

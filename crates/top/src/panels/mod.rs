@@ -9,6 +9,7 @@ pub mod filter;
 pub mod fleet;
 pub mod header;
 mod heading;
+pub mod heat;
 pub mod help;
 pub mod layout;
 pub mod memory;
@@ -18,24 +19,24 @@ pub mod setup;
 pub mod signals;
 pub mod sort;
 pub mod status;
+mod trend;
 
 use crate::paint;
 use crate::paint::{Buffer, Rect, Tone};
 use crate::state::{Overlay, TopState};
+use devices::summary::ProblemWords;
 use layout::Panel;
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     if is_too_small(area) {
-        let (columns, rows) = layout::SMALLEST;
-        let text = format!("too small: {columns}x{rows} at least");
-        paint::put(buf, area.x, area.y, area.right(), &text, state.theme.style(Tone::Plain));
-        return;
+        return draw_too_small(state, area, buf);
     }
     for (panel, area) in layout::of(state, area) {
         match panel {
             Panel::Header => header::draw(state, area, buf),
             Panel::Devices => devices::draw(state, area, buf),
             Panel::Charts => charts::draw(state, area, buf),
+            Panel::Heat => heat::draw(state, area, buf),
             Panel::Processes => processes::draw(state, area, buf),
             Panel::Memory => memory::draw(state, area, buf),
             Panel::Mesh => mesh::draw(state, area, buf),
@@ -45,7 +46,7 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
         }
     }
     match &state.overlay {
-        Some(Overlay::Help { scroll }) => help::draw(state, *scroll, area, buf),
+        Some(Overlay::Help(window)) => help::draw(state, window, area, buf),
         Some(Overlay::Setup(overlay)) => setup::draw(state, overlay, area, buf),
         Some(Overlay::Sort { at }) => sort::draw(state, *at, area, buf),
         Some(Overlay::Signals(menu)) => signals::draw(state, menu, area, buf),
@@ -53,6 +54,19 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
         Some(Overlay::Detail(overlay)) => detail::draw(state, overlay, area, buf),
         Some(Overlay::Device { scroll }) => device::draw(state, *scroll, area, buf),
         None => {}
+    }
+}
+
+/// How the chips are, and what is lacking, in whole words.
+fn draw_too_small(state: &TopState, area: Rect, buf: &mut Buffer) {
+    let (columns, rows) = layout::SMALLEST;
+    let pieces = devices::summary::pieces(state, &[], ProblemWords::WithNumbers);
+    let known = pieces.into_iter().take_while(|piece| piece.rank == 0).map(|piece| piece.text);
+    let text = if state.devices().is_empty() { String::new() } else { known.collect::<Vec<_>>().join(", ") };
+    let words = format!("terminal too small: {columns}x{rows} at least");
+    let lines = paint::wrapped(&words, area.width.into()).into_iter().chain(paint::wrapped(&text, area.width.into()));
+    for (line, y) in lines.zip(area.top()..area.bottom()) {
+        paint::put(buf, area.x, y, area.right(), &line, state.theme.style(Tone::Plain));
     }
 }
 

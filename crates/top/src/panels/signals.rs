@@ -8,14 +8,30 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use model::Timestamp;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use show::command::display_name;
 use show::text::{self, clean};
+use std::borrow::Cow;
 
 /// What is said instead where the processes are those of another machine.
 pub const REMOTE: &str = "this process is on another machine: log in there to send signals";
 
-/// The signals of this system that have a name, by number.
-const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
+/// The signals of this system, those that people send first, the others by number.
+const SIGNALS: [i32; 31] =
+    [15, 2, 9, 1, 19, 18, 10, 12, 3, 4, 5, 6, 7, 8, 11, 13, 14, 16, 17, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31];
 const TERM: i32 = 15;
+
+/// What a signal does, where people send it on purpose.
+fn meaning(signal: i32) -> &'static str {
+    match signal {
+        TERM => "ends the process; it may clean up",
+        2 => "as Ctrl-C does",
+        9 => "ends the process at once",
+        1 => "many services reload on it",
+        19 => "stops the process until SIGCONT",
+        18 => "continues a stopped process",
+        _ => "",
+    }
+}
 
 impl Menu {
     /// For the tagged processes, or else the selected one. `None` when there is none.
@@ -28,46 +44,57 @@ impl Menu {
             .map(|process| Target {
                 pid: process.pid,
                 started_at: process.started_at,
-                name: process.name.clone().or_else(|| process.command.clone()).unwrap_or_else(|| "?".into()),
+                name: display_name(process).map_or_else(|| "?".into(), Cow::into_owned),
             })
             .collect();
         (!to.is_empty()).then(|| Menu { to, signal: TERM, typed: String::new(), is_asking: false })
     }
 
     fn question(&self) -> String {
-        let name = text::signal(self.signal);
+        format!("Send {} to {}? y/n", text::signal(self.signal), self.target())
+    }
+
+    /// Whom it is for.
+    fn target(&self) -> String {
         match &self.to[..] {
-            [one] => format!("Send {name} to pid {} ({})? y/n", one.pid, clean(&one.name)),
+            [one] => format!("pid {} ({})", one.pid, clean(&one.name)),
             several => {
                 let pids: Vec<String> = several.iter().map(|one| one.pid.to_string()).collect();
-                format!("Send {name} to these {} processes: {}? y/n", several.len(), pids.join(", "))
+                format!("these {} processes: {}", several.len(), pids.join(", "))
             }
         }
+    }
+
+    fn at(&self) -> usize {
+        SIGNALS.iter().position(|signal| *signal == self.signal).unwrap_or(0)
     }
 }
 
 fn place(area: Rect) -> Rect {
-    let height = area.height.saturating_sub(2).min(SIGNALS.count() as u16 + 2);
-    Rect { x: area.x, y: area.y + 1.min(area.height), width: area.width.min(26), height }
+    let height = area.height.saturating_sub(2).min(SIGNALS.len() as u16 + 2);
+    Rect { x: area.x, y: area.y + 1.min(area.height), width: area.width.min(56), height }
 }
 
 /// The first signal that is drawn in so many rows.
-fn first(signal: i32, rows: u16) -> i32 {
-    (signal - i32::from(rows) + 1).max(*SIGNALS.start())
+fn first(at: usize, rows: u16) -> usize {
+    (at + 1).saturating_sub(usize::from(rows))
 }
 
 pub fn draw(state: &TopState, menu: &Menu, area: Rect, buf: &mut Buffer) {
     let theme = &state.theme;
     clear(buf, place(area));
-    let inner = frame(buf, place(area), "Send signal", theme);
-    let first = first(menu.signal, inner.height);
-    for (signal, y) in (first..=*SIGNALS.end()).zip(inner.top()..inner.bottom()) {
-        let style = theme.style(if signal == menu.signal { Tone::Selected } else { Tone::Plain });
-        if signal == menu.signal {
+    let inner = frame(buf, place(area), &format!("Send a signal to {}", menu.target()), theme);
+    let first = first(menu.at(), inner.height);
+    for (signal, y) in SIGNALS[first..].iter().copied().zip(inner.top()..inner.bottom()) {
+        let is_chosen = signal == menu.signal;
+        let style = theme.style(if is_chosen { Tone::Selected } else { Tone::Plain });
+        if is_chosen {
             fill(buf, Rect { y, height: 1, ..inner }, style);
         }
-        cell(buf, (inner.x, y), 3, &signal.to_string(), Align::Right, style, theme);
+        cell(buf, (inner.x, y), 3.min(inner.width), &signal.to_string(), Align::Right, style, theme);
         put(buf, inner.x + 4, y, inner.right(), &text::signal(signal), style);
+        let faint = if is_chosen { style } else { theme.style(Tone::Faint) };
+        put(buf, inner.x + 14, y, inner.right(), meaning(signal), faint);
     }
     let keys = if theme.unicode { "↑↓ or a number" } else { "Up, Down or a number" };
     let choose = || format!("{keys}: choose, Enter: continue, Esc: cancel");
@@ -106,9 +133,8 @@ pub fn press(state: &mut TopState, mut menu: Menu, key: KeyPress) -> Option<Over
         }
         _ => {
             let page = usize::from(place(state.area).height.saturating_sub(3)).max(1);
-            let at = (menu.signal - SIGNALS.start()) as usize;
-            let to = keys::scrolled(key, at, page, SIGNALS.count() - 1).unwrap_or(at);
-            menu.signal = SIGNALS.start() + to as i32;
+            let to = keys::scrolled(key, menu.at(), page, SIGNALS.len() - 1).unwrap_or(menu.at());
+            menu.signal = SIGNALS[to];
         }
     }
     menu.typed.clear();
@@ -118,13 +144,14 @@ pub fn press(state: &mut TopState, mut menu: Menu, key: KeyPress) -> Option<Over
 /// A click chooses, a click elsewhere closes it.
 pub fn click(state: &mut TopState, mut menu: Menu, position: Position) -> Option<Overlay> {
     let area = place(state.area);
-    let row = i32::from(position.y) - i32::from(area.y) - 1;
-    let hit = first(menu.signal, area.height.saturating_sub(2)) + row;
+    let row = usize::from(position.y).checked_sub(usize::from(area.y) + 1);
+    let first = first(menu.at(), area.height.saturating_sub(2));
+    let hit = row.and_then(|row| SIGNALS.get(first + row));
     if !menu.is_asking && !area.contains(position) {
         return None;
     }
-    if !menu.is_asking && row >= 0 && SIGNALS.contains(&hit) {
-        menu.signal = hit;
+    if let Some(hit) = hit.filter(|_| !menu.is_asking) {
+        menu.signal = *hit;
         return press(state, menu, (KeyCode::Enter, KeyModifiers::NONE));
     }
     Some(Overlay::Signals(menu))
@@ -197,10 +224,10 @@ mod tests {
     fn it_asks_first_and_names_the_process() {
         let mut state = state();
         let menu = pressed(&mut state, &[KeyCode::Char('9'), KeyCode::Enter]).unwrap();
-        assert_eq!(menu.question(), "Send SIGKILL to pid 4711 (python3)? y/n");
+        assert_eq!(menu.question(), "Send SIGKILL to pid 4711 (serve.py)? y/n");
         let mut buf = Buffer::empty(Rect { x: 0, y: 0, width: 60, height: 12 });
         draw(&state, &menu, buf.area, &mut buf);
-        assert!(lines(&buf).contains("Send SIGKILL to pid 4711 (python3)? y/n"), "{}", lines(&buf));
+        assert!(lines(&buf).contains("Send SIGKILL to pid 4711 (serve.py)? y/n"), "{}", lines(&buf));
         assert_eq!(state.effects, []);
         assert_eq!(pressed(&mut state, &[KeyCode::Enter, KeyCode::Char('n')]), None);
         assert_eq!(state.effects, []);
@@ -215,7 +242,7 @@ mod tests {
         let chosen = |state: &mut TopState, keys: &str| {
             pressed(state, &keys.chars().map(KeyCode::Char).collect::<Vec<_>>()).unwrap().signal
         };
-        assert_eq!(["9", "15", "199", "2j"].map(|keys| chosen(&mut state, keys)), [9, 15, 9, 3]);
+        assert_eq!(["9", "15", "199", "2j"].map(|keys| chosen(&mut state, keys)), [9, 15, 9, 9]);
     }
 
     #[test]

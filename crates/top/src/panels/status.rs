@@ -1,49 +1,57 @@
 //! The last line: the newest event or notice, and the keys.
 
-use crate::keys::{Action, BINDINGS, Binding};
+use crate::keys::{Action, Binding, binding, key_line};
 use crate::paint::{Buffer, Rect, Tone, columns, put};
 use crate::state::{TopState, TopView};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::Severity;
 use show::text::{clean, cut};
+use std::borrow::Cow;
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let (theme, y) = (&state.theme, area.y);
     if let Some((text, tone)) = message(state) {
         let room = usize::from(room_for_message(area));
-        let text = clean(text);
+        let text = clean(&text);
         put(buf, area.x + 1, y, area.right(), &cut(&text, room, theme.glyphs().cut), theme.style(tone));
     }
-    for (binding, x, _) in keys(state, area) {
-        let x = put(buf, x, y, area.right(), shown(binding), theme.style(Tone::Key)) + 1;
-        put(buf, x, y, area.right(), binding.word.unwrap_or_default(), theme.style(Tone::Plain));
+    for key in keys(state, area) {
+        let x = put(buf, key.from, y, area.right(), shown(key.binding), theme.style(Tone::Key)) + 1;
+        put(buf, x, y, area.right(), key.word, theme.style(Tone::Plain));
     }
 }
 
 /// A click on a key does what the key does.
 pub fn mouse(state: &TopState, area: Rect, event: MouseEvent) -> Option<Action> {
     let is_click = event.kind == MouseEventKind::Down(MouseButton::Left);
-    let hit = keys(state, area).into_iter().find(|(_, x, end)| (*x..*end).contains(&event.column));
-    hit.filter(|_| is_click).map(|(binding, _, _)| binding.action)
+    let hit = keys(state, area).into_iter().find(|key| (key.from..key.to).contains(&event.column));
+    hit.filter(|_| is_click).map(|key| key.binding.action)
 }
 
 /// So long an event is news.
 const FRESH_MS: i64 = 300_000;
 
 /// An answer to what was just done comes before what has happened.
-fn message(state: &TopState) -> Option<(&str, Tone)> {
-    let notice = state.notice.as_deref().map(|notice| (notice, Tone::Strong));
+fn message(state: &TopState) -> Option<(Cow<'_, str>, Tone)> {
+    let notice = state.notice.as_deref().map(|notice| (Cow::Borrowed(notice), Tone::Strong));
     let newest = || state.events.newest(state.snapshot().taken_at, FRESH_MS);
     // Why a machine does not answer is worth more than what it said before.
     let far = state.hosts.as_ref().filter(|_| state.view != TopView::Fleet).and_then(|hosts| hosts.current());
-    let trouble = far.and_then(|host| host.trouble()).map(|why| (why, Tone::Critical));
+    let trouble = far.and_then(|host| host.trouble()).map(|why| (Cow::Borrowed(why), Tone::Critical));
     let newest = || if state.view == TopView::Fleet { None } else { newest() };
-    let newest = || newest().map(|event| (event.text.as_str(), super::events::tone(event.weight)));
+    let newest = || newest().map(|event| (Cow::Borrowed(event.text.as_str()), super::events::tone(event.weight)));
     // What is wrong stays in view when it is no news any more, and what is critical even beside other news.
     let firing = || {
-        let worst = state.snapshot().alerts.first().filter(|_| state.view != TopView::Fleet)?;
+        let alerts = &state.snapshot().alerts;
+        let worst = alerts.first().filter(|_| state.view != TopView::Fleet)?;
         let tone = if worst.severity == Severity::Critical { Tone::Critical } else { Tone::Warning };
-        Some((worst.text.as_str(), tone)).filter(|_| worst.severity > Severity::Info)
+        // Several problems are counted, though only one is named.
+        let text = match alerts.iter().filter(|alert| alert.severity > Severity::Info).count() {
+            0 => return None,
+            1 => Cow::Borrowed(worst.text.as_str()),
+            all => Cow::Owned(format!("{all} alerts: {}", worst.text)),
+        };
+        Some((text, tone))
     };
     let critical = || firing().filter(|(_, tone)| *tone == Tone::Critical);
     notice.or(trouble).or_else(critical).or_else(newest).or_else(firing)
@@ -59,23 +67,27 @@ fn shown(binding: &Binding) -> &'static str {
     binding.shown.split(", ").next().unwrap_or(binding.shown)
 }
 
-/// The keys for which there is room, and from where to where each goes.
-fn keys(state: &TopState, area: Rect) -> Vec<(&'static Binding, u16, u16)> {
-    let said = message(state).map_or(0, |(text, _)| columns(text).min(room_for_message(area)) + 2);
+/// A key of the last line: its word, and from where to where it goes.
+struct ShownKey {
+    binding: &'static Binding,
+    word: &'static str,
+    from: u16,
+    to: u16,
+}
+
+/// The keys for which there is room.
+fn keys(state: &TopState, area: Rect) -> Vec<ShownKey> {
+    let said = message(state).map_or(0, |(text, _)| columns(&text).min(room_for_message(area)) + 2);
     let mut x = area.x + 1 + said;
     let mut keys = Vec::new();
-    for binding in BINDINGS {
-        let Some(word) = binding.word else { continue };
-        if binding.action == Action::Signal
-            && (state.settings.read_only || state.replay.is_some() || state.hosts.is_some())
-        {
-            continue;
-        }
+    let no_signals = state.settings.read_only || state.replay.is_some() || state.hosts.is_some();
+    let line = key_line(state.view).iter().filter(|(action, _)| *action != Action::Signal || !no_signals);
+    for (binding, word) in line.filter_map(|(action, word)| Some((binding(*action)?, *word))) {
         let end = x.saturating_add(columns(shown(binding)) + 1 + columns(word));
         if end > area.right() {
             break;
         }
-        keys.push((binding, x, end));
+        keys.push(ShownKey { binding, word, from: x, to: end });
         x = end + 2;
     }
     keys
@@ -84,6 +96,7 @@ fn keys(state: &TopState, area: Rect) -> Vec<(&'static Binding, u16, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overlay::HelpWindow;
     use crate::paint::lines;
     use crate::settings::TopSettings;
     use crate::state::{Effect, Overlay};
@@ -111,11 +124,11 @@ mod tests {
     #[test]
     fn as_many_keys_are_named_as_there_is_room_for() {
         expect![[r#"
-            | ? Help  F2 Setup  / Filter  F6 Sort  F9 Signal  q Quit  v View  d Device  p Pause
-            | ? Help  F2 Setup  / Filter  F6 Sort  F9 Signal  q Quit  v View  d Device
-            | ? Help  F2 Setup  / Filter  F6 Sort  F9 Signal  q Quit
-            | ? Help  F2 Setup  / Filter  F6 Sort
-            | ? Help  F2 Setup
+            | ? Help  q Quit  v View  d Device  / Filter  F6 Sort  F9 Signal  p Pause  F2 Setup
+            | ? Help  q Quit  v View  d Device  / Filter  F6 Sort  F9 Signal  p Pause
+            | ? Help  q Quit  v View  d Device  / Filter  F6 Sort
+            | ? Help  q Quit  v View  d Device
+            | ? Help  q Quit
             |
         "#]]
         .assert_eq(&drawn(&TopState::new(TopSettings::default(), true)));
@@ -126,7 +139,7 @@ mod tests {
         let mut state = TopState::new(TopSettings::default(), true);
         state.notice = Some("SIGTERM was sent to 4711 (python3 serve.py --model llama-3.1-8b)\x1b[2J 日本語".into());
         expect![[r#"
-            | SIGTERM was sent to 4711 (python3 serve.py --model llama-3.1-8b)?[2J 日本語  ? Help  F2 Setup  / Filter  F6 Sort
+            | SIGTERM was sent to 4711 (python3 serve.py --model llama-3.1-8b)?[2J 日本語  ? Help  q Quit  v View  d Device  / Filter
             | SIGTERM was sent to 4711 (python3 serve.py --model llama-3.1-8b)?[2J …  ? Help
             | SIGTERM was sent to 4711 (python3 serve.py --mode…  ? Help
             | SIGTERM was sent to 4711 (pyt…  ? Help
@@ -154,6 +167,6 @@ mod tests {
         click(&mut state, at("Pause") + 20);
         assert!(!state.paused, "there is nothing");
         click(&mut state, at("? Help"));
-        assert_eq!(state.overlay, Some(Overlay::Help { scroll: 0 }));
+        assert_eq!(state.overlay, Some(Overlay::Help(HelpWindow::default())));
     }
 }

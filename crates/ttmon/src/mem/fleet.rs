@@ -55,6 +55,9 @@ fn text(fleet: &Fleet, http: Option<&Http>, args: &MemArgs, screen: &OutputScree
     if args.json {
         return fleet_json(fleet, !(once && on_terminal()), |host| HostContent::Memory(view(host).map(Box::new)));
     }
+    if args.csv {
+        return fleet.hosts.iter().filter_map(view).map(|view| super::text(&view, args, screen, once)).collect();
+    }
     let style = screen.style();
     let part = |host: &HostView| {
         let name = clean(&host.name).into_owned();

@@ -5,8 +5,8 @@ mod report;
 
 use crate::json::json;
 use crate::screen::{Color, LONG_TIME, Output, OutputScreen, Rounds, local_time};
-use show::memory::draw;
 use show::memory::view::{LARGEST, View};
+use show::memory::{draw, map};
 use show::style::Style;
 use show::terminal::on_terminal;
 use std::path::PathBuf;
@@ -49,6 +49,12 @@ pub struct MemArgs {
     /// Everything as JSON; with -r one object per line, repeatedly
     #[arg(long)]
     pub json: bool,
+    /// The memory of each device as CSV, a line for each kind; with --map, all blocks
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// A map of used and free blocks of a bank, with their addresses
+    #[arg(long, conflicts_with = "json")]
+    pub map: bool,
     /// Show a report of tt-metal or of the ttnn visualizer instead of a machine
     #[arg(long, value_name = "DIR", conflicts_with_all = ["sim", "root", "refresh"])]
     pub report: Option<PathBuf>,
@@ -62,12 +68,14 @@ pub struct MemArgs {
 
 pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
     // A program that reads JSON asks for a stream by naming a period.
-    let live = !args.once && args.report.is_none() && if args.json { args.refresh.is_some() } else { on_terminal() };
+    let live = !args.once
+        && args.report.is_none()
+        && if args.json || args.csv { args.refresh.is_some() } else { on_terminal() };
     let mut screen = OutputScreen::new(Output {
         path: None,
         color: args.color,
         ascii: args.ascii,
-        in_place: live && !args.json,
+        in_place: live && !args.json && !args.csv,
         choose: "-d",
         q_ends: true,
     });
@@ -90,7 +98,7 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
         let mut snapshot = selected(all.clone(), &args.device)?;
         let exit = exit_status::of_machine(&snapshot, machine);
         // Where there is nothing, people want the reason alone; a program also wants an answer of the usual form.
-        if !snapshot.devices.is_empty() || args.json {
+        if !snapshot.devices.is_empty() || args.json || args.csv {
             let others = Some(&all).filter(|_| !args.device.is_empty());
             let view = machine.memory_view(&mut snapshot, others, most(args));
             screen.show(&text(&view, args, screen, every.is_none()))?;
@@ -104,11 +112,17 @@ pub fn run(machine: &MachineArgs, args: &MemArgs) -> anyhow::Result<Exit> {
 
 /// A program gets all buffers, a person the largest.
 fn most(args: &MemArgs) -> usize {
-    if args.json { usize::MAX } else { LARGEST }
+    if args.json || args.csv || args.map { usize::MAX } else { LARGEST }
 }
 
 fn text(view: &View, args: &MemArgs, screen: &OutputScreen, once: bool) -> String {
-    if args.json { json(view, !(once && on_terminal())) } else { drawn(view, &screen.style()) }
+    match (args.json, args.csv, args.map) {
+        (true, ..) => json(view, !(once && on_terminal())),
+        (_, true, true) => map::csv(view),
+        (_, true, false) => map::chips_csv(view),
+        (_, false, true) => map::text(view, &screen.style()),
+        _ => drawn(view, &screen.style()),
+    }
 }
 
 fn drawn(view: &View, style: &Style) -> String {

@@ -219,7 +219,7 @@ fn whoever_looks_later_sees_what_has_happened_before() {
     wait_for(|| json()["taken_at"] != then, || json().to_string());
     let mut terminal = Terminal::start(&["top", "--host", &served.address], 120, 30);
     terminal.await_text("hung");
-    terminal.answer("4", "the event", |text| text.contains("device 1: ok → hung"));
+    terminal.answer("4", "the event", |text| text.contains("ok → hung"));
     terminal.keys("q");
     assert!(terminal.end().success());
 }

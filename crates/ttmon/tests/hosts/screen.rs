@@ -74,6 +74,8 @@ fn one_machine_alone_has_no_list() {
     terminal.await_text("NO ANSWER");
     terminal.await_text("silent");
     terminal.keys(ESC);
+    terminal.await_text("press q to quit");
+    terminal.keys("q");
     assert!(terminal.end().success());
 }
 

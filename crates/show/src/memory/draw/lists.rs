@@ -1,6 +1,7 @@
 //! Processes, buffers and exited processes, as far as there is room.
 
 use super::{AT_LEAST, LIST_FRAME, LISTED, age, joined};
+use crate::command::{from_script, name_of};
 use crate::figures::no_process;
 use crate::grid::{Cell, Column, Page};
 use crate::memory::view::{Buffer, Death, Holder, View};
@@ -100,13 +101,14 @@ pub fn process_columns(view: &View) -> Vec<Column> {
 /// A process: what it uses of all chips or of one, where that is known from, and the parts of it.
 pub fn process_cells(process: &Holder, usage: Usage, source: Option<&str>, style: &Style) -> Vec<Cell> {
     let ids: Vec<String> = process.devices.iter().map(|part| part.id.clone()).collect();
-    let name =
-        if style.columns >= 104 { process.command.as_ref().or(process.name.as_ref()) } else { process.name.as_ref() };
+    let short = name_of(process.name.as_deref(), process.command.as_deref());
+    let whole = process.command.as_deref().map(from_script).or(process.name.as_deref());
+    let name = if style.columns >= 104 { whole } else { short.as_deref() };
     vec![
         Cell::Text(joined(&ids), Tone::Strong),
         Cell::plain(process.pid.to_string()),
         words(process.user.as_deref(), style),
-        words(name.map(String::as_str), style),
+        words(name, style),
         bytes(usage.total(), style),
         bytes(usage.dram_used, style),
         bytes(usage.l1_used, style),

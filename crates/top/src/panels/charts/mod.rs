@@ -15,7 +15,7 @@ use crate::unit_text::UnitText;
 use canvas::Canvas;
 pub use input::{act, mouse};
 use model::figure::Field;
-use model::figure::device::kept_in_history;
+use model::figure::device::{POWER, kept_in_history};
 use model::{Device, Timestamp};
 use window::Window;
 
@@ -70,6 +70,18 @@ fn charts(state: &TopState, area: Rect) -> Vec<Chart> {
         window: Window::new(end, span, plot.width, dots, reversed),
     };
     fields.into_iter().zip(areas).zip(plots).map(chart).collect()
+}
+
+/// The figure of the first chart.
+pub fn first_figure(state: &TopState) -> Field<Device> {
+    figures(state).first().copied().unwrap_or(POWER.field())
+}
+
+/// The time that so many columns show, a sample in each unless another time was chosen.
+pub fn window(state: &TopState, columns: u16) -> Window {
+    let usual = f64::from(columns) * state.settings.interval_ms as f64;
+    let span = state.charts.span.map_or(usual, |span| span * 1000.0);
+    Window::new(end(state), span, columns, 1, state.settings.reversed)
 }
 
 /// The moment at which the charts end.

@@ -8,9 +8,10 @@ use crate::state::TopState;
 use crate::theme::Scheme;
 use model::figure::Judge;
 use model::figure::device::kept_in_history;
-use model::{Device, Series, Timestamp};
+use model::{Device, DeviceId, Series, Timestamp};
 use ratatui::style::Modifier;
 use show::text::width;
+use watch::events::Weight;
 
 /// More devices than this do not get a colour each.
 pub const COLOURS: usize = 8;
@@ -35,6 +36,9 @@ pub fn draw(state: &TopState, chart: &Chart, buf: &mut Buffer) {
         return message(state, chart, &series, buf);
     };
     let limit = common_limit(chart, &devices);
+    // How full it is, is seen only beside all that there is.
+    let capacity = limit.filter(|_| chart.field.figure.judge == Judge::Capacity);
+    let extent = (extent.0, capacity.map_or(extent.1, |capacity| extent.1.max(capacity)));
     let scale = Scale::new(chart.text, extent, limit, chart.plot.height);
     let mut canvas = Canvas::new(chart.plot, state.theme.unicode, state.settings.reversed);
     let selected = selected(state, &devices);
@@ -49,6 +53,20 @@ pub fn draw(state: &TopState, chart: &Chart, buf: &mut Buffer) {
     value_axis(state, chart, &scale, limit, &canvas, buf);
     canvas.draw(buf, |line| line_style(state, chart, usize::from(line), selected, devices.len()));
     cursor(state, chart, &canvas, buf);
+    markers(state, chart, &devices, buf);
+}
+
+/// A mark at the lower edge for each warning, and for what is worse.
+fn markers(state: &TopState, chart: &Chart, devices: &[&Device], buf: &mut Buffer) {
+    let (theme, oldest) = (&state.theme, chart.window.dot_time(0));
+    let mark = if theme.unicode { '▲' } else { '^' };
+    let news = state.events.latest(state.now()).take_while(|event| event.time >= oldest);
+    let concerns = |id: &Option<DeviceId>| id.as_ref().is_some_and(|id| devices.iter().any(|device| device.id == *id));
+    for event in news.filter(|event| event.weight > Weight::Good && concerns(&event.device)) {
+        let Some(column) = chart.window.column(event.time) else { continue };
+        let style = theme.style(crate::panels::events::tone(event.weight));
+        buf[(chart.plot.x + column, chart.area.bottom() - 1)].set_char(mark).set_style(style);
+    }
 }
 
 /// Which of the devices is selected.

@@ -142,10 +142,10 @@ fn a_low_clock_is_explained() {
 #[test]
 fn too_many_devices_scroll_to_the_selected_one() {
     let mut state = state_of(machine_of(32), TopSettings::default(), true);
-    assert!(drawn(&state, (40, 8)).starts_with("▸ 0 "), "{}", drawn(&state, (40, 8)));
-    state.step_device(31);
-    let text = drawn(&state, (40, 8));
-    assert!(text.contains("▸31 ") && text.starts_with(" 28 "), "{text}");
+    assert!(drawn(&state, (40, 10)).contains("▸ 0 "), "{}", drawn(&state, (40, 10)));
+    state.device = Some(DeviceId::Local(31));
+    let text = drawn(&state, (40, 10));
+    assert!(text.contains("▸31 ") && text.contains("not shown"), "{text}");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn no_size_is_too_small_to_draw() {
         for (width, screen) in (1..=130).step_by(3).flat_map(|w| (1..=60).step_by(3).map(move |h| (w, h))) {
             let area = Rect::new(0, 0, width, screen);
             let rows = height(&state, area);
-            assert!(rows >= 1 && rows <= (screen / 3).max(1), "{width}x{screen} {rows}");
+            assert!(rows >= 1 && rows <= screen.saturating_sub(7).max(1), "{width}x{screen} {rows}");
             let mut buf = Buffer::empty(Rect { height: rows, ..area });
             draw(&state, buf.area, &mut buf);
             draw(&state, Rect { x: width / 2, y: rows / 2, ..area }, &mut buf);
@@ -165,32 +165,61 @@ fn no_size_is_too_small_to_draw() {
 
 #[test]
 fn a_click_selects_what_is_there_and_the_wheel_goes_on() {
-    for (size, count) in [((80, 24), 32), ((160, 50), 32), ((160, 50), 8), ((320, 90), 32), ((40, 8), 32)] {
+    for (size, count) in [((80, 24), 32), ((160, 50), 32), ((160, 50), 8), ((320, 90), 32), ((60, 16), 32)] {
         let mut state = state_of(machine_of(count), TopSettings::default(), true);
         let area = Rect::new(0, 1, size.0, height(&state, Rect::new(0, 0, size.0, size.1)));
         let event = |kind, column, row| MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
-        let place = grid(&state, area.width, area.height).unwrap().place(area, 2);
+        let (_, below, grid) = parts(&state, area);
+        let place = grid.unwrap().place(below, 2);
         let down = MouseEventKind::Down(MouseButton::Left);
         mouse(&mut state, area, event(down, place.x + 1, place.bottom() - 1));
-        assert_eq!(state.device, Some(state.devices()[2].id.clone()), "{size:?}");
+        let listed = |state: &TopState, at: usize| state.listed().nth(at).map(|device| device.id.clone());
+        assert_eq!(state.device, listed(&state, 2), "{size:?}");
         mouse(&mut state, area, event(MouseEventKind::ScrollDown, 0, 1));
-        assert_eq!(state.device, Some(state.devices()[3].id.clone()), "{size:?}");
+        assert_eq!(state.device, listed(&state, 3), "{size:?}");
         mouse(&mut state, area, event(MouseEventKind::ScrollUp, 0, 1));
-        assert_eq!(state.device, Some(state.devices()[2].id.clone()), "{size:?}");
+        assert_eq!(state.device, listed(&state, 2), "{size:?}");
         let before = state.device.clone();
         mouse(&mut state, area, event(down, area.right() + 5, area.bottom() + 5));
         assert_eq!(state.device, before, "there is nothing");
     }
 }
 
+/// So many chips, of which some do not answer.
+fn troubled(count: usize, hung: usize) -> TopState {
+    let mut machine = machine_of(count);
+    let last = machine.devices.len().saturating_sub(hung);
+    machine.devices[last..].iter_mut().for_each(|device| device.state = model::State::Hung);
+    state_of(machine, TopSettings::default(), true)
+}
+
 #[test]
-fn the_form_of_a_panel_is_that_for_which_its_height_was_chosen() {
-    for count in [1, 2, 4, 8, 17, 32] {
-        let state = state_of(machine_of(count), TopSettings::default(), true);
-        for (width, screen) in (40..=400).step_by(7).flat_map(|w| (8..=120).map(move |h| (w, h))) {
+fn no_chip_is_hidden_without_a_count_at_any_size() {
+    for (count, hung) in [(1, 0), (2, 1), (4, 0), (8, 2), (17, 0), (32, 3)] {
+        let state = troubled(count, hung);
+        for (width, screen) in (40..=320).step_by(7).flat_map(|w| (8..=90).step_by(3).map(move |h| (w, h))) {
             let rows = height(&state, Rect::new(0, 0, width, screen));
-            let most = (screen / 3).min(screen - 7).max(1);
-            assert_eq!(grid(&state, width, rows), grid(&state, width, most), "{count} {width}x{screen}");
+            let area = Rect::new(0, 0, width, rows);
+            let (_, _, grid) = parts(&state, area);
+            let hidden = count - grid.map_or(0, |grid| grid.seen(&state));
+            let mut buf = Buffer::empty(area);
+            draw(&state, area, &mut buf);
+            let text = lines(&buf);
+            let said = format!("+{hidden} not shown");
+            let is_counted = text.contains(&said) || (grid.is_none() && text.contains(&format!("{count} chips")));
+            assert!(hidden == 0 || is_counted, "{width}x{screen} {said}: {text}");
+            // Those with a problem are in view, or counted.
+            assert!(hung == 0 || text.contains("hung") || text.contains("problem"), "{width}x{screen}: {text}");
+            assert!(screen < 16 || hidden == 0, "{count} {width}x{screen}: {text}");
         }
     }
+}
+
+#[test]
+fn thirty_two_chips_at_80x24_have_four_figures_each_below_a_heading() {
+    let state = troubled(32, 2);
+    let area = Rect::new(0, 0, 80, height(&state, Rect::new(0, 0, 80, 24)));
+    let mut buf = Buffer::empty(area);
+    draw(&state, area, &mut buf);
+    expect_file!["../../golden/devices-80x24.txt"].assert_eq(&lines(&buf));
 }

@@ -41,7 +41,7 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
         Action::NextView if hosts.entered.is_none() => enter(state, TopView::Overview),
         Action::Back if !hosts.filter.is_empty() => hosts.set_filter(String::new()),
         // One Esc too many does not quit.
-        Action::Back => state.notice = Some("q ends".into()),
+        Action::Back => state.notice = Some("press q to quit".into()),
         Action::Signal => state.notice = Some(super::super::signals::REMOTE.into()),
         _ => match action.moved(at, page, hosts.len().saturating_sub(1)) {
             Some(to) => hosts.select(to, shown),

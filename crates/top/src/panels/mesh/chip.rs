@@ -7,7 +7,9 @@ use crate::state::TopState;
 use model::figure::Field;
 use model::figure::device::{ASIC_TEMP, DRAM_USED, POWER, UTILIZATION};
 use model::{Device, Judgement, State as DeviceState};
+use show::command::display_name;
 use show::text::width;
+use std::borrow::Cow;
 
 /// A chip and what it is to the selected one.
 pub struct MeshChip<'a> {
@@ -131,7 +133,7 @@ fn holders(state: &TopState, device: &Device, columns: u16) -> String {
     let mut all = state.snapshot().processes.iter().filter(holds);
     match (all.next(), all.count()) {
         (None, _) => String::new(),
-        (Some(process), 0) => process.name.clone().unwrap_or_else(|| process.pid.to_string()),
+        (Some(process), 0) => display_name(process).map_or_else(|| process.pid.to_string(), Cow::into_owned),
         (Some(_), more) if columns < 12 => format!("{} pids", more + 1),
         (Some(_), more) => format!("{} processes", more + 1),
     }

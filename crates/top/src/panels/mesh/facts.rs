@@ -10,6 +10,7 @@ use crate::state::TopState;
 use model::figure::device::{ASIC_TEMP, DRAM_USED, L1_USED, POWER};
 use model::topology::{EthernetLink, LinkState, LiveLink, LiveLinks, LivePort, TopologySource};
 use model::{Device, DeviceId, Process};
+use show::command::display_name;
 use show::text::count;
 
 pub fn draw(state: &TopState, plan: &Plan, buf: &mut Buffer) {
@@ -200,7 +201,7 @@ fn processes<'a>(state: &'a TopState, device: &'a Device) -> impl Iterator<Item 
     let absent = state.theme.glyphs().absent;
     let holding = |process: &'a Process| Some((process, process.devices.iter().find(|held| held.id == device.id)?));
     state.snapshot().processes.iter().filter_map(holding).map(move |(process, held)| {
-        let name = process.name.as_deref().unwrap_or(absent);
+        let name = display_name(process).unwrap_or(absent.into());
         let bytes = held.usage.dram_used.map_or(absent.to_owned(), |bytes| bytes.short());
         format!("{} {name} DRAM {bytes}", process.pid)
     })

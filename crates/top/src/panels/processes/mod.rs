@@ -9,6 +9,7 @@ use crate::paint::{Buffer, Rect, Style, Tone, cell, fill, put};
 use crate::rows::{Branch, ColumnWidths};
 use crate::state::TopState;
 use model::Process;
+use show::command::from_script;
 use show::figures::no_process;
 
 pub use act::{act, mouse, select};
@@ -166,7 +167,8 @@ fn draw_command(
     if state.settings.tree {
         x = put(buf, x, y, end, &branch.prefix(theme.unicode), style(Tone::Border));
     }
-    let Some(command) = process.command.as_deref().or(process.name.as_deref()) else {
+    let command = process.command.as_deref().map(from_script);
+    let Some(command) = command.or(process.name.as_deref()) else {
         put(buf, x, y, end, theme.glyphs().absent, style(Tone::Faint));
         return;
     };

@@ -5,6 +5,7 @@ use model::{Bytes, Device, Snapshot};
 use show::activity::utilization;
 use show::figures::*;
 use show::grid::Page;
+use show::machine::{MachineTotals, SumOfLimit};
 use show::style::{Style, Tone};
 use show::text::Align::{Left, Right};
 
@@ -25,6 +26,10 @@ pub fn draw(page: &mut Page, snapshot: &Snapshot) {
             page.rule(&columns, glyphs.horizontal, glyphs.middle);
         }
         block(page, device, columns[1]);
+    }
+    if snapshot.devices.len() > 1 {
+        page.rule(&columns, glyphs.horizontal, glyphs.middle);
+        totals(page, &snapshot.devices, columns[1]);
     }
     page.rule(&columns, glyphs.horizontal, glyphs.bottom);
 }
@@ -86,6 +91,41 @@ fn block(page: &mut Page, device: &Device, right: usize) {
             style.cell(&text(remark), right, Left, Tone::Warning),
         ]);
     }
+}
+
+/// All devices together, in two lines that are as those of one device.
+fn totals(page: &mut Page, devices: &[Device], right: usize) {
+    let (style, totals) = (page.style, MachineTotals::of(devices));
+    let glyphs = style.glyphs();
+    let plain = |text: String| (text, Tone::Plain);
+    let absent = || glyphs.absent.to_owned();
+    let state = match totals.troubled.is_empty() {
+        true => (format!("{} ok", totals.ok), Tone::Good),
+        false => (format!("{} of {} ok", totals.ok, totals.chips), Tone::Critical),
+    };
+    let power = |sum: SumOfLimit| match sum.limit {
+        Some(limit) => format!("{:.0}/{limit:.0}W", sum.sum),
+        None => format!("{:.0}W", sum.sum),
+    };
+    let first = first(&style, [("all".into(), Tone::Strong), state, plain(String::new()), plain(String::new())]);
+    let second = second(
+        &style,
+        [
+            plain(String::new()),
+            plain(totals.utilization.map_or_else(absent, |(mean, _)| format!("{mean:.0}%"))),
+            plain(String::new()),
+            plain(totals.hottest.map_or_else(absent, |(value, _)| format!("{value:.0}{}", glyphs.degree))),
+            plain(totals.power.map_or_else(absent, power)),
+            plain(String::new()),
+        ],
+    );
+    let memory = |name, sum: Option<SumOfLimit>| {
+        let bytes = |value: f64| Bytes(value.max(0.0) as u64);
+        let (used, total) = (sum.map(|sum| bytes(sum.sum)), sum.and_then(|sum| sum.limit).map(bytes));
+        usage(name, used, total, sum.is_some_and(|sum| sum.is_lower_bound).into(), right, &style)
+    };
+    page.line(&[first, memory("DRAM", totals.dram)]);
+    page.line(&[second, memory("L1", totals.l1)]);
 }
 
 /// ` DRAM ████░░░░  12.4/32.0 GiB `

@@ -1,6 +1,6 @@
 //! Several machines in one table: a heading for each, its devices below.
 
-use super::{NARROWEST, WIDEST, list_notes, processes, rows};
+use super::{NARROWEST, WIDEST, list_alert, list_notes, processes, rows};
 use model::{Device, Snapshot};
 use show::grid::Page;
 use show::style::{Style, Tone};
@@ -43,6 +43,9 @@ pub fn text(fleet: &Fleet, style: &Style, time: &str) -> String {
     });
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
     page.text += &below;
+    for (host, snapshot) in &named {
+        snapshot.alerts.iter().for_each(|alert| list_alert(&mut page, *host, alert));
+    }
     let notes = named.iter().flat_map(|(host, snapshot)| {
         let host = clean(host.unwrap_or_default());
         snapshot.faults.iter().map(move |fault| format!("{host}: {}: {}", clean(&fault.path), clean(&fault.reason)))

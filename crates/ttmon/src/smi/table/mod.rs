@@ -13,10 +13,10 @@ mod rows;
 
 use model::figure::device::*;
 use model::figure::{Figure, Section};
-use model::{Device, DeviceId, Fault, Severity, Snapshot, UtilizationUnknown};
+use model::{Alert, Device, DeviceId, Fault, Severity, Snapshot, UtilizationUnknown};
 use show::grid::Page;
 use show::style::{Style, Tone};
-use show::text::{Align, clean, in_short, width};
+use show::text::{Align, clean, in_short, width, wrapped};
 
 /// More devices than this get a line each.
 const BLOCKS: usize = 8;
@@ -46,15 +46,17 @@ pub fn shows(figure: &Figure<Device>, devices: usize, style: &Style) -> bool {
 
 pub fn text(snapshot: &Snapshot, style: &Style, time: &str) -> String {
     let style = Style { columns: style.columns.clamp(NARROWEST, WIDEST), ..*style };
-    if snapshot.devices.len() > BLOCKS || style.columns < BLOCK_WIDTH {
-        return page(snapshot, style, time, rows::draw);
-    }
-    let text = page(snapshot, style, time, blocks::draw);
+    let is_narrow = snapshot.devices.len() > BLOCKS || style.columns < BLOCK_WIDTH;
     // Processes that are in view are worth more than devices at length.
-    match style.rows {
-        Some(rows) if text.lines().count() > rows => page(snapshot, style, time, rows::draw),
-        _ => text,
+    let forms = [blocks::draw, rows::draw, rows::draw_low];
+    let mut text = String::new();
+    for form in &forms[usize::from(is_narrow)..] {
+        text = page(snapshot, style, time, *form);
+        if style.rows.is_none_or(|rows| text.lines().count() <= rows) {
+            return text;
+        }
     }
+    text
 }
 
 fn page(snapshot: &Snapshot, style: Style, time: &str, devices: fn(&mut Page, &Snapshot)) -> String {
@@ -85,21 +87,35 @@ fn title(page: &mut Page, snapshot: &Snapshot) {
 
 /// What is wrong and what went wrong, below the tables.
 fn notes(page: &mut Page, snapshot: &Snapshot) {
-    for alert in &snapshot.alerts {
-        let tone = match alert.severity {
-            Severity::Critical => Tone::Critical,
-            Severity::Warning => Tone::Warning,
-            Severity::Info => Tone::Plain,
-        };
-        page.text += &page.style.paint(&format!("{}: ", alert.severity.name()), tone);
-        page.text += &format!("{}: {}\n", clean(&alert.name), clean(&alert.text));
-    }
+    snapshot.alerts.iter().for_each(|alert| list_alert(page, None, alert));
     let note = |fault: &Fault| format!("{}: {}", clean(&fault.path), clean(&fault.reason));
     let mut notes = why_unknown(snapshot);
     notes.extend(deep::low_clocks(snapshot));
     notes.extend(deep::why_not_read(snapshot));
     notes.extend(snapshot.faults.iter().map(note));
     list_notes(page, notes);
+}
+
+/// `critical: hot: device 0: near its temperature limit`, behind the name of the machine where there are several.
+fn list_alert(page: &mut Page, host: Option<&str>, alert: &Alert) {
+    let tone = match alert.severity {
+        Severity::Critical => Tone::Critical,
+        Severity::Warning => Tone::Warning,
+        Severity::Info => Tone::Plain,
+    };
+    let host = host.map(|host| format!("{}: ", clean(host))).unwrap_or_default();
+    let text = format!("{host}{}: {}", clean(&alert.name), clean(&alert.text));
+    remark(page, &format!("{}: ", alert.severity.name()), tone, &text);
+}
+
+/// A line below the tables. In a narrow terminal it is parted between words.
+fn remark(page: &mut Page, label: &str, tone: Tone, text: &str) {
+    page.text += &page.style.paint(label, tone);
+    let room = page.style.columns.saturating_sub(width(label)).max(20);
+    let is_narrow = page.style.columns < BLOCK_WIDTH;
+    let lines = if is_narrow { wrapped(text, room) } else { vec![text.to_owned()] };
+    page.text += &lines.join(&format!("\n{}", " ".repeat(width(label))));
+    page.text.push('\n');
 }
 
 /// Why the utilization of devices is not known, a line for each reason. That no process holds a device, or that it is behind
@@ -122,11 +138,8 @@ fn why_unknown(snapshot: &Snapshot) -> Vec<String> {
 }
 
 fn list_notes(page: &mut Page, notes: Vec<String>) {
-    let style = page.style;
     for note in notes.iter().take(NOTES) {
-        page.text += &style.paint("note: ", Tone::Warning);
-        page.text += note;
-        page.text.push('\n');
+        remark(page, "note: ", Tone::Warning, note);
     }
     if notes.len() > NOTES {
         page.text += &format!("note: {} more; --json lists them all\n", notes.len() - NOTES);

@@ -4,10 +4,11 @@ use crate::smi::process_row::ProcessRow;
 use model::judgement::is_idle_holder;
 use model::{Bytes, MemoryKind, Runtime, Snapshot, Source};
 use show::activity::utilization;
+use show::command::{display_name, from_script};
 use show::figures::no_process;
 use show::grid::{Cell, Column, Page};
 use show::style::{Style, Tone};
-use show::text::{Align, clean, cut};
+use show::text::{Align, clean, cut, width};
 
 /// The longest name of a machine, a pod or a container that is not cut.
 const NAME: usize = 24;
@@ -59,14 +60,45 @@ pub fn draw(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     }
     let mut rows: Vec<Vec<Cell>> = rows.iter().map(|row| cells(row, &style, (contained, counted), wide)).collect();
     if machines.iter().any(|(host, _)| host.is_some()) {
-        columns.insert(0, Column::left("Host", 6));
+        let hosts: Vec<&str> = machines.iter().filter_map(|(host, _)| *host).collect();
+        let (shared, columns_of_name) = host_names(&hosts, if wide { NAME } else { 10 });
+        let name = |host: &str| match (shared, host.get(shared..)) {
+            (1.., Some(rest)) => format!("{}{}", style.glyphs().cut, clean(rest)),
+            _ => clean(host).into_owned(),
+        };
+        columns.insert(0, Column::left("Host", columns_of_name.max(4)));
         for (cells, (host, _)) in rows.iter_mut().zip(&named) {
-            let name = clean(host.unwrap_or_default());
-            cells.insert(0, Cell::plain(cut(&name, NAME, style.glyphs().cut)));
+            let name = name(host.unwrap_or_default());
+            cells.insert(0, Cell::plain(cut(&name, columns_of_name.max(4), style.glyphs().cut)));
         }
     }
     page.grid(columns, rows);
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
+}
+
+/// How much of the beginning of all names is left out, and how many columns the rest takes: as few as possible, but so many that
+/// no two machines look the same.
+fn host_names(hosts: &[&str], usual: usize) -> (usize, usize) {
+    let longest = hosts.iter().map(|host| width(&clean(host))).max().unwrap_or(0);
+    let differ = |from: usize, columns: usize| {
+        let mut names: Vec<String> =
+            hosts.iter().filter_map(|host| host.get(from..)).map(|name| cut(name, columns, '~').into_owned()).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        names.len() == all && all == hosts.len()
+    };
+    if longest <= usual || differ(0, usual) {
+        return (0, longest.min(usual));
+    }
+    // What they have in common is left out, up to a mark between two words.
+    let first = hosts.first().copied().unwrap_or_default();
+    let common = |other: &&str| first.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let shared = hosts.iter().map(common).min().unwrap_or(0);
+    let whole = (0..=shared).rev().find(|at| first.is_char_boundary(*at)).unwrap_or(0);
+    let from = first[..whole].rfind(['-', '.', '_', ':']).unwrap_or(0);
+    let columns = (usual..=longest).find(|columns| differ(from, *columns - 1)).unwrap_or(longest);
+    (from, columns.min(longest))
 }
 
 fn cells(row: &ProcessRow, style: &Style, (contained, counted): (bool, bool), wide: bool) -> Vec<Cell> {
@@ -78,7 +110,9 @@ fn cells(row: &ProcessRow, style: &Style, (contained, counted): (bool, bool), wi
         None => Cell::Text(absent.into(), Tone::Faint),
     };
     let process = row.process;
-    let name = if wide { process.command.as_deref().or(process.name.as_deref()) } else { process.name.as_deref() };
+    let short = display_name(process);
+    let name =
+        if wide { process.command.as_deref().map(from_script).or(process.name.as_deref()) } else { short.as_deref() };
     let usage = row.held.usage;
     let mut cells = vec![
         Cell::Text(row.held.id.to_string(), Tone::Strong),
@@ -108,4 +142,17 @@ fn cells(row: &ProcessRow, style: &Style, (contained, counted): (bool, bool), wi
         cells.insert(3, Cell::plain(cut(&name, NAME, style.glyphs().cut)));
     }
     cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_machines_have_the_same_name_in_the_table() {
+        assert_eq!(host_names(&["lab-7", "lab-8"], 10), (0, 5));
+        assert_eq!(host_names(&["galaxy-rack12-node03", "galaxy-rack12-node04"], 10), (13, 10));
+        assert_eq!(host_names(&["a-very-long-name-of-one", "other"], 10), (0, 10));
+        assert_eq!(host_names(&["10.0.0.1:9090", "10.0.0.2:9090"], 10), (0, 10));
+    }
 }

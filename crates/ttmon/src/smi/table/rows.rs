@@ -6,6 +6,7 @@ use model::{Bytes, BytesPerSecond, Device, Snapshot};
 use show::activity::utilization;
 use show::figures::*;
 use show::grid::{Cell, Column, Page};
+use show::machine::{MachineTotals, SumOfLimit};
 use show::memory::draw::chips::short_figures;
 use show::style::{Style, Tone};
 use show::text::width;
@@ -13,12 +14,26 @@ use show::text::width;
 /// With so many columns there is one for the fan.
 pub const WIDE: usize = 104;
 
+/// A line for each device, and one for all of them.
 pub fn draw(page: &mut Page, snapshot: &Snapshot) {
+    draw_with(page, snapshot, snapshot.devices.len() > 1);
+}
+
+/// A line for each device alone, where every line counts.
+pub fn draw_low(page: &mut Page, snapshot: &Snapshot) {
+    draw_with(page, snapshot, false);
+}
+
+fn draw_with(page: &mut Page, snapshot: &Snapshot, with_totals: bool) {
     let (style, glyphs) = (page.style, page.style.glyphs());
     let inner = style.columns - 2;
     page.rule(&[inner], glyphs.horizontal, glyphs.middle);
-    let (columns, rows) = grid(&snapshot.devices.iter().collect::<Vec<_>>(), &style);
-    page.grid(columns, rows);
+    let (columns, mut rows) = grid(&snapshot.devices.iter().collect::<Vec<_>>(), &style);
+    let devices = rows.len();
+    if with_totals {
+        rows.push(totals(&snapshot.devices, &columns, &style));
+    }
+    page.groups(columns, rows, &[(None, devices), (None, 1)][..if with_totals { 2 } else { 1 }]);
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
 }
 
@@ -50,6 +65,38 @@ pub fn grid(devices: &[&Device], style: &Style) -> (Vec<Column>, Vec<Vec<Cell>>)
     let one_domain = devices.iter().flat_map(|d| &d.pci_address).all(|address| address.0.starts_with("0000:"));
     let rows = devices.iter().map(|device| row(device, style, one_domain, wide, rates)).collect();
     (columns, rows)
+}
+
+/// All devices together: how many answer, the mean utilization, the hottest, and sums.
+fn totals(devices: &[Device], columns: &[Column], style: &Style) -> Vec<Cell> {
+    let (totals, glyphs) = (MachineTotals::of(devices), style.glyphs());
+    let absent = || glyphs.absent.to_owned();
+    let state = match totals.troubled.is_empty() {
+        true => Cell::Text(format!("{} ok", totals.ok), Tone::Good),
+        false => Cell::Text(format!("{}/{}", totals.ok, totals.chips), Tone::Critical),
+    };
+    let bytes = |value: f64| Bytes(value.max(0.0) as u64);
+    let memory = |sum: Option<SumOfLimit>| {
+        let (used, total) = (sum.map(|sum| bytes(sum.sum)), sum.and_then(|sum| sum.limit).map(bytes));
+        Cell::plain(short_figures(used, total, sum.is_some_and(|sum| sum.is_lower_bound), glyphs))
+    };
+    let power = |sum: SumOfLimit| match sum.limit {
+        Some(limit) => format!("{:.0}/{limit:.0}", sum.sum),
+        None => format!("{:.0}", sum.sum),
+    };
+    let dram = totals.dram.and_then(|sum| Some((sum.sum, sum.limit?))).filter(|(_, limit)| *limit > 0.0);
+    let cell = |column: &Column| match column.head {
+        "Dev" => Cell::Text("all".into(), Tone::Strong),
+        "State" => state.clone(),
+        "Util" => Cell::plain(totals.utilization.map_or_else(absent, |(mean, _)| format!("{mean:.0}%"))),
+        "Temp" => Cell::plain(totals.hottest.map_or_else(absent, |(value, _)| format!("{value:.0}"))),
+        "Power" => Cell::plain(totals.power.map_or_else(absent, power)),
+        "DRAM" => Cell::Bar(dram.map(|(used, total)| used / total), Tone::Good),
+        "used/total" => memory(totals.dram),
+        "L1" => memory(totals.l1),
+        _ => Cell::plain(""),
+    };
+    columns.iter().map(cell).collect()
 }
 
 fn row(device: &Device, style: &Style, one_domain: bool, wide: bool, rates: bool) -> Vec<Cell> {
