@@ -26,7 +26,7 @@ pub struct BlockOwner {
 
 /// The blocks of one kind in each bank of a chip, by address. `None` where no buffer has an address.
 pub fn blocks(view: &View, chip: &Chip, kind: &Kind) -> Option<Vec<BankBlock>> {
-    let is_there = |devices: &[String]| devices.iter().any(|id| *id == chip.id) || devices.is_empty();
+    let is_there = |devices: &[String]| devices.contains(&chip.id) || devices.is_empty();
     let mut buffers: Vec<_> = view
         .buffers
         .iter()
@@ -248,7 +248,7 @@ mod tests {
         let view =
             view(vec![buffer(7, 0x100, 100), buffer(7, 0x164, 100), buffer(8, 0x300, 100), buffer(7, 0x320, 100)]);
         let all = blocks(&view, &view.chips[0], &view.chips[0].dram.kinds[0]).unwrap();
-        let short: Vec<(Option<u64>, u64, Option<(Option<u32>, usize)>)> = all
+        let short: Vec<_> = all
             .iter()
             .map(|block| (block.address, block.bytes, block.used_by.as_ref().map(|owner| (owner.pid, owner.buffers))))
             .collect();
