@@ -210,7 +210,7 @@ fn a_signal_is_asked_about_first_and_then_arrives() {
     selects(&terminal, key::HOME, 0);
     for (open, no) in [(key::F9, "n"), ("K", key::ESC)] {
         terminal.keys(open);
-        terminal.await_text("Send signal");
+        terminal.await_text("Send a signal");
         terminal.keys(key::ENTER);
         terminal.await_text(&format!("Send SIGTERM to pid {} (sleep)? y/n", pids[0]));
         terminal.keys(no);
@@ -219,7 +219,7 @@ fn a_signal_is_asked_about_first_and_then_arrives() {
     assert!(workers.children.iter_mut().all(|child| child.try_wait().unwrap().is_none()));
     // To the selected one, chosen by a click in the menu.
     terminal.keys(key::F9);
-    terminal.await_text("Send signal");
+    terminal.await_text("Send a signal");
     let (column, row) = terminal.place("SIGUSR1");
     terminal.click(column, row);
     terminal.await_text(&format!("Send SIGUSR1 to pid {} (sleep)? y/n", pids[0]));
