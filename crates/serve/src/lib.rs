@@ -24,6 +24,7 @@ mod poller;
 mod service;
 mod service_state;
 mod socket;
+mod status;
 mod systemd;
 mod view;
 mod web;
@@ -176,13 +177,14 @@ impl RunningService<'_> {
 
     fn publish(&mut self, published: Option<(Instant, Arc<Snapshot>)>) {
         let Some((began, snapshot)) = published else { return };
-        self.web.publish(began, snapshot, &self.service.state.exits);
+        self.web.publish(began, snapshot.clone(), &self.service.state.exits);
         self.web.show_alerts(&self.service.state.watch);
         self.samples += 1;
         if self.samples == SETTLED {
             ledger::forget_code();
         }
         if self.tried.elapsed() >= TRY_AGAIN {
+            systemd::notify(&format!("STATUS={}", status::text(&snapshot)));
             self.open_missing();
         }
     }

@@ -24,7 +24,9 @@ impl Drop for Holder {
 
 /// A Blackhole with a holder, a Wormhole with two chips and one, and a Blackhole that nobody holds.
 fn machine() -> (Machine, Holder) {
-    let machine = Machine::with(&[Chip::p150a(0), Chip::n300(1), Chip::p150a(2)]);
+    // The heartbeats of a folder stand still: these chips have none.
+    let chips = [Chip::p150a(0), Chip::n300(1), Chip::p150a(2)].map(|chip| Chip { heartbeat: None, ..chip });
+    let machine = Machine::with(&chips);
     for (n, image) in [(0, BLACKHOLE), (1, WORMHOLE), (2, BLACKHOLE)] {
         std::fs::write(machine.0.path().join(format!("dev/tenstorrent/{n}")), image).unwrap();
     }
@@ -110,8 +112,7 @@ fn what_the_service_reads_everybody_sees() {
     let service = Service::start_with(machine, &["--config", config.to_str().unwrap()]);
     let socket = service.socket();
     let socket = socket.to_str().unwrap();
-    let run = ttmon(&["smi", "--json", "--service", socket, "--root", "/nonexistent-is-not-read"]);
-    let run = if run.out.is_empty() { ttmon(&["smi", "--json", "--service", socket]) } else { run };
+    let run = ttmon(&["smi", "--json", "--service", socket]);
     let snapshot: Value = serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {}", run.err));
     assert_eq!(device(&snapshot, "0")["deep"]["aiclk_max_megahertz"], json!(1350));
     assert!(snapshot["host"]["deep"]["registers_total"].as_u64().unwrap() > 100, "{}", snapshot["host"]);
@@ -125,6 +126,35 @@ fn doctor_says_whether_deep_reads_work_and_how_the_memory_is() {
     assert!(run.out.contains("2 devices answered"), "{}", run.out);
     assert!(run.out.contains("memory health") && run.out.contains("channels are trained"), "{}", run.out);
     assert!(!ttmon(&["doctor", "--root", machine.root()]).out.contains("deep reads"));
+}
+
+/// The image with another value of a tag. The values follow the entries, in the order of their numbers.
+fn with_tag(image: &str, tag: u64, value: u32) -> String {
+    let line = format!("{:#010x} = ", 0x1000_1120 + 4 * tag);
+    let change = |one: &str| if one.starts_with(&line) { format!("{line}{value:#x}") } else { one.to_owned() };
+    image.lines().map(|one| change(one) + "\n").collect()
+}
+
+#[test]
+fn doctor_names_a_channel_that_is_not_trained_and_a_device_without_a_table_until_they_are_mended() {
+    let (machine, _holder) = machine();
+    let node = machine.0.path().join("dev/tenstorrent/0");
+    let doctor = || ttmon(&["doctor", "--deep", "--root", machine.root()]).out;
+    // All channels but 3 are trained.
+    let sick = with_tag(BLACKHOLE, 22, 0x5515);
+    assert_ne!(sick, BLACKHOLE);
+    std::fs::write(&node, sick).unwrap();
+    let said = doctor();
+    assert!(said.contains("device 0, channel 3: not trained"), "{said}");
+    assert!(said.contains("tt-smi -r 0"), "{said}");
+    std::fs::write(&node, "").unwrap();
+    let said = doctor();
+    assert!(said.contains("device 0: the firmware publishes no telemetry table"), "{said}");
+    assert!(said.contains("tt-smi -r 0"), "{said}");
+    // What the reset does.
+    std::fs::write(&node, BLACKHOLE).unwrap();
+    let said = doctor();
+    assert!(said.contains("2 devices answered") && said.contains("channels are trained"), "{said}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::check::DoctorCheck;
-use model::{Deep, DeepUnavailable, Device};
+use model::{Arch, Deep, DeepUnavailable, Device};
 use show::text::count;
 
 /// Whether the firmware's telemetry could be read.
@@ -22,13 +22,20 @@ pub fn deep_reads(found: &Findings) -> DoctorCheck {
         }
         ([], all, _) => DoctorCheck::ok(NAME, format!("{} answered", count(all as u64, "device", "devices"))),
         _ => {
-            let fix = match failed.iter().any(|(_, deep)| deep.unavailable == Some(DeepUnavailable::NotPermitted)) {
-                true => "sudo udevadm trigger --action=add --subsystem-match=tenstorrent",
-                false => "ttmon smi --deep -q -d RAW",
-            };
+            let fix = fix(failed[0]);
             DoctorCheck::warning(NAME, said(&mut failed.iter().map(|(device, deep)| why(device, deep))), fix)
                 .at("/dev/tenstorrent")
         }
+    }
+}
+
+fn fix((device, deep): &(&Device, &Deep)) -> String {
+    match deep.unavailable {
+        Some(DeepUnavailable::NotPermitted) => {
+            "sudo udevadm trigger --action=add --subsystem-match=tenstorrent".to_owned()
+        }
+        Some(DeepUnavailable::NoTable | DeepUnavailable::BadTable) => format!("tt-smi -r {}", device.id),
+        _ => format!("ttmon deep-reader --print {} {}", device.id, device.arch.map_or("blackhole", Arch::name)),
     }
 }
 
