@@ -6,6 +6,7 @@
 //! Nothing here waits for a device: a thread of its own asks the reader.
 
 use crate::dir::Root;
+use crate::node_opens::NodeOpens;
 use deep::{RawTable, Reader, Reading, Refused, Request, decode, is_static};
 use model::{Deep, DeepCounts, DeepUnavailable, Device, DeviceId, Fault, PciAddress, Snapshot, State, throttle};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +40,8 @@ type Ask = Box<dyn FnMut(&Request) -> Result<Reading, Refused> + Send>;
 /// The deep reads of a machine.
 pub struct DeepReads {
     idle: bool,
+    /// Who opens a device for a moment. Only where devices that nobody has open are read.
+    opens: Option<NodeOpens>,
     /// The driver's lists of who has a device open.
     lists: PathBuf,
     /// Devices that are to be read; the thread ends when this does.
@@ -70,7 +73,9 @@ impl DeepReads {
     pub fn start(root: &Root, options: DeepOptions) -> std::io::Result<DeepReads> {
         let mut reader = Reader::new(options.program, root.dev.join("tenstorrent"));
         let ask = move |request: &Request| reader.read(request, DEADLINE);
-        DeepReads::with(root.proc_driver.join("tenstorrent"), options.idle, Box::new(ask))
+        let mut reads = DeepReads::with(root.proc_driver.join("tenstorrent"), options.idle, Box::new(ask))?;
+        reads.opens = options.idle.then(|| NodeOpens::watch(&root.dev.join("tenstorrent")));
+        Ok(reads)
     }
 
     fn with(lists: PathBuf, idle: bool, mut ask: Ask) -> std::io::Result<DeepReads> {
@@ -86,13 +91,15 @@ impl DeepReads {
         };
         std::thread::Builder::new().name("ttmon-deep".into()).spawn(run)?;
         let (devices, counts) = (BTreeMap::new(), DeepCounts::default());
-        Ok(DeepReads { idle, lists, requests, answers, devices, counts })
+        Ok(DeepReads { idle, opens: None, lists, requests, answers, devices, counts })
     }
 
     /// Asks for what is to be read again, going by a snapshot that was taken just now.
     pub fn ask(&mut self, snapshot: &Snapshot, now: Instant) {
         self.take_answers(now);
         let held = held_devices(snapshot);
+        // Also by the reader itself: then the next read of an idle device comes a second later.
+        let touched = self.opens.as_mut().map(NodeOpens::take).unwrap_or_default();
         let addresses: BTreeSet<&PciAddress> = snapshot.devices.iter().filter_map(|d| d.pci_address.as_ref()).collect();
         self.devices.retain(|address, _| addresses.contains(address));
         // What the service has read need not be read again.
@@ -102,6 +109,9 @@ impl DeepReads {
                 continue;
             };
             let reads = self.devices.entry(address.clone()).or_default();
+            if touched.contains(&number) {
+                reads.free_since = None;
+            }
             reads.observe(device, held.contains(&device.id), self.idle, now);
             if reads.is_due(now) {
                 // Checked once more right before and after opening, where the driver has a list.

@@ -12,7 +12,7 @@
 //! - `chips`, `attribution`, `accounting`: whose memory it is, and on which chip,
 //! - `inspector`: which operations a process has launched, asked on demand,
 //! - `kernel_log`: what the kernel's log says about the devices, where that was asked for,
-//! - `deep`: what the firmware's telemetry says, which another process reads when that is asked for,
+//! - `deep`, `node_opens`: what the firmware's telemetry says, which another process reads when that is asked for,
 //! - `setup`: how the machine is set up, for `ttmon doctor`,
 //! - `dir`, `open_files`: how files are read.
 
@@ -43,6 +43,7 @@ mod jobs;
 mod kernel_log;
 mod locks;
 mod maps;
+mod node_opens;
 mod open_files;
 mod pids;
 mod pool;

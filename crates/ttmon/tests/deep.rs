@@ -76,6 +76,21 @@ fn idle_waits_six_seconds_and_reads_the_others_too() {
 }
 
 #[test]
+fn a_program_that_opens_an_idle_device_for_a_moment_begins_the_six_seconds_anew() {
+    let (machine, _holder) = machine();
+    let node = machine.0.path().join("dev/tenstorrent/2");
+    let began = std::time::Instant::now();
+    let short = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        drop(std::fs::File::open(node).unwrap());
+    });
+    let snapshot = machine.json(&["--deep=idle"]);
+    short.join().unwrap();
+    assert!(began.elapsed().as_secs_f64() > 8.9, "{:?}", began.elapsed());
+    assert_eq!(device(&snapshot, "2")["deep"]["aiclk_max_megahertz"], json!(1350));
+}
+
+#[test]
 fn only_the_reader_opens_a_device_and_asks_for_no_power() {
     let test = "only_the_reader_opens_a_device_and_asks_for_no_power";
     if !needs::has(test, &["strace"]) {

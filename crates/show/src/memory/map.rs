@@ -5,6 +5,7 @@ use crate::grid::{Cell, Column, Page};
 use crate::style::{Style, Tone};
 use crate::text::{clean, count};
 use model::Bytes;
+use model::figure::process::{BANK_FREE, BANK_LARGEST_FREE, PEAK_BYTES};
 
 /// A piece of each bank: buffers side by side of one process, or what is free between them.
 #[derive(Debug, Clone, PartialEq)]
@@ -196,9 +197,8 @@ pub fn csv(view: &View) -> String {
 
 /// The memory of each chip as CSV, a line for each kind. What is not known is empty.
 pub fn chips_csv(view: &View) -> String {
-    let mut text =
-        "device,area,kind,used_bytes,peak_bytes,total_bytes,bank_free_bytes,bank_largest_free_bytes,banks,buffers\n"
-            .to_owned();
+    let (peak, free, largest) = (PEAK_BYTES.name, BANK_FREE.name, BANK_LARGEST_FREE.name);
+    let mut text = format!("device,area,kind,used_bytes,{peak},total_bytes,{free},{largest},banks,buffers\n");
     let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0.to_string()).unwrap_or_default();
     for chip in &view.chips {
         for (name, area) in [("dram", &chip.dram), ("l1", &chip.l1)] {
