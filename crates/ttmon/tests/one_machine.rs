@@ -73,7 +73,8 @@ fn machine() -> Snapshot {
     let mut hung = device(1, "p150b", Arch::Blackhole, 32 * GIB, 180 * MIB);
     (hung.state, hung.asic_temp, hung.power) = (State::Hung, None, None);
     let mut lost = device(3, "p100a", Arch::Blackhole, 28 * GIB, 170 * MIB);
-    (lost.state, lost.sample_age_seconds) = (State::Lost, Some(40.0));
+    // Old values are drawn otherwise.
+    (lost.state, lost.sample_age_seconds, lost.power) = (State::Lost, Some(40.0), Some(Watts(20.0)));
     let mut warm = device(2, "n300", Arch::Wormhole, 12 * GIB, 90 * MIB);
     warm.asic_temp = Some(Celsius(80.0));
     let mut remote = Device { id: DeviceId::Remote(2), state: State::Remote, ..warm.clone() };
