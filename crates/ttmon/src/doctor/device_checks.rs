@@ -191,7 +191,7 @@ pub fn telemetry(found: &Findings) -> DoctorCheck {
             NAME,
             format!("a reset is in progress on some of {}", count(all as u64, "device", "devices")),
         ),
-        all => DoctorCheck::ok(NAME, format!("{} report", count(all as u64, "device", "devices"))),
+        all => DoctorCheck::ok(NAME, count(all as u64, "device reports", "devices report")),
     }
 }
 
