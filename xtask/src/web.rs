@@ -28,12 +28,12 @@ pub fn run() -> anyhow::Result<()> {
     let crowd = Sleepers::start(PROCESSES)?;
     let machine = moving(&ttmon, "galaxy-bh")?;
     crowd.hold(&machine.root, 32)?;
-    let service = Service::start(&ttmon, &machine.root)?;
+    let service = Service::start(&ttmon, &["--root", &machine.root])?;
     answers(&service)?;
     load(&service)?;
     drop((service, machine, crowd));
     let machine = moving(&ttmon, "p150x8")?;
-    idle(&Service::start(&ttmon, &machine.root)?)?;
+    idle(&Service::start(&ttmon, &["--root", &machine.root])?)?;
     drop(machine);
     println!();
     prometheus::of(&ttmon)
@@ -169,18 +169,21 @@ pub fn ask(stream: &mut BufReader<TcpStream>, path: &str, accept: &str) -> anyho
 }
 
 /// The service, ended when dropped.
-struct Service {
+pub struct Service {
     child: Child,
-    address: String,
+    /// Where it serves HTTP.
+    pub address: String,
     _folder: tempfile::TempDir,
 }
 
 impl Service {
-    fn start(ttmon: &Path, root: &str) -> anyhow::Result<Service> {
+    /// Starts it for the machine that these arguments name.
+    pub fn start(ttmon: &Path, machine: &[&str]) -> anyhow::Result<Service> {
         let folder = tempfile::tempdir()?;
         let mut child = Command::new(ttmon)
-            .args(["serve", "--poc-socket", "off", "--listen", "127.0.0.1:0", "--root", root, "--socket"])
+            .args(["serve", "--poc-socket", "off", "--listen", "127.0.0.1:0", "--socket"])
             .arg(folder.path().join("socket"))
+            .args(machine)
             .env_remove("JOURNAL_STREAM")
             .stderr(Stdio::piped())
             .spawn()?;
@@ -239,7 +242,9 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // Asked, so that it takes a simulated machine away.
+        let _ =
+            rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM);
         let _ = self.child.wait();
     }
 }

@@ -1,5 +1,6 @@
 //! The page of a service, in a Chromium that chromedriver starts.
 
+use crate::web::Service;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -38,7 +39,7 @@ fn machines(time: Duration) -> [String; 2] {
 
 /// Takes all pictures after the machines have run for some time. Returns the files.
 pub fn take(ttmon: &Path, docs: &Path, time: Duration) -> anyhow::Result<Vec<PathBuf>> {
-    let services = machines(time).map(|machine| Service::start(ttmon, &machine));
+    let services = machines(time).map(|machine| Service::start(ttmon, &[&format!("--sim={machine}")]));
     let services = services.into_iter().collect::<anyhow::Result<Vec<Service>>>()?;
     std::thread::sleep(time);
     let browser = Browser::open()?;
@@ -50,41 +51,6 @@ pub fn take(ttmon: &Path, docs: &Path, time: Duration) -> anyhow::Result<Vec<Pat
         files.push(path);
     }
     Ok(files)
-}
-
-/// A service with a simulated machine, ended when dropped.
-struct Service {
-    child: Child,
-    address: String,
-    _folder: tempfile::TempDir,
-}
-
-impl Service {
-    fn start(ttmon: &Path, machine: &str) -> anyhow::Result<Service> {
-        let folder = tempfile::tempdir()?;
-        let mut child = Command::new(ttmon)
-            .args(["serve", &format!("--sim={machine}"), "--poc-socket", "off", "--listen", "127.0.0.1:0", "--socket"])
-            .arg(folder.path().join("socket"))
-            .env_remove("JOURNAL_STREAM")
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let mut log = BufReader::new(child.stderr.take().context("no log")?).lines();
-        let address = log
-            .find_map(|line| line.ok()?.split_once("protocol=http address=").map(|(_, address)| address.to_owned()))
-            .context("the service does not listen")?;
-        // What it says later is read, too, so that it never waits for room.
-        std::thread::spawn(move || log.for_each(drop));
-        Ok(Service { child, address, _folder: folder })
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        // Asked, so that it takes its machine away.
-        let _ =
-            rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM);
-        let _ = self.child.wait();
-    }
 }
 
 /// A browser with one window, closed when dropped.

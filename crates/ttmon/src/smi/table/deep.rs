@@ -61,7 +61,7 @@ fn cells(device: &Device, deep: &Deep, style: &Style) -> Vec<Cell> {
     });
     vec![
         Cell::Text(name(device, glyphs), Tone::Strong),
-        measured(&GDDR_TEMP, "C"),
+        measured(&GDDR_TEMP, glyphs.degree),
         known(errors(deep)),
         known(trained(deep)),
         measured(&INPUT_POWER, "W"),
