@@ -7,8 +7,8 @@ use crate::due::{AskLimit, Programs, Refresh};
 use crate::handover::Handover;
 use crate::library;
 use crate::metal::Metal;
-use crate::switch::is_on;
-use crate::tracking::Tracking;
+use crate::switch::{is_on, wants_timeline};
+use crate::tracking::{Tracking, launch_times};
 use ledger::book::{Chips, MemoryKind, Writer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
@@ -109,6 +109,10 @@ impl ProcessBook {
                 GIVEN_UP.store(me, Release);
                 return None;
             };
+            if wants_timeline() {
+                writer.keep_single_records();
+                launch_times::keep();
+            }
             let book = Box::leak(Box::new(ProcessBook {
                 writer,
                 handover: Handover::to(std::env::var_os("TTMON_BOOK_SOCKET").as_deref()),

@@ -27,6 +27,12 @@ pub fn may_read() -> bool {
     *MAY_READ.get_or_init(|| std::env::var_os("TTMON_AGENT").is_some_and(|value| means_reads(&value)))
 }
 
+/// Whether `TTMON_TIMELINE` asks for every single record, as `ttmon run --timeline` does.
+#[cold]
+pub fn wants_timeline() -> bool {
+    std::env::var_os("TTMON_TIMELINE").is_some_and(|value| !value.is_empty() && !means_off(&value))
+}
+
 fn means_reads(value: &OsStr) -> bool {
     value.eq_ignore_ascii_case("reads")
 }

@@ -12,6 +12,7 @@
 //! → {"buffers": {"pid": 7, "device": "0", "kind": "dram", "label": "kv", "sort": "bytes", "offset": 0, "limit": 100}}
 //!                                        ← {"buffers": {"total": 3, "offset": 0, "buffers": […], "unlisted": 0, "faults": []}}
 //! → {"deaths": {"limit": 10}}            ← {"deaths": […]}       the latest first
+//! → {"events": {}}                       ← {"events": […]}       the last 1,000, the oldest first; null with `--listen off`
 //! → {"alerts": {}}                       ← {"alerts": {"rules": [{"name", "severity", "when", "text"}], "alerts": […]}}
 //! → {"subscribe": {"interval_ms": 1000}} ← {"snapshot": {…}}     now, and again and again
 //! → {"book": {"pid": 7}}                 with the book's file beside it (SCM_RIGHTS); not answered when all is well
@@ -70,6 +71,8 @@ pub enum Request {
         #[serde(default)]
         limit: Option<usize>,
     },
+    /// What happened since the service began, as far as it is kept.
+    Events {},
     /// The rules of alerts, and what they say.
     Alerts {},
     /// Everything.

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use ledger::book::activity::{
-    self, ActivitySource, BusyTime, ChipActivity, DeviceRecord, DispatchSample, Launch, NoRecords, NotKnown,
-    OPERATIONS, RecordedActivity, RecordedOperation, monotonic,
+    self, ActivitySource, BusyTime, ChipActivity, DeviceRecord, DispatchSample, Launch, LaunchOf, NoRecords, NotKnown,
+    OPERATIONS, RecordedActivity, RecordedOperation, SingleReader, SingleRecord, monotonic,
 };
 use ledger::book::{self, BookError, Writer};
 use proptest::prelude::*;
@@ -437,4 +437,90 @@ proptest! {
         let latest = records.iter().map(|(start, length, _)| 9_000 + start + length).max().unwrap();
         prop_assert_eq!(found.end_tick, latest);
     }
+}
+
+/// What a reader finds, and how much it lost.
+fn singles(reader: &mut SingleReader, writer: &Writer, is_last: bool) -> Vec<SingleRecord> {
+    let mut found = Vec::new();
+    reader.read(book::of_file(writer.file()), is_last, |record| found.push(record)).unwrap();
+    found
+}
+
+fn with_singles() -> (Writer, u64) {
+    let writer = Writer::with_room("a test", 16).unwrap();
+    let since = monotonic();
+    writer.chip(0, None).unwrap();
+    writer.keep_single_records();
+    assert!(writer.record_activity(since));
+    writer.chip_opened(0, ActivitySource::Profiler, since);
+    (writer, since)
+}
+
+#[test]
+fn every_single_record_is_read_once_with_its_launch() {
+    let (writer, since) = with_singles();
+    let mut reader = SingleReader::default();
+    assert_eq!(singles(&mut reader, &writer, false), []);
+    let matmul = writer.operation(b"Matmul");
+    let launch = |id: u16, start: u64| LaunchOf { queue: (id != 2).then_some(1), time: Some(start - 500) };
+    for id in 0..3 {
+        let one = DeviceRecord { operation: matmul, ..record(id, u64::from(id) * MS, u64::from(id) * MS + 1000) };
+        writer.launched_records([one].into_iter(), 0, since + u64::from(id) * MS + 1000, launch);
+    }
+    let found = singles(&mut reader, &writer, false);
+    let short: Vec<_> = found.iter().map(|one| (one.number, one.runtime_id, one.launch.queue, one.operation)).collect();
+    assert_eq!(short, [(0, 0, Some(1), matmul), (1, 1, Some(1), matmul), (2, 2, None, matmul)]);
+    for (n, one) in (0..).zip(&found) {
+        let near = |time: u64, expected: u64| time.abs_diff(expected) <= 4;
+        assert!(near(one.end, since + n * MS + 1000) && near(one.start, since + n * MS), "{one:?}");
+        assert_eq!(one.launch.time, Some(one.start - 500));
+    }
+    assert_eq!((singles(&mut reader, &writer, true), reader.lost(), reader.is_kept()), (vec![], 0, true));
+}
+
+#[test]
+fn what_was_overwritten_is_counted_and_the_rest_is_read() {
+    let (writer, since) = with_singles();
+    let mut reader = SingleReader::default();
+    let room = 1u64 << 16;
+    let write = |from: u64, to: u64| {
+        let records = (from..to).map(|n| record(n as u16, n * 1000, n * 1000 + 500));
+        writer.records(records, 0, since + to * 1000);
+    };
+    write(0, 100);
+    assert_eq!(singles(&mut reader, &writer, false).len(), 100);
+    write(100, 100 + room);
+    let found = singles(&mut reader, &writer, false);
+    assert_eq!((found.len() as u64, reader.lost()), (room, 0), "a whole round is just read");
+    write(100 + room, 100 + 3 * room);
+    let found = singles(&mut reader, &writer, true);
+    assert_eq!(reader.lost() + found.len() as u64, 2 * room, "each is either read or counted");
+    assert_eq!(found.last().unwrap().number, 99 + 3 * room);
+    assert!(found.windows(2).all(|pair| pair[0].number + 1 == pair[1].number));
+    assert_eq!(reader.lost(), room, "as few as possible");
+}
+
+#[test]
+fn a_book_without_single_records_has_none_and_a_broken_one_ends() {
+    let (writer, since) = recorded();
+    writer.records([record(1, 0, 10)].into_iter(), 0, since);
+    let mut reader = SingleReader::default();
+    assert_eq!((singles(&mut reader, &writer, true), reader.is_kept()), (vec![], false));
+    // Whatever the bytes are, reading ends and says no record twice.
+    let (writer, since) = with_singles();
+    writer.records((0..2000).map(|n| record(n, u64::from(n) * 10, u64::from(n) * 10 + 5)), 0, since);
+    let mut bytes = vec![0; writer.file().metadata().unwrap().len() as usize];
+    writer.file().read_exact_at(&mut bytes, 0).unwrap();
+    let ring = u64::from_le_bytes(bytes[768 + 16..768 + 24].try_into().unwrap()) as usize;
+    for broken in [5usize, 700, 1999] {
+        bytes[ring + broken * 64 + 3] ^= 0xff;
+    }
+    let mut reader = SingleReader::default();
+    let mut numbers = Vec::new();
+    reader.read(book::of_bytes(&bytes), true, |one| numbers.push(one.number)).unwrap();
+    assert_eq!((numbers.len(), reader.lost()), (1997, 3));
+    assert!(!numbers.iter().any(|number| [5, 700, 1999].contains(number)));
+    bytes[ring..].fill(0xa5);
+    let mut reader = SingleReader::default();
+    reader.read(book::of_bytes(&bytes), true, |_| panic!("none is whole")).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use super::{begun, profiler};
 use crate::book::ProcessBook;
-use crate::tracking::runtime_ids;
+use crate::tracking::{launch_times, runtime_ids};
 use ledger::book::activity::{Launch, monotonic};
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -52,6 +52,9 @@ pub fn launched(queue: *const c_void) {
     let now = monotonic();
     if let Some(id) = launch.runtime_id {
         runtime_ids::launched(id, launch.operation);
+        if launch_times::are_kept() {
+            launch_times::launched(id, queue.and_then(|queue| book.activity.queues.number(queue)), now);
+        }
     }
     book.write(|writer| writer.launched(launch, now));
     book.tend(now / 1_000_000);
@@ -89,7 +92,12 @@ pub fn replayed(queue: *const c_void, trace: u32) {
         book.write(|writer| writer.replayed(operations.iter().copied(), last, now));
         operations.iter().map(|(_, count)| count).sum()
     });
-    if let Some(queue) = book.activity.queues.get(queue.addr()) {
+    let queue = book.activity.queues.get(queue.addr());
+    if launch_times::are_kept() {
+        let number = queue.and_then(|queue| book.activity.queues.number(queue));
+        book.activity.traces.each_id(trace, |id| launch_times::launched(id, number, now));
+    }
+    if let Some(queue) = queue {
         queue.launched(programs);
     }
     book.tend(now / 1_000_000);

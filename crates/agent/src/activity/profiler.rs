@@ -8,7 +8,7 @@ use super::{begun, kernel_path};
 use crate::book::ProcessBook;
 use crate::dispatch_telemetry;
 use crate::library::{self, function};
-use crate::tracking::{Registration, runtime_ids};
+use crate::tracking::{Registration, launch_times, runtime_ids};
 use ledger::book::activity::{ActivitySource, DeviceRecord, NoRecords, monotonic};
 use ledger::book::{CHIPS, Chips};
 use std::ffi::c_void;
@@ -216,7 +216,7 @@ fn arrived(records: &[Record], dropped: u64, has_sources: bool) {
                     cycles_per_ns: record.cycles_per_ns,
                 }
             };
-            writer.records(records.iter().map(record), dropped, arrival);
+            writer.launched_records(records.iter().map(record), dropped, arrival, launch_times::of);
         });
     }));
 }

@@ -1,6 +1,7 @@
 //! What the agent keeps of launched programs beside the book: `queues` what has been waited for, `traces` what a replay runs, `runtime_ids`
-//! which operation a record is of.
+//! which operation a record is of, `launch_times` when and on which queue it was launched.
 
+pub mod launch_times;
 mod queues;
 pub mod runtime_ids;
 mod traces;

@@ -42,6 +42,11 @@ impl Queues {
         None
     }
 
+    /// How many queues were met before this one.
+    pub fn number(&self, queue: &LaunchQueue) -> Option<u8> {
+        self.queues.iter().position(|known| std::ptr::eq(known, queue)).and_then(|number| u8::try_from(number).ok())
+    }
+
     /// A program is launched soon, on the first queue most of the time.
     #[inline]
     pub fn launches_soon(&self) {

@@ -55,6 +55,13 @@ impl Traces {
         }
     }
 
+    /// The runtime ids of the programs that a replay runs.
+    pub fn each_id(&self, id: u32, each: impl FnMut(u16)) {
+        let traces = self.lock();
+        let trace = traces.iter().find(|trace| trace.id == id);
+        trace.into_iter().flat_map(|trace| &trace.runtime_ids).copied().for_each(each);
+    }
+
     pub fn release(&self, id: u32) {
         remove(&mut self.lock(), id);
     }

@@ -2,7 +2,8 @@
 
 use crate::harness::{books, built, compile};
 use ledger::book::activity::{
-    self, ActivitySource, NoRecords, NotKnown, RecordedActivity, RecordedOperation, monotonic,
+    self, ActivitySource, NoRecords, NotKnown, RecordedActivity, RecordedOperation, SingleReader, SingleRecord,
+    monotonic,
 };
 use ledger::book::{self, Book};
 use std::fs::File;
@@ -357,4 +358,57 @@ fn the_last_totals_of_a_killed_process_stay() {
     assert_eq!((found.launches.launches, found.chips[0].busy_ticks), (1, 2_000));
     let operations = activity::operations(book::of_file(&file), &found, monotonic()).unwrap();
     assert_eq!((operations[0].name.as_str(), operations[0].device_time), ("Matmul", 4_000));
+}
+
+/// The single records of a workload.
+fn singles(workload: &Workload) -> (Vec<SingleRecord>, bool) {
+    let (mut reader, mut found) = (SingleReader::default(), Vec::new());
+    reader.read(book::of_file(&workload.file()), false, |record| found.push(record)).unwrap();
+    (found, reader.is_kept())
+}
+
+#[test]
+fn single_records_are_kept_when_asked_for_with_queue_and_launch() {
+    let mut workload = Workload::start();
+    workload.say("activate 0");
+    workload.say("launch 0 1 Matmul");
+    workload.records(&[(1, 0, 1_000, 1_100)], 0, None);
+    assert_eq!(singles(&workload), (vec![], false), "not by default");
+
+    let timeline = [("TT_METAL_MOCK_CLUSTER_DESC_PATH", "/a/mock"), ("TTMON_TIMELINE", "1")];
+    let mut workload = Workload::with(&[], &timeline);
+    workload.say("activate 0");
+    let before = monotonic();
+    workload.say("launch 0 1 Matmul");
+    workload.say("launch 1 65538 Softmax");
+    // The same id on two queues at a time.
+    workload.say("launch 0 3 Add");
+    workload.say("launch 1 3 Add");
+    workload.say("begin 0 5");
+    workload.say("launch 0 10 Matmul");
+    workload.say("end 0");
+    workload.say("replay 0 5");
+    let after = monotonic();
+    let ids = [1, 2, 3, 10, 77];
+    let records: Vec<Record> = (0..).zip(ids).map(|(n, id)| (id, 0, 1_000 + n * 100, 1_050 + n * 100)).collect();
+    workload.records(&records, 0, None);
+    let (found, is_kept) = singles(&workload);
+    let names: Vec<String> = workload.operations().into_iter().map(|operation| operation.name).collect();
+    let name = |one: &SingleRecord| one.operation.map(|operation| names[usize::from(operation)].as_str());
+    let short: Vec<_> = found.iter().map(|one| (one.runtime_id, name(one), one.launch.queue)).collect();
+    let expected = [
+        (1, Some("Matmul"), Some(0)),
+        (2, Some("Softmax"), Some(1)),
+        (3, Some("Add"), None),
+        (10, Some("Matmul"), Some(0)),
+        (77, None, None),
+    ];
+    assert!(is_kept);
+    assert_eq!(short, expected);
+    for one in &found {
+        assert_eq!(one.end - one.start, 100, "0.5 ticks per ns");
+        assert_eq!(one.launch.time.is_some(), one.runtime_id != 77);
+        assert!(one.launch.time.is_none_or(|time| (before..=after).contains(&time) && time <= one.start), "{one:?}");
+    }
+    assert!(found.windows(2).all(|pair| pair[1].start - pair[0].start == 200));
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TEXT(literal) {sizeof literal - 1, literal}
 
@@ -25,6 +26,23 @@ static void *deliver_on(void *nothing) {
             delivered++;
     }
     return NULL;
+}
+
+/* So many records of chip 0, one a microsecond by its clock, a batch each millisecond. Returns how many were wanted. */
+static long flood(long count, long batch) {
+    struct record *records = calloc(batch, sizeof *records);
+    long wanted = 0;
+    uint64_t tick = 0;
+    while (count > 0) {
+        long now = count < batch ? count : batch;
+        for (long i = 0; i < now; i++, tick += 1000)
+            records[i] = (struct record){(uint32_t)(tick / 1000), 0, tick, tick + 900, 1.0, NULL, 0};
+        wanted += deliver(records, now, 0) ? now : 0;
+        count -= now;
+        usleep(1000);
+    }
+    free(records);
+    return wanted;
 }
 
 int main(void) {
@@ -72,7 +90,9 @@ int main(void) {
             }
             result = deliver(records, a, b);
             free(records);
-        } else if (!strcmp(word, "deliver"))
+        } else if (!strcmp(word, "flood"))
+            result = flood(a, b ? b : 1);
+        else if (!strcmp(word, "deliver"))
             pthread_create(&thread, NULL, deliver_on, NULL);
         else if (!strcmp(word, "stop")) {
             stop = true;

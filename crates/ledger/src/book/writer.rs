@@ -19,6 +19,7 @@ use state::{ChipState, HeadRecord, Spread, TrackedBuffer, WriterState};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use system::{allocate_pages, identity, length_with_activity, map_table, now, start_ticks};
 
@@ -39,6 +40,8 @@ pub struct Writer {
     mine: Mapping,
     state: Mutex<WriterState>,
     pub(super) activity: OnceLock<ActivityState>,
+    /// Whether activity has single records, once it begins.
+    pub(super) keeps_singles: AtomicBool,
 }
 
 /// Slots that get memory at a time: 256 KiB.
@@ -90,6 +93,7 @@ impl Writer {
             mine,
             state: Mutex::new(state),
             activity: OnceLock::new(),
+            keeps_singles: AtomicBool::new(false),
         };
         let who = [
             MAGIC,

@@ -76,12 +76,14 @@
 //!                       16     ns of the longest one
 //!                       24     host time of the latest end
 //!
-//! a single record, 64 bytes, number n at place n mod room; reserved, no agent writes it yet
-//!             0       start
-//!             8       end
-//!             16      u32 chip, u32 operation
-//!             24      u32 runtime id, u32 queue
+//! a single record, 64 bytes, number n at place n mod room; only where the flag says so: `ttmon run --timeline` asks for it
+//!             0       host time of the start
+//!             8       host time of the end
+//!             16      u32 chip, u32 operation + 1, 0 where it is not known
+//!             24      u32 runtime id, u32 queue + 1, by the order in which the process first used them, 0 where it is not known
 //!             32      n + 1
+//!             40      time of the launch, 0 where it is not known
+//!             48      zero
 //!             56      sum
 //! ```
 //!
@@ -121,6 +123,8 @@ pub(super) const SINGLE: usize = 64;
 /// Bytes of the table and the ring.
 pub(in crate::book) const LENGTH: usize = OPERATIONS * OPERATION + SINGLES * SINGLE;
 
+/// Flag of the head.
+pub(super) const HAS_SINGLES: u32 = 1;
 /// Flag of `records`.
 pub(super) const IS_REGISTERED: u32 = 1;
 /// With a runtime id.

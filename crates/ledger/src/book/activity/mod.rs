@@ -1,7 +1,8 @@
 //! What a process did on its chips: what it launched, what the device recorded of it, and its operations.
 //!
 //! In reading order: `layout` has every byte, `contents` what a copy has, `judgement` decides how busy a chip is, `reader` copies,
-//! `writer` writes, with `state` and `put`; `recorder` turns records into busy time with `busy`, the union of intervals, and `anchor`, the time of a chip.
+//! `writer` writes, with `state` and `put`; `recorder` turns records into busy time with `busy`, the union of intervals, and `anchor`, the time of a chip;
+//! `singles` reads every record by itself, where they are kept.
 
 mod anchor;
 mod busy;
@@ -12,6 +13,7 @@ mod names;
 mod put;
 mod reader;
 mod recorder;
+mod singles;
 pub(super) mod state;
 mod writer;
 
@@ -23,6 +25,7 @@ pub use judgement::{BusyTime, MeasuredUtilization, NotKnown};
 pub use layout::{OPERATION_NAME, OPERATIONS};
 pub use reader::{activity, operations};
 pub use recorder::{DeviceRecord, DispatchSample};
+pub use singles::{LaunchOf, SingleReader, SingleRecord};
 pub use writer::Launch;
 
 use rustix::time::{ClockId, clock_gettime};

@@ -3,10 +3,11 @@
 use super::contents::RecordDelivery;
 use super::layout::{
     DEVICE_WORDS, HAS_RUNTIME_ID, IN_USE, IS_REGISTERED, LAUNCH_WORDS, LAUNCHES, NAME_WORDS, OF_LAUNCHES, OPERATION,
-    RECORDS, device_at,
+    RECORDS, SINGLE, SINGLES, device_at,
 };
-use super::recorder::ChipRecorder;
-use super::state::{ActivityState, LaunchState, LaunchedOperation, NamingState, RecordState};
+use super::recorder::{ChipRecorder, DeviceRecord};
+use super::singles::LaunchOf;
+use super::state::{ActivityState, LaunchState, LaunchedOperation, NamingState, RecordState, SingleRing};
 use crate::book::layout::{pack, place, sum, text_words};
 use crate::book::writer::Writer;
 use std::sync::atomic::{Ordering, fence};
@@ -69,6 +70,22 @@ impl Writer {
         let state_of_records = pack(reason.map_or(0, |reason| reason as u32), flags);
         let line = [dropped, dropped_at, state_of_records, of_unknown_chips, broken, 0, state.version];
         self.put(place(RECORDS, state.version), line);
+    }
+
+    pub(super) fn put_single(
+        &self,
+        ring: &mut SingleRing,
+        record: &DeviceRecord,
+        (start, end): (u64, u64),
+        launch: LaunchOf,
+    ) {
+        let at = ring.at + (ring.next % SINGLES as u64) as usize * SINGLE;
+        ring.next += 1;
+        let operation = record.operation.map_or(0, |operation| u32::from(operation) + 1);
+        let queue = launch.queue.map_or(0, |queue| u32::from(queue) + 1);
+        let what = pack(record.chip.into(), operation);
+        let which = pack(record.runtime_id.into(), queue);
+        self.put(at, [start, end, what, which, ring.next, launch.time.unwrap_or(0), 0]);
     }
 
     pub(super) fn put_naming(&self, naming: &mut NamingState) {

@@ -23,6 +23,13 @@ pub struct DeviceRecord {
     pub cycles_per_ns: f64,
 }
 
+impl DeviceRecord {
+    /// Whether it does not contradict itself.
+    pub(super) fn is_sound(&self) -> bool {
+        self.end >= self.start && self.cycles_per_ns > 0.0 && self.cycles_per_ns < FASTEST
+    }
+}
+
 /// What the counters of a dispatch core had at a time. All are cumulative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DispatchSample {
@@ -123,7 +130,7 @@ impl ChipRecorder {
     /// Adds a record that arrived now. False when it contradicts itself.
     pub fn add(&mut self, record: &DeviceRecord, arrival: u64) -> bool {
         let DeviceRecord { start, end, cycles_per_ns, runtime_id, .. } = *record;
-        if end < start || !(cycles_per_ns > 0.0 && cycles_per_ns < FASTEST) {
+        if !record.is_sound() {
             return false;
         }
         let half = (APART as f64 * cycles_per_ns) as u64;

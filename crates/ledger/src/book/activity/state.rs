@@ -49,6 +49,16 @@ pub(super) struct RecordState {
     pub(super) version: u64,
     pub(super) chips: Box<[Option<Box<ChipRecorder>>]>,
     pub(super) operations: Box<[OperationRecords]>,
+    pub(super) singles: Option<SingleRing>,
+}
+
+/// Where single records go.
+#[derive(Debug)]
+pub(super) struct SingleRing {
+    /// Where the ring begins.
+    pub(super) at: usize,
+    /// The number of the next one.
+    pub(super) next: u64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]

@@ -1,15 +1,21 @@
 //! Writes the activity into the book: threads that launch have one lock, those that deliver records another.
 
 use super::contents::{ActivitySource, Launches, NoRecords, RecordDelivery};
-use super::layout::{HEAD, LAUNCH_WORDS, LAUNCHES, OF_DEVICE, OF_LAUNCHES, OPERATION, OPERATIONS, SINGLE, SINGLES};
+use super::layout::{
+    HAS_SINGLES, HEAD, LAUNCH_WORDS, LAUNCHES, OF_DEVICE, OF_LAUNCHES, OPERATION, OPERATIONS, SINGLE, SINGLES,
+};
 use super::names::Names;
 use super::recorder::{ChipRecorder, DeviceRecord, DispatchSample};
-use super::state::{ActivityState, LaunchState, LaunchedOperation, NamingState, OperationRecords, RecordState};
+use super::singles::LaunchOf;
+use super::state::{
+    ActivityState, LaunchState, LaunchedOperation, NamingState, OperationRecords, RecordState, SingleRing,
+};
 use crate::book::Chips;
 use crate::book::layout::{CHIPS, JOURNAL, WORDS, entry_at, pack, place};
 use crate::book::writer::Writer;
 use crate::book::writer::system::allocate_pages;
 use crate::mapping::prefetch_value;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A program that was launched.
@@ -28,6 +34,11 @@ const LAST: u16 = OPERATIONS as u16 - 1;
 
 /// Every method takes the monotonic clock as `now`, in ns, and allocates nothing once recording has begun.
 impl Writer {
+    /// Single records are kept from the beginning of activity on, which has not begun: every record, in a ring of 4 MiB.
+    pub fn keep_single_records(&self) {
+        self.keeps_singles.store(true, Relaxed);
+    }
+
     /// Begins to record activity, if it has not begun. False when the book has no room for it, or is not of this process.
     pub fn record_activity(&self, now: u64) -> bool {
         self.is_mine() && self.has_room_for_activity() && {
@@ -165,12 +176,24 @@ impl Writer {
     }
 
     /// Records arrived, and others were dropped by the library.
-    pub fn records(&self, records: impl Iterator<Item = DeviceRecord>, dropped: u64, arrival: u64) {
+    pub fn records(&self, records: impl Iterator<Item = DeviceRecord> + Clone, dropped: u64, arrival: u64) {
+        self.launched_records(records, dropped, arrival, |_, _| LaunchOf::default());
+    }
+
+    /// The same. `launch` says on which queue and when a record's program was launched, given its runtime id and the host time of its
+    /// start. It is asked only where single records are kept.
+    pub fn launched_records(
+        &self,
+        records: impl Iterator<Item = DeviceRecord> + Clone,
+        dropped: u64,
+        arrival: u64,
+        launch: impl Fn(u16, u64) -> LaunchOf,
+    ) {
         let Some(activity) = self.activity() else { return };
         let mut state = lock(&activity.records);
         let state = &mut *state;
         let (mut chips, mut operations, mut troubles) = (0u64, [0u64; OPERATIONS / 64], dropped > 0);
-        for record in records {
+        for record in records.clone() {
             let Some(recorder) = state.chips.get_mut(usize::from(record.chip)).and_then(Option::as_mut) else {
                 state.delivery.of_unknown_chips += 1;
                 troubles = true;
@@ -192,6 +215,14 @@ impl Writer {
                 operation.longest = operation.longest.max(ns);
                 operation.end = operation.end.max(recorder.host_time(record.end));
                 *changed |= 1 << (number % 64);
+            }
+        }
+        // The time of a chip is known best when all have arrived: the last ones had the least delay.
+        if let Some(ring) = &mut state.singles {
+            for record in records.filter(DeviceRecord::is_sound) {
+                let Some(Some(recorder)) = state.chips.get(usize::from(record.chip)) else { continue };
+                let [start, end] = [record.start, record.end].map(|tick| recorder.host_time(tick));
+                self.put_single(ring, &record, (start, end), launch(record.runtime_id, start));
             }
         }
         if dropped > 0 {
@@ -229,7 +260,11 @@ impl Writer {
         let ring = table + OPERATIONS * OPERATION;
         let operations = pack(OPERATIONS as u32, OPERATION as u32);
         let singles = pack(SINGLES as u32, SINGLE as u32);
-        self.put(HEAD, [table as u64, operations, ring as u64, singles, 0, now, 0]);
+        let wanted = self.keeps_singles.load(Relaxed);
+        let allocate = |file| allocate_pages(file, ring, SINGLES * SINGLE).is_ok();
+        let kept = (wanted && self.open_file().is_some_and(allocate)).then_some(SingleRing { at: ring, next: 0 });
+        let flags = pack(if kept.is_some() { HAS_SINGLES } else { 0 }, 0);
+        self.put(HEAD, [table as u64, operations, ring as u64, singles, flags, now, 0]);
         ActivityState {
             table,
             launches: Mutex::new(LaunchState {
@@ -243,6 +278,7 @@ impl Writer {
                 version: 0,
                 chips: (0..CHIPS).map(|_| None).collect(),
                 operations: vec![OperationRecords::default(); OPERATIONS].into(),
+                singles: kept,
             }),
             names: Names::new(),
             naming: Mutex::new(NamingState::default()),
