@@ -42,6 +42,12 @@ pub fn started_at(pid: u32) -> Option<Timestamp> {
     Some(Clock::now().timestamp(stat_of(pid)?.start_ticks))
 }
 
+/// Which start of the machine this is, as the kernel numbers them.
+pub fn boot_id() -> Option<String> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
 fn stat_of(pid: u32) -> Option<Stat> {
     stat(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }

@@ -19,6 +19,8 @@ pub(crate) struct Division {
     pub shared: Vec<(Vec<u32>, Kinds)>,
     /// What no living process owns. `None` when a holder that may not be read could be its owner.
     pub stale: Option<Bytes>,
+    /// How much of that is L1.
+    pub stale_l1: Bytes,
     /// Why a figure is missing.
     pub reasons: Vec<String>,
 }
@@ -71,7 +73,7 @@ pub(crate) fn divide(
         division.reasons.push("all 64 slots are taken: processes without a slot are not counted".into());
     }
     baselines.forget_free_slots(inode, region);
-    let mut stale: u64 = 0;
+    let mut stale: Kinds = [0; 5];
     let mut unclear: u64 = 0;
     for slot in &region.slots {
         let owners = possible_owners(inode, slot, processes, closed);
@@ -88,7 +90,7 @@ pub(crate) fn divide(
         match (owner, &owners[..]) {
             (Owner::Alive(_), [pid, ..]) => {
                 division.by_process.insert(*pid, Some(usage(bytes)));
-                stale = stale.saturating_add(total(slot.bytes).saturating_sub(total(bytes)));
+                add(&mut stale, std::array::from_fn(|kind| slot.bytes[kind].saturating_sub(bytes[kind])));
             }
             (Owner::Unclear, [_, _, ..]) => {
                 division.reasons.push(format!("{} processes share the slot of pid {}", owners.len(), slot.pid));
@@ -96,14 +98,16 @@ pub(crate) fn divide(
                 division.shared.push((owners, slot.bytes));
             }
             (Owner::Unclear, _) => unclear = unclear.saturating_add(total(slot.bytes)),
-            _ => stale = stale.saturating_add(total(slot.bytes)),
+            _ => add(&mut stale, slot.bytes),
         }
     }
     if unclear > 0 {
         division.reasons.push(format!("{unclear} bytes may belong to a process that cannot be seen from here"));
     }
-    let stale = Bytes(stale.saturating_add(beyond_slots(region)));
-    division.stale = (unclear == 0 && !region.is_full()).then_some(stale);
+    add(&mut stale, beyond_slots(region));
+    division.stale = (unclear == 0 && !region.is_full()).then_some(Bytes(total(stale)));
+    let [_, l1, l1_small, _, cb] = stale;
+    division.stale_l1 = Bytes(total([0, l1, l1_small, 0, cb]));
     division
 }
 
@@ -120,10 +124,10 @@ fn possible_owners(inode: Inode, slot: &Slot, processes: &BTreeMap<u32, ProcessF
 
 /// What the header claims beyond its slots: left over from processes that exited or never had a slot. Kind by kind: the last writer
 /// overwrites the total of circular buffers, which must not hide what is left of another kind.
-fn beyond_slots(region: &Region) -> u64 {
+fn beyond_slots(region: &Region) -> Kinds {
     let mut in_slots = [0; 5];
     region.slots.iter().for_each(|slot| add(&mut in_slots, slot.bytes));
-    total(std::array::from_fn(|kind| region.totals[kind].saturating_sub(in_slots[kind])))
+    std::array::from_fn(|kind| region.totals[kind].saturating_sub(in_slots[kind]))
 }
 
 impl Baselines {
@@ -220,6 +224,7 @@ mod tests {
             division.by_process.iter().map(|(pid, usage)| format!("{pid}={}", dram(*usage))).collect();
         words.push(format!("used={}", used(&division)[0]));
         words.push(division.stale.map_or("stale=?".into(), |stale| format!("stale={}", stale.0)));
+        words.extend((division.stale_l1.0 > 0).then(|| format!("in_l1={}", division.stale_l1.0)));
         words.extend(division.reasons);
         words.join(" ")
     }
@@ -358,9 +363,15 @@ mod tests {
     fn what_the_header_claims_beyond_its_slots_is_stale() {
         let mut region = region(&[slot(0, 100, 10, 5)]);
         region.totals[1] = 99;
-        assert_eq!(divided(&region, &[attached(100, 100, 1)], &[], false), "100=10 used=10 stale=99");
+        assert_eq!(divided(&region, &[attached(100, 100, 1)], &[], false), "100=10 used=10 stale=99 in_l1=99");
         region.totals = [3, 0, 0, 0, 0];
         assert_eq!(divided(&region, &[attached(100, 100, 1)], &[], false), "100=10 used=10 stale=0");
+    }
+
+    #[test]
+    fn stale_bytes_are_divided_into_dram_and_l1() {
+        let left = Slot { bytes: [10, 1, 2, 20, 4], ..slot(0, 100, 0, 5) };
+        assert_eq!(divided(&region(&[left]), &[], &[], false), "used=0 stale=37 in_l1=7");
     }
 
     proptest::proptest! {

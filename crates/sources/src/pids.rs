@@ -7,6 +7,7 @@
 use crate::device_fds::device_behind;
 use crate::dir::{Dir, Root, Trouble, decimal, reason};
 use rustix::io::Errno;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -66,11 +67,17 @@ impl HolderList {
     }
 }
 
+thread_local! {
+    /// What is read of the lists, one after the other.
+    static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// The holders in a list. `None` when the driver does not say.
 fn listed(folder: &Dir, file: &str, trouble: &mut Trouble) -> Option<Holders> {
-    let mut bytes = Vec::new();
-    folder.read_records(file, &mut bytes).map_err(|error| complain(folder, file, error, trouble)).ok()?;
-    let (mut holders, strange) = parse(&bytes);
+    let (mut holders, strange) = BYTES.with_borrow_mut(|bytes| {
+        folder.read_records(file, bytes).map_err(|error| complain(folder, file, error, trouble)).ok()?;
+        Some(parse(bytes))
+    })?;
     holders.pids.remove(&deep::client::reader_pid());
     if strange > 0 {
         trouble.add(&folder.path_of(file), format_args!("{strange} lines are no process number"));

@@ -31,7 +31,7 @@ pub struct Options {
     pub deadline: Duration,
     /// Whether to read the PCIe counters. A rate needs two samples.
     pub rates: bool,
-    /// Relaxed sampling: what is seldom watched may be some seconds old, such as voltage, current, the power limit, and who holds
+    /// Relaxed sampling: what is seldom watched may be some seconds old, such as voltage, current, power limit, fan, and who holds
     /// a chip's lock. Rates are then over two seconds, and over four where there are many devices.
     pub relaxed: bool,
 }

@@ -197,6 +197,8 @@ impl Draft<'_> {
         memory.count(sum);
         let all_known = regions.len() == readable.len() && living.is_some();
         memory.stale = readable.iter().map(|division| division.stale).sum::<Option<Bytes>>().filter(|_| all_known);
+        let stale_l1: Bytes = readable.iter().map(|division| division.stale_l1).sum();
+        memory.stale_l1 = memory.stale.and(Some(stale_l1)).filter(|bytes| bytes.0 > 0);
     }
 
     /// How many processes hold a chip and do not report how much they use.
