@@ -23,6 +23,8 @@ pub(crate) struct KeptBook {
     /// Up to when everything has run.
     until: u64,
     launched: u64,
+    /// An operation was launched that never ends.
+    is_hung: bool,
 }
 
 /// Time that was missed is not made up for.
@@ -38,7 +40,7 @@ impl KeptBook {
         writer.records_arrive(true, None);
         let number = |one: &SimOperation| (writer.operation(one.name.as_bytes()), one.microseconds.max(1) * 1000);
         let operations = operations.iter().map(number).collect();
-        Ok(KeptBook { writer, operations, chips: Vec::new(), began, until: began, launched: 0 })
+        Ok(KeptBook { writer, operations, chips: Vec::new(), began, until: began, launched: 0, is_hung: false })
     }
 
     /// A chip was opened. One that is reached through another one has no records.
@@ -69,6 +71,7 @@ impl KeptBook {
 
     /// Runs one operation after another up to now, each on all chips. `busy` is how busy each of them is, in thousandths.
     pub fn run(&mut self, busy: &[u16]) {
+        self.is_hung = false;
         let now = monotonic();
         let from = self.until.max(now.saturating_sub(LONGEST));
         self.until = now;
@@ -100,6 +103,16 @@ impl KeptBook {
         self.writer.held_back((now - from) * busiest / 40_000);
         self.writer.wait_begins(now - waited);
         self.writer.wait_ends(Some(self.writer.programs_launched()), now);
+    }
+
+    /// Launches the next operation, of which there will be no record.
+    pub fn hang(&mut self) {
+        if self.operations.is_empty() || std::mem::replace(&mut self.is_hung, true) {
+            return;
+        }
+        let (operation, _) = self.operations[self.launched as usize % self.operations.len()];
+        self.launched += 1;
+        self.writer.launched(Launch { operation, runtime_id: Some(self.launched as u16) }, monotonic());
     }
 
     /// The chips are closed.

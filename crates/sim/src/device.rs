@@ -3,7 +3,7 @@
 use crate::BoardKind;
 use crate::inject::InjectedFault;
 use crate::motion::Motion;
-use crate::tree::{Chip, is_at_power_limit, telemetry_table};
+use crate::tree::{Chip, is_at_power_limit, is_too_hot, telemetry_table};
 use crate::wave::TICKS_PER_SECOND;
 use std::time::Duration;
 
@@ -48,9 +48,15 @@ impl SimDevice {
         self.busy += Duration::from_secs_f64(load.clamp(0.0, 1.0) / TICKS_PER_SECOND as f64);
         self.motion.tick(load, beats);
         self.motion.show(&mut self.chip);
+        if is_too_hot(&self.chip) {
+            self.chip.aiclk = self.chip.aiclk.map(|clock| clock - clock / 3);
+        }
+        if self.motion.celsius() >= TRIP_CELSIUS {
+            self.shut_down(now);
+        }
         if self.chip.table.is_some() {
             // Firmware that says what limits the clock also limits it.
-            if is_at_power_limit(&self.chip) {
+            if is_at_power_limit(&self.chip) && !is_too_hot(&self.chip) {
                 self.chip.aiclk = self.chip.aiclk.map(|clock| clock - clock / 9);
             }
             self.chip.table = Some(telemetry_table(&self.chip));
@@ -62,6 +68,18 @@ impl SimDevice {
         self.chip.fw_bundle = Some("19.15.0.0".into());
         self.chip.table = Some(telemetry_table(&self.chip));
         self
+    }
+
+    /// Its cooling fails.
+    pub fn heat(&mut self) {
+        self.motion.uncooled = true;
+    }
+
+    /// It is too hot, shuts down, and starts again when it has cooled.
+    fn shut_down(&mut self, now: u64) {
+        self.chip.therm_trip_count = self.chip.therm_trip_count.map(|trips| trips + 1);
+        self.motion.cool();
+        self.reset(now);
     }
 
     pub fn reset(&mut self, now: u64) {
@@ -93,3 +111,5 @@ impl SimDevice {
 }
 
 const RESET_TICKS: u64 = 3 * TICKS_PER_SECOND;
+/// At this temperature a chip shuts down.
+const TRIP_CELSIUS: f64 = 110.0;

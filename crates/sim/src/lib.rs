@@ -24,6 +24,7 @@ pub mod tree;
 mod umd_lock;
 mod wave;
 mod worker;
+mod working_chip;
 mod workload;
 
 pub use inject::Inject;
@@ -32,4 +33,5 @@ pub use machine::{SimMachine, is_simulated};
 pub use running::Running;
 pub use spec::{Spec, SpecError};
 pub use tree::telemetry_table;
+pub use working_chip::{WorkingChip, job_load};
 pub use workload::run_workload_if_asked;

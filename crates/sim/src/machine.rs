@@ -9,10 +9,10 @@ use crate::plan;
 use crate::spec::{Boards, FaultKind, ScriptedFault, Spec};
 use crate::tree::{self, Chip, TreeWriter};
 use crate::wave::{self, TICKS_PER_SECOND};
-use crate::worker::Worker;
+use crate::worker::{Demand, Worker};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -27,6 +27,7 @@ pub struct SimMachine {
     /// Still to come.
     events: Vec<ScriptedFault>,
     seed: u64,
+    full: bool,
     elapsed: Duration,
     ticks: u64,
     /// Whether workloads run with ttmon's agent.
@@ -36,6 +37,10 @@ pub struct SimMachine {
     troubles: Arc<InjectedFaults>,
     kernel_log: SimKernelLog,
     writer: TreeWriter,
+    /// What processes run.
+    program: PathBuf,
+    /// Whether the driver was unloaded.
+    is_unloaded: bool,
     folder: TempDir,
 }
 
@@ -51,6 +56,7 @@ impl SimMachine {
             devices: devices(spec),
             events: spec.events.clone(),
             seed: spec.seed,
+            full: spec.full,
             elapsed: Duration::ZERO,
             ticks: 0,
             agent: spec.agent,
@@ -59,13 +65,15 @@ impl SimMachine {
             troubles: Arc::default(),
             kernel_log: SimKernelLog::new(folder.path())?,
             writer: TreeWriter::new(folder.path())?,
+            program: program.to_owned(),
+            is_unloaded: false,
             folder,
         };
         let chips: Vec<Chip> = machine.devices.iter().map(|device| device.chip.clone()).collect();
         fs::write(machine.root().join(MARK), "made up by ttmon\n")?;
         tree::lay_with(&mut machine.writer, &chips, DRIVER_VERSION)?;
         if !spec.idle {
-            machine.start_workers(program)?;
+            machine.start_workers()?;
         }
         machine.happen()?;
         machine.show()?;
@@ -99,21 +107,27 @@ impl SimMachine {
         self.troubles.inject(self.root())
     }
 
-    fn start_workers(&mut self, program: &Path) -> io::Result<()> {
+    fn start_workers(&mut self) -> io::Result<()> {
         for library in [plan::LIBTT_METAL, plan::TTNNCPP] {
             self.lay(library, &[0; 4096])?;
         }
-        for mut job in plan::jobs(self.devices.len()) {
+        let jobs = if self.full { plan::full(self.devices.len()) } else { plan::jobs(self.devices.len()) };
+        for mut job in jobs {
             job.agent &= self.agent;
-            let worker = Worker::start(program, self.folder.path(), job, &self.devices, self.seed)?;
-            if let Some(pid) = worker.pid() {
-                self.lay(&format!("proc/{pid}/cgroup"), worker.cgroup().as_bytes())?;
-            }
-            self.workers.push(worker);
+            self.start_worker(job)?;
         }
         let container = plan::CONTAINER_ID;
         let config = format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{container}/config.json");
         self.lay(&config, plan::CONTAINER_CONFIG.as_bytes())
+    }
+
+    fn start_worker(&mut self, job: plan::PlannedJob) -> io::Result<()> {
+        let worker = Worker::start(&self.program, self.folder.path(), job, &self.devices, self.seed)?;
+        if let Some(pid) = worker.pid() {
+            self.lay(&format!("proc/{pid}/cgroup"), worker.cgroup().as_bytes())?;
+        }
+        self.workers.push(worker);
+        Ok(())
     }
 
     fn lay(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
@@ -127,9 +141,13 @@ impl SimMachine {
         let now = time_of(self.ticks);
         let due: Vec<ScriptedFault> = self.events.extract_if(.., |event| event.at <= now).collect();
         for ScriptedFault { what, device: index, .. } in due {
+            if matches!(what, FaultKind::Unload | FaultKind::HostOom) {
+                self.happen_to_machine(what)?;
+                continue;
+            }
             let device = &mut self.devices[index as usize];
             // What is lost stays lost, though its processes may still be there.
-            if device.state == SimState::Lost && what != FaultKind::Kill {
+            if device.state == SimState::Lost && !matches!(what, FaultKind::Kill | FaultKind::EndTool) {
                 continue;
             }
             self.kernel_log.write(what, &device.chip.address)?;
@@ -142,19 +160,62 @@ impl SimMachine {
                     device.state = SimState::Lost;
                     tree::remove(self.folder.path(), &device.chip)?;
                 }
-                FaultKind::Kill => {
-                    let holders = self.workers.iter_mut().filter(|worker| worker.holds(index as usize));
-                    holders.for_each(Worker::kill);
+                FaultKind::Heat => device.heat(),
+                FaultKind::LinkDown => device.chip.links_down = true,
+                FaultKind::ForeignReset => {
+                    // The tool has the device open for a second before it resets it, and until that is done.
+                    let later =
+                        |what, seconds| ScriptedFault { what, device: index, at: now + Duration::from_secs(seconds) };
+                    self.events.extend([later(FaultKind::Reset, 2), later(FaultKind::EndTool, 4)]);
+                    self.start_worker(plan::reset_tool(index as usize))?;
                 }
+                _ => self.happen_to_processes(what, index as usize),
             }
         }
+        Ok(())
+    }
+
+    /// Lets something happen to the processes of a device.
+    fn happen_to_processes(&mut self, what: FaultKind, index: usize) {
+        let ticks = self.ticks;
+        for worker in self.workers.iter_mut().filter(|worker| worker.holds(index)) {
+            match what {
+                FaultKind::Kill => worker.kill(),
+                FaultKind::Fill => worker.demand(index, Demand::Fill(ticks)),
+                FaultKind::Leak => worker.demand(index, Demand::Leak(ticks)),
+                FaultKind::EndTool if worker.is_tool() => worker.end(),
+                _ => {}
+            }
+        }
+    }
+
+    fn happen_to_machine(&mut self, what: FaultKind) -> io::Result<()> {
+        if what == FaultKind::HostOom {
+            let Some(victim) = self.workers.iter_mut().find(|worker| worker.pid().is_some()) else { return Ok(()) };
+            if let Some(pid) = victim.pid() {
+                self.kernel_log.write_out_of_memory(pid, victim.name())?;
+            }
+            victim.kill();
+            return Ok(());
+        }
+        // The kernel unloads no driver whose devices are open.
+        self.workers.iter_mut().for_each(Worker::end);
+        let there = self.devices.iter().filter(|device| device.state != SimState::Lost);
+        let chips: Vec<Chip> = there.map(|device| device.chip.clone()).collect();
+        self.writer = tree::unload(self.folder.path(), &chips)?;
+        self.devices.iter_mut().for_each(|device| device.state = SimState::Lost);
+        self.is_unloaded = true;
         Ok(())
     }
 
     fn tick(&mut self) {
         for (i, device) in self.devices.iter_mut().enumerate() {
             let has_job = self.workers.iter().any(|worker| worker.holds(i));
-            let load = if has_job { wave::load(self.seed, i as u64, self.ticks) } else { 0.0 };
+            let load = match has_job {
+                true if self.full => 1.0,
+                true => wave::load(self.seed, i as u64, self.ticks),
+                false => 0.0,
+            };
             device.tick(self.ticks, load);
         }
     }
@@ -170,6 +231,9 @@ impl SimMachine {
         // Errors come before values: no reader may see a value of a device that can no longer be read.
         let troubles = self.devices.iter().filter_map(|device| device.trouble().map(|t| (device.chip.clone(), t)));
         self.troubles.set(troubles.collect());
+        if self.is_unloaded {
+            return Ok(());
+        }
         let there = self.devices.iter().filter(|device| device.state != SimState::Lost);
         let chips: Vec<Chip> = there.map(SimDevice::shown).collect();
         tree::refresh(&mut self.writer, &chips)?;

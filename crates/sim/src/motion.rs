@@ -16,6 +16,8 @@ pub(crate) struct Motion {
     celsius: f64,
     heartbeat: u32,
     counters: [u64; 12],
+    /// Its cooling has failed.
+    pub uncooled: bool,
 }
 
 impl Motion {
@@ -34,6 +36,7 @@ impl Motion {
             // Up for a few minutes to a day.
             heartbeat: (3_000 + scattered % 861_000) as u32,
             counters: std::array::from_fn(|i| scatter(&[scattered, i as u64]) % (1 << 32)),
+            uncooled: false,
         }
     }
 
@@ -47,10 +50,20 @@ impl Motion {
         let span = f64::from(limits.busy_watts - limits.idle_watts);
         self.watts = ((f64::from(limits.idle_watts) + span * load + jitter) as u32).min(limits.busy_watts);
         let seconds = 1.0 / TICKS_PER_SECOND as f64;
-        self.celsius += (target_celsius(self.kind, self.watts) - self.celsius) * seconds / THERMAL_LAG_SECONDS;
+        let target = if self.uncooled { UNCOOLED_CELSIUS } else { target_celsius(self.kind, self.watts) };
+        self.celsius += (target - self.celsius) * seconds / THERMAL_LAG_SECONDS;
         for (i, counter) in self.counters.iter_mut().enumerate() {
             *counter += (load * seconds * FLITS_PER_SECOND * SHARES[i]) as u64;
         }
+    }
+
+    pub fn celsius(&self) -> f64 {
+        self.celsius
+    }
+
+    /// It has been off for a while, and its cooling works again.
+    pub fn cool(&mut self) {
+        (self.uncooled, self.celsius) = (false, target_celsius(self.kind, self.kind.limits().idle_watts));
     }
 
     /// What a reset does.
@@ -86,6 +99,8 @@ impl Motion {
 }
 
 const THERMAL_LAG_SECONDS: f64 = 15.0;
+/// Where the temperature of a chip without cooling would settle.
+const UNCOOLED_CELSIUS: f64 = 140.0;
 
 /// At full load, both NoCs together: some gigabytes per second.
 const FLITS_PER_SECOND: f64 = 2.4e8;

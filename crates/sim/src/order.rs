@@ -25,7 +25,12 @@ pub(crate) enum WorkerOrder {
     /// Have these amounts on the chip that was attached as number `region`.
     Set { region: usize, amounts: Amounts },
     /// Run operations up to now: how busy each chip is, in thousandths, in the order in which they were attached.
-    Run { busy: Vec<u16> },
+    Run {
+        busy: Vec<u16>,
+        /// A chip does not answer any more: one more operation is launched, and never ends.
+        #[serde(default)]
+        hangs: bool,
+    },
     /// Close everything properly.
     Detach,
 }

@@ -28,6 +28,8 @@ pub(crate) enum Work {
     Training,
     /// Buffers of changing size.
     Measuring,
+    /// A tool that opens a device and has no memory on it.
+    Tool,
 }
 
 pub(crate) const LIBTT_METAL: &str = "usr/lib/python3/dist-packages/ttnn/build/lib/libtt_metal.so";
@@ -70,6 +72,23 @@ pub(crate) fn jobs(devices: usize) -> Vec<PlannedJob> {
     jobs.into_iter().filter(|(least, _)| devices >= *least).map(|(_, job)| job).collect()
 }
 
+/// A tool with which somebody resets a device.
+pub(crate) fn reset_tool(device: usize) -> PlannedJob {
+    PlannedJob {
+        command: &["tt-smi", "-r"],
+        libraries: &[],
+        cgroup: "/user.slice/user-1001.slice/session-9.scope",
+        devices: device..device + 1,
+        work: Work::Tool,
+        agent: false,
+    }
+}
+
+/// One job on all of so many devices.
+pub(crate) fn full(devices: usize) -> Vec<PlannedJob> {
+    jobs(devices).into_iter().take(1).map(|job| PlannedJob { devices: 0..devices, ..job }).collect()
+}
+
 /// What a job runs, again and again. The times are those of a device that has nothing else to do.
 pub(crate) fn operations(work: Work) -> Vec<SimOperation> {
     let all: &[(&str, u64)] = match work {
@@ -88,6 +107,7 @@ pub(crate) fn operations(work: Work) -> Vec<SimOperation> {
             ("MorehAdamOperation", 1500),
         ],
         Work::Measuring => &[("MatmulDeviceOperation", 5000)],
+        Work::Tool => &[],
     };
     all.iter()
         .map(|(name, microseconds)| SimOperation { name: (*name).to_owned(), microseconds: *microseconds })
@@ -96,11 +116,15 @@ pub(crate) fn operations(work: Work) -> Vec<SimOperation> {
 
 /// What a job has on a chip of this size, after so many ticks, at this load.
 pub(crate) fn memory(work: Work, capacity: Capacity, ticks: u64, load: f64) -> Amounts {
+    if work == Work::Tool {
+        return Amounts::default();
+    }
     let seconds = ticks / TICKS_PER_SECOND;
     let percent = match work {
         // One more page of the cache every three seconds, for a minute.
         Work::Serving => 44.0 + (seconds / 3 % 20) as f64 * 1.5,
         Work::Training => 38.0 + if seconds.is_multiple_of(2) { 22.0 } else { 9.0 },
+        Work::Tool => 0.0,
         Work::Measuring => 2.0 + (seconds / 5 % 4) as f64 * 6.0,
     };
     let trace = match work {

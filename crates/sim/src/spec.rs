@@ -13,6 +13,8 @@ pub struct Spec {
     pub(crate) events: Vec<ScriptedFault>,
     pub(crate) seed: u64,
     pub(crate) idle: bool,
+    /// Whether a workload keeps every device at full load.
+    pub(crate) full: bool,
     /// Whether workloads run with ttmon's agent.
     pub(crate) agent: bool,
     pub(crate) counting: Counting,
@@ -49,6 +51,22 @@ pub(crate) enum FaultKind {
     Freeze,
     /// Reads from the chip wait forever.
     Stuck,
+    /// Its cooling fails: it gets hot, its firmware lowers the clock, and at last it shuts down.
+    Heat,
+    /// Its processes take more memory than there is, and end with an error.
+    Fill,
+    /// Its processes take more and more memory.
+    Leak,
+    /// Its Ethernet links go down.
+    LinkDown,
+    /// A process of somebody else opens it and resets it.
+    ForeignReset,
+    /// A process of the resetting user ends.
+    EndTool,
+    /// The driver is unloaded. Its processes end before.
+    Unload,
+    /// The host has no memory left, and the kernel kills a process.
+    HostOom,
 }
 
 /// What is wrong with a text that should have been a [`Spec`], in a sentence.
@@ -77,12 +95,14 @@ impl Spec {
         let machines = ["n150", "n300", "p100a", "p150", "p300", "galaxy-wh", "galaxy-bh", "mixed"];
         let switches = SWITCHES.iter().map(|(word, _)| *word);
         let events = WORDS.iter().map(|(_, word)| format!("{word}="));
+        let events = events.chain(MACHINE_WORDS.iter().map(|(_, word)| format!("{word}@")));
         machines.into_iter().chain(switches).map(str::to_owned).chain(events).chain(["seed=".to_owned()])
     }
 
     /// The options that may follow the machine, for help and messages.
     pub fn options() -> String {
         let events = WORDS.iter().map(|(_, word)| format!("{word}=N@TIME"));
+        let events = events.chain(MACHINE_WORDS.iter().map(|(_, word)| format!("{word}@TIME")));
         let switches = SWITCHES.iter().map(|(word, _)| (*word).to_owned());
         let mut all: Vec<String> = events.chain(["seed=NUMBER".to_owned()]).chain(switches).collect();
         let last = all.pop().unwrap_or_default();
@@ -98,6 +118,7 @@ impl Default for Spec {
             events: Vec::new(),
             seed: 0,
             idle: false,
+            full: false,
             agent: false,
             counting: Counting::default(),
             deep: false,
@@ -117,6 +138,13 @@ impl FromStr for Spec {
                 *switch(&mut spec) = true;
                 continue;
             }
+            let of_machine = option.split_once('@').and_then(|(word, time)| {
+                MACHINE_WORDS.iter().find(|(_, known)| *known == word).map(|(what, _)| (*what, time))
+            });
+            if let Some((what, time)) = of_machine {
+                spec.events.push(ScriptedFault { what, device: 0, at: moment(option, time)? });
+                continue;
+            }
             match option.split_once('=') {
                 Some(("seed", seed)) => {
                     let wrong = format!("{seed:?} is not a seed, which is a number from 0 to {}", u64::MAX);
@@ -126,7 +154,8 @@ impl FromStr for Spec {
                     let (word, rest) = option.split_once('=').unwrap_or((option, ""));
                     let what = WORDS.iter().find(|(_, known)| *known == word);
                     let unknown = || {
-                        let words = WORDS.iter().map(|(_, word)| *word).chain(SWITCHES.iter().map(|(word, _)| *word));
+                        let words = WORDS.iter().chain(&MACHINE_WORDS).map(|(_, word)| *word);
+                        let words = words.chain(SWITCHES.iter().map(|(word, _)| *word));
                         let near = did_you_mean(word, words.chain(["seed"]));
                         SpecError(format!("there is no option {option:?}: {near}known are {}", Spec::options()))
                     };
@@ -139,20 +168,29 @@ impl FromStr for Spec {
     }
 }
 
-const WORDS: [(FaultKind, &str); 6] = [
+const WORDS: [(FaultKind, &str); 11] = [
     (FaultKind::Hang, "hang"),
     (FaultKind::Reset, "reset"),
     (FaultKind::Kill, "kill"),
     (FaultKind::Lose, "lose"),
     (FaultKind::Freeze, "freeze"),
     (FaultKind::Stuck, "stuck"),
+    (FaultKind::Heat, "heat"),
+    (FaultKind::Fill, "fill"),
+    (FaultKind::Leak, "leak"),
+    (FaultKind::LinkDown, "linkdown"),
+    (FaultKind::ForeignReset, "otherreset"),
 ];
+
+/// What happens to the machine, not to one device.
+const MACHINE_WORDS: [(FaultKind, &str); 2] = [(FaultKind::Unload, "unload"), (FaultKind::HostOom, "hostoom")];
 
 type Switch = fn(&mut Spec) -> &mut bool;
 
 /// Words that switch something on.
-const SWITCHES: [(&str, Switch); 7] = [
+const SWITCHES: [(&str, Switch); 8] = [
     ("idle", |spec| &mut spec.idle),
+    ("full", |spec| &mut spec.full),
     ("agent", |spec| &mut spec.agent),
     ("deep", |spec| &mut spec.deep),
     ("fdinfo", |spec| &mut spec.counting.fdinfo),
@@ -196,9 +234,11 @@ fn event(what: FaultKind, option: &str, rest: &str, devices: u32) -> Result<Scri
     let missing =
         || format!("there is no device {device:?} for {option:?}: this machine has {devices}, counted from 0");
     let index = device.parse().ok().filter(|n| *n < devices).ok_or_else(|| SpecError(missing()))?;
-    let wrong = || SpecError(format!("{time:?} in {option:?} is not a time such as 500ms, 5s or 1m"));
-    let at = duration(time).ok_or_else(wrong)?;
-    Ok(ScriptedFault { what, device: index, at })
+    Ok(ScriptedFault { what, device: index, at: moment(option, time)? })
+}
+
+fn moment(option: &str, time: &str) -> Result<Duration, SpecError> {
+    duration(time).ok_or_else(|| SpecError(format!("{time:?} in {option:?} is not a time such as 500ms, 5s or 1m")))
 }
 
 fn duration(text: &str) -> Option<Duration> {
@@ -224,12 +264,13 @@ mod tests {
 
     #[test]
     fn every_word_for_completion_is_understood() {
-        let (options, machines): (Vec<String>, Vec<String>) =
-            Spec::words().partition(|word| word.ends_with('=') || SWITCHES.iter().any(|(switch, _)| switch == word));
+        let (options, machines): (Vec<String>, Vec<String>) = Spec::words()
+            .partition(|word| word.ends_with(['=', '@']) || SWITCHES.iter().any(|(switch, _)| switch == word));
         assert!(machines.iter().all(|machine| Spec::from_str(machine).is_ok()), "{machines:?}");
         let value = |option: &String| match option.as_str() {
             "seed=" => "1",
             event if event.ends_with('=') => "0@5s",
+            event if event.ends_with('@') => "5s",
             _ => "",
         };
         let is_known = |option: &String| Spec::from_str(&format!("n150,{option}{}", value(option))).is_ok();
@@ -280,15 +321,16 @@ mod tests {
         check(
             "p150,explode=0@5s",
             expect![[
-                r#"there is no option "explode=0@5s": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, deep, fdinfo, processes, memory and memory_stats"#
+                r#"there is no option "explode=0@5s": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, heat=N@TIME, fill=N@TIME, leak=N@TIME, linkdown=N@TIME, otherreset=N@TIME, unload@TIME, hostoom@TIME, seed=NUMBER, idle, full, agent, deep, fdinfo, processes, memory and memory_stats"#
             ]],
         );
         check(
             "p150,busy",
             expect![[
-                r#"there is no option "busy": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, deep, fdinfo, processes, memory and memory_stats"#
+                r#"there is no option "busy": known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, heat=N@TIME, fill=N@TIME, leak=N@TIME, linkdown=N@TIME, otherreset=N@TIME, unload@TIME, hostoom@TIME, seed=NUMBER, idle, full, agent, deep, fdinfo, processes, memory and memory_stats"#
             ]],
         );
+        check("p150,unload@5", expect![[r#""5" in "unload@5" is not a time such as 500ms, 5s or 1m"#]]);
         check("p150,hang", expect![[r#""hang" does not say which device and when, as in hang=0@5s"#]]);
         check("p150,hang=0", expect![[r#""hang=0" does not say which device and when, as in hang=0@5s"#]]);
         check(

@@ -17,6 +17,17 @@ pub(crate) struct Worker {
     /// None when it was killed.
     child: Option<WorkerProcess>,
     regions: Vec<WorkerMemory>,
+    /// It has asked for more memory than there is, and ends at this tick.
+    ends_at: Option<u64>,
+}
+
+/// What a process does with the memory of one chip apart from its job: from so many bytes on, since a tick.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Demand {
+    /// It takes all that there is, and more.
+    Fill(u64),
+    /// It frees nothing any more.
+    Leak(u64),
 }
 
 /// A chip that a worker has memory on.
@@ -26,13 +37,15 @@ struct WorkerMemory {
     /// Whose load its memory follows.
     wave: u64,
     amounts: Amounts,
+    /// With what it had when that began.
+    demand: Option<(Demand, u64)>,
 }
 
 impl Worker {
     /// Starts the process and waits until it holds its devices and has made its first allocations.
     pub fn start(program: &Path, root: &Path, job: PlannedJob, devices: &[SimDevice], seed: u64) -> io::Result<Worker> {
         let mut child = WorkerProcess::start(program, root, job.command, &visible(&job, devices))?;
-        let mut worker = Worker { job, child: None, regions: Vec::new() };
+        let mut worker = Worker { job, child: None, regions: Vec::new(), ends_at: None };
         let mut orders = worker.opening(devices);
         orders.extend(worker.allocations(devices, seed, 0));
         child.tell(&orders)?;
@@ -53,16 +66,44 @@ impl Worker {
         self.child = None;
     }
 
+    /// Lets it close its devices, and end.
+    pub fn end(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // One that does not answer is killed.
+            _ = child.tell(&[WorkerOrder::Detach]);
+        }
+    }
+
+    /// The name that the kernel has for it.
+    pub fn name(&self) -> &'static str {
+        self.job.command[0]
+    }
+
+    pub fn is_tool(&self) -> bool {
+        self.job.work == plan::Work::Tool
+    }
+
+    /// Lets it take more memory of a device than its job needs.
+    pub fn demand(&mut self, device: usize, demand: Demand) {
+        for region in self.regions.iter_mut().filter(|region| region.device == device) {
+            region.demand = Some((demand, region.amounts.dram));
+        }
+    }
+
     /// Lets it allocate and free. One that does not answer is as good as dead.
     pub fn work(&mut self, devices: &[SimDevice], seed: u64, ticks: u64) {
         let mut orders = self.allocations(devices, seed, ticks);
+        if self.ends_at.is_some_and(|at| at <= ticks) {
+            self.child = None;
+        }
         if self.job.agent {
             // Nothing runs on a chip that does not answer.
             let load = |region: &WorkerMemory| match devices[region.device].state {
                 SimState::Answering => (wave::load(seed, region.wave, ticks) * 1000.0) as u16,
                 _ => 0,
             };
-            orders.push(WorkerOrder::Run { busy: self.regions.iter().map(load).collect() });
+            let hangs = self.regions.iter().any(|region| devices[region.device].state == SimState::Hung);
+            orders.push(WorkerOrder::Run { busy: self.regions.iter().map(load).collect(), hangs });
         }
         self.child.take_if(|child| child.is_gone() || child.tell(&orders).is_err());
     }
@@ -89,16 +130,19 @@ impl Worker {
         let held: Vec<(usize, &Chip)> = held.map(|i| (i, &devices[i].chip)).collect();
         for (_, chip) in &held {
             orders.push(WorkerOrder::Open { path: chip.node() });
+            if self.is_tool() {
+                continue;
+            }
             orders.push(WorkerOrder::Lock { path: umd_lock::path(chip.index) });
         }
-        for place in [LOCAL, REMOTE] {
+        for place in [LOCAL, REMOTE].into_iter().filter(|_| self.job.work != plan::Work::Tool) {
             for (device, chip) in &held {
                 let Some(asic) = chip.unique_ids().get(place).copied() else { continue };
                 let path = format!("dev/shm/tt_device_{asic}_memory");
                 let (number, is_remote) = (self.regions.len() as u32, place == REMOTE);
                 orders.push(WorkerOrder::Attach { path, asic, device: number, is_remote });
                 let wave = (device + place * devices.len()) as u64;
-                self.regions.push(WorkerMemory { device: *device, wave, amounts: Amounts::default() });
+                self.regions.push(WorkerMemory { device: *device, wave, amounts: Amounts::default(), demand: None });
             }
         }
         orders
@@ -113,7 +157,15 @@ impl Worker {
             let Some(capacity) = capacity(&device.chip).filter(|_| device.state == SimState::Answering) else {
                 continue;
             };
-            let amounts = plan::memory(self.job.work, capacity, ticks, wave::load(seed, region.wave, ticks));
+            let mut amounts = plan::memory(self.job.work, capacity, ticks, wave::load(seed, region.wave, ticks));
+            if let Some((demand, from)) = region.demand {
+                let most = capacity.dram.0.saturating_sub(amounts.trace);
+                let (wanted, is_failing) = demand.bytes(from, capacity.dram.0, ticks);
+                amounts.dram = wanted.min(most) / 4096 * 4096;
+                if is_failing {
+                    self.ends_at.get_or_insert(ticks + ERROR_TICKS);
+                }
+            }
             if amounts != region.amounts {
                 region.amounts = amounts;
                 orders.push(WorkerOrder::Set { region: number, amounts });
@@ -122,6 +174,26 @@ impl Worker {
         orders
     }
 }
+
+impl Demand {
+    /// What it wants at a tick, and whether that is more than there is.
+    fn bytes(self, from: u64, total: u64, ticks: u64) -> (u64, bool) {
+        let after = |since: u64| ticks.saturating_sub(since) as f64 / TICKS_PER_SECOND as f64;
+        match self {
+            Demand::Fill(since) => {
+                let wanted = from + (total as f64 * 0.3 * after(since)) as u64;
+                (wanted, wanted > total)
+            }
+            Demand::Leak(since) => {
+                let most = (total as f64 * 0.97) as u64;
+                ((from + (total as f64 * 0.015 * after(since)) as u64).min(most), false)
+            }
+        }
+    }
+}
+
+/// A process whose allocation fails takes so long to end.
+const ERROR_TICKS: u64 = 2 * TICKS_PER_SECOND;
 
 /// Processes allocate twice a second at most.
 const ALLOCATION_TICKS: u64 = TICKS_PER_SECOND / 2;

@@ -68,7 +68,8 @@ impl Workload<'_> {
                 let region = self.regions.get_mut(region).ok_or_else(|| io::Error::other("no such region"))?;
                 region.set(amounts);
             }
-            WorkerOrder::Run { busy } => self.book.iter_mut().for_each(|book| book.run(&busy)),
+            WorkerOrder::Run { hangs: true, .. } => self.book.iter_mut().for_each(KeptBook::hang),
+            WorkerOrder::Run { busy, .. } => self.book.iter_mut().for_each(|book| book.run(&busy)),
             WorkerOrder::Detach => {
                 self.book.take().into_iter().for_each(KeptBook::close);
                 self.regions.drain(..).for_each(AttachedRegion::detach);

@@ -56,7 +56,7 @@ mod shm;
 mod telemetry;
 mod users;
 
-pub use about::{About, about, started_at};
+pub use about::{About, about, boot_id, started_at};
 pub use activity::{ProcessActivity, operation_list};
 pub use deep::{DeepOptions, DeepReads};
 pub use dir::{Inject, Root};

@@ -61,9 +61,14 @@ fn check(log: &[u8], expected: Expect) {
     let machine = machine(log);
     let mut log = KernelLog::new(machine.root());
     let mut all: Vec<KernelMessage> = Vec::new();
-    for second in 1..5 {
-        let new: Vec<KernelMessage> = read(&mut log, second).into_iter().filter(|one| !all.contains(one)).collect();
-        all.extend(new);
+    // A busy machine reads less at a time.
+    for second in (1..5).flat_map(|second| [second; 10]) {
+        for message in read(&mut log, second) {
+            match all.iter_mut().find(|known| known.seq == message.seq && known.meaning == message.meaning) {
+                Some(known) => *known = message,
+                None => all.push(message),
+            }
+        }
     }
     expected.assert_eq(&shown(&all));
 }
@@ -252,7 +257,9 @@ fn a_flood_costs_a_bounded_time_and_keeps_what_matters() {
         seen = messages.iter().map(|message| (message.seq, message.count)).collect();
     }
     assert_eq!(timeouts, 30);
-    assert!(most <= 64 && not_listed > 5000, "{most} {not_listed}");
+    // The list is full and never longer. How many lines are read at a time depends on the machine.
+    assert_eq!(most, 64);
+    assert!(not_listed > 1000, "{not_listed}");
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub struct Chip {
     pub pids: Option<Vec<u32>>,
     /// Where on its board: 0 and 1 on a p300, 1 to 8 on a Galaxy tray. No file shows it.
     pub location: u8,
+    /// Whether its Ethernet links have gone down. Only the table shows it.
+    pub links_down: bool,
     /// The firmware's telemetry table, which a reader of the node finds. None: the node is an empty file.
     pub table: Option<Vec<TelemetryTag>>,
 }
@@ -150,6 +152,7 @@ impl Chip {
                 BoardKind::GalaxyWormhole | BoardKind::GalaxyBlackhole => (index % 8 + 1) as u8,
                 _ => (index % kind.functions()) as u8,
             },
+            links_down: false,
             table: None,
         }
     }

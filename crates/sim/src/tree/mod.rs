@@ -10,8 +10,8 @@ mod writer;
 
 pub use chip::{Chip, Hwmon, PcieLink};
 pub(crate) use files::{File, NO_FAN};
-pub(crate) use telemetry::is_at_power_limit;
 pub use telemetry::telemetry_table;
+pub(crate) use telemetry::{is_at_power_limit, is_too_hot};
 pub(crate) use writer::TreeWriter;
 
 use std::fs;
@@ -46,6 +46,20 @@ pub(crate) fn refresh(writer: &mut TreeWriter, chips: &[Chip]) -> io::Result<()>
         writer.file(&file)?;
     }
     Ok(())
+}
+
+/// Unloads the driver: what is left of the chips are their PCI functions.
+pub(crate) fn unload(root: &Path, chips: &[Chip]) -> io::Result<TreeWriter> {
+    chips.iter().try_for_each(|chip| remove(root, chip))?;
+    gone(fs::remove_dir_all(root.join("sys/module/tenstorrent")))?;
+    gone(fs::remove_dir_all(root.join("sys/bus/pci/drivers/tenstorrent")))?;
+    gone(fs::remove_dir_all(root.join("sys/class/tenstorrent")))?;
+    let mut writer = TreeWriter::new(root)?;
+    for chip in chips.iter().map(|chip| Chip { bound: false, ..chip.clone() }) {
+        files::of(&chip).iter().try_for_each(|file| writer.file(file))?;
+        files::links(&chip).iter().try_for_each(|(path, target)| writer.link(path, target))?;
+    }
+    Ok(writer)
 }
 
 /// Takes a chip off the bus: all its files and links go.

@@ -62,6 +62,13 @@ pub(crate) fn is_at_power_limit(chip: &Chip) -> bool {
     readings.is_busy && readings.watts >= readings.watts_max
 }
 
+/// Whether a busy chip has reached the temperature at which its firmware lowers the clock.
+pub(crate) fn is_too_hot(chip: &Chip) -> bool {
+    let limit = chip.hwmon.first().and_then(|hwmon| hwmon.temp_max);
+    let readings = Readings::of(chip);
+    readings.is_busy && limit.is_some_and(|limit| readings.celsius * 1000.0 >= f64::from(limit))
+}
+
 /// The sensors, in the units of the table.
 struct Readings {
     watts: u32,
@@ -126,9 +133,10 @@ fn both(chip: &Chip) -> Vec<(u16, u32)> {
 
 fn blackhole(chip: &Chip) -> Vec<(u16, u32)> {
     let readings = Readings::of(chip);
-    let at_limit = is_at_power_limit(chip);
-    // The arbiter of the chip's power has number 1, that of the highest clock 0.
-    let limiter = u32::from(at_limit);
+    let is_hot = is_too_hot(chip);
+    let at_limit = is_hot || is_at_power_limit(chip);
+    // The arbiter of the temperature has number 4, that of the chip's power 1, that of the highest clock 0.
+    let limiter = if is_hot { 4 } else { u32::from(at_limit) };
     let floor = if readings.is_busy { 1350 } else { 800 };
     let decision = if readings.is_busy { 1 << 16 | limiter } else { 0 };
     let enabled_gddr = if chip.card_type.as_deref() == Some("p100a") { 0x7F } else { 0xFF };
@@ -136,6 +144,7 @@ fn blackhole(chip: &Chip) -> Vec<(u16, u32)> {
         (0..8).filter(|channel| enabled_gddr >> channel & 1 != 0).fold(0, |all, channel| all | 1 << (2 * channel));
     let enabled_ports = 0x3FFF & !(1 << 5 | 1 << 8);
     let links_up: u32 = match chip.card_type.as_deref() {
+        _ if chip.links_down => 0,
         Some("galaxy-blackhole") => enabled_ports,
         Some("p300a" | "p300b" | "p300c") => 0b1100,
         _ => 0,
@@ -228,7 +237,7 @@ fn wormhole(chip: &Chip) -> Vec<(u16, u32)> {
     let mut words = vec![
         (12, fixed(readings.celsius - 4.5)),
         (13, fixed(readings.celsius - 11.0)),
-        (21, links_up << 16 | 0xFFFF),
+        (21, if chip.links_down { 0 } else { links_up } << 16 | 0xFFFF),
         (22, 0x555),
         (23, 12_000),
         (31, ALL_ONES),

@@ -4,10 +4,11 @@
 //! kernel gives one record a read, and none is waited for. What was not read when it is overwritten is lost, and counted.
 //!
 //! In reading order: this file (which bytes are read), `record` (what they are), `meaning` (which are about our devices, and what they
-//! mean), `groups` (which are one message).
+//! mean), `out_of_memory` (processes that the kernel killed), `groups` (which are one message).
 
 mod groups;
 pub mod meaning;
+mod out_of_memory;
 pub mod record;
 
 use crate::clock::MonotonicClock;
@@ -16,6 +17,7 @@ use crate::dir::{Dir, Root};
 use groups::Groups;
 use meaning::{PciPlace, PciPlaces};
 use model::{DeviceId, Fault, PciAddress, Snapshot};
+use out_of_memory::KnownHolders;
 use rustix::fs::{FileType, SeekFrom};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -26,8 +28,15 @@ pub struct KernelLog {
     root: Root,
     file: Option<LogFile>,
     groups: Groups,
+    known: KnownParts,
+}
+
+/// What lines may be about.
+#[derive(Default)]
+struct KnownParts {
     /// Devices that were there once, by their address.
     places: PciPlaces,
+    holders: KnownHolders,
 }
 
 struct LogFile {
@@ -50,7 +59,7 @@ const NAME: &str = "kmsg";
 impl KernelLog {
     /// The log of the machine at `root`, from now on.
     pub fn new(root: Root) -> KernelLog {
-        KernelLog { root, file: None, groups: Groups::default(), places: PciPlaces::default() }
+        KernelLog { root, file: None, groups: Groups::default(), known: KnownParts::default() }
     }
 
     /// Reads what was written since, and puts it into a snapshot that was taken just now.
@@ -63,7 +72,7 @@ impl KernelLog {
             }
         }
         if let Some(file) = &mut self.file
-            && let Err(error) = file.read(&self.places, &mut self.groups)
+            && let Err(error) = file.read(&self.known, &mut self.groups)
         {
             snapshot.faults.push(Fault::new(self.path(), crate::dir::reason(error)));
             self.file = None;
@@ -85,10 +94,11 @@ impl KernelLog {
         Ok(LogFile { file, is_kernel, last: None, rest: Vec::new(), skips_line: false })
     }
 
-    /// Remembers where the devices are. One that was removed is still named by the lines about its removal.
+    /// Remembers where the devices are, and who holds them. One that was removed is still named by the lines about its removal.
     fn know(&mut self, snapshot: &Snapshot) {
+        self.known.holders.know(snapshot);
         let here = |id: &DeviceId| snapshot.devices.iter().any(|device| device.id == *id);
-        for place in &mut self.places.0 {
+        for place in &mut self.known.places.0 {
             let is_at = |device: &&model::Device| device.pci_address.as_ref() == Some(&place.address);
             match snapshot.devices.iter().filter(|device| device.id.gateway().is_some()).find(is_at) {
                 Some(device) if matches!(device.id, DeviceId::Local(_)) => place.id = device.id.clone(),
@@ -100,10 +110,10 @@ impl KernelLog {
         }
         for device in snapshot.devices.iter().filter(|device| !matches!(device.id, DeviceId::Remote(_))) {
             let Some(address) = &device.pci_address else { continue };
-            if !self.places.0.iter().any(|place| place.address == *address) {
+            if !self.known.places.0.iter().any(|place| place.address == *address) {
                 let bridges = self.root.open(&self.root.sys.join("bus/pci/devices"));
                 let bridges = bridges.map(|bus| bridges_above(&bus, address)).unwrap_or_default();
-                self.places.0.push(PciPlace { id: device.id.clone(), address: address.clone(), bridges });
+                self.known.places.0.push(PciPlace { id: device.id.clone(), address: address.clone(), bridges });
             }
         }
     }
@@ -130,23 +140,23 @@ fn refusal(error: Errno) -> String {
 
 impl LogFile {
     /// Reads until there is no more, or it is enough for one sample.
-    fn read(&mut self, places: &PciPlaces, groups: &mut Groups) -> rustix::io::Result<()> {
+    fn read(&mut self, known: &KnownParts, groups: &mut Groups) -> rustix::io::Result<()> {
         let (clock, began, mut read) = (MonotonicClock::now(), Instant::now(), 0);
         let mut buffer = [0; record::LONGEST];
         while read < MOST_BYTES && began.elapsed() < LONGEST_READ {
             match rustix::io::read(&self.file, &mut buffer) {
                 Ok(0) | Err(Errno::AGAIN) => {
-                    self.take_rest(true, places, groups, &clock);
+                    self.take_rest(true, known, groups, &clock);
                     break;
                 }
                 Ok(length) if self.is_kernel => {
                     read += length;
-                    self.take(&buffer[..length], places, groups, &clock);
+                    self.take(&buffer[..length], known, groups, &clock);
                 }
                 Ok(length) => {
                     read += length;
                     self.rest.extend_from_slice(&buffer[..length]);
-                    self.take_rest(false, places, groups, &clock);
+                    self.take_rest(false, known, groups, &clock);
                 }
                 // Overwritten: the next one is the oldest that is left, and its number says how many are lost. Or too long.
                 Err(Errno::PIPE | Errno::INVAL) if self.is_kernel => read += record::LONGEST,
@@ -158,12 +168,12 @@ impl LogFile {
     }
 
     /// Takes the whole records of what was read.
-    fn take_rest(&mut self, is_all: bool, places: &PciPlaces, groups: &mut Groups, clock: &MonotonicClock) {
+    fn take_rest(&mut self, is_all: bool, known: &KnownParts, groups: &mut Groups, clock: &MonotonicClock) {
         let all = std::mem::take(&mut self.rest);
         let mut rest = &all[..];
         while let Some((first, others)) = record::split_off(rest, is_all) {
             if !std::mem::take(&mut self.skips_line) {
-                self.take(first, places, groups, clock);
+                self.take(first, known, groups, clock);
             }
             rest = others;
         }
@@ -173,7 +183,7 @@ impl LogFile {
         self.rest = rest.to_vec();
     }
 
-    fn take(&mut self, bytes: &[u8], places: &PciPlaces, groups: &mut Groups, clock: &MonotonicClock) {
+    fn take(&mut self, bytes: &[u8], known: &KnownParts, groups: &mut Groups, clock: &MonotonicClock) {
         let Some(record) = record::parse(bytes) else { return };
         let time = clock.timestamp(record.microseconds);
         let next = self.last.map(|last| last.saturating_add(1));
@@ -181,7 +191,7 @@ impl LogFile {
             groups.add_lost(time, record.seq, record.seq - next);
         }
         self.last = Some(record.seq);
-        if let Some(meaning) = meaning::of(&record, places) {
+        if let Some(meaning) = meaning::of(&record, &known.places).or_else(|| known.holders.meaning(&record)) {
             groups.add(time, record.seq, &record.text, meaning);
         }
     }
