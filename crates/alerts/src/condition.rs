@@ -79,6 +79,12 @@ impl Condition {
         all.iter().any(|compare| compare.increase.is_some() || has_labels(compare) || comes_later(compare))
     }
 
+    /// All figures that it looks at.
+    pub(crate) fn figures(&self) -> Vec<RuleFigure> {
+        let figures = self.compares().into_iter().map(|compare| compare.figure);
+        figures.flat_map(|figure| std::iter::once(figure).chain(figure.limit())).collect()
+    }
+
     pub fn scope(&self) -> Scope {
         let scopes = || self.compares().into_iter().map(|compare| compare.figure.scope());
         let (first, last) = (scopes().min(), scopes().max());

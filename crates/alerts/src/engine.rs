@@ -9,6 +9,7 @@
 
 use crate::notice::{Notice, alert, describe, notice};
 use crate::rule::Rule;
+use crate::rule_figure::RuleFigure;
 use crate::subject::{Scope, Subject, SubjectId};
 use crate::track::{LOOK_BACK, RuleState, Track};
 use model::{Alert, AlertState, DeviceId, ExitRecord, KnownDevices, Snapshot, Timestamp};
@@ -29,6 +30,8 @@ struct FollowedRule {
     rule: Rule,
     scope: Scope,
     looks_back: bool,
+    /// What it looks at.
+    figures: Vec<RuleFigure>,
     tracks: BTreeMap<SubjectId, Track>,
 }
 
@@ -52,6 +55,12 @@ impl Engine {
         self.rules.iter().map(|followed| &followed.rule)
     }
 
+    /// There will be one snapshot, so rules that take longer to fire are left out, and nothing is remembered for the next one.
+    pub fn set_once(&mut self) {
+        self.rules.retain(|followed| followed.rule.fires_at_once());
+        self.rules.iter_mut().for_each(|followed| followed.looks_back = false);
+    }
+
     /// Replaces the rules. Unchanged ones keep their state; alerts of the others are resolved.
     pub fn set_rules(&mut self, rules: Vec<Rule>, at: Timestamp) -> Vec<Notice> {
         let mut notices = Vec::new();
@@ -71,10 +80,10 @@ impl Engine {
     pub fn observe(&mut self, now: Duration, snapshot: &Snapshot, exited: &[&ExitRecord]) -> Vec<Notice> {
         let (mut notices, time) = (Vec::new(), SnapshotTime { now, at: snapshot.taken_at });
         let mut room = MOST.saturating_sub(self.rules.iter().map(|followed| followed.tracks.len()).sum());
-        self.known.meet(&snapshot.devices);
+        let keys = self.known.meet(&snapshot.devices);
         for followed in &mut self.rules {
-            for subject in followed.rule.subjects(followed.scope, snapshot, exited) {
-                notices.extend(followed.see(subject.id(&self.known), &subject, time, &mut room));
+            for subject in followed.rule.subjects(followed.scope, snapshot, &keys, exited) {
+                notices.extend(followed.see(subject.id(), &subject, time, &mut room));
             }
             notices.extend(followed.miss_others(time));
             let looks_back = followed.looks_back;
@@ -106,14 +115,16 @@ impl Engine {
 impl FollowedRule {
     fn new(rule: Rule) -> FollowedRule {
         let (scope, looks_back) = (rule.scope(), rule.condition.looks_back());
-        FollowedRule { rule, scope, looks_back, tracks: BTreeMap::new() }
+        let figures = rule.condition.figures();
+        FollowedRule { rule, scope, looks_back, figures, tracks: BTreeMap::new() }
     }
 
     /// A subject is in the snapshot. It is not followed where there is no room for more.
     fn see(&mut self, id: SubjectId, subject: &Subject, time: SnapshotTime, room: &mut usize) -> Option<Notice> {
         let holds = || self.rule.condition.when.holds(&|compare| compare.value_of(subject));
+        let nothing_to_keep = || !self.looks_back || self.figures.iter().all(|figure| figure.number(subject).is_none());
         // Most of the time nothing holds, and nothing needs to be remembered.
-        if !self.looks_back && !self.tracks.contains_key(&id) && !holds() {
+        if !self.tracks.contains_key(&id) && nothing_to_keep() && !holds() {
             return None;
         }
         let track = match self.tracks.entry(id.clone()) {

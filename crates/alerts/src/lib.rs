@@ -41,6 +41,6 @@ pub use engine::Engine;
 pub use notice::Notice;
 pub use promql::{metric_names, prometheus};
 pub use receiver::Notifier;
-pub use rule::{IDLE_HOLDER, Rule, built_in};
+pub use rule::{DEGRADED_LINK, HOT_DEVICE, IDLE_HOLDER, MEMORY_FULL, POWER_LIMIT, Rule, STATE_RULES, built_in};
 pub use rule_figure::figure_help;
 pub use settings::{Problem, line_of};

@@ -3,10 +3,18 @@
 use crate::condition::Condition;
 use crate::subject::{Scope, Subject, only_device};
 use model::judgement::{AT_LIMIT, FULL, HOT, HYSTERESIS, IDLE_SECONDS};
-use model::{Device, DeviceId, ExitRecord, Held, Process, Selector, Severity, Snapshot};
+use model::{Device, DeviceId, DeviceKey, ExitRecord, Held, Process, Selector, Severity, Snapshot};
 
 /// The built-in rule about processes that hold device memory and run nothing.
 pub const IDLE_HOLDER: &str = "idle-holder";
+/// The built-in rule about devices at their power limit.
+pub const POWER_LIMIT: &str = "power-limit";
+/// Those about the temperature, the DRAM and the link of a device.
+pub const HOT_DEVICE: &str = "hot";
+pub const MEMORY_FULL: &str = "memory-full";
+pub const DEGRADED_LINK: &str = "degraded-link";
+/// Those about the state of a device.
+pub const STATE_RULES: [&str; 3] = ["lost", "heartbeat-stopped", "silent"];
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
@@ -44,6 +52,11 @@ impl Rule {
         self.condition.scope()
     }
 
+    /// Whether it can fire in the first sample.
+    pub fn fires_at_once(&self) -> bool {
+        self.condition.hold.is_zero()
+    }
+
     fn is_about_device(&self, device: &Device) -> bool {
         self.devices.is_empty() || self.devices.iter().any(|selector| selector.names(device))
     }
@@ -53,21 +66,25 @@ impl Rule {
         wanted.parse() == Ok(pid) || name.is_some_and(|name| matches(wanted, name))
     }
 
-    /// All that it is about in a snapshot.
+    /// All that it is about in a snapshot, whose devices have these keys.
     pub(crate) fn subjects<'a>(
         &self,
         scope: Scope,
         snapshot: &'a Snapshot,
+        keys: &[DeviceKey],
         exited: &[&'a ExitRecord],
     ) -> Vec<Subject<'a>> {
-        let device = |id: &DeviceId| snapshot.devices.iter().find(|device| device.id == *id);
-        let wanted = |id: &DeviceId| device(id).filter(|device| self.is_about_device(device));
+        let devices = || snapshot.devices.iter().zip(keys);
+        let device = |id: &DeviceId| devices().find(|(device, _)| device.id == *id);
+        let wanted = |id: &DeviceId| device(id).filter(|(device, _)| self.is_about_device(device));
+        let of_device = |(device, key): (&'a Device, &DeviceKey)| Subject {
+            device: Some(device),
+            key: Some(*key),
+            ..Subject::default()
+        };
         let processes = snapshot.processes.iter().filter(|process| self.is_about(process.pid, process.name.as_deref()));
         match scope {
-            Scope::Device => {
-                let devices = snapshot.devices.iter().filter(|device| self.is_about_device(device));
-                devices.map(|device| Subject { device: Some(device), ..Subject::default() }).collect()
-            }
+            Scope::Device => devices().filter(|(device, _)| self.is_about_device(device)).map(of_device).collect(),
             Scope::Process => {
                 let on_wanted = |process: &&Process| process.devices.iter().any(|held| wanted(&held.id).is_some());
                 let subject = |process| Subject { process: Some(process), ..Subject::default() };
@@ -76,14 +93,14 @@ impl Rule {
             Scope::Held => {
                 let pairs = processes.flat_map(|process| process.devices.iter().map(move |held| (process, held)));
                 let subject = |(process, held): (&'a Process, &'a Held)| {
-                    let device = Some(wanted(&held.id)?);
-                    Some(Subject { device, process: Some(process), held: Some(held), exited: None })
+                    let device = of_device(wanted(&held.id)?);
+                    Some(Subject { process: Some(process), held: Some(held), ..device })
                 };
                 pairs.filter_map(subject).collect()
             }
             Scope::Exited => {
                 let subject = |exit: &&'a ExitRecord| {
-                    let device = only_device(exit).and_then(device);
+                    let device = only_device(exit).and_then(device).map(|(device, _)| device);
                     let is_there = self.devices.is_empty() || device.is_some_and(|device| self.is_about_device(device));
                     let is_about = is_there && self.is_about(exit.pid, exit.name.as_deref());
                     is_about.then_some(Subject { device, exited: Some(*exit), ..Subject::default() })
@@ -128,19 +145,19 @@ fn table() -> [Row; 20] {
     let corrected = ["gddr_corrected_reads", "gddr_corrected_writes"];
     let corrected = corrected.map(|errors| format!("increase({errors}, 1h) >= 10 or {errors} >= 255")).join(" or ");
     [
-        ("lost", Critical, "state == lost".into(), "disappeared from the bus", LOST),
-        ("heartbeat-stopped", Critical, "state == hung".into(), hung, HUNG),
-        ("silent", Warning, "state == silent for 15s".into(), "does not respond", SILENT),
+        (STATE_RULES[0], Critical, "state == lost".into(), "disappeared from the bus", LOST),
+        (STATE_RULES[1], Critical, "state == hung".into(), hung, HUNG),
+        (STATE_RULES[2], Warning, "state == silent for 15s".into(), "does not respond", SILENT),
         ("thermal-trip", Critical, trips.into(), "shut down by critical temperature", TRIPPED),
         ("throttling", Warning, above("asic_temp", 1.0), throttles, THROTTLING),
-        ("hot", Warning, above("asic_temp", HOT), "near its temperature limit", NEAR_LIMIT),
+        (HOT_DEVICE, Warning, above("asic_temp", HOT), "near its temperature limit", NEAR_LIMIT),
         // Full power is normal load: good to know, no more.
-        ("power-limit", Info, above("power", AT_LIMIT), "at its power limit", FULL_POWER),
-        ("memory-full", Warning, above("dram", FULL), "DRAM is almost full", FULL_MEMORY),
+        (POWER_LIMIT, Info, above("power", AT_LIMIT), "at its power limit", FULL_POWER),
+        (MEMORY_FULL, Warning, above("dram", FULL), "DRAM is almost full", FULL_MEMORY),
         ("leak-after-exit", Warning, "stale > 0 for 1m".into(), stale, STALE),
         ("left-at-exit", Info, "left_at_exit > 0".into(), "exited without freeing its device memory", LEFT),
         (IDLE_HOLDER, Info, idle, "holds device memory and runs nothing", IDLE),
-        ("degraded-link", Warning, "link_degraded for 1m".into(), link, SLOW_LINK),
+        (DEGRADED_LINK, Warning, "link_degraded for 1m".into(), link, SLOW_LINK),
         // What follows needs deep reads.
         ("clock-limited", Warning, limited.into(), "clock held down by heat or by a power surge", LIMITED),
         ("link-down", Warning, down.into(), "an Ethernet link is down, or went down", LINK_DOWN),
@@ -219,12 +236,19 @@ const GDDR_TOO_HOT: &str = "The memory is above the temperature at which the fir
 
 /// The rules that apply without any configuration.
 pub fn built_in() -> Vec<Rule> {
-    let rule = |(name, severity, when, text, advice): Row| {
-        let condition = when.parse().ok()?;
-        let (name, text, advice) = (name.to_owned(), Some(text.to_owned()), Some(advice.to_owned()));
-        Some(Rule { name, condition, severity, devices: Vec::new(), process: None, text, advice })
-    };
     table().into_iter().filter_map(rule).collect()
+}
+
+/// Those of them that can fire in the first sample. To read the others takes longer than to apply these.
+pub fn built_in_at_once() -> Vec<Rule> {
+    let at_once = table().into_iter().filter(|(_, _, when, _, _)| !when.contains(" for "));
+    at_once.filter_map(rule).collect()
+}
+
+fn rule((name, severity, when, text, advice): Row) -> Option<Rule> {
+    let condition = when.parse().ok()?;
+    let (name, text, advice) = (name.to_owned(), Some(text.to_owned()), Some(advice.to_owned()));
+    Some(Rule { name, condition, severity, devices: Vec::new(), process: None, text, advice })
 }
 
 #[cfg(test)]
@@ -246,6 +270,14 @@ mod tests {
         assert_eq!(rules[3].alertname(), "TtmonThermalTrip");
         let hot = rules.iter().find(|rule| rule.name == "hot").unwrap();
         assert_eq!(hot.condition.to_string(), "asic_temp >= 95% for 30s until asic_temp < 90%");
+    }
+
+    #[test]
+    fn the_built_in_rules_of_a_single_sample_are_those_that_need_not_hold_for_a_while() {
+        let mut rules = built_in();
+        rules.retain(Rule::fires_at_once);
+        assert_eq!(built_in_at_once(), rules);
+        assert_eq!(rules.len(), 8);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Rules and receivers, from the configuration file: `[[alert]]`, `[alerts]` and what is under it.
 
 use crate::parse::ParseError;
-use crate::rule::{Rule, built_in};
+use crate::rule::{Rule, built_in, built_in_at_once};
 use crate::subject::Scope;
 use model::text::nearest;
 use model::{Selector, Severity, duration};
@@ -48,6 +48,13 @@ pub struct Problem {
 impl Default for AlertSettings {
     fn default() -> AlertSettings {
         AlertSettings { rules: built_in(), receivers: Vec::new() }
+    }
+}
+
+impl AlertSettings {
+    /// The built-in rules that can fire in the first sample.
+    pub fn at_once() -> AlertSettings {
+        AlertSettings { rules: built_in_at_once(), receivers: Vec::new() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a rule is about: a device, a process, a process on a device, or a process that has exited.
 
-use model::{Device, DeviceId, DeviceKey, ExitRecord, Held, KnownDevices, Process, Timestamp};
+use model::{Device, DeviceId, DeviceKey, ExitRecord, Held, Process, Timestamp};
 
 /// What a figure is a figure of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +17,8 @@ pub enum Scope {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Subject<'a> {
     pub device: Option<&'a Device>,
+    /// Which device it is, whatever its number.
+    pub key: Option<DeviceKey>,
     pub process: Option<&'a Process>,
     pub held: Option<&'a Held>,
     pub exited: Option<&'a ExitRecord>,
@@ -38,10 +40,10 @@ enum SubjectDevice {
 }
 
 impl Subject<'_> {
-    pub fn id(&self, known: &KnownDevices) -> SubjectId {
+    pub fn id(&self) -> SubjectId {
         let device = match self.exited {
             Some(exit) => only_device(exit).cloned().map(SubjectDevice::Named),
-            None => self.device.and_then(|device| known.find(device)).map(SubjectDevice::Known),
+            None => self.key.map(SubjectDevice::Known),
         };
         SubjectId { device, process: self.process_id() }
     }

@@ -162,6 +162,9 @@ pub struct Memory {
     pub kernel: Option<Bytes>,
     #[serde(rename = "stale_bytes")]
     pub stale: Option<Bytes>,
+    /// How much of the stale memory is L1, where some is.
+    #[serde(rename = "stale_l1_bytes", default, skip_serializing_if = "Option::is_none")]
+    pub stale_l1: Option<Bytes>,
     /// Never part of used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unverified: Option<Unverified>,
@@ -228,6 +231,12 @@ impl Link {
 }
 
 impl Memory {
+    /// How much of the stale memory is DRAM.
+    pub fn stale_dram(&self) -> Bytes {
+        let bytes = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0);
+        Bytes(bytes(self.stale).saturating_sub(bytes(self.stale_l1)))
+    }
+
     /// Counts what the processes on the device hold. What the driver counts as used is used as it says.
     pub fn count(&mut self, usage: Usage) {
         let Usage { dram_used, l1_used, dram, l1, l1_small, trace, cb, kernel } = usage;

@@ -62,6 +62,8 @@ named! {
         Telemetry = "telemetry",
         /// Host memory that a process could not share with the device.
         HostMemory = "host_memory",
+        /// A process that held a device was killed, because the host or its container had no memory left.
+        OutOfMemory = "out_of_memory",
         PcieError = "pcie_error",
         IommuFault = "iommu_fault",
         /// The firmware's own words, or what the driver says of the firmware.

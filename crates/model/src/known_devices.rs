@@ -10,6 +10,7 @@
 //! A chip without PCIe has the address, the serial and the ASIC id of its gateway.
 
 use crate::{Device, DeviceId, PciAddress};
+use std::sync::Arc;
 
 /// One physical device. Its number may change, this does not.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +32,8 @@ struct KnownDevice {
     address: Option<PciAddress>,
     serial: Option<u64>,
     asic: Option<u64>,
+    /// Both as they were written last, which is compared faster.
+    texts: [Option<Arc<str>>; 2],
 }
 
 /// How many devices that are gone are remembered.
@@ -85,6 +88,13 @@ impl KnownDevices {
 
 /// For each device of a snapshot the same device of an earlier one.
 pub fn earlier_devices<'a>(before: &'a [Device], now: &[Device]) -> Vec<Option<&'a Device>> {
+    fn identity(device: &Device) -> impl PartialEq + '_ {
+        (&device.id, &device.pci_address, &device.serial, &device.asic_id)
+    }
+    // The usual case, and quick.
+    if before.len() == now.len() && before.iter().zip(now).all(|(before, now)| identity(before) == identity(now)) {
+        return before.iter().map(Some).collect();
+    }
     places(&facts_of(before), &facts_of(now)).into_iter().map(|place| Some(&before[place?])).collect()
 }
 
@@ -99,6 +109,7 @@ fn facts_of(devices: &[Device]) -> Vec<KnownDevice> {
         address: device.pci_address.clone(),
         serial: device.serial_number(),
         asic: asic(device),
+        texts: [device.serial.clone(), device.asic_id.clone()],
     };
     devices.iter().map(facts).collect()
 }
@@ -125,8 +136,8 @@ impl KnownDevice {
     fn is_unchanged(&self, device: &Device) -> bool {
         self.id == device.id
             && self.address == device.pci_address
-            && (device.serial.is_none() || self.serial == device.serial_number())
-            && (device.asic_id.is_none() || self.asic == device.asic_number())
+            && (device.serial.is_none() || self.texts[0] == device.serial || self.serial == device.serial_number())
+            && (device.asic_id.is_none() || self.texts[1] == device.asic_id || self.asic == device.asic_number())
     }
 
     fn is_in_place(&self, now: &KnownDevice) -> bool {

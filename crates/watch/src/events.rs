@@ -3,7 +3,7 @@
 use crate::deep_events::DeepEvents;
 use crate::kernel_events;
 use crate::limit_events::LimitEvents;
-use alerts::IDLE_HOLDER;
+use alerts::{IDLE_HOLDER, POWER_LIMIT, STATE_RULES};
 use model::judgement::is_idle_holder;
 use model::{
     Alert, Device, DeviceId, ExitRecord, Fault, Held, Process, Severity, Snapshot, State, Timestamp, Usage,
@@ -141,7 +141,8 @@ impl Events {
             report(Weight::Warning, text);
         }
         if earlier.state != state {
-            let text = format!("device {id}: {} → {}{}", earlier.state.name(), state.name(), why(earlier, device));
+            let text =
+                format!("device {id}: {} → {}{}", earlier.state.name(), state.name(), state_reason(earlier, device));
             report(weight_of(state), text);
         }
         if let (Some(a), Some(b)) = (earlier.heartbeat, device.heartbeat)
@@ -196,14 +197,19 @@ impl Events {
             found.map(|device| device.id.clone())
         };
         for alert in before.alerts.iter().filter(|alert| !now.alerts.iter().any(|other| same(alert, other))) {
-            if is_of_changed_state(alert, &now.devices, earlier) {
+            if is_of_changed_state(alert, &now.devices, earlier) || is_of_event(alert) {
                 continue;
             }
             let text = format!("{} resolved: {}", alert.name, alert.text);
             self.add(now.taken_at, Weight::Good, device(alert), text);
         }
         for alert in now.alerts.iter().filter(|alert| !before.alerts.iter().any(|other| same(other, alert))) {
-            if is_of_changed_state(alert, &now.devices, earlier) {
+            if is_of_changed_state(alert, &now.devices, earlier) || is_of_event(alert) {
+                continue;
+            }
+            // One event is enough.
+            let is_its = |device: &&Device| is_of(alert, device);
+            if now.devices.iter().find(is_its).is_some_and(|device| self.limits.says(&alert.name, device)) {
                 continue;
             }
             let weight = match alert.severity {
@@ -263,7 +269,7 @@ impl Events {
             if self.faults.insert(fault.clone(), now).is_none() {
                 let device = device_of(fault, snapshot);
                 // That it does not answer is one event: what could not be read follows from that.
-                if device.is_some_and(|device| weight_of(device.state) == Weight::Bad) {
+                if device.is_some_and(|device| weight_of(device.state) >= Weight::Warning) {
                     continue;
                 }
                 let text = format!("{}: {}", fault.path, fault.reason);
@@ -288,6 +294,13 @@ fn is_of_changed_state(alert: &Alert, devices: &[Device], earlier: &[Option<&Dev
     let is_well = weight_of(device.state) == Weight::Good;
     let has_changed = earlier.map_or(!is_well, |earlier| earlier.state != device.state);
     alert.process.is_none() && has_changed
+}
+
+/// Whether events say it by themselves: each change of a state, and once for all devices that they are at their power limit, which
+/// is normal.
+fn is_of_event(alert: &Alert) -> bool {
+    let is_normal_load = alert.name == POWER_LIMIT && alert.severity == Severity::Info;
+    alert.process.is_none() && (is_normal_load || STATE_RULES.contains(&alert.name.as_str()))
 }
 
 /// What to say of a device that is called otherwise, or is elsewhere.
@@ -327,7 +340,7 @@ fn weight_of(state: State) -> Weight {
 }
 
 /// What a state means, in brackets.
-fn why(earlier: &Device, device: &Device) -> &'static str {
+pub(crate) fn state_reason(earlier: &Device, device: &Device) -> &'static str {
     match device.state {
         State::Hung if earlier.heartbeat.is_some() && earlier.heartbeat == device.heartbeat => {
             " (firmware heartbeat stopped)"

@@ -1,6 +1,8 @@
 //! Messages of the kernel as events, with who held the device at that moment.
 
 use model::{DeviceId, Event, HolderAtEvent, KernelEvent, KernelMessage, KernelMessageKind, Snapshot};
+use show::command::display_name;
+use std::borrow::Cow;
 
 /// So many holders are in the sentence. All are in the event.
 const MOST_NAMED: usize = 3;
@@ -9,10 +11,13 @@ const MOST_NAMED: usize = 3;
 pub fn news<'a>(before: &'a Snapshot, now: &'a Snapshot) -> impl Iterator<Item = Event> + 'a {
     let known = before.kernel_log.as_deref().unwrap_or_default();
     let new = now.kernel_log.iter().flatten().filter(|message| !known.contains(message));
-    new.map(|message| event(message, holders(message, before, now)))
+    let process = |pid: u32| now.processes.iter().chain(&before.processes).find(move |process| process.pid == pid);
+    // In the sentence a process is called as in tables; the event has its own name.
+    let name = move |pid: u32| process(pid).and_then(display_name).map(Cow::into_owned);
+    new.map(move |message| event(message, holders(message, before, now), &name))
 }
 
-fn event(message: &KernelMessage, held_by: Vec<HolderAtEvent>) -> Event {
+fn event(message: &KernelMessage, held_by: Vec<HolderAtEvent>, name: &dyn Fn(u32) -> Option<String>) -> Event {
     let KernelMessage { time, kind, weight, device, meaning, count, .. } = message;
     let subject = match (device, &message.pci_address) {
         (Some(DeviceId::NoDriver(address)), _) | (None, Some(address)) => address.to_string(),
@@ -26,7 +31,7 @@ fn event(message: &KernelMessage, held_by: Vec<HolderAtEvent>) -> Event {
         _ if *count == 1 => meaning.clone(),
         _ => format!("{meaning} ({} times{seconds})", grouped(*count)),
     };
-    let text = format!("{subject}: {said}{}", held_text(&held_by));
+    let text = format!("{subject}: {said}{}", held_text(&held_by, name));
     let kernel = KernelEvent { kind: *kind, text: message.text.clone(), count: *count, held_by };
     Event { kernel: Some(Box::new(kernel)), ..Event::new(*time, *weight, device.clone(), text) }
 }
@@ -53,12 +58,13 @@ fn holders(message: &KernelMessage, before: &Snapshot, now: &Snapshot) -> Vec<Ho
     found
 }
 
-fn held_text(held_by: &[HolderAtEvent]) -> String {
+fn held_text(held_by: &[HolderAtEvent], name: &dyn Fn(u32) -> Option<String>) -> String {
     if held_by.is_empty() {
         return String::new();
     }
     let named = held_by.iter().take(MOST_NAMED).map(|holder| {
-        let facts = holder.name.clone().into_iter().chain(holder.bytes.map(|bytes| bytes.to_string()));
+        let name = name(holder.pid).or_else(|| holder.name.clone());
+        let facts = name.into_iter().chain(holder.bytes.map(|bytes| bytes.to_string()));
         match facts.collect::<Vec<_>>().join(", ") {
             facts if facts.is_empty() => format!("pid {}", holder.pid),
             facts => format!("pid {} ({facts})", holder.pid),
@@ -124,7 +130,7 @@ mod tests {
         let flood = KernelMessage { held_by, ..message(address, 1203, Some(10.0)) };
         let nothing = moment(1000, vec![]);
         let expected =
-            "device 0: the firmware did not answer the driver in time, held by pid 4711 (python3, 12.4 GiB), pid 5120";
+            "device 0: the firmware did not answer the driver in time, held by pid 4711 (serve.py, 12.4 GiB), pid 5120";
         assert_eq!(texts(&nothing, &one), [expected]);
         assert_eq!(texts(&one, &one), [""; 0]);
         let both = moment(3000, vec![message(address, 1, None), flood]);

@@ -1,6 +1,7 @@
 //! Events of figures that are judged: a temperature that is critical, a capacity that is full, a degraded link, power at its limit.
 
-use model::figure::device::DEVICE_FIGURES;
+use alerts::{DEGRADED_LINK, HOT_DEVICE, MEMORY_FULL};
+use model::figure::device::{ASIC_TEMP, DEVICE_FIGURES, DRAM_USED};
 use model::figure::{Figure, Judge};
 use model::judgement::{AT_LIMIT, HYSTERESIS};
 use model::throttle::{self, ClockLimit};
@@ -61,6 +62,17 @@ impl LimitEvents {
             events.extend(at_limit_event(figure, &due, time));
         }
         events
+    }
+
+    /// Whether an event has said of the device what this rule says.
+    pub fn says(&self, rule: &str, device: &Device) -> bool {
+        let figure = match rule {
+            HOT_DEVICE => ASIC_TEMP.name,
+            MEMORY_FULL => DRAM_USED.name,
+            DEGRADED_LINK => LINK,
+            _ => return false,
+        };
+        self.known.find(device).is_some_and(|key| self.exceeded.contains(&(key, figure)))
     }
 
     /// What to say of a figure that has become critical or full.
@@ -183,7 +195,7 @@ mod tests {
         assert_eq!(
             texts(limits.notice(std::slice::from_ref(&device), Timestamp(1))),
             [
-                "Warning device 3: DRAM full: 96.0 GiB of 100.0 GiB",
+                "Warning device 3: DRAM full: 96.0 GiB of 100 GiB",
                 "Warning device 3: PCIe link degraded: Gen4 x16 (max Gen5 x16)"
             ]
         );

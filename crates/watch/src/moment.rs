@@ -2,6 +2,7 @@
 
 use crate::events::Observation;
 use crate::machine::Machine;
+use crate::news::EXITS;
 use model::{ExitRecord, Snapshot};
 use sources::About;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -67,8 +68,6 @@ impl DetailWishes {
     }
 }
 
-/// How many exits are asked for with each sample.
-const EXITS: usize = 20;
 /// How many of the largest buffers: of the machine, and of one process.
 const BUFFERS: usize = 1000;
 

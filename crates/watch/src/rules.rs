@@ -17,6 +17,11 @@ impl RuleWatch {
         RuleWatch { engine: Engine::new(settings.rules.clone()), started: Instant::now(), firing: Vec::new() }
     }
 
+    /// There will be one sample: what cannot fire in the first one is left out.
+    pub fn set_once(&mut self) {
+        self.engine.set_once();
+    }
+
     /// Takes a sample, and the processes that exited in the last minutes. Returns what is new.
     pub fn observe(&mut self, snapshot: &Snapshot, exited: &[&ExitRecord]) -> Vec<Notice> {
         let notices = self.engine.observe(self.started.elapsed(), snapshot, exited);

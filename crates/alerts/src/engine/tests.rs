@@ -348,3 +348,18 @@ fn a_counter_that_a_reset_clears_or_that_is_full_is_not_a_rise() {
     }
     assert_eq!(listed(&names), "");
 }
+
+#[test]
+fn of_a_single_snapshot_only_what_holds_at_once_fires() {
+    let rules = ["asic_temp > 85", "asic_temp > 80 for 10s", "increase(asic_temp, 1m) > 0 or asic_temp > 86"];
+    let fires = |celsius: f64| {
+        let named = |(n, when): (usize, &&str)| Rule { name: n.to_string(), ..rule(when) };
+        let mut engine = Engine::new(rules.iter().enumerate().map(named).collect());
+        engine.set_once();
+        engine.observe(Duration::ZERO, &snapshot(0, vec![at(Some(celsius))]), &[]);
+        engine.firing().into_iter().map(|alert| alert.name).collect::<Vec<_>>()
+    };
+    assert_eq!(fires(84.0), [""; 0]);
+    assert_eq!(fires(86.0), ["0"]);
+    assert_eq!(fires(87.0), ["0", "2"]);
+}

@@ -96,8 +96,8 @@ figures! {
     };
     /// Fan speed. Absent on passively cooled boards and on Wormhole.
     FAN("fan_rpm", "Fan", Rpm, field!(fan)) {
-        history: true, column: column("fan", "rpm", 1.0, 6, 30), metric: Metric::gauge("ttmon_device_fan_rpm"),
-        rule: Some("fan"),
+        freshness: Freshness::Relaxed, history: true, column: column("fan", "rpm", 1.0, 6, 30),
+        metric: Metric::gauge("ttmon_device_fan_rpm"), rule: Some("fan"),
     };
 
     with { section: Section::Power };
