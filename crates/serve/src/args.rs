@@ -26,8 +26,15 @@ Log lines go to standard error. SIGTERM and Ctrl-C end the service, SIGHUP reads
   interval_ms = 1000             # from one sample to the next
   kernel_log = false             # whether events have what the kernel's log says of devices
   deep = false                   # true: read the firmware's telemetry of devices in use, for all clients; \"idle\": of all
+  black_box = false              # true, or a folder: keep the last days on disk
+  black_box_mib = 256            # as large as this
 
-These go under [serve], or at the top of the file. Rules and receivers of alerts are in the same file (see `ttmon alerts --help`).
+These go under [serve], or at the top of the file. Other machines, which the page shows at #/fleet, are named under [fleet]:
+
+  hosts = [\"lab-7\", \"https://lab-8:9746\"]   # as for --host; token_file, ca, client_cert and client_key likewise
+  prometheus = \"http://mon:9090\"             # instead of hosts: all that this Prometheus scrapes
+
+Rules and receivers of alerts are in the same file (see `ttmon alerts --help`).
 
 Exit codes: 0 terminated by a signal; 2 invalid arguments or configuration, or no socket can be opened; 4 not permitted.";
 
@@ -64,6 +71,9 @@ pub struct Args {
     /// Read /dev/kmsg: what the kernel's log says of devices is in events, as with `kernel_log = true`
     #[arg(long)]
     pub kernel_log: bool,
+    /// Keep what this machine did in the last days in this folder, as with `black_box = "DIR"`, or not at all [default: off]
+    #[arg(long, value_name = "DIR|off")]
+    pub black_box: Option<PathBuf>,
     /// Log lines of this severity and graver ones
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = LogLevel::WORDS.map(|(word, _)| word))]
     pub log_level: String,

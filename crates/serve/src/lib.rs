@@ -10,15 +10,18 @@
 mod alerts;
 mod args;
 mod background;
+mod black_box;
 mod buffer_row;
 mod buffers;
 mod busy;
 mod endpoints;
 mod exits;
+mod fleet;
 mod live_processes;
 mod merge;
 mod native;
 mod outbox;
+mod past;
 mod poc;
 mod poller;
 mod service;
@@ -35,7 +38,7 @@ pub use args::{AFTER_HELP, Args, MetricOptions};
 use background::Background;
 use busy::Work;
 use endpoints::MissingEndpoints;
-use model::Snapshot;
+use model::{ExitRecord, Snapshot};
 use poller::{Poller, drain};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use service::Service;
@@ -47,9 +50,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use systemd::Watchdog;
 use watch::args::MachineArgs;
-use watch::config::Config;
-use watch::exit::Exit;
+use watch::black_box::BlackBox;
+use watch::config::{self, Config};
+use watch::exit::{Exit, Failure};
+use watch::fleet::settings::FleetSettings;
+use watch::fleet::watcher::FleetSource;
 use watch::machine::Machine;
+use watch::news::NewsFinder;
 use watch::rules::RuleWatch;
 use watch::sampling::Sampling;
 use watch::selection::{keep_selected, selected};
@@ -59,6 +66,9 @@ use web::{HttpListeners, Web};
 
 /// How often a socket or an address that another program has is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+/// How long a disk may take for the last seconds of the black box.
+const LAST_WRITE: Duration = Duration::from_millis(500);
 
 /// By this sample the start is over.
 const SETTLED: u64 = 5;
@@ -84,6 +94,9 @@ struct RunningService<'a> {
     service: Service,
     web: Web,
     sampling: Sampling<Snapshot>,
+    /// What is new with each sample, and how many exits there were until then.
+    news: (NewsFinder, u64),
+    black_box: Option<BlackBox>,
     /// Whether the kernel's log is read.
     kernel_log: Arc<AtomicBool>,
     samples: u64,
@@ -96,7 +109,7 @@ struct RunningService<'a> {
 
 impl RunningService<'_> {
     fn start<'a>(machine: &MachineArgs, args: &'a Args) -> anyhow::Result<RunningService<'a>> {
-        let (limits, rules) = configuration(args)?;
+        let Configuration { limits, rules, fleet } = configuration(args)?;
         let (end, reload) = (on(&[SIGTERM, SIGINT])?, on(&[SIGHUP])?);
         reload.set_nonblocking(true)?;
         let ((listeners, missing), http_listeners) = (endpoints::open(args)?, HttpListeners::open(args)?);
@@ -113,7 +126,16 @@ impl RunningService<'_> {
         for (endpoint, listener) in listeners {
             service.open(endpoint, listener)?;
         }
-        let web = Web::start(http_listeners, Arc::new(service.state.snapshot()), interval)?;
+        let first = Arc::new(service.state.snapshot());
+        let (finder, news) = NewsFinder::new(first.clone());
+        let mut web = Web::start(http_listeners, first.clone(), news.events.iter().cloned().collect(), interval)?;
+        service.state.board = web.is_on().then(|| web.board.clone());
+        let mut black_box = black_box::start(args, &service.limits)?;
+        web.watch_fleet(fleet);
+        web.set_black_box(black_box.as_ref().map(|black_box| black_box.place().folder.clone()));
+        if let Some(black_box) = &mut black_box {
+            black_box.add(Some(first), news.entries());
+        }
         // A client that asks gets current figures; otherwise a voltage may be five seconds old.
         let reads_kernel_log = kernel_log.clone();
         let take = move |machine: &mut Machine, is_wished: bool| {
@@ -124,8 +146,21 @@ impl RunningService<'_> {
             snapshot
         };
         let sampling = Sampling::start(machine, interval, take)?;
-        let tried = Instant::now();
-        Ok(RunningService { args, service, web, sampling, kernel_log, samples: 0, missing, tried, end, reload })
+        let (news, tried) = ((finder, 0), Instant::now());
+        Ok(RunningService {
+            args,
+            service,
+            web,
+            sampling,
+            news,
+            black_box,
+            kernel_log,
+            samples: 0,
+            missing,
+            tried,
+            end,
+            reload,
+        })
     }
 
     fn serve(&mut self) -> anyhow::Result<()> {
@@ -171,21 +206,42 @@ impl RunningService<'_> {
 
     fn take_sample(&mut self) {
         summarize();
+        self.service.state.black_box_fault = self.black_box.as_ref().and_then(BlackBox::fault);
         let published = self.service.take_sample(&self.sampling);
         self.publish(published);
     }
 
     fn publish(&mut self, published: Option<(Instant, Arc<Snapshot>)>) {
         let Some((began, snapshot)) = published else { return };
-        self.web.publish(began, snapshot.clone(), &self.service.state.exits);
+        self.pass_on(began, &snapshot);
         self.web.show_alerts(&self.service.state.watch);
         self.samples += 1;
         if self.samples == SETTLED {
             ledger::forget_code();
         }
         if self.tried.elapsed() >= TRY_AGAIN {
-            systemd::notify(&format!("STATUS={}", status::text(&snapshot)));
+            let black_box = self.black_box.as_ref().map(|black_box| black_box::status_text(&black_box.status()));
+            systemd::notify(&format!("STATUS={}{}", status::text(&snapshot), black_box.unwrap_or_default()));
             self.open_missing();
+        }
+    }
+
+    /// To the page and the black box, with what is new.
+    fn pass_on(&mut self, began: Instant, snapshot: &Arc<Snapshot>) {
+        if !self.web.is_on() && self.black_box.is_none() {
+            return;
+        }
+        let exits = &self.service.state.exits;
+        let (finder, known) = &mut self.news;
+        let news = usize::try_from(exits.total - *known).unwrap_or(usize::MAX);
+        let exited = exits.all.iter().take(news).map(|exit| ExitRecord::clone(exit)).collect();
+        *known = exits.total;
+        let news = finder.find(snapshot.clone(), exited);
+        if self.web.is_on() {
+            self.web.publish(began, snapshot.clone(), news.events.iter().cloned().collect(), exits);
+        }
+        if let Some(black_box) = &mut self.black_box {
+            black_box.add(Some(snapshot.clone()), news.entries());
         }
     }
 
@@ -204,12 +260,16 @@ impl RunningService<'_> {
         drain(&self.reload);
         systemd::notify(&systemd::reloading());
         match configuration(self.args) {
-            Ok((limits, rules)) => {
+            Ok(Configuration { limits, rules, fleet }) => {
                 self.web.board.set_interval(limits.interval());
                 self.sampling.set_interval(limits.interval());
                 self.kernel_log.store(self.args.kernel_log || limits.kernel_log, Relaxed);
+                if let Some(black_box) = &mut self.black_box {
+                    black_box.set_limit(limits.black_box_mib);
+                }
                 self.service.set_limits(limits);
                 self.service.set_alerts(&rules);
+                self.web.watch_fleet(fleet);
                 log(LogLevel::Info, "reloaded", &[]);
             }
             Err(error) => log(LogLevel::Error, "not-reloaded", &[("reason", &format!("{error:#}"))]),
@@ -223,13 +283,28 @@ impl RunningService<'_> {
     fn stop(self) {
         drop(self.web);
         drop(self.service);
+        if let Some(black_box) = self.black_box {
+            black_box.finish(LAST_WRITE);
+        }
         self.sampling.finish();
     }
 }
 
-fn configuration(args: &Args) -> anyhow::Result<(ServiceLimits, AlertSettings)> {
-    let Config { service, alerts, .. } = Config::of_service(args.config.as_deref())?;
-    Ok((service, alerts))
+/// What the file says that is named on the command line, or that of the machine.
+struct Configuration {
+    limits: ServiceLimits,
+    rules: AlertSettings,
+    fleet: (FleetSettings, Option<FleetSource>),
+}
+
+fn configuration(args: &Args) -> anyhow::Result<Configuration> {
+    let file = args.config.as_deref();
+    let Config { service: limits, alerts: rules, fleet, .. } = Config::of_service(file)?;
+    let source = fleet.source().map_err(|problem| match config::place(file, true) {
+        Ok(path) => Failure::error(Exit::Usage, config::said(&path, &problem)),
+        Err(error) => error,
+    })?;
+    Ok(Configuration { limits, rules, fleet: (fleet, source) })
 }
 
 /// Each connection costs an open file, and each process another one or two.

@@ -190,6 +190,10 @@ impl NativeConnection {
                     move |_: &ServiceView| frame(&ServiceAnswer::Deaths(exits.iter().map(|exit| &**exit).collect()));
                 self.make(state, is_long, write);
             }
+            Request::Events {} => {
+                let board = state.board.clone();
+                self.make(state, true, move |_| frame(&ServiceAnswer::Events(board.map(|board| board.events()))));
+            }
             Request::Alerts {} => self.say(&ServiceAnswer::Alerts(RulesReply::of(Some(&state.watch)))),
             Request::Subscribe { interval_ms } => {
                 let interval = Duration::from_millis(interval_ms.min(86_400_000));
@@ -308,6 +312,8 @@ pub enum ServiceAnswer<'a> {
     Processes(Vec<model::Process>),
     Snapshot(Cow<'a, model::Snapshot>),
     Deaths(Vec<&'a model::ExitRecord>),
+    /// Null where nothing looks for them.
+    Events(Option<Vec<model::Event>>),
     Alerts(RulesReply),
 }
 

@@ -9,7 +9,7 @@ use super::view::{BookMemory, ServiceView, holds, now};
 use alerts::log::{LogLevel, log};
 use ledger::poc::{Accounts, DeviceInfo, Kinds, MostBuffers};
 use model::figure::process::HELD_BYTES;
-use model::{Arch, Device, DeviceId, ExitRecord, Held, Process, Snapshot};
+use model::{Arch, Device, DeviceId, ExitRecord, Fault, Held, Process, Snapshot};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::fs::File;
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use watch::handover::book_in;
 use watch::rules::RuleWatch;
 use watch::service_limits::ServiceLimits;
+use web::Published;
 
 /// Everything that the service knows. Sockets are elsewhere.
 pub struct ServiceState {
@@ -26,6 +27,8 @@ pub struct ServiceState {
     pub accounts: Accounts<Key>,
     pub exits: Exits,
     pub watch: RuleWatch,
+    /// Where events are kept, while something is served over HTTP.
+    pub board: Option<Arc<Published>>,
     /// The last sample, without the processes that exited since.
     sample: Arc<Snapshot>,
     pub sampled_at: Instant,
@@ -34,6 +37,8 @@ pub struct ServiceState {
     pub is_crowded: bool,
     /// A client wants a fresh sample.
     pub wants_sample: bool,
+    /// Why nothing is written to the black box.
+    pub black_box_fault: Option<Fault>,
     /// When what remains was last printed, and when the kernels were.
     printed: HashMap<&'static str, Instant>,
     pub background: Background,
@@ -99,11 +104,13 @@ impl ServiceState {
             accounts,
             exits,
             watch,
+            board: None,
             sample: Arc::new(empty),
             sampled_at: Instant::now(),
             devices: Arc::default(),
             is_crowded: false,
             wants_sample: false,
+            black_box_fault: None,
             printed: HashMap::new(),
             background,
             books: BookMemory::none(),
@@ -261,6 +268,7 @@ impl ServiceState {
             processes: self.processes.all.iter().map(|(key, live)| (*key, live.share())).collect(),
             accounts: self.accounts.iter().map(|(key, account)| (*key, account.clone())).collect(),
             alerts: self.watch.firing().to_vec(),
+            black_box_fault: self.black_box_fault.clone(),
         }
     }
 

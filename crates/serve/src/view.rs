@@ -20,6 +20,8 @@ pub struct ServiceView {
     pub processes: Vec<(Key, Arc<KnownProcess>)>,
     pub accounts: Vec<(Key, Arc<ClientAccount>)>,
     pub alerts: Vec<Alert>,
+    /// Why nothing is written to the black box.
+    pub black_box_fault: Option<Fault>,
 }
 
 /// What books that the sampler does not see say of their processes.
@@ -109,6 +111,7 @@ impl ServiceView {
             }
         }
         snapshot.faults.extend(faults.listed());
+        snapshot.faults.extend(self.black_box_fault.clone());
         snapshot.alerts = self.alerts.clone();
         snapshot
     }

@@ -2,25 +2,28 @@
 
 use super::background::Lane;
 use super::exits::Exits;
+use super::fleet::WatchedFleet;
+use super::past;
 use super::poller::drain;
 use super::service_state::ServiceState;
 use crate::args::Args;
 use alerts::http;
 use alerts::log::{LogLevel, log};
-use model::{ExitRecord, Snapshot};
+use model::{Event, ExitRecord, Snapshot};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use watch::events::{Events, Observation};
 use watch::exit::{Exit, Failure};
-use watch::moment::Moment;
+use watch::fleet::settings::FleetSettings;
+use watch::fleet::watcher::FleetSource;
 use watch::rules::RuleWatch;
+use web::fleet::FleetReply;
 use web::{Ask, Asker, Published, Question, ServerOptions, WebServer};
 
 /// Where others are let in: sockets that listen, and what clients have to show.
@@ -34,13 +37,14 @@ pub struct HttpListeners {
 /// What is served over HTTP. Without a listener, nothing is.
 pub struct Web {
     pub board: Arc<Published>,
-    events: Events,
-    /// The sample before, and how many exits there were until then.
-    before: (Arc<Snapshot>, u64),
     server: Option<WebServer>,
     /// Addresses that another program has.
     missing: Vec<SocketAddr>,
     credentials: Credentials,
+    /// Other machines, where the configuration names some.
+    fleet: Option<Arc<WatchedFleet>>,
+    /// The folder of the black box, where one is kept.
+    black_box: Option<PathBuf>,
     waiting: Receiver<Question>,
     /// Can be read when there are questions.
     pub questions: UnixStream,
@@ -130,12 +134,14 @@ impl Credentials {
 }
 
 impl Web {
-    pub fn start(listeners: HttpListeners, first: Arc<Snapshot>, interval: Duration) -> anyhow::Result<Web> {
+    pub fn start(
+        listeners: HttpListeners,
+        first: Arc<Snapshot>,
+        events: Vec<Event>,
+        interval: Duration,
+    ) -> anyhow::Result<Web> {
         let HttpListeners { listeners, missing, credentials, metrics } = listeners;
-        let mut events = Events::default();
-        let nothing = Moment::default();
-        events.notice(nothing.observation(), Observation { snapshot: &first, exits: &[] });
-        let board = Arc::new(Published::new(first.clone(), interval, metrics, events.take().into()));
+        let board = Arc::new(Published::new(first, interval, metrics, events));
         let (questions, wake) = UnixStream::pair()?;
         questions.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
@@ -147,8 +153,8 @@ impl Web {
             credentials.warn();
             server = Some(WebServer::start(board.clone(), ServerOptions { tls, token, ask: ask.clone() })?);
         }
-        let web =
-            Web { board, events, before: (first, 0), server, missing, credentials, waiting, questions, _ask: ask };
+        let (fleet, black_box) = (None, None);
+        let web = Web { board, server, missing, credentials, fleet, black_box, waiting, questions, _ask: ask };
         listeners.into_iter().for_each(|listener| web.listen(listener));
         Ok(web)
     }
@@ -162,6 +168,27 @@ impl Web {
         }
     }
 
+    /// Watches the machines of the configuration instead of those before. Without HTTP, nobody would look at them.
+    pub fn watch_fleet(&mut self, (settings, source): (FleetSettings, Option<FleetSource>)) {
+        if self.fleet.as_ref().is_some_and(|fleet| fleet.settings == settings && !settings.has_files()) {
+            return;
+        }
+        self.fleet = None;
+        if let Some(source) = source.filter(|_| self.server.is_some()) {
+            match WatchedFleet::start(settings, source) {
+                Ok(fleet) => self.fleet = Some(Arc::new(fleet)),
+                Err(error) => log(LogLevel::Error, "fleet-not-watched", &[("reason", &error)]),
+            }
+        }
+        self.board.set_fleet(self.fleet.is_some());
+    }
+
+    /// Answers questions about the past from the black box in this folder.
+    pub fn set_black_box(&mut self, folder: Option<PathBuf>) {
+        self.board.set_black_box(folder.is_some());
+        self.black_box = folder;
+    }
+
     /// Listens at the addresses that are free by now.
     pub fn open_missing(&mut self) {
         let missing = std::mem::take(&mut self.missing);
@@ -173,18 +200,17 @@ impl Web {
         }
     }
 
+    /// Whether anything is served.
+    pub fn is_on(&self) -> bool {
+        self.server.is_some()
+    }
+
     /// Publishes a new sample, and the events since the one before.
-    pub fn publish(&mut self, began: Instant, snapshot: Arc<Snapshot>, exits: &Exits) {
-        if self.server.is_none() {
-            return;
+    pub fn publish(&mut self, began: Instant, snapshot: Arc<Snapshot>, events: Vec<Event>, exits: &Exits) {
+        if self.is_on() {
+            self.board.set_deaths(exits.total);
+            self.board.publish(snapshot, began, events);
         }
-        let (before, known) = std::mem::replace(&mut self.before, (snapshot.clone(), exits.total));
-        let news = usize::try_from(exits.total - known).unwrap_or(usize::MAX);
-        let exited: Vec<ExitRecord> = exits.all.iter().take(news).map(|exit| ExitRecord::clone(exit)).collect();
-        let before = Observation { snapshot: &before, exits: &[] };
-        self.events.notice(before, Observation { snapshot: &snapshot, exits: &exited });
-        self.board.set_deaths(exits.total);
-        self.board.publish(snapshot.clone(), began, self.events.take().into());
     }
 
     pub fn show_alerts(&self, watch: &RuleWatch) {
@@ -197,7 +223,7 @@ impl Web {
     pub fn answer(&self, state: &ServiceState) {
         drain(&self.questions);
         for Question { ask, answer } in self.waiting.try_iter().filter(|question| !question.answer.is_closed()) {
-            let write = answer_to(ask, state);
+            let write = answer_to(ask, state, self.fleet.as_ref(), self.black_box.as_deref());
             state.background.add(Lane::Http, move || {
                 // A client that has disconnected needs no answer.
                 if !answer.is_closed() {
@@ -230,7 +256,12 @@ fn asker(put: SyncSender<Question>, wake: UnixStream) -> Asker {
 }
 
 /// How an answer is written: by another thread.
-fn answer_to(ask: Ask, state: &ServiceState) -> Box<dyn FnOnce() -> Vec<u8> + Send> {
+fn answer_to(
+    ask: Ask,
+    state: &ServiceState,
+    fleet: Option<&Arc<WatchedFleet>>,
+    black_box: Option<&Path>,
+) -> Box<dyn FnOnce() -> Vec<u8> + Send> {
     match ask {
         Ask::Buffers(wanted) => {
             let view = state.view();
@@ -239,6 +270,21 @@ fn answer_to(ask: Ask, state: &ServiceState) -> Box<dyn FnOnce() -> Vec<u8> + Se
                 view.buffers(&wanted).write(&mut bytes);
                 bytes
             })
+        }
+        Ask::Fleet { host } => {
+            let fleet = fleet.cloned();
+            Box::new(move || match fleet {
+                Some(fleet) => fleet.answer(host.as_deref()),
+                None => FleetReply::new(false, Vec::new()).json(),
+            })
+        }
+        Ask::Past(wanted) => {
+            let folder = black_box.map(Path::to_owned);
+            Box::new(move || past::values(folder.as_deref(), &wanted).json())
+        }
+        Ask::PastSnapshot { at } => {
+            let folder = black_box.map(Path::to_owned);
+            Box::new(move || serde_json::to_vec(&past::snapshot(folder.as_deref(), at)).unwrap_or_default())
         }
         Ask::Deaths { limit, offset } => {
             #[derive(Serialize)]

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use watch::args::{DeepArgs, DeviceArgs, MachineArgs};
 use watch::duration;
-use watch::exit::Exit;
+use watch::exit::{Exit, Failure};
 use watch::exit_status;
 use watch::machine::Machine;
-use watch::record::{Recorder, Recording};
+use watch::news::EXITS;
+use watch::past::StretchArgs;
+use watch::record::{LoggedRecorder, Recorder, Recording};
 use watch::selection::{keep_selected, selected};
 use watch::wait::{Interrupt, Woken};
 
@@ -21,9 +23,15 @@ most. An existing file is never written over.
 
   ttmon record -o night.ttmon --for 8h
   ttmon record --dump night.ttmon | jq '.devices[0].state'
+  ttmon record --from \"yesterday 14:00\" --to 14:30 -o incident.ttmon
+
+With --from or --to, nothing is measured: a piece of the black box that the service keeps is copied, with its log.
 
 Exit codes: as for `ttmon smi`; 1 the file can no longer be written; 2 invalid arguments, or a file that is not a \
 recording.";
+
+/// With these nothing is measured.
+const COPIES: [&str; 4] = ["dump", "from", "to", "black_box"];
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct RecordArgs {
@@ -31,25 +39,36 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "FILE", required_unless_present = "dump", conflicts_with = "dump")]
     pub output: Option<PathBuf>,
     /// Stop after this time, such as 90s, 10m or 1h30m (default: on Ctrl-C)
-    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, conflicts_with = "dump")]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, conflicts_with_all = COPIES)]
     pub length: Option<Duration>,
     /// Take a sample this often
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::period, conflicts_with = "dump")]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::period, conflicts_with_all = COPIES)]
     pub every: Duration,
     /// Read /dev/kmsg, and record what the kernel's log says of devices
-    #[arg(long, conflicts_with = "dump")]
+    #[arg(long, conflicts_with_all = COPIES)]
     pub kernel_log: bool,
     #[command(flatten)]
     pub devices: DeviceArgs,
     #[command(flatten)]
     pub deep: DeepArgs,
+    #[command(flatten)]
+    pub stretch: StretchArgs,
     /// Print the samples of a recording as JSON, one object per line
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["sim", "root"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sim", "root", "from", "to", "black_box"])]
     pub dump: Option<PathBuf>,
 }
 
 pub fn run(machine: &MachineArgs, args: &RecordArgs) -> anyhow::Result<Exit> {
     let Some(output) = &args.output else { return dump(args.dump.as_deref().unwrap_or(Path::new("-"))) };
+    let StretchArgs { from, to, black_box } = &args.stretch;
+    if from.is_some() || to.is_some() || black_box.black_box.is_some() {
+        if machine.sim.is_some() || machine.root.is_some() || machine.is_remote() {
+            let what =
+                "--from, --to and --black-box copy a piece of the black box of this machine: name no other machine";
+            return Err(Failure::error(Exit::Usage, what));
+        }
+        return cut(args, output);
+    }
     let interrupt = Interrupt::new()?;
     let mut machine = Machine::open(machine, true)?.through_service(machine).with_deep(args.deep.deep)?;
     machine.set_kernel_log(args.kernel_log);
@@ -64,13 +83,13 @@ fn record(machine: &mut Machine, args: &RecordArgs, path: &Path, interrupt: &Int
     let mut snapshot = selected(machine.sample(), names)?;
     // Where there is nothing to record, the reason is worth more than a file. Later a device may be lost.
     exit_status::of_machine(&snapshot, machine)?;
-    let mut recorder = Recorder::create(path)?;
+    let (mut recorder, mut exits) = (LoggedRecorder::create(path)?, Vec::new());
     let why = || format!("{}: the recording ends here, because it cannot be written", path.display());
     let began = Instant::now();
     let end = args.length.and_then(|length| began.checked_add(length));
     let (mut next, mut samples) = (began, 0);
     loop {
-        recorder.push(&snapshot).with_context(why)?;
+        recorder.push(&snapshot, std::mem::take(&mut exits)).with_context(why)?;
         samples += 1;
         next = (next + args.every).max(Instant::now());
         let until = end.map_or(next, |end| end.min(next));
@@ -80,10 +99,41 @@ fn record(machine: &mut Machine, args: &RecordArgs, path: &Path, interrupt: &Int
         }
         snapshot = machine.sample();
         keep_selected(&mut snapshot, names);
+        exits = machine.service().and_then(|service| service.exits(EXITS)).unwrap_or_default();
     }
     recorder.finish().with_context(why)?;
+    report(path, samples, began.elapsed())
+}
+
+/// Copies a piece of the black box.
+fn cut(args: &RecordArgs, path: &Path) -> anyhow::Result<Exit> {
+    let mut stretch = args.stretch.open(None)?;
+    let (from, to, indices) = (stretch.from, stretch.to, stretch.indices());
+    let mut recorder = Recorder::create(path)?;
+    let why = || format!("{}: the recording ends here, because it cannot be written", path.display());
+    let (mut samples, mut length) = (0, (to, from));
+    for index in indices {
+        // One that is damaged is left out, as everywhere.
+        let Ok(mut snapshot) = stretch.recording.snapshot(index) else { continue };
+        keep_selected(&mut snapshot, &args.devices.id);
+        recorder.push(&snapshot).with_context(why)?;
+        length = (length.0.min(snapshot.taken_at), length.1.max(snapshot.taken_at));
+        samples += 1;
+    }
+    let mut result = Ok(());
+    stretch.recording.each_entry(from, to, |entry| {
+        if result.is_ok() {
+            result = recorder.log(&entry);
+        }
+    });
+    result.and_then(|()| recorder.finish()).with_context(why)?;
+    report(path, samples, Duration::from_millis((length.1.0 - length.0.0).max(0).cast_unsigned()))
+}
+
+/// Says how much there is.
+fn report(path: &Path, samples: u64, length: Duration) -> anyhow::Result<Exit> {
     let bytes = Bytes(std::fs::metadata(path)?.len());
-    let (length, path) = (duration::text(began.elapsed()), path.display());
+    let (length, path) = (duration::text(length), path.display());
     let samples = if samples == 1 { "1 sample".into() } else { format!("{samples} samples") };
     // Whoever closed standard error does not want to know.
     let _ = writeln!(io::stderr(), "{samples} in {length}, {bytes}: {path}");

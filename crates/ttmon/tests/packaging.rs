@@ -149,6 +149,9 @@ fn documents(path: &Path) -> Option<Vec<serde_json::Value>> {
 }
 
 /// A pod gets to see what it needs, and may write to nothing of the host.
+/// The one folder of the host that a pod may write to.
+const BLACK_BOX: &str = "/var/lib/ttmon/black-box";
+
 fn check_mounts(pod: &serde_json::Value, mounted: &[&str]) {
     let container = &pod["containers"][0];
     let of_host = |mount: &&serde_json::Value| {
@@ -156,8 +159,8 @@ fn check_mounts(pod: &serde_json::Value, mounted: &[&str]) {
         volumes.iter().any(|volume| volume["name"] == mount["name"] && !volume["hostPath"].is_null())
     };
     for mount in container["volumeMounts"].as_array().unwrap().iter().filter(of_host) {
-        assert_eq!(mount["readOnly"], true, "{mount}");
         let path = mount["mountPath"].as_str().unwrap();
+        assert_eq!(mount["readOnly"] == true, path != BLACK_BOX, "{mount}");
         assert!(["/sys", "/dev/shm", "/var/log/pods"].iter().chain(mounted).any(|known| *known == path), "{mount}");
     }
 }
@@ -232,7 +235,8 @@ fn every_overlay_is_rendered_and_changes_what_it_says() {
             |name: &str| pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == name).unwrap();
         let runtime = ["/run/containerd/io.containerd.runtime.v2.task", "/run/containers/storage/overlay-containers"];
         let devices = (overlay == "overlays/deep").then_some("/dev/tenstorrent");
-        check_mounts(pod, &[&runtime[..], devices.as_slice()].concat());
+        let black_box = (overlay == "overlays/black-box").then_some(BLACK_BOX);
+        check_mounts(pod, &[&runtime[..], devices.as_slice(), black_box.as_slice()].concat());
         // What a privileged pod could do is everything: only those that say so are.
         let is_privileged = container["securityContext"]["privileged"] == true;
         assert_eq!(is_privileged, ["overlays/deep", "overlays/kernel-log"].contains(&overlay.as_str()), "{overlay}");
@@ -258,9 +262,22 @@ fn every_overlay_is_rendered_and_changes_what_it_says() {
                 let checked = support::ttmon(&["alerts", "check", "--config", file.to_str().unwrap()]);
                 assert_eq!(checked.code, Some(0), "{}{}", checked.out, checked.err);
             }
+            "overlays/fleet" => {
+                let name = &of_kind("ConfigMap").unwrap()["metadata"]["name"];
+                assert_eq!(&volume("config")["configMap"]["name"], name);
+                let file = place.join("overlays/fleet/config.toml");
+                let checked = support::ttmon(&["config", "check", "--config", file.to_str().unwrap()]);
+                assert_eq!(checked.code, Some(0), "{}{}", checked.out, checked.err);
+            }
             "overlays/kernel-log" => {
                 assert!(container["args"].as_array().unwrap().contains(&"--kernel-log".into()));
                 assert_eq!(container["securityContext"]["privileged"], true);
+            }
+            "overlays/black-box" => {
+                assert_eq!(volume("black-box")["hostPath"]["path"], BLACK_BOX);
+                let word = format!("--black-box={BLACK_BOX}");
+                assert!(container["args"].as_array().unwrap().contains(&word.into()));
+                assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
             }
             "overlays/deep" => {
                 assert_eq!(volume("devices")["hostPath"]["path"], "/dev/tenstorrent");
@@ -287,9 +304,15 @@ fn the_unit_is_kept_from_what_it_does_not_need() {
     }
     // As docs/systemd.md says it, times ten.
     let folder = tempfile::tempdir().unwrap();
-    for (drop_ins, most) in
-        [(&[][..], "24"), (&["kernel-log"], "27"), (&["deep"], "26"), (&["kernel-log", "deep"], "29")]
-    {
+    let measured = [
+        (&[][..], "24"),
+        (&["kernel-log"], "27"),
+        (&["deep"], "26"),
+        (&["fleet"], "25"),
+        (&["kernel-log", "deep"], "29"),
+        (&["kernel-log", "deep", "fleet"], "30"),
+    ];
+    for (drop_ins, most) in measured {
         let added: String = drop_ins.iter().map(|name| read(&format!("ttmon.service.d/{name}.conf"))).collect();
         let unit = folder.path().join("ttmon.service");
         std::fs::write(&unit, read("ttmon.service").replace("[Install]", &format!("{added}\n[Install]"))).unwrap();

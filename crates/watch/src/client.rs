@@ -2,7 +2,7 @@
 
 use crate::rules::RulesReply;
 use ledger::wire::{Frames, Hello, OF_THE_MACHINE, OF_THE_USER, Request, VERSION, Wanted, frame};
-use model::{ExitRecord, Fault, ListedBuffer, Snapshot};
+use model::{Event, ExitRecord, Fault, ListedBuffer, Snapshot};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
@@ -55,6 +55,7 @@ enum ServiceReply {
     Snapshot(Box<Snapshot>),
     Buffers(BuffersReply),
     Deaths(Vec<ExitRecord>),
+    Events(Option<Vec<Event>>),
     Alerts(RulesReply),
     Error { reason: String },
 }
@@ -92,6 +93,12 @@ impl ServiceClient {
     pub fn snapshot(&mut self) -> Option<Snapshot> {
         let reply = self.ask(&Request::Snapshot { fresh: true })?;
         self.expect(if let ServiceReply::Snapshot(snapshot) = reply { Some(*snapshot) } else { None })
+    }
+
+    /// The latest events, the oldest first. None where the service looks for none, or is older than this request.
+    pub fn events(&mut self) -> Option<Vec<Event>> {
+        let reply = self.ask(&Request::Events {})?;
+        self.expect(if let ServiceReply::Events(events) = reply { Some(events) } else { None })?
     }
 
     pub fn alerts(&mut self) -> Option<RulesReply> {

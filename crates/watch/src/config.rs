@@ -1,9 +1,10 @@
 //! The configuration: where its file is, and the one reader of it.
 
 use crate::exit::{Exit, Failure, say};
+use crate::fleet::settings::{self as fleet_settings, FleetSettings};
 use crate::service_limits::{self, ServiceLimits};
 use alerts::settings::{self, AlertSettings};
-use alerts::{Problem, line_of};
+use alerts::{Problem, Rule, line_of};
 use model::text::did_you_mean;
 use rustix::process::geteuid;
 use std::io;
@@ -24,6 +25,9 @@ pub fn path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
 
 /// The table of `ttmon top`.
 pub const TOP_TABLE: &str = "top";
+
+/// The tables that are no rules and receivers.
+const OWN_TABLES: [&str; 3] = [TOP_TABLE, service_limits::TABLE, fleet_settings::TABLE];
 
 const OF_THE_MACHINE: &str = "/etc/ttmon/config.toml";
 
@@ -55,6 +59,8 @@ pub struct Config {
     /// What is in `[top]`, each with its line. `ttmon top` reads its settings out of it.
     pub top: Vec<(String, Item, usize)>,
     pub service: ServiceLimits,
+    /// The other machines that the service watches.
+    pub fleet: FleetSettings,
     pub alerts: AlertSettings,
     /// What is wrong, by line. Each mistake costs nothing but itself.
     pub problems: Vec<Problem>,
@@ -103,10 +109,14 @@ impl Config {
         let top = table_of(text, &document, TOP_TABLE, &mut problems).map(|table| entries(text, table));
         let serve = table_of(text, &document, service_limits::TABLE, &mut problems);
         let service = ServiceLimits::read(text, &document, serve, &mut problems);
+        let fleet = table_of(text, &document, fleet_settings::TABLE, &mut problems).map(|table| {
+            let key = document.get_key_value(fleet_settings::TABLE).and_then(|(key, item)| key.span().or(item.span()));
+            FleetSettings::read(text, table, line_of(text, key), &mut problems)
+        });
         let (alerts, wrong) = settings::read(text, &document);
         problems.extend(wrong);
         problems.sort_by_key(|problem| problem.line);
-        Config { top: top.unwrap_or_default(), service, alerts, problems }
+        Config { top: top.unwrap_or_default(), service, fleet: fleet.unwrap_or_default(), alerts, problems }
     }
 }
 
@@ -139,15 +149,12 @@ fn entries(text: &str, table: &dyn TableLike) -> Vec<(String, Item, usize)> {
 
 /// Keys and tables that no part of the program reads.
 fn unknown_keys(text: &str, document: &Document<String>) -> Vec<Problem> {
-    let is_known = |name: &str| {
-        [TOP_TABLE, service_limits::TABLE].contains(&name)
-            || settings::TABLES.contains(&name)
-            || ServiceLimits::has_key(name)
-    };
+    let is_known =
+        |name: &str| OWN_TABLES.contains(&name) || settings::TABLES.contains(&name) || ServiceLimits::has_key(name);
     let unknown = document.iter().filter(|(name, _)| !is_known(name)).map(|(name, item)| {
         let span = document.get_key_value(name).and_then(|(key, item)| key.span().or(item.span()));
-        let expected = "expected [top], [serve], [alerts] or [[alert]]";
-        let tables = [TOP_TABLE, service_limits::TABLE].into_iter().chain(settings::TABLES.iter().copied());
+        let expected = "expected [top], [serve], [fleet], [alerts] or [[alert]]";
+        let tables = OWN_TABLES.into_iter().chain(settings::TABLES.iter().copied());
         let what = match item.as_table_like() {
             Some(_) => format!("unknown table [{name}]: {}{expected}", did_you_mean(name, tables)),
             None => {
@@ -169,6 +176,7 @@ pub fn without_secrets(text: &str, is_setting: impl Fn(&str) -> bool) -> String 
     let kind = |table: &str, key: &str| match table {
         TOP_TABLE => is_setting(key).then_some(true),
         service_limits::TABLE => ServiceLimits::has_key(key).then_some(true),
+        fleet_settings::TABLE => fleet_settings::KEYS.contains(&key).then_some(false),
         "alert" if ["name", "when", "severity", "off"].contains(&key) => Some(true),
         "alert" => ["device", "process", "text"].contains(&key).then_some(false),
         "alerts" if key == "built_in" => Some(true),
@@ -184,7 +192,7 @@ pub fn without_secrets(text: &str, is_setting: impl Fn(&str) -> bool) -> String 
         None => unknown += 1,
     };
     for (name, item) in document.iter() {
-        let is_table = [TOP_TABLE, service_limits::TABLE].contains(&name) || settings::TABLES.contains(&name);
+        let is_table = OWN_TABLES.contains(&name) || settings::TABLES.contains(&name);
         let tables: Vec<&dyn TableLike> = match item.as_array_of_tables() {
             Some(tables) => tables.iter().map(|table| table as &dyn TableLike).collect(),
             None => item.as_table_like().into_iter().collect(),
@@ -222,6 +230,14 @@ pub fn alerts_of_user(named: Option<&Path>) -> AlertSettings {
     place(named, false).map(|file| Config::load(&file).alerts).unwrap_or_default()
 }
 
+/// Those of them that can fire in the first sample.
+pub fn alerts_at_once() -> AlertSettings {
+    let file = place(None, false).ok().filter(|file| file.exists());
+    let mut alerts = file.map_or_else(AlertSettings::at_once, |file| Config::load(&file).alerts);
+    alerts.rules.retain(Rule::fires_at_once);
+    alerts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,6 +252,9 @@ theme = \"light\" # hunter2
 token = \"hunter2\"
 proxy = \"http://me:hunter2@proxy\"
 columns = [\"hunter2\"]
+[fleet]
+hosts = [\"hunter2\"]
+token_file = \"/hunter2\"
 [[alert]]
 name = \"hot\"
 when = \"asic_temp > 85\"

@@ -1,7 +1,9 @@
 //! Where snapshots come from: this machine, its service, other machines, Prometheus, recordings; and the configuration.
 //!
 //! [`machine`] is the one that the command line names ([`args`]); [`sampling`] takes its samples in a thread of its own. [`client`] asks
-//! the service, [`fleet`] several other machines, and [`record`] writes and reads files.
+//! the service, [`fleet`] several other machines, [`record`] writes and reads files, [`black_box`] keeps the last days,
+//! [`past`] finds the stretch of time that somebody names, [`incident`] what went wrong in it, and [`overlay`] reads tt-metal's own
+//! results.
 
 // Only the program uses this crate: what its own names say needs no comment.
 #![allow(missing_docs)]
@@ -9,6 +11,7 @@
 
 pub mod args;
 pub mod atomic_file;
+pub mod black_box;
 pub mod client;
 pub mod config;
 mod deep_events;
@@ -18,12 +21,16 @@ pub mod exit;
 pub mod exit_status;
 pub mod fleet;
 pub mod handover;
+pub mod incident;
 mod kernel_events;
 mod limit_events;
 pub mod machine;
 pub mod memory;
 pub mod moment;
+pub mod news;
 pub mod operations;
+pub mod overlay;
+pub mod past;
 pub mod record;
 pub mod rules;
 pub mod sampling;
@@ -34,5 +41,5 @@ pub mod wait;
 
 pub use sources::{
     Access, Hugepages, Iommu, MachineSetup, PciFunction, ProcessActivity, SetupUser, SharedMemory,
-    about as about_process,
+    about as about_process, boot_id,
 };

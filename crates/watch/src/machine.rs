@@ -84,7 +84,7 @@ impl Machine {
         Ok(Machine::Local(Box::new(local)))
     }
 
-    /// The same for views that do not show voltage, current and the power limit in every sample.
+    /// The same for views that do not show voltage, current, the power limit and the fan in every sample.
     pub fn open_relaxed(args: &MachineArgs) -> anyhow::Result<Machine> {
         let mut machine = Machine::open(args, true)?;
         machine.set_relaxed(true);
@@ -190,6 +190,7 @@ impl Machine {
     pub fn set_once(&mut self, wanted: FigureFilter) {
         if let Machine::Local(local) = self {
             local.sampler.set_once(wanted);
+            local.watch.iter_mut().for_each(RuleWatch::set_once);
         }
     }
 

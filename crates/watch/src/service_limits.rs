@@ -1,9 +1,11 @@
 //! The limits of the service: the `[serve]` table of the configuration.
 
 use crate::args::DeepWhen;
+use crate::black_box;
 use alerts::{Problem, line_of};
 use model::text::nearest;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 use toml_edit::{Document, Item, TableLike};
 
@@ -24,6 +26,18 @@ pub struct ServiceLimits {
     pub kernel_log: bool,
     /// Whether the firmware's telemetry is read, and of which devices. Read at the start alone.
     pub deep: Option<DeepWhen>,
+    /// Whether a black box is kept, and where. Absent where the file does not say. Read at the start alone.
+    pub black_box: Option<BlackBoxSetting>,
+    /// How large it may become.
+    pub black_box_mib: u64,
+}
+
+/// What the configuration says of the black box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlackBoxSetting {
+    Off,
+    UsualFolder,
+    Folder(PathBuf),
 }
 
 impl Default for ServiceLimits {
@@ -36,6 +50,8 @@ impl Default for ServiceLimits {
             interval_ms: 1000,
             kernel_log: false,
             deep: None,
+            black_box: None,
+            black_box_mib: black_box::DEFAULT_MIB,
         }
     }
 }
@@ -53,7 +69,7 @@ enum Values {
 }
 
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
-static KEYS: [Key; 7] = [
+static KEYS: [Key; 9] = [
     number("connections", ANY, |limits, number| limits.connections = number as usize),
     number("buffers_per_process", ANY, |limits, number| limits.buffers_per_process = number as usize),
     number("buffers_per_user", ANY, |limits, number| limits.buffers_per_user = number as usize),
@@ -61,6 +77,8 @@ static KEYS: [Key; 7] = [
     number("interval_ms", 10..=3_600_000, |limits, number| limits.interval_ms = number),
     Key { name: "kernel_log", values: Values::Choice("true or false", set_kernel_log) },
     Key { name: "deep", values: Values::Choice("true, false or \"idle\"", set_deep) },
+    Key { name: "black_box", values: Values::Choice("true, false or the path of a folder", set_black_box) },
+    number("black_box_mib", black_box::SMALLEST_MIB..=1 << 20, |limits, number| limits.black_box_mib = number),
 ];
 
 const fn number(name: &'static str, range: RangeInclusive<u64>, set: fn(&mut ServiceLimits, u64)) -> Key {
@@ -77,6 +95,16 @@ fn set_deep(limits: &mut ServiceLimits, item: &Item) -> bool {
         (None, Some("idle")) => Some(DeepWhen::Idle),
         _ => return false,
     };
+    true
+}
+
+fn set_black_box(limits: &mut ServiceLimits, item: &Item) -> bool {
+    limits.black_box = Some(match (item.as_bool(), item.as_str().map(PathBuf::from)) {
+        (Some(true), _) => BlackBoxSetting::UsualFolder,
+        (Some(false), _) => BlackBoxSetting::Off,
+        (None, Some(folder)) if folder.is_absolute() => BlackBoxSetting::Folder(folder),
+        _ => return false,
+    });
     true
 }
 
@@ -172,7 +200,7 @@ mod tests {
         assert_eq!(
             problems("deaths = 1\nconections = 7"),
             [
-                "2: unknown key conections outside of a table: did you mean connections? expected [top], [serve], [alerts] or [[alert]]"
+                "2: unknown key conections outside of a table: did you mean connections? expected [top], [serve], [fleet], [alerts] or [[alert]]"
             ]
         );
         assert_eq!(
@@ -186,10 +214,20 @@ mod tests {
         assert_eq!(problems("[serve]\ndeep = \"yes\""), ["2: deep: expected true, false or \"idle\""]);
         assert_eq!(Config::parse("[serve]\ndeep = \"idle\"").service.deep, Some(DeepWhen::Idle));
         assert_eq!(Config::parse("[serve]\ndeep = true").service.deep, Some(DeepWhen::Used));
+        assert_eq!(
+            problems("[serve]\nblack_box = \"here\"\nblack_box_mib = 7"),
+            [
+                "2: black_box: expected true, false or the path of a folder",
+                "3: black_box_mib: expected a number from 8 to 1048576"
+            ]
+        );
+        assert_eq!(Config::parse("[serve]\nblack_box = false").service.black_box, Some(BlackBoxSetting::Off));
+        let folder = Config::parse("[serve]\nblack_box = \"/srv/box\"").service.black_box;
+        assert_eq!(folder, Some(BlackBoxSetting::Folder("/srv/box".into())));
         assert_eq!(problems("serve = 3"), ["1: serve must be a table, [serve]"]);
         assert_eq!(
             problems("[tob]"),
-            ["1: unknown table [tob]: did you mean top? expected [top], [serve], [alerts] or [[alert]]"]
+            ["1: unknown table [tob]: did you mean top? expected [top], [serve], [fleet], [alerts] or [[alert]]"]
         );
     }
 }

@@ -23,6 +23,7 @@ impl Package {
             ("lib/systemd/system/ttmon.service".into(), read("packaging/ttmon.service")?),
             ("lib/systemd/system/ttmon.socket".into(), read("packaging/ttmon.socket")?),
             ("share/ttmon/systemd/deep.conf".into(), read("packaging/ttmon.service.d/deep.conf")?),
+            ("share/ttmon/systemd/fleet.conf".into(), read("packaging/ttmon.service.d/fleet.conf")?),
             ("share/ttmon/systemd/kernel-log.conf".into(), read("packaging/ttmon.service.d/kernel-log.conf")?),
             ("share/doc/ttmon/README.md".into(), read("README.md")?),
             ("share/doc/ttmon/copyright".into(), read("LICENSE")?),

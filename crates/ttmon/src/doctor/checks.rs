@@ -4,7 +4,7 @@ use super::check::DoctorCheck;
 use super::{Findings, deep_checks, device_checks, host_checks};
 
 /// All checks, in the order in which they are printed.
-pub const CHECKS: [fn(&Findings) -> DoctorCheck; 17] = [
+pub const CHECKS: [fn(&Findings) -> DoctorCheck; 18] = [
     device_checks::driver,
     device_checks::devices,
     device_checks::permissions,
@@ -19,6 +19,7 @@ pub const CHECKS: [fn(&Findings) -> DoctorCheck; 17] = [
     host_checks::agent,
     host_checks::service,
     host_checks::service_version,
+    host_checks::black_box,
     host_checks::other_users,
     host_checks::configuration,
     host_checks::clock,

@@ -5,8 +5,10 @@ use super::check::DoctorCheck;
 use crate::version::RECOGNISED;
 use model::Bytes;
 use show::text::count;
+use std::time::Duration;
 use watch::Iommu;
 use watch::client::program;
+use watch::duration;
 
 pub fn hugepages(found: &Findings) -> DoctorCheck {
     const NAME: &str = "hugepages";
@@ -131,6 +133,29 @@ pub fn service(found: &Findings) -> DoctorCheck {
             let fix =
                 if is_closed { "sudo chmod 666 /run/ttmon/ttmon.sock" } else { "sudo systemctl restart ttmon.service" };
             DoctorCheck::warning(NAME, reason.clone(), fix).at(place.clone())
+        }
+    }
+}
+
+pub fn black_box(found: &Findings) -> DoctorCheck {
+    const NAME: &str = "black-box";
+    /// Then it should have been written, several times.
+    const LATE: Duration = Duration::from_secs(60);
+    let Some(found_box) = &found.black_box else {
+        let what = "off: `ttmon serve --black-box DIR` keeps the last days";
+        return DoctorCheck::not_applicable(NAME, what);
+    };
+    let (folder, size) = (found_box.folder.display().to_string(), Bytes(found_box.bytes));
+    let is_served = matches!(found.service, super::ServiceFound::Answers { .. });
+    match found_box.ages {
+        None => DoctorCheck::not_applicable(NAME, "there is nothing that you may read").at(folder),
+        Some((_, last)) if is_served && last > LATE => {
+            let what = format!("nothing was written for {}: the service's log says why", duration::text(last));
+            DoctorCheck::warning(NAME, what, "sudo systemctl restart ttmon.service").at(folder)
+        }
+        Some((first, last)) => {
+            let end = if last > LATE { format!("until {} ago", duration::text(last)) } else { "until now".into() };
+            DoctorCheck::ok(NAME, format!("{size}, from {} ago {end}", duration::text(first))).at(folder)
         }
     }
 }

@@ -27,6 +27,7 @@ use watch::client::ServiceClient;
 use watch::config::{Config, place};
 use watch::exit::Exit;
 use watch::machine::Machine;
+use watch::past::BlackBoxFound;
 use watch::rules::RulesReply;
 use watch::wait::Interrupt;
 use watch::{MachineSetup, about_process};
@@ -60,6 +61,7 @@ pub struct Findings {
     pub tracking: ShmTracking,
     pub python: Option<PythonFound>,
     pub service: ServiceFound,
+    pub black_box: Option<BlackBoxFound>,
     /// By how much the times of the service's samples differ from this clock.
     pub seconds_off: Option<f64>,
 }
@@ -98,7 +100,9 @@ pub fn run(args: &MachineArgs, doctor: &DoctorArgs) -> anyhow::Result<Exit> {
     let mut machine = Machine::open(args, false)?.with_deep(doctor.deep.deep)?.watched(&rules);
     let snapshot = machine.verified_sample();
     let (service, served, seconds_off) = ask_service(args);
+    let is_this_machine = args.sim.is_none() && args.root.is_none();
     let findings = Findings {
+        black_box: is_this_machine.then(BlackBoxFound::here).flatten(),
         setup: machine.setup().unwrap_or_default(),
         tracking: ShmTracking::of(&snapshot),
         python: PythonFound::current(),

@@ -16,8 +16,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 use watch::machine::Machine;
+use watch::past::BlackBoxFound;
 
 /// A machine in a folder, and what is not in files.
 struct Scene {
@@ -29,6 +31,8 @@ struct Scene {
     reads_other_processes: bool,
     free_bytes: Option<u64>,
     seconds_off: Option<f64>,
+    /// How long ago the last snapshot of the black box was taken.
+    black_box_seconds: u64,
 }
 
 /// Programs that are not run, but noted.
@@ -49,6 +53,7 @@ impl Scene {
             reads_other_processes: false,
             free_bytes: None,
             seconds_off: Some(0.1),
+            black_box_seconds: 3,
         };
         scene.lay();
         for chip in &scene.chips {
@@ -115,6 +120,11 @@ impl Scene {
             python: Some(PythonFound::at(&self.at("home/venv"))),
             service: self.service.clone(),
             seconds_off: self.seconds_off,
+            black_box: Some(BlackBoxFound {
+                folder: "/var/lib/ttmon/black-box".into(),
+                bytes: 12 << 20,
+                ages: Some((Duration::from_secs(93_600), Duration::from_secs(self.black_box_seconds))),
+            }),
             setup,
             snapshot,
         }
@@ -294,6 +304,7 @@ fn rows() -> Vec<Row> {
             |scene| scene.service = ServiceFound::Answers { program: "ttmon 0.0.1".into() },
             restart,
         ),
+        row("black-box", |scene| scene.black_box_seconds = 720, |scene| scene.black_box_seconds = 3),
         row("other-users", |scene| scene.service = ServiceFound::Absent, restart),
         row(
             "configuration",
@@ -379,6 +390,8 @@ fn each_check_fails_on_a_machine_and_the_printed_command_makes_it_pass() {
             then: ttmon 0.1.0 answers
         warning  service-version the service is ttmon 0.0.1, this program is ttmon 0.1.0; fix: sudo systemctl restart ttmon.service
             then: the same as this program, ttmon 0.1.0
+        warning  black-box       nothing was written for 12m: the service's log says why (/var/lib/ttmon/black-box); fix: sudo systemctl restart ttmon.service
+            then: 12.0 MiB, from 1d2h ago until now
         warning  other-users     exact memory of other users' processes cannot be read without root or the service (/proc/PID/fd); fix: sudo systemctl enable --now ttmon.socket ttmon.service
             then: the service reads the processes of all users
         problem  configuration   line 2: unknown key them: did you mean theme?; line 5: deaths: expected a number from 0 to 4294967295 (ROOT/home/config.toml); fix: sed -i.bak '2d;5d' ROOT/home/config.toml
@@ -417,11 +430,12 @@ fn a_good_machine_has_nothing_to_complain_about() {
         ok       agent           loaded by programs of ttnn 0.81.1 in ROOT/home/venv
         ok       service         ttmon 0.1.0 answers
         ok       service-version the same as this program, ttmon 0.1.0
+        ok       black-box       12.0 MiB, from 1d2h ago until now (/var/lib/ttmon/black-box)
         ok       other-users     the service reads the processes of all users
         ok       configuration   no mistakes (ROOT/home/config.toml)
         ok       clock           set by a time server
         –        hugepages       not needed: the IOMMU translates addresses, or there is no device
-        no problems, no warnings, 17 checks
+        no problems, no warnings, 18 checks
     "#]]
     .assert_eq(&text);
 }

@@ -7,8 +7,10 @@ pub const MAGIC: [u8; 8] = *b"ttmonrec";
 pub const MAGIC_END: [u8; 8] = *b"ttmonend";
 /// Begins the index, so that a reader that goes from chunk to chunk does not take it for another one.
 pub const MARK_INDEX: [u8; 4] = *b"indx";
-/// Version 1 had another meaning of used memory.
-pub const VERSION: u32 = 2;
+/// Version 1 had another meaning of used memory, version 2 had snapshots alone.
+pub const VERSION: u32 = 3;
+/// The versions that can be read.
+pub const READABLE: std::ops::RangeInclusive<u32> = 2..=VERSION;
 /// What precedes the facts in the head.
 pub const HEAD: usize = 16;
 /// What precedes a chunk's frame.
@@ -19,20 +21,37 @@ pub const TAIL: usize = 16;
 pub const LONGEST_FACTS: usize = 64 << 10;
 pub const LONGEST_FRAME: usize = 16 << 20;
 pub const LONGEST_TEXT: usize = 64 << 20;
-pub const MOST_SNAPSHOTS: u32 = 60;
+pub const MOST_LINES: u32 = 60;
 /// A recording has at most so many chunks: four months, at ten seconds each.
 pub const MOST_CHUNKS: usize = 1 << 20;
 
 /// The last moment that the JSON form of a time can hold: the end of the year 9999.
 const LATEST: i64 = 253_402_300_799_999;
-const MARK: [u8; 4] = *b"chnk";
+
+/// What the lines of a chunk are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkKind {
+    Snapshots,
+    Log,
+}
+
+impl ChunkKind {
+    fn mark(self) -> [u8; 4] {
+        match self {
+            ChunkKind::Snapshots => *b"chnk",
+            ChunkKind::Log => *b"logs",
+        }
+    }
+}
 
 /// What is known about a chunk without unpacking it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
+    pub kind: ChunkKind,
     pub frame: u32,
     pub text: u32,
-    pub snapshots: u32,
+    /// How many lines it has.
+    pub lines: u32,
     pub first: Timestamp,
     pub last: Timestamp,
 }
@@ -42,7 +61,7 @@ impl Header {
     pub fn is_sound(&self) -> bool {
         (1..=LONGEST_FRAME).contains(&(self.frame as usize))
             && (1..=LONGEST_TEXT).contains(&(self.text as usize))
-            && (1..=MOST_SNAPSHOTS).contains(&self.snapshots)
+            && (1..=MOST_LINES).contains(&self.lines)
             && (0..=self.last.0).contains(&self.first.0)
             && self.last.0 <= LATEST
     }
@@ -53,10 +72,10 @@ impl Header {
 
     pub fn to_bytes(self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
-        bytes[..4].copy_from_slice(&MARK);
+        bytes[..4].copy_from_slice(&self.kind.mark());
         bytes[4..8].copy_from_slice(&self.frame.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.text.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.snapshots.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.lines.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.first.0.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.last.0.to_le_bytes());
         let sum = checksum(&bytes[..32]);
@@ -66,14 +85,16 @@ impl Header {
 
     /// None when these bytes are no header, or one that does not keep to the limits.
     pub fn from_bytes(bytes: &[u8; HEADER]) -> Option<Header> {
-        if bytes[..4] != MARK || u32_at(bytes, 32) != checksum(&bytes[..32]) {
+        let kind = [ChunkKind::Snapshots, ChunkKind::Log].into_iter().find(|kind| bytes[..4] == kind.mark())?;
+        if u32_at(bytes, 32) != checksum(&bytes[..32]) {
             return None;
         }
         let time = |at| Timestamp((u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32) as i64);
         let header = Header {
+            kind,
             frame: u32_at(bytes, 4),
             text: u32_at(bytes, 8),
-            snapshots: u32_at(bytes, 12),
+            lines: u32_at(bytes, 12),
             first: time(16),
             last: time(24),
         };
@@ -116,41 +137,45 @@ mod tests {
     #[test]
     fn the_bytes_of_a_header_are_as_documented() {
         let header = Header {
+            kind: ChunkKind::Snapshots,
             frame: 0x0102,
             text: 0x0304,
-            snapshots: 5,
+            lines: 5,
             first: Timestamp(6),
             last: Timestamp(0x0708_0000_0000),
         };
         let bytes = header.to_bytes();
         assert_eq!(&bytes[..16], b"chnk\x02\x01\0\0\x04\x03\0\0\x05\0\0\0");
         assert_eq!(bytes[16..32], [6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0]);
+        assert_eq!(&Header { kind: ChunkKind::Log, ..header }.to_bytes()[..8], b"logs\x02\x01\0\0");
         assert_eq!(checksum(b"foobar"), 0xbf9c_f968, "the published example");
     }
 
     #[test]
     fn the_end_is_as_documented() {
-        let header = Header { frame: 1, text: 1, snapshots: 1, first: Timestamp(0), last: Timestamp(0) };
+        let header =
+            Header { kind: ChunkKind::Snapshots, frame: 1, text: 1, lines: 1, first: Timestamp(0), last: Timestamp(0) };
         let bytes = index(&[header; 3]);
         assert_eq!(bytes.len(), 4 + 3 * HEADER + TAIL);
         assert_eq!((&bytes[..4], &bytes[4..4 + HEADER]), (&b"indx"[..], &header.to_bytes()[..]));
         assert_eq!(bytes[bytes.len() - TAIL..][..4], [3, 0, 0, 0]);
         assert!(bytes.ends_with(b"ttmonend"));
-        assert_eq!(head("{}\n").unwrap(), b"ttmonrec\x02\0\0\0\x03\0\0\0{}\n");
+        assert_eq!(head("{}\n").unwrap(), b"ttmonrec\x03\0\0\0\x03\0\0\0{}\n");
         assert_eq!(head(&" ".repeat(LONGEST_FACTS + 1)), None);
     }
 
     #[test]
     fn a_header_beyond_a_limit_is_none() {
-        let good = Header { frame: 9, text: 9, snapshots: 1, first: Timestamp(5), last: Timestamp(7) };
+        let good =
+            Header { kind: ChunkKind::Snapshots, frame: 9, text: 9, lines: 1, first: Timestamp(5), last: Timestamp(7) };
         assert_eq!(Header::from_bytes(&good.to_bytes()), Some(good));
         for bad in [
             Header { frame: 0, ..good },
             Header { frame: LONGEST_FRAME as u32 + 1, ..good },
             Header { text: 0, ..good },
             Header { text: LONGEST_TEXT as u32 + 1, ..good },
-            Header { snapshots: 0, ..good },
-            Header { snapshots: 61, ..good },
+            Header { lines: 0, ..good },
+            Header { lines: 61, ..good },
             Header { first: Timestamp(8), ..good },
             Header { first: Timestamp(-1), ..good },
             Header { last: Timestamp(i64::MAX), ..good },
@@ -167,7 +192,7 @@ mod tests {
 
         #[test]
         fn a_changed_bit_is_noticed(bit in 0..HEADER * 8) {
-            let good = Header { frame: 900, text: 9000, snapshots: 30, first: Timestamp(5), last: Timestamp(7) };
+            let good = Header { kind: ChunkKind::Snapshots, frame: 900, text: 9000, lines: 30, first: Timestamp(5), last: Timestamp(7) };
             let mut bytes = good.to_bytes();
             bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert_eq!(Header::from_bytes(&bytes), None);

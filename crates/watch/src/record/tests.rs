@@ -1,8 +1,8 @@
 //! What is written is read again: whole, cut off anywhere, and with any byte changed.
 
-use super::format::{HEADER, Header, LONGEST_FRAME, LONGEST_TEXT, head, index};
+use super::format::{ChunkKind, HEADER, Header, LONGEST_FRAME, LONGEST_TEXT, head, index};
 use super::{Recorder, Recording};
-use model::{Snapshot, Timestamp};
+use model::{Event, LogEntry, Snapshot, Timestamp, Weight};
 use proptest::prelude::*;
 use show::example;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -162,25 +162,26 @@ fn what_is_no_recording_is_refused_in_a_sentence() {
     assert_eq!(refused(b"ttmon"), no_recording);
     assert_eq!(refused(&[b'x'; 4000]), no_recording);
     assert_eq!(refused(&good[..20]), "there is no sample in it: it was cut off before the first was written");
-    for other in [1, 3] {
+    for other in [1, 4] {
         let mut of_another = good.clone();
         of_another[8] = other;
         let reason =
-            format!("its format is version {other}, and this ttmon reads version 2: use the ttmon that wrote it");
+            format!("its format is version {other}, and this ttmon reads versions 2 to 3: use the ttmon that wrote it");
         assert_eq!(refused(&of_another), reason);
     }
     let (folder, path) = place();
     assert!(Recording::open(&path).unwrap_err().to_string().ends_with("recording: there is no such file"));
-    assert!(Recording::open(folder.path()).unwrap_err().to_string().contains("it is not a file"));
+    assert!(Recording::open(folder.path()).unwrap_err().to_string().contains("there is no recording in this folder"));
 }
 
 #[test]
 fn a_file_that_claims_much_is_not_believed() {
-    let header = Header { frame: 100, text: 100, snapshots: 1, first: Timestamp(0), last: Timestamp(0) };
+    let header =
+        Header { kind: ChunkKind::Snapshots, frame: 100, text: 100, lines: 1, first: Timestamp(0), last: Timestamp(0) };
     for claim in [
         Header { frame: LONGEST_FRAME as u32 + 1, ..header },
         Header { text: LONGEST_TEXT as u32 + 1, ..header },
-        Header { snapshots: u32::MAX, ..header },
+        Header { lines: u32::MAX, ..header },
     ] {
         let (_folder, path) = place();
         let begin = head("{}\n").unwrap();
@@ -199,7 +200,7 @@ fn a_file_that_claims_much_is_not_believed() {
 fn a_frame_that_unpacks_to_more_than_it_says_is_refused() {
     let bomb = zstd::bulk::compress(&vec![b' '; 256 << 20], 1).unwrap();
     let (frame, text) = (bomb.len() as u32, 1000);
-    let header = Header { frame, text, snapshots: 1, first: Timestamp(0), last: Timestamp(0) };
+    let header = Header { kind: ChunkKind::Snapshots, frame, text, lines: 1, first: Timestamp(0), last: Timestamp(0) };
     let bytes = [&head("{}\n").unwrap()[..], &header.to_bytes(), &bomb, &index(&[header])].concat();
     assert!(open(&bytes).unwrap().snapshot(0).is_err());
 }
@@ -275,6 +276,44 @@ fn a_time_that_json_cannot_hold_is_refused_and_costs_nothing() {
     assert_eq!(all(&mut Recording::open(&path).unwrap()), [at(1), at(2)]);
 }
 
+#[test]
+fn the_log_comes_back_in_its_order_beside_the_snapshots() {
+    let event = |time: i64| LogEntry::Event(Event::new(Timestamp(time), Weight::Bad, None, format!("at {time}")));
+    let (_folder, path) = place();
+    let mut recorder = Recorder::create(&path).unwrap();
+    for time in 0..130 {
+        recorder.log(&event(time)).unwrap();
+        recorder.push(&at(time)).unwrap();
+    }
+    recorder.log(&event(50)).unwrap();
+    recorder.finish().unwrap();
+    let mut recording = Recording::open(&path).unwrap();
+    assert_eq!((recording.len(), recording.has_log()), (130, true));
+    assert_eq!(recording.snapshot(129).unwrap(), at(129));
+    let logged = |from, to| {
+        let mut entries = Vec::new();
+        recording.each_entry(Timestamp(from), Timestamp(to), |entry| entries.push(entry));
+        entries
+    };
+    assert_eq!(logged(49, 51), [49, 50, 51, 50].map(event));
+    assert_eq!(logged(0, i64::MAX).len(), 131);
+}
+
+#[test]
+fn files_of_a_folder_follow_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, first) in [("2.ttmon", 100), ("1.ttmon", 0), ("3.other", 200)] {
+        std::fs::write(folder.path().join(name), recorded((first..first + 100).step_by(10))).unwrap();
+    }
+    std::fs::write(folder.path().join("4.ttmon"), "").unwrap();
+    let mut recording = Recording::open(folder.path()).unwrap();
+    assert_eq!(all(&mut recording), (0..200).step_by(10).map(at).collect::<Vec<_>>());
+    assert_eq!(recording.span(), (Timestamp(0), Timestamp(190)));
+    for (from, to, range) in [(0, 190, 0..20), (-5, 0, 0..1), (1, 9, 1..1), (95, 120, 10..13), (191, 500, 20..20)] {
+        assert_eq!(recording.range(Timestamp(from), Timestamp(to)), range, "{from} to {to}");
+    }
+}
+
 static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| recorded((0..65).map(|i| i * 100)));
 
 /// Looks at everything there is.
@@ -317,13 +356,13 @@ proptest! {
     fn any_text_in_a_frame_is_read_or_refused(text in "\\PC*|(\\{\"taken_at\":\"2026-11-15T13:28:23.912Z\"\\}\n){0,3}", snapshots in 1u32..4) {
         let frame = zstd::bulk::compress(text.as_bytes(), 1).unwrap();
         let (length, time) = (text.len().max(1) as u32, Timestamp(0));
-        let header = Header { frame: frame.len() as u32, text: length, snapshots, first: time, last: time };
+        let header = Header { kind: ChunkKind::Snapshots, frame: frame.len() as u32, text: length, lines: snapshots, first: time, last: time };
         look(&[&head("{}\n").unwrap()[..], &header.to_bytes(), &frame, &index(&[header])].concat());
     }
 
     #[test]
     fn headers_of_any_claims_are_checked(frame: u32, text: u32, snapshots: u32, first: i64, last: i64) {
-        let claim = Header { frame, text, snapshots, first: Timestamp(first), last: Timestamp(last) };
+        let claim = Header { kind: ChunkKind::Snapshots, frame, text, lines: snapshots, first: Timestamp(first), last: Timestamp(last) };
         look(&[&head("{}\n").unwrap()[..], &claim.to_bytes(), &[0; 64], &index(&[claim])].concat());
     }
 }

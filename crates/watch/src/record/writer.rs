@@ -1,31 +1,24 @@
 //! Writes a recording: chunk after chunk, each at once, so that a cut costs the last one at the most.
 
-use super::format::{Header, LONGEST_FRAME, LONGEST_TEXT, MOST_CHUNKS, MOST_SNAPSHOTS, head, index};
+use super::chunk_file::{ChunkFile, Packer, PendingChunk, facts, line};
+use super::format::ChunkKind;
 use crate::exit::Failure;
-use model::{Host, SCHEMA, Snapshot, Timestamp};
+use model::{Host, LogEntry, Snapshot};
 use rustix::fs::{FlockOperation, OFlags, flock};
-use serde::Serialize;
 use signal_hook::consts::SIGXFSZ;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
-use zstd::bulk::Compressor;
-use zstd::zstd_safe::CParameter;
 
 /// Somebody who writes a recording. One that is dropped is finished as well as can be.
 pub struct Recorder {
-    file: File,
-    /// So far the file is whole.
-    end: u64,
-    chunks: Vec<Header>,
-    compressor: Compressor<'static>,
-    /// What the next chunk will hold.
-    text: Vec<u8>,
-    snapshots: u32,
-    times: (Timestamp, Timestamp),
+    file: ChunkFile,
+    packer: Packer,
+    snapshots: PendingChunk,
+    log: PendingChunk,
     /// When the first of these snapshots came.
     began: Instant,
     /// When the last one came, of this chunk or of those before.
@@ -33,35 +26,21 @@ pub struct Recorder {
     is_finished: bool,
 }
 
-/// A chunk's text ends there, unless a single snapshot is longer.
+/// A chunk's text ends there, unless a single line is longer.
 const ENOUGH_TEXT: usize = 1 << 20;
 /// No snapshot waits longer to be written.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// The fastest. On text that hardly changes from line to line the others gain little.
-const LEVEL: i32 = 1;
-
-#[derive(Serialize)]
-struct Facts<'a> {
-    ttmon: &'static str,
-    schema: u32,
-    host: &'a Host,
-}
 
 impl Recorder {
     /// Begins a recording. A file that holds anything is left alone.
     pub fn create(path: &Path) -> anyhow::Result<Recorder> {
         let file = open(path)
             .map_err(|error| Failure::of_io(&error, format!("cannot write to {}: {error}", path.display())))?;
-        let mut compressor = Compressor::new(LEVEL)?;
-        compressor.set_parameter(CParameter::ChecksumFlag(true))?;
         Ok(Recorder {
-            file,
-            end: 0,
-            chunks: Vec::new(),
-            compressor,
-            text: Vec::new(),
-            snapshots: 0,
-            times: Default::default(),
+            file: ChunkFile::new(file),
+            packer: Packer::new()?,
+            snapshots: PendingChunk::new(ChunkKind::Snapshots, ENOUGH_TEXT),
+            log: PendingChunk::new(ChunkKind::Log, ENOUGH_TEXT),
             began: Instant::now(),
             pushed: None,
             is_finished: false,
@@ -70,35 +49,44 @@ impl Recorder {
 
     /// Adds a snapshot. After an error the recording goes on when it can, and is whole in any case.
     pub fn push(&mut self, snapshot: &Snapshot) -> io::Result<()> {
-        let mut line = serde_json::to_vec(snapshot)?;
-        line.push(b'\n');
         let time = snapshot.taken_at;
-        let alone = Header { frame: 1, text: line.len() as u32, snapshots: 1, first: time, last: time };
-        if line.len() > LONGEST_TEXT || !alone.is_sound() {
-            let what = format!("a sample of {} bytes of {time} has no place in a recording", line.len());
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        let line = line(snapshot, time, "a sample")?;
+        if self.file.is_empty() {
+            self.file.write_head(&facts(&snapshot.host)?)?;
         }
-        if self.end == 0 {
-            self.write_head(&snapshot.host)?;
-        }
-        let is_full = self.snapshots == MOST_SNAPSHOTS || self.text.len() + line.len() > ENOUGH_TEXT;
-        if self.snapshots > 0 && (is_full || time < self.times.1) {
-            self.write_chunk()?;
+        if self.snapshots.lines > 0 && (!self.snapshots.has_room(line.len()) || time < self.snapshots.times.1) {
+            self.write_chunks()?;
         }
         let now = Instant::now();
-        if self.snapshots == 0 {
-            (self.began, self.times.0) = (now, time);
+        if self.snapshots.lines == 0 {
+            self.began = now;
         }
-        self.text.extend(line);
-        self.snapshots += 1;
-        self.times.1 = time;
+        self.snapshots.add(&line, time);
         // Who comes once in a while cannot be waited for. How long the next one takes shows the last.
         let pause = self.pushed.replace(now).map_or(LONGEST_WAIT, |last| now - last);
         let next = now + pause;
-        if self.snapshots == MOST_SNAPSHOTS || self.text.len() >= ENOUGH_TEXT || next - self.began >= LONGEST_WAIT {
-            self.write_chunk()?;
+        if self.snapshots.is_full() || next - self.began >= LONGEST_WAIT {
+            self.write_chunks()?;
         }
         Ok(())
+    }
+
+    /// Adds an entry of the log. It is written with the snapshots that are pending, or at the end.
+    pub fn log(&mut self, entry: &LogEntry) -> io::Result<()> {
+        let line = line(entry, entry.time(), "an entry")?;
+        if self.file.is_empty() {
+            self.file.write_head(&facts(&Host::default())?)?;
+        }
+        if !self.log.has_room(line.len()) {
+            self.write_log()?;
+        }
+        self.log.add(&line, entry.time());
+        if self.log.is_full() { self.write_log() } else { Ok(()) }
+    }
+
+    /// Writes what is pending, at once.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.write_chunks()
     }
 
     /// Writes what is left, and the index.
@@ -108,56 +96,38 @@ impl Recorder {
 
     fn close(&mut self) -> io::Result<()> {
         self.is_finished = true;
-        if self.end == 0 {
+        if self.file.is_empty() {
             return Ok(());
         }
-        let chunk = if self.snapshots > 0 { self.write_chunk() } else { Ok(()) };
+        let chunk = self.write_chunks();
         // Where there was no room for the last chunk, there may be some for the index.
-        let index = self.append(&index(&self.chunks));
-        chunk.and(index).and_then(|()| self.file.sync_all())
+        let index = self.file.write_index();
+        chunk.and(index).and_then(|()| self.file.file.sync_all())
     }
 
-    fn write_head(&mut self, host: &Host) -> io::Result<()> {
-        let facts = serde_json::to_string(&Facts { ttmon: env!("CARGO_PKG_VERSION"), schema: SCHEMA, host })? + "\n";
-        let head = head(&facts).ok_or_else(|| io::Error::other("the host's names are too long"))?;
-        self.append(&head)
+    /// Both are tried.
+    fn write_chunks(&mut self) -> io::Result<()> {
+        let log = self.write_log();
+        write_chunk(&mut self.file, &mut self.packer, &mut self.snapshots).and(log)
     }
 
-    fn write_chunk(&mut self) -> io::Result<()> {
-        if self.chunks.len() == MOST_CHUNKS {
-            return Err(io::Error::other("it is as long as a recording can be: begin another"));
-        }
-        let frame =
-            self.compressor.compress(&self.text).map_err(|_| io::Error::other("samples cannot be compressed"))?;
-        let header = Header {
-            frame: frame.len() as u32,
-            text: self.text.len() as u32,
-            snapshots: self.snapshots,
-            first: self.times.0,
-            last: self.times.1,
-        };
-        if frame.len() > LONGEST_FRAME {
-            self.text.clear();
-            self.snapshots = 0;
-            return Err(io::Error::other(format!("a sample of {} compressed bytes has no place in it", frame.len())));
-        }
-        self.append(&[&header.to_bytes(), &frame[..]].concat())?;
-        self.chunks.push(header);
-        self.text.clear();
-        self.snapshots = 0;
-        Ok(())
+    fn write_log(&mut self) -> io::Result<()> {
+        write_chunk(&mut self.file, &mut self.packer, &mut self.log)
     }
+}
 
-    /// Writes behind all that is there: everything, or nothing.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if let Err(error) = self.file.write_all_at(bytes, self.end) {
-            // If this fails, too, readers leave out what is incomplete.
-            let _ = self.file.set_len(self.end);
+/// Writes a chunk, and empties it. One that cannot be written stays pending as long as it has room.
+fn write_chunk(file: &mut ChunkFile, packer: &mut Packer, pending: &mut PendingChunk) -> io::Result<()> {
+    match packer.pack(pending) {
+        Ok(packed) => file.add(packed.as_slice())?,
+        // It will not get shorter.
+        Err(error) => {
+            pending.clear();
             return Err(error);
         }
-        self.end += bytes.len() as u64;
-        Ok(())
     }
+    pending.clear();
+    Ok(())
 }
 
 impl Drop for Recorder {
@@ -170,11 +140,7 @@ impl Drop for Recorder {
 
 /// A file of our own that is empty and that no other process records to.
 fn open(path: &Path) -> io::Result<File> {
-    // A limit on the size of files shall be an error like a full disk, not the end of the program.
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
-    });
+    survive_limits();
     let mut options = File::options();
     options.write(true).mode(0o600).custom_flags(OFlags::NONBLOCK.bits() as i32);
     let created = options.clone().create_new(true).open(path);
@@ -196,4 +162,12 @@ fn open(path: &Path) -> io::Result<File> {
         return refused("there is something in it already; remove it, or choose another name");
     }
     Ok(file)
+}
+
+/// A limit on the size of files shall be an error like a full disk, not the end of the program.
+pub fn survive_limits() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    });
 }
