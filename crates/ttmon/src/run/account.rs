@@ -220,7 +220,7 @@ fn process(received: Received, devices: &[Device], now: u64) -> Result<RunProces
 }
 
 /// The device that a chip is, if that can be said; otherwise the best name that there is.
-fn chip_name(chip: &book::BookChip, pid: u32, devices: &[Device]) -> ChipName {
+pub fn chip_name(chip: &book::BookChip, pid: u32, devices: &[Device]) -> ChipName {
     let Some(number) = chip.unique_id else { return ChipName::Nth(pid, chip.device_id) };
     chip_with_number(devices, number).map_or(ChipName::Chip(number), ChipName::Device)
 }

@@ -45,7 +45,8 @@ pub struct Received {
     /// When it was seen to be gone, ns since 1970. Absent while it runs.
     pub died: Option<u64>,
     process: Option<OwnedFd>,
-    inode: (u64, u64),
+    /// Which file the book is.
+    pub inode: (u64, u64),
     /// Open for as long as we want the book: the agent would hand it over again.
     connection: Option<OwnedFd>,
 }
@@ -57,17 +58,23 @@ struct BookSender {
     file: Option<File>,
 }
 
+/// Reads books every 20 ms while their processes run, and for the last time at the end.
+pub type BookReader = Box<dyn FnMut(&[Received], bool) + Send>;
+
 /// Processes that wait to be accepted. The kernel has a limit of its own.
 const BACKLOG: i32 = 4096;
+/// How often books are read while their processes run.
+const BETWEEN_READS: Duration = Duration::from_millis(20);
 /// How long a process that has called, but not yet spoken, is waited for at the end.
 const GRACE: Duration = Duration::from_millis(100);
 
 impl Collector {
-    pub fn start() -> io::Result<Collector> {
+    /// With a reader, books are also read as their processes run.
+    pub fn start(reader: Option<BookReader>) -> io::Result<Collector> {
         let (folder, listener) = listener()?;
         let (stop, stopped) = UnixStream::pair()?;
-        let collect =
-            move || BookReceiver { listener, stopped, callers: Vec::new(), collected: Collected::default() }.run();
+        let (callers, collected) = (Vec::new(), Collected::default());
+        let collect = move || BookReceiver { listener, stopped, callers, collected, reader }.run();
         let thread = std::thread::Builder::new().name("ttmon-books".into()).spawn(collect)?;
         Ok(Collector { folder, stop, thread })
     }
@@ -130,6 +137,7 @@ struct BookReceiver {
     /// Processes that have called, but not yet spoken.
     callers: Vec<BookSender>,
     collected: Collected,
+    reader: Option<BookReader>,
 }
 
 impl BookReceiver {
@@ -155,12 +163,15 @@ impl BookReceiver {
             let pid = Pid::from_raw(book.pid.cast_signed());
             book.died = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH)).then(now);
         }
+        self.read(true);
         self.collected
     }
 
     /// Waits until something happens, hears the callers, and notes who has died. Returns whether it is time to end.
     fn turn(&mut self, open: bool, wait: Option<Duration>) -> bool {
-        let timeout = wait.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
+        let timeout = wait
+            .or(self.reader.as_ref().map(|_| BETWEEN_READS))
+            .map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
         let mut sources: Vec<PollFd> = Vec::new();
         sources.extend(open.then(|| PollFd::new(&self.stopped, PollFlags::IN)));
         sources.extend((open && wait.is_none()).then(|| PollFd::new(&self.listener, PollFlags::IN)));
@@ -178,7 +189,14 @@ impl BookReceiver {
             book.died = Some(now());
         }
         self.hear();
+        self.read(false);
         stop
+    }
+
+    fn read(&mut self, is_last: bool) {
+        if let Some(read) = &mut self.reader {
+            read(&self.collected.books, is_last);
+        }
     }
 
     fn accept(&mut self) -> Result<(), Errno> {

@@ -101,12 +101,12 @@ fn a_server_that_leaks() {
             ── ttmon run ── python3 serve.py --model 'llama 3' ─────────────────────────────
             exit code 0 after 12.0 s, 1 process ran with the agent
             device 0  p150a 0000:01:00.0                  peak        at exit    allocations
-              DRAM                                   512.0 MiB      512.0 MiB          3,901
-              L1                                     384.0 KiB      384.0 KiB              2
+              DRAM                                     512 MiB        512 MiB          3,901
+              L1                                       384 KiB        384 KiB              2
               busy 56.8 % of 11.0 s, 1,000 programs, 0.8 J each
               energy 792.0 J (0.220 Wh), peak 72.0 W, 61.2 °C
             device 1  p150a 0000:02:00.0
-              DRAM                                   512.0 MiB      512.0 MiB              1
+              DRAM                                     512 MiB        512 MiB              1
               busy: not known (profiler inactive)
               energy 312.0 J (0.087 Wh), peak 32.0 W, 61.2 °C
             2 other devices, not used with the agent: energy 576.0 J (0.160 Wh)
@@ -116,9 +116,9 @@ fn a_server_that_leaks() {
               MatmulDeviceOperation             96.0 %        6.0 s         750      8.0 ms
               SoftmaxDeviceOperation             4.0 %     250.0 ms         250      1.0 ms
             still allocated at exit: 3 buffers, 1.0 GiB
-              2 chips   DRAM    1.0 GiB  pid 4711  age 11.9 s  kv-cache
-              device 0  L1    256.0 KiB  pid 4711  age 11.7 s
-              device 0  L1    128.0 KiB  pid 4711  age 11.8 s  attention ?[2J mask
+              2 chips   DRAM  1.0 GiB  pid 4711  age 11.9 s  kv-cache
+              device 0  L1    256 KiB  pid 4711  age 11.7 s
+              device 0  L1    128 KiB  pid 4711  age 11.8 s  attention ?[2J mask
             leaks: found, so the exit code is 3
         "#]],
     );
@@ -146,7 +146,7 @@ fn two_processes_on_one_chip_of_which_one_was_killed() {
             killed by SIGKILL, exit code 137 after 12.0 s, 2 processes ran with the agent
             device 0  p150a 0000:01:00.0                  peak        at exit    allocations
               DRAM                                   ≤ 1.0 GiB        1.0 GiB          7,802
-              L1                                   ≤ 768.0 KiB      768.0 KiB              4
+              L1                                     ≤ 768 KiB        768 KiB              4
               busy 100.0 % of 11.0 s, 2,000 programs
               energy 536.0 J (0.149 Wh) in 8.0 s that are known, peak 72.0 W, 61.2 °C
             device 1  p150a 0000:02:00.0
@@ -160,9 +160,9 @@ fn two_processes_on_one_chip_of_which_one_was_killed() {
               SoftmaxDeviceOperation             4.0 %     500.0 ms         500      1.0 ms
             1 process ended abruptly, by a signal or with an error: what was held is no leak
             held until then: 3 buffers, 1.0 GiB
-              2 chips   DRAM    1.0 GiB  pid 4711  age 11.9 s  kv-cache
-              device 0  L1    256.0 KiB  pid 4711  age 11.7 s
-              device 0  L1    128.0 KiB  pid 4711  age 11.8 s  attention ?[2J mask
+              2 chips   DRAM  1.0 GiB  pid 4711  age 11.9 s  kv-cache
+              device 0  L1    256 KiB  pid 4711  age 11.7 s
+              device 0  L1    128 KiB  pid 4711  age 11.8 s  attention ?[2J mask
             1 process still runs: its figures are as of now
             leaks: no verdict, because the command was killed
         "#]],

@@ -4,20 +4,21 @@ mod account;
 mod agent;
 mod child;
 mod collect;
-mod compare;
 mod energy;
 #[cfg(test)]
 mod golden;
 mod json;
 mod receipt;
+mod results;
 mod time_spent;
+mod timeline;
 
+use crate::compare::{self, Totals};
 use account::{End, RunAccount, Verdict};
 use agent::Agent;
 use collect::{Collected, Collector};
 use energy::{Meter, Tally};
 use model::{Snapshot, State, Timestamp};
-use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -26,6 +27,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use timeline::LiveTimeline;
 use watch::args::MachineArgs;
 use watch::exit;
 use watch::machine::Machine;
@@ -41,6 +43,8 @@ The agent, libttmon_agent.so, is preloaded into CMD and all that it starts. It i
 Where tt-metal's profiler is not active, the agent reads counters of CMD's own open devices, twice a second, for their \
 utilization. TTMON_AGENT=on leaves that out.
 
+With --timeline, the agent also writes down each program that tt-metal's profiler reports, with the queue and the time of its launch.
+
 Exit codes: that of CMD, 128+N when signal N killed it, 127 when it was not found, 126 when it may not be executed; 3 leaks \
 (--leaks); 2 invalid arguments, or no agent.";
 
@@ -53,9 +57,18 @@ pub struct RunArgs {
     /// Also write the receipt as JSON to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Also print what got slower, larger or hotter since the run whose receipt FILE has (see --json)
+    /// Also print what got slower, larger or hotter since the run whose receipt FILE has (see --json). A recording, or a part
+    /// of it, can be named as for `ttmon compare`
     #[arg(long, value_name = "FILE")]
-    pub compare: Option<PathBuf>,
+    pub compare: Option<String>,
+    /// Also write every program that ran, and the devices beside it, to FILE, for a profiler: .pftrace for Perfetto, .json for
+    /// Chrome's trace viewer and Tracy, .csv; each may end in .gz
+    #[arg(long, value_name = "FILE")]
+    pub timeline: Option<PathBuf>,
+    /// Also draw a result that tt-metal writes during the run: profile_log_device.csv, ops_perf_results_*.csv, db.sqlite, or a
+    /// folder of them. Launches that are in both align it. Can be given several times
+    #[arg(long, value_name = "PATH", requires = "timeline")]
+    pub overlay: Vec<PathBuf>,
     /// Sample power and temperature every MS milliseconds
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=60_000))]
     pub interval_ms: u64,
@@ -77,18 +90,22 @@ const LEAKS: u8 = 3;
 
 fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     let target = args.json.as_deref().map(json::Target::open).transpose()?;
-    let before = args.compare.as_deref().map(compare::open).transpose()?;
+    let before = args.compare.as_deref().map(compare::before_a_run).transpose()?;
+    let timeline = args.timeline.as_deref().map(|path| LiveTimeline::open(path, &args.overlay)).transpose()?;
     let agent = if agent_is_off() { None } else { Some(Agent::find()?) };
     // From here on nothing but our own end takes down what we set up.
     let signals = child::Signals::take()?;
-    let collector = agent.as_ref().map(|_| Collector::start()).transpose()?;
-    let (stop, sampler) = start_sampling(machine, Duration::from_millis(args.interval_ms))?;
+    let collector = agent.as_ref().map(|_| Collector::start(timeline.clone().map(LiveTimeline::reader))).transpose()?;
+    let (stop, sampler) = start_sampling(machine, Duration::from_millis(args.interval_ms), timeline.clone())?;
 
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
     if let (Some(agent), Some(collector)) = (&agent, &collector) {
         command.env("LD_PRELOAD", preload(&agent.path, std::env::var_os("LD_PRELOAD").as_deref()));
         command.env("TTMON_BOOK_SOCKET", collector.socket());
+        if timeline.is_some() {
+            command.env("TTMON_TIMELINE", "1");
+        }
         // Whoever sets it has decided already.
         if std::env::var_os("TTMON_AGENT").is_none_or(|setting| setting.is_empty()) {
             command.env("TTMON_AGENT", "reads");
@@ -128,15 +145,16 @@ fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
         remarks,
     };
     let code = tell(&account, args, before.as_ref(), target);
+    let code = end_timeline(timeline.as_ref(), agent.is_some(), code);
     machine.leave();
     Ok(code)
 }
 
 /// Prints the receipt, writes the JSON, and picks the exit code.
-fn tell(account: &RunAccount, args: &RunArgs, before: Option<&Value>, target: Option<json::Target>) -> u8 {
+fn tell(account: &RunAccount, args: &RunArgs, before: Option<&Totals>, target: Option<json::Target>) -> u8 {
     let (mut text, json) = (receipt::text(account, args.leaks), json::text(account));
     if let (Some(before), Ok(after)) = (before, serde_json::from_str(&json)) {
-        text += &compare::text(before, &after);
+        text += &compare::after_a_run(before, &after);
     }
     // Whoever closed standard error does not want to know.
     let _ = io::stderr().write_all(text.as_bytes());
@@ -154,6 +172,17 @@ fn tell(account: &RunAccount, args: &RunArgs, before: Option<&Value>, target: Op
         0 if failed => 1,
         code => code,
     }
+}
+
+/// Ends the timeline, and says what it has. A command that succeeded fails when its timeline could not be written.
+fn end_timeline(timeline: Option<&LiveTimeline>, is_followed: bool, code: u8) -> u8 {
+    let Some(timeline) = timeline else { return code };
+    let (notes, is_whole) = timeline.finish();
+    let off = "timeline: only devices are in it, because TTMON_AGENT=off disables the agent".to_owned();
+    for note in notes.into_iter().chain((!is_followed).then_some(off)) {
+        exit::say(note);
+    }
+    if code == 0 && !is_whole { 1 } else { code }
 }
 
 fn end(status: ExitStatus) -> End {
@@ -197,11 +226,15 @@ struct Sampled {
 
 /// The devices are looked at in a thread of their own, so that nothing about them keeps the command waiting. The last sample is taken
 /// when the sender is dropped: within the deadline, as any.
-fn start_sampling(args: &MachineArgs, every: Duration) -> anyhow::Result<(Sender<()>, JoinHandle<Sampled>)> {
+fn start_sampling(
+    args: &MachineArgs,
+    every: Duration,
+    timeline: Option<LiveTimeline>,
+) -> anyhow::Result<(Sender<()>, JoinHandle<Sampled>)> {
     let machine = Machine::open(args, false)?;
     let longest = (every + Duration::from_millis(args.deadline_ms)) * 2;
     let (stop, stopped) = mpsc::channel();
-    let sample = move || sample(machine, every, longest, &stopped);
+    let sample = move || sample(machine, every, longest, &stopped, timeline.as_ref());
     Ok((stop, std::thread::Builder::new().name("ttmon-samples".into()).spawn(sample)?))
 }
 
@@ -209,7 +242,13 @@ fn wait_for(thread: JoinHandle<Sampled>) -> Sampled {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn sample(mut machine: Machine, every: Duration, longest: Duration, stopped: &Receiver<()>) -> Sampled {
+fn sample(
+    mut machine: Machine,
+    every: Duration,
+    longest: Duration,
+    stopped: &Receiver<()>,
+    timeline: Option<&LiveTimeline>,
+) -> Sampled {
     let began = Instant::now();
     let mut meter = Meter::new(longest);
     let mut next = began;
@@ -217,6 +256,7 @@ fn sample(mut machine: Machine, every: Duration, longest: Duration, stopped: &Re
         let at = began.elapsed();
         let snapshot = machine.sample();
         meter.add(at, &snapshot.devices);
+        timeline.into_iter().for_each(|timeline| timeline.snapshot(&snapshot));
         snapshot
     };
     let mut last = sample(&mut machine);

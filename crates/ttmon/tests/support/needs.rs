@@ -79,6 +79,11 @@ pub fn axe(test: &str) -> Option<String> {
     wheel_in("TTMON_AXE", "scripts/fetch-axe", test).map(|path| std::fs::read_to_string(path).unwrap())
 }
 
+/// A Python with Perfetto's published definitions of its trace format.
+pub fn perfetto(test: &str) -> Option<PathBuf> {
+    wheel_in("TTMON_PERFETTO", "scripts/fetch-perfetto", test)
+}
+
 fn wheel_in(variable: &str, command: &str, test: &str) -> Option<PathBuf> {
     let wheel = env::var_os(variable);
     if wheel.is_none() {
