@@ -4,11 +4,12 @@ mod detailed;
 mod groups;
 mod sqlite;
 mod summary;
+pub mod timeline;
 
 use groups::ReportFiles;
 use model::{Snapshot, Timestamp};
 use show::memory::gather;
-use show::memory::view::{Buffer, Chip, View};
+use show::memory::view::{Buffer, Chip, MemoryTimeline, View};
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,18 +20,27 @@ fn broken(line: usize, what: &str) -> String {
     format!("line {line}: {what}")
 }
 
-/// The chips of a report, what is allocated on each, and when that was, where it is known.
-type Parts = (Vec<(Chip, Vec<Buffer>)>, Option<Timestamp>);
+/// What a database has.
+#[derive(Default)]
+struct DatabaseReport {
+    /// The chips, and what is allocated on each.
+    parts: Vec<(Chip, Vec<Buffer>)>,
+    /// When that was, where it is known.
+    taken_at: Option<Timestamp>,
+    timeline: MemoryTimeline,
+}
 
 /// Reads all reports of a folder, or of one file, with so many of the largest buffers.
 pub fn read(path: &Path, most: usize) -> anyhow::Result<View> {
     let files = files(path)?;
     let mut parts: Vec<(Chip, Vec<Buffer>)> = Vec::new();
-    let mut taken_at = None;
+    let (mut taken_at, mut timeline) = (None, None);
     for (file, _) in files.iter().filter(|(_, form)| *form == SQLITE) {
-        let (chips, time): Parts = sqlite::read(file).map_err(|what| in_file(file, what))?;
-        parts.extend(chips);
-        taken_at = taken_at.max(time);
+        let report = sqlite::read(file).map_err(|what| in_file(file, what))?;
+        parts.extend(report.parts);
+        taken_at = taken_at.max(report.taken_at);
+        // Of several databases, the devices are not the same.
+        timeline = timeline.or(Some(report.timeline).filter(|timeline| !timeline.steps.is_empty()));
     }
     for files in csv(&files)? {
         parts.extend(groups::chips(&files));
@@ -41,7 +51,8 @@ pub fn read(path: &Path, most: usize) -> anyhow::Result<View> {
     let unlisted_buffers = buffers.len().saturating_sub(most) as u64;
     buffers.truncate(most);
     let report = Some(path.display().to_string());
-    Ok(View { taken_at, report, chips, unlisted_buffers, ..gather::view(&Snapshot::empty(), buffers, Vec::new()) })
+    let view = gather::view(&Snapshot::empty(), buffers, Vec::new());
+    Ok(View { taken_at, report, chips, unlisted_buffers, timeline, ..view })
 }
 
 // What the names of reports end with, which says what is in them.

@@ -2,19 +2,19 @@
 //!
 //! Sizes are of one bank. The number of L1 banks is in it, that of DRAM banks is not, so DRAM stays a figure of one bank.
 
-use super::Parts;
+use super::{DatabaseReport, timeline};
 use model::{Bytes, Timestamp};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 use show::memory::view::{Area, Banks, Buffer, Chip, Kind};
 use std::collections::BTreeMap;
 use std::path::Path;
-use watch::fleet::http::escaped;
+use watch::overlay::database::{columns, open, rank, words};
 
 /// As tt-metal numbers its kinds; 2 is host memory.
-const KINDS: [(i64, &str); 4] = [(0, "dram"), (1, "l1"), (3, "l1_small"), (4, "trace")];
+pub const KINDS: [(i64, &str); 4] = [(0, "dram"), (1, "l1"), (3, "l1_small"), (4, "trace")];
 
 /// Reads the last state of each device, and the peaks of all operations.
-pub fn read(file: &Path) -> Result<Parts, String> {
+pub fn read(file: &Path) -> Result<DatabaseReport, String> {
     let connection = open(file).map_err(|error| error.to_string())?;
     for table in ["devices", "buffers"] {
         if columns(&connection, table).map_err(words)?.is_empty() {
@@ -25,39 +25,16 @@ pub fn read(file: &Path) -> Result<Parts, String> {
     let devices = devices(&connection).map_err(|error| format!("table \"devices\": {}", words(error)))?;
     let sums = sums(&connection).map_err(in_buffers)?;
     let ranks = devices.iter().any(|device| device.rank != 0);
-    let mut parts = Vec::new();
+    let (mut parts, mut names) = (Vec::new(), BTreeMap::new());
     for device in &devices {
         let id = if ranks { format!("{}@{}", device.id, device.rank) } else { device.id.to_string() };
+        names.insert((device.rank, device.id), id.clone());
         let last = sums.keys().filter(|key| key.rank == device.rank).map(|key| key.operation).max();
         let live = last.map_or(Ok(Vec::new()), |last| buffers(&connection, device, &id, last)).map_err(in_buffers)?;
         parts.push((chip(device, &id, last, &sums, &connection), live));
     }
-    Ok((parts, taken_at(&connection)))
-}
-
-/// Neither the file nor anything beside it is written to.
-fn open(file: &Path) -> rusqlite::Result<Connection> {
-    let parts: Vec<String> = file.to_string_lossy().split('/').map(escaped).collect();
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(format!("file:{}?immutable=1", parts.join("/")), flags)
-}
-
-fn words(error: rusqlite::Error) -> String {
-    match error {
-        rusqlite::Error::SqliteFailure(_, Some(message)) => message,
-        rusqlite::Error::SqlInputError { msg, .. } => msg,
-        other => other.to_string(),
-    }
-}
-
-fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare("select name from pragma_table_info(?1)")?;
-    statement.query_map([table], |row| row.get(0))?.collect()
-}
-
-/// The column of ranks, or zero in its place: older databases have none.
-fn rank(connection: &Connection, table: &str) -> rusqlite::Result<&'static str> {
-    Ok(if columns(connection, table)?.iter().any(|known| known == "rank") { "rank" } else { "0" })
+    let timeline = timeline::read(&connection, &names).map_err(in_buffers)?;
+    Ok(DatabaseReport { parts, taken_at: taken_at(&connection), timeline })
 }
 
 struct ReportDevice {
