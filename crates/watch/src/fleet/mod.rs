@@ -11,6 +11,7 @@ pub mod prometheus;
 mod push;
 pub mod remote;
 mod remote_history;
+pub mod settings;
 mod ssh;
 pub mod summary;
 pub mod watcher;

@@ -27,7 +27,8 @@ pub fn http(names: &[String]) -> anyhow::Result<Vec<HttpPlace>> {
     Ok(places)
 }
 
-fn one(text: &str) -> Result<HttpPlace, String> {
+/// The service that a name or a URL means.
+pub fn one(text: &str) -> Result<HttpPlace, String> {
     if text.is_empty() {
         return Err("expected NAME, NAME:PORT or a URL".into());
     }

@@ -4,22 +4,8 @@ use super::{Fleet, HostView, Reach};
 use crate::limit_events::title_in_text;
 use model::figure::Judge;
 use model::figure::device::DEVICE_FIGURES;
-use model::{AlertState, Bytes, Celsius, Device, Judgement, Severity, State, Watts};
+use model::{AlertState, Bytes, Celsius, Device, Judgement, Need, Severity, State, Watts};
 use std::time::Duration;
-
-/// How urgent the problems of a machine are; the worst sorts first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Need {
-    /// It does not answer: its problems are not known.
-    Unreachable,
-    /// A device is hung, lost or silent, or a critical alert fires.
-    Bad,
-    /// A device resets, has no driver, is too hot or full, an alert fires, or what is known is old.
-    Warning,
-    /// It was asked, and has not answered yet.
-    Waiting,
-    Fine,
-}
 
 /// A machine in one line. What was not measured is absent.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +20,7 @@ pub struct Summary {
     pub power_max: Option<Watts>,
     pub dram_used: Option<Bytes>,
     pub dram_total: Option<Bytes>,
+    pub dram_stale: Bytes,
     /// Whether a process there does not report how much it uses.
     pub is_at_least: bool,
     pub processes: usize,
@@ -81,6 +68,7 @@ impl Summary {
             power_max: sum(|device| device.power_max.map(|power| power.0)).map(Watts),
             dram_used: bytes(|device| device.memory.dram_used),
             dram_total: bytes(|device| device.memory.dram_total),
+            dram_stale: bytes(|device| Some(device.memory.stale_dram())).unwrap_or_default(),
             is_at_least: devices.iter().any(|device| device.memory.untracked_processes > 0),
             processes: host.snapshot.as_deref().map_or(0, |snapshot| snapshot.processes.len()),
             worst,
@@ -115,7 +103,7 @@ fn worst(host: &HostView, devices: &[Device]) -> (Need, Option<String>) {
     };
     let bad = in_state(&[State::Hung, State::Lost, State::Silent]).or_else(|| firing(true));
     if bad.is_some() {
-        return (Need::Bad, bad);
+        return (Need::Critical, bad);
     }
     let critical = || {
         let judged = || DEVICE_FIGURES.iter().filter(|figure| matches!(figure.judge, Judge::Heat | Judge::Capacity));
@@ -176,13 +164,13 @@ mod tests {
         };
         assert_eq!(need(unreachable), (Need::Unreachable, Some(why.clone())));
         let hung = need(|host| device(host, |device| device.state = State::Hung));
-        assert_eq!(hung, (Need::Bad, Some("device 1 is hung".into())));
+        assert_eq!(hung, (Need::Critical, Some("device 1 is hung".into())));
         let hot = need(|host| device(host, |device| device.asic_temp = Some(Celsius(89.0))));
         assert_eq!(hot, (Need::Warning, Some("device 1: temperature critical".into())));
         let old = need(|host| host.age = Some(Duration::from_secs(40)));
         assert_eq!(old, (Need::Warning, Some("nothing new for 40 s".into())));
         assert_eq!(need(|_| {}), (Need::Fine, None));
-        assert!(Need::Unreachable < Need::Bad && Need::Bad < Need::Warning && Need::Waiting < Need::Fine);
+        assert!(Need::Unreachable < Need::Critical && Need::Critical < Need::Warning && Need::Waiting < Need::Fine);
     }
 
     #[test]
@@ -200,7 +188,7 @@ mod tests {
             };
             need(|host| host.alerts = vec![alert])
         };
-        assert_eq!(alert(Severity::Critical, AlertState::Firing), (Need::Bad, Some("80 °C for 5 minutes".into())));
+        assert_eq!(alert(Severity::Critical, AlertState::Firing), (Need::Critical, Some("80 °C for 5 minutes".into())));
         assert_eq!(alert(Severity::Warning, AlertState::Firing).0, Need::Warning);
         assert_eq!(alert(Severity::Critical, AlertState::Resolved), (Need::Fine, None));
         assert_eq!(alert(Severity::Critical, AlertState::Pending), (Need::Fine, None));

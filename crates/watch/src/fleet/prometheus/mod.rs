@@ -90,15 +90,7 @@ impl Prometheus {
     /// The server at a URL, which may have a path.
     pub fn at(url: &str, http: Http) -> anyhow::Result<Prometheus> {
         let wrong = |why: &str| Failure::error(Exit::Usage, format!("--prometheus {url:?}: {why}"));
-        let full = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
-        let parsed: Uri = full.parse().map_err(|_| wrong("not a URL; expected one like http://HOST:9090"))?;
-        if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none_or(str::is_empty) {
-            return Err(wrong("a URL starts with http:// or https:// and a host name"));
-        }
-        if parsed.query().is_some() {
-            return Err(wrong("the URL must not have a query part (after the question mark)"));
-        }
-        Ok(Prometheus { base: full.trim_end_matches('/').to_owned(), http })
+        Ok(Prometheus { base: base_of(url).map_err(wrong)?, http })
     }
 
     /// What is shown until it has answered.
@@ -148,6 +140,19 @@ impl Prometheus {
             })
         })
     }
+}
+
+/// What paths are appended to, from a URL or a host name.
+pub fn base_of(url: &str) -> Result<String, &'static str> {
+    let full = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+    let parsed: Uri = full.parse().map_err(|_| "not a URL; expected one like http://HOST:9090")?;
+    if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none_or(str::is_empty) {
+        return Err("a URL starts with http:// or https:// and a host name");
+    }
+    if parsed.query().is_some() {
+        return Err("the URL must not have a query part (after the question mark)");
+    }
+    Ok(full.trim_end_matches('/').to_owned())
 }
 
 fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, String>>) -> Result<T, String> {

@@ -1,13 +1,13 @@
 //! What a Prometheus answers, as text, and the machines in the answers.
 
 use super::*;
-use crate::fleet::summary::{Need, Summary};
+use crate::fleet::summary::Summary;
 use expect_test::expect;
 use model::figure::device::DEVICE_FIGURES;
 use model::figure::machine::MACHINE_FIGURES;
 use model::figure::process::HELD_FIGURES;
 use model::figure::{Figure, Unit, Value};
-use model::{Device, Snapshot};
+use model::{Device, Need, Snapshot};
 use serde_json::json;
 use show::example;
 
@@ -134,7 +134,7 @@ fn shown(hosts: &[HostView]) -> String {
 fn machines_are_in_the_order_of_their_names_and_the_gone_are_among_them() {
     let hosts = hosts(&lab_1().samples().unwrap(), "http://mon:9090", &[]);
     expect![[r#"
-        lab-1:9746 Bad 1/2 ["0:ok", "10:hung"] Some((Celsius(54.5), Some(Celsius(90.0)))) Some(Watts(61.2)) Some(Bytes(13314398618)) 1 age Some(0) Some("device 10 is hung")
+        lab-1:9746 Critical 1/2 ["0:ok", "10:hung"] Some((Celsius(54.5), Some(Celsius(90.0)))) Some(Watts(61.2)) Some(Bytes(13314398618)) 1 age Some(0) Some("device 10 is hung")
         lab-3:9746 Unreachable 0/0 [] None None None 0 age None Some("Prometheus has no current sample of it")
         lab-9:9746 Warning 0/1 ["0:no driver"] None None None 0 age Some(0) Some("device 0 is without a driver")
         lab-10:9746 Warning 1/1 ["2R:remote"] None None None 0 age Some(400) Some("nothing new for 400 s")
