@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use watch::args::{DeepArgs, DeviceArgs};
+use watch::past::StretchArgs;
 
 /// The arguments of `ttmon top`.
 #[derive(Debug, Clone, clap::Args)]
@@ -12,6 +13,12 @@ pub struct TopArgs {
     /// Show the recording in FILE instead of a machine
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "sim", "root", "service"])]
     pub replay: Option<PathBuf>,
+    /// Show the machine as it was at TIME, such as 14:05, "yesterday 14:05" or "20m ago": from the black box, or from --replay
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["record", "sim", "root", "service", "from", "to"])]
+    pub at: Option<String>,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub stretch: StretchArgs,
     #[allow(missing_docs)]
     #[command(flatten)]
     pub devices: DeviceArgs,
@@ -51,6 +58,13 @@ pub struct TopArgs {
     /// Cluster descriptor of tt-umd, with the positions and links of the chips
     #[arg(long, value_name = "FILE")]
     pub topology: Option<PathBuf>,
+}
+
+impl TopArgs {
+    /// Whether the past is shown, not the present.
+    pub fn is_of_the_past(&self) -> bool {
+        self.replay.is_some() || self.at.is_some() || self.stretch.from.is_some() || self.stretch.to.is_some()
+    }
 }
 
 fn pause(text: &str) -> Result<f64, String> {

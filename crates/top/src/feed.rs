@@ -6,7 +6,7 @@ use super::state::{Replay, TopState, TopView};
 #[cfg(debug_assertions)]
 use super::test_panic;
 use crate::args::TopArgs;
-use model::{Fault, Snapshot};
+use model::{Fault, Timestamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -17,7 +17,8 @@ use watch::config::alerts_of_user;
 use watch::exit_status;
 use watch::machine::Machine;
 use watch::moment::{DetailWishes, Moment, take};
-use watch::record::Recorder;
+use watch::past::{BlackBoxArgs, Stretch};
+use watch::record::{LoggedRecorder, Recording};
 use watch::sampling::Sampling;
 use watch::selection::{keep_selected, selected};
 
@@ -30,12 +31,8 @@ pub enum SampleFeed {
 impl SampleFeed {
     /// Begins with what the command line names.
     pub fn open(machine: &MachineArgs, args: &TopArgs, state: &mut TopState) -> anyhow::Result<SampleFeed> {
-        if let Some(path) = &args.replay {
-            let player = Player::open(path)?;
-            let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-            state.replay = Some(Replay { file, at: 0, len: player.len, speed: 1.0 });
-            state.keep_moments(player.len);
-            return Ok(SampleFeed::Past(player));
+        if args.is_of_the_past() {
+            return SampleFeed::open_past(args, state);
         }
         if machine.is_remote() {
             return Ok(SampleFeed::Remote(RemoteFeed::open(machine, state)?, args.devices.id.clone()));
@@ -64,12 +61,51 @@ impl SampleFeed {
                 }
             }
             keep_selected(&mut moment.snapshot, &names);
-            moment.nothing = recorder.keep(machine, &mut moment.snapshot).err();
+            moment.nothing = recorder.keep(machine, &mut moment).err();
             moment
         };
         let sampling = Sampling::start(machine, interval, take)?;
         sampling.hurry();
         Ok(SampleFeed::Live(sampling, wishes))
+    }
+
+    /// A recording, or a part of it or of the black box.
+    fn open_past(args: &TopArgs, state: &mut TopState) -> anyhow::Result<SampleFeed> {
+        let (path, stretch) = (args.replay.as_deref(), &args.stretch);
+        let (playing, start) = match &args.at {
+            Some(at) => stretch.around(path, at).map(|(stretch, at)| (stretch, Some(at)))?,
+            None => (stretch.open(path)?, None),
+        };
+        let again = path.map_or_else(|| stretch.black_box.open(), Recording::open)?;
+        let scanning = Stretch { recording: again, ..playing };
+        let file = path.map_or("black box".into(), |path| {
+            path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+        });
+        SampleFeed::play_stretch(playing, scanning, start, file, state)
+    }
+
+    /// Half an hour of the black box before and after a moment.
+    pub fn visit(black_box: &BlackBoxArgs, at: Timestamp, state: &mut TopState) -> anyhow::Result<SampleFeed> {
+        let playing = Stretch::around(black_box.open()?, at)?;
+        let scanning = Stretch::around(black_box.open()?, at)?;
+        SampleFeed::play_stretch(playing, scanning, Some(at), "black box".into(), state)
+    }
+
+    fn play_stretch(
+        mut playing: Stretch,
+        mut scanning: Stretch,
+        start: Option<Timestamp>,
+        file: String,
+        state: &mut TopState,
+    ) -> anyhow::Result<SampleFeed> {
+        // The black box may have gone on between the two.
+        let to = playing.to.min(scanning.recording.span().1);
+        (playing.to, scanning.to) = (to, to);
+        let player = Player::open(playing, scanning, start)?;
+        state.paused = start.is_some();
+        state.replay = Some(Replay { file, len: player.len, speed: 1.0, span: player.span, ..Replay::default() });
+        state.keep_moments(player.scanned);
+        Ok(SampleFeed::Past(player))
     }
 
     /// Can be read when there is something new.
@@ -116,6 +152,7 @@ impl SampleFeed {
                 for played in player.take() {
                     match played {
                         Played::Past(snapshots) => state.take_past(snapshots),
+                        Played::Log(events, exits) => state.take_log(&events, exits),
                         Played::Now(at, moment) => state.take_played(at, *moment),
                         Played::Broken(why) => state.notice = Some(why),
                     }
@@ -165,26 +202,26 @@ impl SampleFeed {
 enum RecordingWriter {
     /// Before the first sample. No file for a machine without devices.
     Planned(Option<PathBuf>),
-    Running(Recorder),
+    Running(Box<LoggedRecorder>),
     Over,
 }
 
 impl RecordingWriter {
-    /// Writes a sample, if that is wanted. One that cannot be written ends the recording, and says so. The reason when there is
+    /// Writes a sample with what is new, if that is wanted. One that cannot be written ends the recording, and says so. The reason when there is
     /// nothing from the start: it is worth more than an empty screen.
-    fn keep(&mut self, machine: &Machine, snapshot: &mut Snapshot) -> anyhow::Result<()> {
+    fn keep(&mut self, machine: &Machine, moment: &mut Moment) -> anyhow::Result<()> {
         if let RecordingWriter::Planned(path) = self {
-            exit_status::of_machine(snapshot, machine)?;
+            exit_status::of_machine(&moment.snapshot, machine)?;
             *self = match path {
-                Some(path) => RecordingWriter::Running(Recorder::create(path)?),
+                Some(path) => RecordingWriter::Running(Box::new(LoggedRecorder::create(path)?)),
                 None => RecordingWriter::Over,
             };
         }
         if let RecordingWriter::Running(recorder) = self
-            && let Err(error) = recorder.push(snapshot)
+            && let Err(error) = recorder.push(&moment.snapshot, moment.exits.clone())
         {
             *self = RecordingWriter::Over;
-            snapshot.faults.push(Fault::new("--record", format!("recording stopped: {error}")));
+            moment.snapshot.faults.push(Fault::new("--record", format!("recording stopped: {error}")));
         }
         Ok(())
     }

@@ -6,6 +6,8 @@
 #![allow(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+#[cfg(test)]
+mod any_machine;
 mod app;
 mod args;
 mod column;
@@ -40,6 +42,7 @@ pub use args::TopArgs;
 use feed::SampleFeed;
 use input::Input;
 use inspector::Inspectors;
+use model::Timestamp;
 use panels::signals;
 use places::ChipPlaces;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -55,6 +58,7 @@ use terminal::TerminalScreen;
 use theme::Scheme;
 use watch::args::MachineArgs;
 use watch::exit::{Exit, Failure};
+use watch::past::BlackBoxArgs;
 use watch::wait::{Interrupt, Woken, on};
 
 /// All keys, one per line.
@@ -99,13 +103,39 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     let source = SampleFeed::open(machine, args, &mut state)?;
     let inspectors = Inspectors::new(machine)?;
     // The first picture has figures on it, unless a device keeps it waiting.
-    source.wait(Duration::from_millis(25));
+    source.wait(FIRST_SAMPLE);
     let result = source.fill(&mut state).and_then(|()| {
         let mut screen = TerminalScreen::take(state.settings.mouse)?;
-        watch(&mut state, &mut screen, &source, &inspectors, &interrupt, &resized, file.as_deref().ok())
+        let mut shell = Shell {
+            screen: &mut screen,
+            inspectors: &inspectors,
+            input: Input::listen()?,
+            interrupt: &interrupt,
+            resized: &resized,
+            file: file.as_deref().ok(),
+        };
+        shell.watch_all(&mut state, &source, &args.stretch.black_box)
     });
     source.finish();
     result.map(|()| Exit::Success)
+}
+
+/// What there is one of, whatever is shown.
+struct Shell<'a> {
+    screen: &'a mut TerminalScreen,
+    inspectors: &'a Inspectors,
+    input: Input,
+    interrupt: &'a Interrupt,
+    resized: &'a UnixStream,
+    file: Option<&'a Path>,
+}
+
+/// Why the loop has ended.
+enum WatchEnd {
+    Quit,
+    /// The black box is wanted, at this moment.
+    VisitPast(Timestamp),
+    Return,
 }
 
 /// Where chips are by a cluster descriptor.
@@ -115,77 +145,109 @@ fn places(file: &Path) -> anyhow::Result<ChipPlaces> {
     ChipPlaces::described(text).map_err(|why| wrong(why.to_string()))
 }
 
+/// The first picture does not wait longer for its figures.
+const FIRST_SAMPLE: Duration = Duration::from_millis(25);
 /// By this picture the start is over.
 const SETTLED: u64 = 5;
 
-/// Draws, and waits for something to happen, until it is enough.
-fn watch(
-    state: &mut TopState,
-    screen: &mut TerminalScreen,
-    source: &SampleFeed,
-    inspectors: &Inspectors,
-    interrupt: &Interrupt,
-    resized: &UnixStream,
-    file: Option<&Path>,
-) -> anyhow::Result<()> {
-    let input = Input::listen()?;
-    for picture in 1u64.. {
-        source.fill(state)?;
-        inspectors.fill(state);
-        screen.draw(state)?;
-        if picture == SETTLED {
-            ledger::forget_code();
-        }
-        match wait(source, inspectors, &input, interrupt, resized) {
-            Woken::End => return Ok(()),
-            Woken::Stop => suspend(screen, interrupt)?,
-            Woken::Time => {}
-        }
-        anyhow::ensure!(!input.is_over(), "cannot read keys");
-        // What was typed while a picture was drawn is seen to before the next one.
-        input.take().for_each(|event| app::handle(state, &event));
-        for effect in std::mem::take(&mut state.effects) {
-            match effect {
-                Effect::Quit => return Ok(()),
-                Effect::Suspend => suspend(screen, interrupt)?,
-                Effect::Redraw => screen.forget(),
-                Effect::Inspect { pid, started_at } => inspectors.ask(pid, started_at, state),
-                effect => carry_out(effect, state, source, file),
+impl Shell<'_> {
+    /// Shows the present, or what was asked for, and visits of the past, until it is enough.
+    fn watch_all(&mut self, state: &mut TopState, source: &SampleFeed, black_box: &BlackBoxArgs) -> anyhow::Result<()> {
+        loop {
+            let WatchEnd::VisitPast(at) = self.watch(state, source, None)? else { return Ok(()) };
+            let mut past = state.for_the_past();
+            let visited = match SampleFeed::visit(black_box, at, &mut past) {
+                Ok(visited) => visited,
+                Err(why) => {
+                    state.notice = Some(format!("{why:#}"));
+                    continue;
+                }
+            };
+            if let Some(replay) = &mut past.replay {
+                replay.is_visit = true;
+            }
+            visited.wait(FIRST_SAMPLE);
+            let ended = self.watch(&mut past, &visited, Some((&mut *state, source)));
+            visited.finish();
+            if !matches!(ended?, WatchEnd::Return) {
+                return Ok(());
             }
         }
-        // A view that was just opened does not wait for the next sample.
-        source.wish(state);
     }
-    Ok(())
-}
 
-/// Waits for keys, a sample, a signal or a new size.
-fn wait(
-    source: &SampleFeed,
-    inspectors: &Inspectors,
-    input: &Input,
-    interrupt: &Interrupt,
-    mut resized: &UnixStream,
-) -> Woken {
-    let stdin = io::stdin();
-    let (end, stop) = interrupt.pipes();
-    let mut all = vec![
-        // Only to know when the terminal is gone.
-        PollFd::new(&stdin, PollFlags::empty()),
-        PollFd::new(end, PollFlags::IN),
-        PollFd::new(source.ready(), PollFlags::IN),
-        PollFd::new(resized, PollFlags::IN),
-        PollFd::new(&input.ready, PollFlags::IN),
-        PollFd::new(&inspectors.ready, PollFlags::IN),
-    ];
-    all.extend(stop.map(|stop| PollFd::new(stop, PollFlags::IN)));
-    let _ = poll(&mut all, None);
-    while matches!(resized.read(&mut [0; 64]), Ok(1..)) {}
-    let came = |at: usize| all.get(at).is_some_and(|one: &PollFd| !one.revents().is_empty());
-    match (came(0) || came(1), came(6)) {
-        (true, _) => Woken::End,
-        (false, true) => Woken::Stop,
-        (false, false) => Woken::Time,
+    /// Draws, and waits for something to happen. What goes on meanwhile is followed, so that nothing is missing afterwards.
+    fn watch(
+        &mut self,
+        state: &mut TopState,
+        source: &SampleFeed,
+        mut meanwhile: Option<(&mut TopState, &SampleFeed)>,
+    ) -> anyhow::Result<WatchEnd> {
+        for picture in 1u64.. {
+            source.fill(state)?;
+            if let Some((state, source)) = &mut meanwhile {
+                source.fill(state)?;
+            }
+            self.inspectors.fill(state);
+            self.screen.draw(state)?;
+            if picture == SETTLED {
+                ledger::forget_code();
+            }
+            match self.wait([Some(source), meanwhile.as_ref().map(|(_, source)| *source)]) {
+                Woken::End => return Ok(WatchEnd::Quit),
+                Woken::Stop => self.suspend()?,
+                Woken::Time => {}
+            }
+            anyhow::ensure!(!self.input.is_over(), "cannot read keys");
+            // What was typed while a picture was drawn is seen to before the next one.
+            self.input.take().for_each(|event| app::handle(state, &event));
+            for effect in std::mem::take(&mut state.effects) {
+                match effect {
+                    Effect::Quit => return Ok(WatchEnd::Quit),
+                    Effect::VisitPast(at) => return Ok(WatchEnd::VisitPast(at)),
+                    Effect::Return => return Ok(WatchEnd::Return),
+                    Effect::Suspend => self.suspend()?,
+                    Effect::Redraw => self.screen.forget(),
+                    Effect::Inspect { pid, started_at } => self.inspectors.ask(pid, started_at, state),
+                    effect => carry_out(effect, state, source, self.file),
+                }
+            }
+            // A view that was just opened does not wait for the next sample.
+            source.wish(state);
+        }
+        Ok(WatchEnd::Quit)
+    }
+
+    /// Waits for keys, a sample, a signal or a new size.
+    fn wait(&self, sources: [Option<&SampleFeed>; 2]) -> Woken {
+        let stdin = io::stdin();
+        let (end, stop) = self.interrupt.pipes();
+        let mut all = vec![
+            // Only to know when the terminal is gone.
+            PollFd::new(&stdin, PollFlags::empty()),
+            PollFd::new(end, PollFlags::IN),
+            PollFd::new(self.resized, PollFlags::IN),
+            PollFd::new(&self.input.ready, PollFlags::IN),
+            PollFd::new(&self.inspectors.ready, PollFlags::IN),
+        ];
+        all.extend(sources.into_iter().flatten().map(|source| PollFd::new(source.ready(), PollFlags::IN)));
+        let stop_at = all.len();
+        all.extend(stop.map(|stop| PollFd::new(stop, PollFlags::IN)));
+        let _ = poll(&mut all, None);
+        let mut resized = self.resized;
+        while matches!(resized.read(&mut [0; 64]), Ok(1..)) {}
+        let came = |at: usize| all.get(at).is_some_and(|one: &PollFd| !one.revents().is_empty());
+        match (came(0) || came(1), came(stop_at)) {
+            (true, _) => Woken::End,
+            (false, true) => Woken::Stop,
+            (false, false) => Woken::Time,
+        }
+    }
+
+    fn suspend(&mut self) -> anyhow::Result<()> {
+        terminal::give_back();
+        self.interrupt.stop()?;
+        self.screen.enter()?;
+        Ok(())
     }
 }
 
@@ -202,13 +264,11 @@ fn carry_out(effect: Effect, state: &mut TopState, source: &SampleFeed, file: Op
             state.notice = Some(saved.map_or_else(|why| why, |file| format!("saved to {}", file.display())));
         }
         Effect::Play(wish) => source.play(wish),
-        Effect::Quit | Effect::Suspend | Effect::Redraw | Effect::Inspect { .. } => {}
+        Effect::Quit
+        | Effect::Suspend
+        | Effect::Redraw
+        | Effect::Inspect { .. }
+        | Effect::VisitPast(_)
+        | Effect::Return => {}
     }
-}
-
-fn suspend(screen: &mut TerminalScreen, interrupt: &Interrupt) -> anyhow::Result<()> {
-    terminal::give_back();
-    interrupt.stop()?;
-    screen.enter()?;
-    Ok(())
 }

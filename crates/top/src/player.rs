@@ -1,13 +1,15 @@
 //! A recording, played in a thread of its own: at the pace at which it was recorded, or faster, slower, or at a chosen place.
 
-use model::{Snapshot, Timestamp};
+use model::{Event, ExitRecord, LogEntry, Snapshot, Timestamp};
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use watch::moment::Moment;
+use watch::past::Stretch;
 use watch::record::Recording;
 
 pub struct Player {
@@ -17,11 +19,16 @@ pub struct Player {
     pub wishes: Sender<PlayCommand>,
     thread: JoinHandle<()>,
     pub len: usize,
+    /// How many of them are handed over for the charts.
+    pub scanned: usize,
+    pub span: (Timestamp, Timestamp),
 }
 
 pub enum Played {
-    /// Snapshots in their order, from the first on, for charts and events.
+    /// Snapshots in their order, from the first on, for charts; for events, too, where there is no log.
     Past(Vec<Snapshot>),
+    /// What the log says, the earliest first. Comes before all snapshots.
+    Log(Vec<Event>, Vec<ExitRecord>),
     /// This one is to be shown now.
     Now(usize, Box<Moment>),
     /// The file, or a part of it, is not whole.
@@ -34,6 +41,8 @@ pub enum PlayCommand {
     Step(isize),
     /// So many milliseconds on, or back.
     Skip(i64),
+    /// To this moment.
+    Go(Timestamp),
     /// How many times faster than it was; zero is paused.
     Pace(f64),
 }
@@ -42,23 +51,46 @@ pub enum PlayCommand {
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// So many snapshots are handed over at once for the charts.
 const BATCH: usize = 60;
+/// More than this the charts do not need: of a longer stretch, some are left out.
+const MOST_SCANNED: usize = 4000;
+/// The latest entries of a log that are shown.
+const MOST_ENTRIES: usize = 1000;
 
 impl Player {
-    pub fn open(path: &Path) -> anyhow::Result<Player> {
-        // One to play, and one to read ahead for the charts: each remembers the part that it is in.
-        let (playing, scanning) = (Recording::open(path)?, Recording::open(path)?);
+    /// Plays a stretch. The other one is the same once more, to read ahead for the charts: each remembers the part that it is in.
+    pub fn open(mut playing: Stretch, scanning: Stretch, start: Option<Timestamp>) -> anyhow::Result<Player> {
         let (ready, notify) = UnixStream::pair()?;
         ready.set_nonblocking(true)?;
         notify.set_nonblocking(true)?;
         let (send, played) = channel();
         let (wishes, wished) = channel();
-        let len = playing.len();
-        if let Some(remark) = playing.remark() {
+        let range = playing.indices();
+        anyhow::ensure!(!range.is_empty(), "nothing was recorded at that time");
+        let recording = &mut playing.recording;
+        if let Some(remark) = recording.remark() {
             let _ = send.send(Played::Broken(remark.to_owned()));
         }
-        let mut thread = Thread { playing, scanning, scanned: 0, at: 0, pace: 1.0, next: None, send, notify };
+        if recording.has_log() {
+            let _ = send.send(log(recording, playing.from, playing.to));
+        }
+        let at = start.map_or(range.start, |start| recording.index_at(start)).clamp(range.start, range.end - 1);
+        let (len, stride) = (range.len(), range.len().div_ceil(MOST_SCANNED));
+        let span = (playing.from, playing.to);
+        let pace = if start.is_some() { 0.0 } else { 1.0 };
+        let mut thread = Thread {
+            playing: playing.recording,
+            scanning: scanning.recording,
+            scanned: range.start,
+            stride,
+            range,
+            at,
+            pace,
+            next: None,
+            send,
+            notify,
+        };
         let thread = std::thread::Builder::new().name("ttmon-player".into()).spawn(move || thread.run(&wished))?;
-        Ok(Player { ready, played, wishes, thread, len })
+        Ok(Player { ready, played, wishes, thread, len, scanned: len.div_ceil(stride), span })
     }
 
     /// All that came since.
@@ -77,8 +109,11 @@ impl Player {
 struct Thread {
     playing: Recording,
     scanning: Recording,
-    /// How many were handed over for the charts.
+    /// The next one for the charts, and how many are between two of them.
     scanned: usize,
+    stride: usize,
+    /// The part of the recording that is played.
+    range: Range<usize>,
     at: usize,
     pace: f64,
     /// The next one, and how long after the one that is shown it was taken.
@@ -87,12 +122,30 @@ struct Thread {
     notify: UnixStream,
 }
 
+/// The latest events and exits of a stretch.
+fn log(recording: &Recording, from: Timestamp, to: Timestamp) -> Played {
+    let (mut events, mut exits) = (VecDeque::new(), VecDeque::new());
+    recording.each_entry(from, to, |entry| match entry {
+        LogEntry::Event(event) => keep(&mut events, event),
+        LogEntry::Exit(exit) => keep(&mut exits, *exit),
+        LogEntry::Operations(_) | LogEntry::Start(_) => {}
+    });
+    Played::Log(events.into(), exits.into())
+}
+
+fn keep<T>(entries: &mut VecDeque<T>, entry: T) {
+    if entries.len() == MOST_ENTRIES {
+        entries.pop_front();
+    }
+    entries.push_back(entry);
+}
+
 impl Thread {
     fn run(&mut self, wished: &Receiver<PlayCommand>) {
         let mut shown = Instant::now();
-        self.show(0);
+        self.show(self.at);
         loop {
-            let is_scanning = self.scanned < self.scanning.len();
+            let is_scanning = self.scanned < self.range.end;
             let wait = match self.due(shown) {
                 _ if is_scanning => Duration::ZERO,
                 Some(due) => due.saturating_duration_since(Instant::now()),
@@ -108,6 +161,11 @@ impl Thread {
                 Ok(PlayCommand::Skip(milliseconds)) => {
                     let here = self.playing.snapshot(self.at).map_or(0, |snapshot| snapshot.taken_at.0);
                     let to = self.playing.index_at(Timestamp(here.saturating_add(milliseconds)));
+                    self.show(to);
+                    shown = Instant::now();
+                }
+                Ok(PlayCommand::Go(moment)) => {
+                    let to = self.playing.index_at(moment);
                     self.show(to);
                     shown = Instant::now();
                 }
@@ -130,7 +188,7 @@ impl Thread {
     }
 
     fn show(&mut self, to: usize) {
-        let to = to.min(self.playing.len().saturating_sub(1));
+        let to = to.clamp(self.range.start, self.range.end - 1);
         let snapshot = match self.next.take().filter(|_| to == self.at + 1) {
             Some((snapshot, _)) => Ok(snapshot),
             None => self.playing.snapshot(to),
@@ -140,19 +198,19 @@ impl Thread {
             Ok(snapshot) => snapshot,
             Err(error) => return self.broken(to, &error),
         };
-        if to + 1 < self.playing.len()
+        if to + 1 < self.range.end
             && let Ok(next) = self.playing.snapshot(to + 1)
         {
             let after = Duration::from_millis((next.taken_at.0 - snapshot.taken_at.0).max(0).unsigned_abs());
             self.next = Some((next, after));
         }
-        self.say(Played::Now(to, Box::new(Moment::of(snapshot))));
+        self.say(Played::Now(to - self.range.start, Box::new(Moment::of(snapshot))));
     }
 
     fn scan(&mut self) {
-        let until = (self.scanned + BATCH).min(self.scanning.len());
-        let mut batch = Vec::with_capacity(until - self.scanned);
-        for index in self.scanned..until {
+        let until = (self.scanned + BATCH * self.stride).min(self.range.end);
+        let mut batch = Vec::with_capacity(BATCH);
+        for index in (self.scanned..until).step_by(self.stride) {
             match self.scanning.snapshot(index) {
                 Ok(snapshot) => batch.push(snapshot),
                 Err(error) => {
@@ -166,7 +224,10 @@ impl Thread {
     }
 
     fn broken(&mut self, index: usize, error: &io::Error) {
-        self.say(Played::Broken(format!("sample {} of the recording cannot be read: {error}", index + 1)));
+        self.say(Played::Broken(format!(
+            "sample {} of the recording cannot be read: {error}",
+            index - self.range.start + 1
+        )));
     }
 
     fn say(&mut self, played: Played) {

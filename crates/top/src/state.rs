@@ -13,7 +13,7 @@ use super::trails::Trails;
 use jiff::tz::TimeZone;
 use model::figure::Field;
 use model::figure::device::{ASIC_TEMP, UTILIZATION};
-use model::{Device, DeviceId, History, Snapshot, Timestamp, earlier_devices};
+use model::{Device, DeviceId, Event, ExitRecord, History, Snapshot, Timestamp, earlier_devices};
 use ratatui::layout::Rect;
 use std::sync::Arc;
 use watch::events::Events;
@@ -104,15 +104,36 @@ pub enum Effect {
     },
     /// The replay goes somewhere, or at another pace.
     Play(PlayCommand),
+    /// The past is shown, from the black box.
+    VisitPast(Timestamp),
+    /// The present is shown again.
+    Return,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Replay {
     pub file: String,
     pub at: usize,
     pub len: usize,
     /// How many times faster than it was.
     pub speed: f64,
+    /// From when to when it is.
+    pub span: (Timestamp, Timestamp),
+    /// The processes that exited in it, the earliest first. None where it has no log.
+    pub exits: Option<Vec<ExitRecord>>,
+    /// Whether there is a present to go back to.
+    pub is_visit: bool,
+}
+
+impl Replay {
+    /// How many exited processes are listed.
+    const EXITS: usize = 20;
+
+    /// The last processes that had exited by a moment, the latest first.
+    fn exits_until(&self, moment: Timestamp) -> Vec<ExitRecord> {
+        let exits = self.exits.iter().flatten().rev().filter(|exit| exit.died_at <= moment);
+        exits.take(Replay::EXITS).cloned().collect()
+    }
 }
 
 /// From so many columns on, four charts are side by side.
@@ -277,6 +298,20 @@ impl TopState {
         self.take_current();
     }
 
+    /// The same screen for a visit of the past.
+    pub fn for_the_past(&self) -> TopState {
+        TopState {
+            theme: self.theme,
+            zone: self.zone.clone(),
+            places: self.places.clone(),
+            view: self.view,
+            has_processes: self.has_processes,
+            device: self.device.clone(),
+            area: self.area,
+            ..TopState::new(self.settings.clone(), self.unicode)
+        }
+    }
+
     /// The charts that were chosen. Where nobody chose, there is none of utilization until it is known of a device, and then it
     /// takes the place of the temperature, which is beside the name of each device, unless there is room for both.
     pub fn chosen_charts(&self) -> Vec<Field<Device>> {
@@ -308,6 +343,9 @@ impl TopState {
     pub fn take_past(&mut self, snapshots: Vec<Snapshot>) {
         for snapshot in snapshots {
             self.history.push(&snapshot);
+            if self.has_log() {
+                continue;
+            }
             let moment = Moment::of(snapshot);
             let before = std::mem::replace(&mut self.scanned, moment);
             let more = self.events.notice(before.observation(), self.scanned.observation());
@@ -315,8 +353,21 @@ impl TopState {
         }
     }
 
+    /// What the log of a recording says.
+    pub fn take_log(&mut self, events: &[Event], exits: Vec<ExitRecord>) {
+        self.events.begin_with(events);
+        if let Some(replay) = &mut self.replay {
+            replay.exits = Some(exits);
+        }
+    }
+
+    /// Whether a recording is shown that says itself what happened.
+    fn has_log(&self) -> bool {
+        self.replay.as_ref().is_some_and(|replay| replay.exits.is_some())
+    }
+
     /// The sample of a recording that is to be shown.
-    pub fn take_played(&mut self, at: usize, moment: Moment) {
+    pub fn take_played(&mut self, at: usize, mut moment: Moment) {
         if moment.snapshot.taken_at < self.latest.snapshot.taken_at {
             self.trails = Trails::default();
         }
@@ -324,6 +375,7 @@ impl TopState {
         self.places.notice(&moment.snapshot.devices);
         if let Some(replay) = &mut self.replay {
             replay.at = at;
+            moment.exits = replay.exits_until(moment.snapshot.taken_at);
         }
         self.show(Arc::new(moment));
     }

@@ -21,6 +21,11 @@ impl EventLog {
         self.all.drain(..self.all.len().saturating_sub(MOST));
     }
 
+    /// All that are kept, the oldest first.
+    pub fn all(&self) -> Vec<Event> {
+        self.all.iter().cloned().collect()
+    }
+
     /// Those after a number, the oldest first; as an answer.
     pub fn since(&self, seq: u64, limit: usize) -> Vec<u8> {
         #[derive(Serialize)]

@@ -6,9 +6,11 @@
 
 mod api;
 mod events;
+pub mod fleet;
 mod history;
 pub mod metrics;
 mod page;
+pub mod past;
 mod published;
 mod server;
 mod text;

@@ -6,7 +6,7 @@ use crate::metrics::{self, MetricsFormat, MetricsInput, MetricsOptions, ServiceF
 use crate::text::SharedText;
 use hyper::body::Bytes;
 use model::{Event, Snapshot, Timestamp};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
@@ -26,6 +26,9 @@ pub struct Published {
     /// Faults in all samples.
     faults: AtomicU64,
     deaths: AtomicU64,
+    /// Whether the service watches other machines.
+    has_fleet: AtomicBool,
+    has_black_box: AtomicBool,
     metrics: MetricsOptions,
 }
 
@@ -81,6 +84,8 @@ impl Published {
             requests: AtomicU64::new(0),
             faults,
             deaths: AtomicU64::new(0),
+            has_fleet: AtomicBool::new(false),
+            has_black_box: AtomicBool::new(false),
             metrics,
         }
     }
@@ -112,6 +117,11 @@ impl Published {
         self.notify();
     }
 
+    /// The events that are kept, the oldest first.
+    pub fn events(&self) -> Vec<Event> {
+        self.lock().events.all()
+    }
+
     /// The frame of the stream with all events since, and the number of the last.
     pub(crate) fn events_frame(&self, since: u64) -> (Bytes, u64) {
         let mut shown = self.lock();
@@ -138,6 +148,22 @@ impl Published {
 
     pub fn set_deaths(&self, deaths: u64) {
         self.deaths.store(deaths, Relaxed);
+    }
+
+    pub fn set_black_box(&self, is_kept: bool) {
+        self.has_black_box.store(is_kept, Relaxed);
+    }
+
+    pub(crate) fn has_black_box(&self) -> bool {
+        self.has_black_box.load(Relaxed)
+    }
+
+    pub fn set_fleet(&self, is_watched: bool) {
+        self.has_fleet.store(is_watched, Relaxed);
+    }
+
+    pub(crate) fn has_fleet(&self) -> bool {
+        self.has_fleet.load(Relaxed)
     }
 
     pub(crate) fn interval_ms(&self) -> u64 {

@@ -45,3 +45,55 @@ fn a_recording_is_played_at_any_pace_and_in_both_directions() {
     assert!(terminal.end().success());
     terminal.assert_restored();
 }
+
+#[test]
+fn the_past_is_shown_at_a_moment_and_visited_from_the_present() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("1.ttmon");
+    let name = file.to_str().unwrap();
+    let run = ttmon(&["record", "--sim=p150x4,hang=1@1s", "--every", "100ms", "--for", "3s", "-o", name]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+
+    let mut terminal = Terminal::start(&["top", "--replay", name, "--at", "now"], 120, 40);
+    terminal.await_text("PAUSED");
+    terminal.await_that("the last sample", |text| at(text).is_some_and(|at| at > 20));
+    terminal.await_text("▲");
+    terminal.answer("(", "the hang", |text| at(text).is_some_and(|at| at < 20) && text.contains("1 hung"));
+    terminal.answer("(", "nothing before", |text| text.contains("no warning or incident before this moment"));
+    terminal.keys("T");
+    terminal.await_text("this is the past already");
+    terminal.keys("q");
+    assert!(terminal.end().success());
+
+    let folder = folder.path().to_str().unwrap();
+    let mut terminal = Terminal::start(&["top", "--sim=p150", "--black-box", folder], 120, 40);
+    terminal.await_text("Processes 1");
+    terminal.answer("T", "the black box", |text| text.contains("black box  replay") && text.contains("4 chips"));
+    terminal.answer("T", "the present", |text| !text.contains("replay") && text.contains("Processes 1"));
+    terminal.keys("q");
+    assert!(terminal.end().success());
+    terminal.assert_restored();
+}
+
+#[test]
+fn what_top_records_has_a_log_that_why_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("watched.ttmon");
+    let name = file.to_str().unwrap();
+    let mut terminal =
+        Terminal::start(&["top", "--sim=p150x4,agent,hang=1@1s", "-d", "0.2", "--record", name], 120, 40);
+    terminal.await_text("hung");
+    terminal.keys("q");
+    assert!(terminal.end().success());
+    let recording = watch::record::Recording::open(&file).unwrap();
+    let mut events = Vec::new();
+    let (from, to) = recording.span();
+    recording.each_entry(from, to, |entry| {
+        if let model::LogEntry::Event(event) = entry {
+            events.push(event.text);
+        }
+    });
+    assert!(recording.has_log() && events.iter().any(|text| text.contains("ok → hung")), "{events:?}");
+    let run = ttmon(&["why", "--replay", name]);
+    assert!(run.code == Some(0) && run.out.contains("device 1: ok → hung"), "{} {}", run.out, run.err);
+}

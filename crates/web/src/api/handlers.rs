@@ -6,6 +6,7 @@ use super::routes::MOST;
 use super::{Ask, json, json_text};
 use crate::history::{self, Span};
 use crate::metrics::MetricsFormat;
+use crate::past::PastWanted;
 use crate::published::{Published, Sample, now};
 use crate::text::SharedText;
 use hyper::StatusCode;
@@ -18,7 +19,6 @@ use model::topology::{LiveLink, Topology, live, of_machine};
 use model::{Device, DeviceId, Process, Selector, Snapshot, Timestamp};
 use serde::Serialize;
 use serde_json::json;
-use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -138,12 +138,14 @@ pub fn status(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Handl
         "interval_ms": published.interval_ms(),
         "history": published.with_history(|history| json!({ "oldest_ms": history.oldest(), "bytes": history.bytes() })),
         "clients": published.clients.load(Relaxed),
+        "fleet": published.has_fleet(),
+        "black_box": published.has_black_box(),
         "host": sample.snapshot.host,
     });
     json(&status, None, headers)
 }
 
-pub fn buffers(query: &UrlQuery) -> Ask {
+pub fn buffers(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
     let (limit, offset) = query.page();
     let sort = match query.get("sort") {
         Some("age") => BufferOrder::Age,
@@ -152,12 +154,16 @@ pub fn buffers(query: &UrlQuery) -> Ask {
     };
     let [device, kind] = ["device", "kind"].map(|name| query.get(name).map(str::to_owned));
     let pid = query.number("pid").map(|pid| pid as u32);
-    Ask::Buffers(Wanted { pid, device, kind, label: None, sort, offset, limit })
+    Ok(Ask::Buffers(Wanted { pid, device, kind, label: None, sort, offset, limit }))
 }
 
-pub fn deaths(query: &UrlQuery) -> Ask {
+pub fn deaths(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
     let (limit, offset) = query.page();
-    Ask::Deaths { limit, offset }
+    Ok(Ask::Deaths { limit, offset })
+}
+
+pub fn fleet(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
+    Ok(Ask::Fleet { host: query.get("host").map(str::to_owned) })
 }
 
 pub fn events(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
@@ -212,15 +218,24 @@ pub fn history(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> 
     });
     let mut text = format!(r#"{{"from_ms":{},"to_ms":{},"step_ms":{},"series":["#, span.from, span.to, span.step);
     for (at, (id, field, points)) in all.iter().enumerate() {
-        let (name, unit) = (field.name(), field.figure.unit.symbol());
-        let comma = if at > 0 { "," } else { "" };
-        let id = serde_json::Value::String(id.to_string());
-        let _ = write!(text, r#"{comma}{{"device":{id},"name":"{name}","unit":"{unit}","points":"#);
-        history::write(*field, points, &mut text);
-        text.push('}');
+        history::write_series(if at > 0 { "," } else { "" }, id, *field, points, &mut text);
     }
     text.push_str("]}");
     Ok(TextAnswer { content_type: JSON, text: &SharedText::new(text), tag: None }.response(headers))
+}
+
+/// Values and events of any time that the black box has.
+pub fn past(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
+    let fields = fields(&query.list("series"))?;
+    let Span { from, to, step } = unlimited_span(query, now().0)?;
+    let devices = query.list("device").into_iter().map(str::to_owned).collect();
+    Ok(Ask::Past(PastWanted { fields, devices, from, to, step }))
+}
+
+/// The machine as it was.
+pub fn past_snapshot(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
+    let at = query.number("at").ok_or_else(|| refuse("at=TIME is needed: milliseconds since 1970".into()))?;
+    Ok(Ask::PastSnapshot { at: Timestamp(if at <= 0 { now().0.saturating_add(at) } else { at }) })
 }
 
 /// The fields that are meant, each once; all that are kept when none is named.
@@ -238,8 +253,14 @@ fn fields(names: &[&str]) -> Result<Vec<Field<Device>>, HttpRefusal> {
     Ok(if fields.is_empty() { kept_in_history().collect() } else { fields })
 }
 
-/// From when until when. A time that is not after 1970 is so long before now.
+/// From when until when, at most two days: the history is of one.
 fn span(query: &UrlQuery, now: i64) -> Result<Span, HttpRefusal> {
+    let Span { from, to, step } = unlimited_span(query, now)?;
+    Ok(Span { from: from.max(to.saturating_sub(LONGEST)), to, step: step.min(LONGEST) })
+}
+
+/// From when until when. A time that is not after 1970 is so long before now.
+fn unlimited_span(query: &UrlQuery, now: i64) -> Result<Span, HttpRefusal> {
     let time = |name: &str, otherwise: i64| match query.number(name).unwrap_or(otherwise) {
         time if time <= 0 => now.saturating_add(time),
         time => time,
@@ -249,8 +270,7 @@ fn span(query: &UrlQuery, now: i64) -> Result<Span, HttpRefusal> {
     if from >= to {
         return Err(refuse(format!("there is no time between from={from} and to={to}")));
     }
-    let step = query.number("step").unwrap_or(1).min(LONGEST);
-    Ok(Span { from: from.max(to.saturating_sub(LONGEST)), to, step })
+    Ok(Span { from, to, step: query.number("step").unwrap_or(1) })
 }
 
 #[cfg(test)]

@@ -10,14 +10,18 @@ mod schema;
 mod stream;
 
 pub use answer::{AnswerBody, HttpRefusal};
+#[cfg(test)]
+pub use schema::schema_of;
 
 use crate::page;
+use crate::past::PastWanted;
 use crate::published::Published;
 use crate::text::SharedText;
 use answer::{HandlerResult, JSON, TextAnswer};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Response, StatusCode, Uri};
 use ledger::wire::Wanted;
+use model::Timestamp;
 use query::UrlQuery;
 use routes::Handler;
 use serde::Serialize;
@@ -26,13 +30,23 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// A query that only the service itself can answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Ask {
     Buffers(Wanted),
     /// Exited processes, the latest first.
     Deaths {
         limit: Option<usize>,
         offset: usize,
+    },
+    /// Other machines; with a name only that one, with its snapshot.
+    Fleet {
+        host: Option<String>,
+    },
+    /// Values and events, from the black box.
+    Past(PastWanted),
+    /// The machine as it was.
+    PastSnapshot {
+        at: Timestamp,
     },
 }
 
@@ -75,7 +89,7 @@ pub async fn answer(
     let query = UrlQuery::parse(uri.query().unwrap_or_default(), route.parameters)?;
     match route.handler {
         Handler::Published(answer) => answer(published, &query, headers),
-        Handler::Asked(question) => json_text(&SharedText::new(put(ask, question(&query)).await?), headers),
+        Handler::Asked(question) => json_text(&SharedText::new(put(ask, question(&query)?).await?), headers),
         Handler::Streamed => {
             let since = query.number("since").map(i64::cast_unsigned);
             let mut response = Response::new(AnswerBody::Stream(stream::begin(published.clone(), since, revoked)));

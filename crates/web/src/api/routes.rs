@@ -1,6 +1,6 @@
 //! Every address of the API: one row each. The OpenAPI document is made of the same table.
 
-use super::answer::{HandlerResult, JSON};
+use super::answer::{HandlerResult, HttpRefusal, JSON};
 use super::query::UrlQuery;
 use super::{Ask, figures, handlers, openapi};
 use crate::published::Published;
@@ -39,7 +39,7 @@ pub enum Handler {
     /// Answered from what is published.
     Published(fn(&Published, &UrlQuery, &HeaderMap) -> HandlerResult),
     /// Answered by the service.
-    Asked(fn(&UrlQuery) -> Ask),
+    Asked(fn(&UrlQuery) -> Result<Ask, HttpRefusal>),
     /// Answered with a stream.
     Streamed,
 }
@@ -140,6 +140,15 @@ pub const ROUTES: &[Route] = &[
         parameters: &[SINCE, LIMIT],
         ..json("/api/v1/events", "Events, the oldest first.", "Events", Handler::Published(handlers::events))
     },
+    Route {
+        parameters: &[parameter("host", ParamType::Text, "Only this machine, with its last snapshot and alerts.")],
+        ..json(
+            "/api/v1/fleet",
+            "The other machines that the service watches, the worst first.",
+            "Fleet",
+            Handler::Asked(handlers::fleet),
+        )
+    },
     json("/api/v1/alerts", "Alerts: pending, firing and resolved.", "Alerts", Handler::Published(handlers::alerts)),
     json(
         "/api/v1/topology",
@@ -156,6 +165,30 @@ pub const ROUTES: &[Route] = &[
             parameter("step", STEP, "Milliseconds from one point to the next, at the least."),
         ],
         ..json("/api/v1/history", "Values of the last day.", "History", Handler::Published(handlers::history))
+    },
+    Route {
+        parameters: &[
+            parameter("series", ParamType::List, "Only these, by the names that devices have for them."),
+            parameter("device", ParamType::List, "Only of these devices, by their ids."),
+            parameter("from", TIME, FROM),
+            parameter("to", TIME, TO),
+            parameter("step", STEP, "Milliseconds from one point to the next, at the least."),
+        ],
+        ..json(
+            "/api/v1/past",
+            "Values and events of any time that the black box of the service has, one sample for each step.",
+            "Past",
+            Handler::Asked(handlers::past),
+        )
+    },
+    Route {
+        parameters: &[parameter("at", TIME, "Milliseconds since 1970, or before now when negative.")],
+        ..json(
+            "/api/v1/past/snapshot",
+            "The machine as it was, from the black box of the service.",
+            "PastSnapshot",
+            Handler::Asked(handlers::past_snapshot),
+        )
     },
     json(
         "/api/v1/figures",

@@ -44,6 +44,12 @@ pub fn schemas() -> Map<String, Value> {
     all
 }
 
+/// One form, by its name.
+#[cfg(test)]
+pub fn schema_of(name: &str) -> Value {
+    schemas().remove(name).unwrap_or_default()
+}
+
 fn held() -> Value {
     let mut held = object_of(HELD_FIGURES);
     insert(&mut held, &["index"], property(&INDEX), Presence::Always);

@@ -6,7 +6,7 @@ mod level;
 use level::HistoryLevel;
 use model::figure::Field;
 use model::figure::device::kept_in_history;
-use model::{Device, KnownDevices, Snapshot};
+use model::{Device, DeviceId, KnownDevices, Snapshot};
 
 /// The least, the mean and the greatest of what was measured in one step.
 pub type MinMeanMax = [f32; 3];
@@ -112,8 +112,24 @@ impl PastValues {
     }
 }
 
+/// One series as JSON, with what stands before it.
+pub fn write_series(
+    before: &str,
+    id: &DeviceId,
+    field: Field<Device>,
+    points: &[Option<MinMeanMax>],
+    into: &mut String,
+) {
+    use std::fmt::Write;
+    let (name, unit) = (field.name(), field.figure.unit.symbol());
+    let id = serde_json::Value::String(id.to_string());
+    let _ = write!(into, r#"{before}{{"device":{id},"name":"{name}","unit":"{unit}","points":"#);
+    write(field, points, into);
+    into.push('}');
+}
+
 /// Points as JSON: `[[min,mean,max],null,…]`.
-pub fn write(field: Field<Device>, points: &[Option<MinMeanMax>], into: &mut String) {
+fn write(field: Field<Device>, points: &[Option<MinMeanMax>], into: &mut String) {
     use std::fmt::Write;
     let is_whole = field.figure.unit.decimals() == 0;
     into.push('[');

@@ -2,7 +2,7 @@
 // all, and of every small line and map of the view.
 
 import { attr, attrs, h, keyed, put, s } from "./dom.js";
-import { clock, minutes } from "./format.js";
+import { clock, days, minutes } from "./format.js";
 import { currentZoom, zoomTo } from "./route.js";
 
 const LEFT = 64;
@@ -241,12 +241,14 @@ function stepOf(least, base) {
   return [1, 2, 5, 10].find((n) => n * power >= least) * power;
 }
 
+const DAY = 86400e3;
+
 export function timeTicks(from, to, most) {
-  const step = [5e3, 10e3, 30e3, 60e3, 120e3, 300e3, 900e3, 1800e3, 3600e3, 7200e3, 14400e3, 21600e3].find((step) => (to - from) / step <= most) ?? 86400e3;
+  const step = [5e3, 10e3, 30e3, 60e3, 120e3, 300e3, 900e3, 1800e3, 3600e3, 7200e3, 14400e3, 21600e3, 43200e3, DAY, 2 * DAY, 5 * DAY].find((step) => (to - from) / step <= most) ?? 10 * DAY;
   const zone = new Date(to).getTimezoneOffset() * 60e3;
   const times = [];
   for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) times.push(at);
-  return { times, show: step < 60e3 ? clock : minutes };
+  return { times, show: step < 60e3 ? clock : step < DAY ? minutes : days };
 }
 
 /// A line without axes: the mean, gaps as gaps. `say(value, time)` is told what is at the cursor, and null when there is none.

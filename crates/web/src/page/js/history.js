@@ -1,7 +1,7 @@
 // Values over time: what the service has kept, and what the stream adds to it.
 
 import { read, roleOf } from "./figures.js";
-import { cards, get, interval, listen, store, tell } from "./store.js";
+import { cards, get, interval, listen, now, store, tell } from "./store.js";
 
 /// How far back, and how far apart points are: both in milliseconds.
 export const RANGES = {
@@ -10,7 +10,14 @@ export const RANGES = {
   "1h": [3600e3, 15e3],
   "6h": [21600e3, 60e3],
   "24h": [86400e3, 300e3],
+  "7d": [604800e3, 1800e3],
+  "30d": [2592000e3, 7200e3],
 };
+/// Ranges that only a black box has.
+const OF_BLACK_BOX = ["7d", "30d"];
+export const hasRange = (range) => Boolean(store.status?.black_box) || !OF_BLACK_BOX.includes(range);
+/// So much before and after a moment of the past is shown with it.
+export const AROUND = 1800e3;
 
 /// Points of one series: `[min, mean, max]`, or null where nothing was measured.
 export class Track {
@@ -78,12 +85,15 @@ async function load(wanted) {
   // Points closer to each other than samples would be gaps.
   const step = Math.round(Math.max(usual * wanted.coarse, 2 * interval()));
   const [from, to] = wanted.zoom ?? [-back];
+  // What the service has not kept in memory is in its black box.
+  const oldest = store.status?.history.oldest_ms;
+  const isBeyond = store.status?.black_box && (!oldest || (wanted.zoom ? from : now() - back) < oldest - step);
   try {
-    const answer = await get("history", { series: wanted.figures.map(({ name }) => name), device: wanted.devices, from, to, step });
+    const answer = await get(isBeyond ? "past" : "history", { series: wanted.figures.map(({ name }) => name), device: wanted.devices, from, to, step });
     for (const { device, name, points } of answer.series) {
       wanted.tracks.set(`${device} ${name}`, new Track(answer.from_ms, answer.step_ms, points, Math.ceil(back / answer.step_ms) + 1));
     }
-    wanted.reason = "";
+    wanted.reason = answer.reason ?? "";
   } catch (error) {
     wanted.reason = error.message;
   }
@@ -94,7 +104,7 @@ async function load(wanted) {
 }
 
 function extend(set, snapshot) {
-  if (set.zoom) return;
+  if (set.zoom || store.past) return;
   const time = Date.parse(snapshot.taken_at);
   for (const device of snapshot.devices) {
     // A device that does not answer shows its last known values. Those are no measurements of now.

@@ -4,7 +4,7 @@ import { attr, h, keyed, put } from "./dom.js";
 import * as f from "./format.js";
 import { deviceLink, panel, pill, row, table } from "./pieces.js";
 import { change, href, route } from "./route.js";
-import { now, store } from "./store.js";
+import { shownNow, store } from "./store.js";
 
 const WEIGHTS = { note: ["·", "plain"], good: ["✓", "good"], warning: ["▲", "warn"], bad: ["✕", "critical"] };
 const ORDER = Object.keys(WEIGHTS);
@@ -17,7 +17,7 @@ const isProblem = ({ weight }) => ORDER.indexOf(weight) >= ORDER.indexOf("warnin
 /// Events of one device this close to each other are one fault, in milliseconds.
 const ONE_FAULT = 5000;
 /// The device that an event is about. A failed read names it in its path.
-const deviceOf = ({ device, text }) => device ?? text.match(/\/tenstorrent!(\d+)\b/)?.[1] ?? null;
+const deviceOf = ({ device, text }) => device ?? text.match(/\/tenstorrent[!/](\d+)\b/)?.[1] ?? null;
 let memo = { of: null, rows: [] };
 
 /// One row for each fault: what is said of a device at the same time is one, by its change of state where there is one.
@@ -34,7 +34,8 @@ export function merged(events) {
     } else rows.push({ key: event.seq, seq: event.seq, time, device, weight: event.weight, texts: [event.text] });
   }
   for (const one of rows) {
-    one.texts.sort((a, b) => b.includes(" → ") - a.includes(" → "));
+    // A chip that is lost may be silent before: what it is last comes first.
+    one.texts.reverse().sort((a, b) => b.includes(" → ") - a.includes(" → "));
     one.text = one.texts[0];
     // The rest may come later.
     one.key = `${one.key} ${one.texts.length}`;
@@ -64,7 +65,7 @@ function alertRow(first) {
     first.device !== null && deviceLink(first.device, `device ${first.device}`), first.process !== null && h("a", { href: href(`process/${first.process}`) }, `process ${first.process}`));
   const update = (alert) => {
     put(text, alert.text ?? "");
-    put(state, `${alert.state} for ${f.age((now() - Date.parse(alert.since)) / 1000)}`);
+    put(state, `${alert.state} for ${f.age((shownNow() - Date.parse(alert.since)) / 1000)}`);
   };
   return { node, update };
 }
@@ -116,6 +117,7 @@ function eventCells(event) {
   const { node, cells } = row(COLUMNS, timeOf(event.time));
   cells[1].append(pill(WEIGHTS[event.weight] ?? WEIGHTS.note, WORDS[event.weight] ?? event.weight));
   cells[2].append(event.device === null ? f.MISSING : deviceLink(event.device));
-  cells[3].append(...[h("span", null, event.text), restOf(event)].filter(Boolean));
+  const then = store.status?.black_box && h("a.then", { href: href("overview", { at: event.time }), title: "Show the machine at this moment" }, "show this moment");
+  cells[3].append(...[h("span", null, event.text), restOf(event), then].filter(Boolean));
   return { node };
 }

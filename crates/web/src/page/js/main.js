@@ -4,22 +4,24 @@ import * as deaths from "./deaths.js";
 import * as device from "./device.js";
 import { attr, attrs, h, kept, keyed, put } from "./dom.js";
 import { isFine, isLoaded, roleOf, tables } from "./figures.js";
+import * as fleet from "./fleet.js";
 import * as f from "./format.js";
-import { RANGES } from "./history.js";
+import { RANGES, hasRange } from "./history.js";
 import * as log from "./log.js";
 import * as memory from "./memory.js";
 import * as mesh from "./mesh.js";
 import * as overview from "./overview.js";
+import * as past from "./past.js";
 import { inShort, problemRow, problemsOf } from "./problems.js";
 import * as process from "./process.js";
 import * as processes from "./processes.js";
-import { change, currentRange, currentZoom, go, href, read, route } from "./route.js";
+import { change, currentAt, currentRange, currentZoom, go, href, read, route } from "./route.js";
 import { connect, isOld, listen, retry, sampleAge, store, unlock } from "./store.js";
 import { summaryOf } from "./summary.js";
 import * as wall from "./wall.js";
 
-const VIEWS = { overview, memory, mesh, processes, deaths, events: log, device, process, wall };
-const TABS = ["overview", "memory", "mesh", "processes", "deaths", "events"];
+const VIEWS = { overview, memory, mesh, processes, deaths, events: log, fleet, device, process, wall };
+const TABS = ["overview", "memory", "mesh", "processes", "deaths", "events", "fleet"];
 /// What a tab is called, where it is not the view itself.
 const TITLES = { deaths: "Exited" };
 const PARENTS = { device: "overview", process: "processes", wall: "overview" };
@@ -27,6 +29,7 @@ const $ = (id) => document.getElementById(id);
 
 /// The view that is shown.
 let shown = { name: null, view: null };
+const bar = past.makeBar();
 let isPlanned = false;
 let hasNews = true;
 
@@ -43,6 +46,7 @@ function plan() {
 
 function draw() {
   hasNews = false;
+  if (isLoaded() && store.snapshot) past.follow();
   drawView();
   drawFrame();
 }
@@ -57,7 +61,7 @@ function drawView() {
     $("view").replaceChildren(shown.view.node);
     document.body.classList.toggle("is-wall", name === "wall");
   }
-  shown.path = `${name} ${route.id}`;
+  shown.path = `${name} ${route.id} ${route.part}`;
   shown.view.node.hidden = !store.snapshot;
   if (store.snapshot) shown.view.update(store);
 }
@@ -74,7 +78,13 @@ function drawFrame() {
     const isHere = tab.dataset.view === (PARENTS[route.view] ?? route.view);
     attr(tab, "aria-current", isHere ? "page" : null);
     attr(tab, "href", href(tab.dataset.view));
+    // Only a service that watches other machines has a fleet.
+    if (tab.dataset.view === "fleet") tab.hidden = !store.status?.fleet && route.view !== "fleet";
   }
+  $("show-past").hidden = !store.status?.black_box;
+  attr($("show-past"), "aria-pressed", String(currentAt() !== null));
+  bar.update();
+  for (const button of $("ranges").children) button.hidden = !hasRange(button.dataset.range);
   for (const button of $("ranges").children) attr(button, "aria-pressed", String(button.dataset.range === currentRange() && !currentZoom()));
   drawLink(link);
   const news = isLoaded() ? log.unseen() : 0;
@@ -85,6 +95,7 @@ function drawFrame() {
 }
 
 function titleMark() {
+  if (store.past) return "(past) ";
   if (store.link.state !== "live" || isOld()) return "(old) ";
   const wrong = store.snapshot?.devices.filter((device) => !isFine(device)).length;
   return wrong ? `(${wrong} problem${wrong > 1 ? "s" : ""}) ` : "";
@@ -92,9 +103,9 @@ function titleMark() {
 
 /// Whether the values are current, and if not, what is being done about it.
 function drawLink({ state, nextTry, reason }) {
-  const old = isOld() || (state !== "live" && store.snapshot !== null);
+  const old = !store.past && (isOld() || (state !== "live" && store.snapshot !== null));
   const since = store.snapshot ? `last sample ${f.age(sampleAge())} ago` : "no sample yet";
-  const [sign, word, tone] = old || state === "locked" ? ["▲", state === "live" ? "old" : state === "locked" ? "locked" : "reconnecting", "critical"] : state === "live" ? ["●", "live", "good"] : ["↻", "connecting", "warn"];
+  const [sign, word, tone] = store.past ? ["◷", "past", "warn"] : old || state === "locked" ? ["▲", state === "live" ? "old" : state === "locked" ? "locked" : "reconnecting", "critical"] : state === "live" ? ["●", "live", "good"] : ["↻", "connecting", "warn"];
   put($("live-sign"), sign);
   put($("live-word"), word);
   $("live").className = `pill ${tone}`;
@@ -118,9 +129,11 @@ function drawLink({ state, nextTry, reason }) {
 /// What is wrong, one line for each fault. On phones only how many, until they are asked for.
 function drawProblems() {
   const all = store.snapshot ? problemsOf(store) : [];
+  // The list of machines says what is wrong with each of them.
+  const isFleet = route.view === "fleet";
   const isOpen = wantsProblems ?? !matchMedia("(max-width: 720px)").matches;
   const worst = all[0]?.judgement;
-  $("problems").hidden = !all.length;
+  $("problems").hidden = !all.length || isFleet;
   $("problems").className = worst === "critical" ? "critical" : "";
   attr($("problem-toggle"), "aria-expanded", String(isOpen));
   put($("problem-count"), `${isOpen ? "▾" : "▸"} ${all.length} problem${all.length > 1 ? "s" : ""}`);
@@ -183,7 +196,7 @@ function applySettings() {
 
 /// Moves the focus among the things of a view: by one, or by a row of a grid.
 function move(by, isRow) {
-  const items = [...$("view").querySelectorAll("[data-item]")];
+  const items = [...$("view").querySelectorAll("[data-item]")].filter((item) => item.getClientRects().length);
   if (!items.length) return false;
   const at = items.indexOf(document.activeElement);
   const tops = items.map((item) => Math.round(item.getBoundingClientRect().top));
@@ -199,14 +212,17 @@ function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.key === "Escape") {
     if (isTyping) event.target.blur();
-    else if (currentZoom()) change({ zoom: "" });
+    else if (route.words.get("zoom")) change({ zoom: "" });
+    else if (currentAt()) past.toggle();
+    else if (route.part !== null) go(href(`${route.view}/${encodeURIComponent(route.id)}`));
+    else if (route.view === "fleet" && route.id !== null) go(href("fleet"));
     else if (PARENTS[route.view]) go(href(PARENTS[route.view]));
     else if (route.words.get("q")) change({ q: "" });
     else document.activeElement?.blur();
     return;
   }
   if (isTyping) return;
-  const ranges = Object.keys(RANGES);
+  const ranges = Object.keys(RANGES).filter(hasRange);
   const range = (by) => change({ zoom: "", range: ranges[Math.min(ranges.length - 1, Math.max(0, ranges.indexOf(currentRange()) + by))] });
   const step = (by, isRow) => (shown.view.step ? !isRow && shown.view.step(by) : move(by, isRow));
   const keys = {
@@ -215,6 +231,7 @@ function press(event) {
     t: () => next("theme"),
     c: () => next("palette"),
     w: () => go(href("wall")),
+    p: () => store.status?.black_box && past.toggle(),
     j: () => step(1),
     k: () => step(-1),
     ArrowDown: () => step(1, true),
@@ -227,7 +244,7 @@ function press(event) {
   if (shown.view?.press?.(event.key)) return event.preventDefault();
   // Where something long is scrolled, arrows scroll it.
   if (event.key.startsWith("Arrow") && event.target.closest(".scroll") && !event.target.matches("[data-item]")) return;
-  const act = TABS[Number(event.key) - 1] ? () => go(href(TABS[Number(event.key) - 1])) : keys[event.key];
+  const act = TABS[Number(event.key) - 1] && !$("tabs").children[Number(event.key) - 1].hidden ? () => go(href(TABS[Number(event.key) - 1])) : keys[event.key];
   // What does nothing here is left to the browser.
   if (act && act() !== false) event.preventDefault();
 }
@@ -236,6 +253,8 @@ function start() {
   for (const [name, { values, names }] of Object.entries(SETTINGS)) $(`set-${name}`).append(...values.map((value, n) => h("button", { "data-value": value, onclick: () => choose(name, value) }, names[n])));
   $("tabs").append(...TABS.map((name, n) => h("a", { "data-view": name, title: `${n + 1}` }, TITLES[name] ?? name[0].toUpperCase() + name.slice(1), name === "events" && h("span", { id: "badge" }))));
   $("ranges").append(...Object.keys(RANGES).map((range) => h("button", { "data-range": range, onclick: () => change({ range, zoom: "" }) }, range)));
+  $("past").append(bar.node);
+  $("show-past").addEventListener("click", past.toggle);
   $("theme").addEventListener("click", () => next("theme"));
   $("problem-toggle").addEventListener("click", () => {
     wantsProblems = $("problem-toggle").getAttribute("aria-expanded") !== "true";

@@ -6,7 +6,7 @@ import { isFine, roleOf, stateOf, worse } from "./figures.js";
 import * as f from "./format.js";
 import { SIGNS, deviceLink, pill } from "./pieces.js";
 import { href } from "./route.js";
-import { now } from "./store.js";
+import { shownNow } from "./store.js";
 
 
 /// The problems, the worst first: `{ key, judgement, word, title, meaning, devices, processes, since }`.
@@ -46,9 +46,9 @@ function titleOf({ isState, devices, word, name, count }) {
 /// So many devices of one problem are links.
 const LINKS = 12;
 
-/// A line about a problem.
-export function problemRow(first) {
-  const title = first.isState && first.devices.length === 1 ? deviceLink(first.devices[0].id) : h("b");
+/// A line about a problem. Devices and processes of another machine have other links.
+export function problemRow(first, linkTo = deviceLink, processLink = (pid) => h("a", { href: href(`process/${pid}`) }, `process ${pid}`)) {
+  const title = first.isState && first.devices.length === 1 ? linkTo(first.devices[0].id) : h("b");
   const meaning = h("span");
   const links = h("span.links");
   const time = h("span.dim");
@@ -60,10 +60,10 @@ export function problemRow(first) {
     const more = devices.length - LINKS;
     // The title is the link to one device alone.
     keyed(links, [...devices.slice(isState && devices.length === 1 ? 1 : 0, LINKS).map(({ id }) => ({ id })), ...processes.slice(0, LINKS).map((pid) => ({ pid })), ...(more > 0 ? [{ more }] : [])], ({ id, pid, more }) => `${id} ${pid} ${more}`, ({ id, pid, more }) => ({
-      node: more ? h("span", null, `and ${more} more`) : pid ? h("a", { href: href(`process/${pid}`) }, `process ${pid}`) : deviceLink(id, `device ${id}`),
+      node: more ? h("span", null, `and ${more} more`) : pid ? processLink(pid) : linkTo(id, `device ${id}`),
     }));
     const old = age >= 1 ? `Last values ${f.age(age)} old.` : "";
-    put(time, [since === null ? "" : `${isState ? "for" : "firing for"} ${f.age((now() - since) / 1000)}.`, old].filter(Boolean).join(" "));
+    put(time, [since === null ? "" : `${isState ? "for" : "firing for"} ${f.age((shownNow() - since) / 1000)}.`, old].filter(Boolean).join(" "));
   };
   return { node, update };
 }

@@ -13,7 +13,29 @@ export const store = {
   alerts: [],
   /// `connecting`, `live`, `waiting` for the next try, or `locked` until there is a token.
   link: { state: "connecting", nextTry: 0, reason: "" },
+  /// The moment that is shown instead of the present: `{ at, reason }`.
+  past: null,
+  pastEvents: [],
 };
+
+/// What goes on meanwhile while the past is shown.
+const present = {};
+const OF_A_MOMENT = ["snapshot", "events", "newest", "alerts"];
+
+/// Shows the machine as it was. Without a snapshot, what was shown before stays, and the reason is said.
+export function showPast(at, snapshot, reason) {
+  if (!store.past) for (const name of OF_A_MOMENT) present[name] = store[name];
+  store.past = { at, reason: reason ?? "" };
+  Object.assign(store, { events: store.pastEvents, alerts: snapshot?.alerts ?? [] });
+  if (snapshot) store.snapshot = snapshot;
+  tell("past");
+}
+
+/// Shows the present again.
+export function leavePast() {
+  Object.assign(store, present, { past: null });
+  tell("past");
+}
 
 const listeners = new Set();
 /// Calls a function with the name of what has changed.
@@ -23,10 +45,12 @@ export const tell = (what) => listeners.forEach((listener) => listener(what));
 /// The service's clock is ahead of this one by so many milliseconds.
 let skew = null;
 export const now = () => Date.now() + (skew ?? 0);
+/// The time of what is shown: in the past, that of the moment.
+export const shownNow = () => (store.past && store.snapshot ? Date.parse(store.snapshot.taken_at) : now());
 export const interval = () => store.status?.interval_ms ?? 1000;
 /// How old the last sample is, in seconds.
 export const sampleAge = () => (store.snapshot ? Math.max(0, now() - Date.parse(store.snapshot.taken_at)) / 1000 : null);
-export const isOld = () => store.snapshot !== null && sampleAge() * 1000 > Math.max(4000, 4 * interval());
+export const isOld = () => !store.past && store.snapshot !== null && sampleAge() * 1000 > Math.max(4000, 4 * interval());
 
 const keptToken = (text) => kept(() => sessionStorage, "ttmon-token", text);
 let token = keptToken();
@@ -130,19 +154,21 @@ function take(block) {
     const machine = (snapshot) => cards(snapshot) + snapshot.devices.map((device) => device.state);
     // Which links are up is part of the topology, and changes with deep reads.
     const mayHaveChanged = value.devices.some((device) => device.deep) && Date.now() - placed > 10_000;
-    if (store.snapshot && (machine(store.snapshot) !== machine(value) || mayHaveChanged)) place();
-    store.snapshot = value;
+    const shown = store.past ? present : store;
+    if (shown.snapshot && (machine(shown.snapshot) !== machine(value) || mayHaveChanged)) place();
+    shown.snapshot = value;
   }
   if (name === "events") note(value);
-  if (name === "alerts") store.alerts = value.alerts ?? [];
+  if (name === "alerts") (store.past ? present : store).alerts = value.alerts ?? [];
   tell(name);
   return true;
 }
 
 function note({ newest, events }) {
-  const fresh = events.filter((event) => event.seq > store.newest);
-  store.events = store.events.concat(fresh).slice(-1000);
-  store.newest = Math.max(store.newest, newest ?? 0, ...fresh.map((event) => event.seq));
+  const shown = store.past ? present : store;
+  const fresh = events.filter((event) => event.seq > shown.newest);
+  shown.events = shown.events.concat(fresh).slice(-1000);
+  shown.newest = Math.max(shown.newest, newest ?? 0, ...fresh.map((event) => event.seq));
 }
 
 /// When the topology was last asked for.
@@ -163,11 +189,11 @@ async function refresh() {
   const [status, events, alerts] = await Promise.all([quietly(get("status")), quietly(get("events")), quietly(get("alerts")), place()]);
   if (status) {
     // A service that was restarted counts its events from 1.
-    if (store.status && store.status.started_at !== status.started_at) Object.assign(store, { events: [], newest: 0 });
+    if (store.status && store.status.started_at !== status.started_at) Object.assign(store.past ? present : store, { events: [], newest: 0 });
     store.status = status;
     skew = Date.parse(status.now) - (asked + Date.now()) / 2;
   }
   if (events) note(events);
-  if (alerts) store.alerts = alerts.alerts;
+  if (alerts) (store.past ? present : store).alerts = alerts.alerts;
   tell("refresh");
 }
