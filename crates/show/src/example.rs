@@ -312,3 +312,85 @@ fn exact() -> Exact {
         kernel: None,
     }
 }
+
+/// Numbers that are as good as random, and the same for the same seed.
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new(seed: u64) -> Chance {
+        Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// One of so many numbers, from zero on.
+    pub fn below(&mut self, many: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 20) % many.max(1)
+    }
+
+    fn one_in(&mut self, many: u64) -> bool {
+        self.below(many) == 0
+    }
+
+    fn bytes(&mut self, most: Bytes) -> u64 {
+        match self.below(8) {
+            0 => 0,
+            1 => self.below(4096),
+            _ => self.below(most.0),
+        }
+    }
+}
+
+/// Up to 32 chips in any state, with any memory in use and left over, and processes on some of them.
+pub fn any_machine(seed: u64) -> Snapshot {
+    let chance = &mut Chance::new(seed);
+    let count = if chance.one_in(8) { 1 } else { 1 + chance.below(32) as u32 };
+    let mut machine = Snapshot { devices: (0..count).map(|n| any_device(n, chance)).collect(), ..machine() };
+    let plain = machine.processes[1].clone();
+    let process = |n: u64, chance: &mut Chance| {
+        let mut process = Process { pid: 1000 + n as u32, devices: Vec::new(), ..plain.clone() };
+        process.command = Some(format!("python3 job{n}.py --steps {}", chance.below(99)));
+        for device in machine.devices.iter().filter(|_| chance.one_in(3)) {
+            process.devices.push(Held { source: Some(Source::Shm), ..Held::new(device.id.clone()) });
+        }
+        process
+    };
+    machine.processes = (0..chance.below(6)).map(|n| process(n, chance)).collect();
+    machine.faults.truncate(chance.below(2) as usize);
+    machine
+}
+
+fn any_device(n: u32, chance: &mut Chance) -> Device {
+    let mut device = if chance.one_in(2) { p150a() } else { n300() };
+    device.id = if n > 0 && chance.one_in(12) { DeviceId::Remote(n) } else { DeviceId::Local(n) };
+    device.pci_address = Some(PciAddress(format!("0000:{:02x}:00.0", n + 1).into()));
+    device.state = match (&device.id, chance.below(10)) {
+        (DeviceId::Remote(_), _) => State::Remote,
+        (_, 0) => State::Hung,
+        (_, 1) => State::Lost,
+        (_, 2) => State::Silent,
+        (_, 3) => State::Resetting,
+        (_, 4) => State::NoTelemetry,
+        _ => State::Ok,
+    };
+    device.sample_age_seconds = match device.state {
+        State::Silent | State::Lost => Some(chance.below(900) as f64 / 10.0),
+        _ => Some(0.0),
+    };
+    device.asic_temp = (!chance.one_in(6)).then(|| Celsius(chance.below(90) as f64));
+    device.power = (!chance.one_in(6)).then(|| Watts(chance.below(160) as f64));
+    let (dram, l1) = (device.memory.dram_total.unwrap_or_default(), device.memory.l1_total.unwrap_or_default());
+    let part = |whole: Bytes, of: u64| Bytes(whole.0 / of);
+    let usage = Usage::measured(
+        chance.bytes(part(dram, 2)),
+        chance.bytes(part(l1, 3)),
+        chance.bytes(part(l1, 20)),
+        chance.bytes(part(dram, 10)),
+        chance.bytes(part(l1, 3)),
+    );
+    device.memory.count(if chance.one_in(8) { Usage::default() } else { usage });
+    let stale_l1 = Bytes(chance.bytes(part(l1, 4)));
+    device.memory.stale_l1 = Some(stale_l1).filter(|bytes| bytes.0 > 0);
+    device.memory.stale = (!chance.one_in(4)).then(|| Bytes(stale_l1.0 + chance.bytes(part(dram, 3))));
+    device.memory.untracked_processes = u32::from(chance.one_in(5));
+    device
+}

@@ -52,16 +52,6 @@ pub fn tone(figure: &Figure<Device>, device: &Device) -> Tone {
     Tone::of_figure(figure.judge(device), figure.value(device).is_some())
 }
 
-/// How much of it is in use, as a part of one.
-pub fn part(used: Option<Bytes>, total: Option<Bytes>) -> Option<f64> {
-    Some(used?.0 as f64 / total.filter(|total| total.0 > 0)?.0 as f64)
-}
-
-/// Plain figures of memory are drawn as a good bar.
-pub fn memory_tone(used: Option<Bytes>, total: Option<Bytes>) -> Tone {
-    part(used, total).map_or(if used.is_some() { Tone::Good } else { Tone::Faint }, capacity_tone)
-}
-
 /// The tone of a capacity that is filled to a part of one.
 pub fn capacity_tone(part: f64) -> Tone {
     Judge::Capacity.judge(part).into()
@@ -75,24 +65,17 @@ pub fn part_tone(part: f64, usual: Tone) -> Tone {
     }
 }
 
-/// `12.4/32.0 GiB`: both in the unit of the total. At least so much, where a process does not report.
+/// `12.4/32.0 GiB`, `512M/32.0 GiB`: in the unit of the total, unless it is less than one of it. At least so much, where a process
+/// does not report.
 pub fn used_of_total(used: Option<Bytes>, total: Option<Bytes>, untracked: u32, glyphs: &Glyphs) -> String {
     let mark = if untracked > 0 && used.is_some() { glyphs.at_least } else { "" };
-    let total = match (used, total) {
-        (Some(used), None) => return format!("{mark}{used}"),
-        (None, None) => return glyphs.absent.to_owned(),
-        (_, Some(total)) => total,
-    };
-    let (size, prefix) =
-        [(30, "GiB"), (20, "MiB"), (10, "KiB")].into_iter().find(|(s, _)| total.0 >> s > 0).unwrap_or((0, "B"));
-    let scaled = |bytes: Bytes| bytes.0 as f64 / (1u64 << size) as f64;
-    match used {
-        // A little is not nothing.
-        Some(used) if used.0 > 0 && scaled(used) < 0.05 => {
-            format!("{mark}{}/{:.1} {prefix}", used.short(), scaled(total))
+    match (used, total) {
+        (Some(used), Some(total)) => {
+            format!("{mark}{}/{total}", used.number_beside(total).unwrap_or_else(|| used.short()))
         }
-        Some(used) => format!("{mark}{:.1}/{:.1} {prefix}", scaled(used), scaled(total)),
-        None => format!("{}/{:.1} {prefix}", glyphs.absent, scaled(total)),
+        (Some(used), None) => format!("{mark}{used}"),
+        (None, Some(total)) => format!("{}/{total}", glyphs.absent),
+        (None, None) => glyphs.absent.to_owned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Frames, and tables whose columns share out the width.
 
+use crate::bar::{self, Sizes};
 use crate::style::{Line, Style, Tone};
 use crate::text::{Align, clean, fit, width};
 
@@ -80,19 +81,26 @@ pub struct Column {
     pub stretches: bool,
     /// Where there is not room for all, the highest goes first; zero stays.
     pub rank: u8,
+    /// Its head where the column before it had to go.
+    pub head_alone: Option<&'static str>,
 }
 
 impl Column {
     pub fn left(head: &'static str, least: usize) -> Column {
-        Column { head, align: Align::Left, least, stretches: false, rank: 0 }
+        Column { head, align: Align::Left, least, stretches: false, rank: 0, head_alone: None }
     }
 
     pub fn right(head: &'static str, least: usize) -> Column {
-        Column { head, align: Align::Right, least, stretches: false, rank: 0 }
+        Column { head, align: Align::Right, least, stretches: false, rank: 0, head_alone: None }
     }
 
     pub fn stretching(self) -> Column {
         Column { stretches: true, ..self }
+    }
+
+    /// With another head where the column before it is left out.
+    pub fn head_alone(self, head: &'static str) -> Column {
+        Column { head_alone: Some(head), ..self }
     }
 
     /// The higher, the sooner it is left out.
@@ -104,8 +112,8 @@ impl Column {
 #[derive(Clone)]
 pub enum Cell {
     Text(String, Tone),
-    /// A bar that is filled to a part of one.
-    Bar(Option<f64>, Tone),
+    /// A bar; what is used has this tone.
+    Bar(Option<Sizes>, Tone),
 }
 
 impl Cell {
@@ -131,7 +139,7 @@ pub fn lines(
             line.last_mut().into_iter().for_each(|(text, _)| text.push(' '));
             match cell {
                 Cell::Text(text, tone) => line.push((fit(&text, width, column.align, style.glyphs().cut), tone)),
-                Cell::Bar(part, tone) => line.extend(style.bar_line(part, width, tone)),
+                Cell::Bar(sizes, tone) => line.extend(bar::pieces(sizes.as_ref(), width, tone, style)),
             }
         }
         line
@@ -147,6 +155,9 @@ fn drop_what_does_not_fit(columns: &mut Vec<Column>, rows: &mut [Vec<Cell>], tot
             return;
         }
         columns.remove(at);
+        if let Some(column) = columns.get_mut(at) {
+            column.head = column.head_alone.unwrap_or(column.head);
+        }
         rows.iter_mut().for_each(|row| drop(row.remove(at)));
     }
 }
@@ -188,6 +199,15 @@ mod tests {
         assert_eq!(rows[0].len(), 2);
         drop_what_does_not_fit(&mut columns, &mut rows, 1);
         assert_eq!(columns.len(), 1, "what must stay stays");
+    }
+
+    #[test]
+    fn a_column_has_another_head_where_the_one_before_it_is_left_out() {
+        let mut columns = vec![Column::left("DRAM", 4).rank(1), Column::right("used", 4).head_alone("DRAM")];
+        drop_what_does_not_fit(&mut columns, &mut [], 9);
+        assert_eq!(columns[1].head, "used");
+        drop_what_does_not_fit(&mut columns, &mut [], 4);
+        assert_eq!(columns[0].head, "DRAM");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 #![cfg_attr(any(test, feature = "examples"), allow(clippy::unwrap_used))]
 
 pub mod activity;
+pub mod bar;
 pub mod command;
 #[cfg(any(test, feature = "examples"))]
 pub mod example;

@@ -2,7 +2,7 @@
 
 use crate::style::Tone;
 use model::figure::device::{ASIC_TEMP, DRAM_TOTAL, DRAM_USED, L1_TOTAL, L1_USED, POWER, UTILIZATION};
-use model::{Device, DeviceId, State};
+use model::{Bytes, Device, DeviceId, State};
 
 /// Sums over the chips that answer. What no chip reports is absent.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,9 @@ pub struct MachineTotals<'a> {
     /// In bytes.
     pub dram: Option<SumOfLimit>,
     pub l1: Option<SumOfLimit>,
+    /// Still attributed to exited processes.
+    pub stale_dram: Bytes,
+    pub stale_l1: Bytes,
     /// The mean in percent, and of how many chips it is known.
     pub utilization: Option<(f64, usize)>,
 }
@@ -64,6 +67,8 @@ impl MachineTotals<'_> {
             hottest: hottest.reduce(|a, b| if b.0 > a.0 { b } else { a }),
             dram: sum(devices.iter().map(|device| (DRAM_USED.number(device), DRAM_TOTAL.number(device))), lacks),
             l1: sum(devices.iter().map(|device| (L1_USED.number(device), L1_TOTAL.number(device))), lacks),
+            stale_dram: devices.iter().map(|device| device.memory.stale_dram()).sum(),
+            stale_l1: devices.iter().filter_map(|device| device.memory.stale_l1).sum(),
             utilization: (!busy.is_empty()).then(|| (busy.iter().sum::<f64>() / busy.len() as f64, busy.len())),
             troubled,
         }

@@ -103,6 +103,9 @@ pub struct Glyphs {
     pub at_least: &'static str,
     pub to_device: &'static str,
     pub to_host: &'static str,
+    /// On a time line: a warning, and something worse.
+    pub event: char,
+    pub incident: char,
 }
 
 const UNICODE: Glyphs = Glyphs {
@@ -113,7 +116,8 @@ const UNICODE: Glyphs = Glyphs {
     middle: ['├', '┼', '┤'],
     joint: ['╞', '╪', '╡'],
     bottom: ['└', '┴', '┘'],
-    full: '█',
+    // Not the full block: the bars of lines below each other would run into one.
+    full: '▇',
     sliver: '▏',
     empty: '░',
     unknown: '·',
@@ -124,6 +128,8 @@ const UNICODE: Glyphs = Glyphs {
     at_least: "≥",
     to_device: "→",
     to_host: "←",
+    event: '◆',
+    incident: '▲',
 };
 
 const ASCII: Glyphs = Glyphs {
@@ -145,6 +151,8 @@ const ASCII: Glyphs = Glyphs {
     at_least: ">",
     to_device: "->",
     to_host: "<-",
+    event: '*',
+    incident: '!',
 };
 
 impl Glyphs {
@@ -189,23 +197,6 @@ impl Style {
     pub fn painted(&self, line: &Line) -> String {
         line.iter().map(|(text, tone)| self.paint(text, *tone)).collect()
     }
-
-    /// A bar that is filled to a part of one. An unknown part is drawn neither full nor empty.
-    pub fn bar(&self, part: Option<f64>, columns: usize, tone: Tone) -> String {
-        self.painted(&self.bar_line(part, columns, tone))
-    }
-
-    pub fn bar_line(&self, part: Option<f64>, columns: usize, tone: Tone) -> Line {
-        let glyphs = self.glyphs();
-        let Some(part) = part else { return vec![(glyphs.unknown.to_string().repeat(columns), Tone::Faint)] };
-        let full = (part.clamp(0.0, 1.0) * columns as f64).round() as usize;
-        // Something is never drawn as nothing, and never as more than half a cell too much.
-        let sliver = (part > 0.0 && full == 0 && columns > 0).then_some(glyphs.sliver);
-        let mut filled = glyphs.full.to_string().repeat(full);
-        filled.extend(sliver);
-        let empty = columns - full - usize::from(sliver.is_some());
-        vec![(filled, tone), (glyphs.empty.to_string().repeat(empty), Tone::Faint)]
-    }
 }
 
 #[cfg(test)]
@@ -213,28 +204,6 @@ mod tests {
     use super::*;
 
     const PLAIN: Style = Style { columns: 80, rows: None, color: false, unicode: true };
-
-    #[test]
-    fn a_bar_shows_unknown_empty_little_half_and_full() {
-        let bar = |part| PLAIN.bar(part, 8, Tone::Plain);
-        assert_eq!(bar(None), "········");
-        assert_eq!(bar(Some(0.0)), "░░░░░░░░");
-        assert_eq!(bar(Some(0.0001)), "▏░░░░░░░");
-        assert_eq!(bar(Some(0.5)), "████░░░░");
-        assert_eq!(bar(Some(7.0)), "████████");
-        assert_eq!(Style { unicode: false, ..PLAIN }.bar(Some(0.4), 8, Tone::Plain), "###.....");
-    }
-
-    #[test]
-    fn a_bar_is_proportional_within_half_a_cell() {
-        for columns in 1..60 {
-            for step in 0..=200 {
-                let part = f64::from(step) / 200.0;
-                let full = PLAIN.bar(Some(part), columns, Tone::Plain).chars().filter(|c| *c == '█').count();
-                assert!((full as f64 - part * columns as f64).abs() <= 0.5 + 1e-9, "{part} of {columns}: {full}");
-            }
-        }
-    }
 
     #[test]
     fn colour_surrounds_the_text_and_not_its_blanks() {

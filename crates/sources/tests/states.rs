@@ -132,7 +132,7 @@ fn a_chip_that_hangs_keeps_its_name_while_it_is_watched() {
     let mut sampler = watching(&machine, false);
     machine.set(support::HUNG);
     expect![[r#"
-        0 hung board=p150a serial=0000040331914049 dram=32.0 GiB l1=180.0 MiB used=0 stale=0
+        0 hung board=p150a serial=0000040331914049 dram=32.0 GiB l1=180 MiB used=0 stale=0
         fault tenstorrent/tenstorrent!0: PCIe not responding (most readings are all-ones)
     "#]]
     .assert_eq(&seen(&sampler.sample()));

@@ -5,6 +5,7 @@ use super::overlay::HelpWindow;
 use super::panels::layout::{self, Panel};
 use super::panels::{
     charts, detail, device, devices, events, filter, fleet, heat, help, memory, mesh, processes, setup, signals, sort,
+    timeline,
 };
 use super::player::PlayCommand;
 use super::state::{Effect, Overlay, TopState, TopView};
@@ -105,6 +106,8 @@ fn act(state: &mut TopState, action: Action) {
         Action::NextDevice => state.step_device(1),
         Action::PreviousDevice => state.step_device(-1),
         Action::Pause => pause(state),
+        Action::Past => timeline::visit(state),
+        Action::PreviousEvent | Action::NextEvent => timeline::jump(state, action == Action::NextEvent),
         Action::Faster => change_pace(state, 2.0),
         Action::Slower => change_pace(state, 0.5),
         _ => play(state, action),
@@ -198,6 +201,7 @@ fn mouse(state: &mut TopState, event: MouseEvent) {
         Panel::Mesh => mesh::mouse(state, area, event),
         Panel::Events => events::mouse(state, area, event),
         Panel::Fleet => fleet::mouse(state, area, event),
+        Panel::Timeline => timeline::mouse(state, area, event),
         Panel::Status => {
             if let Some(action) = super::panels::status::mouse(state, area, event) {
                 act_on(state, action);

@@ -181,7 +181,7 @@ mod tests {
             filled = false
             # charts with the newest at the left
             reversed = false
-            # the columns of the process table, in their order; those without room are left out
+            # the columns of processes, in their order, where there is room
             columns = ["dev", "pid", "user", "container", "dram", "l1", "l1_small", "trace", "cb", "source", "util", "share", "growth", "cpu", "rss", "age", "command"]
             # the column that processes are sorted by
             sort = "dram"
@@ -213,8 +213,8 @@ mod tests {
         assert_eq!(
             problems("theme = 1\n[tob]\n"),
             [
-                "1: unknown key theme outside of a table: expected [top], [serve], [alerts] or [[alert]]",
-                "2: unknown table [tob]: did you mean top? expected [top], [serve], [alerts] or [[alert]]"
+                "1: unknown key theme outside of a table: expected [top], [serve], [fleet], [alerts] or [[alert]]",
+                "2: unknown table [tob]: did you mean top? expected [top], [serve], [fleet], [alerts] or [[alert]]"
             ]
         );
         assert_eq!(problems("[top]\ncharts = [\"fan\", \"fan\"]"), ["2: charts: duplicate word \"fan\""]);

@@ -220,9 +220,10 @@ fn help_lists_every_key() {
     press(&mut state, &[KeyCode::End; 9]);
     drawn(&mut state, (100, 20));
     let end = drawn(&mut state, (100, 20));
-    assert!(end.contains("one minute forward"), "{end}");
+    let last = keys::BINDINGS[keys::BINDINGS.len() - 1].help;
+    assert!(end.contains(last), "{end}");
     press(&mut state, &[KeyCode::Up]);
-    assert!(!drawn(&mut state, (100, 20)).contains("one minute forward"));
+    assert!(!drawn(&mut state, (100, 20)).contains(last));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::paint::columns;
 use model::{Device, DeviceId};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use watch::fleet::summary::{Need, Summary};
+use watch::fleet::summary::Summary;
 use watch::fleet::{Fleet, HostView};
 
 #[derive(Debug, Default)]
@@ -113,6 +113,17 @@ impl Hosts {
         }
         self.cursor.at = self.cursor.place(self.lines.len(), |selected| self.position(selected));
         self.cursor.key = self.key_at(self.cursor.at);
+    }
+
+    /// Whether something is wrong with one of them.
+    pub fn has_trouble(&self) -> bool {
+        self.summaries.iter().any(|summary| summary.worst.is_some())
+    }
+
+    /// The machine that the cursor is on.
+    pub fn selected(&self) -> Option<(&HostView, &Summary)> {
+        let (HostLine::Host(at) | HostLine::Device(at, _)) = self.lines.get(self.cursor.at)?;
+        Some(self.host(*at))
     }
 
     fn position(&self, (name, device): &(String, Option<DeviceId>)) -> Option<usize> {
@@ -221,22 +232,11 @@ fn matches(host: &HostView, summary: &Summary, words: &[String]) -> bool {
         return true;
     }
     let worst = summary.worst.as_deref().unwrap_or_default();
-    let said = format!("{} {} {} {worst}", host.name, host.place, word(summary.need)).to_lowercase();
+    let said = format!("{} {} {} {worst}", host.name, host.place, summary.need.name()).to_lowercase();
     words.iter().all(|word| match word.strip_prefix('-').filter(|word| !word.is_empty()) {
         Some(unwanted) => !said.contains(unwanted),
         None => said.contains(word.as_str()),
     })
-}
-
-/// How a machine is, in a word.
-pub fn word(need: Need) -> &'static str {
-    match need {
-        Need::Unreachable => "no answer",
-        Need::Bad => "bad",
-        Need::Warning => "warning",
-        Need::Waiting => "waiting",
-        Need::Fine => "ok",
-    }
 }
 
 #[cfg(test)]

@@ -81,6 +81,7 @@ bindings! {
         End "End, G" [code(KeyCode::End), key('G')] "to the last";
         Enter "Enter" [code(KeyCode::Enter)] "details of the selected process, machine, buffer, chip or event";
         Device "d" [key('d')] "everything about the selected device";
+        BankMap "b" [key('b')] "memory: a bank as a map of used and free blocks";
         NextDevice "Tab, n" [code(KeyCode::Tab), key('n')] "select the next device";
         PreviousDevice "Shift-Tab, N" [code(KeyCode::BackTab), key('N')] "select the previous device";
     }
@@ -112,6 +113,9 @@ bindings! {
         NextFrame "]" [key(']')] "one sample forward";
         BackMinute "{" [key('{')] "one minute back";
         OnMinute "}" [key('}')] "one minute forward";
+        PreviousEvent "(" [key('(')] "to the warning or incident before";
+        NextEvent ")" [key(')')] "to the next warning or incident";
+        Past "T" [key('T')] "the past, from the black box; again: the present";
     }
 }
 
@@ -137,6 +141,7 @@ pub fn key_line(view: TopView) -> &'static [(Action, &'static str)] {
             (Enter, "Open"),
             (Right, "Next list"),
             (NextDevice, "Next device"),
+            (BankMap, "Bank map"),
             (Device, "Device"),
             (Metric, "Kind"),
             (Pause, "Pause"),

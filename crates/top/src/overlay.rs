@@ -121,20 +121,30 @@ pub enum MemoryTab {
     #[default]
     Processes,
     Buffers,
+    /// A bank, as blocks that are used or free.
+    Map,
     Deaths,
     Left,
 }
 
 impl MemoryTab {
-    pub const ALL: [MemoryTab; 4] = [MemoryTab::Processes, MemoryTab::Buffers, MemoryTab::Deaths, MemoryTab::Left];
+    pub const ALL: [MemoryTab; 5] =
+        [MemoryTab::Processes, MemoryTab::Buffers, MemoryTab::Map, MemoryTab::Deaths, MemoryTab::Left];
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum MemoryKey {
     Process(u32),
-    Buffer { pid: Option<u32>, kind: String, address: u64, devices: Vec<String> },
+    Buffer {
+        pid: Option<u32>,
+        kind: String,
+        address: u64,
+        devices: Vec<String>,
+    },
     Death(u32, Timestamp),
     Chip(String),
+    /// Its address, where it has one.
+    Block(Option<u64>),
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -4,6 +4,7 @@ pub use super::theme::{Theme, Tone};
 pub use ratatui::buffer::Buffer;
 pub use ratatui::layout::{Position, Rect};
 pub use ratatui::style::Style;
+use show::bar::{Fill, Sizes, toned};
 use show::style::Line;
 pub use show::text::{Align, wrapped};
 use show::text::{clean, cut, fit, width};
@@ -123,21 +124,12 @@ pub fn frame(buf: &mut Buffer, area: Rect, title: &str, theme: &Theme) -> Rect {
     inside(area)
 }
 
-/// A bar that is filled to a part of one, in its tone; the rest is free. `None` draws it as unknown.
-pub fn bar(buf: &mut Buffer, (x, y): (u16, u16), columns: u16, part: Option<(f64, Tone)>, theme: &Theme) {
-    let glyphs = theme.glyphs();
-    let end = x.saturating_add(columns);
-    let Some((share, tone)) = part else {
-        repeat(buf, x, y, end, glyphs.unknown, theme.style(Tone::Faint));
-        return;
-    };
-    let filled = (share.clamp(0.0, 1.0) * f64::from(columns)).round() as u16;
-    let mut x = repeat(buf, x, y, x.saturating_add(filled).min(end), glyphs.full, theme.style(tone));
-    // Something is never drawn as nothing, and never as more than half a cell too much.
-    if share > 0.0 && filled == 0 {
-        x = repeat(buf, x, y, (x + 1).min(end), glyphs.sliver, theme.style(tone));
-    }
-    repeat(buf, x, y, end, glyphs.empty, theme.style(Tone::Free));
+/// A bar in which what is used has this tone; faint is all of it, where it is out of date. `None` draws it as unknown.
+pub fn bar(buf: &mut Buffer, at: (u16, u16), columns: u16, sizes: Option<&Sizes>, used: Tone, theme: &Theme) {
+    let tone = |fill: Fill| if used == Tone::Faint { used } else { fill.tone(used) };
+    let style = show::style::Style { columns: columns.into(), rows: None, color: false, unicode: theme.unicode };
+    let line = toned(sizes, columns.into(), tone, &style);
+    put_line(buf, at, at.0.saturating_add(columns), &line, theme);
 }
 
 /// How many columns a text takes once it is cleaned.

@@ -4,6 +4,7 @@ use model::topology::{LiveLinks, Topology, TopologyError, from_descriptor, live,
 use model::{Device, DeviceId, PciAddress};
 
 /// The places of the chips, and what they were made of.
+#[derive(Clone)]
 pub struct ChipPlaces {
     pub topology: Topology,
     /// Which links are up, of the last sample.

@@ -72,11 +72,47 @@ pub enum ChoiceKind {
 pub struct Choice {
     /// As the configuration file calls it.
     pub name: &'static str,
+    /// As people call it.
+    pub label: &'static str,
     pub help: &'static str,
     pub kind: ChoiceKind,
     pub get: fn(&TopSettings) -> ChoiceValue,
     /// Sets it. The value must be of its kind.
     pub set: fn(&mut TopSettings, &ChoiceValue),
+}
+
+impl Choice {
+    /// What is chosen, as people say it.
+    pub fn text(&self, settings: &TopSettings) -> String {
+        match (self.get)(settings) {
+            ChoiceValue::Switch(on) => if on { "on" } else { "off" }.to_owned(),
+            ChoiceValue::Number(number) => {
+                // The configuration has the unit in its name.
+                duration(if self.name.ends_with("_ms") { number } else { number.saturating_mul(1000) })
+            }
+            ChoiceValue::Word(word) => word_label(word),
+            ChoiceValue::Words(words) => words.into_iter().map(word_label).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+/// A word of the configuration, as people say it: the title of a figure, the heading of a column.
+pub fn word_label(word: &'static str) -> String {
+    if let Some(column) = column_named(word) {
+        return column.head().to_owned();
+    }
+    let chart = kept_in_history().find(|field| chart_name(*field) == word);
+    chart.map_or_else(|| word.to_owned(), |field| field.title().into_owned())
+}
+
+/// `250 ms`, `1 s`, `10 min`, `1 h`
+fn duration(milliseconds: u64) -> String {
+    for (unit, name) in [(3_600_000, "h"), (60_000, "min"), (1000, "s")] {
+        if milliseconds >= unit && milliseconds.is_multiple_of(unit) {
+            return format!("{} {name}", milliseconds / unit);
+        }
+    }
+    format!("{milliseconds} ms")
 }
 
 /// The words for charts, in the order of the table of figures: the word that rules have for the figure, or its name.
@@ -93,9 +129,10 @@ static COLUMNS: LazyLock<Vec<&'static str>> = LazyLock::new(|| ProcessColumn::AL
 
 /// A choice that is kept as it is, under the name of its field.
 macro_rules! plain {
-    ($field:ident, $value:ident, $kind:expr, $help:literal) => {
+    ($field:ident, $label:literal, $value:ident, $kind:expr, $help:literal) => {
         Choice {
             name: stringify!($field),
+            label: $label,
             help: $help,
             kind: $kind,
             get: |settings| ChoiceValue::$value(settings.$field),
@@ -109,8 +146,8 @@ macro_rules! plain {
 }
 
 macro_rules! switch {
-    ($field:ident, $help:literal) => {
-        plain!($field, Switch, ChoiceKind::Switch, $help)
+    ($field:ident, $label:literal, $help:literal) => {
+        plain!($field, $label, Switch, ChoiceKind::Switch, $help)
     };
 }
 
@@ -119,6 +156,7 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
     vec![
         Choice {
             name: "theme",
+            label: "Colours",
             help: "colours: dark, light, high-contrast, colour-blind or monochrome",
             kind: ChoiceKind::OneOf(&Scheme::NAMES),
             get: |settings| ChoiceValue::Word(settings.theme.name()),
@@ -127,22 +165,25 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
                 settings.theme = Scheme::ALL.iter().find(named).copied().unwrap_or(settings.theme);
             },
         },
-        switch!(ascii, "draw with ASCII characters only"),
-        switch!(fahrenheit, "temperatures in °F"),
+        switch!(ascii, "ASCII only", "draw with ASCII characters only"),
+        switch!(fahrenheit, "Fahrenheit", "temperatures in °F"),
         plain!(
             interval_ms,
+            "Update interval",
             Number,
             ChoiceKind::Number(100, 60_000, &[100, 250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000]),
             "milliseconds from one sample to the next"
         ),
         plain!(
             history_seconds,
+            "History of charts",
             Number,
             ChoiceKind::Number(60, 86_400, &[60, 600, 1800, 3600, 7200, 21_600, 86_400]),
             "how much history the charts keep; takes effect on the next start"
         ),
         Choice {
             name: "charts",
+            label: "Charts",
             help: "the charts of the overview, in their order",
             kind: ChoiceKind::SomeOf(&CHARTS),
             get: |settings| ChoiceValue::Words(settings.charts.iter().map(|field| chart_name(*field)).collect()),
@@ -153,12 +194,13 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
                 }
             },
         },
-        switch!(overlaid, "all devices in one chart, instead of the selected one"),
-        switch!(filled, "charts as areas instead of lines"),
-        switch!(reversed, "charts with the newest at the left"),
+        switch!(overlaid, "All devices in one chart", "all devices in one chart, instead of the selected one"),
+        switch!(filled, "Filled charts", "charts as areas instead of lines"),
+        switch!(reversed, "Newest at the left", "charts with the newest at the left"),
         Choice {
             name: "columns",
-            help: "the columns of the process table, in their order; those without room are left out",
+            label: "Process columns",
+            help: "the columns of processes, in their order, where there is room",
             kind: ChoiceKind::SomeOf(&COLUMNS),
             get: |settings| ChoiceValue::Words(settings.columns.iter().map(|column| column.name()).collect()),
             set: |settings, value| {
@@ -169,6 +211,7 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
         },
         Choice {
             name: "sort",
+            label: "Sort processes by",
             help: "the column that processes are sorted by",
             kind: ChoiceKind::OneOf(&COLUMNS),
             get: |settings| ChoiceValue::Word(settings.sort.name()),
@@ -178,10 +221,10 @@ pub static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
                 }
             },
         },
-        switch!(descending, "the largest first"),
-        switch!(tree, "processes as a tree"),
-        switch!(read_only, "never send signals"),
-        switch!(mouse, "enable the mouse; without it, the terminal selects text as usual"),
+        switch!(descending, "Largest first", "the largest first"),
+        switch!(tree, "Process tree", "processes as a tree"),
+        switch!(read_only, "Read only", "never send signals"),
+        switch!(mouse, "Mouse", "enable the mouse; without it, the terminal selects text as usual"),
     ]
 });
 

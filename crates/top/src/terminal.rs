@@ -77,6 +77,7 @@ impl TerminalScreen {
             self.next = Buffer::empty(area);
         }
         state.area = area;
+        set_mouse(&mut self.out, &mut self.mouse, state.settings.mouse)?;
         self.next.reset();
         // Nothing is on its way to the terminal while this may panic.
         super::panels::draw(state, area, &mut self.next);
@@ -88,6 +89,14 @@ impl TerminalScreen {
         std::mem::swap(&mut self.shown, &mut self.next);
         execute!(self.out, EndSynchronizedUpdate)
     }
+}
+
+/// Reports of the mouse begin or end when that is chosen, not on the next start.
+fn set_mouse(out: &mut impl Write, is_on: &mut bool, wanted: bool) -> io::Result<()> {
+    if std::mem::replace(is_on, wanted) == wanted {
+        return Ok(());
+    }
+    if wanted { queue!(out, EnableMouseCapture) } else { queue!(out, DisableMouseCapture) }
 }
 
 impl Drop for TerminalScreen {
@@ -131,5 +140,35 @@ pub fn give_back() {
             Show
         );
         let _ = disable_raw_mode();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::handle;
+    use crate::settings::{CHOICES, TopSettings};
+    use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+
+    #[test]
+    fn the_mouse_is_switched_when_it_is_chosen() {
+        let mut state = TopState::new(TopSettings::default(), true);
+        let (mut is_on, mut out) = (state.settings.mouse, Vec::new());
+        let mut press = |key: KeyCode| {
+            handle(&mut state, &Event::Key(KeyEvent::new(key, KeyModifiers::NONE)));
+            out.clear();
+            set_mouse(&mut out, &mut is_on, state.settings.mouse).unwrap();
+            String::from_utf8(out.clone()).unwrap()
+        };
+        assert_eq!(press(KeyCode::F(2)), "", "opening the window changes nothing");
+        let down = CHOICES.iter().position(|choice| choice.label == "Mouse").unwrap();
+        for _ in 0..down {
+            assert_eq!(press(KeyCode::Down), "");
+        }
+        let off = press(KeyCode::Char(' '));
+        assert!(off.contains("\x1b[?1000l") && off.contains("\x1b[?1006l"), "{off:?}");
+        assert_eq!(press(KeyCode::Up), "", "only once");
+        let on = press(KeyCode::Esc);
+        assert!(on.contains("\x1b[?1000h") && on.contains("\x1b[?1006h"), "reverted: {on:?}");
     }
 }

@@ -44,7 +44,7 @@ impl UnitText {
         self.unit.number(value)
     }
 
-    /// `54°C`, `65W`, `1350 MHz`, `3G/s`
+    /// `54°C`, `65W`, `1350 MHz`, `3.0G/s`
     pub fn short(self, value: f64) -> String {
         let number = self.short_number(value);
         match self.unit {
@@ -58,7 +58,7 @@ impl UnitText {
         }
     }
 
-    /// `54`, `1350`, `3G`, `0.85`
+    /// `54`, `1350`, `3.0G`, `0.85`
     pub fn short_number(self, value: f64) -> String {
         match self.unit {
             Unit::Bytes | Unit::BytesPerSecond => Bytes(value.max(0.0) as u64).short(),
@@ -128,13 +128,8 @@ fn brief_bytes(bytes: Bytes) -> String {
     if text.len() <= usize::from(BRIEF_COLUMNS) {
         return text;
     }
-    let (number, unit) = text.split_at(text.len() - 1);
-    let next = "BKMGT".split(unit).nth(1).and_then(|larger| larger.get(..1));
-    match (number.parse::<f64>(), next) {
-        (Ok(value), _) if value < 999.5 => format!("{value:.0}{unit}"),
-        (Ok(value), Some(next)) => format!("{:.1}{next}", value / 1024.0),
-        _ => text,
-    }
+    let (number, letter) = text.split_at(text.len() - 1);
+    number.parse::<f64>().map_or(text.clone(), |value| format!("{value:.0}{letter}"))
 }
 
 #[cfg(test)]
@@ -177,7 +172,7 @@ mod tests {
             1350 MHz | 1350 MHz | 1350 | 1350
             0.850 V | 0.85V | 0.85 | 0.85
             12.4 GiB | 12.4G | 12.4G | 12G
-            3.0 GiB/s | 3G/s | 3G | 3G
+            3.0 GiB/s | 3.0G/s | 3.0G | 3.0G
             25.00 % | 25% | 25 | 25%"#]]
         .assert_eq(
             &[

@@ -56,6 +56,11 @@ pub struct Rounds {
     pub with_rates: bool,
 }
 
+/// The width of what is written where there is no terminal, and no `COLUMNS`.
+const USUAL_WIDTH: usize = 80;
+const NARROWEST: usize = 40;
+const WIDEST: usize = 1000;
+
 /// A busy link's counters wrap in four seconds.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
@@ -113,7 +118,11 @@ impl OutputScreen {
             Color::Auto => self.is_terminal && !no_color && !is_dumb(),
         };
         let unicode = !self.output.ascii && locale_is_utf8();
-        Style { columns: size.map_or(80, |(columns, _)| columns), rows, color, unicode }
+        let columns = match size {
+            Some((columns, _)) => columns,
+            None => width_in(std::env::var("COLUMNS").ok().filter(|_| !self.is_terminal).as_deref()),
+        };
+        Style { columns, rows, color, unicode }
     }
 
     fn size(&self) -> Option<(usize, usize)> {
@@ -197,6 +206,12 @@ impl Drop for OutputScreen {
     }
 }
 
+/// The width that `COLUMNS` asks for, within limits; the usual one where it is no positive number.
+fn width_in(variable: Option<&str>) -> usize {
+    let asked = variable.and_then(|text| text.trim().parse::<u64>().ok()).filter(|columns| *columns > 0);
+    asked.map_or(USUAL_WIDTH, |columns| columns.clamp(NARROWEST as u64, WIDEST as u64) as usize)
+}
+
 /// As `date` prints it.
 pub const LONG_TIME: &str = "%a %b %e %H:%M:%S %Y";
 
@@ -245,6 +260,14 @@ mod tests {
         let text = "one\ntwo\n";
         assert_eq!(frame(text, 80, 24, false, "-i"), "\x1b[?2026h\x1b[Hone\x1b[K\r\ntwo\x1b[K\r\n\x1b[J\x1b[?2026l");
         assert!(frame(text, 80, 24, true, "-i").starts_with("\x1b[?1049h\x1b[?25l\x1b[?2026h"));
+    }
+
+    #[test]
+    fn a_width_that_is_no_positive_number_is_ignored() {
+        let asked = ["120", " 60 ", "1", "99999", "0", "-5", "", "wide", "120x40", "99999999999999999999"];
+        let widths = asked.map(|text| width_in(Some(text)));
+        assert_eq!(widths, [120, 60, 40, 1000, 80, 80, 80, 80, 80, 80]);
+        assert_eq!(width_in(None), 80);
     }
 
     #[test]

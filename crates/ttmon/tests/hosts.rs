@@ -189,8 +189,8 @@ fn what_does_not_go_together_is_said_in_one_sentence() {
         error: --token-file, --ca and --client-cert go with --host and --prometheus: they are for remote services
         error: /nonexistent: No such file or directory (os error 2)
         error: /nonexistent: No such file or directory (os error 2)
-        error: the argument '--host <URL>' cannot be used with '--sim[=<SPEC>]'
-        error: the argument '--host <URL>' cannot be used with '--ssh <HOST>'
+        error: --host cannot be used with --sim
+        error: --host cannot be used with --ssh
         error: --host "a/b": a name has no path: write it as http://… or https://…
         error: --ssh "-oProxyCommand=x": is no machine: HOST, USER@HOST or a name of your ssh configuration is needed
         error: --tt-smi shows one machine: name one host, or use --json

@@ -288,6 +288,28 @@ fn the_visualizer_s_database_is_shown_the_same_way() {
 }
 
 #[test]
+fn a_database_has_a_time_axis_of_what_came_and_went() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path(), DATABASE);
+    database(folder.path(), "insert into report_metadata values ('total_duration_ns', '250000000');");
+    let report = folder.path().to_str().unwrap();
+    let view: Value = serde_json::from_str(&ttmon(&["mem", "--json", "--report", report]).out).unwrap();
+    assert_eq!(view["timeline"]["error_seconds"], 0.05, "the operations took 200 of 250 ms");
+    let steps = view["timeline"]["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 2);
+    assert_eq!((&steps[0]["device"], &steps[0]["name"]), (&json!("1"), &json!("MatmulDeviceOperation")));
+    assert_eq!(steps[0]["kinds"][1]["allocated"], json!(null), "what was there before the first is not known");
+    assert_eq!((&steps[1]["ended_at"], &steps[1]["ended_seconds"]), (&json!("2026-01-02T03:04:05.878Z"), &json!(0.2)));
+    let (dram, l1) = (&steps[1]["kinds"][0], &steps[1]["kinds"][1]);
+    assert_eq!((&dram["bank_bytes"], &dram["freed"]["buffers"]), (&json!(12_288), &json!(0)));
+    assert_eq!(l1["allocated"], json!({"buffers": 2, "bank_bytes": 214_096}));
+    assert_eq!(l1["freed"], json!({"buffers": 1, "bank_bytes": 700_000}));
+    let text = ttmon(&["mem", "--report", report]).out;
+    assert!(text.contains("\nmemory over time: operations are up to 50.0 ms later than here\n"), "{text}");
+    assert!(!ttmon(&["mem", "-d", "0", "--report", report]).out.contains("memory over time"));
+}
+
+#[test]
 fn a_database_without_ranks_is_read() {
     let folder = tempfile::tempdir().unwrap();
     database(

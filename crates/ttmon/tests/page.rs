@@ -143,6 +143,11 @@ fn when_the_service_ends_the_page_says_so_and_comes_back_with_it() {
     browser.wait_for_text("Out of date: last sample");
     browser.wait_for_text("Next try in");
     browser.wait_until("document.body.classList.contains('is-old') && document.title.startsWith('(old)')");
+    // Nothing is of now, and nothing looks as if it were.
+    let colour = |node: &str| browser.run(&format!("return getComputedStyle(document.querySelector('{node}')).color"));
+    for node in ["main .tile b", "main .reading", "main .facts dd"] {
+        assert_eq!(colour(node), colour("main .dim"), "{node}");
+    }
     served.restart();
     browser.wait_until(LIVE);
     browser.wait_until("document.getElementById('old').hidden && window.stays");

@@ -50,6 +50,34 @@ fn every_view_is_sound_at_every_size_in_both_themes() {
     assert_clean(&browser, &served);
 }
 
+#[test]
+fn sizes_and_rates_are_written_as_on_the_command_line() {
+    let Some(browser) = Browser::open("sizes", 1440, 900, "light") else { return };
+    let served = Served::start("p150a", &[]);
+    browser.go(&served.address("#/overview"));
+    browser.wait_until(LIVE);
+    let gib = |n: f64| n * f64::from(1 << 30);
+    let around = (0..50)
+        .flat_map(|shift| [1.0, 1.25, 1.45, 97.65, 99.94, 99.95, 999.4, 999.5, 999.95].map(|n| n * 2f64.powi(shift)));
+    let edges =
+        [0.0, 1.0, 999.0, 1000.0, 1023.0, 1024.0, 1535.0, 102_348.0, 104_857.0, 1023.5 * 1_048_576.0, gib(1.0) - 1.0]
+            .into_iter()
+            .chain([gib(99.94), gib(99.95), gib(999.5), gib(1024.0), gib(1e6)]);
+    let amounts: Vec<f64> = edges.chain(around).map(f64::floor).collect();
+    let script = "const [amounts] = [AMOUNTS]; return import('/assets/js/format.js').then(f =>
+        amounts.flatMap(n => [f.bytes(n), f.binary(n + 0.5, 'B/s'), f.ofBytes(n, 2 ** 35).split(' / ')[0]]))";
+    let drawn = browser.run(&script.replace("AMOUNTS", &json!(amounts).to_string()));
+    let expected: Vec<String> = amounts
+        .iter()
+        .flat_map(|n| {
+            let bytes = model::Bytes(*n as u64);
+            let part = bytes.number_beside(model::Bytes(1 << 35)).unwrap_or_else(|| bytes.to_string());
+            [bytes.to_string(), model::BytesPerSecond(n + 0.5).to_string(), part]
+        })
+        .collect();
+    assert_eq!(drawn, json!(expected));
+}
+
 /// The share of the screen that is content: panels that have text or a drawing in them.
 const CONTENT: &str = "
     const parts = [...document.querySelectorAll('[data-content]')].filter(node => node.getClientRects().length);
@@ -152,6 +180,16 @@ fn old_values_are_dim_and_have_an_age() {
     let opacity = "Number(getComputedStyle(document.querySelector('.card.aged .spark')).opacity)";
     browser.run(&format!("window.before = {opacity}"));
     browser.wait_until(&format!("{opacity} < window.before"));
+    // So they are on its own page: numbers, and what charts say last.
+    open(&browser, &served, "device/2");
+    browser.wait_until("/^\\d+ s old$/.test(document.querySelector('header.title .age').textContent)");
+    let drawn = |node: &str| browser.run(&format!("return getComputedStyle(document.querySelector('{node}')).color"));
+    for node in [".tile b", ".chart:not([hidden]) .reading", ".facts dd"] {
+        assert_eq!(drawn(&format!("main {node}")), drawn("main .dim"), "{node}");
+    }
+    open(&browser, &served, "device/1");
+    assert_ne!(drawn("main .tile b"), drawn("main .dim"));
+    open(&browser, &served, "overview");
     // What is lost is part of no sum.
     browser.wait_until("[...document.querySelectorAll('.tile')].some(tile => /Power\\s+≥/.test(tile.innerText))");
     assert_clean(&browser, &served);
@@ -210,8 +248,15 @@ fn the_heat_map_is_read_with_mouse_and_keys() {
     let reading = "document.querySelector('.heatmap output').textContent";
     // An empty picture takes less.
     browser.wait_until("document.querySelector('.heatmap canvas').toDataURL().length > 4000");
-    browser.hover(browser.place(".heatmap canvas", 0.9995));
-    browser.wait_until(&format!("/^device \\d+: \\d+\\.\\d W at \\d\\d:/.test({reading})"));
+    let is_read = format!("return /^device \\d+: \\d+\\.\\d W at \\d\\d:/.test({reading})");
+    // A moment from which no sample has come yet has no value, and stays so: then the next one is looked at.
+    let looks = (0..60).find(|_| {
+        browser.hover((700, 5));
+        browser.hover(browser.place(".heatmap canvas", 0.9995));
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        browser.run(&is_read) == json!(true)
+    });
+    assert!(looks.is_some(), "{}", browser.run(&format!("return {reading}")));
     // The lines of the cards show the same moment.
     browser.wait_until("document.querySelector('.heat .card .label').textContent.includes(' at ')");
     browser.hover((700, 5));
@@ -280,6 +325,20 @@ fn a_process_has_totals_and_charts_of_what_it_does() {
         "[...document.querySelectorAll('.tile')].some(tile => /DRAM used\\s+\\d+\\.\\d GiB/.test(tile.innerText))",
     );
     assert_clean(&browser, &served);
+}
+
+#[test]
+fn stale_memory_is_on_small_and_large_cards() {
+    let Some(browser) = Browser::open("stale memory", 1440, 900, "light") else { return };
+    for (machine, text) in
+        [("p150x4,kill=0@2s", "stale: still attributed to exited processes"), ("galaxy-bh,kill=0@2s", "GiB stale")]
+    {
+        let served = Served::start(machine, &[]);
+        open(&browser, &served, "overview");
+        browser.wait_until(&format!("document.querySelector('.card').innerText.includes('{text}')"));
+        assert_clean(&browser, &served);
+        browser.go("about:blank");
+    }
 }
 
 #[test]

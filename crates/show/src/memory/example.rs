@@ -7,7 +7,8 @@ use model::*;
 /// The machine of smi's tests, with the buffers of the process that runs with the agent.
 pub fn machine() -> View {
     let mut snapshot = crate::example::machine();
-    snapshot.devices[0].memory.stale = Some(Bytes(3 << 20));
+    let memory = &mut snapshot.devices[0].memory;
+    (memory.stale, memory.stale_l1) = (Some(Bytes((3 << 30) + (20 << 20))), Some(Bytes(20 << 20)));
     view(&snapshot, buffers(&snapshot, &snapshot, &[book(&snapshot)], LARGEST), vec![])
 }
 

@@ -1,9 +1,10 @@
 //! From a snapshot and what the agents of its processes say to what is shown.
 
 use super::view::{Area, Banks, Buffer, Chip, Death, Holder, Kind, Part, SCHEMA, View};
+use crate::bar::unverified;
 use model::{
     BankFigures, Bytes, ChipMatch, Device, DeviceId, Exact, Held, KindFigures, MemoryKind, Process, ProcessMemory,
-    Snapshot, Source, Unverified, chip_match, chip_of_text,
+    Snapshot, Source, chip_match, chip_of_text,
 };
 use std::cmp::Reverse;
 
@@ -28,6 +29,7 @@ pub fn view(snapshot: &Snapshot, buffers: Vec<Buffer>, deaths: Vec<Death>) -> Vi
         unlisted_buffers: 0,
         deaths,
         faults: snapshot.faults.clone(),
+        timeline: None,
     }
 }
 
@@ -63,7 +65,7 @@ fn chip(device: &Device, snapshot: &Snapshot) -> Chip {
     if memory.kernel.is_some() {
         l1.push(kind(MemoryKind::Kernel));
     }
-    let unverified = |of: fn(Unverified) -> Bytes| memory.unverified.map(of).filter(|bytes| bytes.0 > 0);
+    let stale_dram = Some(memory.stale_dram()).filter(|bytes| bytes.0 > 0);
     Chip {
         index: device.id.index(),
         id: device.id.to_string(),
@@ -72,12 +74,14 @@ fn chip(device: &Device, snapshot: &Snapshot) -> Chip {
         about: None,
         dram: Area {
             used_bytes: memory.dram_used,
-            unverified_bytes: unverified(|all| all.dram_bytes),
+            stale_bytes: stale_dram,
+            unverified_bytes: unverified(memory, |all| all.dram_bytes),
             ..Area::summed(memory.dram_total, dram)
         },
         l1: Area {
             used_bytes: memory.l1_used,
-            unverified_bytes: unverified(|all| all.l1_bytes),
+            stale_bytes: memory.stale_l1,
+            unverified_bytes: unverified(memory, |all| all.l1_bytes),
             ..Area::summed(memory.l1_total, l1)
         },
         stale_bytes: memory.stale,

@@ -2,7 +2,7 @@
 
 use super::view::{Chip, Kind, View};
 use crate::grid::{Cell, Column, Page};
-use crate::style::{Style, Tone};
+use crate::style::{Line, Style, Tone};
 use crate::text::{clean, count};
 use model::Bytes;
 use model::figure::process::{BANK_FREE, BANK_LARGEST_FREE, PEAK_BYTES};
@@ -65,15 +65,17 @@ pub fn blocks(view: &View, chip: &Chip, kind: &Kind) -> Option<Vec<BankBlock>> {
     Some(all)
 }
 
-/// The blocks as a strip: a cell for so many bytes, full where more than half of them are used.
-fn strip(blocks: &[BankBlock], columns: usize, style: &Style) -> Vec<(String, Tone)> {
+/// The blocks as a strip: a cell for so many bytes, full where more than half of them are used. Cells of a selected block stand
+/// out.
+pub fn strip(blocks: &[BankBlock], selected: Option<usize>, columns: usize, style: &Style) -> Line {
     let total: u64 = blocks.iter().map(|block| block.bytes).sum::<u64>().max(1);
     let (mut line, mut block, mut start) = (Vec::new(), 0, 0);
     for cell in 0..columns as u64 {
         let (from, to) = (share(total, cell, columns), share(total, cell + 1, columns));
-        let mut used = 0;
+        let (mut used, mut is_selected) = (0, false);
         while block < blocks.len() && start < to {
             let end = start + blocks[block].bytes;
+            is_selected |= selected == Some(block) && end > from;
             if blocks[block].used_by.is_some() {
                 used += end.min(to).saturating_sub(start.max(from));
             }
@@ -90,9 +92,32 @@ fn strip(blocks: &[BankBlock], columns: usize, style: &Style) -> Vec<(String, To
         } else {
             (style.glyphs().empty, Tone::Free)
         };
-        line.push((glyph.to_string(), tone));
+        line.push((glyph.to_string(), if is_selected { Tone::Selected } else { tone }));
     }
     line
+}
+
+/// `DRAM, each of 8 banks: 1.2 GiB of 4.0 GiB used`
+pub fn title(area: &str, kind: &Kind, blocks: &[BankBlock]) -> String {
+    let banks = kind.banks.as_ref().and_then(|banks| banks.count).unwrap_or(1);
+    let is_used = |block: &&BankBlock| block.used_by.is_some();
+    let used: u64 = blocks.iter().filter(is_used).map(|block| block.bytes).sum();
+    let total: u64 = blocks.iter().map(|block| block.bytes).sum();
+    let name = if kind.kind.eq_ignore_ascii_case(area) { area.to_owned() } else { format!("{area} {}", kind.kind) };
+    let each = count(banks.into(), "bank", "banks");
+    format!("{name}, each of {each}: {} of {} used", Bytes(used), Bytes(total))
+}
+
+/// The columns of a list of blocks.
+pub fn columns() -> Vec<Column> {
+    vec![
+        Column::right("Address", 12),
+        Column::right("Size", 10),
+        Column::left("State", 5),
+        Column::right("PID", 7),
+        Column::right("Buffers", 7),
+        Column::left("Label", 8).stretching(),
+    ]
 }
 
 fn share(total: u64, part: u64, parts: usize) -> u64 {
@@ -122,35 +147,19 @@ pub fn text(view: &View, style: &Style) -> String {
 
 fn draw(page: &mut Page, chip: &Chip, (area, kind): (&str, &Kind), blocks: &[BankBlock]) {
     let (style, glyphs, inner) = (page.style, page.style.glyphs(), page.style.columns - 2);
-    let banks = kind.banks.as_ref().and_then(|banks| banks.count).unwrap_or(1);
-    let is_used = |block: &&BankBlock| block.used_by.is_some();
-    let used: u64 = blocks.iter().filter(is_used).map(|block| block.bytes).sum();
-    let total: u64 = blocks.iter().map(|block| block.bytes).sum();
-    let name = if kind.kind.eq_ignore_ascii_case(area) { area.to_owned() } else { format!("{area} {}", kind.kind) };
-    let each = count(banks.into(), "bank", "banks");
     page.rule(&[inner], glyphs.horizontal, glyphs.top);
-    let title =
-        format!(" device {}  {name}, each of {each}: {} of {} used", clean(&chip.id), Bytes(used), Bytes(total));
-    page.texts(vec![(title, Tone::Strong)]);
+    page.texts(vec![(format!(" device {}  {}", clean(&chip.id), title(area, kind, blocks)), Tone::Strong)]);
     let mut line = vec![(" ".to_owned(), Tone::Plain)];
-    line.extend(strip(blocks, inner - 2, &style));
+    line.extend(strip(blocks, None, inner - 2, &style));
     page.texts(line);
     page.rule(&[inner], glyphs.horizontal, glyphs.middle);
-    let columns = vec![
-        Column::right("Address", 12),
-        Column::right("Size", 10),
-        Column::left("State", 5),
-        Column::right("PID", 7),
-        Column::right("Buffers", 7),
-        Column::left("Label", 8).stretching(),
-    ];
     // The largest are worth the most, in the order of their addresses.
     let mut sizes: Vec<u64> = blocks.iter().map(|block| block.bytes).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let least = sizes.get(LISTED - 1).copied().unwrap_or(0);
     let listed: Vec<&BankBlock> = blocks.iter().filter(|block| block.bytes >= least).take(LISTED).collect();
-    let rows = listed.iter().map(|block| row(block, &style)).collect();
-    page.grid(columns, rows);
+    let rows = listed.iter().map(|block| cells(block, &style)).collect();
+    page.grid(columns(), rows);
     if listed.len() < blocks.len() {
         let text =
             format!(" and {} smaller; --csv lists all", count((blocks.len() - listed.len()) as u64, "block", "blocks"));
@@ -159,7 +168,7 @@ fn draw(page: &mut Page, chip: &Chip, (area, kind): (&str, &Kind), blocks: &[Ban
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
 }
 
-fn row(block: &BankBlock, style: &Style) -> Vec<Cell> {
+pub fn cells(block: &BankBlock, style: &Style) -> Vec<Cell> {
     let absent = style.glyphs().absent;
     let address = block.address.map_or(absent.to_owned(), |address| format!("{address:#x}"));
     let mut cells = vec![Cell::plain(address), Cell::plain(Bytes(block.bytes).to_string())];
@@ -275,7 +284,7 @@ mod tests {
                 BankBlock { address: Some(0), bytes: used, used_by: Some(owner) },
                 BankBlock { address: None, bytes: 1000 - used, used_by: None },
             ];
-            let full = strip(&all, columns, &style).iter().filter(|(text, _)| text == "█").count();
+            let full = strip(&all, None, columns, &style).iter().filter(|(text, _)| text == "▇").count();
             let exact = used as f64 * columns as f64 / 1000.0;
             assert!((full as f64 - exact).abs() <= 0.51, "{used} {columns} {full} {exact}");
         }
@@ -287,8 +296,8 @@ mod tests {
         let style = Style { columns: 70, rows: None, color: false, unicode: true };
         expect_test::expect![[r#"
             ┌────────────────────────────────────────────────────────────────────┐
-            │ device 0  DRAM, each of 8 banks: 400 B of 1000 B used              │
-            │ ██████████████████████████▒░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░ │
+            │ device 0  DRAM, each of 8 banks: 400 B of 1.0 KiB used             │
+            │ ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▒░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░ │
             ├────────────────────────────────────────────────────────────────────┤
             │      Address       Size State     PID Buffers Label                │
             ╞════════════════════════════════════════════════════════════════════╡

@@ -26,6 +26,50 @@ pub struct View {
     /// Processes that exited with device memory; only a service keeps a record of them.
     pub deaths: Vec<Death>,
     pub faults: Vec<Fault>,
+    /// What was allocated and freed, operation by operation; only of a report that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<MemoryTimeline>,
+}
+
+/// The memory of a report over time.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemoryTimeline {
+    /// How much later than said an operation may have ended. Absent where it has no times, or where this is not known.
+    pub error_seconds: Option<f64>,
+    /// By device, then in the order of operations.
+    pub steps: Vec<MemoryStep>,
+}
+
+/// The memory of one device after one operation.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemoryStep {
+    pub device: String,
+    pub operation: i64,
+    pub name: Option<String>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// The same since the beginning of the report, without the time between operations.
+    pub ended_seconds: Option<f64>,
+    /// Bytes are of one bank.
+    pub kinds: Vec<StepKind>,
+}
+
+/// The buffers of one kind after one operation.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepKind {
+    pub kind: String,
+    pub buffers: u64,
+    pub bank_bytes: Bytes,
+    /// Absent at the first operation: what was there before is not known.
+    pub allocated: Option<StepChange>,
+    pub freed: Option<StepChange>,
+}
+
+/// Buffers that came or went with an operation.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StepChange {
+    pub buffers: u64,
+    pub bank_bytes: Bytes,
 }
 
 /// One chip, or one group of a report.
@@ -60,6 +104,9 @@ pub struct Area {
     pub kernel_ring_bytes: Option<Bytes>,
     /// What no allocator hands out besides: firmware, dispatch cores, regions that were never used.
     pub reserved_bytes: Option<Bytes>,
+    /// Still attributed to exited processes; never part of what is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale_bytes: Option<Bytes>,
     /// Reported by processes that do not hold the chip; never part of what is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unverified_bytes: Option<Bytes>,

@@ -1,6 +1,7 @@
 //! One process in detail: what it holds, its buffers, its past, its surroundings.
 
 mod inspection;
+mod wrap;
 
 use super::processes::duration;
 use crate::keys::{self, Action, KeyPress};
@@ -12,7 +13,7 @@ use model::judgement::is_idle_holder;
 use model::{Bytes, Exact, MemoryKind, Process, ProcessOwner, Runtime, Timestamp};
 use show::activity::seconds as seconds_text;
 use show::command::display_name;
-use show::text::{Align, clean, count, fit};
+use show::text::{Align, clean, count, fit, width as text_width};
 
 type DetailLine = (String, Tone);
 
@@ -31,7 +32,12 @@ pub fn draw(state: &TopState, detail: &Detail, area: Rect, buf: &mut Buffer) {
     }
 }
 
+/// All of it, in so many columns.
 fn lines(state: &TopState, pid: u32, width: usize) -> Vec<DetailLine> {
+    wrap::fold(unfolded(state, pid, width), width)
+}
+
+fn unfolded(state: &TopState, pid: u32, width: usize) -> Vec<DetailLine> {
     let absent = state.theme.glyphs().absent;
     let mut lines = Vec::new();
     let process = state.snapshot().processes.iter().find(|process| process.pid == pid);
@@ -114,7 +120,7 @@ fn describe(state: &TopState, process: &Process, width: usize, lines: &mut Vec<D
     activity(state, process, lines);
     operations(state, process, width, lines);
     inspection::lines(state, process, width, lines);
-    memory(state, process, lines);
+    memory(state, process, width, lines);
 }
 
 /// Who it works for: its pod, its Slurm job, its unit.
@@ -181,11 +187,16 @@ fn operations(state: &TopState, process: &Process, width: usize, lines: &mut Vec
     }
     let or_absent = |text: Option<String>| text.unwrap_or_else(|| glyphs.absent.to_owned());
     heading(&format!("Operations, by device time ({}: running now)", glyphs.selected), lines);
-    let names = width.saturating_sub(FIGURES_OF_OPERATION).clamp(16, 60);
+    // Narrow columns leave room for a name in 60 columns.
+    let columns: [usize; 5] = if width < 70 { [5, 9, 10, 9, 9] } else { [6, 10, 11, 10, 10] };
+    let names = width.saturating_sub(2 + columns.iter().sum::<usize>()).clamp(12, 60);
     let head = ["share", "time", "launches", "rate", "longest"];
-    let row = |mark: &str, name: &str, [share, time, launches, rate, longest]: [&str; 5]| {
-        let name = fit(name, names, Align::Left, glyphs.cut);
-        format!("{mark:<2}{name}{share:>6}{time:>10}{launches:>11}{rate:>10}{longest:>10}")
+    let row = |mark: &str, name: &str, figures: [&str; 5]| {
+        let mut line = format!("{mark:<2}{}", fit(name, names, Align::Left, glyphs.cut));
+        for (text, columns) in figures.into_iter().zip(columns) {
+            line += &format!("{text:>columns$}");
+        }
+        line
     };
     lines.push((row("", "name", head), Tone::Faint));
     for (operation, share) in show::activity::operations(&process.operations) {
@@ -198,14 +209,19 @@ fn operations(state: &TopState, process: &Process, width: usize, lines: &mut Vec
             time(operation.longest_seconds),
         ];
         let mark = if operation.in_flight { glyphs.selected } else { "" };
-        lines.push((row(mark, &operation.name, figures.each_ref().map(String::as_str)), Tone::Plain));
+        let figures = figures.each_ref().map(String::as_str);
+        // A long name has a line of its own.
+        if text_width(&clean(&operation.name)) > names {
+            lines.push((format!("{mark:<2}{}", operation.name), Tone::Plain));
+            lines.push((row("", "", figures), Tone::Plain));
+        } else {
+            lines.push((row(mark, &operation.name, figures), Tone::Plain));
+        }
     }
 }
 
 /// A shorter pause is not worth a word.
 const SHORT_PAUSE: f64 = 10.0;
-/// The columns that the figures of an operation take, and its mark.
-const FIGURES_OF_OPERATION: usize = 2 + 6 + 10 + 11 + 10 + 10;
 
 /// `3120/s`, `0.4/s`
 fn per_second(rate: f64) -> String {
@@ -213,7 +229,7 @@ fn per_second(rate: f64) -> String {
 }
 
 /// What it uses on each device, and the parts of that: KERNEL is a part beside what is used.
-fn memory(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
+fn memory(state: &TopState, process: &Process, width: usize, lines: &mut Vec<DetailLine>) {
     let absent = state.theme.glyphs().absent;
     let cell = |bytes: Option<Bytes>| format!("{:>11}", bytes.map_or(absent.into(), |bytes| bytes.to_string()));
     heading("Device memory used", lines);
@@ -226,12 +242,19 @@ fn memory(state: &TopState, process: &Process, lines: &mut Vec<DetailLine>) {
     heading("Parts of it: DRAM = buffers + TRACE, L1 = buffers + L1_SMALL + CB; KERNEL is beside L1", lines);
     let part =
         |kind: &MemoryKind| matches!(kind, MemoryKind::Dram | MemoryKind::L1).then(|| format!("{} buf.", kind.title()));
-    let heads = MemoryKind::ALL.iter().map(|kind| format!("{:>11}", part(kind).unwrap_or(kind.title().into())));
-    lines.push((format!("  {:<5}{}", "dev", heads.collect::<String>()), Tone::Faint));
-    for held in &process.devices {
-        let figures: String = MemoryKind::ALL.iter().map(|kind| cell(held.usage.part(*kind))).collect();
-        lines.push((format!("  {:<5}{figures}", held.id.to_string()), Tone::Plain));
-        held.exact.iter().for_each(|exact| particulars(exact, lines));
+    // As many kinds side by side as there is room for.
+    let across = (width.saturating_sub(7) / 11).clamp(1, MemoryKind::ALL.len());
+    let heads = |kinds: &[MemoryKind]| -> String {
+        kinds.iter().map(|kind| format!("{:>11}", part(kind).unwrap_or(kind.title().into()))).collect()
+    };
+    for (n, kinds) in MemoryKind::ALL.chunks(across).enumerate() {
+        lines.push((format!("  {:<5}{}", "dev", heads(kinds)), Tone::Faint));
+        let is_last = (n + 1) * across >= MemoryKind::ALL.len();
+        for held in &process.devices {
+            let figures: String = kinds.iter().map(|kind| cell(held.usage.part(*kind))).collect();
+            lines.push((format!("  {:<5}{figures}", held.id.to_string()), Tone::Plain));
+            held.exact.iter().filter(|_| is_last).for_each(|exact| particulars(exact, lines));
+        }
     }
 }
 

@@ -37,7 +37,7 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     for ((n, event), y) in matching(state).enumerate().skip(first).zip(list.top() + 1..list.bottom()) {
         draw_row(state, event, n == chosen.at, Rect { y, height: 1, ..list }, buf);
     }
-    if let Some(event) = matching(state).nth(chosen.at).filter(|_| !detail.is_empty()) {
+    if let Some(event) = selected(state).filter(|_| !detail.is_empty()) {
         draw_detail(state, event, detail, buf);
     }
 }
@@ -128,6 +128,11 @@ fn draw_detail(state: &TopState, event: &Event, area: Rect, buf: &mut Buffer) {
 fn matching(state: &TopState) -> impl Iterator<Item = &Event> {
     let words: Vec<String> = state.chosen_events.filter.split_whitespace().map(str::to_lowercase).collect();
     state.events.latest(state.now()).filter(move |event| words.is_empty() || matches(event, &words))
+}
+
+/// The event that the cursor is on.
+pub fn selected(state: &TopState) -> Option<&Event> {
+    matching(state).nth(state.chosen_events.at)
 }
 
 /// Whether an event has all words, and none of those behind a minus sign.

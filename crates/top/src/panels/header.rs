@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn a_replay_says_where_it_is() {
         let mut state = state();
-        state.replay = Some(Replay { file: "/tmp/night\x1b.rec".into(), at: 11, len: 300, speed: 0.5 });
+        state.replay =
+            Some(Replay { file: "/tmp/night\x1b.rec".into(), at: 11, len: 300, speed: 0.5, ..Replay::default() });
         expect![[r#"
             | 1 Overview  2 Memory  3 Mesh  4 Events (4)                                         night?.rec  replay 12/300  0.5x  driver 2.10.0  lab-7  2026-01-02  03:04:05
             | 1 Overview  2 Memory  3 Mesh  4 Events (4)                night?.rec  replay 12/300  0.5x  lab-7  2026-01-02  03:04:05

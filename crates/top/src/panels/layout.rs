@@ -16,6 +16,8 @@ pub enum Panel {
     Mesh,
     Events,
     Fleet,
+    /// When it is, in a replay.
+    Timeline,
     Status,
 }
 
@@ -33,7 +35,8 @@ const WIDE: u16 = 240;
 /// The panels of a view, from top to bottom.
 pub fn of(state: &TopState, area: Rect) -> Vec<(Panel, Rect)> {
     let row = |y: u16, height: u16| Rect { x: area.x, y: area.y + y, width: area.width, height };
-    let body = row(1.min(area.height), area.height.saturating_sub(2));
+    let timeline = u16::from(state.replay.is_some() && area.height > SMALLEST.1);
+    let body = row(1.min(area.height), area.height.saturating_sub(2 + timeline));
     let mut panels = vec![(Panel::Header, row(0, area.height.min(1)))];
     match state.view {
         TopView::Overview => {
@@ -54,6 +57,7 @@ pub fn of(state: &TopState, area: Rect) -> Vec<(Panel, Rect)> {
         TopView::Events => panels.push((Panel::Events, body)),
         TopView::Fleet => panels.push((Panel::Fleet, body)),
     }
+    panels.push((Panel::Timeline, Rect { y: body.bottom(), height: timeline, ..body }));
     panels.push((Panel::Status, row(area.height.saturating_sub(1), area.height.min(1))));
     panels.retain(|(_, area)| area.height > 0 && area.width > 0);
     panels

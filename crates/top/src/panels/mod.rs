@@ -19,6 +19,7 @@ pub mod setup;
 pub mod signals;
 pub mod sort;
 pub mod status;
+pub mod timeline;
 mod trend;
 
 use crate::paint;
@@ -42,6 +43,7 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
             Panel::Mesh => mesh::draw(state, area, buf),
             Panel::Events => events::draw(state, area, buf),
             Panel::Fleet => fleet::draw(state, area, buf),
+            Panel::Timeline => timeline::draw(state, area, buf),
             Panel::Status => status::draw(state, area, buf),
         }
     }

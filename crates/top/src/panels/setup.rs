@@ -3,11 +3,14 @@
 use crate::keys::{self, KeyPress};
 pub use crate::overlay::Setup;
 use crate::paint::{Align, Buffer, Position, Rect, Tone, cell, clear, columns, fill, frame, inside, put};
-use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings};
+use crate::settings::{CHOICES, Choice, ChoiceKind, ChoiceValue, TopSettings, word_label};
 use crate::state::{Effect, Overlay, TopState};
 use crossterm::event::KeyCode;
 
-const NAMES: u16 = 16;
+const NAMES: u16 = 25;
+/// Lines for the words of a list, and all lines below the choices: an explanation, words, keys.
+const WORDS: u16 = 3;
+const FOOT: u16 = WORDS + 2;
 
 pub fn open(state: &TopState) -> Overlay {
     Overlay::Setup(Setup { before: state.settings.clone(), at: 0, word: 0 })
@@ -16,13 +19,13 @@ pub fn open(state: &TopState) -> Overlay {
 /// Where the window is: to the right, so that most of the screen can be seen behind it.
 fn place(area: Rect) -> Rect {
     let width = area.width.min(68);
-    let height = area.height.saturating_sub(2).min(CHOICES.len() as u16 + 6);
+    let height = area.height.saturating_sub(2).min(CHOICES.len() as u16 + FOOT + 2);
     Rect { x: area.right() - width, y: area.y + 1.min(area.height), width, height }
 }
 
 /// The first choice that is drawn, and how many rows there are for them.
 fn window(inner: Rect, at: usize) -> (usize, usize) {
-    let rows = usize::from(inner.height.saturating_sub(4)).max(1);
+    let rows = usize::from(inner.height.saturating_sub(FOOT)).max(1);
     (at.saturating_sub(rows - 1), rows)
 }
 
@@ -43,20 +46,16 @@ pub fn draw(state: &TopState, setup: &Setup, area: Rect, buf: &mut Buffer) {
             fill(buf, row, theme.style(Tone::Selected));
         }
         let plain = theme.style(if is_here { Tone::Selected } else { Tone::Plain });
-        cell(buf, (inner.x + 1, y), NAMES, choice.name, Align::Left, plain, theme);
+        cell(buf, (inner.x + 1, y), NAMES, choice.label, Align::Left, plain, theme);
         let x = inner.x + NAMES + 2;
-        match (choice.get)(&state.settings) {
-            ChoiceValue::Switch(on) => put(buf, x, y, inner.right(), if on { "on" } else { "off" }, plain),
-            ChoiceValue::Number(number) => put(buf, x, y, inner.right(), &number.to_string(), plain),
-            ChoiceValue::Word(word) => put(buf, x, y, inner.right(), word, plain),
-            ChoiceValue::Words(words) => put(buf, x, y, inner.right(), &words.join(" "), plain),
-        };
+        let room = inner.right().saturating_sub(x);
+        cell(buf, (x, y), room, &choice.text(&state.settings), Align::Left, plain, theme);
     }
-    let foot = inner.bottom().saturating_sub(4).max(inner.y);
+    let foot = inner.bottom().saturating_sub(FOOT).max(inner.y);
     let choice = &CHOICES[setup.at.min(CHOICES.len() - 1)];
-    put(buf, inner.x + 1, foot, inner.right(), choice.help, theme.style(Tone::Faint));
+    put(buf, inner.x + 1, foot, inner.right(), &sentence(choice.help), theme.style(Tone::Faint));
     if let ChoiceKind::SomeOf(words) = choice.kind {
-        draw_words(state, setup, words, Rect { y: foot + 1, height: 2, ..inner }, buf);
+        draw_words(state, setup, words, Rect { y: foot + 1, height: WORDS, ..inner }, buf);
     }
     let keys = match choice.kind {
         ChoiceKind::SomeOf(_) => "Space: on/off, + -: move, Enter: apply, Esc: revert, F12: save",
@@ -65,23 +64,36 @@ pub fn draw(state: &TopState, setup: &Setup, area: Rect, buf: &mut Buffer) {
     put(buf, inner.x + 1, inner.bottom().saturating_sub(1), inner.right(), keys, theme.style(Tone::Faint));
 }
 
-/// All words of a list in two lines, those that are on first and in their order.
+/// With a capital letter, as it stands alone.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
+}
+
+/// All words of a list, those that are on first and in their order. Where there is no room for all, the one under the cursor can
+/// be seen.
 fn draw_words(state: &TopState, setup: &Setup, words: &'static [&'static str], area: Rect, buf: &mut Buffer) {
-    let (mut x, mut y) = (area.x + 1, area.y);
     let on = on_words(&CHOICES[setup.at], &state.settings);
-    for (n, word) in ordered(words, &on).into_iter().enumerate() {
-        if x + columns(word) >= area.right() {
-            (x, y) = (area.x + 1, y + 1);
+    let (mut x, mut line, mut placed) = (area.x + 1, 0, Vec::new());
+    for word in ordered(words, &on) {
+        let word = word_label(word);
+        if x + columns(&word) >= area.right() && x > area.x + 1 {
+            (x, line) = (area.x + 1, line + 1);
         }
-        if y >= area.bottom() {
-            return;
-        }
+        placed.push((x, line));
+        x += columns(&word) + 2;
+    }
+    let first = placed.get(setup.word).map_or(0, |(_, line)| (line + 1u16).saturating_sub(area.height));
+    for (n, (word, (x, line))) in ordered(words, &on).into_iter().zip(placed).enumerate() {
+        let Some(y) = line.checked_sub(first).map(|line| area.y + line).filter(|y| *y < area.bottom()) else {
+            continue;
+        };
         let tone = match n {
             n if n == setup.word => Tone::Selected,
             n if n < on.len() => Tone::Strong,
             _ => Tone::Faint,
         };
-        x = put(buf, x, y, area.right(), word, state.theme.style(tone)) + 1;
+        put(buf, x, y, area.right(), &word_label(word), state.theme.style(tone));
     }
 }
 
@@ -277,30 +289,46 @@ mod tests {
         expect![[r#"
 
             ┌ Setup ───────────────────────────────────────────────────────────┐
-            │ theme            dark                                            │
-            │ ascii            off                                             │
-            │ fahrenheit       off                                             │
-            │ interval_ms      1000                                            │
-            │ history_seconds  3600                                            │
-            │ charts           utilization power asic_temp dram                │
-            │ overlaid         off                                             │
-            │ filled           off                                             │
-            │ reversed         off                                             │
-            │ columns          dev pid user container dram l1 l1_small trace cb│
-            │ sort             dram                                            │
-            │ descending       on                                              │
-            │ tree             off                                             │
-            │ read_only        off                                             │
-            │ mouse            on                                              │
-            │ the charts of the overview, in their order                       │
-            │ utilization power asic_temp dram fan aiclk programs              │
-            │ host_to_device_bytes_per_second device_to_host_bytes_per_second  │
+            │ Colours                   dark                                   │
+            │ ASCII only                off                                    │
+            │ Fahrenheit                off                                    │
+            │ Update interval           1 s                                    │
+            │ History of charts         1 h                                    │
+            │ Charts                    Utilization, Power, Temperature, DRAM  │
+            │ All devices in one chart  off                                    │
+            │ Filled charts             off                                    │
+            │ Newest at the left        off                                    │
+            │ Process columns           DEV, PID, USER, CONTAINER, DRAM, L1, L…│
+            │ Sort processes by         DRAM                                   │
+            │ Largest first             on                                     │
+            │ Process tree              off                                    │
+            │ Read only                 off                                    │
+            │ Mouse                     on                                     │
+            │ The charts of the overview, in their order                       │
+            │ Utilization  Power  Temperature  DRAM  Fan  AICLK                │
+            │ Programs per second  PCIe to device  PCIe to host  L1            │
+            │ GDDR temperature                                                 │
             │ Space: on/off, + -: move, Enter: apply, Esc: revert, F12: save   │
             └──────────────────────────────────────────────────────────────────┘
 
-
         "#]]
         .assert_eq(&lines(&buf));
+    }
+
+    #[test]
+    fn no_label_is_a_key_of_the_configuration_and_each_choice_is_explained() {
+        for choice in CHOICES.iter() {
+            assert!(!choice.label.contains('_') && choice.label.starts_with(char::is_uppercase), "{}", choice.label);
+            assert!(columns(choice.label) <= NAMES, "{}", choice.label);
+            let state = at(choice.name);
+            let mut buf = Buffer::empty(Rect { x: 0, y: 0, width: 80, height: 30 });
+            let Some(Overlay::Setup(setup)) = &state.overlay else { panic!() };
+            draw(&state, setup, buf.area, &mut buf);
+            let text = lines(&buf);
+            assert!(columns(choice.help) <= 65, "it is one line: {}", choice.help);
+            assert!(text.contains(choice.label) && text.contains(&sentence(choice.help)), "{text}");
+            assert!(!text.contains("_ms") && !text.contains("_seconds"), "{text}");
+        }
     }
 
     #[test]

@@ -26,7 +26,8 @@ A process's figures are `exact` when they come from the agent, `kernel` when the
 service (`ttmon serve`), `shm` when they come from tt-metal's shared memory, which counts requested and not reserved bytes.
 
 A report is a folder (or one file of it) that holds *memory_usage_summary.csv, *l1_usage_summary.csv, *detailed_memory_usage.csv \
-of tt-metal's memory reporter, or the ttnn visualizer's db.sqlite.
+of tt-metal's memory reporter, or the ttnn visualizer's db.sqlite. Of the latter, it is also shown which operations allocated and freed \
+the most, and when.
 
 On a terminal, q or Ctrl-C quits. A program called allocation_monitor_client is `ttmon mem`.
 
@@ -121,7 +122,7 @@ fn text(view: &View, args: &MemArgs, screen: &OutputScreen, once: bool) -> Strin
         (_, true, true) => map::csv(view),
         (_, true, false) => map::chips_csv(view),
         (_, false, true) => map::text(view, &screen.style()),
-        _ => drawn(view, &screen.style()),
+        _ => drawn(view, &screen.style()) + &report::timeline::text(view),
     }
 }
 
@@ -139,6 +140,9 @@ fn chosen(mut view: View, names: &[String]) -> anyhow::Result<View> {
     if !names.is_empty() {
         view.chips.retain(|chip| names.contains(&chip.id));
         view.buffers.retain(|buffer| buffer.devices.iter().any(|id| names.contains(id)));
+        if let Some(timeline) = &mut view.timeline {
+            timeline.steps.retain(|step| names.contains(&step.device));
+        }
     }
     Ok(view)
 }

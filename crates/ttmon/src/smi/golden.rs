@@ -2,7 +2,8 @@
 
 use super::*;
 use super::{report, tt_smi};
-use expect_test::expect_file;
+use expect_test::{expect, expect_file};
+use model::Bytes;
 use show::example;
 use show::style::Style;
 
@@ -96,11 +97,11 @@ fn how_busy_processes_keep_a_device_is_shown_where_the_driver_counts() {
     let processes: Vec<&str> = table.lines().filter(|line| line.contains("Util") || line.contains('%')).collect();
     expect_test::expect![[r#"
         │ State      Util   rpm     Temp    Power  MHz │                               │
-        │ ok         ≥62%  2068  54/90°C  65/150W 1350 │ L1   █░░░░░░░ ≥25.3/180.0 MiB │
-        │             62%           74°C 145/235W      │ L1   ▏░░░░░░░ ≥25.3/543.0 MiB │
+        │ ok         ≥62%  2068  54/90°C  65/150W 1350 │ L1   ▇░░░░░░░   ≥25.3/180 MiB │
+        │             62%           74°C 145/235W      │ L1   ▏░░░░░░░   ≥25.3/543 MiB │
         │ Dev   PID User      Via   Name      DRAM    L1 L1SML TRACE    CB Util From   │
-        │   0  4711 ttuser    ttnn  serve.py 12.4G 25.3M   32K    8K  1.3M  62% exact  │
-        │   2    81 a-rather… metal 日本語…     8K  1.3M   32K    8K     –  62% kernel │"#]]
+        │   0  4711 ttuser    ttnn  serve.py 12.4G 25.3M 32.0K  8.0K  1.3M  62% exact  │
+        │   2    81 a-rather… metal 日本語…   8.0K  1.3M 32.0K  8.0K     –  62% kernel │"#]]
     .assert_eq(&processes.join("\n"));
 }
 
@@ -141,6 +142,30 @@ fn a_terminal_without_unicode_gets_ascii() {
     );
     assert!(text.is_ascii(), "{text}");
     expect_file!["golden/table-ascii.txt"].assert_eq(&text);
+}
+
+#[test]
+fn memory_of_exited_processes_is_hatched_in_every_bar() {
+    let mut machine = example::machine();
+    let memory = &mut machine.devices[0].memory;
+    (memory.stale, memory.stale_l1) = (Some(Bytes((8 << 30) + (90 << 20))), Some(Bytes(90 << 20)));
+    let text = table::text(&machine, &style(120), TIME);
+    let bars: Vec<&str> =
+        text.lines().filter_map(|line| line.split(['│', ' ']).find(|word| word.contains('╳'))).collect();
+    // Of device 0, and of all devices together.
+    expect![[r#"
+        [
+            "▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇╳╳╳╳╳╳╳╳╳╳╳╳░░░░░░░░░░░░░░░░░",
+            "▇▇▇▇▇▇▇╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳░░░░░░░░░░░░░░░░░",
+            "▇▇▇▇▇▇▇▇▇▇▇▇▇╳╳╳╳░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░",
+            "▇▇╳╳╳╳╳╳╳╳░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░",
+        ]
+    "#]]
+    .assert_debug_eq(&bars);
+    machine.devices = (0..12).map(|_| machine.devices[0].clone()).collect();
+    let rows = table::text(&machine, &style(120), TIME);
+    assert_eq!(rows.matches('╳').count() % 13, 0, "a line for each chip, and one for all, are alike: {rows}");
+    assert!(rows.contains('╳'));
 }
 
 #[test]
@@ -321,6 +346,17 @@ fn dmon_and_pmon_stream_lines() {
     let narrow = without_names.lines().skip_while(|line| !line.contains("command")).take(7);
     assert!(narrow.clone().count() == 7 && narrow.clone().all(|line| show::text::width(line) <= 80), "{text}");
     expect_file!["golden/streams.txt"].assert_eq(&text);
+}
+
+#[test]
+fn pmon_names_a_process_by_its_script() {
+    let mut machine = example::machine();
+    machine.processes[0].command = Some("/usr/bin/python3 -c print(1)".into());
+    machine.processes[0].name = Some("python3".into());
+    let mut stream = streams::Stream::of_processes(&args::ProcessStreamArgs::default());
+    let text = stream.text(&machine, "20260102 03:04:05");
+    let names: Vec<&str> = text.lines().skip(2).filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(names, ["serve.py", "-", "-", "python3_-c", "python3_-c"]);
 }
 
 #[test]

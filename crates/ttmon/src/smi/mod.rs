@@ -1,9 +1,11 @@
 //! `ttmon smi`: every device and every process, once or again and again, in the form that was asked for.
 
+#[cfg(test)]
+mod any_machine;
 mod args;
 mod boards;
 mod by;
-mod csv;
+pub mod csv;
 mod csv_fields;
 mod deep_report;
 pub mod fleet;
@@ -23,6 +25,7 @@ mod tt_smi;
 mod xml;
 
 use crate::json::json;
+use crate::left_behind::allocate_apart;
 use crate::screen::{LONG_TIME, Output, OutputScreen, Rounds, local_time};
 use alerts::settings::AlertSettings;
 use args::{CsvOption, StreamCommand};
@@ -36,7 +39,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 use watch::args::MachineArgs;
-use watch::config::alerts_of_user;
+use watch::config::{alerts_at_once, alerts_of_user};
 use watch::exit::{Exit, Failure};
 use watch::exit_status;
 use watch::machine::{FigureFilter, Machine};
@@ -72,9 +75,13 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
         return result;
     }
     let machine = Machine::open(machine, every.is_some())?.through_service(machine).with_deep(args.deep.deep)?;
-    let rules = alerts_of_user(None);
+    let is_once = every.is_none() && !args.verify;
+    if is_once {
+        allocate_apart();
+    }
+    let rules = if is_once { alerts_at_once() } else { alerts_of_user(None) };
     let mut machine = machine.watched(&rules);
-    if every.is_none() && !args.verify {
+    if is_once {
         machine.set_once(view.wanted(&rules, screen.style(), !args.id.is_empty()));
     }
     let sample = if args.verify { Machine::verified_sample } else { Machine::sample };

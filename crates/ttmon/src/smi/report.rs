@@ -158,7 +158,7 @@ impl Report {
 fn written<S>(figure: &Figure<S>, value: &Value<'_>) -> String {
     let text = figure.unit.text(value);
     match value {
-        Value::Whole(bytes @ 1024..) if figure.unit == Unit::Bytes && figure.dimension.is_some() => {
+        Value::Whole(bytes @ 1000..) if figure.unit == Unit::Bytes && figure.dimension.is_some() => {
             format!("{} ({bytes} B)", Bytes(*bytes))
         }
         _ => text,

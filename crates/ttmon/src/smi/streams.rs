@@ -4,9 +4,10 @@ use super::args::{ProcessStreamArgs, StreamArgs};
 use super::csv_fields::scaled;
 use super::process_row::ProcessRow;
 use model::figure::device::DEVICE_FIGURES;
-use model::figure::process::{HELD_FIGURES, PROCESS_FIGURES};
+use model::figure::process::{HELD_FIGURES, NAME, PROCESS_FIGURES};
 use model::figure::{Column, Dimension, Field, Figure, Unit};
 use model::{Device, DeviceId, Held, MemoryKind, Process, Snapshot};
+use show::command::display_name;
 use show::text::clean;
 use std::borrow::Cow;
 
@@ -155,6 +156,10 @@ impl StreamColumn {
         let cell = match &self.field {
             // A line is of its moment: what was not read now is not in it.
             StreamField::Device(field) => self.text(field, device.filter(|it| field.figure.always || is_current(it))),
+            // An interpreter says nothing of what it runs.
+            StreamField::Process(field) if field.figure.name == NAME.name => {
+                process.and_then(display_name).map(|name| clean(&name).replace(' ', "_"))
+            }
             StreamField::Process(field) => self.text(field, process),
             StreamField::Held(field) => self.text(field, held),
         };

@@ -28,7 +28,7 @@ impl Served {
         served
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
@@ -46,11 +46,21 @@ impl Served {
         self.folder.path().join("poc.sock")
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn kill(&mut self) {
         // Asked, so that it takes its machine away.
         let _ =
             rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM);
         let _ = self.child.wait();
+    }
+
+    /// Asks it to read its configuration again.
+    pub fn hang_up(&self) {
+        let child = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(child, rustix::process::Signal::HUP).unwrap();
     }
 
     /// Starts it again at the same address.
@@ -120,6 +130,10 @@ pub const FINDINGS: &str = "
     }
     for (const node of all('.tile b, .card .id, .cell b, .pill')) {
         if (node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).overflow !== 'visible') found.push(`cut: ${node.textContent}`);
+    }
+    for (const node of all('.card .spark, .cell .spark, .card .bar, .tile .meter')) {
+        const [inner, outer] = [node, node.closest('.card, .cell, .tile')].map(one => one.getBoundingClientRect());
+        if (inner.bottom > outer.bottom + 1 || inner.right > outer.right + 1) found.push(`beside its card: ${node.outerHTML.slice(0, 90)}`);
     }
     const ids = [...document.querySelectorAll('[id]')].map(node => node.id);
     for (const id of new Set(ids.filter((id, n) => ids.indexOf(id) !== n))) found.push(`two elements are called ${id}`);

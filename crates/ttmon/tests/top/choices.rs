@@ -34,21 +34,21 @@ fn what_is_chosen_is_seen_at_once_undone_and_saved() {
         terminal.keys(&[key::DOWN, "j", " "].concat());
         terminal.await_text("°F");
         terminal.keys(key::ESC);
-        terminal.await_no_text("fahrenheit");
+        terminal.await_no_text("Fahrenheit");
         terminal.await_no_text("°F");
         terminal.await_that("the former theme", |_| colours(&terminal) == before);
     }
     terminal.keys(key::F2);
-    terminal.await_text("fahrenheit");
+    terminal.await_text("Fahrenheit");
     // The mouse chooses, too: a click goes there, a second one changes.
-    let (column, row) = terminal.place("fahrenheit");
+    let (column, row) = terminal.place("Fahrenheit");
     terminal.click(column, row);
-    terminal.await_text("temperatures in °F");
+    terminal.await_text("Temperatures in °F");
     assert!(!terminal.text().contains("/194°F"));
     terminal.click(column, row);
     terminal.await_text("/194°F");
     terminal.keys(key::ENTER);
-    terminal.await_no_text("fahrenheit");
+    terminal.await_no_text("Fahrenheit");
     terminal.await_text("/194°F");
     terminal.keys(key::F12);
     terminal.await_text("saved to ");
@@ -59,6 +59,20 @@ fn what_is_chosen_is_seen_at_once_undone_and_saved() {
     terminal.keys("W");
     terminal.await_text("saved to ");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), saved + "reversed = true\n");
+}
+
+#[test]
+fn the_mouse_is_given_back_to_the_terminal_when_that_is_chosen() {
+    let terminal = with_config(Path::new("/proc/nothing/config.toml"), 120);
+    let is_reported =
+        || terminal.look(|seen| seen.screen.screen().mouse_protocol_mode() != vt100::MouseProtocolMode::None);
+    terminal.await_that("reports of the mouse", |_| is_reported());
+    terminal.keys(&[key::F2, key::END].concat());
+    terminal.await_text("Enable the mouse");
+    terminal.keys(" ");
+    terminal.await_that("no reports", |_| !is_reported());
+    terminal.keys(" ");
+    terminal.await_that("reports again", |_| is_reported());
 }
 
 #[test]

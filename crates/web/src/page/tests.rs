@@ -62,6 +62,17 @@ fn text_of_processes_has_no_way_to_become_html_or_code() {
 }
 
 #[test]
+fn the_words_of_machines_are_those_of_the_service() {
+    let script = text("/assets/js/fleet_host.js");
+    let table = between(&script, "JUDGEMENTS = {", "}");
+    let words: Vec<String> = table[0]
+        .split(',')
+        .map(|pair| pair.split(':').next().unwrap_or_default().replace('"', "").trim().into())
+        .collect();
+    assert_eq!(words, model::Need::NAMES);
+}
+
+#[test]
 fn nothing_comes_from_elsewhere() {
     for (path, text) in texts() {
         let addresses = between(&text, "://", "\"");

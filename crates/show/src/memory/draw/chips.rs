@@ -1,7 +1,8 @@
 //! Chips in lines: each in a line of its own, or several in one where there are many.
 
-use super::bar::{Sizes, pieces};
 use super::facts::{fragmentation_tone, percent};
+use super::sizes;
+use crate::bar::pieces;
 use crate::figures::part_tone;
 use crate::memory::view::{Area, Chip, View};
 use crate::style::{Glyphs, Line, Style, Tone};
@@ -18,7 +19,7 @@ pub enum ChipForm {
     Cell,
 }
 
-/// Chips of one form, in places of one width. Neighbours by number are below each other.
+/// Chips of one form, in places of one width, line by line as in the overview of `top`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChipGrid {
     pub form: ChipForm,
@@ -28,7 +29,7 @@ pub struct ChipGrid {
     pub width: usize,
     id: usize,
     board: usize,
-    figures: usize,
+    figures: [usize; 2],
     peak: usize,
     bars: [usize; 2],
 }
@@ -47,11 +48,16 @@ impl ChipGrid {
         let width_of_place = columns / across;
         let id = if form == ChipForm::Row && columns >= 78 { widest(&|chip| width(&chip.id), 3, 12) } else { 3 };
         let board = widest(&|chip| width(&board(chip)), 5, if columns >= 100 { 16 } else { 9 });
-        let figures = if columns >= 78 { 11 } else { 10 };
+        let is_at_least = view.chips.iter().any(|chip| chip.untracked_processes > 0);
+        let totals: [fn(&Chip) -> Option<Bytes>; 2] = [|chip| chip.dram.total_bytes, |chip| chip.l1.total_bytes];
+        let figures = totals.map(|total| short_figures_width(view.chips.iter().filter_map(total), is_at_least));
         let peak = if columns >= 100 { 7 } else { 0 };
         // Of a row, all but the blanks at both ends and between two columns.
+        let taken = 5 + id + figures[0] + figures[1] + 2 * (2 + peak + 5);
+        // Names of boards are cut before the heads of the bars are.
+        let board = board.min(columns.saturating_sub(taken + "DRAML1".len())).max(5);
         let bars = match form {
-            ChipForm::Row => columns.saturating_sub(5 + id + board + 2 * (2 + figures + peak + 5)),
+            ChipForm::Row => columns.saturating_sub(taken + board),
             ChipForm::Tile => width_of_place.saturating_sub(6 + 2 * 6 + 1),
             ChipForm::Cell => 0,
         };
@@ -63,12 +69,18 @@ impl ChipGrid {
     /// The heads of one place.
     pub fn head(&self) -> String {
         let ChipGrid { id, board, figures, peak, bars: [dram, l1], .. } = *self;
-        let area = |name: &str, bar: usize| {
+        let area = |name: &str, bar: usize, figures: usize| {
             let name = fit(name, bar, Left, ' ');
             format!("{name} {:>figures$} {}{:>5}", "used/total", fit("peak", peak, Right, ' '), "frag")
         };
         match self.form {
-            ChipForm::Row => format!(" {:>id$} {:<board$} {} {} ", "Dev", "Board", area("DRAM", dram), area("L1", l1)),
+            ChipForm::Row => format!(
+                " {:>id$} {:<board$} {} {} ",
+                "Dev",
+                "Board",
+                area("DRAM", dram, figures[0]),
+                area("L1", l1, figures[1])
+            ),
             ChipForm::Tile => format!(" Dev  {:<bar$}L1", "DRAM", bar = dram + 6),
             ChipForm::Cell => " Dev DRAM   L1".into(),
         }
@@ -91,12 +103,13 @@ impl ChipGrid {
             ChipForm::Tile => line.push((" ".into(), Tone::Plain)),
             ChipForm::Cell => {}
         }
-        for (area, bar) in [&chip.dram, &chip.l1].into_iter().zip(self.bars) {
-            let sizes = Sizes::of(area);
-            line.extend(pieces(sizes.as_ref(), bar, style));
+        for (n, area) in [&chip.dram, &chip.l1].into_iter().enumerate() {
+            let bar = self.bars[n];
+            let sizes = sizes::of(area);
+            line.extend(pieces(sizes.as_ref(), bar, Tone::Buffers, style));
             let tone = sizes.as_ref().map_or(Tone::Faint, |sizes| part_tone(sizes.part(), Tone::Plain));
             if self.form == ChipForm::Row {
-                line.extend(self.figures(area, chip.untracked_processes, tone, style));
+                line.extend(self.figures(n, area, chip.untracked_processes, tone, style));
                 continue;
             }
             let text = sizes.map_or(glyphs.absent.to_owned(), |sizes| percent(sizes.part()).replace(' ', ""));
@@ -106,8 +119,8 @@ impl ChipGrid {
         line
     }
 
-    /// ` 12.4G/32G  ≥13G  12 % `
-    fn figures(&self, area: &Area, untracked: u32, tone: Tone, style: &Style) -> Line {
+    /// ` 12.4G/32.0G  ≥13.0G  12 % `
+    fn figures(&self, n: usize, area: &Area, untracked: u32, tone: Tone, style: &Style) -> Line {
         let glyphs = style.glyphs();
         let first = area.buffers();
         let peak = first.and_then(|kind| Some((kind.peak_bytes?, kind.peak_is_at_least)));
@@ -119,7 +132,7 @@ impl ChipGrid {
             fragmentation.map_or((glyphs.absent.into(), Tone::Faint), |part| (percent(part), fragmentation_tone(part)));
         let used = short_figures(area.used_bytes, area.total_bytes, untracked > 0, glyphs);
         let [used, peak, text] =
-            [(used, self.figures), (peak, self.peak), (text, 5)].map(|(text, n)| fit(&text, n, Right, glyphs.cut));
+            [(used, self.figures[n]), (peak, self.peak), (text, 5)].map(|(text, n)| fit(&text, n, Right, glyphs.cut));
         vec![(format!(" {used} "), tone), (peak, Tone::Plain), (text + " ", fragmented)]
     }
 }
@@ -136,9 +149,15 @@ fn board(chip: &Chip) -> String {
     state.or(board).or_else(|| chip.about.clone()).unwrap_or_default()
 }
 
-/// `≥12.4G/32G`, at least so much where a process does not report.
+/// `≥12.4G/32.0G`, at least so much where a process does not report.
 pub fn short_figures(used: Option<Bytes>, total: Option<Bytes>, is_at_least: bool, glyphs: &Glyphs) -> String {
     let mark = if is_at_least && used.is_some() { glyphs.at_least } else { "" };
     let used = used.map_or_else(|| glyphs.absent.to_owned(), Bytes::short);
     total.map_or_else(|| format!("{mark}{used}"), |total| format!("{mark}{used}/{}", total.short()))
+}
+
+/// How wide that gets with one of these totals, whatever is used: `used/total`, or more.
+pub fn short_figures_width(totals: impl Iterator<Item = Bytes>, is_at_least: bool) -> usize {
+    let widest = totals.map(|total| total.short().len()).max().unwrap_or(0);
+    (usize::from(is_at_least) + "12.4G/".len() + widest).max("used/total".len())
 }

@@ -1,6 +1,7 @@
 //! What is known of an area: its bar, and what is beside that in few words, filled into lines.
 
-use super::bar::{Fill, Sizes, pieces};
+use super::sizes;
+use crate::bar::{Fill, pieces};
 use crate::figures::{capacity_tone, part_tone, used_of_total};
 use crate::memory::view::{Area, Banks, Chip, Kind};
 use crate::style::{Line, Style, Tone};
@@ -15,9 +16,9 @@ pub fn areas(chip: &Chip) -> [(&'static str, &Area); 2] {
     [("DRAM", &chip.dram), ("L1", &chip.l1)]
 }
 
-/// ` DRAM ████▓░░░░┃░░···╱  12.4/32.0 GiB  39 %`, and a blank up to so many columns.
+/// ` DRAM ▇▇▇▇▓╳░░░┃░░···╱  12.4/32.0 GiB  39 %`, and a blank up to so many columns.
 pub fn bar_line(name: &str, area: &Area, untracked: u32, columns: usize, style: &Style) -> Line {
-    let sizes = Sizes::of(area);
+    let sizes = sizes::of(area);
     let of_bank = sizes.as_ref().filter(|sizes| sizes.is_of_bank);
     let total = area.total_bytes.or(sizes.as_ref().map(|sizes| Bytes(sizes.total)));
     let used = of_bank.map_or(area.used_bytes, |sizes| Some(Bytes(sizes.all_used())));
@@ -29,7 +30,7 @@ pub fn bar_line(name: &str, area: &Area, untracked: u32, columns: usize, style: 
     let figures_width = (width(&figures) + 1).max(17);
     let bar = columns.saturating_sub(INDENT + figures_width + 7);
     let mut line = vec![(format!(" {name:<5}"), Tone::Strong)];
-    line.extend(pieces(sizes.as_ref(), bar, style));
+    line.extend(pieces(sizes.as_ref(), bar, Tone::Buffers, style));
     line.push((format!("{figures:>figures_width$}{percent:>6}"), tone));
     line
 }
@@ -166,16 +167,19 @@ pub fn counts(chip: &Chip) -> String {
 }
 
 /// What a person should know of the chip that no figure says.
-pub fn remarks(chip: &Chip) -> Vec<Fact> {
+pub fn remarks(chip: &Chip, style: &Style) -> Vec<Fact> {
     let stale = chip.stale_bytes.filter(|stale| *stale > Bytes(0));
-    let stale = stale.map(|stale| format!("{stale} stale: still attributed to exited processes"));
+    let stale =
+        stale.map(|stale| format!("{} {stale} stale: still attributed to exited processes", Fill::Stale.glyph(style)));
     let untracked = match chip.untracked_processes {
         0 => None,
         1 => Some("1 process does not report its memory".into()),
         n => Some(format!("{n} processes do not report their memory")),
     };
     let unverified = [chip.dram.unverified_bytes, chip.l1.unverified_bytes].into_iter().flatten().reduce(|a, b| a + b);
-    let unverified = unverified
-        .map(|bytes| format!("{bytes} unverified: reported by processes that do not hold the device, and not in used"));
+    let unverified = unverified.map(|bytes| {
+        let glyph = Fill::Unverified.glyph(style);
+        format!("{glyph} {bytes} unverified: reported by processes that do not hold the device, and not in used")
+    });
     stale.into_iter().chain(unverified).chain(untracked).map(|text| vec![(text, Tone::Warning)]).collect()
 }

@@ -189,7 +189,7 @@ pub fn death_cells(death: &Death, view: &View, style: &Style) -> Vec<Cell> {
         Cell::Text(joined(&death.devices), Tone::Strong),
         Cell::plain(death.pid.to_string()),
         words(death.user.as_deref(), style),
-        words(death.command.as_deref(), style),
+        words(death.command.as_deref().map(from_script), style),
         bytes(death.usage.total(), style),
         bytes(death.usage.dram_used, style),
         bytes(death.usage.l1_used, style),

@@ -3,10 +3,10 @@
 //! Up to eight chips get a block each, with all that is known. More of them, or a low terminal, get a line each; where even
 //! that is too much, several share a line. What room is left goes to processes and buffers.
 
-pub mod bar;
 pub mod chips;
 pub mod facts;
 pub mod lists;
+pub mod sizes;
 
 use super::view::{Chip, View};
 use crate::grid::Page;
@@ -82,7 +82,7 @@ fn blocks(page: &mut Page, view: &View) {
                 wrapped(facts::of(area, &style), inner).into_iter().for_each(|line| page.texts(line));
             }
         }
-        wrapped(facts::remarks(chip), inner).into_iter().for_each(|line| page.texts(line));
+        wrapped(facts::remarks(chip, &style), inner).into_iter().for_each(|line| page.texts(line));
     }
 }
 
@@ -118,9 +118,8 @@ fn grid(page: &mut Page, view: &View, form: ChipForm) {
     if form == ChipForm::Row {
         page.rule(&[inner], glyphs.double, glyphs.joint);
     }
-    for row in 0..grid.down {
-        let chips = view.chips.iter().skip(row).step_by(grid.down);
-        page.texts(chips.flat_map(|chip| grid.line(chip, false, &style)).collect());
+    for chips in view.chips.chunks(grid.across.max(1)) {
+        page.texts(chips.iter().flat_map(|chip| grid.line(chip, false, &style)).collect());
     }
 }
 

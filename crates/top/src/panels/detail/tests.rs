@@ -158,7 +158,7 @@ fn its_memory_is_drawn_over_time() {
         process.devices[0].usage = Usage::measured(dram << 30, 0, 0, 0, 0);
         Moment::of(snapshot)
     };
-    let mut state = state_of(vec![moment(0, 1), moment(30, 4), moment(60, 8), moment(70, 2)], (60, 44));
+    let mut state = state_of(vec![moment(0, 1), moment(30, 4), moment(60, 8), moment(70, 2)], (60, 60));
     let text = drawn(&state, &of(4711));
     assert!(text.contains("All device memory, last 1m10s, at most 8.0 GiB"), "{text}");
     assert!(text.contains('█'), "{text}");
@@ -273,7 +273,7 @@ fn who_cannot_be_asked_or_need_not_be_is_not_asked() {
     };
     assert!(notice(&mut state, 4711).starts_with("ttmon's agent records the operations"));
     assert_eq!(notice(&mut state, 99), "", "it has ended");
-    state.replay = Some(Replay { file: "a".into(), at: 0, len: 1, speed: 1.0 });
+    state.replay = Some(Replay { file: "a".into(), at: 0, len: 1, speed: 1.0, ..Replay::default() });
     assert_eq!(notice(&mut state, 5120), "unknown: a recording cannot be asked");
     assert!(drawn(&state, &of(5120)).contains("│   unknown: a recording cannot be asked "));
     state.replay = None;
@@ -304,4 +304,19 @@ fn operations_of_the_inspector_or_why_there_are_none_are_shown() {
     expect_file!["../../golden/detail-inspector.txt"].assert_eq(&text);
     // The answer of one process is not shown for another.
     assert!(!drawn(&state, &of(4711)).contains("asked at"));
+}
+
+#[test]
+fn nothing_is_cut_off_at_60_columns() {
+    let wide = state_of(vec![with_closer(closer(4711))], (200, 90));
+    let narrow = state_of(vec![with_closer(closer(4711))], (60, 90));
+    let words = |state: &TopState| -> Vec<String> {
+        let text = drawn(state, &of(4711)).replace(['│', '─'], " ");
+        text.split_whitespace().skip(8).map(str::to_owned).collect()
+    };
+    let (all, kept) = (words(&wide), words(&narrow).concat());
+    for word in all.iter().filter(|word| !word.contains(['▁', '█', '┐', '└', '…'])) {
+        assert!(kept.contains(word.as_str()), "{word} is missing at 60 columns:\n{}", drawn(&narrow, &of(4711)));
+    }
+    expect_file!["../../golden/detail-60.txt"].assert_eq(&drawn(&narrow, &of(4711)));
 }

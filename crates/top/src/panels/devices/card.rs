@@ -1,7 +1,7 @@
 //! A device in three lines, or in two.
 
 use super::{NameWidths, figures, selection};
-use crate::paint::{Align, Buffer, Rect, Theme, Tone, bar, cell, columns, put};
+use crate::paint::{Align, Buffer, Rect, Theme, Tone, cell, columns, put};
 use crate::pieces::{self, Piece};
 use crate::state::TopState;
 use model::figure::Figure;
@@ -13,7 +13,7 @@ const GAP: u16 = 2;
 const GUTTER: u16 = 2;
 /// What follows the first line is below its name.
 const INDENT: u16 = 2;
-/// `≥123.4/180.0 MiB`
+/// `≥99.4/180 MiB`
 const USED: u16 = 16;
 
 /// Three lines: who it is and its link, what it measures, its memory.
@@ -73,14 +73,20 @@ fn measured(state: &TopState, device: &Device) -> Vec<Piece> {
     // `54/90°C`, `129/194°F`
     let degrees = if state.settings.fahrenheit { 9 } else { 7 };
     let (percent, tone) = figures::utilization(device, theme);
+    // A board without a fan has nothing to say of it.
+    let has_fan = |device: &Device| FAN.value(device).is_some();
+    let fan =
+        if has_fan(device) { figures::measured(device, &FAN, state, false) } else { (String::new(), Tone::Plain) };
+    let some_have_one = state.devices().iter().any(has_fan);
     [
         ((format!("util {percent:>4}"), tone), 9, 1),
         (figures::measured(device, &ASIC_TEMP, state, true), degrees, 1),
         (figures::measured(device, &POWER, state, true), 8, 1),
         (figures::clock(device, theme, "MHz"), 7, 1),
-        (figures::measured(device, &FAN, state, false), 7, 3),
+        (fan, 7, 3),
     ]
     .into_iter()
+    .take(if some_have_one { 5 } else { 4 })
     .map(|((text, tone), width, rank)| Piece::left(format!("{text:>width$}"), tone, rank))
     .collect()
 }
@@ -95,7 +101,7 @@ fn remarks(state: &TopState, device: &Device) -> impl Iterator<Item = Piece> {
     firing.chain(why).chain(remarks)
 }
 
-/// `DRAM ████░░░░  12.4/32.0 GiB  L1 ██░░░░  24.0/180.0 MiB`
+/// `DRAM ▇▇▇╳░░░░  12.4/32.0 GiB  L1 ▇▇░░░░  24.0/180 MiB`
 fn memory(buf: &mut Buffer, (x, y): (u16, u16), end: u16, device: &Device, theme: &Theme) {
     let room = end.saturating_sub(x).saturating_sub(GAP);
     // The names take five and three columns.
@@ -111,12 +117,12 @@ fn one(
     (x, y): (u16, u16),
     end: u16,
     (name, bar_columns): (&str, u16),
-    (device, figure): (&Device, &Figure<Device>),
+    (device, figure): (&Device, &'static Figure<Device>),
     theme: &Theme,
 ) -> u16 {
     let x = put(buf, x, y, end, name, theme.style(Tone::Faint));
     let bar_columns = bar_columns.min(end.saturating_sub(x));
-    bar(buf, (x, y), bar_columns, figures::part(device, figure), theme);
+    figures::memory_bar(buf, (x, y), bar_columns, (device, figure), theme);
     let x = x + bar_columns + 1;
     let (text, tone) = figures::used_of_total(device, figure, theme);
     let room = USED.min(end.saturating_sub(x));

@@ -1,7 +1,7 @@
 //! A device in one line, several of which are side by side.
 
 use super::{figures, selection};
-use crate::paint::{Align, Buffer, Rect, Tone, bar, cell, put};
+use crate::paint::{Align, Buffer, Rect, Tone, cell, put};
 use crate::state::TopState;
 use model::figure::device::{self, ASIC_TEMP, DRAM_USED, L1_USED, UTILIZATION};
 use model::{Device, Severity, State as DeviceState};
@@ -58,7 +58,7 @@ pub fn draw(state: &TopState, device: &Device, names: usize, area: Rect, buf: &m
         if with_l1 {
             x = put(buf, x, y, end, name, theme.style(Tone::Faint));
         }
-        bar(buf, (x, y), columns, figures::part(device, used), theme);
+        figures::memory_bar(buf, (x, y), columns, (device, used), theme);
         x += columns + 1;
         if with_figure {
             let (text, tone) = figures::used(device, used, theme);

@@ -1,12 +1,14 @@
 //! What a device shows of itself, as text and tone.
 
+use crate::paint::{Buffer, bar};
 use crate::state::TopState;
 use crate::theme::{Theme, Tone};
 use crate::unit_text::UnitText;
-use model::figure::device::{AICLK, DEVICE_FIGURES, UTILIZATION};
+use model::figure::device::{AICLK, DEVICE_FIGURES, DRAM_USED, L1_USED, UTILIZATION};
 use model::figure::{Field, Figure, Freshness, Judge};
 use model::throttle::{self, LowClock};
 use model::{Alert, Bytes, BytesPerSecond, Device, Severity, State as DeviceState};
+use show::bar::Sizes;
 use show::figures;
 pub use show::figures::{board, name};
 use show::memory::draw::chips::short_figures;
@@ -163,7 +165,7 @@ pub fn traffic(device: &Device, theme: &Theme, short: bool) -> Option<(String, T
     let glyphs = theme.glyphs();
     let rate = |rate: Option<BytesPerSecond>| match rate {
         None => glyphs.absent.to_owned(),
-        Some(rate) if short => format!("{}/s", Bytes(rate.0.max(0.0) as u64).short()),
+        Some(rate) if short => rate.short(),
         Some(rate) => rate.to_string(),
     };
     let (there, back) = (rate(there), rate(back));
@@ -175,15 +177,35 @@ pub fn traffic(device: &Device, theme: &Theme, short: bool) -> Option<(String, T
     Some((text, unless_stale(device, Tone::Plain)))
 }
 
-/// A bar of a capacity: how much of it is used, as a part of one, and the tone of that.
-pub fn part(device: &Device, figure: &Figure<Device>) -> Option<(f64, Tone)> {
-    let tone = figure.judge(device).map_or(Tone::Faint, Tone::from);
-    Some((figure.share(device)?, unless_gone(device, tone)))
+/// The bar of a field. That of memory has what is stale, too.
+pub fn sizes(device: &Device, field: Field<Device>) -> Option<Sizes> {
+    match field.figure.name {
+        name if name == DRAM_USED.name => Sizes::of_dram(&device.memory),
+        name if name == L1_USED.name => Sizes::of_l1(&device.memory),
+        _ => field.share(device).map(Sizes::of_share),
+    }
+}
+
+/// Draws the bar of a memory.
+pub fn memory_bar(
+    buf: &mut Buffer,
+    at: (u16, u16),
+    columns: u16,
+    (device, figure): (&Device, &'static Figure<Device>),
+    theme: &Theme,
+) {
+    let sizes = sizes(device, figure.field());
+    let used = sizes.as_ref().map_or(Tone::Faint, |sizes| figures::capacity_tone(sizes.part()));
+    bar(buf, at, columns, sizes.as_ref(), unless_gone(device, used), theme);
 }
 
 /// Memory is known from elsewhere than from the chip: it is old only when the chip is gone.
+fn is_gone(device: &Device) -> bool {
+    matches!(device.state, DeviceState::Lost | DeviceState::NoDriver)
+}
+
 fn unless_gone(device: &Device, tone: Tone) -> Tone {
-    if matches!(device.state, DeviceState::Lost | DeviceState::NoDriver) { Tone::Faint } else { tone }
+    if is_gone(device) { Tone::Faint } else { tone }
 }
 
 fn bytes(number: Option<f64>) -> Option<Bytes> {

@@ -4,9 +4,9 @@ use super::*;
 use crate::paint::lines;
 use crate::settings::TopSettings;
 use crossterm::event::KeyModifiers;
-use expect_test::expect_file;
+use expect_test::{expect, expect_file};
 use model::figure::device::{ASIC_TEMP, kept_in_history};
-use model::{BytesPerSecond, Device, DeviceId, Megahertz, Snapshot, State as DeviceState};
+use model::{Bytes, BytesPerSecond, Device, DeviceId, Megahertz, Snapshot, State as DeviceState};
 use show::example;
 use watch::moment::Moment;
 
@@ -51,6 +51,30 @@ fn devices_are_drawn_as_richly_as_there_is_room() {
         text += &format!("{count} devices, {}", at_all_sizes(&state));
     }
     expect_file!["../../golden/devices.txt"].assert_eq(&text);
+}
+
+#[test]
+fn memory_of_exited_processes_is_hatched_in_every_form() {
+    let mut snapshot = machine_of(1);
+    let memory = &mut snapshot.devices[0].memory;
+    (memory.stale, memory.stale_l1) = (Some(Bytes((8 << 30) + (90 << 20))), Some(Bytes(90 << 20)));
+    let mut text = String::new();
+    for count in [1, 4, 12] {
+        let devices = (0..count).map(|n| Device { id: DeviceId::Local(n), ..snapshot.devices[0].clone() });
+        let machine = Snapshot { devices: devices.collect(), ..snapshot.clone() };
+        let drawn = drawn(&state_of(machine, TopSettings::default(), true), (120, 40));
+        let hatched: Vec<&str> = drawn.lines().filter(|line| line.contains('╳')).collect();
+        text += &format!("{count}: {} lines\n{}\n", hatched.len(), hatched[0].trim_end());
+    }
+    expect![[r#"
+        1: 1 lines
+          DRAM ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇╳╳╳╳╳╳╳╳╳╳░░░░░░░░░░░░░░░░   ≥12.4/32.0 GiB  L1 ▇▇▇▇╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳░░░░░░░░░░    ≥25.3/180 MiB
+        4: 4 lines
+          DRAM ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇╳╳╳╳╳╳╳╳╳╳░░░░░░░░░░░░░░░░   ≥12.4/32.0 GiB  L1 ▇▇▇▇╳╳╳╳╳╳╳╳╳╳╳╳╳╳╳░░░░░░░░░░    ≥25.3/180 MiB
+        12: 4 lines
+        ▸ 0 ●  54°C  65W ≥62% ▇▇╳╳░░ ≥12.4G ╳╳░   1 ●  54°C  65W ≥62% ▇▇╳╳░░ ≥12.4G ╳╳░   2 ●  54°C  65W ≥62% ▇▇╳╳░░ ≥12.4G ╳╳░
+    "#]]
+    .assert_eq(&text);
 }
 
 #[test]

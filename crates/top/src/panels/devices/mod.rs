@@ -88,6 +88,18 @@ fn parts(state: &TopState, area: Rect) -> (Rect, Rect, Option<DeviceGrid>) {
     (above, below, grid(state, below.width, DeviceRoom::all(below.height)))
 }
 
+/// How many devices can be seen on a screen of this size.
+#[cfg(test)]
+pub fn seen_at(state: &TopState, (width, screen): (u16, u16)) -> usize {
+    let area = Rect::new(0, 0, width, screen);
+    if super::is_too_small(area) {
+        return 0;
+    }
+    let place = super::layout::of(state, area).into_iter().find(|(panel, _)| *panel == super::layout::Panel::Devices);
+    let grid = place.and_then(|(_, area)| parts(state, area).2);
+    grid.map_or(0, |grid| grid.seen(state))
+}
+
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     let (above, area, grid) = parts(state, area);

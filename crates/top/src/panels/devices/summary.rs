@@ -111,7 +111,7 @@ fn watts(power: SumOfLimit, at_least: &str) -> String {
 }
 
 /// `+6 not shown (1 hung)`: the devices without room, and what is wrong with them.
-fn not_shown(hidden: &[&Device], words: ProblemWords) -> String {
+pub fn not_shown(hidden: &[&Device], words: ProblemWords) -> String {
     if words == ProblemWords::Count {
         return format!("+{} not shown", hidden.len());
     }

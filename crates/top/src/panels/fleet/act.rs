@@ -1,7 +1,7 @@
 //! What keys and the mouse do to the list of machines.
 
-use super::MARK;
-use super::columns::{FleetColumn, placed};
+use super::columns::FleetColumn;
+use super::{columns_of, list_area};
 use crate::hosts::HostSort;
 use crate::keys::Action;
 use crate::panels::filter;
@@ -16,8 +16,9 @@ const NOTCH: usize = 3;
 
 /// Whether the action meant something here.
 pub fn act(state: &mut TopState, action: Action) -> bool {
-    let shown = area_of(state, Panel::Fleet).map_or(0, room);
+    let area = area_of(state, Panel::Fleet);
     let Some(hosts) = &mut state.hosts else { return false };
+    let shown = area.map_or(0, |area| room(list_area(hosts, area)));
     let at = hosts.cursor.at;
     let page = shown.max(2) - 1;
     match action {
@@ -70,18 +71,20 @@ pub fn enter(state: &mut TopState, view: TopView) {
 
 pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     let Some(hosts) = &mut state.hosts else { return };
+    let columns = columns_of(hosts, area);
+    let area = list_area(hosts, area);
     let (room, first) = (room(area), hosts.first(room(area)));
     let line = event.row.saturating_sub(area.y);
     match event.kind {
         MouseEventKind::ScrollUp => hosts.cursor.turn(first.saturating_sub(NOTCH)),
         MouseEventKind::ScrollDown => hosts.cursor.turn((first + NOTCH).min(hosts.len().saturating_sub(room))),
         MouseEventKind::Down(MouseButton::Left) if line + 1 == HEAD => {
-            let hit = column_at(&placed(area, hosts.name_width + MARK), event.column);
+            let hit = column_at(&columns, event.column);
             if let Some(sort) = hit.and_then(FleetColumn::sort) {
                 hosts.sort_by(sort);
             }
         }
-        MouseEventKind::Down(MouseButton::Left) if line >= HEAD => {
+        MouseEventKind::Down(MouseButton::Left) if line >= HEAD && line < area.height => {
             let at = first + usize::from(line - HEAD);
             // The second click on a line opens it.
             let is_again = at == hosts.cursor.at;

@@ -30,13 +30,13 @@ const COLUMNS: [FleetColumnFacts; 10] = [
     (Host, "MACHINE", Left, Some(HostSort::Name), NARROWEST_NAME, 0),
     (State, "STATE", Left, Some(HostSort::Need), 9, 0),
     (Devices, "OK", Right, Some(HostSort::Devices), 5, 0),
-    (Temperature, "HOTTEST", Right, Some(HostSort::Temperature), 7, 1),
-    (Power, "POWER", Right, Some(HostSort::Power), 7, 2),
-    (DramBar, "", Left, None, 8, 6),
-    (Dram, "DRAM", Right, Some(HostSort::Dram), 11, 3),
-    (Processes, "PROCS", Right, Some(HostSort::Processes), 5, 5),
-    (Age, "AGE", Right, Some(HostSort::Age), 5, 4),
-    (Worst, "WHAT IS WRONG", Left, None, 24, 7),
+    (Temperature, "HOTTEST", Right, Some(HostSort::Temperature), 7, 2),
+    (Power, "POWER", Right, Some(HostSort::Power), 7, 4),
+    (DramBar, "", Left, None, 8, 7),
+    (Dram, "DRAM", Right, Some(HostSort::Dram), 12, 3),
+    (Processes, "PROCS", Right, Some(HostSort::Processes), 5, 6),
+    (Age, "AGE", Right, Some(HostSort::Age), 5, 5),
+    (Worst, "WHAT IS WRONG", Left, None, 20, 1),
 ];
 
 /// A name gets so many columns before all others, and so many where there is room.
@@ -60,11 +60,21 @@ impl FleetColumn {
     }
 }
 
-/// The columns for which there is room, where the widest name takes so many.
-pub fn placed(area: Rect, name: u16) -> Vec<PlacedFleetColumn> {
+/// The columns for which there is room, where the widest name takes so many. What is wrong stays to the end, where something is;
+/// otherwise it goes first.
+pub fn placed(area: Rect, name: u16, something_is_wrong: bool) -> Vec<PlacedFleetColumn> {
     let mut columns: Vec<(FleetColumn, u16, u8)> =
         COLUMNS.iter().map(|(column, .., width, rank)| (*column, *width, *rank)).collect();
-    columns[0].1 = name.clamp(NARROWEST_NAME, if area.width < NARROW { WIDE_NAME * 3 / 4 } else { WIDE_NAME });
+    if !something_is_wrong {
+        columns[Worst as usize].2 = u8::MAX;
+    }
+    let is_narrow = area.width < NARROW;
+    let widest = match is_narrow {
+        true if something_is_wrong => WIDE_NAME / 2,
+        true => WIDE_NAME * 3 / 4,
+        false => WIDE_NAME,
+    };
+    columns[0].1 = name.clamp(NARROWEST_NAME, widest);
     let room = area.width.saturating_sub(1);
     let needed = |columns: &[(FleetColumn, u16, u8)]| columns.iter().map(|(_, width, _)| width + 1).sum::<u16>();
     while needed(&columns) > room {
@@ -81,6 +91,7 @@ pub fn placed(area: Rect, name: u16) -> Vec<PlacedFleetColumn> {
     for (column, least, _) in columns {
         // A name takes what it needs of what is left, and what is wrong takes the rest.
         let more = match column {
+            Host if is_narrow && has_worst => 0,
             Host => rest.min(name.min(WIDEST_NAME).saturating_sub(least)),
             DramBar if has_worst => (rest / 4).min(16),
             Worst => rest,

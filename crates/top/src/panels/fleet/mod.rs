@@ -5,25 +5,33 @@ mod columns;
 
 use super::devices::figures;
 use super::heading::{self, HEAD, Remark, direction, head, room, seen};
-use crate::hosts::{HostLine, Hosts, word};
-use crate::paint::{Align, Buffer, Rect, Style, Theme, Tone, bar, cell, fill, put};
+use crate::hosts::{HostLine, Hosts};
+use crate::paint::{Align, Buffer, Rect, Style, Theme, Tone, bar, cell, fill, put, wrapped};
 use crate::state::TopState;
 use columns::{FleetColumn, PlacedFleetColumn, placed};
 use model::figure::device::{ASIC_TEMP, POWER};
-use model::{Bytes, Device};
-use show::figures::{capacity_tone, part};
+use model::{Bytes, Device, Need};
+use show::bar::Sizes;
+use show::figures::capacity_tone;
 use show::memory::draw::chips::short_figures;
+use show::text::{clean, width};
 use watch::fleet::Reach;
-use watch::fleet::summary::{Need, Summary};
+use watch::fleet::summary::Summary;
 
 pub use act::{act, enter, mouse};
 
 const MARK: u16 = 2;
+/// Lines for what is wrong with the selected machine, and the rows that the list keeps.
+const REASON: usize = 4;
+const LEAST_ROWS: u16 = 3;
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     let area = area.intersection(buf.area);
     let Some(hosts) = state.hosts.as_ref().filter(|_| !area.is_empty()) else { return };
-    let columns = placed(area, hosts.name_width + MARK);
+    let columns = columns_of(hosts, area);
+    let whole = area;
+    let area = list_area(hosts, area);
+    draw_whole(state, hosts, area, whole, buf);
     let first = hosts.first(room(area));
     title(state, hosts, first, area, buf);
     if area.height > 1 {
@@ -48,6 +56,45 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     if hosts.len() == 0 && rows.start < rows.end {
         let why = "No machine matches the filter (Esc or /: change it)";
         put(buf, area.x + 1, rows.start, area.right(), why, state.theme.style(Tone::Faint));
+    }
+}
+
+fn columns_of(hosts: &Hosts, area: Rect) -> Vec<PlacedFleetColumn> {
+    placed(area, hosts.name_width + MARK, hosts.has_trouble())
+}
+
+/// The list, without the lines below it that say in full what is wrong with the selected machine.
+pub fn list_area(hosts: &Hosts, area: Rect) -> Rect {
+    let lines = whole_reason(hosts, area).len() as u16;
+    Rect { height: area.height - lines, ..area }
+}
+
+/// What is wrong with the selected machine, in lines, where its column has no room for all of it.
+fn whole_reason(hosts: &Hosts, area: Rect) -> Vec<String> {
+    let Some((host, summary)) = hosts.selected() else { return Vec::new() };
+    let Some(worst) = &summary.worst else { return Vec::new() };
+    let worst = clean(worst);
+    let columns = columns_of(hosts, area);
+    let place = |column: FleetColumn| columns.iter().find(|place| place.column == column);
+    // The reason may take the place of figures that are not there.
+    let room = match host.snapshot {
+        None => place(FleetColumn::Devices).map(|place| area.right().saturating_sub(place.x)),
+        Some(_) => place(FleetColumn::Worst).map(|place| place.width),
+    };
+    let most = usize::from(area.height.saturating_sub(HEAD + LEAST_ROWS)).min(REASON);
+    if room.is_some_and(|room| width(&worst) <= usize::from(room)) {
+        return Vec::new();
+    }
+    let text = format!("{}: {worst}", clean(&host.name));
+    let mut lines = wrapped(&text, usize::from(area.width.saturating_sub(2)));
+    lines.truncate(most);
+    lines
+}
+
+fn draw_whole(state: &TopState, hosts: &Hosts, list: Rect, area: Rect, buf: &mut Buffer) {
+    let style = state.theme.style(hosts.selected().map_or(Tone::Plain, |(_, summary)| tone(summary.need)));
+    for (line, y) in whole_reason(hosts, area).iter().zip(list.bottom()..area.bottom()) {
+        put(buf, area.x + 1, y, area.right(), line, style);
     }
 }
 
@@ -122,7 +169,7 @@ impl FleetRow<'_> {
                     };
                     (format!("{mark} {}", host.name), Tone::Strong)
                 }
-                FleetColumn::State => (word(summary.need).to_owned(), state_tone),
+                FleetColumn::State => (summary.need.name().to_owned(), state_tone),
                 FleetColumn::Devices if summary.devices == 0 => (absent.to_owned(), Tone::Faint),
                 FleetColumn::Devices => {
                     let tone = if summary.ok < summary.devices && !is_old { Tone::Warning } else { plain };
@@ -131,7 +178,8 @@ impl FleetRow<'_> {
                 FleetColumn::Temperature => self.hottest(summary, is_old),
                 FleetColumn::Power => (summary.power.map_or(absent.to_owned(), |power| watts_text(power.0)), plain),
                 FleetColumn::DramBar => {
-                    self.dram_bar(place, part(summary.dram_used, summary.dram_total), is_old, buf);
+                    let sizes = Sizes::of_sums(summary.dram_used, summary.dram_total, summary.dram_stale);
+                    self.dram_bar(place, sizes, is_old, buf);
                     continue;
                 }
                 FleetColumn::Dram => (self.dram(summary.dram_used, summary.dram_total, summary.is_at_least), plain),
@@ -150,9 +198,10 @@ impl FleetRow<'_> {
             };
             self.put(place, &text, tone, buf);
         }
-        // Where there is no column for it, the reason takes the place of figures that are not there.
-        let has_worst = columns.iter().any(|place| place.column == FleetColumn::Worst && place.width >= 24);
-        if let Some(why) = host.trouble().filter(|_| host.snapshot.is_none() && !has_worst)
+        // Where its column has no room for it, the reason takes the place of figures that are not there.
+        let worst = columns.iter().find(|place| place.column == FleetColumn::Worst);
+        let has_room = |why: &str| worst.is_some_and(|place| width(&clean(why)) <= usize::from(place.width));
+        if let Some(why) = host.trouble().filter(|why| host.snapshot.is_none() && !has_room(why))
             && let Some(place) = columns.iter().find(|place| place.column == FleetColumn::Devices)
         {
             let columns = area.right().saturating_sub(place.x);
@@ -179,9 +228,9 @@ impl FleetRow<'_> {
         short_figures(used, total, is_at_least, self.theme().glyphs())
     }
 
-    fn dram_bar(&self, place: &PlacedFleetColumn, part: Option<f64>, is_old: bool, buf: &mut Buffer) {
-        let part = part.map(|part| (part, if is_old { Tone::Faint } else { capacity_tone(part) }));
-        bar(buf, (place.x, self.y), place.width, part, self.theme());
+    fn dram_bar(&self, place: &PlacedFleetColumn, sizes: Option<Sizes>, is_old: bool, buf: &mut Buffer) {
+        let used = sizes.as_ref().filter(|_| !is_old).map_or(Tone::Faint, |sizes| capacity_tone(sizes.part()));
+        bar(buf, (place.x, self.y), place.width, sizes.as_ref(), used, self.theme());
     }
 
     fn device(&self, device: &Device, columns: &[PlacedFleetColumn], buf: &mut Buffer) {
@@ -197,8 +246,7 @@ impl FleetRow<'_> {
                 FleetColumn::Temperature => figures::measured(device, &ASIC_TEMP, self.state, true),
                 FleetColumn::Power => figures::measured(device, &POWER, self.state, false),
                 FleetColumn::DramBar => {
-                    let part = part(memory.dram_used, memory.dram_total);
-                    self.dram_bar(place, part, figures::is_stale(device), buf);
+                    self.dram_bar(place, Sizes::of_dram(memory), figures::is_stale(device), buf);
                     continue;
                 }
                 FleetColumn::Dram => {
@@ -214,7 +262,7 @@ impl FleetRow<'_> {
 
 fn tone(need: Need) -> Tone {
     match need {
-        Need::Unreachable | Need::Bad => Tone::Critical,
+        Need::Unreachable | Need::Critical => Tone::Critical,
         Need::Warning => Tone::Warning,
         Need::Waiting => Tone::Faint,
         Need::Fine => Tone::Good,

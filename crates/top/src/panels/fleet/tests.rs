@@ -74,6 +74,27 @@ fn machines_fit_every_terminal() {
 }
 
 #[test]
+fn what_is_wrong_is_listed_at_80_columns_and_can_be_read_whole() {
+    let long =
+        "connection refused: `ttmon serve` does not run there, or a firewall drops what is sent to port 9746 of it";
+    let mut fleet = example::several();
+    fleet.hosts.push(example::unreachable("lab-11", long, 12));
+    let mut state = watching(fleet);
+    let text = drawn(&mut state, (80, 24));
+    let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_owned();
+    assert!(text.contains("WHAT IS WRONG"), "{text}");
+    assert!(line("lab-7").contains("device 1 is hung"), "{text}");
+    for columns in [60, 80, 120] {
+        while selected(&state) != "lab-11" {
+            press(&mut state, &[KeyCode::Down]);
+        }
+        let text = drawn(&mut state, (columns, 24));
+        let words = text.split(['\n']).map(str::trim).collect::<Vec<_>>().join(" ");
+        assert!(words.contains(long), "{text}");
+    }
+}
+
+#[test]
 fn one_machine_is_shown_in_the_place_of_this_one() {
     let mut text = String::new();
     let alone = |host: HostView| Fleet { hosts: vec![host] };
@@ -212,9 +233,9 @@ fn a_filter_works_while_it_is_typed_and_escape_undoes_it() {
     press(&mut state, &[KeyCode::Esc]);
     assert_eq!(state.hosts.as_ref().unwrap().filter, "");
     typed(&mut state, "/");
-    app::handle(&mut state, &Event::Paste("bad\n".into()));
+    app::handle(&mut state, &Event::Paste("critical\n".into()));
     assert!(matches!(state.overlay, Some(Overlay::Filter(_))));
-    assert_eq!(state.hosts.as_ref().unwrap().filter, "bad");
+    assert_eq!(state.hosts.as_ref().unwrap().filter, "critical");
 }
 
 #[test]

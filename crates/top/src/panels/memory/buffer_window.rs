@@ -4,6 +4,7 @@ use super::rows::{Key, is_buffer};
 use crate::paint::{Buffer, Rect, Tone, clear, frame, put};
 use crate::state::TopState;
 use model::Bytes;
+use show::command::from_script;
 use show::memory::draw::age;
 use show::memory::view::{Buffer as Live, View};
 
@@ -36,11 +37,11 @@ pub fn draw(state: &TopState, view: &View, key: &Key, area: Rect, list: Rect, bu
 fn facts(buffer: &Live, view: &View, absent: &str) -> Vec<(&'static str, String)> {
     let or_absent = |text: Option<String>| text.unwrap_or_else(|| absent.into());
     let exactly = |bytes: Bytes| match bytes.0 {
-        0..1024 => bytes.to_string(),
+        0..1000 => bytes.to_string(),
         n => format!("{bytes} ({n} bytes)"),
     };
     let holder = view.processes.iter().find(|holder| Some(holder.pid) == buffer.pid);
-    let command = holder.and_then(|holder| holder.command.as_deref().or(holder.name.as_deref()));
+    let command = holder.and_then(|holder| holder.command.as_deref().map(from_script).or(holder.name.as_deref()));
     let owner = buffer.pid.map(|pid| format!("pid {pid}  {}", command.unwrap_or(absent)));
     let user = holder.and_then(|holder| holder.user.as_deref()).map(|user| format!("  user {user}"));
     let chips = match &buffer.devices[..] {

@@ -1,12 +1,13 @@
 //! The selected chip: its bars, and what is known of each kind of memory.
 
-use super::{GOOD_LIST, style_of};
+use super::{GOOD_LIST, GOOD_MAP, style_of};
+use crate::overlay::MemoryTab;
 use crate::paint::{Buffer, Rect, Theme, Tone, columns, put, put_line, rule};
 use crate::state::TopState;
 use model::Bytes;
+use show::bar::Fill;
 use show::figures::used_of_total;
 use show::grid::{self, Cell, Column};
-use show::memory::draw::bar::Fill;
 use show::memory::draw::facts::{self, INDENT, areas, bar_line, fill_of_banks, fragmentation_tone, percent, wrapped};
 use show::memory::draw::lists::words;
 use show::memory::view::{Chip, Kind};
@@ -30,21 +31,22 @@ const TABLE: u16 = 100;
 /// The fullest form that leaves room for a list.
 pub fn lines(state: &TopState, chip: &Chip, room: Rect) -> Vec<MemoryLine> {
     let theme = &state.theme;
+    let good_list = if state.memory.tab == MemoryTab::Map { GOOD_MAP } else { GOOD_LIST };
     if room.width >= TABLE && has_particulars(chip) {
         let mut full = bars(chip, theme, room.width, false);
         full.extend(table(chip, theme, room.width));
-        full.extend(remarks(chip, room.width));
-        if full.len() + usize::from(GOOD_LIST) <= usize::from(room.height) {
+        full.extend(remarks(chip, theme, room.width));
+        if full.len() + usize::from(good_list) <= usize::from(room.height) {
             return full;
         }
     }
     let mut with_facts = bars(chip, theme, room.width, true);
-    with_facts.extend(remarks(chip, room.width));
-    if let Some(shortened) = shortened(with_facts, usize::from(room.height.saturating_sub(GOOD_LIST - 2))) {
+    with_facts.extend(remarks(chip, theme, room.width));
+    if let Some(shortened) = shortened(with_facts, usize::from(room.height.saturating_sub(good_list - 2))) {
         return shortened;
     }
     let mut brief = bars(chip, theme, room.width, false);
-    brief.extend(remarks(chip, room.width));
+    brief.extend(remarks(chip, theme, room.width));
     // Bars say the most in the least room.
     brief.truncate(usize::from(room.height.saturating_sub(3)).clamp(1, brief.len().max(1)));
     brief
@@ -89,8 +91,8 @@ fn title(chip: &Chip) -> MemoryLine {
 }
 
 /// What no figure says.
-fn remarks(chip: &Chip, width: u16) -> impl Iterator<Item = MemoryLine> {
-    wrapped(facts::remarks(chip), width.into()).into_iter().map(MemoryLine::Other)
+fn remarks(chip: &Chip, theme: &Theme, width: u16) -> impl Iterator<Item = MemoryLine> {
+    wrapped(facts::remarks(chip, &style_of(theme, width)), width.into()).into_iter().map(MemoryLine::Other)
 }
 
 /// A line for each kind of which something is known.

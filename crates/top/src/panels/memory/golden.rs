@@ -87,6 +87,24 @@ fn one_chip_four_and_thirty_two_leave_room_for_a_list() {
 }
 
 #[test]
+fn chips_are_in_the_order_of_the_overview_and_those_without_room_are_counted() {
+    let mut state = state_of_snapshot(show::example::galaxy());
+    let overview: Vec<String> = state.listed().map(|device| device.id.to_string()).collect();
+    assert_eq!(overview[..4], ["5", "9", "11", "0"], "those with a problem first");
+    let numbers = |text: &str, rows: usize| -> Vec<String> {
+        let lines = text.lines().skip(1).take(rows).flat_map(|line| line.split_whitespace());
+        let number = |word: &str| word.trim_end_matches('!').parse::<u32>().ok().map(|number| number.to_string());
+        lines.filter_map(number).collect()
+    };
+    assert_eq!(numbers(&drawn(&state, (80, 22)), 7), overview);
+    let low = drawn(&state, (40, 10));
+    assert!(low.lines().next().unwrap().contains("+26 not shown"), "{low}");
+    state.step_device(20);
+    let low = drawn(&state, (60, 10));
+    assert!(low.contains("+20 not shown (1 hung, 1 resetting, 1 silent)"), "{low}");
+}
+
+#[test]
 fn the_lists_follow_each_other() {
     let mut state = state_of(example::with_a_death(), true);
     let mut text = String::new();
@@ -172,7 +190,7 @@ fn without_buffers_it_says_why() {
     let mut state = state_of_snapshot(show::example::machine());
     do_all(&mut state, &[Action::Right]);
     assert!(drawn(&state, (80, 22)).contains("reading …"));
-    state.replay = Some(Replay { file: "x".into(), at: 0, len: 1, speed: 1.0 });
+    state.replay = Some(Replay { file: "x".into(), at: 0, len: 1, speed: 1.0, ..Replay::default() });
     assert!(drawn(&state, (80, 22)).contains("recordings have no per-buffer data"));
     let mut view = example::machine();
     view.buffers.clear();
@@ -254,9 +272,45 @@ fn clicks_select_a_chip_a_list_and_a_row_and_the_wheel_goes_on() {
     }
 }
 
+#[test]
+fn a_key_shows_a_bank_as_a_map_with_addresses() {
+    let mut view = with_buffers(0);
+    let block = |pid: u32, address: u64, mib: u64| Live {
+        pid: Some(pid),
+        devices: vec!["0".into()],
+        kind: "dram".into(),
+        bank_bytes: Some(Bytes(mib << 20)),
+        address,
+        label: Some(format!("weight of {pid}")),
+        ..Live::default()
+    };
+    view.buffers = vec![block(4711, 0x10_0000, 1024), block(4711, 0x4010_0000, 512), block(81, 0x8000_0000, 700)];
+    let mut state = state_of(view, true);
+    do_all(&mut state, &[Action::BankMap, Action::Down]);
+    let text = at_all_sizes(&state);
+    expect_file!["../../golden/memory-map.txt"].assert_eq(&text);
+    assert!(text.contains("the map shows them as free"), "{text}");
+    do_all(&mut state, &[Action::Metric, Action::Metric]);
+    assert!(drawn(&state, (80, 22)).contains("no buffer of this kind"));
+    do_all(&mut state, &[Action::BankMap]);
+    assert_eq!(state.memory.tab, Tab::Processes, "the key leads back");
+    state.memory.kind = None;
+    do_all(&mut state, &[Action::BankMap, Action::End, Action::Up, Action::Enter]);
+    assert_eq!((state.memory.tab, state.memory.pid), (Tab::Buffers, Some(81)), "the buffers of the block's process");
+    do_all(&mut state, &[Action::Back, Action::BankMap, Action::Back]);
+    assert_eq!(state.memory.tab, Tab::Processes);
+}
+
+#[test]
+fn the_map_is_in_the_key_line_and_in_help() {
+    let line = crate::keys::key_line(crate::state::TopView::Memory);
+    assert!(line.iter().any(|(action, word)| *action == Action::BankMap && *word == "Bank map"));
+    assert!(crate::keys::binding(Action::BankMap).unwrap().help.contains("map of used and free blocks"));
+}
+
 proptest::proptest! {
     #[test]
-    fn any_words_of_a_process_can_be_drawn(words: String, width in 1u16..200, height in 1u16..60, steps in 0usize..4) {
+    fn any_words_of_a_process_can_be_drawn(words: String, width in 1u16..200, height in 1u16..60, steps in 0usize..5) {
         let mut view = example::with_a_death();
         view.processes[0].command = Some(words.clone());
         view.chips[0].board = Some(words.clone());

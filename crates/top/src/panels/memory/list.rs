@@ -5,10 +5,12 @@ use super::{cursor, selected_chip, style_of};
 use crate::paint::{Align, Buffer, Rect, Tone, cell, columns, fill, put, put_line, rule, split};
 use crate::state::TopState;
 use model::Bytes;
+use show::command::from_script;
 use show::grid::{self, Cell, Column};
 use show::memory::draw::lists::{
     ago, buffer_cells, buffer_columns, bytes, death_cells, death_columns, process_cells, process_columns, words,
 };
+use show::memory::map;
 use show::memory::view::{Chip, Death, Holder, View};
 use show::style::Style;
 
@@ -28,10 +30,11 @@ fn names(state: &TopState, view: &View, area: Rect) -> Vec<(Tab, String, u16, u1
         let name = match tab {
             Tab::Processes => "Processes".into(),
             Tab::Buffers => buffers_name(state),
+            Tab::Map => map_name(state),
             Tab::Deaths => "Exited".into(),
             Tab::Left => "Stale".to_owned(),
         };
-        let text = if *tab == Tab::Buffers && state.shown.memory.is_none() {
+        let text = if *tab == Tab::Map || (*tab == Tab::Buffers && state.shown.memory.is_none()) {
             format!(" {name} ")
         } else {
             format!(" {name} {n} ")
@@ -50,6 +53,11 @@ fn buffers_name(state: &TopState) -> String {
     let kind = chosen.kind.map(|kind| format!("{} ", kind.to_uppercase())).unwrap_or_default();
     let of = chosen.pid.map(|pid| format!(" of {pid}")).unwrap_or_default();
     if kind.is_empty() { format!("Buffers{of}") } else { format!("{kind}buffers{of}") }
+}
+
+fn map_name(state: &TopState) -> String {
+    let kind = state.memory.kind.filter(|_| state.memory.tab == Tab::Map);
+    kind.map_or_else(|| "Bank map".to_owned(), |kind| format!("{} bank map", kind.to_uppercase()))
 }
 
 /// The list whose name is in a column.
@@ -72,6 +80,7 @@ pub fn tabs(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
         (Tab::Processes, _) => [" Left, Right: other lists   Enter: its buffers ", " Left, Right   Enter: buffers "],
         (Tab::Buffers, None) => [" m: by kind   Enter: details ", " Enter: details "],
         (Tab::Buffers, Some(_)) => [" m: by kind   Enter: details   Esc: back ", " Esc: back "],
+        (Tab::Map, _) => [" m: next kind   Enter: its buffers   b: back ", " m: next kind   b: back "],
         (Tab::Deaths, _) => [" of all chips "; 2],
         (Tab::Left, _) => [" of all chips   Enter: select the chip ", " Enter: select the chip "],
     };
@@ -143,6 +152,7 @@ fn table(
     let columns = match tab {
         Tab::Processes => process_columns(view),
         Tab::Buffers => buffer_columns(view),
+        Tab::Map => map::columns(),
         Tab::Deaths => death_columns(),
         Tab::Left => left_columns(),
     };
@@ -162,6 +172,7 @@ fn cells(row: &MemoryRow, view: &View, style: &Style) -> Vec<Cell> {
     match row {
         MemoryRow::Process { holder, part } => process_cells(holder, part.usage, part.source.as_deref(), style),
         MemoryRow::Buffer(buffer) => buffer_cells(buffer, style),
+        MemoryRow::Block(block) => map::cells(block, style),
         MemoryRow::Death(death) => death_cells(death, view, style),
         MemoryRow::Left { chip, bytes, death } => left_cells(chip, *bytes, *death, view, style),
     }
@@ -180,7 +191,7 @@ fn left_columns() -> Vec<Column> {
 }
 
 fn left_cells(chip: &Chip, stale: Bytes, death: Option<&Death>, view: &View, style: &Style) -> Vec<Cell> {
-    let who = death.map(|death| format!("{} {}", death.pid, death.command.as_deref().unwrap_or_default()));
+    let who = death.map(|death| format!("{} {}", death.pid, from_script(death.command.as_deref().unwrap_or_default())));
     let ago = death.and_then(|death| ago(death, view));
     vec![
         Cell::Text(chip.id.clone(), Tone::Strong),
@@ -198,18 +209,24 @@ fn nothing(state: &TopState, view: &View) -> Vec<String> {
     let text = match state.memory.tab {
         Tab::Processes if selected_chip(state, view).is_none() => "no chip is selected",
         Tab::Processes => "no process holds this chip",
-        Tab::Buffers if state.shown.memory.is_none() && state.replay.is_some() => "recordings have no per-buffer data",
-        Tab::Buffers if state.shown.memory.is_none() && state.hosts.is_some() => {
+        Tab::Buffers | Tab::Map if state.shown.memory.is_none() && state.replay.is_some() => {
+            "recordings have no per-buffer data"
+        }
+        Tab::Buffers | Tab::Map if state.shown.memory.is_none() && state.hosts.is_some() => {
             "per-buffer data needs the machine's own service (--host)"
         }
-        Tab::Buffers if state.shown.memory.is_none() => "reading …",
-        Tab::Buffers if rows::processes(state, view).is_empty() => "no process holds this chip",
-        Tab::Buffers if !has_books => {
+        Tab::Buffers | Tab::Map if state.shown.memory.is_none() => "reading …",
+        Tab::Buffers | Tab::Map if rows::processes(state, view).is_empty() => "no process holds this chip",
+        Tab::Buffers | Tab::Map if !has_books => {
             return vec!["no per-buffer data for any process here:".into(), REMEDY.into()];
         }
+        Tab::Map if state.memory.kind.is_some() => "no buffer of this kind (m: next kind)",
         Tab::Buffers if state.memory.kind.is_some() => "no buffer of this kind (m: next kind, Esc: all)",
+        Tab::Map => "no buffer with an address on this chip",
         Tab::Buffers => "no buffer on this chip",
-        Tab::Deaths if state.replay.is_some() => "recordings have no exited processes",
+        Tab::Deaths if state.replay.as_ref().is_some_and(|replay| replay.exits.is_none()) => {
+            "this recording has no log of exited processes"
+        }
         Tab::Deaths => {
             return vec![
                 "no process is known to have exited while it held device memory:".into(),
@@ -229,17 +246,18 @@ pub fn foot(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
     if area.height == 0 {
         return;
     }
+    let consequence = if state.memory.tab == Tab::Map { ": the map shows them as free" } else { "" };
     let whose = if view.chips.len() > 1 { "of all chips " } else { "" };
     let text = match view.unlisted_buffers {
-        1 => format!("1 buffer {whose}is not listed"),
-        n => format!("{n} buffers {whose}are not listed"),
+        1 => format!("1 buffer {whose}is not listed{consequence}"),
+        n => format!("{n} buffers {whose}are not listed{consequence}"),
     };
     put(buf, area.x.saturating_add(1), area.y, area.right(), &text, state.theme.style(Tone::Warning));
 }
 
 /// What could not be read.
 fn notes(state: &TopState, view: &View) -> Vec<String> {
-    if !matches!(state.memory.tab, Tab::Processes | Tab::Buffers) {
+    if !matches!(state.memory.tab, Tab::Processes | Tab::Buffers | Tab::Map) {
         return Vec::new();
     }
     view.faults.iter().take(NOTES).map(|fault| format!("note: {}: {}", fault.path, fault.reason)).collect()

@@ -7,6 +7,7 @@ mod detail;
 #[cfg(test)]
 mod golden;
 mod list;
+mod map;
 mod rows;
 
 use crate::cursor::Cursor;
@@ -26,6 +27,8 @@ use watch::moment::Moment;
 const KINDS: [&str; 5] = ["dram", "trace", "l1", "cb", "l1_small"];
 /// A list is not lower than this where something else can be left out: its title, its head and some rows.
 const GOOD_LIST: u16 = 8;
+/// The same for a map, which has lines of its own, and a list of blocks.
+const GOOD_MAP: u16 = 14;
 /// So many rows a turn of the wheel goes on.
 const WHEEL: isize = 3;
 
@@ -35,6 +38,8 @@ struct MemoryLayout {
     detail: Rect,
     lines: Vec<detail::MemoryLine>,
     tabs: Rect,
+    /// The bank, above the list of its blocks.
+    map: Rect,
     list: Rect,
     /// What the list leaves out.
     foot: Rect,
@@ -47,9 +52,11 @@ impl MemoryLayout {
         let lines = selected_chip(state, view).map(|chip| detail::lines(state, chip, rest)).unwrap_or_default();
         let (detail, below) = split(rest, lines.len() as u16);
         let (tabs, list) = split(below, 1);
-        let says_more = state.memory.tab == Tab::Buffers && view.unlisted_buffers > 0 && list.height >= 4;
+        let (map, list) = split(list, map::height(state, view, list));
+        let lists_buffers = matches!(state.memory.tab, Tab::Buffers | Tab::Map);
+        let says_more = lists_buffers && view.unlisted_buffers > 0 && list.height >= 4;
         let (list, foot) = split(list, list.height - u16::from(says_more));
-        MemoryLayout { grid, chips, detail, lines, tabs, list, foot }
+        MemoryLayout { grid, chips, detail, lines, tabs, map, list, foot }
     }
 
     /// How many rows the list shows: all but its head.
@@ -91,6 +98,7 @@ pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     chips::draw(state, &view, &places.grid, places.chips, buf);
     detail::draw(state, &places.lines, places.detail, buf);
     list::tabs(state, &view, places.tabs, buf);
+    map::draw(state, &view, places.map, buf);
     list::draw(state, &view, places.list, buf);
     list::foot(state, &view, places.foot, buf);
     if let Some(key) = &state.memory.closer {
@@ -113,7 +121,9 @@ pub fn act(state: &mut TopState, action: Action) -> bool {
         Action::Right => step_tab(&mut state.memory, 1),
         Action::Enter => return enter(state, &rows, at),
         Action::Back => return back(&mut state.memory),
-        Action::Metric if state.memory.tab == Tab::Buffers => {
+        Action::BankMap if state.memory.tab == Tab::Map => open(&mut state.memory, Tab::default()),
+        Action::BankMap => open(&mut state.memory, Tab::Map),
+        Action::Metric if matches!(state.memory.tab, Tab::Buffers | Tab::Map) => {
             let chosen = &mut state.memory;
             let next = chosen.kind.and_then(|kind| KINDS.iter().position(|other| *other == kind)).map_or(0, |n| n + 1);
             *chosen = Chosen { tab: chosen.tab, pid: chosen.pid, kind: KINDS.get(next).copied(), ..Chosen::default() };
@@ -151,6 +161,12 @@ fn enter(state: &mut TopState, rows: &[MemoryRow], at: usize) -> bool {
         Some(MemoryRow::Left { chip, .. }) => {
             select_chip(state, &chip.id);
         }
+        Some(MemoryRow::Block(block)) => {
+            if let Some(owner) = &block.used_by {
+                open(&mut state.memory, Tab::Buffers);
+                state.memory.pid = owner.pid;
+            }
+        }
         Some(MemoryRow::Death(_)) | None => {}
     }
     true
@@ -168,6 +184,10 @@ fn back(chosen: &mut Chosen) -> bool {
     }
     if let Some(pid) = chosen.pid {
         *chosen = Chosen { cursor: Cursor::on(Key::Process(pid)), ..Chosen::default() };
+        return true;
+    }
+    if chosen.tab == Tab::Map {
+        open(chosen, Tab::default());
         return true;
     }
     let had_kind = chosen.tab == Tab::Buffers && chosen.kind.is_some();
@@ -210,7 +230,8 @@ pub fn mouse(state: &mut TopState, area: Rect, event: MouseEvent) {
     if places.chips.contains(position) {
         let hit = places.grid.at(places.chips, position, view.chips.len());
         match (steps, hit) {
-            (0, hit) => hit.into_iter().for_each(|at| select_chip(state, &view.chips[at].id)),
+            (0, Some(at)) => select_chip(state, &chips::ordered(state, &view)[at].id.clone()),
+            (0, None) => {}
             (steps, _) => state.step_device(steps),
         }
     } else if steps != 0 {

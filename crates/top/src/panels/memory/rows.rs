@@ -4,10 +4,12 @@ use super::selected_chip;
 pub use crate::overlay::{MemoryKey as Key, MemoryTab as Tab};
 use crate::state::TopState;
 use model::Bytes;
-use show::memory::view::{Buffer, Chip, Death, Holder, Part, View};
+use show::memory::draw::facts::areas;
+use show::memory::map::{self, BankBlock};
+use show::memory::view::{Buffer, Chip, Death, Holder, Kind, Part, View};
 use std::cmp::Reverse;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum MemoryRow<'a> {
     /// A process, and what it holds of the selected chip.
     Process {
@@ -15,6 +17,7 @@ pub enum MemoryRow<'a> {
         part: &'a Part,
     },
     Buffer(&'a Buffer),
+    Block(BankBlock),
     Death(&'a Death),
     /// A chip with memory still attributed to exited processes, and the last of them.
     Left {
@@ -34,6 +37,7 @@ impl MemoryRow<'_> {
                 address: buffer.address,
                 devices: buffer.devices.clone(),
             },
+            MemoryRow::Block(block) => Key::Block(block.address),
             MemoryRow::Death(death) => Key::Death(death.pid, death.died_at),
             MemoryRow::Left { chip, .. } => Key::Chip(chip.id.clone()),
         }
@@ -43,6 +47,7 @@ impl MemoryRow<'_> {
         match (self, key) {
             (MemoryRow::Process { holder, .. }, Key::Process(pid)) => holder.pid == *pid,
             (MemoryRow::Buffer(buffer), key) => is_buffer(buffer, key),
+            (MemoryRow::Block(block), Key::Block(address)) => block.address == *address,
             (MemoryRow::Death(death), Key::Death(pid, at)) => death.pid == *pid && death.died_at == *at,
             (MemoryRow::Left { chip, .. }, Key::Chip(id)) => chip.id == *id,
             _ => false,
@@ -60,6 +65,7 @@ pub fn of<'a>(state: &TopState, view: &'a View, tab: Tab) -> Vec<MemoryRow<'a>> 
     match tab {
         Tab::Processes => processes(state, view),
         Tab::Buffers => buffers(state, view, chosen.pid, chosen.kind).map(MemoryRow::Buffer).collect(),
+        Tab::Map => bank(state, view).into_iter().flat_map(|bank| bank.blocks).map(MemoryRow::Block).collect(),
         Tab::Deaths => view.deaths.iter().map(MemoryRow::Death).collect(),
         Tab::Left => left(view).collect(),
     }
@@ -95,6 +101,21 @@ pub fn buffers<'a>(
         .filter(move |buffer| pid.is_none() || buffer.pid == pid)
         .filter(move |buffer| kind.is_none_or(|kind| buffer.kind == kind))
         .filter(is_here)
+}
+
+/// A bank of the selected chip.
+pub struct Bank<'a> {
+    pub area: &'static str,
+    pub kind: &'a Kind,
+    pub blocks: Vec<BankBlock>,
+}
+
+/// That of the chosen kind, or of the first kind that has buffers with addresses.
+pub fn bank<'a>(state: &TopState, view: &'a View) -> Option<Bank<'a>> {
+    let chip = selected_chip(state, view)?;
+    let kinds = areas(chip).into_iter().flat_map(|(name, area)| area.kinds.iter().map(move |kind| (name, kind)));
+    let mut kinds = kinds.filter(|(_, kind)| state.memory.kind.is_none_or(|chosen| chosen == kind.kind));
+    kinds.find_map(|(area, kind)| Some(Bank { area, kind, blocks: map::blocks(view, chip, kind)? }))
 }
 
 /// The chips with memory still attributed to exited processes.

@@ -79,7 +79,8 @@ fn draw_line(state: &TopState, device: &Device, figure: &ChipFigure, line: u16, 
         (0, false) => text(buf, figures::brief_state(device.state, area.width), figures::state_tone(device)),
         (0, true) => text(buf, figure.text(area.width), figure.tone),
         (1, true) => {
-            bar(buf, (x, y), area.width, figure.share.map(|share| (share, figure.tone)), theme);
+            let sizes = figures::sizes(device, state.mesh.metric);
+            bar(buf, (x, y), area.width, sizes.as_ref(), figure.tone, theme);
         }
         // The last that it said, and when.
         (1, false) => {

@@ -112,14 +112,14 @@ fn a_tree_has_parents_above_their_children_in_ascii_too() {
     expect![[r#"
         - Processes 8 - tagged 2 - tree --------------------------------------
            PID  vDRAM COMMAND
-        + 1006     6M worker.py --rank 6
-        + 1007     7M `- worker.py --rank 7
-          1003     3M worker.py --rank 3
-          1005     5M |- worker.py --rank 5
-          1004     4M `- worker.py --rank 4
+        + 1006   6.0M worker.py --rank 6
+        + 1007   7.0M `- worker.py --rank 7
+          1003   3.0M worker.py --rank 3
+          1005   5.0M |- worker.py --rank 5
+          1004   4.0M `- worker.py --rank 4
           1000      0 worker.py --rank 0
-          1002     2M |- worker.py --rank 2
-          1001     1M `- worker.py --rank 1
+          1002   2.0M |- worker.py --rank 2
+          1001   1.0M `- worker.py --rank 1
     "#]]
     .assert_eq(&text);
 }
@@ -139,7 +139,7 @@ fn growth_is_shown_once_it_is_known() {
         ─ Processes 3 ─ sorted by dram ▼ ───────
            PID   GROWTH
           1001  +2.9M/m
-          1002   -60K/m
+          1002 -60.0K/m
           1000        0
     "#]]
     .assert_eq(&drawn(&state, 40, 5));
@@ -167,9 +167,9 @@ fn how_busy_devices_are_kept_has_a_column_as_soon_as_the_driver_tells() {
     expect![[r#"
         ─ Processes 3 ────────────────────────────────────────────────────────────────────────────
          DEV    PID USER    DRAM     L1 SOURCE   ▼UTIL  SHARE   GROWTH    AGE COMMAND
-         1,9   1001 user1    ≥1M      – kernel     62%  ≥0.0%        –  1m45s worker.py --rank 1
+         1,9   1001 user1  ≥1.0M      – kernel     62%  ≥0.0%        –  1m45s worker.py --rank 1
          0     1000 user0      0      0 shm          –   0.0%        –    45s worker.py --rank 0
-         2     1002 user2     2M      0 shm          –   0.0%        –  2m45s worker.py --rank 2
+         2     1002 user2   2.0M      0 shm          –   0.0%        –  2m45s worker.py --rank 2
     "#]]
     .assert_eq(&drawn(&state, 90, 5));
     state.take(Moment { snapshot: many(3), ..Moment::default() });
@@ -186,7 +186,7 @@ fn a_part_of_a_sum_is_no_sum() {
     expect![[r#"
         ─ Processes 1 ──────────────────────────────────────────────────────────────────
          DEV    PID USER   ▼DRAM     L1 SOURCE   SHARE   GROWTH COMMAND
-         0,1   1000 user0    ≥5G      – shm     ≥20.8%        – worker.py --rank 0
+         0,1   1000 user0  ≥5.0G      – shm     ≥20.8%        – worker.py --rank 0
     "#]]
     .assert_eq(&drawn(&usual(snapshot), 80, 3));
 }
@@ -310,9 +310,9 @@ fn tags_are_kept_until_the_process_ends_or_they_are_taken_off() {
     expect![[r#"
         ─ Processes 4 ─ tagged 2 ───────────────────────────────────
          DEV    PID USER   ▼DRAM     L1 SOURCE  COMMAND
-        •4     1004 user4     4M      0 shm     worker.py --rank 4
-         2     1002 user2     2M      0 shm     worker.py --rank 2
-        •1     1001 user1     1M      0 shm     worker.py --rank 1
+        •4     1004 user4   4.0M      0 shm     worker.py --rank 4
+         2     1002 user2   2.0M      0 shm     worker.py --rank 2
+        •1     1001 user1   1.0M      0 shm     worker.py --rank 1
          0     1000 user0      0      0 shm     worker.py --rank 0
     "#]]
     .assert_eq(&drawn(&state, 60, 6));

@@ -3,6 +3,7 @@
 use model::figure::device::{AICLK, ASIC_TEMP, FAN, POWER, UTILIZATION};
 use model::{Bytes, Device, Snapshot};
 use show::activity::utilization;
+use show::bar::{self, Sizes};
 use show::figures::*;
 use show::grid::Page;
 use show::machine::{MachineTotals, SumOfLimit};
@@ -80,9 +81,12 @@ fn block(page: &mut Page, device: &Device, right: usize) {
         ],
     );
     let memory = &device.memory;
-    let usage = |name, used, total| usage(name, used, total, memory.untracked_processes, right, &style);
-    page.line(&[first, usage("DRAM", memory.dram_used, memory.dram_total)]);
-    page.line(&[second, usage("L1", memory.l1_used, memory.l1_total)]);
+    let usage = |name, used, total, sizes| {
+        let figures = used_of_total(used, total, memory.untracked_processes, glyphs);
+        usage(name, &figures, sizes, right, &style)
+    };
+    page.line(&[first, usage("DRAM", memory.dram_used, memory.dram_total, Sizes::of_dram(memory))]);
+    page.line(&[second, usage("L1", memory.l1_used, memory.l1_total, Sizes::of_l1(memory))]);
     let (traffic, remark) = (traffic(device, &style), remark(device));
     if traffic.is_some() || remark.is_some() {
         let text = |text: Option<String>| text.map_or_else(String::new, |text| format!(" {text}"));
@@ -119,29 +123,24 @@ fn totals(page: &mut Page, devices: &[Device], right: usize) {
             plain(String::new()),
         ],
     );
-    let memory = |name, sum: Option<SumOfLimit>| {
-        let bytes = |value: f64| Bytes(value.max(0.0) as u64);
+    let memory = |name, sum: Option<SumOfLimit>, stale| {
         let (used, total) = (sum.map(|sum| bytes(sum.sum)), sum.and_then(|sum| sum.limit).map(bytes));
-        usage(name, used, total, sum.is_some_and(|sum| sum.is_lower_bound).into(), right, &style)
+        let figures = used_of_total(used, total, sum.is_some_and(|sum| sum.is_lower_bound).into(), glyphs);
+        usage(name, &figures, Sizes::of_sums(used, total, stale), right, &style)
     };
-    page.line(&[first, memory("DRAM", totals.dram)]);
-    page.line(&[second, memory("L1", totals.l1)]);
+    page.line(&[first, memory("DRAM", totals.dram, totals.stale_dram)]);
+    page.line(&[second, memory("L1", totals.l1, totals.stale_l1)]);
 }
 
-/// ` DRAM ████░░░░  12.4/32.0 GiB `
-fn usage(
-    name: &str,
-    used: Option<Bytes>,
-    total: Option<Bytes>,
-    untracked: u32,
-    columns: usize,
-    style: &Style,
-) -> String {
-    let figures = used_of_total(used, total, untracked, style.glyphs());
-    let tone = memory_tone(used, total);
-    let bar = style.bar(part(used, total), columns - 6 - 17, tone);
-    let figures = style.cell(&figures, 16, Right, if tone == Tone::Good { Tone::Plain } else { tone });
-    format!(" {name:<5}{bar}{figures} ")
+fn bytes(value: f64) -> Bytes {
+    Bytes(value.max(0.0) as u64)
+}
+
+/// ` DRAM ▇▇▇▇╳░░░  12.4/32.0 GiB `
+fn usage(name: &str, figures: &str, sizes: Option<Sizes>, columns: usize, style: &Style) -> String {
+    let tone = sizes.as_ref().map_or(Tone::Faint, |sizes| part_tone(sizes.part(), Tone::Plain));
+    let bar = style.painted(&bar::pieces(sizes.as_ref(), columns - 6 - 17, Tone::Good, style));
+    format!(" {name:<5}{bar}{} ", style.cell(figures, 16, Right, tone))
 }
 
 /// `PCIe → 1.2 GiB/s  ← 3.4 MiB/s`, once there are two samples.

@@ -1,12 +1,12 @@
 //! Several machines in one table: a heading for each, its devices below.
 
 use super::{NARROWEST, WIDEST, list_alert, list_notes, processes, rows};
-use model::{Device, Snapshot};
+use model::{Device, Need, Snapshot};
 use show::grid::Page;
 use show::style::{Style, Tone};
 use show::text::{Align, clean, width};
 use std::time::Duration;
-use watch::fleet::summary::{Need, Summary, is_old, worst_first};
+use watch::fleet::summary::{Summary, is_old, worst_first};
 use watch::fleet::{Fleet, HostView, Reach};
 
 /// The whole view, the machines that need somebody first.

@@ -2,12 +2,13 @@
 
 use model::figure::Figure;
 use model::figure::device::{AICLK, ASIC_TEMP, FAN, POWER, UTILIZATION};
-use model::{Bytes, BytesPerSecond, Device, Snapshot};
+use model::{Bytes, BytesPerSecond, Device, Memory, Snapshot};
 use show::activity::utilization;
+use show::bar::Sizes;
 use show::figures::*;
 use show::grid::{Cell, Column, Page};
 use show::machine::{MachineTotals, SumOfLimit};
-use show::memory::draw::chips::short_figures;
+use show::memory::draw::chips::{short_figures, short_figures_width};
 use show::style::{Style, Tone};
 use show::text::width;
 
@@ -42,29 +43,44 @@ pub fn grid(devices: &[&Device], style: &Style) -> (Vec<Column>, Vec<Vec<Cell>>)
     let wide = style.columns >= WIDE;
     let rates = wide && devices.iter().any(|device| device.pcie.host_to_device.is_some());
     let boards = devices.iter().map(|device| width(&short_board(device, style))).max().unwrap_or(0);
+    let power = if power_limit(devices) >= KILO { 8 } else { 7 };
     let mut columns = vec![
         Column::right("Dev", 3),
-        Column::left("Board", boards.clamp(5, 9)).rank(3),
-        Column::left("PCI", 7).rank(4),
+        Column::left("Board", boards.clamp(5, 9)).rank(4),
+        Column::left("PCI", 7).rank(5),
         Column::left("State", 6),
-        Column::right("Util", 4).rank(1),
+        Column::right("Util", 4).rank(2),
         Column::right("Temp", 5),
-        Column::right("Power", 7),
-        Column::right("MHz", 4).rank(5),
-        Column::left("DRAM", 4).stretching().rank(2),
-        Column::right("used/total", 10),
-        Column::right("L1", 10).rank(1),
+        Column::right("Power", power).rank(1),
+        Column::right("MHz", 4).rank(6),
+        Column::left("DRAM", 4).stretching().rank(3),
+        Column::right("used/total", memory_width(devices, |memory| memory.dram_total)).head_alone("DRAM"),
+        Column::right("L1", memory_width(devices, |memory| memory.l1_total)).rank(2),
     ];
     if wide {
         columns.insert(5, Column::right("Fan", 5));
     }
     if rates {
-        columns.push(Column::right("PCIe in", 8).rank(7));
-        columns.push(Column::right("out", 8).rank(6));
+        columns.push(Column::right("PCIe in", 8).rank(8));
+        columns.push(Column::right("out", 8).rank(7));
     }
     let one_domain = devices.iter().flat_map(|d| &d.pci_address).all(|address| address.0.starts_with("0000:"));
     let rows = devices.iter().map(|device| row(device, style, one_domain, wide, rates)).collect();
     (columns, rows)
+}
+
+/// From so many watts on, those of all devices are in kilowatts.
+const KILO: f64 = 1000.0;
+
+fn power_limit(devices: &[&Device]) -> f64 {
+    devices.iter().filter_map(|device| Some(device.power_max?.0)).sum()
+}
+
+/// How wide the memory of any device and of all gets. It does not change with what is used.
+fn memory_width(devices: &[&Device], total: fn(&Memory) -> Option<Bytes>) -> usize {
+    let totals = || devices.iter().filter_map(|device| total(&device.memory));
+    let is_at_least = devices.iter().any(|device| device.memory.untracked_processes > 0);
+    short_figures_width(totals().chain([totals().sum()]), is_at_least)
 }
 
 /// All devices together: how many answer, the mean utilization, the hottest, and sums.
@@ -81,17 +97,20 @@ fn totals(devices: &[Device], columns: &[Column], style: &Style) -> Vec<Cell> {
         Cell::plain(short_figures(used, total, sum.is_some_and(|sum| sum.is_lower_bound), glyphs))
     };
     let power = |sum: SumOfLimit| match sum.limit {
+        // Watts would not fit.
+        Some(limit) if limit >= KILO => format!("{:.1}/{:.1}k", sum.sum / KILO, limit / KILO),
         Some(limit) => format!("{:.0}/{limit:.0}", sum.sum),
         None => format!("{:.0}", sum.sum),
     };
-    let dram = totals.dram.and_then(|sum| Some((sum.sum, sum.limit?))).filter(|(_, limit)| *limit > 0.0);
+    let dram =
+        totals.dram.and_then(|sum| Sizes::of_sums(Some(bytes(sum.sum)), sum.limit.map(bytes), totals.stale_dram));
     let cell = |column: &Column| match column.head {
         "Dev" => Cell::Text("all".into(), Tone::Strong),
         "State" => state.clone(),
         "Util" => Cell::plain(totals.utilization.map_or_else(absent, |(mean, _)| format!("{mean:.0}%"))),
         "Temp" => Cell::plain(totals.hottest.map_or_else(absent, |(value, _)| format!("{value:.0}"))),
         "Power" => Cell::plain(totals.power.map_or_else(absent, power)),
-        "DRAM" => Cell::Bar(dram.map(|(used, total)| used / total), Tone::Good),
+        "DRAM" => Cell::Bar(dram.clone(), Tone::Good),
         "used/total" => memory(totals.dram),
         "L1" => memory(totals.l1),
         _ => Cell::plain(""),
@@ -103,7 +122,6 @@ fn row(device: &Device, style: &Style, one_domain: bool, wide: bool, rates: bool
     let memory = &device.memory;
     let address = address(device, style.glyphs());
     let address = if one_domain { address.trim_start_matches("0000:") } else { &address };
-    let tone = memory_tone(memory.dram_used, memory.dram_total);
     let glyphs = style.glyphs();
     let figures = |used: Option<Bytes>, total: Option<Bytes>| {
         Cell::plain(short_figures(used, total, memory.untracked_processes > 0, glyphs))
@@ -112,19 +130,17 @@ fn row(device: &Device, style: &Style, one_domain: bool, wide: bool, rates: bool
         let (text, tone) = figure(one, device, unit, glyphs);
         Cell::Text(text, tone)
     };
-    let rate = |rate: Option<BytesPerSecond>| {
-        Cell::plain(rate.map_or(glyphs.absent.to_owned(), |rate| Bytes(rate.0 as u64).short() + "/s"))
-    };
+    let rate = |rate: Option<BytesPerSecond>| Cell::plain(rate.map_or(glyphs.absent.to_owned(), BytesPerSecond::short));
     let mut cells = vec![
         Cell::Text(name(device, glyphs), Tone::Strong),
         Cell::plain(short_board(device, style)),
         Cell::Text(address.to_owned(), link_tone(device)),
         Cell::Text(device.state.name().to_owned(), Tone::of_state(device.state)),
-        Cell::Text(utilization(&device.activity, glyphs), show::figures::tone(&UTILIZATION, device)),
+        Cell::Text(utilization(&device.activity, glyphs), tone(&UTILIZATION, device)),
         measured(&ASIC_TEMP, ""),
         measured(&POWER, ""),
         measured(&AICLK, ""),
-        Cell::Bar(part(memory.dram_used, memory.dram_total), tone),
+        Cell::Bar(Sizes::of_dram(memory), Tone::Good),
         figures(memory.dram_used, memory.dram_total),
         figures(memory.l1_used, memory.l1_total),
     ];

@@ -34,7 +34,7 @@ function textOf(figure, device) {
 const isEmpty = (value) => value === null || (Array.isArray(value) && value.every((one) => one === null));
 
 /// The figures of a device by section. What a device does not measure is named in one line, and takes no room.
-function factsOf(fields) {
+export function factsOf(fields) {
   const sections = tables.sections.map((name) => ({ name, facts: fields.filter(({ section }) => section === name).map((figure) => ({ figure, title: h("dt", { title: figure.help }, figure.title), value: h("dd") })) })).filter(({ facts }) => facts.length);
   const parts = sections.map(({ name, facts }) => ({ facts, node: h("section", null, h("h3", null, name), h("dl.facts", null, facts.map(({ title, value }) => [title, value]))) }));
   const missing = h("p.note");
@@ -62,7 +62,7 @@ function factsOf(fields) {
 }
 
 /// The figures that are said first, as tiles.
-function headTiles(device) {
+export function headTiles(device) {
   const busy = figureOf("device", "utilization");
   const of = (figure) => {
     const judgement = judge(figure, device) ?? "normal";
@@ -79,7 +79,7 @@ function headTiles(device) {
 }
 
 /// Its memory by kind, with numbers.
-function memoryPanel() {
+export function memoryPanel() {
   const areas = tables.memory.map((area) => ({ area, bar: bar(`${area.title} used`), amount: h("span.n") }));
   const remark = h("small.remark");
   const node = h("section.panel.memory-bars", null, h("h2", null, "Memory"), areas.map(({ area, bar, amount }) => [h("div.line", null, h("span.name", null, `${area.title} used`), amount), bar.node]),
@@ -125,9 +125,10 @@ export function make() {
   const events = h("ol.log");
   const nothing = h("p.empty", null, "No events of this device since the service was started.");
   const gone = h("p.empty");
+  const drawn = h("div.charts", null, charts.map(({ chart }) => chart.node));
   const body = h("div.view", null,
     h("header.title", null, name, state.node, old.node, about), problem, now, zoomed.node,
-    h("div.charts", null, charts.map(({ chart }) => chart.node)),
+    drawn,
     h("div.pair", null, memory.node, panel("Processes", holders.node, none), panel(["Events ", h("a.more", { href: href("events") }, "all")], events, nothing), linkPanel),
     panel("Figures", facts.node));
   const node = h("div.view", null, others, gone, body);
@@ -147,6 +148,7 @@ export function make() {
     problem.classList.toggle("critical", stateOf(device).judgement === "critical");
     keyed(now, headTiles(device), ({ name }) => name, tile);
     fade(now, device);
+    fade(drawn, device);
     facts.update(device);
     fade(facts.node, device);
     memory.update(device);

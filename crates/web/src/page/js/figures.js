@@ -84,6 +84,11 @@ export const worse = (a, b) => (ORDER.indexOf(a) > ORDER.indexOf(b) ? a : b);
 /// What a value means: `normal`, `warning` or `critical`; null where it or its limit is not known.
 export function judge(figure, subject) {
   const share = shareOf(figure, subject);
+  return judgeShare(figure, share);
+}
+
+/// The same of a part of the limit.
+export function judgeShare(figure, share) {
   if (!figure.judge || share === null) return null;
   const { by, warning, critical } = figure.judge;
   if (by === "link") return share < 1 ? "warning" : "normal";

@@ -6,19 +6,24 @@ const PREFIXES = ["", "Ki", "Mi", "Gi", "Ti"];
 const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
 const or = (show) => (value) => (known(value) ? show(value) : MISSING);
 
-function scale(value, decimals) {
+/// In the unit with a prefix: one decimal below 100, none from 100 on, and none of bytes themselves. `units.rs` has the same rule.
+function rounded(value, step) {
+  value /= 1024 ** step;
+  const tenths = Math.round(value * 10);
+  return step > 0 && tenths < 1000 ? (tenths / 10).toFixed(1) : String(Math.round(value));
+}
+
+/// The prefix of an amount: what would be 1000 of a unit is one of the next.
+function stepOf(value) {
   let step = 0;
-  while (value >= 1024 - 0.5 / 10 ** decimals && step + 1 < PREFIXES.length) {
-    value /= 1024;
-    step += 1;
-  }
-  return [value, PREFIXES[step]];
+  while (Number(rounded(value, step)) >= 1000 && step + 1 < PREFIXES.length) step += 1;
+  return step;
 }
 
 /// With a binary prefix: `2.4 GiB`, `1.0 MiB/s`.
 export function binary(number, unit) {
-  const [value, prefix] = scale(Math.abs(number), 1);
-  return `${number < 0 ? "-" : ""}${value.toFixed(prefix ? 1 : 0)} ${prefix}${unit}`;
+  const [value, step] = [Math.abs(number), stepOf(Math.abs(number))];
+  return `${number < 0 ? "-" : ""}${rounded(value, step)} ${PREFIXES[step]}${unit}`;
 }
 
 export const bytes = or((n) => binary(n, "B"));
@@ -26,12 +31,12 @@ export const percent = or((n) => `${n.toFixed(1)} %`);
 export const count = or((n) => n.toLocaleString("en"));
 export const word = or(String);
 
-/// Used and total in the unit of the total: `20.3 / 32.0 GiB`.
+/// Used and total: `20.3 / 32.0 GiB`, `512 MiB / 32.0 GiB`. In the unit of the total, unless it is less than one of it.
 export function ofBytes(used, total, mark = "") {
   if (!known(total)) return mark + bytes(used);
-  const [, prefix] = scale(total, 1);
-  const unit = 1024 ** PREFIXES.indexOf(prefix);
-  return `${known(used) ? mark + (used / unit).toFixed(1) : MISSING} / ${(total / unit).toFixed(1)} ${prefix}B`;
+  if (!known(used)) return `${MISSING} / ${bytes(total)}`;
+  const number = rounded(used, stepOf(total));
+  return `${mark}${used > 0 && Number(number) < 1 ? bytes(used) : number} / ${bytes(total)}`;
 }
 
 /// A length of time with about three digits: `520.0 µs`, `2.1 ms`, `18.8 s`.
@@ -62,6 +67,8 @@ export const clock = or((time) => {
 });
 
 export const minutes = (time) => `${two(new Date(time).getHours())}:${two(new Date(time).getMinutes())}`;
+
+export const days = (time) => `${two(new Date(time).getMonth() + 1)}-${two(new Date(time).getDate())}`;
 
 /// The sum of what is known, and whether something is missing in it. Nothing known is nothing, not 0.
 export function sum(values) {

@@ -14,7 +14,7 @@ import { change, currentRange, deviceHref, go, href, route } from "./route.js";
 import { summaryOf } from "./summary.js";
 
 /// What is used of a capacity, in the tone of one that is tight or full, and as a bar.
-function showUsed(area, device, bar, amount) {
+export function showUsed(area, device, bar, amount) {
   const judgement = judge(tables.device.find((figure) => figure.path === area.used), device) ?? "normal";
   put(amount, usedText(area, device));
   amount.className = `n ${judgement === "normal" ? "" : SIGNS[judgement][1]}`;

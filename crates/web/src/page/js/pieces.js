@@ -80,7 +80,7 @@ export function zoomNote() {
   const node = h("p.zoomed", null, text, h("button", { onclick: () => zoomTo() }, "Show all"));
   const update = () => {
     const zoom = currentZoom();
-    node.hidden = !zoom;
+    node.hidden = !zoom || !route.words.get("zoom");
     if (zoom) put(text, `${clock(zoom[0])} to ${clock(zoom[1])}`);
   };
   return { node, update };

@@ -57,7 +57,7 @@ function utilization(devices) {
 }
 
 /// Watts, and kilowatts where there are many.
-const watts = (figure, value) => (value >= 1000 && figure.unit.symbol === "W" ? `${(value / 1000).toFixed(2)} kW` : show(figure, value, 0));
+export const watts = (figure, value) => (value >= 1000 && figure.unit.symbol === "W" ? `${(value / 1000).toFixed(2)} kW` : show(figure, value, 0));
 
 function ofLimit(figure, devices) {
   const here = devices.filter((device) => !isUnread(device));
