@@ -2,7 +2,8 @@
 
 use crate::habits::{self, Habit};
 use crate::{
-    alerts, command_words, config, doctor, health, manual, mem, metrics, mistakes, ops, record, run, sim, smi,
+    alerts, command_words, compare, config, doctor, export, health, manual, mem, metrics, mistakes, ops, record, run,
+    sim, smi, why,
 };
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -66,6 +67,9 @@ impl Cli {
             Command::Serve(args) => serve::run(machine, &args),
             Command::Metrics(args) => metrics::run(machine, &args),
             Command::Record(args) => record::run(machine, &args),
+            Command::Compare(args) => compare::run(&args),
+            Command::Export(args) => export::run(&args),
+            Command::Why(args) => why::run(machine, &args),
             Command::Alerts(args) => alerts::run(machine, &args),
             Command::Health(args) => health::run(machine, &args),
             Command::Doctor(args) => doctor::run(machine, &args),
@@ -100,6 +104,9 @@ impl Cli {
             }
             Command::Top(top) if is_remote && top.replay.is_some() => {
                 "--replay shows a file: leave out the other machines"
+            }
+            Command::Top(top) if is_remote && top.is_of_the_past() => {
+                "--at, --from and --to show the black box of this machine: leave out the other machines"
             }
             Command::Top(top) if is_remote && top.record.is_some() => {
                 "--record is of this machine alone: run `ttmon record` on the other ones"
@@ -221,6 +228,15 @@ pub enum Command {
     /// Record everything to a file, or print such a file
     #[command(after_help = record::AFTER_HELP)]
     Record(record::RecordArgs),
+    /// Compare two runs or two stretches of time, and mark what differs by more than noise
+    #[command(after_help = compare::AFTER_HELP)]
+    Compare(compare::CompareArgs),
+    /// Write a recording or a part of it for Perfetto, Chrome's trace viewer, Tracy, or as CSV
+    #[command(after_help = export::AFTER_HELP)]
+    Export(export::ExportArgs),
+    /// Tell the story of the last incident: what changed first, who held what, what to do
+    #[command(after_help = why::AFTER_HELP)]
+    Why(why::WhyArgs),
     /// Check, list or test alert rules, or export them to Prometheus
     #[command(after_help = alerts::after_help())]
     Alerts(alerts::AlertsArgs),

@@ -8,8 +8,10 @@ mod alerts;
 mod built_in_agent;
 mod cli;
 mod command_words;
+mod compare;
 mod config;
 mod doctor;
+mod export;
 mod habits;
 mod health;
 mod json;
@@ -27,7 +29,9 @@ mod sim;
 mod smi;
 #[cfg(not(test))]
 mod start;
+mod timeline;
 mod version;
+mod why;
 
 use cli::Cli;
 use left_behind::Child;

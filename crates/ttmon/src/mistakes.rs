@@ -14,7 +14,7 @@ pub fn end(error: &Error, definition: Command, arguments: &[OsString]) -> ! {
     std::process::exit(error.exit_code());
 }
 
-/// The sentence for a word that is unknown. Clap has one for everything else.
+/// The sentence for a word that is unknown, missing or does not go with another. Clap has one for everything else.
 pub fn sentence(error: &Error, mut definition: Command, arguments: &[OsString]) -> Option<String> {
     definition.build();
     let text = |kind| match error.get(kind) {
@@ -57,12 +57,36 @@ pub fn sentence(error: &Error, mut definition: Command, arguments: &[OsString]) 
         ErrorKind::InvalidValue => {
             let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
             let option = typed(name(&option), command, arguments);
+            if value.is_empty() {
+                return Some(format!("{option} needs a value: `{path} --help` shows which"));
+            }
             let Some(ContextValue::Strings(known)) = error.get(ContextKind::ValidValue) else { return None };
-            if value.is_empty() || known.is_empty() {
+            if known.is_empty() {
                 return None;
             }
             let near = did_you_mean(&value, known.iter().map(String::as_str));
             Some(format!("{option}: unknown value {value:?}: {near}expected one of {}", known.join(", ")))
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
+            let missing: Vec<Cow<'_, str>> = missing.iter().map(|argument| clean(argument)).collect();
+            let are = if missing.len() == 1 { "is" } else { "are" };
+            Some(format!("{} {are} missing: `{path} --help` shows how it is used", missing.join(" and ")))
+        }
+        ErrorKind::ArgumentConflict => {
+            let option = text(ContextKind::InvalidArg)?;
+            let others = match error.get(ContextKind::PriorArg)? {
+                ContextValue::String(other) => vec![other.clone()],
+                ContextValue::Strings(others) => others.clone(),
+                _ => return None,
+            };
+            let others: Vec<Cow<'_, str>> = others.iter().map(|other| typed(name(other), command, arguments)).collect();
+            let option = typed(name(&option), command, arguments);
+            // An option that conflicts with itself was given twice.
+            if others.iter().all(|other| *other == option) {
+                return Some(format!("{option} can be given once only"));
+            }
+            Some(format!("{option} cannot be used with {}", others.join(" and ")))
         }
         _ => None,
     }

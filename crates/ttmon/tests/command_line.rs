@@ -56,6 +56,18 @@ fn colour_can_be_asked_for_and_refused() {
 }
 
 #[test]
+fn a_table_in_a_pipe_is_as_wide_as_columns_says() {
+    let machine = two_p150s();
+    let width = |columns: &str| {
+        let mut command = Command::new(TTMON);
+        command.args(["smi", "--root", machine.root()]).env("COLUMNS", columns).env("LC_ALL", "C.UTF-8");
+        let text = run(&mut command).out;
+        text.lines().filter(|line| line.starts_with(['│', '├'])).map(|line| line.chars().count()).max()
+    };
+    assert_eq!(["60", "120", "1", "0", "wide", ""].map(width), [60, 120, 40, 80, 80, 80].map(Some));
+}
+
+#[test]
 fn a_hung_device_is_exit_15() {
     let machine = Machine::with(&[Chip::p150a(0), Chip::p150a(1).hung()]);
     let run = ttmon(&["smi", "-L", "--root", machine.root()]);

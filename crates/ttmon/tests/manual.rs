@@ -251,7 +251,33 @@ fn a_mistyped_word_is_one_sentence_with_the_nearest() {
         error: there is no option --quiery-gpu: did you mean --query-gpu? `ttmon smi --help` lists all
         error: -d: "TEMPRATURE" is not a section: did you mean TEMPERATURE? they are IDENTITY, HEALTH, TEMPERATURE, POWER, CLOCK, UTILIZATION, PCIE, MEMORY, GDDR, ETHERNET, UNITS, FIRMWARE, RAW, PIDS
         error: no device is called "0000:01:0.0": did you mean 0000:01:00.0? there is 0
-        error: --sim: there is no option "hung=1@5s": did you mean hang? known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, seed=NUMBER, idle, agent, deep, fdinfo, processes, memory and memory_stats
+        error: --sim: there is no option "hung=1@5s": did you mean hang? known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, heat=N@TIME, fill=N@TIME, leak=N@TIME, linkdown=N@TIME, otherreset=N@TIME, unload@TIME, hostoom@TIME, seed=NUMBER, idle, full, agent, deep, fdinfo, processes, memory and memory_stats
+    "#]]
+    .assert_eq(&said.concat());
+    assert!(said.iter().all(|text| text.lines().count() == 1 && text.starts_with("error: ")), "{said:?}");
+}
+
+#[test]
+fn what_is_missing_or_does_not_go_together_is_one_sentence() {
+    let said = [
+        fails(&["compare", "a"]),
+        fails(&["compare"]),
+        fails(&["record", "--deep"]),
+        fails(&["smi", "--by", "user", "-q"]),
+        fails(&["top", "--at", "9:00", "--from", "8:00"]),
+        fails(&["smi", "-l", "1", "-l", "2"]),
+        fails(&["serve", "--black-box"]),
+        fails(&["record", "--from", "soon", "-o", "x"]),
+    ];
+    expect![[r#"
+        error: <B> is missing: `ttmon compare --help` shows how it is used
+        error: <A> and <B> are missing: `ttmon compare --help` shows how it is used
+        error: --output <FILE> is missing: `ttmon record --help` shows how it is used
+        error: --by cannot be used with -q
+        error: --at cannot be used with --from
+        error: -l can be given once only
+        error: --black-box needs a value: `ttmon serve --help` shows which
+        error: --from: "soon" is not a time: expected a time such as 14:05, "yesterday 14:05", "2026-11-15 14:05:30" or "20m ago"
     "#]]
     .assert_eq(&said.concat());
     assert!(said.iter().all(|text| text.lines().count() == 1 && text.starts_with("error: ")), "{said:?}");

@@ -5,6 +5,7 @@
 mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -90,7 +91,7 @@ impl Network {
         self.said("amtool", &["--alertmanager.url", ALERTMANAGER, "alert", "query", "-o", "extended"])
     }
 
-    fn fleet(&self) -> serde_json::Value {
+    fn fleet(&self) -> Value {
         let said = self.command(0, TTMON, &["smi", "--prometheus", PROMETHEUS, "--json"]).output().unwrap();
         serde_json::from_slice(&said.stdout).unwrap_or_default()
     }
@@ -177,7 +178,7 @@ scrape_configs:
 }
 
 /// A host of the fleet by its address: how it is, and the states of its devices.
-fn host(fleet: &serde_json::Value, address: &str) -> (String, Vec<String>) {
+fn host(fleet: &Value, address: &str) -> (String, Vec<String>) {
     let hosts = fleet["hosts"].as_array().into_iter().flatten();
     let mut found = hosts.filter(|host| host["host"] == address).map(|host| {
         let devices = host["snapshot"]["devices"].as_array().into_iter().flatten();
@@ -185,6 +186,12 @@ fn host(fleet: &serde_json::Value, address: &str) -> (String, Vec<String>) {
         (host["state"].as_str().unwrap_or_default().to_owned(), states.collect())
     });
     found.next().unwrap_or_default()
+}
+
+/// What a service in Prometheus's namespace says of the machines that it watches.
+fn watched(network: &Network, query: &str) -> Value {
+    let said = network.said("curl", &["-s", &format!("http://127.0.0.1:9746/api/v1/fleet{query}")]);
+    serde_json::from_str(&said).unwrap_or_default()
 }
 
 #[test]
@@ -233,6 +240,19 @@ fn prometheus_scrapes_three_hosts_rules_fire_and_resolve_and_the_fleet_is_read_b
     }
     assert!(device["memory"]["dram_used_bytes"].is_number() && device["board"] == "n300", "{device}");
     assert_eq!(second["snapshot"]["processes"][0]["name"], "python3");
+
+    // A service that asks the same Prometheus has them on its page, and all figures of the one that is looked at.
+    let (file, socket) = (network.path("fleet.toml"), network.path("0.sock"));
+    std::fs::write(&file, format!("[fleet]\nprometheus = \"{PROMETHEUS}\"\n")).unwrap();
+    let flags = ["--socket", &socket, "--poc-socket", "off", "--listen", "127.0.0.1:9746", "--config", &file];
+    network.start(0, TTMON, &[&["serve", "--sim=p150"][..], &flags].concat());
+    network.wait_for("the fleet of a service", |network| watched(network, "")["totals"]["hosts_reached"] == 3);
+    let list = watched(&network, "");
+    assert_eq!((&list["hosts"][0]["host"], &list["hosts"][0]["page"]), (&"10.99.1.2:9746".into(), &Value::Null));
+    let voltage = |network: &Network| {
+        watched(network, "?host=10.99.2.2:9746")["hosts"][0]["snapshot"]["devices"][0]["vcore_volts"].clone()
+    };
+    network.wait_for("a figure that the list does not have", |network| voltage(network).is_number());
 
     network.wait_for("the end of the alert, after a reset", |network| !hung(network));
     network.wait_for("a device that is well again", |network| host(&network.fleet(), "10.99.1.2:9746").1 == ["ok"; 4]);

@@ -248,11 +248,12 @@ fn send(stream: &mut UnixStream, bytes: &mut Vec<u8>, chance: &mut Chance) -> bo
     sent.is_ok()
 }
 
-const REQUESTS: [&str; 16] = [
+const REQUESTS: [&str; 17] = [
     r#"{"hello": {"version": 2, "program": "x"}}"#,
     r#"{"hello": {"version": 3}}"#,
     r#"{"hello": {"version": -1, "program": 7}}"#,
     r#"{"deaths": {"limit": 1}}"#,
+    r#"{"events": {}}"#,
     r#"{"deaths": {"limit": 18446744073709551616}}"#,
     r#"{"buffers": {"pid": 1, "sort": "age", "limit": 3}}"#,
     r#"{"buffers": {"pid": 4294967295, "offset": 18446744073709551615, "limit": 0}}"#,
@@ -284,7 +285,7 @@ fn native_message(chance: &mut Chance) -> Vec<u8> {
     let mut text = match chance.below(100) {
         0 => LARGE_REQUESTS[chance.below(6) as usize].into(),
         1 => vec![b'['; chance.below(4000) as usize],
-        _ => REQUESTS[chance.below(16) as usize].as_bytes().to_vec(),
+        _ => REQUESTS[chance.below(17) as usize].as_bytes().to_vec(),
     };
     if chance.one_in(2) {
         damage(&mut text, chance);

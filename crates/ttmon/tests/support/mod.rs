@@ -9,6 +9,7 @@ pub mod page;
 pub mod pretend;
 pub mod service;
 pub mod terminal;
+pub mod trace;
 
 pub use needs::not_run;
 use serde_json::Value;
@@ -27,7 +28,8 @@ pub struct Run {
 }
 
 pub fn ttmon(arguments: &[&str]) -> Run {
-    run(Command::new(TTMON).args(arguments))
+    // What the user's own terminal is like does not matter.
+    run(Command::new(TTMON).args(arguments).env_remove("COLUMNS"))
 }
 
 pub fn run(command: &mut Command) -> Run {
