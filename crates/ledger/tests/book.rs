@@ -514,3 +514,11 @@ fn a_later_version_is_named() {
     bytes[0] = b'X';
     assert!(matches!(book::read(book::of_bytes(&bytes)), Err(BookError::NotABook)));
 }
+
+#[test]
+fn a_book_that_is_being_made_is_not_taken_for_something_else() {
+    let bytes = bytes(&Writer::create("").unwrap());
+    for unwritten in [vec![], vec![0; bytes.len()]] {
+        assert!(matches!(book::read(book::of_bytes(&unwritten)), Err(BookError::NotYetWritten)));
+    }
+}

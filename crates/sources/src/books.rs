@@ -57,7 +57,8 @@ pub(crate) fn find(
         book: Err("the process has closed the file of its memory book: only root can read it".into()),
         activity: Ok(None),
     };
-    Ok(Some(found.or_else(|| mapped(process, maps).filter(own)).unwrap_or_else(closed)))
+    let found = found.or_else(|| mapped(process, maps).filter(own)).unwrap_or_else(closed);
+    Ok((found.book.is_ok() || !found.is_being_made()).then_some(found))
 }
 
 /// The book of a process that has closed its file, through the mapping. Only root may open that.
@@ -106,6 +107,11 @@ impl FoundBook {
             Some(file) => FoundBook::read_now(self.path.clone(), self.inode, file.clone()),
             None => self.clone(),
         }
+    }
+
+    /// Whether its process has the file and not yet written to it. The next sample finds it.
+    fn is_being_made(&self) -> bool {
+        self.file.is_some() && matches!(self.read(), Err(BookError::NotYetWritten))
     }
 
     /// What is in it, exact or not.

@@ -4,9 +4,11 @@
 
 mod support;
 
+use ledger::Mapping;
 use ledger::book::Writer;
 use ledger::book::activity::{ActivitySource, DeviceRecord, Launch, NoRecords, monotonic};
 use model::{Activity, Snapshot};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use support::{BLACKHOLE, Machine};
@@ -50,10 +52,15 @@ fn keeps_a_book() {
     if std::env::var_os("TTMON_TEST_HOLDER").is_none() {
         return;
     }
-    let mut book = None;
+    let (mut book, mut unwritten) = (None, None);
     for line in std::io::stdin().lines().map(Result::unwrap) {
         let began = monotonic() - 2_000 * MILLISECOND;
+        if line == "make" {
+            unwritten = Some(an_unwritten_book());
+            println!("done");
+        }
         if line == "begin" {
+            drop(unwritten.take());
             let new = Writer::create("a test").unwrap();
             new.chip(0, Some(0x8F3A_6C21_D4E5_B790)).unwrap();
             book = Some(new);
@@ -87,6 +94,14 @@ fn keeps_a_book() {
     }
 }
 
+/// What a sample sees of a book between its creation and its first record.
+fn an_unwritten_book() -> (File, Mapping) {
+    let file = File::from(rustix::fs::memfd_create("ttmon-book", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
+    file.set_len(4096).unwrap();
+    let mapping = Mapping::of(&file, 4096).unwrap();
+    (file, mapping)
+}
+
 fn shown(activity: &Activity) -> String {
     let value = match (activity.utilization_percent, activity.utilization_unknown) {
         (Some(percent), _) => format!("{percent:.0}%"),
@@ -111,6 +126,10 @@ fn a_sample_has_what_the_book_of_a_holder_records() {
     let mut holder = Holder::start();
     machine.set(&format!("0/pids = {}", holder.0.id()));
     assert_eq!(both(&sampler.sample()).0, "no agent, busy None s, None programs");
+
+    holder.ask("make");
+    let mut sampler = machine.sampler(true);
+    assert_eq!(both(&sampler.sample()).0, "no agent, busy None s, None programs", "it is not written yet");
 
     holder.ask("begin");
     let mut sampler = machine.sampler(true);

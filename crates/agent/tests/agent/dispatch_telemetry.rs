@@ -94,7 +94,7 @@ impl Program {
     /// Nothing before there is something to enter.
     fn chip(&self) -> Option<ChipActivity> {
         let book = self.pages();
-        let copy = book.read();
+        let copy = book.read_if_written()?;
         let source = |at: usize, into: &mut [u8]| book.read_at(at, into);
         activity::activity(source, &copy, monotonic()).unwrap()?.chips.first().copied()
     }

@@ -1,6 +1,6 @@
 //! The real library under the agent: a harness process that follows commands, and the book that it keeps.
 
-use ledger::book::{self, Book, BufferTable, Counter, MemoryKind};
+use ledger::book::{self, Book, BookError, BufferTable, Counter, MemoryKind};
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -176,7 +176,15 @@ impl Pages {
     }
 
     pub fn read(&self) -> Book {
-        book::read(book::of_file(&self.0)).unwrap()
+        self.read_if_written().unwrap()
+    }
+
+    /// Nothing while its process is making it.
+    pub fn read_if_written(&self) -> Option<Book> {
+        match book::read(book::of_file(&self.0)) {
+            Err(BookError::NotYetWritten) => None,
+            book => Some(book.unwrap()),
+        }
     }
 
     /// Its bytes.

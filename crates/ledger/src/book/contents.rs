@@ -148,6 +148,9 @@ pub enum BookError {
     /// It does not begin with the magic number of a book.
     #[error("is not a book of ttmon")]
     NotABook,
+    /// Its process has made the file, and not yet written to it.
+    #[error("is not written yet")]
+    NotYetWritten,
     /// A later version.
     #[error("has layout {0}, which this version of ttmon does not know: use the ttmon that came with its agent")]
     Version(u32),

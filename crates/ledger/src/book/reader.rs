@@ -149,8 +149,11 @@ struct Pages<'a, S> {
 
 impl<S: Fn(usize, &mut [u8]) -> io::Result<usize>> Pages<'_, S> {
     fn book(&mut self) -> Result<Book, BookError> {
-        if word(self.copy, WHO) != Some(MAGIC) {
-            return Err(BookError::NotABook);
+        match word(self.copy, WHO) {
+            Some(MAGIC) => {}
+            // The writer puts the magic number last.
+            None | Some(0) => return Err(BookError::NotYetWritten),
+            Some(_) => return Err(BookError::NotABook),
         }
         // A later version may have another first record, but says so in the same place.
         match word(self.copy, WHO + 8).map(unpack) {

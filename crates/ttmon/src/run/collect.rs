@@ -274,7 +274,7 @@ fn look(pid: Pid, number: u32, file: File) -> Result<Option<Received>, Waiting> 
     let Ok(stat) = fstat(&file) else { return Ok(None) };
     match book_in(&file) {
         Ok(_) => {}
-        Err(BookError::NotABook) => return Ok(None),
+        Err(BookError::NotABook | BookError::NotYetWritten) => return Ok(None),
         Err(error) => return Err(Waiting::Refused(format!("the book of pid {number} was not taken: {error}"))),
     }
     let process = pidfd_open(pid, PidfdFlags::empty());
