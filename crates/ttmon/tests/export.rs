@@ -15,6 +15,7 @@ use model::{
 };
 use serde_json::Value;
 use show::example;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{TTMON, run, trace, ttmon};
@@ -221,6 +222,9 @@ fn chrome_s_json_has_the_same_values() {
     let instants = events.iter().filter(|event| event["ph"] == "i");
     let texts: Vec<&str> = instants.map(|event| event["name"].as_str().unwrap()).collect();
     assert!(texts.iter().any(|text| text.contains("ok → hung")), "{texts:?}");
+    // A process has the name of its script, not that of the interpreter.
+    let groups: BTreeSet<&str> = counters.iter().map(|counter| counter.0.as_str()).collect();
+    assert!(groups.contains("serve.py") && !groups.contains("python3"), "{groups:?}");
 }
 
 #[test]

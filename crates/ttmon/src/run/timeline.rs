@@ -10,6 +10,7 @@ use crate::timeline::{Clocks, Form, Format, Output, ProcessKey, Slice, TableKind
 use ledger::book::activity::{self, NoRecords, SingleReader, SingleRecord, monotonic};
 use ledger::book::{self, Book};
 use model::{Bytes, Device, Event, Snapshot, Timestamp, Weight};
+use show::command::display_name;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -164,7 +165,9 @@ impl Live {
     fn write_batch(&mut self, received: &Received, read: &mut BookRead) {
         read.learn(received, &self.devices);
         let BookRead { pid, name, operations, chips, batch, .. } = read;
-        let (offset, process) = (self.offset, ProcessKey { pid: *pid, name });
+        let sampled = self.before.processes.iter().find(|process| process.pid == *pid);
+        let label = sampled.and_then(display_name).unwrap_or_default().into_owned();
+        let (offset, process) = (self.offset, ProcessKey { pid: *pid, name, label: &label });
         for record in batch.iter() {
             let chip = chips.get(usize::from(record.chip));
             chip.into_iter().for_each(|(_, chip, _)| self.results.add(*chip, record, offset));

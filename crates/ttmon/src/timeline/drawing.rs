@@ -12,6 +12,7 @@ use model::figure::device::DEVICE_FIGURES;
 use model::figure::process::{HELD_DRAM_USED, HELD_L1_USED, HELD_UTILIZATION};
 use model::figure::{Field, Figure, Freshness, Section, Unit};
 use model::{Device, DeviceId, Event, ExitRecord, Held, LogEntry, OperationTotals, Process, Snapshot};
+use show::command::{display_name, name_of};
 use std::collections::HashMap;
 use std::io;
 
@@ -247,7 +248,8 @@ impl<W: TraceWriter> Drawing<W> {
 
     fn process(&mut self, process: &Process, time: u64) -> io::Result<()> {
         let Drawing { writer, processes, next, .. } = self;
-        let key = ProcessKey { pid: process.pid, name: process.name.as_deref().unwrap_or_default() };
+        let (name, label) = (process.name.as_deref().unwrap_or_default(), display_name(process).unwrap_or_default());
+        let key = ProcessKey { pid: process.pid, name, label: &label };
         let tracks = tracks_of(writer, processes, next, key)?;
         tracks.is_seen = true;
         for held in &process.devices {
@@ -290,7 +292,8 @@ impl<W: TraceWriter> Drawing<W> {
     fn exit(&mut self, exit: &ExitRecord) -> io::Result<()> {
         let time = nanoseconds(exit.died_at).max(self.clocks.began);
         let Drawing { writer, processes, next, .. } = self;
-        let key = ProcessKey { pid: exit.pid, name: exit.name.as_deref().unwrap_or_default() };
+        let label = name_of(exit.name.as_deref(), exit.command.as_deref()).unwrap_or_default();
+        let key = ProcessKey { pid: exit.pid, name: exit.name.as_deref().unwrap_or_default(), label: &label };
         let tracks = tracks_of(writer, processes, next, key)?;
         let track = match tracks.exits {
             Some(track) => track,
@@ -314,7 +317,8 @@ impl<W: TraceWriter> Drawing<W> {
         let end = nanoseconds(totals.time).max(self.clocks.began);
         let length = (totals.seconds.clamp(0.0, 86_400.0) * 1e9) as u64;
         let Drawing { writer, processes, next, .. } = self;
-        let key = ProcessKey { pid: totals.pid, name: totals.name.as_deref().unwrap_or_default() };
+        let name = totals.name.as_deref().unwrap_or_default();
+        let key = ProcessKey { pid: totals.pid, name, label: name };
         let tracks = tracks_of(writer, processes, next, key)?;
         let (track, ended) = match &mut tracks.totals {
             Some(known) => known,
@@ -399,7 +403,8 @@ fn tracks_of<'a, W: TraceWriter>(
         None => {
             let group = take(next);
             let pid = format!("pid {}", key.pid);
-            writer.process(group, key.pid, if key.name.is_empty() { &pid } else { key.name })?;
+            let label = [key.label, key.name, &pid].into_iter().find(|label| !label.is_empty());
+            writer.process(group, key.pid, label.unwrap_or(&pid))?;
             same.push(ProcessTracks {
                 name: key.name.to_owned(),
                 group,

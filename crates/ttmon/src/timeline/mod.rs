@@ -58,6 +58,8 @@ pub struct Slice<'a> {
 pub struct ProcessKey<'a> {
     pub pid: u32,
     pub name: &'a str,
+    /// As people call it: the script, not its interpreter. Empty where that is not known.
+    pub label: &'a str,
 }
 
 impl Timeline {

@@ -20,7 +20,7 @@ fn began(table: TableKind, name: &str) -> (Timeline, PathBuf, TempDir) {
 }
 
 fn slice<'a>(operation: &'a str, start: u64, end: u64) -> Slice<'a> {
-    let process = ProcessKey { pid: 7, name: "python3" };
+    let process = ProcessKey { pid: 7, name: "python3", label: "train.py" };
     let (start, end, launched) = (BEGAN + start, BEGAN + end, Some(BEGAN + start - 1000));
     Slice { process, device: "device 0", queue: Some(0), operation, runtime_id: 3, start, end, launched }
 }
