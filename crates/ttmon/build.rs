@@ -1,7 +1,7 @@
 //! Prepares the release build of the command:
 //!
 //! - The agent is built, compressed and put inside, so that one file is enough for `ttmon run`. A debug build finds the agent beside itself.
-//! - The linker puts what `ttmon smi` runs side by side: each page that is touched brings its neighbours into memory.
+//! - The linker puts what `ttmon smi` and a service call side by side: each page that is touched brings its neighbours into memory.
 //! - What `ttmon --version --verbose` says about the build.
 
 use std::env::var;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    for path in ["build.rs", "smi.ld"] {
+    for path in ["build.rs", "functions.ld"] {
         println!("cargo::rerun-if-changed={path}");
     }
     let is_release = is("PROFILE", "release");
@@ -37,7 +37,7 @@ fn order_functions() {
     // Other linkers than the usual ones may not know such scripts.
     let has_own_linker = var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("fuse-ld"));
     if is("CARGO_CFG_TARGET_ARCH", "x86_64") && is("CARGO_CFG_TARGET_ENV", "gnu") && !has_own_linker {
-        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}/smi.ld", needed("CARGO_MANIFEST_DIR"));
+        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}/functions.ld", needed("CARGO_MANIFEST_DIR"));
     }
 }
 
