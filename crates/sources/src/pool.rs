@@ -53,6 +53,8 @@ struct Shared<Key, Task, Answer> {
     progress: Condvar,
     run: Run<Key, Task, Answer>,
     answers: Sender<Answer>,
+    /// How many threads wait for more work, at most.
+    kept: usize,
 }
 
 type Run<Key, Task, Answer> = Box<dyn Fn(Task, &dyn Fn(Key, Task)) -> Answer + Send + Sync>;
@@ -96,15 +98,17 @@ where
             closed: false,
         };
         let (sender, answers) = mpsc::channel();
+        let cores = sched_getaffinity(None).map_or(2, |cores| cores.count() as usize);
+        let usual = cores.clamp(2, 4);
         let shared = Shared {
             queue: Mutex::new(queue),
             work: Condvar::new(),
             progress: Condvar::new(),
             run: Box::new(run),
             answers: sender,
+            kept: usual,
         };
-        let cores = sched_getaffinity(None).map_or(2, |cores| cores.count() as usize);
-        Pool { shared: Arc::new(shared), answers, usual: cores.clamp(2, 4), cores }
+        Pool { shared: Arc::new(shared), answers, usual, cores }
     }
 
     /// Starts a thread before there is work for it, so that it is there when the work is.
@@ -243,7 +247,9 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
         let mut has_worked = false;
         while !queue.closed {
             let Some((key, task)) = queue.waiting.pop_front() else {
-                if queue.ends_early && has_worked {
+                // Those that were started for slow reads are not needed once these have come back.
+                let is_spare = queue.threads - queue.running.len() > self.kept;
+                if is_spare || queue.ends_early && has_worked {
                     break;
                 }
                 queue.idle += 1;
@@ -436,6 +442,27 @@ mod tests {
             assert_eq!(pool.wait(soon()).keys, HashSet::from([103]));
             assert_eq!(pool.answers().count(), 41);
         }
+    }
+
+    #[test]
+    fn threads_that_were_started_for_slow_jobs_end_when_these_come_back() {
+        let is_slow = Arc::new(AtomicUsize::new(1));
+        let waits = is_slow.clone();
+        let pool = pool(move |_, _| {
+            while waits.load(Relaxed) > 0 {
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        assert_eq!(round(&pool, 0..32, Instant::now() + Duration::from_secs(1)).len(), 32);
+        assert_eq!(pool.shared.lock().threads, 32);
+        is_slow.store(0, Relaxed);
+        let until = soon();
+        while pool.is_stuck() || pool.shared.lock().threads > pool.usual {
+            assert!(Instant::now() < until, "{} threads", pool.shared.lock().threads);
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(round(&pool, 0..32, soon()), HashSet::new());
+        assert_eq!(pool.answers().count(), 64);
     }
 
     #[test]
