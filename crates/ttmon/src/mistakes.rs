@@ -5,6 +5,7 @@ use clap::{Arg, Command, Error};
 use show::text::{clean, did_you_mean};
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::num::{ParseFloatError, ParseIntError};
 use watch::exit::say;
 
 /// Prints what is wrong, or the help that was asked for, and ends the program.
@@ -52,7 +53,7 @@ pub fn sentence(error: &Error, mut definition: Command, arguments: &[OsString]) 
         ErrorKind::ValueValidation => {
             let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
             let option = typed(name(&option), command, arguments);
-            Some(format!("{option}: invalid value {value:?}: {}", std::error::Error::source(error)?))
+            Some(format!("{option}: invalid value {value:?}: {}", reason(std::error::Error::source(error)?)))
         }
         ErrorKind::InvalidValue => {
             let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
@@ -131,4 +132,14 @@ fn asked_for<'a>(definition: &'a Command, arguments: &[OsString]) -> (&'a Comman
 fn names(arg: &Arg) -> Vec<String> {
     let aliases = arg.get_all_aliases().unwrap_or_default();
     arg.get_long().into_iter().chain(aliases).map(|name| format!("--{name}")).collect()
+}
+/// What a value should have been. The standard library speaks of digits and literals.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    if error.is::<ParseIntError>() {
+        "expected a whole number".to_owned()
+    } else if error.is::<ParseFloatError>() {
+        "expected a number".to_owned()
+    } else {
+        error.to_string()
+    }
 }

@@ -148,7 +148,7 @@ fn what_cannot_be_compared_is_named() {
         fails(&["a.json"]),
     ];
     expect![[r#"
-        2 error: x: not a receipt: expected value at line 1 column 1
+        2 error: x: neither a recording nor a receipt: `ttmon record -o FILE` or `ttmon run --json FILE` makes one
         2 error: b.json: there is no such file
         2 error: a.json: it is no recording: name a file that `ttmon record -o` has written
         2 error: a.json@soon..now: "soon" is not a time: expected a time such as 14:05, "yesterday 14:05", "2026-11-15 14:05:30" or "20m ago"

@@ -244,6 +244,8 @@ fn a_mistyped_word_is_one_sentence_with_the_nearest() {
         smi(&["-q", "-d", "TEMPRATURE"]),
         smi(&["-i", "0000:01:0.0"]),
         fails(&["--sim=p150x4,hung=1@5s"]),
+        fails(&["why", "--pid", "train.py"]),
+        fails(&["smi", "-l", "soon"]),
     ];
     expect![[r#"
         error: there is no command "serv": did you mean serve? `ttmon --help` lists all
@@ -252,6 +254,8 @@ fn a_mistyped_word_is_one_sentence_with_the_nearest() {
         error: -d: "TEMPRATURE" is not a section: did you mean TEMPERATURE? they are IDENTITY, HEALTH, TEMPERATURE, POWER, CLOCK, UTILIZATION, PCIE, MEMORY, GDDR, ETHERNET, UNITS, FIRMWARE, RAW, PIDS
         error: no device is called "0000:01:0.0": did you mean 0000:01:00.0? there is 0
         error: --sim: there is no option "hung=1@5s": did you mean hang? known are hang=N@TIME, reset=N@TIME, kill=N@TIME, lose=N@TIME, freeze=N@TIME, stuck=N@TIME, heat=N@TIME, fill=N@TIME, leak=N@TIME, linkdown=N@TIME, otherreset=N@TIME, unload@TIME, hostoom@TIME, seed=NUMBER, idle, full, agent, deep, fdinfo, processes, memory and memory_stats
+        error: --pid: invalid value "train.py": expected a whole number
+        error: -l: invalid value "soon": expected a number of seconds from 0.01 to 86400
     "#]]
     .assert_eq(&said.concat());
     assert!(said.iter().all(|text| text.lines().count() == 1 && text.starts_with("error: ")), "{said:?}");

@@ -33,12 +33,13 @@ pub type Totals = BTreeMap<String, Compared>;
 pub fn open(path: &Path) -> anyhow::Result<Value> {
     let wrong = |why: String| Failure::error(Exit::Usage, format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| cannot_be_read(path, &error))?;
-    let receipt: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("not a receipt: {error}")))?;
+    let neither = "neither a recording nor a receipt: `ttmon record -o FILE` or `ttmon run --json FILE` makes one";
+    let receipt: Value = serde_json::from_str(&text).map_err(|_| wrong(neither.into()))?;
     let schema = receipt["schema"].as_u64();
     match (schema, receipt["duration_seconds"].is_number()) {
         (Some(1), true) => Ok(receipt),
         (Some(other), true) => Err(wrong(format!("has schema {other}, and this ttmon knows 1"))),
-        _ => Err(wrong("not a receipt: make one with `ttmon run --json FILE`".into())),
+        _ => Err(wrong(neither.into())),
     }
 }
 
@@ -234,8 +235,11 @@ mod tests {
             std::fs::write(&path, content).unwrap();
             open(&path).unwrap_err().to_string().replace(path.to_str().unwrap(), "FILE")
         };
-        assert!(said("hello").starts_with("FILE: not a receipt: expected value"), "{}", said("hello"));
-        assert_eq!(said("{}"), "FILE: not a receipt: make one with `ttmon run --json FILE`");
+        for content in ["hello", "{}"] {
+            let neither =
+                "FILE: neither a recording nor a receipt: `ttmon record -o FILE` or `ttmon run --json FILE` makes one";
+            assert_eq!(said(content), neither);
+        }
         assert_eq!(said(r#"{"schema":9,"duration_seconds":1}"#), "FILE: has schema 9, and this ttmon knows 1");
         assert_eq!(open(Path::new("/nowhere")).unwrap_err().to_string(), "/nowhere: there is no such file");
     }
