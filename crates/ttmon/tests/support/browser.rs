@@ -68,6 +68,8 @@ impl Browser {
     pub fn resize(&self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.devtools("Emulation.setDeviceMetricsOverride", size);
+        // Charts follow the size of their frames one picture later.
+        self.run_async("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))");
     }
 
     fn devtools(&self, command: &str, parameters: Value) -> Value {
