@@ -7,6 +7,7 @@
 use super::lanes::Lanes;
 use super::results::{ResultSlice, ResultTracks};
 use super::trace::{Category, Clocks, Detail, Drawn, Number, TraceWriter, TrackId, nanoseconds};
+use super::tracks::{Counter, DeviceTracks, ProcessTracks, QueueTracks, queue_name, take, tracks_of};
 use super::{ProcessKey, Slice};
 use model::figure::device::DEVICE_FIGURES;
 use model::figure::process::{HELD_DRAM_USED, HELD_L1_USED, HELD_UTILIZATION};
@@ -29,41 +30,6 @@ pub struct Drawing<W> {
     flows: u64,
     /// The latest sample.
     sampled: u64,
-}
-
-struct DeviceTracks {
-    group: TrackId,
-    /// What happens to it.
-    events: TrackId,
-    counters: Vec<Counter>,
-    is_seen: bool,
-}
-
-struct ProcessTracks {
-    name: String,
-    group: TrackId,
-    counters: Vec<(DeviceId, [Counter; 3])>,
-    queues: Vec<QueueTracks>,
-    /// Sums of its operations, and where the last ones end.
-    totals: Option<(TrackId, u64)>,
-    exits: Option<TrackId>,
-    is_seen: bool,
-}
-
-/// One queue of a process on one device.
-struct QueueTracks {
-    device: String,
-    queue: Option<u8>,
-    lanes: Lanes,
-    tracks: Vec<TrackId>,
-    launches: Option<TrackId>,
-}
-
-#[derive(Default)]
-struct Counter {
-    track: Option<TrackId>,
-    last: Option<Number>,
-    at: u64,
 }
 
 /// What is drawn of a process on a device.
@@ -366,60 +332,6 @@ impl<W: TraceWriter> Drawing<W> {
     }
 }
 
-impl Counter {
-    fn put<W: TraceWriter>(
-        &mut self,
-        writer: &mut W,
-        next: &mut TrackId,
-        number: Option<Number>,
-        time: u64,
-        declare: impl FnOnce(TrackId, &mut W) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let before = std::mem::replace(&mut self.last, number);
-        let Some(number) = number.filter(|number| before != Some(*number)) else { return Ok(()) };
-        let track = match self.track {
-            Some(track) => track,
-            None => {
-                let id = take(next);
-                declare(id, writer)?;
-                *self.track.insert(id)
-            }
-        };
-        self.at = time;
-        writer.counter(track, time, number)
-    }
-}
-
-/// The tracks of a process, made when it is first met.
-fn tracks_of<'a, W: TraceWriter>(
-    writer: &mut W,
-    processes: &'a mut HashMap<u32, Vec<ProcessTracks>>,
-    next: &mut TrackId,
-    key: ProcessKey<'_>,
-) -> io::Result<&'a mut ProcessTracks> {
-    let same = processes.entry(key.pid).or_default();
-    let at = match same.iter().position(|tracks| tracks.name == key.name) {
-        Some(at) => at,
-        None => {
-            let group = take(next);
-            let pid = format!("pid {}", key.pid);
-            let label = [key.label, key.name, &pid].into_iter().find(|label| !label.is_empty());
-            writer.process(group, key.pid, label.unwrap_or(&pid))?;
-            same.push(ProcessTracks {
-                name: key.name.to_owned(),
-                group,
-                counters: Vec::new(),
-                queues: Vec::new(),
-                totals: None,
-                exits: None,
-                is_seen: false,
-            });
-            same.len() - 1
-        }
-    };
-    Ok(&mut same[at])
-}
-
 #[cfg(test)]
 impl Drawing<super::perfetto::Perfetto> {
     /// How many tracks and names there are.
@@ -428,18 +340,6 @@ impl Drawing<super::perfetto::Perfetto> {
     }
 }
 
-fn queue_name(queue: Option<u8>, device: &str) -> String {
-    match queue {
-        Some(queue) => format!("{device}, queue {queue}"),
-        None => format!("{device}, queue unknown"),
-    }
-}
-
 fn event<'a>(name: &'a str, time: u64, details: &'a [(&'static str, Detail<'a>)]) -> Drawn<'a> {
     Drawn { name, category: Category::Event, start: time, end: time, details, flow: None }
-}
-
-fn take(next: &mut TrackId) -> TrackId {
-    *next += 1;
-    *next - 1
 }

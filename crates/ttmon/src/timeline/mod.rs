@@ -17,6 +17,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod tracks;
 
 pub use output::{Form, Format, Output};
 pub use results::ResultSlice;
