@@ -32,6 +32,8 @@ struct FollowedRule {
     looks_back: bool,
     /// What it looks at.
     figures: Vec<RuleFigure>,
+    /// Whether only a deep read knows any of that.
+    is_deep: bool,
     tracks: BTreeMap<SubjectId, Track>,
 }
 
@@ -81,7 +83,12 @@ impl Engine {
         let (mut notices, time) = (Vec::new(), SnapshotTime { now, at: snapshot.taken_at });
         let mut room = MOST.saturating_sub(self.rules.iter().map(|followed| followed.tracks.len()).sum());
         let keys = self.known.meet(&snapshot.devices);
+        let has_deep = snapshot.devices.iter().any(|device| device.deep.is_some());
         for followed in &mut self.rules {
+            // The usual case: there is no deep read that such a rule could look at.
+            if followed.is_deep && !has_deep && followed.tracks.is_empty() {
+                continue;
+            }
             for subject in followed.rule.subjects(followed.scope, snapshot, &keys, exited) {
                 notices.extend(followed.see(subject.id(), &subject, time, &mut room));
             }
@@ -116,7 +123,8 @@ impl FollowedRule {
     fn new(rule: Rule) -> FollowedRule {
         let (scope, looks_back) = (rule.scope(), rule.condition.looks_back());
         let figures = rule.condition.figures();
-        FollowedRule { rule, scope, looks_back, figures, tracks: BTreeMap::new() }
+        let is_deep = figures.iter().all(|figure| figure.is_deep());
+        FollowedRule { rule, scope, looks_back, figures, is_deep, tracks: BTreeMap::new() }
     }
 
     /// A subject is in the snapshot. It is not followed where there is no room for more.

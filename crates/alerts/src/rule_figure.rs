@@ -68,6 +68,11 @@ impl RuleFigure {
         }
     }
 
+    /// Whether only a deep read knows it.
+    pub(crate) fn is_deep(self) -> bool {
+        of_row!(self, row => row.is_deep())
+    }
+
     pub fn unit(self) -> Unit {
         of_row!(self, row => row.unit)
     }
