@@ -7,19 +7,19 @@
 use crate::maps::Inode;
 use crate::procs::ProcessFacts;
 use crate::shm::FoundRegion;
-use model::{Board, ChipMatch, ChipNumbers, Device, DeviceId, chip_match, chip_of_numbers, chip_with_number};
+use model::{Board, ChipMatch, ChipNumbers, Device, DeviceId, chip_match, chip_of_numbers};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The chip that each region is about, where that can be said.
+/// The chip that each region is about, where that can be said. `numbers` are those of the devices.
 pub(crate) fn chips_of(
     regions: &BTreeMap<Inode, FoundRegion>,
     devices: &[Device],
+    numbers: &[ChipNumbers],
     holders: &BTreeMap<u32, BTreeSet<u32>>,
     processes: &BTreeMap<u32, ProcessFacts>,
 ) -> BTreeMap<Inode, DeviceId> {
-    let numbers: Vec<ChipNumbers> = devices.iter().map(ChipNumbers::of).collect();
     let chip = |(inode, found): (&Inode, &FoundRegion)| {
-        if let Some(id) = chip_of_numbers(&numbers, found.number) {
+        if let Some(id) = chip_of_numbers(numbers, found.number) {
             return Some((*inode, id));
         }
         let attached: Vec<&ProcessFacts> = processes.values().filter(|process| process.has_mapped(*inode)).collect();
@@ -39,15 +39,16 @@ pub(crate) fn chips_of(
     chips
 }
 
-/// The chip that a page of a process's book is about, if that can be said.
+/// The chip that a page of a process's book is about, if that can be said. `numbers` are those of the devices.
 pub(crate) fn chip_of_book(
     chip: &ledger::book::BookChip,
     process: &ProcessFacts,
     devices: &[Device],
+    numbers: &[ChipNumbers],
     holders: &BTreeMap<u32, BTreeSet<u32>>,
 ) -> Option<DeviceId> {
     if let Some(number) = chip.unique_id {
-        let sure = chip_with_number(devices, number);
+        let sure = chip_of_numbers(numbers, number);
         return sure.or_else(|| one_of_board(number, Some(chip.device_id), devices, holders, &[process]));
     }
     // Without a number only its place identifies it, and only where every chip has a place of its own.
@@ -143,18 +144,29 @@ mod tests {
 
     const NUMBER: u64 = 0x0000_0451_3190_F004 << 5;
 
+    /// The chips of the regions.
+    fn found(
+        regions: &BTreeMap<Inode, FoundRegion>,
+        devices: &[Device],
+        holders: &BTreeMap<u32, BTreeSet<u32>>,
+        processes: &BTreeMap<u32, ProcessFacts>,
+    ) -> BTreeMap<Inode, DeviceId> {
+        let numbers: Vec<ChipNumbers> = devices.iter().map(ChipNumbers::of).collect();
+        chips_of(regions, devices, &numbers, holders, processes)
+    }
+
     /// The device that a region of the board belongs to, when a process holds `held` and wrote `device_id` into it.
     fn chip(held: &[u32], device_id: u32, visible: Result<Option<&str>, rustix::io::Errno>) -> Option<String> {
         // The numbers run against the order of the PCI addresses, as they may.
         let devices = [p300(0, "0000:42:00.0"), p300(1, "0000:41:00.0")];
         let region = Region { asic_id: NUMBER, device_id, totals: [0; 5], slots: vec![] };
-        let found = FoundRegion { path: PathBuf::new(), number: NUMBER, region: Some(region) };
+        let region = FoundRegion { path: PathBuf::new(), number: NUMBER, region: Some(region) };
         let mut process = ProcessFacts::made_up(9, 9, 1, &[(HERE, NUMBER)]);
         process.visible_devices = visible.map(|text| text.map(str::to_owned));
         let pids = BTreeSet::from([9]);
         let holders = held.iter().map(|n| (*n, pids.clone())).collect();
-        let (regions, processes) = (BTreeMap::from([(HERE, found)]), BTreeMap::from([(9, process)]));
-        chips_of(&regions, &devices, &holders, &processes).get(&HERE).map(|id| id.to_string())
+        let (regions, processes) = (BTreeMap::from([(HERE, region)]), BTreeMap::from([(9, process)]));
+        found(&regions, &devices, &holders, &processes).get(&HERE).map(|id| id.to_string())
     }
 
     #[test]
@@ -180,14 +192,14 @@ mod tests {
     fn two_regions_that_claim_one_chip_are_both_put_aside() {
         let devices = [p300(0, "0000:41:00.0"), p300(1, "0000:42:00.0")];
         let region = |device_id| Region { asic_id: 0, device_id, totals: [0; 5], slots: vec![] };
-        let found = |number, device_id| FoundRegion { path: PathBuf::new(), number, region: Some(region(device_id)) };
+        let with = |number, device_id| FoundRegion { path: PathBuf::new(), number, region: Some(region(device_id)) };
         let there = Inode { inode: 8, ..HERE };
         let process = ProcessFacts::made_up(9, 9, 1, &[(HERE, NUMBER), (there, NUMBER + 1)]);
         let (pids, processes) = (BTreeSet::from([9]), BTreeMap::from([(9, process)]));
         let holders = BTreeMap::from([(0, pids.clone()), (1, pids)]);
         let chips = |second| {
-            let regions = BTreeMap::from([(HERE, found(NUMBER, 0)), (there, found(NUMBER + 1, second))]);
-            chips_of(&regions, &devices, &holders, &processes).len()
+            let regions = BTreeMap::from([(HERE, with(NUMBER, 0)), (there, with(NUMBER + 1, second))]);
+            found(&regions, &devices, &holders, &processes).len()
         };
         assert_eq!((chips(1), chips(0)), (2, 0));
     }
@@ -202,7 +214,7 @@ mod tests {
         process.container = Some("docker:3f2a9c1b7d4e".into());
         let pids = BTreeSet::from([9]);
         let holders = BTreeMap::from([(0, pids.clone()), (1, pids)]);
-        assert_eq!(chips_of(&regions, &devices, &holders, &BTreeMap::from([(9, process)])), BTreeMap::new());
+        assert_eq!(found(&regions, &devices, &holders, &BTreeMap::from([(9, process)])), BTreeMap::new());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Draft;
 use crate::telemetry::Reading;
-use model::{Board, Device, DeviceId, Link, Memory, PciAddress, State};
+use model::{Board, ChipNumbers, Device, DeviceId, Link, Memory, PciAddress, State};
 use std::cmp::Reverse;
 use std::time::Instant;
 
@@ -41,6 +41,7 @@ impl Draft<'_> {
         let remote: Vec<Device> = self.devices.iter().filter_map(remote_chip).collect();
         self.devices.extend(remote);
         self.devices.sort_by(|a, b| a.id.cmp(&b.id));
+        self.numbers = self.devices.iter().map(ChipNumbers::of).collect();
     }
 
     /// Adds what was read, now or at an earlier time.

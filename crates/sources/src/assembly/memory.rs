@@ -47,12 +47,13 @@ impl Draft<'_> {
             self.trouble.add(&found.path, why);
         }
         for (place, chip) in book.chips.iter().enumerate() {
-            let id = chip_of_book(chip, facts, &self.devices, &self.holders);
+            let id = chip_of_book(chip, facts, &self.devices, &self.numbers, &self.holders);
             if !is_ours(&id) {
                 continue;
             }
-            match self.chip_of_page(chip, facts) {
+            match self.checked_chip(chip, id.as_ref(), facts) {
                 Ok(id) => {
+                    let id = id.clone();
                     let (exact, activity) = (books::exact(chip, now), self.activity_on(facts, found, place));
                     let entry = self.entry(pid, id);
                     entry.activity = activity;
@@ -74,9 +75,14 @@ impl Draft<'_> {
     }
 
     /// The chip that a page of a book is about, or why it cannot be taken for that.
-    fn chip_of_page(&self, chip: &BookChip, facts: &ProcessFacts) -> Result<DeviceId, String> {
-        let id = chip_of_book(chip, facts, &self.devices, &self.holders).ok_or_else(|| unknown_chip(chip))?;
-        self.impossible(chip, &id, facts).map_or(Ok(id), Err)
+    fn checked_chip<'a>(
+        &self,
+        chip: &BookChip,
+        id: Option<&'a DeviceId>,
+        facts: &ProcessFacts,
+    ) -> Result<&'a DeviceId, String> {
+        let id = id.ok_or_else(|| unknown_chip(chip))?;
+        self.impossible(chip, id, facts).map_or(Ok(id), Err)
     }
 
     /// Why a process cannot have on a chip what its book says. The figures of other processes must not suffer from it.
@@ -128,7 +134,7 @@ impl Draft<'_> {
         let regions = &self.collected.shm.regions;
         let mut divisions = Divisions::new();
         baselines.keep(|inode| regions.contains_key(inode));
-        let chips = chips_of(regions, &self.devices, &self.holders, &self.collected.processes);
+        let chips = chips_of(regions, &self.devices, &self.numbers, &self.holders, &self.collected.processes);
         for (inode, found) in regions {
             let Some((chip, n)) = chips.get(inode).and_then(|chip| Some((chip.clone(), chip.gateway()?))) else {
                 let reason = self.why_without_chip(found);

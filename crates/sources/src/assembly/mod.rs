@@ -19,7 +19,7 @@ use crate::devices::Links;
 use crate::dir::Trouble;
 use crate::jobs::ReadJob;
 use crate::procs::ProcessFacts;
-use model::{Device, Fault, Held, Host, PciAddress, Process, Snapshot, Timestamp, cpu_percent};
+use model::{ChipNumbers, Device, Fault, Held, Host, PciAddress, Process, Snapshot, Timestamp, cpu_percent};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -53,6 +53,8 @@ struct Draft<'a> {
     round: Round<'a>,
     clock: Clock,
     devices: Vec<Device>,
+    /// What the numbers of these devices are made of.
+    numbers: Vec<ChipNumbers>,
     /// The living holders of each device.
     holders: BTreeMap<u32, BTreeSet<u32>>,
     /// How many holders of each device cannot be named: in other PID namespaces, or exited with the file passed on to a child.
@@ -71,6 +73,7 @@ impl Assembly {
             round,
             clock: Clock::now(),
             devices: Vec::new(),
+            numbers: Vec::new(),
             holders: BTreeMap::new(),
             nameless: BTreeMap::new(),
             held: BTreeMap::new(),
