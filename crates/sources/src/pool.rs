@@ -2,7 +2,7 @@
 //!
 //! A read of a device in reset can block for ten seconds, and no signal ends it. So reads are jobs: a few threads take them from a
 //! queue, and when they make no progress, each job that still waits gets a thread of its own. To wake a thread costs as much as to
-//! read some files: where the last round was quick, one is enough.
+//! read some files: where the last round was quick, one is enough. It is the one that worked last, whose memory is in the caches.
 //!
 //! A job has a key, which says what is read, and a task, which is all that its thread needs for it. Its answer comes over a channel.
 
@@ -49,7 +49,6 @@ pub(crate) struct Late<Key, Task> {
 
 struct Shared<Key, Task, Answer> {
     queue: Mutex<Queue<Key, Task>>,
-    work: Condvar,
     progress: Condvar,
     run: Run<Key, Task, Answer>,
     answers: Sender<Answer>,
@@ -66,7 +65,8 @@ struct Queue<Key, Task> {
     /// With the round that began them.
     running: HashMap<Key, u64>,
     threads: usize,
-    idle: usize,
+    /// The threads that wait for work, the one that worked last at the end.
+    idle: Vec<Arc<Condvar>>,
     done: u64,
     /// When the round began, and whether the one before was quick.
     began: Instant,
@@ -90,7 +90,7 @@ where
             waiting: VecDeque::new(),
             running: HashMap::new(),
             threads: 0,
-            idle: 0,
+            idle: Vec::new(),
             done: 0,
             began: Instant::now(),
             was_quick: false,
@@ -102,7 +102,6 @@ where
         let usual = cores.clamp(2, 4);
         let shared = Shared {
             queue: Mutex::new(queue),
-            work: Condvar::new(),
             progress: Condvar::new(),
             run: Box::new(run),
             answers: sender,
@@ -123,13 +122,12 @@ where
         queue.began = Instant::now();
         queue.asked.clear();
         jobs.into_iter().for_each(|(key, task)| queue.push(key, task));
-        if queue.was_quick && queue.idle > 0 {
-            self.shared.work.notify_one();
+        if queue.was_quick && queue.wake_one() {
             return;
         }
         let (threads, waiting) = (queue.threads, queue.waiting.len());
         self.grow(&mut queue, threads.max(self.usual.min(waiting)));
-        self.shared.wake_all(&queue);
+        queue.wake_all();
     }
 
     /// Adds to the round.
@@ -140,9 +138,9 @@ where
             self.grow(&mut queue, 1);
         }
         if !queue.was_quick {
-            self.shared.wake_all(&queue);
-        } else if !queue.waiting.is_empty() && !queue.is_worked_on() {
-            self.shared.work.notify_one();
+            queue.wake_all();
+        } else if !queue.is_worked_on() {
+            queue.wake_one();
         }
     }
 
@@ -159,8 +157,8 @@ where
             let waited = self.shared.progress.wait_timeout(queue, PATIENCE.min(deadline - now));
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
             if queue.done == done {
-                self.shared.wake_all(&queue);
-                let wanted = queue.threads + queue.waiting.len().saturating_sub(queue.idle);
+                let wanted = queue.threads + queue.waiting.len().saturating_sub(queue.idle.len());
+                queue.wake_all();
                 self.grow(&mut queue, wanted);
             }
         }
@@ -232,19 +230,12 @@ impl<Key, Task, Answer> Shared<Key, Task, Answer> {
     fn lock(&self) -> MutexGuard<'_, Queue<Key, Task>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Wakes the threads that wait, where there is work. To wake none is a system call, too.
-    fn wake_all(&self, queue: &Queue<Key, Task>) {
-        if queue.idle > 0 && !queue.waiting.is_empty() {
-            self.work.notify_all();
-        }
-    }
 }
 
 impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
     fn work(&self) {
         let mut queue = self.lock();
-        let mut has_worked = false;
+        let (mut has_worked, woken) = (false, Arc::new(Condvar::new()));
         while !queue.closed {
             let Some((key, task)) = queue.waiting.pop_front() else {
                 // Those that were started for slow reads are not needed once these have come back.
@@ -252,9 +243,10 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
                 if is_spare || queue.ends_early && has_worked {
                     break;
                 }
-                queue.idle += 1;
-                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                queue.idle -= 1;
+                queue.idle.push(woken.clone());
+                // Who wakes it takes it off the list. A thread may also wake by itself.
+                let sleeps = |queue: &mut Queue<_, _>| queue.idle.iter().any(|idle| Arc::ptr_eq(idle, &woken));
+                queue = woken.wait_while(queue, sleeps).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             has_worked = true;
@@ -266,8 +258,8 @@ impl<Key: Clone + Eq + Hash, Task, Answer> Shared<Key, Task, Answer> {
                 let mut queue = self.lock();
                 // It comes next: what it adds itself is then not left for the end. This thread takes it up, unless there is enough to
                 // share.
-                if queue.push_first(key, task) && !queue.was_quick && queue.idle > 0 {
-                    self.work.notify_one();
+                if queue.push_first(key, task) && !queue.was_quick {
+                    queue.wake_one();
                 }
             });
             RUNNING.fetch_sub(1, Relaxed);
@@ -305,6 +297,17 @@ impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
         self.asked.insert(key.clone()) && !self.running.contains_key(key)
     }
 
+    /// Wakes the thread that worked last, where there is work and one waits for it. Returns whether it has woken one.
+    fn wake_one(&mut self) -> bool {
+        let woken = if self.waiting.is_empty() { None } else { self.idle.pop() };
+        woken.inspect(|thread| thread.notify_one()).is_some()
+    }
+
+    /// Wakes all threads that wait, where there is work.
+    fn wake_all(&mut self) {
+        while self.wake_one() {}
+    }
+
     fn is_busy(&self) -> bool {
         !self.waiting.is_empty() || self.is_worked_on()
     }
@@ -317,8 +320,9 @@ impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
 impl<Key, Task, Answer> Drop for Pool<Key, Task, Answer> {
     fn drop(&mut self) {
         // The threads end by themselves; one that is stuck ends with the process.
-        self.shared.lock().closed = true;
-        self.shared.work.notify_all();
+        let mut queue = self.shared.lock();
+        queue.closed = true;
+        queue.idle.drain(..).for_each(|thread| thread.notify_one());
     }
 }
 
