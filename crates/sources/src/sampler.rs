@@ -47,6 +47,8 @@ pub struct Sampler {
     root: Root,
     options: Options,
     pool: Pool<ReadJob, Task, Answer>,
+    /// Whether rates are not looked at now.
+    unwatched_rates: bool,
     /// Which figures are read. All, where that is not said.
     wanted: Option<FigureFilter>,
     inventory: Option<Inventory>,
@@ -86,6 +88,7 @@ impl Sampler {
             root,
             options,
             pool: Pool::new(move |task, add: &dyn Fn(ReadJob, Task)| jobs.run(task, add)),
+            unwatched_rates: false,
             wanted: None,
             inventory: None,
             shm_files: ShmFiles::default(),
@@ -99,6 +102,11 @@ impl Sampler {
     /// Whether the next samples are relaxed ([`Options::relaxed`]).
     pub fn set_relaxed(&mut self, relaxed: bool) {
         self.options.relaxed = relaxed;
+    }
+
+    /// Whether someone looks at rates in the next samples. In relaxed sampling of many devices they are over a longer time otherwise.
+    pub fn set_rates_watched(&mut self, watched: bool) {
+        self.unwatched_rates = !watched;
     }
 
     /// How long the next samples may take at the most.
@@ -148,7 +156,8 @@ impl Sampler {
         let mut trouble = Trouble::default();
         let Options { deadline, rates, relaxed } = self.options;
         let inventory = Inventory::take(self.inventory.take(), relaxed, &self.root, &mut trouble);
-        let mode = ReadMode { rates, relaxed, devices: inventory.links.len(), unwanted: 0 };
+        let unwatched_rates = self.unwatched_rates;
+        let mode = ReadMode { rates, relaxed, unwatched_rates, devices: inventory.links.len(), unwanted: 0 };
         let context = Context {
             mode: self.wanted.as_ref().map_or(mode, |wanted| mode.only(wanted)),
             links: inventory.links.clone(),

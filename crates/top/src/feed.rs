@@ -1,5 +1,6 @@
 //! Where samples come from: the machine or a recording, in a thread of its own.
 
+use super::panels::shows_rates;
 use super::player::{PlayCommand, Played, Player};
 use super::remote::RemoteFeed;
 use super::state::{Replay, TopState, TopView};
@@ -183,7 +184,7 @@ impl SampleFeed {
     pub fn wish(&self, state: &TopState) {
         let (memory, process) = (state.view == TopView::Memory, state.process_in_detail());
         match self {
-            SampleFeed::Live(sampling, wishes) if wishes.set(memory, process) => sampling.hurry(),
+            SampleFeed::Live(sampling, wishes) if wishes.set(memory, process, shows_rates(state)) => sampling.hurry(),
             SampleFeed::Remote(feed, _) => feed.wish(state, memory, process),
             SampleFeed::Live(..) | SampleFeed::Past(_) => {}
         }

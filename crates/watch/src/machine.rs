@@ -177,6 +177,13 @@ impl Machine {
         }
     }
 
+    /// Whether someone looks at rates in the next samples.
+    pub fn set_rates_watched(&mut self, watched: bool) {
+        if let Machine::Local(local) = self {
+            local.sampler.set_rates_watched(watched);
+        }
+    }
+
     /// Whether the kernel's log is read from now on. Another machine's is read by the service there.
     pub fn set_kernel_log(&mut self, wanted: bool) {
         if let Machine::Local(local) = self

@@ -40,6 +40,8 @@ pub struct DetailWishes {
     memory: AtomicBool,
     /// Zero for no process.
     process: AtomicU32,
+    /// Whether rates are shown.
+    rates: AtomicBool,
 }
 
 impl Default for Moment {
@@ -60,11 +62,12 @@ impl Moment {
 
 impl DetailWishes {
     /// Says what is wanted from now on. Whether that is more than before.
-    pub fn set(&self, memory: bool, process: Option<u32>) -> bool {
+    pub fn set(&self, memory: bool, process: Option<u32>, rates: bool) -> bool {
         let process = process.unwrap_or(0);
         let had_memory = self.memory.swap(memory, Relaxed);
         let had_process = self.process.swap(process, Relaxed);
-        memory && !had_memory || process != 0 && process != had_process
+        let had_rates = self.rates.swap(rates, Relaxed);
+        memory && !had_memory || process != 0 && process != had_process || rates && !had_rates
     }
 }
 
@@ -73,6 +76,7 @@ const BUFFERS: usize = 1000;
 
 /// Takes a sample, with the details that are wanted. Runs in the sampling thread.
 pub fn take(machine: &mut Machine, wishes: &DetailWishes) -> Moment {
+    machine.set_rates_watched(wishes.rates.load(Relaxed));
     let mut snapshot = machine.sample();
     let memory = wishes.memory.load(Relaxed).then(|| machine.memory_view(&mut snapshot, None, BUFFERS));
     let pid = Some(wishes.process.load(Relaxed)).filter(|pid| *pid != 0);

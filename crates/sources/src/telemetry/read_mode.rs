@@ -11,6 +11,8 @@ pub(crate) struct ReadMode {
     pub rates: bool,
     /// Whether some figures may be a few seconds old.
     pub relaxed: bool,
+    /// Whether rates are not looked at, so that they may be over a longer time still.
+    pub unwatched_rates: bool,
     /// How many devices there are.
     pub devices: usize,
     /// The rows of the table of attributes that nobody wants, a bit each.
@@ -25,10 +27,11 @@ pub type FigureFilter = Box<dyn Fn(&Figure<Device>, usize) -> bool + Send>;
 const SELDOM: Duration = Duration::from_secs(5);
 const SELDOM_OF_MANY: Duration = Duration::from_secs(10);
 
-/// In relaxed sampling a rate is over at least this time: with few devices, and with many. A little less than two and four seconds,
-/// so that no sample is too early.
+/// In relaxed sampling a rate is over at least this time: with few devices, with many, and with many that nobody looks at. A little
+/// less than two, four and ten seconds, so that no sample is too early.
 const RATE: Duration = Duration::from_millis(1900);
 const RATE_OF_MANY: Duration = Duration::from_millis(3900);
+const UNWATCHED_RATE_OF_MANY: Duration = Duration::from_millis(9900);
 
 /// More devices than this are many.
 const FEW: usize = 8;
@@ -63,6 +66,7 @@ impl ReadMode {
         match self {
             ReadMode { relaxed: false, .. } => Duration::ZERO,
             ReadMode { devices: ..=FEW, .. } => RATE,
+            ReadMode { unwatched_rates: true, .. } => UNWATCHED_RATE_OF_MANY,
             _ => RATE_OF_MANY,
         }
     }
@@ -83,10 +87,14 @@ mod tests {
 
     #[test]
     fn relaxed_sampling_reads_less_often_and_with_many_devices_less_still() {
-        let mode = |relaxed, devices| ReadMode { rates: true, relaxed, devices, unwanted: 0 };
+        let mode = |relaxed, devices| ReadMode { rates: true, relaxed, devices, ..ReadMode::default() };
+        let unwatched = |mode| ReadMode { unwatched_rates: true, ..mode };
         let seconds = |mode: ReadMode| (mode.rate_period().as_secs_f64().ceil(), mode.seldom_period().as_secs());
         assert_eq!(seconds(mode(false, 32)), (0.0, 5));
         assert_eq!(seconds(mode(true, 8)), (2.0, 5));
         assert_eq!(seconds(mode(true, 9)), (4.0, 10));
+        assert_eq!(seconds(unwatched(mode(true, 9))), (10.0, 10));
+        assert_eq!(seconds(unwatched(mode(true, 8))), (2.0, 5));
+        assert_eq!(seconds(unwatched(mode(false, 32))), (0.0, 5));
     }
 }

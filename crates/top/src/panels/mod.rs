@@ -24,9 +24,10 @@ mod trend;
 
 use crate::paint;
 use crate::paint::{Buffer, Rect, Tone};
-use crate::state::{Overlay, TopState};
+use crate::state::{Overlay, TopState, TopView};
 use devices::summary::ProblemWords;
 use layout::Panel;
+use model::figure::Freshness;
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
     if is_too_small(area) {
@@ -69,6 +70,18 @@ fn draw_too_small(state: &TopState, area: Rect, buf: &mut Buffer) {
     let lines = paint::wrapped(&words, area.width.into()).into_iter().chain(paint::wrapped(&text, area.width.into()));
     for (line, y) in lines.zip(area.top()..area.bottom()) {
         paint::put(buf, area.x, y, area.right(), &line, state.theme.style(Tone::Plain));
+    }
+}
+
+/// Whether rates are drawn, such as the traffic of a link. They are read more often then.
+pub fn shows_rates(state: &TopState) -> bool {
+    match (&state.overlay, state.view) {
+        (Some(Overlay::Device { .. }), _) | (_, TopView::Mesh) => true,
+        (_, TopView::Overview) => {
+            let mut charts = state.chosen_charts().into_iter();
+            charts.any(|field| field.figure.freshness == Freshness::Rate) || devices::show_traffic(state)
+        }
+        _ => false,
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) mod summary;
 
 use crate::paint::{Buffer, Position, Rect, Tone, put, split};
 use crate::panels::device;
-use crate::panels::layout::LEAST_PROCESSES;
+use crate::panels::layout::{LEAST_PROCESSES, Panel, area_of};
 use crate::state::TopState;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::Device;
@@ -98,6 +98,12 @@ pub fn seen_at(state: &TopState, (width, screen): (u16, u16)) -> usize {
     let place = super::layout::of(state, area).into_iter().find(|(panel, _)| *panel == super::layout::Panel::Devices);
     let grid = place.and_then(|(_, area)| parts(state, area).2);
     grid.map_or(0, |grid| grid.seen(state))
+}
+
+/// Whether their form has room for the traffic of their links.
+pub fn show_traffic(state: &TopState) -> bool {
+    let grid = area_of(state, Panel::Devices).and_then(|area| parts(state, area).2);
+    grid.is_some_and(|grid| matches!(grid.form, DeviceForm::Card | DeviceForm::LowCard))
 }
 
 pub fn draw(state: &TopState, area: Rect, buf: &mut Buffer) {
