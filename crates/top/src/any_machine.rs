@@ -4,11 +4,11 @@ use super::panels::{devices, draw};
 use super::settings::TopSettings;
 use super::state::{TopState, TopView};
 use super::theme::Tone;
+use crate::screen::Buffer;
+use crate::screen::Rect;
 use alerts::Engine;
 use alerts::settings::AlertSettings;
 use model::{Device, Fault, Snapshot, State as DeviceState, Weight};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use show::bar::{Fill, Sizes, cells};
 use show::example::{Chance, any_machine};
 use show::figures::used_of_total;
@@ -150,8 +150,8 @@ fn nothing_is_red_on_a_healthy_machine_at_full_load() {
             state.view = view;
             let size = any_size(chance);
             let buf = drawn(&mut state, size);
-            let cells = buf.content.iter().filter(|cell| Some(cell.fg) == red && cell.symbol() != " ");
-            let symbols: String = cells.map(|cell| cell.symbol()).collect();
+            let cells = buf.rows().flatten().filter(|cell| Some(cell.look().fg) == red && buf.symbol(cell) != " ");
+            let symbols: String = cells.map(|cell| buf.symbol(cell)).collect();
             assert!(symbols.is_empty(), "seed {seed}, {view:?} at {size:?}: {symbols}");
         }
         let color = Style { columns: 100, rows: None, color: true, unicode: true };

@@ -11,8 +11,8 @@ use super::player::PlayCommand;
 use super::state::{Effect, Overlay, TopState, TopView};
 #[cfg(debug_assertions)]
 use super::test_panic;
+use crate::screen::Position;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use ratatui::layout::Position;
 
 pub fn handle(state: &mut TopState, event: &Event) {
     match event {

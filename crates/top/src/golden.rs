@@ -4,14 +4,14 @@ use super::panels::{draw, layout};
 use super::settings::TopSettings;
 use super::state::{Overlay, TopState, TopView};
 use super::{app, keys, paint};
+use crate::screen::Buffer;
+use crate::screen::Rect;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use expect_test::expect_file;
 use jiff::tz::TimeZone;
 use model::{
     Celsius, Device, DeviceId, Held, Process, Snapshot, Source, State as DeviceState, Timestamp, Usage, Watts,
 };
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use show::example;
 use watch::moment::Moment;
 
@@ -267,12 +267,12 @@ fn nothing_is_drawn_outside_at_any_size() {
         for state in &mut states {
             let area = Rect { x: 3, y: 2, width, height };
             state.area = area;
-            let mut buf = Buffer::filled(Rect::new(0, 0, width + 6, height + 4), ratatui::buffer::Cell::new("#"));
+            let mut buf = Buffer::filled(Rect::new(0, 0, width + 6, height + 4), '#');
             draw(state, area, &mut buf);
             for (x, y) in (0..buf.area.width).flat_map(|x| (0..buf.area.height).map(move |y| (x, y))) {
                 let is_outside = !area.contains((x, y).into());
                 assert!(
-                    !is_outside || buf[(x, y)].symbol() == "#",
+                    !is_outside || buf.symbol(&buf[(x, y)]) == "#",
                     "{:?} {:?} {area} {x},{y}",
                     state.view,
                     state.overlay
@@ -311,8 +311,8 @@ fn alarming(state: &mut TopState, (width, height): (u16, u16)) -> Vec<String> {
     let mut buf = Buffer::empty(state.area);
     draw(state, buf.area, &mut buf);
     let bad = state.theme.style(crate::theme::Tone::Critical).fg;
-    let cells = buf.content.iter().filter(|cell| Some(cell.fg) == bad && cell.symbol() != " ");
-    cells.map(|cell| cell.symbol().to_owned()).collect()
+    let cells = buf.rows().flatten().filter(|cell| Some(cell.look().fg) == bad && buf.symbol(cell) != " ");
+    cells.map(|cell| buf.symbol(cell).to_owned()).collect()
 }
 
 #[test]

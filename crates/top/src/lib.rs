@@ -29,6 +29,7 @@ mod places;
 mod player;
 mod remote;
 mod rows;
+mod screen;
 mod settings;
 mod state;
 mod terminal;

@@ -1,9 +1,8 @@
 //! Drawing into a buffer: text that is cut to its place, frames, bars. Panels have all that they draw with from here.
 
+use super::screen::Cell;
+pub use super::screen::{Buffer, Position, Rect, Style};
 pub use super::theme::{Theme, Tone};
-pub use ratatui::buffer::Buffer;
-pub use ratatui::layout::{Position, Rect};
-pub use ratatui::style::Style;
 use show::bar::{Fill, Sizes, toned};
 use show::style::Line;
 pub use show::text::{Align, wrapped};
@@ -11,21 +10,7 @@ use show::text::{clean, cut, fit, width};
 
 /// Writes a text from `x` on, not beyond `end`, and returns where it ended. Harmful characters are replaced.
 pub fn put(buf: &mut Buffer, x: u16, y: u16, end: u16, text: &str, style: Style) -> u16 {
-    let area = buf.area;
-    let end = end.min(area.right());
-    if y < area.top() || y >= area.bottom() || x >= end {
-        return x;
-    }
-    // Most texts are of letters that each take one cell, whatever is beside them.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        let end = end.min(x.saturating_add(text.len().min(usize::from(u16::MAX)) as u16));
-        for (x, byte) in (x..end).zip(text.bytes()) {
-            buf[(x, y)].set_char(byte.into()).set_style(style);
-        }
-        return end;
-    }
-    let text = clean(text);
-    buf.set_stringn(x, y, &text, usize::from(end - x), style).0
+    buf.put(x, y, end, &clean(text), style)
 }
 
 /// Writes texts in their tones, one behind the other.
@@ -37,15 +22,9 @@ pub fn put_line(buf: &mut Buffer, (mut x, y): (u16, u16), end: u16, line: &Line,
 
 /// Fills the cells from `x` to `end` with one character of one column, and returns where they ended.
 pub fn repeat(buf: &mut Buffer, x: u16, y: u16, end: u16, glyph: char, style: Style) -> u16 {
-    let area = buf.area;
-    let end = end.min(area.right());
-    if y < area.top() || y >= area.bottom() || x >= end {
-        return x;
-    }
-    for x in x..end {
-        buf[(x, y)].set_char(glyph).set_style(style);
-    }
-    end
+    let cells = buf.part(y, x, end);
+    cells.iter_mut().for_each(|cell| _ = cell.set_char(glyph).set_style(style));
+    x + cells.len() as u16
 }
 
 /// A line across the upper edge of an area, onto which a title is written.
@@ -85,8 +64,8 @@ pub fn split(area: Rect, rows: u16) -> (Rect, Rect) {
 /// Makes an area blank, whatever was there.
 pub fn clear(buf: &mut Buffer, area: Rect) {
     let area = area.intersection(buf.area);
-    for position in area.positions() {
-        buf[position].reset();
+    for y in area.y..area.bottom() {
+        buf.part(y, area.x, area.right()).iter_mut().for_each(Cell::reset);
     }
 }
 
@@ -98,9 +77,8 @@ pub fn frame(buf: &mut Buffer, area: Rect, title: &str, theme: &Theme) -> Rect {
     }
     let (glyphs, border) = (theme.glyphs(), theme.style(Tone::Border));
     let (left, right, top, bottom) = (area.left(), area.right() - 1, area.top(), area.bottom() - 1);
-    for x in left..=right {
-        buf[(x, top)].set_char(glyphs.horizontal).set_style(border);
-        buf[(x, bottom)].set_char(glyphs.horizontal).set_style(border);
+    for y in [top, bottom] {
+        repeat(buf, left, y, right + 1, glyphs.horizontal, border);
     }
     for y in top..=bottom {
         buf[(left, y)].set_char(glyphs.vertical).set_style(border);
@@ -156,7 +134,7 @@ mod tests {
             let mut line = String::new();
             let mut x = buf.area.left();
             while x < buf.area.right() {
-                let symbol = buf[(x, y)].symbol();
+                let symbol = buf.symbol(&buf[(x, y)]);
                 line += symbol;
                 x += (width(symbol) as u16).max(1);
             }

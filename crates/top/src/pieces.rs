@@ -74,7 +74,7 @@ mod tests {
     use super::super::paint::lines;
     use super::super::theme::Scheme;
     use super::*;
-    use ratatui::layout::Rect;
+    use crate::screen::Rect;
 
     fn drawn(columns: u16) -> String {
         let pieces = vec![

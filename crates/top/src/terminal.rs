@@ -1,5 +1,6 @@
 //! The terminal: taken, drawn on, and given back as it was, whatever happens.
 
+use super::screen::{Buffer, Rect, write_changes};
 use super::state::TopState;
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
@@ -9,17 +10,15 @@ use crossterm::terminal::{
     disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{execute, queue};
-use ratatui::backend::{Backend, CrosstermBackend};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// A terminal that is ours until this is dropped.
 pub struct TerminalScreen {
-    out: CrosstermBackend<BufWriter<Stdout>>,
+    /// What is to be written next.
+    out: Vec<u8>,
     mouse: bool,
     /// What the terminal shows; of no size when that is not known.
     shown: Buffer,
@@ -37,10 +36,8 @@ impl TerminalScreen {
             give_back();
             hook(panic);
         }));
-        let out = BufWriter::with_capacity(64 << 10, io::stdout());
         let nothing = Buffer::empty(Rect::ZERO);
-        let mut screen =
-            TerminalScreen { out: CrosstermBackend::new(out), mouse, shown: nothing.clone(), next: nothing };
+        let mut screen = TerminalScreen { out: Vec::new(), mouse, shown: nothing.clone(), next: nothing };
         screen.enter()?;
         Ok(screen)
     }
@@ -55,7 +52,7 @@ impl TerminalScreen {
             queue!(self.out, EnableMouseCapture)?;
         }
         self.forget();
-        Write::flush(&mut self.out)
+        self.flush()
     }
 
     /// The next frame is drawn completely.
@@ -85,9 +82,18 @@ impl TerminalScreen {
         if is_new {
             queue!(self.out, ResetColor, Clear(ClearType::All))?;
         }
-        self.out.draw(self.shown.diff_iter(&self.next))?;
+        self.next.mend();
+        write_changes(&mut self.out, &self.shown, &self.next);
         std::mem::swap(&mut self.shown, &mut self.next);
-        execute!(self.out, EndSynchronizedUpdate)
+        queue!(self.out, EndSynchronizedUpdate)?;
+        self.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(&self.out)?;
+        self.out.clear();
+        out.flush()
     }
 }
 

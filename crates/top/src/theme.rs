@@ -1,7 +1,7 @@
 //! Colours by what they mean, and characters by what the terminal can show.
 
-use ratatui::style::Color::*;
-use ratatui::style::{Color, Modifier, Style};
+use crate::screen::Color::{Indexed, Reset};
+use crate::screen::{Color, Modifier, Style};
 use show::style::Glyphs;
 pub use show::style::Tone;
 
@@ -183,19 +183,32 @@ const LIGHT: Colors = Colors {
     series: [Indexed(25), Indexed(130), Indexed(90), Indexed(28), Indexed(161), Indexed(23), Indexed(58), Indexed(94)],
 };
 
+/// In the terminal's own shades of the first 16 colours, which its user can choose.
 const HIGH_CONTRAST: Colors = Colors {
-    text: White,
-    faint: Gray,
-    reserved: Gray,
-    title: Cyan,
-    border: White,
-    good: LightGreen,
-    warning: LightYellow,
-    bad: LightRed,
-    selected: (Black, LightYellow),
-    key: (Black, White),
-    series: [LightCyan, LightYellow, LightMagenta, LightGreen, LightRed, LightBlue, White, Yellow],
+    text: WHITE,
+    faint: GRAY,
+    reserved: GRAY,
+    title: CYAN,
+    border: WHITE,
+    good: LIGHT_GREEN,
+    warning: LIGHT_YELLOW,
+    bad: LIGHT_RED,
+    selected: (BLACK, LIGHT_YELLOW),
+    key: (BLACK, WHITE),
+    series: [LIGHT_CYAN, LIGHT_YELLOW, LIGHT_MAGENTA, LIGHT_GREEN, LIGHT_RED, LIGHT_BLUE, WHITE, YELLOW],
 };
+
+const BLACK: Color = Indexed(0);
+const YELLOW: Color = Indexed(3);
+const CYAN: Color = Indexed(6);
+const GRAY: Color = Indexed(7);
+const LIGHT_RED: Color = Indexed(9);
+const LIGHT_GREEN: Color = Indexed(10);
+const LIGHT_YELLOW: Color = Indexed(11);
+const LIGHT_BLUE: Color = Indexed(12);
+const LIGHT_MAGENTA: Color = Indexed(13);
+const LIGHT_CYAN: Color = Indexed(14);
+const WHITE: Color = Indexed(15);
 
 #[cfg(test)]
 mod tests {

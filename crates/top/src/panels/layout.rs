@@ -1,8 +1,8 @@
 //! Which panel is where.
 
 use super::{charts, devices, heat};
+use crate::screen::Rect;
 use crate::state::{TopState, TopView};
-use ratatui::layout::Rect;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Panel {
@@ -89,9 +89,9 @@ fn charts_and_processes(state: &TopState, rest: Rect) -> (Rect, Rect) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::screen::Buffer;
     use crate::settings::TopSettings;
     use expect_test::{Expect, expect};
-    use ratatui::buffer::Buffer;
     use show::example;
     use watch::moment::Moment;
 

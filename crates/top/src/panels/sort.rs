@@ -137,7 +137,7 @@ mod tests {
             └────────────────────────────────────────────────┘
         "#]]
         .assert_eq(&lines(&buf));
-        assert_eq!(buf[(4, 5)].style().bg, state.theme.style(Tone::Selected).bg);
+        assert_eq!(Some(buf[(4, 5)].look().bg), state.theme.style(Tone::Selected).bg);
     }
 
     #[test]

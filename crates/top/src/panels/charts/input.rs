@@ -5,11 +5,11 @@ use super::{Chart, charts, end};
 use crate::keys::Action;
 use crate::overlay::PressedMoment;
 use crate::panels::layout::{Panel, area_of};
+use crate::screen::{Position, Rect};
 use crate::state::TopState;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use model::Timestamp;
 use model::figure::device::kept_in_history;
-use ratatui::layout::{Position, Rect};
 
 /// The shortest time that charts show, in seconds, unless samples come so often that there is a column for each in less.
 const SHORTEST: f64 = 15.0;

@@ -4,12 +4,12 @@ use super::axis::{self, Scale};
 use super::canvas::Canvas;
 use super::{Chart, readout, shown};
 use crate::paint::{Align, Buffer, Style, Tone, cell, columns, frame, put};
+use crate::screen::Modifier;
 use crate::state::TopState;
 use crate::theme::Scheme;
 use model::figure::Judge;
 use model::figure::device::kept_in_history;
 use model::{Device, DeviceId, Series, Timestamp};
-use ratatui::style::Modifier;
 use show::text::width;
 use watch::events::Weight;
 

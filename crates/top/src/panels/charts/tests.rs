@@ -386,10 +386,10 @@ proptest! {
         }
         // Around the charts lies something that must stay.
         let whole = Rect::new(0, 0, width + 12, height + 12);
-        let mut buf = Buffer::filled(whole, ratatui::buffer::Cell::new("#"));
+        let mut buf = Buffer::filled(whole, '#');
         draw(&state, area, &mut buf);
         for position in whole.positions().filter(|position| !area.contains(*position)) {
-            prop_assert_eq!(buf[position].symbol(), "#");
+            prop_assert_eq!(buf.symbol(&buf[position]), "#");
         }
         // On a screen that is smaller than it should be, nothing breaks.
         draw(&state, area, &mut Buffer::empty(Rect::new(0, 0, 50, 9)));

@@ -95,7 +95,7 @@ pub fn seen_at(state: &TopState, (width, screen): (u16, u16)) -> usize {
     if super::is_too_small(area) {
         return 0;
     }
-    let place = super::layout::of(state, area).into_iter().find(|(panel, _)| *panel == super::layout::Panel::Devices);
+    let place = super::layout::of(state, area).into_iter().find(|(panel, _)| *panel == Panel::Devices);
     let grid = place.and_then(|(_, area)| parts(state, area).2);
     grid.map_or(0, |grid| grid.seen(state))
 }

@@ -7,9 +7,9 @@ use crate::keys::Action;
 use crate::panels::filter;
 use crate::panels::heading::{HEAD, column_at, room};
 use crate::panels::layout::{Panel, area_of};
+use crate::screen::Rect;
 use crate::state::{Overlay, TopState, TopView};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
-use ratatui::layout::Rect;
 
 /// Lines that one notch of the wheel moves the list.
 const NOTCH: usize = 3;

@@ -2,8 +2,8 @@
 
 use crate::hosts::HostSort;
 use crate::panels::heading::Placed;
+use crate::screen::Rect;
 use FleetColumn::*;
-use ratatui::layout::Rect;
 use show::text::Align::{self, Left, Right};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

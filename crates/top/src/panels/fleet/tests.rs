@@ -1,6 +1,8 @@
 //! The list of machines, pinned, and what keys and the mouse do in it.
 
 use crate::panels::draw;
+use crate::screen::Buffer;
+use crate::screen::Rect;
 use crate::settings::TopSettings;
 use crate::state::{Effect, Overlay, TopState, TopView};
 use crate::{app, paint};
@@ -8,8 +10,6 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, Mous
 use expect_test::expect_file;
 use jiff::tz::TimeZone;
 use model::DeviceId;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use watch::fleet::summary::Summary;
 use watch::fleet::{Fleet, HostView, example};
 

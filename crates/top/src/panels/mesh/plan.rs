@@ -1,8 +1,8 @@
 //! Where everything of the view is: the title, the cells of the grid, the facts of one chip, the legend.
 
+use crate::screen::Rect;
 use crate::state::TopState;
 use model::topology::{GridShape, PlacedChip};
-use ratatui::layout::Rect;
 use std::ops::Range;
 
 #[derive(Debug, Clone, PartialEq)]

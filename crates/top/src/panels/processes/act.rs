@@ -7,9 +7,9 @@ use crate::panels::heading::{HEAD, column_at, room};
 use crate::panels::layout::{Panel, area_of};
 use crate::panels::{filter, signals, sort};
 use crate::rows::sort_by;
+use crate::screen::Rect;
 use crate::state::{Overlay, TopState};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
-use ratatui::layout::Rect;
 
 /// Columns that the command moves with each key.
 const SIDEWAYS: usize = 8;

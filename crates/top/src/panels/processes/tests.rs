@@ -359,11 +359,11 @@ fn colours_say_what_is_selected_and_tagged() {
         press(&mut state, &[KeyCode::Char(' ')]);
         let mut buf = Buffer::empty(Rect::new(0, 0, 80, 5));
         draw(&state, buf.area, &mut buf);
-        assert_eq!(buf[(0, 2)].symbol(), "•");
+        assert_eq!(buf.symbol(&buf[(0, 2)]), "•");
         for (y, tone) in [(2, Tone::Tagged), (3, Tone::Selected)] {
-            let (is, should) = (buf[(8, y)].style(), state.theme.style(tone));
-            assert_eq!((is.fg, is.add_modifier), (should.fg.or(is.fg), should.add_modifier), "{theme:?}");
-            assert_eq!(is.bg, should.bg.or(is.bg), "{theme:?}");
+            let (is, should) = (buf[(8, y)].look(), state.theme.style(tone));
+            assert_eq!((is.fg, is.modifier), (should.fg.unwrap_or(is.fg), should.add_modifier), "{theme:?}");
+            assert_eq!(is.bg, should.bg.unwrap_or(is.bg), "{theme:?}");
         }
     }
 }
