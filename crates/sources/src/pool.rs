@@ -139,7 +139,7 @@ where
         }
         if !queue.was_quick {
             queue.wake_all();
-        } else if !queue.is_worked_on() {
+        } else if !queue.has_woken() {
             queue.wake_one();
         }
     }
@@ -295,6 +295,12 @@ impl<Key: Clone + Eq + Hash, Task> Queue<Key, Task> {
 
     fn is_new(&mut self, key: &Key) -> bool {
         self.asked.insert(key.clone()) && !self.running.contains_key(key)
+    }
+
+    /// Whether a thread looks for work, or will as soon as the kernel lets it run.
+    fn has_woken(&self) -> bool {
+        let stuck = self.running.values().filter(|round| **round != self.round).count();
+        self.threads - self.idle.len() > stuck
     }
 
     /// Wakes the thread that worked last, where there is work and one waits for it. Returns whether it has woken one.
