@@ -16,6 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Called with the path before each read. Returns the error to answer with, sleeps to be slow, never returns to hang.
 pub type Inject = Arc<dyn Fn(&Path) -> Option<io::Error> + Send + Sync>;
@@ -164,6 +165,13 @@ impl Dir {
 
     pub fn path_of(&self, name: impl AsRef<OsStr>) -> PathBuf {
         self.path.join(name.as_ref())
+    }
+
+    /// When the folder's list was last changed.
+    pub fn changed(&self) -> Option<SystemTime> {
+        let stat = rustix::fs::fstat(&self.fd).ok()?;
+        let since_1970 = Duration::new(stat.st_mtime.try_into().ok()?, stat.st_mtime_nsec.try_into().ok()?);
+        UNIX_EPOCH.checked_add(since_1970)
     }
 
     /// Whether the folder was removed. Sysfs never says so, its open files do; those of a simulated machine do not.
@@ -328,6 +336,11 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
+    /// Whether readings came, and nothing else.
+    pub fn is_clear(&self) -> bool {
+        self.values > 0 && self.no_data + self.all_ones == 0 && !self.removed && self.faults.is_empty()
+    }
+
     pub fn add(&mut self, path: &Path, reason: impl ToString) {
         self.faults.push(Fault::new(path.to_string_lossy(), reason));
     }

@@ -6,6 +6,7 @@
 use crate::devices::{self, Links};
 use crate::dir::{Dir, Root, Trouble};
 use crate::pids;
+use crate::telemetry::FEW;
 use model::{Device, Host};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +30,8 @@ pub(crate) struct Inventory {
 /// How long relaxed sampling reuses it.
 const REUSED_FOR: Duration = Duration::from_secs(5);
 
-/// How often relaxed sampling lists devices that are well. When one of them goes away, reading its files fails; a new one can wait.
+/// How often relaxed sampling lists devices that are well, where these are few. When one of them goes away, reading its files fails; a new
+/// one can wait.
 const LISTED_FOR: Duration = Duration::from_millis(1900);
 
 impl Inventory {
@@ -58,7 +60,7 @@ impl Inventory {
         if self.taken.elapsed() >= REUSED_FOR {
             return false;
         }
-        if self.all_are_well && self.listed.elapsed() < LISTED_FOR {
+        if self.all_are_well && (self.links.len() > FEW || self.listed.elapsed() < LISTED_FOR) {
             return true;
         }
         let mut found = Trouble::default();

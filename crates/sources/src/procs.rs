@@ -1,6 +1,6 @@
 //! What there is to say about a process: from the real `/proc/<pid>/`.
 //!
-//! `stat` (name, parent, start, CPU time), `status` (owner, pids in inner namespaces, resident memory), `cmdline`, `cgroup`, and where
+//! `stat` (name, parent, start, CPU time), `status` (owner, pids in inner namespaces), `statm` (resident memory), `cmdline`, `cgroup`, and where
 //! we may look `maps`, `environ` and the book that it keeps.
 
 use crate::activity::operation_list;
@@ -21,6 +21,8 @@ pub(crate) struct ProcessFacts {
     pub pid: u32,
     pub stat: Stat,
     pub status: Status,
+    /// When that was read, all but the resident memory.
+    pub status_read: Instant,
     pub user: Option<String>,
     /// With the moment when it was read.
     pub command: (Option<String>, Instant),
@@ -58,11 +60,13 @@ impl ProcessFacts {
     }
 }
 
-/// A settled map and a command line are used this long. A process in the middle of inference has thousands of lines.
-const SETTLED_FOR: Duration = Duration::from_secs(5);
+/// A map, the owner and a command line are used this long.
+const KEPT_FOR: Duration = Duration::from_secs(5);
 
-/// A map with a region or a book that has not changed for this long is settled: regions and books come with the start.
+/// A map with a region or a book that has not changed for this long is settled: regions and books come with the start. It is used
+/// longer, since a process in the middle of inference has thousands of lines, and its address space changes all the time.
 const SETTLES_IN: Duration = Duration::from_secs(10);
+const SETTLED_FOR: Duration = Duration::from_secs(30);
 
 /// Reads a process. `None` when it is gone, or exited and not yet waited for. Its map is read again if that may show something
 /// new, or if asked for.
@@ -76,10 +80,17 @@ pub(crate) fn read(
 ) -> Option<ProcessFacts> {
     let (stat, dir) = open(pid, earlier, inject)?;
     let mut bytes = Vec::new();
-    // Hundreds of groups may come before what we look for.
-    dir.read_records("status", &mut bytes).ok()?;
-    let status = status(&bytes);
+    let now = Instant::now();
     let same = earlier.filter(|earlier| earlier.stat.start_ticks == stat.start_ticks);
+    let is_settled = |earlier: &&ProcessFacts| earlier.stat.name == stat.name && now - earlier.status_read < KEPT_FOR;
+    let (status, status_read) = match same.filter(is_settled) {
+        Some(earlier) => (Status { resident: resident(&dir), ..earlier.status.clone() }, earlier.status_read),
+        None => {
+            // Hundreds of groups may come before what we look for.
+            dir.read_records("status", &mut bytes).ok()?;
+            (status(&bytes), now)
+        }
+    };
     let ((container, owner), visible_devices) = match same {
         Some(earlier) => ((earlier.container.clone(), earlier.owner.clone()), earlier.visible_devices.clone()),
         None => {
@@ -87,7 +98,6 @@ pub(crate) fn read(
             (owner, dir.read_all("environ", &mut bytes).map(|()| visible_devices(&bytes)))
         }
     };
-    let now = Instant::now();
     let command = read_command(&dir, same, &stat, now);
     let (maps, maps_age) = match same.filter(|earlier| !force_map && still_maps(earlier, &stat, now)) {
         Some(earlier) => (earlier.maps.clone(), earlier.maps_age),
@@ -106,6 +116,7 @@ pub(crate) fn read(
         pid,
         stat,
         status,
+        status_read,
         user,
         command,
         container,
@@ -131,7 +142,7 @@ fn open(pid: u32, earlier: Option<&ProcessFacts>, inject: Option<Inject>) -> Opt
 /// The command line, with the moment when it was read. It is in the memory of the process, which may have to wait meanwhile.
 fn read_command(dir: &Dir, earlier: Option<&ProcessFacts>, stat: &Stat, now: Instant) -> (Option<String>, Instant) {
     let known = earlier.filter(|earlier| earlier.stat.name == stat.name).map(|earlier| &earlier.command);
-    match known.filter(|(_, when)| now - *when < SETTLED_FOR) {
+    match known.filter(|(_, when)| now - *when < KEPT_FOR) {
         Some(command) => command.clone(),
         None => (command_line_of(dir), now),
     }
@@ -156,7 +167,7 @@ fn still_maps(earlier: &ProcessFacts, stat: &Stat, now: Instant) -> bool {
     let has_ours = !maps.regions.is_empty() || !maps.books.is_empty();
     let is_settled = has_ours && now - earlier.maps_age.same >= SETTLES_IN;
     // Another program in the same process has another name, most of the time.
-    now - earlier.maps_age.read < SETTLED_FOR
+    now - earlier.maps_age.read < if is_settled { SETTLED_FOR } else { KEPT_FOR }
         && earlier.stat.name == stat.name
         && (is_settled || earlier.stat.mapped == stat.mapped)
 }
@@ -253,6 +264,14 @@ pub fn status(bytes: &[u8]) -> Status {
     status
 }
 
+/// The resident memory, as `statm` counts it in pages: the kernel writes less for it than for `status`.
+fn resident(dir: &Dir) -> Option<Bytes> {
+    let mut buffer = [0; 256];
+    let text = std::str::from_utf8(dir.read_start("statm", &mut buffer).ok()?).ok()?;
+    let pages = decimal(text.split_ascii_whitespace().nth(1)?)?;
+    pages.checked_mul(rustix::param::page_size() as u64).map(Bytes)
+}
+
 /// The words of a command line, joined by blanks. Kernel threads have none. The end of a long one is left out.
 fn command_line(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().rposition(|&b| b != 0)? + 1;
@@ -280,6 +299,7 @@ impl ProcessFacts {
                 mapped: 0,
             },
             status: Status { uid: Some(0), inner_pid: Some(inner_pid), resident: None },
+            status_read: Instant::now(),
             user: None,
             command: (None, Instant::now()),
             container: None,

@@ -56,6 +56,8 @@ pub struct Sampler {
     fdinfo: FdinfoPolicy,
     collected: Collected,
     inherited: Option<InheritedFiles>,
+    /// The processes that keep a book, and when these were looked for.
+    book_owners: Option<(BTreeSet<u32>, Instant)>,
     assembly: Assembly,
 }
 
@@ -68,6 +70,9 @@ struct InheritedFiles {
 
 /// How long that is trusted. To find out takes a walk over all processes.
 const INHERITED_FOR: Duration = Duration::from_secs(5);
+
+/// How long relaxed sampling uses the list of processes that keep a book. The driver's lists name most of them in every sample.
+const BOOK_OWNERS_FOR: Duration = Duration::from_millis(1900);
 
 struct Sample {
     began: Instant,
@@ -95,6 +100,7 @@ impl Sampler {
             fdinfo: FdinfoPolicy::default(),
             collected: Collected::default(),
             inherited: None,
+            book_owners: None,
             assembly: Assembly::default(),
         }
     }
@@ -217,8 +223,12 @@ impl Sampler {
         if sample.context.links.is_empty() {
             return;
         }
+        let is_kept = |when: Instant| self.options.relaxed && when.elapsed() < BOOK_OWNERS_FOR;
+        let kept = self.book_owners.take().filter(|(_, when)| is_kept(*when));
+        let (all, when) = kept.unwrap_or_else(|| (book_owners::find(&self.root), Instant::now()));
         let is_new = |pid: &u32| !self.collected.processes.contains_key(pid);
-        let owners: Vec<u32> = book_owners::find(&self.root).into_iter().filter(is_new).collect();
+        let owners: Vec<u32> = all.iter().copied().filter(is_new).collect();
+        self.book_owners = Some((all, when));
         if !owners.is_empty() {
             let task = |pid| (ReadJob::Process(pid), Task::BookOwner { pid, context: sample.context.clone() });
             self.pool.begin(owners.into_iter().map(task));

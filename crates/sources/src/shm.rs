@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Size of a region.
 pub const SIZE: usize = 8576;
@@ -130,6 +130,8 @@ pub(crate) struct ShmFiles {
     round: u64,
     /// The folder, and when it was opened.
     folder: Option<(Dir, Instant)>,
+    /// When the folder was last changed, if everything in it could be read since.
+    changed: Option<SystemTime>,
     /// Whose the locks are, and when they were read.
     locks: Option<(BTreeMap<u32, u32>, Instant)>,
 }
@@ -155,6 +157,9 @@ pub(crate) const MOST_REGIONS: usize = 128;
 
 /// How long relaxed sampling keeps the folder open, and what it read of the locks.
 const KEPT_FOR: Duration = Duration::from_secs(5);
+
+/// The clock of a folder may stand still for some milliseconds: one that changed just now may change again without a sign.
+const CHANGES_SHOW_AFTER: Duration = Duration::from_secs(1);
 
 impl ShmFile {
     fn identity(&mut self) -> rustix::io::Result<ShmIdentity> {
@@ -186,6 +191,16 @@ impl ShmFiles {
         let file = self.files.get_mut(name).ok_or(Errno::NOENT)?;
         file.round = round;
         Ok(file)
+    }
+
+    /// Reads the regions that were there the last time.
+    fn read_again(&mut self, folder: &Dir, regions: &mut BTreeMap<Inode, FoundRegion>, trouble: &mut Trouble) {
+        for (name, file) in &mut self.files {
+            if let Some(number) = region_number(name.as_encoded_bytes()) {
+                let opened = folder.ask(name.as_ref()).and_then(|()| Ok((file.identity()?, &file.file)));
+                add(regions, folder, name.as_ref(), number, opened, trouble);
+            }
+        }
     }
 
     /// Whose the file of this name and number is.
@@ -221,6 +236,16 @@ pub(crate) fn find(root: &Root, files: &mut ShmFiles, relaxed: bool, trouble: &m
         }
     };
     let known = files.locks.take().filter(|(_, when)| relaxed && when.elapsed() < KEPT_FOR);
+    // Files that come or go change the folder.
+    let changed = folder.changed().filter(|when| when.elapsed().is_ok_and(|age| age >= CHANGES_SHOW_AFTER));
+    if let Some((locks, _)) = known.as_ref().filter(|_| changed.is_some() && files.changed == changed) {
+        shm.locks.clone_from(locks);
+        shm.listed = true;
+        files.read_again(&folder, &mut shm.regions, trouble);
+        (files.locks, files.folder) = (known, Some((folder, opened)));
+        return shm;
+    }
+    let faults = trouble.faults.len();
     let mut owners: BTreeMap<u32, usize> = BTreeMap::new();
     let mut seen = 0;
     let listed = folder.list_numbered(|name, inode| {
@@ -255,9 +280,12 @@ pub(crate) fn find(root: &Root, files: &mut ShmFiles, relaxed: bool, trouble: &m
     let (locks, read) = known.unwrap_or_else(|| (std::mem::take(&mut shm.locks), Instant::now()));
     shm.locks.clone_from(&locks);
     files.locks = Some((locks, read));
+    files.changed = None;
     match listed {
         Ok(()) => {
             shm.listed = true;
+            // What went wrong is tried, and reported, every time.
+            files.changed = changed.filter(|_| trouble.faults.len() == faults);
             files.folder = Some((folder, opened));
         }
         Err(error) => trouble.note(&path, error),
@@ -335,9 +363,9 @@ fn open_descriptor(process: &Path, wanted: Inode, number: u64, trouble: &mut Tro
 
 fn read(file: &OwnedFd, path: &Path, trouble: &mut Trouble) -> Option<Region> {
     // One byte more than a region, so that a longer file is noticed.
-    let mut bytes = [0; SIZE + 1];
-    let result = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut bytes, 0));
-    let region = result.map_err(reason).and_then(|length| decode(&bytes[..length]).map_err(|error| error.to_string()));
+    let mut bytes = Vec::with_capacity(SIZE + 1);
+    let result = rustix::io::retry_on_intr(|| rustix::io::pread(file, rustix::buffer::spare_capacity(&mut bytes), 0));
+    let region = result.map_err(reason).and_then(|_| decode(&bytes).map_err(|error| error.to_string()));
     region.map_err(|why| trouble.add(path, why)).ok()
 }
 

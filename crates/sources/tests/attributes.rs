@@ -150,8 +150,8 @@ fn the_table_is_complete() {
         text += &format!("{folder:<5} {:<19} → {name}, {every:?}{only}\n", row.file);
     }
     expect![[r#"
-        Class tt_aiclk            → aiclk_megahertz, Sample
-        Class tt_heartbeat        → heartbeat, Sample
+        Class tt_aiclk            → aiclk_megahertz, Often
+        Class tt_heartbeat        → heartbeat, Often
         Hwmon temp1_input         → asic_temp_celsius, Sample
         Hwmon power1_input        → power_watts, Sample
         Hwmon fan1_input          → fan_rpm, Relaxed
@@ -224,7 +224,10 @@ fn check_cadence(relaxed: bool) {
     let mut sampler = sampler(&machine, relaxed);
     assert_eq!(read_from_second(&sampler.sample().devices[0]), [""; 0]);
     lay(&machine, 1, &SAMPLE_AGE);
-    let always = |freshness| freshness == Freshness::Sample || (freshness == Freshness::Relaxed && !relaxed);
+    let always = |freshness| match freshness {
+        Freshness::Sample | Freshness::Often => true,
+        freshness => freshness == Freshness::Relaxed && !relaxed,
+    };
     for _ in 0..2 {
         assert_eq!(read_from_second(&sampler.sample().devices[0]), files(always));
     }

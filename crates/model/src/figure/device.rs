@@ -61,7 +61,7 @@ figures! {
     };
     /// Counts up about ten times a second while the firmware runs; a reset sets it back.
     HEARTBEAT("heartbeat", "Heartbeat", Count, field!(heartbeat)) {
-        metric: Metric::gauge("ttmon_device_heartbeat"), rule: Some("heartbeat"),
+        freshness: Freshness::Often, metric: Metric::gauge("ttmon_device_heartbeat"), rule: Some("heartbeat"),
     };
     /// Whether the heartbeat was seen to count up. One reading alone proves nothing.
     HEARTBEAT_VERIFIED("heartbeat_verified", "Heartbeat verified", YesNo, field!(heartbeat_verified));
@@ -139,8 +139,8 @@ figures! {
 
     /// Clock of the Tensix cores.
     AICLK("aiclk_megahertz", "AICLK", Megahertz, field!(aiclk)) {
-        full_scale: Some(full_clock), history: true, column: column("aiclk", "MHz", 1.0, 6, 40),
-        metric: Metric::gauge("ttmon_device_aiclk_hertz"), rule: Some("aiclk"),
+        full_scale: Some(full_clock), freshness: Freshness::Often, history: true,
+        column: column("aiclk", "MHz", 1.0, 6, 40), metric: Metric::gauge("ttmon_device_aiclk_hertz"), rule: Some("aiclk"),
     };
     /// Clock of the AXI bus.
     AXICLK("axiclk_megahertz", "AXICLK", Megahertz, field!(axiclk)) {

@@ -120,6 +120,8 @@ pub enum Freshness {
     Relaxed,
     /// A rate: over at least two seconds in relaxed sampling.
     Rate,
+    /// With every sample, but every two seconds in relaxed sampling of many devices.
+    Often,
     /// With every sample.
     Sample,
     /// With every sample, from the host alone: it is current even while the chip does not answer.

@@ -19,7 +19,7 @@ mod totals;
 mod traffic;
 
 pub use read_mode::FigureFilter;
-pub(crate) use read_mode::ReadMode;
+pub(crate) use read_mode::{FEW, ReadMode};
 
 use crate::device_memory::DeviceMemory;
 use crate::devices::{self, DeviceLink};
@@ -53,6 +53,8 @@ pub(crate) struct DeviceReader {
     fixed: Device,
     /// The last reading: what else is not due is taken from here.
     known: Option<Device>,
+    /// When what is read often was read.
+    often_read: Option<Instant>,
     /// When what changes seldom was read.
     seldom_read: Option<Instant>,
     /// Whether something that stays the same could not be read.
@@ -91,6 +93,7 @@ impl DeviceReader {
             memory: DeviceMemory::default(),
             fixed: Device { pci_address: Some(link.address.clone()), ..Device::new(DeviceId::Local(n)) },
             known: None,
+            often_read: None,
             seldom_read: None,
             fixed_failed: false,
             heartbeat: Heartbeat::default(),
@@ -151,7 +154,7 @@ impl DeviceReader {
             let folders = ATTRIBUTES.iter().filter_map(|row| Some((self.folder(row)?, row.file)));
             folders.for_each(|(folder, file)| folder.look_again(file));
         }
-        self.read_changing(&mut device, mode, &mut trouble);
+        self.read_changing(&mut device, known.as_ref(), mode, &mut trouble);
         let when = Instant::now();
         if !state::is_unresponsive(&trouble) {
             self.read_due(&mut device, known.as_ref(), mode, &mut trouble);
@@ -178,9 +181,40 @@ impl DeviceReader {
         self.finish(device, trouble, known)
     }
 
-    /// Reads what changes all the time. Stops when the chip does not respond: each read may stall.
-    fn read_changing(&mut self, device: &mut Device, mode: ReadMode, trouble: &mut Trouble) {
-        for row in rows(mode, |freshness| freshness == Freshness::Sample) {
+    /// Reads what changes all the time.
+    fn read_changing(&mut self, device: &mut Device, known: Option<&Device>, mode: ReadMode, trouble: &mut Trouble) {
+        let is_due = self.often_read.is_none_or(|when| when.elapsed() >= mode.often_period());
+        let kept = known.filter(|known| !is_due && known.state == State::Ok);
+        let (often, always) = (Freshness::Often, Freshness::Sample);
+        if let Some(known) = kept {
+            rows(mode, |freshness| freshness == often).for_each(|row| row.figure.copy(known, device));
+            self.read_rows(rows(mode, |freshness| freshness == always), device, trouble);
+            // What state it is in is decided from all readings, and only these say why.
+            if trouble.is_clear() || state::is_unresponsive(trouble) {
+                return;
+            }
+            self.read_rows(rows(mode, |freshness| freshness == often), device, trouble);
+        } else {
+            self.often_read = Some(Instant::now());
+            self.read_rows(rows(mode, |freshness| freshness == often || freshness == always), device, trouble);
+        }
+        if state::is_unresponsive(trouble) {
+            return;
+        }
+        // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.
+        if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data + trouble.all_ones == 0 {
+            self.hwmon = find_hwmon(&self.class);
+            let sensors = rows(mode, |freshness| freshness == always).filter(|row| row.folder == Folder::Hwmon);
+            sensors.for_each(|row| self.read_row(row, device, trouble));
+        }
+        if trouble.values + trouble.no_data == 0 {
+            trouble.bus_is_dead = self.bus_is_dead();
+        }
+    }
+
+    /// Stops when the chip does not respond: each read may stall.
+    fn read_rows(&self, rows: impl Iterator<Item = &'static Attribute>, device: &mut Device, trouble: &mut Trouble) {
+        for row in rows {
             self.read_row(row, device, trouble);
             if trouble.all_ones == 1 && trouble.values == 0 {
                 trouble.bus_is_dead = self.bus_is_dead();
@@ -188,16 +222,6 @@ impl DeviceReader {
             if state::is_unresponsive(trouble) {
                 return;
             }
-        }
-        // The node appears when the firmware is up, which on Wormhole can be minutes after the device, and may be replaced.
-        if device.asic_temp.is_none() && device.power.is_none() && trouble.no_data + trouble.all_ones == 0 {
-            self.hwmon = find_hwmon(&self.class);
-            let sensors =
-                rows(mode, |freshness| freshness == Freshness::Sample).filter(|row| row.folder == Folder::Hwmon);
-            sensors.for_each(|row| self.read_row(row, device, trouble));
-        }
-        if trouble.values + trouble.no_data == 0 {
-            trouble.bus_is_dead = self.bus_is_dead();
         }
     }
 

@@ -27,6 +27,10 @@ pub type FigureFilter = Box<dyn Fn(&Figure<Device>, usize) -> bool + Send>;
 const SELDOM: Duration = Duration::from_secs(5);
 const SELDOM_OF_MANY: Duration = Duration::from_secs(10);
 
+/// The clock and the heartbeat of many devices are read again after this time in relaxed sampling. A stopped heartbeat shows after three
+/// seconds.
+const OFTEN: Duration = Duration::from_millis(1900);
+
 /// In relaxed sampling a rate is over at least this time: with few devices, with many, and with many that nobody looks at. A little
 /// less than two, four and ten seconds, so that no sample is too early.
 const RATE: Duration = Duration::from_millis(1900);
@@ -34,7 +38,7 @@ const RATE_OF_MANY: Duration = Duration::from_millis(3900);
 const UNWATCHED_RATE_OF_MANY: Duration = Duration::from_millis(9900);
 
 /// More devices than this are many.
-const FEW: usize = 8;
+pub(crate) const FEW: usize = 8;
 
 impl ReadMode {
     /// Only wanted figures are read.
@@ -61,6 +65,11 @@ impl ReadMode {
         if self.relaxed && self.devices > FEW { SELDOM_OF_MANY } else { SELDOM }
     }
 
+    /// After how long what is read often is read again.
+    pub fn often_period(self) -> Duration {
+        if self.relaxed && self.devices > FEW { OFTEN } else { Duration::ZERO }
+    }
+
     /// Over how long a rate is taken at least.
     pub fn rate_period(self) -> Duration {
         match self {
@@ -76,7 +85,7 @@ impl ReadMode {
         match freshness {
             Freshness::Fixed | Freshness::Seldom => false,
             Freshness::Relaxed => !self.relaxed,
-            Freshness::Rate | Freshness::Sample | Freshness::Host => true,
+            Freshness::Rate | Freshness::Often | Freshness::Sample | Freshness::Host => true,
         }
     }
 }
