@@ -404,14 +404,34 @@ mod tests {
         assert!(!after(&facts, 1, 4096), "something was");
         assert!(!after(&facts, 5, 0), "the size alone is not enough for long");
         facts.maps_age.same -= Duration::from_secs(10);
-        assert!(after(&facts, 4, 4096), "settled");
-        assert!(!after(&facts, 5, 4096));
+        assert!(after(&facts, 29, 4096), "settled");
+        assert!(!after(&facts, 30, 4096));
         let another = Stat { name: "sh".into(), ..facts.stat.clone() };
         assert!(!still_maps(&facts, &another, facts.maps_age.read), "another program");
         facts.maps = Ok(Maps::default());
         assert!(!after(&facts, 1, 4096), "it has nothing of ours yet");
         facts.maps = Err(Errno::ACCESS);
         assert!(!after(&facts, 1, 0), "we may be allowed to look by now");
+    }
+
+    #[test]
+    fn an_owner_is_kept_for_a_while_and_the_resident_memory_is_not() {
+        let again = |earlier: &ProcessFacts| {
+            let facts = read(earlier.pid, Some(earlier), false, &Users::default(), &names(), None).unwrap();
+            (facts.status.uid, facts.status.resident.unwrap())
+        };
+        let mut facts = read(std::process::id(), None, false, &Users::default(), &names(), None).unwrap();
+        let (owner, before) = (facts.status.uid, facts.status.resident.unwrap());
+        facts.status = Status { uid: Some(4_000_000), resident: None, ..facts.status };
+        let many = vec![1_u8; 64 << 20];
+        let (kept, now) = again(&facts);
+        assert_eq!(kept, Some(4_000_000));
+        assert!(now.0 >= before.0 + (48 << 20), "{before:?} {now:?} {}", many.len());
+        facts.status_read -= KEPT_FOR;
+        assert_eq!(again(&facts).0, owner);
+        facts.status_read += KEPT_FOR;
+        facts.stat.name = "another program".into();
+        assert_eq!(again(&facts).0, owner);
     }
 
     #[test]
