@@ -406,6 +406,26 @@ mod tests {
     }
 
     #[test]
+    fn jobs_that_are_added_to_a_quick_round_wake_no_second_thread() {
+        let pool = pool(|_, _| {});
+        for _ in 0..100 {
+            round(&pool, 0..32, soon());
+            pool.answers().for_each(drop);
+            let threads = pool.shared.lock().threads;
+            while pool.shared.lock().idle.len() < threads {
+                thread::yield_now();
+            }
+            pool.shared.lock().was_quick = true;
+            pool.begin(jobs(0..8));
+            pool.add(jobs(8..16));
+            // The one that was woken may also have done all of it by now.
+            assert!(pool.shared.lock().idle.len() + 1 >= threads);
+            assert_eq!(pool.wait(soon()).keys, HashSet::new());
+            assert_eq!(pool.answers().count(), 16);
+        }
+    }
+
+    #[test]
     fn jobs_that_were_never_started_are_late_too_and_their_tasks_come_back() {
         let pool = pool(|_, _| wait_forever());
         pool.begin(jobs(0..100));
