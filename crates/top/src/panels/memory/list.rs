@@ -11,13 +11,16 @@ use show::memory::draw::lists::{
     ago, buffer_cells, buffer_columns, bytes, death_cells, death_columns, process_cells, process_columns, words,
 };
 use show::memory::map;
-use show::memory::view::{Chip, Death, Holder, View};
+use show::memory::view::{Chip, Death, Holder, Part, View};
 use show::style::Style;
 
 /// Notes that are below a list, where there is room.
 const NOTES: usize = 3;
 /// The buffers of a process are shown below the list where there are so many lines: a title, a head and some rows.
 const PREVIEW: u16 = 5;
+
+/// Of buffers that are in no list: their process counts them alone, or only the largest of the machine are listed.
+const COUNTED: &str = "counted, but not listed";
 
 /// How per-buffer data comes about.
 const REMEDY: &str = "run programs with `ttmon run`, or install the Python package";
@@ -110,19 +113,20 @@ pub fn draw(state: &TopState, view: &View, area: Rect, buf: &mut Buffer) {
         cell(buf, (rest.x + 1, rest.y), rest.width - 1, &text, Align::Left, faint, &state.theme);
         rest = split(rest, 1).1;
     }
-    if let Some(MemoryRow::Process { holder, .. }) = rows.get(at) {
-        preview(state, view, holder, split(rest, 1).1, buf);
+    if let Some(MemoryRow::Process { holder, part }) = rows.get(at) {
+        preview(state, view, (holder, part), split(rest, 1).1, buf);
     }
 }
 
 /// The buffers of the process that the cursor is on, where there is room for some.
-fn preview(state: &TopState, view: &View, holder: &Holder, area: Rect, buf: &mut Buffer) {
+fn preview(state: &TopState, view: &View, (holder, part): (&Holder, &Part), area: Rect, buf: &mut Buffer) {
     let buffers: Vec<MemoryRow> = rows::buffers(state, view, Some(holder.pid), None).map(MemoryRow::Buffer).collect();
     if area.height < PREVIEW || state.shown.memory.is_none() {
         return;
     }
     if buffers.is_empty() {
         let lines = match holder.agent {
+            Some(_) if holds_some(part) => [format!("the buffers of {} are {COUNTED}", holder.pid), String::new()],
             Some(_) => [format!("{} has no buffers on this chip", holder.pid), String::new()],
             None => [format!("no per-buffer data for process {}:", holder.pid), REMEDY.into()],
         };
@@ -204,6 +208,15 @@ fn left_cells(chip: &Chip, stale: Bytes, death: Option<&Death>, view: &View, sty
     ]
 }
 
+fn holds_some(part: &Part) -> bool {
+    part.usage.total() > Some(Bytes(0))
+}
+
+/// Whether it is a process with an agent that holds some of the chip.
+fn is_counted(row: &MemoryRow) -> bool {
+    matches!(row, MemoryRow::Process { holder, part } if holder.agent.is_some() && holds_some(part))
+}
+
 fn nothing(state: &TopState, view: &View) -> Vec<String> {
     let has_books = view.processes.iter().any(|holder| holder.agent.is_some());
     let text = match state.memory.tab {
@@ -222,6 +235,9 @@ fn nothing(state: &TopState, view: &View) -> Vec<String> {
         }
         Tab::Map if state.memory.kind.is_some() => "no buffer of this kind (m: next kind)",
         Tab::Buffers if state.memory.kind.is_some() => "no buffer of this kind (m: next kind, Esc: all)",
+        Tab::Map | Tab::Buffers if rows::processes(state, view).iter().any(is_counted) => {
+            return vec![format!("the buffers on this chip are {COUNTED}")];
+        }
         Tab::Map => "no buffer with an address on this chip",
         Tab::Buffers => "no buffer on this chip",
         Tab::Deaths if state.replay.as_ref().is_some_and(|replay| replay.exits.is_none()) => {
