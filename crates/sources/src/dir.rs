@@ -336,11 +336,6 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    /// Whether readings came, and nothing else.
-    pub fn is_clear(&self) -> bool {
-        self.values > 0 && self.no_data + self.all_ones == 0 && !self.removed && self.faults.is_empty()
-    }
-
     pub fn add(&mut self, path: &Path, reason: impl ToString) {
         self.faults.push(Fault::new(path.to_string_lossy(), reason));
     }

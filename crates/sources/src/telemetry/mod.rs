@@ -190,7 +190,7 @@ impl DeviceReader {
             rows(mode, |freshness| freshness == often).for_each(|row| row.figure.copy(known, device));
             self.read_rows(rows(mode, |freshness| freshness == always), device, trouble);
             // What state it is in is decided from all readings, and only these say why.
-            if trouble.is_clear() || state::is_unresponsive(trouble) {
+            if state::is_clear(trouble) || state::is_unresponsive(trouble) {
                 return;
             }
             self.read_rows(rows(mode, |freshness| freshness == often), device, trouble);

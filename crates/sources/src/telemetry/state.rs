@@ -40,6 +40,11 @@ pub(crate) fn is_unresponsive(trouble: &Trouble) -> bool {
     trouble.bus_is_dead || (trouble.all_ones >= 3 && trouble.all_ones > trouble.values)
 }
 
+/// Whether readings came, and nothing else.
+pub(crate) fn is_clear(trouble: &Trouble) -> bool {
+    trouble.values > 0 && trouble.no_data + trouble.all_ones == 0 && !trouble.removed && trouble.faults.is_empty()
+}
+
 pub(crate) fn decide(device: &Device, trouble: &Trouble, heartbeat_stopped: bool) -> State {
     // A single attribute may lack its tag; a reset silences the clocks and sensors all at once.
     let is_silenced = trouble.no_data > 0 && device.aiclk.is_none() && device.asic_temp.is_none();
