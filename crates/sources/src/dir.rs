@@ -170,8 +170,7 @@ impl Dir {
     /// When the folder's list was last changed.
     pub fn changed(&self) -> Option<SystemTime> {
         let stat = rustix::fs::fstat(&self.fd).ok()?;
-        let since_1970 = Duration::new(stat.st_mtime.try_into().ok()?, stat.st_mtime_nsec.try_into().ok()?);
-        UNIX_EPOCH.checked_add(since_1970)
+        UNIX_EPOCH.checked_add(Duration::new(stat.st_mtime.try_into().ok()?, stat.st_mtime_nsec.try_into().ok()?))
     }
 
     /// Whether the folder was removed. Sysfs never says so, its open files do; those of a simulated machine do not.
