@@ -30,9 +30,9 @@ pub(crate) struct Inventory {
 /// How long relaxed sampling reuses it.
 const REUSED_FOR: Duration = Duration::from_secs(5);
 
-/// How often relaxed sampling lists devices that are well, where these are few. When one of them goes away, reading its files fails; a new
-/// one can wait.
-const LISTED_FOR: Duration = Duration::from_millis(1900);
+/// How often relaxed sampling lists devices that are well, where these are few, and processes that keep a book. When a device goes away,
+/// reading its files fails; what is new can wait.
+pub(crate) const LISTED_FOR: Duration = Duration::from_millis(1900);
 
 impl Inventory {
     /// What the machine has now. In relaxed sampling the previous one is reused for a while, as long as the devices are the same.

@@ -11,7 +11,7 @@ use crate::deep::{DeepOptions, DeepReads};
 use crate::device_fds::FdinfoPolicy;
 use crate::devices;
 use crate::dir::{Root, Trouble};
-use crate::inventory::Inventory;
+use crate::inventory::{Inventory, LISTED_FOR};
 use crate::jobs::{Answer, Context, Jobs, ReadJob, Task};
 use crate::pids::{self, Holders};
 use crate::pool::Pool;
@@ -32,7 +32,8 @@ pub struct Options {
     /// Whether to read the PCIe counters. A rate needs two samples.
     pub rates: bool,
     /// Relaxed sampling: what is seldom watched may be some seconds old, such as voltage, current, power limit, fan, and who holds
-    /// a chip's lock. Rates are then over two seconds, and over four where there are many devices.
+    /// a chip's lock. Rates are then over two seconds. Where there are many devices they are over four, or over ten while nobody looks
+    /// at them, and the clock and the heartbeat may be two seconds old.
     pub relaxed: bool,
 }
 
@@ -70,9 +71,6 @@ struct InheritedFiles {
 
 /// How long that is trusted. To find out takes a walk over all processes.
 const INHERITED_FOR: Duration = Duration::from_secs(5);
-
-/// How long relaxed sampling uses the list of processes that keep a book. The driver's lists name most of them in every sample.
-const BOOK_OWNERS_FOR: Duration = Duration::from_millis(1900);
 
 struct Sample {
     began: Instant,
@@ -223,7 +221,8 @@ impl Sampler {
         if sample.context.links.is_empty() {
             return;
         }
-        let is_kept = |when: Instant| self.options.relaxed && when.elapsed() < BOOK_OWNERS_FOR;
+        // The driver's lists name most of them in every sample.
+        let is_kept = |when: Instant| self.options.relaxed && when.elapsed() < LISTED_FOR;
         let kept = self.book_owners.take().filter(|(_, when)| is_kept(*when));
         let (all, when) = kept.unwrap_or_else(|| (book_owners::find(&self.root), Instant::now()));
         let is_new = |pid: &u32| !self.collected.processes.contains_key(pid);
